@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_memory: host memory, and the place where a GPU's will be. */
+#include "bin/bench_memory.h"
+
+#include "gpu/gpu.h"
+#include "lib/base/mem.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void
+copy(void *to, const void *from, size_t bytes)
+{
+    memcpy(to, from, bytes);
+}
+
+static void
+fill(void *to, int byte, size_t bytes)
+{
+    memset(to, byte, bytes);
+}
+
+static const bench_memory host = {"host memory", hp_pages, hp_pages_free, copy, copy, fill};
+
+const bench_memory *
+bench_memory_open(int gpus, char *why, size_t size)
+{
+    char state[256];
+    if (gpus == 0)
+        return &host;
+    snprintf(why, size, "-g %d asks for GPU memory, which this hoop-bench does not have (%s): use -g 0 for host memory",
+             gpus, hp_gpu_describe(state, sizeof(state)));
+    return NULL;
+}
+
+int
+bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes)
+{
+    *buffer = (bench_buffer){.memory = memory, .bytes = bytes};
+    buffer->base = memory->alloc(bytes + 2 * BENCH_GUARD);
+    if (buffer->base == NULL)
+        return -1;
+    buffer->data = buffer->base + BENCH_GUARD;
+    memory->fill(buffer->base, 0, bytes + 2 * BENCH_GUARD); /* all pages are there before anything is timed */
+    return 0;
+}
+
+void
+bench_buffer_close(bench_buffer *buffer)
+{
+    if (buffer->base != NULL)
+        buffer->memory->release(buffer->base, buffer->bytes + 2 * BENCH_GUARD);
+    buffer->base = NULL;
+}
+
+enum { EDGE = 64, MARK = 0x5C };
+
+void
+bench_buffer_guard(bench_buffer *buffer, size_t used)
+{
+    buffer->memory->fill(buffer->data - EDGE, MARK, EDGE);
+    buffer->memory->fill(buffer->data + used, MARK, EDGE);
+}
+
+size_t
+bench_buffer_trespassed(const bench_buffer *buffer, size_t used)
+{
+    uint8_t edges[2 * EDGE];
+    size_t changed = 0;
+    buffer->memory->get(edges, buffer->data - EDGE, EDGE);
+    buffer->memory->get(edges + EDGE, buffer->data + used, EDGE);
+    for (size_t i = 0; i < sizeof(edges); i++)
+        changed += edges[i] != MARK;
+    return changed;
+}

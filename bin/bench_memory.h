@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_memory: where the benchmark's buffers live, as a row of functions (-g), and buffers with guarded edges.
+ * Everybody else moves bytes by these functions only, so that a further kind of memory is a further row.
+ */
+#ifndef BENCH_MEMORY_H
+#define BENCH_MEMORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bench_memory {
+    const char *name;             /* for the table's head: "host memory" */
+    void *(*alloc)(size_t bytes); /* page-aligned; NULL when there is not enough */
+    void (*release)(void *memory, size_t bytes);
+    void (*put)(void *to, const void *from, size_t bytes); /* from ordinary memory */
+    void (*get)(void *to, const void *from, size_t bytes); /* to ordinary memory */
+    void (*fill)(void *to, int byte, size_t bytes);
+} bench_memory;
+
+/* The memory for -g `gpus` on a rank; NULL, with a sentence in why, where this build or machine has none. */
+const bench_memory *bench_memory_open(int gpus, char *why, size_t size);
+
+enum { BENCH_GUARD = 4096 };
+
+typedef struct bench_buffer {
+    const bench_memory *memory;
+    uint8_t *base, *data; /* data = base + BENCH_GUARD: page-aligned */
+    size_t bytes;         /* at data; as many as BENCH_GUARD follow */
+} bench_buffer;
+
+int bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes); /* 0, or -1 out of memory */
+void bench_buffer_close(bench_buffer *buffer);
+
+/* Marks what lies before data and behind its first `used` bytes; later: how many of the marked bytes have changed. */
+void bench_buffer_guard(bench_buffer *buffer, size_t used);
+size_t bench_buffer_trespassed(const bench_buffer *buffer, size_t used);
+
+#endif

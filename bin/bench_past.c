@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_past: reads the results out of a JSON file of a former run and puts them beside those of this one. The reader
+ * knows JSON's shape and nothing else: it walks through any file and picks up values by their path.
+ */
+#include "bin/bench_report.h"
+
+#include "bin/bench_coll.h"
+#include "bin/bench_types.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEEPEST = 16, PATH_ROOM = 256, TEXT_ROOM = 4096 };
+
+typedef struct scan {
+    FILE *file;
+    int depth;
+    char path[PATH_ROOM], text[TEXT_ROOM];
+    bench_rows *rows;
+    bench_row row; /* the one being read */
+} scan;
+
+static int value(scan *s);
+
+static int
+next_sign(scan *s)
+{
+    int c;
+    do
+        c = getc(s->file);
+    while (c == ' ' || c == '\t' || c == '\n' || c == '\r');
+    return c;
+}
+
+static void
+keep(scan *s)
+{
+    const char *at = s->path, *text = s->text;
+    bench_row *row = &s->row;
+    if (strcmp(at, "/results/size") == 0)
+        row->bytes = strtoull(text, NULL, 10);
+    else if (strcmp(at, "/results/root") == 0)
+        row->root = (int)strtol(text, NULL, 10);
+    else if (strcmp(at, "/results/redop") == 0)
+        row->op = bench_op_name(bench_op_named(text));
+    else if (strcmp(at, "/results/type") == 0)
+        row->type = bench_type_named(text) < 0 ? "none" : bench_type_at(bench_type_named(text))->name;
+    else if (strcmp(at, "/results/experiment_name") == 0)
+        row->coll = bench_coll_named(text) < 0 ? "" : bench_coll_at(bench_coll_named(text))->name;
+    else if (strcmp(at, "/results/out_of_place/time") == 0)
+        row->side[0].time = strtod(text, NULL) * 1e-6;
+    else if (strcmp(at, "/results/in_place/time") == 0)
+        row->side[1].time = strtod(text, NULL) * 1e-6;
+}
+
+/* The rest of a string, its opening quote read. What does not fit is left out. */
+static int
+string(scan *s)
+{
+    size_t length = 0;
+    for (int c = getc(s->file); c != '"'; c = getc(s->file)) {
+        if (c == '\\')
+            c = getc(s->file);
+        if (c == EOF)
+            return -1;
+        if (length < TEXT_ROOM - 1)
+            s->text[length++] = (char)c;
+    }
+    s->text[length] = '\0';
+    return 0;
+}
+
+static int
+number_or_word(scan *s, int c)
+{
+    size_t length = 0;
+    for (; c != EOF && strchr(",]} \t\r\n", c) == NULL; c = getc(s->file))
+        if (length < TEXT_ROOM - 1)
+            s->text[length++] = (char)c;
+    ungetc(c, s->file);
+    s->text[length] = '\0';
+    return length > 0 ? 0 : -1;
+}
+
+/* "key": value, the opening quote read. */
+static int
+member(scan *s)
+{
+    size_t length = strlen(s->path);
+    if (string(s) != 0 || next_sign(s) != ':' || length + 1 + strlen(s->text) >= PATH_ROOM)
+        return -1;
+    snprintf(s->path + length, PATH_ROOM - length, "/%.200s", s->text);
+    int failed = value(s);
+    s->path[length] = '\0';
+    return failed;
+}
+
+static int
+object(scan *s)
+{
+    if (strcmp(s->path, "/results") == 0)
+        s->row = (bench_row){.coll = "", .type = "none", .op = "none", .root = -1};
+    int c = next_sign(s);
+    while (c == '"') {
+        if (member(s) != 0)
+            return -1;
+        c = next_sign(s);
+        if (c == ',')
+            c = next_sign(s);
+    }
+    if (c == '}' && strcmp(s->path, "/results") == 0)
+        return bench_rows_add(s->rows, &s->row);
+    return c == '}' ? 0 : -1;
+}
+
+static int
+list(scan *s)
+{
+    int c = next_sign(s);
+    if (c == ']')
+        return 0;
+    ungetc(c, s->file);
+    do {
+        if (value(s) != 0)
+            return -1;
+        c = next_sign(s);
+    } while (c == ',');
+    return c == ']' ? 0 : -1;
+}
+
+static int
+scalar(scan *s, int c)
+{
+    if ((c == '"' ? string(s) : number_or_word(s, c)) != 0)
+        return -1;
+    keep(s);
+    return 0;
+}
+
+static int
+value(scan *s)
+{
+    int c = next_sign(s), failed;
+    if (++s->depth > DEEPEST)
+        return -1;
+    failed = c == '{' ? object(s) : c == '[' ? list(s) : scalar(s, c);
+    s->depth--;
+    return failed;
+}
+
+int
+bench_past_read(bench_rows *rows, const char *path, char *why, size_t size)
+{
+    scan s = {.file = fopen(path, "r"), .rows = rows};
+    if (s.file == NULL) {
+        snprintf(why, size, "--compare cannot read %s: %s", path, strerror(errno));
+        return -1;
+    }
+    int failed = value(&s);
+    fclose(s.file);
+    if (!failed && rows->count > 0)
+        return 0;
+    snprintf(why, size, "--compare needs a file that hoop-bench -J or nccl-tests -J has written; %s is not one", path);
+    return -1;
+}
+
+/* The former row for the same work, or NULL. */
+static const bench_row *
+find(const bench_rows *past, const bench_row *now)
+{
+    for (size_t i = 0; i < past->count; i++) {
+        const bench_row *row = &past->row[i];
+        int same_coll = row->coll[0] == '\0' || strcmp(row->coll, now->coll) == 0;
+        if (same_coll && row->bytes == now->bytes && row->root == now->root && strcmp(row->type, now->type) == 0 &&
+            strcmp(row->op, now->op) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+typedef struct verdict {
+    double logs;
+    int count;
+} verdict;
+
+static void
+ratio(const bench_side *now, const bench_side *past, verdict *v)
+{
+    if (now->time <= 0 || past->time <= 0) {
+        printf("  %12s", "-");
+        return;
+    }
+    printf("  %12.3f", now->time / past->time);
+    v->logs += log(now->time / past->time);
+    v->count++;
+}
+
+void
+bench_past_compare(const bench_report *report, const bench_rows *past, const char *path)
+{
+    verdict v = {0};
+    printf("# Compared with %s: time now / time then, below 1 is faster now\n#\n", path);
+    printf("# %14s  %10s  %8s  %6s  %6s  %12s  %12s\n", "collective", "size", "type", "redop", "root", "out-of-place",
+           "in-place");
+    for (size_t i = 0; i < report->rows.count; i++) {
+        const bench_row *now = &report->rows.row[i], *then = find(past, now);
+        if (then == NULL)
+            continue;
+        printf("# %14s  %10zu  %8s  %6s  %6d", now->coll, now->bytes, now->type, now->op, now->root);
+        ratio(&now->side[0], &then->side[0], &v);
+        ratio(&now->side[1], &then->side[1], &v);
+        printf("\n");
+    }
+    if (v.count == 0)
+        printf("# %-20s : no size, type and operation in common\n#\n", "Compared");
+    else
+        printf("# %-20s : %.3f times the former time (geometric mean of %d)\n#\n", "Compared", exp(v.logs / v.count),
+               v.count);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_pattern: pure functions of seed, rank and index.
+ *
+ * Integers: any bits (sums and products wrap, so order does not matter), odd ones for products, small ones for the
+ * mean. Floats: whole numbers so small that no partial sum needs rounding; where even ones do not fit (8-bit floats
+ * over many ranks), only some of the ranks have a number other than 0, other ranks at every index. Products are of plus
+ * and minus 1, and 2 or 1/2 from three ranks at most. The mean's one division is rounded as the library must: by
+ * float32, or float64, and then once to the type.
+ */
+#include "bin/bench_pattern.h"
+
+enum { LEAST_CHOICE = 3 }; /* a rank's number in a sum is one of at least so many */
+
+/* splitmix64's finisher: all bits of the result depend on all bits of both. */
+static uint64_t
+mix(uint64_t a, uint64_t b)
+{
+    uint64_t z = a * UINT64_C(0x9E3779B97F4A7C15) + b + UINT64_C(0xD1B54A32D192ED03);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static uint64_t
+noise(const bench_pattern *p, int rank, size_t index)
+{
+    return mix(mix(p->seed, (uint64_t)rank), (uint64_t)index);
+}
+
+/* Whether this rank is one of the at most `limit` that have a say at this index; *shares: how many have, at most. */
+static int
+has_a_say(const bench_pattern *p, int rank, size_t index, uint64_t limit, uint64_t *shares)
+{
+    uint64_t ranks = (uint64_t)p->ranks, stride = (ranks + limit - 1) / limit;
+    *shares = (ranks + stride - 1) / stride;
+    return ((uint64_t)rank + mix(p->seed, index)) % stride == 0;
+}
+
+/* The largest number up to which the type has all whole numbers. */
+static uint64_t
+exact_up_to(const bench_type *type)
+{
+    if (type->kind == BENCH_FLOAT)
+        return UINT64_C(1) << (type->fraction_bits + 1);
+    return (UINT64_C(1) << (8 * type->size - 1)) - 1;
+}
+
+/* A whole number, not 0, whose sum over the ranks stays exact; 0 from ranks without a say. */
+static int64_t
+modest(const bench_pattern *p, int rank, size_t index)
+{
+    uint64_t shares, most = exact_up_to(p->type), bits = noise(p, rank, index);
+    if (!has_a_say(p, rank, index, most / LEAST_CHOICE, &shares))
+        return 0;
+    int64_t value = (int64_t)(1 + (bits >> 1) % (most / shares));
+    return p->type->kind != BENCH_UNSIGNED && bits & 1 ? -value : value;
+}
+
+static double
+factor(const bench_pattern *p, int rank, size_t index)
+{
+    uint64_t shares, bits = noise(p, rank, index);
+    double value = bits & 1 ? -1.0 : 1.0;
+    if (!has_a_say(p, rank, index, 3, &shares))
+        return value;
+    return bits & 2 ? 2 * value : value / 2;
+}
+
+/* A float for MAX and MIN, or to be moved: not 0, so that there is one bit pattern for it. */
+static double
+landmark(const bench_pattern *p, int rank, size_t index)
+{
+    uint64_t bits = noise(p, rank, index);
+    double value = (double)(1 + (bits >> 1) % exact_up_to(p->type));
+    return bits & 1 ? -value : value;
+}
+
+static double
+float_value(const bench_pattern *p, int rank, size_t index)
+{
+    switch (p->op) {
+    case HOOP_SUM:
+    case HOOP_AVG: return (double)modest(p, rank, index);
+    case HOOP_PROD: return factor(p, rank, index);
+    default: return landmark(p, rank, index);
+    }
+}
+
+/* Sign-extended from the type's width, so that numbers of every width compare alike. */
+static uint64_t
+narrow(const bench_type *type, uint64_t value)
+{
+    unsigned spare = 64 - 8 * (unsigned)type->size;
+    return type->kind == BENCH_SIGNED ? (uint64_t)((int64_t)(value << spare) >> spare) : value << spare >> spare;
+}
+
+static uint64_t
+integer_value(const bench_pattern *p, int rank, size_t index)
+{
+    uint64_t bits = noise(p, rank, index);
+    if (p->op == HOOP_AVG)
+        return (uint64_t)modest(p, rank, index);
+    return narrow(p->type, p->op == HOOP_PROD ? bits | 1 : bits);
+}
+
+void
+bench_pattern_send(const bench_pattern *p, int rank, void *table, size_t entries)
+{
+    uint8_t *out = table;
+    for (size_t i = 0; i < entries; i++, out += p->type->size)
+        if (p->type->kind == BENCH_FLOAT)
+            bench_put_float(p->type, out, float_value(p, rank, i));
+        else
+            bench_put_integer(p->type, out, integer_value(p, rank, i));
+}
+
+static double
+combine_floats(int op, double a, double b)
+{
+    switch (op) {
+    case HOOP_PROD: return a * b;
+    case HOOP_MAX: return a > b ? a : b;
+    case HOOP_MIN: return a < b ? a : b;
+    default: return a + b;
+    }
+}
+
+static double
+mean_of(const bench_type *type, double sum, int ranks)
+{
+    if (type->dtype == HOOP_FLOAT64)
+        return sum / ranks;
+    return (double)((float)sum / (float)ranks);
+}
+
+static double
+reduced_float(const bench_pattern *p, size_t index)
+{
+    double all = float_value(p, 0, index);
+    for (int rank = 1; rank < p->ranks; rank++)
+        all = combine_floats(p->op, all, float_value(p, rank, index));
+    return p->op == HOOP_AVG ? mean_of(p->type, all, p->ranks) : all;
+}
+
+static uint64_t
+combine_integers(const bench_type *type, int op, uint64_t a, uint64_t b)
+{
+    int greater = type->kind == BENCH_SIGNED ? (int64_t)a > (int64_t)b : a > b;
+    switch (op) {
+    case HOOP_PROD: return narrow(type, a * b);
+    case HOOP_MAX: return greater ? a : b;
+    case HOOP_MIN: return greater ? b : a;
+    default: return narrow(type, a + b);
+    }
+}
+
+static uint64_t
+reduced_integer(const bench_pattern *p, size_t index)
+{
+    uint64_t all = integer_value(p, 0, index);
+    for (int rank = 1; rank < p->ranks; rank++)
+        all = combine_integers(p->type, p->op, all, integer_value(p, rank, index));
+    if (p->op != HOOP_AVG)
+        return all;
+    return p->type->kind == BENCH_SIGNED ? (uint64_t)((int64_t)all / p->ranks) : all / (uint64_t)p->ranks;
+}
+
+void
+bench_pattern_reduced(const bench_pattern *p, void *table, size_t entries)
+{
+    uint8_t *out = table;
+    for (size_t i = 0; i < entries; i++, out += p->type->size)
+        if (p->type->kind == BENCH_FLOAT)
+            bench_put_float(p->type, out, reduced_float(p, i));
+        else
+            bench_put_integer(p->type, out, reduced_integer(p, i));
+}

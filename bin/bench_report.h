@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * bench_report: what a run has found, and the forms in which rank 0 tells it: nccl-tests' table and JSON, a table for
+ * spreadsheets, a curve on the terminal, a picture, a comparison with a former run. Nothing here measures.
+ */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include "bin/bench_options.h"
+#include "bin/bench_row.h"
+
+#include <stdio.h>
+
+typedef struct bench_member { /* a rank, as it introduces itself */
+    int rank, pid;
+    char host[64], device[64];
+} bench_member;
+
+typedef struct bench_report {
+    const bench_options *options;
+    int argc;
+    char **argv;
+    int ranks;
+    const bench_member *members; /* of all ranks, in their order */
+    bench_rows rows;
+    char started[32]; /* wall clock */
+} bench_report;
+
+/* bench_table.c: to standard output. */
+void bench_table_head(const bench_report *report);
+void bench_table_columns(const bench_report *report, const char *coll);
+void bench_table_begin(const bench_row *row); /* before a size is measured */
+void bench_table_side(const bench_report *report, const bench_row *row, int place);
+void bench_table_end(void);
+void bench_table_foot(const bench_report *report);
+
+uint64_t bench_report_wrong(const bench_report *report);
+double bench_report_busbw(const bench_report *report);
+void bench_report_clock(char *text, size_t size);              /* "2026-11-20 13:25:00" */
+int bench_same_series(const bench_row *a, const bench_row *b); /* all but the size is the same */
+int bench_rows_add(bench_rows *rows, const bench_row *row);    /* 0, or -1 out of memory */
+
+/* bench_json.c. Like nccl-tests, an existing file is left alone: F.0, F.1 ... is written instead. */
+FILE *bench_json_open(const char *path); /* NULL: a comment on standard output says why */
+void bench_json_write(FILE *file, const bench_report *report);
+
+/* bench_files.c. 0, or -1 with a sentence on standard error. */
+int bench_csv_write(const char *path, const bench_report *report);
+int bench_plot_write(const char *path, const bench_report *report);
+
+/* bench_curve.c: busbw over size, drawn with characters. */
+void bench_curve_draw(const bench_report *report);
+
+/* bench_past.c: the rows of a JSON file that this program or nccl-tests wrote. 0, or -1 with a sentence in why. */
+int bench_past_read(bench_rows *rows, const char *path, char *why, size_t size);
+void bench_past_compare(const bench_report *report, const bench_rows *past, const char *path);
+
+#endif

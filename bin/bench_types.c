@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_types: two tables and the small floats' encoding, from the definition: sign, exponent, fraction. */
+#include "bin/bench_types.h"
+
+#include <math.h>
+#include <string.h>
+
+static const bench_type types[BENCH_TYPES] = {
+    {"int8", HOOP_INT8, BENCH_SIGNED, 1, 0, 0},        {"uint8", HOOP_UINT8, BENCH_UNSIGNED, 1, 0, 0},
+    {"int32", HOOP_INT32, BENCH_SIGNED, 4, 0, 0},      {"uint32", HOOP_UINT32, BENCH_UNSIGNED, 4, 0, 0},
+    {"int64", HOOP_INT64, BENCH_SIGNED, 8, 0, 0},      {"uint64", HOOP_UINT64, BENCH_UNSIGNED, 8, 0, 0},
+    {"half", HOOP_FLOAT16, BENCH_FLOAT, 2, 5, 10},     {"float", HOOP_FLOAT32, BENCH_FLOAT, 4, 8, 23},
+    {"double", HOOP_FLOAT64, BENCH_FLOAT, 8, 11, 52},  {"bfloat16", HOOP_BFLOAT16, BENCH_FLOAT, 2, 8, 7},
+    {"f8e4m3", HOOP_FLOAT8E4M3, BENCH_FLOAT, 1, 4, 3}, {"f8e5m2", HOOP_FLOAT8E5M2, BENCH_FLOAT, 1, 5, 2},
+};
+
+static const char *const ops[BENCH_OPS] = {"sum", "prod", "max", "min", "avg"};
+
+const bench_type *
+bench_type_at(int index)
+{
+    return index >= 0 && index < BENCH_TYPES ? &types[index] : NULL;
+}
+
+int
+bench_type_named(const char *name)
+{
+    for (int i = 0; i < BENCH_TYPES; i++)
+        if (strcmp(name, types[i].name) == 0)
+            return i;
+    return -1;
+}
+
+const char *
+bench_op_name(int op)
+{
+    return op >= 0 && op < BENCH_OPS ? ops[op] : "none";
+}
+
+int
+bench_op_named(const char *name)
+{
+    for (int i = 0; i < BENCH_OPS; i++)
+        if (strcmp(name, ops[i]) == 0)
+            return i;
+    return -1;
+}
+
+void
+bench_put_integer(const bench_type *type, void *element, uint64_t value)
+{
+    for (size_t i = 0; i < type->size; i++) /* little-endian, as the wire and all supported hosts are */
+        ((uint8_t *)element)[i] = (uint8_t)(value >> (8 * i));
+}
+
+/* Bits of a 16- or 8-bit float: the number is fraction * 2^(exponent - fraction_bits), its top bit left out. */
+static uint64_t
+small_float_bits(const bench_type *type, double value)
+{
+    int bias = (1 << (type->exponent_bits - 1)) - 1, exponent;
+    uint64_t sign = signbit(value) ? UINT64_C(1) << (type->exponent_bits + type->fraction_bits) : 0;
+    frexp(value, &exponent); /* value = 0.5 to 1 times 2^exponent */
+    exponent = exponent - 1 < 1 - bias || value == 0 ? 1 - bias : exponent - 1;
+    double fraction = nearbyint(ldexp(fabs(value), type->fraction_bits - exponent));
+    /* A subnormal has no top bit and exponent field 0; rounding up to the next power carries into the field by itself.
+     */
+    uint64_t field = (uint64_t)(exponent + bias - 1) << type->fraction_bits;
+    return sign | (field + (uint64_t)fraction);
+}
+
+void
+bench_put_float(const bench_type *type, void *element, double value)
+{
+    float single = (float)value;
+    if (type->dtype == HOOP_FLOAT64)
+        memcpy(element, &value, sizeof(value));
+    else if (type->dtype == HOOP_FLOAT32)
+        memcpy(element, &single, sizeof(single));
+    else
+        bench_put_integer(type, element, small_float_bits(type, value));
+}

@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crew: one table of ranks. A rank's death is told at once, after what it had written; the crew has ended when no child is
+ * left, neither a rank nor an orphan that a rank has left behind (the process is a subreaper). Orphans get a second to
+ * finish by themselves.
+ */
+#include "bin/crew.h"
+
+#include "bin/kin.h"
+#include "bin/lines.h"
+#include "bin/must.h"
+#include "bin/outbox.h"
+#include "bin/spawn.h"
+#include "bin/variables.h"
+#include "lib/base/clock.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { PIECE = 64 * 1024, DRAIN_MAX = 1 << 20, SECRET_FD = 3 };
+
+typedef struct stream {
+    hp_crew *crew;
+    int rank, number; /* number: 1 stdout, 2 stderr */
+    int fd;           /* -1: closed */
+    hp_watch *watch;
+    hp_lines lines;
+} stream;
+
+typedef struct member {
+    int rank;
+    pid_t pid; /* 0: not started or reaped */
+    uint64_t started;
+    stream out, err;
+} member;
+
+struct hp_crew {
+    hp_loop *loop;
+    const hp_orders *orders;
+    hp_crew_owner owner;
+    member *member;
+    int count, living;
+    int paused, ended;
+    hp_outbox input; /* to rank 0, where it runs here */
+    int input_fd;    /* -1: none, or closed */
+    int input_over;  /* close it when it has run empty */
+    size_t owed;     /* bytes of input not yet reported as taken */
+    int stopping;    /* TERM has been sent */
+    uint64_t kill_at;
+    hp_timer *timer;
+};
+
+/* --- output --- */
+
+static void
+emit(void *arg, const uint8_t *bytes, size_t n)
+{
+    stream *s = arg;
+
+    s->crew->owner.output(s->crew->owner.arg, s->rank, s->number, bytes, n);
+}
+
+static void
+close_stream(stream *s)
+{
+    if (s->fd < 0)
+        return;
+    hp_watch_free(s->watch);
+    close(s->fd);
+    s->fd = -1;
+    hp_lines_end(&s->lines, emit, s);
+}
+
+/* Reads once; 1 when there may be more. */
+static int
+read_stream(stream *s)
+{
+    static uint8_t piece[PIECE];
+    ssize_t n;
+
+    if (s->fd < 0)
+        return 0;
+    n = read(s->fd, piece, sizeof piece);
+    if (n > 0)
+        hp_lines_feed(&s->lines, piece, (size_t)n, emit, s);
+    else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+        close_stream(s);
+    return n > 0;
+}
+
+static void
+readable(void *arg, int ready)
+{
+    (void)ready;
+    read_stream(arg);
+}
+
+/* What was written before a death is in the pipe; an orphan that goes on writing must not hold us here. */
+static void
+drain_stream(stream *s)
+{
+    size_t left = DRAIN_MAX / PIECE;
+
+    while (left-- > 0 && read_stream(s))
+        continue;
+    hp_lines_end(&s->lines, emit, s);
+}
+
+static int
+open_stream(stream *s, int fd)
+{
+    s->fd = fd;
+    s->lines.raw = s->crew->orders->world == 1;
+    s->watch = hp_watch_new(s->crew->loop, fd, readable, s);
+    if (s->watch == NULL || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+        return -1;
+    return hp_watch_set(s->watch, HP_READ);
+}
+
+void
+hp_crew_pause(hp_crew *crew, int pause)
+{
+    int i;
+
+    if (crew->paused == pause)
+        return;
+    crew->paused = pause;
+    for (i = 0; i < crew->count; i++) {
+        if (crew->member[i].out.fd >= 0)
+            hp_watch_set(crew->member[i].out.watch, pause ? 0 : HP_READ);
+        if (crew->member[i].err.fd >= 0)
+            hp_watch_set(crew->member[i].err.watch, pause ? 0 : HP_READ);
+    }
+}
+
+/* --- input --- */
+
+static void
+close_input(hp_crew *crew)
+{
+    if (crew->input_fd < 0)
+        return;
+    hp_outbox_close(&crew->input);
+    close(crew->input_fd);
+    crew->input_fd = -1;
+}
+
+static void
+settle_input(hp_crew *crew)
+{
+    size_t waiting = crew->input_fd >= 0 ? hp_bytes_size(&crew->input.bytes) : 0;
+    size_t taken = crew->owed - waiting;
+
+    crew->owed = waiting;
+    if (taken > 0)
+        crew->owner.taken(crew->owner.arg, taken);
+    if (waiting == 0 && (crew->input_over || crew->input.broken))
+        close_input(crew);
+}
+
+static void
+input_moved(void *arg)
+{
+    settle_input(arg);
+}
+
+void
+hp_crew_input(hp_crew *crew, const uint8_t *bytes, size_t n)
+{
+    crew->owed += n;
+    if (crew->input_fd >= 0) {
+        hp_bytes_add(&crew->input.bytes, bytes, n);
+        hp_outbox_push(&crew->input);
+    }
+    settle_input(crew);
+}
+
+void
+hp_crew_input_end(hp_crew *crew)
+{
+    crew->input_over = 1;
+    settle_input(crew);
+}
+
+/* --- stopping --- */
+
+void
+hp_crew_signal(hp_crew *crew, int signal)
+{
+    int i;
+
+    for (i = 0; i < crew->count; i++)
+        if (crew->member[i].pid > 0)
+            kill(-crew->member[i].pid, signal);
+}
+
+static void
+end(hp_crew *crew)
+{
+    int i;
+
+    if (crew->ended)
+        return;
+    crew->ended = 1;
+    hp_timer_set(crew->timer, HP_NEVER);
+    close_input(crew);
+    for (i = 0; i < crew->count; i++) {
+        drain_stream(&crew->member[i].out);
+        drain_stream(&crew->member[i].err);
+        close_stream(&crew->member[i].out);
+        close_stream(&crew->member[i].err);
+    }
+    crew->owner.ended(crew->owner.arg);
+}
+
+static void
+kill_all(hp_crew *crew)
+{
+    hp_crew_signal(crew, SIGKILL);
+    hp_kin_signal(getpid(), SIGKILL);
+    hp_timer_set(crew->timer, 100 * HP_MS);
+}
+
+static void
+alarm_rings(void *arg)
+{
+    hp_crew *crew = arg;
+    uint64_t now = hp_now();
+
+    hp_crew_reap(crew);
+    if (crew->ended)
+        return;
+    if (crew->stopping && now >= crew->kill_at)
+        kill_all(crew);
+    else if (crew->stopping)
+        hp_timer_set(crew->timer, crew->kill_at - now);
+    else if (crew->living == 0)
+        hp_crew_stop(crew, 2 * HP_SEC);
+}
+
+void
+hp_crew_stop(hp_crew *crew, uint64_t grace_ns)
+{
+    uint64_t kill_at = hp_now() + grace_ns;
+
+    if (crew->ended)
+        return;
+    if (!crew->stopping) {
+        hp_crew_signal(crew, SIGTERM);
+        hp_crew_signal(crew, SIGCONT);
+        if (crew->living == 0)
+            hp_kin_signal(getpid(), SIGTERM);
+        crew->kill_at = kill_at;
+    }
+    crew->stopping = 1;
+    if (kill_at < crew->kill_at)
+        crew->kill_at = kill_at;
+    hp_timer_set(crew->timer, crew->kill_at > hp_now() ? crew->kill_at - hp_now() : 0);
+}
+
+/* --- deaths --- */
+
+static void
+bury(hp_crew *crew, member *m, int status)
+{
+    pid_t pid = m->pid;
+
+    m->pid = 0;
+    crew->living--;
+    drain_stream(&m->out);
+    drain_stream(&m->err);
+    if (m->rank == 0)
+        close_input(crew);
+    settle_input(crew);
+    crew->owner.exited(crew->owner.arg, m->rank, pid, status, (hp_now() - m->started) / HP_MS);
+    if (crew->living == 0 && !crew->stopping)
+        hp_timer_set(crew->timer, HP_SEC);
+}
+
+void
+hp_crew_reap(hp_crew *crew)
+{
+    int status, i;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (i = 0; i < crew->count; i++)
+            if (crew->member[i].pid == pid)
+                bury(crew, &crew->member[i], status);
+    if (pid < 0 && errno == ECHILD && crew->living == 0)
+        end(crew);
+}
+
+/* --- starting --- */
+
+/* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. */
+static char *
+rehome(const char *path, const hp_orders *orders)
+{
+    const char *mine = getenv("HOME");
+    size_t n = orders->home ? strlen(orders->home) : 0;
+
+    if (n < 2 || mine == NULL || strncmp(path, orders->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+        return NULL;
+    return hp_must_print("%s%s", mine, path + n);
+}
+
+static int
+enter_dir(const hp_orders *orders, hp_crew_failure *failure)
+{
+    const char *home = getenv("HOME");
+    char *likeness;
+    int there;
+
+    if (orders->dir == NULL || chdir(orders->dir) == 0)
+        return 0;
+    if (orders->dir_must) {
+        failure->status = 1;
+        snprintf(failure->text, sizeof failure->text, "cannot change into the folder %.300s: %s; make it there or give "
+                 "another --wdir", orders->dir, strerror(errno));
+        return -1;
+    }
+    likeness = rehome(orders->dir, orders);
+    there = likeness != NULL && chdir(likeness) == 0;
+    free(likeness);
+    if (!there && (home == NULL || chdir(home) != 0) && chdir("/") != 0)
+        return -1;
+    return 0;
+}
+
+/* A program in the launching user's home may lie in another home here. */
+static void
+rehome_program(hp_orders *orders)
+{
+    char *program = orders->argv.word[0];
+    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, orders);
+
+    if (likeness != NULL && access(likeness, X_OK) == 0) {
+        orders->argv.word[0] = likeness;
+        free(program);
+    } else {
+        free(likeness);
+    }
+}
+
+static void
+word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failure)
+{
+    const char *program = orders->argv.word[0];
+    const char *path = getenv("PATH");
+    int number = errno;
+    char here[256];
+
+    failure->status = number == ENOENT && step == HP_SPAWN_EXEC ? 127 : step == HP_SPAWN_EXEC ? 126 : 1;
+    if (getcwd(here, sizeof here) == NULL)
+        here[0] = '\0';
+    if (step != HP_SPAWN_EXEC)
+        snprintf(failure->text, sizeof failure->text, "cannot start a process: %s", strerror(number));
+    else if (number == ENOENT && strchr(program, '/') != NULL && access(program, F_OK) == 0)
+        snprintf(failure->text, sizeof failure->text,
+                 "cannot run %.160s: the interpreter that its first line names, or its loader, is not there", program);
+    else if (number == ENOENT && strchr(program, '/') != NULL)
+        snprintf(failure->text, sizeof failure->text,
+                 "there is no program %.160s (in the folder %.120s); copy it there, or say where with --wdir", program,
+                 here);
+    else if (number == ENOENT)
+        snprintf(failure->text, sizeof failure->text,
+                 "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in", program,
+                 path ? path : "not set", program);
+    else
+        snprintf(failure->text, sizeof failure->text, "cannot run %.160s: %s", program, strerror(number));
+}
+
+/* The secret once more, read-only and with a place to read at of its own, so that ranks that read it do not meet. */
+static int
+own_secret(int secret_fd)
+{
+    char path[40];
+    int fd;
+
+    snprintf(path, sizeof path, "/proc/self/fd/%d", secret_fd);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
+}
+
+typedef struct pipes {
+    int in[2], out[2], err[2];
+} pipes;
+
+static void
+close_pipe(int fds[2])
+{
+    if (fds[0] >= 0)
+        close(fds[0]);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    fds[0] = fds[1] = -1;
+}
+
+static int
+open_pipes(pipes *p, int with_input)
+{
+    *p = (pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
+        (!with_input || pipe2(p->in, O_CLOEXEC) == 0))
+        return 0;
+    close_pipe(p->out);
+    close_pipe(p->err);
+    return -1;
+}
+
+/* Our ends become streams, theirs are closed. */
+static int
+keep_pipes(hp_crew *crew, member *m, pipes *p)
+{
+    close(p->out[1]);
+    close(p->err[1]);
+    if (p->in[0] >= 0) {
+        close(p->in[0]);
+        crew->input_fd = p->in[1];
+        if (hp_outbox_open(&crew->input, crew->loop, p->in[1], input_moved, crew) < 0)
+            return -1;
+    }
+    m->out = (stream){.crew = crew, .rank = m->rank, .number = 1, .fd = -1};
+    m->err = (stream){.crew = crew, .rank = m->rank, .number = 2, .fd = -1};
+    return open_stream(&m->out, p->out[0]) | open_stream(&m->err, p->err[0]);
+}
+
+static int
+start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
+{
+    member *m = &crew->member[i];
+    hp_spawn spawn = {.argv = crew->orders->argv.word, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
+    char **variables;
+    int number;
+    pipes p;
+
+    *m = (member){.rank = crew->orders->rank[i], .out.fd = -1, .err.fd = -1};
+    *step = HP_SPAWN_FORK;
+    if (open_pipes(&p, m->rank == 0) < 0)
+        return -1;
+    variables = hp_variables_of_rank(crew->orders, i, SECRET_FD);
+    spawn.environ = variables;
+    spawn.fd[0] = p.in[0];
+    spawn.fd[1] = p.out[1];
+    spawn.fd[2] = p.err[1];
+    spawn.fd[3] = own_secret(secret_fd);
+    m->started = hp_now();
+    m->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
+    number = errno;
+    if (spawn.fd[3] >= 0)
+        close(spawn.fd[3]);
+    hp_variables_free(variables);
+    if (m->pid < 0) {
+        m->pid = 0;
+        close_pipe(p.in);
+        close_pipe(p.out);
+        close_pipe(p.err);
+        errno = number;
+        return -1;
+    }
+    crew->living++;
+    return keep_pipes(crew, m, &p);
+}
+
+/* One could not be started: the others are killed before they have done anything, and nothing more is told. */
+static void
+undo(hp_crew *crew)
+{
+    while (waitpid(-1, NULL, WNOHANG) >= 0) {
+        hp_kin_signal(getpid(), SIGKILL);
+        usleep(1000);
+    }
+    crew->ended = 1;
+    hp_crew_free(crew);
+}
+
+hp_crew *
+hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_dir, const hp_crew_owner *owner,
+              hp_crew_failure *failure)
+{
+    hp_crew *crew = hp_must_alloc(1, sizeof *crew);
+    hp_spawn_step step = HP_SPAWN_FORK;
+
+    *crew = (hp_crew){.loop = loop, .orders = orders, .owner = *owner, .input_fd = -1};
+    crew->member = hp_must_alloc((size_t)orders->ranks, sizeof *crew->member);
+    crew->timer = hp_must(hp_timer_new(loop, alarm_rings, crew));
+    hp_variables_adopt(orders);
+    if (enter_dir(orders, failure) < 0) {
+        undo(crew);
+        return NULL;
+    }
+    rehome_program(orders);
+    for (; crew->count < orders->ranks; crew->count++)
+        if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {
+            word_failure(orders, step, failure);
+            crew->count++;
+            undo(crew);
+            return NULL;
+        }
+    for (crew->count = 0; crew->count < orders->ranks; crew->count++)
+        owner->started(owner->arg, crew->member[crew->count].rank, crew->member[crew->count].pid);
+    return crew;
+}
+
+void
+hp_crew_free(hp_crew *crew)
+{
+    int i;
+
+    for (i = 0; i < crew->count; i++) {
+        hp_bytes_free(&crew->member[i].out.lines.held);
+        hp_bytes_free(&crew->member[i].err.lines.held);
+        close_stream(&crew->member[i].out);
+        close_stream(&crew->member[i].err);
+    }
+    close_input(crew);
+    hp_timer_free(crew->timer);
+    free(crew->member);
+    free(crew);
+}

@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop-bench: times and checks the collectives, with nccl-tests' face. This file owns the run: which collectives,
+ * types, operations, roots and sizes; warm-up, timing and checking of one of them. What a collective looks like in
+ * memory is in bench_coll, what is right in bench_pattern and bench_check, what is printed in bench_table and its
+ * neighbours.
+ *
+ * All ranks do the same; rank 0 alone prints results. An error of the library ends the program with its sentence.
+ */
+#include "bin/bench_check.h"
+#include "bin/bench_options.h"
+#include "bin/bench_report.h"
+#include "gpu/gpu.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct bench {
+    bench_options options;
+    bench_report report;
+    hoop_comm *comm;
+    int rank, ranks;
+    bench_buffer send, recv;
+    bench_check check;
+    double *samples; /* seconds of each timed run, then those of the rank that options.average names */
+    uint64_t seed;   /* another one for every checked run */
+    FILE *json;
+    int progress; /* a progress line stands on standard error */
+} bench;
+
+/* One line of the table in the making. */
+typedef struct task {
+    const bench_coll *coll;
+    const bench_type *type;
+    int op, root;
+    bench_row row;
+} task;
+
+static void
+need(const bench *b, hoop_result result)
+{
+    hoop_error error = {.size = sizeof(error)};
+    if (result == HOOP_SUCCESS)
+        return;
+    hoop_comm_error(b->comm, &error);
+    fflush(stdout);
+    fprintf(stderr, "%shoop-bench: %s\n", b->rank == 0 && b->report.rows.count > 0 ? "\n" : "",
+            error.text[0] != '\0' ? error.text : hoop_strerror(result));
+    exit(1);
+}
+
+/* A mistake that all ranks notice alike: one of them says so. */
+static void
+refuse(bench *b, int status, const char *sentence)
+{
+    if (b->rank == 0)
+        fprintf(stderr, "hoop-bench: %s\n", sentence);
+    hoop_comm_destroy(b->comm);
+    exit(status);
+}
+
+static double
+seconds(uint64_t from, uint64_t to)
+{
+    return (double)(to - from) / (double)HP_SEC;
+}
+
+/* hooprun reads our output through pipes and tells whether descriptor fd ends at a terminal of its own. */
+static int
+is_behind_pipe(int fd)
+{
+    const char *terminals = getenv("HOOPRUN_TTY");
+    return !isatty(fd) && terminals != NULL && strchr(terminals, '0' + fd) != NULL;
+}
+
+/* --- one row --------------------------------------------------------------------------------------------------- */
+
+/*
+ * On a terminal of our own, behind the row in the making, the cursor goes back to where it was; on hooprun's, which
+ * takes whole lines only, a line now and then.
+ */
+static void
+show_progress(bench *b, const task *t, int done, uint64_t start, uint64_t *shown)
+{
+    uint64_t now = hp_now();
+    int own = isatty(STDERR_FILENO), of = b->options.iterations;
+    if (b->rank != 0 || now - start < HP_SEC || now - *shown < (own ? HP_SEC / 4 : 5 * HP_SEC))
+        return;
+    double left = seconds(start, now) / done * (of - done);
+    *shown = now;
+    if (own)
+        fprintf(stderr, "\0337  run %d of %d, %.0f s to go\033[K\0338", done, of, left);
+    else if (is_behind_pipe(STDERR_FILENO))
+        fprintf(stderr, "# %s of %zu bytes: run %d of %d, %.0f s to go\n", t->coll->name, t->row.bytes, done, of, left);
+    b->progress = own;
+}
+
+static void
+end_progress(bench *b)
+{
+    if (b->progress)
+        fprintf(stderr, "\033[K");
+    b->progress = 0;
+}
+
+/* The timed runs: fills b->samples and returns the seconds of all of them. */
+static double
+run_timed(bench *b, const task *t, const bench_call *call)
+{
+    int barrier = b->options.blocking == 1 || b->options.blocking == 3;
+    uint64_t start = hp_now(), shown = start;
+    double sum = 0;
+    for (int i = 0; i < b->options.iterations; i++) {
+        uint64_t before = hp_now();
+        need(b, t->coll->run(call));
+        b->samples[i] = seconds(before, hp_now());
+        sum += b->samples[i];
+        if (barrier)
+            need(b, hoop_barrier(b->comm));
+        show_progress(b, t, i + 1, start, &shown);
+    }
+    return b->options.blocking == 3 ? sum : seconds(start, hp_now());
+}
+
+/* Which rank's times count: 0 rank 0's own, 1 their mean, 2 the fastest, 3 the slowest rank. */
+static void
+agree(bench *b, double *times, size_t count)
+{
+    static const hoop_op ops[] = {HOOP_SUM, HOOP_AVG, HOOP_MIN, HOOP_MAX};
+    if (b->options.average != 0)
+        need(b, hoop_allreduce(times, times, count, HOOP_FLOAT64, ops[b->options.average], b->comm));
+}
+
+static void
+time_side(bench *b, task *t, const bench_call *call, bench_side *side)
+{
+    uint64_t before;
+    double all;
+    need(b, hoop_barrier(b->comm));
+    before = hp_now();
+    need(b, t->coll->run(call));
+    side->first = seconds(before, hp_now());
+    for (int i = 0; i < b->options.warmup; i++)
+        need(b, t->coll->run(call));
+    need(b, hoop_barrier(b->comm));
+    all = run_timed(b, t, call);
+    need(b, hoop_barrier(b->comm));
+    agree(b, &side->first, 1);
+    agree(b, &all, 1);
+    agree(b, b->samples, (size_t)b->options.iterations);
+    side->stats = bench_stats_of(b->samples, (size_t)b->options.iterations);
+    side->time = all / b->options.iterations;
+    side->algbw = side->time > 0 ? (double)t->row.bytes / side->time / 1e9 : 0;
+    side->busbw = side->algbw * bench_coll_bus_factor(t->coll, b->ranks);
+}
+
+/* Runs with a pattern of its own each time, until one is wrong. */
+static void
+check_side(bench *b, const task *t, const bench_call *call, int in_place, bench_side *side)
+{
+    bench_check *c = &b->check;
+    c->coll = t->coll;
+    c->call = call;
+    c->in_place = in_place;
+    c->pattern = (bench_pattern){.type = t->type, .op = t->coll->reduces ? t->op : -1, .ranks = b->ranks};
+    side->wrong = 0;
+    for (int i = 0; i < b->options.check && side->wrong == 0; i++) {
+        c->pattern.seed = ++b->seed;
+        bench_check_fill(c);
+        need(b, t->coll->run(call));
+        side->wrong = bench_check_wrong(c);
+        need(b, hoop_allreduce(&side->wrong, &side->wrong, 1, HOOP_UINT64, HOOP_SUM, b->comm));
+    }
+}
+
+static void
+measure_side(bench *b, task *t, int in_place)
+{
+    bench_call call = {.send = b->send.data, .recv = b->recv.data, .count = t->row.count, .dtype = t->type->dtype};
+    call.op = t->op < 0 ? HOOP_SUM : (hoop_op)t->op;
+    call.root = t->root < 0 ? 0 : t->root;
+    call.comm = b->comm;
+    if (in_place)
+        bench_coll_in_place(t->coll, &call, b->recv.data, t->type->size, b->rank);
+    /* Zeros stay zeros: however often a sum in place is repeated, no run meets infinities or subnormal numbers. */
+    b->send.memory->fill(b->send.data, 0, t->row.bytes);
+    b->recv.memory->fill(b->recv.data, 0, t->row.bytes);
+    time_side(b, t, &call, &t->row.side[in_place]);
+    if (b->options.check > 0 && t->row.checked)
+        check_side(b, t, &call, in_place, &t->row.side[in_place]);
+}
+
+static void
+measure_row(bench *b, task *t, size_t bytes)
+{
+    bench_row *row = &t->row;
+    row->count = bench_coll_count(t->coll, bytes, t->type->size, b->ranks);
+    row->bytes = bench_coll_total(t->coll, row->count, b->ranks) * t->type->size;
+    row->checked = b->options.check > 0;
+    if (b->rank == 0)
+        bench_table_begin(row);
+    for (int place = 0; place < 2; place++) {
+        measure_side(b, t, place);
+        end_progress(b);
+        if (b->rank == 0)
+            bench_table_side(&b->report, row, place);
+    }
+    if (b->rank == 0)
+        bench_table_end();
+    if (bench_rows_add(&b->report.rows, row) != 0)
+        need(b, hoop_comm_abort(b->comm, "hoop-bench has no memory for its results"));
+}
+
+/* --- all rows -------------------------------------------------------------------------------------------------- */
+
+static void
+measure_sizes(bench *b, task *t)
+{
+    const bench_options *o = &b->options;
+    t->row.coll = t->coll->name;
+    t->row.type = t->coll->send == BENCH_NOTHING ? "none" : t->type->name;
+    t->row.op = bench_op_name(t->coll->reduces ? t->op : -1);
+    t->row.root = t->coll->rooted ? t->root : -1;
+    for (size_t bytes = o->min_bytes; bytes <= o->max_bytes;) {
+        measure_row(b, t, bytes);
+        size_t next = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
+        if (next <= bytes || t->coll->send == BENCH_NOTHING)
+            return;
+        bytes = next;
+    }
+}
+
+/* From `first` up to and with `last`: one choice, or all of them; a single turn where there is nothing to choose. */
+typedef struct range {
+    int first, last;
+} range;
+
+static range
+choice(int chosen, int all, int applies)
+{
+    if (!applies)
+        return (range){0, 0};
+    return chosen == BENCH_ALL ? (range){0, all - 1} : (range){chosen, chosen};
+}
+
+static void
+measure_coll(bench *b, const bench_coll *coll)
+{
+    range types = choice(b->options.type, BENCH_TYPES, coll->send != BENCH_NOTHING);
+    range ops = choice(b->options.op, BENCH_OPS, coll->reduces);
+    range roots = choice(b->options.root, b->ranks, coll->rooted);
+    if (b->rank == 0)
+        bench_table_columns(&b->report, coll->name);
+    for (int type = types.first; type <= types.last; type++)
+        for (int op = ops.first; op <= ops.last; op++)
+            for (int root = roots.first; root <= roots.last; root++) {
+                task t = {.coll = coll, .type = bench_type_at(type), .op = op, .root = root};
+                measure_sizes(b, &t);
+            }
+}
+
+static void
+measure_all(bench *b)
+{
+    range colls = choice(b->options.coll, BENCH_COLLS, 1);
+    for (int coll = colls.first; coll <= colls.last; coll++)
+        measure_coll(b, bench_coll_at(coll));
+}
+
+/* --- before and after ------------------------------------------------------------------------------------------- */
+
+static void
+introduce(bench *b)
+{
+    bench_member own = {.rank = b->rank, .pid = getpid()};
+    bench_member *all = hp_alloc((size_t)b->ranks, sizeof(*all));
+    if (all == NULL)
+        need(b, hoop_comm_abort(b->comm, "hoop-bench has no memory for the list of ranks"));
+    gethostname(own.host, sizeof(own.host) - 1);
+    snprintf(own.device, sizeof(own.device), "%s", b->recv.memory->name);
+    need(b, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, b->comm));
+    b->report.members = all;
+}
+
+/* All ranks take their memory, or all give up: a rank alone without would leave the others waiting. */
+static void
+take_memory(bench *b)
+{
+    char why[512];
+    const bench_memory *memory = bench_memory_open(b->options.gpus, why, sizeof(why));
+    uint64_t lacking = 0;
+    if (memory == NULL)
+        refuse(b, 1, why);
+    b->samples = hp_alloc((size_t)b->options.iterations, sizeof(*b->samples));
+    b->check.send = &b->send;
+    b->check.recv = &b->recv;
+    b->check.rank = b->rank;
+    lacking |= bench_buffer_open(&b->send, memory, b->options.max_bytes) != 0;
+    lacking |= bench_buffer_open(&b->recv, memory, b->options.max_bytes) != 0;
+    lacking |= b->samples == NULL || bench_check_open(&b->check) != 0;
+    need(b, hoop_allreduce(&lacking, &lacking, 1, HOOP_UINT64, HOOP_SUM, b->comm));
+    if (lacking == 0)
+        return;
+    snprintf(why, sizeof(why), "%llu of %d ranks lack memory for two buffers of %zu bytes: try a smaller -e",
+             (unsigned long long)lacking, b->ranks, b->options.max_bytes);
+    refuse(b, 1, why);
+}
+
+static void
+finish(bench *b)
+{
+    bench_buffer_close(&b->send);
+    bench_buffer_close(&b->recv);
+    bench_check_close(&b->check);
+    free(b->samples);
+    free(b->report.rows.row);
+    free((void *)(uintptr_t)b->report.members);
+}
+
+/* Rank 0's files. 0, or -1 when one could not be written. */
+static int
+tell_files(bench *b, const bench_rows *past)
+{
+    const bench_options *o = &b->options;
+    int failed = 0;
+    if (b->json != NULL) {
+        bench_json_write(b->json, &b->report);
+        failed |= fclose(b->json) != 0;
+    }
+    if (o->csv != NULL)
+        failed |= bench_csv_write(o->csv, &b->report);
+    if (o->plot != NULL)
+        failed |= bench_plot_write(o->plot, &b->report);
+    if (o->compare != NULL)
+        bench_past_compare(&b->report, past, o->compare);
+    return failed ? -1 : 0;
+}
+
+static int
+tell(bench *b, const bench_rows *past)
+{
+    if (b->rank != 0)
+        return 0;
+    bench_table_foot(&b->report);
+    if (isatty(STDOUT_FILENO) || is_behind_pipe(STDOUT_FILENO))
+        bench_curve_draw(&b->report);
+    if (b->options.plain)
+        printf("# Read next: man hoop-bench for the columns and the options, man 7 hoop for the library,\n"
+               "# and examples/digits.c trains on real data: hooprun -n 4 examples/digits\n");
+    return tell_files(b, past);
+}
+
+/* What only rank 0 can know goes wrong before anything is measured, on all ranks. */
+static void
+open_files(bench *b, bench_rows *past)
+{
+    char why[512] = "";
+    uint64_t failed = 0;
+    if (b->rank == 0 && b->options.compare != NULL)
+        failed = bench_past_read(past, b->options.compare, why, sizeof(why)) != 0;
+    need(b, hoop_broadcast(&failed, &failed, 1, HOOP_UINT64, 0, b->comm));
+    if (failed)
+        refuse(b, 1, why);
+    if (b->rank == 0 && b->options.json != NULL)
+        b->json = bench_json_open(b->options.json);
+}
+
+static int
+run(bench *b)
+{
+    bench_rows past = {0};
+    char why[128];
+    if (b->options.root >= b->ranks) {
+        snprintf(why, sizeof(why), "-r %d names a rank that does not exist: there are %d, counted from 0",
+                 b->options.root, b->ranks);
+        refuse(b, 2, why);
+    }
+    take_memory(b);
+    introduce(b);
+    open_files(b, &past);
+    bench_report_clock(b->report.started, sizeof(b->report.started));
+    if (b->rank == 0)
+        bench_table_head(&b->report);
+    measure_all(b);
+    int failed = tell(b, &past) != 0 || bench_report_wrong(&b->report) != 0;
+    free(past.row);
+    return failed;
+}
+
+int
+main(int argc, char **argv)
+{
+    bench b = {.report = {.argc = argc, .argv = argv}};
+    char why[256], gpu[256];
+    int wanted = bench_options_read(&b.options, argc, argv, why, sizeof(why));
+    if (wanted == BENCH_HELP)
+        return fputs(bench_options_help(), stdout) < 0;
+    if (wanted == BENCH_VERSION)
+        return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), hp_gpu_describe(gpu, sizeof(gpu))) < 0;
+    need(&b, hoop_comm_create(&b.comm, NULL));
+    b.rank = hoop_comm_rank(b.comm);
+    b.ranks = b.report.ranks = hoop_comm_size(b.comm);
+    b.report.options = &b.options;
+    if (wanted == BENCH_WRONG)
+        refuse(&b, 2, why);
+    int failed = run(&b);
+    finish(&b);
+    need(&b, hoop_comm_destroy(b.comm));
+    return failed;
+}

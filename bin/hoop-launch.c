@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop-launch: the program behind hooprun(1), in two roles: the launcher, which places ranks and watches over them, and
+ * with --agent its hand on one host. Here is only which of the two, and how the program ends.
+ */
+#include "bin/agent.h"
+#include "bin/job.h"
+#include "bin/spawn.h"
+#include "hoop.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Ended by a signal, it dies of that signal, so that a shell's loop around it ends too. */
+static int
+die_of(int number)
+{
+    sigset_t set;
+
+    signal(number, SIG_DFL);
+    sigemptyset(&set);
+    sigaddset(&set, number);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    raise(number);
+    return 128 + number;
+}
+
+static int
+launch(int argc, char **argv)
+{
+    hp_options options;
+    hp_layout layout = {0};
+    hoop_error error;
+    int status = hp_options_parse(&options, argc, argv), by_signal = 0;
+
+    if (status == 0 && hp_layout_make(&layout, &options, &error) != HOOP_SUCCESS) {
+        fprintf(stderr, "hooprun: %s\n", error.text);
+        status = 2;
+    }
+    if (status == 0 && (options.map || options.dry_run))
+        hp_layout_print(&layout);
+    if (status == 0 && !options.dry_run)
+        status = hp_job_run(&options, &layout, &by_signal);
+    hp_layout_free(&layout);
+    hp_options_free(&options);
+    return by_signal ? die_of(by_signal) : status;
+}
+
+int
+main(int argc, char **argv)
+{
+    hp_spawn_fill_standard();
+    if (argc == 2 && strcmp(argv[1], "--agent") == 0)
+        return hp_agent_main();
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("hooprun (hoop) %d.%d.%d\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR, HOOP_VERSION_PATCH);
+        return 0;
+    }
+    return launch(argc, argv);
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop-rendezvous: the place where ranks meet, as a program of its own. hooprun starts one inside itself; this is for
+ * ranks started by hand or by another launcher. Serves any number of jobs that share its secret. Everything else is
+ * rendezvous/server.c.
+ */
+#include "hoop.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "rendezvous/server.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { EXIT_USAGE = 2 };
+
+typedef struct settings {
+    const char *host, *interface, *secret_file;
+    int port;
+    int mode;
+} settings;
+
+static hp_loop *loop;
+static volatile sig_atomic_t stop;
+
+static const char help[] = "Usage: hoop-rendezvous [options]\n"
+                           "The place where the ranks of hoop jobs meet. hooprun starts one by itself; this one\n"
+                           "is for ranks started by hand, or by another launcher. Serves several jobs at once.\n"
+                           "\n"
+                           "  --port N            port to listen on (default 0: any free one; it is printed)\n"
+                           "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
+                           "  --interface NAMES   listen on the address of an interface instead, for instance\n"
+                           "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
+                           "  --secret-file FILE  the secret that every rank must know (default: what\n"
+                           "                      HOOP_SECRET_FD or HOOP_SECRET_FILE names)\n"
+                           "  --new-secret FILE   write a fresh secret into a new file (mode 0600), and end\n"
+                           "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
+                           "  --help, --version\n"
+                           "\n"
+                           "Example, a ring of two programs that were started by hand:\n"
+                           "  hoop-rendezvous --new-secret ring.secret\n"
+                           "  hoop-rendezvous --port 5801 --secret-file ring.secret &\n"
+                           "  export HOOP_RENDEZVOUS=127.0.0.1:5801 HOOP_SECRET_FILE=$PWD/ring.secret HOOP_SIZE=2\n"
+                           "  HOOP_RANK=0 ./program & HOOP_RANK=1 ./program\n"
+                           "\n"
+                           "Exit status: 0 after SIGINT or SIGTERM, 2 when it cannot start, with the reason.\n";
+
+static void
+on_signal(int number)
+{
+    (void)number;
+    stop = 1;
+    hp_loop_wake(loop);
+}
+
+static int
+complain(const hoop_error *error)
+{
+    fprintf(stderr, "hoop-rendezvous: %s\n", error->text);
+    return EXIT_USAGE;
+}
+
+/* A whole number in [least, most], with nothing behind it; 0: it is not. */
+static int
+parse_number(const char *text, long least, long most, int *value)
+{
+    char *end;
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (errno || end == text || *end || number < least || number > most)
+        return 0;
+    *value = (int)number;
+    return 1;
+}
+
+static hoop_result
+secret_from_environment(uint8_t secret[HP_SECRET], hoop_error *error)
+{
+    const char *fd = getenv("HOOP_SECRET_FD"), *file = getenv("HOOP_SECRET_FILE");
+    int number;
+    if (fd && *fd) {
+        if (!parse_number(fd, 0, 1 << 20, &number))
+            return hp_err_set(error, HOOP_ERR_AUTH, "HOOP_SECRET_FD is \"%s\", which is no descriptor number", fd);
+        return hp_secret_from_fd(secret, number, error);
+    }
+    if (file && *file)
+        return hp_secret_from_file(secret, file, error);
+    return hp_err_set(error, HOOP_ERR_AUTH,
+                      "no secret: make one with \"hoop-rendezvous --new-secret FILE\", then give it here with "
+                      "--secret-file FILE and to every rank as HOOP_SECRET_FILE=FILE");
+}
+
+/* Written whole or not at all; an existing file is never touched. */
+static int
+write_new_secret(const char *path)
+{
+    uint8_t secret[HP_SECRET];
+    char text[2 * HP_SECRET + 2];
+    hoop_error error;
+    if (hp_random(secret, sizeof(secret), &error))
+        return complain(&error);
+    hp_secret_format(text, secret);
+    hp_wipe(secret, sizeof(secret));
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make the new file \"%s\" for a secret", path);
+        return complain(&error);
+    }
+    ssize_t n = (ssize_t)strlen(text), wrote = write(fd, text, (size_t)n);
+    int number = errno;
+    hp_wipe(text, sizeof(text));
+    if (close(fd) == 0 && wrote == n)
+        return 0;
+    unlink(path);
+    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot write the secret to \"%s\"", path);
+    return complain(&error);
+}
+
+static hoop_result
+find_address(hp_addr *addr, const settings *s, hoop_error *error)
+{
+    char text[300];
+    hoop_result result;
+    const char *host = s->host ? s->host : "127.0.0.1";
+    if (s->interface) {
+        result = hp_addr_local(addr, s->interface, NULL, NULL, NULL, 0, error);
+        hp_addr_set_port(addr, (uint16_t)s->port);
+        return result;
+    }
+    int bare_v6 = strchr(host, ':') && host[0] != '[';
+    snprintf(text, sizeof(text), bare_v6 ? "[%s]:%d" : "%s:%d", host, s->port);
+    return hp_addr_parse(addr, text, error);
+}
+
+/* One descriptor a rank is needed; the usual soft limit of 1024 is for programs that use select. */
+static void
+raise_descriptor_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void
+catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void
+say(void *arg, const char *line)
+{
+    (void)arg;
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
+static int
+serve(const settings *s)
+{
+    char listening[HP_ADDR_TEXT];
+    hoop_error error;
+    hp_server_options options = {.mode = s->mode, .say = say};
+    hoop_result result = find_address(&options.listen, s, &error);
+    if (!result && s->mode == HP_MODE_AUTH)
+        result = s->secret_file ? hp_secret_from_file(options.secret, s->secret_file, &error)
+                                : secret_from_environment(options.secret, &error);
+    if (result)
+        return complain(&error);
+    raise_descriptor_limit();
+    loop = hp_loop_new();
+    if (!loop) {
+        hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make an event loop");
+        return complain(&error);
+    }
+    catch_signals();
+    hp_server *server = hp_server_new(loop, &options, &error);
+    hp_wipe(options.secret, sizeof(options.secret));
+    if (!server) {
+        hp_loop_free(loop);
+        return complain(&error);
+    }
+    printf("hoop-rendezvous: listening on %s\n", hp_addr_print(hp_server_addr(server), listening));
+    fflush(stdout);
+    while (!stop)
+        hp_loop_run(loop, HP_NEVER);
+    hp_server_free(server);
+    hp_loop_free(loop);
+    return 0;
+}
+
+static int
+misuse(const char *problem, const char *value)
+{
+    fprintf(stderr, "hoop-rendezvous: %s%s; see hoop-rendezvous --help\n", problem, value);
+    return EXIT_USAGE;
+}
+
+/* -1: go on and serve; anything else is the exit status. */
+static int
+take_option(int option, settings *s)
+{
+    switch (option) {
+    case 'p':
+        return parse_number(optarg, 0, 65535, &s->port) ? -1
+                                                        : misuse("--port wants a number from 0 to 65535, not ", optarg);
+    case 'H': s->host = optarg; return -1;
+    case 'i': s->interface = optarg; return -1;
+    case 's': s->secret_file = optarg; return -1;
+    case 'n': return write_new_secret(optarg);
+    case 'm':
+        if (strcmp(optarg, "auth") != 0 && strcmp(optarg, "none") != 0)
+            return misuse("--security is auth or none, not ", optarg);
+        s->mode = strcmp(optarg, "none") == 0 ? HP_MODE_NONE : HP_MODE_AUTH;
+        return -1;
+    case 'h': fputs(help, stdout); return 0;
+    case 'V': printf("hoop-rendezvous %s\n", hoop_version()); return 0;
+    default: return misuse("I do not understand these arguments", "");
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"port", required_argument, NULL, 'p'},        {"host", required_argument, NULL, 'H'},
+        {"bind", required_argument, NULL, 'H'},        {"interface", required_argument, NULL, 'i'},
+        {"secret-file", required_argument, NULL, 's'}, {"new-secret", required_argument, NULL, 'n'},
+        {"security", required_argument, NULL, 'm'},    {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
+    settings s = {.mode = HP_MODE_AUTH};
+    int option;
+    while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
+        int status = take_option(option, &s);
+        if (status >= 0)
+            return status;
+    }
+    if (optind < argc)
+        return misuse("unexpected argument ", argv[optind]);
+    if (s.host && s.interface)
+        return misuse("give --host or --interface, not both", "");
+    return serve(&s);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one more
+ * as 3, and nothing else; signals at their defaults. Says why when the program cannot be started.
+ */
+#ifndef HP_SPAWN_H
+#define HP_SPAWN_H
+
+#include <sys/types.h>
+
+typedef struct hp_spawn {
+    char *const *argv;    /* argv[0] is looked for in PATH as the new environment has it */
+    char *const *environ; /* NULL: ours */
+    const char *dir;      /* NULL: stay here */
+    const char *also_dir; /* where else a name without '/' may be found; NULL: nowhere */
+    int fd[4];            /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
+    int session;          /* 1: a session and process group of its own */
+    int death_signal;     /* sent to it when the thread that starts it dies; 0: none */
+    int shielded;         /* 1: the terminal's Ctrl-C does not reach it */
+} hp_spawn;
+
+typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;
+
+/* The process id, or -1 with errno and *step: what could not be done. */
+pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
+
+/* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */
+void hp_spawn_fill_standard(void);
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_frame: bytes of a proven but lying member into every decoder of net/frame.c. Byte 0 of the input chooses the
+ * decoder and whether the checksums are made right first, so that both what lies before them and what lies behind them
+ * is reached; byte 1 chooses how the stream is cut. What was decoded must encode to the very same bytes again.
+ */
+#include "fuzz/fuzz.h"
+
+#include <string.h>
+
+#include "lib/base/wire.h"
+#include "net/frame.h"
+
+const char fuzz_name[] = "frame";
+
+enum { INPUT_MAX = 3 * (HP_COMMON_BYTES + HP_CONTROL_MAX + 4) };
+enum { CONTROL, DATA, ABORT, DECODERS };
+
+static void
+mend(uint8_t *bytes, size_t n)
+{
+    hp_put32(bytes + n, hp_crc32c(bytes, n));
+}
+
+static void
+mend_common(uint8_t *head)
+{
+    memcpy(head, "HOOP", 4);
+    head[4] = HP_FRAME_VERSION;
+    mend(head, 12);
+}
+
+/* Makes the checksums of a stream of control frames right, as far as their lengths are possible. */
+static void
+mend_stream(uint8_t *bytes, size_t n)
+{
+    size_t at = 0;
+    while (n - at >= HP_COMMON_BYTES) {
+        uint8_t *head = bytes + at;
+        mend_common(head);
+        uint32_t length = hp_get32(head + 8);
+        if (length < 4 || length > n - at - HP_COMMON_BYTES)
+            return;
+        mend(head + HP_COMMON_BYTES, length - 4);
+        at += HP_COMMON_BYTES + length;
+    }
+}
+
+/* A frame that was read is one that could have been written. */
+static void
+check_control(const hp_frame_reader *reader, int type, const uint8_t *payload, size_t n)
+{
+    uint8_t again[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
+    fuzz_check(n <= HP_CONTROL_MAX);
+    size_t whole = hp_frame_put_control(again, (hp_frame_type)type, payload, n);
+    fuzz_check(whole == reader->have && memcmp(again, reader->bytes, whole) == 0);
+}
+
+static void
+read_control(const uint8_t *in, size_t n, size_t step)
+{
+    static hp_frame_reader reader;
+    int whole = 0, type;
+    const uint8_t *payload;
+    size_t payload_n;
+    hoop_error error;
+    reader.have = 0;
+    while (n > 0 && whole != -1) {
+        size_t part = step < n ? step : n, left = part;
+        while ((whole = hp_frame_read(&reader, &in, &left, &type, &payload, &payload_n, &error)) == 1)
+            check_control(&reader, type, payload, payload_n);
+        fuzz_check(whole == -1 || left == 0);
+        fuzz_check(whole == 0 || error.code == HOOP_ERR_PROTOCOL || error.code == HOOP_ERR_CORRUPT);
+        n -= part;
+    }
+}
+
+static void
+read_data(uint8_t *in, size_t n, int mended)
+{
+    hp_frame frame = {0};
+    uint8_t again[HP_DATA_HEAD_CALL];
+    hoop_error error;
+    if (n < HP_DATA_HEAD_CALL)
+        return;
+    if (mended) {
+        mend_common(in);
+        mend(in + HP_COMMON_BYTES, HP_DATA_BYTES - 4);
+        mend(in + HP_DATA_HEAD, HP_CALL_BYTES);
+    }
+    if (hp_frame_get_common(&frame, in, &error) != HOOP_SUCCESS || frame.type != HP_DATA ||
+        hp_frame_get_data(&frame, in + HP_COMMON_BYTES, &error) != HOOP_SUCCESS)
+        return;
+    fuzz_check(hp_frame_payload(&frame) <= HP_SLICE_MAX);
+    uint32_t head = hp_frame_put_data(again, &frame, hp_frame_payload(&frame));
+    fuzz_check(memcmp(again, in, head) == 0);
+}
+
+static void
+read_abort(const uint8_t *in, size_t n)
+{
+    hoop_error error;
+    uint8_t again[HP_ABORT_BYTES];
+    if (!hp_abort_get(&error, in, n))
+        return;
+    fuzz_check(error.code != HOOP_SUCCESS && error.code != HOOP_IN_PROGRESS && error.rank >= -1 &&
+               error.reporter >= -1);
+    fuzz_check(strnlen(error.text, sizeof error.text) == n - hp_abort_put(again, &(hoop_error){.code = error.code}));
+    for (const char *c = error.text; *c != '\0'; c++)
+        fuzz_check((unsigned char)*c >= 0x20 && *c != 0x7f);
+    fuzz_check(hp_abort_put(again, &error) == n && memcmp(again, in, n - strlen(error.text)) == 0);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static uint8_t bytes[INPUT_MAX];
+    if (size < 2 || size - 2 > sizeof bytes)
+        return 0;
+    int decoder = data[0] % DECODERS, mended = data[0] >> 7;
+    size_t n = size - 2;
+    memcpy(bytes, data + 2, n);
+    if (decoder == DATA)
+        read_data(bytes, n, mended);
+    if (decoder == ABORT)
+        read_abort(data + 2, n); /* in place: a read too far is seen */
+    if (decoder == CONTROL) {
+        if (mended)
+            mend_stream(bytes, n);
+        read_control(bytes, n, data[1] + 1u);
+    }
+    return 0;
+}

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_handshake: the bytes of a stranger or of a lying member into both sides of net/conn.c, with the clock running.
+ * The input is a list of actions: one byte, then its bytes. The secret is the test vectors', so the harness can
+ * complete a message the way a member would (header, job, MAC): both sides of every check are reached with the
+ * product's own code. After each action: silence unless M1's tag was right, no key behind the end, no state that the
+ * peer did not earn.
+ */
+#include "fuzz/fuzz.h"
+
+#include <string.h>
+
+#include "net/conn.h"
+
+const char fuzz_name[] = "handshake";
+
+enum { FEED, FEED_PROVEN, TICK, WROTE, JUDGE, KEYS, ACTIONS };
+
+/* The rest of the input. */
+typedef struct input {
+    const uint8_t *at;
+    size_t n;
+} input;
+
+static hp_keys keys;
+
+static const struct {
+    size_t at, bytes;
+    uint8_t header[16];
+} messages[] = {
+    {0, HP_M1, {'H', 'O', 'O', 'P', 1, 1, 0, 0, 128, 0, 0, 0, 0x2a, 0x5b, 0xac, 0x23}},
+    {HP_M1, HP_M2, {'H', 'O', 'O', 'P', 1, 2, 0, 0, 96, 0, 0, 0, 0x21, 0xac, 0x8a, 0xb5}},
+    {HP_M1 + HP_M2, HP_M3, {'H', 'O', 'O', 'P', 1, 3, 0, 0, 32, 0, 0, 0, 0x0e, 0xdf, 0x2f, 0x76}},
+    {HP_M1 + HP_M2 + HP_M3, HP_M4, {'H', 'O', 'O', 'P', 1, 4, 0, 0, 48, 0, 0, 0, 0xba, 0xde, 0xae, 0x82}},
+};
+
+static uint8_t
+take(input *in)
+{
+    uint8_t byte = in->n > 0 ? *in->at : 0;
+    if (in->n > 0) {
+        in->at++;
+        in->n--;
+    }
+    return byte;
+}
+
+static const uint8_t *
+key_of(int m)
+{
+    return m == 0 ? keys.hello : m == 1 ? keys.resp : m == 2 ? keys.init : keys.welcome;
+}
+
+/* Which message a state awaits (0 to 3), -1: none. */
+static int
+awaited(const hp_conn *conn)
+{
+    switch (conn->state) {
+    case HP_CONN_HELLO: return conn->have < HP_M1 ? 0 : -1;
+    case HP_CONN_CHALLENGE: return 1;
+    case HP_CONN_CONFIRM: return 2;
+    case HP_CONN_WELCOME: return 3;
+    default: return -1;
+    }
+}
+
+/* Message m of this transcript ends in the right MAC. */
+static int
+proven(const hp_conn *conn, int m)
+{
+    uint8_t mac[HP_MAC];
+    size_t end = messages[m].at + messages[m].bytes - HP_MAC;
+    hp_mac(mac, key_of(m), conn->transcript, end, NULL, 0, NULL, 0);
+    return memcmp(mac, conn->transcript + end, HP_MAC) == 0;
+}
+
+/* Feeds what the input has: up to `n` bytes, perhaps more than are wanted. */
+static void
+feed(hp_conn *conn, input *in, uint64_t now)
+{
+    size_t n = take(in);
+    n = n < in->n ? n : in->n;
+    hp_conn_feed(conn, in->at, n, now);
+    in->at += n;
+    in->n -= n;
+}
+
+/* Feeds the message that is awaited, its fields from the input, the rest as a member would have it. */
+static void
+feed_proven(hp_conn *conn, input *in, uint64_t now)
+{
+    uint8_t all[sizeof conn->transcript];
+    int m = awaited(conn);
+    if (m < 0)
+        return;
+    size_t at = messages[m].at, body = messages[m].bytes - 16 - HP_MAC;
+    size_t n = body < in->n ? body : in->n;
+    memcpy(all, conn->transcript, sizeof all);
+    if (conn->have < 16)
+        memcpy(all + at, messages[m].header, 16);
+    for (size_t k = conn->have > 16 ? conn->have - 16 : 0; k < n; k++)
+        all[at + 16 + k] = in->at[k];
+    if (m == 0 && conn->have <= 16)
+        memcpy(all + at + 16, keys.job, HP_JOB);
+    in->at += n;
+    in->n -= n;
+    hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
+    hp_conn_feed(conn, all + at + conn->have, messages[m].bytes - conn->have, now);
+}
+
+static void
+check(const hp_conn *conn, const hp_conn *before)
+{
+    static const hp_keys none;
+    int end = conn->state >= HP_CONN_DONE;
+    fuzz_check(conn->state <= HP_CONN_BAD && conn->why != NULL);
+    fuzz_check(!end || memcmp(&conn->keys, &none, sizeof none) == 0);
+    fuzz_check(before->state < HP_CONN_DONE || conn->state == before->state);
+    fuzz_check(conn->state != HP_CONN_BAD || (conn->out_n == 0 && conn->out == NULL));
+    fuzz_check(conn->out_n == 0 || (conn->out >= conn->transcript &&
+                                    conn->out + conn->out_n <= conn->transcript + sizeof conn->transcript));
+    fuzz_check(hp_conn_want(conn) <= HP_M1 && (!end || hp_conn_want(conn) == 0));
+    if (conn->state == HP_CONN_BAD || conn->state == HP_CONN_HELLO || conn->state == HP_CONN_CHALLENGE) {
+        fuzz_check(conn->initiator || conn->out_n == 0);
+        return;
+    }
+    fuzz_check(proven(conn, conn->initiator ? 1 : 0));
+    if (conn->state == HP_CONN_JUDGE)
+        fuzz_check(proven(conn, 2) && conn->status == HP_OK);
+    if (conn->state == HP_CONN_DONE)
+        fuzz_check(proven(conn, 2) && proven(conn, 3) && conn->status == HP_OK &&
+                   conn->version >= conn->hello.ver_min && conn->version <= conn->hello.ver_max);
+    if (conn->state == HP_CONN_REFUSED)
+        fuzz_check(conn->status != HP_OK);
+}
+
+static void
+act(hp_conn *conn, input *in, const hp_conn_policy *policy, uint64_t *now)
+{
+    switch (take(in) % ACTIONS) {
+    case FEED: feed(conn, in, *now); break;
+    case FEED_PROVEN: feed_proven(conn, in, *now); break;
+    case TICK: hp_conn_tick(conn, *now += take(in)); break;
+    case WROTE: hp_conn_wrote(conn, take(in)); break;
+    case JUDGE: hp_conn_judge(conn, (hp_status)(take(in) % HP_STATUSES), take(in)); break;
+    case KEYS: hp_conn_keys(conn, take(in) % 8 ? &keys : NULL, policy); break;
+    default: break;
+    }
+}
+
+static void
+begin(hp_conn *conn, uint8_t how, const hp_conn_policy *policy)
+{
+    uint8_t nonce[32];
+    hp_hello hello = {.comm = 5,
+                      .my_rank = 3,
+                      .your_rank = 4,
+                      .world = 8,
+                      .role = HP_ROLE_DATA,
+                      .ver_min = 1,
+                      .ver_max = (uint16_t)(1 + (how >> 7))};
+    memcpy(hello.job, keys.job, HP_JOB);
+    memset(nonce, how & 1 ? 0x11 : 0x22, sizeof nonce);
+    if (how & 1)
+        hp_conn_start(conn, &keys, &hello, nonce, 1000);
+    else
+        hp_conn_accept(conn, how & 2 ? NULL : &keys, how & 2 ? NULL : policy, nonce, 1000);
+}
+
+static void
+make_keys(void)
+{
+    uint8_t secret[HP_SECRET], job[HP_JOB];
+    for (size_t k = 0; k < sizeof secret; k++)
+        secret[k] = (uint8_t)k;
+    for (size_t k = 0; k < sizeof job; k++)
+        job[k] = (uint8_t)(0xa0 + k);
+    fuzz_check(hp_keys_derive(&keys, secret, job, HP_MODE_AUTH, NULL) == HOOP_SUCCESS);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static hp_conn conn, before;
+    input in = {data, size};
+    uint64_t now = 0;
+    if (!keys.job[0])
+        make_keys();
+    uint8_t how = take(&in);
+    hp_conn_policy policy = {.my_rank = how & 4 ? HP_RANK_SERVER : 4,
+                             .world = how & 8 ? 8 : 0,
+                             .comm = how & 16 ? 5 : 0,
+                             .role = how & 32 ? HP_ROLE_CONTROL : HP_ROLE_DATA,
+                             .features = how};
+    begin(&conn, how, &policy);
+    do {
+        before = conn;
+        act(&conn, &in, &policy, &now);
+        check(&conn, &before);
+    } while (in.n > 0);
+    return 0;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fuzz_rdv: lying members at the rendezvous server's state machine (rendezvous/hall.c and all below it), through a
+ * memory transport and a clock of its own. The input is a script of short commands: come in, say something well-formed
+ * or raw, vanish, let time pass. Whatever happens, nobody who is gone is spoken to, nobody hears GO or a cause twice,
+ * every roster is a ring, and in the end nothing is left. A script that begins with 0xFF is one message for a client's
+ * decoders.
+ */
+#include "fuzz/fuzz.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/wire.h"
+#include "rendezvous/hall.h"
+#include <string.h>
+
+const char fuzz_name[] = "rdv";
+
+enum { GUESTS = 8, RING_MAX = 300 };
+enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, COMMANDS };
+
+typedef struct visitor {
+    hp_guest guest; /* first */
+    int present, go, causes, dismissed;
+    uint64_t comm;
+} visitor;
+
+typedef struct script {
+    const uint8_t *at;
+    size_t left;
+} script;
+
+static visitor visitors[GUESTS];
+static uint64_t now, last_comm;
+static hp_hall *hall;
+
+static uint8_t
+next(script *s)
+{
+    if (s->left == 0)
+        return 0;
+    s->left--;
+    return *s->at++;
+}
+
+static void
+on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
+{
+    visitor *v = peer;
+    hoop_error error;
+    (void)arg;
+    fuzz_check(v->present && n <= HP_CONTROL_MAX);
+    fuzz_check(type == HP_GO || type == HP_PING || type == HP_ROSTER || type == HP_ABORT || type == HP_REFUSED);
+    v->go += type == HP_GO;
+    v->causes += type == HP_ABORT || type == HP_REFUSED;
+    if (type == HP_ABORT || type == HP_REFUSED)
+        fuzz_check(hp_abort_get(&error, payload, n) && error.code != HOOP_SUCCESS);
+    fuzz_check(v->go <= 1 && v->causes <= 1);
+}
+
+static void
+on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+{
+    visitor *v = peer;
+    hp_member members[GUESTS];
+    int order[GUESTS], from = 0;
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_part part;
+    (void)arg;
+    fuzz_check(v->present && roster->ring.size <= GUESTS);
+    hp_ring ring = {.size = roster->ring.size, .order = order, .members = members};
+    size_t n = hp_part_put(bytes, &roster->ring, rank, 0, &from);
+    fuzz_check(from == ring.size && hp_part_get(&part, bytes, n) && part.rank == rank);
+    fuzz_check(hp_part_members(&part, members, order) && hp_ring_close(&ring));
+    v->comm = last_comm = part.comm;
+}
+
+static void
+on_dismiss(void *arg, void *peer)
+{
+    visitor *v = peer;
+    (void)arg;
+    fuzz_check(v->present && v->dismissed == 0);
+    v->dismissed = 1;
+}
+
+static void
+on_say(void *arg, const char *line)
+{
+    (void)arg;
+    fuzz_check(strncmp(line, "job ", 4) == 0);
+}
+
+static void
+lose(visitor *v)
+{
+    if (!v->present)
+        return;
+    v->present = 0;
+    hp_hall_lost(&v->guest, NULL, now);
+}
+
+static void
+say(visitor *v, int type, const uint8_t *payload, size_t n)
+{
+    hoop_error error;
+    hp_err_clear(&error);
+    if (!v->present)
+        return;
+    int result = hp_hall_message(&v->guest, type, payload, n, now, &error);
+    fuzz_check(result == 0 || error.code == HOOP_ERR_PROTOCOL);
+    if (result)
+        lose(v);
+}
+
+static void
+enter(visitor *v, uint32_t rank, uint32_t world, uint64_t parent)
+{
+    hp_hello hello = {.comm = parent, .my_rank = rank, .world = world};
+    if (v->present || hp_hall_judge(hall, &hello) != HP_OK)
+        return;
+    memset(v, 0, sizeof(*v));
+    v->present = 1;
+    hp_hall_enter(hall, &v->guest, &hello);
+}
+
+static void
+join(visitor *v, script *s, uint64_t parent)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    int world = next(s) % 5 + 1, rank = next(s) % (world + 1) - (parent == 0);
+    if (rank >= world)
+        return;
+    hp_join said = {.who = {.rank = parent ? -1 : rank, .host = "h", .host_id = next(s) % 3, .pid = next(s)},
+                    .size = parent ? 0 : world,
+                    .patience = next(s) * 20u,
+                    .op_timeout = next(s) * 10 * HP_MS,
+                    .parent = parent,
+                    .parent_rank = parent ? rank : -1,
+                    .parent_size = parent ? world : 0,
+                    .color = parent ? (int)(next(s) % 4) - 1 : 0,
+                    .agree = "k=1\nl=2\n",
+                    .agree_n = next(s) % 16 ? 8 : 4};
+    said.who.addr.u.v4.sin_family = AF_INET;
+    said.who.addr.length = sizeof(said.who.addr.u.v4);
+    enter(v, rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank, (uint32_t)world, parent);
+    say(v, HP_JOIN, bytes, hp_join_put(bytes, &said));
+}
+
+static void
+say_something(visitor *v, int command, script *s)
+{
+    uint8_t bytes[HP_CONTROL_MAX] = {0};
+    hp_report report = {next(s), next(s), 0, (int)(next(s) % 7) - 1, 0};
+    hoop_error cause;
+    switch (command) {
+    case READY: say(v, HP_READY, NULL, 0); break;
+    case REPORT:
+        hp_report_put(bytes, &report);
+        say(v, HP_PROGRESS, bytes, HP_REPORT_BYTES);
+        break;
+    case OUT:
+    case LEAVE:
+        bytes[0] = (uint8_t)report.sequence;
+        say(v, command == OUT ? HP_OUT : HP_LEAVE, bytes, HP_COUNT_BYTES);
+        break;
+    default:
+        hp_err_set(&cause, HOOP_ERR_ABORTED, "why");
+        cause.rank = report.waits_for;
+        say(v, HP_ABORT, bytes, hp_abort_put(bytes, &cause));
+    }
+}
+
+static void
+say_raw(visitor *v, script *s)
+{
+    int type = next(s);
+    size_t n = next(s);
+    n = n < s->left ? n : s->left;
+    const uint8_t *payload = s->at;
+    s->at += n;
+    s->left -= n;
+    say(v, type, payload, n);
+}
+
+static void
+pass(int ticks)
+{
+    for (; ticks > 0; ticks--) {
+        now += 50 * HP_MS;
+        hp_hall_tick(hall, now);
+    }
+}
+
+static void
+run(script *s)
+{
+    uint8_t byte = next(s);
+    visitor *v = &visitors[byte >> 4 & 7];
+    int command = byte & 15;
+    switch (command) {
+    case ENTER: enter(v, next(s), next(s), byte & 128 ? last_comm : 0); break;
+    case JOIN: join(v, s, 0); break;
+    case SPLIT: join(v, s, last_comm ? last_comm : 1); break;
+    case RAW: say_raw(v, s); break;
+    case LOSE: lose(v); break;
+    case PASS: pass(next(s)); break;
+    default:
+        if (command < COMMANDS)
+            say_something(v, command, s);
+    }
+}
+
+/* What a client does with a roster, a report or a JOIN that comes out of the air. */
+static void
+decode(const uint8_t *in, size_t n)
+{
+    hp_part part;
+    hp_join said;
+    hp_report report;
+    static hp_member members[RING_MAX];
+    static int order[RING_MAX];
+    if (hp_part_get(&part, in, n) && part.size > 0 && part.size <= RING_MAX && part.first == 0 &&
+        part.count == part.size && hp_part_members(&part, members, order)) {
+        hp_ring ring = {.size = part.size, .order = order, .members = members};
+        if (hp_ring_close(&ring))
+            for (int i = 0; i < part.size; i++)
+                fuzz_check(members[i].rank == i && order[i] >= 0 && order[i] < part.size);
+    }
+    if (hp_join_get(&said, in, n)) {
+        uint8_t again[HP_CONTROL_MAX];
+        fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
+        fuzz_check(hp_join_put(again, &said) == n);
+    }
+    if (hp_report_get(&report, in, n))
+        fuzz_check(report.sequence > 0 && report.waits_for >= -1);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const uint8_t job[HP_JOB];
+    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say};
+    script s = {data, size};
+    if (size > 0 && data[0] == 0xFF) {
+        decode(data + 1, size - 1);
+        return 0;
+    }
+    memset(visitors, 0, sizeof(visitors));
+    now = HP_SEC;
+    last_comm = 0;
+    hall = hp_hall_new(&outlet, job, 7);
+    fuzz_check(hall != NULL);
+    while (s.left > 0)
+        run(&s);
+    for (int i = 0; i < GUESTS; i++)
+        lose(&visitors[i]);
+    pass(70);
+    fuzz_check(hp_hall_idle(hall));
+    hp_hall_free(hall);
+    return 0;
+}

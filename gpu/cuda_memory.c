@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench, tests).
+ * The library itself allocates nothing on a GPU.
+ */
+#include "gpu/cuda_room.h"
+
+static hp_cuda_device *
+as_cuda(hp_device *device)
+{
+    return (hp_cuda_device *)device;
+}
+
+static hp_cu_pointer
+pointer(const void *memory)
+{
+    return (hp_cu_pointer)(uintptr_t)memory;
+}
+
+hoop_result
+hp_cuda_alloc(hp_device *base, void **memory, size_t bytes, hoop_error *error)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+    hp_cu_pointer address = 0;
+    hoop_result result = hp_cuda_enter(device, &before, error);
+
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->memory_alloc(&address, bytes > 0 ? bytes : 1), "cuMemAlloc",
+                               "allocating an array on the GPU");
+    hp_cuda_leave(device, before);
+    *memory = result == HOOP_SUCCESS ? (void *)(uintptr_t)address : NULL;
+    return result;
+}
+
+void
+hp_cuda_free(hp_device *base, void *memory)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+
+    if (memory == NULL)
+        return;
+    (void)hp_cuda_enter(device, &before, NULL);
+    (void)device->driver->memory_free(pointer(memory));
+    hp_cuda_leave(device, before);
+}
+
+hoop_result
+hp_cuda_copy(hp_device *base, void *to, const void *from, size_t bytes, hoop_error *error)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+    hoop_result result = hp_cuda_enter(device, &before, error);
+
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->copy(pointer(to), pointer(from), bytes), "cuMemcpy",
+                               "copying an array");
+    /* A copy to the GPU may return when its source has been read, not when it has arrived. */
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->stream_synchronize(NULL), "cuStreamSynchronize",
+                               "copying an array");
+    hp_cuda_leave(device, before);
+    return result;
+}
+
+hoop_result
+hp_cuda_stream_open(hp_device *base, void **out, hoop_error *error)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+    hp_cu_stream stream = NULL;
+    hoop_result result = hp_cuda_enter(device, &before, error);
+
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->stream_create(&stream, HP_CU_STREAM_NON_BLOCKING, 0),
+                               "cuStreamCreateWithPriority", "making a stream");
+    hp_cuda_leave(device, before);
+    *out = result == HOOP_SUCCESS ? stream : NULL;
+    return result;
+}
+
+void
+hp_cuda_stream_close(hp_device *base, void *stream)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+
+    if (stream == NULL)
+        return;
+    (void)hp_cuda_enter(device, &before, NULL);
+    (void)device->driver->stream_destroy(stream);
+    hp_cuda_leave(device, before);
+}
+
+hoop_result
+hp_cuda_stream_wait(hp_device *base, void *stream, hoop_error *error)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+    hoop_result result = hp_cuda_enter(device, &before, error);
+
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->stream_synchronize(stream), "cuStreamSynchronize",
+                               "waiting for a stream");
+    hp_cuda_leave(device, before);
+    return result;
+}
+
+hoop_result
+hp_cuda_stream_copy(hp_device *base, void *stream, void *to, const void *from, size_t bytes, hoop_error *error)
+{
+    hp_cuda_device *device = as_cuda(base);
+    hp_cu_context before;
+    hoop_result result = hp_cuda_enter(device, &before, error);
+
+    if (result == HOOP_SUCCESS)
+        result = hp_cuda_check(error, device->driver->copy_async(pointer(to), pointer(from), bytes, stream),
+                               "cuMemcpyAsync", "copying an array on a stream");
+    hp_cuda_leave(device, before);
+    return result;
+}

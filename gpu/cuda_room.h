@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda_room: what the files of the CUDA backend share, and nobody else reads.
+ *   cuda_driver.c  the driver's functions          cuda.c        devices: contexts, kernels, enrolled pages
+ *   cuda_queue.c   streams of jobs, completion     cuda_stage.c  jobs on memory the GPU cannot reach
+ *   cuda_gate.c    users' streams: marks, gates    cuda_memory.c device memory for our own programs
+ * Locks: the device's lock guards its lists; it is never held across a driver call that could wait for a stream.
+ */
+#ifndef HP_CUDA_ROOM_H
+#define HP_CUDA_ROOM_H
+
+#include "gpu/cuda.h"
+#include "gpu/cuda_driver.h"
+#include "gpu/cuda_kernel.h"
+#include "gpu/gpu.h"
+#include "lib/base/dtype.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    HP_CUDA_COPY,                                       /* + log2 of the element's size */
+    HP_CUDA_WIRE = HP_CUDA_COPY + 4,
+    HP_CUDA_STAMP,
+    HP_CUDA_GATE,
+    HP_CUDA_REDUCE,                                     /* + dtype * 4 + op (avg as sum) */
+    HP_CUDA_KERNELS = HP_CUDA_REDUCE + 4 * HP_DTYPES
+};
+
+/* Pages of ours that the GPU sees. */
+typedef struct hp_cuda_pages {
+    struct hp_cuda_pages *next;
+    char *host;
+    size_t bytes;
+    hp_cu_pointer device;
+    int registered; /* by us: 0 if somebody else had done it before */
+} hp_cuda_pages;
+
+typedef struct hp_cuda_gates hp_cuda_gates; /* a block of gates */
+
+struct hp_mark {
+    struct hp_mark *next; /* in the device's pool */
+    struct hp_cuda_device *device;
+    hp_cu_event event;
+};
+
+typedef struct hp_cuda_device {
+    hp_device base;
+    const hp_cuda_driver *driver;
+    hp_cu_device handle;
+    hp_cu_context context; /* the device's primary one, which the CUDA runtime uses too */
+    hp_cu_module module;
+    hp_cu_function kernels[HP_CUDA_KERNELS];
+    int priority; /* the highest: jobs overtake the user's kernels, and share no hardware queue with held streams */
+    int blocks;
+    int memory_ops;
+    int ordinal;
+    char name[64];
+    pthread_mutex_t lock;
+    hp_cuda_pages *pages;
+    struct hp_mark *marks;
+    hp_cuda_gates *gate_blocks;
+    struct hp_gate *gates; /* the open ones */
+} hp_cuda_device;
+
+typedef struct hp_cuda_stage hp_cuda_stage;
+
+typedef struct hp_cuda_queue {
+    hp_queue base;
+    hp_cuda_device *device;
+    hp_cu_stream stream; /* the jobs, in order */
+    hp_cu_stream aside;  /* carries the wake, so that no job waits for a host function */
+    hp_cu_event wake;
+    _Atomic uint64_t *counter;    /* a page of host memory; the GPU writes the ticket of the last job done */
+    hp_cu_pointer counter_device; /* the same word as the GPU sees it */
+    uint64_t submitted;
+    uint64_t armed;         /* the ticket the last wake was asked for */
+    uint64_t told;          /* what `done` said last, and `status` */
+    hoop_result told_code;
+    uint64_t looked;        /* when we last asked the driver for the stream's health */
+    atomic_int woken;       /* the eventfd was written and not yet read */
+    int fd;
+    hp_cuda_stage *stage;   /* made by the first job that needs it */
+    hoop_error status;
+} hp_cuda_queue;
+
+/* Makes the device's context current; hp_cuda_leave puts back another one that was there. Nested pairs are fine. */
+hoop_result hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error);
+void hp_cuda_leave(hp_cuda_device *device, hp_cu_context before);
+
+/* Pages of ours to and from the GPU's view (hp_device_ops.enroll). */
+hoop_result hp_cuda_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error);
+void hp_cuda_unenroll(hp_device *device, void *pages);
+
+/* What memory is, seen from this device. */
+typedef enum hp_cuda_reach {
+    HP_CUDA_DIRECT,  /* *address is good for its kernels */
+    HP_CUDA_FOREIGN, /* another GPU's: the driver can copy it */
+    HP_CUDA_PLAIN,   /* ordinary host memory: the CPU can copy it */
+    HP_CUDA_UNKNOWN  /* the driver failed to say: see *error */
+} hp_cuda_reach;
+hp_cuda_reach hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error);
+
+/* The GPU's address of memory in enrolled pages. */
+hp_cu_pointer hp_cuda_page(hp_cuda_device *device, const void *memory);
+
+/* The queue's row of the table. */
+hoop_result hp_cuda_queue_open(hp_device *device, hp_queue **queue, hoop_error *error);
+void hp_cuda_queue_close(hp_queue *queue);
+uint64_t hp_cuda_submit(hp_queue *queue, const hp_job *job);
+uint64_t hp_cuda_done(hp_queue *queue);
+int hp_cuda_wake_fd(hp_queue *queue);
+void hp_cuda_wake_arm(hp_queue *queue);
+hoop_result hp_cuda_drain(hp_queue *queue);
+hoop_result hp_cuda_status(hp_queue *queue, hoop_error *error);
+
+/* Launches the kernel for `job`, whose operands are at the addresses given, src[0], src[1], dst[0], dst[1]. */
+hoop_result hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_pointer address[4]);
+
+/* Runs a job of which some operands are not HP_CUDA_DIRECT, piece by piece through pages of the queue's own. */
+hoop_result hp_cuda_staged(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_reach reach[4],
+                           const hp_cu_pointer address[4]);
+void hp_cuda_stage_free(hp_cuda_queue *queue);
+
+/* Users' streams. */
+hoop_result hp_cuda_mark(hp_device *device, void *stream, hp_mark **mark, hoop_error *error);
+hoop_result hp_cuda_follow(hp_queue *queue, hp_mark *mark, hoop_error *error);
+void hp_cuda_unmark(hp_mark *mark);
+hoop_result hp_cuda_fence(hp_queue *queue, void *stream, hoop_error *error);
+hoop_result hp_cuda_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error);
+void hp_cuda_gate_open(hp_gate *gate);
+void hp_cuda_streams_free(hp_cuda_device *device); /* marks and gates, when the device closes */
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gpu: memory and arithmetic. A device is a row of functions; the host CPU is one, CUDA another, the tests' simulated
+ * device a third, and the belt (lib/channel.c) cannot tell them apart. Everything asynchronous is a queue: jobs finish
+ * in the order they were submitted, and a counter that only grows says how many have.
+ *
+ * Threads: one device may be used by several threads, one queue by one thread at a time.
+ */
+#ifndef HP_GPU_H
+#define HP_GPU_H
+
+#include "hoop.h"
+
+/* An array of a job: element type, or the wire type the job names when `wire` is set. */
+typedef struct hp_operand {
+    void *ptr;
+    int wire;
+} hp_operand;
+
+/*
+ * One fused job, elementwise over `count`:
+ *     v = src[0]                     (sources == 1)
+ *     v = src[0] op src[1]           (sources == 2); 16- and 8-bit floats are computed in float32 and rounded once
+ *     v = v / divisor                (divisor > 1: HOOP_AVG's owner; op is then HOOP_AVG and combines as a sum)
+ *     every dst[k] = v
+ * With `exchange` (sources == destinations == 2, no op): dst[0] = src[1], dst[1] = src[0], loads before stores.
+ * A destination may be exactly a source, never overlap it otherwise. Pointers have the element's natural alignment.
+ * When wire != elem, a destination in the wire type is encoded (round to nearest even) and every other destination of
+ * the same job gets the *decoded* value of what was encoded, so that all ranks hold the same bits.
+ */
+typedef struct hp_job {
+    hoop_dtype elem, wire;
+    hoop_op op;
+    int sources, destinations; /* 1 or 2 each; 0 destinations: a no-op that keeps its place in the queue */
+    int exchange;
+    uint32_t divisor;          /* 0 or 1: none */
+    hp_operand src[2], dst[2];
+    size_t count;
+} hp_job;
+
+typedef struct hp_device hp_device; /* backend structs begin with `const hp_device_ops *ops` */
+typedef struct hp_queue hp_queue;   /* likewise */
+typedef struct hp_gate hp_gate;     /* a user's stream held until the host opens it */
+typedef struct hp_mark hp_mark;     /* a place in a user's stream */
+
+typedef struct hp_device_ops {
+    const char *name;                                    /* "cpu", "cuda" */
+    int (*owns)(const void *ptr);                        /* 1 if ptr is this backend's memory (the cpu owns the rest) */
+    hoop_result (*open)(hp_device **device, const void *ptr, hoop_error *error); /* ptr: memory on the device wanted, or NULL */
+    void (*close)(hp_device *device);
+    int (*addressable)(hp_device *device);               /* 1: the host may send() and recv() the user's memory directly */
+    hoop_result (*enroll)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */
+    void (*unenroll)(hp_device *device, void *pages);
+    hoop_result (*queue_open)(hp_device *device, hp_queue **queue, hoop_error *error);
+    void (*queue_close)(hp_queue *queue);                /* drains first */
+    uint64_t (*submit)(hp_queue *queue, const hp_job *job); /* ticket 1, 2, 3 ...; 0: failed, see status */
+    uint64_t (*done)(hp_queue *queue);                   /* every ticket <= this one is complete, its writes visible */
+    int (*wake_fd)(hp_queue *queue);                     /* readable when `done` may have grown; -1: submit is synchronous */
+    void (*wake_arm)(hp_queue *queue);                   /* asks for one wake when everything submitted so far is done */
+    hoop_result (*fence)(hp_queue *queue, void *stream, hoop_error *error); /* later jobs wait for what is in stream now */
+    hoop_result (*drain)(hp_queue *queue);               /* waits for everything submitted */
+    hoop_result (*status)(hp_queue *queue, hoop_error *error); /* HOOP_SUCCESS or the queue's first error, kept */
+    hoop_result (*gate_close)(hp_device *device, void *stream, hp_gate **gate, hoop_error *error); /* stream stops here ... */
+    void (*gate_open)(hp_gate *gate);                    /* ... goes on, also after an error; frees the gate */
+    /*
+     * A fence in two halves, for calls that return before their first job: `mark` (any thread, before the call's own
+     * gate) remembers what is in stream now; `follow`, just before the operation's first job on a queue, makes the
+     * queue's later jobs wait for it. A plain fence at the time of the call would hold the jobs that earlier operations
+     * have yet to submit, and could wait for their gates for ever. NULL on a device without streams.
+     */
+    hoop_result (*mark)(hp_device *device, void *stream, hp_mark **mark, hoop_error *error);
+    hoop_result (*follow)(hp_queue *queue, hp_mark *mark, hoop_error *error);
+    void (*unmark)(hp_mark *mark);
+} hp_device_ops;
+
+struct hp_device {
+    const hp_device_ops *ops;
+};
+
+struct hp_queue {
+    const hp_device_ops *ops;
+};
+
+extern const hp_device_ops hp_host_ops; /* gpu/host.c */
+extern const hp_device_ops hp_cuda_ops; /* gpu/cuda.c; owns() is 0 for everything where there is no driver */
+
+/* The backend whose memory this is: never NULL. */
+const hp_device_ops *hp_device_of(const void *ptr);
+
+/* Why CUDA is or is not in use, one sentence for logs and --version. */
+const char *hp_gpu_describe(char *out, size_t size);
+
+/* The host backend's arithmetic itself, for places that want no queue (tests, kernels' reference). */
+void hp_host_run(const hp_job *job);
+
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host: the CPU as a device. A job is done when submit returns, so a queue is a counter. Owns no memory; the loops
+ * themselves are in reduce_*.c, chosen by hp_arith_best().
+ *
+ * Three ways through a job:
+ *     direct          every operand is of one type that has its own loop; several destinations or a division go block
+ *                     by block, so that each line of memory is touched once
+ *     through float   8-bit floats, averages of 16-bit floats, wire type other than element type (floats only): blocks
+ *                     are decoded to float32, combined, divided, and rounded once on the way out. float64 too is
+ *                     carried in float32 here.
+ *     exchange
+ */
+#include "gpu/host.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#else
+#include <fenv.h>
+#endif
+
+enum {
+    PIECE_BYTES = 4096, /* of one operand: three of them fit any level-1 cache */
+    PIECE_FLOATS = 512
+};
+
+typedef struct host_queue {
+    hp_queue queue;
+    uint64_t submitted;
+} host_queue;
+
+/*
+ * The caller's thread may round differently, flush denormals to zero (programs built with -ffast-math do) or trap: a
+ * sum would then depend on which thread drives the ring. So every job runs in the default environment.
+ */
+#ifdef __x86_64__
+typedef unsigned fpu_state;
+enum { FPU_DEFAULT = 0x1f80, FPU_FLAGS = 0x3f };
+
+static fpu_state
+fpu_enter(void)
+{
+    fpu_state saved = _mm_getcsr();
+
+    if ((saved & ~(unsigned)FPU_FLAGS) != FPU_DEFAULT)
+        _mm_setcsr(FPU_DEFAULT);
+    return saved;
+}
+
+static void
+fpu_leave(fpu_state saved)
+{
+    if ((saved & ~(unsigned)FPU_FLAGS) != FPU_DEFAULT)
+        _mm_setcsr(saved);
+}
+#else
+typedef fenv_t fpu_state;
+
+static fpu_state
+fpu_enter(void)
+{
+    fpu_state saved;
+
+    fegetenv(&saved);
+    fesetenv(FE_DFL_ENV);
+    return saved;
+}
+
+static void
+fpu_leave(fpu_state saved)
+{
+    fesetenv(&saved);
+}
+#endif
+
+static hoop_dtype
+type_of(const hp_job *job, const hp_operand *operand)
+{
+    return operand->wire ? job->wire : job->elem;
+}
+
+static void *
+at(const hp_job *job, const hp_operand *operand, size_t index)
+{
+    return (char *)operand->ptr + index * hp_dtype_size(type_of(job, operand));
+}
+
+static size_t
+bytes_of(const hp_job *job, const hp_operand *operand, size_t count)
+{
+    return count * hp_dtype_size(type_of(job, operand));
+}
+
+static size_t
+smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int
+divides(const hp_job *job)
+{
+    return job->divisor > 1;
+}
+
+/* Whether every operand is of one type, whose loops do all the job asks for. */
+static int
+is_direct(const hp_arith *arith, const hp_job *job)
+{
+    hoop_dtype type = type_of(job, &job->src[0]);
+
+    if (job->sources == 2 && (type_of(job, &job->src[1]) != type || arith->reduce[type] == NULL))
+        return 0;
+    for (int k = 0; k < job->destinations; k++) {
+        if (type_of(job, &job->dst[k]) != type)
+            return 0;
+    }
+    return !divides(job) || arith->divide[type] != NULL || (job->sources == 2 && arith->average[type] != NULL);
+}
+
+static void
+direct_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t count)
+{
+    hoop_dtype type = type_of(job, &job->src[0]);
+    size_t bytes = bytes_of(job, &job->src[0], count);
+    void *to = at(job, &job->dst[0], index);
+    const void *from = at(job, &job->src[0], index);
+
+    if (divides(job) && arith->divide[type] == NULL)
+        arith->average[type](to, from, at(job, &job->src[1], index), job->divisor, count);
+    else if (job->sources == 2)
+        arith->reduce[type](job->op, to, from, at(job, &job->src[1], index), count);
+    else if (to != from)
+        memcpy(to, from, bytes);
+    if (divides(job) && arith->divide[type] != NULL)
+        arith->divide[type](to, job->divisor, count);
+    if (job->destinations == 2 && job->dst[1].ptr != job->dst[0].ptr)
+        memcpy(at(job, &job->dst[1], index), to, bytes);
+}
+
+static void
+run_direct(const hp_arith *arith, const hp_job *job)
+{
+    size_t piece = job->count;
+
+    if (divides(job) || job->destinations == 2)
+        piece = PIECE_BYTES / hp_dtype_size(type_of(job, &job->src[0]));
+    for (size_t i = 0; i < job->count; i += piece)
+        direct_piece(arith, job, i, smaller(piece, job->count - i));
+}
+
+static void
+load(const hp_arith *arith, const hp_job *job, int source, size_t index, float *values, size_t count)
+{
+    const hp_operand *operand = &job->src[source];
+
+    arith->decode[type_of(job, operand)](values, at(job, operand, index), count);
+}
+
+/* Destinations in the wire type first: what was rounded there is what the others get. */
+static void
+store(const hp_arith *arith, const hp_job *job, size_t index, float *values, size_t count)
+{
+    for (int k = 0; k < job->destinations; k++) {
+        void *to = at(job, &job->dst[k], index);
+
+        if (!job->dst[k].wire)
+            continue;
+        arith->encode[job->wire](to, values, count);
+        if (job->destinations == 2)
+            arith->decode[job->wire](values, to, count);
+    }
+    for (int k = 0; k < job->destinations; k++) {
+        if (!job->dst[k].wire)
+            arith->encode[job->elem](at(job, &job->dst[k], index), values, count);
+    }
+}
+
+static void
+run_through_float(const hp_arith *arith, const hp_job *job)
+{
+    float a[PIECE_FLOATS];
+    float b[PIECE_FLOATS];
+
+    for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
+        size_t count = smaller(PIECE_FLOATS, job->count - i);
+
+        load(arith, job, 0, i, a, count);
+        if (job->sources == 2) {
+            load(arith, job, 1, i, b, count);
+            arith->reduce[HOOP_FLOAT32](job->op, a, a, b, count);
+        }
+        if (divides(job))
+            arith->divide[HOOP_FLOAT32](a, job->divisor, count);
+        store(arith, job, i, a, count);
+    }
+}
+
+/* A piece of src[source], held at `from`, to dst[destination]: verbatim if the types are the same. */
+static void
+put_piece(const hp_arith *arith, const hp_job *job, int destination, size_t index, int source, const void *from,
+          size_t count)
+{
+    hoop_dtype in = type_of(job, &job->src[source]);
+    hoop_dtype out = type_of(job, &job->dst[destination]);
+    void *to = at(job, &job->dst[destination], index);
+    float values[PIECE_FLOATS];
+
+    if (in == out) {
+        memcpy(to, from, count * hp_dtype_size(in));
+        return;
+    }
+    arith->decode[in](values, from, count);
+    arith->encode[out](to, values, count);
+}
+
+static void
+run_exchange(const hp_arith *arith, const hp_job *job)
+{
+    uint64_t a[PIECE_FLOATS];
+    uint64_t b[PIECE_FLOATS];
+
+    for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
+        size_t count = smaller(PIECE_FLOATS, job->count - i);
+
+        memcpy(a, at(job, &job->src[0], i), bytes_of(job, &job->src[0], count));
+        memcpy(b, at(job, &job->src[1], i), bytes_of(job, &job->src[1], count));
+        put_piece(arith, job, 0, i, 1, b, count);
+        put_piece(arith, job, 1, i, 0, a, count);
+    }
+}
+
+void
+hp_host_run_with(const hp_arith *arith, const hp_job *job)
+{
+    fpu_state saved;
+
+    if (job->destinations == 0 || job->count == 0)
+        return;
+    saved = fpu_enter();
+    if (job->exchange)
+        run_exchange(arith, job);
+    else if (is_direct(arith, job))
+        run_direct(arith, job);
+    else
+        run_through_float(arith, job);
+    fpu_leave(saved);
+}
+
+void
+hp_host_run(const hp_job *job)
+{
+    hp_host_run_with(hp_arith_best(), job);
+}
+
+/* What follows is the host's row in the device table. */
+
+static hp_device host_device = {&hp_host_ops}; /* has no state: one serves everybody */
+
+static int
+host_owns(const void *ptr)
+{
+    (void)ptr;
+    return 0; /* the host gets what no other device claims */
+}
+
+static hoop_result
+host_open(hp_device **device, const void *ptr, hoop_error *error)
+{
+    (void)ptr;
+    (void)error;
+    *device = &host_device;
+    return HOOP_SUCCESS;
+}
+
+static void
+host_close(hp_device *device)
+{
+    (void)device;
+}
+
+static int
+host_addressable(hp_device *device)
+{
+    (void)device;
+    return 1;
+}
+
+static hoop_result
+host_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error)
+{
+    (void)device;
+    (void)pages;
+    (void)bytes;
+    (void)error;
+    return HOOP_SUCCESS;
+}
+
+static void
+host_unenroll(hp_device *device, void *pages)
+{
+    (void)device;
+    (void)pages;
+}
+
+static hoop_result
+host_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
+{
+    host_queue *host = hp_alloc(1, sizeof *host);
+
+    (void)device;
+    *queue = NULL;
+    if (host == NULL)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "no memory for a queue of the CPU's jobs (%zu bytes)",
+                          sizeof *host);
+    host->queue.ops = &hp_host_ops;
+    *queue = &host->queue;
+    return HOOP_SUCCESS;
+}
+
+static void
+host_queue_close(hp_queue *queue)
+{
+    free(queue);
+}
+
+static uint64_t
+host_submit(hp_queue *queue, const hp_job *job)
+{
+    host_queue *host = (host_queue *)queue;
+
+    hp_host_run(job);
+    return ++host->submitted;
+}
+
+static uint64_t
+host_done(hp_queue *queue)
+{
+    return ((host_queue *)queue)->submitted;
+}
+
+static int
+host_wake_fd(hp_queue *queue)
+{
+    (void)queue;
+    return -1;
+}
+
+static void
+host_wake_arm(hp_queue *queue)
+{
+    (void)queue;
+}
+
+static hoop_result
+no_streams(hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                      "a CUDA stream cannot order an operation on host memory: pass device memory, or call the form "
+                      "without _on_stream");
+}
+
+static hoop_result
+host_fence(hp_queue *queue, void *stream, hoop_error *error)
+{
+    (void)queue;
+    return stream == NULL ? HOOP_SUCCESS : no_streams(error);
+}
+
+static hoop_result
+host_drain(hp_queue *queue)
+{
+    (void)queue;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+host_status(hp_queue *queue, hoop_error *error)
+{
+    (void)queue;
+    (void)error;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+host_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error)
+{
+    (void)device;
+    (void)stream;
+    *gate = NULL;
+    return no_streams(error);
+}
+
+static void
+host_gate_open(hp_gate *gate)
+{
+    (void)gate;
+}
+
+const hp_device_ops hp_host_ops = {
+    .name = "cpu",
+    .owns = host_owns,
+    .open = host_open,
+    .close = host_close,
+    .addressable = host_addressable,
+    .enroll = host_enroll,
+    .unenroll = host_unenroll,
+    .queue_open = host_queue_open,
+    .queue_close = host_queue_close,
+    .submit = host_submit,
+    .done = host_done,
+    .wake_fd = host_wake_fd,
+    .wake_arm = host_wake_arm,
+    .fence = host_fence,
+    .drain = host_drain,
+    .status = host_status,
+    .gate_close = host_gate_close,
+    .gate_open = host_gate_open,
+};

@@ -1,0 +1,483 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kernels: a job's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads; names
+ * and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from MIN
+ * or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
+ *
+ * Every operand is walked by the same index, so an operand may be exactly another one. Where all operands lie alike
+ * relative to 16-byte boundaries, an array is a head, packs of 16 bytes, and a tail; else it is single elements, which
+ * neighbouring threads still touch side by side.
+ */
+#include "gpu/codec.h"
+#include "gpu/cuda_kernel.h"
+#include "hoop.h"
+
+namespace
+{
+
+/* Element types: what is stored, what is computed in, and the way between. */
+
+template <bool Long> struct size_class {
+    typedef uint32_t type;
+};
+
+template <> struct size_class<true> {
+    typedef uint64_t type;
+};
+
+template <class Stored> struct whole { /* integers: wrap, so computed without sign; ordered and divided with it */
+    typedef Stored stored;
+    typedef Stored value;
+    static __device__ value get(stored s) { return s; }
+    static __device__ stored put(value v) { return v; }
+    static __device__ value sum(value a, value b) { return (value)((uint64_t)a + (uint64_t)b); }
+    static __device__ value prod(value a, value b) { return (value)((uint64_t)a * (uint64_t)b); }
+    static __device__ __noinline__ value divide(value v, uint32_t divisor) /* toward zero */
+    {
+        typedef typename size_class<(sizeof(Stored) > 4)>::type magnitude;
+        bool negative = (Stored)-1 < (Stored)1 && v < (value)1 && v != 0;
+        magnitude quotient = (negative ? (magnitude)0 - (magnitude)v : (magnitude)v) / divisor;
+        return (value)(negative ? (magnitude)0 - quotient : quotient);
+    }
+};
+
+template <class Stored, class Value> struct real {
+    typedef Stored stored;
+    typedef Value value;
+    static __device__ value sum(value a, value b) { return a + b; }
+    static __device__ value prod(value a, value b) { return a * b; }
+    static __device__ __noinline__ value divide(value v, uint32_t divisor) { return v / (value)divisor; }
+};
+
+template <class Stored> struct plain : real<Stored, Stored> {
+    static __device__ Stored get(Stored s) { return s; }
+    static __device__ Stored put(Stored v) { return v; }
+};
+
+/* The GPU converts float16 in one instruction: to nearest even, denormals kept, NaN to 0x7fff, as codec.h does. */
+struct half : real<uint16_t, float> {
+#ifdef __CUDA_ARCH__
+    static __device__ float get(uint16_t s)
+    {
+        float v;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(s));
+        return v;
+    }
+    static __device__ uint16_t put(float v)
+    {
+        uint16_t s;
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(s) : "f"(v));
+        return s;
+    }
+#else
+    static float get(uint16_t s) { return hp_fp16_decode(s); }
+    static uint16_t put(float v) { return hp_fp16_encode(v); }
+#endif
+};
+
+struct brain : real<uint16_t, float> {
+    static __device__ float get(uint16_t s) { return hp_bf16_decode(s); }
+    static __device__ uint16_t put(float v) { return hp_bf16_encode(v); }
+};
+
+struct e4m3 : real<uint8_t, float> {
+    static __device__ float get(uint8_t s) { return hp_e4m3_decode(s); }
+    static __device__ uint8_t put(float v) { return hp_e4m3_encode(v); }
+};
+
+struct e5m2 : real<uint8_t, float> {
+    static __device__ float get(uint8_t s) { return hp_e5m2_decode(s); }
+    static __device__ uint8_t put(float v) { return hp_e5m2_encode(v); }
+};
+
+/* Reductions. A NaN is never equal to itself, and wins. */
+
+template <class Type> struct sum_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t) { return Type::sum(a, b); }
+};
+
+template <class Type> struct prod_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t) { return Type::prod(a, b); }
+};
+
+template <class Type> struct max_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t) { return a != a || a > b ? a : b; }
+};
+
+template <class Type> struct min_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t) { return a != a || a < b ? a : b; }
+};
+
+/* Chosen when the job runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library. */
+template <class Type> struct any_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t op)
+    {
+        switch (op) {
+        case HOOP_PROD: return Type::prod(a, b);
+        case HOOP_MAX: return max_of<Type>::of(a, b, op);
+        case HOOP_MIN: return min_of<Type>::of(a, b, op);
+        default: return Type::sum(a, b);
+        }
+    }
+};
+
+/* Sixteen bytes, moved by one instruction. */
+
+struct alignas(16) quad {
+    uint32_t a, b, c, d;
+};
+
+template <class Stored> union pack {
+    quad whole;
+    Stored each[16 / sizeof(Stored)];
+    __device__ pack() {}
+};
+
+/*
+ * A job on arrays of `Stored`, walked by all threads of the grid: `Rule::apply(left, right)` says what becomes of an
+ * element of src[0] and one of src[1] (if there is one): it leaves what dst[0] gets in left, and dst[1] in right.
+ */
+template <class Stored, class Rule> struct walk {
+    const Stored *a, *b;
+    Stored *x, *y;
+    uint64_t count, thread, threads;
+    Rule rule;
+
+    __device__ walk(const hp_kernel_args &args, bool second, Rule what)
+        : a((const Stored *)args.src[0]), b(second ? (const Stored *)args.src[1] : nullptr), x((Stored *)args.dst[0]),
+          y(args.destinations == 2 ? (Stored *)args.dst[1] : nullptr), count(args.count),
+          thread((uint64_t)blockIdx.x * blockDim.x + threadIdx.x), threads((uint64_t)gridDim.x * blockDim.x), rule(what)
+    {
+    }
+
+    __device__ bool alike() const
+    {
+        uintptr_t at = (uintptr_t)x;
+        uintptr_t apart = at ^ (uintptr_t)a;
+        if (b != nullptr)
+            apart |= at ^ (uintptr_t)b;
+        if (y != nullptr)
+            apart |= at ^ (uintptr_t)y;
+        return (apart & 15) == 0;
+    }
+
+    /* Up to `Depth` elements, `threads` apart: that many loads are on their way together. */
+    template <int Depth> __device__ void singles(uint64_t first, uint64_t end) const
+    {
+        Stored left[Depth], right[Depth];
+#pragma unroll
+        for (int d = 0; d < Depth; d++) {
+            uint64_t i = first + d * threads;
+            left[d] = i < end ? a[i] : Stored();
+            right[d] = i < end && b != nullptr ? b[i] : left[d];
+        }
+#pragma unroll
+        for (int d = 0; d < Depth; d++) {
+            uint64_t i = first + d * threads;
+            rule.apply(left[d], right[d]);
+            if (i < end)
+                x[i] = left[d];
+            if (i < end && y != nullptr)
+                y[i] = right[d];
+        }
+    }
+
+    /* The same for packs, from element `head` on. */
+    template <int Depth> __device__ void packs(uint64_t head, uint64_t first, uint64_t end) const
+    {
+        const int per_pack = 16 / sizeof(Stored);
+        pack<Stored> left[Depth], right[Depth];
+#pragma unroll
+        for (int d = 0; d < Depth; d++) {
+            uint64_t i = first + d * threads;
+            if (i < end) {
+                left[d].whole = ((const quad *)(a + head))[i];
+                right[d].whole = b != nullptr ? ((const quad *)(b + head))[i] : left[d].whole;
+            }
+        }
+#pragma unroll
+        for (int d = 0; d < Depth; d++) {
+            uint64_t i = first + d * threads;
+            if (i >= end)
+                break;
+#pragma unroll
+            for (int e = 0; e < per_pack; e++)
+                rule.apply(left[d].each[e], right[d].each[e]);
+            ((quad *)(x + head))[i] = left[d].whole;
+            if (y != nullptr)
+                ((quad *)(y + head))[i] = right[d].whole;
+        }
+    }
+
+    __device__ void run() const
+    {
+        const uint64_t per_pack = 16 / sizeof(Stored);
+        const int deep = sizeof(Stored) >= 4 ? 2 : 1;
+        uint64_t head = count, full = 0;
+        if (alike()) {
+            head = (16 - ((uintptr_t)x & 15)) % 16 / sizeof(Stored);
+            head = head < count ? head : count;
+            full = (count - head) / per_pack;
+        }
+        for (uint64_t i = thread; i < full; i += deep * threads)
+            packs<deep>(head, i, full);
+        singles_between(0, head, head + full * per_pack, count);
+    }
+
+    /* Elements [from, to) and [again, end). */
+    __device__ void singles_between(uint64_t from, uint64_t to, uint64_t again, uint64_t end) const
+    {
+        const int deep = sizeof(Stored) >= 4 ? 4 : 2;
+        for (int part = 0; part < 2; part++) {
+            for (uint64_t i = from + thread; i < to; i += deep * threads)
+                singles<deep>(i, to);
+            from = again;
+            to = end;
+        }
+    }
+};
+
+/* src[0] op src[1], / divisor, to every destination. With one source `Op` is not used. */
+template <class Type, class Op> struct reduction {
+    typedef typename Type::stored stored;
+    bool two;
+    uint8_t op;
+    uint32_t divisor;
+
+    __device__ stored combine(stored left, stored right) const
+    {
+        typename Type::value value = Type::get(left);
+        if (two)
+            value = Op::of(value, Type::get(right), op);
+        if (divisor > 1)
+            value = Type::divide(value, divisor);
+        return Type::put(value);
+    }
+
+    __device__ void apply(stored &left, stored &right) const { left = right = combine(left, right); }
+};
+
+template <class Type> struct called : reduction<Type, any_of<Type>> {
+    typedef typename Type::stored stored;
+    static __device__ __noinline__ stored out_of_line(called self, stored left, stored right)
+    {
+        return self.combine(left, right);
+    }
+
+    __device__ void apply(stored &left, stored &right) const { left = right = out_of_line(*this, left, right); }
+};
+
+/* Bytes as they are: src[0] to every destination, or two arrays exchanged. */
+template <class Stored> struct movement {
+    bool exchange;
+
+    __device__ void apply(Stored &left, Stored &right) const
+    {
+        Stored first = left;
+        if (exchange)
+            left = right;
+        right = first;
+    }
+};
+
+template <class Type, class Rule>
+__device__ inline void
+reduce(const hp_kernel_args &args)
+{
+    Rule rule;
+    rule.two = args.sources == 2;
+    rule.op = args.op;
+    rule.divisor = args.divisor;
+    walk<typename Type::stored, Rule>(args, rule.two, rule).run();
+}
+
+template <class Stored>
+__device__ inline void
+move(const hp_kernel_args &args)
+{
+    movement<Stored> rule = {args.exchange != 0};
+    walk<Stored, movement<Stored>>(args, args.exchange != 0, rule).run();
+}
+
+/* Wire type other than element type: every value passes through float32, as in gpu/host.c. */
+
+__device__ inline int
+size_of(uint8_t type)
+{
+    return type == HOOP_FLOAT64 ? 8 : type == HOOP_FLOAT32 ? 4 : type == HOOP_FLOAT16 || type == HOOP_BFLOAT16 ? 2 : 1;
+}
+
+__device__ inline uint64_t
+load(uint8_t type, const void *array, uint64_t i)
+{
+    switch (size_of(type)) {
+    case 8: return ((const uint64_t *)array)[i];
+    case 4: return ((const uint32_t *)array)[i];
+    case 2: return ((const uint16_t *)array)[i];
+    default: return ((const uint8_t *)array)[i];
+    }
+}
+
+__device__ inline void
+store(uint8_t type, void *array, uint64_t i, uint64_t bits)
+{
+    switch (size_of(type)) {
+    case 8: ((uint64_t *)array)[i] = bits; break;
+    case 4: ((uint32_t *)array)[i] = (uint32_t)bits; break;
+    case 2: ((uint16_t *)array)[i] = (uint16_t)bits; break;
+    default: ((uint8_t *)array)[i] = (uint8_t)bits; break;
+    }
+}
+
+__device__ __noinline__ float
+decode(uint8_t type, uint64_t bits)
+{
+    double wide;
+
+    memcpy(&wide, &bits, sizeof wide);
+    switch (type) {
+    case HOOP_FLOAT16: return half::get((uint16_t)bits);
+    case HOOP_BFLOAT16: return brain::get((uint16_t)bits);
+    case HOOP_FLOAT32: return hp_float_from_bits((uint32_t)bits);
+    case HOOP_FLOAT64: return (float)wide;
+    case HOOP_FLOAT8E4M3: return e4m3::get((uint8_t)bits);
+    default: return e5m2::get((uint8_t)bits);
+    }
+}
+
+__device__ __noinline__ uint64_t
+encode(uint8_t type, float value)
+{
+    double wide = (double)value;
+    uint64_t bits;
+
+    memcpy(&bits, &wide, sizeof bits);
+    switch (type) {
+    case HOOP_FLOAT16: return half::put(value);
+    case HOOP_BFLOAT16: return brain::put(value);
+    case HOOP_FLOAT32: return hp_float_bits(value);
+    case HOOP_FLOAT64: return bits;
+    case HOOP_FLOAT8E4M3: return e4m3::put(value);
+    default: return e5m2::put(value);
+    }
+}
+
+__device__ inline uint64_t
+convert(uint8_t from, uint8_t to, uint64_t bits)
+{
+    return from == to ? bits : encode(to, decode(from, bits));
+}
+
+/* One job's types; the element type where the wire tag is not set. */
+struct types {
+    uint8_t src[2], dst[2];
+
+    __device__ explicit types(const hp_kernel_args &args)
+    {
+        for (int k = 0; k < 2; k++) {
+            src[k] = args.src_wire[k] ? args.wire : args.elem;
+            dst[k] = args.dst_wire[k] ? args.wire : args.elem;
+        }
+    }
+};
+
+__device__ inline void
+combine_wire(const hp_kernel_args &args, const types &type, uint64_t i)
+{
+    typedef plain<float> real;
+    float value = decode(type.src[0], load(type.src[0], args.src[0], i));
+
+    if (args.sources == 2)
+        value = any_of<real>::of(value, decode(type.src[1], load(type.src[1], args.src[1], i)), args.op);
+    if (args.divisor > 1)
+        value = real::divide(value, args.divisor);
+    /* What is rounded for the wire is what the other destination gets. */
+    if (args.dst_wire[0] || (args.destinations == 2 && args.dst_wire[1]))
+        value = decode(args.wire, encode(args.wire, value));
+    store(type.dst[0], args.dst[0], i, encode(type.dst[0], value));
+    if (args.destinations == 2)
+        store(type.dst[1], args.dst[1], i, encode(type.dst[1], value));
+}
+
+/* Both are loaded before one is stored. */
+__device__ inline void
+exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
+{
+    uint64_t a = load(type.src[0], args.src[0], i), b = load(type.src[1], args.src[1], i);
+
+    store(type.dst[0], args.dst[0], i, convert(type.src[1], type.dst[0], b));
+    store(type.dst[1], args.dst[1], i, convert(type.src[0], type.dst[1], a));
+}
+
+} // namespace
+
+/* Kernels: one for each type and reduction. */
+
+#define HP_REDUCE(op, name, type, ...)                                                                                 \
+    extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_##op##_##name(const hp_kernel_args args)        \
+    {                                                                                                                  \
+        reduce<type, __VA_ARGS__>(args);                                                                               \
+    }
+#define HP_TYPE(name, ...)                                                                                             \
+    HP_REDUCE(sum, name, __VA_ARGS__, reduction<__VA_ARGS__, sum_of<__VA_ARGS__>>)                                     \
+    HP_REDUCE(prod, name, __VA_ARGS__, reduction<__VA_ARGS__, prod_of<__VA_ARGS__>>)                                   \
+    HP_REDUCE(max, name, __VA_ARGS__, reduction<__VA_ARGS__, max_of<__VA_ARGS__>>)                                     \
+    HP_REDUCE(min, name, __VA_ARGS__, reduction<__VA_ARGS__, min_of<__VA_ARGS__>>)
+#define HP_SMALL(name, ...) HP_REDUCE(any, name, __VA_ARGS__, called<__VA_ARGS__>)
+#define HP_COPY(size, stored)                                                                                          \
+    extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_copy_##size(const hp_kernel_args args)          \
+    {                                                                                                                  \
+        move<stored>(args);                                                                        \
+    }
+
+HP_TYPE(int8, whole<int8_t>)
+HP_TYPE(uint8, whole<uint8_t>)
+HP_TYPE(int32, whole<int32_t>)
+HP_TYPE(uint32, whole<uint32_t>)
+HP_TYPE(int64, whole<int64_t>)
+HP_TYPE(uint64, whole<uint64_t>)
+HP_TYPE(float16, half)
+HP_TYPE(float32, plain<float>)
+HP_TYPE(float64, plain<double>)
+HP_TYPE(bfloat16, brain)
+HP_SMALL(float8e4m3, e4m3)
+HP_SMALL(float8e5m2, e5m2)
+HP_COPY(1, uint8_t)
+HP_COPY(2, uint16_t)
+HP_COPY(4, uint32_t)
+HP_COPY(8, uint64_t)
+
+extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
+{
+    uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
+    types type(args);
+
+    for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += threads) {
+        if (args.exchange)
+            exchange_wire(args, type, i);
+        else
+            combine_wire(args, type, i);
+    }
+}
+
+/* One thread each. */
+
+extern "C" __global__ void
+hp_stamp(const hp_kernel_args args)
+{
+    __threadfence_system();
+    *(volatile uint64_t *)args.dst[0] = args.value;
+}
+
+extern "C" __global__ void
+hp_gate(const hp_kernel_args args)
+{
+    while ((int32_t)(*(const volatile uint32_t *)args.src[0] - (uint32_t)args.value) < 0)
+        __nanosleep(1000);
+    __threadfence_system();
+}

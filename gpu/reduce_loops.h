@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reduce_loops: the loops themselves, included once by each reduce_*.c, which defines before
+ *     TARGET    the attribute that names its instruction set
+ *     ARITH     the hp_arith to define, ARITH_NAME its name, and a function usable()
+ * and, where the set can convert float16, VECTORS and what "By hand" below needs. A loop is written once for all
+ * reductions: `op` is a constant wherever a *_loop is called, so that the compiler is left with one vector loop for
+ * each. INDEPENDENT promises that no element depends on another one, which holds for equal pointers too, where
+ * `restrict` would not.
+ *
+ * Nothing may change bits from one instruction set to the next: no contraction into FMA, no reassociation. (That nobody
+ * looks at the floating-point flags changes no bits, and lets gcc compute both sides of a choice.)
+ */
+#ifdef __clang__
+#pragma STDC FP_CONTRACT OFF
+#pragma clang diagnostic ignored "-Wpass-failed" /* without optimisation INDEPENDENT is asked for in vain */
+#define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
+#define INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
+#include "gpu/codec.h"
+#include "gpu/reduce.h"
+
+#define INLINE TARGET static inline __attribute__((always_inline))
+
+INLINE int
+power_of_two(uint32_t n)
+{
+    return (n & (n - 1)) == 0;
+}
+
+/* A NaN in either operand wins: the comparison is false and picks b, the second line picks a. */
+#define FLOAT_STEP(name, type)                                                                                         \
+    INLINE type name##_step(hoop_op op, type a, type b)                                                                \
+    {                                                                                                                  \
+        type greater = a > b ? a : b;                                                                                  \
+        type smaller = a < b ? a : b;                                                                                  \
+        switch (op) {                                                                                                  \
+        case HOOP_PROD: return a * b;                                                                                  \
+        case HOOP_MAX: return a != a ? a : greater;                                                                    \
+        case HOOP_MIN: return a != a ? a : smaller;                                                                    \
+        default: return a + b;                                                                                         \
+        }                                                                                                              \
+    }
+
+/* `ring` is the unsigned type of the same size, in which overflow wraps. */
+#define INTEGER_STEP(name, type, ring)                                                                                 \
+    INLINE type name##_step(hoop_op op, type a, type b)                                                                \
+    {                                                                                                                  \
+        switch (op) {                                                                                                  \
+        case HOOP_PROD: return (type)(ring)((ring)a * (ring)b);                                                        \
+        case HOOP_MAX: return a > b ? a : b;                                                                           \
+        case HOOP_MIN: return a < b ? a : b;                                                                           \
+        default: return (type)(ring)((ring)a + (ring)b);                                                               \
+        }                                                                                                              \
+    }
+
+/* One loop for each reduction. */
+#define DISPATCH(name)                                                                                                 \
+    TARGET static void name##_reduce(hoop_op op, void *d, const void *a, const void *b, size_t count)                  \
+    {                                                                                                                  \
+        switch (op) {                                                                                                  \
+        case HOOP_PROD: name##_loop(HOOP_PROD, d, a, b, count); break;                                                 \
+        case HOOP_MAX: name##_loop(HOOP_MAX, d, a, b, count); break;                                                   \
+        case HOOP_MIN: name##_loop(HOOP_MIN, d, a, b, count); break;                                                   \
+        default: name##_loop(HOOP_SUM, d, a, b, count); break;                                                         \
+        }                                                                                                              \
+    }
+
+#define REDUCE(name, type)                                                                                             \
+    INLINE void name##_loop(hoop_op op, type *d, const type *a, const type *b, size_t count)                           \
+    {                                                                                                                  \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            d[i] = name##_step(op, a[i], b[i]);                                                                        \
+    }                                                                                                                  \
+    DISPATCH(name)
+
+/*
+ * Integers truncate. They are divided in `wide`: float for 8 bits and double for 32 vectorise and are exact, because a
+ * quotient that is no integer is farther from the next one than any rounding error: 1/|d| of itself.
+ */
+#define DIVIDE(name, type, wide)                                                                                       \
+    TARGET static void name##_divide(void *values, uint32_t divisor, size_t count)                                     \
+    {                                                                                                                  \
+        type *d = values;                                                                                              \
+        wide by = (wide)divisor;                                                                                       \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            d[i] = (type)((wide)d[i] / by);                                                                            \
+    }
+
+/* Times 1/2^k rounds the same number as divided by 2^k: the same bits, much sooner. */
+#define DIVIDE_FLOAT(name, type)                                                                                       \
+    DIVIDE(name##_truly, type, type)                                                                                   \
+    TARGET static void name##_divide(void *values, uint32_t divisor, size_t count)                                     \
+    {                                                                                                                  \
+        type *d = values;                                                                                              \
+        type inverse = (type)1 / (type)divisor;                                                                        \
+        if (!power_of_two(divisor)) {                                                                                  \
+            name##_truly_divide(values, divisor, count);                                                               \
+            return;                                                                                                    \
+        }                                                                                                              \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            d[i] *= inverse;                                                                                           \
+    }
+
+#define DECODE(name, type, load)                                                                                       \
+    TARGET static void name##_decode(float *out, const void *in, size_t count)                                         \
+    {                                                                                                                  \
+        const type *from = in;                                                                                         \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            out[i] = load(from[i]);                                                                                    \
+    }
+
+#define ENCODE(name, type, store)                                                                                      \
+    TARGET static void name##_encode(void *out, const float *in, size_t count)                                         \
+    {                                                                                                                  \
+        type *to = out;                                                                                                \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            to[i] = store(in[i]);                                                                                      \
+    }
+
+INTEGER_STEP(i8, int8_t, uint8_t)
+INTEGER_STEP(u8, uint8_t, uint8_t)
+INTEGER_STEP(i32, int32_t, uint32_t)
+INTEGER_STEP(u32, uint32_t, uint32_t)
+INTEGER_STEP(i64, int64_t, uint64_t)
+INTEGER_STEP(u64, uint64_t, uint64_t)
+FLOAT_STEP(fp32, float)
+FLOAT_STEP(fp64, double)
+
+REDUCE(i8, int8_t)
+REDUCE(u8, uint8_t)
+REDUCE(i32, int32_t)
+REDUCE(u32, uint32_t)
+REDUCE(i64, int64_t)
+REDUCE(u64, uint64_t)
+REDUCE(fp32, float)
+REDUCE(fp64, double)
+
+DIVIDE(i8, int8_t, float)
+DIVIDE(u8, uint8_t, float)
+DIVIDE(i32, int32_t, double)
+DIVIDE(u32, uint32_t, double)
+DIVIDE(i64, int64_t, int64_t)
+DIVIDE(u64, uint64_t, uint64_t)
+DIVIDE_FLOAT(fp32, float)
+DIVIDE_FLOAT(fp64, double)
+
+DECODE(fp32, float, (float))
+DECODE(fp64, double, (float))
+DECODE(bf16, uint16_t, hp_bf16_decode)
+DECODE(e4m3, uint8_t, hp_e4m3_decode)
+DECODE(e5m2, uint8_t, hp_e5m2_decode)
+ENCODE(fp32, float, (float))
+ENCODE(fp64, double, (double))
+ENCODE(bf16, uint16_t, hp_bf16_encode)
+ENCODE(e4m3, uint8_t, hp_e4m3_encode)
+ENCODE(e5m2, uint8_t, hp_e5m2_encode)
+
+#ifdef VECTORS
+/*
+ * By hand: float16 and bfloat16, in blocks of BLOCK elements. The includer gives
+ *     vec                          a vector of BLOCK / 2 floats;  hp_pair, two of them: {vec x, y}
+ *     vec_all(f)                                  that float everywhere
+ *     vec_max(a, b), vec_min(a, b)                the same as fp32_step's, NaNs included
+ *     fp16_load(p), bf16_load(p)                  a block of elements as a pair
+ *     fp16_store(p, pair), bf16_store(p, pair)    the opposite, with the bits of codec.h
+ *     vec_get(f), vec_put(f, pair)                a block of floats, in the order of float16's pairs
+ */
+typedef struct hp_quotient {
+    vec divisor, inverse;
+    int by_inverse;
+} hp_quotient;
+
+INLINE vec
+vec_step(hoop_op op, vec a, vec b, const hp_quotient *quotient)
+{
+    switch (op) {
+    case HOOP_PROD: return a * b;
+    case HOOP_MAX: return vec_max(a, b);
+    case HOOP_MIN: return vec_min(a, b);
+    case HOOP_AVG: return quotient->by_inverse ? (a + b) * quotient->inverse : (a + b) / quotient->divisor;
+    default: return a + b;
+    }
+}
+
+/* What is left after the last whole block goes through blocks on the stack. */
+#define REDUCE_BY_HAND(name)                                                                                           \
+    INLINE void name##_block(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_quotient *q)      \
+    {                                                                                                                  \
+        hp_pair u = name##_load(a);                                                                                    \
+        hp_pair v = name##_load(b);                                                                                    \
+        name##_store(d, (hp_pair){vec_step(op, u.x, v.x, q), vec_step(op, u.y, v.y, q)});                              \
+    }                                                                                                                  \
+    INLINE void name##_divided(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_quotient *q,    \
+                               size_t count)                                                                           \
+    {                                                                                                                  \
+        uint16_t rest[2][BLOCK] = {{0}};                                                                               \
+        size_t i = 0;                                                                                                  \
+        for (; i + BLOCK <= count; i += BLOCK)                                                                         \
+            name##_block(op, d + i, a + i, b + i, q);                                                                  \
+        if (i == count)                                                                                                \
+            return;                                                                                                    \
+        memcpy(rest[0], a + i, sizeof *a * (count - i));                                                               \
+        memcpy(rest[1], b + i, sizeof *b * (count - i));                                                               \
+        name##_block(op, rest[0], rest[0], rest[1], q);                                                                \
+        memcpy(d + i, rest[0], sizeof *d * (count - i));                                                               \
+    }                                                                                                                  \
+    INLINE void name##_loop(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, size_t count)               \
+    {                                                                                                                  \
+        name##_divided(op, d, a, b, NULL, count);                                                                      \
+    }                                                                                                                  \
+    TARGET static void name##_average(void *d, const void *a, const void *b, uint32_t divisor, size_t count)           \
+    {                                                                                                                  \
+        hp_quotient quotient = {vec_all((float)divisor), vec_all(1.0F / (float)divisor), power_of_two(divisor)};       \
+        name##_divided(HOOP_AVG, d, a, b, &quotient, count);                                                           \
+    }                                                                                                                  \
+    DISPATCH(name)
+
+REDUCE_BY_HAND(bf16)
+REDUCE_BY_HAND(fp16)
+
+TARGET static void
+fp16_decode(float *out, const void *in, size_t count)
+{
+    const uint16_t *from = in;
+    size_t i = 0;
+
+    for (; i + BLOCK <= count; i += BLOCK)
+        vec_put(out + i, fp16_load(from + i));
+    for (; i < count; i++)
+        out[i] = hp_fp16_decode(from[i]);
+}
+
+TARGET static void
+fp16_encode(void *out, const float *in, size_t count)
+{
+    uint16_t *to = out;
+    size_t i = 0;
+
+    for (; i + BLOCK <= count; i += BLOCK)
+        fp16_store(to + i, vec_get(in + i));
+    for (; i < count; i++)
+        to[i] = hp_fp16_encode(in[i]);
+}
+#else
+DECODE(fp16, uint16_t, hp_fp16_decode)
+ENCODE(fp16, uint16_t, hp_fp16_encode)
+#endif
+
+const hp_arith ARITH = {
+    .name = ARITH_NAME,
+    .usable = usable,
+    .reduce = {[HOOP_INT8] = i8_reduce,
+               [HOOP_UINT8] = u8_reduce,
+               [HOOP_INT32] = i32_reduce,
+               [HOOP_UINT32] = u32_reduce,
+               [HOOP_INT64] = i64_reduce,
+               [HOOP_UINT64] = u64_reduce,
+#ifdef VECTORS
+               [HOOP_FLOAT16] = fp16_reduce,
+               [HOOP_BFLOAT16] = bf16_reduce,
+#endif
+               [HOOP_FLOAT32] = fp32_reduce,
+               [HOOP_FLOAT64] = fp64_reduce},
+    .divide = {[HOOP_INT8] = i8_divide,
+               [HOOP_UINT8] = u8_divide,
+               [HOOP_INT32] = i32_divide,
+               [HOOP_UINT32] = u32_divide,
+               [HOOP_INT64] = i64_divide,
+               [HOOP_UINT64] = u64_divide,
+               [HOOP_FLOAT32] = fp32_divide,
+               [HOOP_FLOAT64] = fp64_divide},
+#ifdef VECTORS
+    .average = {[HOOP_FLOAT16] = fp16_average, [HOOP_BFLOAT16] = bf16_average},
+#endif
+    .decode = {[HOOP_FLOAT16] = fp16_decode,
+               [HOOP_FLOAT32] = fp32_decode,
+               [HOOP_FLOAT64] = fp64_decode,
+               [HOOP_BFLOAT16] = bf16_decode,
+               [HOOP_FLOAT8E4M3] = e4m3_decode,
+               [HOOP_FLOAT8E5M2] = e5m2_decode},
+    .encode = {[HOOP_FLOAT16] = fp16_encode,
+               [HOOP_FLOAT32] = fp32_encode,
+               [HOOP_FLOAT64] = fp64_encode,
+               [HOOP_BFLOAT16] = bf16_encode,
+               [HOOP_FLOAT8E4M3] = e4m3_encode,
+               [HOOP_FLOAT8E5M2] = e5m2_encode},
+};

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/* dtype: names, sizes and validity of element types and reductions. */
+#ifndef HP_DTYPE_H
+#define HP_DTYPE_H
+
+#include "hoop.h"
+
+enum { HP_DTYPES = 12, HP_OPS = 5 };
+
+/* An inline table look-up: hot path. 0 for an unknown type. */
+static inline size_t
+hp_dtype_size(hoop_dtype dtype)
+{
+    static const uint8_t sizes[HP_DTYPES] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
+    return (unsigned)dtype < HP_DTYPES ? sizes[dtype] : 0;
+}
+
+const char *hp_dtype_name(hoop_dtype dtype); /* "float32"; "unknown type" */
+const char *hp_op_name(hoop_op op);          /* "sum" */
+int hp_dtype_parse(const char *name);        /* NCCL-tests' names too ("float", "half", "bfloat16", "fp8_e4m3"); -1 */
+int hp_op_parse(const char *name);           /* -1 */
+
+#endif

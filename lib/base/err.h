@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * err: one error, worded once. The first to recognise a fault fills a hoop_error with its code and a sentence; callers
+ * pass the code on. Nothing here prints. `error` may be NULL where the sentence is not wanted.
+ */
+#ifndef HP_ERR_H
+#define HP_ERR_H
+
+#include "hoop.h"
+
+/* Resets to HOOP_SUCCESS, rank and reporter -1. */
+void hp_err_clear(hoop_error *error);
+
+/* Sets code and sentence, keeps the other fields reset; returns code. */
+hoop_result hp_err_set(hoop_error *error, hoop_result code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* As hp_err_set, with errno `number` recorded and ": strerror(number)" appended. */
+hoop_result hp_err_sys(hoop_error *error, hoop_result code, int number, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+#endif

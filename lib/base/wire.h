@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* wire: little-endian integers in byte strings, at any alignment, and CRC32C (Castagnoli, RFC 3720 appendix B.4). */
+#ifndef HP_WIRE_H
+#define HP_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline void
+hp_put16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void
+hp_put32(uint8_t *p, uint32_t v)
+{
+    hp_put16(p, (uint16_t)v);
+    hp_put16(p + 2, (uint16_t)(v >> 16));
+}
+
+static inline void
+hp_put64(uint8_t *p, uint64_t v)
+{
+    hp_put32(p, (uint32_t)v);
+    hp_put32(p + 4, (uint32_t)(v >> 32));
+}
+
+static inline uint16_t
+hp_get16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t
+hp_get32(const uint8_t *p)
+{
+    return hp_get16(p) | (uint32_t)hp_get16(p + 2) << 16;
+}
+
+static inline uint64_t
+hp_get64(const uint8_t *p)
+{
+    return hp_get32(p) | (uint64_t)hp_get32(p + 4) << 32;
+}
+
+/* CRC32C of `bytes`; hp_crc32c("123456789", 9) == 0xE3069283. */
+uint32_t hp_crc32c(const void *bytes, size_t length);
+
+/* The same over a payload that comes in parts: start with 0, feed the result back in. */
+uint32_t hp_crc32c_more(uint32_t crc, const void *bytes, size_t length);
+
+/* The same without the CPU's CRC instruction, so that tests can compare the two. */
+uint32_t hp_crc32c_by_table(uint32_t crc, const void *bytes, size_t length);
+
+#endif

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * channel: see channel.h. Five counters that only grow; slot = counter mod W; one function per station and one that
+ * moves everything. No deadlock as long as W >= S + 1: the oldest step anywhere can always move (HACKING has the
+ * argument).
+ */
+#include "lib/channel.h"
+
+#include "lib/base/dtype.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#include <stdlib.h>
+
+static hp_slot *
+slot_of(hp_channel *channel, uint64_t step)
+{
+    return &channel->slot[step % channel->o.window];
+}
+
+static uint8_t *
+stage_of(const hp_channel *channel, uint64_t number)
+{
+    return channel->memory + (size_t)channel->o.window * channel->o.slice_bytes +
+           (size_t)(number % HP_STAGES) * channel->o.stage_bytes;
+}
+
+/* ---- making and freeing ---- */
+
+hoop_result
+hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error)
+{
+    hoop_result result = device->ops->enroll(device, channel->memory, channel->memory_bytes, error);
+    if (result == HOOP_SUCCESS)
+        result = device->ops->queue_open(device, &channel->queue[index], error);
+    channel->o.device[index] = device;
+    return result;
+}
+
+static hoop_result
+open_queues(hp_channel *channel, hoop_error *error)
+{
+    hoop_result result = HOOP_SUCCESS;
+    for (int i = 0; i < HP_DEVICES && result == HOOP_SUCCESS; i++)
+        if (channel->o.device[i])
+            result = hp_channel_enroll(channel, i, channel->o.device[i], error);
+    return result;
+}
+
+hp_channel *
+hp_channel_new(const hp_channel_options *options, hoop_error *error)
+{
+    hp_channel *channel = hp_alloc(1, sizeof *channel);
+    size_t links = (size_t)options->size;
+    if (!channel)
+        goto no_memory;
+    channel->o = *options;
+    channel->memory_bytes = (size_t)options->window * options->slice_bytes + (size_t)HP_STAGES * options->stage_bytes;
+    channel->memory = hp_pages(channel->memory_bytes);
+    channel->in = hp_alloc(links, sizeof(hp_link *));
+    channel->out = hp_alloc(links, sizeof(hp_link *));
+    channel->link = hp_alloc(2 * links, sizeof(hp_link *));
+    if (!channel->memory || !channel->in || !channel->out || !channel->link)
+        goto no_memory;
+    for (uint32_t i = 0; i < options->window; i++)
+        channel->slot[i].memory = channel->memory + (size_t)i * options->slice_bytes;
+    if (open_queues(channel, error) == HOOP_SUCCESS)
+        return channel;
+    hp_channel_free(channel);
+    return NULL;
+no_memory:
+    hp_channel_free(channel);
+    hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a channel of %u slots of %u bytes", options->window,
+               options->slice_bytes);
+    return NULL;
+}
+
+void
+hp_channel_free(hp_channel *channel)
+{
+    if (!channel)
+        return;
+    for (int i = 0; i < channel->links; i++)
+        hp_link_free(channel->link[i]);
+    for (int i = 0; i < HP_DEVICES; i++) {
+        hp_device *device = channel->o.device[i];
+        if (channel->queue[i])
+            device->ops->queue_close(channel->queue[i]);
+        if (device && channel->memory)
+            device->ops->unenroll(device, channel->memory);
+    }
+    free(channel->in);
+    free(channel->out);
+    free(channel->link);
+    hp_pages_free(channel->memory, channel->memory_bytes);
+    free(channel);
+}
+
+static int
+rank_at(const hp_channel *channel, int64_t position)
+{
+    int n = channel->o.size;
+    return channel->o.order[(position % n + n) % n];
+}
+
+static hp_link *
+link_at(hp_channel *channel, hp_link **table, int sending, int distance)
+{
+    int self = rank_at(channel, channel->o.position), step = sending ? distance : -distance;
+    uint32_t capacity = 1;
+    while (capacity < channel->o.window)
+        capacity *= 2;
+    if (!table[distance]) {
+        table[distance] = hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance,
+                                      channel->o.stripes, capacity);
+        if (table[distance]) {
+            channel->link[channel->links++] = table[distance];
+            channel->links_wanted += sending;
+        }
+    }
+    return table[distance];
+}
+
+hp_link *
+hp_channel_in(hp_channel *channel, int distance)
+{
+    return link_at(channel, channel->in, 0, distance);
+}
+
+hp_link *
+hp_channel_out(hp_channel *channel, int distance)
+{
+    return link_at(channel, channel->out, 1, distance);
+}
+
+void
+hp_channel_append(hp_channel *channel, hoop_work *work)
+{
+    int c = channel->o.index;
+    work->next_in[c] = NULL;
+    if (channel->admitting)
+        channel->last->next_in[c] = work;
+    else
+        channel->admitting = work;
+    channel->last = work;
+}
+
+/* ---- addresses ---- */
+
+static uint8_t *
+address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
+{
+    const hoop_work *work = slot->work;
+    size_t elem = work->plan[channel->o.index].elem;
+    switch (spot.where) {
+    case HP_SLOT: return slot->memory + spot.at * elem;
+    case HP_STAGE: return stage_of(channel, work->stage[channel->o.index]) + spot.at * elem;
+    case HP_SENDBUF: return (uint8_t *)(uintptr_t)hp_work_send(work, spot.at, run);
+    case HP_RECVBUF: return hp_work_recv(work, spot.at, run);
+    default: return NULL;
+    }
+}
+
+/* ---- stations ---- */
+
+static hp_frame
+frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int first)
+{
+    const hoop_work *work = slot->work;
+    hp_frame frame = {.type = HP_DATA, .epoch = channel->o.epoch, .channel = (uint16_t)channel->o.index};
+    frame.flags = (uint16_t)((first ? HP_FRAME_CALL : 0) | (channel->o.payload_crc ? HP_FRAME_PAYLOAD_CRC : 0));
+    frame.sequence = work->sequence;
+    frame.step = (uint32_t)step;
+    frame.signature = work->signature;
+    frame.call = work->call;
+    return frame;
+}
+
+/* A spread needs a gather buffer for its whole life. */
+static int
+take_stage(hp_channel *channel, hoop_work *work)
+{
+    int c = channel->o.index;
+    if (work->plan[c].shape != HP_SHAPE_SPREAD || channel->next_step > 0)
+        return 1;
+    if (channel->stages_taken - channel->stages_freed == HP_STAGES)
+        return 0;
+    work->stage[c] = channel->stages_taken++;
+    return 1;
+}
+
+static void
+post_receive(hp_channel *channel, hp_slot *slot)
+{
+    const hp_step *step = &slot->step;
+    uint64_t run = 0;
+    uint32_t bytes = (uint32_t)(step->recv_count * slot->work->plan[channel->o.index].elem);
+    /* the sender's number of this step: the law of lag */
+    hp_frame frame =
+        frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
+    slot->recv_link = hp_channel_in(channel, step->from);
+    slot->failed |= slot->recv_link == NULL;
+    if (slot->recv_link)
+        slot->recv_mark =
+            hp_link_post(slot->recv_link, &frame, bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes);
+}
+
+static int
+admit(hp_channel *channel)
+{
+    hoop_work *work = channel->admitting;
+    int c = channel->o.index;
+    hp_slot *slot = slot_of(channel, channel->admitted);
+    if (!work || channel->admitted - channel->retired == channel->o.window || !take_stage(channel, work))
+        return 0;
+    *slot = (hp_slot){.memory = slot->memory, .work = work, .step_in_work = channel->next_step};
+    slot->step = hp_schedule_at(&work->plan[c], channel->o.order, channel->o.position, channel->next_step);
+    slot->place = hp_place(&work->plan[c], &slot->step, &work->place);
+    if (slot->step.flags & HP_STEP_RECV)
+        post_receive(channel, slot);
+    channel->admitted++;
+    if (++channel->next_step == work->plan[c].steps) {
+        channel->admitting = work->next_in[c];
+        channel->next_step = 0;
+    }
+    return 1;
+}
+
+static int
+receive(hp_channel *channel)
+{
+    uint64_t before = channel->received;
+    while (channel->received < channel->admitted) {
+        const hp_slot *slot = slot_of(channel, channel->received);
+        if (slot->failed || (slot->recv_mark && slot->recv_link->done < slot->recv_mark))
+            break;
+        channel->received++;
+    }
+    return channel->received > before;
+}
+
+static hp_queue *
+queue_of(const hp_channel *channel, const hoop_work *work)
+{
+    return channel->queue[work->device];
+}
+
+static void
+submit(hp_channel *channel, hp_slot *slot, const hp_job *job)
+{
+    hp_queue *queue = queue_of(channel, slot->work);
+    slot->job_mark = queue->ops->submit(queue, job);
+    if (slot->job_mark == 0) {
+        slot->failed = 1;
+        channel->job_error = HOOP_ERR_CUDA;
+    }
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A task becomes one job, or one for each piece of a fused group's tensors that it covers. */
+static void
+run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
+{
+    const hoop_work *work = slot->work;
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    hp_job job = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
+    job.sources = task->sources;
+    job.destinations = task->destinations;
+    if (task->divide && job.op == HOOP_AVG)
+        job.divisor = (uint32_t)channel->o.size;
+    for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {
+        uint64_t run = UINT64_MAX, count = task->count - at;
+        for (int i = 0; i < task->sources; i++, count = least(count, run))
+            job.src[i].ptr = address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
+        for (int i = 0; i < task->destinations; i++, count = least(count, run))
+            job.dst[i].ptr = address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
+        job.count = (size_t)count;
+        submit(channel, slot, &job);
+    }
+}
+
+/* All n vectors of the stage into recvbuf, in ring order, so that every rank computes the same bits. */
+static void
+fold(hp_channel *channel, hp_slot *slot)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    int n = channel->o.size, r = channel->o.position;
+    for (int q = 1; q < n; q++) {
+        uint64_t index = (uint64_t)((r - q + n) % n) * plan->count;
+        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = plan->count};
+        task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r * plan->count} : (hp_spot){HP_RECVBUF, 0};
+        task.src[1] = (hp_spot){HP_STAGE, index};
+        task.dst[0] = (hp_spot){HP_RECVBUF, 0};
+        run_task(channel, slot, &task);
+    }
+}
+
+/* The caller's stream must have produced the input before the operation's first job reads it. */
+static void
+follow(hp_channel *channel, hp_slot *slot)
+{
+    hoop_work *work = slot->work;
+    hp_queue *queue = queue_of(channel, work);
+    if (work->mark && slot->step_in_work == 0 && queue->ops->follow(queue, work->mark, NULL) != HOOP_SUCCESS) {
+        slot->failed = 1;
+        channel->job_error = HOOP_ERR_CUDA;
+    }
+}
+
+static int
+work(hp_channel *channel)
+{
+    hp_slot *slot = slot_of(channel, channel->worked);
+    if (channel->worked == channel->received || slot->failed)
+        return 0;
+    follow(channel, slot);
+    for (int i = 0; i < slot->place.tasks; i++)
+        run_task(channel, slot, &slot->place.task[i]);
+    if (slot->place.fold)
+        fold(channel, slot);
+    channel->worked++;
+    return 1;
+}
+
+static int
+jobs_done(const hp_channel *channel, const hp_slot *slot)
+{
+    hp_queue *queue = queue_of(channel, slot->work);
+    return !slot->job_mark || queue->ops->done(queue) >= slot->job_mark;
+}
+
+static int
+send_on(hp_channel *channel)
+{
+    hp_slot *slot = slot_of(channel, channel->sent);
+    if (channel->sent == channel->worked || slot->failed)
+        return 0;
+    if (slot->step.flags & HP_STEP_SEND) {
+        uint64_t run = 0;
+        uint32_t bytes = (uint32_t)(slot->step.send_count * slot->work->plan[channel->o.index].elem);
+        hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
+        if (!slot->place.forward && !jobs_done(channel, slot))
+            return 0;
+        slot->send_link = hp_channel_out(channel, slot->step.to);
+        if (!slot->send_link) {
+            slot->failed = 1;
+            return 0;
+        }
+        slot->send_mark =
+            hp_link_post(slot->send_link, &frame, bytes ? address(channel, slot, slot->place.send, &run) : NULL, bytes);
+        hp_link_move(slot->send_link); /* while the bytes are in the cache */
+    }
+    channel->sent++;
+    return 1;
+}
+
+static void
+finish_work(hp_channel *channel, hoop_work *done)
+{
+    if (done->plan[channel->o.index].shape == HP_SHAPE_SPREAD)
+        channel->stages_freed++;
+    done->channels_left--;
+}
+
+static int
+retire(hp_channel *channel)
+{
+    hp_slot *slot = slot_of(channel, channel->retired);
+    if (channel->retired == channel->sent || !jobs_done(channel, slot))
+        return 0;
+    if (slot->send_mark && slot->send_link->done < slot->send_mark)
+        return 0;
+    channel->retired++;
+    if (slot->step_in_work + 1 == slot->work->plan[channel->o.index].steps)
+        finish_work(channel, slot->work);
+    return 1;
+}
+
+/* Neighbouring steps mostly share a link: each is asked once. */
+static int
+move_links(hp_channel *channel)
+{
+    hp_link *asked = NULL;
+    int moved = 0;
+    for (uint64_t i = channel->received; i < channel->admitted; i++) {
+        const hp_slot *slot = slot_of(channel, i);
+        if (slot->recv_mark && slot->recv_link != asked && slot->recv_link->done < slot->recv_mark)
+            moved |= hp_link_move(asked = slot->recv_link);
+    }
+    asked = NULL;
+    for (uint64_t i = channel->retired; i < channel->sent; i++) {
+        const hp_slot *slot = slot_of(channel, i);
+        if (slot->send_mark && slot->send_link != asked && slot->send_link->done < slot->send_mark)
+            moved |= hp_link_move(asked = slot->send_link);
+    }
+    return moved;
+}
+
+/* Reduces and sends step by step, so that a slice goes out while it is in the cache. */
+static int
+work_and_send(hp_channel *channel)
+{
+    int moved = work(channel);
+    return moved | send_on(channel);
+}
+
+int
+hp_channel_progress(hp_channel *channel)
+{
+    int any = 0, moved;
+    do {
+        moved = 0;
+        while (admit(channel))
+            moved = 1;
+        moved |= move_links(channel);
+        moved |= receive(channel);
+        while (work_and_send(channel))
+            moved = 1;
+        while (retire(channel))
+            moved = 1;
+        any |= moved;
+    } while (moved);
+    return any;
+}
+
+void
+hp_channel_arm(hp_channel *channel)
+{
+    for (int i = 0; i < channel->links; i++)
+        hp_link_arm(channel->link[i]);
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (channel->queue[i])
+            channel->queue[i]->ops->wake_arm(channel->queue[i]);
+}
+
+void
+hp_channel_stop(hp_channel *channel, const hoop_error *cause)
+{
+    for (int i = 0; i < channel->links; i++)
+        hp_link_stop(channel->link[i], cause);
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (channel->queue[i])
+            channel->queue[i]->ops->drain(channel->queue[i]);
+}
+
+hp_awaited
+hp_channel_awaited(const hp_channel *channel)
+{
+    hp_awaited a = {.peer = -1};
+    const hp_slot *slot = &channel->slot[channel->retired % channel->o.window];
+    if (channel->retired == channel->admitted)
+        return a;
+    a.work = slot->work;
+    a.step = slot->step_in_work;
+    a.steps = slot->work->plan[channel->o.index].steps;
+    if (slot->recv_mark && slot->recv_link->done < slot->recv_mark) {
+        a.peer = slot->recv_link->peer;
+    } else if (slot->send_mark && slot->send_link->done < slot->send_mark) {
+        a.peer = slot->send_link->peer;
+        a.sending = 1;
+    }
+    return a;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * channel: the belt. One ring order of the ranks and this rank's share of the work on it:
+ *
+ *        prev link            device queue            next link
+ *     (FIFO, recv done)     (FIFO, jobs done)       (FIFO, send done)
+ *            |                     |                      |
+ *   admit --> recv ------> work ----------> send ------> retire        steps 0, 1, 2 ... without end
+ *
+ * Every step passes the stations in order; a step that does not need a station passes it at once. Operations are
+ * consecutive stretches of the belt. A channel knows nothing of communicators, threads or faults: it moves what can be
+ * moved, and its links keep their errors.
+ */
+#ifndef HP_CHANNEL_H
+#define HP_CHANNEL_H
+
+#include "lib/work.h"
+#include "net/link.h"
+
+enum { HP_WINDOW_MAX = 64, HP_DEVICES = 2, HP_STAGES = 4 };
+
+typedef struct hp_slot {
+    hp_step step;
+    hp_placement place;
+    hoop_work *work;
+    uint64_t step_in_work;
+    uint8_t *memory; /* slice_bytes of it */
+    hp_link *recv_link, *send_link;
+    uint64_t recv_mark, send_mark, job_mark; /* counters to be reached; 0: nothing awaited */
+    int failed;
+} hp_slot;
+
+typedef struct hp_channel_options {
+    int index;
+    uint32_t epoch;
+    int size, position;
+    const int *order; /* position -> rank; outlives the channel */
+    uint32_t window;  /* W; > slices */
+    uint32_t slice_bytes, stage_bytes;
+    int stripes;
+    int payload_crc;
+    hp_device *device[HP_DEVICES]; /* [0] the host, [1] CUDA or NULL; the channel opens queues on them */
+} hp_channel_options;
+
+typedef struct hp_channel {
+    hp_channel_options o;
+    uint8_t *memory; /* slots, then stages: ordinary pages */
+    size_t memory_bytes;
+    hp_slot slot[HP_WINDOW_MAX];
+    hp_queue *queue[HP_DEVICES];
+    hp_link **in, **out; /* by distance 1 ... n-1; NULL until first used */
+    hp_link **link;      /* the same links one after the other: room for 2n */
+    int links;
+    uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
+    uint64_t stages_taken, stages_freed;
+    hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
+    uint64_t next_step;          /* of `admitting` */
+    int links_wanted;            /* sending links made and not yet seen by the owner, who dials */
+    hoop_result job_error;       /* a device job failed: see the queue's status */
+} hp_channel;
+
+/* Memory for W slots and the stages, queues; links are made on first use. NULL with the error filled. */
+hp_channel *hp_channel_new(const hp_channel_options *options, hoop_error *error);
+void hp_channel_free(hp_channel *channel);
+
+/* Appends an operation; its plan for this channel is work->plan[channel->o.index]. */
+void hp_channel_append(hp_channel *channel, hoop_work *work);
+
+/* Moves all that can move. 1 if anything did. A work's channels_left drops when its last step here has retired. */
+int hp_channel_progress(hp_channel *channel);
+
+/* The link at a distance, made if need be; NULL when memory runs out. */
+hp_link *hp_channel_in(hp_channel *channel, int distance);
+hp_link *hp_channel_out(hp_channel *channel, int distance);
+
+/* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
+void hp_channel_arm(hp_channel *channel);
+
+/* After a fault: tells the neighbours, moves nothing more, drains the queues. */
+void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
+
+/* A device that was not there at the beginning: its queue becomes queue[index]. */
+hoop_result hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error);
+
+/* The oldest step on the belt, for reports: what it waits for. */
+typedef struct hp_awaited {
+    const hoop_work *work; /* NULL: the belt is empty */
+    uint64_t step, steps;
+    int peer; /* rank, -1: none */
+    int sending;
+} hp_awaited;
+hp_awaited hp_channel_awaited(const hp_channel *channel);
+
+#endif

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collective: the public collectives in their three forms. Each form is one function here (run, start,
+ * start_on_stream); each public name only says what its call is.
+ */
+#include "lib/entry.h"
+#include "lib/request.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/group.h"
+#include "lib/progress.h"
+
+/* The call as the ranks must agree on it. */
+static hp_request
+ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, hoop_op op, int root)
+{
+    hp_request r = {.send = send, .recv = recv};
+    r.call.kind = (uint8_t)kind;
+    /* an enum from a caller may hold anything: what does not fit a byte is as unknown as 255 */
+    r.call.dtype = (unsigned)dtype < 255 ? (uint8_t)dtype : 255;
+    r.call.op = (unsigned)op < 255 ? (uint8_t)op : 255;
+    r.call.root = root;
+    r.call.count = count;
+    return r;
+}
+
+/* A work made of a checked request; NULL with this thread's error set. */
+static hoop_work *
+make_work(hoop_comm *comm, const hp_request *request)
+{
+    hoop_error error;
+    hoop_work *work = hp_progress_work(comm);
+    int send = 0, recv = 0;
+    if (!work) {
+        hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
+        return NULL;
+    }
+    send = hp_comm_device(comm, request->send, &error);
+    recv = send < 0 ? send : hp_comm_device(comm, request->recv, &error);
+    if (send < 0 || recv < 0) {
+        hp_progress_recycle(comm, work);
+        hp_entry_fail(comm, &error);
+        return NULL;
+    }
+    work->call = request->call;
+    work->calls = 1;
+    work->device = send > recv ? send : recv;
+    work->place.in_place = request->in_place;
+    hp_work_single(work, request->send, request->recv);
+    return work;
+}
+
+static hoop_result
+check(hoop_comm *comm, hp_request *request)
+{
+    hoop_error error;
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    result = hp_request_check(request, comm->rank, comm->size, &error);
+    return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
+}
+
+static hoop_result
+queue_in_group(hoop_comm *comm, hp_request *request)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_result result = check(comm, request);
+    hoop_work *work = result == HOOP_SUCCESS ? make_work(comm, request) : NULL;
+    if (work) {
+        hp_group_add(comm, work);
+        return HOOP_SUCCESS;
+    }
+    hoop_comm_error(comm, &error);
+    hp_group_spoil(comm, &error);
+    return error.code;
+}
+
+/* Blocking form. */
+static hoop_result
+run(hoop_comm *comm, hp_request request)
+{
+    hoop_work *work;
+    hoop_result result;
+    if (comm && hp_group_is_mine(comm))
+        return queue_in_group(comm, &request);
+    result = check(comm, &request);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
+    if (hp_progress_enter(comm) != HOOP_SUCCESS)
+        return hp_entry_refuse(
+            comm, HOOP_ERR_BUSY,
+            "another thread is in a blocking call on this communicator; use one communicator a thread, "
+            "or the non-blocking form");
+    work = make_work(comm, &request);
+    if (!work) {
+        hp_progress_leave(comm);
+        return HOOP_ERR_NO_MEMORY;
+    }
+    hp_comm_plan(comm, work);
+    hp_progress_submit(comm, work, work, 1);
+    hp_progress_wait(comm, work, HP_NEVER);
+    hp_progress_leave(comm);
+    result = work->result;
+    hp_progress_recycle(comm, work);
+    return result;
+}
+
+/* Non-blocking form. */
+static hoop_result
+start(hoop_comm *comm, hp_request request, hoop_work **out)
+{
+    hoop_work *work;
+    hoop_result result;
+    if (!out)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: there must be a place for the handle");
+    *out = NULL;
+    result = check(comm, &request);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                               "a non-blocking call inside a group: use the blocking form there, it is only queued");
+    work = make_work(comm, &request);
+    if (!work)
+        return HOOP_ERR_NO_MEMORY;
+    hp_comm_plan(comm, work);
+    hp_progress_submit(comm, work, work, 0);
+    *out = work;
+    return HOOP_SUCCESS;
+}
+
+/* Remembers what the stream holds now, then stops it until the work is complete, also by an error. */
+static hoop_result
+stop_stream(hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
+{
+    hp_device *device = comm->device[work->device];
+    hoop_result result;
+    if (!device->ops->mark)
+        return hp_err_set(
+            error, HOOP_ERR_UNSUPPORTED,
+            "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
+    result = device->ops->mark(device, stream, &work->mark, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    result = device->ops->gate_close(device, stream, &work->gate, error);
+    if (result != HOOP_SUCCESS)
+        device->ops->unmark(work->mark);
+    return result;
+}
+
+/* Stream-ordered form: returns at once; nobody holds a handle. */
+static hoop_result
+start_on_stream(hoop_comm *comm, hp_request request, void *stream)
+{
+    hoop_error error;
+    hoop_work *work;
+    hoop_result result = check(comm, &request);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a stream-ordered call inside a group");
+    work = make_work(comm, &request);
+    if (!work)
+        return HOOP_ERR_NO_MEMORY;
+    result = stop_stream(comm, work, stream, &error);
+    if (result != HOOP_SUCCESS) {
+        hp_progress_recycle(comm, work);
+        return hp_entry_fail(comm, &error);
+    }
+    work->detached = 1;
+    hp_comm_plan(comm, work);
+    hp_progress_submit(comm, work, work, 0);
+    return HOOP_SUCCESS;
+}
+
+/* ---- blocking ---- */
+
+hoop_result
+hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
+{
+    return run(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1));
+}
+
+hoop_result
+hoop_reduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
+{
+    return run(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1));
+}
+
+hoop_result
+hoop_allgather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm)
+{
+    return run(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1));
+}
+
+hoop_result
+hoop_broadcast(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm)
+{
+    return run(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root));
+}
+
+hoop_result
+hoop_reduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root, hoop_comm *comm)
+{
+    return run(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root));
+}
+
+hoop_result
+hoop_gather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm)
+{
+    return run(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root));
+}
+
+hoop_result
+hoop_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root, hoop_comm *comm)
+{
+    return run(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root));
+}
+
+hoop_result
+hoop_alltoall(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm)
+{
+    return run(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1));
+}
+
+hoop_result
+hoop_barrier(hoop_comm *comm)
+{
+    return run(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1));
+}
+
+/* ---- non-blocking ---- */
+
+hoop_result
+hoop_iallreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm,
+                hoop_work **work)
+{
+    return start(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), work);
+}
+
+hoop_result
+hoop_ireduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op,
+                     hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1), work);
+}
+
+hoop_result
+hoop_iallgather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm,
+                hoop_work **work)
+{
+    return start(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1), work);
+}
+
+hoop_result
+hoop_ibroadcast(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm,
+                hoop_work **work)
+{
+    return start(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), work);
+}
+
+hoop_result
+hoop_ireduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root, hoop_comm *comm,
+             hoop_work **work)
+{
+    return start(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), work);
+}
+
+hoop_result
+hoop_igather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm,
+             hoop_work **work)
+{
+    return start(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root), work);
+}
+
+hoop_result
+hoop_iscatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root, hoop_comm *comm,
+              hoop_work **work)
+{
+    return start(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root), work);
+}
+
+hoop_result
+hoop_ialltoall(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), work);
+}
+
+hoop_result
+hoop_ibarrier(hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), work);
+}
+
+/* ---- stream-ordered ---- */
+
+hoop_result
+hoop_allreduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
+                         hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), cuda_stream);
+}
+
+hoop_result
+hoop_reduce_scatter_on_stream(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op,
+                              hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1), cuda_stream);
+}
+
+hoop_result
+hoop_allgather_on_stream(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm,
+                         void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1), cuda_stream);
+}
+
+hoop_result
+hoop_broadcast_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm,
+                         void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), cuda_stream);
+}
+
+hoop_result
+hoop_reduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root,
+                      hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), cuda_stream);
+}
+
+hoop_result
+hoop_gather_on_stream(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm,
+                      void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root), cuda_stream);
+}
+
+hoop_result
+hoop_scatter_on_stream(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root,
+                       hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root), cuda_stream);
+}
+
+hoop_result
+hoop_alltoall_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm,
+                        void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), cuda_stream);
+}
+
+hoop_result
+hoop_barrier_on_stream(hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), cuda_stream);
+}

@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: MIT */
+/* comm: see comm.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
+#include "lib/comm.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/dtype.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/join.h"
+#include "lib/progress.h"
+#include "lib/stats.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { IDLE_SLEEP_MS = 1000 };
+
+static atomic_uint forks;
+
+static void
+count_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, count_fork);
+}
+
+unsigned
+hp_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return atomic_load(&forks);
+}
+
+const char *
+hp_comm_name(const hoop_comm *comm, int rank, char out[96])
+{
+    if (comm->ring && rank >= 0 && rank < comm->size)
+        snprintf(out, 96, "rank %d (%s)", rank, comm->ring->members[rank].host);
+    else
+        snprintf(out, 96, "rank %d", rank);
+    return out;
+}
+
+int
+hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
+{
+    const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
+    hp_device *device;
+    if (ops == &hp_host_ops)
+        return 0;
+    if (comm->device[1])
+        return 1;
+    if (ops->open(&device, ptr, error) != HOOP_SUCCESS)
+        return -1;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        if (hp_channel_enroll(comm->channel[c], 1, device, error) != HOOP_SUCCESS)
+            return -1;
+    comm->device[1] = device;
+    return 1;
+}
+
+/* ---- one operation ---- */
+
+void
+hp_comm_plan(hoop_comm *comm, hoop_work *work)
+{
+    hp_plan_options options = comm->plan;
+    work->comm = comm;
+    work->signature = hp_call_signature(&work->call);
+    work->channels = hp_plan_channels(&work->call, comm->size, &options);
+    work->channels_left = work->channels;
+    for (uint32_t c = 0; c < work->channels; c++)
+        hp_plan_make(&work->plan[c], &work->call, comm->size, &options, c, work->channels);
+    work->place.direct =
+        work->segment_count == 1 && comm->device[work->device]->ops->addressable(comm->device[work->device]);
+}
+
+static void
+complete(hoop_comm *comm, hoop_work *work, hoop_result result)
+{
+    work->result = result;
+    if (result == HOOP_SUCCESS)
+        atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
+    if (work->mark)
+        comm->device[work->device]->ops->unmark(work->mark);
+    if (work->gate)
+        comm->device[work->device]->ops->gate_open(work->gate);
+    work->mark = NULL;
+    work->gate = NULL;
+    atomic_fetch_sub(&comm->driver.outstanding, 1);
+    int detached = work->detached;
+    atomic_store_explicit(&work->done, 1, memory_order_release);
+    if (detached) /* otherwise the waiter owns it from here on */
+        hp_progress_recycle(comm, work);
+}
+
+static void
+on_queue(void *arg, int ready)
+{
+    int fd = *(int *)arg;
+    uint64_t count;
+    (void)ready;
+    /* the belt looks at the queue next; this only takes the wake-up away */
+    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+        ;
+}
+
+/* A device that works on its own wakes a sleeping driver through its queues' descriptors. */
+static void
+watch_queues(hoop_comm *comm, int device)
+{
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_queue *queue = comm->channel[c]->queue[device];
+        int fd = queue->ops->wake_fd(queue);
+        if (fd < 0 || comm->queue_watch[c])
+            continue;
+        comm->queue_fd[c] = fd;
+        comm->queue_watch[c] = hp_watch_new(comm->loop, fd, on_queue, &comm->queue_fd[c]);
+        if (comm->queue_watch[c])
+            hp_watch_set(comm->queue_watch[c], HP_READ);
+    }
+}
+
+void
+hp_comm_start(hoop_comm *comm, hoop_work *work)
+{
+    if (atomic_load(&comm->fault.failed)) {
+        complete(comm, work, comm->fault.error.code);
+        return;
+    }
+    if (work->device > 0)
+        watch_queues(comm, work->device);
+    if (!comm->running)
+        comm->marked_at = comm->reported_at = hp_now();
+    work->next = NULL;
+    if (comm->running)
+        comm->running_last->next = work;
+    else
+        comm->running = work;
+    comm->running_last = work;
+    for (uint32_t c = 0; c < work->channels; c++)
+        hp_channel_append(comm->channel[c], work);
+}
+
+static hoop_work *
+pop_running(hoop_comm *comm)
+{
+    hoop_work *work = comm->running;
+    comm->running = work->next;
+    if (!comm->running)
+        comm->running_last = NULL;
+    return work;
+}
+
+static void
+say_out(hoop_comm *comm)
+{
+    comm->in_op = 0;
+    if (comm->client)
+        hp_client_out(comm->client, comm->completed);
+}
+
+int
+hp_comm_step(hoop_comm *comm)
+{
+    int moved = 0;
+    if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
+        return 0;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        moved |= hp_channel_progress(comm->channel[c]);
+        if (comm->channel[c]->links_wanted)
+            hp_join_chords(comm, comm->channel[c]);
+    }
+    while (comm->running && comm->running->channels_left == 0) {
+        complete(comm, pop_running(comm), HOOP_SUCCESS);
+        moved = 1;
+    }
+    if (comm->in_op && !comm->running)
+        say_out(comm);
+    return moved;
+}
+
+void
+hp_comm_fail_works(hoop_comm *comm)
+{
+    while (comm->running)
+        complete(comm, pop_running(comm), comm->fault.error.code);
+    if (comm->in_op)
+        say_out(comm);
+}
+
+/* ---- between rounds ---- */
+
+static uint64_t
+heartbeat(const hoop_comm *comm)
+{
+    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    return timeout && timeout / 8 < 250 * HP_MS ? timeout / 8 : 250 * HP_MS;
+}
+
+/* IN_OP once an operation has lasted a moment, then a report every heartbeat. */
+static void
+report(hoop_comm *comm, uint64_t now)
+{
+    hp_report r;
+    uint64_t wait = comm->in_op ? heartbeat(comm) : heartbeat(comm) / 2;
+    if (!comm->running || !comm->client || now - comm->reported_at < wait)
+        return;
+    comm->reported_at = now;
+    comm->in_op = 1;
+    r = hp_stats_report(comm);
+    hp_client_in_op(comm->client, &r);
+}
+
+/* Notes progress, and says once an operation who is waited for when there is none for long. */
+static void
+mark_progress(hoop_comm *comm, uint64_t now)
+{
+    uint64_t warn = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+    hp_report r;
+    char line[256];
+    if (!comm->running)
+        return;
+    r = hp_stats_report(comm);
+    if (r.step != comm->marked_steps || r.bytes != comm->marked_bytes) {
+        comm->marked_steps = r.step;
+        comm->marked_bytes = r.bytes;
+        comm->marked_at = now;
+    } else if (warn && now - comm->marked_at > warn && comm->warned != r.sequence) {
+        comm->warned = r.sequence;
+        hp_log(HP_LOG_WARN, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof line));
+    }
+}
+
+void
+hp_comm_idle(hoop_comm *comm, uint64_t now)
+{
+    if (atomic_load(&comm->fault.failed))
+        return;
+    mark_progress(comm, now);
+    report(comm, now);
+    hp_fault_check(comm, now);
+}
+
+uint64_t
+hp_comm_patience(hoop_comm *comm, uint64_t now)
+{
+    uint64_t patience = (comm->running ? heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
+    if (comm->fault.grace && comm->fault.grace < now + patience)
+        patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
+    return patience;
+}
+
+void
+hp_comm_arm(hoop_comm *comm)
+{
+    if (atomic_load(&comm->fault.failed))
+        return;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        hp_channel_arm(comm->channel[c]);
+}
+
+void
+hp_comm_free(hoop_comm *comm)
+{
+    hp_join_cancel(comm);
+    for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
+        hp_watch_free(comm->queue_watch[c]);
+        hp_channel_free(comm->channel[c]);
+    }
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (comm->device[i])
+            comm->device[i]->ops->close(comm->device[i]);
+    hp_door_free(comm->door);
+    hp_client_free(comm->client);
+    if (comm->loop)
+        hp_loop_free(comm->loop);
+    while (comm->driver.free) {
+        hoop_work *work = comm->driver.free;
+        comm->driver.free = work->next;
+        free(work->array);
+        free(work);
+    }
+    pthread_mutex_destroy(&comm->driver.mutex);
+    pthread_cond_destroy(&comm->driver.changed);
+    hp_keys_wipe(&comm->keys);
+    free(comm->order);
+    free(comm->position_of);
+    free(comm);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * comm: one membership. Owns everything of a communicator: loop, control connection, listener, channels, works, fault.
+ * join.c brings it up, progress.c says which thread may touch it (whoever holds the baton), fault.c decides what went
+ * wrong, this room orders the operations and moves them.
+ */
+#ifndef HP_COMM_H
+#define HP_COMM_H
+
+#include "lib/channel.h"
+#include "lib/config.h"
+#include "lib/fault.h"
+#include "net/door.h"
+#include "rendezvous/client.h"
+
+#include <pthread.h>
+
+typedef enum hp_comm_state {
+    HP_COMM_JOINING,    /* meeting at the rendezvous server */
+    HP_COMM_CONNECTING, /* the ring is known, links are being opened */
+    HP_COMM_READY,
+    HP_COMM_FAILED, /* fault.error is the first cause */
+    HP_COMM_CLOSED  /* leaving */
+} hp_comm_state;
+
+/* A link's stripe on its way up. */
+typedef struct hp_dialing {
+    hoop_comm *comm;
+    hp_dial *dial;
+    hp_link *link;
+    int stripe;
+    struct hp_dialing *next;
+} hp_dialing;
+
+/* progress.c's: the baton and the inbox. Everything here is guarded by `mutex` unless atomic. */
+typedef struct hp_driver {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed; /* baton free, work arrived, stop */
+    pthread_t thread;
+    int has_thread, stop, manual; /* manual: the program drives (hoop_comm_fd) */
+    int held;                     /* somebody drives */
+    int waiting;                  /* a thread is in a blocking call or a wait */
+    hoop_work *inbox, *inbox_last;
+    hoop_work *free;           /* works to use again */
+    uint64_t sequence;         /* of the last operation started */
+    atomic_int has_inbox;      /* looked at by the driver without the mutex */
+    atomic_int yield;          /* the driver is asked to hand the baton over */
+    atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
+    atomic_ullong outstanding; /* works started and not done */
+    atomic_int aborting;       /* 1: abort_cause waits for the driver, 2: done */
+    hoop_error abort_cause;
+} hp_driver;
+
+/* A group being collected; hoop.c's and group.c's. */
+typedef struct hp_group {
+    int open;
+    pthread_t owner;
+    hoop_result result; /* first argument error inside */
+    hoop_error error;
+    hoop_work *head, *tail; /* queued works, one per call */
+} hp_group;
+
+struct hoop_comm {
+    hoop_config config;
+    int rank, size, local_rank, local_size, position;
+    int *order;       /* position -> rank */
+    int *position_of; /* rank -> position */
+    uint64_t id;
+    uint32_t epoch;
+    int splits; /* hoop_comm_split calls so far */
+    char host[HP_HOST_TEXT];
+    unsigned forks; /* hp_forks() at creation */
+
+    hp_comm_state state; /* the driver's; readers outside use fault.failed */
+    hp_loop *loop;
+    hp_keys keys;
+    hp_sock_options sock;
+    hp_client *client; /* NULL in a ring of one */
+    hp_door *door;
+    hp_dialing *dialing;
+    const hp_ring *ring; /* the client's: members for sentences */
+    hp_plan_options plan;
+    uint32_t channels;
+    hp_channel *channel[HP_CHANNELS_MAX];
+    hp_device *device[HP_DEVICES];
+    int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
+    hp_watch *queue_watch[HP_CHANNELS_MAX];
+
+    hoop_work *running, *running_last; /* in order of sequence */
+    _Atomic uint64_t completed;
+    uint64_t marked_steps, marked_bytes, marked_at; /* progress as last seen, and when it last grew */
+    uint64_t reported_at;                           /* last IN_OP or PROGRESS */
+    int in_op;                                      /* IN_OP was said */
+    uint64_t warned;                                /* sequence of the last late WARN */
+
+    hp_fault fault;
+    hp_driver driver;
+    hp_group group;
+};
+
+/* One round of everything that can move without waiting. 1 if anything moved. Baton holder only. */
+int hp_comm_step(hoop_comm *comm);
+
+/* The slow part, when nothing moved: faults, reports, connecting; and what to watch before sleeping. */
+void hp_comm_idle(hoop_comm *comm, uint64_t now);
+uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
+void hp_comm_arm(hoop_comm *comm);
+
+/* Takes the operations into the belt's order; baton holder only. */
+void hp_comm_start(hoop_comm *comm, hoop_work *work);
+
+/* Ends all running works with the kept error. fault.c's. */
+void hp_comm_fail_works(hoop_comm *comm);
+
+/* Fills work->plan, ->place, ->channels from its call and segments; no communication. */
+void hp_comm_plan(hoop_comm *comm, hoop_work *work);
+
+/* "rank 3 (node2)". */
+const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
+
+/* Opens the device of `ptr` if it is not open yet; index for hoop_work.device or -1 with the error filled. */
+int hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error);
+
+/* Frees everything; the communicator must be quiet (no works, no driver). */
+void hp_comm_free(hoop_comm *comm);
+
+unsigned hp_forks(void); /* how often this process was born by fork since the library was first used */
+
+#endif

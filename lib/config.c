@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: MIT */
+/* config: see config.h. To add a setting, add a row to config.def; everything here is about rows, none about a setting.
+ */
+#include "lib/config.h"
+
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+extern char **environ;
+
+const hp_setting_row hp_setting_table[HP_SETTINGS] = {
+#define HP_SETTING(key, type, value, least, most, agree, text) {#key, HP_TYPE_##type, value, least, most, agree, text},
+#include "lib/config.def"
+#undef HP_SETTING
+};
+
+/* HOOP_ names that are not settings of the library: they belong to its programs, its devices and its tests. */
+static const char *const other_names[] = {"HOSTFILE",    "CONF_FILE",   "PREFIX", "RSH",   "DIGITS",
+                                          "CUDA_DEVICE", "CUDA_BLOCKS", "TEST_",  "FAKE_", NULL};
+
+static int
+find(const char *key)
+{
+    for (int i = 0; i < HP_SETTINGS; i++)
+        if (strcasecmp(hp_setting_table[i].key, key) == 0)
+            return i;
+    return -1;
+}
+
+/* ---- one value ---- */
+
+static int
+parse_number(const char *text, int with_suffix, int64_t *number)
+{
+    char *end;
+    int shift = 0;
+    long long value;
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (end == text || errno)
+        return 0;
+    if (with_suffix && *end) {
+        const char *suffixes = "kmg", *at = strchr(suffixes, tolower((unsigned char)*end));
+        if (!at)
+            return 0;
+        shift = 10 * (int)(at - suffixes + 1);
+        end++;
+        if (*end == 'B' || *end == 'b')
+            end++;
+    }
+    if (*end || value > INT64_MAX >> shift || value < INT64_MIN >> shift)
+        return 0;
+    *number = (int64_t)value * (INT64_C(1) << shift);
+    return 1;
+}
+
+/* Index of `word` in "auth|none: ...", -1 if it is not there. */
+static int64_t
+parse_choice(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+    for (int64_t index = 0;; index++) {
+        size_t length = strcspn(words, "|:");
+        if (length == n && strncasecmp(words, word, n) == 0)
+            return index;
+        if (words[length] != '|')
+            return -1;
+        words += length + 1;
+    }
+}
+
+static hoop_result
+parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *error)
+{
+    if (strlen(text) >= sizeof value->text)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s: the value is longer than %zu characters", row->key,
+                          sizeof value->text - 1);
+    if (row->type == HP_TYPE_NUMBER || row->type == HP_TYPE_BYTES) {
+        if (!parse_number(text, row->type == HP_TYPE_BYTES, &value->number) || value->number < row->least ||
+            value->number > row->most)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.64s: give a whole number from %lld to %lld%s",
+                              row->key, text, (long long)row->least, (long long)row->most,
+                              row->type == HP_TYPE_BYTES ? " (k, m, g allowed)" : "");
+    } else if (row->type == HP_TYPE_CHOICE) {
+        value->number = parse_choice(row->text, text);
+        if (value->number < 0)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.64s: give one of %.*s", row->key, text,
+                              (int)strcspn(row->text, ":"), row->text);
+    }
+    snprintf(value->text, sizeof value->text, "%s", text);
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_config_put(hoop_config *config, const char *key, const char *text, hp_source source, hoop_error *error)
+{
+    int i = find(key);
+    hp_value value = {.source = source};
+    hoop_result result;
+    if (i < 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%.64s: no such setting; hoop_env(7) lists them", key);
+    result = parse(&hp_setting_table[i], text, &value, error);
+    if (result == HOOP_SUCCESS && source >= config->value[i].source)
+        config->value[i] = value;
+    return result;
+}
+
+/* ---- sources ---- */
+
+static char *
+trim(char *text)
+{
+    char *end;
+    while (isspace((unsigned char)*text))
+        text++;
+    end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = 0;
+    return text;
+}
+
+static hoop_result
+read_line(hoop_config *config, char *line, hoop_error *error)
+{
+    char *key, *value;
+    line[strcspn(line, "#")] = 0;
+    key = trim(line);
+    if (!*key)
+        return HOOP_SUCCESS;
+    value = strchr(key, '=');
+    if (!value)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "\"%.64s\" is not KEY=value", key);
+    *value++ = 0;
+    key = trim(key);
+    if (strncasecmp(key, "HOOP_", 5) == 0)
+        key += 5;
+    return hp_config_put(config, key, trim(value), HP_FROM_FILE, error);
+}
+
+static hoop_result
+read_file(hoop_config *config, const char *path, int must_exist, hoop_error *error)
+{
+    FILE *file = fopen(path, "re");
+    char line[1024];
+    hoop_result result = HOOP_SUCCESS;
+    if (!file && (must_exist || errno != ENOENT))
+        return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the settings file %.150s", path);
+    if (!file)
+        return HOOP_SUCCESS;
+    for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof line, file); number++) {
+        hoop_error why;
+        result = read_line(config, line, &why);
+        if (result != HOOP_SUCCESS)
+            hp_err_set(error, result, "%.100s:%d: %.140s", path, number, why.text);
+    }
+    fclose(file);
+    return result;
+}
+
+static hoop_result
+read_files(hoop_config *config, hoop_error *error)
+{
+    const char *named = getenv("HOOP_CONF_FILE"), *home = getenv("HOME");
+    char path[512];
+    hoop_result result;
+    if (named)
+        return *named ? read_file(config, named, 1, error) : HOOP_SUCCESS;
+    result = read_file(config, "/etc/hoop.conf", 0, error);
+    if (result != HOOP_SUCCESS || !home)
+        return result;
+    snprintf(path, sizeof path, "%s/.hoop.conf", home);
+    return read_file(config, path, 0, error);
+}
+
+static int
+is_other_name(const char *name)
+{
+    for (int i = 0; other_names[i]; i++)
+        if (strncmp(name, other_names[i], strlen(other_names[i])) == 0)
+            return 1;
+    return 0;
+}
+
+static hoop_result
+read_environment(hoop_config *config, hoop_error *error)
+{
+    char unknown[128] = "";
+    for (char **entry = environ; entry && *entry; entry++) {
+        char name[64];
+        const char *equals = strchr(*entry, '=');
+        hoop_result result;
+        if (strncmp(*entry, "HOOP_", 5) != 0 || !equals || (size_t)(equals - *entry - 5) >= sizeof name)
+            continue;
+        snprintf(name, sizeof name, "%.*s", (int)(equals - *entry - 5), *entry + 5);
+        if (find(name) < 0) {
+            size_t used = strlen(unknown);
+            if (!is_other_name(name))
+                snprintf(unknown + used, sizeof unknown - used, " HOOP_%s", name);
+            continue;
+        }
+        result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, error);
+        if (result != HOOP_SUCCESS)
+            return result;
+    }
+    if (*unknown)
+        hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s (hoop_env(7) lists them)",
+               unknown);
+    return HOOP_SUCCESS;
+}
+
+static void
+set_defaults(hoop_config *config)
+{
+    for (int i = 0; i < HP_SETTINGS; i++) {
+        config->value[i].source = HP_FROM_DEFAULT;
+        parse(&hp_setting_table[i], hp_setting_table[i].value, &config->value[i], NULL);
+    }
+}
+
+hoop_result
+hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error)
+{
+    hoop_result result;
+    set_defaults(config);
+    for (int i = 0; calls && i < HP_SETTINGS; i++)
+        if (calls->value[i].source == HP_FROM_CALL)
+            config->value[i] = calls->value[i];
+    result = read_files(config, error);
+    if (result == HOOP_SUCCESS)
+        result = read_environment(config, error);
+    return result;
+}
+
+/* ---- answers ---- */
+
+int64_t
+hp_config_number(const hoop_config *config, hp_setting setting)
+{
+    return config->value[setting].number;
+}
+
+const char *
+hp_config_text(const hoop_config *config, hp_setting setting)
+{
+    return config->value[setting].text;
+}
+
+int
+hp_config_is_set(const hoop_config *config, hp_setting setting)
+{
+    return config->value[setting].source != HP_FROM_DEFAULT;
+}
+
+void
+hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT])
+{
+    size_t used = 0;
+    out[0] = 0;
+    for (int i = 0; i < HP_SETTINGS; i++) {
+        const hp_value *value = &config->value[i];
+        if (hp_setting_table[i].agree && hp_setting_table[i].type == HP_TYPE_CHOICE)
+            used += (size_t)snprintf(out + used, HP_AGREE_TEXT - used, "%s=%s\n", hp_setting_table[i].key, value->text);
+        else if (hp_setting_table[i].agree)
+            used += (size_t)snprintf(out + used, HP_AGREE_TEXT - used, "%s=%lld\n", hp_setting_table[i].key,
+                                     (long long)value->number);
+    }
+}
+
+void
+hp_config_describe(const hoop_config *config, char *out, size_t size)
+{
+    static const char *const sources[] = {"default", "file", "environment", "call"};
+    size_t used = 0;
+    snprintf(out, size, "all at their defaults");
+    for (int i = 0; i < HP_SETTINGS && used < size; i++)
+        if (config->value[i].source != HP_FROM_DEFAULT)
+            used += (size_t)snprintf(out + used, size - used, "%s%s=%s (%s)", used ? ", " : "", hp_setting_table[i].key,
+                                     config->value[i].text, sources[config->value[i].source]);
+}
+
+/* ---- the public face ---- */
+
+hoop_config *
+hoop_config_new(void)
+{
+    hoop_config *config = hp_alloc(1, sizeof *config);
+    if (config)
+        set_defaults(config);
+    return config;
+}
+
+void
+hoop_config_free(hoop_config *config)
+{
+    free(config);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * config: one table of settings (config.def). Precedence: hoop_config_set, then the environment, then hoop.conf(5),
+ * then the default. The rest of the library asks here; lower rooms get small option structs.
+ */
+#ifndef HP_CONFIG_H
+#define HP_CONFIG_H
+
+#include "hoop.h"
+
+typedef enum hp_setting {
+#define HP_SETTING(key, type, value, least, most, agree, text) HP_SET_##key,
+#include "lib/config.def"
+#undef HP_SETTING
+    HP_SETTINGS
+} hp_setting;
+
+typedef enum hp_setting_type { HP_TYPE_NUMBER, HP_TYPE_BYTES, HP_TYPE_TEXT, HP_TYPE_CHOICE } hp_setting_type;
+
+typedef struct hp_setting_row {
+    const char *key;
+    hp_setting_type type;
+    const char *value; /* default */
+    int64_t least, most;
+    int agree;
+    const char *text;
+} hp_setting_row;
+
+extern const hp_setting_row hp_setting_table[HP_SETTINGS];
+
+typedef enum hp_source { HP_FROM_DEFAULT, HP_FROM_FILE, HP_FROM_ENVIRONMENT, HP_FROM_CALL } hp_source;
+
+enum { HP_VALUE_TEXT = 256, HP_AGREE_TEXT = 2048 };
+
+typedef struct hp_value {
+    hp_source source;
+    int64_t number; /* NUMBER, BYTES; CHOICE: index of the word */
+    char text[HP_VALUE_TEXT];
+} hp_value;
+
+struct hoop_config {
+    hp_value value[HP_SETTINGS];
+};
+
+/* Sets one value if `source` outranks the one it has. Errors name the key, the value and what is allowed. */
+hoop_result hp_config_put(hoop_config *config, const char *key, const char *value, hp_source source, hoop_error *error);
+
+/*
+ * All sources together: defaults, files ($HOOP_CONF_FILE, or /etc/hoop.conf and ~/.hoop.conf), environment, and what
+ * `calls` (may be NULL) set by hand. An unknown HOOP_ name in the environment is one WARN.
+ */
+hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
+
+int64_t hp_config_number(const hoop_config *config, hp_setting setting);
+const char *hp_config_text(const hoop_config *config, hp_setting setting);
+int hp_config_is_set(const hoop_config *config, hp_setting setting); /* by anything but the default */
+
+/* "key=value\n" of the settings all ranks must share, into out. */
+void hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT]);
+
+/* "window=8 (default), slices=4 (HOOP_SLICES)" of what differs from the default; for the INFO line. */
+void hp_config_describe(const hoop_config *config, char *out, size_t size);
+
+#endif

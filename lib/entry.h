@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* entry: what the public entry points share: the thread's last error, and whether a communicator may be used now. */
+#ifndef HP_ENTRY_H
+#define HP_ENTRY_H
+
+#include "lib/comm.h"
+#include "lib/launch.h"
+
+/* Keeps the error as this thread's last one (on comm); returns its code. */
+hoop_result hp_entry_fail(const hoop_comm *comm, const hoop_error *error);
+hoop_result hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text);
+
+/* HOOP_SUCCESS, or: NULL, a forked child's, or the communicator's kept error. */
+hoop_result hp_entry_check(const hoop_comm *comm);
+
+#endif

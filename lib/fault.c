@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/* fault: see fault.h. */
+#include "lib/fault.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/comm.h"
+#include "lib/stats.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { GRACE_MS = 200 };
+
+void
+hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
+{
+    if (atomic_load(&comm->fault.failed))
+        return;
+    comm->fault.error = *cause;
+    comm->fault.error.size = sizeof comm->fault.error;
+    if (comm->fault.error.phase == HOOP_PHASE_NONE)
+        comm->fault.error.phase = HOOP_PHASE_OPERATION;
+    comm->state = HP_COMM_FAILED;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        hp_channel_stop(comm->channel[c], &comm->fault.error);
+    /* nothing touches user memory from here on: links no longer move, queues are drained */
+    atomic_store(&comm->fault.failed, 1);
+    hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
+    hp_comm_fail_works(comm);
+}
+
+static int
+server_answers(const hoop_comm *comm)
+{
+    return comm->client && hp_client_status(comm->client) != HP_CLIENT_GONE;
+}
+
+void
+hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
+{
+    if (comm->fault.grace && comm->fault.suspicion.code != HOOP_ERR_PEER_LOST)
+        return; /* told already */
+    comm->fault.suspicion = *cause;
+    comm->fault.grace = now + (server_answers(comm) ? GRACE_MS * HP_MS : 1);
+    if (server_answers(comm))
+        hp_client_abort(comm->client, cause);
+    else
+        comm->fault.suspicion.flags |= HOOP_ERROR_BEST_EFFORT;
+}
+
+/* A connection ended under an operation. Who is at fault is not known yet: the cause mostly arrives within the grace.
+ */
+static void
+suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
+{
+    char me[96], peer[96];
+    hoop_error *s = &comm->fault.suspicion;
+    if (comm->fault.grace)
+        return;
+    *s = link->error;
+    snprintf(s->text, sizeof s->text, "%s lost %s during operation %llu: %s", hp_comm_name(comm, comm->rank, me),
+             hp_comm_name(comm, link->peer, peer), comm->running ? (unsigned long long)comm->running->sequence : 0ULL,
+             link->state == HP_LINK_LEFT ? "it left the communicator"
+             : link->error.sys_errno     ? strerror(link->error.sys_errno)
+                                         : "it closed the connection");
+    s->sequence = comm->running ? comm->running->sequence : 0;
+    s->flags = server_answers(comm) ? 0 : HOOP_ERROR_BEST_EFFORT;
+    comm->fault.grace = now + GRACE_MS * HP_MS;
+}
+
+static void
+check_link(hoop_comm *comm, const hp_link *link, uint64_t now)
+{
+    if (link->state == HP_LINK_ABORT)
+        hp_fault_fail(comm, &link->error);
+    else if (link->state == HP_LINK_FAULT)
+        hp_fault_report(comm, &link->error, now);
+    else if ((link->state == HP_LINK_LOST || link->state == HP_LINK_LEFT) && link->done < link->posted)
+        suspect(comm, link, now);
+}
+
+static void
+check_device(hoop_comm *comm, const hp_channel *channel, uint64_t now)
+{
+    hoop_error error;
+    char me[96];
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "%s ran out of memory", hp_comm_name(comm, comm->rank, me));
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (channel->queue[i])
+            channel->queue[i]->ops->status(channel->queue[i], error.code == HOOP_ERR_CUDA ? NULL : &error);
+    error.rank = error.reporter = comm->rank;
+    error.sequence = comm->running ? comm->running->sequence : 0;
+    hp_fault_report(comm, &error, now);
+}
+
+/* The server judges while it lives; this is the end of a call that nobody else would end. */
+static void
+check_clock(hoop_comm *comm, uint64_t now)
+{
+    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    hoop_error error;
+    char waiting[200];
+    hp_report r;
+    if (!comm->running || !limit || comm->size == 1)
+        return;
+    if (server_answers(comm))
+        limit = 2 * limit + 5 * HP_SEC;
+    if (now - comm->marked_at < limit)
+        return;
+    r = hp_stats_report(comm);
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s",
+               hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, waiting, sizeof waiting));
+    error.rank = r.waits_for;
+    error.reporter = comm->rank;
+    error.sequence = r.sequence;
+    error.flags = HOOP_ERROR_BEST_EFFORT;
+    hp_fault_fail(comm, &error);
+}
+
+void
+hp_fault_check(hoop_comm *comm, uint64_t now)
+{
+    hoop_error verdict;
+    if (comm->client && hp_client_verdict(comm->client, &verdict)) {
+        hp_fault_fail(comm, &verdict);
+        return;
+    }
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        const hp_channel *channel = comm->channel[c];
+        for (int i = 0; i < channel->links; i++)
+            check_link(comm, channel->link[i], now);
+        if (channel->job_error)
+            check_device(comm, channel, now);
+    }
+    check_clock(comm, now);
+    if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
+        hp_fault_fail(comm, &comm->fault.suspicion);
+}

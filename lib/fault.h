@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fault: the first cause wins, and every rank gets the same one. A symptom (end of file, reset) waits a short grace for
+ * the cause; a fault seen here is told to the server, whose verdict, one for the whole ring, may still overrule it.
+ */
+#ifndef HP_FAULT_H
+#define HP_FAULT_H
+
+#include "hoop.h"
+
+#include <stdatomic.h>
+
+typedef struct hp_fault {
+    atomic_int failed; /* 1: error is final */
+    hoop_error error;
+    hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
+    uint64_t grace;       /* hp_now() when the suspicion becomes the error; 0: none */
+} hp_fault;
+
+/* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
+void hp_fault_check(hoop_comm *comm, uint64_t now);
+
+/* Makes `cause` this communicator's error and ends all works with it; tells the neighbours. Idempotent. */
+void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
+
+/* A cause that this rank itself saw or makes: told to the server, then as above after the grace. */
+void hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now);
+
+#endif

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop: the public entry points: membership, waits, groups and errors; collective.c has the collectives. Checks
+ * arguments and state, words what the caller did wrong, and passes on; decides nothing else.
+ */
+#include "lib/entry.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/group.h"
+#include "lib/join.h"
+#include "lib/leave.h"
+#include "lib/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ---- */
+
+static _Thread_local struct {
+    const hoop_comm *comm;
+    hoop_error error;
+} latest;
+
+hoop_result
+hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
+{
+    latest.comm = comm;
+    latest.error = *error;
+    return error->code;
+}
+
+hoop_result
+hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text)
+{
+    hoop_error error;
+    hp_err_set(&error, code, "%s", text);
+    return hp_entry_fail(comm, &error);
+}
+
+hoop_result
+hp_entry_check(const hoop_comm *comm)
+{
+    if (!comm)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT,
+                               "the communicator is NULL: was hoop_comm_create checked?");
+    if (comm->forks != hp_forks())
+        return hp_entry_refuse(comm, HOOP_ERR_FORKED,
+                               "this communicator belongs to the parent process; a forked child must make its own");
+    return atomic_load(&comm->fault.failed) ? comm->fault.error.code : HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_comm_error(const hoop_comm *comm, hoop_error *error)
+{
+    hoop_error found;
+    size_t size;
+    hp_err_clear(&found);
+    if (!error || error->size < offsetof(hoop_error, text) + 1)
+        return HOOP_ERR_INVALID_ARGUMENT;
+    if (comm && atomic_load(&comm->fault.failed))
+        found = comm->fault.error;
+    else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
+        found = latest.error;
+    size = error->size < sizeof found ? error->size : sizeof found;
+    memcpy(error, &found, size);
+    error->size = size;
+    return HOOP_SUCCESS;
+}
+
+const char *
+hoop_version(void)
+{
+    return PACKAGE_VERSION;
+}
+
+hoop_result
+hoop_config_set(hoop_config *config, const char *key, const char *value)
+{
+    hoop_error error;
+    if (!config || !key || !value)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_config_set: a NULL argument");
+    if (hp_config_put(config, key, value, HP_FROM_CALL, &error) == HOOP_SUCCESS)
+        return HOOP_SUCCESS;
+    return hp_entry_fail(NULL, &error);
+}
+
+/* ---- membership ---- */
+
+static void
+set_log(const hoop_comm *comm)
+{
+    char prefix[64], host[64];
+    hp_launch_host(&comm->config, host);
+    hp_log_level((int)hp_config_number(&comm->config, HP_SET_debug));
+    snprintf(prefix, sizeof prefix, "hoop: %.40s [%d]", host, (int)hp_config_number(&comm->config, HP_SET_rank));
+    hp_log_prefix(prefix);
+}
+
+static void
+say_settings(const hoop_comm *comm)
+{
+    char text[512], gpu[160];
+    if (!hp_log_enabled(HP_LOG_INFO))
+        return;
+    hp_config_describe(&comm->config, text, sizeof text);
+    hp_log(HP_LOG_INFO, "hoop %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof gpu));
+    hp_log(HP_LOG_INFO, "settings: %s", text);
+}
+
+/* Everything that needs no other rank. */
+static hoop_result
+prepare(hoop_comm *comm, hoop_error *error)
+{
+    hp_plan_options *p = &comm->plan;
+    hoop_result result;
+    comm->forks = hp_forks();
+    p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes) & ~4095U;
+    p->slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
+    p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
+    p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
+    p->spread_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_spread_bytes);
+    result = hp_progress_init(comm, error);
+    if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_window) < (int64_t)p->slices + 1)
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                            "window=%s is too small for slices=%s: a window below slices + 1 would lock the ring",
+                            hp_config_text(&comm->config, HP_SET_window), hp_config_text(&comm->config, HP_SET_slices));
+    if (result == HOOP_SUCCESS)
+        result = hp_host_ops.open(&comm->device[0], NULL, error);
+    return result;
+}
+
+/* After a failed bring-up: the others shall know why, then nothing is left. */
+static hoop_result
+give_up(hoop_comm *comm, const hoop_error *error)
+{
+    hoop_error told = *error;
+    told.phase = HOOP_PHASE_BRINGUP;
+    if (comm->client)
+        hp_leave_failed(comm, &told);
+    hp_comm_free(comm);
+    return hp_entry_fail(NULL, &told);
+}
+
+hoop_result
+hoop_comm_create(hoop_comm **out, const hoop_config *config)
+{
+    hoop_error error;
+    hoop_comm *comm;
+    hoop_result result;
+    hp_err_clear(&error);
+    if (!out)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_create: comm is NULL");
+    *out = NULL;
+    comm = hp_alloc(1, sizeof *comm);
+    if (!comm)
+        return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
+    result = hp_config_resolve(&comm->config, config, &error);
+    if (result == HOOP_SUCCESS) {
+        set_log(comm);
+        say_settings(comm);
+    }
+    if (result == HOOP_SUCCESS)
+        result = prepare(comm, &error);
+    if (result == HOOP_SUCCESS)
+        result = hp_join_world(comm, &error);
+    if (result != HOOP_SUCCESS)
+        return give_up(comm, &error);
+    *out = comm;
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
+{
+    hoop_error error;
+    hoop_comm *part;
+    hoop_result result;
+    hp_err_clear(&error);
+    if (!out)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_split: newcomm is NULL");
+    *out = NULL;
+    result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
+    part = hp_alloc(1, sizeof *part);
+    if (!part)
+        return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
+    part->config = comm->config;
+    comm->splits++;
+    result = prepare(part, &error);
+    if (result == HOOP_SUCCESS)
+        result = hp_join_split(part, comm, color, key, &error);
+    if (result != HOOP_SUCCESS) {
+        give_up(part, &error);
+        return hp_entry_fail(comm, &error);
+    }
+    if (part->size == 0)
+        hp_comm_free(part);
+    else
+        *out = part;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+not_built(const hoop_comm *comm, hoop_comm **out, const char *text)
+{
+    hoop_result result;
+    if (out)
+        *out = NULL;
+    result = hp_entry_check(comm);
+    return result == HOOP_SUCCESS ? hp_entry_refuse(comm, HOOP_ERR_UNSUPPORTED, text) : result;
+}
+
+hoop_result
+hoop_comm_shrink(hoop_comm *comm, hoop_comm **out)
+{
+    return not_built(comm, out, "hoop_comm_shrink is not built yet: end the job and start it again with fewer ranks");
+}
+
+hoop_result
+hoop_comm_grow(hoop_comm *comm, hoop_comm **out)
+{
+    return not_built(comm, out, "hoop_comm_grow is not built yet: end the job and start it again with more ranks");
+}
+
+hoop_result
+hoop_comm_abort(hoop_comm *comm, const char *why)
+{
+    hoop_error error;
+    char me[96];
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%.120s", hp_comm_name(comm, comm->rank, me),
+               why ? ": " : "", why ? why : "");
+    error.rank = error.reporter = comm->rank;
+    hp_progress_abort(comm, &error);
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_comm_destroy(hoop_comm *comm)
+{
+    hoop_result result;
+    if (!comm)
+        return HOOP_SUCCESS;
+    if (comm->forks != hp_forks())
+        return hp_entry_check(comm);
+    if (hp_group_is_mine(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                               "hoop_comm_destroy inside a group: call hoop_group_end first");
+    if (hp_progress_enter(comm) != HOOP_SUCCESS)
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+    hp_leave(comm);
+    result = atomic_load(&comm->fault.failed) ? comm->fault.error.code : HOOP_SUCCESS;
+    if (result != HOOP_SUCCESS)
+        hp_entry_fail(NULL, &comm->fault.error);
+    hp_comm_free(comm);
+    return result;
+}
+
+int
+hoop_comm_rank(const hoop_comm *comm)
+{
+    return comm ? comm->rank : -1;
+}
+
+int
+hoop_comm_size(const hoop_comm *comm)
+{
+    return comm ? comm->size : -1;
+}
+
+int
+hoop_comm_local_rank(const hoop_comm *comm)
+{
+    return comm ? comm->local_rank : -1;
+}
+
+int
+hoop_comm_local_size(const hoop_comm *comm)
+{
+    return comm ? comm->local_size : -1;
+}
+
+uint64_t
+hoop_comm_completed(const hoop_comm *comm)
+{
+    return comm ? atomic_load(&((hoop_comm *)(uintptr_t)comm)->completed) : 0;
+}
+
+/* ---- waiting ---- */
+
+static hoop_result
+check_wait(const hoop_work *work, const char *null)
+{
+    if (!work)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, null);
+    if (work->comm->forks != hp_forks())
+        return hp_entry_check(work->comm);
+    if (hp_group_any())
+        return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE, "a wait inside a group: call hoop_group_end first");
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_work_test(hoop_work *work, int *done)
+{
+    hoop_result result = check_wait(work, "hoop_work_test: work is NULL");
+    if (result == HOOP_SUCCESS && !done)
+        result = hp_entry_refuse(work->comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_test: done is NULL");
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (!atomic_load(&work->done))
+        hp_progress_poke(work->comm);
+    *done = atomic_load(&work->done);
+    return *done ? work->result : HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_work_wait(hoop_work *work, int timeout_ms)
+{
+    hoop_result result = check_wait(work, "hoop_work_wait: work is NULL");
+    hoop_comm *comm;
+    int done;
+    if (result != HOOP_SUCCESS)
+        return result;
+    comm = work->comm;
+    done = atomic_load(&work->done);
+    if (!done) {
+        if (hp_progress_enter(comm) != HOOP_SUCCESS)
+            return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+        done = hp_progress_wait(comm, work, timeout_ms < 0 ? HP_NEVER : hp_now() + (uint64_t)timeout_ms * HP_MS);
+        hp_progress_leave(comm);
+    }
+    if (!done)
+        return HOOP_IN_PROGRESS;
+    result = work->result;
+    hp_progress_recycle(comm, work);
+    return result;
+}
+
+hoop_result
+hoop_wait_all(hoop_work **works, size_t count)
+{
+    hoop_result first = HOOP_SUCCESS;
+    if (!works && count)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_wait_all: works is NULL");
+    for (size_t i = 0; i < count; i++) {
+        hoop_result result = works[i] ? hoop_work_wait(works[i], -1) : HOOP_SUCCESS;
+        if (first == HOOP_SUCCESS)
+            first = result;
+        if (result != HOOP_ERR_BUSY && result != HOOP_ERR_INVALID_USAGE && result != HOOP_ERR_FORKED)
+            works[i] = NULL;
+    }
+    return first;
+}
+
+int
+hoop_comm_fd(const hoop_comm *comm)
+{
+    hoop_result result = hp_entry_check(comm);
+    return result == HOOP_SUCCESS ? hp_progress_fd((hoop_comm *)(uintptr_t)comm) : -1;
+}
+
+hoop_result
+hoop_comm_progress(hoop_comm *comm)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hp_progress_poke(comm);
+    return hp_entry_check(comm);
+}
+
+/* ---- groups ---- */
+
+hoop_result
+hoop_group_start(hoop_comm *comm)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
+    if (comm->group.open)
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread has a group open on this communicator");
+    hp_group_begin(comm);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
+{
+    hoop_error error;
+    hoop_result result;
+    *first = *last = NULL;
+    if (!comm || !hp_group_is_mine(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
+    result = hp_group_close(comm, first, last, &error);
+    if (result != HOOP_SUCCESS)
+        return hp_entry_fail(comm, &error);
+    return hp_entry_check(comm);
+}
+
+hoop_result
+hoop_igroup_end(hoop_comm *comm, hoop_work **work)
+{
+    hoop_work *first, *last;
+    hoop_result result;
+    if (!work)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
+    *work = NULL;
+    result = close_group(comm, &first, &last);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (!first) { /* an empty group is done before it starts */
+        last = hp_progress_work(comm);
+        if (!last)
+            return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group");
+        last->comm = comm;
+        atomic_store(&last->done, 1);
+    } else {
+        hp_progress_submit(comm, first, last, 0);
+    }
+    *work = last;
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_group_end(hoop_comm *comm)
+{
+    hoop_work *work;
+    hoop_result result = hoop_igroup_end(comm, &work);
+    return result == HOOP_SUCCESS ? hoop_work_wait(work, -1) : result;
+}

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: MIT */
+/* join: see join.h. Runs on the caller's thread, before anybody else knows the communicator; chords: on the driver's.
+ */
+#include "lib/join.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/launch.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VERSION = 1, PATIENCE_MS = 100 };
+
+/* ---- who dials in: the data listener's owner ---- */
+
+static const hp_keys *
+keys_for(void *arg, const uint8_t job[HP_JOB])
+{
+    hoop_comm *comm = arg;
+    return memcmp(comm->keys.job, job, HP_JOB) == 0 ? &comm->keys : NULL;
+}
+
+static int
+policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+{
+    hoop_comm *comm = arg;
+    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys.mode};
+    /* before the roster is here, judge answers "later" */
+    policy->my_rank = comm->ring ? (uint32_t)comm->rank : hello->your_rank;
+    policy->epoch = comm->ring ? comm->epoch : hello->epoch;
+    return 1;
+}
+
+static int
+distance_from(const hoop_comm *comm, int rank)
+{
+    return (comm->position - comm->position_of[rank] + comm->size) % comm->size;
+}
+
+static hp_status
+judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
+{
+    hoop_comm *comm = arg;
+    hp_link *link;
+    (void)peer;
+    *assigned = hello->my_rank;
+    if (!comm->channels)
+        return HP_LATE;
+    if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
+        return HP_BAD_COMM;
+    if (hello->my_rank >= (uint32_t)comm->size || hello->channel >= comm->channels ||
+        hello->stripe >= comm->channel[hello->channel]->o.stripes)
+        return HP_BAD_RANK;
+    link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    if (!link)
+        return HP_FULL;
+    return link->stripe[hello->stripe] ? HP_DUPLICATE : HP_OK;
+}
+
+static void
+kick(void *arg)
+{
+    (void)arg; /* the driver that ran the loop looks at everything next */
+}
+
+static void
+enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
+{
+    hoop_comm *comm = arg;
+    hp_link *link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    hoop_error error;
+    (void)features;
+    (void)peer;
+    if (link->stripe[hello->stripe])
+        close(fd);
+    else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
+        hp_fault_report(comm, &error, hp_now());
+}
+
+/* ---- whom we dial ---- */
+
+static void
+unlink_dialing(hoop_comm *comm, const hp_dialing *d)
+{
+    hp_dialing **at = &comm->dialing;
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at)
+        *at = d->next;
+}
+
+static void
+dialled(void *arg, const hp_dial_result *result)
+{
+    hp_dialing *d = arg;
+    hoop_comm *comm = d->comm;
+    hoop_error error = result->error;
+    hoop_result attached = HOOP_SUCCESS;
+    if (result->fd >= 0)
+        attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
+    if (result->fd < 0 || attached != HOOP_SUCCESS) {
+        error.rank = d->link->peer;
+        error.reporter = comm->rank;
+        error.phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
+        hp_fault_report(comm, &error, hp_now());
+    }
+    unlink_dialing(comm, d);
+    hp_dial_free(d->dial);
+    free(d);
+}
+
+static void
+dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
+{
+    hp_dialing *d = hp_alloc(1, sizeof *d);
+    uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    hoop_error error;
+    char name[96];
+    hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
+    memcpy(hello.job, comm->keys.job, HP_JOB);
+    hello.your_rank = (uint32_t)link->peer;
+    hello.world = (uint32_t)comm->size;
+    hello.role = HP_ROLE_DATA;
+    hello.mode = comm->keys.mode;
+    hello.channel = (uint16_t)channel->o.index;
+    hello.stripe = (uint16_t)stripe;
+    hello.ver_min = hello.ver_max = VERSION;
+    if (d) {
+        *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
+        d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, &comm->keys, &hello,
+                              hp_comm_name(comm, link->peer, name), hp_now() + patience, dialled, d);
+    }
+    if (d && d->dial) {
+        comm->dialing = d;
+        return;
+    }
+    free(d);
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
+    hp_fault_report(comm, &error, hp_now());
+}
+
+void
+hp_join_chords(hoop_comm *comm, hp_channel *channel)
+{
+    channel->links_wanted = 0;
+    for (int i = 0; i < channel->links; i++) {
+        hp_link *link = channel->link[i];
+        if (!link->sending || link->state != HP_LINK_WANTED)
+            continue;
+        link->state = HP_LINK_DIALING;
+        for (int k = 0; k < link->stripes; k++)
+            dial_stripe(comm, channel, link, k);
+    }
+}
+
+void
+hp_join_cancel(hoop_comm *comm)
+{
+    while (comm->dialing) {
+        hp_dialing *d = comm->dialing;
+        comm->dialing = d->next;
+        hp_dial_free(d->dial);
+        free(d);
+    }
+}
+
+/* ---- the ring, once it is known ---- */
+
+static void
+count_locals(hoop_comm *comm)
+{
+    const hp_member *me = &comm->ring->members[comm->rank];
+    comm->local_rank = comm->local_size = 0;
+    for (int r = 0; r < comm->size; r++) {
+        int here = comm->ring->members[r].host_id == me->host_id;
+        comm->local_size += here;
+        comm->local_rank += here && r < comm->rank;
+    }
+}
+
+static hoop_result
+make_channels(hoop_comm *comm, hoop_error *error)
+{
+    uint32_t channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
+    hp_channel_options o = {.epoch = comm->epoch, .size = comm->size, .position = comm->position, .order = comm->order};
+    o.window = (uint32_t)hp_config_number(&comm->config, HP_SET_window);
+    o.slice_bytes = comm->plan.slice_bytes;
+    o.stage_bytes = comm->plan.stage_bytes;
+    o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);
+    o.payload_crc = hp_config_number(&comm->config, HP_SET_checksum) == 1;
+    o.device[0] = comm->device[0];
+    for (uint32_t c = 0; c < channels; c++) {
+        o.index = (int)c;
+        comm->channel[c] = hp_channel_new(&o, error);
+        if (!comm->channel[c])
+            return error->code;
+    }
+    comm->channels = channels;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
+{
+    size_t n = (size_t)ring->size;
+    comm->order = hp_alloc(n, sizeof(int));
+    comm->position_of = hp_alloc(n, sizeof(int));
+    if (!comm->order || !comm->position_of)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
+    comm->rank = ring->rank;
+    comm->size = ring->size;
+    comm->id = ring->comm;
+    comm->epoch = ring->epoch;
+    for (int position = 0; position < comm->size; position++) {
+        comm->order[position] = ring->order ? ring->order[position] : position;
+        comm->position_of[comm->order[position]] = position;
+    }
+    comm->position = comm->position_of[comm->rank];
+    comm->local_rank = 0;
+    comm->local_size = 1;
+    if (ring->members) {
+        comm->ring = ring;
+        count_locals(comm);
+    }
+    return make_channels(comm, error);
+}
+
+static int
+neighbours_open(const hoop_comm *comm)
+{
+    for (uint32_t c = 0; c < comm->channels; c++)
+        if (comm->channel[c]->in[1]->state != HP_LINK_OPEN || comm->channel[c]->out[1]->state != HP_LINK_OPEN)
+            return 0;
+    return 1;
+}
+
+/* Runs the loop until the client has reached `state` (or the links are open, when asked so). */
+static hoop_result
+run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
+{
+    for (;;) {
+        uint64_t now = hp_now();
+        hp_client_state reached = hp_client_status(comm->client);
+        int ruled = hp_client_verdict(comm->client, error);
+        if (!ruled && reached == HP_CLIENT_FAILED)
+            *error = *hp_client_error(comm->client);
+        if (ruled || reached == HP_CLIENT_FAILED)
+            return error->code;
+        if (comm->fault.grace && now >= comm->fault.grace) {
+            *error = comm->fault.suspicion;
+            return error->code;
+        }
+        if (reached == HP_CLIENT_GONE)
+            return hp_err_set(error, HOOP_ERR_RENDEZVOUS, "the rendezvous server went away during bring-up");
+        if (links ? neighbours_open(comm) : reached >= state)
+            return HOOP_SUCCESS;
+        hp_loop_run(comm->loop, PATIENCE_MS * HP_MS);
+    }
+}
+
+static hoop_result
+open_links(hoop_comm *comm, hoop_error *error)
+{
+    hoop_result result;
+    comm->state = HP_COMM_CONNECTING;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        if (!hp_channel_in(comm->channel[c], 1) || !hp_channel_out(comm->channel[c], 1))
+            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for links");
+        hp_join_chords(comm, comm->channel[c]);
+    }
+    result = run_until(comm, HP_CLIENT_ROSTER, 1, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hp_client_ready(comm->client);
+    return run_until(comm, HP_CLIENT_GO, 0, error);
+}
+
+/* ---- meeting ---- */
+
+static hoop_result
+open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_error *error)
+{
+    hp_door_owner owner = {.arg = comm, .keys = keys_for, .policy = policy_for, .judge = judge, .enter = enter};
+    const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
+    const char *told = hp_config_text(&comm->config, HP_SET_advertise);
+    char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
+    hp_addr local;
+    hoop_result result = hp_addr_local(&local, wanted, server, name, why, sizeof why, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    comm->door = hp_door_new(comm->loop, &local, &comm->sock, &owner, comm->size, error);
+    if (!comm->door)
+        return error->code;
+    *advertised = *hp_door_addr(comm->door);
+    hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
+           *why ? "; not used: " : "", why);
+    return *told ? hp_addr_parse(advertised, told, error) : HOOP_SUCCESS;
+}
+
+static void
+say_ring(const hoop_comm *comm)
+{
+    char text[512];
+    size_t used = 0;
+    if (!hp_log_enabled(HP_LOG_INFO))
+        return;
+    for (int i = 0; i < comm->size && used < sizeof text - 96; i++) {
+        int rank = comm->order[i];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d (%.40s)", i ? " -> " : "", rank,
+                                 comm->ring->members[rank].host);
+    }
+    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s", comm->size, comm->channels,
+           comm->channels > 1 ? "s" : "", text, used >= sizeof text - 96 ? " ..." : " -> back");
+}
+
+/* Everything from the filled-in client options to a ring that stands. */
+static hoop_result
+meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
+{
+    char agree[HP_AGREE_TEXT];
+    hoop_result result = open_door(comm, &options->server, &options->listen, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hp_config_agreement(&comm->config, agree);
+    options->agree = agree;
+    options->keys = &comm->keys;
+    options->sock = comm->sock;
+    options->pid = (uint32_t)getpid();
+    options->host_id = hp_launch_host(&comm->config, options->host);
+    options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    options->deadline = hp_now() + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    comm->client = hp_client_new(comm->loop, options, kick, comm);
+    if (!comm->client)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");
+    result = run_until(comm, HP_CLIENT_ROSTER, 0, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_client_ring(comm->client)->size == 0) {
+        comm->size = 0;
+        return HOOP_SUCCESS;
+    }
+    result = take_ring(comm, hp_client_ring(comm->client), error);
+    if (result == HOOP_SUCCESS && comm->size > 1)
+        result = open_links(comm, error);
+    else if (result == HOOP_SUCCESS) {
+        hp_client_ready(comm->client);
+        result = run_until(comm, HP_CLIENT_GO, 0, error);
+    }
+    if (result == HOOP_SUCCESS)
+        say_ring(comm);
+    return result;
+}
+
+static hoop_result
+alone(hoop_comm *comm, hoop_error *error)
+{
+    hp_ring ring = {.size = 1};
+    hoop_result result = take_ring(comm, &ring, error);
+    hp_log(HP_LOG_INFO, "a ring of one: no HOOP_RENDEZVOUS, no launcher");
+    return result;
+}
+
+hoop_result
+hp_join_world(hoop_comm *comm, hoop_error *error)
+{
+    hp_client_options options = {.parent_rank = -1, .color = 0};
+    hp_launch launch;
+    hoop_result result = hp_launch_find(&launch, &comm->config, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (launch.alone) {
+        result = alone(comm, error);
+    } else {
+        options.rank = launch.rank;
+        options.size = comm->size = launch.size;
+        options.server = launch.server;
+        hp_launch_sock(&comm->sock, &comm->config);
+        result = hp_launch_keys(&comm->keys, &launch, &comm->config, error);
+        if (result == HOOP_SUCCESS)
+            result = meet(comm, &options, error);
+    }
+    if (result == HOOP_SUCCESS)
+        comm->state = HP_COMM_READY;
+    return result;
+}
+
+hoop_result
+hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop_error *error)
+{
+    hp_client_options options = {.rank = -1, .size = parent->size, .color = color, .key = key};
+    hoop_result result;
+    if (parent->size == 1) {
+        if (color < 0)
+            comm->size = 0;
+        return color < 0 ? HOOP_SUCCESS : alone(comm, error);
+    }
+    result = hp_addr_parse(&options.server, hp_config_text(&comm->config, HP_SET_rendezvous), error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    options.parent = parent->id;
+    options.parent_rank = parent->rank;
+    options.parent_size = comm->size = parent->size;
+    options.split = (uint32_t)parent->splits;
+    comm->keys = parent->keys;
+    comm->sock = parent->sock;
+    result = meet(comm, &options, error);
+    if (result == HOOP_SUCCESS)
+        comm->state = HP_COMM_READY;
+    return result;
+}

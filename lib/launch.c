@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/* launch: see launch.h. */
+#include "lib/launch.h"
+
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Launchers that say how many processes they started. */
+static const struct foreign {
+    const char *variable, *name;
+} foreigners[] = {{"OMPI_COMM_WORLD_SIZE", "mpirun (Open MPI)"},
+                  {"PMI_SIZE", "mpiexec (PMI)"},
+                  {"WORLD_SIZE", "torchrun"},
+                  {"SLURM_STEP_NUM_TASKS", "srun"}};
+
+static hoop_result
+refuse_foreigners(hoop_error *error)
+{
+    for (size_t i = 0; i < sizeof foreigners / sizeof *foreigners; i++) {
+        const char *value = getenv(foreigners[i].variable);
+        if (value && strtol(value, NULL, 10) > 1)
+            return hp_err_set(
+                error, HOOP_ERR_RENDEZVOUS,
+                "%s started %.20s processes (%s), which this version of hoop cannot join into a ring: start "
+                "them with hooprun, or set HOOP_RENDEZVOUS, HOOP_RANK and HOOP_SIZE",
+                foreigners[i].name, value, foreigners[i].variable);
+    }
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error)
+{
+    const char *server = hp_config_text(config, HP_SET_rendezvous);
+    *launch = (hp_launch){.rank = (int)hp_config_number(config, HP_SET_rank)};
+    launch->size = (int)hp_config_number(config, HP_SET_size);
+    launch->alone = !*server;
+    if (launch->size > 0 && launch->rank >= launch->size)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", launch->rank, launch->size);
+    if (launch->alone && launch->size > 1)
+        return hp_err_set(
+            error, HOOP_ERR_RENDEZVOUS,
+            "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, or "
+            "use hooprun",
+            launch->size);
+    if (launch->alone)
+        return refuse_foreigners(error);
+    if (launch->size < 1)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
+                          server);
+    return hp_addr_parse(&launch->server, server, error);
+}
+
+hoop_result
+hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error)
+{
+    int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    const char *file = hp_config_text(config, HP_SET_secret_file);
+    uint8_t secret[HP_SECRET] = {0}, job[HP_JOB];
+    hoop_result result = HOOP_SUCCESS;
+    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server))
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
+                          "HOOP_SECURITY=auth and a secret file");
+    if (mode == HP_MODE_AUTH && fd >= 0)
+        result = hp_secret_from_fd(secret, fd, error);
+    else if (mode == HP_MODE_AUTH && *file)
+        result = hp_secret_from_file(secret, file, error);
+    else if (mode == HP_MODE_AUTH)
+        result = hp_err_set(error, HOOP_ERR_AUTH,
+                            "there is no secret: start the program with hooprun, or give every rank and the server "
+                            "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one)");
+    if (fd >= 0)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    if (result == HOOP_SUCCESS)
+        result = hp_job_id(job, hp_config_text(config, HP_SET_job), error);
+    if (result == HOOP_SUCCESS)
+        result = hp_keys_derive(keys, secret, job, mode, error);
+    hp_wipe(secret, sizeof secret);
+    return result;
+}
+
+static int
+machine_allows(const char *congestion)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_allowed_congestion_control", "re");
+    char word[32];
+    int found = 0;
+    while (file && !found && fscanf(file, "%31s", word) == 1)
+        found = strcmp(word, congestion) == 0;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+void
+hp_launch_sock(hp_sock_options *sock, const hoop_config *config)
+{
+    const char *congestion = hp_config_text(config, HP_SET_tcp_congestion);
+    *sock = (hp_sock_options){.sndbuf = (int)hp_config_number(config, HP_SET_sndbuf),
+                              .rcvbuf = (int)hp_config_number(config, HP_SET_rcvbuf)};
+    sock->keepidle = (int)hp_config_number(config, HP_SET_keepalive_idle);
+    sock->keepintvl = (int)hp_config_number(config, HP_SET_keepalive_interval);
+    sock->keepcnt = (int)hp_config_number(config, HP_SET_keepalive_count);
+    /* a pacing congestion control (bbr) halves the speed of loopback; see bench/RESULTS.md */
+    if (strcmp(congestion, "auto") == 0)
+        congestion = machine_allows("reno") ? "reno" : "";
+    else if (strcmp(congestion, "default") == 0)
+        congestion = "";
+    snprintf(sock->congestion, sizeof sock->congestion, "%.15s", congestion);
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo): equal strings, equal ids. */
+static uint64_t
+hash(uint64_t seed, const char *text)
+{
+    for (; *text; text++)
+        seed = (seed ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return seed;
+}
+
+uint64_t
+hp_launch_host(const hoop_config *config, char host[64])
+{
+    const char *given = hp_config_text(config, HP_SET_hostid);
+    char boot[64] = "";
+    FILE *file;
+    uint64_t id = UINT64_C(0xcbf29ce484222325);
+    if (gethostname(host, 64) != 0)
+        snprintf(host, 64, "unknown-host");
+    host[63] = 0;
+    if (*given)
+        return hash(id, given);
+    file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(boot, sizeof boot, file))
+        boot[0] = 0;
+    if (file)
+        fclose(file);
+    return hash(hash(id, host), boot);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a user's
+ * own script) left. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
+ */
+#ifndef HP_LAUNCH_H
+#define HP_LAUNCH_H
+
+#include "lib/config.h"
+#include "net/secure.h"
+#include "net/sock.h"
+
+typedef struct hp_launch {
+    int alone;      /* no launcher: a ring of one */
+    int rank, size; /* rank -1: the server gives one */
+    hp_addr server;
+} hp_launch;
+
+hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error);
+
+/* The job's keys; the secret itself is wiped before this returns, its descriptor closes on exec. */
+hoop_result hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error);
+
+void hp_launch_sock(hp_sock_options *sock, const hoop_config *config);
+
+/* This host's name into host and its id: HOOP_HOSTID, else host name and boot id. */
+uint64_t hp_launch_host(const hoop_config *config, char host[64]);
+
+#endif

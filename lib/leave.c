@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * leave: see leave.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
+ * lost although this rank has already returned success; so nothing closes before the kernel has delivered everything.
+ */
+#include "lib/leave.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/progress.h"
+
+enum { LINGER_MS = 1000, LOOK_MS = 1 };
+
+static int
+links_closed(hoop_comm *comm)
+{
+    int closed = 1;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            closed &= hp_link_closed(comm->channel[c]->link[i]);
+    return closed;
+}
+
+static void
+say_leave(hoop_comm *comm)
+{
+    uint64_t until = hp_now() + LINGER_MS * HP_MS;
+    comm->state = HP_COMM_CLOSED;
+    if (comm->client)
+        hp_client_leave(comm->client, comm->completed);
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            hp_link_leave(comm->channel[c]->link[i]);
+    while (!links_closed(comm) && hp_now() < until)
+        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
+}
+
+void
+hp_leave(hoop_comm *comm)
+{
+    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    hoop_error error;
+    char me[96];
+    if (!hp_progress_finish(comm, timeout ? hp_now() + timeout : HP_NEVER)) {
+        hp_err_set(&error, HOOP_ERR_ABORTED, "%s destroyed the communicator while operations were in flight",
+                   hp_comm_name(comm, comm->rank, me));
+        error.rank = error.reporter = comm->rank;
+        error.phase = HOOP_PHASE_LEAVE;
+        hp_progress_abort(comm, &error);
+    }
+    hp_progress_stop(comm);
+    say_leave(comm);
+}
+
+void
+hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
+{
+    hoop_error told = *cause;
+    told.reporter = comm->rank;
+    hp_client_abort(comm->client, &told);
+    hp_loop_run(comm->loop, 0);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* leave: the end of a membership: work in flight, LEAVE, the last bytes. */
+#ifndef HP_LEAVE_H
+#define HP_LEAVE_H
+
+#include "lib/comm.h"
+
+/* Waits for work in flight up to op_timeout (then aborts it), says LEAVE, sees the last bytes off. Memory stays. */
+void hp_leave(hoop_comm *comm);
+
+/* A bring-up that failed here: tells the server, so that the others need not wait for their own time-out. */
+void hp_leave_failed(hoop_comm *comm, const hoop_error *cause);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * place: see place.h.
+ *
+ *   step                  received into   job                                  sent from        direct: received into,
+ * job, sent from send                  -               in -> slot [, out]                   slot             -, [in ->
+ * out], in recvReduceSend        slot            slot op in -> slot                   slot             slot, slot op in
+ * -> slot, slot recvReduceCopySend    slot            slot op in -> slot, out              slot             slot, slot
+ * op in -> out, out recvCopySend          slot            slot -> out                          slot (forward)   out, -,
+ * out (forward) recvSend              slot            -                                    slot (forward)   the same
+ *   recv                  slot            slot -> out                          -                out, -, -
+ *   exchange (alltoall)   slot            slot <-> in = out, or two copies     slot             out, -, in
+ *
+ * An alltoall in place never goes direct: what arrives may overwrite a block only after that block was saved in a slot.
+ */
+#include "lib/place.h"
+
+static void
+add(hp_placement *p, hp_task task)
+{
+    if (task.count > 0)
+        p->task[p->tasks++] = task;
+}
+
+static hp_task
+copy(hp_spot from, hp_spot to, uint64_t count)
+{
+    return (hp_task){.sources = 1, .destinations = 1, .src = {from}, .dst = {to}, .count = count};
+}
+
+static const hp_spot slot = {HP_SLOT, 0};
+
+static hp_spot
+in_at(const hp_step *step)
+{
+    return (hp_spot){HP_SENDBUF, step->in};
+}
+
+static hp_spot
+out_at(const hp_step *step)
+{
+    return (hp_spot){HP_RECVBUF, step->out};
+}
+
+static hp_placement
+place_staged(const hp_plan *plan, const hp_step *step)
+{
+    hp_placement p = {.forward = 1};
+    hp_spot stage = {HP_STAGE, 0};
+    if (step->flags & HP_STEP_SEND)
+        p.send = stage;
+    if (step->flags & HP_STEP_RECV)
+        p.recv = (hp_spot){HP_STAGE, step->stage_recv};
+    if (step->flags & HP_STEP_LOAD) {
+        add(&p, copy(in_at(step), stage, plan->count));
+        p.forward = 0;
+    }
+    p.fold = (step->flags & HP_STEP_REDUCE) != 0 && plan->count > 0;
+    return p;
+}
+
+/* Data that starts here: out of sendbuf, to the next rank and perhaps to recvbuf. */
+static void
+place_load(hp_placement *p, const hp_step *step, const hp_place_options *o, int direct)
+{
+    hp_task task = copy(in_at(step), slot, step->send_count);
+    int keep = (step->flags & HP_STEP_COPY) != 0 && !o->in_place;
+    if (direct && !o->slots) {
+        p->send = in_at(step);
+        if (keep)
+            add(p, copy(in_at(step), out_at(step), step->send_count));
+        return;
+    }
+    p->send = slot;
+    if (keep)
+        task.dst[task.destinations++] = out_at(step);
+    add(p, task);
+}
+
+static void
+place_reduce(hp_placement *p, const hp_step *step, const hp_place_options *o)
+{
+    hp_task task = {.sources = 2, .src = {slot, in_at(step)}, .count = step->recv_count};
+    int sends = (step->flags & HP_STEP_SEND) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
+    int through_out = sends && copies && o->direct && !o->slots;
+    p->recv = slot;
+    if (sends)
+        p->send = through_out ? out_at(step) : slot;
+    if (sends && !through_out)
+        task.dst[task.destinations++] = slot;
+    if (copies)
+        task.dst[task.destinations++] = out_at(step);
+    task.divide = (step->flags & HP_STEP_DIVIDE) != 0;
+    add(p, task);
+}
+
+static void
+place_pass(hp_placement *p, const hp_step *step, int direct)
+{
+    int copies = (step->flags & HP_STEP_COPY) != 0;
+    p->recv = copies && direct ? out_at(step) : slot;
+    p->forward = 1;
+    if (step->flags & HP_STEP_SEND)
+        p->send = p->recv;
+    if (copies && !direct)
+        add(p, copy(slot, out_at(step), step->recv_count));
+}
+
+/* Alltoall: one block arrives while another leaves. */
+static void
+place_exchange(hp_placement *p, const hp_step *step, const hp_place_options *o, int direct)
+{
+    hp_task swap = {
+        .sources = 2, .destinations = 2, .exchange = 1, .src = {slot, in_at(step)}, .count = step->recv_count};
+    p->recv = direct ? out_at(step) : slot;
+    p->send = direct ? in_at(step) : slot;
+    if (direct)
+        return;
+    if (o->in_place && step->in == step->out) {
+        swap.dst[0] = slot;
+        swap.dst[1] = out_at(step);
+        add(p, swap);
+        return;
+    }
+    add(p, copy(slot, out_at(step), step->recv_count));
+    add(p, copy(in_at(step), slot, step->send_count));
+}
+
+hp_placement
+hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
+{
+    hp_placement p = {0};
+    int direct = o->direct && !(plan->shape == HP_SHAPE_PAIRS && o->in_place);
+    int receives = (step->flags & HP_STEP_RECV) && step->recv_count > 0, loads = (step->flags & HP_STEP_LOAD) != 0;
+    if (step->flags & HP_STEP_STAGED)
+        return place_staged(plan, step);
+    if (receives && loads)
+        place_exchange(&p, step, o, direct);
+    else if (loads)
+        place_load(&p, step, o, direct);
+    else if (receives && (step->flags & HP_STEP_REDUCE))
+        place_reduce(&p, step, o);
+    else if (receives)
+        place_pass(&p, step, direct);
+    if ((step->flags & HP_STEP_OWN) && !o->in_place)
+        add(&p, copy((hp_spot){HP_SENDBUF, step->own.in}, (hp_spot){HP_RECVBUF, step->own.out}, step->own.count));
+    return p;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * place: where a step's bytes live and which jobs it needs: pure and symbolic, without a pointer. The belt turns spots
+ * into addresses. The five primitives are five fillings of one job; where the host can address the user's memory and
+ * the wire type is the element type they shorten: straight from sendbuf, straight into recvbuf, no job.
+ */
+#ifndef HP_PLACE_H
+#define HP_PLACE_H
+
+#include "lib/schedule.h"
+
+typedef enum hp_where { HP_NOWHERE, HP_SLOT, HP_SENDBUF, HP_RECVBUF, HP_STAGE } hp_where;
+
+/* An element offset in one of the places; a slot's offset is always 0. */
+typedef struct hp_spot {
+    hp_where where;
+    uint64_t at;
+} hp_spot;
+
+/* One device job: value = src[0], or src[0] op src[1]; divided where the step says so; to every dst. */
+typedef struct hp_task {
+    int sources, destinations;
+    int exchange, divide;
+    hp_spot src[2], dst[2];
+    uint64_t count;
+} hp_task;
+
+enum { HP_TASKS = 2 };
+
+typedef struct hp_placement {
+    hp_spot recv, send;
+    int forward; /* the bytes go on as received: sending need not await the jobs */
+    int fold;    /* spread: all n vectors of the stage are reduced into recvbuf at 0 */
+    int tasks;
+    hp_task task[HP_TASKS];
+} hp_placement;
+
+typedef struct hp_place_options {
+    int direct;   /* the host may send from and receive into the user's memory */
+    int in_place; /* sendbuf and recvbuf are one array, or the in-place form of a blocked collective */
+    int slots;    /* bulk sends leave from slots even where direct would do: they can be sent without a copy */
+} hp_place_options;
+
+hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *options);
+
+#endif

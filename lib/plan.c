@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/* plan: see plan.h. The numbers that decide are at the top of this file; bench/RESULTS.md has the measurements. */
+#include "lib/plan.h"
+
+#include "lib/base/dtype.h"
+
+enum {
+    CACHE_LINE = 64,
+    ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
+    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
+};
+
+const char *
+hp_shape_name(hp_shape shape)
+{
+    static const char *const names[] = {"local",  "ring",    "chain-out", "chain-in",
+                                        "gather", "scatter", "pairs",     "spread"};
+    return names[shape];
+}
+
+uint64_t
+hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain)
+{
+    uint64_t units = total / grain + (total % grain != 0), extra = units % parts;
+    uint64_t at = (units / parts * k + (k < extra ? k : extra)) * grain;
+    return at < total ? at : total;
+}
+
+static int
+is_blocked(hp_kind kind)
+{
+    return kind == HP_REDUCE_SCATTER || kind == HP_ALLGATHER || kind == HP_GATHER || kind == HP_SCATTER ||
+           kind == HP_ALLTOALL;
+}
+
+static int
+fits_spread(const hp_call *call, int size, const hp_plan_options *options)
+{
+    uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), most = options->spread_bytes;
+    if (call->kind == HP_BARRIER)
+        return 1;
+    if (most > options->stage_bytes / (uint32_t)size)
+        most = options->stage_bytes / (uint32_t)size;
+    return call->kind == HP_ALLREDUCE && call->count <= most / bytes;
+}
+
+static hp_shape
+pick_shape(const hp_call *call, int size, const hp_plan_options *options)
+{
+    if (size == 1)
+        return HP_SHAPE_LOCAL;
+    if (fits_spread(call, size, options))
+        return HP_SHAPE_SPREAD;
+    switch ((hp_kind)call->kind) {
+    case HP_BROADCAST: return HP_SHAPE_CHAIN_OUT;
+    case HP_REDUCE: return HP_SHAPE_CHAIN_IN;
+    case HP_GATHER: return HP_SHAPE_GATHER;
+    case HP_SCATTER: return HP_SHAPE_SCATTER;
+    case HP_ALLTOALL: return HP_SHAPE_PAIRS;
+    default: return HP_SHAPE_RING;
+    }
+}
+
+uint32_t
+hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
+{
+    uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), useful = bytes / CHANNEL_BYTES;
+    hp_shape shape = pick_shape(call, size, options);
+    if (shape == HP_SHAPE_LOCAL || shape == HP_SHAPE_SPREAD || useful < 1)
+        return 1;
+    return useful < options->channels ? (uint32_t)useful : options->channels;
+}
+
+static uint64_t
+ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+static uint32_t
+spread_rounds(int size)
+{
+    uint32_t rounds = 0;
+    while ((1 << rounds) < size)
+        rounds++;
+    return rounds;
+}
+
+/* Loops and S of the ring: one slice for a short chunk, S of them where a chunk is long enough to overlap. */
+static void
+cut_ring(hp_plan *plan, const hp_plan_options *options)
+{
+    uint64_t n = (uint64_t)plan->size, slot = options->slice_bytes / plan->elem;
+    uint64_t parts = plan->block ? 1 : n, chunk = ceil_div(plan->count, parts), line = CACHE_LINE / plan->elem;
+    plan->slices = chunk <= slot && chunk <= ONE_SLICE_BYTES / plan->elem ? 1 : options->slices;
+    plan->grain = chunk / plan->slices >= 16 * line ? (uint32_t)line : 1;
+    /* hp_cut hands out whole grains, so nested cuts never exceed a slot when the grains of one loop fit its slots */
+    plan->loops = ceil_div(ceil_div(plan->count, plan->grain), parts * plan->slices * (slot / plan->grain));
+    if (plan->loops == 0)
+        plan->loops = 1;
+    plan->rows = plan->kind == HP_ALLREDUCE ? 2 * (uint32_t)n - 1 : (uint32_t)n;
+}
+
+static void
+cut_rows(hp_plan *plan, const hp_plan_options *options)
+{
+    uint32_t n = (uint32_t)plan->size;
+    uint64_t slot = options->slice_bytes / plan->elem, pieces = plan->count ? ceil_div(plan->count, slot) : 1;
+    plan->slices = 1;
+    plan->loops = 1;
+    switch (plan->shape) {
+    case HP_SHAPE_RING: cut_ring(plan, options); break;
+    case HP_SHAPE_LOCAL: plan->rows = 1; break;
+    case HP_SHAPE_SPREAD: plan->rows = spread_rounds(plan->size) + 1; break;
+    case HP_SHAPE_CHAIN_OUT:
+    case HP_SHAPE_CHAIN_IN:
+        plan->rows = (uint32_t)n; /* of one loop; loops overlap by a row each, see schedule.c */
+        plan->loops = pieces;
+        break;
+    default:
+        plan->rows = n;
+        plan->loops = pieces;
+        break;
+    }
+}
+
+void
+hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_options *options, uint32_t channel,
+             uint32_t channels)
+{
+    uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
+    uint64_t total = call->count;
+    *plan = (hp_plan){.shape = pick_shape(call, size, options), .kind = (hp_kind)call->kind, .size = size};
+    plan->root = call->root;
+    plan->elem = elem;
+    plan->grain = 1;
+    plan->block = is_blocked(plan->kind) ? total : 0;
+    plan->begin = hp_cut(total, channels, channel, CACHE_LINE / elem);
+    plan->count = hp_cut(total, channels, channel + 1, CACHE_LINE / elem) - plan->begin;
+    cut_rows(plan, options);
+    plan->steps = plan->loops * plan->rows * plan->slices;
+    if (plan->shape == HP_SHAPE_CHAIN_OUT || plan->shape == HP_SHAPE_CHAIN_IN)
+        plan->steps = plan->loops + plan->rows - 1;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * plan: pure arithmetic that cuts one operation into channels, loops, chunks and slices, and picks its shape (the row
+ * table of schedule.c) by kind and size. Every rank computes the same plan from the same call and the same agreed
+ * settings; nothing is negotiated. Counts are elements, 64 bits wide.
+ */
+#ifndef HP_PLAN_H
+#define HP_PLAN_H
+
+#include "lib/base/call.h"
+
+/* Which row table an operation follows; schedule.c's head has the tables. */
+typedef enum hp_shape {
+    HP_SHAPE_LOCAL,     /* a ring of one */
+    HP_SHAPE_RING,      /* allreduce, reduce_scatter, allgather */
+    HP_SHAPE_CHAIN_OUT, /* broadcast: slices flow from the root round the ring */
+    HP_SHAPE_CHAIN_IN,  /* reduce: slices flow to the root and are reduced on the way */
+    HP_SHAPE_GATHER,    /* blocks flow to the root */
+    HP_SHAPE_SCATTER,   /* blocks flow from the root, the farthest first */
+    HP_SHAPE_PAIRS,     /* alltoall: each block goes straight to its rank over a chord */
+    HP_SHAPE_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
+} hp_shape;
+
+typedef struct hp_plan_options {
+    uint32_t slice_bytes;  /* a slot's size: the largest slice */
+    uint32_t slices;       /* S at full size; window must be at least S + 1 */
+    uint32_t channels;     /* channels an operation may use */
+    uint32_t stage_bytes;  /* gather buffer of the spread: it applies while size * bytes fits */
+    uint32_t spread_bytes; /* and while the vector itself is no larger than this */
+} hp_plan_options;
+
+/* One channel's part of one operation. */
+typedef struct hp_plan {
+    hp_shape shape;
+    hp_kind kind;
+    int size;        /* n, ranks */
+    int root;        /* rank, -1 where none applies */
+    uint32_t elem;   /* bytes of an element */
+    uint32_t grain;  /* elements; cuts fall on multiples of it, so that slices start on cache lines */
+    uint64_t block;  /* elements from one rank's block to the next in the user's array; 0: not blocked */
+    uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
+    uint64_t count;  /* elements of that share */
+    uint64_t loops;  /* turns of the ring */
+    uint32_t rows;   /* rows of one loop */
+    uint32_t slices; /* S: slices of a chunk */
+    uint64_t steps;  /* loops * rows * slices; equal on all ranks */
+} hp_plan;
+
+/* Channels the operation uses: 1 for small ones. */
+uint32_t hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options);
+
+/* The plan of channel `channel` of `channels`. */
+void hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_options *options, uint32_t channel,
+                  uint32_t channels);
+
+/* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
+uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
+
+const char *hp_shape_name(hp_shape shape);
+
+#endif

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: MIT */
+/* progress: see progress.h. */
+#include "lib/progress.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+hoop_result
+hp_progress_init(hoop_comm *comm, hoop_error *error)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_cond_init(&d->changed, NULL);
+    comm->loop = hp_loop_new();
+    if (!comm->loop)
+        return hp_err_set(error, HOOP_ERR_SYSTEM,
+                          "cannot make an event loop: out of memory or of descriptors (ulimit -n)");
+    return HOOP_SUCCESS;
+}
+
+/* ---- works ---- */
+
+hoop_work *
+hp_progress_work(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    hoop_work *work;
+    pthread_mutex_lock(&d->mutex);
+    work = d->free;
+    if (work)
+        d->free = work->next;
+    pthread_mutex_unlock(&d->mutex);
+    if (!work)
+        return hp_alloc(1, sizeof *work);
+    hp_segment *array = work->array;
+    size_t room = work->segment_room;
+    memset(work, 0, sizeof *work);
+    work->array = array;
+    work->segment_room = room;
+    return work;
+}
+
+void
+hp_progress_recycle(hoop_comm *comm, hoop_work *work)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    work->next = d->free;
+    d->free = work;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+/* ---- the baton ---- */
+
+static void
+take_inbox(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    hoop_work *work;
+    pthread_mutex_lock(&d->mutex);
+    work = d->inbox;
+    d->inbox = d->inbox_last = NULL;
+    atomic_store_explicit(&d->has_inbox, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&d->mutex);
+    while (work) {
+        hoop_work *next = work->next;
+        hp_comm_start(comm, work);
+        work = next;
+    }
+}
+
+static int
+step(hoop_comm *comm)
+{
+    if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
+        if (comm->client)
+            hp_client_abort(comm->client, &comm->driver.abort_cause);
+        hp_fault_fail(comm, &comm->driver.abort_cause);
+        atomic_store(&comm->driver.aborting, 2);
+    }
+    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
+        take_inbox(comm);
+    return hp_comm_step(comm);
+}
+
+static void
+sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
+{
+    hp_driver *d = &comm->driver;
+    uint64_t patience = hp_comm_patience(comm, now);
+    if (deadline != HP_NEVER && deadline - now < patience)
+        patience = deadline > now ? deadline - now : 0;
+    hp_comm_arm(comm);
+    atomic_store(&d->asleep, 1);
+    /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind */
+    if (!atomic_load(&d->has_inbox) && !atomic_load(&d->yield) && atomic_load(&d->aborting) != 1)
+        hp_loop_run(comm->loop, patience);
+    atomic_store(&d->asleep, 0);
+}
+
+typedef int until_fn(hoop_comm *comm, void *arg);
+
+/* The one loop that moves a communicator. spins: looks at the sockets this often, yielding, before it sleeps. */
+static void
+drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
+{
+    int64_t spins = hp_config_number(&comm->config, HP_SET_spin), idle = 0;
+    unsigned rounds = 0;
+    for (;;) {
+        int moved = step(comm);
+        if (until(comm, arg))
+            return;
+        idle = moved ? 0 : idle + 1;
+        if (idle == 0 && (++rounds & 255) != 0)
+            continue;
+        if (idle > 0 && idle <= spins) {
+            sched_yield();
+            continue;
+        }
+        uint64_t now = hp_now();
+        hp_comm_idle(comm, now);
+        if (until(comm, arg) || now >= deadline)
+            return;
+        if (idle > 0)
+            sleep_in_loop(comm, deadline, now);
+        else
+            hp_loop_run(comm->loop, 0);
+        idle = 0;
+    }
+}
+
+static int
+work_is_done(hoop_comm *comm, void *arg)
+{
+    (void)comm;
+    return atomic_load_explicit(&((hoop_work *)arg)->done, memory_order_acquire);
+}
+
+/* Waits until the baton is free and takes it; the driver in place is asked to hand it over. */
+static void
+take_baton(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    while (d->held) {
+        atomic_store(&d->yield, 1);
+        hp_loop_wake(comm->loop);
+        pthread_cond_wait(&d->changed, &d->mutex);
+    }
+    d->held = 1;
+    atomic_store(&d->yield, 0);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+static int
+try_baton(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    int free;
+    pthread_mutex_lock(&d->mutex);
+    free = !d->held;
+    d->held = 1;
+    pthread_mutex_unlock(&d->mutex);
+    return free;
+}
+
+static void
+give_baton(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->held = 0;
+    if (d->has_thread || atomic_load(&d->yield))
+        pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+hoop_result
+hp_progress_enter(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    int busy;
+    pthread_mutex_lock(&d->mutex);
+    busy = d->waiting;
+    d->waiting = 1;
+    pthread_mutex_unlock(&d->mutex);
+    return busy ? HOOP_ERR_BUSY : HOOP_SUCCESS;
+}
+
+void
+hp_progress_leave(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->waiting = 0;
+    if (d->has_thread && atomic_load(&d->outstanding))
+        pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+int
+hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
+{
+    if (!work_is_done(comm, work)) {
+        take_baton(comm);
+        drive(comm, work_is_done, work, deadline);
+        give_baton(comm);
+    }
+    return work_is_done(comm, work);
+}
+
+void
+hp_progress_poke(hoop_comm *comm)
+{
+    if (!try_baton(comm))
+        return;
+    while (step(comm))
+        ;
+    hp_loop_run(comm->loop, 0);
+    step(comm);
+    hp_comm_idle(comm, hp_now());
+    hp_comm_arm(comm);
+    give_baton(comm);
+}
+
+static int
+nothing_outstanding(hoop_comm *comm, void *arg)
+{
+    (void)arg;
+    return !atomic_load(&comm->driver.outstanding);
+}
+
+int
+hp_progress_finish(hoop_comm *comm, uint64_t deadline)
+{
+    if (!nothing_outstanding(comm, NULL)) {
+        take_baton(comm);
+        drive(comm, nothing_outstanding, NULL, deadline);
+        give_baton(comm);
+    }
+    return nothing_outstanding(comm, NULL);
+}
+
+void
+hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
+{
+    hp_driver *d = &comm->driver;
+    const struct timespec moment = {0, 1000000};
+    pthread_mutex_lock(&d->mutex);
+    if (!atomic_load(&d->aborting)) {
+        d->abort_cause = *cause;
+        atomic_store(&d->aborting, 1);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    while (atomic_load(&d->aborting) == 1) {
+        hp_loop_wake(comm->loop);
+        if (try_baton(comm)) {
+            step(comm);
+            give_baton(comm);
+        } else {
+            nanosleep(&moment, NULL);
+        }
+    }
+}
+
+/* ---- the background thread ---- */
+
+static int
+thread_must_rest(hoop_comm *comm, void *arg)
+{
+    (void)arg;
+    return atomic_load(&comm->driver.yield) || !atomic_load(&comm->driver.outstanding);
+}
+
+static void *
+run_thread(void *arg)
+{
+    hoop_comm *comm = arg;
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    while (!d->stop) {
+        if (d->held || d->waiting || d->manual || !atomic_load(&d->outstanding)) {
+            pthread_cond_wait(&d->changed, &d->mutex);
+            continue;
+        }
+        d->held = 1;
+        pthread_mutex_unlock(&d->mutex);
+        drive(comm, thread_must_rest, NULL, HP_NEVER);
+        pthread_mutex_lock(&d->mutex);
+        d->held = 0;
+        pthread_cond_broadcast(&d->changed);
+    }
+    pthread_mutex_unlock(&d->mutex);
+    return NULL;
+}
+
+/* Without a thread non-blocking work still completes: in test, wait and hoop_comm_progress. */
+static void
+start_thread(hoop_comm *comm)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    comm->driver.has_thread = pthread_create(&comm->driver.thread, NULL, run_thread, comm) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+}
+
+void
+hp_progress_stop(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->stop = 1;
+    atomic_store(&d->yield, 1);
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+    if (!d->has_thread)
+        return;
+    hp_loop_wake(comm->loop);
+    pthread_join(d->thread, NULL);
+    d->has_thread = 0;
+    atomic_store(&d->yield, 0);
+}
+
+void
+hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking)
+{
+    hp_driver *d = &comm->driver;
+    uint64_t works = 0;
+    pthread_mutex_lock(&d->mutex);
+    for (hoop_work *work = first; work; work = work == last ? NULL : work->next, works++) {
+        d->sequence += (uint64_t)work->calls;
+        work->sequence = d->sequence;
+    }
+    last->next = NULL;
+    if (d->inbox)
+        d->inbox_last->next = first;
+    else
+        d->inbox = first;
+    d->inbox_last = last;
+    atomic_fetch_add(&d->outstanding, works);
+    atomic_store(&d->has_inbox, 1);
+    if (!blocking && !d->has_thread && !d->manual)
+        start_thread(comm);
+    if (!blocking && d->has_thread && !d->held)
+        pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+    if (!blocking && (d->manual || atomic_load(&d->asleep)))
+        hp_loop_wake(comm->loop);
+}
+
+int
+hp_progress_fd(hoop_comm *comm)
+{
+    int fd;
+    pthread_mutex_lock(&comm->driver.mutex);
+    comm->driver.manual = 1;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    take_baton(comm);
+    fd = hp_loop_fd(comm->loop);
+    hp_comm_arm(comm);
+    give_baton(comm);
+    return fd;
+}

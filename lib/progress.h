@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * progress: who drives. One baton a communicator: a waiting caller takes it and runs the belt on its own thread, so
+ * that small operations wake nobody; a background thread takes it only while non-blocking work is outstanding and
+ * nobody waits. The only mutex of the library is here.
+ */
+#ifndef HP_PROGRESS_H
+#define HP_PROGRESS_H
+
+#include "lib/comm.h"
+
+hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
+void hp_progress_stop(hoop_comm *comm); /* ends the background thread; nobody drives afterwards */
+
+/* A work from the free list, zeroed but for its segment array; NULL when memory runs out. */
+hoop_work *hp_progress_work(hoop_comm *comm);
+void hp_progress_recycle(hoop_comm *comm, hoop_work *work);
+
+/* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
+void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking);
+
+/* Reserves the one waiting place: HOOP_SUCCESS or HOOP_ERR_BUSY. */
+hoop_result hp_progress_enter(hoop_comm *comm);
+void hp_progress_leave(hoop_comm *comm);
+
+/* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
+int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
+
+/* One non-blocking round, if nobody else drives. */
+void hp_progress_poke(hoop_comm *comm);
+
+/* Drives until no work is outstanding or the deadline has passed; the waiting place must be reserved. 1: none is left.
+ */
+int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
+
+/* From any thread: this rank ends the job with `cause`; returns when the driver has done it. */
+void hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
+
+/* hoop_comm_fd: the program drives from now on. */
+int hp_progress_fd(hoop_comm *comm);
+
+#endif

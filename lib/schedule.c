@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * schedule: the row tables. n ranks, position r, chunk numbers are positions, chunk of row j is (r - 1 - j) mod n.
+ *
+ * RING, one loop (allreduce: all rows; reduce_scatter: rows 0 ... n-1, the last without SEND; allgather: its rows 0 ...
+ * n-1 send chunk (r - j) mod n, the first its own): row 0               LOAD SEND                      send rows 1 ...
+ * n-2      RECV REDUCE SEND               recvReduceSend row n-1             RECV REDUCE DIVIDE COPY SEND
+ * recvReduceCopySend rows n ... 2n-3     RECV COPY SEND                 recvCopySend row 2n-2            RECV COPY recv
+ *   Each row is S slices; step i = (loop * rows + row) * S + slice.
+ *
+ * CHAIN_OUT, p = (r - root) mod n, slice k at step k + p: p = 0 LOAD COPY SEND, then RECV COPY SEND, p = n-1 RECV COPY.
+ * CHAIN_IN,  p = (r - root) mod n, the root counted as n, slice k at step k + p - 1: p = 1 LOAD SEND, then RECV REDUCE
+ *   SEND, the root RECV REDUCE DIVIDE COPY.
+ * GATHER, p as in CHAIN_IN: row 0 LOAD SEND (own block), row j = 1 ... p-1 RECV the block of p - j and SEND it on; the
+ *   root COPYs instead of sending.
+ * SCATTER, p = (r - root) mod n: the root sends block n-1-j in row j; p receives block n-1-k in row k + p, k = 0 ...
+ * n-1-p, and sends it on, except its own, which it COPYs (row n-1). PAIRS: row j sends the block for the rank D(j)
+ * further (j < n-1), receives the one from D(j-1) back (j > 0); D = 1, n-1, 2, n-2 ...: the pair of distances d and n-d
+ * are exchanges with one partner, so in place works block by block. SPREAD (Bruck et al., "Efficient algorithms for
+ * all-to-all communications", IEEE TPDS 1997): row k sends the first min(2^k, n - 2^k) vectors of the gather buffer 2^k
+ * further; after the last row all n are there.
+ *
+ * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
+ */
+#include "lib/schedule.h"
+
+typedef struct range {
+    uint64_t at, count;
+} range;
+
+static int
+wrap(int64_t position, int n)
+{
+    int64_t m = position % n;
+    return (int)(m < 0 ? m + n : m);
+}
+
+static range
+part(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain)
+{
+    uint64_t at = hp_cut(total, parts, k, grain);
+    return (range){at, hp_cut(total, parts, k + 1, grain) - at};
+}
+
+static range
+inner(range outer, uint64_t parts, uint64_t k, uint32_t grain)
+{
+    range r = part(outer.count, parts, k, grain);
+    return (range){outer.at + r.at, r.count};
+}
+
+/* Slice `slice` of chunk `chunk` in loop `loop`, relative to the vector's (blocked: the block's) first element. */
+static range
+ring_slice(const hp_plan *plan, uint64_t loop, int chunk, uint32_t slice)
+{
+    range r = part(plan->count, plan->loops, loop, plan->grain);
+    if (!plan->block)
+        r = inner(r, (uint64_t)plan->size, (uint64_t)chunk, plan->grain);
+    r = inner(r, plan->slices, slice, plan->grain);
+    r.at += plan->begin;
+    return r;
+}
+
+/* Drops empty transfers, except the announcement, so that both sides agree on which frames exist. */
+static hp_step
+finish(hp_step step, const hp_plan *plan, uint64_t i)
+{
+    int first = i == 0, second = i == plan->slices && plan->size > 1;
+    if (!first && step.send_count == 0)
+        step.flags &= (uint16_t) ~(HP_STEP_SEND | HP_STEP_LOAD);
+    if (!second && step.recv_count == 0)
+        step.flags &= (uint16_t) ~(HP_STEP_RECV | HP_STEP_REDUCE);
+    if (first) {
+        step.flags |= HP_STEP_SEND;
+        step.to = 1;
+        step.send_first = 1;
+    }
+    if (second) {
+        step.flags |= HP_STEP_RECV;
+        step.from = 1;
+        step.recv_first = 1;
+    }
+    return step;
+}
+
+static hp_step
+ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
+{
+    int n = plan->size;
+    uint32_t slice = (uint32_t)(i % plan->slices), row = (uint32_t)(i / plan->slices % plan->rows);
+    uint64_t loop = i / plan->slices / plan->rows;
+    /* allgather is the second half of the table: its row 0 is the table's row n-1 as a plain send */
+    uint32_t j = plan->kind == HP_ALLGATHER ? row + (uint32_t)n - 1 : row;
+    int chunk = wrap((int64_t)position - 1 - (int64_t)j, n), last = row == plan->rows - 1;
+    range r = ring_slice(plan, loop, chunk, slice);
+    hp_step step = {.from = 1, .to = 1, .in = r.at, .out = r.at};
+    step.recv_count = row > 0 ? r.count : 0;
+    step.send_count = last ? 0 : r.count;
+    if (row == 0)
+        step.flags = HP_STEP_LOAD | HP_STEP_SEND;
+    else
+        step.flags = (uint16_t)(HP_STEP_RECV | (j < (uint32_t)n ? HP_STEP_REDUCE : 0) | (last ? 0 : HP_STEP_SEND));
+    if (j >= (uint32_t)n - 1)
+        step.flags |= HP_STEP_COPY;
+    if (j == (uint32_t)n - 1 && row > 0)
+        step.flags |= HP_STEP_DIVIDE;
+    if (plan->kind == HP_REDUCE_SCATTER)
+        step.in += plan->block * (uint64_t)order[chunk];
+    if (plan->kind == HP_ALLGATHER)
+        step.out += plan->block * (uint64_t)order[chunk];
+    return step;
+}
+
+/* Position counted from the root: 0 for the root itself. */
+static int
+from_root(const hp_plan *plan, const int *order, int position)
+{
+    int at = 0;
+    while (order[at] != plan->root)
+        at++;
+    return wrap((int64_t)position - at, plan->size);
+}
+
+static hp_step
+chain_step(const hp_plan *plan, int p, int first, uint16_t head, uint16_t middle, uint16_t tail, uint64_t i)
+{
+    hp_step step = {.from = 1, .to = 1};
+    uint64_t k = i - (uint64_t)(p - first);
+    int last = first + plan->size - 1;
+    if (i < (uint64_t)(p - first) || k >= plan->loops)
+        return step;
+    range r = part(plan->count, plan->loops, k, plan->grain);
+    step.in = step.out = plan->begin + r.at;
+    step.recv_count = p > first ? r.count : 0;
+    step.send_count = p < last ? r.count : 0;
+    step.flags = p == first ? head : p == last ? tail : middle;
+    return step;
+}
+
+static hp_step
+gather_step(const hp_plan *plan, const int *order, int position, int p, uint64_t i)
+{
+    int n = plan->size;
+    uint64_t j = i % plan->rows;
+    range r = part(plan->count, plan->loops, i / plan->rows, plan->grain);
+    hp_step step = {.from = 1, .to = 1, .in = plan->begin + r.at};
+    if (p == 0 && j == 0) {
+        step.flags = HP_STEP_OWN;
+        step.own.in = step.in;
+        step.own.out = plan->block * (uint64_t)order[position] + step.in;
+        step.own.count = r.count;
+        return step;
+    }
+    if (p == 0)
+        p = n;
+    if (j >= (uint64_t)p)
+        return step;
+    step.recv_count = j > 0 ? r.count : 0;
+    step.send_count = p < n ? r.count : 0;
+    step.flags = (uint16_t)(j > 0 ? HP_STEP_RECV : HP_STEP_LOAD) | (uint16_t)(p < n ? HP_STEP_SEND : HP_STEP_COPY);
+    step.out = plan->block * (uint64_t)order[wrap(position - (int64_t)j, n)] + step.in;
+    return step;
+}
+
+static hp_step
+scatter_step(const hp_plan *plan, const int *order, int position, int p, uint64_t i)
+{
+    int n = plan->size;
+    uint64_t j = i % plan->rows, k = j - (uint64_t)p;
+    range r = part(plan->count, plan->loops, i / plan->rows, plan->grain);
+    hp_step step = {.from = 1, .to = 1, .out = plan->begin + r.at};
+    if (j < (uint64_t)p)
+        return step;
+    int own = j == (uint64_t)n - 1;
+    if (p == 0 && own) {
+        step.flags = HP_STEP_OWN;
+        step.own.in = plan->block * (uint64_t)order[position] + step.out;
+        step.own.out = step.out;
+        step.own.count = r.count;
+        return step;
+    }
+    step.in = plan->block * (uint64_t)order[wrap((int64_t)position - p + n - 1 - (int64_t)k, n)] + step.out;
+    step.recv_count = p > 0 ? r.count : 0;
+    step.send_count = own ? 0 : r.count;
+    step.flags = (uint16_t)(p > 0 ? HP_STEP_RECV : HP_STEP_LOAD) | (uint16_t)(own ? HP_STEP_COPY : HP_STEP_SEND);
+    return step;
+}
+
+int
+hp_pair_distance(int size, uint32_t k)
+{
+    return k % 2 == 0 ? (int)k / 2 + 1 : size - ((int)k + 1) / 2;
+}
+
+static hp_step
+pairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
+{
+    int n = plan->size, me = order[position];
+    uint64_t j = i % plan->rows, loop = i / plan->rows;
+    range r = part(plan->count, plan->loops, loop, plan->grain);
+    uint64_t at = plan->begin + r.at;
+    hp_step step = {0};
+    if (j < (uint64_t)n - 1) {
+        step.to = hp_pair_distance(n, (uint32_t)j);
+        step.flags |= HP_STEP_LOAD | HP_STEP_SEND;
+        step.send_count = r.count;
+        step.send_first = loop == 0;
+        step.in = plan->block * (uint64_t)order[wrap(position + (int64_t)step.to, n)] + at;
+    }
+    if (j > 0) {
+        step.from = hp_pair_distance(n, (uint32_t)j - 1);
+        step.flags |= HP_STEP_RECV | HP_STEP_COPY;
+        step.recv_count = r.count;
+        step.recv_first = loop == 0;
+        step.out = plan->block * (uint64_t)order[wrap(position - (int64_t)step.from, n)] + at;
+    }
+    if (j == 0) {
+        step.flags |= HP_STEP_OWN;
+        step.own.in = step.own.out = plan->block * (uint64_t)me + at;
+        step.own.count = r.count;
+    }
+    return step;
+}
+
+/* Vectors that travel in round k of the spread. */
+static uint64_t
+spread_vectors(int n, uint32_t k)
+{
+    uint64_t held = UINT64_C(1) << k, missing = (uint64_t)n - held;
+    return held < missing ? held : missing;
+}
+
+static hp_step
+spread_step(const hp_plan *plan, uint64_t i)
+{
+    uint32_t k = (uint32_t)i;
+    hp_step step = {.flags = HP_STEP_STAGED};
+    if (k < plan->rows - 1) {
+        step.flags |= HP_STEP_SEND;
+        step.to = 1 << k;
+        step.send_count = spread_vectors(plan->size, k) * plan->count;
+        step.send_first = 1;
+    }
+    if (k == 0)
+        step.flags |= HP_STEP_LOAD;
+    if (k > 0) {
+        step.flags |= HP_STEP_RECV;
+        step.from = 1 << (k - 1);
+        step.recv_count = spread_vectors(plan->size, k - 1) * plan->count;
+        step.recv_first = 1;
+        step.stage_recv = (uint64_t)step.from * plan->count;
+    }
+    if (k == plan->rows - 1)
+        step.flags |= HP_STEP_REDUCE | HP_STEP_DIVIDE | HP_STEP_COPY;
+    return step;
+}
+
+static hp_step
+local_step(const hp_plan *plan)
+{
+    hp_step step = {.flags = HP_STEP_OWN};
+    step.own.in = step.own.out = plan->begin;
+    step.own.count = plan->count;
+    return step;
+}
+
+hp_step
+hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
+{
+    int p;
+    switch (plan->shape) {
+    case HP_SHAPE_LOCAL: return local_step(plan);
+    case HP_SHAPE_SPREAD: return spread_step(plan, i);
+    case HP_SHAPE_PAIRS: return finish(pairs_step(plan, order, position, i), plan, i);
+    case HP_SHAPE_RING: return finish(ring_step(plan, order, position, i), plan, i);
+    default: break;
+    }
+    p = from_root(plan, order, position);
+    if (plan->shape == HP_SHAPE_CHAIN_OUT)
+        return finish(chain_step(plan, p, 0, HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND,
+                                 HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY, i),
+                      plan, i);
+    if (plan->shape == HP_SHAPE_CHAIN_IN)
+        return finish(chain_step(plan, p ? p : plan->size, 1, HP_STEP_LOAD | HP_STEP_SEND,
+                                 HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_SEND,
+                                 HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_DIVIDE | HP_STEP_COPY, i),
+                      plan, i);
+    if (plan->shape == HP_SHAPE_GATHER)
+        return finish(gather_step(plan, order, position, p, i), plan, i);
+    return finish(scatter_step(plan, order, position, p, i), plan, i);
+}

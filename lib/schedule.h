@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * schedule: what one ring position does at step i of an operation: pure, O(1), no sockets, no memory. schedule.c's head
+ * has the row tables.
+ *
+ * Two laws hold for every shape and carry the proofs:
+ *   lag       what a rank sends as step i, the rank `to` positions further receives as its step i + S;
+ *   announce  step 0 sends to the next rank unconditionally, step S receives it. So every rank sees its neighbour's
+ * call at once, and ranks that disagree never wait for each other in silence.
+ */
+#ifndef HP_SCHEDULE_H
+#define HP_SCHEDULE_H
+
+#include "lib/plan.h"
+
+enum {
+    HP_STEP_RECV = 1,    /* recv_count elements come from `from` */
+    HP_STEP_REDUCE = 2,  /* combined with `in` of the user's sendbuf */
+    HP_STEP_LOAD = 4,    /* send_count elements of sendbuf at `in` go out */
+    HP_STEP_COPY = 8,    /* the result goes to recvbuf at `out` */
+    HP_STEP_SEND = 16,   /* send_count elements go to `to` */
+    HP_STEP_DIVIDE = 32, /* the reduction is complete here: AVG's division */
+    HP_STEP_OWN = 64,    /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
+    HP_STEP_STAGED = 128 /* spread: bytes live in the gather buffer */
+};
+
+typedef struct hp_step {
+    uint16_t flags;
+    uint8_t recv_first, send_first; /* the operation's first frame on that link: it carries the whole call */
+    int from, to;                   /* distances on the ring, 1 ... n-1 */
+    uint64_t recv_count, send_count;
+    uint64_t in, out; /* element offsets in sendbuf and recvbuf */
+    struct {
+        uint64_t in, out, count;
+    } own;
+    uint64_t stage_recv; /* spread: element offset in the gather buffer; sends start at 0 */
+} hp_step;
+
+/* Step i of plan at ring position `position`; order[position] = rank (n entries). */
+hp_step hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i);
+
+/* The furthest distance of the k-th exchange of an alltoall, k = 0 ... n-2: 1, n-1, 2, n-2 ... */
+int hp_pair_distance(int size, uint32_t k);
+
+#endif

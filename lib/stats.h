@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* stats: what a communicator is doing, in numbers for the server and in sentences for people. Baton holder only. */
+#ifndef HP_STATS_H
+#define HP_STATS_H
+
+#include "lib/comm.h"
+
+hp_report hp_stats_report(const hoop_comm *comm);
+
+/* "rank 3 (node2) waits 31 s in operation 17 (allreduce of ...), step 45 of 112, for data from rank 2 (node1)". */
+const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size);
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * work: one operation on its way: arguments, plan, what is left of it, how it ended. Made from a free list of the
+ * communicator, so that a steady program allocates nothing.
+ */
+#ifndef HP_WORK_H
+#define HP_WORK_H
+
+#include "gpu/gpu.h"
+#include "lib/place.h"
+
+#include <stdatomic.h>
+
+enum { HP_CHANNELS_MAX = 8 };
+
+/* A contiguous piece of the operation's element space: all of it, or one tensor of a fused group. */
+typedef struct hp_segment {
+    uint64_t begin; /* first element within the operation */
+    uint64_t count;
+    const uint8_t *send;
+    uint8_t *recv;
+} hp_segment;
+
+struct hoop_work {
+    hoop_comm *comm;
+    hp_call call;
+    uint32_t signature;
+    uint64_t sequence;    /* counted from 1 */
+    int calls;            /* public calls it stands for: more than 1 when fused */
+    hp_segment one;       /* the usual single segment ... */
+    hp_segment *segments; /* ... points at it, or at the array */
+    size_t segment_count;
+    hp_segment *array;   /* a group's segments: the work's own, kept while it is free for the next group */
+    size_t segment_room; /* in the array */
+    hp_place_options place;
+    int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */
+    hp_gate *gate; /* a user's stream that stands until this work is complete */
+    hp_mark *mark; /* what was in that stream before: the first job follows it */
+    int detached;  /* nobody holds a handle: freed on completion */
+
+    uint32_t channels; /* channels it uses: 0 ... channels-1 */
+    uint32_t channels_left;
+    hp_plan plan[HP_CHANNELS_MAX];
+    uint64_t stage[HP_CHANNELS_MAX]; /* a spread's gather buffer, by number */
+    hoop_work *next_in[HP_CHANNELS_MAX];
+
+    uint64_t started; /* hp_now() when the driver took it */
+    hoop_work *next;  /* inbox, running list, free list */
+    atomic_int done;
+    hoop_result result; /* valid once done */
+};
+
+/* Address of element `at` of the send or recv side, and how many elements from there are contiguous. */
+const uint8_t *hp_work_send(const hoop_work *work, uint64_t at, uint64_t *run);
+uint8_t *hp_work_recv(const hoop_work *work, uint64_t at, uint64_t *run);
+
+/* One segment, the usual case. */
+void hp_work_single(hoop_work *work, const void *send, void *recv);
+
+#endif

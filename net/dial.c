@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dial: tries until it is let in, told why not, or out of time. One attempt at a time, one timer for whatever comes
+ * next. A server that is not up yet is no error before the deadline; a server that is, and closes without a word, is
+ * one soon: that is how a wrong secret looks from here. The socket is this room's until the result hands it over.
+ */
+#include "net/dial.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "net/shake.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FIRST_WAIT (50 * HP_MS)
+#define LONGEST_WAIT (1 * HP_SEC)
+#define CONNECT_TIME (10 * HP_SEC)
+#define SHAKE_TIME (5 * HP_SEC)
+
+enum { UNPROVEN_MAX = 5, WHAT = 96 };
+
+typedef enum dial_state {
+    WAITING,    /* for the time of the next attempt */
+    CONNECTING, /* for the socket to become writable */
+    SHAKING,    /* for the handshake's next message */
+    OVER        /* for being freed */
+} dial_state;
+
+struct hp_dial {
+    hp_loop *loop;
+    dial_state state;
+    hp_addr to, from;
+    hp_sock_options options;
+    hp_keys keys;
+    hp_hello hello;
+    char what[WHAT];
+    uint64_t began, deadline; /* of all attempts */
+    uint64_t next;            /* when WAITING ends, or when this attempt has taken too long */
+    uint64_t wait;            /* before jitter */
+    int unproven;             /* in a row: closed after HELLO, or answered by something that is not hoop */
+    int fd;
+    hp_watch *watch;
+    hp_timer *timer;
+    hp_conn conn;
+    hp_dial_fn *fn;
+    void *arg;
+    char last[160]; /* why the last attempt failed */
+};
+
+static void
+hang_up(hp_dial *dial)
+{
+    hp_watch_free(dial->watch);
+    dial->watch = NULL;
+    if (dial->fd >= 0)
+        close(dial->fd);
+    dial->fd = -1;
+}
+
+/* The only call of fn, and the last thing that is done: the dial may be gone when it returns. */
+static void
+finish(hp_dial *dial, hp_dial_result *result)
+{
+    hang_up(dial);
+    hp_timer_set(dial->timer, HP_NEVER);
+    hp_wipe(&dial->conn, sizeof(dial->conn));
+    dial->state = OVER;
+    if (result->fd < 0 && dial->hello.your_rank < HP_RANK_SERVER && result->error.rank < 0)
+        result->error.rank = (int)dial->hello.your_rank;
+    dial->fn(dial->arg, result);
+}
+
+__attribute__((format(printf, 3, 4))) static void
+fail(hp_dial *dial, hoop_result code, const char *format, ...)
+{
+    hp_dial_result result = {.fd = -1};
+    char text[sizeof(result.error.text)];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof(text), format, arguments);
+    va_end(arguments);
+    hp_err_set(&result.error, code, "%s", text);
+    finish(dial, &result);
+}
+
+static void
+fail_on_time(hp_dial *dial)
+{
+    char where[HP_ADDR_TEXT];
+    uint64_t time = dial->deadline > dial->began ? dial->deadline - dial->began : 0;
+    fail(dial, HOOP_ERR_RENDEZVOUS, "could not reach %s at %s within %.3g s: %s", dial->what,
+         hp_addr_print(&dial->to, where), (double)time / (double)HP_SEC, dial->last);
+}
+
+/* Time. */
+
+static void
+set_timer(hp_dial *dial, uint64_t now)
+{
+    uint64_t when = dial->next < dial->deadline ? dial->next : dial->deadline;
+    hp_timer_set(dial->timer, when > now ? when - now : 0);
+}
+
+/* The wait doubles; half of it to one and a half times it, so that ranks do not come back in step. */
+static uint64_t
+jittered(uint64_t wait)
+{
+    uint64_t random;
+    if (hp_random(&random, sizeof(random), NULL) != HOOP_SUCCESS)
+        return wait;
+    return wait / 2 + random % (wait + 1);
+}
+
+static void
+try_later(hp_dial *dial, const char *why)
+{
+    char where[HP_ADDR_TEXT];
+    uint64_t now = hp_now();
+    hang_up(dial);
+    snprintf(dial->last, sizeof(dial->last), "%s", why);
+    hp_log_class("dial: again", HP_LOG_TRACE, "%s at %s: %s; trying again", dial->what, hp_addr_print(&dial->to, where),
+                 why);
+    dial->state = WAITING;
+    dial->next = now + jittered(dial->wait);
+    dial->wait = 2 * dial->wait < LONGEST_WAIT ? 2 * dial->wait : LONGEST_WAIT;
+    set_timer(dial, now);
+}
+
+/* What a failed attempt means. */
+
+static int
+is_final(const hoop_error *error)
+{
+    int number = error->sys_errno;
+    return error->code != HOOP_ERR_SYSTEM || number == EMFILE || number == ENFILE || number == EAFNOSUPPORT ||
+           number == EINVAL;
+}
+
+/* The system refused the attempt: for good, or only for now. */
+static void
+on_no_socket(hp_dial *dial, const hoop_error *error)
+{
+    char where[HP_ADDR_TEXT];
+    hp_dial_result result = {.fd = -1};
+    dial->unproven = 0;
+    if (!is_final(error)) {
+        try_later(dial, error->text);
+        return;
+    }
+    hp_err_set(&result.error, error->code, "cannot connect to %s at %s: %s", dial->what,
+               hp_addr_print(&dial->to, where), error->text);
+    result.error.sys_errno = error->sys_errno;
+    finish(dial, &result);
+}
+
+static void
+on_unproven(hp_dial *dial, const char *why)
+{
+    char where[HP_ADDR_TEXT];
+    if (++dial->unproven < UNPROVEN_MAX) {
+        try_later(dial, why);
+        return;
+    }
+    fail(dial, HOOP_ERR_AUTH, "%s at %s: %s, %d times in a row", dial->what, hp_addr_print(&dial->to, where), why,
+         dial->unproven);
+}
+
+static void
+on_lost(hp_dial *dial, int number)
+{
+    char why[128];
+    int silent = dial->conn.state == HP_CONN_CHALLENGE && dial->conn.have == 0;
+    if (silent && (number == 0 || number == ECONNRESET || number == EPIPE)) {
+        on_unproven(dial, "it closes after the greeting: wrong secret or job, or the server closes connections");
+        return;
+    }
+    dial->unproven = 0;
+    snprintf(why, sizeof(why), "it went away during the handshake%s%s", number ? ": " : "",
+             number ? strerror(number) : "");
+    try_later(dial, why);
+}
+
+static void
+refuse_version(hp_dial *dial)
+{
+    char ours[32];
+    int min = dial->hello.ver_min, max = dial->hello.ver_max;
+    snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
+    fail(dial, HOOP_ERR_VERSION,
+         "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
+         dial->what, dial->conn.version, ours);
+}
+
+/* The other side is genuine and says no. */
+static void
+on_refusal(hp_dial *dial)
+{
+    uint16_t status = dial->conn.status;
+    char me[48] = "this rank";
+    hp_dial_result result = {.fd = -1, .status = status};
+    const char *advice = "";
+    hoop_result code = HOOP_ERR_RENDEZVOUS;
+    if (dial->hello.my_rank < HP_RANK_SERVER)
+        snprintf(me, sizeof(me), "rank %u of %u", dial->hello.my_rank, dial->hello.world);
+    if (status == HP_DUPLICATE) {
+        advice = "; every process needs a rank of its own, and every start a job of its own";
+    } else if (status == HP_BAD_WORLD) {
+        code = HOOP_ERR_MISMATCH;
+        advice = "; set the same size everywhere";
+    } else if (status == HP_BAD_EPOCH) {
+        code = HOOP_ERR_STALE_EPOCH;
+    }
+    hp_err_set(&result.error, code, "%s refuses %s: %s%s", dial->what, me, hp_status_text(status), advice);
+    finish(dial, &result);
+}
+
+static void
+on_done(hp_dial *dial)
+{
+    hp_dial_result result = {
+        .fd = dial->fd, .features = dial->conn.features, .assigned_rank = dial->conn.assigned_rank};
+    hp_err_clear(&result.error);
+    dial->fd = -1;
+    finish(dial, &result);
+}
+
+static void
+on_end(hp_dial *dial)
+{
+    const hp_conn *conn = &dial->conn;
+    if (conn->state == HP_CONN_DONE) {
+        on_done(dial);
+    } else if (conn->state == HP_CONN_REFUSED && conn->status == HP_BAD_VERSION) {
+        refuse_version(dial);
+    } else if (conn->state == HP_CONN_REFUSED && (conn->status == HP_LATE || conn->status == HP_FULL)) {
+        dial->unproven = 0;
+        try_later(dial, hp_status_text(conn->status));
+    } else if (conn->state == HP_CONN_REFUSED) {
+        on_refusal(dial);
+    } else {
+        char why[128];
+        snprintf(why, sizeof(why), "what answers there is not this job's: %s", conn->why);
+        on_unproven(dial, why);
+    }
+}
+
+/* The attempt itself. */
+
+static void
+shake(hp_dial *dial)
+{
+    int next = hp_shake(&dial->conn, dial->fd);
+    if (next == HP_SHAKE_LOST)
+        on_lost(dial, errno);
+    else if (next == HP_SHAKE_STOP)
+        on_end(dial);
+    else if (hp_watch_set(dial->watch, next) != 0)
+        try_later(dial, strerror(errno));
+}
+
+static void
+on_connected(hp_dial *dial)
+{
+    uint8_t nonce[32];
+    hoop_error error;
+    hp_err_clear(&error);
+    if (hp_sock_connected(dial->fd, &error) < 0) {
+        on_no_socket(dial, &error);
+        return;
+    }
+    if (hp_random(nonce, sizeof(nonce), &error) != HOOP_SUCCESS) {
+        fail(dial, error.code, "%s", error.text);
+        return;
+    }
+    uint64_t now = hp_now();
+    dial->state = SHAKING;
+    dial->next = now + SHAKE_TIME;
+    set_timer(dial, now);
+    /* Time is kept here, so that the end of an attempt can tell what it waited for. */
+    hp_conn_start(&dial->conn, &dial->keys, &dial->hello, nonce, HP_NEVER);
+    shake(dial);
+}
+
+static void
+on_socket(void *arg, int ready)
+{
+    (void)ready;
+    hp_dial *dial = arg;
+    if (dial->state == CONNECTING)
+        on_connected(dial);
+    else if (dial->state == SHAKING)
+        shake(dial);
+}
+
+static void
+attempt(hp_dial *dial, uint64_t now)
+{
+    hoop_error error;
+    hp_err_clear(&error);
+    dial->fd = hp_sock_connect(&dial->to, dial->from.length ? &dial->from : NULL, &dial->options, &error);
+    if (dial->fd < 0) {
+        on_no_socket(dial, &error);
+        return;
+    }
+    dial->watch = hp_watch_new(dial->loop, dial->fd, on_socket, dial);
+    if (!dial->watch || hp_watch_set(dial->watch, HP_WRITE) != 0) {
+        fail(dial, HOOP_ERR_SYSTEM, "cannot watch the connection to %s: %s", dial->what, strerror(errno));
+        return;
+    }
+    dial->state = CONNECTING;
+    dial->next = now + CONNECT_TIME;
+    set_timer(dial, now);
+}
+
+static void
+on_timer(void *arg)
+{
+    hp_dial *dial = arg;
+    uint64_t now = hp_now();
+    static const char *const overdue[] = {
+        [CONNECTING] = "no answer to the connection request (the host is down or a firewall drops the packets)",
+        [SHAKING] = "no answer to the greeting (stopped, overloaded, or another program's port)",
+    };
+    if (dial->state == CONNECTING || dial->state == SHAKING)
+        snprintf(dial->last, sizeof(dial->last), "%s", overdue[dial->state]);
+    if (now >= dial->deadline)
+        fail_on_time(dial);
+    else if (dial->state == WAITING)
+        attempt(dial, now);
+    else if (dial->state != OVER)
+        try_later(dial, overdue[dial->state]);
+}
+
+hp_dial *
+hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options, const hp_keys *keys,
+            const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn, void *arg)
+{
+    hp_dial *dial = hp_alloc(1, sizeof(*dial));
+    if (!dial)
+        return NULL;
+    *dial = (hp_dial){.loop = loop, .to = *to, .keys = *keys, .hello = *hello, .fd = -1, .fn = fn, .arg = arg};
+    if (from)
+        dial->from = *from;
+    if (options)
+        dial->options = *options;
+    snprintf(dial->what, sizeof(dial->what), "%s", what);
+    snprintf(dial->last, sizeof(dial->last), "there was no time to try");
+    dial->began = dial->next = hp_now();
+    dial->deadline = deadline;
+    dial->wait = FIRST_WAIT;
+    dial->timer = hp_timer_new(loop, on_timer, dial);
+    if (!dial->timer) {
+        hp_dial_free(dial);
+        return NULL;
+    }
+    set_timer(dial, dial->began);
+    return dial;
+}
+
+void
+hp_dial_free(hp_dial *dial)
+{
+    if (!dial)
+        return;
+    hang_up(dial);
+    hp_timer_free(dial->timer);
+    hp_wipe(dial, sizeof(*dial));
+    free(dial);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dial: from an address to a proven connection: CONNECT, HELLO, WELCOME, with back-off (50 ms to 1 s, +-50 %) until a
+ * deadline. A peer that closes silently after HELLO five times in a row is HOOP_ERR_AUTH ("wrong secret or job, or the
+ * server closes connections").
+ */
+#ifndef HP_DIAL_H
+#define HP_DIAL_H
+
+#include "net/conn.h"
+#include "net/loop.h"
+#include "net/sock.h"
+
+typedef struct hp_dial hp_dial;
+
+typedef struct hp_dial_result {
+    int fd; /* >= 0: proven, non-blocking, the owner's; -1: failed, see error */
+    uint64_t features;
+    uint32_t assigned_rank;
+    uint16_t status; /* hp_status of a refusal, else 0 */
+    hoop_error error;
+} hp_dial_result;
+
+/* Called once, from the loop; the dial may be freed inside. */
+typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
+
+/* `what` names the other side in messages: "the rendezvous server", "rank 4 (node3)"; copied. from may be NULL. */
+hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
+                     const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
+                     void *arg);  /* NULL: out of memory */
+void hp_dial_free(hp_dial *dial); /* gives up; NULL is fine */
+
+#endif

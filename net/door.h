@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * door: a listener and the strangers in front of it. Accepts, holds at most 256 unauthenticated connections in a static
+ * pool (oldest without a valid tag evicted; per address 32 or `world`, no limit on loopback), runs handshake H1 with
+ * each (5 s), sends no byte to a stranger, and hands proven connections to the owner. Used by the rendezvous server and
+ * by every rank's data listener.
+ */
+#ifndef HP_DOOR_H
+#define HP_DOOR_H
+
+#include "net/conn.h"
+#include "net/loop.h"
+#include "net/sock.h"
+
+typedef struct hp_door hp_door;
+
+typedef struct hp_door_owner {
+    void *arg;
+    /* Keys for a job id, or NULL when the job is unknown (the connection is then closed in silence). */
+    const hp_keys *(*keys)(void *arg, const uint8_t job[HP_JOB]);
+    /* What this hello is compared with; return 0 to close in silence. */
+    int (*policy)(void *arg, const hp_hello *hello, hp_conn_policy *policy);
+    /* The peer is proven: HP_OK (and *assigned) or a refusal. Nothing is kept yet. */
+    hp_status (*judge)(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned);
+    /* The connection is the owner's now (non-blocking, WELCOME already written). Called after judge said HP_OK. */
+    void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
+    /* Judged HP_OK but died before WELCOME was out: undo judge's reservation. May be NULL. */
+    void (*gone)(void *arg, const hp_hello *hello);
+} hp_door_owner;
+
+/* Listens on `addr` (port 0: any). The door owns the listener. NULL with the error filled. */
+hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, const hp_door_owner *owner,
+                     int world, hoop_error *error);
+const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */
+void hp_door_patience(hp_door *door, uint64_t ns); /* for a whole handshake, from accept: 5 s unless set (tests) */
+
+/* Closes everything that was not handed over, in silence and without `gone`. Allowed inside the owner's functions. */
+void hp_door_free(hp_door *door);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * frame: the bytes in front of every message, encoded, decoded and checked; pure. hoop_protocol(7) is the reference.
+ *
+ *   common (16)   "HOOP" | version 1 | type 1 | flags 2 | length 4 (bytes that follow) | crc32c of the first 12
+ *   data   (32)   epoch 4 | channel 2 | 0 2 | sequence 8 | step 4 | signature 4 | payload crc 4 | crc32c of these 28
+ *   call   (20)   hp_call 16 | crc32c 4      only with HP_FRAME_CALL: the first frame of an operation on a link
+ *   control       payload <= 4 KiB | crc32c 4         every other type
+ */
+#ifndef HP_FRAME_H
+#define HP_FRAME_H
+
+#include "lib/base/call.h"
+
+enum {
+    HP_FRAME_VERSION = 1,
+    HP_COMMON_BYTES = 16,
+    HP_DATA_BYTES = 32,
+    HP_CALLPART_BYTES = HP_CALL_BYTES + 4,
+    HP_DATA_HEAD = HP_COMMON_BYTES + HP_DATA_BYTES,       /* 48 */
+    HP_DATA_HEAD_CALL = HP_DATA_HEAD + HP_CALLPART_BYTES, /* 68 */
+    HP_CONTROL_MAX = 4096,                                /* payload of a control frame */
+    HP_SLICE_MAX = 16 << 20                               /* payload of a data frame */
+};
+
+typedef enum hp_frame_type {
+    HP_HELLO = 1,
+    HP_CHALLENGE,
+    HP_CONFIRM,
+    HP_WELCOME, /* handshake, see conn.h */
+    HP_JOIN = 16,
+    HP_ROSTER,
+    HP_READY,
+    HP_GO,
+    HP_IN_OP,
+    HP_OUT,
+    HP_PROGRESS,
+    HP_ABORT,
+    HP_LEAVE,
+    HP_PING,
+    HP_SHRINK,
+    HP_GROW,
+    HP_REFUSED,
+    HP_LOST, /* control connection */
+    HP_DATA = 64,
+    HP_ACK,
+    HP_TICK,
+    HP_RESUME /* ring; HP_ABORT and HP_LEAVE travel there too */
+} hp_frame_type;
+
+enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2 }; /* flags of a data frame */
+
+typedef struct hp_frame {
+    uint8_t type;
+    uint16_t flags;
+    uint32_t length;
+    /* data frames only: */
+    uint32_t epoch;
+    uint16_t channel;
+    uint64_t sequence;
+    uint32_t step;
+    uint32_t signature;
+    uint32_t payload_crc;
+    hp_call call; /* with HP_FRAME_CALL */
+} hp_frame;
+
+/* Bytes of payload behind a data frame's head: length minus the fixed parts. */
+uint32_t hp_frame_payload(const hp_frame *frame);
+/* Bytes of a data frame's head, 48 or 68. */
+static inline uint32_t
+hp_frame_head(uint16_t flags)
+{
+    return flags & HP_FRAME_CALL ? HP_DATA_HEAD_CALL : HP_DATA_HEAD;
+}
+
+/* Writes a data frame's head (frame->type and ->length are set by this from payload); returns 48 or 68. */
+uint32_t hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload);
+
+/*
+ * Reads and checks 16 bytes: HOOP_SUCCESS, HOOP_ERR_CORRUPT (CRC; checked first, so that a flipped bit is never blamed
+ * on the sender), HOOP_ERR_PROTOCOL (magic, version, unknown type, flags or length that the type cannot have).
+ */
+hoop_result hp_frame_get_common(hp_frame *frame, const uint8_t *in, hoop_error *error);
+/* Reads and checks the rest of a data head (32 or 52 bytes after the common ones; CRCs before anything is believed). */
+hoop_result hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error);
+
+/* After hp_frame_get_common of a frame that is not HP_DATA: checks its `length` bytes (payload and CRC) at in. */
+hoop_result hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error);
+
+/* Whole control frame into out (HP_COMMON_BYTES + n + 4 bytes); returns its size, or 0 for n > HP_CONTROL_MAX. */
+size_t hp_frame_put_control(uint8_t *out, hp_frame_type type, const void *payload, size_t n);
+
+/* Incremental reader of control frames; bounded memory, no allocation. */
+typedef struct hp_frame_reader {
+    size_t have; /* 0 to start */
+    uint8_t bytes[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
+} hp_frame_reader;
+
+/*
+ * Takes bytes (advancing *in and *n) until one frame is whole. Returns 1 with *type, *payload, *payload_n set (valid
+ * until the next call), 0 when it needs more, -1 with the error filled (PROTOCOL or CORRUPT; the reader is then spent).
+ */
+int hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type, const uint8_t **payload,
+                  size_t *payload_n, hoop_error *error);
+
+/* An hoop_error as the payload of an HP_ABORT frame. Put returns the bytes used (<= 300); get returns 0 when malformed.
+ */
+enum { HP_ABORT_BYTES = 300 };
+size_t hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error);
+int hp_abort_get(hoop_error *error, const uint8_t *in, size_t n);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* link: see link.h. Keeps the posts and their order; the bytes are stripe.c's. */
+#include "net/link.h"
+
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "net/stripe.h"
+
+#include <stdlib.h>
+
+hp_link *
+hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
+{
+    hp_link *link = hp_alloc(1, sizeof *link);
+    if (!link)
+        return NULL;
+    link->posts = hp_alloc(capacity, sizeof *link->posts);
+    if (!link->posts) {
+        free(link);
+        return NULL;
+    }
+    link->sending = sending;
+    link->self = self;
+    link->peer = peer;
+    link->distance = distance;
+    link->stripes = stripes;
+    link->capacity = capacity;
+    hp_err_clear(&link->error);
+    return link;
+}
+
+static int
+attached(const hp_link *link)
+{
+    int count = 0;
+    for (int k = 0; k < link->stripes; k++)
+        count += link->stripe[k] != NULL;
+    return count;
+}
+
+hoop_result
+hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
+{
+    link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
+    if (!link->stripe[k])
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to rank %d", link->peer);
+    if (attached(link) == link->stripes && link->state <= HP_LINK_DIALING)
+        link->state = HP_LINK_OPEN;
+    return HOOP_SUCCESS;
+}
+
+uint64_t
+hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
+{
+    hp_post *post = &link->posts[link->posted & (link->capacity - 1)];
+    post->frame = *frame;
+    post->data = data;
+    post->bytes = bytes;
+    post->done = 0;
+    return ++link->posted;
+}
+
+static void
+count_done(hp_link *link)
+{
+    while (link->done < link->posted && link->posts[link->done & (link->capacity - 1)].done)
+        link->done++;
+}
+
+int
+hp_link_move(hp_link *link)
+{
+    int moved = 0;
+    if (link->state != HP_LINK_OPEN && link->state != HP_LINK_LEFT)
+        return 0;
+    for (int k = 0; k < link->stripes; k++)
+        if (link->stripe[k])
+            moved |= hp_stripe_move(link->stripe[k]);
+    count_done(link);
+    return moved;
+}
+
+void
+hp_link_arm(hp_link *link)
+{
+    for (int k = 0; k < link->stripes; k++)
+        if (link->stripe[k])
+            hp_stripe_arm(link->stripe[k]);
+}
+
+void
+hp_link_stop(hp_link *link, const hoop_error *cause)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    size_t n = hp_abort_put(payload, cause);
+    for (int k = 0; k < link->stripes; k++) {
+        if (!link->stripe[k])
+            continue;
+        hp_stripe_tell(link->stripe[k], HP_ABORT, payload, n);
+        hp_stripe_shut(link->stripe[k]);
+    }
+    if (link->state <= HP_LINK_LEFT)
+        link->state = HP_LINK_ABORT;
+}
+
+void
+hp_link_leave(hp_link *link)
+{
+    for (int k = 0; k < link->stripes; k++) {
+        if (!link->stripe[k])
+            continue;
+        hp_stripe_tell(link->stripe[k], HP_LEAVE, NULL, 0);
+        hp_stripe_shut(link->stripe[k]);
+    }
+}
+
+int
+hp_link_closed(hp_link *link)
+{
+    int open = 0;
+    for (int k = 0; k < link->stripes; k++)
+        open += link->stripe[k] && !hp_stripe_closed(link->stripe[k]);
+    return open == 0;
+}
+
+void
+hp_link_free(hp_link *link)
+{
+    if (!link)
+        return;
+    for (int k = 0; k < link->stripes; k++)
+        hp_stripe_free(link->stripe[k]);
+    free(link->posts);
+    free(link);
+}

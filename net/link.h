@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * link: one directed neighbour: K stripes (TCP connections) that carry posts in order. A post is one slice to receive
+ * or to send; post i travels on stripe i mod K. Two counters that only grow, `posted` and `done`, are all the belt
+ * looks at. A link may stand before it is connected: posts wait. Errors are kept here, with their sentence, and read by
+ * lib/comm.c.
+ *
+ * Memory handed to a post is the link's until the post is done.
+ */
+#ifndef HP_LINK_H
+#define HP_LINK_H
+
+#include "net/frame.h"
+#include "net/loop.h"
+
+enum { HP_STRIPES_MAX = 16 };
+
+typedef struct hp_stripe hp_stripe;
+
+typedef enum hp_link_state {
+    HP_LINK_WANTED,  /* no connection yet: posts wait, somebody must dial or be dialled */
+    HP_LINK_DIALING, /* the owner is at it */
+    HP_LINK_OPEN,
+    HP_LINK_LEFT,  /* the peer said LEAVE and closed */
+    HP_LINK_LOST,  /* end of file or reset without a word: a symptom */
+    HP_LINK_FAULT, /* mismatch, protocol or corruption seen here: error has the sentence */
+    HP_LINK_ABORT  /* the peer passed on a first cause: error is that cause */
+} hp_link_state;
+
+typedef struct hp_post {
+    hp_frame frame; /* what is sent, or what must come */
+    uint32_t bytes; /* payload */
+    uint8_t *data;
+    int done;
+} hp_post;
+
+typedef struct hp_link {
+    int sending;    /* 1: to the next, 0: from the previous */
+    int self, peer; /* ranks, for sentences */
+    int distance;
+    int stripes;       /* K */
+    uint32_t capacity; /* posts in flight at most; a power of two */
+    int splice;        /* sends of whole pages may leave without a copy (agreed with the peer) */
+    hp_post *posts;
+    uint64_t posted, done;
+    uint64_t bytes; /* payload moved, for reports and stragglers */
+    hp_link_state state;
+    hoop_error error;
+    hp_stripe *stripe[HP_STRIPES_MAX];
+} hp_link;
+
+/* capacity posts; NULL when memory runs out. Starts HP_LINK_WANTED. */
+hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity);
+
+/* A proven connection for stripe k; OPEN when all K are there. The descriptor is the link's, also after an error. */
+hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
+                           hoop_error *error);
+
+/* Appends a post; returns its number + 1: it is done when link->done reaches that. Never fails, never blocks. */
+uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes);
+
+/* Moves what can be moved now without blocking; 1 if anything moved. */
+int hp_link_move(hp_link *link);
+
+/* Before the driver sleeps: watch exactly the directions in which something is awaited. */
+void hp_link_arm(hp_link *link);
+
+/*
+ * After a fault: tells the peer the first cause, if a frame boundary allows it now (best effort, never blocks), writes
+ * and moves nothing more. Posts stay undone; their memory is free to use.
+ */
+void hp_link_stop(hp_link *link, const hoop_error *cause);
+
+/* LEAVE and no more writing; hp_link_closed turns 1 when all that was written has arrived or the peer has closed. */
+void hp_link_leave(hp_link *link);
+int hp_link_closed(hp_link *link);
+void hp_link_free(hp_link *link);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * loop: libevent's event base behind few words: watches, timers, a wake-up from other threads. It belongs to one thread
+ * at a time; only hp_loop_wake may be called from others (and from signal handlers).
+ */
+#ifndef HP_LOOP_H
+#define HP_LOOP_H
+
+#include <stdint.h>
+
+typedef struct hp_loop hp_loop;
+typedef struct hp_watch hp_watch;
+typedef struct hp_timer hp_timer;
+
+enum { HP_READ = 1, HP_WRITE = 2 };
+typedef void hp_watch_fn(void *arg, int ready); /* ready: HP_READ | HP_WRITE */
+typedef void hp_timer_fn(void *arg);
+
+hp_loop *hp_loop_new(void); /* NULL when memory or descriptors run out (errno) */
+void hp_loop_free(hp_loop *loop);
+
+/* Runs what is ready; waits for it up to timeout_ns (0: does not wait, HP_NEVER: for ever). */
+void hp_loop_run(hp_loop *loop, uint64_t timeout_ns);
+void hp_loop_wake(hp_loop *loop); /* makes a running or the next hp_loop_run return soon */
+
+/* Level-triggered. Interest starts empty; setting the interest it has costs nothing. Free it inside callbacks at will.
+ */
+hp_watch *hp_watch_new(hp_loop *loop, int fd, hp_watch_fn *fn, void *arg);
+int hp_watch_set(hp_watch *watch, int interest); /* 0, or -1 with errno */
+void hp_watch_free(hp_watch *watch);             /* NULL is fine; does not close the descriptor */
+
+hp_timer *hp_timer_new(hp_loop *loop, hp_timer_fn *fn, void *arg);
+void hp_timer_set(hp_timer *timer, uint64_t after_ns); /* one shot; HP_NEVER: off */
+void hp_timer_free(hp_timer *timer);
+
+/*
+ * A descriptor (epoll) that is readable whenever hp_loop_run(loop, 0) has something to do: all watches and the next
+ * timer are mirrored into it from the first call on. -1 with errno on failure.
+ */
+int hp_loop_fd(hp_loop *loop);
+
+#endif

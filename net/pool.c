@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool: see pool.h. Searches are linear: 256 places are looked through in less time than the accept that asks for one.
+ * Opens and closes nothing.
+ */
+#include "net/pool.h"
+
+_Static_assert(sizeof(hp_stranger) <= 256, "a stranger costs at most 256 bytes");
+
+void
+hp_pool_init(hp_pool *pool, int world)
+{
+    pool->per_address = world > HP_PER_ADDRESS ? world : HP_PER_ADDRESS;
+    for (size_t i = 0; i < HP_STRANGERS; i++)
+        pool->places[i] = (hp_stranger){.visitor = {.fd = -1}};
+}
+
+static hp_stranger *
+older(hp_stranger *a, hp_stranger *b)
+{
+    return !a || b->visitor.deadline < a->visitor.deadline ? b : a;
+}
+
+hp_stranger *
+hp_pool_oldest(hp_pool *pool)
+{
+    hp_stranger *found = NULL;
+    for (size_t i = 0; i < HP_STRANGERS; i++)
+        if (pool->places[i].visitor.fd >= 0)
+            found = older(found, &pool->places[i]);
+    return found;
+}
+
+/* The oldest of this address where it has its share already. */
+static hp_stranger *
+surplus(hp_pool *pool, const hp_addr *peer)
+{
+    hp_stranger *found = NULL;
+    int count = 0;
+    if (hp_addr_is_loopback(peer))
+        return NULL;
+    for (size_t i = 0; i < HP_STRANGERS; i++) {
+        hp_stranger *stranger = &pool->places[i];
+        if (stranger->visitor.fd < 0 || !hp_addr_same_host(&stranger->visitor.peer, peer))
+            continue;
+        found = older(found, stranger);
+        count++;
+    }
+    return count >= pool->per_address ? found : NULL;
+}
+
+hp_stranger *
+hp_pool_place(hp_pool *pool, const hp_addr *peer)
+{
+    hp_stranger *place = surplus(pool, peer);
+    if (place)
+        return place;
+    for (size_t i = 0; i < HP_STRANGERS; i++)
+        if (pool->places[i].visitor.fd < 0)
+            return &pool->places[i];
+    return hp_pool_oldest(pool);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pool: the places of those who have connected and not yet proven anything: fixed in number and size, whatever comes.
+ * Pure: who gets which place, and who has to go for it.
+ */
+#ifndef HP_POOL_H
+#define HP_POOL_H
+
+#include "net/addr.h"
+#include "net/conn.h"
+
+enum { HP_STRANGERS = 256, HP_PER_ADDRESS = 32 };
+
+/* A connection in the door, whatever it has proven. */
+typedef struct hp_visitor {
+    int fd;    /* -1: a free place */
+    int guest; /* its tag was right: it left the pool */
+    uint64_t deadline;
+    hp_addr peer;
+} hp_visitor;
+
+typedef struct hp_stranger {
+    hp_visitor visitor;
+    size_t have; /* bytes of its greeting */
+    uint8_t m1[HP_M1];
+} hp_stranger;
+
+typedef struct hp_pool {
+    int per_address; /* most places for one address, loopback excepted */
+    hp_stranger places[HP_STRANGERS];
+} hp_pool;
+
+/* per address: HP_PER_ADDRESS or `world`, whichever is larger. */
+void hp_pool_init(hp_pool *pool, int world);
+
+/*
+ * A place for a connection from `peer`: a free one; or, where it is taken (fd >= 0), the oldest one, of this address
+ * when that has its share already, which the caller closes first.
+ */
+hp_stranger *hp_pool_place(hp_pool *pool, const hp_addr *peer);
+hp_stranger *hp_pool_oldest(hp_pool *pool); /* by deadline; NULL: nobody is there */
+
+#endif

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sock: makes sockets and says in a sentence why one could not be made. Knows nothing of loops and of what travels. The
+ * descriptor belongs to the caller. Options that the kernel refuses are no error: a connection without them still
+ * works.
+ */
+#include "net/sock.h"
+
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LOWEST_FD = 3, NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
+
+static void
+close_quietly(int fd)
+{
+    int kept = errno;
+    close(fd);
+    errno = kept;
+}
+
+/* A program may have closed 0 to 2; a socket there would get its prints. */
+int
+hp_sock_raise(int fd)
+{
+    if (fd < 0 || fd >= LOWEST_FD)
+        return fd;
+    int higher = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_FD);
+    close_quietly(fd);
+    return higher;
+}
+
+static int
+make(int family)
+{
+    return hp_sock_raise(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+}
+
+static void
+set(int fd, int level, int option, int value)
+{
+    (void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* Whether this name is refused for the first time in this process. */
+static int
+first_refusal(const char *name)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static char known[NAMES_WARNED][16];
+    static int count;
+    pthread_mutex_lock(&lock);
+    int first = count < NAMES_WARNED;
+    for (int i = 0; i < count; i++)
+        if (strncmp(known[i], name, sizeof(known[i])) == 0)
+            first = 0;
+    if (first)
+        snprintf(known[count++], sizeof(known[0]), "%.15s", name);
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+static void
+set_congestion(int fd, const char name[16])
+{
+    size_t length = strnlen(name, 16);
+    if (length == 0 || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)length) == 0)
+        return;
+    int number = errno;
+    if (first_refusal(name))
+        hp_log(HP_LOG_WARN,
+               "the kernel refuses congestion control \"%.15s\" (%s); going on with its default. "
+               "/proc/sys/net/ipv4/tcp_allowed_congestion_control lists what this user may choose",
+               name, strerror(number));
+}
+
+void
+hp_sock_tune(int fd, const hp_sock_options *options)
+{
+    static const hp_sock_options defaults;
+    const hp_sock_options *o = options ? options : &defaults;
+    set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, o->keepidle > 0 ? o->keepidle : KEEPIDLE);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, o->keepintvl > 0 ? o->keepintvl : KEEPINTVL);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, o->keepcnt > 0 ? o->keepcnt : KEEPCNT);
+    if (o->sndbuf > 0)
+        set(fd, SOL_SOCKET, SO_SNDBUF, o->sndbuf);
+    if (o->rcvbuf > 0)
+        set(fd, SOL_SOCKET, SO_RCVBUF, o->rcvbuf);
+    set_congestion(fd, o->congestion);
+}
+
+static void
+say_why_not_bound(const hp_addr *addr, int number, hoop_error *error)
+{
+    char host[HP_ADDR_TEXT];
+    hp_addr_host(addr, host);
+    unsigned port = hp_addr_port(addr);
+    hoop_result code = HOOP_ERR_INVALID_ARGUMENT;
+    if (number == EADDRINUSE && port != 0)
+        hp_err_set(error, code, "port %u on %s is in use by another program; choose another, or 0 for any", port, host);
+    else if (number == EADDRINUSE)
+        hp_err_set(error, HOOP_ERR_SYSTEM,
+                   "no free port is left on %s; /proc/sys/net/ipv4/ip_local_port_range has the range", host);
+    else if (number == EADDRNOTAVAIL)
+        hp_err_set(error, code, "%s is not an address of this machine; \"ip addr\" lists those it has", host);
+    else if (number == EACCES)
+        hp_err_set(error, code, "port %u on %s is not allowed to this user; choose one above 1023, or 0 for any", port,
+                   host);
+    else
+        hp_err_sys(error, HOOP_ERR_SYSTEM, number, "cannot use port %u on %s", port, host);
+    if (error)
+        error->sys_errno = number;
+}
+
+int
+hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
+{
+    int fd = make(addr->u.any.sa_family);
+    if (fd < 0) {
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make a socket to listen on");
+        return -1;
+    }
+    set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+    if (addr->u.any.sa_family == AF_INET6)
+        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+    if (bind(fd, &addr->u.any, addr->length) == 0 && listen(fd, backlog) == 0)
+        return fd;
+    say_why_not_bound(addr, errno, error);
+    close(fd);
+    return -1;
+}
+
+/* The source address; its port is chosen only by connect, so that many connections can share the range. */
+static int
+bind_from(int fd, const hp_addr *from, hoop_error *error)
+{
+    hp_addr source = *from;
+    hp_addr_set_port(&source, 0);
+    set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
+    if (bind(fd, &source.u.any, source.length) == 0)
+        return 0;
+    say_why_not_bound(&source, errno, error);
+    return -1;
+}
+
+static const char *
+hint(int number)
+{
+    switch (number) {
+    case ECONNREFUSED: return " (nothing listens there: not started yet, already ended, or another port)";
+    case ENETUNREACH:
+    case EHOSTUNREACH: return " (no route: the address, HOOP_SOCKET_IFNAME or a firewall)";
+    case ETIMEDOUT: return " (no answer: the host is down or a firewall drops the packets)";
+    case EMFILE: return " (raise \"ulimit -n\")";
+    default: return "";
+    }
+}
+
+static void
+say_why_not_connected(int number, hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_SYSTEM, "%s%s", strerror(number), hint(number));
+    if (error)
+        error->sys_errno = number;
+}
+
+int
+hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options, hoop_error *error)
+{
+    int fd = make(addr->u.any.sa_family);
+    if (fd < 0) {
+        say_why_not_connected(errno, error);
+        return -1;
+    }
+    hp_sock_tune(fd, options);
+    if (from && from->length && bind_from(fd, from, error) != 0) {
+        close(fd);
+        return -1;
+    }
+    if (connect(fd, &addr->u.any, addr->length) == 0 || errno == EINPROGRESS || errno == EINTR)
+        return fd;
+    say_why_not_connected(errno, error);
+    close(fd);
+    return -1;
+}
+
+/* While nobody listens on a port of the ephemeral range, TCP may connect a socket to itself and so keep that port. */
+static int
+is_own_peer(const hp_addr *local, const hp_addr *peer)
+{
+    return hp_addr_port(local) == hp_addr_port(peer) && hp_addr_same_host(local, peer);
+}
+
+int
+hp_sock_connected(int fd, hoop_error *error)
+{
+    int number = 0;
+    socklen_t length = sizeof(number);
+    hp_addr local = {.length = sizeof(local.u)}, peer = {.length = sizeof(peer.u)};
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0)
+        number = errno;
+    else if (number == 0 &&
+             (getpeername(fd, &peer.u.any, &peer.length) != 0 || getsockname(fd, &local.u.any, &local.length) != 0))
+        number = errno;
+    else if (number == 0 && is_own_peer(&local, &peer))
+        number = ECONNREFUSED;
+    if (number == 0)
+        return 1;
+    say_why_not_connected(number, error);
+    return -1;
+}
+
+int
+hp_sock_accept(int listener, hp_addr *peer)
+{
+    memset(peer, 0, sizeof(*peer));
+    peer->length = sizeof(peer->u);
+    return hp_sock_raise(accept4(listener, &peer->u.any, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+hoop_result
+hp_sock_name(int fd, hp_addr *local, hoop_error *error)
+{
+    memset(local, 0, sizeof(*local));
+    local->length = sizeof(local->u);
+    if (getsockname(fd, &local->u.any, &local->length) == 0)
+        return HOOP_SUCCESS;
+    local->length = 0;
+    return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot read a socket's own address");
+}

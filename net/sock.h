@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sock: sockets with the options hoop wants: non-blocking, close-on-exec, descriptor >= 3, TCP_NODELAY, keepalive. No
+ * TCP_USER_TIMEOUT: it resets healthy connections whose peer is merely not reading.
+ */
+#ifndef HP_SOCK_H
+#define HP_SOCK_H
+
+#include "net/addr.h"
+
+typedef struct hp_sock_options {
+    int sndbuf, rcvbuf;               /* bytes; 0: the kernel's own tuning */
+    int keepidle, keepintvl, keepcnt; /* seconds, seconds, probes; 0: 10/5/3 */
+    char congestion[16]; /* TCP_CONGESTION; "": the machine's default; one that is refused is a WARN once */
+} hp_sock_options;
+
+/* Each returns a descriptor or -1 with the error filled. */
+int hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error); /* port 0: any; EADDRINUSE names the port */
+int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options,
+                    hoop_error *error);           /* started; finish with hp_sock_connected. from may be NULL */
+int hp_sock_connected(int fd, hoop_error *error); /* after it became writable: 1 connected, -1 failed */
+int hp_sock_accept(int listener, hp_addr *peer);  /* -1: errno says why, EAGAIN included */
+void hp_sock_tune(int fd, const hp_sock_options *options);
+int hp_sock_raise(int fd); /* any descriptor: itself, or moved to >= 3; -1 with errno */
+hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);
+
+#endif

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stripe: see stripe.h. Two small machines, one a direction: the sender walks {head, body} of the current post; the
+ * receiver fills {head, body} with one scatter read. A frame that is no DATA ends the data direction (ABORT, LEAVE), so
+ * bytes read past it belong to nobody. The idle direction is read when the watch saw it readable, or while
+ * acknowledgements are due.
+ */
+#include "net/stripe.h"
+
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "lib/base/wire.h"
+
+#include <errno.h>
+#include <linux/sockios.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { CONTROL_ROOM = 2 * (HP_COMMON_BYTES + HP_ABORT_BYTES + 4) };
+
+struct hp_stripe {
+    hp_link *link;
+    int number, fd;
+    hp_watch *watch;
+    void (*kick)(void *arg);
+    void *kick_arg;
+    uint64_t next; /* the post being moved */
+    int readable;  /* the watch said so; cleared by EAGAIN */
+    int blocked;   /* the last write would have blocked */
+    int eof, left, shut;
+
+    uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4]; /* of the current frame, to send or as received */
+    size_t head_n, head_at; /* send: bytes of it, bytes sent. receive: head_at bytes are here */
+    hp_frame frame;         /* receive: the head decoded as far as it came */
+    int in_body;            /* the head is done (receive: and was accepted) */
+    uint32_t body_at;
+
+    hp_frame_reader idle;          /* receive side of the idle direction */
+    uint8_t control[CONTROL_ROOM]; /* control frames waiting to be written */
+    size_t control_n, control_at;
+};
+
+static hp_post *
+current(const hp_stripe *s)
+{
+    return s->next < s->link->posted ? &s->link->posts[s->next & (s->link->capacity - 1)] : NULL;
+}
+
+static void
+on_ready(void *arg, int ready)
+{
+    hp_stripe *s = arg;
+    if (ready & HP_READ)
+        s->readable = 1;
+    if (ready & HP_WRITE)
+        s->blocked = 0;
+    s->kick(s->kick_arg);
+}
+
+hp_stripe *
+hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg)
+{
+    hp_stripe *s = hp_alloc(1, sizeof *s);
+    if (!s) {
+        close(fd);
+        return NULL;
+    }
+    *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
+    s->next = (uint64_t)number;
+    s->watch = hp_watch_new(loop, fd, on_ready, s);
+    if (!s->watch) {
+        hp_stripe_free(s);
+        return NULL;
+    }
+    return s;
+}
+
+static void
+fault(hp_stripe *s)
+{
+    s->link->error.rank = s->link->peer;
+    s->link->error.reporter = s->link->self;
+    s->link->state = HP_LINK_FAULT;
+}
+
+/* End of file or a reset: the sentence of a symptom; the cause may still come from elsewhere. */
+static void
+lost(hp_stripe *s, int number)
+{
+    hp_link *l = s->link;
+    s->eof = 1;
+    if (l->state == HP_LINK_FAULT || l->state == HP_LINK_ABORT)
+        return;
+    l->state = s->left ? HP_LINK_LEFT : HP_LINK_LOST;
+    if (number)
+        hp_err_sys(&l->error, HOOP_ERR_PEER_LOST, number, "rank %d lost its connection to rank %d", l->self, l->peer);
+    else
+        hp_err_set(&l->error, HOOP_ERR_PEER_LOST,
+                   s->left ? "rank %d: rank %d has left the communicator" : "rank %d: rank %d closed its connection",
+                   l->self, l->peer);
+    l->error.rank = l->peer;
+    l->error.reporter = l->self;
+}
+
+/* ABORT or LEAVE, on either direction. */
+static void
+heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
+{
+    hp_link *l = s->link;
+    if (type == HP_LEAVE) {
+        s->left = 1;
+    } else if (type == HP_ABORT && hp_abort_get(&l->error, payload, n)) {
+        l->state = HP_LINK_ABORT;
+    } else if (type != HP_TICK) {
+        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
+                   l->peer, l->self, type);
+        fault(s);
+    }
+}
+
+/* ---- idle direction ---- */
+
+static int
+read_idle(hp_stripe *s)
+{
+    uint8_t bytes[512];
+    ssize_t got = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    const uint8_t *in = bytes, *payload;
+    size_t n = got > 0 ? (size_t)got : 0, payload_n;
+    int type, whole;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        s->readable = 0;
+        return 0;
+    }
+    if (got <= 0) {
+        s->readable = 0;
+        lost(s, got < 0 ? errno : 0);
+        return 1;
+    }
+    while ((whole = hp_frame_read(&s->idle, &in, &n, &type, &payload, &payload_n, &s->link->error)) > 0)
+        heed(s, type, payload, payload_n);
+    if (whole < 0)
+        fault(s);
+    return 1;
+}
+
+static void
+write_control(hp_stripe *s)
+{
+    ssize_t n = send(s->fd, s->control + s->control_at, s->control_n - s->control_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n > 0)
+        s->control_at += (size_t)n;
+    if (n < 0 && errno == EAGAIN)
+        s->blocked = 1;
+    if (s->control_at == s->control_n || (n < 0 && errno != EAGAIN && errno != EINTR))
+        s->control_at = s->control_n = 0;
+}
+
+void
+hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
+{
+    if (s->shut || s->eof || CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
+        return;
+    s->control_n += hp_frame_put_control(s->control + s->control_n, (hp_frame_type)type, payload, n);
+    /* in the middle of a data frame nothing can be put in between */
+    if (!s->link->sending || (!s->in_body && s->head_at == 0))
+        write_control(s);
+}
+
+/* ---- sending ---- */
+
+static void
+load_head(hp_stripe *s, hp_post *post)
+{
+    if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
+        post->frame.payload_crc = hp_crc32c(post->data, post->bytes);
+    s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
+    s->head_at = 0;
+    s->body_at = 0;
+    s->in_body = 1;
+}
+
+static void
+sent(hp_stripe *s, hp_post *post, size_t n)
+{
+    size_t head = s->head_n - s->head_at;
+    if (head > n)
+        head = n;
+    s->head_at += head;
+    s->body_at += (uint32_t)(n - head);
+    s->link->bytes += n - head;
+    if (s->head_at == s->head_n && s->body_at == post->bytes) {
+        post->done = 1;
+        s->next += (uint64_t)s->link->stripes;
+        s->in_body = 0;
+        s->head_at = 0;
+    }
+}
+
+static int
+send_once(hp_stripe *s)
+{
+    hp_post *post = current(s);
+    if (s->control_n && !s->in_body)
+        write_control(s);
+    if (!post || s->blocked)
+        return 0;
+    if (!s->in_body)
+        load_head(s, post);
+    struct iovec iov[2] = {{s->head + s->head_at, s->head_n - s->head_at},
+                           {post->data + s->body_at, post->bytes - s->body_at}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
+    ssize_t n = sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n >= 0) {
+        sent(s, post, (size_t)n);
+        return 1;
+    }
+    if (errno == EAGAIN)
+        s->blocked = 1;
+    else if (errno != EINTR) {
+        int number = errno;
+        while (read_idle(s) && !s->eof) /* the cause may lie in our receive queue */
+            ;
+        lost(s, number);
+        return 1;
+    }
+    return 0;
+}
+
+/* ---- receiving ---- */
+
+static void
+mismatch(hp_stripe *s, const hp_post *post)
+{
+    hp_link *l = s->link;
+    char theirs[80], ours[80];
+    if (!(s->frame.flags & post->frame.flags & HP_FRAME_CALL)) {
+        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "ranks %d and %d call different operations as operation %llu", l->peer,
+                   l->self, (unsigned long long)post->frame.sequence);
+    } else {
+        hp_call_print(&s->frame.call, theirs, sizeof theirs);
+        hp_call_print(&post->frame.call, ours, sizeof ours);
+        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s", l->peer,
+                   theirs, (unsigned long long)s->frame.sequence, l->self, ours);
+    }
+    l->error.sequence = post->frame.sequence;
+    fault(s);
+}
+
+/* The frame that came against the one that must come. */
+static int
+accepted(hp_stripe *s, const hp_post *post)
+{
+    const hp_frame *got = &s->frame, *want = &post->frame;
+    hp_link *l = s->link;
+    if (got->epoch == want->epoch && got->channel == want->channel && got->sequence == want->sequence) {
+        if (got->signature != want->signature) {
+            mismatch(s, post);
+            return 0;
+        }
+        if (got->step == want->step && hp_frame_payload(got) == post->bytes &&
+            (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))
+            return 1;
+    }
+    hp_err_set(&l->error, got->epoch < want->epoch ? HOOP_ERR_STALE_EPOCH : HOOP_ERR_PROTOCOL,
+               "rank %d sent rank %d operation %llu step %u (%u bytes, epoch %u) instead of operation %llu step %u "
+               "(%u bytes, epoch %u)",
+               l->peer, l->self, (unsigned long long)got->sequence, got->step, hp_frame_payload(got), got->epoch,
+               (unsigned long long)want->sequence, want->step, post->bytes, want->epoch);
+    l->error.sequence = want->sequence;
+    fault(s);
+    return 0;
+}
+
+/* No DATA frame: pulls what was read into the body back behind the head and waits until the frame is whole. */
+static void
+take_control(hp_stripe *s, const uint8_t *spilled, size_t n)
+{
+    const uint8_t *in = s->head, *payload;
+    size_t whole = HP_COMMON_BYTES + s->frame.length, left, payload_n;
+    int type;
+    if (whole > sizeof s->head) {
+        hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an oversized control frame", s->link->peer,
+                   s->link->self);
+        fault(s);
+        return;
+    }
+    if (n > sizeof s->head - s->head_at)
+        n = sizeof s->head - s->head_at;
+    if (n)
+        memcpy(s->head + s->head_at, spilled, n);
+    s->head_at += n;
+    if (s->head_at < whole)
+        return;
+    left = whole;
+    s->idle.have = 0;
+    if (hp_frame_read(&s->idle, &in, &left, &type, &payload, &payload_n, &s->link->error) > 0)
+        heed(s, type, payload, payload_n);
+    else
+        fault(s);
+    s->head_at = 0;
+}
+
+static void
+received(hp_stripe *s, hp_post *post, uint32_t n)
+{
+    s->body_at += n;
+    s->link->bytes += n;
+    if (s->body_at < post->bytes)
+        return;
+    if ((s->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_crc32c(post->data, post->bytes) != s->frame.payload_crc) {
+        hp_err_set(&s->link->error, HOOP_ERR_CORRUPT,
+                   "the bytes of operation %llu from rank %d to rank %d changed on the way",
+                   (unsigned long long)post->frame.sequence, s->link->peer, s->link->self);
+        fault(s);
+        return;
+    }
+    post->done = 1;
+    s->next += (uint64_t)s->link->stripes;
+    s->in_body = 0;
+    s->head_at = 0;
+}
+
+/* How many bytes of head to read before the frame's kind is known for sure. */
+static size_t
+head_wanted(const hp_stripe *s, const hp_post *post)
+{
+    if (s->head_at < HP_COMMON_BYTES)
+        return post ? hp_frame_head(post->frame.flags) : HP_COMMON_BYTES;
+    return s->frame.type == HP_DATA ? hp_frame_head(s->frame.flags) : HP_COMMON_BYTES + s->frame.length;
+}
+
+/* `spilled` bytes lie at post->data already, read behind the head. */
+static void
+parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
+{
+    if (s->frame.type != HP_DATA) {
+        take_control(s, post ? post->data : NULL, spilled);
+        return;
+    }
+    if (s->head_at < hp_frame_head(s->frame.flags) || !post)
+        return;
+    if (hp_frame_get_data(&s->frame, s->head + HP_COMMON_BYTES, &s->link->error) != HOOP_SUCCESS) {
+        fault(s);
+        return;
+    }
+    if (!accepted(s, post))
+        return;
+    s->in_body = 1;
+    s->body_at = 0;
+    received(s, post, spilled);
+}
+
+static ssize_t
+read_into(hp_stripe *s, hp_post *post, size_t head)
+{
+    struct iovec iov[2] = {{s->head + s->head_at, head}, {NULL, 0}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
+    if (post) {
+        iov[1] =
+            (struct iovec){post->data + (s->in_body ? s->body_at : 0), post->bytes - (s->in_body ? s->body_at : 0)};
+        message.msg_iovlen = 2;
+    }
+    return recvmsg(s->fd, &message, MSG_DONTWAIT);
+}
+
+/* Takes what one read brings. 1 if something moved. */
+static int
+receive_once(hp_stripe *s)
+{
+    hp_post *post = current(s);
+    int known = s->head_at >= HP_COMMON_BYTES;
+    size_t head = s->in_body ? 0 : head_wanted(s, post) - s->head_at;
+    ssize_t got;
+    if (!s->in_body && head == 0) { /* a head that was read ahead of its post */
+        if (!post)
+            return 0;
+        parse_head(s, post, 0);
+        return 1;
+    }
+    got = read_into(s, post, head);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) {
+        s->readable = 0;
+        return 0;
+    }
+    if (got <= 0) {
+        s->readable = 0;
+        lost(s, got < 0 ? errno : 0);
+        return 1;
+    }
+    size_t in_head = (size_t)got < head ? (size_t)got : head;
+    uint32_t spilled = (uint32_t)((size_t)got - in_head);
+    s->head_at += in_head;
+    if (s->in_body) {
+        received(s, post, spilled);
+        return 1;
+    }
+    if (s->head_at < HP_COMMON_BYTES)
+        return 1;
+    if (!known && hp_frame_get_common(&s->frame, s->head, &s->link->error) != HOOP_SUCCESS)
+        fault(s);
+    else
+        parse_head(s, post, spilled);
+    return 1;
+}
+
+int
+hp_stripe_move(hp_stripe *s)
+{
+    int moved = 0;
+    if (s->eof || s->shut || s->link->state == HP_LINK_FAULT)
+        return 0;
+    if (s->link->sending) {
+        moved = send_once(s);
+        if (s->readable && !s->eof)
+            moved |= read_idle(s);
+        return moved;
+    }
+    if (s->control_n && !s->blocked)
+        write_control(s);
+    return current(s) || s->readable ? receive_once(s) : 0;
+}
+
+void
+hp_stripe_arm(hp_stripe *s)
+{
+    int interest = 0;
+    if (s->link->sending) {
+        interest = HP_READ | (current(s) || s->control_n ? HP_WRITE : 0);
+    } else {
+        /* with nothing posted one head is read ahead, then TCP itself holds the sender */
+        int full = !current(s) && s->head_at >= HP_COMMON_BYTES && s->head_at == head_wanted(s, NULL);
+        interest = (full ? 0 : HP_READ) | (s->control_n ? HP_WRITE : 0);
+    }
+    hp_watch_set(s->watch, s->eof || s->shut ? 0 : interest);
+}
+
+void
+hp_stripe_shut(hp_stripe *s)
+{
+    if (!s->shut)
+        shutdown(s->fd, SHUT_WR);
+    s->shut = 1;
+    hp_watch_set(s->watch, 0);
+}
+
+/* Drains what the peer still says: closing with unread bytes would reset the connection under what we sent last. */
+int
+hp_stripe_closed(hp_stripe *s)
+{
+    uint8_t bytes[4096];
+    ssize_t n = 1;
+    int unacknowledged = 1;
+    while (!s->eof && (n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
+        ;
+    if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        s->eof = 1;
+    return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
+}
+
+void
+hp_stripe_free(hp_stripe *s)
+{
+    if (!s)
+        return;
+    hp_watch_free(s->watch);
+    close(s->fd);
+    free(s);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * blame: a walk along "waits for". Every rank waits for at most one other, so a walk either ends at a culprit or runs
+ * round a circle, and then all ranks are looked at together. Silence is measured against the freshest report and not
+ * against the clock, so that a server that was itself held up blames nobody for it.
+ */
+#include "rendezvous/blame.h"
+#include <stdio.h>
+
+static uint64_t
+oldest_operation(const hp_witness *w, int n)
+{
+    uint64_t oldest = 0;
+    for (int i = 0; i < n; i++)
+        if (w[i].in_op && (oldest == 0 || w[i].report.sequence < oldest))
+            oldest = w[i].report.sequence;
+    return oldest;
+}
+
+static uint64_t
+freshest_report(const hp_witness *w, int n)
+{
+    uint64_t freshest = 0;
+    for (int i = 0; i < n; i++)
+        if (w[i].in_op && w[i].heard > freshest)
+            freshest = w[i].heard;
+    return freshest;
+}
+
+/* What speaks against a rank by itself, without looking at whom it waits for. */
+static hp_guilt
+suspicion(const hp_witness *w, uint64_t operation, uint64_t silent_before)
+{
+    if (w->left && w->completed < operation)
+        return HP_GUILT_LEFT;
+    if (!w->in_op)
+        return HP_GUILT_ABSENT;
+    return w->heard < silent_before ? HP_GUILT_SILENT : HP_GUILT_NONE;
+}
+
+/* Walks from `start`; 1 when it came to a culprit, 0 when it went in a circle or came to one who waits for nobody. */
+static int
+walk(const hp_witness *w, int n, int start, uint64_t silent_before, hp_blame *blame)
+{
+    int before = -1, at = start;
+    for (int steps = 0; steps <= n; steps++) {
+        blame->guilt = suspicion(&w[at], blame->sequence, silent_before);
+        if (blame->guilt) {
+            blame->rank = at;
+            blame->other = before;
+            return 1;
+        }
+        before = at;
+        at = w[at].report.waits_for;
+        if (at < 0 || at >= n)
+            return 0;
+    }
+    return 0;
+}
+
+/* No walk found anyone: a rank that has fallen silent, else one that is missing, else the one furthest behind. */
+static void
+judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
+{
+    int quiet = -1, absent = -1, least = -1;
+    for (int i = 0; i < n; i++) {
+        if (!w[i].in_op) {
+            if (absent < 0 && w[i].completed < blame->sequence)
+                absent = i;
+            continue;
+        }
+        if (w[i].heard < silent_before && (quiet < 0 || w[i].heard < w[quiet].heard))
+            quiet = i;
+        if (least < 0 || w[i].report.sequence < w[least].report.sequence ||
+            (w[i].report.sequence == w[least].report.sequence && w[i].report.step < w[least].report.step))
+            least = i;
+    }
+    blame->rank = quiet >= 0 ? quiet : absent >= 0 ? absent : least;
+    blame->guilt = suspicion(&w[blame->rank], blame->sequence, silent_before);
+    if (!blame->guilt) {
+        int other = w[least].report.waits_for;
+        int link = other >= 0 && other < n && other != least;
+        blame->guilt = link ? HP_GUILT_LINK : HP_GUILT_SELF;
+        blame->other = link ? other : -1;
+    }
+}
+
+hp_blame
+hp_blame_find(const hp_witness *w, int n, uint64_t silence)
+{
+    hp_blame blame = {HP_GUILT_NONE, -1, -1, oldest_operation(w, n), 0};
+    uint64_t freshest = freshest_report(w, n);
+    uint64_t silent_before = freshest > silence ? freshest - silence : 0;
+    int found = 0;
+    if (!blame.sequence)
+        return blame;
+    for (int i = 0; i < n && !found; i++)
+        if (w[i].in_op && w[i].report.sequence == blame.sequence)
+            found = walk(w, n, i, silent_before, &blame);
+    if (!found)
+        judge_all(w, n, silent_before, &blame);
+    for (int i = 0; i < n; i++)
+        blame.waiting += w[i].in_op && i != blame.rank;
+    return blame;
+}
+
+void
+hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *members, uint64_t stalled, char *out,
+               size_t size)
+{
+    const hp_member *who = &members[blame->rank];
+    unsigned long long operation = blame->sequence;
+    double seconds = (double)stalled / 1e9;
+    char since[64];
+    snprintf(since, sizeof(since), "; %d rank%s since %.1f s", blame->waiting,
+             blame->waiting == 1 ? " waits" : "s wait", seconds);
+    switch (blame->guilt) {
+    case HP_GUILT_ABSENT:
+        if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)
+            snprintf(out, size, "rank %d (%s) has finished operation %llu, but rank %d (%s) still waits for it%s",
+                     who->rank, who->host, operation, blame->other, members[blame->other].host, since);
+        else
+            snprintf(out, size, "rank %d (%s) has not entered operation %llu (or was stopped)%s", who->rank, who->host,
+                     operation, since);
+        break;
+    case HP_GUILT_LEFT:
+        snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before operation %llu%s",
+                 who->rank, who->host, (unsigned long long)w[blame->rank].completed, operation, since);
+        break;
+    case HP_GUILT_SILENT:
+        snprintf(out, size, "rank %d (%s, pid %u) is stopped or unreachable in operation %llu%s", who->rank, who->host,
+                 who->pid, operation, since);
+        break;
+    case HP_GUILT_LINK:
+        snprintf(
+            out, size,
+            "operation %llu does not progress: rank %d (%s) waits for rank %d (%s), and both are alive, so look at "
+            "the network between them%s",
+            operation, who->rank, who->host, blame->other, members[blame->other].host, since);
+        break;
+    default:
+        snprintf(out, size, "rank %d (%s, pid %u) is alive, but does not progress in operation %llu%s", who->rank,
+                 who->host, who->pid, operation, since);
+        break;
+    }
+}

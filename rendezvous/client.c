@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * client: dials, says JOIN, collects the roster, waits for GO; from then on small reports go out and a verdict may come
+ * in. The loss of the server is fatal only before GO: while joining it is dialled again, after GO the ring goes on
+ * without it.
+ */
+#include "rendezvous/client.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "lib/base/wire.h"
+#include "rendezvous/line.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    GRACE_MS = 300, /* the server's own time-out names the missing; it goes first */
+    REDIAL_MS = 50,
+    REDIAL_MOST_MS = 1000,
+    SERVER_SILENT_MS = 15000, /* in an operation the server says PING every second */
+    FLUSH_MS = 100,
+    REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
+};
+
+struct hp_client {
+    hp_loop *loop;
+    hp_client_options options;
+    hp_keys keys;
+    char *agree;
+    void (*kick)(void *arg);
+    void *arg;
+    hp_client_state state;
+    hoop_error error, verdict;
+    hp_dial *dial;
+    hp_line *line;
+    hp_timer *redial, *giving_up;
+    int attempts;
+    hp_ring ring;
+    int parts_to; /* members [0, parts_to) of the roster are in */
+    int in_op;
+    uint64_t heard;
+};
+
+static void dial_server(void *arg);
+
+static void
+fail(hp_client *c, const hoop_error *error)
+{
+    if (c->state >= HP_CLIENT_GO)
+        return;
+    c->error = *error;
+    c->error.phase = HOOP_PHASE_BRINGUP;
+    c->state = HP_CLIENT_FAILED;
+    hp_timer_set(c->redial, HP_NEVER);
+    hp_timer_set(c->giving_up, HP_NEVER);
+}
+
+static int
+expected_world(const hp_client_options *options)
+{
+    return options->parent ? options->parent_size : options->size;
+}
+
+static int
+own_rank(const hp_client_options *options)
+{
+    return options->parent ? options->parent_rank : options->rank;
+}
+
+/* Frames from the server. */
+
+static int
+malformed(hoop_error *error, const char *what)
+{
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed %s", what);
+    return -1;
+}
+
+static int
+fits(const hp_client *c, const hp_part *part)
+{
+    const hp_client_options *o = &c->options;
+    if (part->first != c->parts_to)
+        return 0;
+    if (c->parts_to > 0)
+        return part->comm == c->ring.comm && part->epoch == c->ring.epoch && part->rank == c->ring.rank &&
+               part->size == c->ring.size;
+    if (o->parent)
+        return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
+    return part->size == o->size && (o->rank < 0 || part->rank == o->rank);
+}
+
+/* Sized by what we were told to expect; the first part was checked against that. */
+static int
+open_ring(hp_client *c, const hp_part *part)
+{
+    size_t n = part->size > 0 ? (size_t)part->size : 1;
+    free(c->ring.order);
+    free(c->ring.members);
+    c->ring = (hp_ring){.comm = part->comm, .epoch = part->epoch, .rank = part->rank, .size = part->size};
+    c->ring.order = hp_alloc(n, sizeof(int));
+    c->ring.members = hp_alloc(n, sizeof(hp_member));
+    return c->ring.order && c->ring.members;
+}
+
+static int
+take_part(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hp_part part;
+    if (!hp_part_get(&part, payload, n) || !fits(c, &part))
+        return malformed(error, "roster");
+    if (c->parts_to == 0 && !open_ring(c, &part)) {
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a roster of %d ranks", part.size);
+        return -1;
+    }
+    if (!hp_part_members(&part, c->ring.members, c->ring.order))
+        return malformed(error, "roster");
+    c->parts_to += part.count;
+    if (c->parts_to < c->ring.size)
+        return 0;
+    if (!hp_ring_close(&c->ring))
+        return malformed(error, "roster");
+    c->state = HP_CLIENT_ROSTER;
+    return 0;
+}
+
+static int
+take_cause(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hoop_error cause;
+    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS)
+        return malformed(error, "error");
+    if (!c->verdict.code)
+        c->verdict = cause;
+    fail(c, &cause);
+    return 0;
+}
+
+static int
+where(const hp_client *c)
+{
+    switch (c->state) {
+    case HP_CLIENT_JOINING: return HP_AT_MEETING;
+    case HP_CLIENT_ROSTER:
+    case HP_CLIENT_READY: return HP_AT_LINKING;
+    case HP_CLIENT_GO: return HP_AT_RUNNING;
+    default: return HP_AT_END;
+    }
+}
+
+static int
+on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hp_client *c = arg;
+    int result = 0;
+    c->heard = hp_now();
+    if (!hp_message_fits(type, 1, where(c), n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a message of type %d where none belongs",
+                   type);
+        return -1;
+    }
+    if (type == HP_ROSTER)
+        result = take_part(c, payload, n, error);
+    else if (type == HP_ABORT || type == HP_REFUSED)
+        result = take_cause(c, payload, n, error);
+    else if (type == HP_GO && c->state == HP_CLIENT_READY) {
+        c->state = HP_CLIENT_GO;
+        hp_timer_set(c->giving_up, HP_NEVER);
+    }
+    c->kick(c->arg);
+    return result;
+}
+
+/* The connection. */
+
+static void
+redial_later(hp_client *c)
+{
+    int doublings = c->attempts < 5 ? c->attempts : 5;
+    uint64_t pause = (uint64_t)REDIAL_MS << doublings;
+    c->attempts++;
+    c->parts_to = 0;
+    hp_timer_set(c->redial, (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS);
+}
+
+static void
+on_closed(void *arg, const hoop_error *why)
+{
+    hp_client *c = arg;
+    char server[HP_ADDR_TEXT];
+    hoop_error error;
+    hp_line_free(c->line);
+    c->line = NULL;
+    if (c->state == HP_CLIENT_GO)
+        c->state = c->ring.size ? HP_CLIENT_GONE : HP_CLIENT_GO; /* no part in a split: the server has said good-bye */
+    else if (why->code && why->code != HOOP_ERR_SYSTEM)
+        fail(c, why);
+    else if (c->state == HP_CLIENT_JOINING)
+        redial_later(c);
+    else if (c->state < HP_CLIENT_GO && c->ring.size > 0) {
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server at %s closed the connection while the ring was being linked; was it stopped?",
+                   hp_addr_print(&c->options.server, server));
+        fail(c, &error);
+    }
+    c->kick(c->arg);
+}
+
+static int
+send_join(hp_client *c)
+{
+    const hp_client_options *o = &c->options;
+    uint8_t payload[HP_CONTROL_MAX];
+    uint64_t now = hp_now(), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
+    hp_join join = {.who = {.rank = o->parent ? -1 : o->rank, .host_id = o->host_id, .pid = o->pid, .addr = o->listen},
+                    .size = o->size,
+                    .patience = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX,
+                    .op_timeout = o->op_timeout,
+                    .parent = o->parent,
+                    .split = o->split,
+                    .parent_rank = o->parent ? o->parent_rank : -1,
+                    .parent_size = o->parent ? o->parent_size : 0,
+                    .color = o->color,
+                    .key = o->key,
+                    .agree = c->agree,
+                    .agree_n = strlen(c->agree)};
+    memcpy(join.who.host, o->host, sizeof(join.who.host));
+    size_t n = hp_join_put(payload, &join);
+    return n && hp_line_send(c->line, HP_JOIN, payload, n);
+}
+
+static void
+open_line(hp_client *c, int fd)
+{
+    hp_line_owner owner = {c, on_frame, NULL, on_closed};
+    hoop_error error;
+    c->line = hp_line_new(c->loop, fd, &owner);
+    if (c->line && send_join(c))
+        return;
+    if (!c->line)
+        close(fd);
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
+    fail(c, &error);
+}
+
+static void
+on_dialled(void *arg, const hp_dial_result *result)
+{
+    hp_client *c = arg;
+    hp_dial *dial = c->dial;
+    c->dial = NULL;
+    if (result->fd >= 0)
+        open_line(c, result->fd);
+    else if (result->status == HP_DUPLICATE && c->attempts > 0)
+        redial_later(c); /* most likely ourselves: the server has not noticed yet that our first connection broke */
+    else if (result->status == HP_DUPLICATE) {
+        hoop_error error;
+        hp_err_set(
+            &error, HOOP_ERR_RENDEZVOUS,
+            "duplicate rank: rank %d has already joined this job; two processes were started with one rank, or two "
+            "jobs share one job name (HOOP_JOB)",
+            own_rank(&c->options));
+        error.rank = own_rank(&c->options);
+        fail(c, &error);
+    } else
+        fail(c, &result->error);
+    hp_dial_free(dial);
+    c->kick(c->arg);
+}
+
+static void
+dial_server(void *arg)
+{
+    hp_client *c = arg;
+    const hp_client_options *o = &c->options;
+    hoop_error error;
+    hp_hello hello = {.comm = o->parent,
+                      .my_rank = own_rank(o) < 0 ? HP_RANK_UNKNOWN : (uint32_t)own_rank(o),
+                      .your_rank = HP_RANK_SERVER,
+                      .world = (uint32_t)expected_world(o),
+                      .role = HP_ROLE_CONTROL,
+                      .mode = c->keys.mode,
+                      .ver_min = HP_FRAME_VERSION,
+                      .ver_max = HP_FRAME_VERSION};
+    memcpy(hello.job, c->keys.job, HP_JOB);
+    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, &c->keys, &hello, "the rendezvous server", o->deadline,
+                          on_dialled, c);
+    if (c->dial)
+        return;
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for the control connection");
+    fail(c, &error);
+    c->kick(c->arg);
+}
+
+static void
+on_too_late(void *arg)
+{
+    hp_client *c = arg;
+    char server[HP_ADDR_TEXT];
+    hoop_error error;
+    hp_addr_print(&c->options.server, server);
+    if (c->line)
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server at %s did not answer within the bring-up time-out", server);
+    else
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "there was no rendezvous server at %s until the bring-up time-out",
+                   server);
+    fail(c, &error);
+    c->kick(c->arg);
+}
+
+/* The room. */
+
+hp_client *
+hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg)
+{
+    hp_client *c = hp_alloc(1, sizeof(*c));
+    if (!c)
+        return NULL;
+    uint64_t now = hp_now();
+    c->loop = loop;
+    c->options = *options;
+    c->options.keys = NULL;
+    c->options.agree = NULL;
+    c->keys = *options->keys;
+    c->kick = kick;
+    c->arg = arg;
+    hp_err_clear(&c->error);
+    hp_err_clear(&c->verdict);
+    c->agree = hp_strdup(options->agree ? options->agree : "");
+    c->redial = hp_timer_new(loop, dial_server, c);
+    c->giving_up = hp_timer_new(loop, on_too_late, c);
+    if (!c->agree || !c->redial || !c->giving_up) {
+        hp_client_free(c);
+        return NULL;
+    }
+    hp_timer_set(c->giving_up, (options->deadline > now ? options->deadline - now : 0) + GRACE_MS * HP_MS);
+    hp_timer_set(c->redial, 0);
+    return c;
+}
+
+hp_client_state
+hp_client_status(const hp_client *c)
+{
+    return c->state;
+}
+
+const hoop_error *
+hp_client_error(const hp_client *c)
+{
+    return &c->error;
+}
+
+const hp_ring *
+hp_client_ring(const hp_client *c)
+{
+    return &c->ring;
+}
+
+void
+hp_client_ready(hp_client *c)
+{
+    if (c->state != HP_CLIENT_ROSTER)
+        return;
+    c->state = c->ring.size ? HP_CLIENT_READY : HP_CLIENT_GO;
+    if (c->line && c->ring.size)
+        hp_line_send(c->line, HP_READY, NULL, 0);
+}
+
+void
+hp_client_in_op(hp_client *c, const hp_report *report)
+{
+    uint8_t payload[HP_REPORT_BYTES];
+    uint64_t now = hp_now();
+    if (c->state != HP_CLIENT_GO || !c->line)
+        return;
+    if (!c->in_op)
+        c->heard = now;
+    if (now - c->heard > SERVER_SILENT_MS * HP_MS) {
+        c->state = HP_CLIENT_GONE;
+        c->kick(c->arg);
+        return;
+    }
+    if (hp_line_queued(c->line) > REPORT_QUEUE)
+        return;
+    hp_report_put(payload, report);
+    hp_line_send(c->line, c->in_op ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
+    c->in_op = 1;
+}
+
+static void
+send_count(hp_client *c, hp_frame_type type, uint64_t completed)
+{
+    uint8_t payload[HP_COUNT_BYTES];
+    hp_put64(payload, completed);
+    if (c->line)
+        hp_line_send(c->line, type, payload, sizeof(payload));
+}
+
+void
+hp_client_out(hp_client *c, uint64_t completed)
+{
+    if (c->in_op && c->state == HP_CLIENT_GO)
+        send_count(c, HP_OUT, completed);
+    c->in_op = 0;
+}
+
+void
+hp_client_abort(hp_client *c, const hoop_error *cause)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    if (!c->line || c->state < HP_CLIENT_ROSTER || c->state >= HP_CLIENT_LEFT || c->ring.size == 0)
+        return;
+    hp_line_send(c->line, HP_ABORT, payload, hp_abort_put(payload, cause));
+}
+
+int
+hp_client_verdict(const hp_client *c, hoop_error *error)
+{
+    if (!c->verdict.code)
+        return 0;
+    *error = c->verdict;
+    return 1;
+}
+
+void
+hp_client_leave(hp_client *c, uint64_t completed)
+{
+    if (c->state < HP_CLIENT_ROSTER || c->state > HP_CLIENT_GO || c->ring.size == 0)
+        return;
+    send_count(c, HP_LEAVE, completed);
+    if (c->line)
+        hp_line_shut(c->line);
+    c->state = HP_CLIENT_LEFT;
+}
+
+void
+hp_client_free(hp_client *c)
+{
+    if (!c)
+        return;
+    if (c->line && (c->state == HP_CLIENT_LEFT || hp_line_queued(c->line)))
+        hp_line_finish(c->line, FLUSH_MS * HP_MS);
+    hp_line_free(c->line);
+    hp_dial_free(c->dial);
+    hp_timer_free(c->redial);
+    hp_timer_free(c->giving_up);
+    hp_keys_wipe(&c->keys);
+    free(c->agree);
+    free(c->ring.order);
+    free(c->ring.members);
+    free(c);
+}

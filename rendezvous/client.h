@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * client: one rank's control connection to the rendezvous server: join, learn the ring, report, hear of faults. Driven
+ * by the loop it was given; state and sentence are kept here and read by lib/join.c and lib/comm.c; its one upward wire
+ * is `kick`.
+ */
+#ifndef HP_CLIENT_H
+#define HP_CLIENT_H
+
+#include "net/dial.h"
+#include "rendezvous/message.h" /* hp_member, hp_ring, hp_report */
+
+/*
+ * The roster is checked against these: for a world it must have `size` ranks (and give `rank`, where one is wanted).
+ * For a split, parent_rank and parent_size are what counts, rank and size are not looked at.
+ */
+typedef struct hp_client_options {
+    hp_addr server;
+    const hp_keys *keys;
+    hp_sock_options sock;
+    int rank; /* -1: the server gives one */
+    int size;
+    char host[HP_HOST_TEXT];
+    uint64_t host_id;
+    uint32_t pid;
+    hp_addr listen;      /* our data listener, as others reach it */
+    const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
+    uint64_t deadline;   /* hp_now() at which bring-up has failed */
+    uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
+    /* a split: parent communicator, how many splits it has seen, our rank and its size there; comm 0: none */
+    uint64_t parent;
+    uint32_t split;
+    int parent_rank, parent_size, color, key;
+} hp_client_options;
+
+typedef enum hp_client_state {
+    HP_CLIENT_JOINING, /* dialling, JOIN is out: awaits the roster */
+    HP_CLIENT_ROSTER,  /* hp_client_ring() is there: the owner opens its links, then says hp_client_ready */
+    HP_CLIENT_READY,   /* awaits GO: all ranks have their links */
+    HP_CLIENT_GO,      /* member; verdicts may come */
+    HP_CLIENT_LEFT,    /* LEAVE is out */
+    HP_CLIENT_GONE,    /* the server is lost; the ring goes on without it (best effort names) */
+    HP_CLIENT_FAILED   /* bring-up failed, hp_client_error has it */
+} hp_client_state;
+
+typedef struct hp_client hp_client;
+
+/*
+ * kick: something moved, look at the state; the client must not be freed inside it. options are copied. NULL when
+ * memory runs out. While it is joining, a server that closes or is not there yet is dialled again until the deadline;
+ * where the server gives no answer at all, the client gives up 0.3 s after it. Every failure before GO is
+ * HP_CLIENT_FAILED.
+ */
+hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg);
+hp_client_state hp_client_status(const hp_client *client);
+const hoop_error *hp_client_error(const hp_client *client);
+const hp_ring *hp_client_ring(const hp_client *client); /* lives as long as the client */
+
+void hp_client_ready(hp_client *client);
+/* In an operation for longer than a moment (first call: IN_OP), and again every heartbeat (PROGRESS). */
+void hp_client_in_op(hp_client *client, const hp_report *report);
+void hp_client_out(hp_client *client, uint64_t completed);        /* no-op when IN_OP was not said */
+void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
+
+/* The group's first cause, once the server has told it: 1 and *error, else 0. */
+int hp_client_verdict(const hp_client *client, hoop_error *error);
+
+/* LEAVE with the number of operations completed; the bytes are flushed by hp_loop_run or hp_client_free (<= 100 ms). */
+void hp_client_leave(hp_client *client, uint64_t completed);
+void hp_client_free(hp_client *client);
+
+#endif

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * message: control payloads to and from bytes. A cursor walks the input, notices the end and never goes past it; a get
+ * succeeds only if the cursor is unharmed, every value is in its range and no byte is left over.
+ */
+#include "rendezvous/message.h"
+#include "lib/base/wire.h"
+#include <string.h>
+
+enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
+
+typedef struct cursor {
+    const uint8_t *at;
+    size_t left;
+    int bad;
+} cursor;
+
+static const uint8_t *
+take(cursor *c, size_t n)
+{
+    static const uint8_t nothing[HP_ADDR_BYTES];
+    if (c->bad || c->left < n) {
+        c->bad = 1;
+        return n <= sizeof(nothing) ? nothing : NULL;
+    }
+    const uint8_t *at = c->at;
+    c->at += n;
+    c->left -= n;
+    return at;
+}
+
+static uint32_t
+take32(cursor *c)
+{
+    return hp_get32(take(c, 4));
+}
+
+static uint64_t
+take64(cursor *c)
+{
+    return hp_get64(take(c, 8));
+}
+
+/* A signed number that must lie in [least, most]. */
+static int
+take_int(cursor *c, int least, int most)
+{
+    int32_t value = (int32_t)take32(c);
+    if (value < least || value > most) {
+        c->bad = 1;
+        return least;
+    }
+    return value;
+}
+
+static void
+take_addr(cursor *c, hp_addr *addr)
+{
+    if (!hp_addr_get(addr, take(c, HP_ADDR_BYTES)))
+        c->bad = 1;
+}
+
+/* A host name is for messages: what would not print becomes a question mark. */
+static void
+take_host(cursor *c, char host[HP_HOST_TEXT])
+{
+    size_t n = *take(c, 1);
+    if (c->bad || n >= HP_HOST_TEXT || n > c->left) {
+        c->bad = 1;
+        host[0] = 0;
+        return;
+    }
+    memcpy(host, take(c, n), n);
+    host[n] = 0;
+    for (size_t i = 0; i < n; i++)
+        if (host[i] <= ' ' || host[i] > '~')
+            host[i] = '?';
+}
+
+static int
+whole(const cursor *c)
+{
+    return !c->bad && c->left == 0;
+}
+
+static uint8_t *
+put32(uint8_t *p, uint32_t v)
+{
+    hp_put32(p, v);
+    return p + 4;
+}
+
+static uint8_t *
+put64(uint8_t *p, uint64_t v)
+{
+    hp_put64(p, v);
+    return p + 8;
+}
+
+static uint8_t *
+put_addr(uint8_t *p, const hp_addr *addr)
+{
+    hp_addr_put(p, addr);
+    return p + HP_ADDR_BYTES;
+}
+
+static uint8_t *
+put_host(uint8_t *p, const char *host)
+{
+    size_t n = strnlen(host, HP_HOST_TEXT - 1);
+    *p = (uint8_t)n;
+    memcpy(p + 1, host, n);
+    return p + 1 + n;
+}
+
+size_t
+hp_join_put(uint8_t *out, const hp_join *join)
+{
+    if (join->agree_n > HP_AGREE_MAX)
+        return 0;
+    uint8_t *p = put32(out, (uint32_t)join->who.rank);
+    p = put32(p, (uint32_t)join->size);
+    p = put32(p, join->patience);
+    p = put32(p, join->who.pid);
+    p = put64(p, join->who.host_id);
+    p = put64(p, join->op_timeout);
+    p = put_addr(p, &join->who.addr);
+    p = put64(p, join->parent);
+    p = put32(p, join->split);
+    p = put32(p, (uint32_t)join->parent_rank);
+    p = put32(p, (uint32_t)join->parent_size);
+    p = put32(p, (uint32_t)join->color);
+    p = put32(p, (uint32_t)join->key);
+    p = put_host(p, join->who.host);
+    hp_put16(p, (uint16_t)join->agree_n);
+    p += 2;
+    if (join->agree_n)
+        memcpy(p, join->agree, join->agree_n);
+    return (size_t)(p - out) + join->agree_n;
+}
+
+/* Settings end up in sentences: lines of text, no other control characters. */
+static int
+is_text(const char *text, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (((unsigned char)text[i] < ' ' && text[i] != '\n') || text[i] == 0x7f)
+            return 0;
+    return 1;
+}
+
+static void
+take_split(cursor *c, hp_join *join)
+{
+    join->parent = take64(c);
+    join->split = take32(c);
+    int part = join->parent != 0;
+    join->parent_rank = take_int(c, part ? 0 : -1, HP_WORLD_MAX - 1);
+    join->parent_size = take_int(c, part ? 1 : 0, HP_WORLD_MAX);
+    join->color = take_int(c, INT32_MIN, INT32_MAX);
+    join->key = take_int(c, INT32_MIN, INT32_MAX);
+    if (part && join->parent_rank >= join->parent_size)
+        c->bad = 1;
+}
+
+int
+hp_join_get(hp_join *join, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    memset(join, 0, sizeof(*join));
+    join->who.rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    join->size = take_int(&c, 0, HP_WORLD_MAX);
+    join->patience = take32(&c);
+    join->who.pid = take32(&c);
+    join->who.host_id = take64(&c);
+    join->op_timeout = take64(&c);
+    take_addr(&c, &join->who.addr);
+    take_split(&c, join);
+    take_host(&c, join->who.host);
+    join->agree_n = hp_get16(take(&c, 2));
+    if (c.bad || join->agree_n > HP_AGREE_MAX || join->agree_n > c.left)
+        return 0;
+    join->agree = (const char *)take(&c, join->agree_n);
+    if (!is_text(join->agree, join->agree_n))
+        return 0;
+    if (!join->parent && (join->size < 1 || join->who.rank >= join->size))
+        return 0;
+    return whole(&c);
+}
+
+static uint8_t *
+put_member(uint8_t *p, const hp_member *member, int at_position)
+{
+    p = put32(p, (uint32_t)at_position);
+    p = put32(p, member->pid);
+    p = put64(p, member->host_id);
+    p = put_addr(p, &member->addr);
+    return put_host(p, member->host);
+}
+
+size_t
+hp_part_put(uint8_t *out, const hp_ring *ring, int rank, int first, int *next)
+{
+    uint8_t *p = out + PART_HEAD;
+    int i = first;
+    for (; i < ring->size && (size_t)(p - out) + MEMBER_MAX <= HP_CONTROL_MAX; i++)
+        p = put_member(p, &ring->members[i], ring->order[i]);
+    uint8_t *head = put64(out, ring->comm);
+    head = put32(head, ring->epoch);
+    head = put32(head, (uint32_t)rank);
+    head = put32(head, (uint32_t)ring->size);
+    head = put32(head, (uint32_t)first);
+    put32(head, (uint32_t)(i - first));
+    *next = i;
+    return (size_t)(p - out);
+}
+
+int
+hp_part_get(hp_part *part, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    memset(part, 0, sizeof(*part));
+    part->comm = take64(&c);
+    part->epoch = take32(&c);
+    part->rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    part->size = take_int(&c, 0, HP_WORLD_MAX);
+    part->first = take_int(&c, 0, part->size);
+    part->count = take_int(&c, 0, part->size - part->first);
+    part->entries = c.at;
+    part->entries_n = c.left;
+    if (c.bad || part->comm == 0)
+        return 0;
+    if (part->size == 0)
+        return part->rank == -1 && c.left == 0;
+    return part->rank >= 0 && part->rank < part->size && part->count > 0;
+}
+
+int
+hp_part_members(const hp_part *part, hp_member *members, int *order)
+{
+    cursor c = {part->entries, part->entries_n, 0};
+    for (int i = part->first; i < part->first + part->count && !c.bad; i++) {
+        hp_member *member = &members[i];
+        member->rank = -1;
+        order[i] = take_int(&c, 0, part->size - 1);
+        member->pid = take32(&c);
+        member->host_id = take64(&c);
+        take_addr(&c, &member->addr);
+        take_host(&c, member->host);
+    }
+    return whole(&c);
+}
+
+int
+hp_ring_close(hp_ring *ring)
+{
+    for (int i = 0; i < ring->size; i++) {
+        hp_member *member = &ring->members[ring->order[i]];
+        if (member->rank != -1)
+            return 0;
+        member->rank = ring->order[i];
+    }
+    return 1;
+}
+
+void
+hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
+{
+    uint8_t *p = put64(out, report->sequence);
+    p = put64(p, report->step);
+    p = put64(p, report->bytes);
+    p = put32(p, (uint32_t)report->waits_for);
+    p = put32(p, report->sending ? 1 : 0);
+    put32(p, 0);
+}
+
+int
+hp_report_get(hp_report *report, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    report->sequence = take64(&c);
+    report->step = take64(&c);
+    report->bytes = take64(&c);
+    report->waits_for = take_int(&c, -1, HP_WORLD_MAX - 1);
+    report->sending = take_int(&c, 0, 1);
+    take_int(&c, 0, 0);
+    return whole(&c) && report->sequence > 0;
+}
+
+int
+hp_message_fits(int type, int from_server, int where, size_t n)
+{
+    enum { MEMBER = HP_AT_LINKING | HP_AT_RUNNING | HP_AT_END, RAN = HP_AT_RUNNING | HP_AT_END };
+    static const struct {
+        uint8_t type, from_server, where;
+        uint16_t least, most;
+    } table[] = {
+        {HP_JOIN, 0, HP_AT_DOOR, 82, HP_CONTROL_MAX},
+        {HP_READY, 0, HP_AT_LINKING | HP_AT_END, 0, 0},
+        {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
+        {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
+        {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
+        {HP_ABORT, 0, MEMBER, 1, HP_ABORT_BYTES},
+        {HP_LEAVE, 0, HP_AT_MEETING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
+        {HP_ROSTER, 1, HP_AT_MEETING, PART_HEAD, HP_CONTROL_MAX},
+        {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},
+        {HP_ABORT, 1, HP_AT_MEETING | MEMBER, 1, HP_ABORT_BYTES},
+        {HP_REFUSED, 1, HP_AT_MEETING | MEMBER, 1, HP_ABORT_BYTES},
+        {HP_PING, 1, HP_AT_MEETING | MEMBER, 0, 0},
+    };
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        if (table[i].type == type && table[i].from_server == from_server && (table[i].where & where))
+            return n >= table[i].least && n <= table[i].most;
+    return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * message: the payloads of control frames, encoded and decoded once for both sides; pure. Every get checks lengths and
+ * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
+ *
+ *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | op time-out 8 | address 19 | parent 8 | split 4 |
+ *             parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
+ *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
+ *             rank at this position of the ring 4 | pid 4 | host id 8 | address 19 | host 1 + n
+ *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | waits for 4 | sending 4 | 0 4
+ *   OUT, LEAVE        completed 8
+ *   ABORT, REFUSED    hp_abort_put of net/frame.h
+ *   READY, GO, PING   nothing
+ */
+#ifndef HP_MESSAGE_H
+#define HP_MESSAGE_H
+
+#include "net/addr.h"
+#include "net/frame.h"
+
+enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 36, HP_COUNT_BYTES = 8 };
+
+/* One rank as the others see it. */
+typedef struct hp_member {
+    int rank;
+    char host[HP_HOST_TEXT]; /* name for messages */
+    uint64_t host_id;        /* equal = same machine */
+    uint32_t pid;
+    hp_addr addr; /* its data listener */
+} hp_member;
+
+/* The agreed group. order[position] = rank: ranks of one host adjacent, otherwise by rank. */
+typedef struct hp_ring {
+    uint64_t comm; /* instance, unique in the job */
+    uint32_t epoch;
+    int rank, size; /* size 0: this rank's colour was negative, no part */
+    int *order;
+    hp_member *members; /* by rank */
+} hp_ring;
+
+/* What a rank in a long operation says of itself; also the answer to "who is late". */
+typedef struct hp_report {
+    uint64_t sequence; /* the oldest unfinished operation */
+    uint64_t step;     /* steps retired, all channels together: grows while it progresses */
+    uint64_t bytes;    /* payload bytes received and sent since the beginning: grows while bytes trickle */
+    int waits_for;     /* rank whose data (or whose reading) is awaited; -1: none */
+    int sending;       /* 1: it waits for that rank to take data */
+} hp_report;
+
+typedef struct hp_join {
+    hp_member who; /* rank -1: the server gives one */
+    int size;
+    uint32_t patience;   /* milliseconds until this rank's bring-up has failed */
+    uint64_t op_timeout; /* ns, 0: none */
+    uint64_t parent;     /* a split's parent communicator, 0: none */
+    uint32_t split;      /* how many splits the parent has seen */
+    int parent_rank, parent_size, color, key;
+    const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated: points into the payload */
+    size_t agree_n;
+} hp_join;
+
+/* One part of a roster. */
+typedef struct hp_part {
+    uint64_t comm;
+    uint32_t epoch;
+    int rank, size, first, count; /* describes the members [first, first + count) of `size` */
+    const uint8_t *entries;
+    size_t entries_n;
+} hp_part;
+
+/* Each put returns the bytes used. hp_join_put: 0 when agree is too long. `out` holds HP_CONTROL_MAX bytes. */
+size_t hp_join_put(uint8_t *out, const hp_join *join);
+int hp_join_get(hp_join *join, const uint8_t *in, size_t n);
+
+/* As many members from `first` on as one frame holds; *next is where the following part begins (ring->size: done). */
+size_t hp_part_put(uint8_t *out, const hp_ring *ring, int rank, int first, int *next);
+int hp_part_get(hp_part *part, const uint8_t *in, size_t n);
+/* Fills members[first...] (their rank: -1 until hp_ring_close) and order[first...]. The arrays hold part->size each. */
+int hp_part_members(const hp_part *part, hp_member *members, int *order);
+/* When all parts are in: order must be a permutation; gives every member its rank. */
+int hp_ring_close(hp_ring *ring);
+
+void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
+int hp_report_get(hp_report *report, const uint8_t *in, size_t n);
+
+/*
+ * Where a control connection stands; each frame type belongs to some of these and has a least and a greatest length.
+ * Anything else is a breach of protocol.
+ */
+enum {
+    HP_AT_DOOR = 1,    /* proven, awaits JOIN */
+    HP_AT_MEETING = 2, /* JOIN is in, awaits the roster */
+    HP_AT_LINKING = 4, /* the roster is out, links are being opened, awaits GO */
+    HP_AT_RUNNING = 8, /* member of a ring */
+    HP_AT_END = 16     /* the ring has failed, or this rank has left it */
+};
+int hp_message_fits(int type, int from_server, int where, size_t n);
+
+#endif

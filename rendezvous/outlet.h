@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * outlet: what the pure rooms of the server (meeting, roster, hall) may cause outside. `peer` is the owner's handle of
+ * one control connection. Every function only queues or notes: none may call back into the room that called it.
+ */
+#ifndef HP_OUTLET_H
+#define HP_OUTLET_H
+
+#include <stddef.h>
+
+struct hp_roster;
+
+typedef struct hp_outlet {
+    void *arg;
+    void (*tell)(void *arg, void *peer, int type, const void *payload, size_t n); /* one control frame */
+    /* The peer is rank `rank` of this ring now: its roster goes out in parts (hp_part_put). */
+    void (*seat)(void *arg, void *peer, struct hp_roster *roster, int rank);
+    void (*dismiss)(void *arg, void *peer); /* close when everything told has been written */
+    void (*say)(void *arg, const char *line);
+} hp_outlet;
+
+#endif

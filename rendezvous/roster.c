@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * roster: events of one ring and what follows from them. A rank speaks of an operation only when it lasts; silence is
+ * the normal state, and a rank is judged only by what the others wait for, or by its connection.
+ */
+#include "rendezvous/roster.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+#include "lib/base/wire.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HEARTBEAT_MS = 250, SILENT_BEATS = 3, PING_MS = 1000 };
+
+typedef struct place {
+    uint64_t host;
+    int first, rank; /* lowest rank of this host, own rank */
+} place;
+
+static int
+by_host(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    if (x->host != y->host)
+        return x->host < y->host ? -1 : 1;
+    return x->rank - y->rank;
+}
+
+static int
+by_first(const void *a, const void *b)
+{
+    const place *x = a, *y = b;
+    return x->first != y->first ? x->first - y->first : x->rank - y->rank;
+}
+
+/* Ranks of one host next to each other, hosts by their lowest rank, ranks by number. */
+static int
+order_ring(hp_ring *ring)
+{
+    place *places = hp_alloc((size_t)ring->size, sizeof(*places));
+    if (!places)
+        return 0;
+    for (int i = 0; i < ring->size; i++)
+        places[i] = (place){ring->members[i].host_id, i, i};
+    qsort(places, (size_t)ring->size, sizeof(*places), by_host);
+    for (int i = 1; i < ring->size; i++)
+        if (places[i].host == places[i - 1].host)
+            places[i].first = places[i - 1].first;
+    qsort(places, (size_t)ring->size, sizeof(*places), by_first);
+    for (int i = 0; i < ring->size; i++)
+        ring->order[i] = places[i].rank;
+    free(places);
+    return 1;
+}
+
+static int
+hosts_of(const hp_ring *ring)
+{
+    int hosts = 0;
+    for (int i = 0; i < ring->size; i++)
+        hosts += i == 0 || ring->members[ring->order[i]].host_id != ring->members[ring->order[i - 1]].host_id;
+    return hosts;
+}
+
+static void
+say(const hp_roster *r, const char *what)
+{
+    char line[400];
+    snprintf(line, sizeof(line), "%s: %s", r->label, what);
+    r->outlet->say(r->outlet->arg, line);
+}
+
+static int
+allocate(hp_roster *r, int count)
+{
+    size_t n = (size_t)count;
+    r->ring.size = count;
+    r->ring.order = hp_alloc(n, sizeof(int));
+    r->ring.members = hp_alloc(n, sizeof(hp_member));
+    r->peers = hp_alloc(n, sizeof(void *));
+    r->witnesses = hp_alloc(n, sizeof(hp_witness));
+    r->ready = hp_alloc(n, 1);
+    return r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
+}
+
+static uint64_t
+heartbeat_of(uint64_t op_timeout)
+{
+    uint64_t beat = HEARTBEAT_MS * HP_MS;
+    return op_timeout && op_timeout / 8 < beat ? op_timeout / 8 : beat;
+}
+
+hp_roster *
+hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int count, uint64_t comm, uint64_t now)
+{
+    hp_roster *r = hp_alloc(1, sizeof(*r));
+    if (!r)
+        return NULL;
+    r->outlet = m->outlet;
+    snprintf(r->label, sizeof(r->label), "%s", label);
+    r->world = m->parent == 0;
+    r->ring.comm = comm;
+    r->ring.rank = -1;
+    r->op_timeout = m->op_timeout;
+    r->heartbeat = heartbeat_of(m->op_timeout);
+    r->opened = m->opened;
+    r->deadline = m->deadline;
+    r->present = count;
+    r->moved = r->pinged = now;
+    hp_err_clear(&r->cause);
+    int fits = allocate(r, count);
+    for (int i = 0; fits && i < count; i++) {
+        r->ring.members[i] = seats[i].who;
+        r->peers[i] = seats[i].peer;
+    }
+    if (!fits || !order_ring(&r->ring)) {
+        hp_roster_free(r);
+        return NULL;
+    }
+    for (int i = 0; i < count; i++)
+        r->outlet->seat(r->outlet->arg, r->peers[i], r, i);
+    return r;
+}
+
+void
+hp_roster_free(hp_roster *r)
+{
+    if (!r)
+        return;
+    free(r->ring.order);
+    free(r->ring.members);
+    free(r->peers);
+    free(r->witnesses);
+    free(r->ready);
+    free(r);
+}
+
+int
+hp_roster_where(const hp_roster *r, int rank)
+{
+    if (r->witnesses[rank].left || r->state >= HP_ROSTER_FAILED)
+        return HP_AT_END;
+    return r->state == HP_ROSTER_RUNNING ? HP_AT_RUNNING : HP_AT_LINKING;
+}
+
+static void
+tell_all(const hp_roster *r, int except, int type, const void *payload, size_t n)
+{
+    for (int i = 0; i < r->ring.size; i++)
+        if (i != except && r->peers[i])
+            r->outlet->tell(r->outlet->arg, r->peers[i], type, payload, n);
+}
+
+/* The verdict: kept, told to everyone but the rank that brought it (it knows), said in one line. */
+static void
+fail(hp_roster *r, const hoop_error *cause, int except)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    char line[300];
+    if (r->state >= HP_ROSTER_FAILED)
+        return;
+    r->cause = *cause;
+    r->cause.phase = r->state == HP_ROSTER_LINKING ? HOOP_PHASE_BRINGUP
+                     : cause->phase                ? cause->phase
+                                                   : HOOP_PHASE_OPERATION;
+    r->state = HP_ROSTER_FAILED;
+    tell_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+    snprintf(line, sizeof(line), "failed: %s", r->cause.text);
+    say(r, line);
+}
+
+static void
+ring_stands(hp_roster *r, uint64_t now)
+{
+    char line[128];
+    int hosts = hosts_of(&r->ring);
+    r->state = HP_ROSTER_RUNNING;
+    r->moved = now;
+    tell_all(r, -1, HP_GO, NULL, 0);
+    snprintf(line, sizeof(line), "%d rank%s on %d host%s meet%s, ring stands after %.2f s", r->ring.size,
+             r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", r->ring.size == 1 ? "s" : "",
+             (double)(now - r->opened) / 1e9);
+    say(r, line);
+}
+
+/* A rank has left after fewer operations than another one waits in: that one would wait for ever. */
+static void
+check_leavers(hp_roster *r)
+{
+    int least = -1, waiter = -1;
+    hoop_error error;
+    for (int i = 0; i < r->ring.size; i++) {
+        const hp_witness *w = &r->witnesses[i];
+        if (w->left && (least < 0 || w->completed < r->witnesses[least].completed))
+            least = i;
+        if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
+            waiter = i;
+    }
+    if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
+        return;
+    unsigned long long completed = r->witnesses[least].completed, operation = r->witnesses[waiter].report.sequence;
+    hp_err_set(&error, HOOP_ERR_PEER_LOST,
+               "rank %d (%s) left the communicator after %llu operation%s while rank %d (%s) waits in operation %llu",
+               least, r->ring.members[least].host, completed, completed == 1 ? "" : "s", waiter,
+               r->ring.members[waiter].host, operation);
+    error.rank = least;
+    error.sequence = operation;
+    fail(r, &error, -1);
+}
+
+static void
+report(hp_roster *r, int rank, const hp_report *said, uint64_t now)
+{
+    hp_witness *w = &r->witnesses[rank];
+    const hp_report *before = &w->report;
+    if (!w->in_op || said->sequence > before->sequence || said->step > before->step || said->bytes > before->bytes)
+        r->moved = now;
+    r->in_op_n += !w->in_op;
+    w->in_op = 1;
+    w->report = *said;
+    w->heard = now;
+    if (r->left_n)
+        check_leavers(r);
+}
+
+static void
+out(hp_roster *r, int rank, uint64_t completed, uint64_t now)
+{
+    hp_witness *w = &r->witnesses[rank];
+    r->in_op_n -= w->in_op;
+    w->in_op = 0;
+    w->heard = now;
+    if (completed > w->completed)
+        w->completed = completed;
+    r->moved = now;
+}
+
+/* The operation a vanished rank was in, or, where it had not said, the one the others are in; 0: none. */
+static uint64_t
+operation_of(const hp_roster *r, int rank)
+{
+    uint64_t oldest = 0;
+    if (r->witnesses[rank].in_op)
+        return r->witnesses[rank].report.sequence;
+    for (int i = 0; i < r->ring.size; i++)
+        if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
+            oldest = r->witnesses[i].report.sequence;
+    return oldest;
+}
+
+/* A rank is gone before its time. */
+static void
+vanished(hp_roster *r, int rank, const char *why)
+{
+    const hp_member *who = &r->ring.members[rank];
+    hp_witness *w = &r->witnesses[rank];
+    char during[48] = "";
+    hoop_error error;
+    if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
+        return;
+    uint64_t operation = operation_of(r, rank);
+    r->in_op_n -= w->in_op;
+    w->in_op = 0;
+    if (operation)
+        snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)operation);
+    hp_err_set(&error, HOOP_ERR_PEER_LOST, "rank %d (%s, pid %u) vanished%s: %s", rank, who->host, who->pid,
+               r->state == HP_ROSTER_LINKING ? " during bring-up" : during,
+               why ? why : "its process ended or its connection broke");
+    error.rank = rank;
+    error.sequence = operation;
+    fail(r, &error, rank);
+}
+
+static void
+leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
+{
+    hp_witness *w = &r->witnesses[rank];
+    if (w->left)
+        return;
+    out(r, rank, completed, now);
+    w->left = 1;
+    r->left_n++;
+    if (r->state == HP_ROSTER_LINKING)
+        vanished(r, rank, "it left");
+    else if (r->state == HP_ROSTER_RUNNING)
+        check_leavers(r);
+    if (r->state != HP_ROSTER_RUNNING || r->left_n < r->ring.size)
+        return;
+    char line[128];
+    uint64_t most = 0;
+    for (int i = 0; i < r->ring.size; i++)
+        if (r->witnesses[i].completed > most)
+            most = r->witnesses[i].completed;
+    r->state = HP_ROSTER_OVER;
+    snprintf(line, sizeof(line), "over: %s%d rank%s left after %llu operation%s", r->ring.size == 1 ? "its " : "all ",
+             r->ring.size, r->ring.size == 1 ? "" : "s", (unsigned long long)most, most == 1 ? "" : "s");
+    say(r, line);
+}
+
+static void
+ready(hp_roster *r, int rank, uint64_t now)
+{
+    if (r->state != HP_ROSTER_LINKING || r->ready[rank])
+        return;
+    r->ready[rank] = 1;
+    if (++r->ready_n == r->ring.size)
+        ring_stands(r, now);
+}
+
+static int
+malformed(hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed message");
+    return -1;
+}
+
+static int
+aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hoop_error cause;
+    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
+        cause.rank >= r->ring.size)
+        return malformed(error);
+    cause.reporter = rank;
+    fail(r, &cause, rank);
+    return 0;
+}
+
+int
+hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_report said;
+    switch (type) {
+    case HP_READY: ready(r, rank, now); return 0;
+    case HP_IN_OP:
+    case HP_PROGRESS:
+        if (!hp_report_get(&said, payload, n) || said.waits_for >= r->ring.size)
+            return malformed(error);
+        if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
+            report(r, rank, &said, now);
+        return 0;
+    case HP_OUT: out(r, rank, hp_get64(payload), now); return 0;
+    case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
+    case HP_ABORT: return aborted(r, rank, payload, n, error);
+    default: return malformed(error);
+    }
+}
+
+void
+hp_roster_lost(hp_roster *r, int rank, const char *why)
+{
+    r->present -= r->peers[rank] != NULL;
+    r->peers[rank] = NULL;
+    vanished(r, rank, why);
+}
+
+static void
+links_missing(hp_roster *r)
+{
+    hoop_error error;
+    char ranks[120] = "";
+    size_t at = 0;
+    int late = -1, more = r->ring.size - r->ready_n;
+    for (int i = 0; i < r->ring.size && at + 8 < sizeof(ranks); i++) {
+        if (r->ready[i])
+            continue;
+        late = i;
+        at += (size_t)snprintf(ranks + at, sizeof(ranks) - at, "%s%d", at ? ", " : "", i);
+    }
+    hp_err_set(
+        &error, HOOP_ERR_RENDEZVOUS,
+        "all %d ranks met, but the links of %d of them do not stand (rank %s); can the hosts reach each other, or "
+        "does a firewall close their ports?",
+        r->ring.size, more, ranks);
+    if (more == 1)
+        error.rank = late;
+    fail(r, &error, -1);
+}
+
+static void
+stalled(hp_roster *r, uint64_t now)
+{
+    hoop_error error;
+    char text[256];
+    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, SILENT_BEATS * r->heartbeat);
+    hp_blame_print(&blame, r->witnesses, r->ring.members, now - r->moved, text, sizeof(text));
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
+    error.rank = blame.rank;
+    error.sequence = blame.sequence;
+    fail(r, &error, -1);
+}
+
+int
+hp_roster_timed(const hp_roster *r)
+{
+    return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_RUNNING && r->in_op_n > 0);
+}
+
+void
+hp_roster_tick(hp_roster *r, uint64_t now)
+{
+    if (r->state == HP_ROSTER_LINKING && now >= r->deadline)
+        links_missing(r);
+    if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
+        return;
+    if (r->op_timeout && now - r->moved >= r->op_timeout) {
+        stalled(r, now);
+        return;
+    }
+    if (now - r->pinged < PING_MS * HP_MS)
+        return;
+    r->pinged = now;
+    for (int i = 0; i < r->ring.size; i++)
+        if (r->witnesses[i].in_op && r->peers[i])
+            r->outlet->tell(r->outlet->arg, r->peers[i], HP_PING, NULL, 0);
+}
+
+const hp_member *
+hp_roster_holder(const hp_roster *r, int rank)
+{
+    int sound = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_RUNNING;
+    return sound && rank < r->ring.size && r->peers[rank] && !r->witnesses[rank].left ? &r->ring.members[rank] : NULL;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * roster: one ring at the server, from the moment all its ranks have come until the last has gone; pure: no I/O, no
+ * clock of its own. Orders the ring, waits until all links stand, then judges: who vanished, who left too early, who
+ * holds up the others. The first cause wins, is told to every other rank, and nothing after it changes it.
+ */
+#ifndef HP_ROSTER_H
+#define HP_ROSTER_H
+
+#include "rendezvous/blame.h"
+#include "rendezvous/meeting.h"
+
+typedef enum hp_roster_state {
+    HP_ROSTER_LINKING, /* rosters are out; awaits READY of all */
+    HP_ROSTER_RUNNING, /* the ring stands; awaits reports and LEAVE */
+    HP_ROSTER_FAILED,  /* the cause is told; awaits that all go */
+    HP_ROSTER_OVER     /* all have left in peace */
+} hp_roster_state;
+
+typedef struct hp_roster {
+    struct hp_roster *next; /* the owner's */
+    const hp_outlet *outlet;
+    char label[64];
+    hp_roster_state state;
+    int world;             /* 1: a job's first ring, 0: made by a split */
+    hp_ring ring;          /* ring.rank is not used */
+    void **peers;          /* by rank; NULL: gone */
+    hp_witness *witnesses; /* by rank */
+    uint8_t *ready;        /* by rank */
+    int present, ready_n, left_n, in_op_n;
+    hoop_error cause; /* of FAILED */
+    uint64_t op_timeout, heartbeat;
+    uint64_t opened, deadline; /* of bring-up */
+    uint64_t moved;            /* when any report last grew */
+    uint64_t pinged;
+} hp_roster;
+
+/* Seats `count` ranks (seat i is rank i) of the meeting, and has their rosters sent. NULL: out of memory. */
+hp_roster *hp_roster_new(const hp_meeting *meeting, const char *label, const hp_seat *seats, int count, uint64_t comm,
+                         uint64_t now);
+void hp_roster_free(hp_roster *roster); /* tells nobody; NULL is fine */
+
+int hp_roster_where(const hp_roster *roster, int rank); /* HP_AT_*, for hp_message_fits */
+
+/* A frame that fits (hp_message_fits). Returns 0, or -1 with the error filled: a breach of protocol. */
+int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payload, size_t n, uint64_t now,
+                      hoop_error *error);
+/* The connection is closed. `why`: a sentence's end, "it broke the protocol"; NULL: it vanished. */
+void hp_roster_lost(hp_roster *roster, int rank, const char *why);
+void hp_roster_tick(hp_roster *roster, uint64_t now);
+int hp_roster_timed(const hp_roster *roster); /* whether it needs ticks */
+
+/* The rank's member while it is connected and the ring is sound, else NULL. */
+const hp_member *hp_roster_holder(const hp_roster *roster, int rank);
+
+#endif

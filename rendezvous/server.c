@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: the door lets proven connections in, each becomes a peer (line + guest) of its job's hall, and the hall
+ * decides. Here are only sockets, the list of jobs, one timer, and the rule that who does not read is cut.
+ */
+#include "rendezvous/server.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "net/door.h"
+#include "rendezvous/hall.h"
+#include "rendezvous/line.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    TICK_MS = 50,
+    JOIN_MS = 5000,         /* a proven connection must say JOIN */
+    UNREAD_MS = 5000,       /* output may be stuck */
+    GOODBYE_MS = 1000,      /* a dismissed connection may stay open */
+    ROSTER_QUEUE = 16 << 10 /* parts are made as long as no more than this is queued */
+};
+
+typedef struct peer {
+    hp_guest guest; /* first: the outlet's peer is its address */
+    struct peer *next, **link;
+    hp_server *server;
+    hp_line *line;
+    uint64_t since; /* entered, or dismissed */
+    int next_part;  /* of the roster, while there are more */
+    int full;       /* its queue overflowed */
+} peer;
+
+struct hp_server {
+    hp_loop *loop;
+    hp_door *door;
+    hp_timer *tick;
+    int ticking;
+    hp_server_options options;
+    hp_outlet outlet;
+    hp_keys keys; /* of the job asked for last */
+    int keyed;
+    hp_hall *halls;
+    peer *peers;
+};
+
+static void
+arm(hp_server *server)
+{
+    if (!server->ticking)
+        hp_timer_set(server->tick, TICK_MS * HP_MS);
+    server->ticking = 1;
+}
+
+/* The outlet: what the halls cause. */
+
+static void
+on_tell(void *arg, void *who, int type, const void *payload, size_t n)
+{
+    peer *p = who;
+    if (!hp_line_send(p->line, (hp_frame_type)type, payload, n))
+        p->full = 1;
+    arm(arg);
+}
+
+static void
+send_parts(peer *p)
+{
+    const hp_roster *roster = p->guest.roster;
+    uint8_t payload[HP_CONTROL_MAX];
+    while (roster && p->next_part < roster->ring.size && hp_line_queued(p->line) < ROSTER_QUEUE) {
+        size_t n = hp_part_put(payload, &roster->ring, p->guest.rank, p->next_part, &p->next_part);
+        if (!hp_line_send(p->line, HP_ROSTER, payload, n))
+            p->full = 1;
+    }
+}
+
+static void
+on_seat(void *arg, void *who, hp_roster *roster, int rank)
+{
+    (void)roster;
+    (void)rank;
+    peer *p = who;
+    p->next_part = 0;
+    send_parts(p);
+    arm(arg);
+}
+
+static void
+on_dismiss(void *arg, void *who)
+{
+    peer *p = who;
+    p->since = hp_now();
+    hp_line_shut(p->line);
+    arm(arg);
+}
+
+static void
+on_say(void *arg, const char *line)
+{
+    const hp_server *server = arg;
+    if (server->options.say)
+        server->options.say(server->options.arg, line);
+    else
+        hp_log(HP_LOG_INFO, "%s", line);
+}
+
+/* Peers. */
+
+static void
+sweep(hp_server *server)
+{
+    for (hp_hall **at = &server->halls; *at;) {
+        hp_hall *hall = *at;
+        if (!hp_hall_idle(hall)) {
+            at = &hall->next;
+            continue;
+        }
+        *at = hall->next;
+        hp_hall_free(hall);
+    }
+}
+
+static void
+drop(peer *p, const char *why)
+{
+    hp_hall_lost(&p->guest, why, hp_now());
+    hp_line_free(p->line);
+    *p->link = p->next;
+    if (p->next)
+        p->next->link = p->link;
+    free(p);
+}
+
+static int
+on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    peer *p = arg;
+    arm(p->server);
+    return hp_hall_message(&p->guest, type, payload, n, hp_now(), error);
+}
+
+static void
+on_room(void *arg)
+{
+    send_parts(arg);
+}
+
+static void
+on_closed(void *arg, const hoop_error *error)
+{
+    peer *p = arg;
+    hp_server *server = p->server;
+    char why[300];
+    int broke_rules = error->code == HOOP_ERR_PROTOCOL || error->code == HOOP_ERR_CORRUPT;
+    if (broke_rules) {
+        snprintf(why, sizeof(why), "it broke the protocol: %s", error->text);
+        hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.hall->label,
+                     error->text);
+    }
+    drop(p, broke_rules ? why : NULL);
+    sweep(server);
+    arm(server);
+}
+
+static const char *
+overdue(const peer *p, uint64_t now)
+{
+    uint64_t blocked = hp_line_blocked_since(p->line);
+    if (p->full || (blocked != HP_NEVER && now > blocked && now - blocked > UNREAD_MS * HP_MS))
+        return "it does not read what the rendezvous server tells it";
+    if (p->guest.done)
+        return now - p->since > GOODBYE_MS * HP_MS ? "" : NULL;
+    int idle = !p->guest.roster && p->guest.where == HP_AT_DOOR;
+    return idle && now - p->since > JOIN_MS * HP_MS ? "it did not say what it wants" : NULL;
+}
+
+/* Whether a peer will be overdue some day if nothing more happens. */
+static int
+watched(const peer *p)
+{
+    return p->guest.done || hp_line_queued(p->line) || (!p->guest.roster && p->guest.where == HP_AT_DOOR);
+}
+
+static void
+on_tick(void *arg)
+{
+    hp_server *server = arg;
+    uint64_t now = hp_now();
+    int more = 0;
+    server->ticking = 0;
+    for (hp_hall *hall = server->halls; hall; hall = hall->next)
+        hp_hall_tick(hall, now);
+    for (peer *p = server->peers, *next; p; p = next) {
+        next = p->next;
+        const char *why = overdue(p, now);
+        if (why)
+            drop(p, why);
+        else
+            more |= watched(p);
+    }
+    sweep(server);
+    for (const hp_hall *hall = server->halls; hall && !more; hall = hall->next)
+        more = hp_hall_timed(hall);
+    if (more)
+        arm(server);
+}
+
+/* The door's questions. */
+
+static hp_hall *
+find_hall(const hp_server *server, const uint8_t job[HP_JOB])
+{
+    for (hp_hall *hall = server->halls; hall; hall = hall->next)
+        if (memcmp(hall->job, job, HP_JOB) == 0)
+            return hall;
+    return NULL;
+}
+
+static const hp_keys *
+on_keys(void *arg, const uint8_t job[HP_JOB])
+{
+    hp_server *server = arg;
+    if (server->keyed && memcmp(server->keys.job, job, HP_JOB) == 0)
+        return &server->keys;
+    server->keyed = !hp_keys_derive(&server->keys, server->options.secret, job, server->options.mode, NULL);
+    return server->keyed ? &server->keys : NULL;
+}
+
+static int
+on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+{
+    const hp_server *server = arg;
+    (void)hello;
+    *policy =
+        (hp_conn_policy){.my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL, .mode = (uint8_t)server->options.mode};
+    return 1;
+}
+
+static hp_status
+on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assigned)
+{
+    (void)from;
+    *assigned = hello->my_rank;
+    return hp_hall_judge(find_hall(arg, hello->job), hello);
+}
+
+static hp_hall *
+open_hall(hp_server *server, const uint8_t job[HP_JOB])
+{
+    uint64_t seed;
+    hp_hall *hall = find_hall(server, job);
+    if (hall || hp_random(&seed, sizeof(seed), NULL))
+        return hall;
+    hall = hp_hall_new(&server->outlet, job, seed);
+    if (hall) {
+        hall->next = server->halls;
+        server->halls = hall;
+    }
+    return hall;
+}
+
+static void
+on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *from)
+{
+    hp_server *server = arg;
+    (void)features;
+    (void)from;
+    peer *p = hp_alloc(1, sizeof(*p));
+    hp_line_owner owner = {p, on_frame, on_room, on_closed};
+    hp_hall *hall = open_hall(server, hello->job);
+    if (p && hall)
+        p->line = hp_line_new(server->loop, fd, &owner);
+    if (!p || !p->line) {
+        hp_log_class("rendezvous memory", HP_LOG_WARN, "a control connection is refused: out of memory or descriptors");
+        free(p);
+        close(fd);
+        return;
+    }
+    hp_hall_enter(hall, &p->guest, hello);
+    p->server = server;
+    p->since = hp_now();
+    p->next = server->peers;
+    p->link = &server->peers;
+    if (p->next)
+        p->next->link = &p->next;
+    server->peers = p;
+    arm(server);
+}
+
+/* The room. */
+
+static hoop_result
+check_mode(const hp_server_options *options, hoop_error *error)
+{
+    if (options->mode == HP_MODE_AUTH)
+        return HOOP_SUCCESS;
+    if (options->mode != HP_MODE_NONE)
+        return hp_err_set(error, HOOP_ERR_UNSUPPORTED, "the rendezvous server knows the security modes auth and none");
+    if (!hp_addr_is_loopback(&options->listen))
+        return hp_err_set(
+            error, HOOP_ERR_INVALID_ARGUMENT,
+            "security mode none is for loopback only, since anyone could join; use mode auth with a secret");
+    return HOOP_SUCCESS;
+}
+
+hp_server *
+hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error)
+{
+    if (check_mode(options, error))
+        return NULL;
+    hp_server *server = hp_alloc(1, sizeof(*server));
+    if (!server) {
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
+        return NULL;
+    }
+    server->loop = loop;
+    server->options = *options;
+    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say};
+    server->tick = hp_timer_new(loop, on_tick, server);
+    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL};
+    hp_sock_options sock = {0};
+    if (server->tick)
+        server->door = hp_door_new(loop, &options->listen, &sock, &owner, HP_WORLD_MAX, error);
+    else
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
+    if (server->door)
+        return server;
+    hp_server_free(server);
+    return NULL;
+}
+
+const hp_addr *
+hp_server_addr(const hp_server *server)
+{
+    return hp_door_addr(server->door);
+}
+
+int
+hp_server_jobs(const hp_server *server)
+{
+    int jobs = 0;
+    for (const hp_hall *hall = server->halls; hall; hall = hall->next)
+        jobs++;
+    return jobs;
+}
+
+void
+hp_server_free(hp_server *server)
+{
+    if (!server)
+        return;
+    if (server->door)
+        hp_door_free(server->door);
+    for (peer *p = server->peers, *next; p; p = next) {
+        next = p->next;
+        hp_line_free(p->line);
+        free(p);
+    }
+    while (server->halls) {
+        hp_hall *hall = server->halls;
+        server->halls = hall->next;
+        hp_hall_free(hall);
+    }
+    if (server->tick)
+        hp_timer_free(server->tick);
+    hp_keys_wipe(&server->keys);
+    hp_wipe(server->options.secret, sizeof(server->options.secret));
+    free(server);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: the rendezvous server as a room: libevent around roster.c. Used by bin/hoop-rendezvous, by bin/hoop-launch
+ * and by tests, each with a loop of its own. Serves any number of jobs that share its secret; they never mix.
+ */
+#ifndef HP_SERVER_H
+#define HP_SERVER_H
+
+#include "net/conn.h"
+#include "net/loop.h"
+#include "net/sock.h"
+
+typedef struct hp_server hp_server;
+
+typedef struct hp_server_options {
+    hp_addr listen; /* port 0: any */
+    uint8_t secret[HP_SECRET];
+    int mode; /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
+    void (*say)(void *arg, const char *line);
+    void *arg;
+} hp_server_options;
+
+hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);
+const hp_addr *hp_server_addr(const hp_server *server);
+int hp_server_jobs(const hp_server *server); /* groups alive */
+void hp_server_free(hp_server *server);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The benchmark's patterns: small floats are encoded as their definitions say (known values), and what is expected of a
+ * reduction is what the library's own kernels make of it, in any order of the ranks. Two independent ways, one answer.
+ */
+#include "bin/bench_pattern.h"
+#include "gpu/gpu.h"
+#include "t/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENTRIES = 700, MOST_RANKS = 65 };
+
+static void
+encodes(const char *name, double value, unsigned wanted)
+{
+    uint16_t bits = 0;
+    bench_put_float(bench_type_at(bench_type_named(name)), &bits, value);
+    is_uint(wanted, bits, "%s of %g", name, value);
+}
+
+static void
+known_values(void)
+{
+    encodes("half", 0, 0);
+    encodes("half", 1, 0x3C00);
+    encodes("half", -2, 0xC000);
+    encodes("half", 65504, 0x7BFF);
+    encodes("half", 0.1, 0x2E66);
+    encodes("half", ldexp(1, -14), 0x0400);
+    encodes("half", ldexp(1, -24), 0x0001);
+    encodes("half", 2049, 0x6800); /* ties go to even */
+    encodes("half", 2051, 0x6802);
+    encodes("half", ldexp(1023.75, -24), 0x0400); /* rounds up from the subnormal numbers */
+    encodes("bfloat16", 1, 0x3F80);
+    encodes("bfloat16", -255.5, 0xC380); /* a tie, to the even 256 */
+    encodes("bfloat16", 256, 0x4380);
+    encodes("f8e4m3", 1, 0x38);
+    encodes("f8e4m3", 448, 0x7E);
+    encodes("f8e4m3", ldexp(1, -9), 0x01);
+    encodes("f8e4m3", 17, 0x58);
+    encodes("f8e5m2", 1, 0x3C);
+    encodes("f8e5m2", -57344, 0xFB);
+    encodes("f8e5m2", ldexp(1, -16), 0x01);
+    encodes("f8e5m2", 5.0 / 3.0, 0x3F);
+}
+
+/* What the library's kernels make of the ranks' data, taken in the order start, start + step, ... */
+static void
+reduce(const bench_pattern *p, uint8_t *total, int start, int step)
+{
+    uint64_t next[ENTRIES];
+    bench_pattern_send(p, start, total, ENTRIES);
+    for (int i = 1; i < p->ranks; i++) {
+        bench_pattern_send(p, (start + i * step) % p->ranks, next, ENTRIES);
+        hp_job job = {.elem = p->type->dtype, .wire = p->type->dtype, .op = (hoop_op)p->op, .sources = 2};
+        job.destinations = 1;
+        job.src[0].ptr = total;
+        job.src[1].ptr = next;
+        job.dst[0].ptr = total;
+        job.count = ENTRIES;
+        job.divisor = p->op == HOOP_AVG && i == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+        hp_host_run(&job);
+    }
+}
+
+static void
+agrees(const bench_pattern *p)
+{
+    uint64_t wanted[ENTRIES] = {0}, forward[ENTRIES] = {0}, backward[ENTRIES] = {0};
+    size_t bytes = ENTRIES * p->type->size;
+    bench_pattern_reduced(p, wanted, ENTRIES);
+    reduce(p, (uint8_t *)forward, 0, 1);
+    reduce(p, (uint8_t *)backward, p->ranks - 1, p->ranks - 1);
+    is_blob(wanted, forward, bytes, "%s %s over %d ranks", p->type->name, bench_op_name(p->op), p->ranks);
+    is_blob(wanted, backward, bytes, "... and in the opposite order");
+}
+
+/* Leaving one rank out, or counting it twice, must show: somewhere in the table, whichever rank it is. */
+static void
+notices(const bench_pattern *p)
+{
+    uint64_t with[ENTRIES] = {0}, own[ENTRIES] = {0};
+    int unseen = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        bench_pattern_send(p, rank, own, ENTRIES);
+        bench_pattern_send(p, (rank + 1) % p->ranks, with, ENTRIES);
+        unseen += memcmp(own, with, ENTRIES * p->type->size) == 0;
+    }
+    is_int(0, unseen, "no two neighbours send the same");
+}
+
+int
+main(void)
+{
+    static const int ranks[] = {1, 2, 3, 7, 8, 17, MOST_RANKS};
+    plan_lazy();
+    tap_limit(60);
+    known_values();
+    for (int type = 0; type < BENCH_TYPES; type++)
+        for (int op = 0; op < BENCH_OPS; op++)
+            for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++) {
+                bench_pattern p = {.type = bench_type_at(type), .op = op, .ranks = ranks[i], .seed = tap_random()};
+                agrees(&p);
+                if (p.ranks > 1)
+                    notices(&p);
+            }
+    return 0;
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA backend's arithmetic against the host's: every type, operation and shape of a job, every alignment, tails,
+ * operands in device memory, slots and plain host memory in every mixture, nothing written beside the destinations.
+ */
+#include "t/gpu/cuda_test.h"
+
+#include "lib/base/dtype.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARENA = 9 * 1024, MARGIN = 64, MOST = 1000 };
+
+typedef struct shape {
+    const char *name;
+    int sources, destinations, exchange;
+    uint32_t divisor;
+} shape;
+
+static const shape shapes[] = {
+    {"send", 1, 1, 0, 0},        {"copy to two", 1, 2, 0, 0},   {"reduce", 2, 1, 0, 0},  {"reduce to two", 2, 2, 0, 0},
+    {"reduce, divide", 2, 2, 0, 3}, {"divide", 1, 1, 0, 7},     {"exchange", 2, 2, 1, 0}, {"divide to two", 1, 2, 0, 2},
+};
+
+static hp_device *device;
+static hp_queue *queue;
+static arena arenas[4][ARENA_KINDS]; /* for src[0], src[1], dst[0], dst[1] */
+
+/* Bytes from which the operand starts: `step` elements past the margin. */
+static size_t
+offset_of(hoop_dtype dtype, unsigned step)
+{
+    return MARGIN + step * hp_dtype_size(dtype);
+}
+
+/* Runs a job on arenas of the kinds and at the offsets given, and on copies by the host; compares all bytes. */
+static int
+try_job(hp_job job, const int kinds[4], const size_t offsets[4])
+{
+    static char before[4][ARENA], wanted[4][ARENA], seen[4][ARENA];
+    hp_job reference = job;
+    hp_operand *operands[] = {&job.src[0], &job.src[1], &job.dst[0], &job.dst[1]};
+    hp_operand *copies[] = {&reference.src[0], &reference.src[1], &reference.dst[0], &reference.dst[1]};
+    int good = 1;
+
+    for (int i = 0; i < 4; i++) {
+        hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
+        size_t size = hp_dtype_size(type);
+        cuda_test_fill(type, before[i] + offsets[i] % size, (ARENA - size) / size);
+        arena_put(&arenas[i][kinds[i]], before[i], ARENA);
+        memcpy(wanted[i], before[i], ARENA);
+        operands[i]->ptr = arenas[i][kinds[i]].memory + offsets[i];
+        copies[i]->ptr = wanted[i] + offsets[i];
+    }
+    good = cuda_test_wait(queue, queue->ops->submit(queue, &job));
+    hp_host_run(&reference);
+    for (int i = 0; i < 4 && good; i++) {
+        hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
+        size_t bytes = job.count * hp_dtype_size(type), past = offsets[i] + bytes;
+        arena_get(&arenas[i][kinds[i]], seen[i], ARENA);
+        good = memcmp(wanted[i], seen[i], offsets[i]) == 0 && memcmp(wanted[i] + past, seen[i] + past, ARENA - past) == 0;
+        if (!good)
+            diag("operand %d: bytes beside the array changed", i);
+        good = good && cuda_test_same(type, job.op, wanted[i] + offsets[i], seen[i] + offsets[i], job.count);
+    }
+    return good;
+}
+
+static hp_job
+job_of(const shape *s, hoop_dtype dtype, hoop_op op, size_t count)
+{
+    return (hp_job){.elem = dtype,
+                    .wire = dtype,
+                    .op = s->divisor > 0 ? HOOP_AVG : op,
+                    .sources = s->sources,
+                    .destinations = s->destinations,
+                    .exchange = s->exchange,
+                    .divisor = s->divisor,
+                    .count = count};
+}
+
+static void
+test_types(void)
+{
+    const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
+
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
+        for (int op = 0; op < HP_OPS; op++) {
+            int good = 1;
+            for (size_t s = 0; s < sizeof shapes / sizeof *shapes && good; s++) {
+                size_t at = offset_of((hoop_dtype)dtype, 0);
+                size_t offsets[4] = {at, at, at, at};
+                good = try_job(job_of(&shapes[s], (hoop_dtype)dtype, (hoop_op)op, 997), kinds, offsets);
+                if (!good)
+                    diag("shape: %s", shapes[s].name);
+            }
+            ok(good, "%s %s: every shape, bits as on the host", hp_dtype_name((hoop_dtype)dtype),
+               hp_op_name((hoop_op)op));
+        }
+    }
+}
+
+static void
+test_alignments(void)
+{
+    const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
+
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
+        unsigned steps = (unsigned)(16 / hp_dtype_size((hoop_dtype)dtype));
+        int good = 1;
+        for (int round = 0; round < 60 && good; round++) {
+            const shape *s = &shapes[tap_random() % (sizeof shapes / sizeof *shapes)];
+            size_t count = round < 40 ? (size_t)round : tap_random() % MOST;
+            size_t offsets[4];
+            unsigned common = (unsigned)(tap_random() % steps);
+            for (int i = 0; i < 4; i++) /* every other round all alike, as far as 16 bytes go */
+                offsets[i] = offset_of((hoop_dtype)dtype, round % 2 ? common : (unsigned)(tap_random() % steps));
+            good = try_job(job_of(s, (hoop_dtype)dtype, (hoop_op)(tap_random() % 4), count), kinds, offsets);
+            if (!good)
+                diag("%s, %zu elements at %zu %zu %zu %zu", s->name, count, offsets[0], offsets[1], offsets[2],
+                     offsets[3]);
+        }
+        ok(good, "%s: any alignment, any tail", hp_dtype_name((hoop_dtype)dtype));
+    }
+}
+
+static void
+test_mixtures(void)
+{
+    size_t offsets[4] = {MARGIN, MARGIN + 8, MARGIN, MARGIN + 16};
+
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        int good = 1;
+        for (int mix = 0; mix < ARENA_KINDS * ARENA_KINDS * ARENA_KINDS * ARENA_KINDS && good; mix++) {
+            int kinds[4] = {mix % 3, mix / 3 % 3, mix / 9 % 3, mix / 27};
+            hoop_dtype dtype = (hoop_dtype)(mix % HP_DTYPES);
+            good = try_job(job_of(&shapes[s], dtype, HOOP_SUM, 500), kinds, offsets);
+            if (!good)
+                diag("kinds %d %d %d %d", kinds[0], kinds[1], kinds[2], kinds[3]);
+        }
+        ok(good, "%s: operands in device memory, slots and host memory, in every mixture", shapes[s].name);
+    }
+}
+
+static void
+test_wire(void)
+{
+    const hoop_dtype floats[] = {HOOP_FLOAT16,  HOOP_FLOAT32,    HOOP_FLOAT64,
+                                 HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+    const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
+    const size_t offsets[4] = {MARGIN, MARGIN, MARGIN, MARGIN};
+
+    for (size_t pair = 0; pair < 36; pair++) {
+        hoop_dtype elem = floats[pair / 6], wire = floats[pair % 6];
+        int good = 1;
+        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            for (int tags = 0; tags < 16 && good; tags++) {
+                hp_job job = job_of(&shapes[s], elem, (hoop_op)(tap_random() % 4), 300);
+                job.wire = wire;
+                job.src[0].wire = tags & 1;
+                job.src[1].wire = tags >> 1 & 1;
+                job.dst[0].wire = tags >> 2 & 1;
+                job.dst[1].wire = tags >> 3 & 1;
+                good = try_job(job, kinds, offsets);
+                if (!good)
+                    diag("%s, tags %d", shapes[s].name, tags);
+            }
+        }
+        ok(good, "%s on a wire of %s", hp_dtype_name(elem), hp_dtype_name(wire));
+    }
+}
+
+/* dst[0] is src[0], dst[1] is src[1]: as in-place operations have it. */
+static void
+test_in_place(void)
+{
+    for (int kind = 0; kind < ARENA_KINDS; kind++) {
+        for (int exchange = 0; exchange < 2; exchange++) {
+            float a[700], b[700], sum[700], x[700], y[700];
+            const arena *first = &arenas[0][kind], *second = &arenas[1][ARENA_DEVICE];
+            for (int i = 0; i < 700; i++) {
+                a[i] = (float)i;
+                b[i] = (float)(1000 - 3 * i);
+                sum[i] = a[i] + b[i];
+            }
+            arena_put(first, a, sizeof a);
+            arena_put(second, b, sizeof b);
+            hp_job job = {.elem = HOOP_FLOAT32,
+                          .wire = HOOP_FLOAT32,
+                          .sources = 2,
+                          .destinations = 2,
+                          .exchange = exchange,
+                          .src = {{first->memory, 0}, {second->memory, 0}},
+                          .dst = {{first->memory, 0}, {second->memory, 0}},
+                          .count = 700};
+            ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on its own sources is done");
+            arena_get(first, x, sizeof x);
+            arena_get(second, y, sizeof y);
+            is_blob(exchange ? b : sum, x, sizeof x, "kind %d, %s: the first", kind, exchange ? "exchange" : "sum");
+            is_blob(exchange ? a : sum, y, sizeof y, "kind %d, %s: the second", kind, exchange ? "exchange" : "sum");
+        }
+    }
+}
+
+/* Larger than a piece of the stage and than the grid: loops go round. */
+static void
+test_large(void)
+{
+    const size_t count = 1024 * 1024 + 13;
+    float *a = malloc(count * sizeof *a), *b = malloc(count * sizeof *b);
+    arena in = arena_new(device, ARENA_DEVICE, count * sizeof *a);
+    size_t wrong = 0;
+
+    for (size_t i = 0; i < count; i++)
+        a[i] = (float)(i % 1000);
+    arena_put(&in, a, count * sizeof *a);
+    hp_job job = {.elem = HOOP_FLOAT32,
+                  .wire = HOOP_FLOAT32,
+                  .op = HOOP_SUM,
+                  .sources = 2,
+                  .destinations = 2,
+                  .src = {{in.memory, 0}, {a, 0}},
+                  .dst = {{in.memory, 0}, {b, 0}},
+                  .count = count};
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a million elements, half of them in host memory");
+    for (size_t i = 0; i < count; i++)
+        wrong += b[i] < 2 * a[i] || b[i] > 2 * a[i];
+    is_uint(0, wrong, "host side right");
+    memset(a, 0, count * sizeof *a);
+    arena_get(&in, a, count * sizeof *a);
+    is_blob(b, a, count * sizeof *a, "device side the same");
+    arena_free(&in);
+    free(a);
+    free(b);
+}
+
+int
+main(void)
+{
+    hoop_error error = {.size = sizeof error};
+
+    tap_limit(120);
+    const hoop_fake_cuda *fake = cuda_test_driver();
+    plan_lazy();
+    device = cuda_test_open();
+    if (device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    for (int i = 0; i < 4; i++) {
+        for (int kind = 0; kind < ARENA_KINDS; kind++)
+            arenas[i][kind] = arena_new(device, (arena_kind)kind, ARENA);
+    }
+    test_types();
+    test_alignments();
+    test_mixtures();
+    test_wire();
+    test_in_place();
+    test_large();
+    is_int(HOOP_SUCCESS, queue->ops->status(queue, &error), "no error on the way");
+    for (int i = 0; i < 4; i++) {
+        for (int kind = 0; kind < ARENA_KINDS; kind++)
+            arena_free(&arenas[i][kind]);
+    }
+    queue->ops->queue_close(queue);
+    device->ops->close(device);
+    if (fake != NULL)
+        is_int(0, fake->live(), "nothing of the driver's is left");
+    return 0;
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA backend when the driver fails (F62): for every k the k-th driver call of a scenario fails, once alone and once
+ * with everything after it. Each time: HOOP_ERR_CUDA, the driver's name for the error and the call's in the sentence, no
+ * wait for ever, nothing left behind. Then kernels that die, and drivers that are missing or too old.
+ */
+#include "t/gpu/cuda_test.h"
+
+#include "gpu/cuda_driver.h"
+#include "lib/base/clock.h"
+#include "lib/base/mem.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 100 };
+
+static const hoop_fake_cuda *fake;
+
+/* What the scenario met first. */
+static hoop_error first;
+
+static int
+failed(hoop_result result, const hoop_error *error)
+{
+    if (result != HOOP_SUCCESS && first.code == HOOP_SUCCESS)
+        first = *error;
+    return result != HOOP_SUCCESS;
+}
+
+static hp_job
+sum_job(void *slot, void *array, float *plain)
+{
+    return (hp_job){.elem = HOOP_FLOAT32,
+                    .wire = HOOP_FLOAT32,
+                    .op = HOOP_SUM,
+                    .sources = 2,
+                    .destinations = 2,
+                    .src = {{slot, 0}, {array, 0}},
+                    .dst = {{slot, 0}, {plain != NULL ? (void *)plain : array, 0}},
+                    .count = COUNT};
+}
+
+/* Waits as the belt does: armed, asleep on the descriptor, now and then looking. */
+static void
+await(hp_queue *queue, uint64_t ticket)
+{
+    uint64_t deadline = hp_now() + 5 * HP_SEC;
+    struct pollfd p = {.fd = queue->ops->wake_fd(queue), .events = POLLIN};
+
+    queue->ops->wake_arm(queue);
+    while (queue->ops->done(queue) < ticket && queue->ops->status(queue, NULL) == HOOP_SUCCESS) {
+        if (hp_now() > deadline)
+            bail("a job neither ended nor failed within five seconds");
+        poll(&p, 1, 10);
+    }
+}
+
+/* The jobs of an operation on a stream: after a mark, behind a gate. */
+static void
+use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *stream)
+{
+    hoop_error error = {.size = sizeof error};
+    float plain[COUNT] = {0};
+    hp_job jobs[] = {sum_job(slot, array, NULL), sum_job(slot, array, plain)};
+    hp_mark *mark = NULL;
+    hp_gate *gate = NULL;
+    uint64_t ticket = 0;
+
+    if (!failed(device->ops->mark(device, stream, &mark, &error), &error)) {
+        failed(device->ops->gate_close(device, stream, &gate, &error), &error);
+        failed(queue->ops->follow(queue, mark, &error), &error);
+        device->ops->unmark(mark);
+    }
+    for (int i = 0; i < 2; i++) {
+        uint64_t next = queue->ops->submit(queue, &jobs[i]);
+        ticket = next != 0 ? next : ticket;
+    }
+    await(queue, ticket);
+    queue->ops->drain(queue);
+    failed(queue->ops->status(queue, &error), &error);
+    if (gate != NULL)
+        device->ops->gate_open(gate);
+    hp_cuda_stream_wait(device, stream, NULL);
+}
+
+static void
+use_device(hp_device *device, void *pages)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = NULL;
+    void *array = NULL, *stream = NULL;
+
+    if (!failed(device->ops->enroll(device, pages, 4096, &error), &error)) {
+        if (!failed(hp_cuda_alloc(device, &array, 4096, &error), &error) &&
+            !failed(hp_cuda_stream_open(device, &stream, &error), &error) &&
+            !failed(device->ops->queue_open(device, &queue, &error), &error)) {
+            use_queue(device, queue, pages, array, stream);
+            queue->ops->queue_close(queue);
+        }
+        hp_cuda_stream_close(device, stream);
+        hp_cuda_free(device, array);
+        device->ops->unenroll(device, pages);
+    }
+}
+
+static void
+scenario(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *device = NULL;
+    void *pages = hp_pages(4096);
+
+    memset(&first, 0, sizeof first);
+    if (!failed(hp_cuda_ops.open(&device, NULL, &error), &error)) {
+        use_device(device, pages);
+        device->ops->close(device);
+    }
+    hp_pages_free(pages, 4096);
+}
+
+static int
+worded(void)
+{
+    return first.code == HOOP_ERR_CUDA && strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL &&
+           strstr(first.text, fake->failed()) != NULL;
+}
+
+/* Calls whose failure need not be told: while letting go, and when only looking. */
+static int
+may_be_silent(const char *call)
+{
+    static const char *const calls[] = {"cuMemFree",         "cuMemHostUnregister",       "cuModuleUnload",
+                                        "cuStreamDestroy",   "cuEventDestroy",            "cuDevicePrimaryCtxRelease",
+                                        "cuCtxSetCurrent",   "cuCtxGetCurrent",           "cuStreamSynchronize"};
+
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (strcmp(call, calls[i]) == 0)
+            return 1;
+    }
+    return 0;
+}
+
+static void
+test_every_call(int sticky)
+{
+    long told = 0, k, wrong = 0, left = 0;
+
+    for (k = 1; k < 2000; k++) {
+        long before = fake->live();
+        fake->fail(k, sticky);
+        scenario();
+        const char *call = fake->failed();
+        fake->fail(0, 0);
+        fake->heal();
+        if (call == NULL)
+            break;
+        told += first.code != HOOP_SUCCESS;
+        if (first.code != HOOP_SUCCESS ? !worded() : !may_be_silent(call)) {
+            diag("call %ld, %s: %s", k, call, first.code != HOOP_SUCCESS ? first.text : "no error");
+            wrong++;
+        }
+        if (fake->live() != before && left++ == 0)
+            diag("call %ld, %s: %ld things are left", k, call, fake->live() - before);
+    }
+    ok(k > 100 && k < 2000, "the scenario makes %ld driver calls%s", k - 1, sticky ? ", and all fail after the k-th" : "");
+    is_int(0, wrong, "every failure is HOOP_ERR_CUDA with the call's name and the error's");
+    ok(told > k / 2, "%ld of them reach the caller; the others are failures to let go", told);
+    is_int(0, left, "nothing is left behind");
+    is_int(HOOP_SUCCESS, first.code, "with no failure there is no error");
+}
+
+static void
+test_dead_kernel(void)
+{
+    fake->break_kernel();
+    scenario();
+    fake->heal();
+    is_int(HOOP_ERR_CUDA, first.code, "a kernel that dies is found out while the caller sleeps");
+    ok(strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL, "%s", first.text);
+    is_int(0, fake->live(), "nothing is left behind");
+}
+
+/* In a process of its own, which finds `library` as its driver: its status, and what it said, in out. */
+static int
+with_driver(const char *self, const char *library, char *out, size_t size)
+{
+    char path[4200], command[9000];
+
+    snprintf(path, sizeof path, "%s/libcuda.so.1", tap_tmpdir());
+    unlink(path);
+    if (library != NULL && symlink(library, path) != 0)
+        bail("cannot make a link in %s", tap_tmpdir());
+    snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' '%s' describe 2>&1", tap_tmpdir(), self);
+    FILE *child = popen(command, "r");
+    size_t got = child != NULL ? fread(out, 1, size - 1, child) : 0;
+    out[got] = '\0';
+    return child != NULL ? pclose(child) : -1;
+}
+
+static int
+describe(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *device = NULL;
+    char text[512];
+    int number = 0;
+
+    printf("owns %d, open %d: %s; %s\n", hp_cuda_ops.owns(&number), (int)hp_cuda_ops.open(&device, NULL, &error),
+           error.text, hp_cuda_describe(text, sizeof text));
+    return 0;
+}
+
+static const char *
+path_of(const char *library)
+{
+    struct link_map *map = NULL;
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+
+    if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+        bail("cannot find %s", library);
+    return map->l_name;
+}
+
+static void
+test_other_drivers(const char *self)
+{
+    char out[2048];
+
+    is_int(0, with_driver(self, "/nowhere", out, sizeof out), "no driver: no crash");
+    ok(strstr(out, "owns 0, open 40: there is no CUDA driver on this machine") != NULL, "%s", out);
+    is_int(0, with_driver(self, path_of("libm.so.6"), out, sizeof out), "another library of that name");
+    ok(strstr(out, "has no function cuInit") != NULL, "%s", out);
+}
+
+static void
+test_symbols(void)
+{
+    size_t symbols = 0;
+
+    while (hp_cuda_symbol(symbols) != NULL)
+        symbols++;
+    ok(symbols > 30, "the table has %zu functions, and the stand-in all of them", symbols);
+    is_int(1, hp_cuda_present() != NULL, "a driver that is in the process is found");
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc > 1)
+        return describe();
+    tap_limit(120);
+    fake = cuda_test_driver();
+    if (fake == NULL)
+        skip_all("a real driver does not fail on demand");
+    plan_lazy();
+    is_int(0, hp_cuda_ops.owns(&argc), "before anybody started CUDA nothing is device memory");
+    scenario();
+    is_int(HOOP_SUCCESS, first.code, "the scenario alone is fine: %s", first.text);
+    test_symbols();
+    test_every_call(0);
+    test_every_call(1);
+    fake->memory_ops(0);
+    test_every_call(0);
+    fake->memory_ops(1);
+    test_dead_kernel();
+    test_other_drivers(argv[0]);
+    return 0;
+}

@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda_image: in a build without nvcc the tests on the stand-in driver pretend that there are kernels. */
+#include "gpu/cuda_image.h"
+
+const unsigned char hp_fatbin[] = {'n', 'o', 'n', 'e'};
+const uint64_t hp_fatbin_size = sizeof hp_fatbin;

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The CUDA backend's order: tickets, wakes, several queues and threads, marks and fences behind a user's stream, gates
+ * that hold one, and that an operation may be queued behind a gate of an earlier one without waiting for ever.
+ */
+#include "t/gpu/cuda_test.h"
+
+#include "lib/base/clock.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 1000 };
+
+static hp_device *device;
+static const hoop_fake_cuda *fake;
+
+static hp_queue *
+new_queue(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = NULL;
+
+    if (device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    return queue;
+}
+
+static hp_job
+copy_job(void *to, const void *from)
+{
+    return (hp_job){.elem = HOOP_INT32,
+                    .wire = HOOP_INT32,
+                    .sources = 1,
+                    .destinations = 1,
+                    .src = {{(void *)(uintptr_t)from, 0}},
+                    .dst = {{to, 0}},
+                    .count = COUNT};
+}
+
+/* dst = dst + src */
+static hp_job
+add_job(void *to, const void *from)
+{
+    hp_job job = copy_job(to, from);
+
+    job.sources = 2;
+    job.src[1].ptr = to;
+    return job;
+}
+
+static void
+fill(const arena *a, int value)
+{
+    int32_t numbers[COUNT];
+
+    for (int i = 0; i < COUNT; i++)
+        numbers[i] = value;
+    arena_put(a, numbers, sizeof numbers);
+}
+
+/* The one value that all elements have, or -1. */
+static int
+all(const arena *a)
+{
+    int32_t numbers[COUNT];
+
+    arena_get(a, numbers, sizeof numbers);
+    for (int i = 1; i < COUNT; i++) {
+        if (numbers[i] != numbers[0])
+            return -1;
+    }
+    return numbers[0];
+}
+
+static void
+test_tickets(void)
+{
+    hp_queue *queue = new_queue();
+    arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    arena sum = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
+    int in_order = 1;
+    uint64_t seen = 0;
+
+    fill(&slot, 1);
+    fill(&sum, 0);
+    for (uint64_t i = 1; i <= 100; i++) {
+        hp_job job = add_job(sum.memory, slot.memory);
+        if (i % 10 == 0)
+            job.destinations = 0; /* keeps its place, does nothing */
+        in_order = in_order && queue->ops->submit(queue, &job) == i;
+        uint64_t done = queue->ops->done(queue);
+        in_order = in_order && done >= seen && done <= i;
+        seen = done;
+    }
+    ok(in_order, "tickets count from 1, done only grows");
+    is_int(HOOP_SUCCESS, queue->ops->drain(queue), "drain");
+    is_uint(100, queue->ops->done(queue), "after it all are done");
+    is_int(90, all(&sum), "each job ran once");
+    queue->ops->queue_close(queue);
+    arena_free(&slot);
+    arena_free(&sum);
+}
+
+static int
+readable(int fd, int timeout_ms)
+{
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+
+    return poll(&p, 1, timeout_ms) == 1;
+}
+
+static void
+test_wake(void)
+{
+    hp_queue *queue = new_queue();
+    arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    arena to = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
+    int fd = queue->ops->wake_fd(queue);
+    hp_job job = copy_job(to.memory, slot.memory);
+    int woken = 0;
+
+    ok(fd > 2 && !readable(fd, 0), "the descriptor is quiet at first");
+    queue->ops->wake_arm(queue);
+    ok(!readable(fd, 0), "with nothing under way nobody is woken");
+    uint64_t first = queue->ops->submit(queue, &job);
+    queue->ops->drain(queue);
+    queue->ops->wake_arm(queue);
+    ok(first == 1 && readable(fd, 1000), "a job that ended unseen wakes at once");
+    queue->ops->done(queue);
+    ok(!readable(fd, 0), "asking for done takes the wake");
+    queue->ops->wake_arm(queue);
+    ok(!readable(fd, 0), "and then there is nothing to be woken for");
+    for (int i = 0; i < 200; i++) {
+        uint64_t ticket = queue->ops->submit(queue, &job);
+        queue->ops->wake_arm(queue);
+        queue->ops->wake_arm(queue);
+        while (queue->ops->done(queue) < ticket && readable(fd, 5000))
+            continue;
+        woken += queue->ops->done(queue) == ticket;
+    }
+    is_int(200, woken, "a sleeper is woken for each of 200 jobs");
+    queue->ops->submit(queue, &job);
+    queue->ops->drain(queue);
+    queue->ops->done(queue);
+    usleep(1000);
+    queue->ops->done(queue);
+    ok(!readable(fd, 20), "nobody asked, nobody is woken");
+    queue->ops->queue_close(queue);
+    arena_free(&slot);
+    arena_free(&to);
+}
+
+static void *
+adder(void *arg)
+{
+    arena *arenas = arg;
+    hp_queue *queue = new_queue();
+    uint64_t ticket = 0;
+
+    for (int i = 0; i < 50; i++) {
+        hp_job job = add_job(arenas[1].memory, arenas[0].memory);
+        ticket = queue->ops->submit(queue, &job);
+    }
+    int good = cuda_test_wait(queue, ticket);
+    queue->ops->queue_close(queue);
+    return good ? arg : NULL;
+}
+
+static void
+test_threads(void)
+{
+    enum { THREADS = 4 };
+    pthread_t threads[THREADS];
+    arena arenas[THREADS][2];
+
+    for (int i = 0; i < THREADS; i++) {
+        arenas[i][0] = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+        arenas[i][1] = arena_new(device, i % 2 ? ARENA_DEVICE : ARENA_PLAIN, COUNT * sizeof(int32_t));
+        fill(&arenas[i][0], i + 1);
+        fill(&arenas[i][1], 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, adder, arenas[i]);
+    for (int i = 0; i < THREADS; i++) {
+        void *good = NULL;
+        pthread_join(threads[i], &good);
+        ok(good != NULL, "thread %d: its queue's jobs are done", i);
+        is_int(50 * (i + 1), all(&arenas[i][1]), "thread %d: right sum", i);
+        arena_free(&arenas[i][0]);
+        arena_free(&arenas[i][1]);
+    }
+}
+
+/* A stream with a gate of its own: what the user queues behind it happens when we let it. */
+typedef struct held_stream {
+    void *stream;
+    hp_gate *gate;
+} held_stream;
+
+static held_stream
+hold(void)
+{
+    hoop_error error = {.size = sizeof error};
+    held_stream held = {0};
+
+    if (hp_cuda_stream_open(device, &held.stream, &error) != HOOP_SUCCESS ||
+        device->ops->gate_close(device, held.stream, &held.gate, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    return held;
+}
+
+static void
+test_fence(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = new_queue();
+    arena in = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
+    arena out = arena_new(device, ARENA_PLAIN, COUNT * sizeof(int32_t));
+    arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    held_stream user = hold();
+
+    fill(&in, 1);
+    fill(&slot, 2);
+    fill(&out, 0);
+    is_int(HOOP_SUCCESS,
+           hp_cuda_stream_copy(device, user.stream, in.memory, slot.memory, COUNT * sizeof(int32_t), &error),
+           "the user's stream will write the array, but is held");
+    is_int(HOOP_SUCCESS, queue->ops->fence(queue, user.stream, &error), "fence");
+    hp_job job = copy_job(out.memory, in.memory);
+    uint64_t ticket = queue->ops->submit(queue, &job);
+    ok(ticket == 1, "a job behind the fence, its result in plain host memory, is submitted at once");
+    usleep(20000);
+    is_uint(0, queue->ops->done(queue), "and waits");
+    device->ops->gate_open(user.gate);
+    ok(cuda_test_wait(queue, ticket), "the stream goes on, and so does the job");
+    is_int(2, all(&out), "it saw what the stream wrote");
+    hp_cuda_stream_wait(device, user.stream, &error);
+    hp_cuda_stream_close(device, user.stream);
+    queue->ops->queue_close(queue);
+    arena_free(&in);
+    arena_free(&out);
+    arena_free(&slot);
+}
+
+/*
+ * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started while the first has jobs
+ * yet to submit. The second's mark lies behind the first's gate.
+ */
+static void
+test_marks(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = new_queue();
+    arena array = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
+    arena one = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    void *stream = NULL;
+    hp_mark *marks[2];
+    hp_gate *gates[2];
+
+    fill(&array, 10);
+    fill(&one, 1);
+    if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    for (int i = 0; i < 2; i++) {
+        is_int(HOOP_SUCCESS, device->ops->mark(device, stream, &marks[i], &error), "operation %d is marked", i);
+        is_int(HOOP_SUCCESS, device->ops->gate_close(device, stream, &gates[i], &error), "and holds the stream");
+    }
+    for (int i = 0; i < 2; i++) {
+        hp_job job = add_job(array.memory, one.memory);
+        is_int(HOOP_SUCCESS, queue->ops->follow(queue, marks[i], &error), "its jobs follow the mark");
+        device->ops->unmark(marks[i]);
+        queue->ops->submit(queue, &job);
+        ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "they run");
+        device->ops->gate_open(gates[i]);
+    }
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error), "the stream is let through");
+    is_int(14, all(&array), "all four jobs ran");
+    hp_cuda_stream_close(device, stream);
+    queue->ops->queue_close(queue);
+    arena_free(&array);
+    arena_free(&one);
+}
+
+static void
+test_gates(void)
+{
+    enum { ROUNDS = 300, STREAMS = 3 };
+    hoop_error error = {.size = sizeof error};
+    arena from = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    arena to = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    void *streams[STREAMS];
+    hp_gate *gates[ROUNDS];
+    int closed = 0;
+
+    fill(&from, 5);
+    fill(&to, 0);
+    for (int i = 0; i < STREAMS; i++) {
+        if (hp_cuda_stream_open(device, &streams[i], &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    }
+    for (int i = 0; i < ROUNDS; i++)
+        closed += device->ops->gate_close(device, streams[i % STREAMS], &gates[i], &error) == HOOP_SUCCESS;
+    is_int(ROUNDS, closed, "hundreds of gates in three streams");
+    hp_cuda_stream_copy(device, streams[0], to.memory, from.memory, COUNT * sizeof(int32_t), &error);
+    usleep(10000);
+    is_int(0, all(&to), "the stream stands");
+    for (int i = ROUNDS; i-- > 0;) /* in any order: here backwards */
+        device->ops->gate_open(gates[i]);
+    for (int i = 0; i < STREAMS; i++)
+        is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, streams[i], &error), "stream %d is through", i);
+    is_int(5, all(&to), "and did its work");
+    for (int i = 0; i < ROUNDS; i++) { /* a word serves again before the stream has noticed */
+        device->ops->gate_close(device, streams[0], &gates[0], &error);
+        device->ops->gate_open(gates[0]);
+    }
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, streams[0], &error), "gates opened at once let the stream through");
+    for (int i = 0; i < STREAMS; i++)
+        hp_cuda_stream_close(device, streams[i]);
+    arena_free(&from);
+    arena_free(&to);
+}
+
+static void
+test_pointers(void)
+{
+    arena there = arena_new(device, ARENA_DEVICE, 64);
+    int here = 0;
+
+    is_int(1, hp_cuda_ops.owns(there.memory), "device memory is recognised");
+    is_int(1, hp_cuda_ops.owns(there.memory + 63), "anywhere in it");
+    is_int(0, hp_cuda_ops.owns(&here), "host memory is not CUDA's");
+    is_int(0, hp_cuda_ops.owns(NULL), "nor is NULL");
+    ok(hp_device_of(there.memory) == &hp_cuda_ops, "hp_device_of: cuda");
+    ok(hp_device_of(&here) == &hp_host_ops, "hp_device_of: cpu");
+    is_int(0, device->ops->addressable(device), "the host must not touch it");
+    arena_free(&there);
+}
+
+static void
+test_capture(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_mark *mark = NULL;
+    hp_gate *gate = NULL;
+
+    if (fake == NULL) {
+        skip(3, "only the stand-in driver can pretend to capture");
+        return;
+    }
+    fake->capture(1);
+    is_int(HOOP_ERR_UNSUPPORTED, device->ops->mark(device, NULL, &mark, &error), "a captured stream cannot be marked");
+    ok(strstr(error.text, "CUDA graph") != NULL, "and the sentence says why");
+    is_int(HOOP_ERR_UNSUPPORTED, device->ops->gate_close(device, NULL, &gate, &error), "nor held");
+    fake->capture(0);
+}
+
+static void
+test_all(void)
+{
+    hp_cuda_limits limits;
+
+    device = cuda_test_open();
+    hp_cuda_limits_of(device, &limits);
+    diag("%s, device %d, %s", limits.name, limits.ordinal,
+         limits.memory_ops ? "stream memory operations" : "kernels that stamp and wait");
+    test_pointers();
+    test_tickets();
+    test_wake();
+    test_threads();
+    test_fence();
+    test_marks();
+    test_gates();
+    test_capture();
+    device->ops->close(device);
+    if (fake != NULL)
+        is_int(0, fake->live(), "nothing of the driver's is left");
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    fake = cuda_test_driver();
+    plan_lazy();
+    test_all();
+    if (fake == NULL)
+        return 0;
+    fake->delay(300); /* everything late, by different times */
+    test_all();
+    fake->memory_ops(0); /* kernels that stamp and wait */
+    test_all();
+    return 0;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: MIT */
+/* cuda_test: drivers, memory, data and comparison for the tests of the CUDA backend. */
+#include "t/gpu/cuda_test.h"
+
+#include "gpu/codec.h"
+#include "lib/base/clock.h"
+#include "lib/base/dtype.h"
+#include "lib/base/mem.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const hoop_fake_cuda *
+stand_in(void)
+{
+    const char *path = getenv("HOOP_TEST_LIBCUDA");
+    const char *build = getenv("abs_top_builddir");
+    char made[4096];
+
+    if (path == NULL) {
+        snprintf(made, sizeof made, "%s/t/tools/.libs/libcuda.so.1", build != NULL ? build : ".");
+        path = made;
+    }
+    /* Once a library of that name is in the process, everybody's dlopen finds it. */
+    void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (handle == NULL)
+        bail("cannot load the stand-in driver: %s", dlerror());
+    const hoop_fake_cuda *fake = dlsym(handle, "hoop_fake_cuda_table");
+    if (fake == NULL)
+        bail("%s is not the stand-in driver", path);
+    return fake;
+}
+
+const hoop_fake_cuda *
+cuda_test_driver(void)
+{
+    const char *which = getenv("HOOP_TEST_CUDA");
+    hoop_error error = {.size = sizeof error};
+    hp_device *device = NULL;
+
+    if (which == NULL || strcmp(which, "real") != 0)
+        return stand_in();
+    if (hp_cuda_ops.open(&device, NULL, &error) != HOOP_SUCCESS)
+        skip_all("no GPU: %s", error.text);
+    hp_cuda_ops.close(device);
+    return NULL;
+}
+
+hp_device *
+cuda_test_open(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *device = NULL;
+
+    if (hp_cuda_ops.open(&device, NULL, &error) != HOOP_SUCCESS)
+        bail("cannot open the GPU: %s", error.text);
+    return device;
+}
+
+arena
+arena_new(hp_device *device, arena_kind kind, size_t bytes)
+{
+    arena a = {.kind = kind, .device = device, .bytes = bytes};
+    hoop_error error = {.size = sizeof error};
+    void *memory = NULL;
+
+    if (kind == ARENA_DEVICE) {
+        if (hp_cuda_alloc(device, &memory, bytes, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    } else {
+        memory = kind == ARENA_SLOT ? hp_pages(bytes) : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+        if (memory == NULL)
+            bail("out of memory");
+        if (kind == ARENA_SLOT && device->ops->enroll(device, memory, bytes, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    }
+    a.memory = memory;
+    return a;
+}
+
+void
+arena_free(arena *a)
+{
+    if (a->kind == ARENA_DEVICE) {
+        hp_cuda_free(a->device, a->memory);
+    } else if (a->kind == ARENA_SLOT) {
+        a->device->ops->unenroll(a->device, a->memory);
+        hp_pages_free(a->memory, a->bytes);
+    } else {
+        free(a->memory);
+    }
+}
+
+void
+arena_put(const arena *a, const void *bytes, size_t count)
+{
+    hoop_error error = {.size = sizeof error};
+
+    if (a->kind != ARENA_DEVICE)
+        memcpy(a->memory, bytes, count);
+    else if (hp_cuda_copy(a->device, a->memory, bytes, count, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+}
+
+void
+arena_get(const arena *a, void *bytes, size_t count)
+{
+    hoop_error error = {.size = sizeof error};
+
+    if (a->kind != ARENA_DEVICE)
+        memcpy(bytes, a->memory, count);
+    else if (hp_cuda_copy(a->device, bytes, a->memory, count, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+}
+
+int
+cuda_test_wait(hp_queue *queue, uint64_t ticket)
+{
+    uint64_t deadline = hp_now() + 10 * HP_SEC;
+
+    if (ticket == 0)
+        return 0;
+    while (queue->ops->done(queue) < ticket) {
+        if (hp_now() > deadline || queue->ops->status(queue, NULL) != HOOP_SUCCESS)
+            return 0;
+        usleep(20);
+    }
+    return 1;
+}
+
+/* Bit patterns that are interesting in some type; cut to its size. */
+static const uint64_t specials[] = {
+    0, 1, 2, 0x7f, 0x80, 0x81, 0xff, 0x7b, 0x7c, 0xfc, 0x7e, 0x3c00, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x8000, 0x03ff,
+    0x0400, 0x7f80, 0xff80, 0x7fc0, 0x007f, 0x7fffffff, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00800000,
+    0x007fffff, 0x7f7fffff, 0xffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0x8000000000000000,
+    0x7fffffffffffffff, 0x000fffffffffffff, 0x0010000000000000, 0xffffffffffffffff};
+
+void
+cuda_test_fill(hoop_dtype dtype, void *elements, size_t count)
+{
+    size_t size = hp_dtype_size(dtype);
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bits = tap_random();
+        if (bits % 8 == 0)
+            bits = specials[(bits >> 8) % (sizeof specials / sizeof *specials)];
+        else if (dtype == HOOP_FLOAT32) /* of similar size: sums that round */
+            bits = hp_float_bits((float)(int32_t)bits * 0x1p-20f);
+        memcpy((char *)elements + i * size, &bits, size); /* little-endian: the low bytes */
+    }
+}
+
+static double
+value_of(hoop_dtype dtype, const char *element)
+{
+    uint64_t bits = 0;
+    double wide;
+
+    memcpy(&bits, element, hp_dtype_size(dtype));
+    memcpy(&wide, &bits, sizeof wide);
+    switch (dtype) {
+    case HOOP_FLOAT16: return (double)hp_fp16_decode((uint16_t)bits);
+    case HOOP_BFLOAT16: return (double)hp_bf16_decode((uint16_t)bits);
+    case HOOP_FLOAT8E4M3: return (double)hp_e4m3_decode((uint8_t)bits);
+    case HOOP_FLOAT8E5M2: return (double)hp_e5m2_decode((uint8_t)bits);
+    case HOOP_FLOAT32: return (double)hp_float_from_bits((uint32_t)bits);
+    case HOOP_FLOAT64: return wide;
+    default: return 1; /* integers have no NaN and one zero */
+    }
+}
+
+int
+cuda_test_same(hoop_dtype dtype, hoop_op op, const void *wanted, const void *seen, size_t count)
+{
+    size_t size = hp_dtype_size(dtype);
+
+    for (size_t i = 0; i < count; i++) {
+        const char *a = (const char *)wanted + i * size, *b = (const char *)seen + i * size;
+        double x = value_of(dtype, a), y = value_of(dtype, b);
+        int nans = x != x && y != y;
+        int zeros = (op == HOOP_MAX || op == HOOP_MIN) && x == 0 && y == 0;
+        if (memcmp(a, b, size) != 0 && !nans && !zeros) {
+            uint64_t p = 0, q = 0;
+            memcpy(&p, a, size);
+            memcpy(&q, b, size);
+            diag("element %zu: wanted %#llx, seen %#llx", i, (unsigned long long)p, (unsigned long long)q);
+            return 0;
+        }
+    }
+    return 1;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cuda_test: what the tests of the CUDA backend share. They run on the stand-in driver, or with HOOP_TEST_CUDA=real on the
+ * machine's own; then what needs steering is skipped.
+ */
+#ifndef T_GPU_CUDA_TEST_H
+#define T_GPU_CUDA_TEST_H
+
+#include "gpu/cuda.h"
+#include "gpu/gpu.h"
+#include "t/tap/tap.h"
+#include "t/tools/libcuda.h"
+
+/* Loads the driver, or ends the program with the reason. NULL on a real driver. */
+const hoop_fake_cuda *cuda_test_driver(void);
+
+/* Opens the device, or bails out. */
+hp_device *cuda_test_open(void);
+
+/* Memory of the three kinds a job's operand may lie in. */
+typedef enum arena_kind { ARENA_DEVICE, ARENA_SLOT, ARENA_PLAIN, ARENA_KINDS } arena_kind;
+
+typedef struct arena {
+    arena_kind kind;
+    hp_device *device;
+    char *memory;
+    size_t bytes;
+} arena;
+
+arena arena_new(hp_device *device, arena_kind kind, size_t bytes);
+void arena_free(arena *a);
+void arena_put(const arena *a, const void *bytes, size_t count);
+void arena_get(const arena *a, void *bytes, size_t count);
+
+/* Waits until the ticket is done, at most ten seconds. */
+int cuda_test_wait(hp_queue *queue, uint64_t ticket);
+
+/* Random elements with every kind of special value among them. */
+void cuda_test_fill(hoop_dtype dtype, void *elements, size_t count);
+
+/* The bits must be equal, but for a NaN's payload and the sign of a zero from MIN or MAX. */
+int cuda_test_same(hoop_dtype dtype, hoop_op op, const void *wanted, const void *seen, size_t count);
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* gpu: ordinary memory is the host's; every backend's row of functions is complete; the description says something. */
+#include "gpu/gpu.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/reduce.h"
+#include "lib/base/mem.h"
+#include "t/tap/tap.h"
+
+static int
+is_complete(const hp_device_ops *ops)
+{
+    return ops->name && ops->owns && ops->open && ops->close && ops->addressable && ops->enroll && ops->unenroll &&
+           ops->queue_open && ops->queue_close && ops->submit && ops->done && ops->wake_fd && ops->wake_arm &&
+           ops->fence && ops->drain && ops->status && ops->gate_close && ops->gate_open;
+}
+
+int
+main(void)
+{
+    static int still;
+    int local = 0;
+    char *heap = malloc(100);
+    void *pages = hp_pages(10000);
+    char text[256] = "", tiny[8] = "";
+
+    tap_limit(60);
+    plan(12);
+    ok(hp_device_of(NULL) == &hp_host_ops, "NULL");
+    ok(hp_device_of(&still) == &hp_host_ops, "static memory");
+    ok(hp_device_of(&local) == &hp_host_ops, "the stack");
+    ok(hp_device_of(heap) == &hp_host_ops, "the heap");
+    ok(hp_device_of(heap + 99) == &hp_host_ops, "the middle of something");
+    ok(hp_device_of(pages) == &hp_host_ops, "pages of our own");
+    is_string("cpu", hp_host_ops.name, "the host's name");
+    ok(is_complete(&hp_host_ops), "the host's row is complete");
+    ok(is_complete(&hp_cuda_ops), "and CUDA's");
+    ok(hp_gpu_describe(text, sizeof text) == text && strlen(text) > 10, "description: %s", text);
+    ok(hp_gpu_describe(tiny, sizeof tiny) == tiny && strlen(tiny) < sizeof tiny, "cut to the space there is");
+    ok(hp_arith_best()->usable() && hp_arith_best() == hp_arith_best(), "loops in use: %s", hp_arith_best()->name);
+    hp_pages_free(pages, 10000);
+    free(heap);
+    return 0;
+}

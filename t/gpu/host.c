@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * host: every type, reduction, count, alignment and way of sharing arrays, against the slow reference, for each set of
+ * loops this CPU can run; then wire types, exchange, the floating-point environment and the queue.
+ */
+#include "gpu/host.h"
+
+#include <fenv.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/dtype.h"
+#include "lib/base/err.h"
+#include "t/gpu/reference.h"
+#include "t/tap/tap.h"
+
+enum { MOST = 4099, GUARD = 64, SHIFTS = 3, POISON = 0xa5, ARRAYS = 4, WORTH_A_LOOK = 4 };
+
+static const size_t counts[] = {0, 1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 511, 513, 1000, MOST};
+static const size_t shifts[SHIFTS] = {0, 1, 3}; /* elements past an address that is a multiple of 64 */
+
+typedef struct named_op {
+    const char *name;
+    hoop_op op;
+    uint32_t divisor;
+} named_op;
+
+static const named_op ops[] = {
+    {"sum", HOOP_SUM, 0},      {"prod", HOOP_PROD, 0},        {"max", HOOP_MAX, 0},      {"min", HOOP_MIN, 0},
+    {"avg of 1", HOOP_AVG, 1}, {"avg of 2", HOOP_AVG, 2},     {"avg of 3", HOOP_AVG, 3}, {"avg of 5", HOOP_AVG, 5},
+    {"avg of 8", HOOP_AVG, 8}, {"avg of 257", HOOP_AVG, 257},
+};
+
+enum { OPS = sizeof ops / sizeof *ops };
+
+/* Which array (0, 1: the sources; 2, 3: others) each operand is; dst[1] -1: one destination. */
+typedef struct sharing {
+    const char *name;
+    int sources, src[2], dst[2];
+} sharing;
+
+static const sharing pairs[] = {
+    {"apart", 2, {0, 1}, {2, -1}},
+    {"into the first", 2, {0, 1}, {0, -1}},
+    {"into the second", 2, {0, 1}, {1, -1}},
+    {"two apart", 2, {0, 1}, {2, 3}},
+    {"first and another", 2, {0, 1}, {0, 3}},
+    {"another and second", 2, {0, 1}, {2, 1}},
+    {"first and second", 2, {0, 1}, {0, 1}},
+    {"second and first", 2, {0, 1}, {1, 0}},
+    {"with itself", 2, {0, 0}, {2, -1}},
+    {"with itself, in place", 2, {0, 0}, {0, -1}},
+};
+
+static const sharing singles[] = {
+    {"copy", 1, {0, 0}, {2, -1}},
+    {"copy in place", 1, {0, 0}, {0, -1}},
+    {"two copies", 1, {0, 0}, {2, 3}},
+    {"copy and itself", 1, {0, 0}, {2, 0}},
+};
+
+static uint64_t *input[2];            /* random elements */
+static uint64_t *result;              /* wanted, input[0] with input[1] */
+static uint64_t *result_self;         /* wanted, input[0] with itself */
+static unsigned char *memory[ARRAYS]; /* guard, shift, elements, guard */
+
+static size_t
+memory_bytes(void)
+{
+    return 2 * GUARD + (MOST + shifts[SHIFTS - 1]) * 8;
+}
+
+static void
+allocate(void)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        memory[i] = aligned_alloc(64, (memory_bytes() + 63) / 64 * 64);
+    input[0] = calloc(MOST, sizeof **input);
+    input[1] = calloc(MOST, sizeof **input);
+    result = calloc(MOST, sizeof *result);
+    result_self = calloc(MOST, sizeof *result_self);
+    if (memory[ARRAYS - 1] == NULL || result_self == NULL)
+        bail("no memory for the arrays");
+}
+
+static void
+release(void)
+{
+    for (int i = 0; i < ARRAYS; i++)
+        free(memory[i]);
+    free(input[0]);
+    free(input[1]);
+    free(result);
+    free(result_self);
+}
+
+static void *
+array(hoop_dtype dtype, int which, size_t shift)
+{
+    return memory[which] + GUARD + (shift + (size_t)which) % 4 * hp_dtype_size(dtype);
+}
+
+/* NULL: poison all over. */
+static void
+fill_array(hoop_dtype dtype, int which, size_t shift, const uint64_t *elements, size_t count)
+{
+    unsigned char *begin = array(dtype, which, shift);
+
+    memset(begin - GUARD, POISON, 2 * GUARD + count * hp_dtype_size(dtype));
+    for (size_t i = 0; elements != NULL && i < count; i++)
+        ref_put(dtype, begin, i, elements[i]);
+}
+
+static int
+touched(const unsigned char *from, const unsigned char *to)
+{
+    int bytes = 0;
+
+    while (from < to)
+        bytes += *from++ != POISON;
+    return bytes;
+}
+
+/* Elements that are not as wanted, and bytes before and behind them that were touched. */
+static int
+check_array(hoop_dtype dtype, int which, size_t shift, const uint64_t *wanted, size_t count, int any_zero)
+{
+    const unsigned char *begin = array(dtype, which, shift);
+    const unsigned char *end = begin + count * hp_dtype_size(dtype);
+    int wrong = touched(begin - GUARD, begin) + touched(end, end + GUARD);
+
+    if (wanted == NULL)
+        return wrong + touched(begin, end);
+    for (size_t i = 0; i < count; i++)
+        wrong += !ref_same(dtype, wanted[i], ref_get(dtype, begin, i), any_zero);
+    return wrong;
+}
+
+static const uint64_t *
+wanted_of(const sharing *s, int which)
+{
+    if (which == s->dst[0] || which == s->dst[1])
+        return s->sources == 2 && s->src[1] == 0 ? result_self : result;
+    return which < 2 ? input[which] : NULL;
+}
+
+static int
+run_shared(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *s, size_t shift, size_t count)
+{
+    hp_job job = {.elem = dtype, .wire = dtype, .op = op->op, .sources = s->sources, .divisor = op->divisor};
+    int any_zero = op->op == HOOP_MAX || op->op == HOOP_MIN;
+    int wrong = 0;
+
+    for (int which = 0; which < ARRAYS; which++)
+        fill_array(dtype, which, shift, which < 2 ? input[which] : NULL, count);
+    job.destinations = s->dst[1] < 0 ? 1 : 2;
+    job.count = count;
+    for (int k = 0; k < 2; k++) {
+        job.src[k].ptr = array(dtype, s->src[k], shift);
+        job.dst[k].ptr = s->dst[k] < 0 ? NULL : array(dtype, s->dst[k], shift);
+    }
+    hp_host_run_with(arith, &job);
+    for (int which = 0; which < ARRAYS; which++)
+        wrong += check_array(dtype, which, shift, wanted_of(s, which), count, any_zero);
+    return wrong;
+}
+
+static void
+check_sharings(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *all, size_t many)
+{
+    int wrong = 0;
+
+    for (size_t i = 0; i < MOST; i++) {
+        result[i] = ref_reduce(dtype, op->op, all->sources, input[0][i], input[1][i], op->divisor);
+        result_self[i] = ref_reduce(dtype, op->op, all->sources, input[0][i], input[0][i], op->divisor);
+    }
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (size_t f = 0; f < many * SHIFTS; f++) {
+            int here;
+
+            if (counts[c] > 100 && tap_random() % 8 != 0)
+                continue; /* of long arrays some, drawn by the seed: the test should not take all day */
+            here = run_shared(arith, dtype, op, &all[f / SHIFTS], shifts[f % SHIFTS], counts[c]);
+
+            if (here > 0 && wrong++ < WORTH_A_LOOK)
+                diag("%s, %zu elements, shift %zu: %d wrong", all[f / SHIFTS].name, counts[c], shifts[f % SHIFTS],
+                     here);
+        }
+    }
+    is_int(0, wrong, "%s, %s, %s%s", arith->name, hp_dtype_name(dtype), op->name,
+           all->sources == 1 ? ", one source" : "");
+}
+
+static void
+check_type(const hp_arith *arith, hoop_dtype dtype)
+{
+    for (size_t i = 0; i < MOST; i++) {
+        input[0][i] = ref_random(dtype);
+        input[1][i] = ref_random(dtype);
+    }
+    for (size_t o = 0; o < OPS; o++)
+        check_sharings(arith, dtype, &ops[o], pairs, sizeof pairs / sizeof *pairs);
+    for (size_t o = 4; o < OPS; o += 2)
+        check_sharings(arith, dtype, &ops[o], singles, sizeof singles / sizeof *singles);
+}
+
+/*
+ * Wire types. Tags: which operands are in the wire type. A destination in the wire type decides what the other one,
+ * in the element type, holds.
+ */
+typedef struct tagging {
+    const char *name;
+    int sources, src_wire[2], destinations, dst_wire[2];
+    uint32_t divisor;
+} tagging;
+
+static const tagging taggings[] = {
+    {"send", 1, {0, 0}, 1, {1, 0}, 0},
+    {"recvReduceSend", 2, {1, 0}, 1, {1, 0}, 0},
+    {"recvReduceCopySend", 2, {1, 0}, 2, {1, 0}, 3},
+    {"the same, destinations swapped", 2, {0, 1}, 2, {0, 1}, 2},
+    {"recvCopySend", 1, {1, 0}, 1, {0, 0}, 0},
+    {"verbatim and decoded", 1, {1, 0}, 2, {1, 0}, 0},
+    {"recvReduce, nothing sent", 2, {1, 0}, 1, {0, 0}, 5},
+};
+
+static uint64_t
+narrow(hoop_dtype type, uint64_t single)
+{
+    return ref_convert(HOOP_FLOAT32, type, single);
+}
+
+static int
+run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const tagging *t, size_t count)
+{
+    hp_job job = {.elem = elem, .wire = wire, .op = t->divisor ? HOOP_AVG : HOOP_SUM, .divisor = t->divisor};
+    hoop_dtype types[ARRAYS];
+    int encodes = t->destinations == 2 && (t->dst_wire[0] || t->dst_wire[1]);
+    int wrong = 0;
+
+    job.sources = t->sources;
+    job.destinations = t->destinations;
+    job.count = count;
+    for (int k = 0; k < 2; k++) {
+        job.src[k].wire = t->src_wire[k];
+        job.dst[k].wire = t->dst_wire[k];
+        types[k] = t->src_wire[k] ? wire : elem;
+        types[2 + k] = t->dst_wire[k] ? wire : elem;
+        job.src[k].ptr = array(types[k], k, 1);
+        job.dst[k].ptr = array(types[2 + k], 2 + k, 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        input[0][i] = ref_random(types[0]);
+        input[1][i] = ref_random(types[1]);
+    }
+    for (int which = 0; which < ARRAYS; which++)
+        fill_array(types[which], which, 1, which < 2 ? input[which] : NULL, count);
+    hp_host_run_with(arith, &job);
+    for (int k = 0; k < t->destinations; k++) {
+        for (size_t i = 0; i < count; i++) {
+            uint64_t a = ref_convert(types[0], HOOP_FLOAT32, input[0][i]);
+            uint64_t b = ref_convert(types[1], HOOP_FLOAT32, input[1][i]);
+            uint64_t sum = ref_reduce(HOOP_FLOAT32, job.op, t->sources, a, b, t->divisor);
+
+            if (encodes)
+                sum = ref_convert(wire, HOOP_FLOAT32, narrow(wire, sum));
+            result[i] = narrow(types[2 + k], sum);
+        }
+        wrong += check_array(types[2 + k], 2 + k, 1, result, count, 0);
+    }
+    wrong += check_array(types[0], 0, 1, input[0], count, 0);
+    wrong += check_array(types[1], 1, 1, input[1], count, 0);
+    return wrong;
+}
+
+static void
+check_wires(const hp_arith *arith)
+{
+    static const hoop_dtype elems[] = {HOOP_FLOAT32, HOOP_FLOAT64, HOOP_FLOAT16, HOOP_BFLOAT16};
+    static const hoop_dtype wires[] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+
+    for (size_t e = 0; e < 4; e++) {
+        for (size_t w = 0; w < 4; w++) {
+            int wrong = 0;
+
+            for (size_t t = 0; t < sizeof taggings / sizeof *taggings && elems[e] != wires[w]; t++) {
+                for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+                    int here = run_tagged(arith, elems[e], wires[w], &taggings[t], counts[c]);
+
+                    if (here > 0 && wrong++ < WORTH_A_LOOK)
+                        diag("%s, %zu elements: %d wrong", taggings[t].name, counts[c], here);
+                }
+            }
+            is_int(0, wrong, "%s, %s on the wire as %s", arith->name, hp_dtype_name(elems[e]), hp_dtype_name(wires[w]));
+        }
+    }
+}
+
+static int
+run_exchange(const hp_arith *arith, hoop_dtype dtype, int in_place, size_t count)
+{
+    hp_job job = {.elem = dtype, .wire = dtype, .sources = 2, .destinations = 2, .exchange = 1, .count = count};
+    int first = in_place ? 0 : 2;
+    int wrong = 0;
+
+    for (int which = 0; which < ARRAYS; which++)
+        fill_array(dtype, which, 0, which < 2 ? input[which] : NULL, count);
+    for (int k = 0; k < 2; k++) {
+        job.src[k].ptr = array(dtype, k, 0);
+        job.dst[k].ptr = array(dtype, first + k, 0);
+    }
+    hp_host_run_with(arith, &job);
+    wrong += check_array(dtype, first, 0, input[1], count, 0);
+    wrong += check_array(dtype, first + 1, 0, input[0], count, 0);
+    return wrong;
+}
+
+static void
+check_exchange(const hp_arith *arith)
+{
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
+        int wrong = 0;
+
+        for (size_t i = 0; i < MOST; i++) {
+            input[0][i] = ref_random((hoop_dtype)dtype);
+            input[1][i] = ref_random((hoop_dtype)dtype);
+        }
+        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            wrong += run_exchange(arith, (hoop_dtype)dtype, 0, counts[c]);
+            wrong += run_exchange(arith, (hoop_dtype)dtype, 1, counts[c]);
+        }
+        is_int(0, wrong, "%s, %s, exchange, apart and in place", arith->name, hp_dtype_name((hoop_dtype)dtype));
+    }
+}
+
+static void
+check_exchange_wire(const hp_arith *arith)
+{
+    float own[3] = {1.5F, -2.25F, 1e30F}, got[3];
+    uint16_t slot[3] = {0x3c00, 0xc000, 0x7c00}; /* 1, -2, infinity */
+    static const uint16_t sent[3] = {0x3e00, 0xc080, 0x7c00};
+    hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT16, .sources = 2, .destinations = 2, .exchange = 1};
+
+    job.count = 3;
+    job.src[0] = (hp_operand){own, 0};
+    job.src[1] = (hp_operand){slot, 1};
+    job.dst[0] = (hp_operand){got, 0};
+    job.dst[1] = (hp_operand){slot, 1};
+    hp_host_run_with(arith, &job);
+    ok(got[0] == 1 && got[1] == -2 && got[2] > 3e38F, "%s, exchange decodes what it takes", arith->name);
+    is_blob(sent, slot, sizeof sent, "%s, and encodes what it gives, in place", arith->name);
+}
+
+/* Examples from the manual, so that the reference does not stand alone. */
+static void
+check_promises(void)
+{
+    int8_t small[2] = {100, -7}, more[2] = {100, 0};
+    uint64_t large[1] = {UINT64_MAX}, two[1] = {2};
+    uint16_t half[2] = {0x7bff, 0x0001}, other[2] = {0x7bff, 0x8001};
+    hp_job job = {.elem = HOOP_INT8, .wire = HOOP_INT8, .op = HOOP_SUM, .sources = 2, .destinations = 1, .count = 2};
+
+    job.src[0].ptr = job.dst[0].ptr = small;
+    job.src[1].ptr = more;
+    hp_host_run(&job);
+    is_int(-56, small[0], "int8: 100 + 100 wraps");
+    job.op = HOOP_AVG;
+    job.divisor = 2;
+    hp_host_run(&job);
+    is_int(22, small[0], "int8: (-56 + 100) / 2");
+    is_int(-3, small[1], "int8: -7 / 2 truncates toward zero");
+    job = (hp_job){
+        .elem = HOOP_UINT64, .wire = HOOP_UINT64, .op = HOOP_PROD, .sources = 2, .destinations = 1, .count = 1};
+    job.src[0].ptr = job.dst[0].ptr = large;
+    job.src[1].ptr = two;
+    hp_host_run(&job);
+    is_uint(UINT64_MAX - 1, large[0], "uint64: a product wraps");
+    job = (hp_job){.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .divisor = 2, .sources = 2};
+    job.destinations = 1;
+    job.count = 2;
+    job.src[0].ptr = job.dst[0].ptr = half;
+    job.src[1].ptr = other;
+    hp_host_run(&job);
+    is_uint(0x7bff, half[0], "float16: the average of two largest values does not overflow on the way");
+    is_uint(0, half[1], "float16: opposite denormals cancel");
+}
+
+/* What a program does to its own rounding is neither obeyed nor disturbed. */
+static void
+check_environment(void)
+{
+    float a[64], b[64], calm[64], rough[64];
+    hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2, .destinations = 1};
+
+    for (int i = 0; i < 64; i++) {
+        a[i] = 1.0F / (float)(i + 1);
+        b[i] = 1e-9F * (float)(i + 1);
+    }
+    job.count = 64;
+    job.src[0].ptr = a;
+    job.src[1].ptr = b;
+    job.dst[0].ptr = calm;
+    hp_host_run(&job);
+    fesetround(FE_UPWARD);
+    job.dst[0].ptr = rough;
+    hp_host_run(&job);
+    is_int(FE_UPWARD, fegetround(), "the caller's rounding mode survives a job");
+    fesetround(FE_TONEAREST);
+    is_blob(calm, rough, sizeof calm, "and does not change a bit of the result");
+}
+
+static void
+check_queue(void)
+{
+    uint8_t from[4] = {1, 2, 3, 4}, to[4] = {0};
+    hp_job job = {.elem = HOOP_UINT8, .wire = HOOP_UINT8, .sources = 1, .destinations = 1, .count = 4};
+    hp_job nothing = {.elem = HOOP_UINT8, .wire = HOOP_UINT8};
+    hp_device *device = NULL;
+    hp_queue *queue = NULL;
+    hp_gate *gate = (hp_gate *)&job;
+    hoop_error error;
+
+    is_int(HOOP_SUCCESS, hp_host_ops.open(&device, from, &error), "the device opens");
+    ok(device->ops == &hp_host_ops && hp_host_ops.addressable(device), "its memory may be sent directly");
+    is_int(0, hp_host_ops.owns(from), "it claims nothing");
+    is_int(HOOP_SUCCESS, hp_host_ops.enroll(device, from, 4, &error), "slots are visible anyway");
+    hp_host_ops.unenroll(device, from);
+    is_int(HOOP_SUCCESS, hp_host_ops.queue_open(device, &queue, &error), "a queue opens");
+    ok(queue->ops == &hp_host_ops, "and knows its device's functions");
+    is_uint(0, hp_host_ops.done(queue), "nothing is done yet");
+    is_int(-1, hp_host_ops.wake_fd(queue), "nobody needs to be woken");
+    job.src[0].ptr = from;
+    job.dst[0].ptr = to;
+    is_uint(1, hp_host_ops.submit(queue, &job), "the first ticket is 1");
+    is_blob(from, to, 4, "the job is done on return");
+    is_uint(1, hp_host_ops.done(queue), "and counted");
+    is_uint(2, hp_host_ops.submit(queue, &nothing), "a job without destinations keeps its place");
+    is_uint(2, hp_host_ops.done(queue), "and is done");
+    hp_host_ops.wake_arm(queue);
+    is_int(HOOP_SUCCESS, hp_host_ops.drain(queue), "drain");
+    is_int(HOOP_SUCCESS, hp_host_ops.status(queue, &error), "status");
+    is_int(HOOP_SUCCESS, hp_host_ops.fence(queue, NULL, &error), "no stream, nothing to wait for");
+    hp_err_clear(&error);
+    is_int(HOOP_ERR_UNSUPPORTED, hp_host_ops.fence(queue, &job, &error), "a stream cannot order host memory");
+    ok(strstr(error.text, "_on_stream") != NULL, "and a sentence says so");
+    hp_err_clear(&error);
+    is_int(HOOP_ERR_UNSUPPORTED, hp_host_ops.gate_close(device, &job, &gate, &error), "nor can it be held");
+    ok(gate == NULL && strstr(error.text, "_on_stream") != NULL, "and a sentence says so");
+    hp_host_ops.queue_close(queue);
+    hp_host_ops.close(device);
+}
+
+int
+main(void)
+{
+    tap_limit(120);
+    plan_lazy();
+    diag("seed %llu", (unsigned long long)tap_seed());
+    allocate();
+    for (const hp_arith *const *arith = hp_ariths; *arith != NULL; arith++) {
+        if (!(*arith)->usable()) {
+            skip(1, "this CPU cannot run the %s loops", (*arith)->name);
+            continue;
+        }
+        for (int dtype = 0; dtype < HP_DTYPES; dtype++)
+            check_type(*arith, (hoop_dtype)dtype);
+        check_wires(*arith);
+        check_exchange(*arith);
+        check_exchange_wire(*arith);
+    }
+    check_promises();
+    check_environment();
+    check_queue();
+    release();
+    return 0;
+}

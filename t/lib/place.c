@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What plan, schedule and place amount to together: every collective executed on symbols (t/sim/symbol.h) by all ranks,
+ * in place and out of place, straight from user memory and through slots, under any legal interleaving. Each
+ * contribution must arrive exactly once, and nothing may be overwritten before its last use. Then the table of place.c.
+ */
+#include "t/sim/symbol.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+
+enum { SIZE_MAX_HERE = 1000 };
+
+static int order[SIZE_MAX_HERE];
+
+static uint64_t
+pick(uint64_t below)
+{
+    return tap_random() % below;
+}
+
+static void
+shuffle(int size)
+{
+    for (int i = 0; i < size; i++) {
+        int j = (int)pick((uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
+static int
+has_root(int kind)
+{
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+}
+
+/* Tiny slots, so that a few dozen elements make several loops of several slices. An int64 symbol a place. */
+static sym_case
+make(int kind, int size, uint64_t count)
+{
+    uint32_t slices = 1 + (uint32_t)pick(4);
+    sym_case c = {.size = size, .order = order, .channels = 1};
+    shuffle(size);
+    c.call = (hp_call){.kind = (uint8_t)kind, .dtype = HOOP_INT64, .root = -1, .count = count};
+    if (has_root(kind))
+        c.call.root = (int)pick((uint64_t)size);
+    c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)pick(6)), .slices = slices, .channels = 1};
+    c.options.stage_bytes = 8 * (uint32_t)size * 8;
+    c.options.spread_bytes = pick(2) ? 64 : 0;
+    c.window = slices + 1 + (uint32_t)pick(3);
+    c.place.direct = (int)pick(2);
+    c.place.in_place = (int)pick(2);
+    c.place.slots = (int)pick(3) == 0;
+    return c;
+}
+
+static int
+holds(const sym_case *c)
+{
+    char why[200], call[100];
+    if (sym_run(c, why, sizeof why))
+        return 1;
+    diag("%s on %d ranks, slot %u, S %u, W %u, wire %u%s%s%s%s, interleaving %ju: %s",
+         hp_call_print(&c->call, call, sizeof call), c->size, c->options.slice_bytes / 8, c->options.slices, c->window,
+         c->wire, c->place.direct ? ", direct" : "", c->place.in_place ? ", in place" : "",
+         c->place.slots ? ", slots" : "", c->early_jobs ? ", early jobs" : "", (uintmax_t)c->seed, why);
+    return 0;
+}
+
+/* Every size to 17 and every count around it, in one order. */
+static void
+test_promises(void)
+{
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        int right = 1, runs = 0;
+        for (int n = 1; n <= 17; n++) {
+            const uint64_t counts[] = {0, 1, (uint64_t)n - 1, (uint64_t)n, (uint64_t)n + 1, 31, 97, 120 - (uint64_t)n};
+            for (int k = 0; k < 8 * 8 && right; k++, runs++) {
+                sym_case c = make(kind, n, kind == HP_BARRIER ? 0 : counts[k / 8]);
+                c.place.direct = k & 1;
+                c.place.in_place = k >> 1 & 1;
+                c.place.slots = k >> 2 & 1;
+                right = holds(&c);
+            }
+        }
+        ok(right, "%s: all ranks end with what it promises (%d runs)", hp_kind_name(kind), runs);
+    }
+}
+
+static void
+test_interleavings(void)
+{
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        int right = 1;
+        for (int k = 0; k < 500 && right; k++) {
+            sym_case c = make(kind, 2 + k % 8, kind == HP_BARRIER ? 0 : pick(40));
+            c.seed = tap_random() | 1;
+            c.wire = k % 3 == 0 ? 0 : k % 3 == 1 ? 1 + (uint32_t)pick(4) : 1000;
+            c.early_jobs = (int)pick(2);
+            right = holds(&c);
+        }
+        ok(right, "%s: under 500 interleavings nothing is overwritten before its last use", hp_kind_name(kind));
+    }
+}
+
+/* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
+static void
+test_alltoall_in_place(void)
+{
+    int right = 1;
+    for (int k = 0; k < 1500 && right; k++) {
+        sym_case c = make(HP_ALLTOALL, 2 + k % 9, 1 + pick(9));
+        c.place.in_place = 1;
+        c.seed = tap_random() | 1;
+        c.window = c.options.slices + 1 + (uint32_t)pick(20);
+        c.wire = (uint32_t)pick(3) * 50;
+        c.early_jobs = (int)pick(2);
+        right = holds(&c);
+    }
+    ok(right, "alltoall in place saves every block before it is overwritten");
+}
+
+static void
+test_channels(void)
+{
+    for (int kind = HP_ALLREDUCE; kind < HP_BARRIER; kind++) {
+        int right = 1;
+        for (int k = 0; k < 120 && right; k++) {
+            sym_case c = make(kind, 2 + k % 7, pick(70));
+            c.channels = 2 + (uint32_t)pick(2);
+            c.options.spread_bytes = 0;
+            right = holds(&c);
+        }
+        ok(right, "%s: two and three channels share the vector", hp_kind_name(kind));
+    }
+}
+
+/* Long enough chunks are cut on cache lines: eight symbols. */
+static void
+test_grains(void)
+{
+    for (int kind = HP_ALLREDUCE; kind <= HP_ALLGATHER; kind++) {
+        int right = 1;
+        for (int k = 0; k < 60 && right; k++) {
+            int n = 2 + k % 4;
+            sym_case c = make(kind, n, 0);
+            c.options.spread_bytes = 0;
+            c.options.slice_bytes = 64 * (1 + (uint32_t)pick(3)) + 8 * (uint32_t)pick(8);
+            c.call.count = (kind == HP_ALLREDUCE ? (uint64_t)n : 1) * 128 * c.options.slices + pick(100);
+            right = holds(&c);
+        }
+        ok(right, "%s: cuts on cache lines cover everything too", hp_kind_name(kind));
+    }
+}
+
+static void
+test_large_rings(void)
+{
+    static const int sizes[] = {64, 257, 1000};
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        int right = 1;
+        for (int k = 0; k < 3 && right; k++) {
+            int n = sizes[k], quadratic = kind == HP_ALLTOALL || kind == HP_GATHER || kind == HP_SCATTER;
+            if (n == 1000 && quadratic) /* a million messages, no new case */
+                continue;
+            sym_case c = make(kind, n, kind == HP_BARRIER ? 0 : kind == HP_ALLREDUCE ? (uint64_t)n + 1 : 2);
+            c.options.spread_bytes = 0;
+            c.options.slice_bytes = 64;
+            right = holds(&c);
+        }
+        ok(right, "%s on 64, 257 and 1000 ranks", hp_kind_name(kind));
+    }
+}
+
+/* A symbol counted twice, lost, or a slot used again too soon must show: the interpreter can fail. */
+static void
+test_that_it_can_fail(void)
+{
+    char why[200];
+    sym_case c = make(HP_ALLREDUCE, 4, 40);
+    c.options = (hp_plan_options){.slice_bytes = 24, .slices = 3, .channels = 1, .stage_bytes = 64};
+    c.window = 3;
+    c.wire = 0;
+    ok(!sym_run(&c, why, sizeof why), "a window of S locks on wires that hold nothing: %s", why);
+    c.window = 4;
+    ok(sym_run(&c, why, sizeof why), "a window of S + 1 does not");
+    c = make(HP_ALLTOALL, 5, 6);
+    c.place = (hp_place_options){.direct = 1, .in_place = 0};
+    ok(sym_run(&c, why, sizeof why), "alltoall straight from user memory");
+}
+
+/* ---- the table at the head of place.c ---- */
+
+static hp_placement
+placed(int flags, const hp_place_options *o)
+{
+    hp_plan plan = {.shape = HP_SHAPE_RING, .kind = HP_ALLREDUCE, .size = 4, .elem = 4, .grain = 1, .slices = 1};
+    hp_step step = {.flags = (uint16_t)flags, .from = 1, .to = 1, .in = 100, .out = 200};
+    step.recv_count = flags & HP_STEP_RECV ? 10 : 0;
+    step.send_count = flags & HP_STEP_SEND ? 10 : 0;
+    return hp_place(&plan, &step, o);
+}
+
+static void
+test_table(void)
+{
+    enum { SEND = HP_STEP_LOAD | HP_STEP_SEND, RRS = HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_SEND };
+    enum { RRCS = RRS | HP_STEP_COPY | HP_STEP_DIVIDE, RCS = HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND };
+    const hp_place_options slots = {0}, direct = {.direct = 1}, both = {.direct = 1, .slots = 1};
+    hp_placement p = placed(SEND, &slots);
+    ok(p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].src[0].at == 100, "send: saved in the slot, sent from there");
+    p = placed(SEND, &direct);
+    ok(p.send.where == HP_SENDBUF && p.send.at == 100 && p.tasks == 0, "send, direct: from sendbuf, no job");
+    p = placed(SEND, &both);
+    ok(p.send.where == HP_SLOT && p.tasks == 1, "send with slots: from the slot, also when direct");
+    p = placed(RRS, &direct);
+    ok(p.recv.where == HP_SLOT && p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].destinations == 1 && !p.forward,
+       "recvReduceSend: slot op in -> slot");
+    p = placed(RRCS, &slots);
+    ok(p.task[0].destinations == 2 && p.task[0].divide && p.send.where == HP_SLOT, "recvReduceCopySend: to slot and out");
+    p = placed(RRCS, &direct);
+    ok(p.task[0].destinations == 1 && p.task[0].dst[0].at == 200 && p.send.where == HP_RECVBUF,
+       "recvReduceCopySend, direct: to out, sent from there");
+    p = placed(RCS, &slots);
+    ok(p.recv.where == HP_SLOT && p.forward && p.tasks == 1, "recvCopySend: forwarded before the copy ends");
+    p = placed(RCS, &direct);
+    ok(p.recv.where == HP_RECVBUF && p.send.where == HP_RECVBUF && p.forward && p.tasks == 0,
+       "recvCopySend, direct: into out, forwarded from there");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(120);
+    tap_seed();
+    test_table();
+    test_that_it_can_fail();
+    test_promises();
+    test_interleavings();
+    test_alltoall_in_place();
+    test_channels();
+    test_grains();
+    test_large_rings();
+    return tap_failures() != 0;
+}

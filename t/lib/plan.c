@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Properties of the pure arithmetic of lib/plan: cuts cover, are ordered, balanced and aligned; channels share a vector
+ * without gaps; shapes follow the table of the header; no slice exceeds a slot. What the steps then do is schedule.c's.
+ */
+#include "lib/plan.h"
+
+#include "lib/base/dtype.h"
+#include "t/tap/tap.h"
+
+static const uint64_t totals[] = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  15,
+                                  16,
+                                  17,
+                                  97,
+                                  1000,
+                                  65537,
+                                  (1 << 20) + 3,
+                                  (UINT64_C(1) << 32) + 7,
+                                  (UINT64_C(1) << 40) + 3,
+                                  (UINT64_C(1) << 43) - 1,
+                                  UINT64_C(1) << 60};
+enum { TOTALS = sizeof totals / sizeof *totals };
+
+static uint64_t
+pick(uint64_t below)
+{
+    return tap_random() % below;
+}
+
+/* Begin, end, order, grain and balance of one cut at part k. */
+static int
+cut_is_right(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain)
+{
+    uint64_t at = hp_cut(total, parts, k, grain), next = hp_cut(total, parts, k + 1, grain);
+    uint64_t least = total / parts, size = next - at;
+    if (next < at || next > total || (at % grain != 0 && at != total))
+        return 0;
+    if ((k == 0 && at != 0) || (k + 1 == parts && next != total))
+        return 0;
+    return size <= least + grain && (next == total || size + grain >= least);
+}
+
+static void
+test_cut(void)
+{
+    static const uint32_t grains[] = {1, 8, 16, 64};
+    int right = 1;
+    for (int t = 0; t < TOTALS; t++)
+        for (int g = 0; g < 4; g++)
+            for (int i = 0; i < 400 && right; i++) {
+                uint64_t parts = i < 40 ? (uint64_t)i + 1 : 1 + pick(i < 200 ? 1000 : 1000000);
+                uint64_t k = i % 3 == 0 ? 0 : i % 3 == 1 ? parts - 1 : pick(parts);
+                right = cut_is_right(totals[t], parts, k, grains[g]);
+                if (!right)
+                    diag("total %ju parts %ju part %ju grain %u", (uintmax_t)totals[t], (uintmax_t)parts, (uintmax_t)k,
+                         grains[g]);
+            }
+    ok(right, "cuts begin at 0, end at the total, ascend, fall on grains and are balanced to within one");
+}
+
+static void
+test_cut_exactly(void)
+{
+    is_uint(4, hp_cut(10, 3, 1, 1), "10 in 3: 4, 3, 3");
+    is_uint(7, hp_cut(10, 3, 2, 1), "10 in 3: 4, 3, 3");
+    is_uint(1, hp_cut(1, 5, 1, 1), "1 in 5: the first part has it");
+    is_uint(1, hp_cut(1, 5, 4, 1), "1 in 5: the last part is empty");
+    is_uint(32, hp_cut(50, 2, 1, 16), "50 in 2 by 16: 32 and 18");
+    is_uint(50, hp_cut(50, 8, 7, 16), "50 in 8 by 16: parts 4 to 7 are empty");
+    is_uint(0, hp_cut(0, 7, 3, 8), "nothing cut is nothing");
+}
+
+static const hp_plan_options standard = {
+    .slice_bytes = 256 << 10, .slices = 4, .channels = 1, .stage_bytes = 256 << 10, .spread_bytes = 32 << 10};
+
+static hp_call
+call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)
+{
+    int rooted = kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+    return (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = rooted ? 0 : -1, .count = count};
+}
+
+static hp_shape
+shape_of(hp_kind kind, hoop_dtype dtype, uint64_t count, int size, const hp_plan_options *options)
+{
+    hp_call call = call_of(kind, dtype, count);
+    hp_plan plan;
+    hp_plan_make(&plan, &call, size, options, 0, 1);
+    return plan.shape;
+}
+
+static void
+test_shapes(void)
+{
+    static const hp_shape large[HP_KINDS] = {
+        [HP_ALLREDUCE] = HP_SHAPE_RING,      [HP_REDUCE_SCATTER] = HP_SHAPE_RING, [HP_ALLGATHER] = HP_SHAPE_RING,
+        [HP_BROADCAST] = HP_SHAPE_CHAIN_OUT, [HP_REDUCE] = HP_SHAPE_CHAIN_IN,     [HP_GATHER] = HP_SHAPE_GATHER,
+        [HP_SCATTER] = HP_SHAPE_SCATTER,     [HP_ALLTOALL] = HP_SHAPE_PAIRS,      [HP_BARRIER] = HP_SHAPE_SPREAD};
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        uint64_t count = kind == HP_BARRIER ? 0 : 1 << 20;
+        is_string(hp_shape_name(large[kind]),
+                  hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 5, &standard)), "a long %s",
+                  hp_kind_name(kind));
+        is_string("local", hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 1, &standard)), "%s alone",
+                  hp_kind_name(kind));
+    }
+}
+
+static void
+test_spread_limits(void)
+{
+    hp_plan_options o = standard;
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "32 KiB on 8 ranks fit the stage");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more takes the ring");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7281, 9, &o), "9 ranks: 9 x 7281 x 4 still fit");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7282, 9, &o), "9 x 7282 x 4 do not");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT64, 0, 9, &o), "an empty allreduce is a spread");
+    is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
+    o.spread_bytes = 0;
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+}
+
+static void
+test_channels(void)
+{
+    hp_plan_options o = standard;
+    hp_call call = call_of(HP_ALLREDUCE, HOOP_INT8, 64 << 20);
+    o.channels = 3;
+    is_uint(3, hp_plan_channels(&call, 4, &o), "a long operation uses all channels");
+    is_uint(1, hp_plan_channels(&call, 1, &o), "a ring of one uses one");
+    call.count = 2 << 20;
+    is_uint(2, hp_plan_channels(&call, 4, &o), "each channel has a share worth having");
+    call.count = 100;
+    is_uint(1, hp_plan_channels(&call, 4, &o), "a small operation uses one");
+    call.count = 0;
+    is_uint(1, hp_plan_channels(&call, 4, &o), "an empty one too");
+    call = call_of(HP_BROADCAST, HOOP_FLOAT64, UINT64_C(1) << 50);
+    is_uint(3, hp_plan_channels(&call, 4, &o), "2^53 bytes do not overflow");
+}
+
+/* Shares are neighbours, begin on cache lines and add up; plans agree in everything that is not the share. */
+static int
+shares_cover(const hp_call *call, int size, const hp_plan_options *o, uint32_t channels)
+{
+    uint64_t next = 0, line = 64 / hp_dtype_size((hoop_dtype)call->dtype);
+    for (uint32_t c = 0; c < channels; c++) {
+        hp_plan plan;
+        hp_plan_make(&plan, call, size, o, c, channels);
+        if (plan.begin != next || (plan.begin % line != 0 && plan.begin != call->count))
+            return 0;
+        next = plan.begin + plan.count;
+    }
+    return next == call->count;
+}
+
+/* The largest slice that the plan's own cuts can produce, against the slot. */
+static int
+slices_fit(const hp_plan *plan, const hp_plan_options *o)
+{
+    uint64_t slot = o->slice_bytes / plan->elem, count = hp_cut(plan->count, plan->loops, 1, plan->grain);
+    if (plan->shape == HP_SHAPE_LOCAL || plan->shape == HP_SHAPE_SPREAD)
+        return 1;
+    if (plan->shape == HP_SHAPE_RING && !plan->block)
+        count = hp_cut(count, (uint64_t)plan->size, 1, plan->grain);
+    count = hp_cut(count, plan->slices, 1, plan->grain);
+    return count <= slot && plan->slices <= o->slices && plan->loops > 0 && plan->grain > 0;
+}
+
+/* No loop more than the slots demand: with one less some slice would not fit. */
+static int
+loops_are_needed(const hp_plan *plan, const hp_plan_options *o)
+{
+    uint64_t slot = o->slice_bytes / plan->elem / plan->grain * plan->grain, parts = plan->slices;
+    if (plan->shape == HP_SHAPE_RING && !plan->block)
+        parts *= (uint64_t)plan->size;
+    return plan->loops == 1 || (plan->loops - 1) * parts * slot < plan->count;
+}
+
+static int
+plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t channels)
+{
+    for (uint32_t c = 0; c < channels; c++) {
+        hp_plan plan;
+        hp_plan_make(&plan, call, size, o, c, channels);
+        int chain = plan.shape == HP_SHAPE_CHAIN_IN || plan.shape == HP_SHAPE_CHAIN_OUT;
+        uint64_t steps = chain ? plan.loops + plan.rows - 1 : plan.loops * plan.rows * plan.slices;
+        if (!slices_fit(&plan, o) || !loops_are_needed(&plan, o) || plan.steps != steps || plan.steps == 0)
+            return 0;
+        if (size > 1 && plan.steps <= plan.slices) /* the announcement needs step S */
+            return 0;
+    }
+    return shares_cover(call, size, o, channels);
+}
+
+static void
+test_plans(void)
+{
+    static const hoop_dtype dtypes[] = {HOOP_INT8, HOOP_FLOAT16, HOOP_FLOAT32, HOOP_FLOAT64};
+    static const uint32_t slots[] = {4096, 65536, 256 << 10, 300000};
+    static const int sizes[] = {1, 2, 3, 5, 8, 17, 64, 257, 1000};
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        int sound = 1;
+        for (int i = 0; i < 4 * 4 * 9 * TOTALS * 3 && sound; i++) {
+            hp_plan_options o = standard;
+            int size = sizes[i / 16 % 9];
+            uint64_t count = kind == HP_BARRIER ? 0 : totals[i / 144 % TOTALS];
+            hp_call call = call_of((hp_kind)kind, dtypes[i % 4], count);
+            o.slice_bytes = slots[i / 4 % 4];
+            o.slices = 1 + (uint32_t)pick(9);
+            o.spread_bytes = i % 2 ? 32 << 10 : 0;
+            sound = plan_is_sound(&call, size, &o, 1 + (uint32_t)(i / (144 * TOTALS)));
+            if (!sound)
+                diag("%d ranks, count %ju, dtype %d, slot %u, S %u", size, (uintmax_t)count, (int)call.dtype,
+                     o.slice_bytes, o.slices);
+        }
+        ok(sound, "%s: slices fit their slots, no loop too many, shares cover the vector", hp_kind_name(kind));
+    }
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    tap_seed();
+    test_cut_exactly();
+    test_cut();
+    test_shapes();
+    test_spread_limits();
+    test_channels();
+    test_plans();
+    return tap_failures() != 0;
+}

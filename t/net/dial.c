@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * dial: gets in as soon as there is a door, gives up for the right reason and no later than it has to. The other side
+ * is a real door, or a listener that behaves badly. Loopback sockets only.
+ */
+#include "net/dial.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "net/door.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MANY = 64 };
+
+/* One who calls, and what became of it. */
+struct caller {
+    hp_dial *dial;
+    int done, free_inside;
+    hp_dial_result result;
+};
+
+/* A door and its owner. */
+static struct {
+    hp_door *door;
+    hp_keys keys;
+    hp_conn_policy policy;
+    hp_status verdicts[4]; /* of the first, second, ... judged; the last one for all that follow */
+    int judged, entered;
+    hp_addr peer;
+} house;
+
+/* A listener that accepts, reads, perhaps says something, and closes, or does not even accept. */
+static struct {
+    int fd, accepted, guest;
+    const char *says;
+    hp_watch *watch, *guest_watch;
+    hp_addr addr;
+} lout;
+
+static hp_loop *loop;
+static hp_keys keys, others;
+
+static void
+on_dialled(void *arg, const hp_dial_result *result)
+{
+    struct caller *caller = arg;
+    caller->done++;
+    caller->result = *result;
+    if (caller->free_inside) {
+        hp_dial_free(caller->dial);
+        caller->dial = NULL;
+    }
+}
+
+static hp_hello
+greeting(void)
+{
+    hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
+    memcpy(hello.job, keys.job, HP_JOB);
+    hello.ver_min = hello.ver_max = 1;
+    return hello;
+}
+
+static void
+dial(struct caller *caller, const hp_addr *to, const hp_hello *hello, const hp_keys *with, uint64_t limit)
+{
+    memset(caller, 0, sizeof(*caller));
+    caller->dial =
+        hp_dial_new(loop, to, NULL, NULL, with, hello, "rank 4 (node3)", hp_now() + limit, on_dialled, caller);
+}
+
+/* Runs until the caller has its answer; returns the time it took. */
+static uint64_t
+wait_for(const struct caller *caller)
+{
+    uint64_t begin = hp_now(), end = begin + 30 * HP_SEC;
+    while (!caller->done && hp_now() < end)
+        hp_loop_run(loop, 10 * HP_MS);
+    return hp_now() - begin;
+}
+
+static void
+hang_up(struct caller *caller)
+{
+    hp_dial_free(caller->dial);
+    if (caller->result.fd > 0)
+        close(caller->result.fd);
+}
+
+static void
+run_for(uint64_t ns)
+{
+    for (uint64_t end = hp_now() + ns; hp_now() < end;)
+        hp_loop_run(loop, end - hp_now());
+}
+
+/* The house. */
+
+static const hp_keys *
+on_keys(void *arg, const uint8_t job[HP_JOB])
+{
+    (void)arg;
+    return memcmp(job, house.keys.job, HP_JOB) == 0 ? &house.keys : NULL;
+}
+
+static int
+on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+{
+    (void)arg, (void)hello;
+    *policy = house.policy;
+    return 1;
+}
+
+static hp_status
+on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
+{
+    (void)arg, (void)hello;
+    house.peer = *peer;
+    *assigned = 3;
+    int turn = house.judged++;
+    return house.verdicts[turn < 3 ? turn : 3];
+}
+
+static void
+on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
+{
+    (void)arg, (void)hello, (void)features, (void)peer;
+    house.entered++;
+    close(fd);
+}
+
+static void
+build(const hp_addr *where)
+{
+    hoop_error error;
+    hp_addr addr;
+    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    memset(&house, 0, sizeof(house));
+    house.keys = keys;
+    house.policy = (hp_conn_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
+    hp_door_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL};
+    house.door = hp_door_new(loop, where ? where : &addr, NULL, &owner, 8, &error);
+    if (!house.door)
+        bail("no door: %s", error.text);
+}
+
+static void
+build_later(void *arg)
+{
+    build(arg);
+}
+
+/* The lout. */
+
+/* Reads the greeting first: unread bytes would make the close a reset. */
+static void
+on_lout_guest(void *arg, int ready)
+{
+    char bytes[512];
+    (void)arg, (void)ready;
+    (void)!recv(lout.guest, bytes, sizeof(bytes), 0);
+    if (lout.says)
+        (void)!send(lout.guest, lout.says, strlen(lout.says), MSG_NOSIGNAL);
+    hp_watch_free(lout.guest_watch);
+    close(lout.guest);
+    lout.guest_watch = NULL;
+}
+
+static void
+on_lout(void *arg, int ready)
+{
+    hp_addr peer;
+    (void)arg, (void)ready;
+    lout.guest = hp_sock_accept(lout.fd, &peer);
+    if (lout.guest < 0)
+        return;
+    lout.accepted++;
+    lout.guest_watch = hp_watch_new(loop, lout.guest, on_lout_guest, NULL);
+    hp_watch_set(lout.guest_watch, HP_READ);
+}
+
+static void
+bring_lout(const char *says, int mute)
+{
+    hp_addr addr;
+    memset(&lout, 0, sizeof(lout));
+    lout.says = says;
+    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    lout.fd = hp_sock_listen(&addr, 16, NULL);
+    hp_sock_name(lout.fd, &lout.addr, NULL);
+    if (mute)
+        return;
+    lout.watch = hp_watch_new(loop, lout.fd, on_lout, NULL);
+    hp_watch_set(lout.watch, HP_READ);
+}
+
+static void
+send_lout_away(void)
+{
+    hp_watch_free(lout.watch);
+    close(lout.fd);
+}
+
+static void
+test_wrong_secret(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    build(NULL);
+    dial(&caller, hp_door_addr(house.door), &hello, &others, 30 * HP_SEC);
+    uint64_t took = wait_for(&caller);
+    is_int(HOOP_ERR_AUTH, caller.result.error.code, "a wrong secret");
+    ok(strstr(caller.result.error.text, "rank 4 (node3) at 127.0.0.1:") &&
+           strstr(caller.result.error.text, "wrong secret or job, or the server closes connections"),
+       "%s", caller.result.error.text);
+    ok(took <= 3 * HP_SEC, "is known within 3 s (%.2f)", (double)took / 1e9);
+    is_int(4, caller.result.error.rank, "it names the rank that was dialled");
+    is_int(-1, caller.result.fd, "no descriptor");
+    is_int(0, house.judged, "the door's owner was not asked");
+    hang_up(&caller);
+    hello.job[0] ^= 1;
+    others = keys;
+    others.job[0] ^= 1;
+    dial(&caller, hp_door_addr(house.door), &hello, &others, 30 * HP_SEC);
+    wait_for(&caller);
+    is_int(HOOP_ERR_AUTH, caller.result.error.code, "a job that is unknown there");
+    hang_up(&caller);
+    hp_door_free(house.door);
+}
+
+static void
+test_silent(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    bring_lout(NULL, 0);
+    dial(&caller, &lout.addr, &hello, &keys, 30 * HP_SEC);
+    uint64_t took = wait_for(&caller);
+    is_int(HOOP_ERR_AUTH, caller.result.error.code, "closed after the greeting");
+    ok(took > 100 * HP_MS && took < 3 * HP_SEC, "within 3 s, with pauses (%.2f)", (double)took / 1e9);
+    is_int(5, lout.accepted, "after five attempts");
+    hang_up(&caller);
+    send_lout_away();
+    bring_lout("SSH-2.0-OpenSSH_9.2p1 Debian\r\n", 0);
+    dial(&caller, &lout.addr, &hello, &keys, 30 * HP_SEC);
+    wait_for(&caller);
+    is_int(HOOP_ERR_AUTH, caller.result.error.code, "another program answers");
+    ok(strstr(caller.result.error.text, "what answers there is not this job's: not hoop's protocol") != NULL, "%s",
+       caller.result.error.text);
+    hang_up(&caller);
+    send_lout_away();
+}
+
+static void
+test_deadline(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    bring_lout(NULL, 1);
+    dial(&caller, &lout.addr, &hello, &keys, 300 * HP_MS);
+    uint64_t took = wait_for(&caller);
+    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "nobody accepts");
+    ok(took >= 300 * HP_MS && took < 3 * HP_SEC, "at the deadline (%.3f)", (double)took / 1e9);
+    ok(strstr(caller.result.error.text, "could not reach rank 4 (node3) at 127.0.0.1:") &&
+           strstr(caller.result.error.text, "within 0.3 s: no answer to the greeting"),
+       "%s", caller.result.error.text);
+    hang_up(&caller);
+    send_lout_away();
+    dial(&caller, &lout.addr, &hello, &keys, 400 * HP_MS);
+    took = wait_for(&caller);
+    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "nobody listens");
+    ok(took >= 400 * HP_MS && took < 3 * HP_SEC, "at the deadline and not before (%.3f)", (double)took / 1e9);
+    ok(strstr(caller.result.error.text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s",
+       caller.result.error.text);
+    hang_up(&caller);
+    dial(&caller, &lout.addr, &hello, &keys, 0);
+    run_for(2 * HP_MS);
+    ok(caller.result.error.code == HOOP_ERR_RENDEZVOUS &&
+           strstr(caller.result.error.text, "within 0 s: there was no time to try"),
+       "%s", caller.result.error.text);
+    hang_up(&caller);
+}
+
+/* F33: the server comes after the ranks. */
+static void
+test_server_late(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    hp_timer *timer = hp_timer_new(loop, build_later, &lout.addr);
+    dial(&caller, &lout.addr, &hello, &keys, 20 * HP_SEC);
+    hp_timer_set(timer, 600 * HP_MS);
+    uint64_t took = wait_for(&caller);
+    ok(caller.result.fd >= 3, "a door that opens after 0.6 s is found");
+    is_int(HOOP_SUCCESS, caller.result.error.code, "without an error");
+    ok(took >= 600 * HP_MS && took < 4 * HP_SEC, "soon (%.2f)", (double)took / 1e9);
+    run_for(5 * HP_MS);
+    is_int(1, house.entered, "and entered once");
+    hang_up(&caller);
+    hp_timer_free(timer);
+    hp_door_free(house.door);
+}
+
+static void
+check_refusal(hp_status status, hoop_result code, const char *says)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    for (int i = 0; i < 4; i++)
+        house.verdicts[i] = status;
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    uint64_t took = wait_for(&caller);
+    is_int(code, caller.result.error.code, "refused: %s", hp_status_text((int)status));
+    is_int(status, caller.result.status, "the status is handed on");
+    ok(strstr(caller.result.error.text, says) && strstr(caller.result.error.text, "rank 4 (node3)"), "%s",
+       caller.result.error.text);
+    ok(took < 2 * HP_SEC, "at once");
+    hang_up(&caller);
+}
+
+static void
+test_refusals(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    build(NULL);
+    check_refusal(HP_DUPLICATE, HOOP_ERR_RENDEZVOUS, "refuses rank 3 of 8: another rank of that number");
+    check_refusal(HP_BAD_WORLD, HOOP_ERR_MISMATCH, "set the same size everywhere");
+    check_refusal(HP_BAD_EPOCH, HOOP_ERR_STALE_EPOCH, "the others are at another epoch");
+    check_refusal(HP_BAD_MODE, HOOP_ERR_RENDEZVOUS, "security modes");
+    check_refusal(HP_BAD_COMM, HOOP_ERR_RENDEZVOUS, "another communicator");
+    hello.ver_min = 2;
+    hello.ver_max = 3;
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    wait_for(&caller);
+    is_int(HOOP_ERR_VERSION, caller.result.error.code, "no common version");
+    ok(strstr(caller.result.error.text, "speaks version 1 of hoop's protocol, this rank version 2 to 3") != NULL, "%s",
+       caller.result.error.text);
+    hang_up(&caller);
+    is_int(0, house.entered, "nobody entered");
+    hp_door_free(house.door);
+}
+
+static void
+test_for_now(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    build(NULL);
+    house.verdicts[0] = HP_FULL;
+    house.verdicts[1] = HP_LATE;
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    wait_for(&caller);
+    ok(caller.result.fd >= 3, "full and late are asked again");
+    is_int(3, house.judged, "the third answer was yes");
+    hang_up(&caller);
+    for (int i = 0; i < 4; i++)
+        house.verdicts[i] = HP_FULL;
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 700 * HP_MS);
+    wait_for(&caller);
+    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "full until the deadline");
+    ok(strstr(caller.result.error.text, "within 0.7 s: there is no room") != NULL, "%s", caller.result.error.text);
+    hang_up(&caller);
+    hp_door_free(house.door);
+}
+
+static void
+test_from(void)
+{
+    struct caller caller;
+    hp_addr from;
+    char text[HP_ADDR_TEXT];
+    hp_hello hello = greeting();
+    build(NULL);
+    hp_addr_parse(&from, "127.0.0.5:99", NULL);
+    caller = (struct caller){.done = 0};
+    caller.dial = hp_dial_new(loop, hp_door_addr(house.door), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
+                              on_dialled, &caller);
+    wait_for(&caller);
+    is_string("127.0.0.5", hp_addr_host(&house.peer, text), "the source address that was asked for");
+    hang_up(&caller);
+    hp_addr_parse(&from, "192.0.2.77:0", NULL); /* RFC 5737: nobody's */
+    caller = (struct caller){.done = 0};
+    caller.dial = hp_dial_new(loop, hp_door_addr(house.door), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
+                              on_dialled, &caller);
+    wait_for(&caller);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, caller.result.error.code, "one that is not ours is not tried again");
+    ok(strstr(caller.result.error.text, "192.0.2.77 is not an address of this machine") != NULL, "%s",
+       caller.result.error.text);
+    hang_up(&caller);
+    hp_door_free(house.door);
+}
+
+static void
+test_free(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    build(NULL);
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    caller.free_inside = 1;
+    wait_for(&caller);
+    ok(caller.done == 1 && caller.dial == NULL, "freed inside its own answer");
+    hang_up(&caller);
+    hello.ver_min = hello.ver_max = 9;
+    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    caller.free_inside = 1;
+    wait_for(&caller);
+    ok(caller.done == 1 && caller.dial == NULL && caller.result.fd < 0, "and inside a refusal");
+    hang_up(&caller);
+    hello = greeting();
+    int answered = 0;
+    for (int turns = 0; turns < 12; turns++) {
+        dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+        for (int i = 0; i < turns; i++)
+            hp_loop_run(loop, 0);
+        answered += caller.done;
+        hang_up(&caller);
+        run_for(2 * HP_MS);
+    }
+    ok(answered < 12, "freed at any moment before (%d of 12 had their answer)", answered);
+    hp_dial_free(NULL);
+    hp_door_free(house.door);
+}
+
+static void
+test_many(void)
+{
+    static struct caller callers[MANY];
+    int proven = 0;
+    hp_hello hello = greeting();
+    build(NULL);
+    for (int i = 0; i < MANY; i++)
+        dial(&callers[i], hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    for (int i = 0; i < MANY; i++)
+        wait_for(&callers[i]);
+    for (int i = 0; i < MANY; i++) {
+        proven += callers[i].result.fd >= 3 && callers[i].done == 1;
+        hang_up(&callers[i]);
+    }
+    run_for(5 * HP_MS);
+    is_int(MANY, proven, "%d dials at once", MANY);
+    is_int(MANY, house.entered, "all in");
+    hp_door_free(house.door);
+}
+
+/* The soft limit alone: it can be raised again. */
+static void
+allow_descriptors(rlim_t n)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = n;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        bail("setrlimit: %s", strerror(errno));
+}
+
+static void
+test_no_descriptors(void)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        struct caller caller;
+        hp_loop *parents = loop; /* shares the parent's epoll set */
+        hp_hello hello = greeting();
+        alarm(20);
+        loop = hp_loop_new();
+        allow_descriptors(3);
+        dial(&caller, &lout.addr, &hello, &keys, 20 * HP_SEC);
+        uint64_t took = wait_for(&caller);
+        const hoop_error *error = &caller.result.error;
+        hang_up(&caller);
+        hp_loop_free(loop);
+        loop = parents;
+        _exit(error->code != HOOP_ERR_SYSTEM || error->sys_errno != EMFILE || !strstr(error->text, "ulimit -n") ||
+              took > 2 * HP_SEC);
+    }
+    waitpid(child, &status, 0);
+    is_int(0, status, "without descriptors a dial fails at once: HOOP_ERR_SYSTEM, EMFILE");
+}
+
+static void
+make_keys(hp_keys *made, uint8_t first)
+{
+    uint8_t secret[HP_SECRET], job[HP_JOB] = "the job of test";
+    for (size_t i = 0; i < sizeof(secret); i++)
+        secret[i] = (uint8_t)(first + i);
+    if (hp_keys_derive(made, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
+        bail("no keys");
+}
+
+int
+main(void)
+{
+    tap_limit(120);
+    plan_lazy();
+    make_keys(&keys, 0);
+    make_keys(&others, 1);
+    hp_log_level(HP_LOG_NONE);
+    loop = hp_loop_new();
+    test_wrong_secret();
+    test_silent();
+    test_deadline();
+    test_server_late();
+    test_refusals();
+    test_for_now();
+    test_from();
+    test_free();
+    test_many();
+    test_no_descriptors();
+    hp_loop_free(loop);
+    return 0;
+}

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * crowd: 512 ranks at one server in a process of its own: they meet in time, and the server stays small in memory and
+ * descriptors (F39). Then many small jobs at once: none hears of another's end.
+ */
+#include "lib/base/err.h"
+#include "t/rendezvous/ranks.h"
+#include "t/tap/tap.h"
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CROWD = 512, JOBS = 32, JOB_RANKS = 4, SERVER_KIB = 64 << 10 };
+
+static hp_client *clients[RANKS_MAX];
+static pid_t server;
+
+/* The server goes on in a child; here its place is left empty. */
+static void
+move_server(meet *m)
+{
+    int up[2];
+    char byte;
+    hp_server_free(m->server);
+    m->server = NULL;
+    if (pipe(up) || (server = fork()) < 0)
+        bail("no child for the server");
+    if (server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        hp_loop *loop = hp_loop_new(); /* the parent's loop is not ours */
+        m->loop = loop;
+        meet_serve(m);
+        if (write(up[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            hp_loop_run(loop, HP_NEVER);
+    }
+    if (read(up[0], &byte, 1) != 1)
+        bail("the server did not start");
+    close(up[0]);
+    close(up[1]);
+}
+
+static long
+server_kib(const char *key)
+{
+    char path[64], line[128];
+    long value = -1;
+    snprintf(path, sizeof(path), "/proc/%d/status", (int)server);
+    FILE *status = fopen(path, "r");
+    while (status && fgets(line, sizeof(line), status))
+        if (strncmp(line, key, strlen(key)) == 0)
+            value = strtol(line + strlen(key), NULL, 10);
+    if (status)
+        fclose(status);
+    return value;
+}
+
+static int
+server_fds(void)
+{
+    char path[64];
+    int n = -2; /* "." and ".." */
+    snprintf(path, sizeof(path), "/proc/%d/fd", (int)server);
+    DIR *folder = opendir(path);
+    while (folder && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+static void
+test_crowd(meet *m)
+{
+    uint64_t before = hp_now();
+    for (int i = 0; i < CROWD; i++) {
+        hp_client_options o = rank_options(m, "crowd", i, CROWD, 64, 60000);
+        clients[i] = rank_join(m, &o);
+    }
+    ok(ranks_go(m, clients, CROWD, 60000), "%d ranks meet", CROWD);
+    double took = (double)(hp_now() - before) / 1e9;
+    ok(took < 10 * (getenv("HOOP_TEST_TIME_FACTOR") ? strtod(getenv("HOOP_TEST_TIME_FACTOR"), NULL) : 1),
+       "within 10 s: %.2f s", took);
+    long peak = server_kib("VmHWM:");
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    ok(peak > 0, "memory is not judged under a sanitizer: %ld KiB", peak);
+#else
+    ok(peak > 0 && peak <= SERVER_KIB, "the server's memory is at most 64 MiB: %ld KiB", peak);
+#endif
+    int fds = server_fds();
+    ok(fds > CROWD && fds <= CROWD + CROWD / 5, "and its descriptors at most 1.2 a rank: %d", fds);
+    hp_client_free(clients[100]);
+    clients[100] = clients[CROWD - 1];
+    before = hp_now();
+    int heard = 0;
+    hoop_error error;
+    while (heard < CROWD - 1 && hp_now() - before < 5 * HP_SEC) {
+        meet_run(m, 2);
+        for (heard = 0; heard < CROWD - 1 && hp_client_verdict(clients[heard], &error) && error.rank == 100;)
+            heard++;
+    }
+    is_int(CROWD - 1, heard, "a loss is told to all of them: after %.3f s", (double)(hp_now() - before) / 1e9);
+    ranks_free(clients, CROWD - 1);
+}
+
+/* Every other job loses a rank. */
+static void
+test_many_jobs(meet *m)
+{
+    char name[16];
+    int good = 0, hurt = 0;
+    hoop_error error;
+    for (int r = 0; r < JOB_RANKS; r++)
+        for (int j = 0; j < JOBS; j++) {
+            snprintf(name, sizeof(name), "job %d", j);
+            hp_client_options o = rank_options(m, name, r, JOB_RANKS, 2, 20000);
+            o.pid = (uint32_t)(j * 100 + r);
+            clients[j * JOB_RANKS + r] = rank_join(m, &o);
+        }
+    ok(ranks_go(m, clients, JOBS * JOB_RANKS, 20000), "%d jobs of %d ranks meet, all at once", JOBS, JOB_RANKS);
+    for (int j = 0; j < JOBS; j++)
+        for (int r = 0; r < JOB_RANKS; r++)
+            for (int k = 0; k < JOB_RANKS; k++)
+                good += hp_client_ring(clients[j * JOB_RANKS + r])->members[k].pid == (uint32_t)(j * 100 + k);
+    is_int(JOBS * JOB_RANKS * JOB_RANKS, good, "each with its own");
+    for (int j = 0; j < JOBS; j += 2) {
+        hp_client_free(clients[j * JOB_RANKS]);
+        clients[j * JOB_RANKS] = NULL;
+    }
+    meet_run(m, 500);
+    for (int j = 0; j < JOBS; j++)
+        for (int r = 1; r < JOB_RANKS; r++)
+            hurt += hp_client_verdict(clients[j * JOB_RANKS + r], &error) == (j % 2 == 0);
+    is_int(JOBS * (JOB_RANKS - 1), hurt, "a job hears of its own loss and of no other");
+    ranks_free(clients, JOBS * JOB_RANKS);
+}
+
+int
+main(void)
+{
+    meet m;
+    struct rlimit limit;
+    plan_lazy();
+    tap_limit(100);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max < 2 * CROWD)
+        skip_all("%d descriptors are too few for %d ranks", (int)limit.rlim_max, CROWD);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    meet_open(&m);
+    move_server(&m);
+    test_crowd(&m);
+    test_many_jobs(&m);
+    kill(server, SIGTERM);
+    waitpid(server, NULL, 0);
+    meet_close(&m);
+    return 0;
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT */
+/* message: every payload there and back, cut at every byte, and out of random bytes; which frame is allowed where. */
+#include "rendezvous/message.h"
+#include "lib/base/wire.h"
+#include "t/tap/tap.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 200000 };
+
+static hp_addr
+address(const char *text)
+{
+    hp_addr addr;
+    if (hp_addr_parse(&addr, text, NULL))
+        bail("cannot parse %s", text);
+    return addr;
+}
+
+static hp_join
+example(void)
+{
+    static const char agree[] = "slice=262144\nchannels=1\n";
+    hp_join join = {.who = {.rank = 3, .host = "node2", .host_id = UINT64_C(0xfedcba9876543210), .pid = 811},
+                    .size = 8,
+                    .patience = 4999,
+                    .op_timeout = UINT64_C(600000000000),
+                    .parent_rank = -1,
+                    .agree = agree,
+                    .agree_n = sizeof(agree) - 1};
+    join.who.addr = address("10.1.2.3:40000");
+    return join;
+}
+
+static void
+test_join(void)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_join in = example(), out;
+    size_t n = hp_join_put(bytes, &in);
+    ok(n > 82 && hp_join_get(&out, bytes, n), "JOIN is read back");
+    is_int(3, out.who.rank, "rank");
+    is_int(8, out.size, "size");
+    is_uint(4999, out.patience, "patience");
+    is_uint(UINT64_C(600000000000), out.op_timeout, "op time-out");
+    is_uint(UINT64_C(0xfedcba9876543210), out.who.host_id, "host id");
+    is_uint(811, out.who.pid, "pid");
+    is_string("node2", out.who.host, "host");
+    char text[HP_ADDR_TEXT];
+    is_string("10.1.2.3:40000", hp_addr_print(&out.who.addr, text), "address");
+    ok(out.agree_n == in.agree_n && memcmp(out.agree, in.agree, in.agree_n) == 0, "settings");
+    int cut = 0;
+    for (size_t k = 0; k < n; k++) {
+        uint8_t *exact = malloc(k ? k : 1); /* a read past the end is seen by the sanitizer */
+        memcpy(exact, bytes, k);
+        cut += hp_join_get(&out, exact, k);
+        free(exact);
+    }
+    is_int(0, cut, "no truncated JOIN is accepted");
+    bytes[n] = 0;
+    ok(!hp_join_get(&out, bytes, n + 1), "a byte too many is not accepted");
+}
+
+static void
+test_join_ranges(void)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    static char much[HP_AGREE_MAX + 1];
+    hp_join out, in = example();
+    in.who.rank = 8;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "rank 8 of 8 is refused");
+    in.who.rank = -1;
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.who.rank == -1, "rank -1 asks for one");
+    in.size = 0;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "size 0 is refused");
+    in.size = HP_WORLD_MAX + 1;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "size 65537 is refused");
+    in = example();
+    in.parent = 77;
+    in.parent_rank = 4;
+    in.parent_size = 4;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "parent rank 4 of 4 is refused");
+    in.parent_rank = 3;
+    in.color = -5;
+    in.key = INT32_MIN;
+    in.split = 9;
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.color == -5 && out.key == INT32_MIN && out.split == 9 &&
+           out.parent == 77,
+       "a split's colour and key, negative ones too");
+    memset(much, 'x', sizeof(much));
+    in.agree = much;
+    in.agree_n = HP_AGREE_MAX;
+    memset(in.who.host, 'h', HP_HOST_TEXT - 1);
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.agree_n == HP_AGREE_MAX, "2 KiB of settings fit");
+    in.agree_n++;
+    is_uint(0, hp_join_put(bytes, &in), "more do not");
+    in = example();
+    in.agree = "slice=\033[31m";
+    in.agree_n = strlen(in.agree);
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "settings of control characters are refused");
+    in = example();
+    memcpy(in.who.host, "a\033[31m b", 9);
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "a host name of control characters is read");
+    is_string("a?[31m?b", out.who.host, "and made harmless");
+}
+
+static hp_ring
+make_ring(int size)
+{
+    hp_ring ring = {.comm = 5, .epoch = 2, .rank = -1, .size = size};
+    ring.members = calloc((size_t)size + 1, sizeof(hp_member));
+    ring.order = calloc((size_t)size + 1, sizeof(int));
+    for (int i = 0; i < size; i++) {
+        ring.members[i] = (hp_member){.rank = i, .host_id = (uint64_t)i * 7, .pid = (uint32_t)i + 1};
+        snprintf(ring.members[i].host, HP_HOST_TEXT, "host-%d", i);
+        ring.members[i].addr = address(i % 2 ? "[fe80::1]:77" : "10.0.0.9:66");
+        ring.order[(i * 7 + 3) % size] = i; /* a permutation, as size is prime to 7 */
+    }
+    return ring;
+}
+
+static void
+free_ring(hp_ring *ring)
+{
+    free(ring->members);
+    free(ring->order);
+}
+
+static void
+test_roster(int size)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_ring ring = make_ring(size), seen = make_ring(size);
+    hp_part part;
+    int frames = 0, good = 1, cut = 0;
+    memset(seen.members, 0, (size_t)size * sizeof(hp_member));
+    memset(seen.order, 0, (size_t)size * sizeof(int));
+    for (int next = 0; next < size; frames++) {
+        size_t n = hp_part_put(bytes, &ring, size - 1, next, &next);
+        for (size_t k = 0; k < n; k++)
+            cut += hp_part_get(&part, bytes, k) && hp_part_members(&part, seen.members, seen.order);
+        good &= n <= HP_CONTROL_MAX && hp_part_get(&part, bytes, n) && hp_part_members(&part, seen.members, seen.order);
+        good &= part.rank == size - 1 && part.size == size && part.comm == 5 && part.epoch == 2;
+    }
+    ok(good && cut == 0, "%d ranks travel in %d parts, and no part can be cut", size, frames);
+    ok(hp_ring_close(&seen), "the parts make a ring");
+    is_blob(ring.order, seen.order, (size_t)size * sizeof(int), "of the same order");
+    for (int i = 0; i < size; i++)
+        good &= seen.members[i].rank == i && strcmp(seen.members[i].host, ring.members[i].host) == 0 &&
+                seen.members[i].host_id == ring.members[i].host_id && seen.members[i].pid == ring.members[i].pid &&
+                hp_addr_port(&seen.members[i].addr) == hp_addr_port(&ring.members[i].addr);
+    ok(good, "and the same members");
+    for (int i = 0; i < size; i++)
+        seen.members[i].rank = -1;
+    if (size > 1) {
+        seen.order[0] = seen.order[1];
+        ok(!hp_ring_close(&seen), "an order that names a rank twice is refused");
+    }
+    free_ring(&ring);
+    free_ring(&seen);
+}
+
+static void
+test_empty_roster(void)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_ring none = {.comm = 9, .rank = -1};
+    hp_part part;
+    int next = -1;
+    size_t n = hp_part_put(bytes, &none, -1, 0, &next);
+    ok(hp_part_get(&part, bytes, n) && part.size == 0 && part.rank == -1 && next == 0, "an empty roster");
+    hp_put32(bytes + 12, 0); /* rank */
+    ok(!hp_part_get(&part, bytes, n), "rank 0 of none is refused");
+    hp_put64(bytes, 0);
+    ok(!hp_part_get(&part, bytes, n), "communicator 0 is refused");
+}
+
+static void
+test_report(void)
+{
+    uint8_t bytes[HP_REPORT_BYTES + 1] = {0};
+    hp_report in = {17, UINT64_C(1) << 40, UINT64_MAX, -1, 1}, out;
+    int cut = 0;
+    hp_report_put(bytes, &in);
+    ok(hp_report_get(&out, bytes, HP_REPORT_BYTES) && out.sequence == 17 && out.step == in.step &&
+           out.bytes == UINT64_MAX && out.waits_for == -1 && out.sending == 1,
+       "a report is read back");
+    for (size_t k = 0; k < HP_REPORT_BYTES; k++)
+        cut += hp_report_get(&out, bytes, k);
+    is_int(0, cut, "no truncated report is accepted");
+    ok(!hp_report_get(&out, bytes, sizeof(bytes)), "nor a longer one");
+    in.sequence = 0;
+    hp_report_put(bytes, &in);
+    ok(!hp_report_get(&out, bytes, HP_REPORT_BYTES), "operation 0 does not exist");
+}
+
+static void
+test_places(void)
+{
+    ok(hp_message_fits(HP_JOIN, 0, HP_AT_DOOR, 100), "JOIN at the door");
+    ok(!hp_message_fits(HP_JOIN, 0, HP_AT_MEETING, 100), "but not twice");
+    ok(!hp_message_fits(HP_JOIN, 1, HP_AT_DOOR, 100), "and never from the server");
+    ok(!hp_message_fits(HP_READY, 0, HP_AT_MEETING, 0), "no READY before the roster");
+    ok(!hp_message_fits(HP_READY, 0, HP_AT_LINKING, 1), "no READY with a payload");
+    ok(!hp_message_fits(HP_IN_OP, 0, HP_AT_LINKING, HP_REPORT_BYTES), "no operation before GO");
+    ok(hp_message_fits(HP_ABORT, 0, HP_AT_END, 60), "a late ABORT is no breach");
+    int data = 0;
+    for (int type = 0; type < 256; type++)
+        for (int from = 0; from < 2; from++)
+            data += (type < HP_JOIN || type >= HP_DATA) && hp_message_fits(type, from, 31, 64);
+    is_int(0, data, "handshake and data frames have no place on a control connection");
+}
+
+/* Values that come out of garbage are in range, or they do not come out. */
+static void
+test_garbage(void)
+{
+    int accepted = 0, wrong = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        hp_join in = example(), join;
+        hp_part part;
+        uint8_t bytes[HP_CONTROL_MAX];
+        size_t n = hp_join_put(bytes, &in);
+        for (int flips = 1 + (int)(tap_random() % 4); flips > 0; flips--)
+            bytes[tap_random() % n] = (uint8_t)tap_random();
+        if (hp_join_get(&join, bytes, n)) {
+            accepted++;
+            wrong += join.who.rank < -1 || join.who.rank >= HP_WORLD_MAX || join.size > HP_WORLD_MAX ||
+                     join.agree_n > HP_AGREE_MAX || strlen(join.who.host) >= HP_HOST_TEXT ||
+                     (const uint8_t *)join.agree + join.agree_n != bytes + n;
+        }
+        n = tap_random() % 200;
+        for (size_t k = 0; k < n; k++)
+            bytes[k] = (uint8_t)(tap_random() & tap_random() & tap_random());
+        if (hp_part_get(&part, bytes, n))
+            wrong += part.first < 0 || part.count < 0 || part.first + part.count > part.size || part.rank >= part.size;
+    }
+    ok(accepted > 0 && wrong == 0, "%d damaged JOINs: %d still read, none out of range", ROUNDS, accepted);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    test_join();
+    test_join_ranges();
+    test_roster(1);
+    test_roster(8);
+    test_roster(1000);
+    test_empty_roster();
+    test_report();
+    test_places();
+    test_garbage();
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ranks: a rendezvous server and many clients in one process and on one loop, over loopback. Shared by the tests of
+ * rendezvous/; each test binary has its own server on a port of its own.
+ */
+#ifndef T_RANKS_H
+#define T_RANKS_H
+
+#include "lib/base/clock.h"
+#include "rendezvous/client.h"
+#include "rendezvous/server.h"
+
+enum { RANKS_MAX = 512, LINES_MAX = 64 };
+
+typedef struct meet {
+    hp_loop *loop;
+    hp_server *server;
+    hp_addr addr;
+    char lines[LINES_MAX][320]; /* what the server said */
+    int lines_n;
+} meet;
+
+void meet_open(meet *m); /* bails out where it cannot */
+void meet_close(meet *m);
+void meet_serve(meet *m);                       /* (re)starts the server at m->addr */
+int meet_said(const meet *m, const char *part); /* how many lines contain this */
+
+/* Options of rank `rank` of `size` in the job of this name: hosts of `per_host` ranks, patience in milliseconds. */
+hp_client_options rank_options(const meet *m, const char *job, int rank, int size, int per_host, int patience_ms);
+hp_client *rank_join(meet *m, const hp_client_options *options);
+
+/* Runs the loop until all (or any) of the clients are in `state`, or the milliseconds are over; 1: they are. */
+int ranks_reach(meet *m, hp_client **clients, int n, hp_client_state state, int ms);
+void meet_run(meet *m, int ms);
+/* JOIN to GO; 1: all got there. */
+int ranks_go(meet *m, hp_client **clients, int n, int ms);
+void ranks_free(hp_client **clients, int n);
+/* LEAVE with this count, then free; runs the loop between, so that the server hears it at once. */
+void ranks_leave(meet *m, hp_client **clients, int n, uint64_t completed);
+
+#endif

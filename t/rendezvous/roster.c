@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * roster: the verdicts. Who vanishes, at whatever moment, is named once to everyone else; the first cause wins; a
+ * stalled ring ends after the operation time-out and not before.
+ */
+#include "lib/base/clock.h"
+#include "t/rendezvous/sim.h"
+#include "t/tap/tap.h"
+#include <string.h>
+
+static void
+test_peace(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 8, 4);
+    int go = 0;
+    for (int i = 0; i < 8; i++)
+        go += s.guests[i].go == 1 && s.guests[i].rank == i;
+    is_int(8, go, "each of 8 ranks hears GO once");
+    is_string("job 4f21c0de: 8 ranks on 2 hosts meet, ring stands after 0.00 s", s.line, "a line says so");
+    ok(!hp_hall_timed(s.hall), "a ring in which nothing lasts needs no timer");
+    sim_pass(&s, 100000);
+    for (int i = 0; i < 8; i++) {
+        sim_count(&s, i, HP_LEAVE, 1041);
+        sim_lose(&s, i);
+    }
+    is_string("job 4f21c0de: over: all 8 ranks left after 1041 operations", s.line, "and another at the end");
+    is_int(0, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 0), "nobody was blamed");
+    ok(hp_hall_idle(s.hall), "nothing is kept");
+    sim_close(&s);
+}
+
+/* Every victim, at every point of a small story. */
+static void
+test_losses(void)
+{
+    enum { N = 5, POINTS = 7 };
+    int good = 0;
+    for (int victim = 0; victim < N; victim++)
+        for (int point = 0; point < POINTS; point++) {
+            sim s;
+            sim_open(&s);
+            for (int i = 0; i < N; i++) {
+                hp_join join = sim_join_of(i, N, 2);
+                sim_join(&s, i, &join);
+            }
+            for (int i = 0; point >= 1 && i < N - (point == 1); i++)
+                sim_say(&s, i, HP_READY, NULL, 0);
+            if (point >= 3)
+                sim_report(&s, (victim + 1) % N, 17, 2, victim);
+            if (point >= 4)
+                sim_report(&s, victim, 17, 1, (victim + 4) % N);
+            if (point >= 5)
+                sim_count(&s, victim, HP_OUT, 17);
+            if (point >= 6)
+                sim_count(&s, (victim + 1) % N, HP_OUT, 17);
+            sim_lose(&s, victim);
+            int told = sim_told(&s, N, victim, HOOP_ERR_PEER_LOST, victim);
+            const hoop_error *cause = &s.guests[(victim + 1) % N].cause;
+            int phase = point < 2 ? HOOP_PHASE_BRINGUP : HOOP_PHASE_OPERATION;
+            uint64_t operation = point >= 3 && point <= 5 ? 17 : 0;
+            good += told == N - 1 && cause->phase == phase && cause->sequence == operation;
+            sim_close(&s);
+        }
+    is_int(N * POINTS, good, "each of %d ranks vanishes at each of %d points: all others are told, once", N, POINTS);
+}
+
+static void
+test_words(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 8, 4);
+    sim_report(&s, 4, 17, 3, 3);
+    sim_lose(&s, 3);
+    is_string("rank 3 (node1, pid 803) vanished during operation 17: its process ended or its connection broke",
+              s.guests[0].cause.text, "the sentence of a loss");
+    sim_lose(&s, 4);
+    sim_abort(&s, 5, HOOP_ERR_CORRUPT, 4, "late");
+    sim_pass(&s, 60000);
+    is_int(6, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 3), "what follows from a loss changes nothing");
+    is_int(HP_AT_END, hp_roster_where(s.guests[0].guest.roster, 0), "the ring is at its end");
+    sim_close(&s);
+}
+
+static void
+test_abort(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    is_int(0, sim_abort(&s, 2, HOOP_ERR_MISMATCH, 1, "rank 1 called barrier"), "rank 2 reports a mismatch");
+    is_int(3, sim_told(&s, 4, 2, HOOP_ERR_MISMATCH, 1), "all others hear it");
+    is_int(0, s.guests[2].causes, "the reporter does not: it knows");
+    is_int(2, s.guests[0].cause.reporter, "they hear who reported it");
+    is_string("rank 1 called barrier", s.guests[3].cause.text, "word for word");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    is_int(-1, sim_abort(&s, 2, HOOP_ERR_MISMATCH, 4, "x"), "a cause that names rank 4 of 4 is a breach of protocol");
+    is_int(-1, sim_abort(&s, 2, HOOP_SUCCESS, 1, "x"), "so is one without an error");
+    is_int(-1, sim_report(&s, 2, 1, 1, 4), "and a report that waits for rank 4 of 4");
+    is_int(-1, sim_say(&s, 2, HP_JOIN, "x", 1), "and a second JOIN");
+    sim_close(&s);
+}
+
+static void
+test_leave(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 2);
+    sim_report(&s, 1, 16, 1, 3);
+    sim_count(&s, 3, HP_LEAVE, 16);
+    sim_lose(&s, 3);
+    is_int(0, sim_told(&s, 4, -1, HOOP_ERR_PEER_LOST, 3),
+           "rank 3 may leave after 16 operations while 1 is still in 16");
+    sim_report(&s, 1, 17, 1, 0);
+    is_int(3, sim_told(&s, 4, -1, HOOP_ERR_PEER_LOST, 3), "rank 1 in operation 17 waits in vain: all are told");
+    is_string("rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17",
+              s.guests[1].cause.text, "the sentence");
+    is_uint(17, s.guests[1].cause.sequence, "the operation");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 2);
+    sim_report(&s, 1, 17, 1, 0);
+    sim_count(&s, 3, HP_LEAVE, 16);
+    is_int(3, sim_told(&s, 4, 3, HOOP_ERR_PEER_LOST, 3), "the same when the report came first");
+    sim_close(&s);
+    sim_open(&s);
+    hp_join one = sim_join_of(0, 1, 1);
+    sim_join(&s, 0, &one);
+    sim_count(&s, 0, HP_LEAVE, 0);
+    sim_lose(&s, 0);
+    ok(hp_hall_idle(s.hall), "a rank may leave before its ring stands");
+    sim_close(&s);
+}
+
+static void
+test_timeout(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 8, 4);
+    for (int i = 0; i < 8; i++)
+        if (i != 3)
+            sim_report(&s, i, 17, (uint64_t)i, (i + 7) % 8);
+    ok(hp_hall_timed(s.hall), "a ring in an operation needs a timer");
+    sim_pass(&s, 1900);
+    is_int(0, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "nothing before the time-out");
+    sim_pass(&s, 150);
+    is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "rank 3, who has not come, is named to all, itself too");
+    is_string("rank 3 (node1) has not entered operation 17 (or was stopped); 7 ranks wait since 2.0 s",
+              s.guests[0].cause.text, "the sentence");
+    is_int(7, s.guests[0].pings > 0 ? 7 : 0, "those in an operation hear the server now and then");
+    is_int(0, s.guests[3].pings, "the others do not");
+    sim_close(&s);
+}
+
+static void
+test_trickle(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 3, 1);
+    for (int k = 0; k < 100; k++) {
+        for (int i = 0; i < 3; i++)
+            sim_report(&s, i, 1, i == 1 ? (uint64_t)k / 6 : 5, (i + 2) % 3);
+        sim_pass(&s, 250);
+    }
+    is_int(0, s.guests[0].causes, "a step of one rank every 1.5 s keeps the ring alive for 25 s");
+    for (int i = 0; i < 3; i++)
+        sim_count(&s, i, HP_OUT, 1);
+    sim_pass(&s, 60000);
+    is_int(0, s.guests[0].causes, "ranks that compute between operations are not timed");
+    sim_close(&s);
+}
+
+static void
+test_stopped(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 8, 4);
+    for (int k = 0; k < 20 && !s.guests[0].causes; k++) {
+        for (int i = 0; i < 8; i++)
+            if (i != 5 || k < 1)
+                sim_report(&s, i, 3, 10 + (uint64_t)(8 - i), (i + 7) % 8);
+        sim_pass(&s, 250);
+    }
+    is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 5), "rank 5, stopped in the operation, is named");
+    ok(strstr(s.guests[0].cause.text,
+              "rank 5 (node2, pid 805) is stopped or unreachable in operation 3; 7 ranks wait") != NULL,
+       "the sentence: %s", s.guests[0].cause.text);
+    sim_close(&s);
+}
+
+static void
+test_links(void)
+{
+    sim s;
+    sim_open(&s);
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(i, 4, 1);
+        sim_join(&s, i, &join);
+    }
+    for (int i = 0; i < 4; i++)
+        if (i != 2)
+            sim_say(&s, i, HP_READY, NULL, 0);
+    sim_say(&s, 0, HP_READY, NULL, 0);
+    sim_pass(&s, 5050);
+    is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 2), "a rank whose links do not stand is named at the time-out");
+    ok(strstr(s.guests[0].cause.text, "links of 1 of them do not stand (rank 2)") != NULL, "%s",
+       s.guests[0].cause.text);
+    is_int(-1, sim_report(&s, 9, 1, 1, 0), "who never joined may not report");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    test_peace();
+    test_losses();
+    test_words();
+    test_abort();
+    test_leave();
+    test_timeout();
+    test_trickle();
+    test_stopped();
+    test_links();
+    return 0;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server: the server and its clients over loopback, in one process: rings of 1 to 200, jobs that never mix, ranks that
+ * are missing, twice there or different, a server that dies or comes late, and members that break the rules.
+ */
+#include "lib/base/err.h"
+#include "lib/base/log.h"
+#include "t/rendezvous/ranks.h"
+#include "t/tap/tap.h"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static hp_client *clients[RANKS_MAX];
+
+static void
+join_all(meet *m, const char *job, hp_client **to, int n, int per_host, int patience_ms)
+{
+    for (int i = 0; i < n; i++) {
+        hp_client_options o = rank_options(m, job, i, n, per_host, patience_ms);
+        to[i] = rank_join(m, &o);
+    }
+}
+
+/* Each of `n` failed with this code and rank. */
+static int
+failed_with(hp_client **c, int n, hoop_result code, int rank)
+{
+    int good = 0;
+    for (int i = 0; i < n; i++)
+        good += hp_client_status(c[i]) == HP_CLIENT_FAILED && hp_client_error(c[i])->code == code &&
+                hp_client_error(c[i])->rank == rank;
+    return good;
+}
+
+static int
+verdicts(hp_client **c, int n, int except, hoop_result code, int rank)
+{
+    int good = 0;
+    hoop_error error;
+    for (int i = 0; i < n; i++)
+        good += i != except && hp_client_verdict(c[i], &error) && error.code == code && error.rank == rank;
+    return good;
+}
+
+/* Runs until all but one have heard a verdict. */
+static void
+await_verdicts(meet *m, hp_client **c, int n, int except, int ms)
+{
+    hoop_error error;
+    for (int waited = 0; waited < ms; waited += 5) {
+        int heard = 0;
+        for (int i = 0; i < n; i++)
+            heard += i == except || hp_client_verdict(c[i], &error);
+        if (heard == n)
+            return;
+        meet_run(m, 5);
+    }
+}
+
+static void
+test_ring(int n)
+{
+    meet m;
+    meet_open(&m);
+    join_all(&m, "ring", clients, n, 3, 20000);
+    ok(ranks_go(&m, clients, n, 20000), "%d ranks meet", n);
+    const hp_ring *ring = hp_client_ring(clients[n - 1]);
+    int good = ring->size == n && ring->rank == n - 1;
+    for (int i = 0; good && i < n; i++)
+        good = ring->order[i] == i && ring->members[i].rank == i && ring->members[i].pid == (uint32_t)(i + 800) &&
+               hp_addr_port(&ring->members[i].addr) == i + 10000 && ring->comm == hp_client_ring(clients[0])->comm;
+    ok(good, "and know each other");
+    ranks_leave(&m, clients, n, 3);
+    is_int(1, meet_said(&m, "over: "), "they leave in peace");
+    is_int(0, meet_said(&m, "failed"), "nothing failed");
+    is_int(0, hp_server_jobs(m.server), "the job is forgotten");
+    meet_close(&m);
+}
+
+static void
+test_verdicts(void)
+{
+    meet m;
+    hoop_error error;
+    meet_open(&m);
+    join_all(&m, "loss", clients, 8, 4, 5000);
+    ranks_go(&m, clients, 8, 5000);
+    hp_report report = {17, 1, 0, 3, 0};
+    hp_client_in_op(clients[4], &report);
+    meet_run(&m, 20);
+    hp_client_free(clients[3]);
+    uint64_t before = hp_now();
+    clients[3] = clients[7];
+    await_verdicts(&m, clients, 7, -1, 1000);
+    is_int(7, verdicts(clients, 7, -1, HOOP_ERR_PEER_LOST, 3), "a rank that vanishes is named to the others");
+    ok(hp_now() - before < 900 * HP_MS, "within a second");
+    hp_client_verdict(clients[0], &error);
+    ok(strstr(error.text, "rank 3 (node1, pid 803) vanished") && error.sequence == 17, "%s", error.text);
+    is_int(HP_CLIENT_GO, hp_client_status(clients[0]), "the state stays: the owner decides");
+    ranks_free(clients, 7);
+    join_all(&m, "loss", clients, 4, 4, 5000);
+    ranks_go(&m, clients, 4, 5000);
+    hp_err_set(&error, HOOP_ERR_ABORTED, "enough");
+    error.rank = 2;
+    hp_client_abort(clients[2], &error);
+    await_verdicts(&m, clients, 4, 2, 1000);
+    is_int(3, verdicts(clients, 4, 2, HOOP_ERR_ABORTED, 2), "an abort reaches all others");
+    hp_client_verdict(clients[0], &error);
+    is_int(2, error.reporter, "with its reporter");
+    ranks_free(clients, 4);
+    meet_close(&m);
+}
+
+static void
+test_timeout(void)
+{
+    meet m;
+    hoop_error error;
+    meet_open(&m);
+    join_all(&m, "slow", clients, 4, 4, 5000);
+    ranks_go(&m, clients, 4, 5000);
+    uint64_t before = hp_now();
+    for (int k = 0; k < 40 && !hp_client_verdict(clients[0], &error); k++) {
+        for (int i = 0; i < 4; i++) {
+            hp_report report = {17, 5, 0, (i + 3) % 4, 0};
+            if (i != 2)
+                hp_client_in_op(clients[i], &report);
+        }
+        meet_run(&m, 50);
+    }
+    await_verdicts(&m, clients, 4, -1, 1000);
+    uint64_t took = (hp_now() - before) / HP_MS;
+    is_int(4, verdicts(clients, 4, -1, HOOP_ERR_TIMEOUT, 2),
+           "who does not enter is named after the operation time-out");
+    ok(took >= 400 && took < 1400, "of 400 ms: %d ms", (int)took);
+    hp_client_verdict(clients[0], &error);
+    ok(strstr(error.text, "rank 2 (node1) has not entered operation 17") != NULL, "%s", error.text);
+    ranks_free(clients, 4);
+    meet_close(&m);
+}
+
+static void
+test_missing(void)
+{
+    meet m;
+    meet_open(&m);
+    uint64_t before = hp_now();
+    join_all(&m, "missing", clients, 8, 2, 600);
+    hp_client_free(clients[5]);
+    clients[5] = clients[7];
+    ok(ranks_reach(&m, clients, 7, HP_CLIENT_FAILED, 5000), "a rank is missing: all others end");
+    uint64_t took = (hp_now() - before) / HP_MS;
+    ok(took >= 590 && took < 1100, "at the time-out of 600 ms: %d ms", (int)took);
+    is_int(7, failed_with(clients, 7, HOOP_ERR_RENDEZVOUS, 5), "with its number");
+    is_string("rank 5 of 8 did not join within 0.6 s; 7 ranks on node1, node2, node3, node4 are waiting",
+              hp_client_error(clients[0])->text, "and in words");
+    ranks_free(clients, 7);
+    meet_run(&m, 100);
+    is_int(0, hp_server_jobs(m.server), "the job is forgotten");
+    meet_close(&m);
+}
+
+static void
+test_two_jobs(void)
+{
+    meet m;
+    hp_client *a[8], *b[8];
+    meet_open(&m);
+    for (int i = 0; i < 8; i++) {
+        hp_client_options red = rank_options(&m, "red", 7 - i, 8, 4, 5000);
+        hp_client_options blue = rank_options(&m, "blue", i, 8, 4, 5000);
+        blue.pid += 1000;
+        a[7 - i] = rank_join(&m, &red);
+        b[i] = rank_join(&m, &blue);
+    }
+    ok(ranks_go(&m, a, 8, 5000) && ranks_go(&m, b, 8, 5000), "two jobs meet at one server");
+    is_int(2, hp_server_jobs(m.server), "it knows both");
+    int mixed = 0;
+    for (int i = 0; i < 8; i++)
+        for (int j = 0; j < 8; j++)
+            mixed += hp_client_ring(a[i])->members[j].pid > 1800 || hp_client_ring(b[i])->members[j].pid < 1800;
+    is_int(0, mixed, "they do not mix");
+    hp_client_free(a[6]);
+    a[6] = a[7];
+    await_verdicts(&m, a, 7, -1, 1000);
+    meet_run(&m, 100);
+    is_int(7, verdicts(a, 7, -1, HOOP_ERR_PEER_LOST, 6), "a loss in one");
+    is_int(0, verdicts(b, 8, -1, HOOP_ERR_PEER_LOST, 6), "is none in the other");
+    ranks_free(a, 7);
+    ranks_leave(&m, b, 8, 1);
+    meet_close(&m);
+}
+
+static void
+test_duplicate(void)
+{
+    meet m;
+    meet_open(&m);
+    hp_client_options o = rank_options(&m, "twice", 1, 2, 2, 5000);
+    clients[1] = rank_join(&m, &o);
+    meet_run(&m, 100);
+    o.pid = 4711;
+    clients[2] = rank_join(&m, &o);
+    ok(ranks_reach(&m, clients + 2, 1, HP_CLIENT_FAILED, 2000), "a second rank 1 is refused");
+    is_int(1, failed_with(clients + 2, 1, HOOP_ERR_RENDEZVOUS, 1), "as such");
+    ok(strstr(hp_client_error(clients[2])->text, "duplicate rank: rank 1 has already joined") != NULL, "%s",
+       hp_client_error(clients[2])->text);
+    o = rank_options(&m, "twice", 0, 2, 2, 5000);
+    clients[0] = rank_join(&m, &o);
+    ok(ranks_go(&m, clients, 2, 5000), "the first is unharmed");
+    ranks_free(clients, 3);
+    meet_close(&m);
+}
+
+static void
+test_differences(void)
+{
+    meet m;
+    meet_open(&m);
+    for (int i = 0; i < 4; i++) {
+        hp_client_options o = rank_options(&m, "differs", i, 4, 2, 5000);
+        o.agree = i == 2 ? "slice=524288\n" : "slice=262144\n";
+        clients[i] = rank_join(&m, &o);
+        meet_run(&m, 20);
+    }
+    ok(ranks_reach(&m, clients, 4, HP_CLIENT_FAILED, 2000), "other settings: all end");
+    is_int(4, failed_with(clients, 4, HOOP_ERR_MISMATCH, 2), "with the rank that differs");
+    ok(strstr(hp_client_error(clients[3])->text, "slice=524288") &&
+           strstr(hp_client_error(clients[3])->text, "slice=262144"),
+       "%s", hp_client_error(clients[3])->text);
+    ranks_free(clients, 4);
+    hp_client_options eight = rank_options(&m, "sizes", 0, 8, 2, 5000), four = rank_options(&m, "sizes", 1, 4, 2, 5000);
+    clients[0] = rank_join(&m, &eight);
+    meet_run(&m, 50);
+    clients[1] = rank_join(&m, &four);
+    ok(ranks_reach(&m, clients, 2, HP_CLIENT_FAILED, 2000), "other sizes: all end");
+    is_int(2, failed_with(clients, 2, HOOP_ERR_MISMATCH, 1), "%s", hp_client_error(clients[0])->text);
+    ranks_free(clients, 2);
+    meet_close(&m);
+}
+
+static void
+test_server_dies(void)
+{
+    meet m;
+    hoop_error error;
+    meet_open(&m);
+    join_all(&m, "dies", clients, 4, 2, 5000);
+    ranks_go(&m, clients, 4, 5000);
+    hp_server_free(m.server);
+    ok(ranks_reach(&m, clients, 4, HP_CLIENT_GONE, 2000), "the server dies after bring-up: the clients go on without");
+    is_int(0, hp_client_verdict(clients[0], &error), "without a verdict");
+    hp_report report = {1, 1, 1, 1, 0};
+    hp_client_in_op(clients[0], &report);
+    hp_client_out(clients[0], 1);
+    hp_client_leave(clients[0], 1);
+    ranks_free(clients, 4);
+
+    meet_serve(&m);
+    join_all(&m, "dies", clients, 3, 2, 5000);
+    hp_client_free(clients[2]);
+    meet_run(&m, 100);
+    hp_server_free(m.server);
+    meet_run(&m, 150);
+    meet_serve(&m);
+    hp_client_options o = rank_options(&m, "dies", 2, 3, 2, 5000);
+    clients[2] = rank_join(&m, &o);
+    ok(ranks_go(&m, clients, 3, 5000), "the server is started again while ranks join: they meet all the same");
+    ranks_leave(&m, clients, 3, 0);
+
+    hp_server_free(m.server);
+    join_all(&m, "dies", clients, 3, 2, 8000);
+    meet_run(&m, 400);
+    meet_serve(&m);
+    ok(ranks_go(&m, clients, 3, 8000), "the server is started after the ranks: they meet");
+    ranks_leave(&m, clients, 3, 0);
+
+    hp_server_free(m.server);
+    m.server = NULL;
+    uint64_t before = hp_now();
+    join_all(&m, "dies", clients, 1, 1, 500);
+    ok(ranks_reach(&m, clients, 1, HP_CLIENT_FAILED, 3000) && hp_now() - before < 1500 * HP_MS, "no server: %s",
+       hp_client_error(clients[0])->text);
+    ranks_free(clients, 1);
+    meet_close(&m);
+}
+
+/* A listener that takes connections and says nothing is no server. */
+static void
+test_mute_server(void)
+{
+    meet m;
+    hoop_error error;
+    meet_open(&m);
+    hp_server_free(m.server);
+    m.server = NULL;
+    int fd = hp_sock_listen(&m.addr, 8, &error);
+    uint64_t before = hp_now();
+    join_all(&m, "mute", clients, 1, 1, 500);
+    ok(ranks_reach(&m, clients, 1, HP_CLIENT_FAILED, 3000) && hp_now() - before < 1500 * HP_MS, "a mute server: %s",
+       hp_client_error(clients[0])->text);
+    ranks_free(clients, 1);
+    close(fd);
+    meet_close(&m);
+}
+
+static void
+test_split(void)
+{
+    meet m;
+    hp_client *parts[6];
+    meet_open(&m);
+    join_all(&m, "split", clients, 6, 3, 5000);
+    ranks_go(&m, clients, 6, 5000);
+    for (int i = 0; i < 6; i++) {
+        hp_client_options o = rank_options(&m, "split", i, 0, 3, 5000);
+        o.rank = -1;
+        o.parent = hp_client_ring(clients[i])->comm;
+        o.parent_rank = i;
+        o.parent_size = 6;
+        o.color = i == 5 ? -1 : i % 2;
+        o.key = -i;
+        parts[i] = rank_join(&m, &o);
+    }
+    ok(ranks_go(&m, parts, 6, 5000), "six ranks split");
+    const int ranks[6] = {2, 1, 1, 0, 0, -1}, sizes[6] = {3, 2, 3, 2, 3, 0};
+    int good = 1;
+    for (int i = 0; i < 6; i++)
+        good &= hp_client_ring(parts[i])->rank == ranks[i] && hp_client_ring(parts[i])->size == sizes[i];
+    ok(good, "by colour and key, one takes no part");
+    hp_client_free(parts[1]);
+    parts[1] = parts[5];
+    await_verdicts(&m, parts + 3, 1, -1, 1000);
+    is_int(1, verdicts(parts + 3, 1, -1, HOOP_ERR_PEER_LOST, 1), "a loss in one colour");
+    is_int(0, verdicts(parts, 1, -1, HOOP_ERR_PEER_LOST, 1) + verdicts(clients, 6, -1, HOOP_ERR_PEER_LOST, 1),
+           "is none in the other, nor in the parent");
+    ranks_free(parts, 5);
+    ranks_leave(&m, clients, 6, 0);
+    meet_close(&m);
+}
+
+static int proven_fd;
+
+static void
+on_proven(void *arg, const hp_dial_result *result)
+{
+    (void)arg;
+    proven_fd = result->fd;
+}
+
+/* A connection that knows the secret, and no more. */
+static int
+prove(meet *m, const char *job, int rank, int size)
+{
+    hp_client_options o = rank_options(m, job, rank, size, 1, 5000);
+    hp_hello hello = {.my_rank = (uint32_t)rank,
+                      .your_rank = HP_RANK_SERVER,
+                      .world = (uint32_t)size,
+                      .role = HP_ROLE_CONTROL,
+                      .ver_min = 1,
+                      .ver_max = 1};
+    memcpy(hello.job, o.keys->job, HP_JOB);
+    proven_fd = -1;
+    hp_dial *dial =
+        hp_dial_new(m->loop, &o.server, NULL, &o.sock, o.keys, &hello, "the server", o.deadline, on_proven, NULL);
+    for (int i = 0; i < 100 && proven_fd < 0; i++)
+        meet_run(m, 10);
+    hp_dial_free(dial);
+    return proven_fd;
+}
+
+/* Milliseconds until the server closes this connection; reads nothing but the end. */
+static int
+closed_after(meet *m, int fd, int ms)
+{
+    uint64_t before = hp_now();
+    struct pollfd end = {fd, POLLRDHUP, 0};
+    while (hp_now() - before < (uint64_t)ms * HP_MS && poll(&end, 1, 0) == 0)
+        meet_run(m, 10);
+    return (int)((hp_now() - before) / HP_MS);
+}
+
+static void
+test_rude_members(void)
+{
+    meet m;
+    uint8_t frame[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
+    hp_log_level(HP_LOG_NONE);
+    meet_open(&m);
+    int fd = prove(&m, "rude", 0, 2);
+    ok(fd >= 3, "a proven connection");
+    int took = closed_after(&m, fd, 7000);
+    ok(took > 4500 && took < 6500, "that says nothing is closed after 5 s: %d ms", took);
+    close(fd);
+    for (int type = 0; type < 90; type++) {
+        fd = prove(&m, "rude", 0, 2);
+        size_t n = hp_frame_put_control(frame, (hp_frame_type)type, "rubbish", 7);
+        if (send(fd, frame, n, MSG_NOSIGNAL) < 0 || closed_after(&m, fd, 2000) >= 2000)
+            ok(0, "a frame of type %d without a JOIN is not punished", type);
+        close(fd);
+    }
+    is_int(0, hp_server_jobs(m.server), "frames of every type before JOIN: closed, nothing is kept");
+    join_all(&m, "rude", clients, 2, 2, 5000);
+    ok(ranks_go(&m, clients, 2, 5000), "and the job meets as ever");
+    ranks_leave(&m, clients, 2, 0);
+    meet_close(&m);
+}
+
+static void
+test_modes(void)
+{
+    hoop_error error;
+    hp_loop *loop = hp_loop_new();
+    hp_server_options options = {.mode = HP_MODE_NONE};
+    hp_addr_parse(&options.listen, "0.0.0.0:0", &error);
+    ok(!hp_server_new(loop, &options, &error) && error.code == HOOP_ERR_INVALID_ARGUMENT, "%s", error.text);
+    options.mode = HP_MODE_TLS;
+    ok(!hp_server_new(loop, &options, &error) && error.code == HOOP_ERR_UNSUPPORTED, "%s", error.text);
+    hp_addr_parse(&options.listen, "127.0.0.1:0", &error);
+    options.mode = HP_MODE_NONE;
+    hp_server *server = hp_server_new(loop, &options, &error);
+    ok(server != NULL, "mode none on loopback");
+    hp_server_free(server);
+    hp_loop_free(loop);
+}
+
+int
+main(void)
+{
+    struct rlimit limit;
+    plan_lazy();
+    tap_limit(120);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    test_ring(1);
+    test_ring(2);
+    test_ring(8);
+    test_ring(200);
+    test_verdicts();
+    test_timeout();
+    test_missing();
+    test_two_jobs();
+    test_duplicate();
+    test_differences();
+    test_server_dies();
+    test_mute_server();
+    test_split();
+    test_rude_members();
+    test_modes();
+    return 0;
+}

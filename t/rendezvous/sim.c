@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+/* sim: see sim.h. */
+#include "t/rendezvous/sim.h"
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+#include "lib/base/wire.h"
+#include "t/tap/tap.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+drop_ring(sim_guest *g)
+{
+    free(g->ring.members);
+    free(g->ring.order);
+    memset(&g->ring, 0, sizeof(g->ring));
+}
+
+static void
+on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
+{
+    sim_guest *g = peer;
+    (void)arg;
+    if (!g->present)
+        bail("a message of type %d was sent to one who is not there", type);
+    if (type == HP_ROSTER)
+        g->empty++;
+    g->go += type == HP_GO;
+    g->pings += type == HP_PING;
+    if (type != HP_ABORT && type != HP_REFUSED)
+        return;
+    if (g->causes++ == 0) {
+        g->cause_type = type;
+        if (!hp_abort_get(&g->cause, payload, n))
+            bail("a cause that cannot be read");
+    }
+}
+
+/* Takes the roster as a client would: through its bytes. */
+static void
+on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+{
+    sim_guest *g = peer;
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_part part;
+    (void)arg;
+    drop_ring(g);
+    g->seats++;
+    g->rank = rank;
+    for (int next = 0; next < roster->ring.size;) {
+        size_t n = hp_part_put(bytes, &roster->ring, rank, next, &next);
+        if (!hp_part_get(&part, bytes, n))
+            bail("a roster that cannot be read");
+        if (!g->ring.members) {
+            g->ring = (hp_ring){.comm = part.comm, .epoch = part.epoch, .rank = part.rank, .size = part.size};
+            g->ring.members = calloc((size_t)part.size, sizeof(hp_member));
+            g->ring.order = calloc((size_t)part.size, sizeof(int));
+        }
+        if (!hp_part_members(&part, g->ring.members, g->ring.order))
+            bail("a roster part that cannot be read");
+    }
+    if (!hp_ring_close(&g->ring))
+        bail("a ring that is none");
+}
+
+static void
+on_dismiss(void *arg, void *peer)
+{
+    sim_guest *g = peer;
+    (void)arg;
+    g->dismissed++;
+}
+
+static void
+on_say(void *arg, const char *line)
+{
+    sim *s = arg;
+    s->lines++;
+    snprintf(s->line, sizeof(s->line), "%s", line);
+}
+
+void
+sim_open(sim *s)
+{
+    static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
+    memset(s, 0, sizeof(*s));
+    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say};
+    s->now = 1000 * HP_SEC;
+    s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
+    if (!s->hall)
+        bail("no hall");
+}
+
+void
+sim_close(sim *s)
+{
+    for (int g = 0; g < SIM_MAX; g++) {
+        sim_lose(s, g);
+        drop_ring(&s->guests[g]);
+    }
+    sim_pass(s, 4000);
+    if (!hp_hall_idle(s->hall))
+        bail("something is left in an empty hall");
+    hp_hall_free(s->hall);
+}
+
+hp_join
+sim_join_of(int rank, int size, int per_host)
+{
+    int host = rank < 0 ? 0 : rank / per_host;
+    hp_join join = {.who = {.rank = rank, .host_id = (uint64_t)host + 100, .pid = (uint32_t)(rank + 800)},
+                    .size = size,
+                    .patience = 5000,
+                    .op_timeout = 2 * HP_SEC,
+                    .parent_rank = -1,
+                    .agree = "slice=1\n",
+                    .agree_n = 8};
+    snprintf(join.who.host, HP_HOST_TEXT, "node%d", host + 1);
+    if (hp_addr_parse(&join.who.addr, "10.0.0.1:4000", NULL))
+        bail("no address");
+    return join;
+}
+
+int
+sim_enter(sim *s, int g, const hp_join *join)
+{
+    int rank = join->parent ? join->parent_rank : join->who.rank;
+    hp_hello hello = {.comm = join->parent,
+                      .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
+                      .world = (uint32_t)(join->parent ? join->parent_size : join->size)};
+    hp_status status = hp_hall_judge(s->hall, &hello);
+    if (status)
+        return (int)status;
+    drop_ring(&s->guests[g]);
+    memset(&s->guests[g], 0, sizeof(s->guests[g]));
+    s->guests[g].present = 1;
+    hp_hall_enter(s->hall, &s->guests[g].guest, &hello);
+    return HP_OK;
+}
+
+int
+sim_say(sim *s, int g, int type, const void *payload, size_t n)
+{
+    hoop_error error;
+    uint8_t *exact = malloc(n ? n : 1);
+    if (n)
+        memcpy(exact, payload, n);
+    int result = hp_hall_message(&s->guests[g].guest, type, exact, n, s->now, &error);
+    free(exact);
+    return result;
+}
+
+int
+sim_join(sim *s, int g, const hp_join *join)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    if (sim_enter(s, g, join))
+        return -1;
+    return sim_say(s, g, HP_JOIN, bytes, hp_join_put(bytes, join));
+}
+
+int
+sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for)
+{
+    uint8_t bytes[HP_REPORT_BYTES];
+    hp_report report = {sequence, step, 0, waits_for, 0};
+    hp_report_put(bytes, &report);
+    return sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes));
+}
+
+int
+sim_count(sim *s, int g, int type, uint64_t count)
+{
+    uint8_t bytes[HP_COUNT_BYTES];
+    hp_put64(bytes, count);
+    return sim_say(s, g, type, bytes, sizeof(bytes));
+}
+
+int
+sim_abort(sim *s, int g, hoop_result code, int rank, const char *text)
+{
+    uint8_t bytes[HP_ABORT_BYTES];
+    hoop_error error;
+    hp_err_set(&error, code, "%s", text);
+    error.rank = rank;
+    return sim_say(s, g, HP_ABORT, bytes, hp_abort_put(bytes, &error));
+}
+
+void
+sim_lose(sim *s, int g)
+{
+    if (!s->guests[g].present)
+        return;
+    s->guests[g].present = 0;
+    hp_hall_lost(&s->guests[g].guest, NULL, s->now);
+}
+
+void
+sim_pass(sim *s, int ms)
+{
+    for (int passed = 0; passed < ms; passed += 50) {
+        s->now += 50 * HP_MS;
+        hp_hall_tick(s->hall, s->now);
+    }
+}
+
+void
+sim_world(sim *s, int n, int per_host)
+{
+    int order[SIM_MAX];
+    for (int i = 0; i < n; i++) {
+        int j = (int)(tap_random() % (uint64_t)(i + 1));
+        order[i] = order[j];
+        order[j] = i;
+    }
+    for (int i = 0; i < n; i++) {
+        hp_join join = sim_join_of(order[i], n, per_host);
+        if (sim_join(s, order[i], &join))
+            bail("rank %d could not join", order[i]);
+    }
+    for (int i = 0; i < n; i++)
+        if (sim_say(s, order[i], HP_READY, NULL, 0) || s->guests[order[i]].seats != 1)
+            bail("rank %d has no seat", order[i]);
+}
+
+int
+sim_told(const sim *s, int n, int except, hoop_result code, int rank)
+{
+    int told = 0;
+    for (int i = 0; i < n; i++) {
+        const sim_guest *g = &s->guests[i];
+        told += i != except && g->present && g->causes == 1 && g->cause.code == code && g->cause.rank == rank;
+    }
+    return told;
+}

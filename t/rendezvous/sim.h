@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim: one job's hall without sockets and without a clock: guests that keep what they are told, time that moves when
+ * the test says so. Shared by the tests of the pure rooms.
+ */
+#ifndef T_SIM_HALL_H
+#define T_SIM_HALL_H
+
+#include "rendezvous/hall.h"
+
+enum { SIM_MAX = 80, SIM_LINES = 400 };
+
+typedef struct sim_guest {
+    hp_guest guest; /* first */
+    int present;    /* its connection is open */
+    int seats, dismissed, go, pings, causes, empty;
+    int rank;         /* as the roster says */
+    hp_ring ring;     /* as decoded from the parts */
+    hoop_error cause; /* of ABORT or REFUSED, the first one */
+    int cause_type;
+} sim_guest;
+
+typedef struct sim {
+    hp_outlet outlet;
+    hp_hall *hall;
+    uint64_t now;
+    sim_guest guests[SIM_MAX];
+    char line[400]; /* the last one said */
+    int lines;
+} sim;
+
+void sim_open(sim *s);
+void sim_close(sim *s);
+
+/* "10.0.0.1" style defaults: host = rank / per_host, patience 5 s, op time-out 2 s, settings "slice=1\n". */
+hp_join sim_join_of(int rank, int size, int per_host);
+int sim_enter(sim *s, int g, const hp_join *join); /* the hello; returns judge's status */
+int sim_join(sim *s, int g, const hp_join *join);  /* hello and JOIN; -1: breach of protocol */
+int sim_say(sim *s, int g, int type, const void *payload, size_t n);
+int sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for);
+int sim_count(sim *s, int g, int type, uint64_t count); /* OUT or LEAVE */
+int sim_abort(sim *s, int g, hoop_result code, int rank, const char *text);
+void sim_lose(sim *s, int g);
+void sim_pass(sim *s, int ms); /* time, with a tick every 50 ms */
+
+/* n ranks come in random order, all say READY; guest i is rank i. */
+void sim_world(sim *s, int n, int per_host);
+/* How many of the present guests [0, n), not counting `except`, have been told this cause exactly once. */
+int sim_told(const sim *s, int n, int except, hoop_result code, int rank);
+
+#endif

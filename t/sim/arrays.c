@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT */
+/* arrays: the users' side of symbol.h: makes each rank's arrays and knows what every collective promises. */
+#include "t/sim/symbol.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 7 };
+
+sym
+sym_of(int rank, uint64_t element)
+{
+    uint64_t x = element * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)rank * UINT64_C(0xd1342543de82ef95) + 1;
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return (sym){.hash = x ^ (x >> 31), .terms = 1};
+}
+
+static int
+same(sym a, sym b)
+{
+    return a.hash == b.hash && a.terms == b.terms && a.divided == b.divided;
+}
+
+/* Elements the kind reads and writes on this rank. */
+static void
+extents(const sym_case *c, int rank, uint64_t *sends, uint64_t *recvs)
+{
+    uint64_t count = c->call.count, all = count * (uint64_t)c->size;
+    int root = c->call.root == rank;
+    *sends = *recvs = count;
+    switch ((hp_kind)c->call.kind) {
+    case HP_REDUCE_SCATTER: *sends = all; break;
+    case HP_ALLGATHER: *recvs = all; break;
+    case HP_BROADCAST: *sends = root ? count : 0; break;
+    case HP_REDUCE: *recvs = root ? count : 0; break;
+    case HP_GATHER: *recvs = root ? all : 0; break;
+    case HP_SCATTER: *sends = root ? all : 0; break;
+    case HP_ALLTOALL: *sends = *recvs = all; break;
+    default: break;
+    }
+}
+
+int
+sym_arrays_make(sym_arrays *a, const sym_case *c, int rank)
+{
+    uint64_t shift = c->call.count * (uint64_t)rank, larger;
+    extents(c, rank, &a->send_count, &a->recv_count);
+    larger = a->send_count > a->recv_count ? a->send_count : a->recv_count;
+    /* in place: one array, where both sides exist; the smaller side is the rank's block of the larger one */
+    int one = c->place.in_place && a->send_count > 0 && a->recv_count > 0;
+    a->memory_count = (one ? larger : a->send_count + GUARD + a->recv_count) + 2 * GUARD;
+    a->memory = calloc(a->memory_count, sizeof(sym));
+    a->before = calloc(a->memory_count, sizeof(sym));
+    if (!a->memory || !a->before)
+        return 0;
+    a->send = a->memory + GUARD;
+    a->recv = one ? a->send : a->send + a->send_count + GUARD;
+    if (one && a->recv_count > a->send_count)
+        a->send += shift;
+    if (one && a->send_count > a->recv_count)
+        a->recv += shift;
+    for (uint64_t i = 0; i < a->memory_count; i++)
+        a->memory[i] = (sym){UINT64_C(0x5a5a5a5a) + i, 999, 9};
+    for (uint64_t i = 0; i < a->send_count; i++)
+        a->send[i] = sym_of(rank, i);
+    memcpy(a->before, a->memory, a->memory_count * sizeof(sym));
+    return 1;
+}
+
+void
+sym_arrays_free(sym_arrays *a)
+{
+    free(a->memory);
+    free(a->before);
+}
+
+static int
+reduces(int kind)
+{
+    return kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE;
+}
+
+sym *
+sym_sums(const sym_case *c)
+{
+    uint64_t count = c->call.count * (c->call.kind == HP_REDUCE_SCATTER ? (uint64_t)c->size : 1);
+    sym *sums = reduces(c->call.kind) ? calloc(count + 1, sizeof *sums) : NULL;
+    for (uint64_t i = 0; sums && i < count; i++) {
+        for (int r = 0; r < c->size; r++)
+            sums[i].hash += sym_of(r, i).hash;
+        sums[i].terms = (uint32_t)c->size;
+        sums[i].divided = c->size > 1;
+    }
+    return sums;
+}
+
+/* What recvbuf[i] must be on this rank. */
+static sym
+promised(const sym_case *c, const sym *sums, int rank, uint64_t i)
+{
+    uint64_t count = c->call.count;
+    switch ((hp_kind)c->call.kind) {
+    case HP_REDUCE_SCATTER: return sums[count * (uint64_t)rank + i];
+    case HP_ALLGATHER:
+    case HP_GATHER: return sym_of((int)(i / count), i % count);
+    case HP_BROADCAST: return sym_of(c->call.root, i);
+    case HP_SCATTER: return sym_of(c->call.root, count * (uint64_t)rank + i);
+    case HP_ALLTOALL: return sym_of((int)(i / count), count * (uint64_t)rank + i % count);
+    default: return sums[i];
+    }
+}
+
+/* Whether a place of the memory is part of recvbuf. In place the rest of sendbuf must be as it was, too. */
+static int
+is_result(const sym_arrays *a, uint64_t i)
+{
+    const sym *at = a->memory + i;
+    return at >= a->recv && at < a->recv + a->recv_count;
+}
+
+/* In place a reduce_scatter or scatter may use all of sendbuf; hoop leaves it alone, and this says so. */
+int
+sym_arrays_check(const sym_arrays *a, const sym_case *c, int rank, const sym *sums, char *why, size_t why_size)
+{
+    for (uint64_t i = 0; i < a->recv_count; i++) {
+        sym wanted = promised(c, sums, rank, i);
+        if (same(a->recv[i], wanted))
+            continue;
+        snprintf(why, why_size, "rank %d element %ju: %u terms of %u, divided %u times", rank, (uintmax_t)i,
+                 a->recv[i].terms, wanted.terms, a->recv[i].divided);
+        return 0;
+    }
+    for (uint64_t i = 0; i < a->memory_count; i++) {
+        if (is_result(a, i) || same(a->memory[i], a->before[i]))
+            continue;
+        snprintf(why, why_size, "rank %d: place %ju of %ju was written outside recvbuf", rank, (uintmax_t)i,
+                 (uintmax_t)a->memory_count);
+        return 0;
+    }
+    return 1;
+}

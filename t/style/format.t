@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Sources look as clang-format and .clang-format make them (make reformat). Only version 14 is asked: others differ.
+. "$abs_top_srcdir/t/tap/tap.sh"
+cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
+command -v clang-format >/dev/null || skip_all 'clang-format is not installed'
+case $(clang-format --version) in
+*' 14.'*) ;;
+*) skip_all 'clang-format is not version 14' ;;
+esac
+plan 1
+find include lib net gpu rendezvous bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' \) >"$tmp/files"
+wrong=$(while read -r file; do
+    clang-format "$file" | cmp -s - "$file" || echo "$file"
+done <"$tmp/files")
+is '' "$wrong" 'every source is formatted'
+done_testing

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A folder is a layer: who may include whom. Each row is a folder (or a group of files in it), then what it may include
+# as an extended regular expression on the name between the quotes.
+. "$abs_top_srcdir/t/tap/tap.sh"
+cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
+plan 13
+
+# allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
+allowed()
+{
+    text=$1 pattern=$2
+    shift 2
+    found=$(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$@" /dev/null |
+        grep -vE "include[[:space:]]*\"($pattern)\"")
+    is '' "$found" "$text"
+}
+
+bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include lib net gpu rendezvous bin t/tap |
+    sed 's/.*<\(.*\)>/\1/' | LC_ALL=C sort -u)
+own=$(for header in $bracketed; do
+    [ ! -e "$header" ] && [ ! -e "include/$header" ] || echo "$header"
+done)
+is '' "$own" 'angle brackets are for the system, our own headers are included by quotes'
+is '' "$(grep -n '#include' include/hoop.h | grep -vE '<(stddef|stdint)\.h>')" 'hoop.h needs stddef.h and stdint.h only'
+
+allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch]
+allowed 'lib/base sees hoop.h' 'hoop\.h|lib/base/[a-z_]+\.(h|def)' lib/base/*.[ch]
+allowed 'net sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|net/[a-z_]+\.h' net/*.[ch]
+allowed 'gpu sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[ch] gpu/*.cu
+allowed 'rendezvous sees net and lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|net/[a-z_]+\.h|rendezvous/[a-z_]+\.h' rendezvous/*.[ch]
+allowed 'lib sees rendezvous, net, gpu, lib/base' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
+allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
+
+# Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
+pure='hoop\.h|lib/base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
+allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
+allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|work)\.h" lib/channel.[ch]
+
+is '' "$(grep -lE '#include <openssl/' -r lib net gpu rendezvous bin examples | grep -v '^net/secure\.c$')" \
+    'net/secure.c is the only file that knows the crypto library'
+is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r lib net gpu rendezvous bin --include='*.[ch]')" \
+    'no C file needs a CUDA header'
+done_testing

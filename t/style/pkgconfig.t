@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# make install, then a program outside the tree that knows nothing but pkg-config: shared and static.
+# time limit: 300
+. "$abs_top_srcdir/t/tap/tap.sh"
+: "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
+plan 11
+unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
+
+install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
+ok 'make install DESTDIR' install
+pc=$(find "$tmp/root" -name hoop.pc)
+prefix=$tmp/root$(sed -n 's/^prefix=//p' "$pc")
+export PKG_CONFIG_PATH="${pc%/*}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+hoop() { $PKG_CONFIG --define-variable=prefix="$prefix" "$@" hoop; }
+
+is "$(sed -n 's/.*define HOOP_VERSION_M[AI][JN]OR //p; s/.*define HOOP_VERSION_PATCH //p' "$abs_top_srcdir/include/hoop.h" | paste -sd. -)" \
+    "$(hoop --modversion)" 'pkg-config and hoop.h tell one version'
+for program in hooprun hoop-launch hoop-rendezvous hoop-bench; do
+    ok "$program is installed" test -x "$prefix/bin/$program"
+done
+ok 'manual pages are installed' test -e "$prefix/share/man/man7/hoop.7"
+
+cat >"$tmp/x.c" <<'END'
+#include <hoop.h>
+#include <string.h>
+
+int
+main(void)
+{
+    hoop_comm *comm;
+    float x[3] = {1, 2, 3};
+    if (strcmp(hoop_version(), "0.1.0") != 0 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    if (hoop_allreduce(x, x, 3, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS || x[2] != 3)
+        return 2;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+END
+library=$(hoop --variable=libdir)
+if [ -e "$library/libhoop.so" ]; then
+    ok 'a program builds with the shared library' $CC "$tmp/x.c" -o "$tmp/shared" $(hoop --cflags --libs)
+    ok 'and runs: a ring of one' env LD_LIBRARY_PATH="$library" "$tmp/shared"
+else
+    skip 2 'no shared library in this tree'
+fi
+if [ -e "$library/libhoop.a" ]; then
+    rm -f "$library"/libhoop.so*
+    ok 'a program builds with the static library' $CC "$tmp/x.c" -o "$tmp/static" $(hoop --static --cflags --libs)
+    ok 'and runs: a ring of one' "$tmp/static"
+else
+    skip 2 'no static library in this tree'
+fi
+done_testing

@@ -1,0 +1,133 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hoop-bench: nccl-tests' face letter for letter, sound arithmetic, every collective, type and operation right on three
+# ranks, a wrong result seen, files that can be read back, and mistakes answered with a sentence.
+# time limit: 400
+. "$abs_top_srcdir/t/tap/tap.sh"
+bin=$abs_top_builddir/bin bench=$abs_top_builddir/bin/hoop-bench liar=$abs_top_builddir/t/bin/bench_liar
+unset HOOPRUN_TTY
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+rows() { grep -vE '^#|^$' "$1"; }
+run() { "$bin/hooprun" "$@" 2>err; }
+
+# --- the face
+run -n 4 "$bench" -b 8 -e 512K -f 16 -n 3 -w 2 >table
+is 0 $? 'a run with four ranks ends well'
+is '#                                                              out-of-place                       in-place          
+#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong 
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ' \
+    "$(grep -A2 'out-of-place' table)" 'the head of the table is that of nccl-tests'
+is '# nThread 1 nGpus 0 minBytes 8 maxBytes 524288 step: 16(factor) warmup iters: 2 iters: 3 agg iters: 1 validation: 1 graph: 0 unalign: 0' \
+    "$(grep nThread table)" 'so is the line of settings'
+is 4 "$(grep -cE '^#  Rank +[0-3] Group  0 Pid +[0-9]+ on +[^ ]+ device  0 \[0000:00:00\] host memory$' table)" \
+    'every rank introduces itself'
+like '^# Out of bounds values : 0 OK$' "$(cat table)" 'the foot tells what is wrong'
+like '^# Avg bus bandwidth    : [0-9.e+-]+ $' "$(cat table)" '... and the mean bandwidth'
+like '^# First run            : at worst [0-9.]+ times the median' "$(cat table)" '... and the first run, apart'
+is '8 2;128 32;2048 512;32768 8192;524288 131072;' "$(rows table | awk '{ printf "%s %s;", $1, $2 }')" 'sizes and counts as asked'
+columns='^ {0,11}[0-9]+  +[0-9]+  +float  +sum  +-1( +[0-9.e+]+ +[0-9.]+ +[0-9.]+ +0){2}$'
+is 5 "$(rows table | grep -cE "$columns")" 'every row has its thirteen columns'
+is '' "$(rows table | awk 'length($0) != 118')" '... at their places'
+
+# busbw = algbw * 2(n-1)/n and algbw = size / time, as far as two decimals tell.
+is '' "$(run -n 3 "$bench" -b 1M -e 4M -f 4 -n 3 | grep -vE '^#|^$' | awk '
+    function off(a, b) { d = a - b; return (d < 0 ? -d : d) > 0.011 + 0.002 * b }
+    off($7, $1 / $6 / 1000) || off($8, $7 * 4 / 3) || off($11, $1 / $10 / 1000) || off($12, $11 * 4 / 3)')" \
+    'bandwidths follow from size and time'
+for coll in broadcast:1 reduce:1 allgather:.66667 alltoall:.66667 gather:.66667 scatter:.66667 reduce_scatter:.66667; do
+    is '' "$(run -n 3 "$bench" --coll ${coll%:*} -b 1M -e 1M -n 2 | grep -vE '^#|^$' | awk -v f=${coll#*:} '
+        { d = $8 - f * $7; if (d > 0.011 || d < -0.011) print }')" "bus bandwidth of ${coll%:*}"
+done
+
+# --- everything is right, and what is wrong is seen
+case ${HOOP_TEST_SANITIZE:-no} in
+no) step=23 ;;
+*) step=400 ;;
+esac
+run -n 3 "$bench" --coll all -d all -o all -r all -b 1 -e 30000 -f $step -n 1 -w 0 >soak
+is 0 $? "all collectives, types, operations and roots, sizes by $step"
+like '^# Out of bounds values : 0 OK$' "$(cat soak)" '... nothing is wrong'
+sizes=$(awk -v f=$step 'BEGIN { for (s = 1; s <= 30000; s *= f) n++; print n }')
+# allreduce, reduce_scatter: 12 types, 5 operations; reduce: and 3 roots; allgather, alltoall: 12; three with roots: 36.
+is $((sizes * (2 * 60 + 180 + 2 * 12 + 3 * 36) + 1)) "$(rows soak | wc -l)" '... and nothing was left out'
+is '' "$(rows soak | awk '$9 != 0 || $13 != 0')" '... row by row'
+like '    N/A *$' "$("$bench" -b 8 -e 8 -c 0 | grep -vE '^#|^$')" '-c 0 checks nothing and says so'
+
+BENCH_LIE=256 run -n 2 "$liar" -b 64 -e 4096 -f 4 -n 1 >lies
+is 1 $? 'one wrong bit ends hoop-bench with 1'
+is '1024 1 1;' "$(rows lies | awk '$9 != 0 || $13 != 0 { printf "%s %s %s;", $1, $9, $13 }')" '... is counted at its size'
+like '^# Out of bounds values : 2 FAILED$' "$(cat lies)" '... and in the foot'
+ok 'the same program is content when nothing is falsified' "$liar" -b 64 -e 4096 -n 1
+
+# --- files
+"$bench" -b 8 -e 8K -f 8 -n 7 --stats --csv t.csv -J t.json >stats
+is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each side' ||
+    diag "$(rows stats | awk '{ print NF }')"
+is '' "$(rows stats | awk '$11 < $12 || $11 > $13 || $14 != $12 || $15 != $13')" \
+    'the median lies between least and most, which enclose it in 95 % of seven runs'
+is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us' \
+    "$(head -1 t.csv)" 'the CSV names its columns'
+is "9 18" "$(awk -F, '{ if (NF != 18) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
+like 'Writing JSON output to t\.json$' "$(cat stats)" 'JSON is written where it was asked for'
+for key in version start_time args env nccl_version config results out_of_bounds average_bus_bandwidth errors end_time; do
+    like "\"$key\":" "$(cat t.json)" "JSON has $key"
+done
+if command -v python3 >/dev/null; then
+    ok 'and is JSON' python3 -c 'import json; d = json.load(open("t.json")); assert len(d["results"]) == 4 and d["results"][1]["in_place"]["nwrong"] == 0 and d["version"] == 3'
+else
+    skip 1 'python3 is not installed'
+fi
+"$bench" -b 8 -e 8K -f 8 -n 7 -J t.json --compare t.json >compared
+like 'Writing JSON output to t\.json\.0$' "$(cat compared)" 'a file that exists is left alone'
+is 4 "$(grep -cE '^# +allreduce .* [0-9.]+ +[0-9.]+$' compared)" '--compare sets every row beside the former one'
+like '^# Compared +: [0-9.]+ times the former time \(geometric mean of 8\)' "$(cat compared)" '... and sums up'
+sed 's/allreduce//' t.json >nccl.json
+like 'geometric mean of 8' "$("$bench" -b 8 -e 8K -f 8 -n 7 --compare nccl.json)" "nccl-tests' own files will do"
+
+mkdir empty
+env PATH="$tmp/empty" "$bench" -b 8 -e 8K -f 8 -n 2 --plot p.png >plot
+is 0 $? 'without gnuplot --plot is no error'
+like 'gnuplot could not be run here; its script and data are p\.png\.gp and p\.png\.dat' "$(cat plot)" '... one line says so'
+is 4 "$(grep -c '^[0-9]' p.png.dat)" '... and the data stay'
+if command -v gnuplot >/dev/null; then
+    ok '--plot draws' "$bench" -b 8 -e 8K -f 8 -n 2 --coll all --plot q.svg
+    like '<svg' "$(head -5 q.svg)" '... an SVG'
+    is '' "$(ls | grep '^q.svg\.')" '... and leaves nothing else behind'
+else
+    skip 3 'gnuplot is not installed'
+fi
+like 'Bus bandwidth of allreduce' "$(HOOPRUN_TTY=1 run -n 2 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
+nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
+
+# --- mistakes
+refused()
+{
+    status=$1 pattern=$2
+    shift 2
+    run -n 2 "$bench" "$@" >out
+    is $status $? "refused: $*"
+    like "$pattern" "$(grep '^hoop-bench:' err)" '... with a sentence'
+    is 1 "$(grep -c '^hoop-bench:' err)" '... said once'
+}
+refused 2 'no option -x' -x
+refused 2 '-b needs a value' -b
+refused 2 '-b takes a size such as .* not "3Q"' -b 3Q
+refused 2 'no type called "real"' -d real
+refused 2 'no operation called "mean"' -o mean
+refused 2 'no collective called "shout"' --coll shout
+refused 2 'there is no size between' -b 8 -e 4
+refused 2 'rank that does not exist: there are 2' -r 2
+refused 2 '-n takes a whole number' -n 0
+refused 2 'needs GPU memory' -G 1
+refused 2 'ends in .png or .svg' --plot picture
+refused 2 '"more" is no option' more
+refused 1 'cannot read .*nothing.json' --compare nothing.json
+refused 1 'is not one' --compare table
+[ -e /dev/nvidiactl ] || refused 1 'asks for GPU memory' -g 1
+ok 'help fits a screen' test "$("$bench" --help | wc -l)" -le 26
+ok '... a hundred columns wide' test -z "$("$bench" --help | awk 'length($0) > 100')"
+like 'Example: hooprun' "$("$bench" --help)" '... with an example'
+like '^GPU: ' "$("$bench" --version)" '--version tells about the GPU'
+done_testing

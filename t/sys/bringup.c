@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Bring-up that cannot succeed says why, to everyone, in time; and jobs on one server never meet. Also what hundreds of
+ * ranks need, and how many bytes an allreduce really sends.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static party p;
+
+typedef struct role {
+    int odd;           /* the rank that does something else */
+    const char *name;  /* the environment variable it changes, or NULL: it never comes */
+    const char *value;
+} role;
+
+/* Creates, does one operation, tells the result and the sentence. */
+static int
+come(int rank, int size, void *arg)
+{
+    const role *r = arg;
+    hoop_comm *comm = NULL;
+    hoop_error e = {.size = sizeof e};
+    int32_t one = 1, sum = 0;
+    double begin = party_clock();
+    if (rank == r->odd && !r->name)
+        return 0;
+    if (rank == r->odd)
+        setenv(r->name, r->value, 1);
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    hoop_comm_error(NULL, &e);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    if (result == HOOP_SUCCESS && sum != size)
+        result = HOOP_ERR_INTERNAL;
+    party_note("%d %.2f %d %s", (int)result, party_clock() - begin, e.rank, e.text);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static int
+code_of(int rank)
+{
+    return (int)strtol(p.guest[rank].note, NULL, 10);
+}
+
+static double
+seconds_of(int rank)
+{
+    double s = -1;
+    sscanf(p.guest[rank].note, "%*d %lf", &s);
+    return s;
+}
+
+static void
+show(int ranks)
+{
+    for (int i = 0; i < ranks; i++)
+        diag("rank %d: %s", i, p.guest[i].note);
+}
+
+static void
+missing(void)
+{
+    role r = {.odd = 2};
+    int good = 1;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "1500", 1);
+    party_run(&p, 5, come, &r, 20);
+    for (int i = 0; i < 5; i++)
+        good &= i == 2 || (code_of(i) == HOOP_ERR_RENDEZVOUS && seconds_of(i) > 1.2 && seconds_of(i) < 2.6 &&
+                           strstr(p.guest[i].note, "rank 2 of 5"));
+    if (!good)
+        show(5);
+    ok(good, "F30 a rank never comes: the others name exactly it at the time-out");
+    diag("%s", p.guest[0].note);
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+}
+
+static void
+differs(const char *name, const char *value, int code, const char *word, const char *what)
+{
+    role r = {1, name, value};
+    int good = 1, told = 0;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "4000", 1);
+    party_run(&p, 3, come, &r, 20);
+    for (int i = 0; i < 3; i++) {
+        good &= code_of(i) == code;
+        told += strstr(p.guest[i].note, word) != NULL;
+    }
+    if (!good || told < 2)
+        show(3);
+    ok(good && told >= 2, "F38 %s: every rank gets the reason", what);
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+}
+
+static void
+duplicate(void)
+{
+    role r = {2, "HOOP_RANK", "1"};
+    int dup = 0, waited = 0;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2500", 1);
+    party_run(&p, 3, come, &r, 20);
+    for (int i = 1; i < 3; i++)
+        dup += strstr(p.guest[i].note, "already") != NULL && code_of(i) == HOOP_ERR_RENDEZVOUS;
+    for (int i = 0; i < 3; i++)
+        waited += strstr(p.guest[i].note, "rank 2 of 3") != NULL;
+    if (dup != 1 || waited != 2)
+        show(3);
+    ok(dup == 1 && waited == 2, "F35 two ranks of one number: the second is told so, the first waits on unharmed");
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+}
+
+static const char *
+secret(const char *name, const char *text, int mode)
+{
+    static char path[400];
+    int fd;
+    snprintf(path, sizeof path, "%s/%s", tap_tmpdir(), name);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) < 0 || fchmod(fd, (mode_t)mode) != 0)
+        bail("cannot write %s", path);
+    close(fd);
+    return path;
+}
+
+static void
+one_bad_secret(const char *path, const char *word, const char *what)
+{
+    role r = {0, "HOOP_SECRET_FILE", path};
+    int good;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "5000", 1);
+    party_run(&p, 1, come, &r, 20);
+    good = code_of(0) == HOOP_ERR_AUTH && strstr(p.guest[0].note, word) && seconds_of(0) < 3.0;
+    if (!good)
+        show(1);
+    ok(good, "F37 %s: AUTH within 3 s", what);
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+}
+
+static void
+secrets(void)
+{
+    char other[66], link[400];
+    memset(other, 'a', 64);
+    memcpy(other + 64, "\n", 2);
+    one_bad_secret(secret("other", other, 0600), "secret", "a wrong secret");
+    one_bad_secret(secret("open", other, 0644), "chmod", "a secret file that others may read");
+    one_bad_secret(secret("empty", "", 0600), "empty", "an empty secret file");
+    one_bad_secret("/nowhere/secret", "/nowhere/secret", "no such file");
+    snprintf(link, sizeof link, "%s/link", tap_tmpdir());
+    if (symlink(secret("other", other, 0600), link) != 0)
+        bail("no symlink");
+    one_bad_secret(link, "link", "a symbolic link");
+}
+
+/* Two jobs at once on one server: ranks of both interleave. */
+static int
+two_jobs(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    int32_t mine = rank % 2 ? 100 : 1, sum = 0;
+    char text[16];
+    int half = size / 2;
+    (void)arg;
+    setenv("HOOP_JOB", rank % 2 ? "odd" : "even", 1);
+    snprintf(text, sizeof text, "%d", rank / 2);
+    setenv("HOOP_RANK", text, 1);
+    snprintf(text, sizeof text, "%d", half);
+    setenv("HOOP_SIZE", text, 1);
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    for (int i = 0; i < 20; i++)
+        if (hoop_allreduce(&mine, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS || sum != mine * half)
+            return 2;
+    if (rank == 0) /* a death in one job does not touch the other */
+        _exit(0);
+    hoop_result r = HOOP_SUCCESS;
+    usleep(300000);
+    for (int i = 0; i < 20 && r == HOOP_SUCCESS; i++)
+        r = hoop_allreduce(&mine, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    hoop_comm_destroy(comm);
+    return rank % 2 ? r != HOOP_SUCCESS : r != HOOP_ERR_PEER_LOST;
+}
+
+/* ---- many ranks ---- */
+
+static int
+crowd(int rank, int size, void *arg)
+{
+    enum { N = 5000 };
+    hoop_comm *comm;
+    static int32_t in[N], out[N];
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
+        hoop_error e = {.size = sizeof e};
+        hoop_comm_error(NULL, &e);
+        party_note("%s", e.text);
+        return 1;
+    }
+    for (int i = 0; i < N; i++)
+        in[i] = rank + i;
+    if (hoop_allreduce(in, out, N, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+        return 2;
+    for (int i = 0; i < N; i++)
+        if (out[i] != size * (size - 1) / 2 + size * i)
+            return 3;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* ---- bytes and descriptors ---- */
+
+static unsigned long long
+loopback_bytes(void)
+{
+    FILE *file = fopen("/proc/self/net/dev", "re");
+    char line[512];
+    unsigned long long bytes = 0;
+    while (file && fgets(line, sizeof line, file)) {
+        char *lo = strstr(line, "lo:");
+        if (lo)
+            sscanf(lo + 3, "%llu", &bytes);
+    }
+    if (file)
+        fclose(file);
+    return bytes;
+}
+
+static int
+descriptors(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    int n = 0;
+    while (d && readdir(d))
+        n++;
+    if (d)
+        closedir(d);
+    return n;
+}
+
+enum { WIRE_COUNT = 4 << 20, WIRE_ROUNDS = 5 };
+
+static int
+wire(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    float *x = calloc(WIRE_COUNT, sizeof *x);
+    unsigned long long before = 0;
+    (void)size;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || hoop_barrier(comm) != HOOP_SUCCESS)
+        return 1;
+    before = loopback_bytes();
+    for (int i = 0; i < WIRE_ROUNDS; i++)
+        if (hoop_allreduce(x, x, WIRE_COUNT, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+            return 2;
+    hoop_barrier(comm);
+    if (rank == 0)
+        party_note("%llu", loopback_bytes() - before);
+    free(x);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+again(int rank, int size, void *arg)
+{
+    int fds = 0;
+    (void)rank;
+    (void)arg;
+    for (int i = 0; i < 30; i++) {
+        hoop_comm *comm;
+        char job[32];
+        int32_t one = 1, sum = 0;
+        snprintf(job, sizeof job, "again-%d-%d", (int)getppid(), i);
+        setenv("HOOP_JOB", job, 1);
+        if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS ||
+            hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS || sum != size ||
+            hoop_comm_destroy(comm) != HOOP_SUCCESS)
+            return 1;
+        if (i == 0)
+            fds = descriptors();
+    }
+    return descriptors() != fds;
+}
+
+static void
+measure_wire(void)
+{
+    double ideal = 2.0 * WIRE_COUNT * 4 * 3 * WIRE_ROUNDS, seen; /* all four ranks together */
+    if (unshare(CLONE_NEWNET) != 0) {
+        skip(1, "no network namespace of our own (not root?), so other programs' bytes would count too");
+        return;
+    }
+    if (system("ip link set lo up") != 0) {
+        skip(1, "no ip program to bring a loopback interface up");
+        return;
+    }
+    party_close(&p);
+    party_open(&p);
+    ok(party_run(&p, 4, wire, NULL, 60) == 0, "allreduces of 16 MiB on 4 ranks");
+    seen = strtod(p.guest[0].note, NULL);
+    diag("wire: %.0f bytes for an ideal of %.0f: %.3f %% more", seen, ideal, 100 * (seen / ideal - 1));
+    ok(seen >= ideal && seen < 1.015 * ideal, "bytes on the wire: 2N(n-1)/n a rank, headers and payload within 1.5 %%");
+}
+
+int
+main(void)
+{
+    tap_limit(200);
+    plan_lazy();
+    party_open(&p);
+    missing();
+    differs("HOOP_SIZE", "4", HOOP_ERR_MISMATCH, "size", "another world size");
+    differs("HOOP_SLICES", "2", HOOP_ERR_MISMATCH, "slices", "another setting");
+    duplicate();
+    secrets();
+    ok(party_run(&p, 8, two_jobs, NULL, 30) == 0, "F31 two jobs interleaved on one server; one dies, the other does not notice");
+    ok(party_run(&p, 3, again, NULL, 60) == 0, "F71 thirty times create and destroy: no descriptor is left");
+    ok(party_run(&p, 200, crowd, NULL, 100) == 0, "200 ranks meet and allreduce");
+    measure_wire();
+    party_close(&p);
+    return 0;
+}

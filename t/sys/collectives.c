@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Every collective, type and operation on real rings of processes, against a reference that is computed alone, in another
+ * way: each rank makes every rank's input from the seed and reduces in float64 or 64-bit integers. Outputs are poisoned
+ * first and guarded; inputs must be untouched.
+ */
+#include "hoop.h"
+#include "lib/base/dtype.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KINDS = 8, GUARD = 64 };
+enum { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL };
+static const char *const names[KINDS] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
+                                         "reduce",    "gather",         "scatter",   "alltoall"};
+
+typedef struct shape {
+    int kind, root, in_place;
+    size_t count;
+    hoop_dtype dtype;
+    hoop_op op;
+} shape;
+
+static uint64_t
+mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* Small whole numbers: exact in every type and under every operation tried here, so that the reference is exact too. */
+static int
+value_of(uint64_t seed, int rank, size_t i, hoop_op op)
+{
+    uint64_t r = mix(seed ^ mix((uint64_t)rank * 1000003 + i));
+    if (op == HOOP_PROD)
+        return 1 + (int)(r % 2) * (rank % 3 == 0);
+    return (int)(r % 4);
+}
+
+/* A whole number below 2048 as IEEE binary16: exponent by the highest bit, mantissa what is behind it. */
+static uint16_t
+half(int value)
+{
+    int e = value ? 31 - __builtin_clz((unsigned)value) : 0;
+    return (uint16_t)(value ? (e + 15) << 10 | ((value << (10 - e)) & 0x3ff) : 0);
+}
+
+static void
+put(void *at, hoop_dtype dtype, size_t i, int value)
+{
+    static const uint8_t e4m3[8] = {0, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c, 0x4e};
+    static const uint8_t e5m2[8] = {0, 0x3c, 0x40, 0x42, 0x44, 0x45, 0x46, 0x47};
+    float f = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &f, sizeof bits);
+    switch (dtype) {
+    case HOOP_INT8:
+    case HOOP_UINT8: ((uint8_t *)at)[i] = (uint8_t)value; break;
+    case HOOP_INT32:
+    case HOOP_UINT32: ((uint32_t *)at)[i] = (uint32_t)value; break;
+    case HOOP_INT64:
+    case HOOP_UINT64: ((uint64_t *)at)[i] = (uint64_t)value; break;
+    case HOOP_FLOAT16: ((uint16_t *)at)[i] = half(value); break;
+    case HOOP_FLOAT32: ((float *)at)[i] = f; break;
+    case HOOP_FLOAT64: ((double *)at)[i] = value; break;
+    case HOOP_BFLOAT16: ((uint16_t *)at)[i] = (uint16_t)(bits >> 16); break;
+    case HOOP_FLOAT8E4M3: ((uint8_t *)at)[i] = e4m3[value & 7]; break;
+    case HOOP_FLOAT8E5M2: ((uint8_t *)at)[i] = e5m2[value & 7]; break;
+    }
+}
+
+/* What all ranks together make of element i. Types too small for the result take part with MAX and MIN only. */
+static int
+reduced(uint64_t seed, int size, size_t i, hoop_op op)
+{
+    int r = value_of(seed, 0, i, op);
+    for (int k = 1; k < size; k++) {
+        int v = value_of(seed, k, i, op);
+        r = op == HOOP_PROD ? r * v : op == HOOP_MAX ? (v > r ? v : r) : op == HOOP_MIN ? (v < r ? v : r) : r + v;
+    }
+    return r;
+}
+
+static int
+exact_average(uint64_t seed, int size, size_t i)
+{
+    return reduced(seed, size, i, HOOP_SUM) / size;
+}
+
+typedef struct buffers {
+    uint8_t *send, *recv, *send_copy;
+    size_t send_bytes, recv_bytes;
+} buffers;
+
+static size_t
+blocks_of_send(int kind, int size)
+{
+    return kind == REDUCE_SCATTER || kind == SCATTER || kind == ALLTOALL ? (size_t)size : 1;
+}
+
+static size_t
+blocks_of_recv(int kind, int size)
+{
+    return kind == ALLGATHER || kind == GATHER || kind == ALLTOALL ? (size_t)size : 1;
+}
+
+/* Two arrays, or one with the sender's part where the in-place form wants it. */
+static void
+make(buffers *b, const shape *s, int rank, int size, uint64_t seed)
+{
+    size_t elem = hp_dtype_size(s->dtype), block = s->count * elem;
+    size_t sends = blocks_of_send(s->kind, size), recvs = blocks_of_recv(s->kind, size);
+    b->send_bytes = sends * block;
+    b->recv_bytes = recvs * block;
+    uint8_t *one = malloc((b->send_bytes > b->recv_bytes ? b->send_bytes : b->recv_bytes) + GUARD);
+    b->recv = s->in_place ? one : malloc(b->recv_bytes + GUARD);
+    b->send = one;
+    memset(b->recv, 0xa5, b->recv_bytes + GUARD);
+    if (s->in_place && recvs > sends)
+        b->send = one + (size_t)rank * block;
+    if (s->in_place && sends > recvs)
+        b->recv = one + (size_t)rank * block;
+    for (size_t i = 0; i < sends * s->count; i++)
+        put(b->send, s->dtype, i, value_of(seed, rank, i, s->op));
+    b->send_copy = malloc(b->send_bytes + 1);
+    memcpy(b->send_copy, b->send, b->send_bytes);
+}
+
+static void
+drop(buffers *b, const shape *s)
+{
+    if (s->in_place)
+        free(b->send < b->recv ? b->send : b->recv);
+    else {
+        free(b->send);
+        free(b->recv);
+    }
+    free(b->send_copy);
+}
+
+static hoop_result
+call(const shape *s, const buffers *b, hoop_comm *comm, hoop_work **work)
+{
+    const void *in = b->send;
+    void *out = b->recv;
+    switch (s->kind) {
+    case ALLREDUCE:
+        return work ? hoop_iallreduce(in, out, s->count, s->dtype, s->op, comm, work)
+                    : hoop_allreduce(in, out, s->count, s->dtype, s->op, comm);
+    case REDUCE_SCATTER:
+        return work ? hoop_ireduce_scatter(in, out, s->count, s->dtype, s->op, comm, work)
+                    : hoop_reduce_scatter(in, out, s->count, s->dtype, s->op, comm);
+    case ALLGATHER:
+        return work ? hoop_iallgather(in, out, s->count, s->dtype, comm, work)
+                    : hoop_allgather(in, out, s->count, s->dtype, comm);
+    case BROADCAST:
+        return work ? hoop_ibroadcast(in, out, s->count, s->dtype, s->root, comm, work)
+                    : hoop_broadcast(in, out, s->count, s->dtype, s->root, comm);
+    case REDUCE:
+        return work ? hoop_ireduce(in, out, s->count, s->dtype, s->op, s->root, comm, work)
+                    : hoop_reduce(in, out, s->count, s->dtype, s->op, s->root, comm);
+    case GATHER:
+        return work ? hoop_igather(in, out, s->count, s->dtype, s->root, comm, work)
+                    : hoop_gather(in, out, s->count, s->dtype, s->root, comm);
+    case SCATTER:
+        return work ? hoop_iscatter(in, out, s->count, s->dtype, s->root, comm, work)
+                    : hoop_scatter(in, out, s->count, s->dtype, s->root, comm);
+    default:
+        return work ? hoop_ialltoall(in, out, s->count, s->dtype, comm, work)
+                    : hoop_alltoall(in, out, s->count, s->dtype, comm);
+    }
+}
+
+/* Element i of what this rank must have received. */
+static int
+wanted(const shape *s, int rank, int size, uint64_t seed, size_t i)
+{
+    size_t block = s->count ? i / s->count : 0, within = s->count ? i % s->count : 0;
+    switch (s->kind) {
+    case ALLREDUCE:
+    case REDUCE: return s->op == HOOP_AVG ? exact_average(seed, size, i) : reduced(seed, size, i, s->op);
+    case REDUCE_SCATTER:
+        i += (size_t)rank * s->count;
+        return s->op == HOOP_AVG ? exact_average(seed, size, i) : reduced(seed, size, i, s->op);
+    case ALLGATHER:
+    case GATHER: return value_of(seed, (int)block, within, s->op);
+    case BROADCAST: return value_of(seed, s->root, i, s->op);
+    case SCATTER: return value_of(seed, s->root, (size_t)rank * s->count + i, s->op);
+    default: return value_of(seed, (int)block, (size_t)rank * s->count + within, s->op);
+    }
+}
+
+static int
+receives(const shape *s, int rank)
+{
+    return (s->kind != REDUCE && s->kind != GATHER) || rank == s->root;
+}
+
+static int
+is_float(hoop_dtype dtype)
+{
+    return dtype >= HOOP_FLOAT16;
+}
+
+static int
+check(const shape *s, const buffers *b, int rank, int size, uint64_t seed)
+{
+    size_t elem = hp_dtype_size(s->dtype), n = blocks_of_recv(s->kind, size) * s->count;
+    uint8_t *want = calloc(n + 1, elem);
+    int good = 1;
+    for (size_t i = 0; i < n; i++)
+        put(want, s->dtype, i, wanted(s, rank, size, seed, i));
+    /* a float average need not be whole: compared where it is */
+    for (size_t i = 0; i < n && receives(s, rank) && good; i++) {
+        size_t at = s->kind == REDUCE_SCATTER ? i + (size_t)rank * s->count : i;
+        if (s->op == HOOP_AVG && is_float(s->dtype) && reduced(seed, size, at, HOOP_SUM) % size != 0 &&
+            (s->kind == ALLREDUCE || s->kind == REDUCE || s->kind == REDUCE_SCATTER))
+            continue;
+        if (memcmp(want + i * elem, b->recv + i * elem, elem) != 0) {
+            party_note("%s count %zu %s op %d root %d in place %d: element %zu is wrong", names[s->kind], s->count,
+                       hp_dtype_name(s->dtype), s->op, s->root, s->in_place, i);
+            good = 0;
+        }
+    }
+    free(want);
+    if (good && !s->in_place && memcmp(b->send, b->send_copy, b->send_bytes) != 0) {
+        party_note("%s count %zu: the input was changed", names[s->kind], s->count);
+        good = 0;
+    }
+    for (int i = 0; i < GUARD && !s->in_place; i++)
+        if (b->recv[b->recv_bytes + (size_t)i] != 0xa5) {
+            party_note("%s count %zu: wrote past the end", names[s->kind], s->count);
+            return 0;
+        }
+    return good;
+}
+
+static int
+one(const shape *s, hoop_comm *comm, uint64_t seed)
+{
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good;
+    buffers b;
+    hoop_result result;
+    make(&b, s, rank, size, seed);
+    result = call(s, &b, comm, NULL);
+    good = result == HOOP_SUCCESS && check(s, &b, rank, size, seed);
+    if (result != HOOP_SUCCESS) {
+        hoop_error e = {.size = sizeof e};
+        hoop_comm_error(comm, &e);
+        party_note("%s count %zu: %s", names[s->kind], s->count, e.text);
+    }
+    drop(&b, s);
+    return good;
+}
+
+typedef struct job {
+    uint64_t seed;
+    int mode;
+} job;
+
+enum { COUNTS, TYPES, FLIGHT, BIG };
+
+static int
+try_counts(hoop_comm *comm, uint64_t seed)
+{
+    size_t n = (size_t)hoop_comm_size(comm);
+    const size_t counts[] = {0, 1, n - 1, n, n + 1, 97, 1024, 65537, 262144};
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+        for (int kind = 0; kind < KINDS; kind++)
+            for (int in_place = 0; in_place < 2; in_place++) {
+                shape s = {kind, (int)(mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
+                if (!one(&s, comm, mix(seed + (uint64_t)(c * 100) + (uint64_t)kind)))
+                    return 0;
+            }
+    return 1;
+}
+
+/* Sums of three bits and products of few twos fit all types on rings of up to four; larger rings keep to the wide ones. */
+static int
+try_types(hoop_comm *comm, uint64_t seed)
+{
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++)
+        for (int op = 0; op < HP_OPS; op++)
+            for (int kind = 0; kind < KINDS; kind++) {
+                int narrow = dtype >= HOOP_FLOAT8E4M3;
+                shape s = {kind, 0, 0, 1031, (hoop_dtype)dtype, (hoop_op)op};
+                if (narrow && hoop_comm_size(comm) > 2 && (op == HOOP_SUM || op == HOOP_PROD || op == HOOP_AVG))
+                    s.op = op == HOOP_SUM ? HOOP_MAX : HOOP_MIN;
+                if (!one(&s, comm, mix(seed + (uint64_t)(dtype * 64 + op * 8 + kind))))
+                    return 0;
+            }
+    return 1;
+}
+
+static int
+try_flight(hoop_comm *comm, uint64_t seed)
+{
+    enum { N = 24 };
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = 1;
+    shape s[N];
+    buffers b[N];
+    hoop_work *work[N];
+    for (int i = 0; i < N; i++) {
+        uint64_t r = mix(seed + (uint64_t)i);
+        s[i] = (shape){(int)(r % KINDS), (int)((r >> 8) % (uint64_t)size), (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
+                       HOOP_INT32, (hoop_op)((r >> 40) % 4)};
+        make(&b[i], &s[i], rank, size, r);
+        if (call(&s[i], &b[i], comm, &work[i]) != HOOP_SUCCESS)
+            return 0;
+    }
+    good = hoop_wait_all(work, N) == HOOP_SUCCESS;
+    for (int i = 0; i < N; i++) {
+        good = good && check(&s[i], &b[i], rank, size, mix(seed + (uint64_t)i));
+        drop(&b[i], &s[i]);
+    }
+    return good && hoop_barrier(comm) == HOOP_SUCCESS && hoop_comm_completed(comm) == N + 1;
+}
+
+static int
+try_big(hoop_comm *comm, uint64_t seed)
+{
+    for (int kind = 0; kind < KINDS; kind++) {
+        shape s = {kind, hoop_comm_size(comm) - 1, kind & 1, (1 << 20) + 3, HOOP_INT64, HOOP_SUM};
+        if (!one(&s, comm, seed + (uint64_t)kind))
+            return 0;
+    }
+    return 1;
+}
+
+static int
+guest(int rank, int size, void *arg)
+{
+    const job *j = arg;
+    hoop_comm *comm;
+    int good;
+    (void)rank;
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
+        hoop_error e = {.size = sizeof e};
+        hoop_comm_error(NULL, &e);
+        party_note("create: %s", e.text);
+        return 1;
+    }
+    good = j->mode == COUNTS  ? try_counts(comm, j->seed)
+           : j->mode == TYPES ? try_types(comm, j->seed)
+           : j->mode == BIG   ? try_big(comm, j->seed)
+                              : try_flight(comm, j->seed);
+    if (hoop_comm_destroy(comm) != HOOP_SUCCESS)
+        good = 0;
+    return good ? 0 : 2;
+}
+
+int
+main(void)
+{
+    static const int sizes[] = {1, 2, 3, 4, 5, 8};
+    static const char *const modes[] = {"counts and in place", "types and operations", "24 operations in flight",
+                                        "a million elements"};
+    party p;
+    tap_limit(240);
+    plan_lazy();
+    party_open(&p);
+    for (int mode = COUNTS; mode <= BIG; mode++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            job j = {tap_seed() + (uint64_t)mode * 7 + i, mode};
+            ok(party_run(&p, sizes[i], guest, &j, 100) == 0, "%s, %d ranks", modes[mode], sizes[i]);
+        }
+    party_close(&p);
+    return 0;
+}

@@ -1,0 +1,64 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Training on real data: what is learned, that every rank holds the same bits, and that the number of ranks changes
+# nothing but rounding. Under a sanitizer fewer epochs are trained, and only the last two are looked at.
+# time limit: 400
+. "$abs_top_srcdir/t/tap/tap.sh"
+bin=$abs_top_builddir/bin digits=$abs_top_builddir/examples/digits
+export HOOP_DIGITS="$abs_top_srcdir/examples/digits.csv"
+case ${HOOP_TEST_SANITIZE:-no} in
+no) epochs=60 ;;
+*) epochs=3 ;;
+esac
+plan_lazy
+
+# Largest relative difference of two loss curves, epoch by epoch.
+apart()
+{
+    paste "$1" "$2" | awk '
+        $1 ~ /^[0-9]+$/ && NF == 10 { d = $2 - $7; d = (d < 0 ? -d : d) / $2; if (d > most) most = d; n++ }
+        END { printf "%d %.9f\n", n, most }'
+}
+
+train() { "$bin/hooprun" -n "$1" "$digits" --epochs $epochs >"$tmp/$1" 2>"$tmp/$1.err"; }
+
+for ranks in 1 2 3 4 7; do
+    ok "$ranks ranks train" train $ranks || diag "$(tail -5 "$tmp/$ranks.err")"
+    is "$((epochs + 4))" "$(wc -l <"$tmp/$ranks")" '... and only rank 0 speaks'
+    like "^parameters: bit-identical on all ranks \(ranks $ranks, checksum [0-9a-f]{16}\)\$" "$(tail -1 "$tmp/$ranks")" \
+        '... all hold the same bits'
+    set -- $(apart "$tmp/1" "$tmp/$ranks")
+    diag "$ranks ranks: largest relative difference from one rank's loss: $2"
+    is $epochs "$1" '... every epoch has a loss'
+    ok '... and the curve is that of one rank, within float32 rounding' awk "BEGIN { exit !($2 < 1e-5) }"
+    accuracy=$(sed -n 's/^held-out accuracy: \([0-9.]*\) %.*/\1/p' "$tmp/$ranks")
+    if [ $epochs -eq 60 ]; then
+        ok "... which recognises 95 % of the held-out digits ($accuracy %)" awk "BEGIN { exit !($accuracy >= 95) }"
+    else
+        skip 1 'too few epochs under a sanitizer'
+    fi
+done
+
+ok 'it runs alone, without a launcher' "$digits" --epochs 1
+ok 'batches smaller than the ring' "$bin/hooprun" -n 3 "$digits" --epochs 1 --batch 2 --hidden 5
+ok 'a hidden layer of one, a batch of all' "$bin/hooprun" -n 2 "$digits" --epochs 2 --batch 5000 --hidden 1
+
+# refused PATTERN ARGUMENT...: fails with one line on standard error, said once though two ranks run.
+refused()
+{
+    pattern=$1
+    shift
+    "$bin/hooprun" -n 2 "$digits" "$@" >"$tmp/out" 2>"$tmp/err"
+    is 1 $? "refused: $*"
+    like "$pattern" "$(grep '^digits:' "$tmp/err")" '... with a sentence'
+    is 1 "$(grep -c '^digits:' "$tmp/err")" '... said once'
+}
+refused '--help' --epochs 0
+refused '--help' --nonsense
+refused 'cannot read .*nowhere.csv.*--data.*No such file' --data "$tmp/nowhere.csv"
+sed 's/,/;/' "$HOOP_DIGITS" | sed '1!b;s/;/,/' >"$tmp/broken.csv"
+refused 'broken.csv, line 2: expected 64 pixels' --data "$tmp/broken.csv"
+head -100 "$HOOP_DIGITS" >"$tmp/few.csv"
+refused 'too few images' --data "$tmp/few.csv"
+ok 'it helps' "$digits" --help
+done_testing

@@ -1,0 +1,44 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The examples as a user meets them: copied out of the tree, built with their own Makefile by pkg-config alone against
+# an installed hoop, and run.
+# time limit: 300
+. "$abs_top_srcdir/t/tap/tap.sh"
+: "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
+plan_lazy
+unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH HOOP_DIGITS
+
+install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
+ok 'make install DESTDIR' install
+pc=$(find "$tmp/root" -name hoop.pc)
+prefix=$tmp/root$(sed -n 's/^prefix=//p' "$pc")
+export PKG_CONFIG_PATH="${pc%/*}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
+export LD_LIBRARY_PATH="${pc%/pkgconfig/*}"
+
+installed=$(find "$tmp/root" -path '*/examples/Makefile')
+ok 'the examples are installed, to be copied' test -n "$installed"
+mkdir "$tmp/mine"
+cp "${installed%/*}"/* "$tmp/mine"
+build()
+{
+    ${MAKE:-make} -C "$tmp/mine" CC="$CC" CFLAGS='-O2 -Wall -Werror' \
+        PKG_CONFIG="$PKG_CONFIG --define-variable=prefix=$prefix"
+}
+ok 'they build with pkg-config alone' build
+cd "$tmp/mine" || bail 'the copy of the examples is gone'
+
+hooprun=$prefix/bin/hooprun
+is "rank 0 of 1: the sum of 1 to 1 is 1" "$(./hello)" 'hello, alone'
+is "rank 0 of 3: the sum of 1 to 3 is 6
+rank 1 of 3: the sum of 1 to 3 is 6
+rank 2 of 3: the sum of 1 to 3 is 6" "$("$hooprun" -n 3 ./hello | sort)" 'hello, three ranks'
+for ranks in 1 2 3; do
+    like 'results are the same$' "$("$hooprun" -n $ranks ./overlap)" "overlap, $ranks ranks"
+    like "^5 rounds over $ranks ranks" "$("$hooprun" -n $ranks ./eventloop)" "eventloop, $ranks ranks"
+done
+like 'bit-identical on all ranks \(ranks 2' "$("$hooprun" -n 2 ./digits --epochs 2)" \
+    'digits finds its images beside the program'
+for c in *.c; do
+    ok "$c knows no room of hoop's but its public face" test -z "$(grep -E '#include "(lib|net|gpu|bin|rendezvous)/' "$c")"
+done
+done_testing

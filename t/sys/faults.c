@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What hoop promises when ranks die, stop, come late or never: the survivors' calls end in bounded time, with the right
+ * code, naming the right rank, and no wrong result is ever returned as success. HOOP_TEST_FULL=1 runs the full number of
+ * rounds; the seed is printed.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { RANKS = 4, COUNT = 1 << 20 };
+
+static party p;
+
+static int
+rounds(int full)
+{
+    int few = full / 20 < 3 ? 3 : full / 20;
+    return getenv("HOOP_TEST_FULL") ? full : few;
+}
+
+static void
+nap(double seconds)
+{
+    if (seconds > 0)
+        usleep((useconds_t)(seconds * 1e6));
+}
+
+/* What a survivor tells: its last result, the rank blamed, when, and whether a success was ever wrong. */
+typedef struct tale {
+    int code, rank, reporter, wrong, completed;
+    double at;
+    char text[256];
+} tale;
+
+static void
+tell(hoop_comm *comm, int code, int wrong)
+{
+    hoop_error e = {.size = sizeof e};
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %d %d %.3f %s", code, e.rank, e.reporter, wrong, (int)hoop_comm_completed(comm), party_clock(),
+               e.text);
+}
+
+static tale
+hear(int rank)
+{
+    tale t = {.code = -1, .rank = -1};
+    int used = 0;
+    if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.reporter, &t.wrong, &t.completed, &t.at,
+               &used) >= 6)
+        snprintf(t.text, sizeof t.text, "%.255s", p.guest[rank].note + used);
+    return t;
+}
+
+/* Allreduces for ever, every element checked, until an error; the last error is told. */
+static int
+work_until_error(hoop_comm *comm, size_t count, double pause)
+{
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), wrong = 0;
+    float *in = malloc(count * sizeof *in + 1), *out = malloc(count * sizeof *out + 1), sum = (float)(size * (size + 1) / 2);
+    hoop_result result = HOOP_SUCCESS;
+    for (int round = 1; result == HOOP_SUCCESS; round++) {
+        for (size_t i = 0; i < count; i++)
+            in[i] = (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 13);
+        memset(out, 0xff, count * sizeof *out);
+        result = hoop_allreduce(in, out, count, HOOP_FLOAT32, HOOP_SUM, comm);
+        for (size_t i = 0; i < count && result == HOOP_SUCCESS; i++)
+            wrong += out[i] != sum * (float)(1 + (i + (size_t)round) % 13);
+        nap(pause);
+    }
+    tell(comm, (int)result, wrong);
+    free(in);
+    free(out);
+    return wrong;
+}
+
+static hoop_comm *
+join(void)
+{
+    hoop_comm *comm;
+    if (hoop_comm_create(&comm, NULL) == HOOP_SUCCESS)
+        return comm;
+    tell(NULL, 99, 0);
+    exit(3);
+}
+
+typedef struct plot {
+    int victim;
+    double at;     /* seconds after the ring stands */
+    size_t count;
+    double pause;
+} plot;
+
+static int
+endless(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    (void)rank;
+    (void)size;
+    int wrong = work_until_error(comm, s->count, s->pause);
+    double before = party_clock();
+    int sticky = hoop_barrier(comm) != HOOP_SUCCESS && party_clock() - before < 0.05;
+    hoop_comm_destroy(comm);
+    return wrong || !sticky;
+}
+
+static int
+survivor_agrees(int rank, int victim, int code, double since, double most)
+{
+    tale t = hear(rank);
+    int good = p.guest[rank].status == 0 && t.code == code && t.rank == victim && t.wrong == 0 && t.at - since <= most;
+    if (!good)
+        diag("rank %d (status %#x) says after %.3f s: %s", rank, (unsigned)p.guest[rank].status, t.at - since,
+             p.guest[rank].note);
+    return good;
+}
+
+static int
+survivors_agree(int victim, int code, double since, double most)
+{
+    int good = 1;
+    for (int rank = 0; rank < p.size; rank++)
+        if (rank != victim)
+            good &= survivor_agrees(rank, victim, code, since, most);
+    return good;
+}
+
+/* F01: a random rank dies at a random instant. F03: between operations. */
+static void
+killed(int n, size_t count, double pause, double most, const char *what)
+{
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % RANKS), .count = count, .pause = pause};
+        double at = 0.15 + (double)(tap_random() % 1000) / 4000, killed_at;
+        party_start(&p, RANKS, endless, &s, 30);
+        nap(at);
+        killed_at = party_clock();
+        kill(p.guest[s.victim].pid, SIGKILL);
+        party_wait(&p);
+        good += survivors_agree(s.victim, HOOP_ERR_PEER_LOST, killed_at, most);
+    }
+    is_int(n, good, "%s: every survivor names the dead rank within %.1f s, no wrong result", what, most);
+}
+
+/* F06: a stopped rank is named at the time-out; continued, it learns that the others went on. */
+static void
+stopped(void)
+{
+    int good = 0, n = rounds(50);
+    setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % RANKS), .count = COUNT};
+        double at;
+        party_start(&p, RANKS, endless, &s, 30);
+        nap(0.3 + (double)(tap_random() % 1000) / 5000);
+        at = party_clock();
+        kill(p.guest[s.victim].pid, SIGSTOP);
+        nap(3.2);
+        kill(p.guest[s.victim].pid, SIGCONT);
+        party_wait(&p);
+        good += survivors_agree(s.victim, HOOP_ERR_TIMEOUT, at, 1.5 + 1.2) && hear(s.victim).code > 0;
+    }
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    is_int(n, good, "F06 stopped: every other rank names it in 1.5 to 2.7 s, the stopped one gets an error too");
+}
+
+static int
+ten_operations(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    float one[64] = {0};
+    hoop_result result = HOOP_SUCCESS;
+    (void)size;
+    for (int i = 0; i < 10 && result == HOOP_SUCCESS; i++) {
+        if (rank == s->victim && i == 5)
+            nap(s->at);
+        result = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
+    }
+    tell(comm, (int)result, 0);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+/* F07, F08: late, but in time; and too late. */
+static void
+late(void)
+{
+    plot s = {.victim = 2, .at = 0.8};
+    int good = 1;
+    setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
+    ok(party_run(&p, RANKS, ten_operations, &s, 30) == 0 && hear(0).code == 0 && hear(3).code == 0,
+       "F08 a rank that enters 0.8 s late with a limit of 1.5 s: success everywhere");
+    s.at = 2.6;
+    party_run(&p, RANKS, ten_operations, &s, 30);
+    for (int rank = 0; rank < RANKS; rank++) {
+        tale t = hear(rank);
+        good &= t.code == HOOP_ERR_TIMEOUT && t.rank == 2 && strstr(t.text, "not entered") != NULL;
+        if (!good)
+            diag("rank %d: %s", rank, p.guest[rank].note);
+    }
+    ok(good, "F08 a rank that enters 2.6 s late: all time out, \"rank 2 ... has not entered\"");
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+}
+
+static int
+leaves_early(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    (void)size;
+    if (rank == s->victim) {
+        nap(0.2);
+        if (s->pause > 0)
+            hoop_comm_destroy(comm);
+        exit(0); /* without destroy: the process just ends */
+    }
+    work_until_error(comm, 1000, 0.001);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+left(void)
+{
+    for (int polite = 0; polite < 2; polite++) {
+        plot s = {.victim = 1, .pause = polite};
+        int good = 1;
+        party_run(&p, RANKS, leaves_early, &s, 30);
+        for (int rank = 0; rank < RANKS; rank++)
+            good &= rank == 1 || (hear(rank).code == HOOP_ERR_PEER_LOST && hear(rank).rank == 1 && hear(rank).wrong == 0);
+        for (int rank = 0; rank < RANKS && !good; rank++)
+            diag("rank %d: %s", rank, p.guest[rank].note);
+        ok(good, "F04 a rank %s: the others get PEER_LOST naming it",
+           polite ? "destroys its communicator early" : "ends without destroy");
+    }
+}
+
+/* F20: rank v calls something else. */
+static int
+disagree(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    static float in[4096], out[4096 * 16];
+    int odd = rank == s->victim, way = (int)s->at;
+    hoop_result r = hoop_allreduce(in, out, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+    (void)size;
+    double begin = party_clock();
+    for (int i = 0; i < 2 && r == HOOP_SUCCESS; i++) /* who was done already learns it at the next call */
+        switch (way) {
+        case 0: r = hoop_allreduce(in, out, odd ? 99 : 100, HOOP_FLOAT32, HOOP_SUM, comm); break;
+        case 1: r = hoop_allreduce(in, out, 100, odd ? HOOP_INT32 : HOOP_FLOAT32, HOOP_SUM, comm); break;
+        case 2: r = hoop_allreduce(in, out, 100, HOOP_FLOAT32, odd ? HOOP_MAX : HOOP_SUM, comm); break;
+        case 3:
+            r = odd ? hoop_allgather(in, out, 100, HOOP_FLOAT32, comm)
+                    : hoop_allreduce(in, out, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+            break;
+        case 4: r = hoop_broadcast(in, out, 100, HOOP_FLOAT32, odd ? 1 : 0, comm); break;
+        case 5: r = odd == (i == 0) ? hoop_barrier(comm) : hoop_gather(in, out, 100, HOOP_FLOAT32, 0, comm); break;
+        case 6: r = hoop_reduce(in, out, odd ? 0 : 4096, HOOP_FLOAT32, HOOP_SUM, 2, comm); break;
+        case 7:
+            r = odd ? hoop_gather(in, out, 100, HOOP_FLOAT32, 0, comm)
+                    : hoop_scatter(in, out, 100, HOOP_FLOAT32, 0, comm);
+            break;
+        default:
+            hoop_group_start(comm);
+            hoop_allreduce(in, out, odd ? 30 : 40, HOOP_FLOAT32, HOOP_SUM, comm);
+            hoop_allreduce(in + 100, out + 100, odd ? 40 : 30, HOOP_FLOAT32, HOOP_SUM, comm);
+            r = hoop_group_end(comm);
+        }
+    tell(comm, (int)r, party_clock() - begin > 1.0);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+mismatches(void)
+{
+    static const char *const ways[] = {"count", "dtype", "op", "kind", "root", "order", "count 0", "gather and scatter",
+                                       "a group's sizes"};
+    for (int way = 0; way < 9; way++) {
+        int good = 1, n = getenv("HOOP_TEST_FULL") ? RANKS : 2;
+        for (int k = 0; k < n; k++) {
+            plot s = {.victim = n == RANKS ? k : (int)(tap_random() % RANKS), .at = way};
+            party_run(&p, RANKS, disagree, &s, 30);
+            for (int rank = 0; rank < RANKS; rank++) {
+                tale t = hear(rank);
+                int right = t.code == HOOP_ERR_MISMATCH && !t.wrong && strstr(t.text, "rank") && t.text[0];
+                if (!right)
+                    diag("rank %d, odd one %d: %s", rank, s.victim, p.guest[rank].note);
+                good &= right;
+            }
+            if (k == 0)
+                diag("%s", hear(0).text);
+        }
+        ok(good, "F20 one rank differs in %s: MISMATCH on all ranks within 1 s", ways[way]);
+    }
+}
+
+static int
+abort_it(int rank, int size, void *arg)
+{
+    hoop_comm *comm = join();
+    (void)size;
+    (void)arg;
+    if (rank == 2) {
+        nap(0.2);
+        hoop_comm_abort(comm, "the loss is NaN");
+    }
+    work_until_error(comm, 1000, 0);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+aborts(void)
+{
+    int good = 1;
+    party_run(&p, RANKS, abort_it, NULL, 30);
+    for (int rank = 0; rank < RANKS; rank++)
+        good &= hear(rank).code == HOOP_ERR_ABORTED && hear(rank).rank == 2 && strstr(hear(rank).text, "the loss is NaN");
+    if (!good)
+        diag("%s", p.guest[0].note);
+    ok(good, "hoop_comm_abort: every rank gets the reason and who gave it");
+}
+
+/* F32: the server dies; the ring goes on, and a death is still noticed, by the neighbours. */
+static int
+without_server(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    hoop_result r = HOOP_SUCCESS;
+    float one[64] = {0};
+    (void)size;
+    nap(0.5);
+    for (int i = 0; i < 100 && r == HOOP_SUCCESS; i++)
+        r = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (r == HOOP_SUCCESS && rank == s->victim)
+        raise(SIGKILL);
+    if (r == HOOP_SUCCESS)
+        r = work_until_error(comm, COUNT, 0) ? HOOP_ERR_INTERNAL : HOOP_SUCCESS;
+    hoop_comm_destroy(comm);
+    return r != HOOP_SUCCESS;
+}
+
+static void
+server_dies(void)
+{
+    plot s = {.victim = 1};
+    int good = 1, named = 0;
+    party_start(&p, RANKS, without_server, &s, 30);
+    nap(0.3);
+    kill(p.server, SIGKILL);
+    party_wait(&p);
+    for (int rank = 0; rank < RANKS; rank++) {
+        if (rank == s.victim)
+            continue;
+        good &= p.guest[rank].status == 0 && hear(rank).code == HOOP_ERR_PEER_LOST;
+        named += hear(rank).rank == s.victim;
+        if (!good)
+            diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+    }
+    ok(good && named >= 1, "F32 the server dies: 100 more operations are right, and a death still ends every call (%d name it)",
+       named);
+}
+
+int
+main(void)
+{
+    tap_limit(240);
+    plan_lazy();
+    party_open(&p);
+    killed(rounds(200) * 2, COUNT, 0, 1.0, "F01 SIGKILL in the middle of operations");
+    killed(rounds(60), 10, 0.02, 1.0, "F03 SIGKILL between operations");
+    stopped();
+    late();
+    left();
+    mismatches();
+    aborts();
+    server_dies();
+    party_close(&p);
+    return 0;
+}

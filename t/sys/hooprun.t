@@ -1,0 +1,227 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hooprun on this machine: its options in every spelling, what ranks get, output by whole lines, input, exit statuses.
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+# run ARGUMENT...: hooprun's output, error and status in $out, $err, $status.
+run()
+{
+    timeout 60 "$hooprun" "$@" >out 2>err </dev/null
+    status=$?
+    out=$(cat out) err=$(cat err)
+}
+
+# --- spellings ---
+for spelling in '-n 3' '-np 3' '--np 3' '-n3' '-np=3' '--np=3' '-n=3' '-N 3' '-N3' '-ppn 3' '--ppn=3' '--npernode 3' \
+    '-npernode 3' '--nproc-per-node=3' '-nproc-per-node 3' '-H localhost:3' '-host localhost:3' '--host=localhost:3' \
+    '-H localhost:1,localhost:2'; do
+    run $spelling sh -c 'echo $HOOP_RANK/$HOOP_SIZE'
+    is '0/3 1/3 2/3' "$(sort out | tr '\n' ' ' | sed 's/ $//')" "$spelling starts three ranks"
+done
+printf 'localhost slots=2\n' >hosts
+for spelling in '-f hosts' '-hostfile hosts' '--hostfile=hosts' '--machinefile hosts' '-machinefile=hosts'; do
+    run $spelling sh -c 'echo $HOOP_SIZE'
+    is '2 2' "$(echo $out)" "$spelling is read"
+done
+HOOP_HOSTFILE=hosts run sh -c 'echo $HOOP_SIZE'
+is '2 2' "$(echo $out)" 'HOOP_HOSTFILE is read'
+out=$(printf 'localhost slots=2\n' | "$hooprun" -f - cat)
+is '' "$out" 'a hostfile from standard input leaves nothing for rank 0'
+run -n 1 -- echo -n 5
+is '5' "$out" 'options of the program are its own'
+run -n 2 -x "A=it's
+two  lines" -x B sh -c 'test "$A" = "it'"'"'s
+two  lines" && test "${B-unset}" = unset && echo "$1|$2"' name 'a  b' ''
+is 'a  b| a  b|' "$(echo "$out" | tr '\n' ' ' | sed 's/ $//')" 'words and variables arrive as they are'
+like 'no such variable here' "$err" '-x of a variable that is not set is said'
+B=seen run -n 1 -x B sh -c 'echo $B'
+is seen "$out" '-x NAME hands on our value'
+mkdir there
+run -n 1 --wdir there sh -c 'basename "$PWD"'
+is there "$out" '--wdir'
+run -n 1 -wdir=there sh -c 'basename "$PWD"'
+is there "$out" '-wdir='
+run -n 1 --wdir nowhere true
+is 1 "$status" '--wdir of a folder that is not there'
+like 'cannot change into the folder .*/nowhere: No such file' "$err" 'is said'
+
+# --- mistakes: a sentence and status 2 ---
+refused()
+{
+    pattern=$1 text=$2
+    shift 2
+    run "$@"
+    is 2 "$status" "$text: status 2"
+    like "^hooprun: $pattern" "$err" "$text: said"
+    is 1 "$(wc -l <err | tr -d ' ')" "$text: in one line"
+}
+refused 'there is no option --hosfile; the nearest one is --hostfile' 'an unknown option' --hosfile x true
+refused 'there is no option -np4x; the nearest one is -np' 'another' -np4x true
+refused '-n needs a value' 'a value forgotten' -n
+refused '--wdir needs a value that is not empty' 'an empty value' --wdir= true
+refused '-l takes no value' 'a value too many' -l=1 true
+refused '-n x: write a whole number' 'no number' -n x true
+refused '-n 0: write a whole number' 'no ranks' -n 0 true
+refused '-n -4: write a whole number' 'fewer than none' -n -4 true
+refused 'no program is said' 'no program' -n 4
+refused '--timeout soon: write a number of seconds' 'no time' --timeout soon true
+refused 'cannot open the hostfile nofile: No such file' 'no hostfile' --hostfile nofile true
+refused 'hosts are said twice' 'two hostfiles' --hostfile hosts -H a true
+refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H localhost:2 true
+refused '-x 1=2: that is no variable' 'no variable' -x 1=2 true
+refused "--rsh ssh 'x: the quotes" 'open quotes' --rsh "ssh 'x" true
+printf 'localhost slots=2\nnode1 slot=3\n' >bad
+refused 'bad:2: word "slot=3": is not known; write slots=N' 'a bad hostfile' -f bad true
+printf 'x' >file
+refused '--output-dir .*/file: cannot make the files of rank 0 there: Not a directory' 'no folder' --output-dir file true
+
+# --- help, version, map ---
+run --help
+is 0 "$status" '--help succeeds'
+ok '--help fits a screen' test "$(wc -l <out)" -le 32
+like 'hooprun -n 4 ./train' "$out" 'with an example'
+run --version
+like '^hooprun \(hoop\) [0-9]+\.[0-9]+\.[0-9]+$' "$out" '--version'
+run --dry-run -n 4 -H localhost:1,far:3,idle ./train 'a b'
+like 'localhost +rank 0, slots 1, here:' "$out" '--dry-run shows who runs here'
+like 'far +ranks 1-3, slots 3, by: ssh far .*/hoop-launch --agent' "$out" 'who runs there, and how it is reached'
+like 'idle +no ranks' "$out" 'who is not used'
+like "each rank: ./train 'a b'" "$out" 'and what'
+run --map -n 2 echo ran
+is 2 "$(grep -c '^ran' out)" '--map runs it too'
+like '2 ranks on 1 host' "$out" 'and shows it'
+
+# --- what ranks get ---
+HOOP_RANK=9 HOOP_JOB=old RANK=9 HOOP_OP_TIMEOUT_MS=5 run -n 2 sh -c 'env; echo end'
+for want in HOOP_RANK=1 HOOP_SIZE=2 HOOP_LOCAL_RANK=1 HOOP_LOCAL_SIZE=2 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 \
+    LOCAL_WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 HOOP_SECRET_FD=3 HOOP_OP_TIMEOUT_MS=5; do
+    ok "$want" grep -qx "$want" out
+done
+ok 'HOOP_RENDEZVOUS' grep -Eqx 'HOOP_RENDEZVOUS=127\.0\.0\.1:[0-9]+' out
+ok 'MASTER_PORT' grep -Eqx 'MASTER_PORT=[0-9]+' out
+is 1 "$(grep '^HOOP_JOB=' out | sort -u | wc -l | tr -d ' ')" 'one HOOP_JOB'
+nok 'nothing of an outer job' grep -Eq '^(HOOP_JOB=old|HOOP_RANK=9|RANK=9)$' out
+nok 'no other launcher is faked' grep -Eq '^(OMPI_|PMI_|SLURM_)' out
+run -n 2 sh -c 'cd /proc/self/fd && ls | grep -v "^[0123]$" | while read -r n; do [ ! -e "$n" ] || echo "leak $n"; done
+    cat <&3 | wc -c'
+is '65 65' "$(echo $out)" 'descriptors 0, 1, 2 and the secret; each rank reads all of it'
+timeout 60 "$hooprun" -n 2 sh -c 'ls /proc/$$/fd | tr "\n" " "; echo' >out 7</dev/null 9>/dev/null
+is '0 1 2 3 0 1 2 3' "$(echo $(cat out))" 'our own descriptors are not handed on'
+run -n 2 sh -c 'test "$(ps -o pgid= -p $$ | tr -d " ")" = $$ && trap - INT && echo own'
+is 'own own' "$(echo $out)" 'each rank is a process group of its own'
+run -n 1 sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t\n"'
+is 'SigBlk:0000000000000000SigIgn:0000000000000000' "$out" 'signals are at their defaults'
+
+# --- output ---
+run -n 4 -l sh -c 'printf "%s" "part of "; sleep 0.1; echo "rank $HOOP_RANK"; printf last'
+is '[0] last [0] part of rank 0 [1] last [1] part of rank 1 [2] last [2] part of rank 2 [3] last [3] part of rank 3' \
+    "$(sort out | tr '\n' ' ' | sed 's/ $//')" 'partial lines are held and labelled'
+run -n 2 sh -c 'echo err >&2; echo out'
+is 'out out err err' "$(echo $out $err)" 'standard output and error stay apart, without labels in a file'
+cat >noisy <<'END'
+#!/bin/sh
+i=0
+while [ $i -lt 400 ]; do
+    printf '%s' "rank $HOOP_RANK says "
+    echo "line $i $(printf '%0300d' $i)"
+    i=$((i + 1))
+done
+END
+chmod +x noisy
+run -n 8 ./noisy
+is 3200 "$(grep -Ecx 'rank [0-7] says line [0-9]+ 0[0-9]{299}' out)" 'eight ranks at once: 3200 whole lines'
+is 3200 "$(wc -l <out | tr -d ' ')" 'and nothing else'
+head -c 3000000 /dev/urandom >random
+run -n 1 cat random
+ok 'three megabytes of random bytes arrive as they are' cmp random out
+run -n 2 sh -c 'if [ $HOOP_RANK = 1 ]; then cat random; fi'
+ok 'from one of two ranks too' cmp random out
+awk 'BEGIN { for (i = 0; i < 100000; i++) printf "%070d\n", i }' >text
+run -n 2 sh -c 'if [ $HOOP_RANK = 1 ]; then cat text; else cat text >&2; fi'
+ok 'seven megabytes of lines arrive' cmp text out
+ok 'on standard error as well' cmp text err
+timeout 60 "$hooprun" -n 2 cat text | { sleep 1; cat; } >slow
+is 200000 "$(wc -l <slow | tr -d ' ')" 'a slow reader loses nothing'
+run -n 2 -l sh -c 'head -c 200000 /dev/zero | tr "\0" x; echo'
+is '200004 200004' "$(echo $(awk '{ print length($0) }' out))" 'a line longer than 64 KiB stays in one piece when nobody else writes' ||
+    diag "$(awk '{ print length($0) }' out)"
+run -n 3 --output-dir deep/down sh -c 'echo "out $HOOP_RANK"; printf "err $HOOP_RANK" >&2'
+is '' "$out$err" '--output-dir: nothing on the terminal'
+is 'out 2' "$(cat deep/down/rank.2/stdout)" 'DIR/rank.2/stdout'
+is 'err 0' "$(cat deep/down/rank.0/stderr)" 'DIR/rank.0/stderr'
+timeout 60 "$hooprun" -n 2 yes 2>err | head -1 >out
+is y "$(cat out)" 'a reader that leaves ends the job'
+is '' "$(cat err)" 'silently'
+if [ -e /dev/full ]; then
+    timeout 60 "$hooprun" -n 2 sh -c 'echo x; sleep 30' >/dev/full 2>err
+    is 1 $? 'output that cannot be written: status 1'
+    like 'cannot write the ranks. output: No space left' "$(cat err)" 'and the reason'
+else
+    skip 2 'no /dev/full'
+fi
+
+# --- input ---
+out=$(printf 'one\ntwo\n' | "$hooprun" -n 3 sh -c 'echo "$HOOP_RANK $(wc -l | tr -d " ")"' | sort | tr '\n' ' ')
+is '0 2 1 0 2 0 ' "$out" 'standard input goes to rank 0'
+"$hooprun" -n 2 sh -c 'if [ $HOOP_RANK = 0 ]; then cat; fi' <random >out
+ok 'three megabytes through rank 0' cmp random out
+cat random | "$hooprun" -n 2 sh -c 'if [ $HOOP_RANK = 0 ]; then sleep 0.5; cat; fi' >out
+ok 'from a pipe, to a rank that reads late' cmp random out
+yes | timeout 60 "$hooprun" -n 2 sh -c 'sleep 0.3; echo done' >out
+is 'done done' "$(echo $(cat out))" 'input that nobody reads stops nobody'
+"$hooprun" -n 1 sh -c 'exec <&-; sleep 0.3; echo done' <random >out
+is 'done' "$(cat out)" 'nor does input that rank 0 has closed'
+timeout 60 "$hooprun" -n 2 sh -c 'cat; echo "$HOOP_RANK" >&2' <&- >out 2>err
+is '0 1' "$(echo $(sort err))" 'closed standard input is an empty one'
+
+# --- ends ---
+run -n 4 sh -c '[ $HOOP_RANK != 2 ] || exit 7; sleep 60'
+is 7 "$status" 'the status of the first rank to fail'
+like '^hooprun: rank 2 \([^ ]+, pid [0-9]+, sh\) exited with status 7 after [0-9]+\.[0-9] s; stopping 3 others$' "$err" \
+    'the verdict'
+run -n 4 sh -c '[ $HOOP_RANK != 1 ] || kill -9 $$; sleep 60'
+is 137 "$status" '128 + 9 for SIGKILL'
+like '^hooprun: rank 1 \(.*\) killed by signal 9 \(SIGKILL\) after ' "$err" 'named'
+is 1 "$(grep -c hooprun: err)" 'and only that one'
+run -n 1 sh -c 'exit 3'
+like '^hooprun: rank 0 \(.*\) exited with status 3 after [0-9.]+ s$' "$err" 'nobody else to stop'
+run -n 2 --output-dir words sh -c '[ $HOOP_RANK = 0 ] || { echo one >&2; echo last words >&2; exit 1; }; sleep 60'
+like '^\[1\] last words$' "$err" 'last words are shown when they went to a file'
+run -n 2 sh -c '[ $HOOP_RANK = 0 ] || { echo last words >&2; exit 1; }; sleep 60'
+is 1 "$(grep -c 'last words' err)" 'and not twice when they were just shown'
+run -n 4 ./nonesuch
+is 127 "$status" 'no such program: 127'
+is 1 "$(wc -l <err | tr -d ' ')" 'said once, not per rank'
+like 'there is no program ./nonesuch' "$err" 'by name'
+run -n 4 nonesuch
+is 127 "$status" 'not in PATH either'
+like 'there is no program nonesuch in PATH' "$err" 'said'
+run -n 4 ./hosts
+is 126 "$status" 'a file that is no program: 126'
+printf '#!/no/such/shell\n' >script
+chmod +x script
+run -n 2 ./script
+like 'interpreter' "$err" 'a script whose interpreter is missing'
+run -n 2 --timeout 0.5 sleep 60
+is 124 "$status" '--timeout: 124'
+like 'the time limit of 0.5 s is reached; stopping 2 ranks' "$err" 'said'
+run -n 2 --timeout 50 true
+is 0 "$status" 'and not when all is well'
+run -n 64 sh -c 'echo $HOOP_RANK'
+is 64 "$(sort -un out | wc -l | tr -d ' ')" '64 ranks'
+begin=$(cut -d. -f1 /proc/uptime)
+run -n 64 true
+end=$(cut -d. -f1 /proc/uptime)
+ok '64 ranks start and end in two seconds or so' test $((end - begin)) -le $((3 * ${HOOP_TEST_TIME_FACTOR:-1}))
+run -n 2 sh -c 'sleep 0.3 & echo parent'
+is 0 "$status" 'what a rank leaves in the background may finish'
+(exec 2>/dev/null; cd there && rm -rf ../there && exec timeout 60 "$hooprun" -n 1 true)
+is 0 $? 'a folder that is gone stops nobody'
+ln -s "$hooprun" link
+is ok "$(./link -n 1 echo ok)" 'hooprun by a symbolic link'
+done_testing

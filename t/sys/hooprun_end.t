@@ -1,0 +1,160 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# How a job ends when it is told to, and that nothing is left: Ctrl-C, TERM, HUP, a second Ctrl-C, the launcher or an agent
+# killed, ranks that ignore TERM, are stopped, or have left children behind (F40).
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+# A rank writes the process ids of what it is made of; nothing of them may be left.
+cat >rank <<'END'
+#!/bin/sh
+# rank [stubborn]: children in its own group, in another session, and orphaned ones
+[ "$1" != stubborn ] || trap '' TERM INT HUP
+sleep 300 &
+echo $! >>pids
+setsid sleep 300 &
+echo $! >>pids
+(setsid sh -c 'echo $$ >>pids; exec sleep 300' &)
+echo $$ >>pids
+while :; do sleep 0.2; done
+END
+# While its parent (hooprun) lives a zombie is not gone.
+cat >forest <<'END'
+#!/bin/sh
+# prints how many of the processes in pids still run
+n=0
+for p in $(cat pids); do
+    case $(sed 's/.*) \(.\).*/\1/' "/proc/$p/stat" 2>/dev/null) in
+    '' | Z | X) ;;
+    *) n=$((n + 1)) ;;
+    esac
+done
+echo $n
+END
+chmod +x rank forest
+running()
+{
+    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
+    '' | Z | X) false ;;
+    esac
+}
+ended() { ! running "$1"; }
+started_all() { [ "$(wc -l 2>/dev/null <pids)" -ge "$1" ]; }
+none_left() { [ "$(./forest)" = 0 ]; }
+
+# launch WANTED ARGUMENT...: starts hooprun, waits for so many processes; its id is in $started
+launch()
+{
+    wanted=$1
+    shift
+    : >pids
+    start "$hooprun" "$@" >out 2>err </dev/null
+    wait_for 20 started_all "$wanted" || diag "only $(wc -l <pids) processes came"
+}
+
+for signal in INT:130 TERM:143 HUP:129; do
+    launch 12 -n 3 ./rank
+    kill -"${signal%:*}" "$started"
+    wait "$started"
+    is "${signal#*:}" $? "${signal%:*}: exit status"
+    ok "${signal%:*}: nothing is left" none_left
+    like "^hooprun: SIG${signal%:*}; stopping 3 ranks" "$(cat err)" "${signal%:*}: said"
+done
+
+launch 8 -n 2 ./rank stubborn
+begin=$(cut -d. -f1 /proc/uptime)
+kill -INT "$started"
+wait "$started"
+is 130 $? 'ranks that ignore TERM: exit status'
+took=$(($(cut -d. -f1 /proc/uptime) - begin))
+ok 'they got five seconds' test $took -ge 4 -a $took -le $((8 * ${HOOP_TEST_TIME_FACTOR:-1}))
+ok 'nothing is left' none_left
+
+launch 8 -n 2 ./rank stubborn
+kill -INT "$started"
+wait_for 5 grep -q once err
+kill -INT "$started"
+begin=$(cut -d. -f1 /proc/uptime)
+wait "$started"
+is 130 $? 'a second Ctrl-C: exit status'
+took=$(($(cut -d. -f1 /proc/uptime) - begin))
+ok 'kills at once' test $took -le $((2 * ${HOOP_TEST_TIME_FACTOR:-1}))
+ok 'nothing is left' none_left
+
+for kind in '' stubborn; do
+    launch 12 -n 3 ./rank $kind
+    kill -KILL "$started"
+    wait "$started" 2>/dev/null
+    ok "launcher killed: five seconds later nothing is left (${kind:-obedient})" wait_for 5 none_left
+done
+
+# The launcher's whole process group killed, as timeout -s KILL or a batch system does.
+: >pids
+start setsid "$hooprun" -n 2 ./rank stubborn >out 2>err </dev/null
+wait_for 20 started_all 8
+kill -KILL -"$started"
+wait "$started" 2>/dev/null
+ok 'its process group killed: nothing is left' wait_for 5 none_left
+
+# An agent killed: its ranks go with it, and the launcher says so.
+launch 1 -n 2 sh -c 'echo $$ >>pids; exec sleep 300'
+wait_for 10 started_all 2
+agent=$(ps -o ppid= -p "$(head -1 pids)" | tr -d ' ')
+kill -KILL "$agent"
+wait "$started"
+is 1 $? 'agent killed: status 1'
+like 'is lost: .* was killed by signal 9' "$(cat err)" 'said'
+ok 'its ranks are gone' wait_for 5 none_left
+
+launch 2 -n 2 sh -c 'echo $$ >>pids; kill -STOP $$'
+wait_for 5 grep -q '[tT]' "/proc/$(head -1 pids)/stat"
+kill -TERM "$started"
+wait "$started"
+is 143 $? 'stopped ranks are stopped for good'
+ok 'nothing is left' none_left
+
+# One rank fails while the others ignore TERM.
+: >pids
+timeout 60 "$hooprun" -n 3 sh -c '[ $HOOP_RANK != 1 ] || { sleep 1; exit 7; }; exec ./rank stubborn' >out 2>err </dev/null
+is 7 $? 'a rank exits 7: status 7'
+ok 'nothing is left of the others' none_left
+
+# A rank that ends well leaves stubborn orphans: they get a second, then TERM, then KILL.
+: >pids
+timeout 60 "$hooprun" -n 2 sh -c './rank stubborn & sleep 0.5; exit 0' >out 2>err </dev/null
+is 0 $? 'orphans of a rank that ended well: status 0'
+ok 'nothing is left of them' none_left
+
+# Ctrl-C while nobody reads the output.
+: >pids
+mkfifo pipe
+sleep 300 <pipe &
+reader=$!
+tap_started="$tap_started $reader"
+start "$hooprun" -n 2 sh -c 'echo $$ >>pids; exec yes' >pipe 2>err </dev/null
+wait_for 10 started_all 2
+sleep 0.5
+kill -INT "$started"
+ok 'Ctrl-C works while nobody reads the output' wait_for 9 ended "$started"
+wait "$started"
+is 130 $? 'with its status'
+ok 'nothing is left' none_left
+stop "$reader"
+
+# Signals for the ranks themselves.
+launch 2 -n 2 sh -c 'trap "echo usr1; exit 0" USR1; echo $$ >>pids; while :; do sleep 0.1; done'
+kill -USR1 "$started"
+wait "$started"
+is 0 $? 'USR1 is passed on'
+is 'usr1 usr1' "$(echo $(cat out))" 'to every rank'
+
+# A launcher that dies before it has said anything: the agent does not wait for it.
+ok 'an agent without a launcher ends' sh -c ': | timeout 10 "$0" --agent | cat' "$abs_top_builddir/bin/hoop-launch"
+nok 'an agent without pipes does not begin' timeout 10 "$abs_top_builddir/bin/hoop-launch" --agent </dev/null
+printf 'GET / HTTP/1.1\r\nHost: x\r\n\r\nxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx' >nonsense
+ok 'an agent that hears nonsense ends'  sh -c '(cat nonsense; sleep 5) | timeout 4 "$0" --agent | cat >said' "$abs_top_builddir/bin/hoop-launch"
+done_testing

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What callers do wrong: every mistake is an error with a sentence, at once, on this rank alone, and the communicator goes
+ * on as if nothing had been asked.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int bad;
+
+static void
+expect(hoop_comm *comm, hoop_result wanted, hoop_result got, const char *word, const char *what)
+{
+    hoop_error e = {.size = sizeof e};
+    hoop_comm_error(comm, &e);
+    if (wanted == got && (wanted == HOOP_SUCCESS || (e.code == wanted && strstr(e.text, word))))
+        return;
+    bad++;
+    party_note("%s: wanted %s, got %s, \"%s\"", what, hoop_strerror(wanted), hoop_strerror(got), e.text);
+}
+
+static int
+still_right(hoop_comm *comm)
+{
+    int32_t one = 1, sum = 0;
+    return hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS && sum == hoop_comm_size(comm);
+}
+
+static void
+arguments(hoop_comm *comm)
+{
+    static float a[64], b[64 * 8];
+    hoop_work *work = (hoop_work *)(uintptr_t)1;
+    int done, n = hoop_comm_size(comm);
+    expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, NULL), "NULL", "comm NULL");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(NULL, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "sendbuf", "NULL in");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf", "NULL out");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)12, HOOP_SUM, comm), "dtype", "dtype 12");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)256, HOOP_SUM, comm), "dtype", "dtype 256");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, (hoop_op)5, comm), "op", "op 5");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, SIZE_MAX / 2, HOOP_FLOAT32, HOOP_SUM, comm), "count", "overflow");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(a, b, SIZE_MAX / 4 / (size_t)n, HOOP_FLOAT32, comm), "count",
+           "overflow over the ranks");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(b, b + 1, 4, HOOP_FLOAT32, HOOP_SUM, comm), "overlap", "overlap");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(b + 4 * n - 2, b, 4, HOOP_FLOAT32, comm), "overlap",
+           "allgather from the wrong place");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_broadcast(a, b, 4, HOOP_FLOAT32, n, comm), "root", "root n");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_reduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, -1, comm), "root", "root -1");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce((char *)a + 1, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "aligned",
+           "alignment");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "work", "work NULL");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm, &work), "recvbuf",
+           "failed start");
+    if (work != NULL) {
+        bad++;
+        party_note("a failed start left a handle");
+    }
+    expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_wait(NULL, -1), "NULL", "wait NULL");
+    expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_test(NULL, &done), "NULL", "test NULL");
+    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_allreduce_on_stream(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "device memory",
+           "on_stream with host memory");
+    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_comm_shrink(comm, &(hoop_comm *){NULL}), "shrink", "shrink");
+    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_comm_grow(comm, &(hoop_comm *){NULL}), "grow", "grow");
+    expect(comm, HOOP_SUCCESS, hoop_allreduce(NULL, NULL, 0, HOOP_FLOAT32, HOOP_SUM, comm), "", "count 0");
+}
+
+static void
+groups(hoop_comm *comm)
+{
+    float a[4] = {1, 2, 3, 4}, b[4];
+    hoop_work *work;
+    expect(comm, HOOP_ERR_INVALID_USAGE, hoop_group_end(comm), "hoop_group_start", "end without start");
+    expect(comm, HOOP_SUCCESS, hoop_group_start(comm), "", "start");
+    expect(comm, HOOP_ERR_INVALID_USAGE, hoop_group_start(comm), "nest", "nesting");
+    expect(comm, HOOP_ERR_INVALID_USAGE, hoop_iallreduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &work), "group", "i inside");
+    expect(comm, HOOP_SUCCESS, hoop_allreduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm), "", "queued");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 4, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf", "bad inside");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_group_end(comm), "recvbuf", "the end returns it and drops the group");
+    expect(comm, HOOP_SUCCESS, hoop_group_start(comm), "", "start again");
+    expect(comm, HOOP_SUCCESS, hoop_group_end(comm), "", "an empty group");
+}
+
+static int
+mistakes(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    (void)rank;
+    (void)size;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    arguments(comm);
+    if (!still_right(comm))
+        bad++;
+    groups(comm);
+    if (!still_right(comm))
+        bad++;
+    return bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* ---- threads ---- */
+
+typedef struct caller {
+    hoop_comm *comm;
+    hoop_result result;
+    hoop_work *work;
+    int32_t in, out;
+} caller;
+
+static void *
+call_blocking(void *arg)
+{
+    caller *c = arg;
+    c->result = hoop_allreduce(&c->in, &c->out, 1, HOOP_INT32, HOOP_SUM, c->comm);
+    return NULL;
+}
+
+static void *
+call_starting(void *arg)
+{
+    caller *c = arg;
+    c->result = hoop_iallreduce(&c->in, &c->out, 1, HOOP_INT32, HOOP_SUM, c->comm, &c->work);
+    return NULL;
+}
+
+static int
+threads(int rank, int size, void *arg)
+{
+    enum { N = 8 };
+    hoop_comm *comm;
+    pthread_t thread;
+    caller first = {.in = 1}, second = {.in = 1}, many[N] = {{0}};
+    pthread_t starters[N];
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    first.comm = second.comm = comm;
+    if (rank == 0) { /* the others come late: the first call waits, a second thread must be told so */
+        pthread_create(&thread, NULL, call_blocking, &first);
+        usleep(150000);
+        call_blocking(&second);
+        pthread_join(thread, NULL);
+        if (second.result != HOOP_ERR_BUSY)
+            return 2;
+    } else {
+        usleep(400000);
+        call_blocking(&first);
+    }
+    if (first.result != HOOP_SUCCESS || first.out != size)
+        return 3;
+    for (int i = 0; i < N; i++) {
+        many[i].comm = comm;
+        many[i].in = 1;
+        pthread_create(&starters[i], NULL, call_starting, &many[i]);
+    }
+    for (int i = 0; i < N; i++)
+        pthread_join(starters[i], NULL);
+    for (int i = 0; i < N; i++)
+        if (many[i].result != HOOP_SUCCESS || hoop_work_wait(many[i].work, -1) != HOOP_SUCCESS || many[i].out != size)
+            return 4;
+    return !still_right(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* ---- fork ---- */
+
+static int
+forks(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    int status = 0;
+    pid_t child;
+    (void)rank;
+    (void)size;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    child = fork();
+    if (child == 0) {
+        hoop_error e = {.size = sizeof e};
+        int forked = hoop_barrier(comm) == HOOP_ERR_FORKED && hoop_comm_error(comm, &e) == HOOP_SUCCESS &&
+                     strstr(e.text, "parent") && hoop_comm_destroy(comm) == HOOP_ERR_FORKED;
+        _exit(forked ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    for (int i = 0; i < 10; i++)
+        if (!still_right(comm))
+            return 2;
+    child = fork();
+    if (child == 0) /* no socket may be left in a program that the child becomes */
+        execl("/bin/sh", "sh", "-c", "for f in /proc/$$/fd/*; do case $(readlink $f) in socket:*) exit 1;; esac; done", (char *)NULL);
+    int leaked = 1;
+    waitpid(child, &leaked, 0);
+    if (status || leaked)
+        party_note("child's status %#x, exec'd child's %#x", (unsigned)status, (unsigned)leaked);
+    return status || leaked || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* ---- fusion, split, waits that time out ---- */
+
+static int
+grouped(int rank, int size, void *arg)
+{
+    enum { N = 200 };
+    static float in[N][97], out[N][97];
+    hoop_comm *comm;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    hoop_group_start(comm);
+    for (int i = 0; i < N; i++) {
+        size_t count = (size_t)(i * 7) % 98;
+        for (size_t k = 0; k < count; k++)
+            in[i][k] = (float)((rank + 1) * (i + (int)k % 5));
+        memset(out[i], 0xff, sizeof out[i]);
+        if (i == 100)
+            hoop_broadcast(in[i], out[i], count, HOOP_FLOAT32, size - 1, comm);
+        else
+            hoop_allreduce(in[i], out[i], count, HOOP_FLOAT32, i % 10 == 9 ? HOOP_MAX : HOOP_SUM, comm);
+    }
+    if (hoop_group_end(comm) != HOOP_SUCCESS || hoop_comm_completed(comm) != N)
+        return 2;
+    for (int i = 0; i < N; i++)
+        for (size_t k = 0; k < (size_t)(i * 7) % 98; k++) {
+            int factor = i == 100 || i % 10 == 9 ? size : size * (size + 1) / 2;
+            if (out[i][k] != (float)(factor * (i + (int)k % 5))) {
+                party_note("tensor %d element %zu is %g", i, k, (double)out[i][k]);
+                return 3;
+            }
+        }
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+split(int rank, int size, void *arg)
+{
+    hoop_comm *comm, *part, *sub;
+    int32_t sum = 0, me = rank;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    /* the last rank takes no part; the others by parity, ranked backwards */
+    if (hoop_comm_split(comm, rank == size - 1 ? -1 : rank % 2, -rank, &part) != HOOP_SUCCESS)
+        return 2;
+    if ((part == NULL) != (rank == size - 1))
+        return 3;
+    if (part) {
+        int want = 0, members = 0, above = 0;
+        for (int r = rank % 2; r < size - 1; r += 2)
+            want += r, members++, above += r > rank;
+        if (hoop_comm_size(part) != members || hoop_comm_rank(part) != above)
+            return 4;
+        if (hoop_allreduce(&me, &sum, 1, HOOP_INT32, HOOP_SUM, part) != HOOP_SUCCESS || sum != want)
+            return 5;
+        if (hoop_comm_split(part, 0, 0, &sub) != HOOP_SUCCESS || !still_right(sub) || !still_right(comm == NULL ? sub : part))
+            return 6;
+        hoop_comm_destroy(sub);
+        hoop_comm_destroy(part);
+    }
+    return !still_right(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+waits(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    hoop_work *work;
+    int32_t one = 1, sum = 0;
+    int done = 0;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    if (rank == size - 1)
+        usleep(400000);
+    if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
+        return 2;
+    if (rank < size - 1 && hoop_work_wait(work, 50) != HOOP_IN_PROGRESS)
+        return 3;
+    while (!done)
+        if (hoop_work_test(work, &done) != HOOP_SUCCESS)
+            return 4;
+    if (hoop_work_wait(work, 0) != HOOP_SUCCESS || sum != size)
+        return 5;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+int
+main(void)
+{
+    party p;
+    tap_limit(120);
+    plan(7);
+    party_open(&p);
+    ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "F21 wrong arguments, a ring of one");
+    ok(party_run(&p, 3, mistakes, NULL, 30) == 0, "F21 wrong arguments, three ranks");
+    ok(party_run(&p, 3, threads, NULL, 30) == 0, "F22 a second blocking thread gets BUSY; starts from eight threads work");
+    ok(party_run(&p, 2, forks, NULL, 30) == 0, "F23 a forked child gets FORKED, the parent goes on, exec leaks no socket");
+    ok(party_run(&p, 3, grouped, NULL, 30) == 0, "a group of 200 calls, fused, is right and counts 200");
+    ok(party_run(&p, 5, split, NULL, 30) == 0, "splits by color and key, and splits of splits");
+    ok(party_run(&p, 3, waits, NULL, 30) == 0, "a wait that times out leaves the work alive");
+    party_close(&p);
+    return 0;
+}

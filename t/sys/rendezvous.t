@@ -1,0 +1,119 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# rendezvous.t: hoop-rendezvous as a user meets it: its options, its errors, its lines; ranks started by hand that meet,
+# are missing, come twice, come too early or without the right secret.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+
+server=$abs_top_builddir/bin/hoop-rendezvous
+hello=$abs_top_builddir/examples/hello
+unset HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FD HOOP_SECRET_FILE HOOP_JOB HOOP_SECURITY HOOP_OP_TIMEOUT_MS
+cd "$tmp" || bail "no scratch folder"
+plan_lazy
+
+# status COMMAND...: its exit status on stdout, what it said in the file said
+status() { "$@" >said 2>&1 </dev/null; echo $?; }
+
+# serve NAME OPTION...: starts a server; its lines go to NAME, its address is in $address
+serve()
+{
+    lines=$1
+    shift
+    start "$server" "$@" >"$lines" 2>&1
+    wait_for 5 grep -q 'listening on' "$lines" || bail "the server does not start: $(cat "$lines")"
+    address=$(sed -n 's/^hoop-rendezvous: listening on //p' "$lines")
+}
+
+# rank NAME RANK SIZE: a rank in the background; its words go to NAME, its exit status to NAME.status
+rank()
+{
+    (
+        HOOP_RANK=$2 HOOP_SIZE=$3 HOOP_RENDEZVOUS=$address "$hello" >"$1" 2>&1
+        echo $? >"$1.status"
+    ) &
+    tap_started="$tap_started $!"
+}
+ended() { for name; do [ -s "$name.status" ] || return 1; done; }
+
+is 0 "$(status "$server" --help)" 'help'
+ok 'help fits a screen' test "$(wc -l <said)" -le 24
+ok 'and has an example' grep -q Example said
+is 0 "$(status "$server" --version)" 'version'
+like '^hoop-rendezvous [0-9]+\.[0-9]+\.[0-9]+$' "$(cat said)" 'its form'
+for wrong in --nonsense '--port 70000' '--port 1x' '--security perhaps' 'more' '--host 127.0.0.1 --interface lo'; do
+    is 2 "$(status "$server" $wrong)" "refused: $wrong"
+done
+is 2 "$(status "$server" --port 0)" 'no secret'
+like 'new-secret' "$(cat said)" 'it says how to make one'
+is 0 "$(status "$server" --new-secret right)" 'a new secret'
+is 600 "$(stat -c %a right)" 'only for the owner'
+is 65 "$(wc -c <right | tr -d ' ')" 'of 64 digits'
+is 2 "$(status "$server" --new-secret right)" 'an existing file is not touched'
+cp right open && chmod 644 open
+is 2 "$(status "$server" --secret-file open)" 'a secret that others can read'
+is 2 "$(status "$server" --security none --host 0.0.0.0)" 'no security, but open to the world'
+
+serve first -port 0 -secret-file right
+first=$started
+is 2 "$(status "$server" --port "${address##*:}" --secret-file right)" 'a port in use'
+like "port ${address##*:} .*in use" "$(cat said)" 'is named'
+
+HOOP_SECRET_FILE=$tmp/right
+export HOOP_SECRET_FILE
+for r in 0 1 2; do
+    HOOP_JOB=red rank "red$r" $r 3
+    HOOP_JOB=blue rank "blue$r" $r 3
+done
+ok 'two jobs at once' wait_for 20 ended red0 red1 red2 blue0 blue1 blue2
+is '0 0 0 0 0 0' "$(cat red?.status blue?.status | tr '\n' ' ' | sed 's/ $//')" 'all ranks succeed'
+is 'rank 2 of 3: the sum of 1 to 3 is 6' "$(cat blue2)" 'with the right sum'
+is 2 "$(grep -c '^job [0-9a-f]*: 3 ranks on 1 host meet, ring stands after [0-9.]* s$' first)" 'a line when a job meets'
+ok 'a line when it is over' wait_for 5 sh -c '[ $(grep -c "over: all 3 ranks left" first) -eq 2 ]'
+
+HOOP_BOOTSTRAP_TIMEOUT_MS=1000
+export HOOP_BOOTSTRAP_TIMEOUT_MS
+rank lonely0 0 4
+rank lonely2 2 4
+ok 'ranks that never come' wait_for 10 ended lonely0 lonely2
+like 'ranks 1, 3 of 4 did not join within 1\.0 s; 2 ranks on .* are waiting' "$(cat lonely0)" 'are named to those who wait'
+ok 'and in the job line' grep -q '^job .*: failed: ranks 1, 3 of 4' first
+
+unset HOOP_BOOTSTRAP_TIMEOUT_MS
+"$server" --new-secret wrong
+HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
+ok 'a wrong secret ends within 5 s' wait_for 5 ended stranger
+like 'wrong secret' "$(cat stranger)" 'and is told so'
+
+rank true0 0 2
+sleep 0.5
+rank false0 0 2
+ok 'a second rank 0' wait_for 5 ended false0
+like 'duplicate rank' "$(cat false0)" 'is refused'
+rank true1 1 2
+ok 'the first is unharmed' wait_for 10 ended true0 true1
+is '0 0' "$(cat true0.status true1.status | tr '\n' ' ' | sed 's/ $//')" 'and finishes its work'
+
+kill -TERM "$first"
+ok 'SIGTERM ends the server' wait_for 5 gone "$first"
+wait "$first"
+is 0 $? 'with status 0'
+
+rank early0 0 2
+rank early1 1 2
+sleep 1
+serve second --port "${address##*:}" --secret-file right
+ok 'a server that is started after the ranks' wait_for 20 ended early0 early1
+is '0 0' "$(cat early0.status early1.status | tr '\n' ' ' | sed 's/ $//')" 'serves them'
+kill -INT "$started"
+ok 'SIGINT ends it too' wait_for 5 gone "$started"
+
+unset HOOP_SECRET_FILE
+serve open --security none
+HOOP_SECURITY=none
+export HOOP_SECURITY
+rank plain0 0 2
+rank plain1 1 2
+ok 'without security, on loopback' wait_for 10 ended plain0 plain1
+is '0 0' "$(cat plain0.status plain1.status | tr '\n' ' ' | sed 's/ $//')" 'ranks meet as well'
+stop "$started"
+done_testing

@@ -1,0 +1,36 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# run-test: what it promises to every other test, tried with small scripts.
+. "$abs_top_srcdir/t/tap/tap.sh"
+plan 8
+unset HOOP_TEST_TIME_FACTOR
+run_test="$abs_top_srcdir/t/tools/run-test"
+
+script()
+{
+    printf '#!/bin/sh\n%s\n' "$2" >"$tmp/$1"
+    chmod +x "$tmp/$1"
+}
+
+script passes 'echo 1..1; echo ok 1'
+ok 'a passing test passes' sh "$run_test" "$tmp/passes"
+
+script seven 'exit 7'
+sh "$run_test" "$tmp/seven" >/dev/null
+is 7 $? 'the exit status is the test'"'"'s own'
+
+script folder 'echo "$HOOP_TEST_TMP"; mkdir "$HOOP_TEST_TMP/d"; touch "$HOOP_TEST_TMP/d/f"; chmod 0 "$HOOP_TEST_TMP/d"'
+folder=$(sh "$run_test" "$tmp/folder")
+like '/hoop-test\.' "$folder" 'a test has a scratch folder'
+nok 'the scratch folder is gone afterwards' test -e "$folder"
+
+script slow '# time limit: 1
+sleep 50'
+output=$(sh "$run_test" "$tmp/slow")
+is 124 $? 'a test that takes too long is stopped'
+like '^Bail out! .*/slow was stopped after 1 s' "$output" 'and the reason is told'
+
+script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
+output=$(sh "$run_test" "$tmp/forgets")
+is 99 $? 'a process left running is an error'
+ok 'and is killed, in a session of its own too' wait_for 5 gone "$(printf '%s\n' "$output" | head -n 1)"

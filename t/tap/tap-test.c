@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tap: the helper itself. Each case runs in a forked child whose output is caught in a pipe, because a helper that
+ * reports its own failures as passes would hide every other test's. Hence this test prints its TAP by hand.
+ */
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int number;
+
+static void
+report(bool passed, const char *what)
+{
+    printf("%s %d - %s\n", passed ? "ok" : "not ok", ++number, what);
+    fflush(stdout);
+}
+
+/* Runs `body` in a child; its output goes to out, its exit status is returned. */
+static int
+caught(void (*body)(void), char *out, size_t size)
+{
+    int fds[2], status = 0;
+    if (pipe(fds) != 0)
+        exit(99);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(fds[1], STDOUT_FILENO);
+        close(fds[0]);
+        close(fds[1]);
+        body();
+        exit(0);
+    }
+    close(fds[1]);
+    size_t used = 0;
+    for (ssize_t n; (n = read(fds[0], out + used, size - 1 - used)) > 0;)
+        used += (size_t)n;
+    out[used] = '\0';
+    close(fds[0]);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void
+expect(void (*body)(void), int status, const char *wanted, const char *what)
+{
+    char seen[4096];
+    int got = caught(body, seen, sizeof seen);
+    bool passed = got == status && strcmp(seen, wanted) == 0;
+    report(passed, what);
+    if (!passed)
+        fprintf(stderr, "# wanted status %d and\n%s# saw status %d and\n%s", status, wanted, got, seen);
+}
+
+static void
+passes(void)
+{
+    plan(5);
+    ok(true, "yes");
+    is_int(-3, -3, "int");
+    is_uint(UINT64_MAX, UINT64_MAX, "uint");
+    is_string("a", "a", "string %d", 7);
+    is_blob("ab", "ab", 2, "blob");
+}
+
+static void
+fails(void)
+{
+    plan_lazy();
+    ok(false, "no # todo");
+    is_int(1, 2, "int");
+    is_string("a", NULL, "string");
+    is_blob("abc", "aXY", 3, "blob");
+}
+
+static void
+skips(void)
+{
+    plan(2);
+    skip(2, "no %s", "GPU");
+}
+
+static void
+skips_all(void)
+{
+    skip_all("needs root");
+}
+
+static void
+too_few(void)
+{
+    plan(2);
+    ok(true, "one");
+}
+
+static void
+child_fails(void)
+{
+    int status = 0;
+    plan(1);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(STDERR_FILENO, STDOUT_FILENO);
+        close(STDERR_FILENO);
+        close(STDOUT_FILENO);
+        ok(true, "quiet");
+        ok(false, "loud");
+        _exit(tap_failures() == 1 ? 7 : 8);
+    }
+    waitpid(child, &status, 0);
+    is_int(7, WEXITSTATUS(status), "child");
+}
+
+static void
+takes_too_long(void)
+{
+    plan(1);
+    tap_limit(1);
+    for (;;)
+        pause();
+}
+
+static void
+random_from_seed(void)
+{
+    setenv("HOOP_TEST_SEED", "1", 1);
+    plan(2);
+    is_uint(0x910a2dec89025cc1u, tap_random(), "first");
+    is_uint(0xbeeb8da1658eec67u, tap_random(), "second");
+}
+
+static void
+bails(void)
+{
+    plan(1);
+    bail("no %s", "way");
+}
+
+static void
+own_folder(void)
+{
+    char path[512];
+    unsetenv("HOOP_TEST_TMP");
+    plan(1);
+    snprintf(path, sizeof path, "%s/file", tap_tmpdir());
+    FILE *file = fopen(path, "w");
+    ok(file != NULL && fclose(file) == 0, "file in it");
+}
+
+int
+main(void)
+{
+    unsetenv("HOOP_TEST_TIME_FACTOR");
+    printf("1..10\n");
+    fflush(stdout);
+    expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
+    expect(fails, 1,
+           "not ok 1 - no   todo\nnot ok 2 - int\n# wanted 1, saw 2\nnot ok 3 - string\n# wanted \"a\"\n# saw    \"(null)\"\n"
+           "not ok 4 - blob\n# 2 of 3 bytes differ; the first at 1: wanted 62, saw 58\n1..4\n# 4 of 4 failed\n",
+           "failing checks, with what was wanted and seen");
+    expect(skips, 0, "1..2\nok 1 # SKIP no GPU\nok 2 # SKIP no GPU\n", "skip");
+    expect(skips_all, 0, "1..0 # SKIP needs root\n", "skip_all");
+    expect(too_few, 1, "1..2\nok 1 - one\n# planned 2 checks, ran 1\n# 0 of 1 failed\n", "a plan that is not kept");
+    expect(child_fails, 0, "1..1\nok 1 - child\n", "a child is quiet and counts its failures");
+    expect(takes_too_long, 124, "1..1\nBail out! the time limit of this test has passed\n", "time limit");
+    expect(random_from_seed, 0, "1..2\n# seed 1\nok 1 - first\nok 2 - second\n", "random numbers follow the seed");
+    expect(bails, 255, "1..1\nBail out! no way\n", "bail");
+    expect(own_folder, 0, "1..1\nok 1 - file in it\n", "scratch folder");
+    return 0;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tap.c - a small TAP producer for tests written in C.
+ *
+ * Each line leaves in one write(2), unbuffered, so that forks duplicate nothing and a crash loses nothing. One mutex
+ * guards the counters; it is held across fork(), so that a child never inherits it locked by a thread that is not
+ * there.
+ */
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <ftw.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 2048 };
+
+static struct {
+    pthread_mutex_t lock;
+    pid_t owner;           /* the process that prints; 0 before the plan */
+    bool lazy;             /* the plan is printed at the end */
+    unsigned long planned; /* checks announced */
+    unsigned long run;     /* checks done */
+    unsigned long failed;
+    char folder[256]; /* made by tap_tmpdir, to be removed; empty when it was given to us */
+} tap = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
+static uint64_t seed;
+static _Atomic uint64_t random_state;
+
+static void
+write_all(const char *text, size_t bytes)
+{
+    while (bytes > 0) {
+        ssize_t n = write(STDOUT_FILENO, text, bytes);
+        if (n < 0 && errno != EINTR)
+            return;
+        if (n > 0) {
+            text += n;
+            bytes -= (size_t)n;
+        }
+    }
+}
+
+static void say(const char *head, bool comment, const char *fmt, va_list args) TAP_PRINTF(3, 0);
+static bool check(bool passed, const char *fmt, va_list args) TAP_PRINTF(2, 0);
+
+/* One line: the head, then the formatted text with line ends and '#' (a directive in TAP) made harmless. */
+static void
+say(const char *head, bool comment, const char *fmt, va_list args)
+{
+    char line[LINE_BYTES];
+    size_t used = (size_t)snprintf(line, sizeof line, "%s", head);
+    size_t start = used;
+    int n = vsnprintf(line + used, sizeof line - used - 1, fmt, args);
+    used += n < 0 ? 0 : (size_t)n;
+    if (used > sizeof line - 2)
+        used = sizeof line - 2;
+    for (char *c = line + start; c < line + used; c++) {
+        if (*c == '\n' || (*c == '#' && !comment))
+            *c = ' ';
+    }
+    line[used++] = '\n';
+    write_all(line, used);
+}
+
+static void
+say_plan(unsigned long count)
+{
+    char line[64];
+    int n = snprintf(line, sizeof line, "1..%lu\n", count);
+    write_all(line, (size_t)n);
+}
+
+static bool
+is_owner(void)
+{
+    return tap.owner == getpid();
+}
+
+static void
+before_fork(void)
+{
+    pthread_mutex_lock(&tap.lock);
+}
+
+static void
+after_fork_parent(void)
+{
+    pthread_mutex_unlock(&tap.lock);
+}
+
+/* A child starts with no failures of its own. */
+static void
+after_fork_child(void)
+{
+    tap.failed = 0;
+    pthread_mutex_unlock(&tap.lock);
+}
+
+static int
+remove_entry(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)status, (void)kind, (void)where;
+    return remove(path);
+}
+
+/* The exit status says what the lines say. */
+static void
+at_end(void)
+{
+    if (!is_owner())
+        return;
+    if (tap.folder[0] != '\0')
+        nftw(tap.folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+    if (tap.lazy)
+        say_plan(tap.run);
+    bool complete = tap.lazy || tap.run == tap.planned;
+    if (!complete)
+        diag("planned %lu checks, ran %lu", tap.planned, tap.run);
+    if (tap.failed > 0 || !complete) {
+        diag("%lu of %lu failed", tap.failed, tap.run);
+        fflush(NULL);
+        _exit(1);
+    }
+}
+
+static void
+begin(void)
+{
+    if (tap.owner != 0)
+        bail("plan() was called twice");
+    tap.owner = getpid();
+    pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+    atexit(at_end);
+}
+
+void
+plan(unsigned long count)
+{
+    begin();
+    tap.planned = count;
+    say_plan(count);
+}
+
+void
+plan_lazy(void)
+{
+    begin();
+    tap.lazy = true;
+}
+
+void
+skip_all(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("1..0 # SKIP ", false, fmt, args);
+    va_end(args);
+    exit(0);
+}
+
+static bool
+check(bool passed, const char *fmt, va_list args)
+{
+    char head[64];
+    if (tap.owner == 0)
+        bail("a check came before plan()");
+    pthread_mutex_lock(&tap.lock);
+    if (!passed)
+        tap.failed++;
+    if (is_owner()) {
+        tap.run++;
+        snprintf(head, sizeof head, "%s %lu - ", passed ? "ok" : "not ok", tap.run);
+        say(head, false, fmt, args);
+    } else if (!passed) {
+        snprintf(head, sizeof head, "# child %ld failed: ", (long)getpid());
+        say(head, true, fmt, args);
+    }
+    pthread_mutex_unlock(&tap.lock);
+    return passed;
+}
+
+/* Runs check() on the variable arguments of the caller and gives its verdict. */
+#define CHECK(passed, fmt)                                                                                             \
+    do {                                                                                                               \
+        va_list args;                                                                                                  \
+        va_start(args, fmt);                                                                                           \
+        check((passed), (fmt), args);                                                                                  \
+        va_end(args);                                                                                                  \
+    } while (0)
+
+bool
+ok(bool condition, const char *fmt, ...)
+{
+    CHECK(condition, fmt);
+    return condition;
+}
+
+bool
+is_int(intmax_t wanted, intmax_t seen, const char *fmt, ...)
+{
+    CHECK(wanted == seen, fmt);
+    if (wanted != seen)
+        diag("wanted %jd, saw %jd", wanted, seen);
+    return wanted == seen;
+}
+
+bool
+is_uint(uintmax_t wanted, uintmax_t seen, const char *fmt, ...)
+{
+    CHECK(wanted == seen, fmt);
+    if (wanted != seen)
+        diag("wanted %ju (0x%jx), saw %ju (0x%jx)", wanted, wanted, seen, seen);
+    return wanted == seen;
+}
+
+bool
+is_string(const char *wanted, const char *seen, const char *fmt, ...)
+{
+    bool passed = wanted == seen || (wanted != NULL && seen != NULL && strcmp(wanted, seen) == 0);
+    CHECK(passed, fmt);
+    if (!passed) {
+        diag("wanted \"%s\"", wanted != NULL ? wanted : "(null)");
+        diag("saw    \"%s\"", seen != NULL ? seen : "(null)");
+    }
+    return passed;
+}
+
+bool
+is_blob(const void *wanted, const void *seen, size_t bytes, const char *fmt, ...)
+{
+    const unsigned char *a = wanted, *b = seen;
+    bool passed = bytes == 0 || memcmp(wanted, seen, bytes) == 0;
+    CHECK(passed, fmt);
+    if (!passed) {
+        size_t at = 0, differ = 0;
+        for (size_t i = bytes; i-- > 0;) {
+            if (a[i] != b[i]) {
+                at = i;
+                differ++;
+            }
+        }
+        diag("%zu of %zu bytes differ; the first at %zu: wanted %02x, saw %02x", differ, bytes, at, a[at], b[at]);
+    }
+    return passed;
+}
+
+void
+skip(unsigned long count, const char *fmt, ...)
+{
+    char head[64];
+    pthread_mutex_lock(&tap.lock);
+    for (unsigned long i = 0; i < count && is_owner(); i++) {
+        va_list args;
+        va_start(args, fmt);
+        snprintf(head, sizeof head, "ok %lu # SKIP ", ++tap.run);
+        say(head, false, fmt, args);
+        va_end(args);
+    }
+    pthread_mutex_unlock(&tap.lock);
+}
+
+void
+diag(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say("# ", true, fmt, args);
+    va_end(args);
+}
+
+void
+bail(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    say(tap.owner == 0 || is_owner() ? "Bail out! " : "# child bails out: ", true, fmt, args);
+    va_end(args);
+    fflush(NULL);
+    _exit(255);
+}
+
+unsigned long
+tap_failures(void)
+{
+    pthread_mutex_lock(&tap.lock);
+    unsigned long failed = tap.failed;
+    pthread_mutex_unlock(&tap.lock);
+    return failed;
+}
+
+static void
+on_alarm(int signal_number)
+{
+    static const char text[] = "Bail out! the time limit of this test has passed\n";
+    (void)signal_number;
+    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+        _exit(125);
+    _exit(124);
+}
+
+void
+tap_limit(unsigned seconds)
+{
+    const char *factor = getenv("HOOP_TEST_TIME_FACTOR");
+    unsigned long times = factor != NULL ? strtoul(factor, NULL, 10) : 1;
+    struct sigaction action = {.sa_handler = on_alarm};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGALRM, &action, NULL);
+    alarm(seconds * (unsigned)(times > 0 ? times : 1));
+}
+
+static void
+choose_seed(void)
+{
+    const char *given = getenv("HOOP_TEST_SEED");
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    seed = (uint64_t)now.tv_nsec * 1000003u ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
+    if (given != NULL && *given != '\0')
+        seed = strtoull(given, NULL, 0);
+    atomic_store(&random_state, seed);
+    diag("seed %" PRIu64, seed);
+}
+
+uint64_t
+tap_seed(void)
+{
+    pthread_once(&seed_once, choose_seed);
+    return seed;
+}
+
+/* splitmix64 (Steele, Lea, Flood 2014): a counter and a mixer, hence safe and cheap with threads. */
+uint64_t
+tap_random(void)
+{
+    const uint64_t golden = 0x9e3779b97f4a7c15u;
+    tap_seed();
+    uint64_t z = atomic_fetch_add(&random_state, golden) + golden;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+const char *
+tap_tmpdir(void)
+{
+    const char *given = getenv("HOOP_TEST_TMP");
+    if (given != NULL && *given != '\0')
+        return given;
+    if (tap.folder[0] == '\0') {
+        const char *parent = getenv("TMPDIR");
+        snprintf(tap.folder, sizeof tap.folder, "%s/hoop-test.XXXXXX", parent != NULL ? parent : "/tmp");
+        if (mkdtemp(tap.folder) == NULL)
+            bail("no scratch folder %s: %s", tap.folder, strerror(errno));
+    }
+    return tap.folder;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tap.h - a small TAP producer for tests written in C.
+ *
+ * A test is a program: it calls plan() or plan_lazy() once, then ok() and its kin, and returns from main. Every check
+ * returns whether it passed. Threads may check at the same time. A forked child keeps quiet: its passed checks print
+ * nothing, its failed ones print a comment and count in tap_failures(), so that a child ends with _exit(tap_failures()
+ * != 0) and the parent checks that status.
+ */
+#ifndef T_TAP_H
+#define T_TAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TAP_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* The number of checks to come, or: count them, and print the plan when the program ends. */
+void plan(unsigned long count);
+void plan_lazy(void);
+
+/* Ends the program with status 0: nothing here can be tested, for this reason. Call it instead of plan(). */
+void skip_all(const char *fmt, ...) TAP_PRINTF(1, 2) __attribute__((noreturn));
+
+bool ok(bool condition, const char *fmt, ...) TAP_PRINTF(2, 3);
+bool is_int(intmax_t wanted, intmax_t seen, const char *fmt, ...) TAP_PRINTF(3, 4);
+bool is_uint(uintmax_t wanted, uintmax_t seen, const char *fmt, ...) TAP_PRINTF(3, 4);
+bool is_string(const char *wanted, const char *seen, const char *fmt, ...) TAP_PRINTF(3, 4);
+bool is_blob(const void *wanted, const void *seen, size_t bytes, const char *fmt, ...) TAP_PRINTF(4, 5);
+
+/* Counts `count` checks as skipped, for this reason. */
+void skip(unsigned long count, const char *fmt, ...) TAP_PRINTF(2, 3);
+
+/* A comment line; and the end of the whole program because going on makes no sense. */
+void diag(const char *fmt, ...) TAP_PRINTF(1, 2);
+void bail(const char *fmt, ...) TAP_PRINTF(1, 2) __attribute__((noreturn));
+
+/* Failed checks of this process so far. */
+unsigned long tap_failures(void);
+
+/* Ends the program as failed after so many seconds (times HOOP_TEST_TIME_FACTOR, for slow tools). 0: no limit any more.
+ */
+void tap_limit(unsigned seconds);
+
+/* The seed of this run, printed once as "# seed N"; HOOP_TEST_SEED sets it. tap_random draws from it (splitmix64). */
+uint64_t tap_seed(void);
+uint64_t tap_random(void);
+
+/* A fresh folder for this test: $HOOP_TEST_TMP, else one of its own that is removed when the program ends. */
+const char *tap_tmpdir(void);
+
+#endif

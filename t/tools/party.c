@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+/* party: see party.h. The server runs in a process of its own, so that a test can kill it too. */
+#include "t/tools/party.h"
+
+#include "net/loop.h"
+#include "rendezvous/server.h"
+#include "t/tap/tap.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static char *notes; /* shared with the ranks: PARTY_NOTE bytes each */
+static int notes_of, my_rank = -1;
+
+double
+party_clock(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void
+party_note(const char *format, ...)
+{
+    va_list ap;
+    if (my_rank < 0 || my_rank >= notes_of)
+        return;
+    va_start(ap, format);
+    vsnprintf(notes + (size_t)my_rank * PARTY_NOTE, PARTY_NOTE, format, ap);
+    va_end(ap);
+}
+
+static void
+serve(int tell, const uint8_t secret[HP_SECRET])
+{
+    hp_loop *loop = hp_loop_new();
+    hp_server_options options = {.mode = HP_MODE_AUTH};
+    hoop_error error;
+    char text[HP_ADDR_TEXT] = "";
+    memcpy(options.secret, secret, HP_SECRET);
+    if (hp_addr_parse(&options.listen, "127.0.0.1:0", &error) != HOOP_SUCCESS)
+        _exit(1);
+    hp_server *server = hp_server_new(loop, &options, &error);
+    if (!server)
+        _exit(1);
+    hp_addr_print(hp_server_addr(server), text);
+    if (write(tell, text, sizeof text) != sizeof text)
+        _exit(1);
+    for (;;)
+        hp_loop_run(loop, UINT64_MAX);
+}
+
+static void
+make_secret(party *p, uint8_t secret[HP_SECRET])
+{
+    char text[2 * HP_SECRET + 2];
+    hoop_error error;
+    int fd;
+    snprintf(p->secret_file, sizeof p->secret_file, "%s/secret", tap_tmpdir());
+    if (hp_random(secret, HP_SECRET, &error) != HOOP_SUCCESS)
+        bail("no random bytes: %s", error.text);
+    hp_secret_format(text, secret);
+    fd = open(p->secret_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0 || write(fd, text, strlen(text)) != (ssize_t)strlen(text))
+        bail("cannot write %s", p->secret_file);
+    close(fd);
+}
+
+void
+party_open(party *p)
+{
+    uint8_t secret[HP_SECRET];
+    char text[HP_ADDR_TEXT];
+    int tube[2];
+    *p = (party){0};
+    make_secret(p, secret);
+    if (pipe2(tube, O_CLOEXEC) != 0)
+        bail("no pipe");
+    fflush(NULL);
+    p->server = fork();
+    if (p->server == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        serve(tube[1], secret);
+    }
+    close(tube[1]);
+    if (read(tube[0], text, sizeof text) != sizeof text)
+        bail("the rendezvous server did not start");
+    close(tube[0]);
+    snprintf(p->address, sizeof p->address, "%.63s", text);
+}
+
+static void
+be_rank(const party *p, int rank, party_fn *fn, void *arg, unsigned limit, unsigned number)
+{
+    char text[64];
+    my_rank = rank;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    alarm(limit);
+    snprintf(text, sizeof text, "%d", rank);
+    setenv("HOOP_RANK", text, 1);
+    snprintf(text, sizeof text, "%d", p->size);
+    setenv("HOOP_SIZE", text, 1);
+    snprintf(text, sizeof text, "party-%d-%u", (int)getppid(), number);
+    setenv("HOOP_JOB", text, 0);
+    setenv("HOOP_RENDEZVOUS", p->address, 1);
+    setenv("HOOP_SECRET_FILE", p->secret_file, 0);
+    setenv("HOOP_CONF_FILE", "", 1);
+    exit(fn(rank, p->size, arg));
+}
+
+void
+party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
+{
+    static unsigned number;
+    number++;
+    notes = mmap(NULL, (size_t)size * PARTY_NOTE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    notes_of = size;
+    p->size = size;
+    p->guest = calloc((size_t)size, sizeof *p->guest);
+    if (notes == MAP_FAILED || !p->guest)
+        bail("out of memory");
+    fflush(NULL);
+    for (int rank = 0; rank < size; rank++) {
+        p->guest[rank].pid = fork();
+        if (p->guest[rank].pid == 0)
+            be_rank(p, rank, fn, arg, limit, number);
+        if (p->guest[rank].pid < 0)
+            bail("cannot fork rank %d", rank);
+    }
+}
+
+void
+party_wait(party *p)
+{
+    double begin = party_clock();
+    for (int left = p->size; left > 0; left--) {
+        int status;
+        pid_t pid = -1;
+        do { /* the server may end too */
+            pid = wait(&status);
+        } while (pid == p->server);
+        for (int rank = 0; rank < p->size; rank++)
+            if (p->guest[rank].pid == pid)
+                p->guest[rank].status = status, p->guest[rank].gone = 1,
+                p->guest[rank].seconds = party_clock() - begin;
+    }
+    for (int rank = 0; rank < p->size; rank++)
+        memcpy(p->guest[rank].note, notes + (size_t)rank * PARTY_NOTE, PARTY_NOTE);
+    munmap(notes, (size_t)p->size * PARTY_NOTE);
+}
+
+int
+party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
+{
+    int bad = 0;
+    free(p->guest);
+    party_start(p, size, fn, arg, limit);
+    party_wait(p);
+    for (int rank = 0; rank < size; rank++) {
+        if (p->guest[rank].status == 0)
+            continue;
+        bad++;
+        diag("rank %d of %d ended with status %#x: %s", rank, size, (unsigned)p->guest[rank].status, p->guest[rank].note);
+    }
+    return bad;
+}
+
+void
+party_close(party *p)
+{
+    if (p->server > 0) {
+        kill(p->server, SIGKILL);
+        waitpid(p->server, NULL, 0);
+    }
+    free(p->guest);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * party: N ranks as processes on loopback, with a rendezvous server of their own. Each rank is a fork that runs one
+ * function and ends with its return value; what it writes to `note` comes back to the test. Nothing outlives the party:
+ * the ranks die with the test, and each has an alarm.
+ */
+#ifndef T_PARTY_H
+#define T_PARTY_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { PARTY_NOTE = 512 };
+
+typedef struct party_guest {
+    pid_t pid;
+    int status;              /* of waitpid, valid once gone */
+    int gone;
+    double seconds;          /* from party_start to its end */
+    char note[PARTY_NOTE];   /* what the rank left with party_note */
+} party_guest;
+
+typedef struct party {
+    int size;
+    pid_t server;
+    char address[64];        /* host:port of the server */
+    char secret_file[256];
+    party_guest *guest;
+} party;
+
+typedef int party_fn(int rank, int size, void *arg);
+
+/* Starts a server (a process) and makes a secret file in the test's scratch folder. Call once a test program. */
+void party_open(party *p);
+void party_close(party *p); /* kills what is left */
+
+/* Forks `size` ranks with HOOP_RANK, HOOP_SIZE, HOOP_RENDEZVOUS, HOOP_SECRET_FILE, and a fresh HOOP_JOB. */
+void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
+void party_wait(party *p);  /* until all are gone */
+
+/* Both, and how many ended with a status other than 0. */
+int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
+
+/* In a rank: a line for the test. */
+void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Seconds on the monotonic clock. */
+double party_clock(void);
+
+#endif

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent: a conversation (greeting, secret, orders, then input and signals one way, output and deaths the other) around a
- * crew. Every packet is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here, and
- * then in the ranks' pipes, while the launcher does not take it.
+ * agent: a conversation (greeting, secret, orders, then input and signals one way, output and deaths the other) around
+ * a crew. Every packet is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here,
+ * and then in the ranks' pipes, while the launcher does not take it.
  */
 #include "bin/agent.h"
 
 #include "bin/crew.h"
 #include "bin/must.h"
 #include "bin/outbox.h"
+#include "bin/signals.h"
 #include "bin/spawn.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
@@ -23,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,8 +35,9 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 typedef struct agent {
     hp_loop *loop;
     hp_bytes in;
-    hp_watch *in_watch, *signal_watch;
-    int signal_fd, secret_fd;
+    hp_watch *in_watch;
+    hp_signals signals;
+    int secret_fd;
     hp_outbox out;
     hp_orders orders;
     hp_crew *crew;
@@ -251,40 +252,27 @@ readable(void *arg, int ready)
 /* --- signals --- */
 
 static void
-signalled(void *arg, int ready)
+signalled(void *arg, int number)
 {
     agent *a = arg;
-    struct signalfd_siginfo info;
 
-    (void)ready;
-    while (read(a->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        if (info.ssi_signo == SIGTERM)
-            desert(a);
-        else if (a->crew != NULL)
-            hp_crew_reap(a->crew);
-    }
+    if (number == SIGTERM)
+        desert(a);
+    else if (a->crew != NULL)
+        hp_crew_reap(a->crew);
 }
 
 /* TERM ends it like a launcher that is gone; what a terminal sends is the launcher's business. */
 static int
 open_signals(agent *a)
 {
-    sigset_t set;
+    static const int ours[] = {SIGCHLD, SIGTERM, 0};
+    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
+    size_t i;
 
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGINT, SIG_IGN);
-    signal(SIGQUIT, SIG_IGN);
-    signal(SIGHUP, SIG_IGN);
-    signal(SIGTSTP, SIG_IGN);
-    sigemptyset(&set);
-    sigaddset(&set, SIGCHLD);
-    sigaddset(&set, SIGTERM);
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    a->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (a->signal_fd < 0)
-        return -1;
-    a->signal_watch = hp_watch_new(a->loop, a->signal_fd, signalled, a);
-    return a->signal_watch == NULL ? -1 : hp_watch_set(a->signal_watch, HP_READ);
+    for (i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+        signal(ignored[i], SIG_IGN);
+    return hp_signals_open(&a->signals, a->loop, ours, signalled, a);
 }
 
 /* --- life --- */
@@ -335,7 +323,7 @@ close_agent(agent *a)
         hp_crew_free(a->crew);
     hp_outbox_close(&a->out);
     hp_watch_free(a->in_watch);
-    hp_watch_free(a->signal_watch);
+    hp_signals_close(&a->signals);
     hp_orders_free(&a->orders);
     hp_bytes_free(&a->in);
     if (a->loop != NULL)
@@ -345,11 +333,12 @@ close_agent(agent *a)
 int
 hp_agent_main(void)
 {
-    agent a = {.signal_fd = -1, .secret_fd = -1};
+    agent a = {.secret_fd = -1};
 
     if (!is_channel(STDIN_FILENO) || !is_channel(STDOUT_FILENO)) {
-        fprintf(stderr, "hooprun: an agent's standard input and output are pipes to its launcher, and these are not; does "
-                        "the remote shell pass them on?\n");
+        fprintf(stderr,
+                "hooprun: an agent's standard input and output are pipes to its launcher, and these are not; does "
+                "the remote shell pass them on?\n");
         return 1;
     }
     if (open_agent(&a) < 0) {

@@ -81,8 +81,8 @@ bench_curve_draw(const bench_report *report)
 {
     const bench_row *row = report->rows.row;
     size_t count = series_length(&report->rows), step;
-    double top = count >= LEAST ? highest(row, count) : 0;
-    if (top <= 0)
+    double top = highest(row, count);
+    if (count < LEAST || top <= 0)
         return;
     step = WIDTH / count > 6 ? 6 : WIDTH / count;
     printf("# Bus bandwidth of %s (%s, %s) in GB/s over size: o out of place, + in place, # both\n#\n", row->coll,

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_memory: host memory, and the place where a GPU's will be. */
+/* bench_memory: host memory; a GPU's is in bench_gpu.c. */
 #include "bin/bench_memory.h"
 
-#include "gpu/gpu.h"
+#include "bin/bench_gpu.h"
 #include "lib/base/mem.h"
 
 #include <stdio.h>
 #include <string.h>
+
+static const size_t GUARDS = (size_t)2 * BENCH_GUARD;
 
 static void
 copy(void *to, const void *from, size_t bytes)
@@ -25,23 +27,26 @@ static const bench_memory host = {"host memory", hp_pages, hp_pages_free, copy, 
 const bench_memory *
 bench_memory_open(int gpus, char *why, size_t size)
 {
-    char state[256];
+    hoop_error error = {.size = sizeof(error)};
+    const bench_memory *gpu;
     if (gpus == 0)
         return &host;
-    snprintf(why, size, "-g %d asks for GPU memory, which this hoop-bench does not have (%s): use -g 0 for host memory",
-             gpus, hp_gpu_describe(state, sizeof(state)));
-    return NULL;
+    gpu = bench_gpu_open(&error);
+    if (gpu == NULL)
+        snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory", gpus,
+                 error.text);
+    return gpu;
 }
 
 int
 bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes)
 {
     *buffer = (bench_buffer){.memory = memory, .bytes = bytes};
-    buffer->base = memory->alloc(bytes + 2 * BENCH_GUARD);
+    buffer->base = memory->alloc(bytes + GUARDS);
     if (buffer->base == NULL)
         return -1;
     buffer->data = buffer->base + BENCH_GUARD;
-    memory->fill(buffer->base, 0, bytes + 2 * BENCH_GUARD); /* all pages are there before anything is timed */
+    memory->fill(buffer->base, 0, bytes + GUARDS); /* all pages are there before anything is timed */
     return 0;
 }
 
@@ -49,7 +54,7 @@ void
 bench_buffer_close(bench_buffer *buffer)
 {
     if (buffer->base != NULL)
-        buffer->memory->release(buffer->base, buffer->bytes + 2 * BENCH_GUARD);
+        buffer->memory->release(buffer->base, buffer->bytes + GUARDS);
     buffer->base = NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bytes: the byte queue behind every pipe of the launcher and the agent. Grows by doubling, gives big memory back when it
- * runs empty. Does no input or output.
+ * bytes: the byte queue behind every pipe of the launcher and the agent. Grows by doubling, gives big memory back when
+ * it runs empty. Does no input or output.
  */
 #include "bin/bytes.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bytes: a queue of bytes in one piece of memory: added at the end, taken from the front. What leaves it is wiped, and so
- * is memory it moves out of, because the job's secret may pass through. Zeroed memory is an empty queue.
+ * bytes: a queue of bytes in one piece of memory: added at the end, taken from the front. What leaves it is wiped, and
+ * so is memory it moves out of, because the job's secret may pass through. Zeroed memory is an empty queue.
  */
 #ifndef HP_BYTES_H
 #define HP_BYTES_H

@@ -24,7 +24,7 @@ enum { PIECE = 64 * 1024, NOISE_MAX = 64 * 1024, WORDS_MAX = 4096 };
 
 struct hp_contact {
     hp_loop *loop;
-    char *host, *command, *noise, *words;
+    char *command, *noise, *words;
     char *const *argv, *const *other;
     int local;
     hp_contact_owner owner;
@@ -62,7 +62,8 @@ keep_words(hp_contact *c)
     if (size > WORDS_MAX)
         hp_bytes_drop(&c->said, size - WORDS_MAX);
     free(c->words);
-    c->words = hp_must(strndup((const char *)hp_bytes_first(&c->said), hp_bytes_size(&c->said)));
+    size = hp_bytes_size(&c->said);
+    c->words = hp_must(size ? strndup((const char *)hp_bytes_first(&c->said), size) : strdup(""));
 }
 
 static void
@@ -341,15 +342,14 @@ hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *
 
     *c = (hp_contact){.loop = loop, .argv = argv, .other = other, .local = local, .owner = *owner};
     c->in_fd = c->out_fd = c->err_fd = -1;
-    c->host = hp_must(strdup(host));
     c->words = hp_must(strdup(""));
     c->noise = hp_must(strdup(""));
     c->timer = hp_must(hp_timer_new(loop, waited_long_enough, c));
     if (call(c, &step) == 0)
         return c;
     if (step == HP_SPAWN_EXEC && errno == ENOENT)
-        hp_err_set(error, HOOP_ERR_SYSTEM, "there is no program %s to reach %s with; install it, or say another with --rsh",
-                   argv[0], host);
+        hp_err_set(error, HOOP_ERR_SYSTEM,
+                   "there is no program %s to reach %s with; install it, or say another with --rsh", argv[0], host);
     else
         hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start %s for %s", argv[0], host);
     hp_contact_free(c);
@@ -365,7 +365,6 @@ hp_contact_free(hp_contact *c)
     hp_timer_free(c->timer);
     hp_bytes_free(&c->from);
     hp_bytes_free(&c->said);
-    free(c->host);
     free(c->command);
     free(c->noise);
     free(c->words);
@@ -378,12 +377,6 @@ hp_contact_state
 hp_contact_status(const hp_contact *c)
 {
     return c->state;
-}
-
-const char *
-hp_contact_host(const hp_contact *c)
-{
-    return c->host;
 }
 
 const char *

@@ -27,21 +27,22 @@ typedef enum hp_contact_state {
 } hp_contact_state;
 
 /*
- * argv, or another to try when the first fails before the greeting because the agent's program is not there (NULL: none);
- * both outlive the contact. local: started in a session of its own. HOOP_ERR_SYSTEM: argv could not be run at all.
+ * argv, or another to try when the first fails before the greeting because the agent's program is not there (NULL:
+ * none); both outlive the contact. local: started in a session of its own. HOOP_ERR_SYSTEM: argv could not be run at
+ * all.
  */
 hp_contact *hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
                            const hp_contact_owner *owner, hoop_error *error);
 
 hp_contact_state hp_contact_status(const hp_contact *contact);
-const char *hp_contact_host(const hp_contact *contact);
-const char *hp_contact_seen_from(const hp_contact *contact); /* this machine's address as the host sees it; "": unknown */
-const char *hp_contact_noise(const hp_contact *contact);     /* what was printed before the greeting */
-const char *hp_contact_words(const hp_contact *contact);     /* the end of what came on standard error */
-const char *hp_contact_command(const hp_contact *contact);   /* as one line */
-int hp_contact_ending(const hp_contact *contact);            /* the wait status, once it is over */
-int hp_contact_lacks_agent(const hp_contact *contact);       /* it is over because hoop-launch was not found there */
-const char *hp_contact_broken(const hp_contact *contact);    /* what was wrong with what it sent; "": nothing */
+const char *
+hp_contact_seen_from(const hp_contact *contact);           /* this machine's address as the host sees it; "": unknown */
+const char *hp_contact_noise(const hp_contact *contact);   /* what was printed before the greeting */
+const char *hp_contact_words(const hp_contact *contact);   /* the end of what came on standard error */
+const char *hp_contact_command(const hp_contact *contact); /* as one line */
+int hp_contact_ending(const hp_contact *contact);          /* the wait status, once it is over */
+int hp_contact_lacks_agent(const hp_contact *contact);     /* it is over because hoop-launch was not found there */
+const char *hp_contact_broken(const hp_contact *contact);  /* what was wrong with what it sent; "": nothing */
 
 hp_bytes *hp_contact_out(hp_contact *contact); /* add packets here, then push */
 void hp_contact_push(hp_contact *contact);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crew: one table of ranks. A rank's death is told at once, after what it had written; the crew has ended when no child is
- * left, neither a rank nor an orphan that a rank has left behind (the process is a subreaper). Orphans get a second to
- * finish by themselves.
+ * crew: one table of ranks. A rank's death is told at once, after what it had written; the crew has ended when no child
+ * is left, neither a rank nor an orphan that a rank has left behind (the process is a subreaper). Orphans get a second
+ * to finish by themselves.
  */
 #include "bin/crew.h"
 
+#include "bin/folder.h"
 #include "bin/kin.h"
 #include "bin/lines.h"
 #include "bin/must.h"
@@ -298,54 +299,13 @@ hp_crew_reap(hp_crew *crew)
 
 /* --- starting --- */
 
-/* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. */
-static char *
-rehome(const char *path, const hp_orders *orders)
-{
-    const char *mine = getenv("HOME");
-    size_t n = orders->home ? strlen(orders->home) : 0;
-
-    if (n < 2 || mine == NULL || strncmp(path, orders->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
-        return NULL;
-    return hp_must_print("%s%s", mine, path + n);
-}
-
-static int
-enter_dir(const hp_orders *orders, hp_crew_failure *failure)
-{
-    const char *home = getenv("HOME");
-    char *likeness;
-    int there;
-
-    if (orders->dir == NULL || chdir(orders->dir) == 0)
-        return 0;
-    if (orders->dir_must) {
-        failure->status = 1;
-        snprintf(failure->text, sizeof failure->text, "cannot change into the folder %.300s: %s; make it there or give "
-                 "another --wdir", orders->dir, strerror(errno));
-        return -1;
-    }
-    likeness = rehome(orders->dir, orders);
-    there = likeness != NULL && chdir(likeness) == 0;
-    free(likeness);
-    if (!there && (home == NULL || chdir(home) != 0) && chdir("/") != 0)
-        return -1;
-    return 0;
-}
-
-/* A program in the launching user's home may lie in another home here. */
 static void
-rehome_program(hp_orders *orders)
+word_folder(const hp_orders *orders, hp_crew_failure *failure)
 {
-    char *program = orders->argv.word[0];
-    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, orders);
-
-    if (likeness != NULL && access(likeness, X_OK) == 0) {
-        orders->argv.word[0] = likeness;
-        free(program);
-    } else {
-        free(likeness);
-    }
+    failure->status = 1;
+    snprintf(failure->text, sizeof failure->text,
+             "cannot change into the folder %.300s: %s; make it there or give another --wdir", orders->dir,
+             strerror(errno));
 }
 
 static void
@@ -370,8 +330,8 @@ word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failu
                  here);
     else if (number == ENOENT)
         snprintf(failure->text, sizeof failure->text,
-                 "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in", program,
-                 path ? path : "not set", program);
+                 "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in",
+                 program, path ? path : "not set", program);
     else
         snprintf(failure->text, sizeof failure->text, "cannot run %.160s: %s", program, strerror(number));
 }
@@ -406,8 +366,7 @@ static int
 open_pipes(pipes *p, int with_input)
 {
     *p = (pipes){{-1, -1}, {-1, -1}, {-1, -1}};
-    if (pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 &&
-        (!with_input || pipe2(p->in, O_CLOEXEC) == 0))
+    if (pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 && (!with_input || pipe2(p->in, O_CLOEXEC) == 0))
         return 0;
     close_pipe(p->out);
     close_pipe(p->err);
@@ -491,11 +450,12 @@ hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_
     crew->member = hp_must_alloc((size_t)orders->ranks, sizeof *crew->member);
     crew->timer = hp_must(hp_timer_new(loop, alarm_rings, crew));
     hp_variables_adopt(orders);
-    if (enter_dir(orders, failure) < 0) {
+    if (hp_folder_enter(orders) < 0) {
+        word_folder(orders, failure);
         undo(crew);
         return NULL;
     }
-    rehome_program(orders);
+    hp_folder_find_program(orders);
     for (; crew->count < orders->ranks; crew->count++)
         if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {
             word_failure(orders, step, failure);

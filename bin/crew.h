@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crew: the ranks of one host: started, listened to, reaped, stopped. Knows nothing of the launcher. A rank is a session
- * and process group of its own; what it starts belongs to it and ends with it at the latest.
+ * crew: the ranks of one host: started, listened to, reaped, stopped. Knows nothing of the launcher. A rank is a
+ * session and process group of its own; what it starts belongs to it and ends with it at the latest.
  */
 #ifndef HP_CREW_H
 #define HP_CREW_H

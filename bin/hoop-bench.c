@@ -29,6 +29,7 @@ typedef struct bench {
     uint64_t seed;   /* another one for every checked run */
     FILE *json;
     int progress; /* a progress line stands on standard error */
+    int row_open; /* a row of the table has begun, and not ended */
 } bench;
 
 /* One line of the table in the making. */
@@ -46,9 +47,9 @@ need(const bench *b, hoop_result result)
     if (result == HOOP_SUCCESS)
         return;
     hoop_comm_error(b->comm, &error);
-    fflush(stdout);
-    fprintf(stderr, "%shoop-bench: %s\n", b->rank == 0 && b->report.rows.count > 0 ? "\n" : "",
-            error.text[0] != '\0' ? error.text : hoop_strerror(result));
+    if (b->row_open)
+        bench_table_end();
+    fprintf(stderr, "hoop-bench: %s\n", error.text[0] != '\0' ? error.text : hoop_strerror(result));
     exit(1);
 }
 
@@ -60,6 +61,15 @@ refuse(bench *b, int status, const char *sentence)
         fprintf(stderr, "hoop-bench: %s\n", sentence);
     hoop_comm_destroy(b->comm);
     exit(status);
+}
+
+/* One rank alone is in trouble: the others must not wait for it. */
+static void
+abandon(const bench *b, const char *sentence)
+{
+    fprintf(stderr, "hoop-bench: rank %d %s\n", b->rank, sentence);
+    hoop_comm_abort(b->comm, sentence);
+    exit(1);
 }
 
 static double
@@ -200,7 +210,8 @@ measure_row(bench *b, task *t, size_t bytes)
     row->count = bench_coll_count(t->coll, bytes, t->type->size, b->ranks);
     row->bytes = bench_coll_total(t->coll, row->count, b->ranks) * t->type->size;
     row->checked = b->options.check > 0;
-    if (b->rank == 0)
+    b->row_open = b->rank == 0;
+    if (b->row_open)
         bench_table_begin(row);
     for (int place = 0; place < 2; place++) {
         measure_side(b, t, place);
@@ -208,10 +219,11 @@ measure_row(bench *b, task *t, size_t bytes)
         if (b->rank == 0)
             bench_table_side(&b->report, row, place);
     }
-    if (b->rank == 0)
+    if (b->row_open)
         bench_table_end();
+    b->row_open = 0;
     if (bench_rows_add(&b->report.rows, row) != 0)
-        need(b, hoop_comm_abort(b->comm, "hoop-bench has no memory for its results"));
+        abandon(b, "has no memory for its results");
 }
 
 /* --- all rows -------------------------------------------------------------------------------------------------- */
@@ -278,7 +290,7 @@ introduce(bench *b)
     bench_member own = {.rank = b->rank, .pid = getpid()};
     bench_member *all = hp_alloc((size_t)b->ranks, sizeof(*all));
     if (all == NULL)
-        need(b, hoop_comm_abort(b->comm, "hoop-bench has no memory for the list of ranks"));
+        abandon(b, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
     snprintf(own.device, sizeof(own.device), "%s", b->recv.memory->name);
     need(b, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, b->comm));

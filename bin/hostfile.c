@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostfile: the parser. A text is lines; a line is words; a word after a host that has a '=' is an attribute of it. Blanks
- * round '=' are taken away first, as Open MPI writes them. Names are checked, because they end up as arguments of a
- * remote shell: none begins with '-'. Reads files and standard input; opens nothing else, resolves nothing.
+ * hostfile: the parser. A text is lines; a line is words; a word after a host that has a '=' is an attribute of it.
+ * Blanks round '=' are taken away first, as Open MPI writes them. Names are checked, because they end up as arguments
+ * of a remote shell: none begins with '-'. Reads files and standard input; opens nothing else, resolves nothing.
  */
 #include "bin/hostfile.h"
 
@@ -372,7 +372,8 @@ take_word(parser *p, const char *word, size_t n)
         return attribute(p, word, n, equals);
     if (number(word, n, HP_SLOTS_MAX) > 0)
         return complain(p, word, n, "a number alone says nothing; write slots=%.*s", (int)n, word);
-    return complain(p, word, n, "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
+    return complain(p, word, n,
+                    "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
 }
 
 /* --- lines --- */
@@ -463,7 +464,8 @@ slurp(hp_bytes *bytes, int fd, const char *source, hoop_error *error)
             return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the hostfile %s", source);
         hp_bytes_grown(bytes, (size_t)n);
         if (hp_bytes_size(bytes) > FILE_MAX)
-            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; that is no hostfile", source);
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; that is no hostfile",
+                              source);
     }
     return HOOP_SUCCESS;
 }
@@ -481,11 +483,10 @@ hp_hosts_read(hp_hosts *hosts, const char *path, hoop_error *error)
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot open the hostfile %s", path);
     result = slurp(&bytes, fd, source, error);
     if (result == HOOP_SUCCESS && hp_bytes_size(&bytes) > 0)
-        result =
-            hp_hosts_parse(hosts, source, 1, (const char *)hp_bytes_first(&bytes), hp_bytes_size(&bytes), error);
+        result = hp_hosts_parse(hosts, source, 1, (const char *)hp_bytes_first(&bytes), hp_bytes_size(&bytes), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
-        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s names no host; write one a line, as in: node1 slots=4",
-                            source);
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                            "%s names no host; write one a line, as in: node1 slots=4", source);
     hp_bytes_free(&bytes);
     if (!standard)
         close(fd);

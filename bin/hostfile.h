@@ -31,8 +31,9 @@ typedef struct hp_hosts {
 } hp_hosts;
 
 /*
- * Adds the hosts of a text to *hosts (zeroed memory at first). `source` names the text in errors: with `lines` they begin
- * "SOURCE:LINE: ", else "SOURCE: ". Errors are HOOP_ERR_INVALID_ARGUMENT: `word "x": what is wrong and what to write`.
+ * Adds the hosts of a text to *hosts (zeroed memory at first). `source` names the text in errors: with `lines` they
+ * begin "SOURCE:LINE: ", else "SOURCE: ". Errors are HOOP_ERR_INVALID_ARGUMENT: `word "x": what is wrong and what to
+ * write`.
  */
 hoop_result hp_hosts_parse(hp_hosts *hosts, const char *source, int lines, const char *text, size_t n,
                            hoop_error *error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * input: a window of bytes given and not yet taken; while it is open and poll says there is something, one piece is read
- * and given. Files are always ready and never watched (epoll does not know them).
+ * input: a window of bytes given and not yet taken; while it is open and poll says there is something, one piece is
+ * read and given. Files are always ready and never watched (epoll does not know them).
  */
 #include "bin/input.h"
 

@@ -18,7 +18,7 @@ typedef struct hp_input_owner {
 } hp_input_owner;
 
 hp_input *hp_input_new(hp_loop *loop, int fd, const hp_input_owner *owner); /* call hp_input_go to begin */
-void hp_input_go(hp_input *input);              /* begins; or goes on after SIGCONT */
+void hp_input_go(hp_input *input);                                          /* begins; or goes on after SIGCONT */
 void hp_input_taken(hp_input *input, size_t n); /* rank 0 has taken so much of what was given */
 void hp_input_free(hp_input *input);            /* NULL is fine */
 

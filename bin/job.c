@@ -1,109 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: the launcher's life. CALLING: agents are started, until all have greeted; then the server listens and all get their
- * orders at once. RUNNING: until every rank has ended. STOPPING: a rank failed, a host was lost, the time is up or the
- * user said so: TERM, a grace, KILL. It is over when every agent's process is reaped and the output is written. The first
- * cause decides the exit status; what follows from it is not reported.
+ * job: the launcher's life. CALLING: agents are started, until all have greeted; then the server listens and all get
+ * their orders at once. RUNNING: until every rank has ended. STOPPING: a rank failed, a host was lost, the time is up
+ * or the user said so: TERM, a grace, KILL. It is over when every agent's process is reaped and the output is written.
+ * The first cause decides the exit status; what follows from it is not reported.
  */
 #include "bin/job.h"
 
 #include "bin/contact.h"
 #include "bin/input.h"
+#include "bin/jury.h"
 #include "bin/meet.h"
 #include "bin/must.h"
+#include "bin/notice.h"
 #include "bin/output.h"
-#include "bin/variables.h"
-#include "bin/verdict.h"
+#include "bin/signals.h"
+#include "bin/task.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/mem.h"
 #include "lib/base/wire.h"
-#include "net/secure.h"
-#include "rendezvous/server.h"
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum {
-    CALLS_AT_ONCE = 64,          /* remote shells that have not answered yet */
-    BACKLOG_HIGH = 1024 * 1024,  /* output that waits for a slow reader before the agents wait too */
+    CALLS_AT_ONCE = 64,         /* remote shells that have not answered yet */
+    BACKLOG_HIGH = 1024 * 1024, /* output that waits for a slow reader before the agents wait too */
     BACKLOG_LOW = 256 * 1024,
     BACKLOG_STOPPING = 16 << 20, /* when stopping nobody waits; more than this is thrown away */
-    SHOWN_LATELY = 10,           /* last words are repeated when more than so many outputs came after them */
-    FIRST_PORT = 20000, PORTS = 12000 /* MASTER_PORT: below the ephemeral ports */
 };
 
 #define GREETING_LIMIT (60 * HP_SEC)
-#define GRACE (5 * HP_SEC)      /* between TERM and KILL */
-#define LAST_RESORT (2 * HP_SEC) /* after KILL the agents should be gone */
-#define JURY (50 * HP_MS)       /* failures that come together are judged together */
+#define GRACE (5 * HP_SEC)        /* between TERM and KILL */
+#define LAST_RESORT (2 * HP_SEC)  /* after KILL the agents should be gone */
+#define DELIBERATION (50 * HP_MS) /* failures that come together are judged together */
 
 typedef enum phase { CALLING, RUNNING, STOPPING, FINISHED } phase;
 
-typedef struct seat {
-    int host; /* index */
-    int pid;
-    int running;
-    uint64_t shown; /* hp_output_shown after its last error output */
-    hp_bytes last_words;
-} seat;
+typedef struct job job;
 
 typedef struct party {
+    job *job;
+    int host;            /* index */
     hp_contact *contact; /* NULL: not called yet, or not used */
     int done;            /* it has said that everything there has ended */
     int ordered;
 } party;
 
-typedef struct job {
+struct job {
     const hp_options *options;
     const hp_layout *layout;
     phase phase;
     hp_loop *loop;
+    hp_task task;
     hp_output *output;
-    hp_input *input;
-    hp_server *server;
-    hp_addr address;
-    uint8_t secret[HP_SECRET];
-    char id[17];
-    uint16_t port; /* chosen at random */
-    seat *seat;   /* by rank */
-    party *party; /* by host */
-    int used, called, greeted, over; /* hosts */
-    int running;                     /* ranks */
+    hp_input *input; /* NULL: standard input was the hostfile */
+    hp_jury jury;
+    party *party;                    /* by host */
+    int hosts;                       /* in party */
+    int first;                       /* where rank 0 is */
+    int used, called, greeted, over; /* of them */
     int paused;
-    int signal_fd;
-    hp_watch *signal_watch;
-    hp_timer *limit, *patience, *deadline, *jury;
-    hp_ending verdict; /* of the rank that failed first; rank -1: none */
-    int judged;
-    int status, by_signal, hurry;
-} job;
+    hp_signals signals;
+    hp_timer *limit, *patience, *deadline, *deliberation;
+    int status, by_signal;
+    int hurry;       /* told to stop twice */
+    int last_resort; /* agents have been killed */
+    int flushing;    /* a moment for the reader of the output, then it is over */
+};
 
 static void stop(job *j, int status, uint64_t grace);
-
-/* --- words --- */
-
-__attribute__((format(printf, 2, 3))) static void
-say(job *j, const char *format, ...)
-{
-    char *text = NULL, *line;
-    va_list ap;
-
-    va_start(ap, format);
-    if (vasprintf(&text, format, ap) < 0)
-        text = NULL;
-    va_end(ap);
-    line = hp_must_print("hooprun: %s", (const char *)hp_must(text));
-    hp_output_say(j->output, line);
-    free(line);
-    free(text);
-}
+static void call_more(job *j);
 
 static const char *
 host_name(const job *j, int host)
@@ -111,55 +82,31 @@ host_name(const job *j, int host)
     return j->layout->alone.count > 0 ? hp_meet_own_name() : j->layout->hosts->host[host].name;
 }
 
-static int
-host_of(const job *j, const hp_contact *contact)
+static const char *
+plural(int n)
 {
-    int i;
-
-    for (i = 0; i < j->layout->hosts->count; i++)
-        if (j->party[i].contact == contact)
-            return i;
-    return -1;
-}
-
-/* Somebody's own words, a line each, so that they can be told from ours. */
-static void
-quote(job *j, const char *who, const char *words)
-{
-    while (*words != '\0') {
-        size_t n = strcspn(words, "\r\n");
-        char *line = hp_must_print("%s| %.*s", who, (int)n, words);
-
-        if (n > 0)
-            hp_output_say(j->output, line);
-        free(line);
-        words += n + strspn(words + n, "\r\n");
-    }
-}
-
-static void
-server_says(void *arg, const char *line)
-{
-    job *j = arg;
-
-    if (j->options->verbose)
-        say(j, "%s", line);
+    return n == 1 ? "" : "s";
 }
 
 /* --- stopping --- */
 
+/* All agents are gone; what is left is output that a slow reader has not taken. Who said stop does not wait for him. */
 static void
 finish(job *j)
 {
-    if (j->over == j->called && (hp_output_backlog(j->output) == 0 || j->hurry > 1))
+    if (j->over != j->called)
+        return;
+    if (hp_output_backlog(j->output) == 0 || j->hurry) {
         j->phase = FINISHED;
+    } else if ((j->by_signal || j->last_resort) && !j->flushing) {
+        j->flushing = 1;
+        hp_timer_set(j->deadline, HP_SEC);
+    }
 }
 
 static void
-stop_party(job *j, int host, uint64_t grace)
+stop_party(party *p, uint64_t grace)
 {
-    party *p = &j->party[host];
-
     if (p->contact == NULL || hp_contact_status(p->contact) == HP_CONTACT_OVER)
         return;
     if (!p->ordered) {
@@ -187,8 +134,8 @@ stop(job *j, int status, uint64_t grace)
     hp_timer_set(j->limit, HP_NEVER);
     hp_timer_set(j->patience, HP_NEVER);
     hp_timer_set(j->deadline, grace + LAST_RESORT);
-    for (i = 0; i < j->layout->hosts->count; i++)
-        stop_party(j, i, grace);
+    for (i = 0; i < j->hosts; i++)
+        stop_party(&j->party[i], grace);
     finish(j);
 }
 
@@ -199,15 +146,15 @@ deadline_passed(void *arg)
     job *j = arg;
     int i;
 
-    if (++j->hurry > 2) {
+    if (j->last_resort || j->flushing)
         j->phase = FINISHED;
+    if (j->over == j->called)
         return;
-    }
-    for (i = 0; i < j->layout->hosts->count; i++)
+    j->last_resort = 1;
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].contact != NULL && hp_contact_status(j->party[i].contact) != HP_CONTACT_OVER)
             hp_contact_kill(j->party[i].contact, SIGKILL);
     hp_timer_set(j->deadline, HP_SEC);
-    finish(j);
 }
 
 static void
@@ -215,60 +162,37 @@ time_is_up(void *arg)
 {
     job *j = arg;
 
-    say(j, "the time limit of %g s is reached; stopping %d rank%s", (double)j->options->timeout / (double)HP_SEC,
-        j->running, j->running == 1 ? "" : "s");
+    hp_notice(j->output, "the time limit of %g s is reached; stopping %d rank%s",
+              (double)j->options->timeout / (double)HP_SEC, j->jury.running, plural(j->jury.running));
     stop(j, 124, GRACE);
 }
 
 /* --- verdicts --- */
 
 static void
-repeat_words(void *arg, const char *line)
-{
-    job *j = arg;
-    char *text = hp_must_print("[%d] %s", j->verdict.rank, line);
-
-    hp_output_say(j->output, text);
-    free(text);
-}
-
-static void
 pronounce(void *arg)
 {
     job *j = arg;
-    seat *s = &j->seat[j->verdict.rank];
-    char *sentence;
 
-    if (j->judged || j->phase == STOPPING)
+    if (j->jury.spoken || j->phase == STOPPING)
         return;
-    j->judged = 1;
-    sentence = hp_verdict_sentence(&j->verdict, j->running);
-    say(j, "%s", sentence);
-    free(sentence);
-    if (j->options->output_dir != NULL || hp_output_shown(j->output) - s->shown > SHOWN_LATELY)
-        hp_last_words_each(&s->last_words, repeat_words, j);
-    stop(j, hp_verdict_status(j->verdict.status), GRACE);
+    hp_jury_speak(&j->jury, j->output, j->options->output_dir != NULL);
+    stop(j, hp_verdict_status(j->jury.verdict.status), GRACE);
 }
 
 static void
-rank_ended(job *j, int rank, int pid, int status, uint64_t ms)
+rank_ended(party *p, int rank, const uint8_t *bytes)
 {
-    seat *s = &j->seat[rank];
+    job *j = p->job;
+    hp_ending ending = {.rank = rank,
+                        .pid = (int)hp_get32(bytes + 4),
+                        .host = host_name(j, p->host),
+                        .program = j->options->argv[0],
+                        .status = (int)hp_get32(bytes + 8),
+                        .ms = hp_get64(bytes + 12)};
 
-    s->running = 0;
-    j->running--;
-    if (status == 0 || j->phase == STOPPING)
-        return;
-    if (j->verdict.rank >= 0 && !hp_verdict_worse(status, j->verdict.status))
-        return;
-    if (j->verdict.rank < 0)
-        hp_timer_set(j->jury, j->running > 0 ? JURY : 0);
-    j->verdict = (hp_ending){.rank = rank,
-                             .pid = pid,
-                             .host = host_name(j, s->host),
-                             .program = j->options->argv[0],
-                             .status = status,
-                             .ms = ms};
+    if (hp_jury_ended(&j->jury, &ending) && j->phase != STOPPING)
+        hp_timer_set(j->deliberation, j->jury.running > 0 ? DELIBERATION : 0);
 }
 
 /* --- input --- */
@@ -277,7 +201,7 @@ static void
 give_input(void *arg, const uint8_t *bytes, size_t n)
 {
     job *j = arg;
-    hp_contact *contact = j->party[j->seat[0].host].contact;
+    hp_contact *contact = j->party[j->first].contact;
 
     hp_packet_put(hp_contact_out(contact), HP_PK_STDIN, bytes, n, NULL, 0);
     hp_contact_push(contact);
@@ -287,7 +211,7 @@ static void
 end_input(void *arg)
 {
     job *j = arg;
-    hp_contact *contact = j->party[j->seat[0].host].contact;
+    hp_contact *contact = j->party[j->first].contact;
 
     hp_packet_put(hp_contact_out(contact), HP_PK_STDIN_END, NULL, 0, NULL, 0);
     hp_contact_push(contact);
@@ -295,71 +219,12 @@ end_input(void *arg)
 
 /* --- orders --- */
 
-/* Where rank 0 lives, for programs that make their own meeting there. */
-static const char *
-master_address(const job *j, char out[HP_ADDR_TEXT])
-{
-    const hp_host *host = &j->layout->hosts->host[j->seat[0].host];
-
-    if (host->addr[0] != '\0')
-        return host->addr;
-    if (j->layout->site[j->seat[0].host].here)
-        return hp_addr_host(&j->address, out);
-    return hp_meet_bare_name(host->name);
-}
-
 static void
-add_variables(const job *j, int host, hp_words *variables)
+send_orders(party *p)
 {
-    char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
-    size_t i;
-
-    hp_variables_settings(variables);
-    for (i = 0; i < j->options->variables.count; i++)
-        hp_words_add(variables, hp_must(strdup(j->options->variables.word[i])));
-    hp_words_add(variables, hp_must_print("HOOP_RENDEZVOUS=%s", hp_addr_print(&j->address, text)));
-    hp_words_add(variables, hp_must_print("HOOP_JOB=%s", j->id));
-    hp_words_add(variables, hp_must_print("MASTER_ADDR=%s", master_address(j, text)));
-    hp_words_add(variables, hp_must_print("MASTER_PORT=%d", FIRST_PORT + j->port % PORTS));
-    if (hp_meet_ifname(&j->layout->hosts->host[host], ifname, sizeof ifname))
-        hp_words_add(variables, hp_must_print("HOOP_SOCKET_IFNAME=%s", ifname));
-}
-
-static void
-fill_orders(const job *j, int host, hp_orders *orders)
-{
-    const char *home = getenv("HOME");
-    char **word;
-    int i;
-
-    for (word = j->options->argv; *word != NULL; word++)
-        hp_words_add(&orders->argv, hp_must(strdup(*word)));
-    add_variables(j, host, &orders->variables);
-    orders->dir_must = j->options->wdir != NULL;
-    orders->dir = hp_must(strdup(j->options->wdir ? j->options->wdir : j->options->here));
-    orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;
-    orders->world = j->layout->place.size;
-    orders->ranks = j->layout->place.count[host];
-    orders->rank = hp_must_alloc((size_t)orders->ranks, sizeof *orders->rank);
-    for (i = 0; i < orders->ranks; i++)
-        orders->rank[i] = j->layout->place.first[host] + i;
-}
-
-static void
-send_orders(job *j, int host)
-{
-    hp_bytes *out = hp_contact_out(j->party[host].contact);
-    char secret[2 * HP_SECRET + 2];
-    hp_orders orders = {0};
-
-    hp_secret_format(secret, j->secret);
-    hp_bytes_add(out, secret, sizeof secret - 1);
-    hp_wipe(secret, sizeof secret);
-    fill_orders(j, host, &orders);
-    hp_orders_put(out, &orders);
-    hp_orders_free(&orders);
-    j->party[host].ordered = 1;
-    hp_contact_push(j->party[host].contact);
+    hp_task_put(&p->job->task, p->host, hp_contact_out(p->contact));
+    p->ordered = 1;
+    hp_contact_push(p->contact);
 }
 
 static void
@@ -369,11 +234,11 @@ start_ranks(job *j)
 
     hp_timer_set(j->patience, HP_NEVER);
     j->phase = RUNNING;
-    j->running = j->layout->place.size;
-    for (i = 0; i < j->layout->hosts->count; i++)
+    j->jury.running = j->layout->place.size;
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].contact != NULL)
-            send_orders(j, i);
-    hp_wipe(j->secret, sizeof j->secret);
+            send_orders(&j->party[i]);
+    hp_task_forget(&j->task);
     if (j->options->timeout > 0)
         hp_timer_set(j->limit, j->options->timeout);
     if (j->input != NULL)
@@ -382,53 +247,29 @@ start_ranks(job *j)
         end_input(j);
 }
 
-/* --- the server --- */
-
-/* The launcher's own entry in the hostfile; NULL when it has none. */
-static const hp_host *
-own_host(const job *j)
-{
-    int i;
-
-    for (i = 0; i < j->layout->hosts->count; i++)
-        if (j->layout->site[i].here)
-            return &j->layout->hosts->host[i];
-    return NULL;
-}
-
-static hoop_result
-find_address(job *j, int host, hoop_error *error)
-{
-    if (j->layout->all_here)
-        return hp_meet_loopback(&j->address, error);
-    return hp_meet_address(&j->address, own_host(j), &j->layout->hosts->host[host],
-                           hp_contact_seen_from(j->party[host].contact), error);
-}
-
-/* Opens the server once a host has answered that can tell where it sees us. */
 static void
-open_server(job *j, int host)
+server_says(void *arg, const char *line)
 {
-    hp_server_options options = {.mode = HP_MODE_AUTH, .say = server_says, .arg = j};
+    job *j = arg;
+
+    if (j->options->verbose)
+        hp_notice(j->output, "%s", line);
+}
+
+static void
+meet(party *p)
+{
+    job *j = p->job;
+    int met = j->task.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;
 
-    if (j->server != NULL || (!j->layout->all_here && j->layout->site[host].here))
-        return;
-    if (find_address(j, host, &error) == HOOP_SUCCESS) {
-        options.listen = j->address;
-        memcpy(options.secret, j->secret, sizeof options.secret);
-        j->server = hp_server_new(j->loop, &options, &error);
-        hp_wipe(options.secret, sizeof options.secret);
-    }
-    if (j->server == NULL) {
-        say(j, "cannot open the rendezvous server: %s", error.text);
+    if (hp_task_meet(&j->task, j->loop, p->host, hp_contact_seen_from(p->contact), server_says, j, &error)) {
+        hp_notice(j->output, "cannot open the rendezvous server: %s", error.text);
         stop(j, 2, GRACE);
-        return;
+    } else if (j->options->verbose && !met && j->task.server != NULL) {
+        hp_notice(j->output, "the rendezvous server listens on %s", hp_addr_print(&j->task.address, text));
     }
-    j->address = *hp_server_addr(j->server);
-    if (j->options->verbose)
-        say(j, "the rendezvous server listens on %s", hp_addr_print(&j->address, text));
 }
 
 /* --- agents --- */
@@ -436,20 +277,22 @@ open_server(job *j, int host)
 static void
 greeted(void *arg, hp_contact *contact)
 {
-    job *j = arg;
-    int host = host_of(j, contact);
+    party *p = arg;
+    job *j = p->job;
 
     if (j->options->verbose) {
-        say(j, "%s has answered", host_name(j, host));
-        quote(j, host_name(j, host), hp_contact_noise(contact));
-        quote(j, host_name(j, host), hp_contact_words(contact));
+        hp_notice(j->output, "%s has answered", host_name(j, p->host));
+        hp_notice_quote(j->output, host_name(j, p->host), hp_contact_noise(contact));
+        hp_notice_quote(j->output, host_name(j, p->host), hp_contact_words(contact));
     }
     if (j->phase != CALLING) {
         hp_contact_hang_up(contact);
         return;
     }
     j->greeted++;
-    open_server(j, host);
+    meet(p);
+    if (j->phase == CALLING)
+        call_more(j);
     if (j->greeted == j->used && j->phase == CALLING)
         start_ranks(j);
 }
@@ -468,10 +311,8 @@ take_output(job *j, int rank, int stream, const uint8_t *bytes, size_t n)
     if (j->phase == STOPPING && hp_output_backlog(j->output) > BACKLOG_STOPPING)
         return;
     hp_output_rank(j->output, rank, stream, bytes, n);
-    if (stream == 2) {
-        hp_last_words_add(&j->seat[rank].last_words, bytes, n);
-        j->seat[rank].shown = hp_output_shown(j->output);
-    }
+    if (stream == 2)
+        hp_jury_heard(&j->jury, rank, bytes, n, hp_output_shown(j->output));
 }
 
 /* A reader that is slower than the ranks holds them back through the agents; while stopping nobody is held. */
@@ -485,7 +326,7 @@ balance(job *j)
     if (pause == j->paused)
         return;
     j->paused = pause;
-    for (i = 0; i < j->layout->hosts->count; i++)
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].contact != NULL)
             hp_contact_pause(j->party[i].contact, pause);
 }
@@ -498,7 +339,8 @@ check_output(job *j)
     if (number == 0 || j->phase != RUNNING)
         return;
     if (number != EPIPE)
-        say(j, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number), j->running);
+        hp_notice(j->output, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number),
+                  j->jury.running);
     stop(j, number == EPIPE ? 128 + SIGPIPE : 1, GRACE);
 }
 
@@ -514,51 +356,82 @@ output_moved(void *arg)
 }
 
 static void
-host_failed(job *j, int host, const hp_packet *packet)
+host_failed(party *p, const hp_packet *packet)
 {
+    job *j = p->job;
+
     if (j->phase != STOPPING)
-        say(j, "%s: %.*s", host_name(j, host), (int)(packet->size - 4), (const char *)packet->payload + 4);
-    j->party[host].done = 1;
-    j->running -= j->layout->place.count[host];
+        hp_notice(j->output, "%s: %.*s", host_name(j, p->host), (int)(packet->size - 4),
+                  (const char *)packet->payload + 4);
+    p->done = 1;
+    j->jury.running -= j->layout->place.count[p->host];
     stop(j, (int)(hp_get32(packet->payload) & 255), GRACE);
+}
+
+/* What concerns one rank; a rank that is not on that host is none of its business. */
+static void
+take_rank_packet(party *p, const hp_packet *packet)
+{
+    job *j = p->job;
+    const uint8_t *bytes = packet->payload;
+    int rank = rank_of(j, p->host, hp_get32(bytes));
+
+    if (rank < 0)
+        return;
+    if (packet->type == HP_PK_STARTED) {
+        hp_jury_started(&j->jury, rank);
+        if (j->options->verbose)
+            hp_notice(j->output, "rank %d runs on %s, pid %u", rank, host_name(j, p->host), hp_get32(bytes + 4));
+    } else if (packet->type == HP_PK_OUTPUT && (bytes[4] == 1 || bytes[4] == 2)) {
+        take_output(j, rank, bytes[4], bytes + 5, packet->size - 5);
+        balance(j);
+        check_output(j);
+    } else if (packet->type == HP_PK_EXIT) {
+        rank_ended(p, rank, bytes);
+    }
 }
 
 static void
 take_packet(void *arg, hp_contact *contact, const hp_packet *packet)
 {
-    job *j = arg;
-    const uint8_t *p = packet->payload;
-    int host = host_of(j, contact);
-    int about_rank = packet->type == HP_PK_STARTED || packet->type == HP_PK_OUTPUT || packet->type == HP_PK_EXIT;
-    int rank = about_rank ? rank_of(j, host, hp_get32(p)) : -1;
+    party *p = arg;
 
-    if (!j->party[host].ordered || (about_rank && rank < 0))
+    (void)contact;
+    if (!p->ordered && packet->type != HP_PK_FAIL)
         return;
     switch (packet->type) {
-    case HP_PK_STARTED:
-        j->seat[rank].pid = (int)hp_get32(p + 4);
-        j->seat[rank].running = 1;
-        break;
-    case HP_PK_OUTPUT:
-        if (p[4] == 1 || p[4] == 2)
-            take_output(j, rank, p[4], p + 5, packet->size - 5);
-        balance(j);
-        check_output(j);
-        break;
-    case HP_PK_EXIT:
-        if (j->seat[rank].running)
-            rank_ended(j, rank, (int)hp_get32(p + 4), (int)hp_get32(p + 8), hp_get64(p + 12));
-        break;
     case HP_PK_TAKEN:
-        if (j->input != NULL)
-            hp_input_taken(j->input, hp_get32(p));
+        if (p->job->input != NULL)
+            hp_input_taken(p->job->input, hp_get32(packet->payload));
         break;
-    case HP_PK_FAIL: host_failed(j, host, packet); break;
-    default: j->party[host].done = 1;
+    case HP_PK_FAIL: host_failed(p, packet); break;
+    case HP_PK_DONE: p->done = 1; break;
+    default: take_rank_packet(p, packet);
     }
 }
 
 /* --- agents that end --- */
+
+static void
+contact_over(void *arg, hp_contact *contact)
+{
+    party *p = arg;
+    job *j = p->job;
+
+    j->over++;
+    if (!p->done && j->jury.verdict.rank >= 0)
+        pronounce(j);
+    if (!p->done && j->phase != STOPPING && j->phase != FINISHED) {
+        hp_notice_ended(j->output, host_name(j, p->host), contact, &j->layout->site[p->host].call,
+                        p->ordered ? j->jury.running : -1);
+        stop(j, 1, GRACE);
+    }
+    if (j->phase == CALLING)
+        call_more(j);
+    if (j->over == j->called && j->jury.verdict.rank >= 0)
+        pronounce(j);
+    finish(j);
+}
 
 /* How long hosts may take to answer: as long as ranks may take to meet. */
 static uint64_t
@@ -570,115 +443,37 @@ patience(void)
     return value > 0 ? (uint64_t)value * HP_MS : GREETING_LIMIT;
 }
 
-/* What a user can type to see for himself whether the host can be reached; free() it. */
-static char *
-by_hand(const job *j, int host)
-{
-    const hp_words *call = &j->layout->site[host].call;
-    char *line = hp_must(strdup("true"));
-    size_t i;
-
-    for (i = call->count - 2; i-- > 0;) {
-        char *longer = hp_must_print("%s %s", call->word[i], line);
-
-        free(line);
-        line = longer;
-    }
-    return line;
-}
-
-static void
-say_how_it_ended(job *j, int host)
-{
-    const hp_contact *contact = j->party[host].contact;
-    const char *words = hp_contact_words(contact), *broken = hp_contact_broken(contact);
-    const char *name = host_name(j, host);
-    int status = hp_contact_ending(contact), ordered = j->party[host].ordered;
-    char how[64], *hand = by_hand(j, host);
-
-    if (WIFSIGNALED(status))
-        snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(status));
-    else
-        snprintf(how, sizeof how, "ended with status %d", WEXITSTATUS(status));
-    if (broken[0] != '\0')
-        say(j, "%s: %s; is it the same version of hoop?", name, broken);
-    else if (hp_contact_lacks_agent(contact))
-        say(j, "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or say where it is with "
-               "--prefix DIR", name, hp_contact_command(contact), how);
-    else if (ordered)
-        say(j, "%s is lost: `%s` %s; stopping %d ranks", name, hp_contact_command(contact), how, j->running);
-    else
-        say(j, "cannot start on %s: `%s` %s; try by hand what `%s` says", name, hp_contact_command(contact), how, hand);
-    quote(j, name, hp_contact_noise(contact));
-    quote(j, name, words);
-    free(hand);
-}
-
-static void
-call_more(job *j);
-
-static void
-contact_over(void *arg, hp_contact *contact)
-{
-    job *j = arg;
-    int host = host_of(j, contact);
-
-    j->over++;
-    if (!j->party[host].done && j->phase != STOPPING && j->phase != FINISHED) {
-        if (j->judged || j->verdict.rank < 0)
-            say_how_it_ended(j, host);
-        stop(j, 1, GRACE);
-    }
-    if (j->phase == CALLING)
-        call_more(j);
-    if (j->over == j->called && j->verdict.rank >= 0)
-        pronounce(j);
-    if (j->over == j->called)
-        finish(j);
-}
-
-static void
-say_silence(job *j, int host)
-{
-    const hp_contact *contact = j->party[host].contact;
-    char *hand = by_hand(j, host);
-
-    say(j, "%s has not answered within %d s: `%s`; try by hand what `%s` says", host_name(j, host),
-        (int)(patience() / HP_SEC), hp_contact_command(contact), hand);
-    quote(j, host_name(j, host), hp_contact_noise(contact));
-    quote(j, host_name(j, host), hp_contact_words(contact));
-    free(hand);
-}
-
 static void
 lost_patience(void *arg)
 {
     job *j = arg;
     int i;
 
-    for (i = 0; i < j->layout->hosts->count; i++)
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].contact != NULL && hp_contact_status(j->party[i].contact) == HP_CONTACT_CALLING)
-            say_silence(j, i);
+            hp_notice_silent(j->output, host_name(j, i), j->party[i].contact, &j->layout->site[i].call,
+                             (double)patience() / (double)HP_SEC);
     stop(j, 1, GRACE);
 }
 
 static void
-call_host(job *j, int host)
+call_host(party *p)
 {
-    const hp_contact_owner owner = {j, greeted, take_packet, contact_over};
-    const hp_site *site = &j->layout->site[host];
+    const hp_contact_owner owner = {p, greeted, take_packet, contact_over};
+    const hp_site *site = &p->job->layout->site[p->host];
+    job *j = p->job;
     hoop_error error;
 
-    j->party[host].contact = hp_contact_new(j->loop, host_name(j, host), site->call.word, site->other.word, site->here,
-                                            &owner, &error);
-    if (j->party[host].contact == NULL) {
-        say(j, "%s", error.text);
+    p->contact =
+        hp_contact_new(j->loop, host_name(j, p->host), site->call.word, site->other.word, site->here, &owner, &error);
+    if (p->contact == NULL) {
+        hp_notice(j->output, "%s", error.text);
         stop(j, 1, GRACE);
         return;
     }
     j->called++;
     if (j->options->verbose)
-        say(j, "calling %s: %s", host_name(j, host), hp_contact_command(j->party[host].contact));
+        hp_notice(j->output, "calling %s: %s", host_name(j, p->host), hp_contact_command(p->contact));
 }
 
 /* Starts agents while not too many are being waited for. */
@@ -687,11 +482,11 @@ call_more(job *j)
 {
     int i;
 
-    for (i = 0; i < j->layout->hosts->count; i++) {
+    for (i = 0; i < j->hosts; i++) {
         if (j->called - j->greeted - j->over >= CALLS_AT_ONCE || j->phase != CALLING)
             return;
         if (j->layout->place.count[i] > 0 && j->party[i].contact == NULL)
-            call_host(j, i);
+            call_host(&j->party[i]);
     }
 }
 
@@ -704,7 +499,7 @@ reap(job *j)
     pid_t pid;
 
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (i = 0; i < j->layout->hosts->count; i++)
+        for (i = 0; i < j->hosts; i++)
             if (j->party[i].contact != NULL && hp_contact_reaped(j->party[i].contact, pid, status))
                 break;
 }
@@ -715,14 +510,15 @@ interrupted(job *j, int number)
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
 
     if (j->by_signal != 0) {
-        say(j, "%s again; killing what is left", name);
+        hp_notice(j->output, "%s again; killing what is left", name);
         j->hurry = 1;
         stop(j, j->status, 0);
         return;
     }
     j->by_signal = number;
     if (j->phase != STOPPING)
-        say(j, "%s; stopping %d rank%s (once more: kill at once)", name, j->running, j->running == 1 ? "" : "s");
+        hp_notice(j->output, "%s; stopping %d rank%s (once more: kill at once)", name, j->jury.running,
+                  plural(j->jury.running));
     stop(j, 128 + number, GRACE);
 }
 
@@ -731,7 +527,7 @@ pass_on(job *j, int number)
 {
     int i;
 
-    for (i = 0; i < j->layout->hosts->count; i++)
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].ordered) {
             hp_packet_put32(hp_contact_out(j->party[i].contact), HP_PK_SIGNAL, (uint32_t)number);
             hp_contact_push(j->party[i].contact);
@@ -739,105 +535,77 @@ pass_on(job *j, int number)
 }
 
 static void
-signalled(void *arg, int ready)
+signalled(void *arg, int number)
 {
     job *j = arg;
-    struct signalfd_siginfo info;
 
-    (void)ready;
-    while (read(j->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
-        switch (info.ssi_signo) {
-        case SIGCHLD: reap(j); break;
-        case SIGUSR1:
-        case SIGUSR2: pass_on(j, (int)info.ssi_signo); break;
-        case SIGCONT:
-            if (j->input != NULL && j->phase == RUNNING)
-                hp_input_go(j->input);
-            break;
-        default: interrupted(j, (int)info.ssi_signo);
-        }
+    switch (number) {
+    case SIGCHLD: reap(j); break;
+    case SIGUSR1:
+    case SIGUSR2: pass_on(j, number); break;
+    case SIGCONT:
+        if (j->input != NULL && j->phase == RUNNING)
+            hp_input_go(j->input);
+        break;
+    default: interrupted(j, number);
     }
 }
 
 static int
 open_signals(job *j)
 {
-    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT};
+    static const int all[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGHUP, 0};
+    static const int no_hangup[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, 0};
     struct sigaction old;
-    sigset_t set;
-    size_t i;
+    int nohup = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
-    sigemptyset(&set);
-    for (i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i] == SIGHUP && sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN)
-            continue; /* nohup means it */
-        signal(numbers[i], SIG_DFL);
-        sigaddset(&set, numbers[i]);
-    }
-    sigprocmask(SIG_BLOCK, &set, NULL);
-    j->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-    if (j->signal_fd < 0)
-        return -1;
-    j->signal_watch = hp_watch_new(j->loop, j->signal_fd, signalled, j);
-    return j->signal_watch == NULL ? -1 : hp_watch_set(j->signal_watch, HP_READ);
+    return hp_signals_open(&j->signals, j->loop, nohup ? no_hangup : all, signalled, j);
 }
 
 /* --- life --- */
 
 static void
-fill_seats(job *j)
+fill_party(job *j)
 {
-    int i, k;
-
-    j->seat = hp_must_alloc((size_t)j->layout->place.size, sizeof *j->seat);
-    j->party = hp_must_alloc((size_t)j->layout->hosts->count, sizeof *j->party);
-    for (i = 0; i < j->layout->hosts->count; i++) {
-        j->used += j->layout->place.count[i] > 0;
-        for (k = 0; k < j->layout->place.count[i]; k++)
-            j->seat[j->layout->place.first[i] + k].host = i;
-    }
-}
-
-static hoop_result
-make_secret(job *j, hoop_error *error)
-{
-    uint8_t id[8];
-    hoop_result result = hp_random(j->secret, sizeof j->secret, error);
     int i;
 
-    if (result == HOOP_SUCCESS)
-        result = hp_random(id, sizeof id, error);
-    if (result == HOOP_SUCCESS)
-        result = hp_random(&j->port, sizeof j->port, error);
-    for (i = 0; result == HOOP_SUCCESS && i < (int)sizeof id; i++)
-        snprintf(j->id + 2 * i, 3, "%02x", id[i]);
-    return result;
+    j->hosts = j->layout->hosts->count;
+    j->party = hp_must_alloc((size_t)j->hosts, sizeof *j->party);
+    for (i = j->hosts - 1; i >= 0; i--) {
+        j->party[i] = (party){.job = j, .host = i};
+        j->used += j->layout->place.count[i] > 0;
+        j->first = j->layout->place.count[i] > 0 ? i : j->first;
+    }
 }
 
 static hoop_result
 open_job(job *j, hoop_error *error)
 {
     const hp_output_options output = {.size = j->layout->place.size,
-                                      .label = j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO)),
+                                      .label =
+                                          j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO)),
                                       .dir = j->options->output_dir,
                                       .moved = output_moved,
                                       .arg = j};
     const hp_input_owner input = {j, give_input, end_input};
 
-    fill_seats(j);
+    fill_party(j);
+    hp_jury_open(&j->jury, j->layout->place.size);
     j->loop = hp_loop_new();
     if (j->loop == NULL || open_signals(j) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
     j->limit = hp_must(hp_timer_new(j->loop, time_is_up, j));
     j->patience = hp_must(hp_timer_new(j->loop, lost_patience, j));
     j->deadline = hp_must(hp_timer_new(j->loop, deadline_passed, j));
-    j->jury = hp_must(hp_timer_new(j->loop, pronounce, j));
+    j->deliberation = hp_must(hp_timer_new(j->loop, pronounce, j));
     if (!j->options->stdin_used)
         j->input = hp_input_new(j->loop, STDIN_FILENO, &input);
     j->output = hp_output_new(j->loop, &output, error);
-    return j->output == NULL ? HOOP_ERR_INVALID_ARGUMENT : make_secret(j, error);
+    if (j->output == NULL)
+        return error->code;
+    return hp_task_open(&j->task, j->options, j->layout, error);
 }
 
 static void
@@ -845,32 +613,28 @@ close_job(job *j)
 {
     int i;
 
-    for (i = 0; i < j->layout->hosts->count; i++)
+    for (i = 0; i < j->hosts; i++)
         if (j->party[i].contact != NULL)
             hp_contact_free(j->party[i].contact);
-    for (i = 0; i < j->layout->place.size; i++)
-        hp_bytes_free(&j->seat[i].last_words);
-    if (j->server != NULL)
-        hp_server_free(j->server);
+    hp_jury_close(&j->jury);
+    hp_task_close(&j->task);
     if (j->output != NULL)
         hp_output_free(j->output);
     hp_input_free(j->input);
     hp_timer_free(j->limit);
     hp_timer_free(j->patience);
     hp_timer_free(j->deadline);
-    hp_timer_free(j->jury);
-    hp_watch_free(j->signal_watch);
+    hp_timer_free(j->deliberation);
+    hp_signals_close(&j->signals);
     if (j->loop != NULL)
         hp_loop_free(j->loop);
-    free(j->seat);
     free(j->party);
-    hp_wipe(j->secret, sizeof j->secret);
 }
 
 int
 hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
 {
-    job j = {.options = options, .layout = layout, .signal_fd = -1, .verdict.rank = -1};
+    job j = {.options = options, .layout = layout};
     hoop_error error;
 
     if (open_job(&j, &error) != HOOP_SUCCESS) {

@@ -26,7 +26,8 @@ typedef struct census {
     size_t count, room;
 } census;
 
-/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may hold anything, so the last ')' counts. 0: gone or a zombie. */
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may hold anything, so the last ')' counts. 0: gone or a zombie.
+ */
 static int
 look(const char *pid, process *seen)
 {

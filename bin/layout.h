@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * layout: what will run where, and how each host is reached: decided before anything is started, and printed by --map and
+ * layout: what will run where, and how each host is reached: decided before anything is started, and printed by --map
+ * and
  * --dry-run.
  */
 #ifndef HP_LAYOUT_H

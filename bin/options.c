@@ -19,14 +19,22 @@
 enum { SECONDS_MAX = 1000000000 };
 
 static const struct option known[] = {
-    {"ranks", required_argument, NULL, 'n'},      {"hosts", required_argument, NULL, 'H'},
-    {"hostfile", required_argument, NULL, 'f'},   {"per-host", required_argument, NULL, 'N'},
-    {"env", required_argument, NULL, 'x'},        {"wdir", required_argument, NULL, 'd'},
-    {"label", no_argument, NULL, 'l'},            {"output-dir", required_argument, NULL, 'o'},
-    {"timeout", required_argument, NULL, 't'},    {"rsh", required_argument, NULL, 'r'},
-    {"ssh-port", required_argument, NULL, 'p'},   {"prefix", required_argument, NULL, 'P'},
-    {"map", no_argument, NULL, 'm'},              {"dry-run", no_argument, NULL, 'D'},
-    {"verbose", no_argument, NULL, 'v'},          {NULL, 0, NULL, 0},
+    {"ranks", required_argument, NULL, 'n'},
+    {"hosts", required_argument, NULL, 'H'},
+    {"hostfile", required_argument, NULL, 'f'},
+    {"per-host", required_argument, NULL, 'N'},
+    {"env", required_argument, NULL, 'x'},
+    {"wdir", required_argument, NULL, 'd'},
+    {"label", no_argument, NULL, 'l'},
+    {"output-dir", required_argument, NULL, 'o'},
+    {"timeout", required_argument, NULL, 't'},
+    {"rsh", required_argument, NULL, 'r'},
+    {"ssh-port", required_argument, NULL, 'p'},
+    {"prefix", required_argument, NULL, 'P'},
+    {"map", no_argument, NULL, 'm'},
+    {"dry-run", no_argument, NULL, 'D'},
+    {"verbose", no_argument, NULL, 'v'},
+    {NULL, 0, NULL, 0},
 };
 
 static hoop_result
@@ -38,8 +46,8 @@ take_number(int *number, const char *option, const char *text, long most, hoop_e
     errno = 0;
     value = strtol(text, &end, 10);
     if (errno != 0 || *end != '\0' || end == text || value < 1 || value > most)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %ld", option, text,
-                          most);
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %ld", option,
+                          text, most);
     *number = (int)value;
     return HOOP_SUCCESS;
 }
@@ -88,8 +96,9 @@ take_variable(hp_options *options, const char *wish, hoop_error *error)
     hoop_result result = hp_variables_wish(&options->variables, wish, error);
 
     if (result == HOOP_SUCCESS && options->variables.count == before)
-        fprintf(stderr, "hooprun: -x %s: there is no such variable here, so the ranks do not get it; write -x %s=VALUE\n",
-                wish, wish);
+        fprintf(stderr,
+                "hooprun: -x %s: there is no such variable here, so the ranks do not get it; write -x %s=VALUE\n", wish,
+                wish);
     return result;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: hoop-launch's command line, the one canonical form that hooprun turns every dialect into. Not meant to be typed:
+ * options: hoop-launch's command line, the one canonical form that hooprun turns every dialect into. Not meant to be
+ * typed:
  *
  *     hoop-launch [--ranks N] [--hosts LIST]... [--hostfile FILE] [--per-host N] [--env NAME[=VALUE]]... [--wdir DIR]
  *         [--label] [--output-dir DIR] [--timeout SECONDS] [--rsh WORD]... [--ssh-port N] [--prefix DIR] [--map]

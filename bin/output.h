@@ -13,9 +13,9 @@
 typedef struct hp_output hp_output;
 
 typedef struct hp_output_options {
-    int size;        /* ranks */
-    int label;       /* 1: "[3] " in front of every line */
-    const char *dir; /* NULL: to standard output and error; else DIR/rank.3/stdout and DIR/rank.3/stderr */
+    int size;                 /* ranks */
+    int label;                /* 1: "[3] " in front of every line */
+    const char *dir;          /* NULL: to standard output and error; else DIR/rank.3/stdout and DIR/rank.3/stderr */
     void (*moved)(void *arg); /* the backlog has become shorter; from the loop */
     void *arg;
 } hp_output_options;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * packet: what the launcher and an agent say to each other over the agent's standard input and output, as length-prefixed
- * packets. Pure: bytes in, bytes out. Length, type, direction and reserved bytes are checked before anything is
- * believed; the payloads' own fields are checked by those who read them (orders.c, contact.c).
+ * packet: what the launcher and an agent say to each other over the agent's standard input and output, as
+ * length-prefixed packets. Pure: bytes in, bytes out. Length, type, direction and reserved bytes are checked before
+ * anything is believed; the payloads' own fields are checked by those who read them (orders.c, contact.c).
  *
  *     u32 length of the payload (little-endian) | u8 type | 3 zero bytes | payload
  *
- * Before the packets the agent says one line, HP_AGENT_GREETING followed by its version, and the launcher answers with one
- * line, the job's secret.
+ * Before the packets the agent says one line, HP_AGENT_GREETING followed by its version, and the launcher answers with
+ * one line, the job's secret.
  */
 #ifndef HP_PACKET_H
 #define HP_PACKET_H
@@ -53,8 +53,8 @@ void hp_packet_put(hp_bytes *out, hp_packet_type type, const void *a, size_t na,
 void hp_packet_put32(hp_bytes *out, hp_packet_type type, uint32_t value);
 
 /*
- * The packet at the front of `in`: 1 and *packet (valid until hp_packet_done), 0 when more bytes are needed, -1 with the
- * error filled.
+ * The packet at the front of `in`: 1 and *packet (valid until hp_packet_done), 0 when more bytes are needed, -1 with
+ * the error filled.
  */
 int hp_packet_get(const hp_bytes *in, hp_packet_side side, hp_packet *packet, hoop_error *error);
 void hp_packet_done(hp_bytes *in, const hp_packet *packet); /* drops it */

@@ -58,11 +58,11 @@ too_many(const hp_hosts *hosts, const hp_place_wish *wish, long ranks, hoop_erro
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%ld ranks do not fit on %d %s with %d on each; list more hosts or write a larger -N", ranks,
                           hosts->count, hosts_word, wish->per_host);
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                      "%ld ranks do not fit: %d %s offer%s %ld slot%s; write slots=N (host:N) where more ranks may run, "
-                      "or -n %ld",
-                      ranks, hosts->count, hosts_word, hosts->count == 1 ? "s" : "", slots, slots == 1 ? "" : "s",
-                      slots);
+    return hp_err_set(
+        error, HOOP_ERR_INVALID_ARGUMENT,
+        "%ld ranks do not fit: %d %s offer%s %ld slot%s; write slots=N (host:N) where more ranks may run, "
+        "or -n %ld",
+        ranks, hosts->count, hosts_word, hosts->count == 1 ? "s" : "", slots, slots == 1 ? "" : "s", slots);
 }
 
 /* With -N a host whose slots were written keeps to them; one whose slots were not takes what is asked. */

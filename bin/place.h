@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* place: which rank runs on which host. Pure. Ranks of one host are consecutive; hosts are filled in the order listed. */
+/* place: which rank runs on which host. Pure. Ranks of one host are consecutive; hosts are filled in the order listed.
+ */
 #ifndef HP_PLACE_H
 #define HP_PLACE_H
 

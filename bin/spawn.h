@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one more
- * as 3, and nothing else; signals at their defaults. Says why when the program cannot be started.
+ * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
+ * more as 3, and nothing else; signals at their defaults. Says why when the program cannot be started.
  */
 #ifndef HP_SPAWN_H
 #define HP_SPAWN_H

@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 /* They belong to one job or one rank: never handed on, and removed before a rank gets its own. */
-static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
-                                  "HOOP_RENDEZVOUS", "HOOP_JOB",  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE",
-                                  "RANK",            "WORLD_SIZE", "LOCAL_RANK",     "LOCAL_WORLD_SIZE"};
+static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE",        "HOOP_LOCAL_RANK",
+                                  "HOOP_LOCAL_SIZE", "HOOP_RENDEZVOUS",  "HOOP_JOB",
+                                  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE", "RANK",
+                                  "WORLD_SIZE",      "LOCAL_RANK",       "LOCAL_WORLD_SIZE"};
 
 enum { OWN = sizeof own / sizeof own[0], MINE = 9 };
 
@@ -41,8 +42,8 @@ hp_variables_settings(hp_words *words)
     for (variable = environ; *variable != NULL; variable++)
         if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') != NULL && !is_own(*variable))
             hp_words_add(words, hp_must(strdup(*variable)));
-    hp_words_add(words, hp_must_print("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "",
-                                      isatty(STDERR_FILENO) ? "2" : ""));
+    hp_words_add(words,
+                 hp_must_print("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
 }
 
 hoop_result

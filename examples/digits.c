@@ -91,6 +91,15 @@ give_up(trainer *t, const char *sentence)
     exit(1);
 }
 
+/* One rank alone is in trouble: the others must not wait for it. */
+static void
+abandon(trainer *t, const char *sentence)
+{
+    fprintf(stderr, "digits: rank %d has %s\n", t->rank, sentence);
+    hoop_comm_abort(t->comm, sentence);
+    exit(1);
+}
+
 /*
  * Rank 0 reads the images and broadcasts them: the file need not be on every host. A count of 0 tells the others that
  * there is nothing to come.
@@ -109,7 +118,7 @@ share_images(trainer *t)
     if (count <= HELD_OUT)
         give_up(t, "there are too few images: the last 360 are held out, the others are learned from");
     if (t->rank != 0 && dataset_alloc(&t->images, count) != 0)
-        check(t, hoop_comm_abort(t->comm, "no memory for the images"));
+        abandon(t, "no memory for the images");
     check(t, hoop_broadcast(t->images.pixels, t->images.pixels, count * DATASET_PIXELS, HOOP_FLOAT32, 0, t->comm));
     check(t, hoop_broadcast(t->images.labels, t->images.labels, count, HOOP_UINT8, 0, t->comm));
     t->training = count - HELD_OUT;
@@ -125,7 +134,7 @@ prepare(trainer *t)
     t->labels = calloc(batch, 1);
     if (t->order == NULL || t->x == NULL || t->labels == NULL ||
         mlp_init(&t->net, DATASET_PIXELS, (size_t)t->opt.hidden, DATASET_CLASSES, room, SEED) != 0)
-        check(t, hoop_comm_abort(t->comm, "no memory for the network"));
+        abandon(t, "no memory for the network");
     for (size_t i = 0; i < t->training; i++)
         t->order[i] = i;
     t->random = SEED;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_hostfile: any bytes as a hostfile. What is accepted has names that are safe as a remote shell's argument, no name
- * twice, slots in range; what is refused has a sentence. Placement on the hosts accepted puts every rank once.
+ * fuzz_hostfile: any bytes as a hostfile. What is accepted has names that are safe as a remote shell's argument, no
+ * name twice, slots in range; what is refused has a sentence. Placement on the hosts accepted puts every rank once.
  */
 #include "fuzz/fuzz.h"
 

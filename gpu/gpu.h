@@ -33,7 +33,7 @@ typedef struct hp_job {
     hoop_op op;
     int sources, destinations; /* 1 or 2 each; 0 destinations: a no-op that keeps its place in the queue */
     int exchange;
-    uint32_t divisor;          /* 0 or 1: none */
+    uint32_t divisor; /* 0 or 1: none */
     hp_operand src[2], dst[2];
     size_t count;
 } hp_job;
@@ -44,24 +44,27 @@ typedef struct hp_gate hp_gate;     /* a user's stream held until the host opens
 typedef struct hp_mark hp_mark;     /* a place in a user's stream */
 
 typedef struct hp_device_ops {
-    const char *name;                                    /* "cpu", "cuda" */
-    int (*owns)(const void *ptr);                        /* 1 if ptr is this backend's memory (the cpu owns the rest) */
-    hoop_result (*open)(hp_device **device, const void *ptr, hoop_error *error); /* ptr: memory on the device wanted, or NULL */
+    const char *name;             /* "cpu", "cuda" */
+    int (*owns)(const void *ptr); /* 1 if ptr is this backend's memory (the cpu owns the rest) */
+    hoop_result (*open)(hp_device **device, const void *ptr,
+                        hoop_error *error); /* ptr: memory on the device wanted, or NULL */
     void (*close)(hp_device *device);
-    int (*addressable)(hp_device *device);               /* 1: the host may send() and recv() the user's memory directly */
+    int (*addressable)(hp_device *device); /* 1: the host may send() and recv() the user's memory directly */
     hoop_result (*enroll)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */
     void (*unenroll)(hp_device *device, void *pages);
     hoop_result (*queue_open)(hp_device *device, hp_queue **queue, hoop_error *error);
-    void (*queue_close)(hp_queue *queue);                /* drains first */
+    void (*queue_close)(hp_queue *queue);                   /* drains first */
     uint64_t (*submit)(hp_queue *queue, const hp_job *job); /* ticket 1, 2, 3 ...; 0: failed, see status */
-    uint64_t (*done)(hp_queue *queue);                   /* every ticket <= this one is complete, its writes visible */
-    int (*wake_fd)(hp_queue *queue);                     /* readable when `done` may have grown; -1: submit is synchronous */
-    void (*wake_arm)(hp_queue *queue);                   /* asks for one wake when everything submitted so far is done */
-    hoop_result (*fence)(hp_queue *queue, void *stream, hoop_error *error); /* later jobs wait for what is in stream now */
-    hoop_result (*drain)(hp_queue *queue);               /* waits for everything submitted */
+    uint64_t (*done)(hp_queue *queue); /* every ticket <= this one is complete, its writes visible */
+    int (*wake_fd)(hp_queue *queue);   /* readable when `done` may have grown; -1: submit is synchronous */
+    void (*wake_arm)(hp_queue *queue); /* asks for one wake when everything submitted so far is done */
+    hoop_result (*fence)(hp_queue *queue, void *stream,
+                         hoop_error *error);                   /* later jobs wait for what is in stream now */
+    hoop_result (*drain)(hp_queue *queue);                     /* waits for everything submitted */
     hoop_result (*status)(hp_queue *queue, hoop_error *error); /* HOOP_SUCCESS or the queue's first error, kept */
-    hoop_result (*gate_close)(hp_device *device, void *stream, hp_gate **gate, hoop_error *error); /* stream stops here ... */
-    void (*gate_open)(hp_gate *gate);                    /* ... goes on, also after an error; frees the gate */
+    hoop_result (*gate_close)(hp_device *device, void *stream, hp_gate **gate,
+                              hoop_error *error); /* stream stops here ... */
+    void (*gate_open)(hp_gate *gate);             /* ... goes on, also after an error; frees the gate */
     /*
      * A fence in two halves, for calls that return before their first job: `mark` (any thread, before the call's own
      * gate) remembers what is in stream now; `follow`, just before the operation's first job on a queue, makes the

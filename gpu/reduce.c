@@ -19,12 +19,12 @@ hp_arith_best(void)
     static _Atomic(const hp_arith *) chosen; /* threads that race here store the same */
     const hp_arith *best = atomic_load_explicit(&chosen, memory_order_relaxed);
 
+    const hp_arith *const *next = hp_ariths;
+
     if (best != NULL)
         return best;
-    for (const hp_arith *const *next = hp_ariths; best == NULL; next++) {
-        if ((*next)->usable())
-            best = *next;
-    }
-    atomic_store_explicit(&chosen, best, memory_order_relaxed);
-    return best;
+    while (!(*next)->usable())
+        next++;
+    atomic_store_explicit(&chosen, *next, memory_order_relaxed);
+    return *next;
 }

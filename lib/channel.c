@@ -11,6 +11,7 @@
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
@@ -176,12 +177,18 @@ frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int firs
     return frame;
 }
 
-/* A spread needs a gather buffer for its whole life. */
+static int
+needs_stage(const hp_plan *plan)
+{
+    return plan->shape == HP_SHAPE_SPREAD || plan->shape == HP_SHAPE_HALVES;
+}
+
+/* A stage is taken for an operation's whole life. */
 static int
 take_stage(hp_channel *channel, hoop_work *work)
 {
     int c = channel->o.index;
-    if (work->plan[c].shape != HP_SHAPE_SPREAD || channel->next_step > 0)
+    if (!needs_stage(&work->plan[c]) || channel->next_step > 0)
         return 1;
     if (channel->stages_taken - channel->stages_freed == HP_STAGES)
         return 0;
@@ -202,7 +209,7 @@ post_receive(hp_channel *channel, hp_slot *slot)
     slot->failed |= slot->recv_link == NULL;
     if (slot->recv_link)
         slot->recv_mark =
-            hp_link_post(slot->recv_link, &frame, bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes);
+            hp_link_post(slot->recv_link, &frame, bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes, 0);
 }
 
 static int
@@ -300,6 +307,21 @@ fold(hp_channel *channel, hp_slot *slot)
     }
 }
 
+/* The gathered parts of the halves, which lie in the stage backwards from this rank's own, into recvbuf. */
+static void
+unfold(hp_channel *channel, hp_slot *slot)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    uint64_t n = (uint64_t)channel->o.size, r = (uint64_t)channel->o.position;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = (r + n - i) % n * plan->part, left = at < plan->count ? plan->count - at : 0;
+        hp_task task = {.sources = 1, .destinations = 1, .count = least(left, plan->part)};
+        task.src[0] = (hp_spot){HP_STAGE, (2 * n - 1 + i) * plan->part};
+        task.dst[0] = (hp_spot){HP_RECVBUF, at};
+        run_task(channel, slot, &task);
+    }
+}
+
 /* The caller's stream must have produced the input before the operation's first job reads it. */
 static void
 follow(hp_channel *channel, hp_slot *slot)
@@ -323,6 +345,8 @@ work(hp_channel *channel)
         run_task(channel, slot, &slot->place.task[i]);
     if (slot->place.fold)
         fold(channel, slot);
+    if (slot->place.unfold)
+        unfold(channel, slot);
     channel->worked++;
     return 1;
 }
@@ -352,7 +376,8 @@ send_on(hp_channel *channel)
             return 0;
         }
         slot->send_mark =
-            hp_link_post(slot->send_link, &frame, bytes ? address(channel, slot, slot->place.send, &run) : NULL, bytes);
+            hp_link_post(slot->send_link, &frame, bytes ? address(channel, slot, slot->place.send, &run) : NULL, bytes,
+                                       slot->place.send.where == HP_SLOT);
         hp_link_move(slot->send_link); /* while the bytes are in the cache */
     }
     channel->sent++;
@@ -362,7 +387,7 @@ send_on(hp_channel *channel)
 static void
 finish_work(hp_channel *channel, hoop_work *done)
 {
-    if (done->plan[channel->o.index].shape == HP_SHAPE_SPREAD)
+    if (needs_stage(&done->plan[channel->o.index]))
         channel->stages_freed++;
     done->channels_left--;
 }
@@ -443,6 +468,23 @@ hp_channel_stop(hp_channel *channel, const hoop_error *cause)
 {
     for (int i = 0; i < channel->links; i++)
         hp_link_stop(channel->link[i], cause);
+}
+
+void
+hp_channel_settle(const hp_channel *channel, const hoop_work *work)
+{
+    const struct timespec moment = {0, 50000};
+    for (uint64_t i = channel->retired; i < channel->admitted; i++) {
+        const hp_slot *slot = &channel->slot[i % channel->o.window];
+        while (slot->work == work && !jobs_done(channel, slot) &&
+               queue_of(channel, work)->ops->status(queue_of(channel, work), NULL) == HOOP_SUCCESS)
+            nanosleep(&moment, NULL);
+    }
+}
+
+void
+hp_channel_drain(const hp_channel *channel)
+{
     for (int i = 0; i < HP_DEVICES; i++)
         if (channel->queue[i])
             channel->queue[i]->ops->drain(channel->queue[i]);

@@ -76,8 +76,10 @@ hp_link *hp_channel_out(hp_channel *channel, int distance);
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/* After a fault: tells the neighbours, moves nothing more, drains the queues. */
+/* After a fault: tells the neighbours, moves nothing more; waits for the jobs of one work; waits for all jobs. */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
+void hp_channel_settle(const hp_channel *channel, const hoop_work *work);
+void hp_channel_drain(const hp_channel *channel);
 
 /* A device that was not there at the beginning: its queue becomes queue[index]. */
 hoop_result hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error);

@@ -25,22 +25,34 @@ ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, 
     return r;
 }
 
-/* A work made of a checked request; NULL with this thread's error set. */
-static hoop_work *
-make_work(hoop_comm *comm, const hp_request *request)
+/* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
+static hoop_result
+fail_start(hoop_comm *comm, hoop_error *error)
 {
-    hoop_error error;
+    if (error->code == HOOP_ERR_CUDA) {
+        error->rank = error->reporter = comm->rank;
+        error->phase = HOOP_PHASE_OPERATION;
+        hp_progress_abort(comm, error);
+    }
+    return hp_entry_fail(comm, error);
+}
+
+/* A work made of a checked request; NULL with this thread's error set, and its code in *result. */
+static hoop_work *
+make_work(hoop_comm *comm, const hp_request *request, hoop_result *result)
+{
+    hoop_error error = {.size = sizeof error};
     hoop_work *work = hp_progress_work(comm);
     int send = 0, recv = 0;
     if (!work) {
-        hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
+        *result = hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
         return NULL;
     }
     send = hp_comm_device(comm, request->send, &error);
     recv = send < 0 ? send : hp_comm_device(comm, request->recv, &error);
     if (send < 0 || recv < 0) {
         hp_progress_recycle(comm, work);
-        hp_entry_fail(comm, &error);
+        *result = fail_start(comm, &error);
         return NULL;
     }
     work->call = request->call;
@@ -49,6 +61,25 @@ make_work(hoop_comm *comm, const hp_request *request)
     work->place.in_place = request->in_place;
     hp_work_single(work, request->send, request->recv);
     return work;
+}
+
+hoop_result
+hp_entry_order(hoop_comm *comm, hoop_work *first)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_result result = HOOP_SUCCESS;
+    for (hoop_work *work = first; work && result == HOOP_SUCCESS; work = work->next) {
+        hp_device *device = comm->device[work->device];
+        if (work->device > 0 && device->ops->mark)
+            result = device->ops->mark(device, NULL, &work->mark, &error);
+    }
+    for (hoop_work *work = first, *next; work && result != HOOP_SUCCESS; work = next) {
+        next = work->next;
+        if (work->mark)
+            comm->device[work->device]->ops->unmark(work->mark);
+        hp_progress_recycle(comm, work);
+    }
+    return result == HOOP_SUCCESS ? result : fail_start(comm, &error);
 }
 
 static hoop_result
@@ -67,7 +98,7 @@ queue_in_group(hoop_comm *comm, hp_request *request)
 {
     hoop_error error = {.size = sizeof error};
     hoop_result result = check(comm, request);
-    hoop_work *work = result == HOOP_SUCCESS ? make_work(comm, request) : NULL;
+    hoop_work *work = result == HOOP_SUCCESS ? make_work(comm, request, &result) : NULL;
     if (work) {
         hp_group_add(comm, work);
         return HOOP_SUCCESS;
@@ -95,10 +126,12 @@ run(hoop_comm *comm, hp_request request)
             comm, HOOP_ERR_BUSY,
             "another thread is in a blocking call on this communicator; use one communicator a thread, "
             "or the non-blocking form");
-    work = make_work(comm, &request);
-    if (!work) {
+    work = make_work(comm, &request, &result);
+    if (work)
+        result = hp_entry_order(comm, work);
+    if (!work || result != HOOP_SUCCESS) {
         hp_progress_leave(comm);
-        return HOOP_ERR_NO_MEMORY;
+        return result;
     }
     hp_comm_plan(comm, work);
     hp_progress_submit(comm, work, work, 1);
@@ -124,9 +157,11 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "a non-blocking call inside a group: use the blocking form there, it is only queued");
-    work = make_work(comm, &request);
-    if (!work)
-        return HOOP_ERR_NO_MEMORY;
+    work = make_work(comm, &request, &result);
+    if (work)
+        result = hp_entry_order(comm, work);
+    if (!work || result != HOOP_SUCCESS)
+        return result;
     hp_comm_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     *out = work;
@@ -156,20 +191,19 @@ stop_stream(hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
 static hoop_result
 start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 {
-    hoop_error error;
+    hoop_error error = {.size = sizeof error};
     hoop_work *work;
     hoop_result result = check(comm, &request);
     if (result != HOOP_SUCCESS)
         return result;
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a stream-ordered call inside a group");
-    work = make_work(comm, &request);
+    work = make_work(comm, &request, &result);
     if (!work)
-        return HOOP_ERR_NO_MEMORY;
-    result = stop_stream(comm, work, stream, &error);
-    if (result != HOOP_SUCCESS) {
+        return result;
+    if (stop_stream(comm, work, stream, &error) != HOOP_SUCCESS) {
         hp_progress_recycle(comm, work);
-        return hp_entry_fail(comm, &error);
+        return fail_start(comm, &error);
     }
     work->detached = 1;
     hp_comm_plan(comm, work);

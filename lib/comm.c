@@ -57,14 +57,28 @@ hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
     hp_device *device;
     if (ops == &hp_host_ops)
         return 0;
-    if (comm->device[1])
-        return 1;
-    if (ops->open(&device, ptr, error) != HOOP_SUCCESS)
-        return -1;
-    for (uint32_t c = 0; c < comm->channels; c++)
-        if (hp_channel_enroll(comm->channel[c], 1, device, error) != HOOP_SUCCESS)
-            return -1;
-    comm->device[1] = device;
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = comm->device[1];
+    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
+        comm->device[1] = device;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return device ? 1 : -1;
+}
+
+/* The channels' slots and queues on a device that has work for the first time. */
+static int
+enroll_channels(hoop_comm *comm, int index)
+{
+    hoop_error error = {.size = sizeof error};
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        if (comm->channel[c]->queue[index])
+            continue;
+        if (hp_channel_enroll(comm->channel[c], index, comm->device[index], &error) != HOOP_SUCCESS) {
+            error.rank = error.reporter = comm->rank;
+            hp_fault_own(comm, &error);
+            return 0;
+        }
+    }
     return 1;
 }
 
@@ -82,6 +96,7 @@ hp_comm_plan(hoop_comm *comm, hoop_work *work)
         hp_plan_make(&work->plan[c], &work->call, comm->size, &options, c, work->channels);
     work->place.direct =
         work->segment_count == 1 && comm->device[work->device]->ops->addressable(comm->device[work->device]);
+    work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 
 static void
@@ -134,6 +149,10 @@ void
 hp_comm_start(hoop_comm *comm, hoop_work *work)
 {
     if (atomic_load(&comm->fault.failed)) {
+        complete(comm, work, comm->fault.error.code);
+        return;
+    }
+    if (work->device > 0 && !enroll_channels(comm, work->device)) {
         complete(comm, work, comm->fault.error.code);
         return;
     }

@@ -9,6 +9,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,6 +192,7 @@ is_other_name(const char *name)
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
+    static atomic_flag said = ATOMIC_FLAG_INIT; /* once a process is enough */
     char unknown[128] = "";
     for (char **entry = environ; entry && *entry; entry++) {
         char name[64];
@@ -209,7 +211,7 @@ read_environment(hoop_config *config, hoop_error *error)
         if (result != HOOP_SUCCESS)
             return result;
     }
-    if (*unknown)
+    if (*unknown && !atomic_flag_test_and_set(&said))
         hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s (hoop_env(7) lists them)",
                unknown);
     return HOOP_SUCCESS;

@@ -13,4 +13,10 @@ hoop_result hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char 
 /* HOOP_SUCCESS, or: NULL, a forked child's, or the communicator's kept error. */
 hoop_result hp_entry_check(const hoop_comm *comm);
 
+/*
+ * Works on device memory, before they are submitted: they will start after what the GPU's default stream holds now.
+ * After an error the works of the list are recycled.
+ */
+hoop_result hp_entry_order(hoop_comm *comm, hoop_work *first);
+
 #endif

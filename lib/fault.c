@@ -13,9 +13,51 @@
 
 enum { GRACE_MS = 200 };
 
+/* What the other ranks are told: one rank's own failure is not theirs. */
+static hoop_error
+told(const hoop_comm *comm, const hoop_error *cause)
+{
+    hoop_error other = *cause;
+    char me[96];
+    if (cause->rank == comm->rank && (cause->code == HOOP_ERR_CUDA || cause->code == HOOP_ERR_NO_MEMORY)) {
+        other.code = HOOP_ERR_ABORTED;
+        snprintf(other.text, sizeof other.text, "%s failed: %.*s", hp_comm_name(comm, comm->rank, me), 150,
+                 cause->text);
+    }
+    return other;
+}
+
+/*
+ * Streams of callers stand until their operations end, and jobs of later operations may be queued behind those streams: so
+ * the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
+ */
+static void
+settle(hoop_comm *comm)
+{
+    for (hoop_work *work = comm->running; work; work = work->next) {
+        for (uint32_t c = 0; work->gate && c < comm->channels; c++)
+            hp_channel_settle(comm->channel[c], work);
+        if (work->gate)
+            comm->device[work->device]->ops->gate_open(work->gate);
+        work->gate = NULL;
+    }
+    for (uint32_t c = 0; c < comm->channels; c++)
+        hp_channel_drain(comm->channel[c]);
+}
+
+void
+hp_fault_own(hoop_comm *comm, const hoop_error *cause)
+{
+    hoop_error other = told(comm, cause);
+    if (comm->client)
+        hp_client_abort(comm->client, &other);
+    hp_fault_fail(comm, cause);
+}
+
 void
 hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 {
+    hoop_error other = told(comm, cause);
     if (atomic_load(&comm->fault.failed))
         return;
     comm->fault.error = *cause;
@@ -24,9 +66,10 @@ hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
         comm->fault.error.phase = HOOP_PHASE_OPERATION;
     comm->state = HP_COMM_FAILED;
     for (uint32_t c = 0; c < comm->channels; c++)
-        hp_channel_stop(comm->channel[c], &comm->fault.error);
+        hp_channel_stop(comm->channel[c], &other);
+    atomic_store(&comm->fault.failed, 1); /* before a stream goes on, whose owner may then ask how it went */
+    settle(comm);
     /* nothing touches user memory from here on: links no longer move, queues are drained */
-    atomic_store(&comm->fault.failed, 1);
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
     hp_comm_fail_works(comm);
 }
@@ -82,7 +125,7 @@ check_link(hoop_comm *comm, const hp_link *link, uint64_t now)
 }
 
 static void
-check_device(hoop_comm *comm, const hp_channel *channel, uint64_t now)
+check_device(hoop_comm *comm, const hp_channel *channel)
 {
     hoop_error error;
     char me[96];
@@ -92,7 +135,17 @@ check_device(hoop_comm *comm, const hp_channel *channel, uint64_t now)
             channel->queue[i]->ops->status(channel->queue[i], error.code == HOOP_ERR_CUDA ? NULL : &error);
     error.rank = error.reporter = comm->rank;
     error.sequence = comm->running ? comm->running->sequence : 0;
-    hp_fault_report(comm, &error, now);
+    hp_fault_own(comm, &error);
+}
+
+/* A kernel that dies says so only here. */
+static int
+devices_are_well(const hp_channel *channel)
+{
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (channel->queue[i] && channel->queue[i]->ops->status(channel->queue[i], NULL) != HOOP_SUCCESS)
+            return 0;
+    return 1;
 }
 
 /* The server judges while it lives; this is the end of a call that nobody else would end. */
@@ -131,8 +184,8 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
         const hp_channel *channel = comm->channel[c];
         for (int i = 0; i < channel->links; i++)
             check_link(comm, channel->link[i], now);
-        if (channel->job_error)
-            check_device(comm, channel, now);
+        if (channel->job_error || !devices_are_well(channel))
+            check_device(comm, channel);
     }
     check_clock(comm, now);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))

@@ -23,6 +23,9 @@ void hp_fault_check(hoop_comm *comm, uint64_t now);
 /* Makes `cause` this communicator's error and ends all works with it; tells the neighbours. Idempotent. */
 void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
 
+/* A failure of this rank itself (its GPU, its memory): kept here as it is; the others get HOOP_ERR_ABORTED. */
+void hp_fault_own(hoop_comm *comm, const hoop_error *cause);
+
 /* A cause that this rank itself saw or makes: told to the server, then as above after the grace. */
 void hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now);
 

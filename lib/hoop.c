@@ -5,6 +5,7 @@
  */
 #include "lib/entry.h"
 
+#include "gpu/cuda.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -111,6 +112,14 @@ say_settings(const hoop_comm *comm)
     hp_log(HP_LOG_INFO, "settings: %s", text);
 }
 
+static void
+configure_gpu(const hoop_config *config)
+{
+    hp_cuda_options options = {.device = (int)hp_config_number(config, HP_SET_cuda_device),
+                               .blocks = (int)hp_config_number(config, HP_SET_cuda_blocks)};
+    hp_cuda_configure(&options);
+}
+
 /* Everything that needs no other rank. */
 static hoop_result
 prepare(hoop_comm *comm, hoop_error *error)
@@ -122,7 +131,9 @@ prepare(hoop_comm *comm, hoop_error *error)
     p->slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
+    p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
     p->spread_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_spread_bytes);
+    configure_gpu(&comm->config);
     result = hp_progress_init(comm, error);
     if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_window) < (int64_t)p->slices + 1)
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
@@ -418,6 +429,8 @@ hoop_igroup_end(hoop_comm *comm, hoop_work **work)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
     *work = NULL;
     result = close_group(comm, &first, &last);
+    if (result == HOOP_SUCCESS && first)
+        result = hp_entry_order(comm, first);
     if (result != HOOP_SUCCESS)
         return result;
     if (!first) { /* an empty group is done before it starts */

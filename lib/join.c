@@ -30,7 +30,7 @@ static int
 policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
 {
     hoop_comm *comm = arg;
-    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys.mode};
+    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys.mode, .features = HP_FEATURE_ACK};
     /* before the roster is here, judge answers "later" */
     policy->my_rank = comm->ring ? (uint32_t)comm->rank : hello->your_rank;
     policy->epoch = comm->ring ? comm->epoch : hello->epoch;
@@ -102,6 +102,8 @@ dialled(void *arg, const hp_dial_result *result)
     hoop_comm *comm = d->comm;
     hoop_error error = result->error;
     hoop_result attached = HOOP_SUCCESS;
+    if (result->fd >= 0 && (result->features & HP_FEATURE_ACK))
+        d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
     if (result->fd >= 0)
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
     if (result->fd < 0 || attached != HOOP_SUCCESS) {
@@ -131,6 +133,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hello.channel = (uint16_t)channel->o.index;
     hello.stripe = (uint16_t)stripe;
     hello.ver_min = hello.ver_max = VERSION;
+    hello.features = HP_FEATURE_ACK;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, &comm->keys, &hello,

@@ -42,6 +42,32 @@ out_at(const hp_step *step)
     return (hp_spot){HP_RECVBUF, step->out};
 }
 
+/* Halves: everything happens in the stage; the vector enters rotated, in two pieces, and leaves part by part. */
+static hp_placement
+place_halves(const hp_plan *plan, const hp_step *step)
+{
+    hp_placement p = {0};
+    hp_spot vector = {HP_STAGE, 0}, start = {HP_SENDBUF, 0};
+    hp_spot wrapped = {HP_STAGE, step->stage_into};
+    if (step->flags & HP_STEP_LOAD) {
+        add(&p, copy(in_at(step), vector, plan->count - step->in));
+        add(&p, copy(start, wrapped, step->in));
+    }
+    if (step->recv_count > 0)
+        p.recv = (hp_spot){HP_STAGE, step->stage_recv};
+    if (step->send_count > 0)
+        p.send = (hp_spot){HP_STAGE, step->stage_send};
+    if (step->flags & HP_STEP_REDUCE) {
+        hp_task task = {.sources = 2, .destinations = 1, .src = {p.recv, vector}, .count = step->recv_count};
+        task.dst[0] = (hp_spot){HP_STAGE, step->stage_into};
+        task.divide = (step->flags & HP_STEP_DIVIDE) != 0;
+        add(&p, task);
+    }
+    p.forward = !(step->flags & (HP_STEP_REDUCE | HP_STEP_LOAD));
+    p.unfold = (step->flags & HP_STEP_GATHERED) != 0;
+    return p;
+}
+
 static hp_placement
 place_staged(const hp_plan *plan, const hp_step *step)
 {
@@ -65,7 +91,7 @@ place_load(hp_placement *p, const hp_step *step, const hp_place_options *o, int 
 {
     hp_task task = copy(in_at(step), slot, step->send_count);
     int keep = (step->flags & HP_STEP_COPY) != 0 && !o->in_place;
-    if (direct && !o->slots) {
+    if (direct) {
         p->send = in_at(step);
         if (keep)
             add(p, copy(in_at(step), out_at(step), step->send_count));
@@ -132,6 +158,8 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
     hp_placement p = {0};
     int direct = o->direct && !(plan->shape == HP_SHAPE_PAIRS && o->in_place);
     int receives = (step->flags & HP_STEP_RECV) && step->recv_count > 0, loads = (step->flags & HP_STEP_LOAD) != 0;
+    if (plan->shape == HP_SHAPE_HALVES)
+        return place_halves(plan, step);
     if (step->flags & HP_STEP_STAGED)
         return place_staged(plan, step);
     if (receives && loads)

@@ -7,6 +7,8 @@
 enum {
     CACHE_LINE = 64,
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
+    HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
     CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
 };
 
@@ -24,6 +26,20 @@ hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain)
     uint64_t units = total / grain + (total % grain != 0), extra = units % parts;
     uint64_t at = (units / parts * k + (k < extra ? k : extra)) * grain;
     return at < total ? at : total;
+}
+
+static uint64_t
+ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0);
+}
+
+/* Whole cache lines, so that parts start on one. */
+static uint64_t
+part_of(uint64_t count, uint64_t n, uint64_t elem)
+{
+    uint64_t line = CACHE_LINE / elem;
+    return ceil_div(ceil_div(count, n), line) * line;
 }
 
 static int
@@ -44,6 +60,17 @@ fits_spread(const hp_call *call, int size, const hp_plan_options *options)
     return call->kind == HP_ALLREDUCE && call->count <= most / bytes;
 }
 
+/* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
+static int
+fits_halves(const hp_call *call, int size, const hp_plan_options *options)
+{
+    uint64_t elem = hp_dtype_size((hoop_dtype)call->dtype), n = (uint64_t)size;
+    if (call->kind != HP_ALLREDUCE || size < HALVES_LEAST || call->count > options->halves_bytes / elem)
+        return 0;
+    return part_of(call->count, n, elem) * elem <= HALVES_PART &&
+           (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
+}
+
 static hp_shape
 pick_shape(const hp_call *call, int size, const hp_plan_options *options)
 {
@@ -51,6 +78,8 @@ pick_shape(const hp_call *call, int size, const hp_plan_options *options)
         return HP_SHAPE_LOCAL;
     if (fits_spread(call, size, options))
         return HP_SHAPE_SPREAD;
+    if (fits_halves(call, size, options))
+        return HP_SHAPE_HALVES;
     switch ((hp_kind)call->kind) {
     case HP_BROADCAST: return HP_SHAPE_CHAIN_OUT;
     case HP_REDUCE: return HP_SHAPE_CHAIN_IN;
@@ -66,19 +95,13 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), useful = bytes / CHANNEL_BYTES;
     hp_shape shape = pick_shape(call, size, options);
-    if (shape == HP_SHAPE_LOCAL || shape == HP_SHAPE_SPREAD || useful < 1)
+    if (shape == HP_SHAPE_LOCAL || shape == HP_SHAPE_SPREAD || shape == HP_SHAPE_HALVES || useful < 1)
         return 1;
     return useful < options->channels ? (uint32_t)useful : options->channels;
 }
 
-static uint64_t
-ceil_div(uint64_t a, uint64_t b)
-{
-    return a / b + (a % b != 0);
-}
-
-static uint32_t
-spread_rounds(int size)
+uint32_t
+hp_plan_rounds(int size)
 {
     uint32_t rounds = 0;
     while ((1 << rounds) < size)
@@ -111,7 +134,11 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     switch (plan->shape) {
     case HP_SHAPE_RING: cut_ring(plan, options); break;
     case HP_SHAPE_LOCAL: plan->rows = 1; break;
-    case HP_SHAPE_SPREAD: plan->rows = spread_rounds(plan->size) + 1; break;
+    case HP_SHAPE_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
+    case HP_SHAPE_HALVES:
+        plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
+        plan->part = part_of(plan->count, n, plan->elem);
+        break;
     case HP_SHAPE_CHAIN_OUT:
     case HP_SHAPE_CHAIN_IN:
         plan->rows = (uint32_t)n; /* of one loop; loops overlap by a row each, see schedule.c */

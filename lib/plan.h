@@ -18,6 +18,7 @@ typedef enum hp_shape {
     HP_SHAPE_GATHER,    /* blocks flow to the root */
     HP_SHAPE_SCATTER,   /* blocks flow from the root, the farthest first */
     HP_SHAPE_PAIRS,     /* alltoall: each block goes straight to its rank over a chord */
+    HP_SHAPE_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
     HP_SHAPE_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_shape;
 
@@ -27,6 +28,7 @@ typedef struct hp_plan_options {
     uint32_t channels;     /* channels an operation may use */
     uint32_t stage_bytes;  /* gather buffer of the spread: it applies while size * bytes fits */
     uint32_t spread_bytes; /* and while the vector itself is no larger than this */
+    uint32_t halves_bytes; /* largest vector for the halves */
 } hp_plan_options;
 
 /* One channel's part of one operation. */
@@ -40,6 +42,7 @@ typedef struct hp_plan {
     uint64_t block;  /* elements from one rank's block to the next in the user's array; 0: not blocked */
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
+    uint64_t part;  /* halves: elements of one of the n parts, the last ones may be short or empty */
     uint64_t loops;  /* turns of the ring */
     uint32_t rows;   /* rows of one loop */
     uint32_t slices; /* S: slices of a chunk */
@@ -55,6 +58,9 @@ void hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_op
 
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
+
+/* ceil(log2 size): rounds in which everybody can hear of everybody. */
+uint32_t hp_plan_rounds(int size);
 
 const char *hp_shape_name(hp_shape shape);
 

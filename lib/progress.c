@@ -80,9 +80,7 @@ static int
 step(hoop_comm *comm)
 {
     if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
-        if (comm->client)
-            hp_client_abort(comm->client, &comm->driver.abort_cause);
-        hp_fault_fail(comm, &comm->driver.abort_cause);
+        hp_fault_own(comm, &comm->driver.abort_cause);
         atomic_store(&comm->driver.aborting, 2);
     }
     if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))

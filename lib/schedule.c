@@ -19,6 +19,10 @@
  * are exchanges with one partner, so in place works block by block. SPREAD (Bruck et al., "Efficient algorithms for
  * all-to-all communications", IEEE TPDS 1997): row k sends the first min(2^k, n - 2^k) vectors of the gather buffer 2^k
  * further; after the last row all n are there.
+ * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
+ *   s(k) = ceil(n / 2^k), s(0) = n, s(L) = 1. The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads and
+ *   announces; row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; row L+1 so completes
+ *   part r, B[0]. Rows L+1 ... 2L send B[0 ...] back over the same skips in reverse, B[i] = part (r - i) mod n.
  *
  * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */
@@ -255,6 +259,68 @@ spread_step(const hp_plan *plan, uint64_t i)
     return step;
 }
 
+static uint64_t
+skip(int n, uint32_t k)
+{
+    return ((uint64_t)n + (UINT64_C(1) << k) - 1) >> k;
+}
+
+static hp_step
+halves_send(const hp_plan *plan, hp_step step, uint32_t row, uint32_t rounds)
+{
+    int n = plan->size;
+    uint32_t k = row <= rounds ? row : 2 * rounds + 1 - row; /* the skip's number, 1 ... L and back */
+    step.flags |= HP_STEP_SEND;
+    step.to = (int)skip(n, k);
+    step.send_count = (skip(n, k - 1) - skip(n, k)) * plan->part;
+    step.stage_send = (row <= rounds ? skip(n, k) : 2 * (uint64_t)n - 1) * plan->part;
+    step.send_first = row <= rounds && step.to != 1;
+    return step;
+}
+
+/* What halves_send sent in the row before, at its receiver. */
+static hp_step
+halves_receive(const hp_plan *plan, hp_step step, uint32_t row, uint32_t rounds)
+{
+    uint64_t n = (uint64_t)plan->size;
+    uint32_t before = row - 1, k = before <= rounds ? before : 2 * rounds + 1 - before;
+    step.flags |= HP_STEP_RECV;
+    step.from = (int)skip(plan->size, k);
+    step.recv_count = (skip(plan->size, k - 1) - skip(plan->size, k)) * plan->part;
+    step.recv_first = before <= rounds && step.from != 1;
+    if (before > rounds) {
+        step.stage_recv = (2 * n - 1 + skip(plan->size, k)) * plan->part;
+        return step;
+    }
+    step.flags |= HP_STEP_REDUCE;
+    step.stage_recv = (2 * n - skip(plan->size, k - 1)) * plan->part;
+    step.stage_into = row == rounds + 1 ? (2 * n - 1) * plan->part : 0;
+    if (row == rounds + 1)
+        step.flags |= HP_STEP_DIVIDE;
+    return step;
+}
+
+static hp_step
+halves_step(const hp_plan *plan, int position, uint64_t i)
+{
+    uint32_t row = (uint32_t)i, rounds = hp_plan_rounds(plan->size);
+    hp_step step = {.flags = HP_STEP_STAGED};
+    if (row == 0) {
+        uint64_t first = (uint64_t)position * plan->part;
+        step.flags |= HP_STEP_LOAD;
+        step.in = first < plan->count ? first : plan->count; /* from here to the end, then from the beginning to here */
+        step.stage_into = (uint64_t)plan->size * plan->part - first;
+        return step;
+    }
+    if (row <= 2 * rounds)
+        step = halves_send(plan, step, row, rounds);
+    if (row > 1)
+        step = halves_receive(plan, step, row, rounds);
+    if (row == plan->rows - 1)
+        step.flags |= HP_STEP_COPY | HP_STEP_GATHERED;
+    return step;
+}
+
 static hp_step
 local_step(const hp_plan *plan)
 {
@@ -271,6 +337,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     switch (plan->shape) {
     case HP_SHAPE_LOCAL: return local_step(plan);
     case HP_SHAPE_SPREAD: return spread_step(plan, i);
+    case HP_SHAPE_HALVES: return finish(halves_step(plan, position, i), plan, i);
     case HP_SHAPE_PAIRS: return finish(pairs_step(plan, order, position, i), plan, i);
     case HP_SHAPE_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;

@@ -21,6 +21,7 @@ enum {
     HP_STEP_SEND = 16,   /* send_count elements go to `to` */
     HP_STEP_DIVIDE = 32, /* the reduction is complete here: AVG's division */
     HP_STEP_OWN = 64,    /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
+    HP_STEP_GATHERED = 256, /* halves: all parts are in the stage, they go to recvbuf */
     HP_STEP_STAGED = 128 /* spread: bytes live in the gather buffer */
 };
 
@@ -33,6 +34,7 @@ typedef struct hp_step {
     struct {
         uint64_t in, out, count;
     } own;
+    uint64_t stage_send, stage_into; /* halves: sends begin at stage_send; a reduction's result, or the loaded vector's beginning, goes to stage_into */
     uint64_t stage_recv; /* spread: element offset in the gather buffer; sends start at 0 */
 } hp_step;
 

@@ -71,14 +71,20 @@ close_visitor(hp_door *door, hp_visitor *visitor)
 }
 
 static void
+discard_guest(struct guest *guest)
+{
+    hp_wipe(&guest->conn, sizeof(guest->conn));
+    free(guest);
+}
+
+static void
 forget_guest(hp_door *door, struct guest *guest)
 {
     *guest->link = guest->next;
     if (guest->next)
         guest->next->link = guest->link;
     door->guest_count--;
-    hp_wipe(&guest->conn, sizeof(guest->conn));
-    free(guest);
+    discard_guest(guest);
 }
 
 static void
@@ -392,9 +398,10 @@ take_down(hp_door *door)
             close(fds[i]);
     for (hp_stranger *stranger; (stranger = hp_pool_oldest(&door->strangers)); stranger->visitor.fd = -1)
         close(stranger->visitor.fd);
-    while (door->guests) {
-        close(door->guests->visitor.fd);
-        forget_guest(door, door->guests);
+    for (struct guest *guest = door->guests, *following; guest; guest = following) {
+        following = guest->next;
+        close(guest->visitor.fd);
+        discard_guest(guest);
     }
     free(door);
 }

@@ -50,12 +50,13 @@ hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *a
 }
 
 uint64_t
-hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes)
+hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
 {
     hp_post *post = &link->posts[link->posted & (link->capacity - 1)];
     post->frame = *frame;
     post->data = data;
     post->bytes = bytes;
+    post->pages = pages;
     post->done = 0;
     return ++link->posted;
 }

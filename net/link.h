@@ -31,6 +31,7 @@ typedef struct hp_post {
     hp_frame frame; /* what is sent, or what must come */
     uint32_t bytes; /* payload */
     uint8_t *data;
+    int pages;       /* data lies in library pages that nobody rewrites before this is done: may leave without a copy */
     int done;
 } hp_post;
 
@@ -40,7 +41,7 @@ typedef struct hp_link {
     int distance;
     int stripes;       /* K */
     uint32_t capacity; /* posts in flight at most; a power of two */
-    int splice;        /* sends of whole pages may leave without a copy (agreed with the peer) */
+    uint32_t zerocopy; /* pages from this many bytes on leave without a copy; 0: none. The peer has agreed */
     hp_post *posts;
     uint64_t posted, done;
     uint64_t bytes; /* payload moved, for reports and stragglers */
@@ -57,7 +58,7 @@ hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*k
                            hoop_error *error);
 
 /* Appends a post; returns its number + 1: it is done when link->done reaches that. Never fails, never blocks. */
-uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes);
+uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
 
 /* Moves what can be moved now without blocking; 1 if anything moved. */
 int hp_link_move(hp_link *link);

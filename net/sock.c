@@ -201,19 +201,26 @@ is_own_peer(const hp_addr *local, const hp_addr *peer)
     return hp_addr_port(local) == hp_addr_port(peer) && hp_addr_same_host(local, peer);
 }
 
-int
-hp_sock_connected(int fd, hoop_error *error)
+/* 0, or the errno of a connection that did not come about. */
+static int
+connect_failure(int fd)
 {
     int number = 0;
     socklen_t length = sizeof(number);
     hp_addr local = {.length = sizeof(local.u)}, peer = {.length = sizeof(peer.u)};
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0)
-        number = errno;
-    else if (number == 0 &&
-             (getpeername(fd, &peer.u.any, &peer.length) != 0 || getsockname(fd, &local.u.any, &local.length) != 0))
-        number = errno;
-    else if (number == 0 && is_own_peer(&local, &peer))
-        number = ECONNREFUSED;
+        return errno;
+    if (number != 0)
+        return number;
+    if (getpeername(fd, &peer.u.any, &peer.length) != 0 || getsockname(fd, &local.u.any, &local.length) != 0)
+        return errno;
+    return is_own_peer(&local, &peer) ? ECONNREFUSED : 0;
+}
+
+int
+hp_sock_connected(int fd, hoop_error *error)
+{
+    int number = connect_failure(fd);
     if (number == 0)
         return 1;
     say_why_not_connected(number, error);

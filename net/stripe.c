@@ -8,8 +8,10 @@
 #include "net/stripe.h"
 
 #include "lib/base/err.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "net/pipe.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -20,7 +22,12 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { CONTROL_ROOM = 2 * (HP_COMMON_BYTES + HP_ABORT_BYTES + 4) };
+enum { PIPE_ROOM = 256 << 10 };
+enum {
+    ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
+    /* a link has at most 64 posts in flight, so that many acknowledgements, and an ABORT and a LEAVE, always find room */
+    CONTROL_ROOM = 64 * ACK_FRAME + HP_COMMON_BYTES + HP_ABORT_BYTES + 4 + HP_COMMON_BYTES + 4
+};
 
 struct hp_stripe {
     hp_link *link;
@@ -38,6 +45,13 @@ struct hp_stripe {
     hp_frame frame;         /* receive: the head decoded as far as it came */
     int in_body;            /* the head is done (receive: and was accepted) */
     uint32_t body_at;
+
+    /* posts that left without a copy: their pages are referenced until the peer has taken them */
+    hp_pipe pipe;
+    int pipe_state;         /* 0 not tried, 1 open, -1 refused */
+    uint64_t flown, landed; /* such posts sent, acknowledged */
+    uint64_t oldest;        /* number of the first post sent and not landed */
+    uint64_t taken;         /* receiving: frames with HP_FRAME_ACK taken */
 
     hp_frame_reader idle;          /* receive side of the idle direction */
     uint8_t control[CONTROL_ROOM]; /* control frames waiting to be written */
@@ -70,7 +84,8 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
         return NULL;
     }
     *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
-    s->next = (uint64_t)number;
+    s->next = s->oldest = (uint64_t)number;
+    s->pipe.in = s->pipe.out = -1;
     s->watch = hp_watch_new(loop, fd, on_ready, s);
     if (!s->watch) {
         hp_stripe_free(s);
@@ -106,7 +121,26 @@ lost(hp_stripe *s, int number)
     l->error.reporter = l->self;
 }
 
-/* ABORT or LEAVE, on either direction. */
+/* The peer has taken `count` posts in all: their pages are ours again. */
+static void
+land(hp_stripe *s, uint64_t count)
+{
+    hp_link *l = s->link;
+    if (count > s->flown || count < s->landed) {
+        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent", l->peer, l->self);
+        fault(s);
+        return;
+    }
+    for (; s->landed < count; s->landed++) {
+        l->posts[s->oldest & (l->capacity - 1)].done = 1;
+        /* on to the next one in flight now: the places of copied posts before it may be used again before it lands */
+        do
+            s->oldest += (uint64_t)l->stripes;
+        while (s->oldest < s->next && l->posts[s->oldest & (l->capacity - 1)].done);
+    }
+}
+
+/* ABORT, LEAVE or ACK, on either direction. */
 static void
 heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
@@ -115,6 +149,8 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
         s->left = 1;
     } else if (type == HP_ABORT && hp_abort_get(&l->error, payload, n)) {
         l->state = HP_LINK_ABORT;
+    } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
+        land(s, hp_get64(payload));
     } else if (type != HP_TICK) {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
                    l->peer, l->self, type);
@@ -173,9 +209,27 @@ hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 
 /* ---- sending ---- */
 
+/* Whether this post leaves by reference; the pipe is made when the first one does. */
+static int
+flies(hp_stripe *s, const hp_post *post)
+{
+    if (!post->pages || !s->link->zerocopy || post->bytes < s->link->zerocopy)
+        return 0;
+    if (s->pipe_state == 0) {
+        s->pipe_state = hp_pipe_open(&s->pipe, post->bytes < PIPE_ROOM ? PIPE_ROOM : post->bytes) == 0 ? 1 : -1;
+        if (s->pipe_state < 0)
+            hp_log_class("pipe", HP_LOG_WARN, "slices to rank %d are copied on sending: no pipe to be had (%s); see "
+                         "/proc/sys/fs/pipe-user-pages-soft", s->link->peer, strerror(errno));
+    }
+    return s->pipe_state > 0;
+}
+
 static void
 load_head(hp_stripe *s, hp_post *post)
 {
+    post->pages = flies(s, post);
+    if (post->pages)
+        post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
         post->frame.payload_crc = hp_crc32c(post->data, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
@@ -193,28 +247,43 @@ sent(hp_stripe *s, hp_post *post, size_t n)
     s->head_at += head;
     s->body_at += (uint32_t)(n - head);
     s->link->bytes += n - head;
-    if (s->head_at == s->head_n && s->body_at == post->bytes) {
+    if (s->head_at < s->head_n || s->body_at < post->bytes)
+        return;
+    if (s->flown == s->landed)
+        s->oldest = s->next;
+    if (post->pages)
+        s->flown++;
+    else
         post->done = 1;
-        s->next += (uint64_t)s->link->stripes;
-        s->in_body = 0;
-        s->head_at = 0;
-    }
+    s->next += (uint64_t)s->link->stripes;
+    s->in_body = 0;
+    s->head_at = 0;
+}
+
+/* Header and payload in one call; by reference: the header, then the pages. */
+static ssize_t
+write_post(hp_stripe *s, hp_post *post)
+{
+    struct iovec iov[2] = {{s->head + s->head_at, s->head_n - s->head_at},
+                           {post->data + s->body_at, post->bytes - s->body_at}};
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = post->pages ? 1 : 2};
+    if (post->pages && s->head_at == s->head_n)
+        return hp_pipe_send(&s->pipe, s->fd, post->data + s->body_at, post->bytes - s->body_at);
+    return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
 }
 
 static int
 send_once(hp_stripe *s)
 {
     hp_post *post = current(s);
+    ssize_t n;
     if (s->control_n && !s->in_body)
         write_control(s);
     if (!post || s->blocked)
         return 0;
     if (!s->in_body)
         load_head(s, post);
-    struct iovec iov[2] = {{s->head + s->head_at, s->head_n - s->head_at},
-                           {post->data + s->body_at, post->bytes - s->body_at}};
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 2};
-    ssize_t n = sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    n = write_post(s, post);
     if (n >= 0) {
         sent(s, post, (size_t)n);
         return 1;
@@ -305,6 +374,16 @@ take_control(hp_stripe *s, const uint8_t *spilled, size_t n)
     s->head_at = 0;
 }
 
+/* The bytes are ours: the sender may rewrite its pages. */
+static void
+acknowledge(hp_stripe *s)
+{
+    uint8_t count[HP_ACK_BYTES];
+    s->taken++;
+    hp_put64(count, s->taken);
+    hp_stripe_tell(s, HP_ACK, count, sizeof count);
+}
+
 static void
 received(hp_stripe *s, hp_post *post, uint32_t n)
 {
@@ -323,6 +402,8 @@ received(hp_stripe *s, hp_post *post, uint32_t n)
     s->next += (uint64_t)s->link->stripes;
     s->in_body = 0;
     s->head_at = 0;
+    if (s->frame.flags & HP_FRAME_ACK)
+        acknowledge(s);
 }
 
 /* How many bytes of head to read before the frame's kind is known for sure. */
@@ -334,6 +415,19 @@ head_wanted(const hp_stripe *s, const hp_post *post)
     return s->frame.type == HP_DATA ? hp_frame_head(s->frame.flags) : HP_COMMON_BYTES + s->frame.length;
 }
 
+/* The head is longer than was thought: its next bytes lie at the payload's place. They never move on from there: such
+ * a frame is not accepted. */
+static uint32_t
+pull_back(hp_stripe *s, const uint8_t *at, uint32_t n)
+{
+    size_t missing = hp_frame_head(s->frame.flags) - s->head_at;
+    if (n > missing)
+        n = (uint32_t)missing;
+    memcpy(s->head + s->head_at, at, n);
+    s->head_at += n;
+    return n;
+}
+
 /* `spilled` bytes lie at post->data already, read behind the head. */
 static void
 parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
@@ -342,6 +436,8 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
         take_control(s, post ? post->data : NULL, spilled);
         return;
     }
+    if (s->head_at < hp_frame_head(s->frame.flags) && spilled) /* a call where none is awaited */
+        spilled -= pull_back(s, post->data, spilled);
     if (s->head_at < hp_frame_head(s->frame.flags) || !post)
         return;
     if (hp_frame_get_data(&s->frame, s->head + HP_COMMON_BYTES, &s->link->error) != HOOP_SUCCESS) {
@@ -416,7 +512,7 @@ hp_stripe_move(hp_stripe *s)
         return 0;
     if (s->link->sending) {
         moved = send_once(s);
-        if (s->readable && !s->eof)
+        if ((s->readable || s->flown > s->landed) && !s->eof)
             moved |= read_idle(s);
         return moved;
     }
@@ -468,6 +564,7 @@ hp_stripe_free(hp_stripe *s)
     if (!s)
         return;
     hp_watch_free(s->watch);
+    hp_pipe_close(&s->pipe);
     close(s->fd);
     free(s);
 }

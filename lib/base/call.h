@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call: what a rank asked for, as the others must have asked too. Travels in the first frame of every operation on every
- * link, and can be printed, so that an error shows both sides.
+ * call: what a rank asked for, as the others must have asked too. Travels in the first frame of every operation on
+ * every link, and can be printed, so that an error shows both sides.
  */
 #ifndef HP_CALL_H
 #define HP_CALL_H

@@ -5,9 +5,9 @@
 
 #include <stdint.h>
 
-#define HP_MS UINT64_C(1000000)      /* nanoseconds in a millisecond */
-#define HP_SEC UINT64_C(1000000000)  /* nanoseconds in a second */
-#define HP_NEVER UINT64_MAX          /* a deadline that does not come */
+#define HP_MS UINT64_C(1000000)     /* nanoseconds in a millisecond */
+#define HP_SEC UINT64_C(1000000000) /* nanoseconds in a second */
+#define HP_NEVER UINT64_MAX         /* a deadline that does not come */
 
 uint64_t hp_now(void); /* nanoseconds */
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log: whole lines to standard error or to the program's own function (hoop_log_to lives here). Levels follow HOOP_DEBUG.
- * Thread-safe. Never writes to descriptor 1. At most 10 lines a second of one class go out (hp_log_class); a line then
- * says how many were dropped.
+ * log: whole lines to standard error or to the program's own function (hoop_log_to lives here). Levels follow
+ * HOOP_DEBUG. Thread-safe. Never writes to descriptor 1. At most 10 lines a second of one class go out (hp_log_class);
+ * a line then says how many were dropped.
  */
 #ifndef HP_LOG_H
 #define HP_LOG_H

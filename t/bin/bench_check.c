@@ -131,7 +131,8 @@ try_scene(int coll, int type, int rank, size_t count, int in_place)
     open_scene(&s, coll, type, rank, count, in_place);
     bench_check_fill(&s.check);
     int receives = bench_coll_receives(s.check.coll, rank, ROOT);
-    /* The root of a broadcast or scatter in place has its own result from the start; one element may agree by chance. */
+    /* The root of a broadcast or scatter in place has its own result from the start; one element may agree by chance.
+     */
     int has_it = in_place && rank == ROOT && !bench_coll_sends(s.check.coll, ROOT + 1, ROOT);
     if (receives && count > 1 && !has_it)
         ok(bench_check_wrong(&s.check) > 0, "nothing done is wrong: %s", s.name);

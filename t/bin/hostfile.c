@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The hostfile parser: what the dialects mean, and what each mistake is answered with. Hosts are printed and compared. */
+/* The hostfile parser: what the dialects mean, and what each mistake is answered with. Hosts are printed and compared.
+ */
 #include "bin/hostfile.h"
 #include "lib/base/err.h"
 #include "t/tap/tap.h"
@@ -55,9 +56,11 @@ static const bad refused[] = {
     {"node1 slots=", "hosts:1: word \"slots=\": slots are a whole number from 1 to 65536"},
     {"node1 slots=-1", "hosts:1: word \"slots=-1\": slots are a whole number from 1 to 65536"},
     {"node1:", "hosts:1: word \"node1:\": slots are a whole number from 1 to 65536"},
-    {"node1:2:3:x y", "hosts:1: word \"y\": one host a line, or with a comma between; attributes are slots=N, iface=NAME, "
-                      "addr=IP"},
-    {"node1:99999999999999999999", "hosts:1: word \"node1:99999999999999999999\": slots are a whole number from 1 to 65536"},
+    {"node1:2:3:x y",
+     "hosts:1: word \"y\": one host a line, or with a comma between; attributes are slots=N, iface=NAME, "
+     "addr=IP"},
+    {"node1:99999999999999999999",
+     "hosts:1: word \"node1:99999999999999999999\": slots are a whole number from 1 to 65536"},
     {"node1:2 slots=2", "hosts:1: word \"slots=2\": the slots of this host are said twice; write host:N or slots=N"},
     {"node1 4", "hosts:1: word \"4\": a number alone says nothing; write slots=4"},
     {"node1 slot=4", "hosts:1: word \"slot=4\": is not known; write slots=N, iface=NAME or addr=IP"},
@@ -113,8 +116,8 @@ check_accepted(const good *g)
     hoop_error error;
 
     hp_err_clear(&error);
-    is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, g->text, strlen(g->text), &error), "accepted: %s%s", g->text,
-           error.text);
+    is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, g->text, strlen(g->text), &error), "accepted: %s%s",
+           g->text, error.text);
     is_string(g->hosts, print(&hosts), "and what it means");
     hp_hosts_free(&hosts);
 }
@@ -126,8 +129,8 @@ check_refused(const bad *b)
     hoop_error error;
 
     hp_err_clear(&error);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, b->text, strlen(b->text), &error), "refused: %s",
-           b->text);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, b->text, strlen(b->text), &error),
+           "refused: %s", b->text);
     is_string(b->error, error.text, "and how");
     hp_hosts_free(&hosts);
 }

@@ -11,7 +11,8 @@
 static hp_orders
 example(void)
 {
-    hp_orders o = {.dir = strdup("/home/alice/work"), .dir_must = 1, .home = strdup("/home/alice"), .world = 9, .ranks = 3};
+    hp_orders o = {
+        .dir = strdup("/home/alice/work"), .dir_must = 1, .home = strdup("/home/alice"), .world = 9, .ranks = 3};
 
     hp_words_add(&o.argv, strdup("./train"));
     hp_words_add(&o.argv, strdup(""));
@@ -119,12 +120,9 @@ static void
 check_heads(void)
 {
     static const uint8_t heads[][HP_PACKET_HEAD] = {
-        {4, 0, 0, 0, HP_PK_STOP, 1, 0, 0},
-        {4, 0, 0, 0, HP_PK_STOP, 0, 1, 0},
-        {4, 0, 0, 0, HP_PK_STOP, 0, 0, 1},
-        {3, 0, 0, 0, HP_PK_STOP, 0, 0, 0},
-        {5, 0, 0, 0, HP_PK_STOP, 0, 0, 0},
-        {255, 255, 255, 255, HP_PK_ARG, 0, 0, 0},
+        {4, 0, 0, 0, HP_PK_STOP, 1, 0, 0},        {4, 0, 0, 0, HP_PK_STOP, 0, 1, 0},
+        {4, 0, 0, 0, HP_PK_STOP, 0, 0, 1},        {3, 0, 0, 0, HP_PK_STOP, 0, 0, 0},
+        {5, 0, 0, 0, HP_PK_STOP, 0, 0, 0},        {255, 255, 255, 255, HP_PK_ARG, 0, 0, 0},
         {'H', 'T', 'T', 'P', '/', '1', '.', '1'},
     };
 
@@ -133,7 +131,8 @@ check_heads(void)
         hp_packet packet;
 
         hp_bytes_add(&in, heads[i], HP_PACKET_HEAD);
-        is_int(-1, hp_packet_get(&in, HP_TO_AGENT, &packet, NULL), "head %zu is refused before its payload has come", i);
+        is_int(-1, hp_packet_get(&in, HP_TO_AGENT, &packet, NULL), "head %zu is refused before its payload has come",
+               i);
         hp_bytes_free(&in);
     }
 }

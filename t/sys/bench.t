@@ -14,7 +14,7 @@ run() { "$bin/hooprun" "$@" 2>err; }
 
 # --- the face
 run -n 4 "$bench" -b 8 -e 512K -f 16 -n 3 -w 2 >table
-is 0 $? 'a run with four ranks ends well'
+is 0 $? 'a run with four ranks ends well' || bail "$(tail -1 err)"
 is '#                                                              out-of-place                       in-place          
 #       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong 
 #        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)         ' \
@@ -98,7 +98,7 @@ if command -v gnuplot >/dev/null; then
 else
     skip 3 'gnuplot is not installed'
 fi
-like 'Bus bandwidth of allreduce' "$(HOOPRUN_TTY=1 run -n 2 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
+like 'Bus bandwidth of allreduce' "$(run -n 2 env HOOPRUN_TTY=1 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
 nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
 
 # --- mistakes
@@ -129,5 +129,9 @@ refused 1 'is not one' --compare table
 ok 'help fits a screen' test "$("$bench" --help | wc -l)" -le 26
 ok '... a hundred columns wide' test -z "$("$bench" --help | awk 'length($0) > 100')"
 like 'Example: hooprun' "$("$bench" --help)" '... with an example'
+page=$abs_top_srcdir/man/hoop-bench.1
+for option in $("$bench" --help | grep -oE -- '(^| )--?[a-zA-Z_]+' | sort -u); do
+    ok "the manual has $option" grep -qE "Fl ${option#-}( |\$)" "$page"
+done
 like '^GPU: ' "$("$bench" --version)" '--version tells about the GPU'
 done_testing

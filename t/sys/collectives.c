@@ -271,7 +271,7 @@ static int
 try_counts(hoop_comm *comm, uint64_t seed)
 {
     size_t n = (size_t)hoop_comm_size(comm);
-    const size_t counts[] = {0, 1, n - 1, n, n + 1, 97, 1024, 65537, 262144};
+    const size_t counts[] = {0, 1, n - 1, n, n + 1, 97, 1024, 10007, 40001, 65537, 262144};
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int in_place = 0; in_place < 2; in_place++) {

@@ -23,7 +23,7 @@ apart()
 train() { "$bin/hooprun" -n "$1" "$digits" --epochs $epochs >"$tmp/$1" 2>"$tmp/$1.err"; }
 
 for ranks in 1 2 3 4 7; do
-    ok "$ranks ranks train" train $ranks || diag "$(tail -5 "$tmp/$ranks.err")"
+    ok "$ranks ranks train" train $ranks || bail "$(tail -1 "$tmp/$ranks.err")"
     is "$((epochs + 4))" "$(wc -l <"$tmp/$ranks")" '... and only rank 0 speaks'
     like "^parameters: bit-identical on all ranks \(ranks $ranks, checksum [0-9a-f]{16}\)\$" "$(tail -1 "$tmp/$ranks")" \
         '... all hold the same bits'

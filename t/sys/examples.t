@@ -9,14 +9,14 @@ plan_lazy
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH HOOP_DIGITS
 
 install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
-ok 'make install DESTDIR' install
+ok 'make install DESTDIR' install || bail 'nothing is installed'
 pc=$(find "$tmp/root" -name hoop.pc)
 prefix=$tmp/root$(sed -n 's/^prefix=//p' "$pc")
 export PKG_CONFIG_PATH="${pc%/*}${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 export LD_LIBRARY_PATH="${pc%/pkgconfig/*}"
 
 installed=$(find "$tmp/root" -path '*/examples/Makefile')
-ok 'the examples are installed, to be copied' test -n "$installed"
+ok 'the examples are installed, to be copied' test -n "$installed" || bail 'there are no examples'
 mkdir "$tmp/mine"
 cp "${installed%/*}"/* "$tmp/mine"
 build()
@@ -24,7 +24,7 @@ build()
     ${MAKE:-make} -C "$tmp/mine" CC="$CC" CFLAGS='-O2 -Wall -Werror' \
         PKG_CONFIG="$PKG_CONFIG --define-variable=prefix=$prefix"
 }
-ok 'they build with pkg-config alone' build
+ok 'they build with pkg-config alone' build || bail 'there is nothing to run'
 cd "$tmp/mine" || bail 'the copy of the examples is gone'
 
 hooprun=$prefix/bin/hooprun

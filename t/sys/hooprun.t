@@ -110,8 +110,8 @@ nok 'no other launcher is faked' grep -Eq '^(OMPI_|PMI_|SLURM_)' out
 run -n 2 sh -c 'cd /proc/self/fd && ls | grep -v "^[0123]$" | while read -r n; do [ ! -e "$n" ] || echo "leak $n"; done
     cat <&3 | wc -c'
 is '65 65' "$(echo $out)" 'descriptors 0, 1, 2 and the secret; each rank reads all of it'
-timeout 60 "$hooprun" -n 2 sh -c 'ls /proc/$$/fd | tr "\n" " "; echo' >out 7</dev/null 9>/dev/null
-is '0 1 2 3 0 1 2 3' "$(echo $(cat out))" 'our own descriptors are not handed on'
+timeout 60 "$hooprun" -n 2 sh -c 'ls /proc/$$/fd >fds.$HOOP_RANK' 7</dev/null 9>/dev/null
+is '0 1 2 3 0 1 2 3' "$(echo $(cat fds.0 fds.1))" 'our own descriptors are not handed on'
 run -n 2 sh -c 'test "$(ps -o pgid= -p $$ | tr -d " ")" = $$ && trap - INT && echo own'
 is 'own own' "$(echo $out)" 'each rank is a process group of its own'
 run -n 1 sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t\n"'

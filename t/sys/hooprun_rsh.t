@@ -85,6 +85,7 @@ is '' "$err" 'and is not shown'
 run -v --rsh ./greeting -H n1 echo hello
 like '^n1\| Last login: never' "$err" 'except with -v'
 shell asking <<'END'
+trap '' TERM
 printf 'Password: '
 IFS= read -r answer || answer=nothing
 echo "got $answer" >>"$0.heard"
@@ -206,7 +207,7 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' wait_for 3 ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 1 9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 1 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true

@@ -159,7 +159,8 @@ main(void)
     fflush(stdout);
     expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
     expect(fails, 1,
-           "not ok 1 - no   todo\nnot ok 2 - int\n# wanted 1, saw 2\nnot ok 3 - string\n# wanted \"a\"\n# saw    \"(null)\"\n"
+           "not ok 1 - no   todo\nnot ok 2 - int\n# wanted 1, saw 2\nnot ok 3 - string\n# wanted \"a\"\n# saw    "
+           "\"(null)\"\n"
            "not ok 4 - blob\n# 2 of 3 bytes differ; the first at 1: wanted 62, saw 58\n1..4\n# 4 of 4 failed\n",
            "failing checks, with what was wanted and seen");
     expect(skips, 0, "1..2\nok 1 # SKIP no GPU\nok 2 # SKIP no GPU\n", "skip");

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* folder: see folder.h. */
+#include "bin/folder.h"
+
+#include "bin/must.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. free() it. */
+static char *
+rehome(const char *path, const hp_orders *orders)
+{
+    const char *mine = getenv("HOME");
+    size_t n = orders->home ? strlen(orders->home) : 0;
+
+    if (n < 2 || mine == NULL || strncmp(path, orders->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+        return NULL;
+    return hp_must_print("%s%s", mine, path + n);
+}
+
+int
+hp_folder_enter(const hp_orders *orders)
+{
+    const char *home = getenv("HOME");
+    char *likeness;
+    int there;
+
+    if (orders->dir == NULL || chdir(orders->dir) == 0)
+        return 0;
+    if (orders->dir_must)
+        return -1;
+    likeness = rehome(orders->dir, orders);
+    there = likeness != NULL && chdir(likeness) == 0;
+    free(likeness);
+    if (there || (home != NULL && chdir(home) == 0))
+        return 0;
+    return chdir("/");
+}
+
+void
+hp_folder_find_program(hp_orders *orders)
+{
+    char *program = orders->argv.word[0];
+    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, orders);
+
+    if (likeness != NULL && access(likeness, X_OK) == 0) {
+        orders->argv.word[0] = likeness;
+        free(program);
+    } else {
+        free(likeness);
+    }
+}

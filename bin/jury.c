@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* jury: see jury.h. */
+#include "bin/jury.h"
+
+#include "bin/must.h"
+#include "bin/notice.h"
+#include <stdlib.h>
+
+enum { SHOWN_LATELY = 10 }; /* last words are repeated when more than so many outputs came after them */
+
+typedef struct repeat {
+    hp_output *output;
+    int rank;
+} repeat;
+
+void
+hp_jury_open(hp_jury *jury, int size)
+{
+    *jury = (hp_jury){.size = size, .verdict.rank = -1};
+    jury->seat = hp_must_alloc((size_t)size, sizeof *jury->seat);
+}
+
+void
+hp_jury_started(hp_jury *jury, int rank)
+{
+    jury->seat[rank].running = 1;
+}
+
+void
+hp_jury_heard(hp_jury *jury, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
+{
+    hp_last_words_add(&jury->seat[rank].last_words, bytes, n);
+    jury->seat[rank].shown = shown;
+}
+
+int
+hp_jury_ended(hp_jury *jury, const hp_ending *ending)
+{
+    int first = jury->verdict.rank < 0;
+
+    if (!jury->seat[ending->rank].running)
+        return 0;
+    jury->seat[ending->rank].running = 0;
+    jury->running--;
+    if (ending->status == 0 || jury->spoken)
+        return 0;
+    if (first || hp_verdict_worse(ending->status, jury->verdict.status))
+        jury->verdict = *ending;
+    return first;
+}
+
+static void
+repeat_line(void *arg, const char *line)
+{
+    const repeat *r = arg;
+    char *text = hp_must_print("[%d] %s", r->rank, line);
+
+    hp_output_say(r->output, text);
+    free(text);
+}
+
+void
+hp_jury_speak(hp_jury *jury, hp_output *output, int hidden)
+{
+    repeat r = {output, jury->verdict.rank};
+    hp_seat *seat = &jury->seat[jury->verdict.rank];
+    char *sentence = hp_verdict_sentence(&jury->verdict, jury->running);
+
+    if (!jury->spoken) {
+        hp_notice(output, "%s", sentence);
+        if (hidden || hp_output_shown(output) - seat->shown > SHOWN_LATELY)
+            hp_last_words_each(&seat->last_words, repeat_line, &r);
+    }
+    jury->spoken = 1;
+    free(sentence);
+}
+
+void
+hp_jury_close(hp_jury *jury)
+{
+    int i;
+
+    for (i = 0; i < jury->size; i++)
+        hp_bytes_free(&jury->seat[i].last_words);
+    free(jury->seat);
+}

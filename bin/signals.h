@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT */
+/* signals: signals as events of a loop (signalfd). From hp_signals_open on they are blocked and come one by one. */
+#ifndef HP_SIGNALS_H
+#define HP_SIGNALS_H
+
+#include "net/loop.h"
+
+typedef struct hp_signals {
+    int fd;
+    hp_watch *watch;
+    void (*fn)(void *arg, int number);
+    void *arg;
+} hp_signals;
+
+/* numbers: ended by 0. 0, or -1 with errno. */
+int hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*fn)(void *arg, int number),
+                    void *arg);
+void hp_signals_close(hp_signals *signals); /* zeroed memory is fine */
+
+#endif

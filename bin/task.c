@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * task: see task.h. The server takes a copy of the secret; ours is wiped when the orders are out. OMPI_*, PMI_* and
+ * their like are not set.
+ */
+#include "bin/task.h"
+
+#include "bin/meet.h"
+#include "bin/must.h"
+#include "bin/variables.h"
+#include "lib/base/mem.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_PORT = 20000, PORTS = 12000 }; /* below the ephemeral ports */
+
+hoop_result
+hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, hoop_error *error)
+{
+    uint8_t id[8];
+    size_t i;
+
+    *task = (hp_task){.options = options, .layout = layout};
+    if (hp_random(task->secret, sizeof task->secret, error) != HOOP_SUCCESS ||
+        hp_random(id, sizeof id, error) != HOOP_SUCCESS ||
+        hp_random(&task->port, sizeof task->port, error) != HOOP_SUCCESS)
+        return error->code;
+    for (i = 0; i < sizeof id; i++)
+        snprintf(task->id + 2 * i, 3, "%02x", id[i]);
+    return HOOP_SUCCESS;
+}
+
+/* --- the server --- */
+
+/* The launcher's own entry in the hostfile; NULL when it has none. */
+static const hp_host *
+own_host(const hp_layout *layout)
+{
+    int i;
+
+    for (i = 0; i < layout->hosts->count; i++)
+        if (layout->site[i].here)
+            return &layout->hosts->host[i];
+    return NULL;
+}
+
+static hoop_result
+find_address(hp_task *task, int host, const char *seen_from, hoop_error *error)
+{
+    const hp_layout *layout = task->layout;
+
+    if (layout->all_here)
+        return hp_meet_loopback(&task->address, error);
+    return hp_meet_address(&task->address, own_host(layout), &layout->hosts->host[host], seen_from, error);
+}
+
+hoop_result
+hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, void (*say)(void *arg, const char *line),
+             void *arg, hoop_error *error)
+{
+    hp_server_options options = {.mode = HP_MODE_AUTH, .say = say, .arg = arg};
+
+    if (task->server != NULL || (!task->layout->all_here && task->layout->site[host].here))
+        return HOOP_SUCCESS;
+    if (find_address(task, host, seen_from, error) != HOOP_SUCCESS)
+        return error->code;
+    options.listen = task->address;
+    memcpy(options.secret, task->secret, sizeof options.secret);
+    task->server = hp_server_new(loop, &options, error);
+    hp_wipe(options.secret, sizeof options.secret);
+    if (task->server == NULL)
+        return error->code;
+    task->address = *hp_server_addr(task->server);
+    return HOOP_SUCCESS;
+}
+
+/* --- orders --- */
+
+/* Where rank 0 lives, for programs that make their own meeting there. */
+static const char *
+master_address(const hp_task *task, char out[HP_ADDR_TEXT])
+{
+    const hp_layout *layout = task->layout;
+    int i = 0;
+
+    while (layout->place.count[i] == 0)
+        i++;
+    if (layout->hosts->host[i].addr[0] != '\0')
+        return layout->hosts->host[i].addr;
+    if (layout->site[i].here)
+        return hp_addr_host(&task->address, out);
+    return hp_meet_bare_name(layout->hosts->host[i].name);
+}
+
+static void
+add_variables(const hp_task *task, int host, hp_words *variables)
+{
+    char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
+    size_t i;
+
+    hp_variables_settings(variables);
+    for (i = 0; i < task->options->variables.count; i++)
+        hp_words_add(variables, hp_must(strdup(task->options->variables.word[i])));
+    hp_words_add(variables, hp_must_print("HOOP_RENDEZVOUS=%s", hp_addr_print(&task->address, text)));
+    hp_words_add(variables, hp_must_print("HOOP_JOB=%s", task->id));
+    hp_words_add(variables, hp_must_print("MASTER_ADDR=%s", master_address(task, text)));
+    hp_words_add(variables, hp_must_print("MASTER_PORT=%d", FIRST_PORT + task->port % PORTS));
+    if (hp_meet_ifname(&task->layout->hosts->host[host], ifname, sizeof ifname))
+        hp_words_add(variables, hp_must_print("HOOP_SOCKET_IFNAME=%s", ifname));
+}
+
+static void
+fill_orders(const hp_task *task, int host, hp_orders *orders)
+{
+    const hp_options *options = task->options;
+    const char *home = getenv("HOME");
+    char **word;
+    int i;
+
+    for (word = options->argv; *word != NULL; word++)
+        hp_words_add(&orders->argv, hp_must(strdup(*word)));
+    add_variables(task, host, &orders->variables);
+    orders->dir_must = options->wdir != NULL;
+    orders->dir = hp_must(strdup(options->wdir ? options->wdir : options->here));
+    orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;
+    orders->world = task->layout->place.size;
+    orders->ranks = task->layout->place.count[host];
+    orders->rank = hp_must_alloc((size_t)orders->ranks, sizeof *orders->rank);
+    for (i = 0; i < orders->ranks; i++)
+        orders->rank[i] = task->layout->place.first[host] + i;
+}
+
+void
+hp_task_put(const hp_task *task, int host, hp_bytes *out)
+{
+    char secret[2 * HP_SECRET + 2];
+    hp_orders orders = {0};
+
+    hp_secret_format(secret, task->secret);
+    hp_bytes_add(out, secret, sizeof secret - 1);
+    hp_wipe(secret, sizeof secret);
+    fill_orders(task, host, &orders);
+    hp_orders_put(out, &orders);
+    hp_orders_free(&orders);
+}
+
+void
+hp_task_forget(hp_task *task)
+{
+    hp_wipe(task->secret, sizeof task->secret);
+}
+
+void
+hp_task_close(hp_task *task)
+{
+    if (task->server != NULL)
+        hp_server_free(task->server);
+    task->server = NULL;
+    hp_task_forget(task);
+}

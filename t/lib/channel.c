@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The belt proven without sockets: n ranks' channels in this process on links that hold nothing or little and on devices
+ * that finish when they like (t/sim). Thousands of seeds: a window above S always finishes with right and identical
+ * results, a window of S or less locks; slots and gather buffers are not used again too early; a failing device never
+ * delivers.
+ */
+#include "t/sim/sim.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t
+pick(uint64_t below)
+{
+    return tap_random() % below;
+}
+
+static int
+has_root(int kind)
+{
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+}
+
+static hp_call
+call_of(int kind, int size, uint64_t count)
+{
+    hp_call call = {.kind = (uint8_t)kind, .dtype = pick(2) ? HOOP_INT32 : HOOP_FLOAT32, .root = -1, .count = count};
+    if (kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE)
+        call.op = (uint8_t)pick(5);
+    if (has_root(kind))
+        call.root = (int32_t)pick((uint64_t)size);
+    if (kind == HP_BARRIER)
+        call = (hp_call){.kind = HP_BARRIER, .dtype = HOOP_UINT8, .root = -1};
+    return call;
+}
+
+/* Slots of 64 to 127 bytes, so that small vectors already go round in several loops. */
+static sim_ring
+ring_of(int size, uint32_t slices, uint32_t window)
+{
+    sim_ring o = {.size = size, .slices = slices, .window = window, .stripes = 1, .faulty = -1, .absent = -1};
+    o.seed = tap_random();
+    o.slice_bytes = 64 + 4 * (uint32_t)pick(16);
+    o.stage_bytes = 64 * (uint32_t)size;
+    o.spread_bytes = pick(2) ? 64 : 0;
+    o.slots = (int)pick(2);
+    o.device.addressable = (int)pick(2);
+    o.device.early = (int)pick(2);
+    o.net.held = pick(2) ? 0 : 1 + (uint32_t)pick(pick(2) ? 16 : 600);
+    o.net.on_ask = (int)pick(2);
+    o.net.zerocopy = (int)pick(2);
+    return o;
+}
+
+static void
+add(sim_ring *o, hp_call call)
+{
+    o->in_place[o->ops] = (int)pick(2);
+    o->call[o->ops++] = call;
+}
+
+static uint64_t
+some_count(int size)
+{
+    switch (pick(6)) {
+    case 0: return pick(3);
+    case 1: return (uint64_t)size + pick(3) - 1;
+    case 2: return 100 + pick(200);
+    default: return 1 + pick(60);
+    }
+}
+
+static int
+ends(const sim_ring *o, sim_end wanted)
+{
+    static const char *const names[] = {"right", "locked", "wrong"};
+    sim_rank_end at[SIM_RANKS_MAX];
+    char why[300], call[100];
+    sim_end got = sim_ring_run(o, at, why, sizeof why);
+    if (got == wanted)
+        return 1;
+    diag("seed %ju, %d ranks, S %u, W %u, slot %u, spread %u, held %u, %s, %s, %d stripes: %s instead of %s: %s",
+         (uintmax_t)o->seed, o->size, o->slices, o->window, o->slice_bytes, o->spread_bytes, o->net.held,
+         o->device.addressable ? "direct" : "through slots", o->device.early ? "early" : "late", o->stripes, names[got],
+         names[wanted], why);
+    for (int i = 0; i < o->ops; i++)
+        diag("  %s%s", hp_call_print(&o->call[i], call, sizeof call), o->in_place[i] ? ", in place" : "");
+    return 0;
+}
+
+/* ---- the window ---- */
+
+static void
+test_window_above_s(void)
+{
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        int right = 1, runs = 0;
+        for (int size = 2; size <= 9; size++)
+            for (int k = 0; k < 40 && right; k++, runs++) {
+                uint32_t slices = 1 + (uint32_t)pick(5);
+                sim_ring o = ring_of(size, slices, slices + 1 + (k % 2 ? (uint32_t)pick(8) : 0));
+                add(&o, call_of(kind, size, some_count(size)));
+                right = ends(&o, SIM_RIGHT);
+            }
+        ok(right, "%s: every window above S finishes, right and identical (%d seeds)", hp_kind_name(kind), runs);
+    }
+}
+
+/* All ranks' windows are full of sends before the first receive is posted, and the links hold nothing. */
+static void
+test_window_up_to_s(void)
+{
+    int locks = 1, opens = 1, runs = 0;
+    for (int size = 2; size <= 9; size++)
+        for (uint32_t slices = 1; slices <= 5; slices++)
+            for (uint32_t window = 1; window <= slices; window++, runs++) {
+                sim_ring o = ring_of(size, slices, window);
+                o.net.held = 0;
+                o.spread_bytes = 0;
+                o.slice_bytes = 64;
+                add(&o, call_of(HP_ALLREDUCE, size, 16 * (uint64_t)size * slices));
+                locks &= ends(&o, SIM_LOCKED);
+                o.window = slices + 1;
+                opens &= ends(&o, SIM_RIGHT);
+            }
+    ok(locks, "every window up to S locks on links that hold nothing (%d rings)", runs);
+    ok(opens, "and S + 1 finishes the same ring");
+}
+
+/* ---- operations back to back ---- */
+
+static void
+test_back_to_back(void)
+{
+    int right = 1, runs = 0;
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 2 + k % 8, kind = HP_ALLREDUCE + k % 3;
+        sim_ring o = ring_of(size, 1 + (uint32_t)pick(4), 5 + (uint32_t)pick(4));
+        for (int i = 0; i < 5; i++)
+            add(&o, call_of(kind, size, some_count(size)));
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "five operations of a kind back to back (%d seeds)", runs);
+}
+
+static void
+test_mixed(void)
+{
+    int right = 1, runs = 0;
+    for (int k = 0; k < 1200 && right; k++, runs++) {
+        int size = 2 + k % 8;
+        uint32_t slices = 1 + (uint32_t)pick(5);
+        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(20));
+        for (int i = 0; i < SIM_OPS_MAX; i++)
+            add(&o, call_of(HP_ALLREDUCE + (int)pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
+        o.stripes = 1 + (int)pick(3);
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "eight operations of mixed kinds on one to three stripes (%d seeds)", runs);
+}
+
+/* More small operations than there are gather buffers, and a window that could hold them all. */
+static void
+test_stages(void)
+{
+    int right = 1, runs = 0;
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 2 + k % 8;
+        sim_ring o = ring_of(size, 1, k % 2 ? 64 : 2 + (uint32_t)pick(30));
+        o.spread_bytes = 64;
+        for (int i = 0; i < SIM_OPS_MAX; i++)
+            add(&o, call_of(pick(4) ? HP_ALLREDUCE : HP_BARRIER, size, 1 + pick(16)));
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "eight spreads over four gather buffers (%d seeds)", runs);
+}
+
+static void
+test_fused(void)
+{
+    int right = 1;
+    for (int k = 0; k < 300 && right; k++) {
+        int size = 2 + k % 8;
+        sim_ring o = ring_of(size, 1 + (uint32_t)pick(4), 6);
+        add(&o, call_of(HP_ALLREDUCE, size, some_count(size)));
+        o.call[0].fused = 1;
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "fused tensors: jobs end at their seams");
+}
+
+static void
+test_alone(void)
+{
+    int right = 1;
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
+        sim_ring o = ring_of(1, 2, 3);
+        add(&o, call_of(kind, 1, 100));
+        add(&o, call_of(kind, 1, 0));
+        right &= ends(&o, SIM_RIGHT);
+    }
+    ok(right, "a ring of one");
+}
+
+/* ---- failures ---- */
+
+static void
+test_refused_job(void)
+{
+    int right = 1, failures = 0;
+    for (int k = 0; k < 300 && right; k++) {
+        sim_rank_end at[SIM_RANKS_MAX];
+        char why[300];
+        int size = 2 + k % 8;
+        sim_ring o = ring_of(size, 2, 4);
+        o.faulty = (int)pick((uint64_t)size);
+        o.device.refuse = 1 + pick(12);
+        for (int i = 0; i < 3; i++)
+            add(&o, call_of(HP_ALLREDUCE + k % 2, size, some_count(size)));
+        sim_end end = sim_ring_run(&o, at, why, sizeof why);
+        right = end != SIM_WRONG && (end == SIM_LOCKED) == (at[o.faulty].job_error == HOOP_ERR_CUDA);
+        if (!right)
+            diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
+        for (int r = 0; r < size && right; r++)
+            right = r == o.faulty || at[r].job_error == HOOP_SUCCESS;
+        failures += end == SIM_LOCKED;
+    }
+    ok(right, "a refused job sets its rank's job_error, and no wrong result is ever delivered");
+    ok(failures > 100, "and it was refused in time often enough to show (%d times)", failures);
+}
+
+static void
+test_stuck_job(void)
+{
+    int right = 1, stuck = 0;
+    for (int k = 0; k < 300 && right; k++) {
+        sim_rank_end at[SIM_RANKS_MAX];
+        char why[300];
+        int size = 2 + k % 8;
+        sim_ring o = ring_of(size, 3, 5);
+        o.faulty = (int)pick((uint64_t)size);
+        o.device.stick = 1 + pick(12);
+        for (int i = 0; i < 3; i++)
+            add(&o, call_of(HP_ALLREDUCE + (int)pick(8), size, some_count(size)));
+        sim_end end = sim_ring_run(&o, at, why, sizeof why);
+        right = end != SIM_WRONG && (end == SIM_RIGHT || at[o.faulty].finished < o.ops);
+        if (!right)
+            diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
+        stuck += end == SIM_LOCKED;
+    }
+    ok(right && stuck > 50, "a job that never ends: what was delivered before is right, the rest never is");
+}
+
+/* Everybody's report points upstream along the ring, and so at the one who is missing. */
+static void
+test_absent_rank(void)
+{
+    int right = 1;
+    for (int size = 2; size <= 9; size++) {
+        sim_rank_end at[SIM_RANKS_MAX];
+        char why[300];
+        int named = 0;
+        sim_ring o = ring_of(size, 2, 4);
+        o.spread_bytes = 0;
+        o.net.held = 100000;
+        o.net.zerocopy = 0;
+        o.absent = (int)pick((uint64_t)size);
+        o.absent_from = 1;
+        add(&o, call_of(HP_ALLREDUCE, size, 50));
+        add(&o, call_of(HP_ALLREDUCE, size, 50));
+        right &= sim_ring_run(&o, at, why, sizeof why) == SIM_LOCKED;
+        for (int r = 0; r < size; r++) {
+            right &= at[r].finished == 1 && (r == o.absent ? at[r].awaited.peer == -1 : at[r].awaited.peer >= 0);
+            named += at[r].awaited.peer == o.absent && !at[r].awaited.sending;
+        }
+        right &= named == 1;
+        for (int r = 0; r < size && !right; r++)
+            diag("%d ranks without %d: rank %d finished %d, waits for %d%s at step %ju", size, o.absent, r,
+                 at[r].finished, at[r].awaited.peer, at[r].awaited.sending ? " to take" : "",
+                 (uintmax_t)at[r].awaited.step);
+        if (!right)
+            break;
+    }
+    ok(right, "a rank that does not come: the others finish what it took part in, its neighbour waits for it by name");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(120);
+    tap_seed();
+    test_window_above_s();
+    test_window_up_to_s();
+    test_back_to_back();
+    test_mixed();
+    test_stages();
+    test_fused();
+    test_alone();
+    test_refused_job();
+    test_stuck_job();
+    test_absent_rank();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: MIT */
+/* house: a door with an owner that counts what it is asked, and visitors of every kind. For t/net/door.c and siege.c.
+ */
+#ifndef T_NET_HOUSE_H
+#define T_NET_HOUSE_H
+
+#include "net/dial.h"
+#include "net/door.h"
+
+enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER, IN_GONE };
+
+struct house {
+    hp_loop *loop;
+    hp_door *door;
+    hp_keys keys;
+    hp_conn_policy policy;
+    hp_status verdict;
+    enum free_in free_in; /* the owner's function that frees the door */
+    int asked_keys, asked_policy, judged, entered, gone;
+    int fd;         /* who entered last; closed by the next one */
+    int kill;       /* judge resets this connection: it dies before WELCOME */
+    hp_hello hello; /* and its greeting */
+    uint64_t features;
+    hp_addr peer;
+};
+
+/* A dial in the house's own loop. */
+struct caller {
+    int done;
+    hp_dial_result result;
+};
+
+/* The last log line and their number; hoop_log_to(house_log, NULL). */
+extern int house_log_lines;
+extern char house_log_text[512];
+void house_log(void *arg, int level, const char *line);
+
+void make_keys(hp_keys *keys, uint8_t first, uint8_t job_first);
+
+/* Rank 4 of 8, epoch 0, at `where`, waiting for data connections. 0 when it cannot be. */
+int build(struct house *house, const char *where);
+void raze(struct house *house);
+void run_for(struct house *house, uint64_t ns);
+int settle(struct house *house, const int *value, int wanted); /* runs until *value is wanted */
+
+/* Rank 3's greeting, as a struct and as the bytes of M1. */
+hp_hello greeting(const struct house *house);
+void make_m1(const struct house *house, uint8_t m1[HP_M1]);
+
+/* A visitor of the plainest kind: a blocking socket with a limit, and what it says first. */
+int visit(const struct house *house, const void *bytes, size_t n);
+
+/* Runs the door until it has closed fd; returns the number of bytes that it answered, -1 when it does not close. */
+int answer(struct house *house, int fd, uint64_t limit);
+
+hp_dial *call(struct house *house, struct caller *caller, const hp_keys *keys, const hp_hello *hello);
+int gets_in(struct house *house, uint64_t *took); /* whether a genuine rank does, now, and how long that takes */
+
+#endif

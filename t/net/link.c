@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * net/link and net/stripe moving bytes: every cut of a call at every byte, one to four stripes, posts that come before
+ * and after their frames, frames that leave without a copy. What goes wrong on the way is link_fault.c's.
+ */
+#include "lib/base/mem.h"
+#include "lib/base/wire.h"
+#include "t/net/rig.h"
+#include "t/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SMALL = 23, LONG = 300000 };
+
+static void
+fill(uint8_t *bytes, size_t n, unsigned seed)
+{
+    for (size_t i = 0; i < n; i++)
+        bytes[i] = (uint8_t)((seed + i) * 2654435761U >> 13);
+}
+
+/* ---- every byte ---- */
+
+/* Two frames, the first with the call; both must arrive whatever is cut where. */
+static int
+two_frames_arrive(rig *r, uint16_t more)
+{
+    uint8_t a[SMALL], b[SMALL], to_a[SMALL] = {0}, to_b[SMALL] = {0};
+    hp_frame first = rig_frame(1, 0, (uint16_t)(HP_FRAME_CALL | more)), second = rig_frame(1, 1, more);
+    fill(a, SMALL, 1);
+    fill(b, SMALL, 2);
+    hp_link_post(r->in, &first, to_a, SMALL, 0);
+    hp_link_post(r->in, &second, to_b, SMALL, 0);
+    hp_link_post(r->out, &first, a, SMALL, 0);
+    hp_link_post(r->out, &second, b, SMALL, 0);
+    int arrived = rig_until_done(r, r->in, 2) && rig_until_done(r, r->out, 2);
+    return arrived && memcmp(a, to_a, SMALL) == 0 && memcmp(b, to_b, SMALL) == 0 && r->in->bytes == 2 * SMALL;
+}
+
+static void
+test_cuts(void)
+{
+    int writes = 1, reads = 1, crumbs = 1;
+    for (size_t cut = 0; cut <= HP_DATA_HEAD_CALL + SMALL && writes && reads; cut++) {
+        rig r;
+        rig_open(&r, 1);
+        rig_sending.first = cut;
+        writes = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC);
+        rig_close(&r);
+        rig_open(&r, 1);
+        rig_receiving.first = cut;
+        reads = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC);
+        rig_close(&r);
+    }
+    for (size_t crumb = 1; crumb <= HP_DATA_HEAD_CALL + SMALL && crumbs; crumb++) {
+        rig r;
+        rig_open(&r, 1);
+        rig_sending.first = rig_sending.others = crumb % 2 ? crumb : SIZE_MAX;
+        rig_receiving.first = rig_receiving.others = crumb % 3 ? crumb : SIZE_MAX;
+        crumbs = two_frames_arrive(&r, 0);
+        rig_close(&r);
+    }
+    ok(writes, "a first write cut at any byte");
+    ok(reads, "a first read cut at any byte");
+    ok(crumbs, "crumbs of one byte, two bytes and more");
+}
+
+/* The first `early` bytes are here, and everything has settled, before the receive is posted. */
+static int
+late_post_is_served(const uint8_t *wire, size_t n, size_t early, const uint8_t *data)
+{
+    uint8_t to[SMALL] = {0};
+    hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
+    rig r;
+    int right;
+    rig_open_in(&r);
+    rig_write(&r, wire, early);
+    rig_settle(&r);
+    right = r.in->state == HP_LINK_OPEN && r.in->done == 0;
+    hp_link_post(r.in, &frame, to, SMALL, 0);
+    rig_settle(&r);
+    right &= (r.in->done == 1) == (early == n);
+    rig_write(&r, wire + early, n - early);
+    right &= rig_until_done(&r, r.in, 1) && memcmp(to, data, SMALL) == 0;
+    rig_close(&r);
+    return right;
+}
+
+static void
+test_late_post(void)
+{
+    uint8_t data[SMALL], wire[200];
+    hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
+    int right = 1;
+    fill(data, SMALL, 5);
+    size_t n = rig_record(&frame, data, SMALL, wire, sizeof wire);
+    is_uint(HP_DATA_HEAD_CALL + SMALL, n, "a frame with its call is 68 bytes and the payload");
+    for (size_t early = 0; early <= n && right; early++)
+        right = late_post_is_served(wire, n, early, data);
+    ok(right, "a frame of which any part came before its post");
+}
+
+/* ---- with nothing posted TCP holds the sender ---- */
+
+static void
+test_read_ahead(void)
+{
+    static uint8_t data[LONG], to[LONG];
+    hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
+    rig r;
+    rig_open(&r, 1);
+    fill(data, LONG, 9);
+    hp_link_post(r.out, &frame, data, LONG, 0);
+    rig_settle(&r);
+    r.kicks = 0;
+    for (int i = 0; i < 50; i++) {
+        hp_link_arm(r.in);
+        hp_loop_run(r.loop, 0);
+    }
+    ok(r.kicks <= 1, "one head is read ahead, then nobody is woken (%d times)", r.kicks);
+    is_uint(0, r.in->bytes, "and no payload is taken");
+    hp_link_post(r.in, &frame, to, LONG, 0);
+    ok(rig_until_done(&r, r.in, 1), "until it is posted");
+    ok(rig_until_done(&r, r.out, 1), "and the sender is done");
+    is_blob(data, to, LONG, "the payload is right");
+    rig_close(&r);
+}
+
+/* ---- stripes ---- */
+
+enum { POSTS = 60 };
+
+static uint32_t
+size_of(int i)
+{
+    static const uint32_t sizes[] = {0, 1, 1000, 65536, 7, 0, 130001, 4096};
+    return sizes[i % 8];
+}
+
+static void
+post_both(rig *r, int i, uint8_t *data, uint8_t *to)
+{
+    hp_frame frame = rig_frame(1, (uint32_t)i, (uint16_t)(i == 0 ? HP_FRAME_CALL : 0));
+    hp_link_post(r->in, &frame, to, size_of(i), 0);
+    hp_link_post(r->out, &frame, data, size_of(i), 0);
+}
+
+static void
+test_stripes(int stripes)
+{
+    uint8_t *data[POSTS], *to[POSTS];
+    uint64_t bytes = 0;
+    int arrived = 1, right = 1;
+    rig r;
+    rig_open(&r, stripes);
+    for (int i = 0; i < POSTS; i++) {
+        data[i] = malloc(size_of(i) + 1);
+        to[i] = calloc(1, size_of(i) + 1);
+        fill(data[i], size_of(i), (unsigned)i);
+        bytes += size_of(i);
+        if (i >= RIG_CAPACITY) /* the oldest place must be free on both sides */
+            arrived &= rig_until_done(&r, r.in, (uint64_t)i - RIG_CAPACITY + 1) &&
+                       rig_until_done(&r, r.out, (uint64_t)i - RIG_CAPACITY + 1);
+        post_both(&r, i, data[i], to[i]);
+    }
+    arrived &= rig_until_done(&r, r.in, POSTS) && rig_until_done(&r, r.out, POSTS);
+    for (int i = 0; i < POSTS; i++) {
+        right &= memcmp(data[i], to[i], size_of(i)) == 0;
+        free(data[i]);
+        free(to[i]);
+    }
+    ok(arrived && right, "%d posts over %d stripes", POSTS, stripes);
+    ok(r.in->bytes == bytes && r.out->bytes == bytes, "both sides count the payload");
+    rig_close(&r);
+}
+
+/* A connection that is still missing holds its own posts only, and `done` never counts past a hole. */
+static void
+test_missing_stripe(void)
+{
+    uint8_t a[SMALL] = {1}, b[SMALL] = {2};
+    hp_frame first = rig_frame(1, 0, HP_FRAME_CALL), second = rig_frame(1, 1, 0);
+    hp_link *link = hp_link_new(0, 1, 0, 1, 2, RIG_CAPACITY);
+    is_int(HP_LINK_WANTED, link->state, "a link begins without connections");
+    is_uint(1, hp_link_post(link, &first, a, SMALL, 0), "posts wait");
+    is_uint(2, hp_link_post(link, &second, b, SMALL, 0), "and are numbered");
+    is_int(0, hp_link_move(link), "nothing moves");
+    is_uint(0, link->done, "nothing is done");
+    ok(hp_link_closed(link), "a link without connections has nothing on its way");
+    hp_link_free(link);
+}
+
+/* ---- without a copy ---- */
+
+static void
+test_zerocopy(void)
+{
+    uint8_t *pages = hp_pages(4 * 65536), *to = calloc(4, 65536), *copy = calloc(4, 65536);
+    hp_frame first = rig_frame(1, 0, HP_FRAME_CALL), others;
+    rig r;
+    rig_open(&r, 1);
+    r.out->zerocopy = 4096;
+    fill(pages, 4 * 65536, 3);
+    memcpy(copy, pages, 4 * 65536);
+    hp_link_post(r.out, &first, pages, 65536, 1);
+    for (uint32_t i = 1; i < 4; i++) {
+        others = rig_frame(1, i, 0);
+        hp_link_post(r.out, &others, pages + i * 65536, i == 2 ? 100 : 65536, i != 3);
+    }
+    rig_settle(&r);
+    is_uint(0, r.out->done, "sent pages are not done before the peer has taken them");
+    hp_link_post(r.in, &first, to, 65536, 0);
+    ok(rig_until_done(&r, r.in, 1), "the first arrives");
+    ok(rig_until_done(&r, r.out, 1), "and is acknowledged");
+    is_uint(1, r.out->done, "the second is not");
+    memset(pages, 0, 65536);
+    for (uint32_t i = 1; i < 4; i++) {
+        others = rig_frame(1, i, 0);
+        hp_link_post(r.in, &others, to + i * 65536, i == 2 ? 100 : 65536, 0);
+    }
+    ok(rig_until_done(&r, r.in, 4) && rig_until_done(&r, r.out, 4), "pages, a short slice and a copied one after it");
+    is_blob(copy, to, 2 * 65536 + 100, "all with the right bytes");
+    is_blob(copy + 3 * 65536, to + 3 * 65536, 65536, "the copied one, too");
+    rig_close(&r);
+    hp_pages_free(pages, 4 * 65536);
+    free(to);
+    free(copy);
+}
+
+static void
+test_zerocopy_cuts(void)
+{
+    uint8_t *pages = hp_pages(3 * 4096);
+    int right = 1;
+    fill(pages, 3 * 4096, 8);
+    for (size_t cut = 0; cut <= HP_DATA_HEAD_CALL + 2 && right; cut++) {
+        static uint8_t to[3 * 4096];
+        hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
+        rig r;
+        rig_open(&r, 1);
+        memset(to, 0, sizeof to);
+        r.out->zerocopy = 1;
+        rig_sending.first = cut;
+        rig_sending.others = 1 + cut % 3;
+        rig_receiving.others = 1000 + cut;
+        hp_link_post(r.in, &frame, to, sizeof to, 0);
+        hp_link_post(r.out, &frame, pages, sizeof to, 1);
+        right = rig_until_done(&r, r.out, 1) && r.in->done == 1 && memcmp(to, pages, sizeof to) == 0;
+        rig_close(&r);
+    }
+    ok(right, "a frame by reference whose head is cut at any byte");
+    hp_pages_free(pages, 3 * 4096);
+}
+
+static void
+acknowledge(rig *r, uint64_t count)
+{
+    uint8_t payload[HP_ACK_BYTES], frame[HP_COMMON_BYTES + HP_ACK_BYTES + 4];
+    hp_put64(payload, count);
+    rig_write(r, frame, hp_frame_put_control(frame, HP_ACK, payload, sizeof payload));
+    rig_settle(r);
+}
+
+/* Copied posts between flown ones, and places of the ring used again while an acknowledgement is due. */
+static void
+test_acknowledgements(void)
+{
+    static uint8_t sink[1 << 20];
+    uint8_t *pages = hp_pages(RIG_CAPACITY * 4096);
+    rig r;
+    rig_open_out(&r);
+    r.out->zerocopy = 1;
+    for (uint32_t i = 0; i < 3; i++) { /* 0 flies, 1 is copied, 2 flies */
+        hp_frame frame = rig_frame(1, i, (uint16_t)(i == 0 ? HP_FRAME_CALL : 0));
+        hp_link_post(r.out, &frame, pages + i * 4096, 4096, i != 1);
+    }
+    rig_settle(&r);
+    is_uint(0, r.out->done, "three sent, none done");
+    acknowledge(&r, 1);
+    is_uint(2, r.out->done, "the first acknowledgement ends the first and the copied one behind it");
+    rig_sending.others = 0; /* from here on nothing leaves */
+    for (uint32_t i = 3; i < 2 + RIG_CAPACITY; i++) {
+        hp_frame frame = rig_frame(1, i, 0);
+        hp_link_post(r.out, &frame, pages + i % RIG_CAPACITY * 4096, 4096, 1);
+    }
+    acknowledge(&r, 2);
+    is_uint(3, r.out->done, "the second ends the third post, not one that has taken the copied one's place");
+    acknowledge(&r, 3);
+    is_int(HP_LINK_FAULT, r.out->state, "an acknowledgement of what was never sent is a fault");
+    is_int(HOOP_ERR_PROTOCOL, r.out->error.code, "of the protocol: %s", r.out->error.text);
+    rig_read(&r, sink, sizeof sink);
+    rig_close(&r);
+    hp_pages_free(pages, RIG_CAPACITY * 4096);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    test_cuts();
+    test_late_post();
+    test_read_ahead();
+    for (int stripes = 1; stripes <= 4; stripes++)
+        test_stripes(stripes);
+    test_missing_stripe();
+    test_zerocopy();
+    test_zerocopy_cuts();
+    test_acknowledgements();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * siege: what strangers do to a door: garbage, flipped bits, half greetings, replays, slow ones, crowds, and more
+ * connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback sockets only.
+ */
+#include "net/door.h"
+
+#include "lib/base/clock.h"
+#include "t/net/house.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CROWD = 300, FRESH = 700 };
+
+static void
+test_garbage(void)
+{
+    static const char *const protocols[] = {
+        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+        "*1\r\n$4\r\nPING\r\n",
+        "\x16\x03\x01\x02\x01\x01",
+        "\xffSMB\x72",
+        "X",
+        "HOOQ",
+        "HOOP\x01\x02",
+        "HOOP\x01\x01\x01",
+    };
+    struct house house;
+    uint8_t m1[HP_M1];
+    build(&house, "127.0.0.1:0");
+    make_m1(&house, m1);
+    for (size_t i = 0; i < sizeof(protocols) / sizeof(protocols[0]); i++) {
+        int fd = visit(&house, protocols[i], strlen(protocols[i]));
+        is_int(0, answer(&house, fd, 2 * HP_SEC), "garbage %zu is cut without a byte", i);
+        close(fd);
+    }
+    int cut = 0;
+    for (size_t i = 0; i < HP_M1; i++) {
+        m1[i] ^= (uint8_t)(1U << i % 8);
+        int fd = visit(&house, m1, HP_M1);
+        cut += answer(&house, fd, 2 * HP_SEC) == 0;
+        m1[i] ^= (uint8_t)(1U << i % 8);
+        close(fd);
+    }
+    is_int(HP_M1, cut, "a flipped bit in any byte of a greeting: cut without a byte");
+    is_int(HP_M1 - 16, house.asked_keys, "no owner's function before the header was right");
+    is_int(0, house.asked_policy + house.judged + house.entered, "and none but keys before the tag was");
+    raze(&house);
+}
+
+static void
+test_truncated(void)
+{
+    struct house house;
+    uint8_t m1[HP_M1];
+    uint64_t took;
+    int held[HP_M1], cut = 0;
+    build(&house, "127.0.0.1:0");
+    make_m1(&house, m1);
+    for (size_t n = 0; n < HP_M1; n++) {
+        close(visit(&house, m1, n));
+        hp_loop_run(house.loop, 0);
+    }
+    run_for(&house, 20 * HP_MS);
+    hp_door_patience(house.door, 800 * HP_MS);
+    uint64_t begin = hp_now();
+    for (size_t n = 0; n < HP_M1; n++) {
+        held[n] = visit(&house, m1, n);
+        hp_loop_run(house.loop, 0);
+    }
+    char byte;
+    ok(recv(held[0], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN, "one that says nothing is given time");
+    for (size_t n = 0; n < HP_M1; n++) {
+        cut += answer(&house, held[n], 5 * HP_SEC) == 0;
+        close(held[n]);
+    }
+    ok(hp_now() - begin >= 800 * HP_MS && hp_now() - begin < 10 * HP_SEC, "but no longer than the door has patience");
+    is_int(HP_M1, cut, "a greeting cut short at any byte is closed without a byte");
+    is_int(0, house.asked_keys, "and asks for nothing");
+    ok(gets_in(&house, &took), "a genuine rank gets in");
+    raze(&house);
+}
+
+/* A byte now and then does not move the deadline, which runs from accept. 5 s unless set. */
+static void
+test_slow(void)
+{
+    struct house house;
+    uint8_t m1[HP_M1];
+    build(&house, "127.0.0.1:0");
+    make_m1(&house, m1);
+    uint64_t begin = hp_now();
+    int fd = visit(&house, m1, 1), result = -1;
+    for (size_t i = 1; i < 70 && result < 0; i++) {
+        result = answer(&house, fd, 100 * HP_MS);
+        (void)!send(fd, m1 + i, 1, MSG_NOSIGNAL);
+    }
+    uint64_t took = hp_now() - begin;
+    is_int(0, result, "one byte at a time is cut without a byte");
+    ok(took >= 5 * HP_SEC && took < 6 * HP_SEC, "after 5 s (%.2f)", (double)took / 1e9);
+    close(fd);
+    raze(&house);
+}
+
+static void
+test_replay(void)
+{
+    struct house house;
+    uint8_t m1[HP_M1], junk[HP_M3] = "HOOP\x01\x03";
+    build(&house, "127.0.0.1:0");
+    hp_door_patience(house.door, 150 * HP_MS);
+    make_m1(&house, m1);
+    for (int i = 0; i < 3; i++) {
+        int fd = visit(&house, m1, HP_M1);
+        is_int(HP_M2, answer(&house, fd, 3 * HP_SEC), "a replayed greeting earns a challenge and nothing more");
+        close(fd);
+    }
+    int fd = visit(&house, m1, HP_M1);
+    run_for(&house, 10 * HP_MS);
+    (void)!send(fd, junk, sizeof(junk), MSG_NOSIGNAL);
+    is_int(HP_M2, answer(&house, fd, 3 * HP_SEC), "and so does one with an invented confirmation");
+    is_int(0, house.judged + house.entered, "nobody is judged before the confirmation is right");
+    close(fd);
+    raze(&house);
+}
+
+/* More than the pool holds, sending garbage, greeting slowly or saying nothing, while a genuine rank comes. */
+static void
+test_crowd(void)
+{
+    static int fds[CROWD];
+    struct house house;
+    uint8_t m1[HP_M1];
+    uint64_t took;
+    build(&house, "127.0.0.1:0");
+    hp_door_patience(house.door, 60 * HP_SEC);
+    make_m1(&house, m1);
+    ok(gets_in(&house, &took), "a first one gets in");
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < CROWD; i++) {
+        fds[i] = visit(&house, NULL, 0);
+        if (i % 3 == 0)
+            (void)!send(fds[i], "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL);
+        else if (i % 3 == 1)
+            (void)!send(fds[i], m1, 1 + (size_t)i % 143, MSG_NOSIGNAL);
+        if (i % 50 == 0)
+            run_for(&house, HP_MS);
+    }
+    run_for(&house, 50 * HP_MS);
+    is_uint(before, mallinfo2().uordblks, "%d strangers cost no memory", CROWD);
+    ok(gets_in(&house, &took) && took < 2 * HP_SEC, "a genuine rank gets in past %d strangers, after %.1f ms", CROWD,
+       (double)took / 1e6);
+    /* Nobody greets: now all of the pool is taken, and the oldest have to go. */
+    for (int i = 0; i < FRESH; i++) {
+        close(fds[i % CROWD]);
+        fds[i % CROWD] = visit(&house, m1, 1);
+        if (i % 50 == 0)
+            run_for(&house, HP_MS);
+    }
+    run_for(&house, 20 * HP_MS);
+    ok(gets_in(&house, &took) && took < 2 * HP_SEC, "and past %d that greet slowly, after %.1f ms", FRESH,
+       (double)took / 1e6);
+    int open = 0;
+    for (int i = 0; i < CROWD; i++) {
+        char byte;
+        open += recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+        close(fds[i]);
+    }
+    ok(open > 200 && open <= HP_M1 + 112, "%d of %d were kept waiting: what the pool holds", open, CROWD);
+    is_int(3, house.entered, "three entered in all");
+    raze(&house);
+}
+
+static double
+cpu_seconds(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+/* The soft limit alone: it can be raised again. */
+static void
+allow_descriptors(rlim_t n)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = n;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        bail("setrlimit: %s", strerror(errno));
+}
+
+/* In a child that has no descriptor left: the queue is full of connections, and the door waits without spinning. */
+static int
+starve(void)
+{
+    enum { VISITORS = 20 };
+    struct house house;
+    int fds[VISITORS], bad = 0;
+    uint64_t took;
+    build(&house, "127.0.0.1:0");
+    for (int i = 0; i < VISITORS; i++)
+        fds[i] = visit(&house, NULL, 0);
+    int next = dup(0);
+    close(next);
+    allow_descriptors((rlim_t)next);
+    double cpu = cpu_seconds();
+    house_log_lines = 0;
+    run_for(&house, HP_SEC);
+    cpu = cpu_seconds() - cpu;
+    diag("%.1f ms of processor time in 1 s without descriptors, %d lines", cpu * 1e3, house_log_lines);
+    bad |= cpu > 0.2 || house_log_lines < 1 || house_log_lines > 12 || !strstr(house_log_text, "ulimit -n");
+    for (int i = 0; i < VISITORS; i++)
+        close(fds[i]);
+    allow_descriptors((rlim_t)next + 100);
+    bad |= !gets_in(&house, &took);
+    raze(&house);
+    return bad;
+}
+
+static void
+test_no_descriptors(void)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(40);
+        _exit(starve());
+    }
+    waitpid(child, &status, 0);
+    is_int(0, status, "without descriptors the door neither spins nor dies, and opens again");
+}
+
+int
+main(void)
+{
+    tap_limit(120);
+    plan_lazy();
+    hoop_log_to(house_log, NULL);
+    test_garbage();
+    test_truncated();
+    test_slow();
+    test_replay();
+    test_crowd();
+    test_no_descriptors();
+    return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * answer: what every collective must deliver, computed element by element from the definition, for int32 and float32.
+ * Shares nothing with the library but the call's struct.
+ */
+#include "t/sim/sim.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static uint64_t
+mix(uint64_t x)
+{
+    x += UINT64_C(0x9e3779b97f4a7c15);
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+uint64_t
+sim_send_count(const hp_call *call, int rank, int size)
+{
+    uint64_t all = call->count * (uint64_t)size;
+    switch ((hp_kind)call->kind) {
+    case HP_REDUCE_SCATTER:
+    case HP_ALLTOALL: return all;
+    case HP_BROADCAST: return rank == call->root ? call->count : 0;
+    case HP_SCATTER: return rank == call->root ? all : 0;
+    default: return call->count;
+    }
+}
+
+uint64_t
+sim_recv_count(const hp_call *call, int rank, int size)
+{
+    uint64_t all = call->count * (uint64_t)size;
+    switch ((hp_kind)call->kind) {
+    case HP_ALLGATHER:
+    case HP_ALLTOALL: return all;
+    case HP_REDUCE: return rank == call->root ? call->count : 0;
+    case HP_GATHER: return rank == call->root ? all : 0;
+    default: return call->count;
+    }
+}
+
+static int32_t
+whole(uint64_t seed, int rank, uint64_t i)
+{
+    return (int32_t)mix(seed ^ mix((uint64_t)rank << 40 ^ i));
+}
+
+/* Between 0.5 and 1.5, so that products stay in range and sums do not cancel. */
+static float
+broken(uint64_t seed, int rank, uint64_t i)
+{
+    return 0.5F + (float)(mix(seed ^ mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
+}
+
+void
+sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (call->dtype == HOOP_FLOAT32)
+            ((float *)send)[i] = broken(seed, rank, i);
+        else
+            ((int32_t *)send)[i] = whole(seed, rank, i);
+    }
+}
+
+static int32_t
+combined_whole(const hp_call *call, uint64_t seed, int size, uint64_t i)
+{
+    int32_t all = whole(seed, 0, i);
+    for (int r = 1; r < size; r++) {
+        int32_t v = whole(seed, r, i);
+        switch ((hoop_op)call->op) {
+        case HOOP_PROD: all = (int32_t)((uint32_t)all * (uint32_t)v); break;
+        case HOOP_MAX: all = v > all ? v : all; break;
+        case HOOP_MIN: all = v < all ? v : all; break;
+        default: all = (int32_t)((uint32_t)all + (uint32_t)v); break;
+        }
+    }
+    return call->op == HOOP_AVG ? all / size : all;
+}
+
+static double
+combined_broken(const hp_call *call, uint64_t seed, int size, uint64_t i)
+{
+    double all = (double)broken(seed, 0, i);
+    for (int r = 1; r < size; r++) {
+        double v = (double)broken(seed, r, i);
+        switch ((hoop_op)call->op) {
+        case HOOP_PROD: all *= v; break;
+        case HOOP_MAX: all = v > all ? v : all; break;
+        case HOOP_MIN: all = v < all ? v : all; break;
+        default: all += v; break;
+        }
+    }
+    return call->op == HOOP_AVG ? all / size : all;
+}
+
+/* Where recvbuf[i] comes from when nothing is reduced: rank and its element. 0: it is reduced, over element *at. */
+static int
+is_moved(const hp_call *call, int me, uint64_t i, int *rank, uint64_t *at)
+{
+    uint64_t count = call->count;
+    *rank = call->root;
+    *at = i;
+    switch ((hp_kind)call->kind) {
+    case HP_ALLGATHER:
+    case HP_GATHER: *rank = (int)(i / count), *at = i % count; return 1;
+    case HP_BROADCAST: return 1;
+    case HP_SCATTER: *at = count * (uint64_t)me + i; return 1;
+    case HP_ALLTOALL: *rank = (int)(i / count), *at = count * (uint64_t)me + i % count; return 1;
+    case HP_REDUCE_SCATTER: *at = count * (uint64_t)me + i; return 0;
+    default: return 0;
+    }
+}
+
+static int
+element_is_right(const hp_call *call, uint64_t seed, int me, int size, const void *recv, uint64_t i)
+{
+    int rank;
+    uint64_t at;
+    int moved = is_moved(call, me, i, &rank, &at);
+    if (call->dtype == HOOP_FLOAT32) {
+        float got = ((const float *)recv)[i], same = broken(seed, rank, at);
+        double wanted = moved ? 0 : combined_broken(call, seed, size, at);
+        return moved ? memcmp(&got, &same, sizeof got) == 0 : fabs((double)got - wanted) <= 1e-6 * size * fabs(wanted);
+    }
+    return ((const int32_t *)recv)[i] == (moved ? whole(seed, rank, at) : combined_whole(call, seed, size, at));
+}
+
+int
+sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
+                    size_t why_size)
+{
+    for (uint64_t i = 0; i < sim_recv_count(call, rank, size); i++) {
+        char text[100];
+        if (element_is_right(call, seed, rank, size, recv, i))
+            continue;
+        snprintf(why, why_size, "rank %d: element %ju of %s is wrong", rank, (uintmax_t)i,
+                 hp_call_print(call, text, sizeof text));
+        return 0;
+    }
+    return 1;
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* device: see sim.h. The arithmetic is the host's; when it happens and when it is told is the test's. */
+#include "t/sim/sim.h"
+
+#include "lib/base/err.h"
+
+#include <stdlib.h>
+
+enum { QUEUE_ROOM = 4096 };
+
+typedef struct sim_device {
+    hp_device device;
+    sim_device_options o;
+    int enrolled;
+} sim_device;
+
+typedef struct sim_queue {
+    hp_queue queue;
+    sim_device *device;
+    hp_job *jobs;
+    uint64_t submitted, done;
+    int failed;
+} sim_queue;
+
+static const hp_device_ops sim_ops;
+
+hp_device *
+sim_device_new(const sim_device_options *options)
+{
+    sim_device *d = calloc(1, sizeof *d);
+    d->device.ops = &sim_ops;
+    d->o = *options;
+    return &d->device;
+}
+
+void
+sim_device_free(hp_device *device)
+{
+    free(device);
+}
+
+int
+sim_device_finish(hp_queue *queue, uint64_t jobs)
+{
+    sim_queue *q = (sim_queue *)queue;
+    uint64_t before = q->done;
+    while (jobs-- > 0 && q->done < q->submitted && q->done + 1 != q->device->o.stick) {
+        if (!q->device->o.early)
+            hp_host_run(&q->jobs[q->done % QUEUE_ROOM]);
+        q->done++;
+    }
+    return q->done > before;
+}
+
+static int
+sim_owns(const void *ptr)
+{
+    (void)ptr;
+    return 0;
+}
+
+static hoop_result
+sim_open(hp_device **device, const void *ptr, hoop_error *error)
+{
+    (void)ptr;
+    *device = NULL;
+    return hp_err_set(error, HOOP_ERR_INTERNAL, "the simulated device is made by its test");
+}
+
+static void
+sim_close(hp_device *device)
+{
+    sim_device_free(device);
+}
+
+static int
+sim_addressable(hp_device *device)
+{
+    return ((sim_device *)device)->o.addressable;
+}
+
+static hoop_result
+sim_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error)
+{
+    (void)pages, (void)bytes, (void)error;
+    ((sim_device *)device)->enrolled++;
+    return HOOP_SUCCESS;
+}
+
+static void
+sim_unenroll(hp_device *device, void *pages)
+{
+    (void)pages;
+    ((sim_device *)device)->enrolled--;
+}
+
+static hoop_result
+sim_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
+{
+    sim_queue *q = calloc(1, sizeof *q);
+    (void)error;
+    q->queue.ops = &sim_ops;
+    q->device = (sim_device *)device;
+    q->jobs = calloc(QUEUE_ROOM, sizeof *q->jobs);
+    *queue = &q->queue;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+sim_drain(hp_queue *queue)
+{
+    sim_device_finish(queue, UINT64_MAX);
+    return ((sim_queue *)queue)->failed ? HOOP_ERR_CUDA : HOOP_SUCCESS;
+}
+
+static void
+sim_queue_close(hp_queue *queue)
+{
+    sim_drain(queue);
+    free(((sim_queue *)queue)->jobs);
+    free(queue);
+}
+
+static uint64_t
+sim_submit(hp_queue *queue, const hp_job *job)
+{
+    sim_queue *q = (sim_queue *)queue;
+    if (q->submitted + 1 == q->device->o.refuse || q->failed || q->submitted - q->done == QUEUE_ROOM) {
+        q->failed = 1;
+        return 0;
+    }
+    q->jobs[q->submitted % QUEUE_ROOM] = *job;
+    if (q->device->o.early && q->submitted + 1 != q->device->o.stick)
+        hp_host_run(job);
+    return ++q->submitted;
+}
+
+static uint64_t
+sim_done(hp_queue *queue)
+{
+    return ((sim_queue *)queue)->done;
+}
+
+static int
+sim_wake_fd(hp_queue *queue)
+{
+    (void)queue;
+    return -1;
+}
+
+static void
+sim_wake_arm(hp_queue *queue)
+{
+    (void)queue;
+}
+
+static hoop_result
+sim_fence(hp_queue *queue, void *stream, hoop_error *error)
+{
+    (void)queue, (void)stream, (void)error;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+sim_status(hp_queue *queue, hoop_error *error)
+{
+    if (!((sim_queue *)queue)->failed)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_CUDA, "the simulated device was told to refuse this job");
+}
+
+static hoop_result
+sim_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error)
+{
+    (void)device, (void)stream;
+    *gate = NULL;
+    return hp_err_set(error, HOOP_ERR_UNSUPPORTED, "the simulated device has no streams");
+}
+
+static void
+sim_gate_open(hp_gate *gate)
+{
+    (void)gate;
+}
+
+static const hp_device_ops sim_ops = {
+    .name = "simulated",
+    .owns = sim_owns,
+    .open = sim_open,
+    .close = sim_close,
+    .addressable = sim_addressable,
+    .enroll = sim_enroll,
+    .unenroll = sim_unenroll,
+    .queue_open = sim_queue_open,
+    .queue_close = sim_queue_close,
+    .submit = sim_submit,
+    .done = sim_done,
+    .wake_fd = sim_wake_fd,
+    .wake_arm = sim_wake_arm,
+    .fence = sim_fence,
+    .drain = sim_drain,
+    .status = sim_status,
+    .gate_close = sim_gate_close,
+    .gate_open = sim_gate_open,
+};

@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ring: see sim.h. One hp_channel a rank, all operations' arrays and works, and a scheduler that picks by its seed who
+ * moves next: a rank's belt, a link, a device, or a rank that starts its next operation. When nothing picked moves for
+ * long, everybody gets a turn; when that moves nothing either, the ring is locked.
+ */
+#include "t/sim/sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 16, ELEM = 4, SEGMENTS = 4 };
+
+typedef struct buffers {
+    uint8_t *memory, *before;
+    size_t bytes;
+    uint8_t *send, *recv;
+    size_t send_bytes, recv_bytes;
+    int one;         /* in place */
+    uint8_t *pieces; /* fused: the tensors, send and recv side */
+} buffers;
+
+typedef struct member {
+    hp_channel *channel;
+    hp_device *device;
+    hoop_work work[SIM_OPS_MAX];
+    hp_segment segment[SIM_OPS_MAX][SEGMENTS];
+    buffers user[SIM_OPS_MAX];
+    int started;
+    uint64_t stages_freed;
+} member;
+
+typedef struct ring {
+    const sim_ring *o;
+    int order[SIM_RANKS_MAX]; /* position -> rank */
+    member *by_rank;
+    uint64_t random;
+} ring;
+
+/* Memory that must keep its content while it is posted for receiving: in place it is input, too. */
+static ring *spoiling;
+
+static uint64_t
+draw(ring *r, uint64_t below)
+{
+    r->random = r->random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (r->random >> 33) % below;
+}
+
+static int
+within(const void *data, const uint8_t *from, size_t bytes)
+{
+    return (const uint8_t *)data >= from && (const uint8_t *)data < from + bytes;
+}
+
+static void
+spoil(void *data, uint32_t bytes)
+{
+    const sim_ring *o = spoiling->o;
+    for (int r = 0; r < o->size; r++)
+        for (int i = 0; i < o->ops; i++) {
+            const buffers *b = &spoiling->by_rank[r].user[i];
+            if (b->one && within(data, b->memory, b->bytes))
+                return;
+        }
+    memset(data, 0xdb, bytes);
+}
+
+/* ---- arrays ---- */
+
+static int
+make_buffers(buffers *b, const sim_ring *o, int rank, int op)
+{
+    const hp_call *call = &o->call[op];
+    size_t block = call->count * ELEM, larger;
+    b->send_bytes = sim_send_count(call, rank, o->size) * ELEM;
+    b->recv_bytes = sim_recv_count(call, rank, o->size) * ELEM;
+    b->one = o->in_place[op] && b->send_bytes && b->recv_bytes;
+    larger = b->send_bytes > b->recv_bytes ? b->send_bytes : b->recv_bytes;
+    b->bytes = (b->one ? larger : b->send_bytes + GUARD + b->recv_bytes) + (size_t)2 * GUARD;
+    b->memory = malloc(b->bytes);
+    b->before = malloc(b->bytes);
+    if (!b->memory || !b->before)
+        return 0;
+    memset(b->memory, 0x5a, b->bytes);
+    b->send = b->memory + GUARD;
+    b->recv = b->one ? b->send : b->send + b->send_bytes + GUARD;
+    if (b->one && b->recv_bytes > b->send_bytes)
+        b->send += block * (size_t)rank;
+    if (b->one && b->send_bytes > b->recv_bytes)
+        b->recv += block * (size_t)rank;
+    sim_fill(call, o->seed + (uint64_t)op, rank, b->send_bytes / ELEM, b->send);
+    memcpy(b->before, b->memory, b->bytes);
+    return 1;
+}
+
+/* Nothing but recvbuf may have changed. */
+static int
+rest_is_untouched(const buffers *b)
+{
+    for (size_t i = 0; i < b->bytes; i++)
+        if (!within(b->memory + i, b->recv, b->recv_bytes) && b->memory[i] != b->before[i])
+            return 0;
+    return 1;
+}
+
+/* ---- works ---- */
+
+/* A fused allreduce: the vector as up to four tensors of their own, far apart and in another order. */
+static void
+cut_segments(ring *r, hoop_work *w, hp_segment *segments, buffers *b)
+{
+    uint64_t at = 0, count = w->call.count;
+    size_t side = b->send_bytes + (size_t)SEGMENTS * GUARD, place = side;
+    b->pieces = calloc(2, side);
+    for (size_t k = 0; k < SEGMENTS; k++) {
+        uint64_t n = k + 1 < SEGMENTS ? draw(r, count - at + 1) : count - at;
+        place -= n * ELEM + GUARD;
+        segments[k] = (hp_segment){at, n, b->pieces + place, b->pieces + side + place};
+        memcpy(b->pieces + place, b->send + at * ELEM, n * ELEM);
+        at += n;
+    }
+    w->segments = segments;
+    w->segment_count = SEGMENTS;
+}
+
+/* The tensors of a finished fused operation, put together. */
+static void
+join_segments(const hoop_work *w, const buffers *b)
+{
+    for (size_t k = 0; k < w->segment_count && w->call.fused; k++)
+        memcpy(b->recv + w->segments[k].begin * ELEM, w->segments[k].recv, w->segments[k].count * ELEM);
+}
+
+static void
+make_work(ring *r, member *m, int op)
+{
+    const sim_ring *o = r->o;
+    hoop_work *w = &m->work[op];
+    hp_plan_options options = {.slice_bytes = o->slice_bytes, .slices = o->slices, .channels = 1};
+    options.stage_bytes = o->stage_bytes;
+    options.spread_bytes = o->spread_bytes;
+    w->call = o->call[op];
+    w->signature = hp_call_signature(&w->call);
+    w->sequence = (uint64_t)op + 1;
+    w->calls = 1;
+    w->channels = w->channels_left = 1;
+    w->place = (hp_place_options){.direct = o->device.addressable, .in_place = m->user[op].one, .slots = o->slots};
+    hp_work_single(w, m->user[op].send, m->user[op].recv);
+    if (w->call.fused) {
+        w->place.direct = 0;
+        cut_segments(r, w, m->segment[op], &m->user[op]);
+    }
+    hp_plan_make(&w->plan[0], &w->call, o->size, &options, 0, 1);
+}
+
+static int
+make_member(ring *r, int position)
+{
+    const sim_ring *o = r->o;
+    int rank = r->order[position];
+    member *m = &r->by_rank[rank];
+    sim_device_options device = o->device;
+    hoop_error error;
+    if (rank != o->faulty)
+        device.refuse = device.stick = 0;
+    m->device = sim_device_new(&device);
+    hp_channel_options c = {.epoch = 3, .size = o->size, .position = position, .order = r->order, .window = o->window};
+    c.slice_bytes = o->slice_bytes;
+    c.stage_bytes = o->stage_bytes;
+    c.stripes = o->stripes;
+    c.device[0] = m->device;
+    m->channel = hp_channel_new(&c, &error);
+    for (int i = 0; i < o->ops; i++) {
+        if (!make_buffers(&m->user[i], o, rank, i))
+            return 0;
+        make_work(r, m, i);
+    }
+    return m->channel != NULL;
+}
+
+static void
+free_member(member *m, int ops)
+{
+    hp_channel_free(m->channel);
+    sim_device_free(m->device);
+    for (int i = 0; i < ops; i++) {
+        free(m->user[i].memory);
+        free(m->user[i].before);
+        free(m->user[i].pieces);
+    }
+}
+
+/* ---- turns ---- */
+
+static int
+start_next(const ring *r, int rank)
+{
+    member *m = &r->by_rank[rank];
+    if (m->started == r->o->ops || (rank == r->o->absent && m->started == r->o->absent_from))
+        return 0;
+    hp_channel_append(m->channel, &m->work[m->started++]);
+    return 1;
+}
+
+/* What has retired belongs to nobody: free slots and freed gather buffers are filled with rubbish. */
+static void
+spoil_free_memory(const sim_ring *o, member *m)
+{
+    hp_channel *c = m->channel;
+    for (uint64_t i = c->admitted; i < c->retired + o->window; i++)
+        memset(c->slot[i % o->window].memory, 0xdc, o->slice_bytes);
+    for (uint64_t i = c->stages_taken; i < c->stages_freed + HP_STAGES; i++)
+        memset(c->memory + (size_t)o->window * o->slice_bytes + (size_t)(i % HP_STAGES) * o->stage_bytes, 0xdd,
+               o->stage_bytes);
+}
+
+static int
+progress(const ring *r, int rank)
+{
+    member *m = &r->by_rank[rank];
+    int moved = hp_channel_progress(m->channel);
+    if (moved)
+        spoil_free_memory(r->o, m);
+    return moved;
+}
+
+static int
+something(ring *r)
+{
+    int rank = (int)draw(r, (uint64_t)r->o->size);
+    switch (draw(r, 8)) {
+    case 0: return start_next(r, rank);
+    case 1:
+    case 2: return progress(r, rank);
+    case 3: return sim_device_finish(r->by_rank[rank].channel->queue[0], draw(r, 4) ? 1 + draw(r, 3) : UINT64_MAX);
+    default: return sim_net_move();
+    }
+}
+
+static int
+everybody(const ring *r)
+{
+    int moved = 0;
+    for (int rank = 0; rank < r->o->size; rank++) {
+        moved |= start_next(r, rank);
+        moved |= progress(r, rank);
+        moved |= sim_device_finish(r->by_rank[rank].channel->queue[0], UINT64_MAX);
+    }
+    return moved | sim_net_flush();
+}
+
+static int
+works_left(const ring *r)
+{
+    int left = 0;
+    for (int rank = 0; rank < r->o->size; rank++)
+        for (int i = 0; i < r->o->ops; i++)
+            left += r->by_rank[rank].work[i].channels_left > 0;
+    return left;
+}
+
+static void
+turn(ring *r)
+{
+    int idle = 0;
+    while (!sim_net_fault() && works_left(r)) {
+        idle = something(r) ? 0 : idle + 1;
+        if (idle < 20 * r->o->size)
+            continue;
+        if (!everybody(r))
+            return;
+        idle = 0;
+    }
+}
+
+/* ---- the end ---- */
+
+static int
+results_are_right(const ring *r, int rank, char *why, size_t why_size)
+{
+    const member *m = &r->by_rank[rank];
+    for (int i = 0; i < r->o->ops; i++) {
+        if (m->work[i].channels_left)
+            continue;
+        join_segments(&m->work[i], &m->user[i]);
+        if (!sim_answer_is_right(&r->o->call[i], r->o->seed + (uint64_t)i, rank, r->o->size, m->user[i].recv, why,
+                                 why_size))
+            return 0;
+        if (!rest_is_untouched(&m->user[i])) {
+            snprintf(why, why_size, "rank %d: operation %d wrote outside recvbuf", rank, i + 1);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* All ranks that have a result have the same bits. */
+static int
+results_are_identical(const ring *r, char *why, size_t why_size)
+{
+    for (int i = 0; i < r->o->ops; i++) {
+        const member *first = NULL;
+        for (int rank = 0; rank < r->o->size && r->o->call[i].kind == HP_ALLREDUCE; rank++) {
+            const member *m = &r->by_rank[rank];
+            if (m->work[i].channels_left)
+                continue;
+            if (first && memcmp(first->user[i].recv, m->user[i].recv, m->user[i].recv_bytes) != 0) {
+                snprintf(why, why_size, "operation %d: rank %d has other bits", i + 1, rank);
+                return 0;
+            }
+            first = first ? first : m;
+        }
+    }
+    return 1;
+}
+
+static void
+note_ends(const ring *r, sim_rank_end *ends)
+{
+    for (int rank = 0; rank < r->o->size; rank++) {
+        const member *m = &r->by_rank[rank];
+        ends[rank] = (sim_rank_end){.job_error = m->channel->job_error, .awaited = hp_channel_awaited(m->channel)};
+        for (int i = 0; i < r->o->ops; i++)
+            ends[rank].finished += m->work[i].channels_left == 0;
+        ends[rank].awaited.work = NULL; /* gone when the caller looks */
+    }
+}
+
+static sim_end
+judge(const ring *r, char *why, size_t why_size)
+{
+    if (sim_net_fault()) {
+        snprintf(why, why_size, "%s", sim_net_fault());
+        return SIM_WRONG;
+    }
+    for (int rank = 0; rank < r->o->size; rank++)
+        if (!results_are_right(r, rank, why, why_size))
+            return SIM_WRONG;
+    if (!results_are_identical(r, why, why_size))
+        return SIM_WRONG;
+    snprintf(why, why_size, "%d works are left", works_left(r));
+    return works_left(r) ? SIM_LOCKED : SIM_RIGHT;
+}
+
+static void
+mix_order(ring *r)
+{
+    for (int i = 0; i < r->o->size; i++) {
+        int j = (int)draw(r, (uint64_t)i + 1);
+        r->order[i] = r->order[j];
+        r->order[j] = i;
+    }
+}
+
+sim_end
+sim_ring_run(const sim_ring *o, sim_rank_end ends[SIM_RANKS_MAX], char *why, size_t why_size)
+{
+    ring r = {.o = o, .random = o->seed, .by_rank = calloc((size_t)o->size, sizeof(member))};
+    sim_net_options net = o->net;
+    sim_end end = SIM_WRONG;
+    int made = 1;
+    net.spoil = spoil;
+    net.seed = o->seed ^ UINT64_C(0x51713);
+    spoiling = &r;
+    sim_net_begin(&net);
+    mix_order(&r);
+    for (int p = 0; p < o->size; p++)
+        made &= make_member(&r, p);
+    snprintf(why, why_size, "out of memory");
+    if (made) {
+        turn(&r);
+        end = judge(&r, why, why_size);
+        note_ends(&r, ends);
+    }
+    for (int rank = 0; rank < o->size; rank++)
+        free_member(&r.by_rank[rank], o->ops);
+    sim_net_end();
+    if (sim_net_fault() && end != SIM_WRONG) {
+        snprintf(why, why_size, "%s", sim_net_fault());
+        end = SIM_WRONG;
+    }
+    free(r.by_rank);
+    return end;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sim: n ranks' belts in one process, without sockets, devices, threads or time. t/sim/link.c takes the place of
+ * net/link.c and net/stripe.c by being linked instead; t/sim/device.c is a device whose jobs finish when the test says
+ * so; t/sim/ring.c runs operations over them, moving whatever its seed picks.
+ */
+#ifndef T_SIM_SIM_H
+#define T_SIM_SIM_H
+
+#include "lib/channel.h"
+
+/* ---- link.c: all links of the process; ends find each other by their ranks and distance ---- */
+
+typedef struct sim_net_options {
+    uint64_t seed;
+    uint32_t held; /* bytes a stripe holds between its ends; 0: a byte moves only when both sides are ready for it */
+    int zerocopy;  /* what is posted as pages is read from there when it arrives, and only done then */
+    int on_ask;    /* hp_link_move moves bytes too, as the real one does; else only sim_net_move does */
+    /* Called with memory just posted for receiving: may be spoiled, because nobody is entitled to what lies there. */
+    void (*spoil)(void *data, uint32_t bytes);
+} sim_net_options;
+
+void sim_net_begin(const sim_net_options *options);
+void sim_net_end(void);          /* all links must have been freed */
+int sim_net_move(void);          /* some bytes of some stripe; 1 if any moved */
+int sim_net_flush(void);         /* all that can move */
+const char *sim_net_fault(void); /* the first rule a sender broke: a frame other than the one awaited; or NULL */
+uint64_t sim_net_bytes(void);    /* payload delivered */
+
+/* ---- device.c ---- */
+
+typedef struct sim_device_options {
+    int addressable; /* the host may send from and receive into user memory */
+    int early;       /* a job's work is done at submission and only reported later; else done when reported */
+    uint64_t refuse; /* this job's submission fails, counted from 1; 0: none does */
+    uint64_t stick;  /* this job never finishes; 0: none sticks */
+} sim_device_options;
+
+hp_device *sim_device_new(const sim_device_options *options);
+void sim_device_free(hp_device *device);
+int sim_device_finish(hp_queue *queue, uint64_t jobs); /* up to so many, in order; 1 if any */
+
+/* ---- ring.c ---- */
+
+enum { SIM_RANKS_MAX = 16, SIM_OPS_MAX = 8 };
+
+typedef struct sim_ring {
+    int size;
+    uint32_t window, slices, slice_bytes, stage_bytes, spread_bytes;
+    int stripes;
+    int slots; /* place options: bulk sends from slots */
+    sim_device_options device;
+    int faulty;      /* rank whose device refuses or sticks as `device` says; -1: none */
+    int absent_from; /* operation that rank `absent` never starts; -1: nobody is absent */
+    int absent;
+    sim_net_options net;
+    uint64_t seed;
+    int ops;
+    hp_call call[SIM_OPS_MAX];
+    int in_place[SIM_OPS_MAX];
+} sim_ring;
+
+typedef enum sim_end {
+    SIM_RIGHT,  /* all finished, all results as the reference says and bit-identical */
+    SIM_LOCKED, /* nothing can move; what had finished was right */
+    SIM_WRONG   /* a wrong result, a broken rule: `why` says which */
+} sim_end;
+
+/* The state of a rank's belt at the end, for tests that look at what it waits for. */
+typedef struct sim_rank_end {
+    hoop_result job_error;
+    hp_awaited awaited;
+    int finished; /* operations */
+} sim_rank_end;
+
+sim_end sim_ring_run(const sim_ring *ring, sim_rank_end ends[SIM_RANKS_MAX], char *why, size_t why_size);
+
+/* ---- answer.c: the independent reference ---- */
+
+/* Elements of sendbuf and recvbuf on this rank. */
+uint64_t sim_send_count(const hp_call *call, int rank, int size);
+uint64_t sim_recv_count(const hp_call *call, int rank, int size);
+
+/* Fills a rank's sendbuf (int32 or float32). */
+void sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send);
+
+/* Whether recvbuf is what the collective promises; float32 within rounding. */
+int sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
+                        size_t why_size);
+
+#endif

@@ -1,0 +1,86 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hooprun over four network namespaces that a bridge joins, with `ip netns exec` as the remote shell: placement, addresses,
+# a ring of real connections, a host that is lost.
+# time limit: 180
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
+[ "$(id -u)" = 0 ] || skip_all 'network namespaces need root'
+command -v ip >/dev/null || skip_all 'iproute2 is not installed'
+
+id=hr$$
+bridge=${id}b
+net=10.$((200 + $$ % 50)).$(($$ / 50 % 250))
+clean()
+{
+    for i in 1 2 3 4; do
+        ip link del "${id}v$i" 2>/dev/null
+        ip netns del "$id-$i" 2>/dev/null
+    done
+    ip link del "$bridge" 2>/dev/null
+}
+trap 'clean; tap_cleanup' 0
+ip netns add "$id-1" 2>/dev/null || skip_all 'network namespaces are not permitted here'
+ip link add "$bridge" type bridge 2>/dev/null || skip_all 'bridges are not permitted here'
+ip addr add "$net.254/24" dev "$bridge" && ip link set "$bridge" up || bail 'no bridge'
+cd "$tmp" || bail "no $tmp"
+for i in 1 2 3 4; do
+    [ "$i" = 1 ] || ip netns add "$id-$i"
+    ip link add "${id}v$i" type veth peer name eth0 netns "$id-$i"
+    ip link set "${id}v$i" master "$bridge" up
+    ip -n "$id-$i" addr add "$net.$i/24" dev eth0
+    ip -n "$id-$i" link set eth0 up
+    ip -n "$id-$i" link set lo up
+    echo "$id-$i slots=2 addr=$net.$i" >>hosts
+done
+plan_lazy
+
+run()
+{
+    timeout 60 "$hooprun" --rsh 'ip netns exec' "$@" >out 2>err </dev/null
+    status=$?
+}
+run -f hosts sh -c 'echo $HOOP_RANK $HOOP_LOCAL_RANK ${HOOP_RENDEZVOUS%:*} $MASTER_ADDR $HOOP_SOCKET_IFNAME $(ip -o -4 addr show eth0 |
+    sed "s/.*inet \([0-9.]*\).*/\1/")'
+is 0 "$status" 'eight ranks in four namespaces'
+diag "$(cat err)"
+want=$(for r in 0 1 2 3 4 5 6 7; do
+    echo "$r $((r % 2)) $net.254 $net.1 $net.$((r / 2 + 1))/32 $net.$((r / 2 + 1))"
+done)
+is "$want" "$(sort out)" 'each in its own, with the addresses of the hostfile'
+run -f hosts -N 1 sh -c 'exec 4<>/dev/null; command -v bash >/dev/null || exit 0
+    exec bash -c "exec 5<>/dev/tcp/${HOOP_RENDEZVOUS%:*}/${HOOP_RENDEZVOUS##*:} && echo reached"'
+if command -v bash >/dev/null; then
+    is 4 "$(grep -c reached out)" 'the server can be reached from every namespace'
+else
+    skip 1 'bash is not installed'
+fi
+run -f hosts sh -c '[ $HOOP_RANK != 5 ] || exit 9; sleep 60'
+is 9 "$status" 'a rank fails'
+like "rank 5 \\($id-3, pid [0-9]+, sh\\) exited with status 9" "$(cat err)" 'on the host named'
+run -H "$id-1,$id-9" true
+is 1 "$status" 'a namespace that is not there'
+like "^hooprun: cannot start on $id-9: .ip netns exec $id-9 .*/hoop-launch --agent. ended with status" "$(cat err)" 'said'
+like "^$id-9\\| Cannot open network namespace" "$(cat err)" "in ip's own words"
+
+# A launcher that is killed leaves nothing in any namespace.
+: >pids
+ready() { [ "$(wc -l <pids)" -ge 8 ]; }
+empty() { [ -z "$(for i in 1 2 3 4; do ip netns pids "$id-$i"; done)" ]; }
+start "$hooprun" --rsh 'ip netns exec' -f hosts sh -c 'echo $$ >>pids; trap "" TERM; while :; do sleep 0.2; done' >out 2>err </dev/null
+wait_for 20 ready
+kill -KILL "$started"
+wait "$started" 2>/dev/null
+ok 'launcher killed: five seconds later no process is left in any namespace' wait_for 5 empty
+
+# A whole program of hoop, where it has been built.
+hello=$abs_top_builddir/examples/hello
+if [ -x "$hello" ]; then
+    run -f hosts "$hello"
+    is 0 "$status" "a ring over four namespaces: examples/hello"
+    [ "$status" = 0 ] || diag "$(cat out err)"
+else
+    skip 1 'examples/hello is not built'
+fi
+done_testing

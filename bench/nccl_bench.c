@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * nccl_bench: allreduce of GPU memory by hoop and by NCCL, by the same ranks, in turns, in one run. NCCL is opened with
- * dlopen (NCCL_LIBRARY, else libnccl.so.2); its id travels through hoop. Every rank has an NCCL_HOSTID of its own, so that
- * NCCL lets several share a GPU. How NCCL moves bytes is up to its own variables (bench/check-gpu sets them).
+ * dlopen (NCCL_LIBRARY, else libnccl.so.2); its id travels through hoop. Every rank has an NCCL_HOSTID of its own, so
+ * that NCCL lets several share a GPU. How NCCL moves bytes is up to its own variables (bench/check-gpu sets them).
  *
  *     hooprun -n 4 bench/nccl_bench [DTYPE [LARGEST [ROUNDS]]]      float32 or bfloat16, bytes, times per size
  *
@@ -212,7 +212,8 @@ main(int argc, char **argv)
     if (argc > 3)
         b.rounds = (int)strtol(argv[3], NULL, 10);
     if (hp_dtype_size(b.dtype) == 0 || b.largest < 8 || b.rounds < 1 || b.rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS at most %d)\n", MOST_ROUNDS);
+        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS at most %d)\n",
+                MOST_ROUNDS);
         return 2;
     }
     need(&b, hoop_comm_create(&b.comm, NULL), "hoop_comm_create");

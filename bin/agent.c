@@ -10,7 +10,6 @@
 #include "bin/must.h"
 #include "bin/outbox.h"
 #include "bin/signals.h"
-#include "bin/spawn.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
@@ -303,7 +302,6 @@ open_agent(agent *a)
 {
     int flags = fcntl(STDIN_FILENO, F_GETFL);
 
-    hp_spawn_fill_standard();
     find_own_dir(a);
     a->loop = hp_loop_new();
     if (a->loop == NULL || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_gpu: GPU memory as a row of bench_memory, on the device that HOOP_CUDA_DEVICE or LOCAL_RANK names (settings that
- * hoop_comm_create has read before). A GPU that fails under a benchmark ends it: there is nothing left to measure.
+ * bench_gpu: GPU memory as a row of bench_memory, on the device that HOOP_CUDA_DEVICE or LOCAL_RANK names (settings
+ * that hoop_comm_create has read before). A GPU that fails under a benchmark ends it: there is nothing left to measure.
  */
 #include "bin/bench_gpu.h"
 

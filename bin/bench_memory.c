@@ -33,8 +33,8 @@ bench_memory_open(int gpus, char *why, size_t size)
         return &host;
     gpu = bench_gpu_open(&error);
     if (gpu == NULL)
-        snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory", gpus,
-                 error.text);
+        snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory",
+                 gpus, error.text);
     return gpu;
 }
 

@@ -51,6 +51,7 @@ int
 main(int argc, char **argv)
 {
     hp_spawn_fill_standard();
+    hp_spawn_many_files();
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)
         return hp_agent_main();
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +23,8 @@ typedef struct report {
 } report;
 
 enum { REPORT_FD = 4, ASIDE = 10 };
+
+static struct rlimit files; /* as we found it; rlim_max 0: never changed */
 
 __attribute__((noreturn)) static void
 give_up(int fd, hp_spawn_step step)
@@ -106,6 +109,8 @@ child(const hp_spawn *spawn, int report_fd, pid_t parent)
         give_up(report_fd, HP_SPAWN_SET_UP);
     if (spawn->session && setsid() < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
+    if (files.rlim_max != 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
+        give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && prctl(PR_SET_PDEATHSIG, spawn->death_signal) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && getppid() != parent)
@@ -155,6 +160,19 @@ hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
         return -1;
     }
     return hear(pid, fds[0], step);
+}
+
+void
+hp_spawn_many_files(void)
+{
+    struct rlimit more;
+
+    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+        return;
+    more = files;
+    more.rlim_cur = more.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &more) < 0)
+        files.rlim_max = 0;
 }
 
 void

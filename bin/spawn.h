@@ -24,6 +24,9 @@ typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SP
 /* The process id, or -1 with errno and *step: what could not be done. */
 pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 
+/* Raises this process's limit of open descriptors as far as it goes; what it starts gets the old one. */
+void hp_spawn_many_files(void);
+
 /* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */
 void hp_spawn_fill_standard(void);
 

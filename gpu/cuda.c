@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda: a GPU as a device of the table. Opens the primary context of the device that owns the caller's memory, loads the
- * kernels, makes our pages visible to the GPU. Does not submit (cuda_queue.c) nor touch users' streams (cuda_gate.c).
- * A context is switched only where the thread has another one, which is put back.
+ * cuda: a GPU as a device of the table. Opens the primary context of the device that owns the caller's memory, loads
+ * the kernels, makes our pages visible to the GPU. Does not submit (cuda_queue.c) nor touch users' streams
+ * (cuda_gate.c). A context is switched only where the thread has another one, which is put back.
  */
 #include "gpu/cuda_image.h"
 #include "gpu/cuda_room.h"
@@ -140,8 +140,7 @@ choose_device(const hp_cuda_driver *driver, const void *ptr, int *ordinal, hoop_
 
     *ordinal = -1;
     if (ptr != NULL)
-        return hp_cuda_check(error,
-                             driver->pointer_attributes(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr),
+        return hp_cuda_check(error, driver->pointer_attributes(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr),
                              "cuPointerGetAttributes", "looking for the GPU that owns an array");
     hoop_result result =
         hp_cuda_check(error, driver->context_get(&context), "cuCtxGetCurrent", "looking for the current GPU");
@@ -201,9 +200,9 @@ find_kernels(hp_cuda_device *device, hoop_error *error)
 static hoop_result
 load_kernels(hp_cuda_device *device, hoop_error *error)
 {
-    hoop_result result = hp_cuda_check(error, device->driver->module_load(&device->module, hp_fatbin),
-                                       "cuModuleLoadData",
-                                       "loading hoop's kernels (a driver older than the nvcc that built them?)");
+    hoop_result result =
+        hp_cuda_check(error, device->driver->module_load(&device->module, hp_fatbin), "cuModuleLoadData",
+                      "loading hoop's kernels (a driver older than the nvcc that built them?)");
 
     if (result != HOOP_SUCCESS) {
         device->module = NULL;
@@ -221,15 +220,15 @@ ask_device(hp_cuda_device *device, hoop_error *error)
                                        "cuDeviceGetName", "asking a GPU's name");
 
     if (result == HOOP_SUCCESS)
-        result = hp_cuda_check(error,
-                               driver->device_attribute(&device->memory_ops, HP_CU_MEMORY_OPS_64, device->handle),
-                               "cuDeviceGetAttribute", "asking a GPU for stream memory operations");
+        result =
+            hp_cuda_check(error, driver->device_attribute(&device->memory_ops, HP_CU_MEMORY_OPS_64, device->handle),
+                          "cuDeviceGetAttribute", "asking a GPU for stream memory operations");
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, driver->device_attribute(&processors, HP_CU_MULTIPROCESSORS, device->handle),
                                "cuDeviceGetAttribute", "counting a GPU's multiprocessors");
     if (result == HOOP_SUCCESS)
-        result = hp_cuda_check(error, driver->priority_range(&least, &device->priority),
-                               "cuCtxGetStreamPriorityRange", "asking for a GPU's stream priorities");
+        result = hp_cuda_check(error, driver->priority_range(&least, &device->priority), "cuCtxGetStreamPriorityRange",
+                               "asking for a GPU's stream priorities");
     int wanted = current_options().blocks;
     device->blocks = wanted > 0 ? wanted : DEFAULT_BLOCKS < processors ? DEFAULT_BLOCKS : processors;
     return result;
@@ -248,10 +247,11 @@ check_context(hp_cuda_device *device, const void *ptr, hoop_error *error)
         return HOOP_SUCCESS;
     if (context == NULL || context == device->context)
         return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
-                      "the array %p was allocated in a CUDA context of its own; hoop works in the GPU's primary context, "
-                      "the one of the CUDA runtime (cudaMalloc) and of cuDevicePrimaryCtxRetain",
-                      ptr);
+    return hp_err_set(
+        error, HOOP_ERR_UNSUPPORTED,
+        "the array %p was allocated in a CUDA context of its own; hoop works in the GPU's primary context, "
+        "the one of the CUDA runtime (cudaMalloc) and of cuDevicePrimaryCtxRetain",
+        ptr);
 }
 
 static hoop_result
@@ -303,8 +303,8 @@ retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
     hoop_result result = choose_device(driver, ptr, &device->ordinal, error);
 
     if (result == HOOP_SUCCESS)
-        result = hp_cuda_check(error, driver->device_get(&device->handle, device->ordinal), "cuDeviceGet",
-                               "opening a GPU");
+        result =
+            hp_cuda_check(error, driver->device_get(&device->handle, device->ordinal), "cuDeviceGet", "opening a GPU");
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, driver->primary_retain(&device->context, device->handle),
                                "cuDevicePrimaryCtxRetain", "opening a GPU's primary context");

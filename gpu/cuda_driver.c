@@ -66,7 +66,7 @@ enum { SYMBOLS = sizeof symbols / sizeof *symbols };
 _Static_assert(sizeof(hp_cuda_driver) == SYMBOLS * sizeof(void *), "every function of the table has its symbol");
 
 static hp_cuda_driver table;
-static _Atomic(const hp_cuda_driver *) filled; /* &table, once every symbol is in it */
+static _Atomic(const hp_cuda_driver *) filled;  /* &table, once every symbol is in it */
 static _Atomic unsigned long long objects_seen; /* shared objects ever loaded, when we last looked for the driver */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 

@@ -20,34 +20,34 @@ typedef struct CUevent_st *hp_cu_event;
 typedef void hp_cu_host_fn(void *arg);
 
 enum { /* hp_cu_result; the driver names the others */
-    HP_CU_SUCCESS = 0,
-    HP_CU_NOT_INITIALIZED = 3,
-    HP_CU_DEINITIALIZED = 4,
-    HP_CU_NO_DEVICE = 100,
-    HP_CU_INVALID_CONTEXT = 201,
-    HP_CU_NOT_READY = 600,
-    HP_CU_ALREADY_REGISTERED = 712
+       HP_CU_SUCCESS = 0,
+       HP_CU_NOT_INITIALIZED = 3,
+       HP_CU_DEINITIALIZED = 4,
+       HP_CU_NO_DEVICE = 100,
+       HP_CU_INVALID_CONTEXT = 201,
+       HP_CU_NOT_READY = 600,
+       HP_CU_ALREADY_REGISTERED = 712
 };
 
 enum { /* device, pointer and function attributes */
-    HP_CU_MULTIPROCESSORS = 16,
-    HP_CU_MEMORY_OPS_64 = 122, /* 64-bit stream memory operations; 32-bit ones are always there beside them */
-    HP_CU_POINTER_CONTEXT = 1,
-    HP_CU_POINTER_MEMORY_TYPE = 2,
-    HP_CU_POINTER_DEVICE_POINTER = 3,
-    HP_CU_POINTER_DEVICE_ORDINAL = 9,
-    HP_CU_FUNCTION_REGISTERS = 4
+       HP_CU_MULTIPROCESSORS = 16,
+       HP_CU_MEMORY_OPS_64 = 122, /* 64-bit stream memory operations; 32-bit ones are always there beside them */
+       HP_CU_POINTER_CONTEXT = 1,
+       HP_CU_POINTER_MEMORY_TYPE = 2,
+       HP_CU_POINTER_DEVICE_POINTER = 3,
+       HP_CU_POINTER_DEVICE_ORDINAL = 9,
+       HP_CU_FUNCTION_REGISTERS = 4
 };
 
 enum { /* values and flags */
-    HP_CU_MEMORY_HOST = 1,
-    HP_CU_MEMORY_DEVICE = 2,
-    HP_CU_REGISTER_PORTABLE = 1,
-    HP_CU_REGISTER_DEVICEMAP = 2,
-    HP_CU_STREAM_NON_BLOCKING = 1,
-    HP_CU_EVENT_NO_TIMING = 2,
-    HP_CU_WAIT_GEQ = 0,
-    HP_CU_CAPTURE_NONE = 0
+       HP_CU_MEMORY_HOST = 1,
+       HP_CU_MEMORY_DEVICE = 2,
+       HP_CU_REGISTER_PORTABLE = 1,
+       HP_CU_REGISTER_DEVICEMAP = 2,
+       HP_CU_STREAM_NON_BLOCKING = 1,
+       HP_CU_EVENT_NO_TIMING = 2,
+       HP_CU_WAIT_GEQ = 0,
+       HP_CU_CAPTURE_NONE = 0
 };
 
 typedef struct hp_cuda_driver {

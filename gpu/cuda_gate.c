@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_gate: users' streams. A mark is an event in one; a gate is a word of host memory that one waits for. A gate's word
- * only grows, and a stream waits for "at least", so a word can serve the next gate at once, even while the stream that
- * was let through has not noticed yet. Opening a gate calls no driver: it works from any thread and after any error.
+ * cuda_gate: users' streams. A mark is an event in one; a gate is a word of host memory that one waits for. A gate's
+ * word only grows, and a stream waits for "at least", so a word can serve the next gate at once, even while the stream
+ * that was let through has not noticed yet. Opening a gate calls no driver: it works from any thread and after any
+ * error.
  */
 #include "gpu/cuda_room.h"
 
@@ -147,7 +148,7 @@ hp_cuda_fence(hp_queue *queue, void *stream, hoop_error *error)
     hp_mark *mark = NULL;
     hoop_result result = hp_cuda_mark(&((hp_cuda_queue *)queue)->device->base, stream, &mark, error);
 
-    if (result != HOOP_SUCCESS)
+    if (result != HOOP_SUCCESS || mark == NULL)
         return result;
     result = hp_cuda_follow(queue, mark, error);
     hp_cuda_unmark(mark);
@@ -236,10 +237,10 @@ hold(hp_gate *gate, void *stream, hoop_error *error)
         return hp_cuda_check(error,
                              device->driver->stream_wait_32(stream, gate->word_device, gate->target, HP_CU_WAIT_GEQ),
                              "cuStreamWaitValue32", "holding the caller's stream");
-    return hp_cuda_check(error,
-                         device->driver->launch_kernel(device->kernels[HP_CUDA_GATE], 1, 1, 1, 1, 1, 1, 0, stream,
-                                                       parameters, NULL),
-                         "cuLaunchKernel", "holding the caller's stream");
+    return hp_cuda_check(
+        error,
+        device->driver->launch_kernel(device->kernels[HP_CUDA_GATE], 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL),
+        "cuLaunchKernel", "holding the caller's stream");
 }
 
 static hoop_result

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench, tests).
- * The library itself allocates nothing on a GPU.
+ * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench,
+ * tests). The library itself allocates nothing on a GPU.
  */
 #include "gpu/cuda_room.h"
 
@@ -58,8 +58,8 @@ hp_cuda_copy(hp_device *base, void *to, const void *from, size_t bytes, hoop_err
                                "copying an array");
     /* A copy to the GPU may return when its source has been read, not when it has arrived. */
     if (result == HOOP_SUCCESS)
-        result = hp_cuda_check(error, device->driver->stream_synchronize(NULL), "cuStreamSynchronize",
-                               "copying an array");
+        result =
+            hp_cuda_check(error, device->driver->stream_synchronize(NULL), "cuStreamSynchronize", "copying an array");
     hp_cuda_leave(device, before);
     return result;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda_queue: jobs on a stream. A job is one kernel and one write of its ticket into host memory, so that `done` is a
- * load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is kept: from then
- * on nothing is submitted, and the jobs that did not finish never will.
+ * load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is kept: from
+ * then on nothing is submitted, and the jobs that did not finish never will.
  */
 #include "gpu/cuda_room.h"
 

@@ -19,11 +19,11 @@
 #include <stdatomic.h>
 
 enum {
-    HP_CUDA_COPY,                                       /* + log2 of the element's size */
+    HP_CUDA_COPY, /* + log2 of the element's size */
     HP_CUDA_WIRE = HP_CUDA_COPY + 4,
     HP_CUDA_STAMP,
     HP_CUDA_GATE,
-    HP_CUDA_REDUCE,                                     /* + dtype * 4 + op (avg as sum) */
+    HP_CUDA_REDUCE, /* + dtype * 4 + op (avg as sum) */
     HP_CUDA_KERNELS = HP_CUDA_REDUCE + 4 * HP_DTYPES
 };
 
@@ -74,13 +74,13 @@ typedef struct hp_cuda_queue {
     _Atomic uint64_t *counter;    /* a page of host memory; the GPU writes the ticket of the last job done */
     hp_cu_pointer counter_device; /* the same word as the GPU sees it */
     uint64_t submitted;
-    uint64_t armed;         /* the ticket the last wake was asked for */
-    uint64_t told;          /* what `done` said last, and `status` */
+    uint64_t armed; /* the ticket the last wake was asked for */
+    uint64_t told;  /* what `done` said last, and `status` */
     hoop_result told_code;
-    uint64_t looked;        /* when we last asked the driver for the stream's health */
-    atomic_int woken;       /* the eventfd was written and not yet read */
+    uint64_t looked;  /* when we last asked the driver for the stream's health */
+    atomic_int woken; /* the eventfd was written and not yet read */
     int fd;
-    hp_cuda_stage *stage;   /* made by the first job that needs it */
+    hp_cuda_stage *stage; /* made by the first job that needs it */
     hoop_error status;
 } hp_cuda_queue;
 

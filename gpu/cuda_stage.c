@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_stage: jobs on memory the GPU cannot reach: ordinary host memory, or another GPU's. Such an operand travels through
- * pages of the queue's own, piece by piece: into them before the kernel, out of them after it. The CPU's part is a host
- * function on the stream, never a copy by the driver from unpinned memory, which may wait for the stream: the stream may
- * be waiting for us. Right before fast: pairs of mixed memory are rare.
+ * cuda_stage: jobs on memory the GPU cannot reach: ordinary host memory, or another GPU's. Such an operand travels
+ * through pages of the queue's own, piece by piece: into them before the kernel, out of them after it. The CPU's part
+ * is a host function on the stream, never a copy by the driver from unpinned memory, which may wait for the stream: the
+ * stream may be waiting for us. Right before fast: pairs of mixed memory are rare.
  */
 #include "gpu/cuda_room.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels: a job's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads; names
- * and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from MIN
- * or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
+ * kernels: a job's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads;
+ * names and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from
+ * MIN or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
  *
  * Every operand is walked by the same index, so an operand may be exactly another one. Where all operands lie alike
  * relative to 16-byte boundaries, an array is a head, packs of 16 bytes, and a tail; else it is single elements, which
@@ -28,10 +28,22 @@ template <> struct size_class<true> {
 template <class Stored> struct whole { /* integers: wrap, so computed without sign; ordered and divided with it */
     typedef Stored stored;
     typedef Stored value;
-    static __device__ value get(stored s) { return s; }
-    static __device__ stored put(value v) { return v; }
-    static __device__ value sum(value a, value b) { return (value)((uint64_t)a + (uint64_t)b); }
-    static __device__ value prod(value a, value b) { return (value)((uint64_t)a * (uint64_t)b); }
+    static __device__ value get(stored s)
+    {
+        return s;
+    }
+    static __device__ stored put(value v)
+    {
+        return v;
+    }
+    static __device__ value sum(value a, value b)
+    {
+        return (value)((uint64_t)a + (uint64_t)b);
+    }
+    static __device__ value prod(value a, value b)
+    {
+        return (value)((uint64_t)a * (uint64_t)b);
+    }
     static __device__ __noinline__ value divide(value v, uint32_t divisor) /* toward zero */
     {
         typedef typename size_class<(sizeof(Stored) > 4)>::type magnitude;
@@ -44,14 +56,29 @@ template <class Stored> struct whole { /* integers: wrap, so computed without si
 template <class Stored, class Value> struct real {
     typedef Stored stored;
     typedef Value value;
-    static __device__ value sum(value a, value b) { return a + b; }
-    static __device__ value prod(value a, value b) { return a * b; }
-    static __device__ __noinline__ value divide(value v, uint32_t divisor) { return v / (value)divisor; }
+    static __device__ value sum(value a, value b)
+    {
+        return a + b;
+    }
+    static __device__ value prod(value a, value b)
+    {
+        return a * b;
+    }
+    static __device__ __noinline__ value divide(value v, uint32_t divisor)
+    {
+        return v / (value)divisor;
+    }
 };
 
 template <class Stored> struct plain : real<Stored, Stored> {
-    static __device__ Stored get(Stored s) { return s; }
-    static __device__ Stored put(Stored v) { return v; }
+    static __device__ Stored get(Stored s)
+    {
+        return s;
+    }
+    static __device__ Stored put(Stored v)
+    {
+        return v;
+    }
 };
 
 /* The GPU converts float16 in one instruction: to nearest even, denormals kept, NaN to 0x7fff, as codec.h does. */
@@ -70,49 +97,86 @@ struct half : real<uint16_t, float> {
         return s;
     }
 #else
-    static float get(uint16_t s) { return hp_fp16_decode(s); }
-    static uint16_t put(float v) { return hp_fp16_encode(v); }
+    static float get(uint16_t s)
+    {
+        return hp_fp16_decode(s);
+    }
+    static uint16_t put(float v)
+    {
+        return hp_fp16_encode(v);
+    }
 #endif
 };
 
 struct brain : real<uint16_t, float> {
-    static __device__ float get(uint16_t s) { return hp_bf16_decode(s); }
-    static __device__ uint16_t put(float v) { return hp_bf16_encode(v); }
+    static __device__ float get(uint16_t s)
+    {
+        return hp_bf16_decode(s);
+    }
+    static __device__ uint16_t put(float v)
+    {
+        return hp_bf16_encode(v);
+    }
 };
 
 struct e4m3 : real<uint8_t, float> {
-    static __device__ float get(uint8_t s) { return hp_e4m3_decode(s); }
-    static __device__ uint8_t put(float v) { return hp_e4m3_encode(v); }
+    static __device__ float get(uint8_t s)
+    {
+        return hp_e4m3_decode(s);
+    }
+    static __device__ uint8_t put(float v)
+    {
+        return hp_e4m3_encode(v);
+    }
 };
 
 struct e5m2 : real<uint8_t, float> {
-    static __device__ float get(uint8_t s) { return hp_e5m2_decode(s); }
-    static __device__ uint8_t put(float v) { return hp_e5m2_encode(v); }
+    static __device__ float get(uint8_t s)
+    {
+        return hp_e5m2_decode(s);
+    }
+    static __device__ uint8_t put(float v)
+    {
+        return hp_e5m2_encode(v);
+    }
 };
 
 /* Reductions. A NaN is never equal to itself, and wins. */
 
 template <class Type> struct sum_of {
     typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t) { return Type::sum(a, b); }
+    static __device__ value of(value a, value b, uint8_t)
+    {
+        return Type::sum(a, b);
+    }
 };
 
 template <class Type> struct prod_of {
     typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t) { return Type::prod(a, b); }
+    static __device__ value of(value a, value b, uint8_t)
+    {
+        return Type::prod(a, b);
+    }
 };
 
 template <class Type> struct max_of {
     typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t) { return a != a || a > b ? a : b; }
+    static __device__ value of(value a, value b, uint8_t)
+    {
+        return a != a || a > b ? a : b;
+    }
 };
 
 template <class Type> struct min_of {
     typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t) { return a != a || a < b ? a : b; }
+    static __device__ value of(value a, value b, uint8_t)
+    {
+        return a != a || a < b ? a : b;
+    }
 };
 
-/* Chosen when the job runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library. */
+/* Chosen when the job runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library.
+ */
 template <class Type> struct any_of {
     typedef typename Type::value value;
     static __device__ value of(value a, value b, uint8_t op)
@@ -135,7 +199,9 @@ struct alignas(16) quad {
 template <class Stored> union pack {
     quad whole;
     Stored each[16 / sizeof(Stored)];
-    __device__ pack() {}
+    __device__ pack()
+    {
+    }
 };
 
 /*
@@ -259,7 +325,10 @@ template <class Type, class Op> struct reduction {
         return Type::put(value);
     }
 
-    __device__ void apply(stored &left, stored &right) const { left = right = combine(left, right); }
+    __device__ void apply(stored &left, stored &right) const
+    {
+        left = right = combine(left, right);
+    }
 };
 
 template <class Type> struct called : reduction<Type, any_of<Type>> {
@@ -269,7 +338,10 @@ template <class Type> struct called : reduction<Type, any_of<Type>> {
         return self.combine(left, right);
     }
 
-    __device__ void apply(stored &left, stored &right) const { left = right = out_of_line(*this, left, right); }
+    __device__ void apply(stored &left, stored &right) const
+    {
+        left = right = out_of_line(*this, left, right);
+    }
 };
 
 /* Bytes as they are: src[0] to every destination, or two arrays exchanged. */
@@ -432,7 +504,7 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
 #define HP_COPY(size, stored)                                                                                          \
     extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_copy_##size(const hp_kernel_args args)          \
     {                                                                                                                  \
-        move<stored>(args);                                                                        \
+        move<stored>(args);                                                                                            \
     }
 
 HP_TYPE(int8, whole<int8_t>)
@@ -452,7 +524,8 @@ HP_COPY(2, uint16_t)
 HP_COPY(4, uint32_t)
 HP_COPY(8, uint64_t)
 
-extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
+extern "C" __global__ void
+__launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
 {
     uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
     types type(args);

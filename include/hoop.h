@@ -43,11 +43,11 @@ typedef enum hoop_result {
     HOOP_ERR_PROTOCOL = 37,        /* the other side broke the protocol */
     HOOP_ERR_CORRUPT = 38,         /* a checksum did not match: bytes changed on the way */
     HOOP_ERR_NO_MEMORY = 39,
-    HOOP_ERR_UNSUPPORTED = 40,     /* not built yet, or not in this build */
-    HOOP_ERR_BUSY = 41,            /* another thread is in a blocking call or a wait on this communicator */
-    HOOP_ERR_FORKED = 42,          /* the communicator belongs to the parent process */
-    HOOP_ERR_STALE_EPOCH = 43,     /* the others went on without this rank */
-    HOOP_ERR_NO_QUORUM = 44        /* too few ranks are left to go on */
+    HOOP_ERR_UNSUPPORTED = 40, /* not built yet, or not in this build */
+    HOOP_ERR_BUSY = 41,        /* another thread is in a blocking call or a wait on this communicator */
+    HOOP_ERR_FORKED = 42,      /* the communicator belongs to the parent process */
+    HOOP_ERR_STALE_EPOCH = 43, /* the others went on without this rank */
+    HOOP_ERR_NO_QUORUM = 44    /* too few ranks are left to go on */
 } hoop_result;
 
 /* Equal ncclDataType_t. Buffers need an element's natural alignment, no more. */
@@ -58,7 +58,7 @@ typedef enum hoop_dtype {
     HOOP_UINT32 = 3,
     HOOP_INT64 = 4,
     HOOP_UINT64 = 5,
-    HOOP_FLOAT16 = 6,  /* IEEE 754 binary16 */
+    HOOP_FLOAT16 = 6, /* IEEE 754 binary16 */
     HOOP_FLOAT32 = 7,
     HOOP_FLOAT64 = 8,
     HOOP_BFLOAT16 = 9,
@@ -109,9 +109,9 @@ hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm);   /* HOOP_ERR_
 /* Getters; they work on a failed communicator too, and give -1 (completed: 0) for NULL. */
 int hoop_comm_rank(const hoop_comm *comm);
 int hoop_comm_size(const hoop_comm *comm);
-int hoop_comm_local_rank(const hoop_comm *comm);       /* among the ranks of this host */
-int hoop_comm_local_size(const hoop_comm *comm);       /* ranks on this host */
-uint64_t hoop_comm_completed(const hoop_comm *comm);   /* operations this rank has completed */
+int hoop_comm_local_rank(const hoop_comm *comm);     /* among the ranks of this host */
+int hoop_comm_local_size(const hoop_comm *comm);     /* ranks on this host */
+uint64_t hoop_comm_completed(const hoop_comm *comm); /* operations this rank has completed */
 
 /*
  * Collectives, blocking form. count is in elements. In place: allreduce, broadcast, reduce, alltoall with sendbuf ==
@@ -221,8 +221,8 @@ hoop_result hoop_gather_on_stream(const void *sendbuf, void *recvbuf, size_t sen
                                   hoop_comm *comm, void *cuda_stream);
 hoop_result hoop_scatter_on_stream(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root,
                                    hoop_comm *comm, void *cuda_stream);
-hoop_result hoop_alltoall_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype,
-                                    hoop_comm *comm, void *cuda_stream);
+hoop_result hoop_alltoall_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm,
+                                    void *cuda_stream);
 hoop_result hoop_barrier_on_stream(hoop_comm *comm, void *cuda_stream);
 
 /* Errors. A communicator's first error is kept and returned by every later call on it; argument errors are not kept. */
@@ -230,7 +230,7 @@ enum { HOOP_PHASE_NONE = 0, HOOP_PHASE_BRINGUP = 1, HOOP_PHASE_OPERATION = 2, HO
 enum { HOOP_ERROR_BEST_EFFORT = 1 }; /* the server was gone: the rank named is a neighbour's guess */
 
 typedef struct hoop_error {
-    size_t size;       /* = sizeof(hoop_error), set by the caller: the struct may grow */
+    size_t size; /* = sizeof(hoop_error), set by the caller: the struct may grow */
     hoop_result code;
     int rank;          /* the rank that caused it, -1 if unknown */
     int reporter;      /* the rank that saw it first, -1 if unknown */

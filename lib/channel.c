@@ -197,6 +197,13 @@ take_stage(hp_channel *channel, hoop_work *work)
 }
 
 static void
+out_of_memory(hp_channel *channel, hp_slot *slot)
+{
+    slot->failed = 1;
+    channel->job_error = HOOP_ERR_NO_MEMORY;
+}
+
+static void
 post_receive(hp_channel *channel, hp_slot *slot)
 {
     const hp_step *step = &slot->step;
@@ -206,10 +213,11 @@ post_receive(hp_channel *channel, hp_slot *slot)
     hp_frame frame =
         frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
     slot->recv_link = hp_channel_in(channel, step->from);
-    slot->failed |= slot->recv_link == NULL;
+    if (!slot->recv_link)
+        out_of_memory(channel, slot);
     if (slot->recv_link)
-        slot->recv_mark =
-            hp_link_post(slot->recv_link, &frame, bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes, 0);
+        slot->recv_mark = hp_link_post(slot->recv_link, &frame,
+                                       bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes, 0);
 }
 
 static int
@@ -372,12 +380,12 @@ send_on(hp_channel *channel)
             return 0;
         slot->send_link = hp_channel_out(channel, slot->step.to);
         if (!slot->send_link) {
-            slot->failed = 1;
+            out_of_memory(channel, slot);
             return 0;
         }
         slot->send_mark =
             hp_link_post(slot->send_link, &frame, bytes ? address(channel, slot, slot->place.send, &run) : NULL, bytes,
-                                       slot->place.send.where == HP_SLOT);
+                         slot->place.send.where == HP_SLOT);
         hp_link_move(slot->send_link); /* while the bytes are in the cache */
     }
     channel->sent++;
@@ -451,6 +459,13 @@ hp_channel_progress(hp_channel *channel)
         any |= moved;
     } while (moved);
     return any;
+}
+
+void
+hp_channel_listen(hp_channel *channel)
+{
+    for (int i = 0; i < channel->links; i++)
+        hp_link_move(channel->link[i]);
 }
 
 void

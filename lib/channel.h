@@ -56,7 +56,7 @@ typedef struct hp_channel {
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
     int links_wanted;            /* sending links made and not yet seen by the owner, who dials */
-    hoop_result job_error;       /* a device job failed: see the queue's status */
+    hoop_result job_error;       /* a device job failed (see the queue's status), or no memory for a link */
 } hp_channel;
 
 /* Memory for W slots and the stages, queues; links are made on first use. NULL with the error filled. */
@@ -72,6 +72,9 @@ int hp_channel_progress(hp_channel *channel);
 /* The link at a distance, made if need be; NULL when memory runs out. */
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);
+
+/* Lets every link move, also those from which nothing is awaited: they read one header ahead, and see ends and aborts. */
+void hp_channel_listen(hp_channel *channel);
 
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);

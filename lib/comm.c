@@ -18,18 +18,46 @@
 
 enum { IDLE_SLEEP_MS = 1000 };
 
+/* ---- forks ---- */
+
 static atomic_uint forks;
+static pthread_mutex_t alive_mutex = PTHREAD_MUTEX_INITIALIZER;
+static hoop_comm *alive;
 
 static void
-count_fork(void)
+before_fork(void)
+{
+    pthread_mutex_lock(&alive_mutex);
+}
+
+static void
+after_fork(void)
+{
+    pthread_mutex_unlock(&alive_mutex);
+}
+
+/* A child that kept the sockets would keep the connections up after its parent's death. It only closes. */
+static void
+in_child(void)
 {
     atomic_fetch_add(&forks, 1);
+    for (const hoop_comm *comm = alive; comm; comm = comm->next_alive) {
+        for (uint32_t c = 0; c < comm->channels; c++)
+            for (int i = 0; i < comm->channel[c]->links; i++)
+                hp_link_abandon(comm->channel[c]->link[i]);
+        if (comm->client)
+            hp_client_abandon(comm->client);
+        if (comm->door)
+            hp_door_abandon(comm->door);
+    }
+    alive = NULL;
+    pthread_mutex_unlock(&alive_mutex);
 }
 
 static void
 watch_forks(void)
 {
-    pthread_atfork(NULL, NULL, count_fork);
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 unsigned
@@ -38,6 +66,30 @@ hp_forks(void)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
     return atomic_load(&forks);
+}
+
+void
+hp_comm_enlist(hoop_comm *comm)
+{
+    pthread_mutex_lock(&alive_mutex);
+    comm->next_alive = alive;
+    if (alive)
+        alive->previous_alive = comm;
+    alive = comm;
+    pthread_mutex_unlock(&alive_mutex);
+}
+
+static void
+strike_off(hoop_comm *comm)
+{
+    pthread_mutex_lock(&alive_mutex);
+    if (comm->next_alive)
+        comm->next_alive->previous_alive = comm->previous_alive;
+    if (comm->previous_alive)
+        comm->previous_alive->next_alive = comm->next_alive;
+    else if (alive == comm)
+        alive = comm->next_alive;
+    pthread_mutex_unlock(&alive_mutex);
 }
 
 const char *
@@ -265,6 +317,8 @@ hp_comm_idle(hoop_comm *comm, uint64_t now)
 {
     if (atomic_load(&comm->fault.failed))
         return;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        hp_channel_listen(comm->channel[c]);
     mark_progress(comm, now);
     report(comm, now);
     hp_fault_check(comm, now);
@@ -286,11 +340,14 @@ hp_comm_arm(hoop_comm *comm)
         return;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_arm(comm->channel[c]);
+    if (comm->alarm) /* the program sleeps in a loop of its own: it must be woken for what sleep_in_loop wakes us for */
+        hp_timer_set(comm->alarm, comm->running || comm->fault.grace ? hp_comm_patience(comm, hp_now()) : HP_NEVER);
 }
 
 void
 hp_comm_free(hoop_comm *comm)
 {
+    strike_off(comm);
     hp_join_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->queue_watch[c]);
@@ -301,11 +358,12 @@ hp_comm_free(hoop_comm *comm)
             comm->device[i]->ops->close(comm->device[i]);
     hp_door_free(comm->door);
     hp_client_free(comm->client);
+    hp_timer_free(comm->alarm);
     if (comm->loop)
         hp_loop_free(comm->loop);
-    while (comm->driver.free) {
-        hoop_work *work = comm->driver.free;
-        comm->driver.free = work->next;
+    while (comm->driver.made) {
+        hoop_work *work = comm->driver.made;
+        comm->driver.made = work->made_before;
         free(work->array);
         free(work);
     }

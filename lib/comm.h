@@ -42,6 +42,8 @@ typedef struct hp_driver {
     int waiting;                  /* a thread is in a blocking call or a wait */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
+    hoop_work *made;           /* every work there is, by `made_before` */
+    int aborters;              /* threads inside hp_progress_abort */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* looked at by the driver without the mutex */
     atomic_int yield;          /* the driver is asked to hand the baton over */
@@ -54,7 +56,6 @@ typedef struct hp_driver {
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
     int open;
-    pthread_t owner;
     hoop_result result; /* first argument error inside */
     hoop_error error;
     hoop_work *head, *tail; /* queued works, one per call */
@@ -73,6 +74,7 @@ struct hoop_comm {
 
     hp_comm_state state; /* the driver's; readers outside use fault.failed */
     hp_loop *loop;
+    hp_timer *alarm; /* with hoop_comm_fd: makes the descriptor readable in time for reports and time-outs */
     hp_keys keys;
     hp_sock_options sock;
     hp_client *client; /* NULL in a ring of one */
@@ -92,6 +94,8 @@ struct hoop_comm {
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
     uint64_t warned;                                /* sequence of the last late WARN */
+
+    hoop_comm *next_alive, *previous_alive; /* all communicators of the process: a forked child closes their sockets */
 
     hp_fault fault;
     hp_driver driver;
@@ -123,6 +127,9 @@ int hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error);
 
 /* Frees everything; the communicator must be quiet (no works, no driver). */
 void hp_comm_free(hoop_comm *comm);
+
+/* From here until hp_comm_free a forked child closes the communicator's sockets, or the peers would not see a death. */
+void hp_comm_enlist(hoop_comm *comm);
 
 unsigned hp_forks(void); /* how often this process was born by fork since the library was first used */
 

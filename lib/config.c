@@ -96,6 +96,8 @@ parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *
                               (int)strcspn(row->text, ":"), row->text);
     }
     snprintf(value->text, sizeof value->text, "%s", text);
+    for (char *c = value->text; row->type == HP_TYPE_CHOICE && *c; c++)
+        *c = (char)tolower((unsigned char)*c); /* as the table spells it: ranks compare the words */
     return HOOP_SUCCESS;
 }
 

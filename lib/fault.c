@@ -28,8 +28,8 @@ told(const hoop_comm *comm, const hoop_error *cause)
 }
 
 /*
- * Streams of callers stand until their operations end, and jobs of later operations may be queued behind those streams: so
- * the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
+ * Streams of callers stand until their operations end, and jobs of later operations may be queued behind those streams:
+ * so the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
  */
 static void
 settle(hoop_comm *comm)
@@ -120,7 +120,7 @@ check_link(hoop_comm *comm, const hp_link *link, uint64_t now)
         hp_fault_fail(comm, &link->error);
     else if (link->state == HP_LINK_FAULT)
         hp_fault_report(comm, &link->error, now);
-    else if ((link->state == HP_LINK_LOST || link->state == HP_LINK_LEFT) && link->done < link->posted)
+    else if (hp_link_is_stuck(link))
         suspect(comm, link, now);
 }
 

@@ -13,25 +13,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local int open_groups;
+static _Thread_local const hoop_comm *open_on; /* this thread's open group */
 
 int
 hp_group_is_mine(const hoop_comm *comm)
 {
-    return open_groups && comm->group.open && pthread_equal(comm->group.owner, pthread_self());
+    return open_on == comm;
 }
 
 int
 hp_group_any(void)
 {
-    return open_groups > 0;
+    return open_on != NULL;
 }
 
-void
+int
 hp_group_begin(hoop_comm *comm)
 {
-    open_groups++;
-    comm->group = (hp_group){.open = 1, .owner = pthread_self()};
+    int taken;
+    pthread_mutex_lock(&comm->driver.mutex);
+    taken = comm->group.open;
+    if (!taken)
+        comm->group = (hp_group){.open = 1};
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (!taken)
+        open_on = comm;
+    return !taken;
 }
 
 void
@@ -158,8 +165,10 @@ hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error 
     hp_group g = comm->group;
     hoop_work **at = &g.head;
     *first = *last = NULL;
-    open_groups--;
+    open_on = NULL;
+    pthread_mutex_lock(&comm->driver.mutex);
     comm->group = (hp_group){0};
+    pthread_mutex_unlock(&comm->driver.mutex);
     if (g.result != HOOP_SUCCESS) {
         drop(comm, g.head);
         *error = g.error;

@@ -9,7 +9,7 @@
 int hp_group_is_mine(const hoop_comm *comm);
 int hp_group_any(void);
 
-void hp_group_begin(hoop_comm *comm);
+int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
 
 /* A checked call as a work, queued. The work's buffers are in its single segment. */
 void hp_group_add(hoop_comm *comm, hoop_work *work);

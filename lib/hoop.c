@@ -169,6 +169,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     comm = hp_alloc(1, sizeof *comm);
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
+    hp_launch_limits();
     result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         set_log(comm);
@@ -180,26 +181,18 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_join_world(comm, &error);
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
+    hp_comm_enlist(comm);
     *out = comm;
     return HOOP_SUCCESS;
 }
 
-hoop_result
-hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
+static hoop_result
+split(hoop_comm *comm, int color, int key, hoop_comm **out)
 {
     hoop_error error;
-    hoop_comm *part;
     hoop_result result;
+    hoop_comm *part = hp_alloc(1, sizeof *part);
     hp_err_clear(&error);
-    if (!out)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_split: newcomm is NULL");
-    *out = NULL;
-    result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (hp_group_any())
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
-    part = hp_alloc(1, sizeof *part);
     if (!part)
         return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     part->config = comm->config;
@@ -211,11 +204,32 @@ hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
         give_up(part, &error);
         return hp_entry_fail(comm, &error);
     }
-    if (part->size == 0)
+    if (part->size == 0) {
         hp_comm_free(part);
-    else
+    } else {
+        hp_comm_enlist(part);
         *out = part;
+    }
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
+{
+    hoop_result result;
+    if (!out)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_split: newcomm is NULL");
+    *out = NULL;
+    result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (hp_group_any())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
+    if (hp_progress_enter(comm) != HOOP_SUCCESS)
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+    result = split(comm, color, key, out);
+    hp_progress_leave(comm);
+    return result;
 }
 
 static hoop_result
@@ -246,6 +260,8 @@ hoop_comm_abort(hoop_comm *comm, const char *why)
     hoop_error error;
     char me[96];
     hoop_result result = hp_entry_check(comm);
+    if (comm && comm->forks == hp_forks() && result != HOOP_SUCCESS)
+        return HOOP_SUCCESS; /* it has ended already, by its first cause */
     if (result != HOOP_SUCCESS)
         return result;
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%.120s", hp_comm_name(comm, comm->rank, me),
@@ -400,9 +416,8 @@ hoop_group_start(hoop_comm *comm)
         return result;
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
-    if (comm->group.open)
+    if (!hp_group_begin(comm))
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread has a group open on this communicator");
-    hp_group_begin(comm);
     return HOOP_SUCCESS;
 }
 
@@ -417,18 +432,20 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     result = hp_group_close(comm, first, last, &error);
     if (result != HOOP_SUCCESS)
         return hp_entry_fail(comm, &error);
-    return hp_entry_check(comm);
+    result = hp_entry_check(comm);
+    for (hoop_work *work = *first, *next; work && result != HOOP_SUCCESS; work = next) {
+        next = work->next;
+        hp_progress_recycle(comm, work);
+    }
+    return result;
 }
 
-hoop_result
-hoop_igroup_end(hoop_comm *comm, hoop_work **work)
+/* Starts what the group holds; *work is the last of it, which completes last. */
+static hoop_result
+start_group(hoop_comm *comm, int blocking, hoop_work **work)
 {
     hoop_work *first, *last;
-    hoop_result result;
-    if (!work)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
-    *work = NULL;
-    result = close_group(comm, &first, &last);
+    hoop_result result = close_group(comm, &first, &last);
     if (result == HOOP_SUCCESS && first)
         result = hp_entry_order(comm, first);
     if (result != HOOP_SUCCESS)
@@ -440,16 +457,37 @@ hoop_igroup_end(hoop_comm *comm, hoop_work **work)
         last->comm = comm;
         atomic_store(&last->done, 1);
     } else {
-        hp_progress_submit(comm, first, last, 0);
+        hp_progress_submit(comm, first, last, blocking);
     }
     *work = last;
     return HOOP_SUCCESS;
 }
 
 hoop_result
+hoop_igroup_end(hoop_comm *comm, hoop_work **work)
+{
+    if (!work)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
+    *work = NULL;
+    return start_group(comm, 0, work);
+}
+
+hoop_result
 hoop_group_end(hoop_comm *comm)
 {
     hoop_work *work;
-    hoop_result result = hoop_igroup_end(comm, &work);
-    return result == HOOP_SUCCESS ? hoop_work_wait(work, -1) : result;
+    hoop_result result;
+    int mine = comm && hp_group_is_mine(comm);
+    if (mine && hp_progress_enter(comm) != HOOP_SUCCESS)
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "another thread is in a blocking call on this communicator; the group stays open");
+    result = start_group(comm, 1, &work);
+    if (result == HOOP_SUCCESS) {
+        hp_progress_wait(comm, work, HP_NEVER);
+        result = work->result;
+        hp_progress_recycle(comm, work);
+    }
+    if (mine)
+        hp_progress_leave(comm);
+    return result;
 }

@@ -60,7 +60,8 @@ judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
     link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
     if (!link)
         return HP_FULL;
-    return link->stripe[hello->stripe] ? HP_DUPLICATE : HP_OK;
+    /* one that broke off before it carried a byte is dialled again */
+    return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
 }
 
 static void
@@ -77,10 +78,23 @@ enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr
     hoop_error error;
     (void)features;
     (void)peer;
-    if (link->stripe[hello->stripe])
+    if (!hp_link_is_fresh(link, hello->stripe))
         close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
         hp_fault_report(comm, &error, hp_now());
+}
+
+/* Without this the dialling neighbour would take our silence for a wrong secret. */
+static void
+starved(void *arg, int number)
+{
+    hoop_comm *comm = arg;
+    hoop_error error;
+    char me[96];
+    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "%s cannot accept its neighbour's connection, raise \"ulimit -n\"",
+               hp_comm_name(comm, comm->rank, me));
+    error.rank = error.reporter = comm->rank;
+    hp_fault_report(comm, &error, hp_now());
 }
 
 /* ---- whom we dial ---- */
@@ -122,6 +136,8 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
 {
     hp_dialing *d = hp_alloc(1, sizeof *d);
     uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    /* a chord's other end may be computing: the operation's own time-out judges that */
+    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : hp_now() + patience;
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
@@ -137,7 +153,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
         d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, &comm->keys, &hello,
-                              hp_comm_name(comm, link->peer, name), hp_now() + patience, dialled, d);
+                              hp_comm_name(comm, link->peer, name), deadline, dialled, d);
     }
     if (d && d->dial) {
         comm->dialing = d;
@@ -289,7 +305,8 @@ open_links(hoop_comm *comm, hoop_error *error)
 static hoop_result
 open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_error *error)
 {
-    hp_door_owner owner = {.arg = comm, .keys = keys_for, .policy = policy_for, .judge = judge, .enter = enter};
+    hp_door_owner owner = {
+        .arg = comm, .keys = keys_for, .policy = policy_for, .judge = judge, .enter = enter, .starved = starved};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
     const char *told = hp_config_text(&comm->config, HP_SET_advertise);
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];

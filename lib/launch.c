@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 /* Launchers that say how many processes they started. */
@@ -87,6 +88,16 @@ hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config
         result = hp_keys_derive(keys, secret, job, mode, error);
     hp_wipe(secret, sizeof secret);
     return result;
+}
+
+void
+hp_launch_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int

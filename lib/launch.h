@@ -21,6 +21,9 @@ hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_er
 /* The job's keys; the secret itself is wiped before this returns, its descriptor closes on exec. */
 hoop_result hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error);
 
+/* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
+void hp_launch_limits(void);
+
 void hp_launch_sock(hp_sock_options *sock, const hoop_config *config);
 
 /* This host's name into host and its id: HOOP_HOSTID, else host name and boot id. */

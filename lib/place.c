@@ -2,14 +2,14 @@
 /*
  * place: see place.h.
  *
- *   step                  received into   job                                  sent from        direct: received into,
- * job, sent from send                  -               in -> slot [, out]                   slot             -, [in ->
- * out], in recvReduceSend        slot            slot op in -> slot                   slot             slot, slot op in
- * -> slot, slot recvReduceCopySend    slot            slot op in -> slot, out              slot             slot, slot
- * op in -> out, out recvCopySend          slot            slot -> out                          slot (forward)   out, -,
- * out (forward) recvSend              slot            -                                    slot (forward)   the same
- *   recv                  slot            slot -> out                          -                out, -, -
- *   exchange (alltoall)   slot            slot <-> in = out, or two copies     slot             out, -, in
+ *     step                received into, job, sent from                     the same where the host can address memory
+ *     send                -, in -> slot [out], slot                         -, [in -> out], in
+ *     recvReduceSend      slot, slot op in -> slot, slot                    slot, slot op in -> slot, slot
+ *     recvReduceCopySend  slot, slot op in -> slot out, slot                slot, slot op in -> out, out
+ *     recvCopySend        slot, slot -> out, slot (at once)                 out, -, out (at once)
+ *     recvSend            slot, -, slot (at once)                           slot, -, slot (at once)
+ *     recv                slot, slot -> out, -                              out, -, -
+ *     exchange            slot, slot <-> in = out (or two copies), slot     out, -, in
  *
  * An alltoall in place never goes direct: what arrives may overwrite a block only after that block was saved in a slot.
  */

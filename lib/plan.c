@@ -16,7 +16,7 @@ const char *
 hp_shape_name(hp_shape shape)
 {
     static const char *const names[] = {"local",  "ring",    "chain-out", "chain-in",
-                                        "gather", "scatter", "pairs",     "spread"};
+                                        "gather", "scatter", "pairs",     "halves",   "spread"};
     return names[shape];
 }
 

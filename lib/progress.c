@@ -27,6 +27,19 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
 
 /* ---- works ---- */
 
+static hoop_work *
+make_work(hp_driver *d)
+{
+    hoop_work *work = hp_alloc(1, sizeof *work);
+    if (!work)
+        return NULL;
+    pthread_mutex_lock(&d->mutex);
+    work->made_before = d->made;
+    d->made = work;
+    pthread_mutex_unlock(&d->mutex);
+    return work;
+}
+
 hoop_work *
 hp_progress_work(hoop_comm *comm)
 {
@@ -38,11 +51,13 @@ hp_progress_work(hoop_comm *comm)
         d->free = work->next;
     pthread_mutex_unlock(&d->mutex);
     if (!work)
-        return hp_alloc(1, sizeof *work);
+        return make_work(d);
     hp_segment *array = work->array;
+    hoop_work *made_before = work->made_before;
     size_t room = work->segment_room;
     memset(work, 0, sizeof *work);
     work->array = array;
+    work->made_before = made_before;
     work->segment_room = room;
     return work;
 }
@@ -173,6 +188,8 @@ static void
 give_baton(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
+    if (d->manual)
+        hp_comm_arm(comm);
     pthread_mutex_lock(&d->mutex);
     d->held = 0;
     if (d->has_thread || atomic_load(&d->yield))
@@ -224,7 +241,6 @@ hp_progress_poke(hoop_comm *comm)
     hp_loop_run(comm->loop, 0);
     step(comm);
     hp_comm_idle(comm, hp_now());
-    hp_comm_arm(comm);
     give_baton(comm);
 }
 
@@ -252,6 +268,7 @@ hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
     hp_driver *d = &comm->driver;
     const struct timespec moment = {0, 1000000};
     pthread_mutex_lock(&d->mutex);
+    d->aborters++;
     if (!atomic_load(&d->aborting)) {
         d->abort_cause = *cause;
         atomic_store(&d->aborting, 1);
@@ -266,6 +283,10 @@ hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
             nanosleep(&moment, NULL);
         }
     }
+    pthread_mutex_lock(&d->mutex);
+    d->aborters--;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
 }
 
 /* ---- the background thread ---- */
@@ -315,6 +336,8 @@ hp_progress_stop(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
+    while (d->aborters)
+        pthread_cond_wait(&d->changed, &d->mutex);
     d->stop = 1;
     atomic_store(&d->yield, 1);
     pthread_cond_broadcast(&d->changed);
@@ -354,6 +377,13 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         hp_loop_wake(comm->loop);
 }
 
+/* The alarm only has to make the descriptor readable. */
+static void
+wake_up(void *arg)
+{
+    (void)arg;
+}
+
 int
 hp_progress_fd(hoop_comm *comm)
 {
@@ -362,8 +392,9 @@ hp_progress_fd(hoop_comm *comm)
     comm->driver.manual = 1;
     pthread_mutex_unlock(&comm->driver.mutex);
     take_baton(comm);
-    fd = hp_loop_fd(comm->loop);
-    hp_comm_arm(comm);
+    if (!comm->alarm)
+        comm->alarm = hp_timer_new(comm->loop, wake_up, comm);
+    fd = comm->alarm ? hp_loop_fd(comm->loop) : -1;
     give_baton(comm);
     return fd;
 }

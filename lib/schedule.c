@@ -1,28 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * schedule: the row tables. n ranks, position r, chunk numbers are positions, chunk of row j is (r - 1 - j) mod n.
+ * schedule: the row tables. n ranks, position r; chunk numbers are positions, the chunk of row j is (r - 1 - j) mod n.
+ * Each row is S slices; step i = (loop * rows + row) * S + slice. S is 1 everywhere but in the ring.
  *
- * RING, one loop (allreduce: all rows; reduce_scatter: rows 0 ... n-1, the last without SEND; allgather: its rows 0 ...
- * n-1 send chunk (r - j) mod n, the first its own): row 0               LOAD SEND                      send rows 1 ...
- * n-2      RECV REDUCE SEND               recvReduceSend row n-1             RECV REDUCE DIVIDE COPY SEND
- * recvReduceCopySend rows n ... 2n-3     RECV COPY SEND                 recvCopySend row 2n-2            RECV COPY recv
- *   Each row is S slices; step i = (loop * rows + row) * S + slice.
- *
- * CHAIN_OUT, p = (r - root) mod n, slice k at step k + p: p = 0 LOAD COPY SEND, then RECV COPY SEND, p = n-1 RECV COPY.
- * CHAIN_IN,  p = (r - root) mod n, the root counted as n, slice k at step k + p - 1: p = 1 LOAD SEND, then RECV REDUCE
- *   SEND, the root RECV REDUCE DIVIDE COPY.
- * GATHER, p as in CHAIN_IN: row 0 LOAD SEND (own block), row j = 1 ... p-1 RECV the block of p - j and SEND it on; the
- *   root COPYs instead of sending.
- * SCATTER, p = (r - root) mod n: the root sends block n-1-j in row j; p receives block n-1-k in row k + p, k = 0 ...
- * n-1-p, and sends it on, except its own, which it COPYs (row n-1). PAIRS: row j sends the block for the rank D(j)
- * further (j < n-1), receives the one from D(j-1) back (j > 0); D = 1, n-1, 2, n-2 ...: the pair of distances d and n-d
- * are exchanges with one partner, so in place works block by block. SPREAD (Bruck et al., "Efficient algorithms for
- * all-to-all communications", IEEE TPDS 1997): row k sends the first min(2^k, n - 2^k) vectors of the gather buffer 2^k
- * further; after the last row all n are there.
+ * RING, one loop of an allreduce:
+ *     row 0               LOAD SEND                      send
+ *     rows 1 ... n-2      RECV REDUCE SEND               recvReduceSend
+ *     row n-1             RECV REDUCE DIVIDE COPY SEND   recvReduceCopySend
+ *     rows n ... 2n-3     RECV COPY SEND                 recvCopySend
+ *     row 2n-2            RECV COPY                      recv
+ *   reduce_scatter: rows 0 ... n-1, the last without SEND. allgather: rows n-1 ... 2n-2, the first as a send of the
+ *   own block.
+ * CHAIN_OUT, p = (r - root) mod n, slice k at step k + p:
+ *     p = 0 LOAD COPY SEND, then RECV COPY SEND, p = n-1 RECV COPY.
+ * CHAIN_IN, the root counted as p = n, slice k at step k + p - 1:
+ *     p = 1 LOAD SEND, then RECV REDUCE SEND, the root RECV REDUCE DIVIDE COPY.
+ * GATHER, p as in CHAIN_IN:
+ *     row 0 LOAD SEND (own block), rows j = 1 ... p-1 RECV SEND (block of p - j); the root COPYs instead of sending.
+ * SCATTER, p as in CHAIN_OUT: the root sends block n-1-j in row j;
+ *     p receives block n-1-k in row k + p, k = 0 ... n-1-p, and sends it on, except its own, which it COPYs (row n-1).
+ * PAIRS: row j sends the block for the rank D(j) further (j < n-1) and receives the one from D(j-1) back (j > 0).
+ *     D = 1, n-1, 2, n-2 ...: distances d and n-d are exchanges with one partner, so in place works block by block.
+ * SPREAD (Bruck et al., "Efficient algorithms for all-to-all communications", IEEE TPDS 8, 1997):
+ *     row k sends the first min(2^k, n - 2^k) vectors of the stage 2^k further; in the end all n are there.
  * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
- *   s(k) = ceil(n / 2^k), s(0) = n, s(L) = 1. The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads and
- *   announces; row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; row L+1 so completes
- *   part r, B[0]. Rows L+1 ... 2L send B[0 ...] back over the same skips in reverse, B[i] = part (r - i) mod n.
+ *     s(k) = ceil(n / 2^k). The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads and announces;
+ *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
+ *     part r, B[0]. Rows L+1 ... 2L send B[0 ...] on over the skips in reverse, B[i] = part (r - i) mod n.
  *
  * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */

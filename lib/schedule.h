@@ -14,15 +14,15 @@
 #include "lib/plan.h"
 
 enum {
-    HP_STEP_RECV = 1,    /* recv_count elements come from `from` */
-    HP_STEP_REDUCE = 2,  /* combined with `in` of the user's sendbuf */
-    HP_STEP_LOAD = 4,    /* send_count elements of sendbuf at `in` go out */
-    HP_STEP_COPY = 8,    /* the result goes to recvbuf at `out` */
-    HP_STEP_SEND = 16,   /* send_count elements go to `to` */
-    HP_STEP_DIVIDE = 32, /* the reduction is complete here: AVG's division */
-    HP_STEP_OWN = 64,    /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
+    HP_STEP_RECV = 1,       /* recv_count elements come from `from` */
+    HP_STEP_REDUCE = 2,     /* combined with `in` of the user's sendbuf */
+    HP_STEP_LOAD = 4,       /* send_count elements of sendbuf at `in` go out */
+    HP_STEP_COPY = 8,       /* the result goes to recvbuf at `out` */
+    HP_STEP_SEND = 16,      /* send_count elements go to `to` */
+    HP_STEP_DIVIDE = 32,    /* the reduction is complete here: AVG's division */
+    HP_STEP_OWN = 64,       /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
     HP_STEP_GATHERED = 256, /* halves: all parts are in the stage, they go to recvbuf */
-    HP_STEP_STAGED = 128 /* spread: bytes live in the gather buffer */
+    HP_STEP_STAGED = 128    /* spread: bytes live in the gather buffer */
 };
 
 typedef struct hp_step {
@@ -34,7 +34,8 @@ typedef struct hp_step {
     struct {
         uint64_t in, out, count;
     } own;
-    uint64_t stage_send, stage_into; /* halves: sends begin at stage_send; a reduction's result, or the loaded vector's beginning, goes to stage_into */
+    uint64_t stage_send,
+        stage_into; /* halves: sends begin at stage_send; a reduction's result, or the loaded vector's beginning, goes to stage_into */
     uint64_t stage_recv; /* spread: element offset in the gather buffer; sends start at 0 */
 } hp_step;
 

@@ -44,8 +44,9 @@ struct hoop_work {
     uint64_t stage[HP_CHANNELS_MAX]; /* a spread's gather buffer, by number */
     hoop_work *next_in[HP_CHANNELS_MAX];
 
-    uint64_t started; /* hp_now() when the driver took it */
-    hoop_work *next;  /* inbox, running list, free list */
+    uint64_t started;       /* hp_now() when the driver took it */
+    hoop_work *next;        /* inbox, running list, free list */
+    hoop_work *made_before; /* all works of the communicator, freed with it */
     atomic_int done;
     hoop_result result; /* valid once done */
 };

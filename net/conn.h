@@ -13,8 +13,8 @@ enum { HP_WIRE_MIN = 1, HP_WIRE_MAX = 1 };                 /* versions of the pr
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 }; /* bytes of the four messages */
 /* Feature bits of a hello. */
 enum { HP_FEATURE_ACK = 1 }; /* data: frames with HP_FRAME_ACK are acknowledged, so they may leave without a copy */
-#define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF)               /* my_rank: not yet given */
-#define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)                /* your_rank: the rendezvous server */
+#define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: not yet given */
+#define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 
 /* M1 as a struct: who dials whom, and for what. */
 typedef struct hp_hello {

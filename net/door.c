@@ -361,6 +361,8 @@ out_of_descriptors(hp_door *door, int number)
     }
     hp_watch_set(door->on_listener, 0);
     hp_timer_set(door->pause, PAUSE);
+    if (door->owner.starved)
+        door->owner.starved(door->owner.arg, number);
 }
 
 static void
@@ -511,6 +513,13 @@ void
 hp_door_patience(hp_door *door, uint64_t ns)
 {
     door->patience = ns;
+}
+
+void
+hp_door_abandon(const hp_door *door)
+{
+    if (door->listener >= 0)
+        close(door->listener);
 }
 
 void

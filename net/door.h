@@ -26,6 +26,8 @@ typedef struct hp_door_owner {
     void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
     /* Judged HP_OK but died before WELCOME was out: undo judge's reservation. May be NULL. */
     void (*gone)(void *arg, const hp_hello *hello);
+    /* No descriptor is left for a connection that waits (EMFILE, ENFILE ...). May be NULL: logged only. */
+    void (*starved)(void *arg, int number);
 } hp_door_owner;
 
 /* Listens on `addr` (port 0: any). The door owns the listener. NULL with the error filled. */
@@ -35,6 +37,7 @@ const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */
 void hp_door_patience(hp_door *door, uint64_t ns); /* for a whole handshake, from accept: 5 s unless set (tests) */
 
 /* Closes everything that was not handed over, in silence and without `gone`. Allowed inside the owner's functions. */
+void hp_door_abandon(const hp_door *door); /* in a forked child: closes the listener, touches nothing else */
 void hp_door_free(hp_door *door);
 
 #endif

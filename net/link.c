@@ -41,12 +41,34 @@ attached(const hp_link *link)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
+    hp_stripe_free(link->stripe[k]);
     link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
     if (!link->stripe[k])
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to rank %d", link->peer);
     if (attached(link) == link->stripes && link->state <= HP_LINK_DIALING)
         link->state = HP_LINK_OPEN;
     return HOOP_SUCCESS;
+}
+
+int
+hp_link_is_fresh(const hp_link *link, int k)
+{
+    return !link->stripe[k] || (!link->sending && hp_stripe_is_fresh(link->stripe[k]));
+}
+
+int
+hp_link_is_stuck(const hp_link *link)
+{
+    const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
+    return link->done < link->posted && next && hp_stripe_has_ended(next);
+}
+
+void
+hp_link_abandon(const hp_link *link)
+{
+    for (int k = 0; k < link->stripes; k++)
+        if (link->stripe[k])
+            hp_stripe_abandon(link->stripe[k]);
 }
 
 uint64_t

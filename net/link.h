@@ -31,7 +31,7 @@ typedef struct hp_post {
     hp_frame frame; /* what is sent, or what must come */
     uint32_t bytes; /* payload */
     uint8_t *data;
-    int pages;       /* data lies in library pages that nobody rewrites before this is done: may leave without a copy */
+    int pages; /* data lies in library pages that nobody rewrites before this is done: may leave without a copy */
     int done;
 } hp_post;
 
@@ -56,6 +56,15 @@ hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes,
 /* A proven connection for stripe k; OPEN when all K are there. The descriptor is the link's, also after an error. */
 hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
                            hoop_error *error);
+
+/* Whether stripe k is still to come, or came and has not carried a byte, so that another connection may take its place. */
+int hp_link_is_fresh(const hp_link *link, int k);
+
+/* Whether a post can no longer be completed because the stripe that carries it has ended. */
+int hp_link_is_stuck(const hp_link *link);
+
+/* In a forked child: closes the descriptors and nothing else. */
+void hp_link_abandon(const hp_link *link);
 
 /* Appends a post; returns its number + 1: it is done when link->done reaches that. Never fails, never blocks. */
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);

@@ -11,9 +11,9 @@
 #include <sys/types.h>
 
 typedef struct hp_pipe {
-    int in, out;    /* write end, read end; -1: not open */
-    size_t room;    /* bytes it can hold */
-    size_t inside;  /* bytes handed over and not yet in the socket */
+    int in, out;   /* write end, read end; -1: not open */
+    size_t room;   /* bytes it can hold */
+    size_t inside; /* bytes handed over and not yet in the socket */
 } hp_pipe;
 
 /* 0, or -1 with errno: an unprivileged user's pipes have a common limit (/proc/sys/fs/pipe-user-pages-soft). */

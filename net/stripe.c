@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -127,7 +128,8 @@ land(hp_stripe *s, uint64_t count)
 {
     hp_link *l = s->link;
     if (count > s->flown || count < s->landed) {
-        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent", l->peer, l->self);
+        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent", l->peer,
+                   l->self);
         fault(s);
         return;
     }
@@ -218,8 +220,10 @@ flies(hp_stripe *s, const hp_post *post)
     if (s->pipe_state == 0) {
         s->pipe_state = hp_pipe_open(&s->pipe, post->bytes < PIPE_ROOM ? PIPE_ROOM : post->bytes) == 0 ? 1 : -1;
         if (s->pipe_state < 0)
-            hp_log_class("pipe", HP_LOG_WARN, "slices to rank %d are copied on sending: no pipe to be had (%s); see "
-                         "/proc/sys/fs/pipe-user-pages-soft", s->link->peer, strerror(errno));
+            hp_log_class("pipe", HP_LOG_WARN,
+                         "slices to rank %d are copied on sending: no pipe to be had (%s); see "
+                         "/proc/sys/fs/pipe-user-pages-soft",
+                         s->link->peer, strerror(errno));
     }
     return s->pipe_state > 0;
 }
@@ -306,15 +310,18 @@ static void
 mismatch(hp_stripe *s, const hp_post *post)
 {
     hp_link *l = s->link;
-    char theirs[80], ours[80];
+    char theirs[80], ours[80], as[40] = "";
     if (!(s->frame.flags & post->frame.flags & HP_FRAME_CALL)) {
-        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "ranks %d and %d call different operations as operation %llu", l->peer,
-                   l->self, (unsigned long long)post->frame.sequence);
+        hp_err_set(&l->error, HOOP_ERR_MISMATCH,
+                   "rank %d is in operation %llu and rank %d in operation %llu: their calls or groups differ", l->peer,
+                   (unsigned long long)s->frame.sequence, l->self, (unsigned long long)post->frame.sequence);
     } else {
         hp_call_print(&s->frame.call, theirs, sizeof theirs);
         hp_call_print(&post->frame.call, ours, sizeof ours);
-        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s", l->peer,
-                   theirs, (unsigned long long)s->frame.sequence, l->self, ours);
+        if (s->frame.sequence != post->frame.sequence)
+            snprintf(as, sizeof as, " as operation %llu", (unsigned long long)post->frame.sequence);
+        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s", l->peer,
+                   theirs, (unsigned long long)s->frame.sequence, l->self, ours, as);
     }
     l->error.sequence = post->frame.sequence;
     fault(s);
@@ -326,12 +333,13 @@ accepted(hp_stripe *s, const hp_post *post)
 {
     const hp_frame *got = &s->frame, *want = &post->frame;
     hp_link *l = s->link;
-    if (got->epoch == want->epoch && got->channel == want->channel && got->sequence == want->sequence) {
-        if (got->signature != want->signature) {
+    if (got->epoch == want->epoch && got->channel == want->channel) {
+        int opens = (got->flags | want->flags) & HP_FRAME_CALL;
+        if (got->signature != want->signature || (opens && got->sequence != want->sequence)) {
             mismatch(s, post);
             return 0;
         }
-        if (got->step == want->step && hp_frame_payload(got) == post->bytes &&
+        if (got->sequence == want->sequence && got->step == want->step && hp_frame_payload(got) == post->bytes &&
             (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))
             return 1;
     }
@@ -556,6 +564,28 @@ hp_stripe_closed(hp_stripe *s)
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         s->eof = 1;
     return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
+}
+
+int
+hp_stripe_is_fresh(const hp_stripe *s)
+{
+    return s->next == (uint64_t)s->number && s->head_at == 0 && !s->in_body;
+}
+
+int
+hp_stripe_has_ended(const hp_stripe *s)
+{
+    return s->eof;
+}
+
+void
+hp_stripe_abandon(const hp_stripe *s)
+{
+    close(s->fd);
+    if (s->pipe.in >= 0)
+        close(s->pipe.in);
+    if (s->pipe.out >= 0)
+        close(s->pipe.out);
 }
 
 void

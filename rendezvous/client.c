@@ -437,6 +437,13 @@ hp_client_leave(hp_client *c, uint64_t completed)
 }
 
 void
+hp_client_abandon(const hp_client *c)
+{
+    if (c->line)
+        hp_line_abandon(c->line);
+}
+
+void
 hp_client_free(hp_client *c)
 {
     if (!c)

@@ -215,3 +215,9 @@ hp_line_free(hp_line *line)
     free(line->queue);
     free(line);
 }
+
+void
+hp_line_abandon(const hp_line *line)
+{
+    close(line->fd);
+}

@@ -24,6 +24,7 @@ typedef struct hp_line_owner {
     void (*closed)(void *arg, const hoop_error *error);
 } hp_line_owner;
 
+void hp_line_abandon(const hp_line *line); /* in a forked child: closes the descriptor, touches nothing else */
 hp_line *hp_line_new(hp_loop *loop, int fd,
                      const hp_line_owner *owner); /* NULL: errno; the descriptor stays the caller's */
 int hp_line_send(hp_line *line, hp_frame_type type, const void *payload, size_t n); /* 0: the queue is full */

@@ -322,7 +322,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say};
     server->tick = hp_timer_new(loop, on_tick, server);
-    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL};
+    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     hp_sock_options sock = {0};
     if (server->tick)
         server->door = hp_door_new(loop, &options->listen, &sock, &owner, HP_WORLD_MAX, error);

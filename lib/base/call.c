@@ -85,7 +85,9 @@ hp_call_print(const hp_call *call, char *out, size_t size)
     }
     if (reduces(call->kind))
         snprintf(op, sizeof op, ", %s", hp_op_name((hoop_op)call->op));
-    if (call->root >= 0)
+    if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
+        snprintf(root, sizeof root, ", tensor sizes %08" PRIx32, (uint32_t)call->root);
+    else if (call->root >= 0)
         snprintf(root, sizeof root, "%s %s root %" PRId32, reduces(call->kind) ? "," : "", towards, call->root);
     snprintf(out, size, "%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), call->count,
              hp_dtype_name((hoop_dtype)call->dtype), op, root);

@@ -7,6 +7,7 @@
 
 #include "lib/base/dtype.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {"send", 1, 1, 0, 0},        {"copy to two", 1, 2, 0, 0},   {"reduce", 2, 1, 0, 0},  {"reduce to two", 2, 2, 0, 0},
-    {"reduce, divide", 2, 2, 0, 3}, {"divide", 1, 1, 0, 7},     {"exchange", 2, 2, 1, 0}, {"divide to two", 1, 2, 0, 2},
+    {"send", 1, 1, 0, 0},          {"copy to two", 1, 2, 0, 0},    {"reduce", 2, 1, 0, 0},
+    {"reduce to two", 2, 2, 0, 0}, {"reduce, divide", 2, 2, 0, 3}, {"divide", 1, 1, 0, 7},
+    {"exchange", 2, 2, 1, 0},      {"divide to two", 1, 2, 0, 2},
 };
 
 static hp_device *device;
@@ -59,7 +61,8 @@ try_job(hp_job job, const int kinds[4], const size_t offsets[4])
         hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
         size_t bytes = job.count * hp_dtype_size(type), past = offsets[i] + bytes;
         arena_get(&arenas[i][kinds[i]], seen[i], ARENA);
-        good = memcmp(wanted[i], seen[i], offsets[i]) == 0 && memcmp(wanted[i] + past, seen[i] + past, ARENA - past) == 0;
+        good =
+            memcmp(wanted[i], seen[i], offsets[i]) == 0 && memcmp(wanted[i] + past, seen[i] + past, ARENA - past) == 0;
         if (!good)
             diag("operand %d: bytes beside the array changed", i);
         good = good && cuda_test_same(type, job.op, wanted[i] + offsets[i], seen[i] + offsets[i], job.count);
@@ -235,12 +238,66 @@ test_large(void)
     free(b);
 }
 
+static void *
+open_second(void *arg)
+{
+    hp_device **second = arg;
+
+    hp_cuda_configure(&(hp_cuda_options){.device = 1}); /* a fresh thread has no current context that would decide */
+    *second = cuda_test_open();
+    hp_cuda_configure(&(hp_cuda_options){.device = -1});
+    return NULL;
+}
+
+/* An array of another GPU is copied by the driver, piece by piece. */
+static void
+test_second_gpu(void)
+{
+    const size_t count = 200 * 1000;
+    hp_device *second = NULL;
+    hp_cuda_limits limits;
+    pthread_t thread;
+    int32_t *numbers = calloc(count, sizeof *numbers);
+    size_t wrong = 0;
+
+    pthread_create(&thread, NULL, open_second, &second);
+    pthread_join(thread, NULL);
+    hp_cuda_limits_of(second, &limits);
+    is_int(1, limits.ordinal, "the configured GPU is opened");
+    arena there = arena_new(second, ARENA_DEVICE, count * sizeof *numbers);
+    arena here = arena_new(device, ARENA_DEVICE, count * sizeof *numbers);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = (int32_t)i;
+    arena_put(&there, numbers, count * sizeof *numbers);
+    arena_put(&here, numbers, count * sizeof *numbers);
+    hp_job job = {.elem = HOOP_INT32,
+                  .wire = HOOP_INT32,
+                  .op = HOOP_SUM,
+                  .sources = 2,
+                  .destinations = 2,
+                  .src = {{there.memory, 0}, {here.memory, 0}},
+                  .dst = {{there.memory, 0}, {here.memory, 0}},
+                  .count = count};
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on arrays of two GPUs");
+    for (int k = 0; k < 2; k++) {
+        arena_get(k == 0 ? &there : &here, numbers, count * sizeof *numbers);
+        for (size_t i = 0; i < count; i++)
+            wrong += numbers[i] != 2 * (int32_t)i;
+    }
+    is_uint(0, wrong, "right on both");
+    arena_free(&there);
+    arena_free(&here);
+    second->ops->close(second);
+    free(numbers);
+}
+
 int
 main(void)
 {
     hoop_error error = {.size = sizeof error};
 
     tap_limit(120);
+    setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
     const hoop_fake_cuda *fake = cuda_test_driver();
     plan_lazy();
     device = cuda_test_open();
@@ -256,6 +313,8 @@ main(void)
     test_wire();
     test_in_place();
     test_large();
+    if (fake != NULL)
+        test_second_gpu();
     is_int(HOOP_SUCCESS, queue->ops->status(queue, &error), "no error on the way");
     for (int i = 0; i < 4; i++) {
         for (int kind = 0; kind < ARENA_KINDS; kind++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA backend when the driver fails (F62): for every k the k-th driver call of a scenario fails, once alone and once
- * with everything after it. Each time: HOOP_ERR_CUDA, the driver's name for the error and the call's in the sentence, no
- * wait for ever, nothing left behind. Then kernels that die, and drivers that are missing or too old.
+ * The CUDA backend when the driver fails (F62): for every k the k-th driver call of a scenario fails, once alone and
+ * once with everything after it. Each time: HOOP_ERR_CUDA, the driver's name for the error and the call's in the
+ * sentence, no wait for ever, nothing left behind. Then kernels that die, and drivers that are missing or too old.
  */
 #include "t/gpu/cuda_test.h"
 
@@ -136,9 +136,9 @@ worded(void)
 static int
 may_be_silent(const char *call)
 {
-    static const char *const calls[] = {"cuMemFree",         "cuMemHostUnregister",       "cuModuleUnload",
-                                        "cuStreamDestroy",   "cuEventDestroy",            "cuDevicePrimaryCtxRelease",
-                                        "cuCtxSetCurrent",   "cuCtxGetCurrent",           "cuStreamSynchronize"};
+    static const char *const calls[] = {"cuMemFree",       "cuMemHostUnregister", "cuModuleUnload",
+                                        "cuStreamDestroy", "cuEventDestroy",      "cuDevicePrimaryCtxRelease",
+                                        "cuCtxSetCurrent", "cuCtxGetCurrent",     "cuStreamSynchronize"};
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(call, calls[i]) == 0)
@@ -169,7 +169,8 @@ test_every_call(int sticky)
         if (fake->live() != before && left++ == 0)
             diag("call %ld, %s: %ld things are left", k, call, fake->live() - before);
     }
-    ok(k > 100 && k < 2000, "the scenario makes %ld driver calls%s", k - 1, sticky ? ", and all fail after the k-th" : "");
+    ok(k > 100 && k < 2000, "the scenario makes %ld driver calls%s", k - 1,
+       sticky ? ", and all fail after the k-th" : "");
     is_int(0, wrong, "every failure is HOOP_ERR_CUDA with the call's name and the error's");
     ok(told > k / 2, "%ld of them reach the caller; the others are failures to let go", told);
     is_int(0, left, "nothing is left behind");

@@ -317,7 +317,8 @@ test_gates(void)
         device->ops->gate_close(device, streams[0], &gates[0], &error);
         device->ops->gate_open(gates[0]);
     }
-    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, streams[0], &error), "gates opened at once let the stream through");
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, streams[0], &error),
+           "gates opened at once let the stream through");
     for (int i = 0; i < STREAMS; i++)
         hp_cuda_stream_close(device, streams[i]);
     arena_free(&from);

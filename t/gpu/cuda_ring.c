@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings whose arrays are in device memory, on the stand-in driver: every collective gives the bits it gives in host memory
- * (F73), also with one side in device and one in host memory; stream-ordered calls keep their stream's order without
- * the host; and when a rank's driver fails (F62) that rank gets HOOP_ERR_CUDA and the others learn who it was.
+ * Rings whose arrays are in device memory, on the stand-in driver: every collective gives the bits it gives in host
+ * memory (F73), also with one side in device and one in host memory; stream-ordered calls keep their stream's order
+ * without the host; and when a rank's driver fails (F62) that rank gets HOOP_ERR_CUDA and the others learn who it was.
  */
 #include "t/gpu/cuda_test.h"
 #include "t/tools/party.h"
@@ -21,7 +21,7 @@ typedef struct rank {
     const hoop_fake_cuda *fake;
     hoop_comm *comm;
     hp_device *device;
-    arena in, out;        /* on the GPU */
+    arena in, out;          /* on the GPU */
     char *data, *to, *seen; /* the same on the host: input, result there, the GPU's result */
 } rank;
 
@@ -68,17 +68,7 @@ leave(rank *r)
 
 /* --- collectives -------------------------------------------------------------------------------------------------- */
 
-typedef enum kind {
-    ALLREDUCE,
-    REDUCE_SCATTER,
-    ALLGATHER,
-    BROADCAST,
-    REDUCE,
-    GATHER,
-    SCATTER,
-    ALLTOALL,
-    KINDS
-} kind;
+typedef enum kind { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, KINDS } kind;
 
 static const char *const kind_names[] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
                                          "reduce",    "gather",         "scatter",   "alltoall"};
@@ -169,8 +159,8 @@ collectives(int number, int size, void *arg)
 /* --- streams ------------------------------------------------------------------------------------------------------ */
 
 /*
- * in += over all ranks, three times on one stream, each a call whose input the one before makes; between them the stream
- * itself copies. The host only looks at the end.
+ * in += over all ranks, three times on one stream, each a call whose input the one before makes; between them the
+ * stream itself copies. The host only looks at the end.
  */
 static int
 chain(rank *r, void *stream, size_t count)

@@ -134,11 +134,46 @@ cuda_test_wait(hp_queue *queue, uint64_t ticket)
 }
 
 /* Bit patterns that are interesting in some type; cut to its size. */
-static const uint64_t specials[] = {
-    0, 1, 2, 0x7f, 0x80, 0x81, 0xff, 0x7b, 0x7c, 0xfc, 0x7e, 0x3c00, 0x7bff, 0x7c00, 0xfc00, 0x7e00, 0x8000, 0x03ff,
-    0x0400, 0x7f80, 0xff80, 0x7fc0, 0x007f, 0x7fffffff, 0x80000000, 0x7f800000, 0xff800000, 0x7fc00000, 0x00800000,
-    0x007fffff, 0x7f7fffff, 0xffffffff, 0x7ff0000000000000, 0xfff0000000000000, 0x7ff8000000000000, 0x8000000000000000,
-    0x7fffffffffffffff, 0x000fffffffffffff, 0x0010000000000000, 0xffffffffffffffff};
+static const uint64_t specials[] = {0,
+                                    1,
+                                    2,
+                                    0x7f,
+                                    0x80,
+                                    0x81,
+                                    0xff,
+                                    0x7b,
+                                    0x7c,
+                                    0xfc,
+                                    0x7e,
+                                    0x3c00,
+                                    0x7bff,
+                                    0x7c00,
+                                    0xfc00,
+                                    0x7e00,
+                                    0x8000,
+                                    0x03ff,
+                                    0x0400,
+                                    0x7f80,
+                                    0xff80,
+                                    0x7fc0,
+                                    0x007f,
+                                    0x7fffffff,
+                                    0x80000000,
+                                    0x7f800000,
+                                    0xff800000,
+                                    0x7fc00000,
+                                    0x00800000,
+                                    0x007fffff,
+                                    0x7f7fffff,
+                                    0xffffffff,
+                                    0x7ff0000000000000,
+                                    0xfff0000000000000,
+                                    0x7ff8000000000000,
+                                    0x8000000000000000,
+                                    0x7fffffffffffffff,
+                                    0x000fffffffffffff,
+                                    0x0010000000000000,
+                                    0xffffffffffffffff};
 
 void
 cuda_test_fill(hoop_dtype dtype, void *elements, size_t count)

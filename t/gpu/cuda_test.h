@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_test: what the tests of the CUDA backend share. They run on the stand-in driver, or with HOOP_TEST_CUDA=real on the
- * machine's own; then what needs steering is skipped.
+ * cuda_test: what the tests of the CUDA backend share. They run on the stand-in driver, or with HOOP_TEST_CUDA=real on
+ * the machine's own; then what needs steering is skipped.
  */
 #ifndef T_GPU_CUDA_TEST_H
 #define T_GPU_CUDA_TEST_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The belt proven without sockets: n ranks' channels in this process on links that hold nothing or little and on devices
- * that finish when they like (t/sim). Thousands of seeds: a window above S always finishes with right and identical
- * results, a window of S or less locks; slots and gather buffers are not used again too early; a failing device never
- * delivers.
+ * The belt proven without sockets: n ranks' channels in this process on links that hold nothing or little and on
+ * devices that finish when they like (t/sim). Thousands of seeds: a window above S always finishes with right and
+ * identical results, a window of S or less locks; slots and gather buffers are not used again too early; a failing
+ * device never delivers.
  */
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
@@ -43,8 +43,9 @@ ring_of(int size, uint32_t slices, uint32_t window)
     sim_ring o = {.size = size, .slices = slices, .window = window, .stripes = 1, .faulty = -1, .absent = -1};
     o.seed = tap_random();
     o.slice_bytes = 64 + 4 * (uint32_t)pick(16);
-    o.stage_bytes = 64 * (uint32_t)size;
+    o.stage_bytes = 3 * 64 * (uint32_t)size;
     o.spread_bytes = pick(2) ? 64 : 0;
+    o.halves_bytes = pick(2) ? 2048 : 0; /* from 8 ranks on */
     o.slots = (int)pick(2);
     o.device.addressable = (int)pick(2);
     o.device.early = (int)pick(2);
@@ -118,7 +119,7 @@ test_window_up_to_s(void)
             for (uint32_t window = 1; window <= slices; window++, runs++) {
                 sim_ring o = ring_of(size, slices, window);
                 o.net.held = 0;
-                o.spread_bytes = 0;
+                o.spread_bytes = o.halves_bytes = 0;
                 o.slice_bytes = 64;
                 add(&o, call_of(HP_ALLREDUCE, size, 16 * (uint64_t)size * slices));
                 locks &= ends(&o, SIM_LOCKED);
@@ -150,7 +151,7 @@ test_mixed(void)
 {
     int right = 1, runs = 0;
     for (int k = 0; k < 1200 && right; k++, runs++) {
-        int size = 2 + k % 8;
+        int size = 2 + k % 9;
         uint32_t slices = 1 + (uint32_t)pick(5);
         sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(20));
         for (int i = 0; i < SIM_OPS_MAX; i++)
@@ -263,7 +264,7 @@ test_absent_rank(void)
         char why[300];
         int named = 0;
         sim_ring o = ring_of(size, 2, 4);
-        o.spread_bytes = 0;
+        o.spread_bytes = o.halves_bytes = 0;
         o.net.held = 100000;
         o.net.zerocopy = 0;
         o.absent = (int)pick((uint64_t)size);

@@ -46,7 +46,8 @@ make(int kind, int size, uint64_t count)
     if (has_root(kind))
         c.call.root = (int)pick((uint64_t)size);
     c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)pick(6)), .slices = slices, .channels = 1};
-    c.options.stage_bytes = 8 * (uint32_t)size * 8;
+    c.options.stage_bytes = 3 * 8 * (uint32_t)size * 16;
+    c.options.halves_bytes = pick(2) ? 8 * 1024 : 0;
     c.options.spread_bytes = pick(2) ? 64 : 0;
     c.window = slices + 1 + (uint32_t)pick(3);
     c.place.direct = (int)pick(2);
@@ -104,6 +105,27 @@ test_interleavings(void)
     }
 }
 
+static void
+test_halves(void)
+{
+    int right = 1, halves = 0;
+    for (int k = 0; k < 400 && right; k++) {
+        int n = 8 + k % 26;
+        hp_plan plan;
+        sym_case c = make(HP_ALLREDUCE, n, pick(16 * (uint64_t)n + 1));
+        c.options.halves_bytes = 16 * 1024;
+        c.options.spread_bytes = 0;
+        c.seed = k % 2 ? tap_random() | 1 : 0;
+        c.wire = (uint32_t)pick(3) * 50;
+        c.early_jobs = (int)pick(2);
+        hp_plan_make(&plan, &c.call, n, &c.options, 0, 1);
+        halves += plan.shape == HP_SHAPE_HALVES;
+        right = holds(&c);
+    }
+    ok(right, "halving and doubling on 8 to 33 ranks");
+    ok(halves > 350, "and it was halving and doubling (%d times)", halves);
+}
+
 /* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
 static void
 test_alltoall_in_place(void)
@@ -129,7 +151,7 @@ test_channels(void)
         for (int k = 0; k < 120 && right; k++) {
             sym_case c = make(kind, 2 + k % 7, pick(70));
             c.channels = 2 + (uint32_t)pick(2);
-            c.options.spread_bytes = 0;
+            c.options.spread_bytes = c.options.halves_bytes = 0;
             right = holds(&c);
         }
         ok(right, "%s: two and three channels share the vector", hp_kind_name(kind));
@@ -165,7 +187,7 @@ test_large_rings(void)
             if (n == 1000 && kind != HP_ALLREDUCE && kind != HP_BROADCAST) /* a million messages, no new case */
                 continue;
             sym_case c = make(kind, n, kind == HP_BARRIER ? 0 : kind == HP_ALLREDUCE ? (uint64_t)n + 1 : 2);
-            c.options.spread_bytes = 0;
+            c.options.spread_bytes = c.options.halves_bytes = 0;
             c.options.slice_bytes = 64;
             right = holds(&c);
         }
@@ -209,14 +231,16 @@ test_table(void)
     enum { RRCS = RRS | HP_STEP_COPY | HP_STEP_DIVIDE, RCS = HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND };
     const hp_place_options slots = {0}, direct = {.direct = 1}, both = {.direct = 1, .slots = 1};
     hp_placement p = placed(SEND, &slots);
-    ok(p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].src[0].at == 100, "send: saved in the slot, sent from there");
+    ok(p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].src[0].at == 100,
+       "send: saved in the slot, sent from there");
     p = placed(SEND, &direct);
     ok(p.send.where == HP_SENDBUF && p.send.at == 100 && p.tasks == 0, "send, direct: from sendbuf, no job");
     p = placed(RRS, &direct);
     ok(p.recv.where == HP_SLOT && p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].destinations == 1 && !p.forward,
        "recvReduceSend: slot op in -> slot");
     p = placed(RRCS, &slots);
-    ok(p.task[0].destinations == 2 && p.task[0].divide && p.send.where == HP_SLOT, "recvReduceCopySend: to slot and out");
+    ok(p.task[0].destinations == 2 && p.task[0].divide && p.send.where == HP_SLOT,
+       "recvReduceCopySend: to slot and out");
     p = placed(RRCS, &direct);
     ok(p.task[0].destinations == 1 && p.task[0].dst[0].at == 200 && p.send.where == HP_RECVBUF,
        "recvReduceCopySend, direct: to out, sent from there");
@@ -239,6 +263,7 @@ main(void)
     test_that_it_can_fail();
     test_promises();
     test_interleavings();
+    test_halves();
     test_alltoall_in_place();
     test_channels();
     test_grains();

@@ -102,12 +102,20 @@ test_shapes(void)
         [HP_SCATTER] = HP_SHAPE_SCATTER,     [HP_ALLTOALL] = HP_SHAPE_PAIRS,      [HP_BARRIER] = HP_SHAPE_SPREAD};
     for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         uint64_t count = kind == HP_BARRIER ? 0 : 1 << 20;
-        is_string(hp_shape_name(large[kind]),
-                  hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 5, &standard)), "a long %s",
-                  hp_kind_name(kind));
+        is_string(hp_shape_name(large[kind]), hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 5, &standard)),
+                  "a long %s", hp_kind_name(kind));
         is_string("local", hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 1, &standard)), "%s alone",
                   hp_kind_name(kind));
     }
+}
+
+static void
+test_names(void)
+{
+    is_string("local", hp_shape_name(HP_SHAPE_LOCAL), "the first shape's name");
+    is_string("pairs", hp_shape_name(HP_SHAPE_PAIRS), "an alltoall's");
+    is_string("halves", hp_shape_name(HP_SHAPE_HALVES), "halving and doubling");
+    is_string("spread", hp_shape_name(HP_SHAPE_SPREAD), "the last shape's name");
 }
 
 static void
@@ -123,6 +131,31 @@ test_spread_limits(void)
     o.spread_bytes = 0;
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
     is_int(HP_SHAPE_SPREAD, shape_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+}
+
+static void
+test_halves_limits(void)
+{
+    hp_plan_options o = standard;
+    o.spread_bytes = 0;
+    o.halves_bytes = 64 << 10;
+    is_int(HP_SHAPE_HALVES, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "64 KiB on 8 ranks halve and double");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 8, &o), "one element more takes the ring");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 7, &o), "and so do 7 ranks");
+    o.stage_bytes = 128 << 10;
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
+    o.spread_bytes = 16 << 10;
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 8, &o), "what can spread does");
+    is_int(HP_SHAPE_CHAIN_IN, shape_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
+}
+
+static void
+test_rounds(void)
+{
+    int right = hp_plan_rounds(1) == 0;
+    for (int n = 2; n <= 5000; n++)
+        right &= 1 << hp_plan_rounds(n) >= n && 1 << (hp_plan_rounds(n) - 1) < n;
+    ok(right, "rounds are the logarithm, rounded up");
 }
 
 static void
@@ -165,6 +198,9 @@ slices_fit(const hp_plan *plan, const hp_plan_options *o)
     uint64_t slot = o->slice_bytes / plan->elem, count = hp_cut(plan->count, plan->loops, 1, plan->grain);
     if (plan->shape == HP_SHAPE_LOCAL || plan->shape == HP_SHAPE_SPREAD)
         return 1;
+    if (plan->shape == HP_SHAPE_HALVES)
+        return plan->part * (uint64_t)plan->size >= plan->count &&
+               (3 * (uint64_t)plan->size - 1) * plan->part * plan->elem <= o->stage_bytes;
     if (plan->shape == HP_SHAPE_RING && !plan->block)
         count = hp_cut(count, (uint64_t)plan->size, 1, plan->grain);
     count = hp_cut(count, plan->slices, 1, plan->grain);
@@ -213,6 +249,7 @@ test_plans(void)
             o.slice_bytes = slots[i / 4 % 4];
             o.slices = 1 + (uint32_t)pick(9);
             o.spread_bytes = i % 2 ? 32 << 10 : 0;
+            o.halves_bytes = i % 3 ? 256 << 10 : 0;
             sound = plan_is_sound(&call, size, &o, 1 + (uint32_t)(i / (144 * TOTALS)));
             if (!sound)
                 diag("%d ranks, count %ju, dtype %d, slot %u, S %u", size, (uintmax_t)count, (int)call.dtype,
@@ -231,7 +268,10 @@ main(void)
     test_cut_exactly();
     test_cut();
     test_shapes();
+    test_names();
     test_spread_limits();
+    test_halves_limits();
+    test_rounds();
     test_channels();
     test_plans();
     return tap_failures() != 0;

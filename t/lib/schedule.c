@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two laws of lib/schedule on every collective, ring size and cut, small and beyond 2^40 bytes: what is sent as step
- * i over a distance is received as step i + S over the same distance, in count and in meaning; step 0 announces. Besides:
- * ranges stay within the arrays and the slots, first frames are marked, the bytes a rank sends, and the five-rank tables
- * that every text on ring allreduce prints. What the steps amount to is place.c's.
+ * The two laws of lib/schedule on every collective, ring size and cut, small and beyond 2^40 bytes: what is sent as
+ * step i over a distance is received as step i + S over the same distance, in count and in meaning; step 0 announces.
+ * Besides: ranges stay within the arrays and the slots, first frames are marked, the bytes a rank sends, and the
+ * five-rank tables that every text on ring allreduce prints. What the steps amount to is place.c's.
  */
 #include "lib/schedule.h"
 
@@ -56,9 +56,10 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
     c.call = (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = -1, .count = count};
     if (has_root(kind))
         c.call.root = (int)pick((uint64_t)size);
-    c.options = (hp_plan_options){
-        .slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
+    c.options =
+        (hp_plan_options){.slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
     c.options.spread_bytes = pick(2) ? 32 << 10 : 0;
+    c.options.halves_bytes = pick(2) ? 256 << 10 : 0;
     hp_plan_make(&c.plan, &c.call, size, &c.options, channel, channels);
     return c;
 }
@@ -96,6 +97,10 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
     case HP_SHAPE_GATHER: return sent->out == got->out;
     case HP_SHAPE_SCATTER: return sent->in == got->in;
     case HP_SHAPE_PAIRS: return sent->in - block * (uint64_t)peer == got->out - block * (uint64_t)me;
+    case HP_SHAPE_HALVES: /* parts to.. become the receiver's first ones; its gathered ones lie behind its own */
+        if (got->flags & HP_STEP_REDUCE)
+            return sent->stage_send == (uint64_t)sent->to * c->plan.part;
+        return got->stage_recv - sent->stage_send == (uint64_t)sent->to * c->plan.part;
     case HP_SHAPE_SPREAD: return got->stage_recv == (uint64_t)sent->to * c->plan.count;
     default: return sent->in == got->in && sent->out == got->out;
     }
@@ -169,7 +174,8 @@ ranges_are_sound(const config *c, int position, uint64_t i)
     uint64_t sends = extent(c, rank, 1), recvs = extent(c, rank, 0);
     uint64_t count = s.flags & HP_STEP_RECV ? s.recv_count : s.send_count;
     if (s.flags & HP_STEP_STAGED)
-        return s.stage_recv + s.recv_count <= stage && s.send_count <= stage;
+        return fits(s.stage_recv, s.recv_count, stage) && fits(s.stage_send, s.send_count, stage) &&
+               fits(s.stage_into, s.recv_count, stage);
     if (s.recv_count > slot || s.send_count > slot)
         return complain(c, position, i, "a slice exceeds the slot");
     if (reads && !fits(s.in, s.flags & HP_STEP_LOAD ? s.send_count : count, sends))
@@ -189,9 +195,9 @@ flags_are_known(const config *c, int position, uint64_t i)
     int divides = s.flags & HP_STEP_DIVIDE, reduces = s.flags & HP_STEP_REDUCE;
     if ((s.flags & HP_STEP_LOAD) && !(s.flags & HP_STEP_SEND))
         return complain(c, position, i, "loads and does not send");
-    if (s.recv_count == 0 && !(s.flags & HP_STEP_STAGED)) /* nothing there to reduce or divide */
+    if (s.recv_count == 0) /* nothing there to reduce or divide */
         return 1;
-    if (divides && (!reduces || !(s.flags & HP_STEP_COPY)))
+    if (divides && (!reduces || !(s.flags & (HP_STEP_COPY | HP_STEP_STAGED))))
         return complain(c, position, i, "divides what is not a final result");
     if (reduces && !(s.flags & HP_STEP_STAGED) && !(s.flags & HP_STEP_RECV))
         return complain(c, position, i, "reduces nothing");
@@ -318,7 +324,8 @@ test_first_frames(void)
         int right = 1;
         for (int k = 0; k < 16 * 8 && right; k++) {
             int n = 2 + k % 16;
-            config c = make(kind, n, kind == HP_BARRIER ? 0 : pick(30000), HOOP_INT32, 1 + (uint32_t)pick(4), 4096, 0, 1);
+            config c =
+                make(kind, n, kind == HP_BARRIER ? 0 : pick(30000), HOOP_INT32, 1 + (uint32_t)pick(4), 4096, 0, 1);
             for (int r = 0; r < n && right; r++)
                 right = marks_first(&c, r);
         }
@@ -365,7 +372,8 @@ test_bytes(void)
         for (int k = 0; k < COUNTS && right; k++)
             if (count_at(k, n) < 1 << 21)
                 right = allreduce_bytes(n, count_at(k, n), 1 + (uint32_t)pick(5));
-    right = right && allreduce_bytes(64, 100003, 4) && allreduce_bytes(257, 100003, 2) && allreduce_bytes(1000, 9973, 4);
+    right =
+        right && allreduce_bytes(64, 100003, 4) && allreduce_bytes(257, 100003, 2) && allreduce_bytes(1000, 9973, 4);
     ok(right, "allreduce sends 2N(n-1) elements in all, 2N(n-1)/n from each rank within rounding");
 }
 
@@ -435,7 +443,8 @@ test_tables(void)
         hp_step out = five(r, 0, HP_ALLREDUCE), in = five(r, 1, HP_ALLREDUCE);
         is_uint(sends[r], theirs(out.in), "reduce-scatter, first exchange: rank %d sends chunk %ju", r,
                 (uintmax_t)sends[r]);
-        is_uint(gets[r], theirs(in.in), "reduce-scatter, first exchange: rank %d gets chunk %ju", r, (uintmax_t)gets[r]);
+        is_uint(gets[r], theirs(in.in), "reduce-scatter, first exchange: rank %d gets chunk %ju", r,
+                (uintmax_t)gets[r]);
     }
     for (int r = 0; r < 5; r++) {
         hp_step out = five(r, 4, HP_ALLREDUCE), in = five(r, 5, HP_ALLREDUCE);

@@ -28,15 +28,15 @@ void rig_unlimited(void);
 /* One frame's worth of what a test sends or awaits. */
 hp_frame rig_frame(uint64_t sequence, uint32_t step, uint16_t flags);
 
-void rig_open(rig *r, int stripes);                 /* two links facing each other */
-void rig_open_in(rig *r);                           /* a receiving link and a bare socket */
-void rig_open_out(rig *r);                          /* a sending link and a bare socket */
+void rig_open(rig *r, int stripes); /* two links facing each other */
+void rig_open_in(rig *r);           /* a receiving link and a bare socket */
+void rig_open_out(rig *r);          /* a sending link and a bare socket */
 void rig_close(rig *r);
-void rig_reset_bare(rig *r);                        /* RST instead of FIN */
-void rig_shut_bare(rig *r);                         /* FIN */
+void rig_reset_bare(rig *r); /* RST instead of FIN */
+void rig_shut_bare(rig *r);  /* FIN */
 
-void rig_turn(rig *r);                              /* moves the links, arms them, runs the loop without waiting */
-void rig_settle(rig *r);                            /* turns until nothing has moved for a while */
+void rig_turn(rig *r);   /* moves the links, arms them, runs the loop without waiting */
+void rig_settle(rig *r); /* turns until nothing has moved for a while */
 int rig_until_done(rig *r, hp_link *link, uint64_t done); /* turns until link->done is there; 0: it never was */
 int rig_until_state(rig *r, const hp_link *link, hp_link_state state);
 

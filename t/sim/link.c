@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * link: net/link.h without sockets, for tests that link this object in place of the real ones. The same posts, counters
- * and stripes; bytes move from memory to memory, some at a time, when sim_net_move says so. A sender's frame is compared
- * with what the receiver awaits, as stripe.c does it.
+ * and stripes; bytes move from memory to memory, some at a time, when sim_net_move says so. A sender's frame is
+ * compared with what the receiver awaits, as stripe.c does it.
  */
 #include "t/sim/sim.h"
 
@@ -40,7 +40,7 @@ typedef struct stripe {
 
 typedef struct sim_link {
     hp_link link;
-    struct sim_link *other; /* the far end */
+    struct sim_link *other;        /* the far end */
     stripe stripe[HP_STRIPES_MAX]; /* the sending end's are used */
 } sim_link;
 

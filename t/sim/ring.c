@@ -141,6 +141,7 @@ make_work(ring *r, member *m, int op)
     hp_plan_options options = {.slice_bytes = o->slice_bytes, .slices = o->slices, .channels = 1};
     options.stage_bytes = o->stage_bytes;
     options.spread_bytes = o->spread_bytes;
+    options.halves_bytes = o->halves_bytes;
     w->call = o->call[op];
     w->signature = hp_call_signature(&w->call);
     w->sequence = (uint64_t)op + 1;

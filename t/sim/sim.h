@@ -46,7 +46,7 @@ enum { SIM_RANKS_MAX = 16, SIM_OPS_MAX = 8 };
 
 typedef struct sim_ring {
     int size;
-    uint32_t window, slices, slice_bytes, stage_bytes, spread_bytes;
+    uint32_t window, slices, slice_bytes, stage_bytes, spread_bytes, halves_bytes;
     int stripes;
     int slots; /* place options: bulk sends from slots */
     sim_device_options device;

@@ -57,7 +57,7 @@ typedef struct rank {
 typedef struct world {
     const sym_case *c;
     hp_plan plan;
-    rank *ranks; /* by position */
+    rank *ranks;  /* by position */
     wire **wires; /* [from position][distance] */
     uint64_t random;
     uint64_t slot_count, stage_count, job_room;
@@ -169,6 +169,20 @@ submit_fold(world *w, rank *r, slot *s)
         task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r->position * count} : (hp_spot){HP_RECVBUF, 0};
         task.src[1] = (hp_spot){HP_STAGE, (uint64_t)((r->position - q + n) % n) * count};
         task.dst[0] = (hp_spot){HP_RECVBUF, 0};
+        submit(w, r, s, &task);
+    }
+}
+
+/* As place.h says of the halves' end: the gathered parts, which lie backwards from the own one, into recvbuf. */
+static void
+submit_unfold(world *w, rank *r, slot *s)
+{
+    uint64_t n = (uint64_t)w->c->size, part = w->plan.part, count = w->plan.count;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = ((uint64_t)r->position + n - i) % n * part, left = at < count ? count - at : 0;
+        hp_task task = {.sources = 1, .destinations = 1, .count = left < part ? left : part};
+        task.src[0] = (hp_spot){HP_STAGE, (2 * n - 1 + i) * part};
+        task.dst[0] = (hp_spot){HP_RECVBUF, at};
         submit(w, r, s, &task);
     }
 }
@@ -325,6 +339,8 @@ work(world *w, rank *r)
         submit(w, r, s, &s->place.task[i]);
     if (s->place.fold)
         submit_fold(w, r, s);
+    if (s->place.unfold)
+        submit_unfold(w, r, s);
     r->worked++;
     return 1;
 }
@@ -454,7 +470,7 @@ run_channel(world *w, uint32_t channel)
     hp_plan_make(&w->plan, &w->c->call, n, &w->c->options, channel, w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
     w->stage_count = w->c->options.stage_bytes / w->plan.elem;
-    w->job_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* a fold is n - 1 jobs */
+    w->job_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n jobs */
     w->wires = calloc((size_t)n * (size_t)n, sizeof *w->wires);
     for (int p = 0; p < n; p++)
         open_rank(w, &w->ranks[p], p);

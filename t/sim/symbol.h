@@ -37,9 +37,9 @@ sym sym_of(int rank, uint64_t element);
 /* ---- symbol.c's share and arrays.c's: the users' arrays of all ranks ---- */
 
 typedef struct sym_arrays {
-    sym *send, *recv; /* as the program would pass them */
+    sym *send, *recv;                /* as the program would pass them */
     uint64_t send_count, recv_count; /* elements that may be touched there */
-    sym *memory, *before; /* all of it, and a copy of the beginning */
+    sym *memory, *before;            /* all of it, and a copy of the beginning */
     uint64_t memory_count;
 } sym_arrays;
 

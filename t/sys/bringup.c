@@ -13,14 +13,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 static party p;
 
 typedef struct role {
-    int odd;           /* the rank that does something else */
-    const char *name;  /* the environment variable it changes, or NULL: it never comes */
+    int odd;          /* the rank that does something else */
+    const char *name; /* the environment variable it changes, or NULL: it never comes */
     const char *value;
 } role;
 
@@ -292,6 +293,39 @@ again(int rank, int size, void *arg)
     return descriptors() != fds;
 }
 
+/* F60: too few descriptors is said as such, not as a wrong secret. */
+static int
+poor(int rank, int size, void *arg)
+{
+    struct rlimit limit = {14, 14};
+    hoop_comm *comm = NULL;
+    hoop_error e = {.size = sizeof e};
+    hoop_result r;
+    (void)size;
+    (void)arg;
+    if (rank == 1)
+        setrlimit(RLIMIT_NOFILE, &limit);
+    r = hoop_comm_create(&comm, NULL);
+    hoop_comm_error(NULL, &e);
+    party_note("%d %s", (int)r, e.text);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+poverty(void)
+{
+    int good = 1;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "6000", 1);
+    party_run(&p, 4, poor, NULL, 20);
+    for (int i = 0; i < 4; i++)
+        good &= code_of(i) == HOOP_SUCCESS || (code_of(i) != HOOP_ERR_AUTH && strstr(p.guest[i].note, "ulimit -n"));
+    if (!good)
+        show(4);
+    ok(good, "F60 a rank with 14 descriptors: all hear of the limit");
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+}
+
 static void
 measure_wire(void)
 {
@@ -323,8 +357,10 @@ main(void)
     differs("HOOP_SLICES", "2", HOOP_ERR_MISMATCH, "slices", "another setting");
     duplicate();
     secrets();
-    ok(party_run(&p, 8, two_jobs, NULL, 30) == 0, "F31 two jobs interleaved on one server; one dies, the other does not notice");
+    ok(party_run(&p, 8, two_jobs, NULL, 30) == 0,
+       "F31 two jobs interleaved on one server; one dies, the other does not notice");
     ok(party_run(&p, 3, again, NULL, 60) == 0, "F71 thirty times create and destroy: no descriptor is left");
+    poverty();
     ok(party_run(&p, 200, crowd, NULL, 100) == 0, "200 ranks meet and allreduce");
     measure_wire();
     party_close(&p);

@@ -309,8 +309,9 @@ try_flight(hoop_comm *comm, uint64_t seed)
     hoop_work *work[N];
     for (int i = 0; i < N; i++) {
         uint64_t r = mix(seed + (uint64_t)i);
-        s[i] = (shape){(int)(r % KINDS), (int)((r >> 8) % (uint64_t)size), (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
-                       HOOP_INT32, (hoop_op)((r >> 40) % 4)};
+        s[i] =
+            (shape){(int)(r % KINDS), (int)((r >> 8) % (uint64_t)size), (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
+                    HOOP_INT32,       (hoop_op)((r >> 40) % 4)};
         make(&b[i], &s[i], rank, size, r);
         if (call(&s[i], &b[i], comm, &work[i]) != HOOP_SUCCESS)
             return 0;

@@ -54,8 +54,8 @@ hear(int rank)
 {
     tale t = {.code = -1, .rank = -1};
     int used = 0;
-    if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.reporter, &t.wrong, &t.completed, &t.at,
-               &used) >= 6)
+    if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.reporter, &t.wrong, &t.completed,
+               &t.at, &used) >= 6)
         snprintf(t.text, sizeof t.text, "%.255s", p.guest[rank].note + used);
     return t;
 }
@@ -65,7 +65,8 @@ static int
 work_until_error(hoop_comm *comm, size_t count, double pause)
 {
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), wrong = 0;
-    float *in = malloc(count * sizeof *in + 1), *out = malloc(count * sizeof *out + 1), sum = (float)(size * (size + 1) / 2);
+    float *in = malloc(count * sizeof *in + 1), *out = malloc(count * sizeof *out + 1),
+          sum = (float)(size * (size + 1) / 2);
     hoop_result result = HOOP_SUCCESS;
     for (int round = 1; result == HOOP_SUCCESS; round++) {
         for (size_t i = 0; i < count; i++)
@@ -94,7 +95,7 @@ join(void)
 
 typedef struct plot {
     int victim;
-    double at;     /* seconds after the ring stands */
+    double at; /* seconds after the ring stands */
     size_t count;
     double pause;
 } plot;
@@ -238,7 +239,8 @@ left(void)
         int good = 1;
         party_run(&p, RANKS, leaves_early, &s, 30);
         for (int rank = 0; rank < RANKS; rank++)
-            good &= rank == 1 || (hear(rank).code == HOOP_ERR_PEER_LOST && hear(rank).rank == 1 && hear(rank).wrong == 0);
+            good &=
+                rank == 1 || (hear(rank).code == HOOP_ERR_PEER_LOST && hear(rank).rank == 1 && hear(rank).wrong == 0);
         for (int rank = 0; rank < RANKS && !good; rank++)
             diag("rank %d: %s", rank, p.guest[rank].note);
         ok(good, "F04 a rank %s: the others get PEER_LOST naming it",
@@ -273,12 +275,23 @@ disagree(int rank, int size, void *arg)
             r = odd ? hoop_gather(in, out, 100, HOOP_FLOAT32, 0, comm)
                     : hoop_scatter(in, out, 100, HOOP_FLOAT32, 0, comm);
             break;
+        case 8: /* two calls in a group are one pass, two calls alone are two */
+            if (odd)
+                hoop_group_start(comm);
+            r = hoop_allreduce(in, out, 10, HOOP_FLOAT32, HOOP_SUM, comm);
+            if (r == HOOP_SUCCESS)
+                r = hoop_allreduce(in + 10, out + 10, 10, HOOP_FLOAT32, HOOP_SUM, comm);
+            if (odd && r == HOOP_SUCCESS)
+                r = hoop_group_end(comm);
+            break;
         default:
             hoop_group_start(comm);
             hoop_allreduce(in, out, odd ? 30 : 40, HOOP_FLOAT32, HOOP_SUM, comm);
             hoop_allreduce(in + 100, out + 100, odd ? 40 : 30, HOOP_FLOAT32, HOOP_SUM, comm);
             r = hoop_group_end(comm);
         }
+    if (r == HOOP_SUCCESS) /* this rank's part was done before the others disagreed */
+        r = hoop_barrier(comm);
     tell(comm, (int)r, party_clock() - begin > 1.0);
     hoop_comm_destroy(comm);
     return 0;
@@ -287,9 +300,10 @@ disagree(int rank, int size, void *arg)
 static void
 mismatches(void)
 {
-    static const char *const ways[] = {"count", "dtype", "op", "kind", "root", "order", "count 0", "gather and scatter",
-                                       "a group's sizes"};
-    for (int way = 0; way < 9; way++) {
+    static const char *const ways[] = {"count",          "dtype",          "op",      "kind",
+                                       "root",           "order",          "count 0", "gather and scatter",
+                                       "what it groups", "a group's sizes"};
+    for (int way = 0; way < 10; way++) {
         int good = 1, n = getenv("HOOP_TEST_FULL") ? RANKS : 2;
         for (int k = 0; k < n; k++) {
             plot s = {.victim = n == RANKS ? k : (int)(tap_random() % RANKS), .at = way};
@@ -329,7 +343,8 @@ aborts(void)
     int good = 1;
     party_run(&p, RANKS, abort_it, NULL, 30);
     for (int rank = 0; rank < RANKS; rank++)
-        good &= hear(rank).code == HOOP_ERR_ABORTED && hear(rank).rank == 2 && strstr(hear(rank).text, "the loss is NaN");
+        good &=
+            hear(rank).code == HOOP_ERR_ABORTED && hear(rank).rank == 2 && strstr(hear(rank).text, "the loss is NaN");
     if (!good)
         diag("%s", p.guest[0].note);
     ok(good, "hoop_comm_abort: every rank gets the reason and who gave it");
@@ -372,8 +387,63 @@ server_dies(void)
         if (!good)
             diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
     }
-    ok(good && named >= 1, "F32 the server dies: 100 more operations are right, and a death still ends every call (%d name it)",
-       named);
+    ok(good && named >= 1,
+       "F32 the server dies: 100 more operations are right, and a death still ends every call (%d name it)", named);
+}
+
+/* A dataloader, say: a forked child that lives on must not keep its dead parent's connections up. */
+static int
+parent_of_a_sleeper(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    (void)size;
+    if (rank == s->victim && fork() == 0) {
+        nap(4);
+        _exit(0);
+    }
+    work_until_error(comm, 1000, 0.001);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+forked(void)
+{
+    plot s = {.victim = 1};
+    double at;
+    party_start(&p, RANKS, parent_of_a_sleeper, &s, 20);
+    nap(0.4);
+    at = party_clock();
+    kill(p.guest[s.victim].pid, SIGKILL);
+    party_wait(&p);
+    ok(survivors_agree(s.victim, HOOP_ERR_PEER_LOST, at, 1.0),
+       "F01 a killed rank with a living forked child is noticed too");
+}
+
+/* The first operation over a chord may wait for its other end longer than a bring-up may take. */
+static int
+late_for_chords(int rank, int size, void *arg)
+{
+    hoop_comm *comm = join();
+    int32_t one = 1, sum = 0;
+    hoop_result r;
+    (void)arg;
+    if (rank == 2)
+        nap(2.0);
+    r = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    tell(comm, (int)r, sum != size);
+    hoop_comm_destroy(comm);
+    return r != HOOP_SUCCESS || sum != size;
+}
+
+static void
+chords(void)
+{
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "1000", 1);
+    ok(party_run(&p, 5, late_for_chords, NULL, 30) == 0,
+       "a rank late for the first use of the chords does not end the job");
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
 int
@@ -389,6 +459,8 @@ main(void)
     left();
     mismatches();
     aborts();
+    forked();
+    chords();
     server_dies();
     party_close(&p);
     return 0;

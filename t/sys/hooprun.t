@@ -110,12 +110,15 @@ nok 'no other launcher is faked' grep -Eq '^(OMPI_|PMI_|SLURM_)' out
 run -n 2 sh -c 'cd /proc/self/fd && ls | grep -v "^[0123]$" | while read -r n; do [ ! -e "$n" ] || echo "leak $n"; done
     cat <&3 | wc -c'
 is '65 65' "$(echo $out)" 'descriptors 0, 1, 2 and the secret; each rank reads all of it'
-timeout 60 "$hooprun" -n 2 sh -c 'ls /proc/$$/fd >fds.$HOOP_RANK' 7</dev/null 9>/dev/null
-is '0 1 2 3 0 1 2 3' "$(echo $(cat fds.0 fds.1))" 'our own descriptors are not handed on'
+timeout 60 "$hooprun" -n 2  \
+    sh -c 'for f in /proc/$$/fd/*; do [ ! -e "$f" ] || printf "%s " "${f##*/}"; done; echo' >out 7</dev/null 9>/dev/null
+is '0 1 2 3 0 1 2 3' "$(echo $(cat out))" 'our own descriptors are not handed on'
 run -n 2 sh -c 'test "$(ps -o pgid= -p $$ | tr -d " ")" = $$ && trap - INT && echo own'
 is 'own own' "$(echo $out)" 'each rank is a process group of its own'
 run -n 1 sh -c 'grep -E "^Sig(Blk|Ign)" /proc/self/status | tr -d "\t\n"'
-is 'SigBlk:0000000000000000SigIgn:0000000000000000' "$out" 'signals are at their defaults'
+# 32 and 33 are the C library's own; only it could change them.
+is 'SigBlk:0000000000000000SigIgn:0000000000000000' "$(echo "$out" | sed 's/0000000180000000/0000000000000000/')" \
+    'signals are at their defaults'
 
 # --- output ---
 run -n 4 -l sh -c 'printf "%s" "part of "; sleep 0.1; echo "rank $HOOP_RANK"; printf last'
@@ -147,9 +150,12 @@ ok 'seven megabytes of lines arrive' cmp text out
 ok 'on standard error as well' cmp text err
 timeout 60 "$hooprun" -n 2 cat text | { sleep 1; cat; } >slow
 is 200000 "$(wc -l <slow | tr -d ' ')" 'a slow reader loses nothing'
-run -n 2 -l sh -c 'head -c 200000 /dev/zero | tr "\0" x; echo'
-is '200004 200004' "$(echo $(awk '{ print length($0) }' out))" 'a line longer than 64 KiB stays in one piece when nobody else writes' ||
-    diag "$(awk '{ print length($0) }' out)"
+run -n 2 -l sh -c '[ $HOOP_RANK = 0 ] || { head -c 200000 /dev/zero | tr "\0" x; echo; }'
+is 200004 "$(awk '{ print length($0) }' out)" 'a line longer than 64 KiB stays in one piece when nobody else writes'
+run -n 2 -l sh -c 'head -c 200000 /dev/zero | tr "\0" $HOOP_RANK; echo'
+is '200000 200000' "$(sed 's/^\[.\] //' out | tr -cd 0 | wc -c | tr -d ' ') $(sed 's/^\[.\] //' out | tr -cd 1 | wc -c | tr -d ' ')" \
+    'and loses nothing when somebody does'
+nok 'nor are two ranks in one line' grep -Eq '01|10' out
 run -n 3 --output-dir deep/down sh -c 'echo "out $HOOP_RANK"; printf "err $HOOP_RANK" >&2'
 is '' "$out$err" '--output-dir: nothing on the terminal'
 is 'out 2' "$(cat deep/down/rank.2/stdout)" 'DIR/rank.2/stdout'

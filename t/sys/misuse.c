@@ -7,6 +7,7 @@
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -42,22 +43,29 @@ arguments(hoop_comm *comm)
     hoop_work *work = (hoop_work *)(uintptr_t)1;
     int done, n = hoop_comm_size(comm);
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, NULL), "NULL", "comm NULL");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(NULL, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "sendbuf", "NULL in");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf", "NULL out");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)12, HOOP_SUM, comm), "dtype", "dtype 12");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)256, HOOP_SUM, comm), "dtype", "dtype 256");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(NULL, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "sendbuf",
+           "NULL in");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf",
+           "NULL out");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)12, HOOP_SUM, comm), "dtype",
+           "dtype 12");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)256, HOOP_SUM, comm), "dtype",
+           "dtype 256");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, (hoop_op)5, comm), "op", "op 5");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, SIZE_MAX / 2, HOOP_FLOAT32, HOOP_SUM, comm), "count", "overflow");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, SIZE_MAX / 2, HOOP_FLOAT32, HOOP_SUM, comm), "count",
+           "overflow");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(a, b, SIZE_MAX / 4 / (size_t)n, HOOP_FLOAT32, comm), "count",
            "overflow over the ranks");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(b, b + 1, 4, HOOP_FLOAT32, HOOP_SUM, comm), "overlap", "overlap");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(b, b + 1, 4, HOOP_FLOAT32, HOOP_SUM, comm), "overlap",
+           "overlap");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allgather(b + 4 * n - 2, b, 4, HOOP_FLOAT32, comm), "overlap",
            "allgather from the wrong place");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_broadcast(a, b, 4, HOOP_FLOAT32, n, comm), "root", "root n");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_reduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, -1, comm), "root", "root -1");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce((char *)a + 1, b, 1, HOOP_FLOAT32, HOOP_SUM, comm), "aligned",
-           "alignment");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "work", "work NULL");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce((char *)a + 1, b, 1, HOOP_FLOAT32, HOOP_SUM, comm),
+           "aligned", "alignment");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "work",
+           "work NULL");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm, &work), "recvbuf",
            "failed start");
     if (work != NULL) {
@@ -66,8 +74,8 @@ arguments(hoop_comm *comm)
     }
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_wait(NULL, -1), "NULL", "wait NULL");
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_test(NULL, &done), "NULL", "test NULL");
-    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_allreduce_on_stream(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL), "device memory",
-           "on_stream with host memory");
+    expect(comm, HOOP_ERR_UNSUPPORTED, hoop_allreduce_on_stream(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL),
+           "device memory", "on_stream with host memory");
     expect(comm, HOOP_ERR_UNSUPPORTED, hoop_comm_shrink(comm, &(hoop_comm *){NULL}), "shrink", "shrink");
     expect(comm, HOOP_ERR_UNSUPPORTED, hoop_comm_grow(comm, &(hoop_comm *){NULL}), "grow", "grow");
     expect(comm, HOOP_SUCCESS, hoop_allreduce(NULL, NULL, 0, HOOP_FLOAT32, HOOP_SUM, comm), "", "count 0");
@@ -81,9 +89,11 @@ groups(hoop_comm *comm)
     expect(comm, HOOP_ERR_INVALID_USAGE, hoop_group_end(comm), "hoop_group_start", "end without start");
     expect(comm, HOOP_SUCCESS, hoop_group_start(comm), "", "start");
     expect(comm, HOOP_ERR_INVALID_USAGE, hoop_group_start(comm), "nest", "nesting");
-    expect(comm, HOOP_ERR_INVALID_USAGE, hoop_iallreduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &work), "group", "i inside");
+    expect(comm, HOOP_ERR_INVALID_USAGE, hoop_iallreduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &work), "group",
+           "i inside");
     expect(comm, HOOP_SUCCESS, hoop_allreduce(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm), "", "queued");
-    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 4, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf", "bad inside");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, NULL, 4, HOOP_FLOAT32, HOOP_SUM, comm), "recvbuf",
+           "bad inside");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_group_end(comm), "recvbuf", "the end returns it and drops the group");
     expect(comm, HOOP_SUCCESS, hoop_group_start(comm), "", "start again");
     expect(comm, HOOP_SUCCESS, hoop_group_end(comm), "", "an empty group");
@@ -196,7 +206,8 @@ forks(int rank, int size, void *arg)
             return 2;
     child = fork();
     if (child == 0) /* no socket may be left in a program that the child becomes */
-        execl("/bin/sh", "sh", "-c", "for f in /proc/$$/fd/*; do case $(readlink $f) in socket:*) exit 1;; esac; done", (char *)NULL);
+        execl("/bin/sh", "sh", "-c", "for f in /proc/$$/fd/*; do case $(readlink $f) in socket:*) exit 1;; esac; done",
+              (char *)NULL);
     int leaked = 1;
     waitpid(child, &leaked, 0);
     if (status || leaked)
@@ -260,7 +271,8 @@ split(int rank, int size, void *arg)
             return 4;
         if (hoop_allreduce(&me, &sum, 1, HOOP_INT32, HOOP_SUM, part) != HOOP_SUCCESS || sum != want)
             return 5;
-        if (hoop_comm_split(part, 0, 0, &sub) != HOOP_SUCCESS || !still_right(sub) || !still_right(comm == NULL ? sub : part))
+        if (hoop_comm_split(part, 0, 0, &sub) != HOOP_SUCCESS || !still_right(sub) ||
+            !still_right(comm == NULL ? sub : part))
             return 6;
         hoop_comm_destroy(sub);
         hoop_comm_destroy(part);
@@ -292,20 +304,122 @@ waits(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* ---- a loop of the program's own ---- */
+
+/* Wakes of the descriptor within a time, each answered by hoop_comm_progress. */
+static int
+wakes(hoop_comm *comm, int fd, int ms, hoop_result *result)
+{
+    int count = 0;
+    double end = party_clock() + ms / 1e3;
+    *result = HOOP_SUCCESS;
+    while (party_clock() < end && *result == HOOP_SUCCESS) {
+        struct pollfd p = {fd, POLLIN, 0};
+        count += poll(&p, 1, (int)((end - party_clock()) * 1e3) + 1) > 0;
+        *result = hoop_comm_progress(comm);
+    }
+    return count;
+}
+
+static int
+own_loop(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    hoop_work *work;
+    hoop_result result;
+    int32_t one = 1, sum = 0;
+    int fd, done = 0, idle;
+    (void)arg;
+    setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    fd = hoop_comm_fd(comm);
+    if (fd < 0)
+        return 2;
+    if (rank == 0) /* the others begin the operation: that alone must not keep this rank awake */
+        idle = wakes(comm, fd, 500, &result);
+    else
+        idle = 0;
+    if (idle > 50 || hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS) {
+        party_note("%d wakes while idle", idle);
+        return 3;
+    }
+    while (!done) {
+        wakes(comm, fd, 10, &result);
+        if (hoop_work_test(work, &done) != HOOP_SUCCESS)
+            return 4;
+    }
+    if (hoop_work_wait(work, 0) != HOOP_SUCCESS || sum != size)
+        return 5;
+    if (rank == 0) { /* never enters: the others' sleeping loops must still be woken for the time-out */
+        usleep(2600000);
+        hoop_comm_destroy(comm);
+        return 0;
+    }
+    if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
+        return 6;
+    wakes(comm, fd, 2500, &result);
+    hoop_comm_destroy(comm);
+    return result == HOOP_ERR_TIMEOUT ? 0 : 7;
+}
+
+/* ---- the end of a group while another thread waits ---- */
+
+static void *
+enter_barrier(void *arg)
+{
+    return hoop_barrier(arg) == HOOP_SUCCESS ? NULL : arg;
+}
+
+static int
+busy_group(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    pthread_t thread;
+    void *failed = NULL;
+    int32_t one = 1, sum = -7;
+    int busy = HOOP_ERR_BUSY;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    if (rank != 0) {
+        usleep(300000);
+        hoop_barrier(comm);
+    } else {
+        pthread_create(&thread, NULL, enter_barrier, comm);
+        usleep(100000);
+    }
+    hoop_group_start(comm);
+    hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    if (rank == 0) {
+        busy = (int)hoop_group_end(comm);
+        if (sum != -7)
+            return 2;
+        pthread_join(thread, &failed);
+    }
+    if (busy != HOOP_ERR_BUSY || failed || hoop_group_end(comm) != HOOP_SUCCESS || sum != size)
+        return 3;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
 int
 main(void)
 {
     party p;
     tap_limit(120);
-    plan(7);
+    plan(9);
     party_open(&p);
     ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "F21 wrong arguments, a ring of one");
     ok(party_run(&p, 3, mistakes, NULL, 30) == 0, "F21 wrong arguments, three ranks");
-    ok(party_run(&p, 3, threads, NULL, 30) == 0, "F22 a second blocking thread gets BUSY; starts from eight threads work");
-    ok(party_run(&p, 2, forks, NULL, 30) == 0, "F23 a forked child gets FORKED, the parent goes on, exec leaks no socket");
+    ok(party_run(&p, 3, threads, NULL, 30) == 0,
+       "F22 a second blocking thread gets BUSY; starts from eight threads work");
+    ok(party_run(&p, 2, forks, NULL, 30) == 0,
+       "F23 a forked child gets FORKED, the parent goes on, exec leaks no socket");
     ok(party_run(&p, 3, grouped, NULL, 30) == 0, "a group of 200 calls, fused, is right and counts 200");
     ok(party_run(&p, 5, split, NULL, 30) == 0, "splits by color and key, and splits of splits");
     ok(party_run(&p, 3, waits, NULL, 30) == 0, "a wait that times out leaves the work alive");
+    ok(party_run(&p, 3, own_loop, NULL, 30) == 0, "hoop_comm_fd sleeps while idle and wakes for time-outs");
+    ok(party_run(&p, 2, busy_group, NULL, 30) == 0, "a group's end that finds the communicator busy starts nothing");
     party_close(&p);
     return 0;
 }

@@ -9,21 +9,22 @@
  *   HOOP_FAKE_CUDA_DELAY_US=d   every operation of a stream first waits up to d microseconds
  *   HOOP_FAKE_CUDA_DEVICES=n    that many GPUs (1)
  *   HOOP_FAKE_CUDA_MEMOPS=0     GPUs without stream memory operations
- *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu.h), to run instead of the host's arithmetic
+ *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu.h), to run instead of the host's
+ * arithmetic
  */
 #ifndef HP_FAKE_LIBCUDA_H
 #define HP_FAKE_LIBCUDA_H
 
 typedef struct hoop_fake_cuda {
-    void (*fail)(long call, int sticky);  /* 1: the next call; 0: none any more */
-    long (*calls)(void);                  /* driver calls so far */
-    const char *(*failed)(void);          /* name of the call that was made to fail, or NULL */
-    void (*break_kernel)(void);           /* the next kernel of any stream dies, and the context with it */
-    void (*heal)(void);                   /* the context lives again */
-    long (*live)(void);                   /* contexts, modules, streams, events, registrations, allocations alive */
+    void (*fail)(long call, int sticky); /* 1: the next call; 0: none any more */
+    long (*calls)(void);                 /* driver calls so far */
+    const char *(*failed)(void);         /* name of the call that was made to fail, or NULL */
+    void (*break_kernel)(void);          /* the next kernel of any stream dies, and the context with it */
+    void (*heal)(void);                  /* the context lives again */
+    long (*live)(void);                  /* contexts, modules, streams, events, registrations, allocations alive */
     void (*delay)(unsigned microseconds);
-    void (*capture)(int on);              /* every stream says that it is being captured */
-    void (*memory_ops)(int on);           /* for devices opened from now on */
+    void (*capture)(int on);    /* every stream says that it is being captured */
+    void (*memory_ops)(int on); /* for devices opened from now on */
 } hoop_fake_cuda;
 
 /* By dlsym. */

@@ -151,8 +151,7 @@ party_wait(party *p)
         } while (pid == p->server);
         for (int rank = 0; rank < p->size; rank++)
             if (p->guest[rank].pid == pid)
-                p->guest[rank].status = status, p->guest[rank].gone = 1,
-                p->guest[rank].seconds = party_clock() - begin;
+                p->guest[rank].status = status, p->guest[rank].gone = 1, p->guest[rank].seconds = party_clock() - begin;
     }
     for (int rank = 0; rank < p->size; rank++)
         memcpy(p->guest[rank].note, notes + (size_t)rank * PARTY_NOTE, PARTY_NOTE);
@@ -170,7 +169,8 @@ party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
         if (p->guest[rank].status == 0)
             continue;
         bad++;
-        diag("rank %d of %d ended with status %#x: %s", rank, size, (unsigned)p->guest[rank].status, p->guest[rank].note);
+        diag("rank %d of %d ended with status %#x: %s", rank, size, (unsigned)p->guest[rank].status,
+             p->guest[rank].note);
     }
     return bad;
 }

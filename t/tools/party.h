@@ -14,16 +14,16 @@ enum { PARTY_NOTE = 512 };
 
 typedef struct party_guest {
     pid_t pid;
-    int status;              /* of waitpid, valid once gone */
+    int status; /* of waitpid, valid once gone */
     int gone;
-    double seconds;          /* from party_start to its end */
-    char note[PARTY_NOTE];   /* what the rank left with party_note */
+    double seconds;        /* from party_start to its end */
+    char note[PARTY_NOTE]; /* what the rank left with party_note */
 } party_guest;
 
 typedef struct party {
     int size;
     pid_t server;
-    char address[64];        /* host:port of the server */
+    char address[64]; /* host:port of the server */
     char secret_file[256];
     party_guest *guest;
 } party;
@@ -36,7 +36,7 @@ void party_close(party *p); /* kills what is left */
 
 /* Forks `size` ranks with HOOP_RANK, HOOP_SIZE, HOOP_RENDEZVOUS, HOOP_SECRET_FILE, and a fresh HOOP_JOB. */
 void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
-void party_wait(party *p);  /* until all are gone */
+void party_wait(party *p); /* until all are gone */
 
 /* Both, and how many ended with a status other than 0. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);

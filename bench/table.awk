@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+# table: Markdown tables from compare's sorted lines: RANKS BYTES PEER SECONDS s (a sample; ascending within a peer) and
+# RANKS BYTES PEER SECONDS m FIRST CPU PEAK_KB WIRE WRONG (a round: its median and the rest). `line` is the link's rate in
+# bytes a second, empty on loopback.
+
+function in_time(t)
+{
+    return t < 1e-3 ? sprintf("%.1f us", t * 1e6) : t < 1 ? sprintf("%.2f ms", t * 1e3) : sprintf("%.3f s", t)
+}
+
+function in_size(b)
+{
+    return b < 1024 ? b " B" : b < 1048576 ? b / 1024 " KiB" : b / 1048576 " MiB"
+}
+
+# limits move bytes only; shared memory is no TCP; hoop is hoop; all others are TCP peers.
+function class(peer)
+{
+    return peer ~ /^limit_/ ? "limit" : peer ~ /_shm$/ ? "shm" : peer ~ /^hoop/ ? "hoop" : "tcp"
+}
+
+function close_peer()
+{
+    if (peer == "")
+        return
+    peers++
+    name[peers] = peer
+    if (samples)
+        median[peers] = (sample[int((samples + 1) / 2)] + sample[int(samples / 2) + 1]) / 2
+    low[peers] = sample[1]
+    high[peers] = sample[samples]
+    cpu[peers] = cpu_sum / runs
+    taken[peers] = samples
+    firsts[peers] = first_sum / runs
+    medians[peers] = each
+    peaks[peers] = peak
+    wires[peers] = wire_sum / runs
+    wrongs[peers] = wrong
+}
+
+function open_peer()
+{
+    samples = runs = cpu_sum = first_sum = wire_sum = wrong = peak = 0
+    each = ""
+}
+
+# The peers of one table in the order of their medians.
+function order(    i, j, k)
+{
+    for (i = 1; i <= peers; i++) {
+        for (j = i - 1; j >= 1 && median[at[j]] > median[i]; j--)
+            at[j + 1] = at[j]
+        at[j + 1] = i
+    }
+}
+
+function ratio(i, other)
+{
+    return other ? sprintf("%.2f x %s", median[i] / median[other], name[other]) : "-"
+}
+
+function close_table(    i, k, best, bus)
+{
+    close_peer()
+    if (!peers)
+        return
+    order()
+    split("", best)
+    printf "\n### %d ranks, %s\n\n", ranks, in_size(bytes)
+    printf "| peer | median | to the fastest | min | max | medians of the rounds | first | busbw GB/s |%s CPU s/op, all ranks | " \
+        "peak RSS MiB | wire bytes/op | samples | wrong |\n", line ? " of the line |" : ""
+    printf "|---|---|---|---|---|---|---|---|%s---|---|---|---|---|\n", line ? "---|" : ""
+    for (k = 1; k <= peers; k++) {
+        i = at[k]
+        bus = 2 * (ranks - 1) / ranks * bytes / median[i]
+        printf "| %s | %s | %.2f | %s | %s | %s | %s | %.3g |%s %.3g | %.0f | %.3g | %d | %d |\n", name[i],
+            in_time(median[i]), median[i] / median[at[1]], in_time(low[i]), in_time(high[i]), medians[i],
+            in_time(firsts[i]), bus / 1e9, line ? sprintf(" %.1f %% |", 100 * bus / line) : "", cpu[i],
+            peaks[i] / 1024, wires[i], taken[i], wrongs[i]
+        if (!(class(name[i]) in best))
+            best[class(name[i])] = i
+    }
+    if (best["hoop"])
+        summary = summary sprintf("| %d | %s | %s | %s | %s | %s | %s |\n", ranks, in_size(bytes), name[best["hoop"]],
+            in_time(median[best["hoop"]]), ratio(best["hoop"], best["tcp"]), ratio(best["hoop"], best["shm"]),
+            ratio(best["hoop"], best["limit"]))
+}
+
+$1 != ranks || $2 != bytes {
+    close_table()
+    ranks = $1
+    bytes = $2
+    peers = 0
+    peer = ""
+}
+
+$3 != peer {
+    close_peer()
+    peer = $3
+    open_peer()
+}
+
+$5 == "m" {
+    each = each (runs++ ? " / " : "") in_time($4)
+    first_sum += $6
+    cpu_sum += $7
+    peak = $8 > peak ? $8 : peak
+    wire_sum += $9
+    wrong += $10
+}
+
+$5 == "s" { sample[++samples] = $4 }
+
+END {
+    close_table()
+    if (summary != "")
+        printf "\n### hoop beside the fastest of each kind\n\n| ranks | size | hoop | median | TCP peer | shared memory | limit |\n" \
+            "|---|---|---|---|---|---|---|\n%s", summary
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Settings: every row of config.def, how values are read, who outranks whom, what a wrong one is told, and what the
+ * ranks agree on. Each case makes its own environment and files.
+ */
+#include "lib/config.h"
+
+#include "lib/base/err.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static char conf_path[300];
+static int warnings;
+static char warning[512];
+
+static void
+keep_line(void *arg, int level, const char *line)
+{
+    (void)arg;
+    (void)level;
+    warnings++;
+    snprintf(warning, sizeof warning, "%s", line);
+}
+
+/* An environment without a HOOP_ name, and no files but the test's own. */
+static void
+clean(void)
+{
+    static char home[300];
+    char *names[200];
+    int n = 0;
+    for (char **e = environ; *e && n < 200; e++)
+        if (strncmp(*e, "HOOP_", 5) == 0)
+            names[n++] = strndup(*e, strcspn(*e, "="));
+    while (n-- > 0) {
+        unsetenv(names[n]);
+        free(names[n]);
+    }
+    snprintf(home, sizeof home, "%s/home", tap_tmpdir());
+    mkdir(home, 0700);
+    setenv("HOME", home, 1);
+    snprintf(conf_path, sizeof conf_path, "%s/test.conf", tap_tmpdir());
+    unlink(conf_path);
+}
+
+static void
+write_conf(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        bail("cannot write %s", path);
+}
+
+static hoop_config
+resolved(const hoop_config *calls)
+{
+    hoop_config config;
+    hoop_error error;
+    if (!ok(hp_config_resolve(&config, calls, &error) == HOOP_SUCCESS, "it resolves"))
+        diag("%s", error.text);
+    return config;
+}
+
+static void
+fails(const char *words, const char *what)
+{
+    hoop_config config;
+    hoop_error error;
+    hp_err_clear(&error);
+    ok(hp_config_resolve(&config, NULL, &error) == HOOP_ERR_INVALID_ARGUMENT && strstr(error.text, words), "%s: %s",
+       what, error.text);
+}
+
+/* ---- rows ---- */
+
+static void
+test_rows(void)
+{
+    hoop_config *config = hoop_config_new();
+    int defaults = 1, bounds = 1, texts = 1;
+    for (int i = 0; i < HP_SETTINGS; i++) {
+        const hp_setting_row *row = &hp_setting_table[i];
+        int number = row->type == HP_TYPE_NUMBER || row->type == HP_TYPE_BYTES;
+        hoop_error error;
+        char beyond[40];
+        defaults &= !hp_config_is_set(config, (hp_setting)i);
+        if (number) {
+            int64_t value = hp_config_number(config, (hp_setting)i);
+            defaults &= value >= row->least && value <= row->most && row->least <= row->most;
+            snprintf(beyond, sizeof beyond, "%lld", (long long)row->most + 1);
+            bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_ERR_INVALID_ARGUMENT;
+            snprintf(beyond, sizeof beyond, "%lld", (long long)row->least - 1);
+            bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_ERR_INVALID_ARGUMENT;
+            snprintf(beyond, sizeof beyond, "%lld", (long long)row->most);
+            bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_SUCCESS;
+        } else {
+            defaults &= strcmp(hp_config_text(config, (hp_setting)i), row->value) == 0;
+        }
+        texts &= row->text[0] && row->text[strlen(row->text) - 1] == '.';
+        if (row->type == HP_TYPE_CHOICE)
+            defaults &= hp_config_number(config, (hp_setting)i) >= 0;
+    }
+    ok(defaults, "every default is a value its row allows");
+    ok(bounds, "every number is held to its row's limits");
+    ok(texts, "every row has its sentence for the manual");
+    hoop_config_free(config);
+    hoop_config_free(NULL);
+}
+
+/* ---- values ---- */
+
+static int64_t
+number_of(const char *key, const char *text)
+{
+    hoop_config *config = hoop_config_new();
+    hoop_error error;
+    int64_t value = INT64_MIN;
+    hp_setting setting = strcmp(key, "rank") == 0 ? HP_SET_rank : HP_SET_slice_bytes;
+    if (hp_config_put(config, key, text, HP_FROM_CALL, &error) == HOOP_SUCCESS)
+        value = hp_config_number(config, setting);
+    hoop_config_free(config);
+    return value;
+}
+
+static void
+test_numbers(void)
+{
+    static const char *const bad[] = {"",     "x",        "12x",
+                                      "0x10", "1e3",      "4 096",
+                                      "8kk",  "4096.5",   "99999999999999999999",
+                                      "-1",   "1048577k", "9223372036854775807g"};
+    is_int(65536, number_of("slice_bytes", "65536"), "65536");
+    is_int(65536, number_of("slice_bytes", "64k"), "64k");
+    is_int(65536, number_of("slice_bytes", "64K"), "64K");
+    is_int(65536, number_of("slice_bytes", "64kB"), "64kB");
+    is_int(1 << 20, number_of("slice_bytes", "1m"), "1m");
+    is_int(16 << 20, number_of("SLICE_BYTES", "16MB"), "a key in capitals");
+    is_int(-1, number_of("rank", "-1"), "a negative number where it is allowed");
+    is_int(INT64_MIN, number_of("rank", "1k"), "no suffix on what is no size");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        is_int(INT64_MIN, number_of("slice_bytes", bad[i]), "\"%s\" is refused", bad[i]);
+}
+
+static void
+test_choices(void)
+{
+    hoop_config *config = hoop_config_new();
+    hoop_error error;
+    is_int(0, hp_config_number(config, HP_SET_security), "auth is the default");
+    is_int(HOOP_SUCCESS, hp_config_put(config, "security", "NONE", HP_FROM_CALL, &error), "a word in any case");
+    is_int(1, hp_config_number(config, HP_SET_security), "the second word");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_config_put(config, "security", "non", HP_FROM_CALL, &error), "part of a word");
+    is_string("security=non: give one of auth|none", error.text, "is told what there is");
+    is_int(1, hp_config_number(config, HP_SET_security), "and leaves the setting as it was");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_config_put(config, "security", "auth|none", HP_FROM_CALL, &error),
+           "both words");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_config_put(config, "security", "", HP_FROM_CALL, &error), "no word");
+    hoop_config_free(config);
+}
+
+static void
+test_public_face(void)
+{
+    hoop_config *config = hoop_config_new();
+    char longest[300];
+    is_int(HOOP_SUCCESS, hoop_config_set(config, "job", "my job"), "hoop_config_set");
+    is_string("my job", hp_config_text(config, HP_SET_job), "keeps the text");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "jobb", "x"), "an unknown key");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, NULL, "x"), "NULL for a key");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "job", NULL), "NULL for a value");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(NULL, "job", "x"), "NULL for a config");
+    memset(longest, 'x', sizeof longest);
+    longest[256] = 0;
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "job", longest), "256 characters are too long");
+    longest[255] = 0;
+    is_int(HOOP_SUCCESS, hoop_config_set(config, "job", longest), "255 are not");
+    hoop_config_free(config);
+}
+
+/* ---- sources ---- */
+
+static void
+test_precedence(void)
+{
+    hoop_config *calls = hoop_config_new();
+    hoop_config config;
+    clean();
+    write_conf(conf_path, "window = 20\nslices=7\n# a comment\n\n  HOOP_channels =  3   # another\n");
+    setenv("HOOP_CONF_FILE", conf_path, 1);
+    setenv("HOOP_WINDOW", "30", 1);
+    setenv("HOOP_STRIPES", "2", 1);
+    hoop_config_set(calls, "stripes", "5");
+    config = resolved(calls);
+    is_int(3, hp_config_number(&config, HP_SET_channels), "a file beats the default");
+    is_int(7, hp_config_number(&config, HP_SET_slices), "in any spelling");
+    is_int(30, hp_config_number(&config, HP_SET_window), "the environment beats the file");
+    is_int(5, hp_config_number(&config, HP_SET_stripes), "the program beats the environment");
+    ok(hp_config_is_set(&config, HP_SET_channels) && !hp_config_is_set(&config, HP_SET_job),
+       "and it is known who set what");
+    char text[200];
+    hp_config_describe(&config, text, sizeof text);
+    is_string("channels=3 (file), stripes=5 (call), slices=7 (file), window=30 (environment)", text,
+              "which can be told");
+    hp_config_describe(&config, text, 20);
+    is_string("channels=3 (file), ", text, "also where there is little room");
+    hoop_config_free(calls);
+}
+
+static void
+test_files(void)
+{
+    char path[400];
+    clean();
+    resolved(NULL);
+    snprintf(path, sizeof path, "%s/.hoop.conf", getenv("HOME"));
+    write_conf(path, "window=11\n");
+    hoop_config config = resolved(NULL);
+    is_int(11, hp_config_number(&config, HP_SET_window), "~/.hoop.conf is read");
+    setenv("HOOP_CONF_FILE", "", 1);
+    config = resolved(NULL);
+    is_int(8, hp_config_number(&config, HP_SET_window), "an empty HOOP_CONF_FILE reads none");
+    unlink(path);
+    setenv("HOOP_CONF_FILE", conf_path, 1);
+    fails("cannot read the settings file", "a file that was named must be there");
+    write_conf(conf_path, "window=11\n\nwindo=12\n");
+    fails("test.conf:3: windo: no such setting", "an unknown key has its line");
+    write_conf(conf_path, "just words\n");
+    fails("test.conf:1: \"just words\" is not KEY=value", "a line without =");
+    write_conf(conf_path, "window=1000\n");
+    fails("whole number from 2 to 64", "a value out of range says the range");
+    write_conf(conf_path, "job = a=b\nwindow=12");
+    config = resolved(NULL);
+    is_string("a=b", hp_config_text(&config, HP_SET_job), "an = within the value; no newline at the end");
+    is_int(12, hp_config_number(&config, HP_SET_window), "is fine");
+}
+
+static void
+test_environment(void)
+{
+    clean();
+    setenv("HOOP_SLICES", "many", 1);
+    fails("slices=many: give a whole number from 1 to 32", "a wrong value in the environment");
+    clean();
+    hoop_log_to(keep_line, NULL);
+    setenv("HOOP_SLICE", "4", 1);
+    setenv("HOOP_HOSTFILE", "x", 1);
+    setenv("HOOP_TEST_ANYTHING", "x", 1);
+    resolved(NULL);
+    is_int(1, warnings, "one warning about unknown names");
+    ok(strstr(warning, " HOOP_SLICE ") && !strstr(warning, "HOSTFILE") && !strstr(warning, "TEST_"),
+       "that names the unknown one and not the programs' own: %s", warning);
+    resolved(NULL);
+    is_int(1, warnings, "once a process");
+    hoop_log_to(NULL, NULL);
+    clean();
+}
+
+/* ---- what ranks agree on ---- */
+
+static void
+test_agreement(void)
+{
+    hoop_config *a = hoop_config_new(), *b = hoop_config_new();
+    char one[HP_AGREE_TEXT], other[HP_AGREE_TEXT];
+    int lines = 0, rows = 0;
+    hoop_config_set(a, "slice_bytes", "64k");
+    hoop_config_set(b, "slice_bytes", "65536");
+    hoop_config_set(a, "security", "NONE");
+    hoop_config_set(b, "security", "none");
+    hoop_config_set(b, "rank", "3");
+    hp_config_agreement(a, one);
+    hp_config_agreement(b, other);
+    is_string(one, other, "64k agrees with 65536, NONE with none; ranks need not agree on their rank");
+    for (const char *c = one; *c; c++)
+        lines += *c == '\n';
+    for (int i = 0; i < HP_SETTINGS; i++)
+        rows += hp_setting_table[i].agree;
+    is_int(rows, lines, "one line for each setting to agree on");
+    hoop_config_set(b, "window", "9");
+    hp_config_agreement(b, other);
+    ok(strcmp(one, other) != 0 && strstr(other, "window=9\n"), "another window does not agree");
+    hoop_config_free(a);
+    hoop_config_free(b);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    clean();
+    test_rows();
+    test_numbers();
+    test_choices();
+    test_public_face();
+    test_precedence();
+    test_files();
+    test_environment();
+    test_agreement();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Groups without a ring: what is queued between start and end, which allreduces are fused into one operation, how its
+ * tensors are found again, and what spoils a group. The communicator is made by hand: settings, a driver, no links.
+ */
+#include "lib/group.h"
+
+#include "lib/base/err.h"
+#include "lib/progress.h"
+#include "t/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static hoop_comm comm;
+
+static void
+make_comm(void)
+{
+    hoop_error error;
+    hoop_config *config = hoop_config_new();
+    comm = (hoop_comm){.size = 4, .channels = 1};
+    comm.config = *config;
+    comm.plan = (hp_plan_options){.slice_bytes = 65536, .slices = 4, .channels = 1, .stage_bytes = 65536};
+    hoop_config_free(config);
+    if (hp_progress_init(&comm, &error) != HOOP_SUCCESS || hp_host_ops.open(&comm.device[0], NULL, &error))
+        bail("%s", error.text);
+}
+
+static void
+free_comm(void)
+{
+    hoop_work *next;
+    for (hoop_work *work = comm.driver.free; work; work = next) {
+        next = work->next;
+        free(work->array);
+        free(work);
+    }
+    hp_loop_free(comm.loop);
+}
+
+/* A call as collective.c queues it. */
+static void
+add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send, void *recv)
+{
+    hoop_work *work = hp_progress_work(&comm);
+    work->call =
+        (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1, .count = count};
+    work->calls = 1;
+    hp_work_single(work, send, recv);
+    hp_group_add(&comm, work);
+}
+
+typedef struct closed {
+    hoop_result result;
+    hoop_work *first, *last;
+    int works;
+    hoop_error error;
+} closed;
+
+static closed
+close_group(void)
+{
+    closed c = {0};
+    c.result = hp_group_close(&comm, &c.first, &c.last, &c.error);
+    for (const hoop_work *work = c.first; work; work = work->next)
+        c.works++;
+    return c;
+}
+
+static void
+recycle(const closed *c)
+{
+    for (hoop_work *work = c->first, *next; work; work = next) {
+        next = work->next;
+        hp_progress_recycle(&comm, work);
+    }
+}
+
+static void
+test_state(void)
+{
+    ok(!hp_group_any() && !hp_group_is_mine(&comm), "outside a group");
+    hp_group_begin(&comm);
+    ok(hp_group_any() && hp_group_is_mine(&comm), "inside");
+    closed c = close_group();
+    ok(c.result == HOOP_SUCCESS && !c.first && !c.last, "an empty group is no work");
+    ok(!hp_group_any() && !hp_group_is_mine(&comm) && !comm.group.open, "and is closed");
+}
+
+/* a b c d e: a, c and e are alike and small; they become one operation in a's place. */
+static void
+test_fusing(void)
+{
+    static float in[5][100], out[5][100];
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 100, in[0], out[0]);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_MAX, 50, in[1], out[1]);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 7, in[2], out[2]);
+    add(HP_BROADCAST, HOOP_FLOAT32, HOOP_SUM, 7, in[3], out[3]);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, in[4], out[4]);
+    closed c = close_group();
+    hoop_work *fused = c.first;
+    is_int(3, c.works, "five calls are three operations");
+    is_uint(107, fused->call.count, "the first is the sum of its tensors");
+    ok(fused->call.fused && fused->calls == 3 && fused->segment_count == 3, "made of three calls");
+    is_int(HOOP_MAX, fused->next->call.op, "the second is the maximum, alone");
+    ok(!fused->next->call.fused && fused->next->segment_count == 1, "and not fused");
+    is_int(HP_BROADCAST, c.last->call.kind, "the last is the broadcast");
+    ok(fused->detached && fused->next->detached && !c.last->detached, "the handle is the last one's");
+    ok(fused->channels == 1 && fused->plan[0].count == 107 && !fused->place.direct, "it is planned, and never direct");
+    uint64_t run;
+    ok(hp_work_send(fused, 0, &run) == (uint8_t *)in[0] && run == 100, "its elements begin in the first tensor");
+    ok(hp_work_send(fused, 99, &run) == (uint8_t *)&in[0][99] && run == 1, "up to its end");
+    ok(hp_work_recv(fused, 100, &run) == (uint8_t *)out[2] && run == 7, "and go on in the next");
+    ok(hp_work_recv(fused, 106, &run) == (uint8_t *)&out[2][6] && run == 1, "to its last element");
+    recycle(&c);
+}
+
+/* Empty tensors at either end and in between are skipped, never returned as a run of nothing. */
+static void
+test_empty_tensors(void)
+{
+    static int32_t in[2][8], out[2][8];
+    uint64_t run;
+    int right = 1;
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, 0, in[0], out[0]);
+    add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, 3, in[0], out[0]);
+    add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, 0, in[0], out[0]);
+    add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, 5, in[1], out[1]);
+    add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, 0, in[0], out[0]);
+    closed c = close_group();
+    is_int(1, c.works, "five tensors, three of them empty, are one operation");
+    for (uint64_t at = 0; at < 8; at++) {
+        const uint8_t *wanted = (const uint8_t *)(at < 3 ? &in[0][at] : &in[1][at - 3]);
+        right &= hp_work_send(c.first, at, &run) == wanted && run == (at < 3 ? 3 - at : 8 - at);
+    }
+    ok(right, "every element is found, with its run");
+    recycle(&c);
+}
+
+static uint32_t
+signature_of(const uint64_t *counts, int n)
+{
+    static int32_t in[100], out[100];
+    hp_group_begin(&comm);
+    for (int i = 0; i < n; i++)
+        add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, counts[i], in, out);
+    closed c = close_group();
+    uint32_t signature = c.first->signature;
+    recycle(&c);
+    return signature;
+}
+
+static void
+test_signatures(void)
+{
+    const uint64_t a[] = {3, 5}, b[] = {5, 3}, c[] = {8, 0}, d[] = {3, 5};
+    ok(signature_of(a, 2) == signature_of(d, 2), "the same tensors have one signature");
+    ok(signature_of(a, 2) != signature_of(b, 2), "another order has another");
+    ok(signature_of(a, 2) != signature_of(c, 2), "another cut of the same total, too");
+}
+
+static void
+test_limits(void)
+{
+    static float in[1], out[1];
+    uint64_t most = (uint64_t)hp_config_number(&comm.config, HP_SET_fuse_bytes) / sizeof(float);
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, most, in, out);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, most + 1, in, out);
+    add(HP_ALLREDUCE, HOOP_FLOAT64, HOOP_SUM, 1, in, out);
+    closed c = close_group();
+    is_int(3, c.works, "one that is too long, one of another type, one without a partner");
+    ok(!c.first->call.fused && !c.last->call.fused, "nothing is fused");
+    recycle(&c);
+    hp_group_begin(&comm);
+    for (int i = 0; i < 1000; i++)
+        add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, most, in, out);
+    c = close_group();
+    ok(c.works == 1 && c.first->call.count == 1000 * most && c.first->calls == 1000, "a thousand long ones are one");
+    recycle(&c);
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 5, in, out);
+    c = close_group();
+    ok(c.first->segment_count == 1 && c.first->one.send == (uint8_t *)in, "a work used again has its one segment");
+    recycle(&c);
+}
+
+static void
+test_spoiled(void)
+{
+    static float in[1], out[1];
+    hoop_error first, second;
+    hp_err_set(&first, HOOP_ERR_INVALID_ARGUMENT, "the first");
+    hp_err_set(&second, HOOP_ERR_NO_MEMORY, "the second");
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
+    hp_group_spoil(&comm, &first);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
+    hp_group_spoil(&comm, &second);
+    closed c = close_group();
+    ok(c.result == HOOP_ERR_INVALID_ARGUMENT && !c.first && !c.last, "a spoiled group is dropped");
+    is_string("the first", c.error.text, "with its first error");
+    ok(!hp_group_any(), "and closed");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    make_comm();
+    test_state();
+    test_fusing();
+    test_empty_tensors();
+    test_signatures();
+    test_limits();
+    test_spoiled();
+    free_comm();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# README.md, HACKING, NEWS and examples/README.md speak of what is there: files, functions, settings, make targets. Their
+# commands are run by t/sys/tutorial.t.
+. "$abs_top_srcdir/t/tap/tap.sh"
+cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
+plan 10
+pages='README.md HACKING NEWS examples/README.md'
+
+is '' "$(for page in README.md examples/README.md; do
+    grep -oE '\]\([^)]*\)' $page | sed 's/^](//; s/)$//' | while read -r link; do
+        case $link in
+        http*) ;;
+        *) [ -e "$(dirname $page)/$link" ] || echo "$page: $link" ;;
+        esac
+    done
+done)" 'every link leads to a file'
+
+# Names with a folder in front; * and <folder> stand for others, examples/ says its own names without.
+is '' "$(grep -ohE '(^|[ (`])(include|lib|net|gpu|rendezvous|bin|examples|t|man|fuzz|bench)/[A-Za-z0-9_./*-]*' $pages |
+    sed 's/^[ (`]*//; s/[.,;:]*$//' | LC_ALL=C sort -u | while read -r name; do
+    ls -d $name >/dev/null 2>&1 || [ "$name" = t/net/frame.log ] || [ "$name" = t/net/frame.t ] || [ "$name" = t/x.t ] || echo "$name"
+done)" 'every file that is named is there'
+is '' "$(grep -oE '\b[a-z_]+\.[ch]\b' HACKING | LC_ALL=C sort -u | while read -r name; do
+    [ -n "$(find include lib net gpu rendezvous bin t -name "$name")" ] || echo "$name"
+done)" 'and every source that HACKING names without its folder'
+is '' "$(grep -ohE '\bh(p|oop)_[a-z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
+    grep -rqE "\b$name" include lib net gpu rendezvous man || echo "$name"
+done)" 'every function and type that is named is there'
+is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
+    grep -qE "\b$name\b" include/hoop.h && continue
+    grep -qi "^HP_SETTING(${name#HOOP_}," lib/config.def && continue
+    grep -rqE "\b$name\b" t/tap examples/*.c || echo "$name"
+done)" 'every constant and variable that is named is there'
+
+is '' "$(grep -ohE '`?make [a-z-]+' README.md HACKING | sed 's/`//; s/^make //' | LC_ALL=C sort -u | while read -r target; do
+    case $target in # what automake makes, and words of English
+    check | install | html) continue ;;
+    esac
+    grep -rqE "^$target:" Makefile.am */part.am t/*/part.am || echo "$target"
+done)" 'every make target that is named is there'
+is '' "$(grep -oE 'check-[a-z]+' HACKING | LC_ALL=C sort -u | while read -r target; do
+    grep -qE "^$target:" t/part.am || echo "$target"
+done)" 'and every check'
+ok 'the two commands are one script, and continuous integration calls the second' \
+    sh -c 'test -x quickstart && grep -q "quickstart check" .ci/run && grep -q "^    \./quickstart " README.md'
+is "hoop $(sed -n 's/.*define HOOP_VERSION_M[AI][JN]OR //p; s/.*define HOOP_VERSION_PATCH //p' include/hoop.h | paste -sd. -)" \
+    "$(head -n 1 NEWS)" 'NEWS begins with this version'
+is '' "$(awk 'length > 120 && !/^\|/ { print FILENAME ":" FNR }' $pages)" 'no line is longer than 120 columns'
+done_testing

@@ -1,0 +1,130 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The manual: every page is lint clean, every exported function, result, type, setting, variable and option has its place
+# in one, every cross reference leads somewhere, and every example compiles.
+# time limit: 300
+. "$abs_top_srcdir/t/tap/tap.sh"
+cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
+made=$abs_top_builddir/man
+plan_lazy
+
+pages="$(ls man/*.[1-8]) $made/hoop.conf.5 $made/hoop_env.7"
+for page in $pages; do
+    [ -s "$page" ] || bail "$page is not there"
+done
+is '' "$(for page in man/*.[1-8]; do grep -q "%D%/${page#man/}\( \|\$\)" man/part.am || echo "$page"; done)" \
+    'every page of man/ is in man/part.am'
+is '' "$(for page in $pages; do
+    name=${page##*/}
+    head -n 12 "$page" | grep -q "^\.Dt $(echo "${name%.*}" | tr a-z A-Z) ${name##*.}\$" || echo "$page"
+done)" 'every page says its own name and section'
+
+# --- lint, cross references ---
+
+if command -v mandoc >/dev/null; then
+    for page in $pages; do
+        is '' "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "${page##*/} is lint clean"
+    done
+else
+    skip 1 'mandoc is not installed'
+fi
+
+# Pages of other packages that ours may send a reader to.
+elsewhere=' accept.2 execve.2 fork.2 getrlimit.2 gnuplot.1 memfd_create.2 mpirun.1 nvcc.1 poll.2 splice.2 ssh.1 tcp.7 vmsplice.2 '
+for page in $pages; do
+    sed -n 's/^\.Xr \([^ ]*\) \([1-8]\).*/\1 \2/p; s/^\.It Xr \([^ ]*\) \([1-8]\).*/\1 \2/p' "$page"
+done | LC_ALL=C sort -u >"$tmp/references"
+awk -f man/names.awk man/*.[1-8] >"$tmp/further"
+while read -r name section; do
+    case " $pages " in *"/$name.$section"*) continue ;; esac
+    case $elsewhere in *" $name.$section "*) continue ;; esac
+    grep -q "^$name $section " "$tmp/further" || echo "$name($section)"
+done <"$tmp/references" >"$tmp/nowhere"
+is '' "$(cat "$tmp/nowhere")" 'every cross reference leads to a page'
+
+# --- the interface ---
+
+${CC:-cc} -E -P include/hoop.h | tr '\n' ' ' | sed 's/{[^{}]*}//g' | tr ';' '\n' | grep -v typedef |
+    sed -n 's/^[^(]*[ *]\(hoop_[a-z0-9_]*\) *(.*/\1/p' | LC_ALL=C sort -u >"$tmp/functions"
+ok 'hoop.h has functions' test "$(wc -l <"$tmp/functions")" -gt 50
+is '' "$(while read -r f; do
+    grep -lE "^\.(Fn $f |Fn $f\$|Fo $f\$)" man/*.3 >/dev/null || echo "$f"
+done <"$tmp/functions")" 'every function of hoop.h is in the synopsis of a page'
+is '' "$(while read -r f; do
+    [ -e "man/$f.3" ] || grep -q "^$f 3 " "$tmp/further" || grep -q "^\.Fn $f " man/hoop.3 || echo "$f"
+done <"$tmp/functions")" 'and man finds it by its name'
+is '' "$(cat man/*.3 | sed -n 's/^\.F[no] \(hoop_[a-z0-9_]*\).*/\1/p' | LC_ALL=C sort -u | grep -v '^hoop_log_fn$' |
+    LC_ALL=C comm -23 - "$tmp/functions")" 'no page has a function that is not in hoop.h'
+is '' "$(grep -oE '\bHOOP_[A-Z0-9_]+' include/hoop.h | grep -v '^HOOP_H$' | LC_ALL=C sort -u |
+    while read -r word; do grep -qE "\b(HOOP)?${word#HOOP}\b" man/*.3 || echo "$word"; done |
+    grep -vE '^HOOP_(OP_TIMEOUT_MS|ERROR_|PHASE_)$')" 'every constant of hoop.h is in a page'
+
+sed -n '/enum hoop_result/,/}/s/^ *\(HOOP_[A-Z_]*\) = \([0-9]*\).*/\1 Pq \2/p' include/hoop.h >"$tmp/codes"
+ok 'hoop.h has result codes' test "$(wc -l <"$tmp/codes")" -gt 20
+is '' "$(sed 's/^/.It Dv /' "$tmp/codes" | grep -vxFf man/hoop_comm_error.3)" 'hoop_comm_error(3) has every code and its number'
+sed -n '/enum hoop_dtype/,/}/s/^ *\(HOOP_[A-Z0-9_]*\) = \([0-9]*\).*/\1 Ta \2/p' include/hoop.h >"$tmp/types"
+is 12 "$(grep -cFf "$tmp/types" man/hoop.3)" 'hoop(3) has every type and its number'
+
+# --- settings and variables ---
+
+sed -n 's/^HP_SETTING(\([a-z0-9_]*\),.*/\1/p' lib/config.def >"$tmp/settings"
+is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Ev HOOP_\([A-Z0-9_]*\)$/\1/p' "$made/hoop_env.7" | tr A-Z a-z | grep -v conf_file)" \
+    'hoop_env(7) has every setting'
+is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Cm //p' "$made/hoop.conf.5")" 'and so has hoop.conf(5)'
+is '' "$(grep -rhoE 'getenv\("HOOP[A-Z_]+"\)' lib net gpu rendezvous bin | grep -oE 'HOOP[A-Z_]+' | LC_ALL=C sort -u |
+    while read -r v; do grep -qE "^\.(It )?Ev .*\b$v\b" $pages || echo "$v"; done)" 'every variable that is read is in a page'
+is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+' bin/hooprun | LC_ALL=C sort -u |
+    while read -r v; do grep -qE "\b$v\b" man/hooprun.1 || echo "$v"; done)" 'and every one of the script hooprun'
+cat $pages | sed -n 's/^\.\(It \)*Ev //p' | grep -oE '\bHOOP_[A-Z0-9_]+' | LC_ALL=C sort -u >"$tmp/mentioned"
+is '' "$(while read -r v; do
+    grep -qix "${v#HOOP_}" "$tmp/settings" || grep -rqE "\b$v\b" bin lib/config.c lib/launch.c examples || case $v in
+    HOOP_CONF_FILE | HOOP_) ;;
+    *) echo "$v" ;;
+    esac
+done <"$tmp/mentioned")" 'no page has a variable that nobody reads'
+
+# --- programs ---
+
+for program in hooprun hoop-bench hoop-rendezvous; do
+    page=$(ls man/$program.[1-8])
+    "$abs_top_builddir/bin/$program" --help >"$tmp/help" 2>&1 || fail "$program --help"
+    sed -n 's/^\.\(It\|Op\|Nm\)* *\(.*Fl .*\)/\2/p' "$page" | tr ' |,' '\n\n\n' | sed -n '/^Fl$/{n;s/^-//;p;}' >"$tmp/page"
+    # one dash or two: all programs take both
+    is '' "$(grep -oE '(^|[ (,;])--?[a-zA-Z][a-zA-Z0-9_-]*' "$tmp/help" | sed 's/^[ (,;]*-*//' | LC_ALL=C sort -u |
+        while read -r option; do grep -qx -e "$option" "$tmp/page" || echo "$option"; done)" \
+        "every option of $program --help is in ${page#man/}"
+done
+
+# --- examples ---
+
+# What a CUDA program needs of NVIDIA's header.
+mkdir "$tmp/include"
+cat >"$tmp/include/cuda_runtime.h" <<'END'
+#include <stddef.h>
+typedef struct stream_st *cudaStream_t;
+int cudaSetDevice(int device);
+int cudaStreamCreate(cudaStream_t *stream);
+int cudaStreamSynchronize(cudaStream_t stream);
+int cudaMalloc(void **memory, size_t bytes);
+int cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
+END
+for page in man/*.[1-8]; do
+    mkdir "$tmp/blocks"
+    awk -v folder="$tmp/blocks" -f t/tools/blocks.awk "$page" >"$tmp/list"
+    while read -r number mark; do
+        case $mark in
+        example* | file\ *.c)
+            cp "$tmp/blocks/$number" "$tmp/example.c"
+            ok "${page#man/}: block $number ($mark) compiles" ${CC:-cc} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
+                -Iinclude -I"$tmp/include" -fsyntax-only "$tmp/example.c"
+            ;;
+        *)
+            ok "${page#man/}: block $number is no C program that nobody compiles" \
+                test -z "$(grep '#include' "$tmp/blocks/$number")"
+            ;;
+        esac
+    done <"$tmp/list"
+    rm -r "$tmp/blocks"
+done
+ok 'pages of functions have examples' test "$(grep -lE '^\.\\" example' man/*.3 | wc -l)" -ge 7
+done_testing

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/* libcuda_memory: the stand-in driver's memory. Addresses that fault when the host touches them, and where their bytes
+ * are. */
+#include "t/tools/libcuda_room.h"
+
+#include <stdlib.h>
+#include <sys/mman.h>
+
+static range *
+find(const void *memory, size_t size, int as_host)
+{
+    for (range *r = fake.ranges; r != NULL; r = r->next) {
+        const char *start = as_host ? r->bytes : r->seen;
+        size_t offset = (size_t)((const char *)memory - start);
+        if ((!as_host || r->host) && (const char *)memory >= start && offset < r->size && size <= r->size - offset)
+            return r;
+    }
+    return NULL;
+}
+
+/* Where the bytes of a device address are; NULL if the range is not all inside one allocation. */
+void *
+fake_bytes_at(const void *memory, size_t size)
+{
+    range *r = find(memory, size, 0);
+
+    return r != NULL ? r->bytes + ((const char *)memory - r->seen) : NULL;
+}
+
+static range *
+new_range(size_t size, int ordinal)
+{
+    range *r = calloc(1, sizeof *r);
+    size_t span = (size + 8191) & ~(size_t)4095; /* a page more than needed: neighbours never touch */
+
+    if (r == NULL)
+        return NULL;
+    r->size = size;
+    r->ordinal = ordinal;
+    r->seen = mmap(NULL, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (r->seen == MAP_FAILED) {
+        free(r);
+        return NULL;
+    }
+    r->next = fake.ranges;
+    fake.ranges = r;
+    fake.live++;
+    return r;
+}
+
+static void
+drop_range(range *gone)
+{
+    range **at = &fake.ranges;
+
+    while (*at != gone)
+        at = &(*at)->next;
+    *at = gone->next;
+    munmap(gone->seen, (gone->size + 8191) & ~(size_t)4095);
+    if (!gone->host)
+        munmap(gone->bytes, gone->size);
+    free(gone);
+    fake.live--;
+}
+
+EXPORT int
+cuMemAlloc_v2(address *out, size_t size)
+{
+    int error = fake_begin_current("cuMemAlloc");
+    range *r = error == OK && size > 0 ? new_range(size, current->ordinal) : NULL;
+
+    if (error != OK || r == NULL)
+        return fake_end(error != OK ? error : size == 0 ? INVALID_VALUE : OUT_OF_MEMORY);
+    r->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    *out = (address)(size_t)r->seen;
+    return fake_end(OK);
+}
+
+EXPORT int
+cuMemFree_v2(address memory)
+{
+    int error = fake_begin_current("cuMemFree");
+    range *r = find((void *)(size_t)memory, 1, 0);
+
+    if (r == NULL || r->host || r->seen != (char *)(size_t)memory)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    drop_range(r);
+    return fake_end(error);
+}
+
+EXPORT int
+cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
+{
+    int error = fake_begin_current("cuMemHostRegister");
+
+    if (error != OK || size == 0 || flags != 3)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    for (range *r = fake.ranges; r != NULL; r = r->next) {
+        if (r->host && (char *)memory < r->bytes + r->size && r->bytes < (char *)memory + size)
+            return fake_end(ALREADY_REGISTERED);
+    }
+    range *r = new_range(size, current->ordinal);
+    if (r == NULL)
+        return fake_end(OUT_OF_MEMORY);
+    r->host = 1;
+    r->bytes = memory;
+    return fake_end(OK);
+}
+
+EXPORT int
+cuMemHostUnregister(void *memory)
+{
+    int error = fake_begin_current("cuMemHostUnregister");
+    range *r = find(memory, 1, 1);
+
+    if (r == NULL || r->bytes != memory)
+        return fake_end(error != OK ? error : NOT_REGISTERED);
+    drop_range(r);
+    return fake_end(error);
+}
+
+EXPORT int
+cuMemHostGetDevicePointer_v2(address *out, void *memory, unsigned flags)
+{
+    int error = fake_begin_current("cuMemHostGetDevicePointer");
+    range *r = find(memory, 1, 1);
+
+    if (error != OK || r == NULL || flags != 0)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    *out = (address)(size_t)(r->seen + ((char *)memory - r->bytes));
+    return fake_end(OK);
+}
+
+EXPORT int
+cuPointerGetAttributes(unsigned count, int *attributes, void **values, address memory)
+{
+    int error = fake_begin("cuPointerGetAttributes");
+    void *pointer = (void *)(size_t)memory;
+    range *r = find(pointer, 1, 0);
+
+    if (error != OK)
+        return fake_end(error);
+    if (r == NULL)
+        r = find(pointer, 1, 1);
+    for (unsigned i = 0; i < count; i++) {
+        switch (attributes[i]) {
+        case 1: *(context **)values[i] = r != NULL ? &fake.contexts[r->ordinal] : NULL; break;
+        case 2: *(unsigned *)values[i] = r == NULL ? 0 : r->host ? 1 : 2; break;
+        case 3:
+            *(address *)values[i] = r == NULL ? 0
+                                    : r->host ? (address)(size_t)(r->seen + ((char *)pointer - r->bytes))
+                                              : memory;
+            break;
+        case 9: *(int *)values[i] = r != NULL ? r->ordinal : -2; break;
+        default: return fake_end(INVALID_VALUE);
+        }
+    }
+    return fake_end(OK);
+}
+
+/* Any memory, as a copy names it: device addresses, else the host's own. */
+void *
+fake_any_bytes(address memory, size_t size)
+{
+    void *pointer = (void *)(size_t)memory;
+    void *inside = fake_bytes_at(pointer, size);
+
+    return inside != NULL ? inside : find(pointer, 1, 0) == NULL ? pointer : NULL;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * libcuda_room: what the files of the stand-in driver share: its objects, its state under one lock, how a call begins
+ * and ends. libcuda.c         contexts, modules, errors, steering      libcuda_memory.c  memory and addresses
+ *   libcuda_stream.c  streams, events, what they perform
+ */
+#ifndef T_LIBCUDA_ROOM_H
+#define T_LIBCUDA_ROOM_H
+
+#include "gpu/cuda_kernel.h"
+
+#include <pthread.h>
+#include <stddef.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum {
+    OK = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    ALREADY_REGISTERED = 712,
+    NOT_REGISTERED = 713
+};
+
+typedef unsigned long long address;
+typedef void host_fn(void *arg);
+typedef struct context {
+    int ordinal, retained;
+    struct stream *legacy; /* stream 0, made when first used */
+} context;
+
+typedef struct event {
+    unsigned long recorded, reached;
+    int holders; /* its owner, and operations under way */
+} event;
+
+typedef struct stream {
+    context *context;
+    pthread_t thread;
+    struct operation *first, **last;
+    unsigned long submitted, done;
+    int closing;
+} stream;
+
+typedef struct function {
+    struct function *next;
+    char name[48];
+} function;
+
+/* A stretch of addresses as kernels name them, and where its bytes are. */
+typedef struct range {
+    struct range *next;
+    char *seen, *bytes;
+    size_t size;
+    int ordinal;
+    int host; /* registered: bytes is the host's own address */
+} range;
+
+typedef struct fake_state {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    context contexts[8];
+    range *ranges;
+    function *functions;
+    long calls, fail_at, live;
+    const char *failed_name;
+    int initialized, sticky, dead, break_next, capturing;
+    int devices, memory_ops;
+    unsigned delay_us;
+    void *compiled; /* kernels.cu for the CPU, or NULL */
+} fake_state;
+
+extern fake_state fake;
+extern _Thread_local context *current;
+
+/* Counts a call, under the lock it takes: the error the call must end with, or OK. end gives the lock back. */
+int fake_begin(const char *name);
+int fake_begin_current(const char *name); /* also an error if no context is current */
+int fake_end(int result);
+
+/* Where the bytes of a device address are; NULL if the range is not all inside one allocation. Under the lock. */
+void *fake_bytes_at(const void *memory, size_t size);
+
+/* Any memory, as a copy names it: device addresses, else the host's own. Under the lock. */
+void *fake_any_bytes(address memory, size_t size);
+
+/* Under the lock, which it gives away while it waits. */
+void fake_drop_stream(stream *s);
+
+/* Whether there is a kernel of that name. */
+int fake_knows_kernel(const char *name);
+
+#endif

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/* libcuda_stream: the stand-in driver's streams, each a thread that performs its operations in order, and events. */
+#include "t/tools/libcuda_room.h"
+
+#include "gpu/gpu.h"
+#include "lib/base/dtype.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef void kernel_fn(hp_kernel_args args);
+typedef void launch_fn(kernel_fn *kernel, const hp_kernel_args *args, unsigned blocks, unsigned threads);
+
+enum kind { KERNEL, HOST, RECORD, AWAIT, WRITE, HOLD, COPY };
+
+typedef struct operation {
+    struct operation *next;
+    enum kind kind;
+    char kernel[48];
+    hp_kernel_args args;
+    unsigned blocks, threads;
+    host_fn *fn;
+    void *arg;
+    event *event;
+    unsigned long number; /* of the event's record */
+    address to, from;
+    unsigned long long value; /* or bytes */
+} operation;
+
+static int
+parse_kernel(const char *name, hp_job *job)
+{
+    char op[8] = "", type[24] = "";
+    int size = 0;
+
+    if (sscanf(name, "hp_copy_%d", &size) == 1) {
+        job->elem = size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_FLOAT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
+        job->sources = job->exchange ? 2 : 1;
+        job->divisor = 0;
+        job->wire = job->elem;
+    } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
+        job->elem = job->wire = (hoop_dtype)hp_dtype_parse(type);
+        if (strcmp(op, "any") != 0)
+            job->op = (hoop_op)hp_op_parse(op);
+        for (int i = 0; i < 2; i++)
+            job->src[i].wire = job->dst[i].wire = 0;
+    }
+    return (int)job->elem >= 0 && (int)job->op >= 0;
+}
+
+int
+fake_knows_kernel(const char *name)
+{
+    hp_job job = {.elem = HOOP_INT8};
+
+    return strcmp(name, "hp_stamp") == 0 || strcmp(name, "hp_gate") == 0 || parse_kernel(name, &job);
+}
+
+/* The operand's bytes, if all of it is memory that a kernel may touch. */
+static void *
+operand(const void *memory, const hp_job *job, int wire)
+{
+    return fake_bytes_at(memory, job->count * hp_dtype_size(wire ? job->wire : job->elem));
+}
+
+static int
+run_compiled(const operation *o, const hp_job *job)
+{
+    hp_kernel_args args = o->args;
+    kernel_fn *kernel;
+    launch_fn *launch;
+    void *symbols[] = {dlsym(fake.compiled, o->kernel), dlsym(fake.compiled, "cudacpu_launch")};
+
+    if (symbols[0] == NULL || symbols[1] == NULL)
+        return NOT_FOUND;
+    memcpy(&kernel, &symbols[0], sizeof kernel);
+    memcpy(&launch, &symbols[1], sizeof launch);
+    for (int i = 0; i < 2; i++) {
+        args.src[i] = job->src[i].ptr;
+        args.dst[i] = job->dst[i].ptr;
+    }
+    launch(kernel, &args, o->blocks, o->threads);
+    return OK;
+}
+
+static int
+run_job(const operation *o)
+{
+    const hp_kernel_args *args = &o->args;
+    hp_job job = {.elem = (hoop_dtype)args->elem,
+                  .wire = (hoop_dtype)args->wire,
+                  .op = (hoop_op)args->op,
+                  .sources = args->sources,
+                  .destinations = args->destinations,
+                  .exchange = args->exchange,
+                  .divisor = args->divisor,
+                  .count = args->count};
+
+    for (int i = 0; i < 2; i++) {
+        job.src[i].wire = args->src_wire[i];
+        job.dst[i].wire = args->dst_wire[i];
+    }
+    if (!parse_kernel(o->kernel, &job))
+        return NOT_FOUND;
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < 2; i++) {
+        job.src[i].ptr = operand(args->src[i], &job, job.src[i].wire);
+        job.dst[i].ptr = operand(args->dst[i], &job, job.dst[i].wire);
+    }
+    pthread_mutex_unlock(&fake.lock);
+    for (int i = 0; i < 2; i++) {
+        if ((i < job.sources && job.src[i].ptr == NULL) || (i < job.destinations && job.dst[i].ptr == NULL))
+            return ILLEGAL_ADDRESS;
+    }
+    if (fake.compiled != NULL)
+        return run_compiled(o, &job);
+    hp_host_run(&job);
+    return OK;
+}
+
+static void *
+word_at(address memory, size_t size)
+{
+    pthread_mutex_lock(&fake.lock);
+    void *bytes = fake_bytes_at((void *)(size_t)memory, size);
+    pthread_mutex_unlock(&fake.lock);
+    return bytes;
+}
+
+static int
+is_dead(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    int result = fake.dead;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
+static int
+write_word(address memory, unsigned long long value)
+{
+    unsigned long long *word = word_at(memory, sizeof *word);
+
+    if (word == NULL)
+        return ILLEGAL_ADDRESS;
+    __atomic_store_n(word, value, __ATOMIC_RELEASE);
+    return OK;
+}
+
+static int
+hold_until(address memory, unsigned value)
+{
+    unsigned *word = word_at(memory, sizeof *word);
+
+    while (word != NULL && (int)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 && !is_dead())
+        usleep(20);
+    return word != NULL ? OK : ILLEGAL_ADDRESS;
+}
+
+static int
+run_kernel(const operation *o)
+{
+    pthread_mutex_lock(&fake.lock);
+    int broken = fake.break_next;
+    fake.break_next = 0;
+    pthread_mutex_unlock(&fake.lock);
+    if (broken)
+        return ILLEGAL_ADDRESS;
+    if (strcmp(o->kernel, "hp_stamp") == 0)
+        return write_word((address)(size_t)o->args.dst[0], o->args.value);
+    if (strcmp(o->kernel, "hp_gate") == 0)
+        return hold_until((address)(size_t)o->args.src[0], (unsigned)o->args.value);
+    return run_job(o);
+}
+
+static int
+copy_bytes(address to, address from, size_t size)
+{
+    pthread_mutex_lock(&fake.lock);
+    void *target = fake_any_bytes(to, size), *source = fake_any_bytes(from, size);
+    pthread_mutex_unlock(&fake.lock);
+    if (target == NULL || source == NULL)
+        return ILLEGAL_ADDRESS;
+    memmove(target, source, size);
+    return OK;
+}
+
+static int
+pass_event(const operation *o)
+{
+    pthread_mutex_lock(&fake.lock);
+    if (o->kind == RECORD) {
+        o->event->reached = o->number;
+        pthread_cond_broadcast(&fake.changed);
+    }
+    while (o->kind == AWAIT && o->event->reached < o->number && !fake.dead)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+    return OK;
+}
+
+static int
+perform(const operation *o)
+{
+    switch (o->kind) {
+    case KERNEL: return run_kernel(o);
+    case HOST: o->fn(o->arg); return OK;
+    case WRITE: return write_word(o->to, o->value);
+    case HOLD: return hold_until(o->to, (unsigned)o->value);
+    case COPY: return copy_bytes(o->to, o->from, o->value);
+    default: return pass_event(o);
+    }
+}
+
+static operation *
+next_operation(stream *s)
+{
+    pthread_mutex_lock(&fake.lock);
+    while (s->first == NULL && !s->closing)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    operation *o = s->first;
+    if (o != NULL && (s->first = o->next) == NULL)
+        s->last = &s->first;
+    pthread_mutex_unlock(&fake.lock);
+    return o;
+}
+
+/* Under the lock. */
+static void
+let_go(event *e)
+{
+    if (e != NULL && --e->holders == 0)
+        free(e);
+}
+
+/* A dead context performs nothing, not even host functions. */
+static void *
+stream_main(void *arg)
+{
+    stream *s = arg;
+    unsigned seed = (unsigned)(size_t)s;
+
+    for (operation *o = next_operation(s); o != NULL; o = next_operation(s)) {
+        unsigned most = __atomic_load_n(&fake.delay_us, __ATOMIC_RELAXED);
+        if (most > 0)
+            usleep((unsigned)rand_r(&seed) % (most + 1));
+        int error = is_dead() ? OK : perform(o);
+        pthread_mutex_lock(&fake.lock);
+        if (error != OK)
+            fake.dead = 1;
+        s->done++;
+        let_go(o->event);
+        pthread_cond_broadcast(&fake.changed);
+        pthread_mutex_unlock(&fake.lock);
+        free(o);
+    }
+    return NULL;
+}
+
+static stream *
+new_stream(context *owner)
+{
+    stream *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    s->context = owner;
+    s->last = &s->first;
+    if (pthread_create(&s->thread, NULL, stream_main, s) != 0) {
+        free(s);
+        return NULL;
+    }
+    return s;
+}
+
+void
+fake_drop_stream(stream *s)
+{
+    s->closing = 1;
+    pthread_cond_broadcast(&fake.changed);
+    pthread_mutex_unlock(&fake.lock);
+    pthread_join(s->thread, NULL);
+    pthread_mutex_lock(&fake.lock);
+    free(s);
+}
+
+/* Streams 0 and 1 are the context's own. */
+static stream *
+resolve(stream *s)
+{
+    if ((size_t)s > 1)
+        return s;
+    if (current->legacy == NULL)
+        current->legacy = new_stream(current);
+    return current->legacy;
+}
+
+static int
+append(const char *name, stream *s, const operation *what)
+{
+    int error = fake_begin_current(name);
+
+    if (error != OK)
+        return fake_end(error);
+    s = resolve(s);
+    if (s == NULL || s->context != current)
+        return fake_end(INVALID_HANDLE);
+    operation *o = malloc(sizeof *o);
+    if (o == NULL)
+        return fake_end(OUT_OF_MEMORY);
+    *o = *what;
+    o->next = NULL;
+    if (o->event != NULL)
+        o->event->holders++;
+    if (o->kind == RECORD)
+        o->number = ++o->event->recorded;
+    else if (o->kind == AWAIT)
+        o->number = o->event->recorded;
+    *s->last = o;
+    s->last = &o->next;
+    s->submitted++;
+    pthread_cond_broadcast(&fake.changed);
+    return fake_end(OK);
+}
+
+EXPORT int
+cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
+{
+    int error = fake_begin_current("cuStreamCreateWithPriority");
+
+    if (error != OK || flags != 1 || priority > 0 || priority < -5)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    *out = new_stream(current);
+    if (*out == NULL)
+        return fake_end(OUT_OF_MEMORY);
+    fake.live++;
+    return fake_end(OK);
+}
+
+EXPORT int
+cuStreamDestroy_v2(stream *s)
+{
+    int error = fake_begin("cuStreamDestroy");
+
+    fake_drop_stream(s);
+    fake.live--;
+    return fake_end(error);
+}
+
+EXPORT int
+cuStreamSynchronize(stream *s)
+{
+    int error = fake_begin_current("cuStreamSynchronize");
+
+    if (error != OK && current == NULL)
+        return fake_end(error);
+    s = resolve(s);
+    while (s->done < s->submitted)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    return fake_end(error != OK ? error : fake.dead ? ILLEGAL_ADDRESS : OK);
+}
+
+EXPORT int
+cuStreamQuery(stream *s)
+{
+    int error = fake_begin("cuStreamQuery");
+
+    return fake_end(error != OK ? error : s->done < s->submitted ? NOT_READY : OK);
+}
+
+EXPORT int
+cuStreamIsCapturing(stream *s, int *status)
+{
+    int error = fake_begin("cuStreamIsCapturing");
+
+    (void)s;
+    *status = fake.capturing;
+    return fake_end(error);
+}
+
+EXPORT int
+cuStreamWaitEvent(stream *s, event *e, unsigned flags)
+{
+    (void)flags;
+    return append("cuStreamWaitEvent", s, &(operation){.kind = AWAIT, .event = e});
+}
+
+EXPORT int
+cuEventRecord(event *e, stream *s)
+{
+    return append("cuEventRecord", s, &(operation){.kind = RECORD, .event = e});
+}
+
+EXPORT int
+cuStreamWriteValue64_v2(stream *s, address word, unsigned long long value, unsigned flags)
+{
+    if (flags != 0 || (word & 7) != 0)
+        return INVALID_VALUE;
+    return append("cuStreamWriteValue64", s, &(operation){.kind = WRITE, .to = word, .value = value});
+}
+
+EXPORT int
+cuStreamWaitValue32_v2(stream *s, address word, unsigned value, unsigned flags)
+{
+    if (flags != 0 || (word & 3) != 0)
+        return INVALID_VALUE;
+    return append("cuStreamWaitValue32", s, &(operation){.kind = HOLD, .to = word, .value = value});
+}
+
+EXPORT int
+cuLaunchHostFunc(stream *s, host_fn *fn, void *arg)
+{
+    return append("cuLaunchHostFunc", s, &(operation){.kind = HOST, .fn = fn, .arg = arg});
+}
+
+EXPORT int
+cuMemcpyAsync(address to, address from, size_t size, stream *s)
+{
+    return append("cuMemcpyAsync", s, &(operation){.kind = COPY, .to = to, .from = from, .value = size});
+}
+
+EXPORT int
+cuMemcpy(address to, address from, size_t size)
+{
+    int error = fake_begin_current("cuMemcpy");
+
+    fake_end(error);
+    return error != OK ? error : copy_bytes(to, from, size);
+}
+
+EXPORT int
+cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+               unsigned shared, stream *s, void **parameters, void **extra)
+{
+    operation o = {.kind = KERNEL, .blocks = gx, .threads = bx};
+
+    if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > HP_KERNEL_THREADS || by != 1 || bz != 1 || shared != 0 ||
+        extra != NULL)
+        return INVALID_VALUE;
+    memcpy(o.kernel, f->name, sizeof o.kernel);
+    memcpy(&o.args, parameters[0], sizeof o.args);
+    return append("cuLaunchKernel", s, &o);
+}
+
+EXPORT int
+cuEventCreate(event **out, unsigned flags)
+{
+    int error = fake_begin_current("cuEventCreate");
+
+    if (error != OK || flags != 2)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    *out = calloc(1, sizeof **out);
+    if (*out == NULL)
+        return fake_end(OUT_OF_MEMORY);
+    (*out)->holders = 1;
+    fake.live++;
+    return fake_end(OK);
+}
+
+EXPORT int
+cuEventDestroy_v2(event *e)
+{
+    int error = fake_begin("cuEventDestroy");
+
+    let_go(e);
+    fake.live--;
+    return fake_end(error);
+}

@@ -308,12 +308,36 @@ word_folder(const hp_orders *orders, hp_crew_failure *failure)
              strerror(errno));
 }
 
+/* Whether a name without '/' is a file in some folder of PATH. */
+static int
+lies_in_path(const char *program)
+{
+    char *path = hp_must(strdup(getenv("PATH") ? getenv("PATH") : "")), *rest = path, *dir;
+    int found = 0;
+
+    while (!found && (dir = strsep(&rest, ":")) != NULL) {
+        char *file = hp_must_print("%s/%s", dir[0] ? dir : ".", program);
+
+        found = access(file, F_OK) == 0;
+        free(file);
+    }
+    free(path);
+    return found;
+}
+
+/* What execvp means: one folder of PATH that we may not enter makes it say EACCES for a program that is nowhere. */
+static int
+true_reason(const char *program, int number)
+{
+    return number == EACCES && strchr(program, '/') == NULL && !lies_in_path(program) ? ENOENT : number;
+}
+
 static void
 word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failure)
 {
     const char *program = orders->argv.word[0];
     const char *path = getenv("PATH");
-    int number = errno;
+    int number = step == HP_SPAWN_EXEC ? true_reason(program, errno) : errno;
     char here[256];
 
     failure->status = number == ENOENT && step == HP_SPAWN_EXEC ? 127 : step == HP_SPAWN_EXEC ? 126 : 1;

@@ -76,6 +76,7 @@ number(const char *text, size_t n, int most)
 
 /* --- the list of hosts --- */
 
+/* FNV-1a; the last step spreads names that differ in their last digits, or linear probing would crawl. */
 static size_t
 hash(const char *name)
 {
@@ -83,7 +84,8 @@ hash(const char *name)
 
     for (; *name != '\0'; name++)
         h = (h ^ (uint8_t)*name) * UINT64_C(1099511628211);
-    return (size_t)(h ^ h >> 32);
+    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    return (size_t)(h ^ h >> 33);
 }
 
 /* Where in the index `name` stands or belongs. */

@@ -6,6 +6,7 @@
 #include "bin/input.h"
 
 #include "bin/must.h"
+#include "lib/base/clock.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -18,6 +19,7 @@ struct hp_input {
     int fd, over, started;
     size_t out; /* given, not yet taken */
     hp_watch *watch;
+    hp_timer *timer; /* looks whether we have come to the foreground: nobody tells */
     hp_input_owner owner;
 };
 
@@ -46,7 +48,9 @@ read_some(hp_input *input)
 static int
 in_background(const hp_input *input)
 {
-    return isatty(input->fd) && tcgetpgrp(input->fd) != getpgrp();
+    pid_t foreground = isatty(input->fd) ? tcgetpgrp(input->fd) : -1; /* -1 too when it is not our terminal */
+
+    return foreground >= 0 && foreground != getpgrp();
 }
 
 static void
@@ -55,11 +59,10 @@ pump(hp_input *input)
     int background = in_background(input);
     int interest;
 
+    hp_timer_set(input->timer, background && !input->over ? HP_SEC : HP_NEVER);
     while (!background && !input->over && input->out + PIECE <= WINDOW && read_some(input))
         continue;
     interest = !background && !input->over && input->out + PIECE <= WINDOW ? HP_READ : 0;
-    if (interest == 0 && input->watch == NULL)
-        return;
     if (hp_watch_set(input->watch, interest) < 0 && !input->over) {
         input->over = 1;
         input->owner.end(input->owner.arg);
@@ -73,6 +76,12 @@ readable(void *arg, int ready)
     pump(arg);
 }
 
+static void
+look_again(void *arg)
+{
+    pump(arg);
+}
+
 hp_input *
 hp_input_new(hp_loop *loop, int fd, const hp_input_owner *owner)
 {
@@ -80,6 +89,7 @@ hp_input_new(hp_loop *loop, int fd, const hp_input_owner *owner)
 
     *input = (hp_input){.loop = loop, .fd = fd, .owner = *owner};
     input->watch = hp_must(hp_watch_new(loop, fd, readable, input));
+    input->timer = hp_must(hp_timer_new(loop, look_again, input));
     return input;
 }
 
@@ -104,5 +114,6 @@ hp_input_free(hp_input *input)
     if (input == NULL)
         return;
     hp_watch_free(input->watch);
+    hp_timer_free(input->timer);
     free(input);
 }

@@ -91,12 +91,15 @@ static void
 execute(const hp_spawn *spawn)
 {
     char path[PATH_MAX];
+    int number;
 
     execvp(spawn->argv[0], spawn->argv);
-    if (errno != ENOENT || spawn->also_dir == NULL || strchr(spawn->argv[0], '/') != NULL)
+    number = errno;
+    if (spawn->also_dir == NULL || strchr(spawn->argv[0], '/') != NULL)
         return;
     if (snprintf(path, sizeof path, "%s/%s", spawn->also_dir, spawn->argv[0]) < (int)sizeof path)
         execv(path, spawn->argv);
+    errno = number;
 }
 
 __attribute__((noreturn)) static void

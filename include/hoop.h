@@ -4,7 +4,7 @@
  *
  * Ranks meet at a rendezvous server, form a ring of persistent TCP connections and reduce arrays round it. Every rank
  * calls the same operations in the same order. Argument order and numbers are NCCL's; an `i` prefix makes a call
- * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() has the sentence that goes with it.
+ * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() has the sentence with it.
  */
 #ifndef HOOP_H
 #define HOOP_H
@@ -173,7 +173,7 @@ hoop_result hoop_ialltoall(const void *sendbuf, void *recvbuf, size_t count, hoo
                            hoop_work **work);
 hoop_result hoop_ibarrier(hoop_comm *comm, hoop_work **work);
 
-/* Makes progress, never blocks, never frees. *done = 1 when the operation has ended, also by an error, which is returned. */
+/* Makes progress, never blocks, never frees. *done = 1 when the operation has ended; returns its error if it has one. */
 hoop_result hoop_work_test(hoop_work *work, int *done);
 
 /*
@@ -249,7 +249,7 @@ hoop_result hoop_comm_error(const hoop_comm *comm, hoop_error *error);
 const char *hoop_strerror(hoop_result result); /* a short phrase; never NULL, never freed */
 size_t hoop_dtype_size(hoop_dtype dtype);      /* bytes of an element, 0 for an unknown type */
 
-/* Log lines go to standard error, or to fn. level: 1 WARN, 2 INFO, 3 TRACE. `line` has no newline. NULL: standard error. */
+/* Log lines go to standard error, or to fn (NULL: standard error). level: 1 WARN, 2 INFO, 3 TRACE; no newline in `line`. */
 typedef void hoop_log_fn(void *arg, int level, const char *line);
 void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */

@@ -137,7 +137,7 @@ run(hoop_comm *comm, hp_request request)
     hp_progress_submit(comm, work, work, 1);
     hp_progress_wait(comm, work, HP_NEVER);
     hp_progress_leave(comm);
-    result = work->result;
+    result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_progress_recycle(comm, work);
     return result;
 }
@@ -201,6 +201,8 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     work = make_work(comm, &request, &result);
     if (!work)
         return result;
+    if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
+        work->device = hp_comm_stream_device(comm);
     if (stop_stream(comm, work, stream, &error) != HOOP_SUCCESS) {
         hp_progress_recycle(comm, work);
         return fail_start(comm, &error);

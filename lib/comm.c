@@ -102,19 +102,31 @@ hp_comm_name(const hoop_comm *comm, int rank, char out[96])
     return out;
 }
 
-int
-hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
+/* The communicator's one device beside the host, opened when it is first needed. 1, or -1 with the error filled. */
+static int
+open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
 {
-    const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
     hp_device *device;
-    if (ops == &hp_host_ops)
-        return 0;
     pthread_mutex_lock(&comm->driver.mutex);
     device = comm->device[1];
     if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
         comm->device[1] = device;
     pthread_mutex_unlock(&comm->driver.mutex);
     return device ? 1 : -1;
+}
+
+int
+hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
+{
+    const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
+    return ops == &hp_host_ops ? 0 : open_device(comm, ops, ptr, error);
+}
+
+int
+hp_comm_stream_device(hoop_comm *comm)
+{
+    hoop_error error = {.size = sizeof error};
+    return open_device(comm, &hp_cuda_ops, NULL, &error) > 0;
 }
 
 /* The channels' slots and queues on a device that has work for the first time. */

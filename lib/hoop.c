@@ -51,7 +51,7 @@ hp_entry_check(const hoop_comm *comm)
     if (comm->forks != hp_forks())
         return hp_entry_refuse(comm, HOOP_ERR_FORKED,
                                "this communicator belongs to the parent process; a forked child must make its own");
-    return atomic_load(&comm->fault.failed) ? comm->fault.error.code : HOOP_SUCCESS;
+    return atomic_load(&comm->fault.failed) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
 }
 
 hoop_result
@@ -370,7 +370,7 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
         return HOOP_IN_PROGRESS;
     result = work->result;
     hp_progress_recycle(comm, work);
-    return result;
+    return result == HOOP_SUCCESS ? result : hp_entry_check(comm);
 }
 
 hoop_result
@@ -484,7 +484,7 @@ hoop_group_end(hoop_comm *comm)
     result = start_group(comm, 1, &work);
     if (result == HOOP_SUCCESS) {
         hp_progress_wait(comm, work, HP_NEVER);
-        result = work->result;
+        result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
         hp_progress_recycle(comm, work);
     }
     if (mine)

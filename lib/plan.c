@@ -15,8 +15,8 @@ enum {
 const char *
 hp_shape_name(hp_shape shape)
 {
-    static const char *const names[] = {"local",  "ring",    "chain-out", "chain-in",
-                                        "gather", "scatter", "pairs",     "halves",   "spread"};
+    static const char *const names[] = {"local",   "ring",  "chain-out", "chain-in", "gather",
+                                        "scatter", "pairs", "halves",    "spread"};
     return names[shape];
 }
 

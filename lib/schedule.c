@@ -24,7 +24,7 @@
  * SPREAD (Bruck et al., "Efficient algorithms for all-to-all communications", IEEE TPDS 8, 1997):
  *     row k sends the first min(2^k, n - 2^k) vectors of the stage 2^k further; in the end all n are there.
  * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
- *     s(k) = ceil(n / 2^k). The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads and announces;
+ *     s(k) = ceil(n / 2^k). The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
  *     part r, B[0]. Rows L+1 ... 2L send B[0 ...] on over the skips in reverse, B[i] = part (r - i) mod n.
  *

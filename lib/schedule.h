@@ -34,8 +34,8 @@ typedef struct hp_step {
     struct {
         uint64_t in, out, count;
     } own;
-    uint64_t stage_send,
-        stage_into; /* halves: sends begin at stage_send; a reduction's result, or the loaded vector's beginning, goes to stage_into */
+    uint64_t stage_send; /* halves: sends begin here in the stage */
+    uint64_t stage_into; /* halves: a reduction's result, or the loaded vector's beginning, goes here */
     uint64_t stage_recv; /* spread: element offset in the gather buffer; sends start at 0 */
 } hp_step;
 

@@ -48,7 +48,7 @@ typedef enum hp_frame_type {
     HP_RESUME /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
-/* Flags of a data frame. ACK: its bytes lie in pages of the sender's, which waits for an HP_ACK before it rewrites them. */
+/* Flags of a data frame. ACK: the sender does not rewrite the pages it sent from before an HP_ACK has come. */
 enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
 
 /* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has taken since the beginning. */

@@ -57,7 +57,7 @@ hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes,
 hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
                            hoop_error *error);
 
-/* Whether stripe k is still to come, or came and has not carried a byte, so that another connection may take its place. */
+/* Whether stripe k is still to come, or came and has not carried a byte: another connection may take its place. */
 int hp_link_is_fresh(const hp_link *link, int k);
 
 /* Whether a post can no longer be completed because the stripe that carries it has ended. */

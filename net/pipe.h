@@ -21,8 +21,8 @@ int hp_pipe_open(hp_pipe *pipe, size_t room);
 void hp_pipe_close(hp_pipe *pipe);
 
 /*
- * Moves what goes of the `left` bytes at data; the first pipe->inside of them are in the pipe already. Returns the bytes
- * that reached the socket, or -1 with errno (EAGAIN: the socket is full).
+ * Moves what goes of the `left` bytes at data; the first pipe->inside of them are in the pipe already. Returns how many
+ * bytes reached the socket, or -1 with errno (EAGAIN: the socket is full).
  */
 ssize_t hp_pipe_send(hp_pipe *pipe, int fd, const void *data, size_t left);
 

@@ -320,8 +320,8 @@ mismatch(hp_stripe *s, const hp_post *post)
         hp_call_print(&post->frame.call, ours, sizeof ours);
         if (s->frame.sequence != post->frame.sequence)
             snprintf(as, sizeof as, " as operation %llu", (unsigned long long)post->frame.sequence);
-        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s", l->peer,
-                   theirs, (unsigned long long)s->frame.sequence, l->self, ours, as);
+        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s",
+                   l->peer, theirs, (unsigned long long)s->frame.sequence, l->self, ours, as);
     }
     l->error.sequence = post->frame.sequence;
     fault(s);

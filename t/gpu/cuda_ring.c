@@ -173,6 +173,8 @@ chain(rank *r, void *stream, size_t count)
         if (hoop_allreduce_on_stream(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm, stream) !=
             HOOP_SUCCESS)
             return complain("on_stream");
+        if (hoop_barrier_on_stream(r->comm, stream) != HOOP_SUCCESS)
+            return complain("barrier on_stream");
         if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->out.memory, bytes, &error) != HOOP_SUCCESS)
             return 1;
     }

@@ -31,8 +31,8 @@ static void
 free_comm(void)
 {
     hoop_work *next;
-    for (hoop_work *work = comm.driver.free; work; work = next) {
-        next = work->next;
+    for (hoop_work *work = comm.driver.made; work; work = next) {
+        next = work->made_before;
         free(work->array);
         free(work);
     }
@@ -81,7 +81,7 @@ static void
 test_state(void)
 {
     ok(!hp_group_any() && !hp_group_is_mine(&comm), "outside a group");
-    hp_group_begin(&comm);
+    ok(hp_group_begin(&comm), "a group begins");
     ok(hp_group_any() && hp_group_is_mine(&comm), "inside");
     closed c = close_group();
     ok(c.result == HOOP_SUCCESS && !c.first && !c.last, "an empty group is no work");

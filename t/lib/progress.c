@@ -77,6 +77,39 @@ watch(void *arg)
     return NULL;
 }
 
+/* Groups of two threads on one communicator: a refused start or end leaves everything as it was. */
+static void *
+group(void *arg)
+{
+    int64_t in[2][COUNT] = {{4, 5, 6}, {7, 8, 9}}, out[2][COUNT];
+    (void)arg;
+    for (int round = 0; round < ROUNDS; round++) {
+        hoop_result result = hoop_group_start(comm);
+        memset(out, 0, sizeof out);
+        note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
+        if (result == HOOP_ERR_BUSY)
+            continue;
+        note(hoop_allreduce(in[0], out[0], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
+        note(hoop_allreduce(in[1], out[1], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
+        result = hoop_group_end(comm);
+        while (result == HOOP_ERR_BUSY)
+            result = hoop_group_end(comm);
+        note(result == HOOP_SUCCESS && memcmp(in, out, sizeof in) == 0);
+    }
+    return NULL;
+}
+
+static void
+test_groups(void)
+{
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, i < 2 ? group : i == 2 ? block : start_and_test, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    is_int(0, atomic_load(&wrong), "two threads with groups beside others that block and start");
+}
+
 static void
 test_threads(void)
 {
@@ -181,6 +214,7 @@ main(void)
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         bail("no ring of one");
     test_threads();
+    test_groups();
     test_background();
     test_wait_of_no_time();
     test_own_loop();

@@ -64,7 +64,7 @@ test_places(void)
     for (int k = 0; k < KINDS; k++) {
         size_t sends = (spans_send(kinds[k]) ? RANKS : 1) * BLOCK, recvs = (spans_recv(kinds[k]) ? RANKS : 1) * BLOCK;
         size_t shift_send = sends < recvs ? RANK * BLOCK : 0, shift_recv = recvs < sends ? RANK * BLOCK : 0;
-        const char *name = hp_kind_name(kinds[k]);
+        const char *name = hp_kind_name((int)kinds[k]);
         hp_request r = ask(kinds[k], memory, memory + sends);
         hoop_error error;
         ok(hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS && !r.in_place, "%s: recvbuf behind sendbuf",
@@ -91,7 +91,7 @@ test_nulls(void)
         refused(ask(kinds[k], memory, NULL), "recvbuf is NULL", "at the root, or without one");
         r = ask(kinds[k], NULL, NULL);
         r.call.count = 0;
-        ok(passes(r), "%s of nothing needs no buffers", hp_kind_name(kinds[k]));
+        ok(passes(r), "%s of nothing needs no buffers", hp_kind_name((int)kinds[k]));
     }
     for (int k = 0; k < KINDS; k++) {
         hp_request r = ask(kinds[k], NULL, memory);
@@ -99,10 +99,12 @@ test_nulls(void)
             continue;
         r.call.root = RANK - 1;
         int sends = kinds[k] == HP_REDUCE || kinds[k] == HP_GATHER;
-        ok(passes(r) == !sends, "%s off the root: sendbuf is %s", hp_kind_name(kinds[k]), sends ? "used" : "not used");
+        ok(passes(r) == !sends, "%s off the root: sendbuf is %s", hp_kind_name((int)kinds[k]),
+           sends ? "used" : "not used");
         r.send = memory;
         r.recv = NULL;
-        ok(passes(r) == sends, "%s off the root: recvbuf is %s", hp_kind_name(kinds[k]), sends ? "not used" : "used");
+        ok(passes(r) == sends, "%s off the root: recvbuf is %s", hp_kind_name((int)kinds[k]),
+           sends ? "not used" : "used");
     }
     ok(passes(ask(HP_BARRIER, NULL, NULL)), "a barrier has no buffers");
 }

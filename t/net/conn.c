@@ -5,12 +5,11 @@
  */
 #include "net/conn.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/wire.h"
 #include "net/frame.h"
+#include "t/net/pair.h"
 #include "t/tap/tap.h"
 
 static const char m1_known[] =
@@ -26,97 +25,6 @@ static const char m3_known[] =
 static const char m4_known[] =
     "484f4f500104000030000000badeae8200000000030000000000000000000000b948e793712757ed9c601ac352334e589e"
     "de66c1dbfb4b21915f21e8cac51557";
-
-enum { MESSAGES = 4 };
-static const size_t sizes[MESSAGES] = {HP_M1, HP_M2, HP_M3, HP_M4};
-static const uint64_t start = 7 * HP_SEC, limit = 12 * HP_SEC;
-static hp_keys keys;
-
-/* Both ends of one handshake. */
-typedef struct pair {
-    hp_hello hello;
-    hp_conn_policy policy;
-    uint8_t nonce_i[32], nonce_r[32];
-    hp_conn i, r;
-} pair;
-
-static void
-unhex(uint8_t *out, const char *text)
-{
-    for (unsigned byte; sscanf(text, "%2x", &byte) == 1; text += 2)
-        *out++ = (uint8_t)byte;
-}
-
-static void
-make_keys(hp_keys *made, uint8_t first, uint8_t job_first)
-{
-    uint8_t secret[HP_SECRET], job[HP_JOB];
-    for (size_t k = 0; k < sizeof secret; k++)
-        secret[k] = (uint8_t)(first + k);
-    for (size_t k = 0; k < sizeof job; k++)
-        job[k] = (uint8_t)(job_first + k);
-    if (hp_keys_derive(made, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
-        bail("no keys");
-}
-
-/* The known answers' two ends: rank 3 dials rank 4 of 8 for data. */
-static void
-set_up(pair *p)
-{
-    memset(p, 0, sizeof *p);
-    p->hello = (hp_hello){
-        .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 1, .ver_max = 1};
-    memcpy(p->hello.job, keys.job, HP_JOB);
-    p->policy = (hp_conn_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
-    memset(p->nonce_i, 0x11, 32);
-    memset(p->nonce_r, 0x22, 32);
-}
-
-static void
-begin(pair *p)
-{
-    hp_conn_start(&p->i, &keys, &p->hello, p->nonce_i, limit);
-    hp_conn_accept(&p->r, &keys, &p->policy, p->nonce_r, limit);
-}
-
-/* Moves all of one side's output to the other. */
-static hp_conn_state
-pass(hp_conn *from, hp_conn *to)
-{
-    size_t n = from->out_n;
-    hp_conn_state state = hp_conn_feed(to, from->out, n, start);
-    hp_conn_wrote(from, n);
-    return state;
-}
-
-/* Brings a fresh pair to where message m (0 to 3) lies in its sender's output; returns the sender. */
-static hp_conn *
-reach(pair *p, int m, hp_conn **receiver)
-{
-    begin(p);
-    for (int k = 0; k < m; k++) {
-        hp_conn *from = k % 2 == 0 ? &p->i : &p->r;
-        if (pass(from, from == &p->i ? &p->r : &p->i) == HP_CONN_JUDGE)
-            hp_conn_judge(&p->r, HP_OK, p->hello.my_rank);
-    }
-    *receiver = m % 2 == 0 ? &p->r : &p->i;
-    return m % 2 == 0 ? &p->i : &p->r;
-}
-
-static int
-wiped(const hp_conn *conn)
-{
-    static const hp_keys none;
-    return memcmp(&conn->keys, &none, sizeof none) == 0;
-}
-
-/* BAD, silent, and without keys. */
-static int
-is_bad(const hp_conn *conn)
-{
-    return conn->state == HP_CONN_BAD && conn->out_n == 0 && conn->out == NULL && conn->why[0] != '\0' && wiped(conn) &&
-           hp_conn_want(conn) == 0;
-}
 
 static void
 known_answers(void)

@@ -119,7 +119,7 @@ build(struct house *house, const char *where)
         .my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .features = FEATURES};
     house->loop = hp_loop_new();
     hp_addr_parse(&addr, where, NULL);
-    hp_door_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone};
+    hp_door_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, NULL};
     house->door = hp_door_new(house->loop, &addr, NULL, &owner, 8, &error);
     if (!house->door)
         diag("%s", error.text);

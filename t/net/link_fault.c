@@ -400,6 +400,49 @@ test_closed(void)
     rig_close(&r);
 }
 
+/* A post that can never be done any more, and one whose bytes were all here before the end. */
+static void
+test_stuck(void)
+{
+    trial t = trial_of(HP_FRAME_CALL);
+    rig r;
+    rig_open_in(&r);
+    ok(!hp_link_is_stuck(r.in), "nothing is awaited, nothing is stuck");
+    rig_write(&r, t.wire, t.n);
+    rig_shut_bare(&r);
+    rig_settle(&r);
+    ok(!hp_link_is_stuck(r.in), "nor after the end");
+    hp_link_post(r.in, &t.frame, t.to, SMALL, 0);
+    rig_settle(&r);
+    is_uint(1, r.in->done, "what came before the end is done");
+    ok(!hp_link_is_stuck(r.in), "and not stuck");
+    hp_link_post(r.in, &t.frame, t.to, SMALL, 0);
+    rig_settle(&r);
+    ok(hp_link_is_stuck(r.in), "what did not come is");
+    rig_close(&r);
+}
+
+static void
+test_fresh(void)
+{
+    trial t = trial_of(HP_FRAME_CALL);
+    rig r;
+    hp_link *link = hp_link_new(0, 1, 0, 1, 2, RIG_CAPACITY);
+    ok(hp_link_is_fresh(link, 0) && hp_link_is_fresh(link, 1), "stripes to come are fresh");
+    hp_link_free(link);
+    rig_open_in(&r);
+    rig_settle(&r);
+    ok(hp_link_is_fresh(r.in, 0), "one that carried nothing is");
+    hp_link_post(r.in, &t.frame, t.to, SMALL, 0);
+    rig_write(&r, t.wire, 1);
+    rig_settle(&r);
+    ok(!hp_link_is_fresh(r.in, 0), "one byte, and it is not");
+    rig_write(&r, t.wire + 1, t.n - 1);
+    rig_settle(&r);
+    ok(!hp_link_is_fresh(r.in, 0), "nor after a whole frame");
+    rig_close(&r);
+}
+
 /* ---- SIGPIPE ---- */
 
 static volatile sig_atomic_t pipes;
@@ -456,6 +499,8 @@ main(void)
     test_leave();
     test_leave_after_data();
     test_closed();
+    test_stuck();
+    test_fresh();
     test_sigpipe(0);
     test_sigpipe(1);
     return tap_failures() != 0;

@@ -171,6 +171,18 @@ else
     skip 2 'no /dev/full'
 fi
 
+if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
+    script -qec "$hooprun -n 2 echo hello" /dev/null </dev/null | tr -d '\r' | sort >out
+    is '[0] hello [1] hello' "$(echo $(cat out))" 'on a terminal lines are labelled'
+    script -qec "$hooprun -n 1 echo hello" /dev/null </dev/null | tr -d '\r' >out
+    is hello "$(cat out)" 'those of one rank alone are not'
+else
+    skip 2 'script (util-linux) is not installed'
+fi
+run -n 300 sh -c 'ulimit -Sn'
+is 0 "$status" 'three hundred ranks'
+is "$(ulimit -Sn)" "$(sort -u out)" 'have our limit of open files'
+
 # --- input ---
 out=$(printf 'one\ntwo\n' | "$hooprun" -n 3 sh -c 'echo "$HOOP_RANK $(wc -l | tr -d " ")"' | sort | tr '\n' ' ')
 is '0 2 1 0 2 0 ' "$out" 'standard input goes to rank 0'

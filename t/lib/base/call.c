@@ -59,7 +59,8 @@ check_words(void)
     } cases[] = {
         {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 100}, "allreduce of 100 x float32, sum"},
         {{HP_ALLREDUCE, HOOP_FLOAT16, HOOP_AVG, 1, -1, 9}, "fused allreduce of 9 x float16, avg"},
-        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9}, "fused allreduce of 9 x float32, sum, tensor sizes 0000004d"},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9},
+         "fused allreduce of 9 x float32, sum, tensor sizes 0000004d"},
         {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1}, "reduce_scatter of 1 x int64, prod"},
         {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0}, "allgather of 0 x uint8"},
         {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7}, "broadcast of 7 x int8 from root 2"},

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pair: both ends of one handshake H1 in memory, for t/net/conn.c: rank 3 dials rank 4 of 8 for data, with the keys and
+ * nonces of the known answers. Nothing here checks anything.
+ */
+#ifndef T_NET_PAIR_H
+#define T_NET_PAIR_H
+
+#include "lib/base/clock.h"
+#include "net/conn.h"
+
+enum { MESSAGES = 4 };
+static const size_t sizes[MESSAGES] = {HP_M1, HP_M2, HP_M3, HP_M4};
+static const uint64_t start = 7 * HP_SEC, limit = 12 * HP_SEC;
+extern hp_keys keys;
+
+typedef struct pair {
+    hp_hello hello;
+    hp_conn_policy policy;
+    uint8_t nonce_i[32], nonce_r[32];
+    hp_conn i, r;
+} pair;
+
+void unhex(uint8_t *out, const char *text);
+void make_keys(hp_keys *made, uint8_t first, uint8_t job_first);
+
+/* The known answers' two ends; then their first messages, still to be passed. */
+void set_up(pair *p);
+void begin(pair *p);
+
+/* Moves all of one side's output to the other. */
+hp_conn_state pass(hp_conn *from, hp_conn *to);
+
+/* Brings a fresh pair to where message m (0 to 3) lies in its sender's output; returns the sender. */
+hp_conn *reach(pair *p, int m, hp_conn **receiver);
+
+/* The keys are gone; and: BAD, silent, and without keys. */
+int wiped(const hp_conn *conn);
+int is_bad(const hp_conn *conn);
+
+#endif

@@ -83,13 +83,13 @@ check_per_host(const hp_hosts *hosts, const hp_place *place, int per_host, hoop_
     return HOOP_SUCCESS;
 }
 
-/* How many of the ranks still to be placed host i takes. */
+/* How many of the ranks still to be placed host i takes. even: all hosts take the same, whatever their slots. */
 static int
-share(const hp_hosts *hosts, const hp_place_wish *wish, int i, int left)
+share(const hp_hosts *hosts, const hp_place_wish *wish, int i, int left, int even)
 {
     int room = wish->per_host > 0 ? wish->per_host : slots_of(&hosts->host[i]);
 
-    if (wish->per_host == 0 && wish->local && !slots_written(hosts))
+    if (even)
         room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
     return room < left ? room : left;
 }
@@ -98,6 +98,7 @@ hoop_result
 hp_place_ranks(hp_place *place, const hp_hosts *hosts, const hp_place_wish *wish, hoop_error *error)
 {
     long ranks = wish->ranks > 0 ? wish->ranks : default_ranks(hosts, wish);
+    int even = wish->per_host == 0 && wish->local && !slots_written(hosts);
     int i, next = 0;
 
     if (ranks > RANKS_MAX)
@@ -108,7 +109,7 @@ hp_place_ranks(hp_place *place, const hp_hosts *hosts, const hp_place_wish *wish
     place->count = hp_must_alloc((size_t)hosts->count, sizeof *place->count);
     for (i = 0; i < hosts->count; i++) {
         place->first[i] = next;
-        place->count[i] = share(hosts, wish, i, (int)ranks - next);
+        place->count[i] = share(hosts, wish, i, (int)ranks - next, even);
         next += place->count[i];
     }
     if (next < ranks)

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- errors ---- */
 
@@ -97,18 +98,26 @@ set_log(const hoop_comm *comm)
     char prefix[64], host[64];
     hp_launch_host(&comm->config, host);
     hp_log_level((int)hp_config_number(&comm->config, HP_SET_debug));
-    snprintf(prefix, sizeof prefix, "hoop: %.40s [%d]", host, (int)hp_config_number(&comm->config, HP_SET_rank));
+    snprintf(prefix, sizeof prefix, "%.40s:%d [%d]", host, (int)getpid(),
+             (int)hp_config_number(&comm->config, HP_SET_rank));
     hp_log_prefix(prefix);
+}
+
+static void
+say_version(void)
+{
+    char gpu[320];
+    if (hp_log_enabled(HP_LOG_INFO))
+        hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof gpu));
 }
 
 static void
 say_settings(const hoop_comm *comm)
 {
-    char text[512], gpu[160];
+    char text[512];
     if (!hp_log_enabled(HP_LOG_INFO))
         return;
     hp_config_describe(&comm->config, text, sizeof text);
-    hp_log(HP_LOG_INFO, "hoop %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof gpu));
     hp_log(HP_LOG_INFO, "settings: %s", text);
 }
 
@@ -173,7 +182,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         set_log(comm);
-        say_settings(comm);
+        say_version();
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
@@ -181,6 +190,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_join_world(comm, &error);
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
+    say_settings(comm);
     hp_comm_enlist(comm);
     *out = comm;
     return HOOP_SUCCESS;

@@ -382,7 +382,7 @@ alone(hoop_comm *comm, hoop_error *error)
 {
     hp_ring ring = {.size = 1};
     hoop_result result = take_ring(comm, &ring, error);
-    hp_log(HP_LOG_INFO, "a ring of one: no HOOP_RENDEZVOUS, no launcher");
+    hp_log(HP_LOG_INFO, "launcher: none, so a ring of one (no HOOP_RENDEZVOUS)");
     return result;
 }
 
@@ -391,6 +391,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
 {
     hp_client_options options = {.parent_rank = -1, .color = 0};
     hp_launch launch;
+    char text[HP_ADDR_TEXT];
     hoop_result result = hp_launch_find(&launch, &comm->config, error);
     if (result != HOOP_SUCCESS)
         return result;
@@ -401,6 +402,8 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
         options.size = comm->size = launch.size;
         options.server = launch.server;
         hp_launch_sock(&comm->sock, &comm->config);
+        hp_log(HP_LOG_INFO, "launcher: HOOP_*, rank %d of %d, rendezvous at %s", launch.rank, launch.size,
+               hp_addr_print(&launch.server, text));
         result = hp_launch_keys(&comm->keys, &launch, &comm->config, error);
         if (result == HOOP_SUCCESS)
             result = meet(comm, &options, error);

@@ -37,9 +37,10 @@ typedef struct hp_driver {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* baton free, work arrived, stop */
     pthread_t thread;
-    int has_thread, stop, manual; /* manual: the program drives (hoop_comm_fd) */
-    int held;                     /* somebody drives */
-    int waiting;                  /* a thread is in a blocking call or a wait */
+    int has_thread, stop;
+    atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
+    int held;          /* somebody drives */
+    int waiting;       /* a thread is in a blocking call or a wait */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */

@@ -188,7 +188,7 @@ static void
 give_baton(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if (d->manual)
+    if (atomic_load_explicit(&d->manual, memory_order_relaxed))
         hp_comm_arm(comm);
     pthread_mutex_lock(&d->mutex);
     d->held = 0;

@@ -126,6 +126,7 @@ party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
     notes = mmap(NULL, (size_t)size * PARTY_NOTE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     notes_of = size;
     p->size = size;
+    free(p->guest);
     p->guest = calloc((size_t)size, sizeof *p->guest);
     if (notes == MAP_FAILED || !p->guest)
         bail("out of memory");
@@ -162,7 +163,6 @@ int
 party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
 {
     int bad = 0;
-    free(p->guest);
     party_start(p, size, fn, arg, limit);
     party_wait(p);
     for (int rank = 0; rank < size; rank++) {
@@ -183,4 +183,5 @@ party_close(party *p)
         waitpid(p->server, NULL, 0);
     }
     free(p->guest);
+    p->guest = NULL;
 }

@@ -122,7 +122,7 @@ hp_launch_sock(hp_sock_options *sock, const hoop_config *config)
     sock->keepidle = (int)hp_config_number(config, HP_SET_keepalive_idle);
     sock->keepintvl = (int)hp_config_number(config, HP_SET_keepalive_interval);
     sock->keepcnt = (int)hp_config_number(config, HP_SET_keepalive_count);
-    /* a pacing congestion control (bbr) halves the speed of loopback; see bench/RESULTS.md */
+    /* a pacing congestion control (bbr) sends in bursts by timers, which costs most where there is no wire */
     if (strcmp(congestion, "auto") == 0)
         congestion = machine_allows("reno") ? "reno" : "";
     else if (strcmp(congestion, "default") == 0)

@@ -461,11 +461,13 @@ hp_channel_progress(hp_channel *channel)
     return any;
 }
 
-void
+int
 hp_channel_listen(hp_channel *channel)
 {
+    int moved = 0;
     for (int i = 0; i < channel->links; i++)
-        hp_link_move(channel->link[i]);
+        moved |= hp_link_move(channel->link[i]);
+    return moved;
 }
 
 void

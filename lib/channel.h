@@ -73,8 +73,9 @@ int hp_channel_progress(hp_channel *channel);
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);
 
-/* Lets every link move, also those from which nothing is awaited: they read one header ahead, see ends and aborts. */
-void hp_channel_listen(hp_channel *channel);
+/* Lets every link move, also those from which nothing is awaited: they read one header ahead, see ends and aborts.
+ * 1 if one moved: the belt must look again before anybody sleeps. */
+int hp_channel_listen(hp_channel *channel);
 
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);

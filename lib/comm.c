@@ -324,16 +324,18 @@ mark_progress(hoop_comm *comm, uint64_t now)
     }
 }
 
-void
+int
 hp_comm_idle(hoop_comm *comm, uint64_t now)
 {
+    int heard = 0;
     if (atomic_load(&comm->fault.failed))
-        return;
+        return 0;
     for (uint32_t c = 0; c < comm->channels; c++)
-        hp_channel_listen(comm->channel[c]);
+        heard |= hp_channel_listen(comm->channel[c]);
     mark_progress(comm, now);
     report(comm, now);
     hp_fault_check(comm, now);
+    return heard;
 }
 
 uint64_t

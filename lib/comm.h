@@ -106,8 +106,9 @@ struct hoop_comm {
 /* One round of everything that can move without waiting. 1 if anything moved. Baton holder only. */
 int hp_comm_step(hoop_comm *comm);
 
-/* The slow part, when nothing moved: faults, reports, connecting; and what to watch before sleeping. */
-void hp_comm_idle(hoop_comm *comm, uint64_t now);
+/* The slow part, when nothing moved: faults, reports, connecting. 1 if it heard something on a link after all: what was
+ * read is read, no descriptor will announce it again, so the caller must step before it sleeps. */
+int hp_comm_idle(hoop_comm *comm, uint64_t now);
 uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
 void hp_comm_arm(hoop_comm *comm);
 

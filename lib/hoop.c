@@ -485,7 +485,7 @@ hoop_igroup_end(hoop_comm *comm, hoop_work **work)
 hoop_result
 hoop_group_end(hoop_comm *comm)
 {
-    hoop_work *work;
+    hoop_work *work = NULL;
     hoop_result result;
     int mine = comm && hp_group_is_mine(comm);
     if (mine && hp_progress_enter(comm) != HOOP_SUCCESS)

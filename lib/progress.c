@@ -138,10 +138,10 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
             continue;
         }
         uint64_t now = hp_now();
-        hp_comm_idle(comm, now);
+        int heard = hp_comm_idle(comm, now);
         if (until(comm, arg) || now >= deadline)
             return;
-        if (idle > 0)
+        if (idle > 0 && !heard)
             sleep_in_loop(comm, deadline, now);
         else
             hp_loop_run(comm->loop, 0);
@@ -239,8 +239,9 @@ hp_progress_poke(hoop_comm *comm)
     while (step(comm))
         ;
     hp_loop_run(comm->loop, 0);
-    step(comm);
-    hp_comm_idle(comm, hp_now());
+    do
+        step(comm);
+    while (hp_comm_idle(comm, hp_now()));
     give_baton(comm);
 }
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a driver may rely on before it sleeps: bytes that arrive after the last step and are read while it looks round
+ * (hp_comm_idle) are announced by no descriptor any more, so looking round must say that it heard something.
+ */
+#include "lib/comm.h"
+
+#include "lib/base/clock.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+typedef struct pipes {
+    int go[2], done[2];
+} pipes;
+
+static int
+wait_for_byte(int fd)
+{
+    char byte;
+    return read(fd, &byte, 1) == 1;
+}
+
+/* Sends its part, lets the other rank finish, and only then looks round. */
+static int
+look_round(hoop_comm *comm, const pipes *p)
+{
+    int32_t one = 1, sum = 0;
+    int done = 0;
+    hoop_work *work;
+    struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN};
+    if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
+        return 1;
+    hoop_comm_progress(comm);
+    if (write(p->go[1], "", 1) != 1 || !wait_for_byte(p->done[0]) || poll(&ready, 1, 10000) != 1)
+        return 2;
+    if (hp_comm_idle(comm, hp_now()) != 1) {
+        party_note("hp_comm_idle read what had come and said nothing");
+        return 3;
+    }
+    hp_comm_step(comm);
+    return hoop_work_test(work, &done) != HOOP_SUCCESS || !done || hoop_work_wait(work, -1) != HOOP_SUCCESS || sum != 2;
+}
+
+static int
+answer(hoop_comm *comm, const pipes *p)
+{
+    int32_t one = 1, sum = 0;
+    if (!wait_for_byte(p->go[0]) || hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+        return 4;
+    return write(p->done[1], "", 1) != 1 || sum != 2;
+}
+
+static int
+rank_main(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 5;
+    int bad = rank == 0 ? look_round(comm, arg) : answer(comm, arg);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS ? 6 : bad;
+}
+
+int
+main(void)
+{
+    party p;
+    pipes between;
+    tap_limit(60);
+    plan(1);
+    if (pipe(between.go) != 0 || pipe(between.done) != 0)
+        return 1;
+    party_open(&p);
+    int failed = party_run(&p, 2, rank_main, &between, 30);
+    ok(failed == 0, "what is read while looking round is not slept over %s%s", p.guest[0].note, p.guest[1].note);
+    party_close(&p);
+    return 0;
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * channel: see channel.h. Five counters that only grow; slot = counter mod W; one function per station and one that
+ * channel: see channel.h. Counters that only grow; slot = counter mod W; one function per station and one that
  * moves everything. No deadlock as long as W >= S + 1: the oldest step anywhere can always move (HACKING has the
  * argument).
  */
@@ -63,8 +63,8 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->link = hp_alloc(2 * links, sizeof(hp_link *));
     if (!channel->memory || !channel->in || !channel->out || !channel->link)
         goto no_memory;
-    for (uint32_t i = 0; i < options->window; i++)
-        channel->slot[i].memory = channel->memory + (size_t)i * options->slice_bytes;
+    for (uint32_t i = options->window; i-- > 0;)
+        channel->spare[channel->spares++] = channel->memory + (size_t)i * options->slice_bytes;
     if (open_queues(channel, error) == HOOP_SUCCESS)
         return channel;
     hp_channel_free(channel);
@@ -148,13 +148,30 @@ hp_channel_append(hp_channel *channel, hoop_work *work)
 
 /* ---- addresses ---- */
 
+/* There is a piece for every step in the window. */
+static uint8_t *
+slot_memory(hp_channel *channel, hp_slot *slot)
+{
+    if (!slot->memory)
+        slot->memory = channel->spare[--channel->spares];
+    return slot->memory;
+}
+
+static void
+free_slot_memory(hp_channel *channel, hp_slot *slot)
+{
+    if (slot->memory)
+        channel->spare[channel->spares++] = slot->memory;
+    slot->memory = NULL;
+}
+
 static uint8_t *
 address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
 {
     const hoop_work *work = slot->work;
     size_t elem = work->plan[channel->o.index].elem;
     switch (spot.where) {
-    case HP_SLOT: return slot->memory + spot.at * elem;
+    case HP_SLOT: return slot_memory(channel, slot) + spot.at * elem;
     case HP_STAGE: return stage_of(channel, work->stage[channel->o.index]) + spot.at * elem;
     case HP_SENDBUF: return (uint8_t *)(uintptr_t)hp_work_send(work, spot.at, run);
     case HP_RECVBUF: return hp_work_recv(work, spot.at, run);
@@ -228,11 +245,9 @@ admit(hp_channel *channel)
     hp_slot *slot = slot_of(channel, channel->admitted);
     if (!work || channel->admitted - channel->retired == channel->o.window || !take_stage(channel, work))
         return 0;
-    *slot = (hp_slot){.memory = slot->memory, .work = work, .step_in_work = channel->next_step};
+    *slot = (hp_slot){.work = work, .step_in_work = channel->next_step};
     slot->step = hp_schedule_at(&work->plan[c], channel->o.order, channel->o.position, channel->next_step);
     slot->place = hp_place(&work->plan[c], &slot->step, &work->place);
-    if (slot->step.flags & HP_STEP_RECV)
-        post_receive(channel, slot);
     channel->admitted++;
     if (++channel->next_step == work->plan[c].steps) {
         channel->admitting = work->next_in[c];
@@ -241,11 +256,32 @@ admit(hp_channel *channel)
     return 1;
 }
 
+/* What is received into a slot is posted late, so that the slot is one that was freed a moment ago; each stripe has
+ * something to do, two if there are several. The step that is awaited next can always be posted. */
+static int
+may_post(const hp_channel *channel, const hp_slot *slot)
+{
+    uint64_t ahead = channel->o.stripes > 1 ? 2 * (uint64_t)channel->o.stripes : 1;
+    return slot->place.recv.where != HP_SLOT || channel->posted - channel->received < ahead;
+}
+
+static int
+post(hp_channel *channel)
+{
+    hp_slot *slot = slot_of(channel, channel->posted);
+    if (channel->posted == channel->admitted || !may_post(channel, slot))
+        return 0;
+    if (slot->step.flags & HP_STEP_RECV)
+        post_receive(channel, slot);
+    channel->posted++;
+    return 1;
+}
+
 static int
 receive(hp_channel *channel)
 {
     uint64_t before = channel->received;
-    while (channel->received < channel->admitted) {
+    while (channel->received < channel->posted) {
         const hp_slot *slot = slot_of(channel, channel->received);
         if (slot->failed || (slot->recv_mark && slot->recv_link->done < slot->recv_mark))
             break;
@@ -409,6 +445,7 @@ retire(hp_channel *channel)
     if (slot->send_mark && slot->send_link->done < slot->send_mark)
         return 0;
     channel->retired++;
+    free_slot_memory(channel, slot);
     if (slot->step_in_work + 1 == slot->work->plan[channel->o.index].steps)
         finish_work(channel, slot->work);
     return 1;
@@ -420,7 +457,7 @@ move_links(hp_channel *channel)
 {
     hp_link *asked = NULL;
     int moved = 0;
-    for (uint64_t i = channel->received; i < channel->admitted; i++) {
+    for (uint64_t i = channel->received; i < channel->posted; i++) {
         const hp_slot *slot = slot_of(channel, i);
         if (slot->recv_mark && slot->recv_link != asked && slot->recv_link->done < slot->recv_mark)
             moved |= hp_link_move(asked = slot->recv_link);
@@ -449,6 +486,8 @@ hp_channel_progress(hp_channel *channel)
     do {
         moved = 0;
         while (admit(channel))
+            moved = 1;
+        while (post(channel))
             moved = 1;
         moved |= move_links(channel);
         moved |= receive(channel);

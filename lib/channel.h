@@ -8,7 +8,8 @@
  *   admit --> recv ------> work ----------> send ------> retire        steps 0, 1, 2 ... without end
  *
  * Every step passes the stations in order; a step that does not need a station passes it at once. Operations are
- * consecutive stretches of the belt. A channel knows nothing of communicators, threads or faults: it moves what can be
+ * consecutive stretches of the belt. A step that needs a slot's memory takes the piece that was freed last, and not
+ * before it can receive: so a belt that is not held up works in a few pieces that stay in the cache, whatever W is. A channel knows nothing of communicators, threads or faults: it moves what can be
  * moved, and its links keep their errors.
  */
 #ifndef HP_CHANNEL_H
@@ -24,7 +25,7 @@ typedef struct hp_slot {
     hp_placement place;
     hoop_work *work;
     uint64_t step_in_work;
-    uint8_t *memory; /* slice_bytes of it */
+    uint8_t *memory; /* slice_bytes of it, from the first use to the end of the step; else NULL */
     hp_link *recv_link, *send_link;
     uint64_t recv_mark, send_mark, job_mark; /* counters to be reached; 0: nothing awaited */
     int failed;
@@ -47,11 +48,14 @@ typedef struct hp_channel {
     uint8_t *memory; /* slots, then stages: ordinary pages */
     size_t memory_bytes;
     hp_slot slot[HP_WINDOW_MAX];
+    uint8_t *spare[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
+    uint32_t spares;
     hp_queue *queue[HP_DEVICES];
     hp_link **in, **out; /* by distance 1 ... n-1; NULL until first used */
     hp_link **link;      /* the same links one after the other: room for 2n */
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
+    uint64_t posted;                                    /* steps whose receive is posted, or that have none */
     uint64_t stages_taken, stages_freed;
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */

@@ -39,6 +39,7 @@ typedef struct hp_driver {
     pthread_t thread;
     int has_thread, stop;
     atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
+    int64_t spins;     /* how often the driver looks again before it sleeps, for now; the baton holder's */
     int held;          /* somebody drives */
     int waiting;       /* a thread is in a blocking call or a wait */
     hoop_work *inbox, *inbox_last;

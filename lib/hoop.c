@@ -129,6 +129,17 @@ configure_gpu(const hoop_config *config)
     hp_cuda_configure(&options);
 }
 
+static hoop_result
+check_window(const hoop_config *config, hoop_error *error)
+{
+    int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
+    if (window == 0 || window > (slices ? slices : 1))
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "window=%s is too small for slices=%s: a window below slices + 1 would lock the ring",
+                      hp_config_text(config, HP_SET_window), hp_config_text(config, HP_SET_slices));
+}
+
 /* Everything that needs no other rank. */
 static hoop_result
 prepare(hoop_comm *comm, hoop_error *error)
@@ -137,17 +148,15 @@ prepare(hoop_comm *comm, hoop_error *error)
     hoop_result result;
     comm->forks = hp_forks();
     p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes) & ~4095U;
-    p->slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
+    p->slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices); /* 0: take_ring() fills it in */
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
     p->spread_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_spread_bytes);
     configure_gpu(&comm->config);
     result = hp_progress_init(comm, error);
-    if (result == HOOP_SUCCESS && hp_config_number(&comm->config, HP_SET_window) < (int64_t)p->slices + 1)
-        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                            "window=%s is too small for slices=%s: a window below slices + 1 would lock the ring",
-                            hp_config_text(&comm->config, HP_SET_window), hp_config_text(&comm->config, HP_SET_slices));
+    if (result == HOOP_SUCCESS)
+        result = check_window(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
     return result;

@@ -209,6 +209,7 @@ make_channels(hoop_comm *comm, hoop_error *error)
     uint32_t channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     hp_channel_options o = {.epoch = comm->epoch, .size = comm->size, .position = comm->position, .order = comm->order};
     o.window = (uint32_t)hp_config_number(&comm->config, HP_SET_window);
+    hp_plan_depth(&comm->plan.slices, &o.window, comm->local_size == comm->size);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;
     o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);

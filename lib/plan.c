@@ -6,6 +6,8 @@
 
 enum {
     CACHE_LINE = 64,
+    SLICES = 4,          /* hide the jitter of a network */
+    SLICES_ONE_HOST = 2, /* there is little to hide, and the fewer bytes are on their way, the more stay in the cache */
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
     HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
@@ -98,6 +100,17 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
     if (shape == HP_SHAPE_LOCAL || shape == HP_SHAPE_SPREAD || shape == HP_SHAPE_HALVES || useful < 1)
         return 1;
     return useful < options->channels ? (uint32_t)useful : options->channels;
+}
+
+void
+hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host)
+{
+    if (*slices == 0)
+        *slices = one_host ? SLICES_ONE_HOST : SLICES;
+    if (*window == 0)
+        *window = 2 * *slices;
+    if (*slices > *window - 1)
+        *slices = *window - 1;
 }
 
 uint32_t

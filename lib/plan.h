@@ -59,6 +59,9 @@ void hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_op
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 
+/* Fills in what the settings leave open (0): S slices and a window of W > S steps. one_host: all ranks are on one. */
+void hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host);
+
 /* ceil(log2 size): rounds in which everybody can hear of everybody. */
 uint32_t hp_plan_rounds(int size);
 

@@ -12,12 +12,15 @@
 #include <string.h>
 #include <time.h>
 
+enum { SHORT_SLEEP_NS = 50000 };
+
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_init(&d->mutex, NULL);
     pthread_cond_init(&d->changed, NULL);
+    d->spins = hp_config_number(&comm->config, HP_SET_spin);
     comm->loop = hp_loop_new();
     if (!comm->loop)
         return hp_err_set(error, HOOP_ERR_SYSTEM,
@@ -103,6 +106,23 @@ step(hoop_comm *comm)
     return hp_comm_step(comm);
 }
 
+/*
+ * How often a waiting driver looks again, yielding, before it sleeps: up to `spin` times where that finds something or
+ * the sleep turned out to be short, down to none where sleeps are long, as on a network slower than the processor.
+ */
+static void
+spin_more(hoop_comm *comm)
+{
+    int64_t most = hp_config_number(&comm->config, HP_SET_spin), twice = 2 * comm->driver.spins + 1;
+    comm->driver.spins = twice < most ? twice : most;
+}
+
+static void
+spin_less(hoop_comm *comm)
+{
+    comm->driver.spins /= 2;
+}
+
 static void
 sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
 {
@@ -116,24 +136,31 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
     if (!atomic_load(&d->has_inbox) && !atomic_load(&d->yield) && atomic_load(&d->aborting) != 1)
         hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
+    if (hp_now() - now < SHORT_SLEEP_NS)
+        spin_more(comm);
+    else
+        spin_less(comm);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
 
-/* The one loop that moves a communicator. spins: looks at the sockets this often, yielding, before it sleeps. */
+/* The one loop that moves a communicator. */
 static void
 drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
-    int64_t spins = hp_config_number(&comm->config, HP_SET_spin), idle = 0;
+    hp_driver *d = &comm->driver;
+    int64_t idle = 0;
     unsigned rounds = 0;
     for (;;) {
         int moved = step(comm);
+        if (moved && idle > 0)
+            spin_more(comm);
         if (until(comm, arg))
             return;
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 255) != 0)
             continue;
-        if (idle > 0 && idle <= spins) {
+        if (idle > 0 && idle <= d->spins) {
             sched_yield();
             continue;
         }

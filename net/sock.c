@@ -83,6 +83,12 @@ set_congestion(int fd, const char name[16])
 }
 
 void
+hp_sock_wake_at(int fd, int bytes)
+{
+    set(fd, SOL_SOCKET, SO_RCVLOWAT, bytes);
+}
+
+void
 hp_sock_tune(int fd, const hp_sock_options *options)
 {
     static const hp_sock_options defaults;

@@ -20,6 +20,7 @@ int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_opti
                     hoop_error *error);           /* started; finish with hp_sock_connected. from may be NULL */
 int hp_sock_connected(int fd, hoop_error *error); /* after it became writable: 1 connected, -1 failed */
 int hp_sock_accept(int listener, hp_addr *peer);  /* -1: errno says why, EAGAIN included */
+void hp_sock_wake_at(int fd, int bytes);          /* a sleeper is woken when so many can be read: SO_RCVLOWAT */
 void hp_sock_tune(int fd, const hp_sock_options *options);
 int hp_sock_raise(int fd); /* any descriptor: itself, or moved to >= 3; -1 with errno */
 hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);

@@ -8,10 +8,10 @@
 #include "net/stripe.h"
 
 #include "lib/base/err.h"
-#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
-#include "net/pipe.h"
+#include "net/flight.h"
+#include "net/sock.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PIPE_ROOM = 256 << 10 };
+enum { WAKE_BYTES = 128 << 10 };
 enum {
     ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
     /* a link has at most 64 posts in flight, so that many acknowledgements, and an ABORT and a LEAVE, always find room */
@@ -47,12 +47,9 @@ struct hp_stripe {
     int in_body;            /* the head is done (receive: and was accepted) */
     uint32_t body_at;
 
-    /* posts that left without a copy: their pages are referenced until the peer has taken them */
-    hp_pipe pipe;
-    int pipe_state;         /* 0 not tried, 1 open, -1 refused */
-    uint64_t flown, landed; /* such posts sent, acknowledged */
-    uint64_t oldest;        /* number of the first post sent and not landed */
-    uint64_t taken;         /* receiving: frames with HP_FRAME_ACK taken */
+    hp_flight flight; /* sending */
+    uint64_t taken;   /* receiving: frames with HP_FRAME_ACK taken */
+    int wake_at;      /* receiving: bytes that wake a sleeper; 0: as the kernel has it */
 
     hp_frame_reader idle;          /* receive side of the idle direction */
     uint8_t control[CONTROL_ROOM]; /* control frames waiting to be written */
@@ -85,8 +82,8 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
         return NULL;
     }
     *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
-    s->next = s->oldest = (uint64_t)number;
-    s->pipe.in = s->pipe.out = -1;
+    s->next = (uint64_t)number;
+    hp_flight_init(&s->flight);
     s->watch = hp_watch_new(loop, fd, on_ready, s);
     if (!s->watch) {
         hp_stripe_free(s);
@@ -126,20 +123,11 @@ lost(hp_stripe *s, int number)
 static void
 land(hp_stripe *s, uint64_t count)
 {
-    hp_link *l = s->link;
-    if (count > s->flown || count < s->landed) {
-        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent", l->peer,
-                   l->self);
-        fault(s);
+    if (hp_flight_land(&s->flight, s->link, count, s->next))
         return;
-    }
-    for (; s->landed < count; s->landed++) {
-        l->posts[s->oldest & (l->capacity - 1)].done = 1;
-        /* on to the next one in flight now: the places of copied posts before it may be used again before it lands */
-        do
-            s->oldest += (uint64_t)l->stripes;
-        while (s->oldest < s->next && l->posts[s->oldest & (l->capacity - 1)].done);
-    }
+    hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
+               s->link->peer, s->link->self);
+    fault(s);
 }
 
 /* ABORT, LEAVE or ACK, on either direction. */
@@ -211,27 +199,10 @@ hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 
 /* ---- sending ---- */
 
-/* Whether this post leaves by reference; the pipe is made when the first one does. */
-static int
-flies(hp_stripe *s, const hp_post *post)
-{
-    if (!post->pages || !s->link->zerocopy || post->bytes < s->link->zerocopy)
-        return 0;
-    if (s->pipe_state == 0) {
-        s->pipe_state = hp_pipe_open(&s->pipe, post->bytes < PIPE_ROOM ? PIPE_ROOM : post->bytes) == 0 ? 1 : -1;
-        if (s->pipe_state < 0)
-            hp_log_class("pipe", HP_LOG_WARN,
-                         "slices to rank %d are copied on sending: no pipe to be had (%s); see "
-                         "/proc/sys/fs/pipe-user-pages-soft",
-                         s->link->peer, strerror(errno));
-    }
-    return s->pipe_state > 0;
-}
-
 static void
 load_head(hp_stripe *s, hp_post *post)
 {
-    post->pages = flies(s, post);
+    post->pages = hp_flight_boards(&s->flight, s->link, post);
     if (post->pages)
         post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
@@ -253,10 +224,8 @@ sent(hp_stripe *s, hp_post *post, size_t n)
     s->link->bytes += n - head;
     if (s->head_at < s->head_n || s->body_at < post->bytes)
         return;
-    if (s->flown == s->landed)
-        s->oldest = s->next;
     if (post->pages)
-        s->flown++;
+        hp_flight_depart(&s->flight, s->next);
     else
         post->done = 1;
     s->next += (uint64_t)s->link->stripes;
@@ -272,7 +241,7 @@ write_post(hp_stripe *s, hp_post *post)
                            {post->data + s->body_at, post->bytes - s->body_at}};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = post->pages ? 1 : 2};
     if (post->pages && s->head_at == s->head_n)
-        return hp_pipe_send(&s->pipe, s->fd, post->data + s->body_at, post->bytes - s->body_at);
+        return hp_pipe_send(&s->flight.pipe, s->fd, post->data + s->body_at, post->bytes - s->body_at);
     return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
 }
 
@@ -444,7 +413,7 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
         take_control(s, post ? post->data : NULL, spilled);
         return;
     }
-    if (s->head_at < hp_frame_head(s->frame.flags) && spilled) /* a call where none is awaited */
+    if (post && s->head_at < hp_frame_head(s->frame.flags) && spilled) /* a call where none is awaited */
         spilled -= pull_back(s, post->data, spilled);
     if (s->head_at < hp_frame_head(s->frame.flags) || !post)
         return;
@@ -480,6 +449,8 @@ receive_once(hp_stripe *s)
     int known = s->head_at >= HP_COMMON_BYTES;
     size_t head = s->in_body ? 0 : head_wanted(s, post) - s->head_at;
     ssize_t got;
+    if (!post && s->in_body) /* never: a body has its post */
+        return 0;
     if (!s->in_body && head == 0) { /* a head that was read ahead of its post */
         if (!post)
             return 0;
@@ -520,13 +491,26 @@ hp_stripe_move(hp_stripe *s)
         return 0;
     if (s->link->sending) {
         moved = send_once(s);
-        if ((s->readable || s->flown > s->landed) && !s->eof)
+        if ((s->readable || s->flight.flown > s->flight.landed) && !s->eof)
             moved |= read_idle(s);
         return moved;
     }
     if (s->control_n && !s->blocked)
         write_control(s);
     return current(s) || s->readable ? receive_once(s) : 0;
+}
+
+/* In the middle of a payload it is not worth waking up for every packet: the rest was sent in the same call and is on
+ * its way, and the end of the connection wakes whatever is set. */
+static void
+set_wake(hp_stripe *s)
+{
+    const hp_post *post = current(s);
+    uint32_t left = post && s->in_body ? post->bytes - s->body_at : 1;
+    int wake_at = left < WAKE_BYTES ? (int)left : WAKE_BYTES;
+    if (wake_at != s->wake_at && (s->wake_at || wake_at > 1))
+        hp_sock_wake_at(s->fd, wake_at);
+    s->wake_at = wake_at;
 }
 
 void
@@ -539,6 +523,8 @@ hp_stripe_arm(hp_stripe *s)
         /* with nothing posted one head is read ahead, then TCP itself holds the sender */
         int full = !current(s) && s->head_at >= HP_COMMON_BYTES && s->head_at == head_wanted(s, NULL);
         interest = (full ? 0 : HP_READ) | (s->control_n ? HP_WRITE : 0);
+        if (!s->eof && !s->shut)
+            set_wake(s);
     }
     hp_watch_set(s->watch, s->eof || s->shut ? 0 : interest);
 }
@@ -582,10 +568,10 @@ void
 hp_stripe_abandon(const hp_stripe *s)
 {
     close(s->fd);
-    if (s->pipe.in >= 0)
-        close(s->pipe.in);
-    if (s->pipe.out >= 0)
-        close(s->pipe.out);
+    if (s->flight.pipe.in >= 0)
+        close(s->flight.pipe.in);
+    if (s->flight.pipe.out >= 0)
+        close(s->flight.pipe.out);
 }
 
 void
@@ -594,7 +580,7 @@ hp_stripe_free(hp_stripe *s)
     if (!s)
         return;
     hp_watch_free(s->watch);
-    hp_pipe_close(&s->pipe);
+    hp_flight_free(&s->flight);
     close(s->fd);
     free(s);
 }

@@ -25,6 +25,7 @@ usual(int ranks, uint64_t bytes, uint32_t slices)
     o.count = bytes / ELEM;
     o.shape = HP_SHAPE_RING;
     o.plan.slices = slices;
+    o.plan.slice_bytes = SLICE;
     o.window = 4 * slices;
     o.alpha = 30e-6;
     o.beta = 8e-9;
@@ -323,7 +324,8 @@ test_program(void)
         return;
     }
     o.window = 8;
-    is_int(0, run_program("--ranks 2 --bytes 1m --overhead 0 --csv --shape ring", out, sizeof out), "bench/simulate");
+    is_int(0, run_program("--ranks 2 --bytes 1m --slice-bytes 256k --overhead 0 --csv --shape ring", out, sizeof out),
+           "bench/simulate");
     ok(strchr(out, '\n') && sscanf(strchr(out, '\n') + 1, "%d,%llu,ring,%*u,%*u,%*u,%lf", &ranks, &bytes, &time) == 3,
        "prints a line of values");
     is_near(time_of(&o), time, 1e-6, "the model's");

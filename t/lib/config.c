@@ -225,7 +225,7 @@ test_files(void)
     is_int(11, hp_config_number(&config, HP_SET_window), "~/.hoop.conf is read");
     setenv("HOOP_CONF_FILE", "", 1);
     config = resolved(NULL);
-    is_int(8, hp_config_number(&config, HP_SET_window), "an empty HOOP_CONF_FILE reads none");
+    is_int(0, hp_config_number(&config, HP_SET_window), "an empty HOOP_CONF_FILE reads none");
     unlink(path);
     setenv("HOOP_CONF_FILE", conf_path, 1);
     fails("cannot read the settings file", "a file that was named must be there");
@@ -234,7 +234,7 @@ test_files(void)
     write_conf(conf_path, "just words\n");
     fails("test.conf:1: \"just words\" is not KEY=value", "a line without =");
     write_conf(conf_path, "window=1000\n");
-    fails("whole number from 2 to 64", "a value out of range says the range");
+    fails("whole number from 0 to 64", "a value out of range says the range");
     write_conf(conf_path, "job = a=b\nwindow=12");
     config = resolved(NULL);
     is_string("a=b", hp_config_text(&config, HP_SET_job), "an = within the value; no newline at the end");
@@ -246,7 +246,7 @@ test_environment(void)
 {
     clean();
     setenv("HOOP_SLICES", "many", 1);
-    fails("slices=many: give a whole number from 1 to 32", "a wrong value in the environment");
+    fails("slices=many: give a whole number from 0 to 32", "a wrong value in the environment");
     clean();
     hoop_log_to(keep_line, NULL);
     setenv("HOOP_SLICE", "4", 1);

@@ -233,6 +233,23 @@ plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t 
     return shares_cover(call, size, o, channels);
 }
 
+/* What the settings leave open is filled in; what they say stays, and S < W always. */
+static void
+test_depth(void)
+{
+    static const uint32_t in[][2] = {{0, 0}, {0, 3}, {0, 64}, {3, 0}, {32, 0}, {5, 6}, {0, 2}};
+    static const uint32_t out[][2][2] = {{{2, 4}, {4, 8}},     {{2, 3}, {2, 3}}, {{2, 64}, {4, 64}}, {{3, 6}, {3, 6}},
+                                         {{32, 64}, {32, 64}}, {{5, 6}, {5, 6}}, {{1, 2}, {1, 2}}};
+    int right = 1;
+    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
+        for (int far = 0; far < 2; far++) {
+            uint32_t slices = in[i][0], window = in[i][1];
+            hp_plan_depth(&slices, &window, !far);
+            right &= slices == out[i][far][0] && window == out[i][far][1];
+        }
+    ok(right, "slices and window that are left open fit each other and the path");
+}
+
 static void
 test_plans(void)
 {
@@ -273,6 +290,7 @@ main(void)
     test_halves_limits();
     test_rounds();
     test_channels();
+    test_depth();
     test_plans();
     return tap_failures() != 0;
 }

@@ -210,8 +210,8 @@ static void
 spoil_free_memory(const sim_ring *o, member *m)
 {
     hp_channel *c = m->channel;
-    for (uint64_t i = c->admitted; i < c->retired + o->window; i++)
-        memset(c->slot[i % o->window].memory, 0xdc, o->slice_bytes);
+    for (uint32_t i = 0; i < c->spares; i++)
+        memset(c->spare[i], 0xdc, o->slice_bytes);
     for (uint64_t i = c->stages_taken; i < c->stages_freed + HP_STAGES; i++)
         memset(c->memory + (size_t)o->window * o->slice_bytes + (size_t)(i % HP_STAGES) * o->stage_bytes, 0xdd,
                o->stage_bytes);

@@ -35,7 +35,7 @@ static void
 line(const bench_row *row, size_t count, size_t step, double top, int height)
 {
     if (height % 3 == 0)
-        printf("# %8.2f |", top * height / (HEIGHT - 1));
+        printf("# %8.3g |", top * height / (HEIGHT - 1));
     else
         printf("# %8s |", "");
     for (size_t i = 0; i < count; i++) {

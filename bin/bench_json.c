@@ -87,6 +87,8 @@ config(FILE *f, const bench_report *report)
             o->warmup, o->iterations, o->check, o->graph);
     fprintf(f, "\"blocking_collectives\":\"%s\",\"per_iter_timing\":\"%s\",\"per_iter_skip\":0,",
             o->blocking ? "true" : "false", o->stats ? "true" : "false");
+    if (report->line > 0)
+        fprintf(f, "\"line_bits_per_second\":%.0f,", report->line);
     fprintf(f, "\"parallel_init\":\"false\",\"devices\":[");
     for (int i = 0; i < report->ranks; i++) {
         const bench_member *m = &report->members[i];
@@ -100,7 +102,7 @@ config(FILE *f, const bench_report *report)
 }
 
 static void
-side_of(FILE *f, const char *key, const bench_row *row, const bench_side *side)
+side_of(FILE *f, const char *key, const bench_row *row, const bench_side *side, double line)
 {
     const bench_stats *s = &side->stats;
     fprintf(f, ",\"%s\":{\"time\":%f,\"alg_bw\":%f,\"bus_bw\":%f,\"nwrong\":", key, side->time * 1e6, side->algbw,
@@ -109,6 +111,8 @@ side_of(FILE *f, const char *key, const bench_row *row, const bench_side *side)
         fprintf(f, "%f", (double)side->wrong);
     else
         fprintf(f, "null");
+    if (line > 0)
+        fprintf(f, ",\"line_percent\":%f", bench_line_share(side->busbw, line));
     fprintf(f, ",\"first_us\":%f,\"median_us\":%f,\"min_us\":%f,\"max_us\":%f", side->first * 1e6, s->median * 1e6,
             s->min * 1e6, s->max * 1e6);
     if (s->low <= s->high)
@@ -124,8 +128,8 @@ results(FILE *f, const bench_report *report)
         const bench_row *row = &report->rows.row[i];
         fprintf(f, "%s{\"size\":%zu,\"count\":%zu,", i == 0 ? "" : ",", row->bytes, row->count);
         fprintf(f, "\"type\":\"%s\",\"redop\":\"%s\",\"root\":\"%6d\"", row->type, row->op, row->root);
-        side_of(f, "out_of_place", row, &row->side[0]);
-        side_of(f, "in_place", row, &row->side[1]);
+        side_of(f, "out_of_place", row, &row->side[0], report->line);
+        side_of(f, "in_place", row, &row->side[1], report->line);
         fprintf(f, ",\"actual_iterations\":%d,\"experiment_name\":\"%s\"}", report->options->iterations, row->coll);
     }
     fputc(']', f);

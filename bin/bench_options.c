@@ -3,6 +3,7 @@
 #include "bin/bench_options.h"
 
 #include "bin/bench_coll.h"
+#include "bin/bench_line.h"
 #include "bin/bench_types.h"
 
 #include <getopt.h>
@@ -20,32 +21,21 @@ typedef struct reader {
     int from_set, to_set, wrong;
 } reader;
 
-enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_VERSION };
+enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION };
 
 static const struct option long_options[] = {
-    {"minbytes", required_argument, NULL, 'b'},
-    {"maxbytes", required_argument, NULL, 'e'},
-    {"stepbytes", required_argument, NULL, 'i'},
-    {"stepfactor", required_argument, NULL, 'f'},
-    {"iters", required_argument, NULL, 'n'},
-    {"warmup_iters", required_argument, NULL, 'w'},
-    {"check", required_argument, NULL, 'c'},
-    {"op", required_argument, NULL, 'o'},
-    {"datatype", required_argument, NULL, 'd'},
-    {"root", required_argument, NULL, 'r'},
-    {"blocking", required_argument, NULL, 'z'},
-    {"average", required_argument, NULL, 'a'},
-    {"output_file", required_argument, NULL, 'J'},
-    {"ngpus", required_argument, NULL, 'g'},
-    {"cudagraph", required_argument, NULL, 'G'},
-    {"help", no_argument, NULL, 'h'},
-    {"coll", required_argument, NULL, OPT_COLL},
-    {"stats", no_argument, NULL, OPT_STATS},
-    {"csv", required_argument, NULL, OPT_CSV},
-    {"plot", required_argument, NULL, OPT_PLOT},
-    {"compare", required_argument, NULL, OPT_COMPARE},
-    {"version", no_argument, NULL, OPT_VERSION},
-    {NULL, 0, NULL, 0},
+    {"minbytes", required_argument, NULL, 'b'},        {"maxbytes", required_argument, NULL, 'e'},
+    {"stepbytes", required_argument, NULL, 'i'},       {"stepfactor", required_argument, NULL, 'f'},
+    {"iters", required_argument, NULL, 'n'},           {"warmup_iters", required_argument, NULL, 'w'},
+    {"check", required_argument, NULL, 'c'},           {"op", required_argument, NULL, 'o'},
+    {"datatype", required_argument, NULL, 'd'},        {"root", required_argument, NULL, 'r'},
+    {"blocking", required_argument, NULL, 'z'},        {"average", required_argument, NULL, 'a'},
+    {"output_file", required_argument, NULL, 'J'},     {"ngpus", required_argument, NULL, 'g'},
+    {"cudagraph", required_argument, NULL, 'G'},       {"help", no_argument, NULL, 'h'},
+    {"coll", required_argument, NULL, OPT_COLL},       {"stats", no_argument, NULL, OPT_STATS},
+    {"csv", required_argument, NULL, OPT_CSV},         {"plot", required_argument, NULL, OPT_PLOT},
+    {"compare", required_argument, NULL, OPT_COMPARE}, {"line", required_argument, NULL, OPT_LINE},
+    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
 };
 
 const char *
@@ -70,6 +60,7 @@ bench_options_help(void)
            "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
            "  -G, --cudagraph N      runs from a CUDA graph (0)\n"
            "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
+           "      --line RATE        of the links in bit/s (10G, 950mbit), for %line (the interfaces' own)\n"
            "  -J, --output_file F    nccl-tests' JSON;   --csv F   a table for spreadsheets\n"
            "      --plot F.png|svg   a picture, by gnuplot;   --compare OLD.json   against a former run\n"
            "      --help, --version\n\n"
@@ -139,6 +130,15 @@ root_of(reader *r, const char *text)
     return strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? BENCH_ALL : number(r, "-r", text, 0, INT_MAX);
 }
 
+static double
+rate(reader *r, const char *option, const char *text)
+{
+    double bits = bench_line_parse(text);
+    if (bits <= 0)
+        complain(r, "%s takes a rate in bits a second such as 10G, 2.5gbit or 950mbit, not \"%s\"", option, text);
+    return bits;
+}
+
 static void
 take_size(reader *r, int option, const char *text)
 {
@@ -183,6 +183,7 @@ take(reader *r, int option, const char *text)
     case OPT_CSV: o->csv = text; break;
     case OPT_PLOT: o->plot = text; break;
     case OPT_COMPARE: o->compare = text; break;
+    case OPT_LINE: o->line = rate(r, "--line", text); break;
     default: take_size(r, option, text);
     }
 }

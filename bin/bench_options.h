@@ -17,6 +17,7 @@ typedef struct bench_options {
     int coll, type, op, root; /* BENCH_ALL: each of them */
     int average, blocking, gpus, graph;
     int stats;
+    double line;                             /* bits a second; 0: what the interfaces' drivers say */
     const char *json, *csv, *plot, *compare; /* NULL: none */
     int plain;                               /* 1: started without any option */
 } bench_options;

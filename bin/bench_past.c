@@ -19,7 +19,7 @@ typedef struct scan {
     FILE *file;
     int depth;
     char path[PATH_ROOM], text[TEXT_ROOM];
-    bench_rows *rows;
+    bench_past *past;
     bench_row row; /* the one being read */
 } scan;
 
@@ -54,6 +54,12 @@ keep(scan *s)
         row->side[0].time = strtod(text, NULL) * 1e-6;
     else if (strcmp(at, "/results/in_place/time") == 0)
         row->side[1].time = strtod(text, NULL) * 1e-6;
+    else if (strcmp(at, "/results/out_of_place/bus_bw") == 0)
+        row->side[0].busbw = strtod(text, NULL);
+    else if (strcmp(at, "/results/in_place/bus_bw") == 0)
+        row->side[1].busbw = strtod(text, NULL);
+    else if (strcmp(at, "/config/devices/rank") == 0)
+        s->past->ranks++;
 }
 
 /* The rest of a string, its opening quote read. What does not fit is left out. */
@@ -112,7 +118,7 @@ object(scan *s)
             c = next_sign(s);
     }
     if (c == '}' && strcmp(s->path, "/results") == 0)
-        return bench_rows_add(s->rows, &s->row);
+        return bench_rows_add(&s->past->rows, &s->row);
     return c == '}' ? 0 : -1;
 }
 
@@ -152,27 +158,26 @@ value(scan *s)
 }
 
 int
-bench_past_read(bench_rows *rows, const char *path, char *why, size_t size)
+bench_past_read(bench_past *past, const char *path, char *why, size_t size)
 {
-    scan s = {.file = fopen(path, "r"), .rows = rows};
+    scan s = {.file = fopen(path, "r"), .past = past};
     if (s.file == NULL) {
         snprintf(why, size, "--compare cannot read %s: %s", path, strerror(errno));
         return -1;
     }
     int failed = value(&s);
     fclose(s.file);
-    if (!failed && rows->count > 0)
+    if (!failed && past->rows.count > 0)
         return 0;
     snprintf(why, size, "--compare needs a file that hoop-bench -J or nccl-tests -J has written; %s is not one", path);
     return -1;
 }
 
-/* The former row for the same work, or NULL. */
-static const bench_row *
-find(const bench_rows *past, const bench_row *now)
+const bench_row *
+bench_past_find(const bench_past *past, const bench_row *now)
 {
-    for (size_t i = 0; i < past->count; i++) {
-        const bench_row *row = &past->row[i];
+    for (size_t i = 0; i < past->rows.count; i++) {
+        const bench_row *row = &past->rows.row[i];
         int same_coll = row->coll[0] == '\0' || strcmp(row->coll, now->coll) == 0;
         if (same_coll && row->bytes == now->bytes && row->root == now->root && strcmp(row->type, now->type) == 0 &&
             strcmp(row->op, now->op) == 0)
@@ -199,14 +204,17 @@ ratio(const bench_side *now, const bench_side *past, verdict *v)
 }
 
 void
-bench_past_compare(const bench_report *report, const bench_rows *past, const char *path)
+bench_past_compare(const bench_report *report, const bench_past *past, const char *path)
 {
     verdict v = {0};
-    printf("# Compared with %s: time now / time then, below 1 is faster now\n#\n", path);
+    printf("# Compared with %s: time now / time then, below 1 is faster now\n", path);
+    if (past->ranks > 0 && past->ranks != report->ranks)
+        printf("# Beware: the former run had %d ranks, this one has %d\n", past->ranks, report->ranks);
+    printf("#\n");
     printf("# %14s  %10s  %8s  %6s  %6s  %12s  %12s\n", "collective", "size", "type", "redop", "root", "out-of-place",
            "in-place");
     for (size_t i = 0; i < report->rows.count; i++) {
-        const bench_row *now = &report->rows.row[i], *then = find(past, now);
+        const bench_row *now = &report->rows.row[i], *then = bench_past_find(past, now);
         if (then == NULL)
             continue;
         printf("# %14s  %10zu  %8s  %6s  %6d", now->coll, now->bytes, now->type, now->op, now->root);

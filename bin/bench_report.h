@@ -6,6 +6,7 @@
 #ifndef BENCH_REPORT_H
 #define BENCH_REPORT_H
 
+#include "bin/bench_line.h"
 #include "bin/bench_options.h"
 #include "bin/bench_row.h"
 
@@ -13,7 +14,8 @@
 
 typedef struct bench_member { /* a rank, as it introduces itself */
     int rank, pid;
-    char host[64], device[64];
+    char host[64], device[64], interface[BENCH_INTERFACE];
+    double line; /* bits a second that its interface states; 0: unknown */
 } bench_member;
 
 typedef struct bench_report {
@@ -22,6 +24,7 @@ typedef struct bench_report {
     char **argv;
     int ranks;
     const bench_member *members; /* of all ranks, in their order */
+    double line;                 /* bits a second of the slowest link, for %line; 0: there is no such column */
     bench_rows rows;
     char started[32]; /* wall clock */
 } bench_report;
@@ -45,14 +48,23 @@ FILE *bench_json_open(const char *path); /* NULL: a comment on standard output s
 void bench_json_write(FILE *file, const bench_report *report);
 
 /* bench_files.c. 0, or -1 with a sentence on standard error. */
+FILE *bench_file_open(const char *path); /* to be written anew; NULL as above */
+int bench_file_close(FILE *file, const char *path);
 int bench_csv_write(const char *path, const bench_report *report);
-int bench_plot_write(const char *path, const bench_report *report);
 
 /* bench_curve.c: busbw over size, drawn with characters. */
 void bench_curve_draw(const bench_report *report);
 
-/* bench_past.c: the rows of a JSON file that this program or nccl-tests wrote. 0, or -1 with a sentence in why. */
-int bench_past_read(bench_rows *rows, const char *path, char *why, size_t size);
-void bench_past_compare(const bench_report *report, const bench_rows *past, const char *path);
+/* bench_past.c: a former run, out of a JSON file that this program or nccl-tests wrote. */
+typedef struct bench_past {
+    bench_rows rows;
+    int ranks; /* 0: the file does not say */
+} bench_past;
+int bench_past_read(bench_past *past, const char *path, char *why, size_t size); /* 0, or -1 with a sentence in why */
+const bench_row *bench_past_find(const bench_past *past, const bench_row *row);  /* the same work then, or NULL */
+void bench_past_compare(const bench_report *report, const bench_past *past, const char *path);
+
+/* bench_plot.c: time and busbw over size, beside those of the former run, if any. 0, or -1 as bench_files.c. */
+int bench_plot_write(const char *path, const bench_report *report, const bench_past *past);
 
 #endif

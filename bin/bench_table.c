@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* bench_table: nccl-tests' head, columns and foot, letter for letter, so that what reads theirs reads ours. */
+/*
+ * bench_table: nccl-tests' head, columns and foot, letter for letter, so that what reads theirs reads ours. Shares of the
+ * line stand at the very end of a row, and only where the line's speed is known.
+ */
 #include "bin/bench_report.h"
 
 #include "hoop.h"
@@ -70,6 +73,21 @@ bench_report_busbw(const bench_report *report)
     return report->rows.count == 0 ? 0 : sum / (2 * (double)report->rows.count);
 }
 
+static void
+line_head(const bench_report *report)
+{
+    char rate[BENCH_RATE_TEXT];
+    if (report->line <= 0)
+        return;
+    printf("# Line %s each way, ", bench_line_print(report->line, rate));
+    for (int i = 0; i < report->ranks && report->options->line <= 0; i++)
+        if (report->members[i].line <= report->line) {
+            printf("by the driver of %s on %s, the slowest\n", report->members[i].interface, report->members[i].host);
+            return;
+        }
+    printf("as --line says\n");
+}
+
 void
 bench_table_head(const bench_report *report)
 {
@@ -89,6 +107,7 @@ bench_table_head(const bench_report *report)
         printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n", m->rank, 0, m->pid, m->host, 0,
                0U, 0U, 0U, m->device);
     }
+    line_head(report);
 }
 
 static void
@@ -110,6 +129,8 @@ column_line(const bench_report *report, const char *const left[5], const char *t
         else if (report->options->stats)
             stats_columns("first", "median", "min", "max", "ci_low", "ci_high");
     }
+    if (report->line > 0)
+        printf("  %6s  %6s", units ? "(out)" : "%line", units ? "(in)" : "%line");
     printf(" \n");
 }
 
@@ -139,6 +160,15 @@ bench_table_begin(const bench_row *row)
 }
 
 static void
+line_columns(const bench_report *report, const bench_row *row)
+{
+    for (int place = 0; place < 2; place++) {
+        char share[7];
+        printf("  %6s", fit(share, 6, bench_line_share(row->side[place].busbw, report->line)));
+    }
+}
+
+static void
 stats_of(const bench_side *side)
 {
     const bench_stats *s = &side->stats;
@@ -163,6 +193,8 @@ bench_table_side(const bench_report *report, const bench_row *row, int place)
         printf("    N/A");
     if (report->options->stats)
         stats_of(side);
+    if (place == 1 && report->line > 0)
+        line_columns(report, row);
     fflush(stdout);
 }
 
@@ -192,6 +224,22 @@ first_runs(const bench_report *report)
            bytes);
 }
 
+/* The row and place with the highest bus bandwidth. */
+static void
+best_share(const bench_report *report)
+{
+    double best = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < 2 * report->rows.count; i++) {
+        const bench_row *row = &report->rows.row[i / 2];
+        if (row->side[i % 2].busbw > best) {
+            best = row->side[i % 2].busbw;
+            bytes = row->bytes;
+        }
+    }
+    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", bench_line_share(best, report->line), bytes);
+}
+
 void
 bench_table_foot(const bench_report *report)
 {
@@ -199,6 +247,8 @@ bench_table_foot(const bench_report *report)
     printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
     printf("# %-20s : %g \n", "Avg bus bandwidth", bench_report_busbw(report));
     first_runs(report);
+    if (report->line > 0)
+        best_share(report);
     printf("#\n# Collective test concluded: hoop-bench\n#\n");
     fflush(stdout);
 }

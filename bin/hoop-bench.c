@@ -284,6 +284,16 @@ measure_all(bench *b)
 
 /* --- before and after ------------------------------------------------------------------------------------------- */
 
+/* The slowest interface's speed; 0 unless all ranks know theirs and the ring leaves this host. */
+static double
+slowest_line(const bench *b, const bench_member *all)
+{
+    double least = all[0].line;
+    for (int i = 1; i < b->ranks; i++)
+        least = all[i].line < least ? all[i].line : least;
+    return hoop_comm_local_size(b->comm) < b->ranks ? least : 0;
+}
+
 static void
 introduce(bench *b)
 {
@@ -292,9 +302,12 @@ introduce(bench *b)
     if (all == NULL)
         abandon(b, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
+    bench_line_interface(b->comm, own.interface);
+    own.line = bench_line_speed("/sys/class/net", own.interface);
     snprintf(own.device, sizeof(own.device), "%s", b->recv.memory->name);
     need(b, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, b->comm));
     b->report.members = all;
+    b->report.line = b->options.line > 0 ? b->options.line : slowest_line(b, all);
 }
 
 /* All ranks take their memory, or all give up: a rank alone without would leave the others waiting. */
@@ -334,7 +347,7 @@ finish(bench *b)
 
 /* Rank 0's files. 0, or -1 when one could not be written. */
 static int
-tell_files(bench *b, const bench_rows *past)
+tell_files(bench *b, const bench_past *past)
 {
     const bench_options *o = &b->options;
     int failed = 0;
@@ -345,14 +358,14 @@ tell_files(bench *b, const bench_rows *past)
     if (o->csv != NULL)
         failed |= bench_csv_write(o->csv, &b->report);
     if (o->plot != NULL)
-        failed |= bench_plot_write(o->plot, &b->report);
+        failed |= bench_plot_write(o->plot, &b->report, past);
     if (o->compare != NULL)
         bench_past_compare(&b->report, past, o->compare);
     return failed ? -1 : 0;
 }
 
 static int
-tell(bench *b, const bench_rows *past)
+tell(bench *b, const bench_past *past)
 {
     if (b->rank != 0)
         return 0;
@@ -367,7 +380,7 @@ tell(bench *b, const bench_rows *past)
 
 /* What only rank 0 can know goes wrong before anything is measured, on all ranks. */
 static void
-open_files(bench *b, bench_rows *past)
+open_files(bench *b, bench_past *past)
 {
     char why[512] = "";
     uint64_t failed = 0;
@@ -383,7 +396,7 @@ open_files(bench *b, bench_rows *past)
 static int
 run(bench *b)
 {
-    bench_rows past = {0};
+    bench_past past = {0};
     char why[128];
     if (b->options.root >= b->ranks) {
         snprintf(why, sizeof(why), "-r %d names a rank that does not exist: there are %d, counted from 0",
@@ -398,7 +411,7 @@ run(bench *b)
         bench_table_head(&b->report);
     measure_all(b);
     int failed = tell(b, &past) != 0 || bench_report_wrong(&b->report) != 0;
-    free(past.row);
+    free(past.rows.row);
     return failed;
 }
 

@@ -2,11 +2,13 @@
 /*
  * hoop-bench over a library that lies: linked with --wrap, so that one chosen allreduce comes back with one wrong bit.
  * t/sys/bench.t proves with it that a wrong result is seen, shown and counted all the way to the exit status.
- * BENCH_LIE is the count of float32 elements whose allreduces are falsified; on rank 0 only.
+ * BENCH_LIE is the count of float32 elements whose allreduces are falsified; on rank 0 only. BENCH_SLOW is a number of
+ * milliseconds that every allreduce of float32 takes longer.
  */
 #include "hoop.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 hoop_result __real_hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                                   hoop_comm *comm);
@@ -16,8 +18,10 @@ hoop_result __wrap_hoop_allreduce(const void *sendbuf, void *recvbuf, size_t cou
 hoop_result
 __wrap_hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
-    const char *lie = getenv("BENCH_LIE");
+    const char *lie = getenv("BENCH_LIE"), *slow = getenv("BENCH_SLOW");
     hoop_result result = __real_hoop_allreduce(sendbuf, recvbuf, count, dtype, op, comm);
+    if (slow != NULL && dtype == HOOP_FLOAT32)
+        usleep((useconds_t)strtoul(slow, NULL, 10) * 1000);
     if (lie != NULL && dtype == HOOP_FLOAT32 && strtoull(lie, NULL, 10) == count && hoop_comm_rank(comm) == 0)
         ((unsigned char *)recvbuf)[4 * (count / 2)] ^= 1;
     return result;

@@ -61,15 +61,29 @@ is '1024 1 1;' "$(rows lies | awk '$9 != 0 || $13 != 0 { printf "%s %s %s;", $1,
 like '^# Out of bounds values : 2 FAILED$' "$(cat lies)" '... and in the foot'
 ok 'the same program is content when nothing is falsified' "$liar" -b 64 -e 4096 -n 1
 
+# --- the share of the line
+is '' "$(grep -c %line table | sed '/^0$/d')" 'where the line is unknown there is no share of it'
+run -n 2 "$bench" -b 64K -e 4M -f 8 -n 3 --line 10G --csv line.csv -J line.json >line
+is 0 $? '--line is taken'
+like '^# Line 10 Gbit/s each way, as --line says$' "$(cat line)" '... repeated'
+like ' #wrong   %line   %line $' "$(cat line)" '... has its columns at the end of the row'
+is 15 "$(rows line | awk '{ print NF }' | sort -u)" '... all rows have them'
+is '' "$(rows line | awk '
+    function off(share, busbw) { d = share - 100 * busbw * 8 / 10; return (d < 0 ? -d : d) > 0.5 }
+    off($14, $8) || off($15, $12)')" '... bits of bus bandwidth by bits of the line, in per cent'
+is '' "$(awk -F, 'NR > 1 { d = $19 - 100 * $11 * 8 / 10; if (d > 0.001 || d < -0.001) print }' line.csv)" '... in the CSV'
+like '"bus_bw":[0-9.]+,"nwrong":0.000000,"line_percent":[0-9.]+,' "$(cat line.json)" '... in the JSON'
+like '^# Share of the line    : at best [0-9.]+ % \([0-9]+ B\)$' "$(cat line)" '... and summed up'
+
 # --- files
 "$bench" -b 8 -e 8K -f 8 -n 7 --stats --csv t.csv -J t.json >stats
 is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each side' ||
     diag "$(rows stats | awk '{ print NF }')"
 is '' "$(rows stats | awk '$11 < $12 || $11 > $13 || $14 != $12 || $15 != $13')" \
     'the median lies between least and most, which enclose it in 95 % of seven runs'
-is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us' \
+is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us,line_percent' \
     "$(head -1 t.csv)" 'the CSV names its columns'
-is "9 18" "$(awk -F, '{ if (NF != 18) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
+is "9 19" "$(awk -F, '{ if (NF != 19) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
 like 'Writing JSON output to t\.json$' "$(cat stats)" 'JSON is written where it was asked for'
 for key in version start_time args env nccl_version config results out_of_bounds average_bus_bandwidth errors end_time; do
     like "\"$key\":" "$(cat t.json)" "JSON has $key"
@@ -83,6 +97,9 @@ fi
 like 'Writing JSON output to t\.json\.0$' "$(cat compared)" 'a file that exists is left alone'
 is 4 "$(grep -cE '^# +allreduce .* [0-9.]+ +[0-9.]+$' compared)" '--compare sets every row beside the former one'
 like '^# Compared +: [0-9.]+ times the former time \(geometric mean of 8\)' "$(cat compared)" '... and sums up'
+nok '... of as many ranks' grep -q Beware compared
+like 'Beware: the former run had 1 ranks, this one has 2' "$(run -n 2 "$bench" -b 8 -e 8 -n 2 --compare t.json)" \
+    '... a run of other ranks is said to be one'
 sed 's/allreduce//' t.json >nccl.json
 like 'geometric mean of 8' "$("$bench" -b 8 -e 8K -f 8 -n 7 --compare nccl.json)" "nccl-tests' own files will do"
 
@@ -95,11 +112,35 @@ if command -v gnuplot >/dev/null; then
     ok '--plot draws' "$bench" -b 8 -e 8K -f 8 -n 2 --coll all --plot q.svg
     like '<svg' "$(head -5 q.svg)" '... an SVG'
     is '' "$(ls | grep '^q.svg\.')" '... and leaves nothing else behind'
+    mkdir "it's"
+    "$bench" -b 8 -e 8K -f 8 -n 2 --line 1G --compare t.json --plot "it's/r.svg" >plot
+    like "^# Plot: it's/r\.svg\$" "$(cat plot)" '... into folders with any name'
+    for curve in 'allreduce float sum' 'allreduce float sum in place, before' 'the line' 'time, us' 'bus bandwidth, GB/s'; do
+        like "$curve" "$(cat "it's/r.svg")" "... $curve"
+    done
+    "$bench" --coll barrier -n 2 --plot s.svg >plot 2>err
+    like 'gnuplot was not content; its script and data are s.svg.gp and s.svg.dat' "$(cat plot)" \
+        'what gnuplot cannot draw is said to be so'
 else
-    skip 3 'gnuplot is not installed'
+    skip 10 'gnuplot is not installed'
 fi
 like 'Bus bandwidth of allreduce' "$(run -n 2 env HOOPRUN_TTY=1 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
 nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
+
+# --- long sizes: on hooprun's terminal a line every five seconds, on our own one that is written over and taken away
+BENCH_SLOW=300 run -n 2 env HOOPRUN_TTY=2 "$liar" -b 64 -e 64 -n 20 -w 0 -c 0 >out
+is 2 "$(grep -c '^# allreduce of 64 bytes: run ' err)" 'a size that takes six seconds shows once a side how far it is' ||
+    diag "$(cat err)"
+like 'run 1[5-9] of 20, [0-9] s to go$' "$(cat err)" '... and how long it will take'
+BENCH_SLOW=300 run -n 2 "$liar" -b 64 -e 64 -n 5 -w 0 -c 0 >out
+is '' "$(grep '^#' err)" '... but in no file'
+if command -v script >/dev/null; then
+    BENCH_SLOW=150 script -qec "$liar -b 64 -e 64 -n 12 -w 0 -c 0 --csv typed.csv" typed >/dev/null </dev/null
+    like "$(printf '\0337')  run [0-9]+ of 12, [0-9] s to go" "$(cat typed)" 'on a terminal of its own too'
+    like "$(printf '\033')\\[K" "$(cat typed)" '... which is taken away in the end'
+else
+    skip 2 'script is not installed'
+fi
 
 # --- mistakes
 refused()
@@ -122,6 +163,7 @@ refused 2 'rank that does not exist: there are 2' -r 2
 refused 2 '-n takes a whole number' -n 0
 refused 2 'needs GPU memory' -G 1
 refused 2 'ends in .png or .svg' --plot picture
+refused 2 '--line takes a rate .* not "10Gb"' --line 10Gb
 refused 2 '"more" is no option' more
 refused 1 'cannot read .*nothing.json' --compare nothing.json
 refused 1 'is not one' --compare table

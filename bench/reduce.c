@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reduce: how fast the CPU reduces, in GB of one operand a second (slot = slot op input), beside memcpy, for array
- * sizes from level-1 cache to memory. "avg" divides by 3; "sum, two" writes two destinations. Usage: reduce
- * [avx512|avx2|plain]
+ * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3; "sum, two" writes two destinations.
+ * Usage: reduce [avx512|avx2|plain|all] [TYPE...]
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "lib/base/dtype.h"
 
 enum { SIZES = 6, ROUNDS = 5, LARGEST = 16 << 20, BYTES_A_ROUND = 32 << 20 };
+enum { SLOT = 2 }; /* the size that stands for the others: that of a slot, lib/config.def's slice_bytes */
 
 static const size_t sizes[SIZES] = {16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20};
 
@@ -97,41 +98,124 @@ fill(hoop_dtype dtype)
     }
 }
 
+static double memcpy_rate[SIZES];
+
+static void
+print_row(const char *type, const char *operation, const double *rates)
+{
+    printf("| %s | %s |", type, operation);
+    for (int s = 0; s < SIZES; s++)
+        printf(" %.1f |", rates[s]);
+    printf(" %.2f |\n", rates[SLOT] / memcpy_rate[SLOT]);
+    fflush(stdout);
+}
+
 static void
 print_type(hoop_dtype dtype)
 {
+    double rates[SIZES];
+
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         fill(dtype);
-        printf("%-12s %-9s", hp_dtype_name(dtype), cases[c].name);
         for (int s = 0; s < SIZES; s++)
-            printf(" %8.1f", rate(reduce_once, &cases[c], dtype, sizes[s]));
-        printf("\n");
+            rates[s] = rate(reduce_once, &cases[c], dtype, sizes[s]);
+        print_row(hp_dtype_name(dtype), cases[c].name, rates);
     }
 }
 
-static int
-choose(const char *name)
+/* Every type that was asked for, with the loops in `arith`. */
+static void
+print_table(const char *wanted)
 {
-    arith = hp_arith_best();
-    for (const hp_arith *const *next = hp_ariths; name != NULL; next++) {
-        if (*next == NULL) {
-            fprintf(stderr, "reduce: no loops are called %s: try avx512, avx2 or plain\n", name);
+    printf("\n### %s loops, GB/s of one operand\n\n| type | operation |", arith->name);
+    for (int s = 0; s < SIZES; s++)
+        printf(" %zu KiB |", sizes[s] >> 10);
+    printf(" to memcpy, %zu KiB |\n|---|---|", sizes[SLOT] >> 10);
+    for (int s = 0; s <= SIZES; s++)
+        printf("---|");
+    printf("\n");
+    fill(HOOP_UINT8);
+    for (int s = 0; s < SIZES; s++)
+        memcpy_rate[s] = rate(copy_once, cases, HOOP_UINT8, sizes[s]);
+    print_row("any", "memcpy", memcpy_rate);
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++)
+        if (wanted[dtype])
+            print_type((hoop_dtype)dtype);
+}
+
+/* The loops called `name`; NULL where there are none, or this CPU cannot run them, and a sentence says so. */
+static const hp_arith *
+loops_named(const char *name)
+{
+    for (const hp_arith *const *next = hp_ariths; *next != NULL; next++) {
+        if (strcmp((*next)->name, name) != 0)
+            continue;
+        if ((*next)->usable())
+            return *next;
+        fprintf(stderr, "reduce: this CPU cannot run the %s loops\n", name);
+        return NULL;
+    }
+    fprintf(stderr, "reduce: no loops are called %s: try avx512, avx2, plain or all\n", name);
+    return NULL;
+}
+
+/* Marks the types that are named, all if none is. 0, or -1 after a sentence. */
+static int
+choose_types(char *wanted, int count, char **names)
+{
+    memset(wanted, count == 0, HP_DTYPES);
+    for (int i = 0; i < count; i++) {
+        int dtype = hp_dtype_parse(names[i]);
+
+        if (dtype < 0) {
+            fprintf(stderr, "reduce: there is no type %s: try float32, half, int8\n", names[i]);
             return -1;
         }
-        arith = *next;
-        if (strcmp(arith->name, name) == 0)
+        wanted[dtype] = 1;
+    }
+    return 0;
+}
+
+static void
+print_machine(void)
+{
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    char line[256];
+
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
+            printf("One core of %s", strchr(line, ':') + 2);
             break;
-    }
-    if (!arith->usable()) {
-        fprintf(stderr, "reduce: this CPU cannot run the %s loops\n", arith->name);
-        return -1;
-    }
+        }
+    if (file != NULL)
+        fclose(file);
+}
+
+static int
+print_all(const char *loops, const char *wanted)
+{
+    int all = loops != NULL && strcmp(loops, "all") == 0;
+
+    arith = loops == NULL || all ? hp_arith_best() : loops_named(loops);
+    if (arith == NULL)
+        return 2;
+    print_machine();
+    if (!all)
+        print_table(wanted);
+    for (const hp_arith *const *next = hp_ariths; all && *next != NULL; next++)
+        if ((*next)->usable()) {
+            arith = *next;
+            print_table(wanted);
+        }
     return 0;
 }
 
 int
 main(int argc, char **argv)
 {
+    char wanted[HP_DTYPES];
+    int status = 2;
+
     slot = aligned_alloc(4096, LARGEST);
     input = aligned_alloc(4096, LARGEST);
     output = aligned_alloc(4096, LARGEST);
@@ -139,21 +223,11 @@ main(int argc, char **argv)
         fprintf(stderr, "reduce: not enough memory for three arrays of 16 MiB\n");
         return 1;
     }
-    if (choose(argc > 1 ? argv[1] : NULL) != 0)
-        return 2;
-    fill(HOOP_UINT8);
     memset(output, 0, LARGEST);
-    printf("GB/s of operand, %s loops\n%-12s %-9s", arith->name, "", "");
-    for (int s = 0; s < SIZES; s++)
-        printf(" %4zu KiB", sizes[s] >> 10);
-    printf("\n%-12s %-9s", "memcpy", "");
-    for (int s = 0; s < SIZES; s++)
-        printf(" %8.1f", rate(copy_once, cases, HOOP_UINT8, sizes[s]));
-    printf("\n");
-    for (int dtype = 0; dtype < HP_DTYPES; dtype++)
-        print_type((hoop_dtype)dtype);
+    if (choose_types(wanted, argc > 2 ? argc - 2 : 0, argv + 2) == 0)
+        status = print_all(argc > 1 ? argv[1] : NULL, wanted);
     free(slot);
     free(input);
     free(output);
-    return 0;
+    return status;
 }

@@ -10,6 +10,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,13 +23,16 @@
 
 enum { RANKS_MAX = 64, SAMPLES_MAX = 1024, SMALL = 64 << 10, MIDDLE = 1 << 20, BIG = 16 << 20, PAGE = 4096 };
 
+enum { STOPPED = 124, PARTING = 5 }; /* exit status, as timeout(1)'s; seconds a peer may take to end */
+
 /* What the ranks share; bench/compare makes the file, zeroed, anew for each run. */
 typedef struct meeting {
     unsigned arrived, generation;
+    int broken; /* a rank has given up: nobody waits for it */
     int enough; /* rank 0's verdict after a sample: the time is up */
     int repeats;
     double took[RANKS_MAX], cpu[RANKS_MAX];
-    long peak_kb[RANKS_MAX], wrong[RANKS_MAX];
+    long peak_kb[RANKS_MAX], beyond_kb[RANKS_MAX], before_kb[RANKS_MAX], wrong[RANKS_MAX];
 } meeting;
 
 /* One size under measurement. */
@@ -45,6 +49,10 @@ typedef struct trial {
 
 static meeting *shared;
 static int rank, size;
+static int sizes_begun;
+static long before_kb; /* memory of the process before main */
+static size_t largest; /* the largest array so far; there is one at a time */
+static char last_words[96];
 
 void
 bench_die(const char *what)
@@ -53,6 +61,11 @@ bench_die(const char *what)
         fprintf(stderr, "bench: %s: %s\n", what, strerror(errno));
     else
         fprintf(stderr, "bench: %s\n", what);
+    if (shared) {
+        __atomic_store_n(&shared->broken, 1, __ATOMIC_RELEASE);
+        __atomic_add_fetch(&shared->generation, 1, __ATOMIC_ACQ_REL);
+        syscall(SYS_futex, &shared->generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    }
     exit(2);
 }
 
@@ -96,19 +109,19 @@ cpu_seconds(void)
     return (double)(r.ru_utime.tv_sec + r.ru_stime.tv_sec) + 1e-6 * (double)(r.ru_utime.tv_usec + r.ru_stime.tv_usec);
 }
 
-/* Not getrusage's, which a program inherits from whoever started it. */
+/* A line of the process's status. Not getrusage's peak, which a program inherits from whoever started it. */
 static long
-peak_kb(void)
+status_kb(const char *name)
 {
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
-    long peak = 0;
+    long kb = 0;
     while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "VmHWM: %ld", &peak) == 1)
-            break;
+        if (strncmp(line, name, strlen(name)) == 0)
+            kb = strtol(line + strlen(name), NULL, 10);
     if (file)
         fclose(file);
-    return peak;
+    return kb;
 }
 
 /* Bytes sent by all interfaces of this network namespace so far. */
@@ -129,6 +142,52 @@ bytes_on_wire(void)
     return total;
 }
 
+/* ---- time limits ---- */
+
+static void
+stop(int number)
+{
+    (void)number;
+    ssize_t put = write(STDERR_FILENO, last_words, strlen(last_words));
+    (void)put;
+    _exit(STOPPED);
+}
+
+/* The peer hangs if it has not reached the next limit when this one's seconds are over. 0: nothing to be measured. */
+static void
+set_limit(long seconds, const char *during, size_t bytes)
+{
+    alarm(0);
+    if (seconds <= 0)
+        return;
+    snprintf(last_words, sizeof last_words, "bench: stopped after %ld s of %s %zu bytes\n", seconds, during, bytes);
+    alarm((unsigned)seconds);
+}
+
+/* Item `index` of BENCH_LIMITS; 0: no limit. */
+static long
+limit_of(int index)
+{
+    const char *at = getenv("BENCH_LIMITS");
+    for (int i = 0; at && i < index; i++) {
+        at = strchr(at, ',');
+        at = at ? at + 1 : NULL;
+    }
+    return at ? strtol(at, NULL, 10) : 0;
+}
+
+/* Before main, so that a peer's own initialization is seen and limited. */
+__attribute__((constructor)) static void
+begin(void)
+{
+    struct sigaction action = {.sa_handler = stop};
+    before_kb = status_kb("VmRSS:");
+    sigaction(SIGALRM, &action, NULL);
+    set_limit(limit_of(0), "bring-up before", 0);
+}
+
+/* ---- ranks ---- */
+
 void
 bench_join(int my_rank, int my_size)
 {
@@ -140,10 +199,19 @@ bench_join(int my_rank, int my_size)
         bench_die("1 to 64 ranks can be measured");
     if (fd < 0 || ftruncate(fd, (sizeof(meeting) + PAGE - 1) / PAGE * PAGE) != 0)
         bench_die("cannot open the file BENCH_SHM names");
-    shared = (meeting *)mmap(NULL, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (shared == MAP_FAILED)
+    void *memory = mmap(NULL, sizeof(meeting), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
         bench_die("cannot map the file BENCH_SHM names");
+    shared = memory;
     close(fd);
+}
+
+/* A rank that gave up has said why; the others have nothing to add. */
+static void
+leave_if_broken(void)
+{
+    if (__atomic_load_n(&shared->broken, __ATOMIC_ACQUIRE))
+        exit(2);
 }
 
 /*
@@ -155,19 +223,18 @@ bench_barrier(void)
 {
     unsigned *generation = &shared->generation, mine = __atomic_load_n(generation, __ATOMIC_ACQUIRE);
     double start = now();
+    leave_if_broken();
     if (__atomic_add_fetch(&shared->arrived, 1, __ATOMIC_ACQ_REL) == (unsigned)size) {
         __atomic_store_n(&shared->arrived, 0, __ATOMIC_RELEASE);
         __atomic_add_fetch(generation, 1, __ATOMIC_ACQ_REL);
         syscall(SYS_futex, generation, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         return;
     }
-    while (size <= 2 && now() - start < 300e-6) {
-        if (__atomic_load_n(generation, __ATOMIC_ACQUIRE) != mine)
-            return;
+    while (size <= 2 && now() - start < 300e-6 && __atomic_load_n(generation, __ATOMIC_ACQUIRE) == mine)
         sched_yield();
-    }
     while (__atomic_load_n(generation, __ATOMIC_ACQUIRE) == mine)
         syscall(SYS_futex, generation, FUTEX_WAIT, mine, NULL, NULL, 0);
+    leave_if_broken();
 }
 
 /* ---- one operation ---- */
@@ -297,20 +364,24 @@ static int
 report(trial *t)
 {
     double cpu = 0, *s = t->sample;
-    long peak = 0, wrong = 0;
+    long peak = 0, beyond = 0, before = 0, wrong = 0;
     int n = t->samples;
     const char *label = bench_text("BENCH_LABEL");
     for (int r = 0; r < size; r++) {
         cpu += shared->cpu[r];
         wrong += shared->wrong[r];
         peak = shared->peak_kb[r] > peak ? shared->peak_kb[r] : peak;
+        if (shared->beyond_kb[r] > beyond) {
+            beyond = shared->beyond_kb[r];
+            before = shared->before_kb[r];
+        }
     }
     qsort(s, (size_t)n, sizeof *s, by_value);
-    printf(
-        "RES peer=%s ranks=%d bytes=%zu n=%d first=%.9f median=%.9f back_to_back=%.9f cpu=%.9f peak_kb=%ld wrong=%ld "
-        "wire=%.0f samples=",
-        label, size, t->bytes, n, t->first, 0.5 * (s[n / 2] + s[(n - 1) / 2]), t->back_to_back, cpu, peak, wrong,
-        t->wire);
+    printf("RES peer=%s ranks=%d bytes=%zu n=%d first=%.9f median=%.9f back_to_back=%.9f cpu=%.9f peak_kb=%ld "
+           "beyond_kb=%ld "
+           "before_kb=%ld wrong=%ld wire=%.0f opening=%d samples=",
+           label, size, t->bytes, n, t->first, 0.5 * (s[n / 2] + s[(n - 1) / 2]), t->back_to_back, cpu, peak, beyond,
+           before, wrong, t->wire, sizes_begun == 1);
     for (int i = 0; i < n; i++)
         printf("%s%.7f", i ? "," : "", s[i]);
     printf("\n");
@@ -328,6 +399,8 @@ run_size(const bench_peer *peer, size_t bytes)
     t.peer = peer;
     t.count = bytes / sizeof(float);
     t.bytes = t.count * sizeof(float);
+    set_limit(limit_of(++sizes_begun), "measuring", t.bytes);
+    largest = t.bytes > largest ? t.bytes : largest;
     if (posix_memalign(&data, PAGE, (t.bytes + PAGE) / PAGE * PAGE) != 0)
         bench_die("no memory for the array");
     t.data = (float *)data;
@@ -339,7 +412,9 @@ run_size(const bench_peer *peer, size_t bytes)
     if (bytes <= MIDDLE)
         run_back_to_back(&t);
     shared->cpu[rank] = t.cpu;
-    shared->peak_kb[rank] = peak_kb();
+    shared->peak_kb[rank] = status_kb("VmHWM:");
+    shared->beyond_kb[rank] = shared->peak_kb[rank] - (long)(largest / 1024);
+    shared->before_kb[rank] = before_kb;
     bench_barrier();
     if (rank == 0)
         bad = report(&t);
@@ -361,5 +436,6 @@ bench_run(const bench_peer *peer)
         bad |= run_size(peer, bytes);
         at = *end == ',' ? end + 1 : end;
     }
+    set_limit(limit_of(0) ? PARTING : 0, "parting, after", largest);
     return bad;
 }

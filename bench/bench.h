@@ -6,7 +6,8 @@
  * The first result of every size is compared with the right one, element by element.
  *
  * Environment: BENCH_SHM (required), BENCH_LABEL (name in the results), BENCH_SIZES (bytes, comma list), BENCH_CAP
- * (seconds a size may take), BENCH_LARGE (samples of sizes above 16 MiB).
+ * (seconds of samples of a size), BENCH_LARGE (samples of sizes above 16 MiB), BENCH_LIMITS (seconds until a rank ends
+ * itself with status 124, comma list: for bring-up, then for each size; unset: never).
  */
 #ifndef BENCH_H
 #define BENCH_H

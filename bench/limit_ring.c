@@ -27,7 +27,8 @@
 
 #include "bench.h"
 
-enum { SCRATCH = 256 << 10, CALL = 1 << 20, PIPE = 1 << 20, PORT = 41000 };
+enum { SCRATCH = 256 << 10, CALL = 1 << 20, PIPE = 1 << 20 };
+enum { PORT = 21000 }; /* below those that the kernel gives to connections */
 
 typedef struct ring {
     int size;
@@ -163,7 +164,7 @@ connect_ring(ring *r, int rank)
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     if (bind(listener, (const struct sockaddr *)&mine, sizeof mine) != 0 || listen(listener, 8) != 0)
-        bench_die("cannot listen on port 41000 + rank");
+        bench_die("cannot listen on port 21000 + rank");
     bench_barrier();
     r->out = socket(AF_INET, SOCK_STREAM, 0);
     if (cc && setsockopt(r->out, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)) != 0)

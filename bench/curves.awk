@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: MIT
-# curves: gnuplot's data from compare's sorted lines (see table.awk): for n ranks one data set a peer, titled with its
-# name, of the lines BYTES MICROSECONDS BUSBW, the median of all samples.
+# curves: gnuplot's data from compare's sorted lines (see table.awk): one data set a peer, titled with its name, of the lines
+# X MICROSECONDS BUSBW, the median of all samples. X is the size for n ranks, or the number of ranks for `size` bytes.
 
 function close_point()
 {
     if (samples) {
         t = (sample[int((samples + 1) / 2)] + sample[int(samples / 2) + 1]) / 2
-        points[peer] = points[peer] bytes " " t * 1e6 " " 2 * (n - 1) / n * bytes / t / 1e9 "\n"
+        points[peer] = points[peer] (size ? ranks : bytes) " " t * 1e6 " " 2 * (ranks - 1) / ranks * bytes / t / 1e9 "\n"
     }
     samples = 0
 }
 
-$1 != n { next }
-$2 != bytes || $3 != peer {
+(size ? $2 != size : $1 != n) || $5 == "x" { next }
+$1 != ranks || $2 != bytes || $3 != peer {
     close_point()
+    ranks = $1
     bytes = $2
     peer = $3
     if (!(peer in points))

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: MIT
-# curves: compare's picture. Set from outside: kind (png or svg), picture, curves (the data), n (ranks), sets (how many
-# peers), machine.
+# curves: compare's picture. Set from outside: kind (png or svg), picture, curves (the data), sets (how many peers), what
+# (what is the same for all points), over (what is not: size or ranks), machine.
 if (kind eq "svg") { set terminal svg size 1280,560 dynamic enhanced font "sans,11" background "white" }
 if (kind eq "png") { set terminal pngcairo size 1280,560 enhanced font "sans,11" }
 set output picture
-set multiplot layout 1,2 title sprintf("allreduce, float32 sum in place, %d ranks\n%s", n, machine) noenhanced
+set multiplot layout 1,2 title sprintf("allreduce, float32 sum in place, %s\n%s", what, machine) noenhanced
 set key left top noenhanced
 set grid
 set logscale x 2
-set format x "%.0b%B"
-set xlabel "size, bytes"
+if (over eq "size") { set format x "%.0b%B"; set xlabel "size, bytes" } else { set xlabel "ranks" }
 set logscale y
 set ylabel "time of the slowest rank, median, microseconds"
 plot for [i = 0:sets - 1] curves index i using 1:2 with linespoints title columnheader(1)

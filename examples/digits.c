@@ -27,6 +27,7 @@ enum { HELD_OUT = 360, SIDE = 8, SEED = 20 };
 
 typedef struct options {
     long epochs, batch, hidden;
+    int overlap; /* measure how much of the communication was hidden */
     double rate;
     const char *data;
 } options;
@@ -41,10 +42,11 @@ typedef struct trainer {
     uint64_t random; /* state of the shuffle, another one every epoch */
     double rate;     /* learning rate of this epoch */
     mlp net;
-    float *x;        /* this rank's shard of the batch: pixels ... */
-    uint8_t *labels; /* ... and labels */
-    float loss;      /* mean of the batch, once averaged over the ranks */
-    double waiting;  /* seconds spent in waits for communication */
+    float *x;                                    /* this rank's shard of the batch: pixels ... */
+    uint8_t *labels;                             /* ... and labels */
+    float loss;                                  /* mean of the batch, once averaged over the ranks */
+    double waiting;                              /* seconds spent in waits for communication */
+    enum { OVERLAPPED, AT_ONCE, SILENT } manner; /* how gradients are averaged; the last two only to be timed */
 } trainer;
 
 static double
@@ -176,12 +178,34 @@ collect(trainer *t, size_t first, size_t count)
     return end - begin;
 }
 
+static void
+wait_for(trainer *t, hoop_work *work)
+{
+    double start = now();
+    if (work == NULL)
+        return;
+    check(t, hoop_work_wait(work, -1));
+    t->waiting += now() - start;
+}
+
+/* NULL stands for an average that has been made, or is not to be made. */
+static hoop_work *
+started(trainer *t, hoop_work *work)
+{
+    if (t->manner == OVERLAPPED)
+        return work;
+    wait_for(t, work);
+    return NULL;
+}
+
 static hoop_work *
 average(trainer *t, float *gradient, size_t count)
 {
     hoop_work *work;
+    if (t->manner == SILENT)
+        return NULL;
     check(t, hoop_iallreduce(gradient, gradient, count, HOOP_FLOAT32, HOOP_AVG, t->comm, &work));
-    return work;
+    return started(t, work);
 }
 
 /* The small tensors travel together: three calls, one pass round the ring. */
@@ -191,20 +215,14 @@ average_small(trainer *t)
     mlp *net = &t->net;
     float *b1 = net->gradient.b1, *b2 = net->gradient.b2;
     hoop_work *work;
+    if (t->manner == SILENT)
+        return NULL;
     check(t, hoop_group_start(t->comm));
     check(t, hoop_allreduce(b2, b2, net->outputs, HOOP_FLOAT32, HOOP_AVG, t->comm));
     check(t, hoop_allreduce(b1, b1, net->hidden, HOOP_FLOAT32, HOOP_AVG, t->comm));
     check(t, hoop_allreduce(&t->loss, &t->loss, 1, HOOP_FLOAT32, HOOP_AVG, t->comm));
     check(t, hoop_igroup_end(t->comm, &work));
-    return work;
-}
-
-static void
-wait_for(trainer *t, hoop_work *work)
-{
-    double start = now();
-    check(t, hoop_work_wait(work, -1));
-    t->waiting += now() - start;
+    return started(t, work);
 }
 
 /* The step is linear in the gradient, so a layer can be updated as soon as its own gradient is there. */
@@ -301,6 +319,38 @@ prove_identical(trainer *t)
     return least == most;
 }
 
+/* Seconds that the slowest rank needs for a batch; what is learned meanwhile is of no interest any more. */
+static double
+time_manner(trainer *t, int manner)
+{
+    size_t batch = (size_t)t->opt.batch, batches = 0;
+    t->manner = manner;
+    check(t, hoop_barrier(t->comm));
+    double start = now();
+    for (size_t first = 0; first + batch <= t->training || first == 0; first += batch, batches++)
+        train_batch(t, first, t->training < batch ? t->training : batch);
+    double seconds = (now() - start) / (double)batches;
+    check(t, hoop_allreduce(&seconds, &seconds, 1, HOOP_FLOAT64, HOOP_MAX, t->comm));
+    return seconds;
+}
+
+/*
+ * How much of the communication is hidden behind computing: what overlapping saves, of what communication costs when all
+ * computing waits for it. The three are timed in turns, and the best of each counts.
+ */
+static void
+tell_overlap(trainer *t)
+{
+    enum { TURNS = 15 };
+    double best[3] = {INFINITY, INFINITY, INFINITY};
+    for (int turn = 0; turn < 3 * TURNS; turn++)
+        best[turn % 3] = fmin(best[turn % 3], time_manner(t, turn % 3));
+    double cost = best[AT_ONCE] - best[SILENT], saved = best[AT_ONCE] - best[OVERLAPPED];
+    say(t, "overlap: a batch takes %.0f us, waiting for each average at once %.0f us, without communication %.0f us: ",
+        1e6 * best[OVERLAPPED], 1e6 * best[AT_ONCE], 1e6 * best[SILENT]);
+    say(t, "%.0f %% of the communication hidden\n", cost > 0 ? 100 * saved / cost : 0.0);
+}
+
 static void
 help(void)
 {
@@ -312,18 +362,17 @@ help(void)
         "  --batch N     images in a global batch, shared out over the ranks (32)\n"
         "  --hidden N    units of the hidden layer (128)\n"
         "  --lr X        learning rate at the start; it falls to 0 along a cosine (0.1)\n"
+        "  --overlap     tell at the end how much of the communication was hidden behind computing\n"
         "  --data FILE   the images: digits.csv (default: $HOOP_DIGITS, then beside the program)\n"
         "  --help        this text\n\n"
         "Example: hooprun -n 4 digits --epochs 10 --batch 128");
 }
 
-static const struct option long_options[] = {{"epochs", required_argument, NULL, 'e'},
-                                             {"batch", required_argument, NULL, 'b'},
-                                             {"hidden", required_argument, NULL, 'n'},
-                                             {"lr", required_argument, NULL, 'l'},
-                                             {"data", required_argument, NULL, 'd'},
-                                             {"help", no_argument, NULL, 'h'},
-                                             {NULL, 0, NULL, 0}};
+static const struct option long_options[] = {
+    {"epochs", required_argument, NULL, 'e'}, {"batch", required_argument, NULL, 'b'},
+    {"hidden", required_argument, NULL, 'n'}, {"lr", required_argument, NULL, 'l'},
+    {"data", required_argument, NULL, 'd'},   {"overlap", no_argument, NULL, 'o'},
+    {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0}};
 
 /* A whole number of 1 to `most`; 0 for anything else. */
 static long
@@ -346,6 +395,7 @@ parse(options *opt, int argc, char **argv)
         case 'n': opt->hidden = whole(optarg, 1000000); break;
         case 'l': opt->rate = strtod(optarg, NULL); break;
         case 'd': opt->data = optarg; break;
+        case 'o': opt->overlap = 1; break;
         case 'h': help(); exit(0);
         default: return -1;
         }
@@ -363,7 +413,10 @@ train(trainer *t)
     for (long epoch = 1; epoch <= t->opt.epochs; epoch++)
         train_epoch(t, epoch);
     evaluate(t);
-    return prove_identical(t);
+    int identical = prove_identical(t);
+    if (t->opt.overlap)
+        tell_overlap(t);
+    return identical;
 }
 
 int

@@ -43,6 +43,13 @@ ok 'it runs alone, without a launcher' "$digits" --epochs 1
 ok 'batches smaller than the ring' "$bin/hooprun" -n 3 "$digits" --epochs 1 --batch 2 --hidden 5
 ok 'a hidden layer of one, a batch of all' "$bin/hooprun" -n 2 "$digits" --epochs 2 --batch 5000 --hidden 1
 
+"$bin/hooprun" -n 2 "$digits" --epochs 2 --overlap >"$tmp/out" 2>"$tmp/err"
+is 0 $? 'it measures what is hidden'
+like '^overlap: a batch takes [0-9]+ us, waiting for each average at once [0-9]+ us, without communication [0-9]+ us: -?[0-9]+ % of' \
+    "$(cat "$tmp/out")" '... and says so'
+is "$(sed -n 's/^parameters: //p' "$tmp/out")" "$("$bin/hooprun" -n 2 "$digits" --epochs 2 | sed -n 's/^parameters: //p')" \
+    '... which changes nothing that was learned'
+
 # refused PATTERN ARGUMENT...: fails with one line on standard error, said once though two ranks run.
 refused()
 {

@@ -19,13 +19,6 @@ slot_of(hp_channel *channel, uint64_t step)
     return &channel->slot[step % channel->o.window];
 }
 
-static uint8_t *
-stage_of(const hp_channel *channel, uint64_t number)
-{
-    return channel->memory + (size_t)channel->o.window * channel->o.slice_bytes +
-           (size_t)(number % HP_STAGES) * channel->o.stage_bytes;
-}
-
 /* ---- making and freeing ---- */
 
 hoop_result
@@ -48,6 +41,17 @@ open_queues(hp_channel *channel, hoop_error *error)
     return result;
 }
 
+/* Slots, then stages; the first ones on top. */
+static void
+pile_memory(hp_channel *channel)
+{
+    uint8_t *stages = channel->memory + (size_t)channel->o.window * channel->o.slice_bytes;
+    for (uint32_t i = channel->o.window; i-- > 0;)
+        channel->spare[channel->spares++] = channel->memory + (size_t)i * channel->o.slice_bytes;
+    for (uint32_t i = HP_STAGES; i-- > 0;)
+        channel->spare_stage[channel->spare_stages++] = stages + (size_t)i * channel->o.stage_bytes;
+}
+
 hp_channel *
 hp_channel_new(const hp_channel_options *options, hoop_error *error)
 {
@@ -63,8 +67,7 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->link = hp_alloc(2 * links, sizeof(hp_link *));
     if (!channel->memory || !channel->in || !channel->out || !channel->link)
         goto no_memory;
-    for (uint32_t i = options->window; i-- > 0;)
-        channel->spare[channel->spares++] = channel->memory + (size_t)i * options->slice_bytes;
+    pile_memory(channel);
     if (open_queues(channel, error) == HOOP_SUCCESS)
         return channel;
     hp_channel_free(channel);
@@ -172,7 +175,7 @@ address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
     size_t elem = work->plan[channel->o.index].elem;
     switch (spot.where) {
     case HP_SLOT: return slot_memory(channel, slot) + spot.at * elem;
-    case HP_STAGE: return stage_of(channel, work->stage[channel->o.index]) + spot.at * elem;
+    case HP_STAGE: return work->stage[channel->o.index] + spot.at * elem;
     case HP_SENDBUF: return (uint8_t *)(uintptr_t)hp_work_send(work, spot.at, run);
     case HP_RECVBUF: return hp_work_recv(work, spot.at, run);
     default: return NULL;
@@ -207,9 +210,9 @@ take_stage(hp_channel *channel, hoop_work *work)
     int c = channel->o.index;
     if (!needs_stage(&work->plan[c]) || channel->next_step > 0)
         return 1;
-    if (channel->stages_taken - channel->stages_freed == HP_STAGES)
+    if (channel->spare_stages == 0)
         return 0;
-    work->stage[c] = channel->stages_taken++;
+    work->stage[c] = channel->spare_stage[--channel->spare_stages];
     return 1;
 }
 
@@ -432,7 +435,7 @@ static void
 finish_work(hp_channel *channel, hoop_work *done)
 {
     if (needs_stage(&done->plan[channel->o.index]))
-        channel->stages_freed++;
+        channel->spare_stage[channel->spare_stages++] = done->stage[channel->o.index];
     done->channels_left--;
 }
 

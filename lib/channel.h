@@ -56,7 +56,8 @@ typedef struct hp_channel {
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
     uint64_t posted;                                    /* steps whose receive is posted, or that have none */
-    uint64_t stages_taken, stages_freed;
+    uint8_t *spare_stage[HP_STAGES];                    /* stages that no operation holds: a stack */
+    uint32_t spare_stages;
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
     int links_wanted;            /* sending links made and not yet seen by the owner, who dials */

@@ -41,7 +41,7 @@ struct hoop_work {
     uint32_t channels; /* channels it uses: 0 ... channels-1 */
     uint32_t channels_left;
     hp_plan plan[HP_CHANNELS_MAX];
-    uint64_t stage[HP_CHANNELS_MAX]; /* a spread's gather buffer, by number */
+    uint8_t *stage[HP_CHANNELS_MAX]; /* its gather buffer, while it has one */
     hoop_work *next_in[HP_CHANNELS_MAX];
 
     uint64_t started;       /* hp_now() when the driver took it */

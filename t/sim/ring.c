@@ -28,7 +28,6 @@ typedef struct member {
     hp_segment segment[SIM_OPS_MAX][SEGMENTS];
     buffers user[SIM_OPS_MAX];
     int started;
-    uint64_t stages_freed;
 } member;
 
 typedef struct ring {
@@ -212,9 +211,8 @@ spoil_free_memory(const sim_ring *o, member *m)
     hp_channel *c = m->channel;
     for (uint32_t i = 0; i < c->spares; i++)
         memset(c->spare[i], 0xdc, o->slice_bytes);
-    for (uint64_t i = c->stages_taken; i < c->stages_freed + HP_STAGES; i++)
-        memset(c->memory + (size_t)o->window * o->slice_bytes + (size_t)(i % HP_STAGES) * o->stage_bytes, 0xdd,
-               o->stage_bytes);
+    for (uint32_t i = 0; i < c->spare_stages; i++)
+        memset(c->spare_stage[i], 0xdd, o->stage_bytes);
 }
 
 static int

@@ -163,6 +163,47 @@ hp_comm_plan(hoop_comm *comm, hoop_work *work)
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 
+/* An array on the shelf says in its first segment which is the next one and for how many it has room. */
+static hp_segment *
+behind(const hp_segment *array)
+{
+    return (hp_segment *)(void *)array->recv;
+}
+
+void
+hp_comm_unshelve(hoop_comm *comm, hoop_work *work)
+{
+    hp_segment *most = NULL, *before = NULL;
+    hp_comm_shelve(comm, work); /* one is left from a group that was dropped */
+    pthread_mutex_lock(&comm->driver.mutex);
+    for (hp_segment *array = comm->shelf, *last = NULL; array; last = array, array = behind(array)) {
+        if (most && most->count >= array->count)
+            continue;
+        most = array;
+        before = last;
+    }
+    if (most && before)
+        before->recv = most->recv;
+    else if (most)
+        comm->shelf = behind(most);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    work->array = most;
+    work->segment_room = most ? (size_t)most->count : 0;
+}
+
+void
+hp_comm_shelve(hoop_comm *comm, hoop_work *work)
+{
+    if (!work->array)
+        return;
+    pthread_mutex_lock(&comm->driver.mutex);
+    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->shelf};
+    comm->shelf = work->array;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    work->array = NULL;
+    work->segment_room = 0;
+}
+
 static void
 complete(hoop_comm *comm, hoop_work *work, hoop_result result)
 {
@@ -175,6 +216,7 @@ complete(hoop_comm *comm, hoop_work *work, hoop_result result)
         comm->device[work->device]->ops->gate_open(work->gate);
     work->mark = NULL;
     work->gate = NULL;
+    hp_comm_shelve(comm, work);
     atomic_fetch_sub(&comm->driver.outstanding, 1);
     int detached = work->detached;
     atomic_store_explicit(&work->done, 1, memory_order_release);
@@ -375,6 +417,11 @@ hp_comm_free(hoop_comm *comm)
     hp_timer_free(comm->alarm);
     if (comm->loop)
         hp_loop_free(comm->loop);
+    while (comm->shelf) {
+        hp_segment *array = comm->shelf;
+        comm->shelf = behind(array);
+        free(array);
+    }
     while (comm->driver.made) {
         hoop_work *work = comm->driver.made;
         comm->driver.made = work->made_before;

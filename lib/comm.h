@@ -102,6 +102,7 @@ struct hoop_comm {
     hp_fault fault;
     hp_driver driver;
     hp_group group;
+    hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };
 
 /* One round of everything that can move without waiting. 1 if anything moved. Baton holder only. */
@@ -121,6 +122,13 @@ void hp_comm_fail_works(hoop_comm *comm);
 
 /* Fills work->plan, ->place, ->channels from its call and segments; no communication. */
 void hp_comm_plan(hoop_comm *comm, hoop_work *work);
+
+/*
+ * Arrays of groups outlive them, so that a steady program allocates nothing: unshelve gives the work the roomiest one
+ * that lies ready, if any; shelve puts the work's array back, if it has one.
+ */
+void hp_comm_unshelve(hoop_comm *comm, hoop_work *work);
+void hp_comm_shelve(hoop_comm *comm, hoop_work *work);
 
 /* "rank 3 (node2)". */
 const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);

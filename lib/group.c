@@ -128,6 +128,7 @@ fuse(hoop_comm *comm, hoop_work *head)
     fused->call.count = 0;
     fused->call.fused = 1;
     fused->device = head->device;
+    hp_comm_unshelve(comm, fused);
     if (!append_segment(fused, head))
         goto no_memory;
     while (*at) {

@@ -30,7 +30,7 @@ struct hoop_work {
     hp_segment one;       /* the usual single segment ... */
     hp_segment *segments; /* ... points at it, or at the array */
     size_t segment_count;
-    hp_segment *array;   /* a group's segments: the work's own, kept while it is free for the next group */
+    hp_segment *array;   /* a group's segments, from the communicator's shelf until the work is complete */
     size_t segment_room; /* in the array */
     hp_place_options place;
     int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */

@@ -304,6 +304,8 @@ hp_comm_step(hoop_comm *comm)
         moved |= hp_channel_progress(comm->channel[c]);
         if (comm->channel[c]->links_wanted)
             hp_join_chords(comm, comm->channel[c]);
+        if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
+            return 1; /* no memory for a chord: all works are complete, and no other channel may move them */
     }
     while (comm->running && comm->running->channels_left == 0) {
         complete(comm, pop_running(comm), HOOP_SUCCESS);

@@ -13,13 +13,13 @@
 
 enum { GRACE_MS = 200 };
 
-/* What the other ranks are told: one rank's own failure is not theirs. */
-static hoop_error
-told(const hoop_comm *comm, const hoop_error *cause)
+hoop_error
+hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
 {
     hoop_error other = *cause;
     char me[96];
-    if (cause->rank == comm->rank && (cause->code == HOOP_ERR_CUDA || cause->code == HOOP_ERR_NO_MEMORY)) {
+    int lack = cause->code == HOOP_ERR_CUDA || cause->code == HOOP_ERR_NO_MEMORY || cause->code == HOOP_ERR_SYSTEM;
+    if (cause->rank == comm->rank && lack) {
         other.code = HOOP_ERR_ABORTED;
         snprintf(other.text, sizeof other.text, "%s failed: %.*s", hp_comm_name(comm, comm->rank, me), 150,
                  cause->text);
@@ -48,7 +48,7 @@ settle(hoop_comm *comm)
 void
 hp_fault_own(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error other = told(comm, cause);
+    hoop_error other = hp_fault_told(comm, cause);
     if (comm->client)
         hp_client_abort(comm->client, &other);
     hp_fault_fail(comm, cause);
@@ -57,7 +57,7 @@ hp_fault_own(hoop_comm *comm, const hoop_error *cause)
 void
 hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error other = told(comm, cause);
+    hoop_error other = hp_fault_told(comm, cause);
     if (atomic_load(&comm->fault.failed))
         return;
     comm->fault.error = *cause;
@@ -83,9 +83,14 @@ server_answers(const hoop_comm *comm)
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
+    if (cause->rank == comm->rank) { /* nobody knows that better */
+        hp_fault_own(comm, cause);
+        return;
+    }
     if (comm->fault.grace && comm->fault.suspicion.code != HOOP_ERR_PEER_LOST)
         return; /* told already */
     comm->fault.suspicion = *cause;
+    comm->fault.ended = NULL;
     comm->fault.grace = now + (server_answers(comm) ? GRACE_MS * HP_MS : 1);
     if (server_answers(comm))
         hp_client_abort(comm->client, cause);
@@ -111,6 +116,18 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
     s->sequence = comm->running ? comm->running->sequence : 0;
     s->flags = server_answers(comm) ? 0 : HOOP_ERROR_BEST_EFFORT;
     comm->fault.grace = now + GRACE_MS * HP_MS;
+    comm->fault.ended = link;
+}
+
+/* A peer whose handshake failed at the last moment, on its side only, dials again within the grace. */
+static void
+reconsider(hoop_comm *comm)
+{
+    const hp_link *link = comm->fault.ended;
+    if (!link || link->state != HP_LINK_OPEN || hp_link_is_stuck(link))
+        return;
+    comm->fault.ended = NULL;
+    comm->fault.grace = 0;
 }
 
 static void
@@ -188,6 +205,7 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
             check_device(comm, channel);
     }
     check_clock(comm, now);
+    reconsider(comm);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
         hp_fault_fail(comm, &comm->fault.suspicion);
 }

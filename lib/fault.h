@@ -7,6 +7,7 @@
 #define HP_FAULT_H
 
 #include "hoop.h"
+#include "net/link.h"
 
 #include <stdatomic.h>
 
@@ -15,6 +16,7 @@ typedef struct hp_fault {
     hoop_error error;
     hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
     uint64_t grace;       /* hp_now() when the suspicion becomes the error; 0: none */
+    const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
 } hp_fault;
 
 /* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
@@ -26,7 +28,10 @@ void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
 /* A failure of this rank itself (its GPU, its memory): kept here as it is; the others get HOOP_ERR_ABORTED. */
 void hp_fault_own(hoop_comm *comm, const hoop_error *cause);
 
-/* A cause that this rank itself saw or makes: told to the server, then as above after the grace. */
+/* What the other ranks are told of a cause: one rank's own failure is not theirs. */
+hoop_error hp_fault_told(const hoop_comm *comm, const hoop_error *cause);
+
+/* A cause that this rank saw: told to the server, then as above after the grace; its own failure is as above at once. */
 void hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now);
 
 #endif

@@ -215,7 +215,6 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (!part)
         return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     part->config = comm->config;
-    comm->splits++;
     result = prepare(part, &error);
     if (result == HOOP_SUCCESS)
         result = hp_join_split(part, comm, color, key, &error);
@@ -223,6 +222,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
         give_up(part, &error);
         return hp_entry_fail(comm, &error);
     }
+    comm->splits++; /* a split that failed has failed on all ranks: the next try is the same one */
     if (part->size == 0) {
         hp_comm_free(part);
     } else {

@@ -70,6 +70,22 @@ kick(void *arg)
     (void)arg; /* the driver that ran the loop looks at everything next */
 }
 
+/* What lacks here, memory or descriptors, is no fault of the rank at the other end. */
+static int
+is_ours(const hoop_error *error)
+{
+    return error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
+}
+
+static void
+blame(hoop_comm *comm, hoop_error *error, int peer)
+{
+    error->rank = is_ours(error) ? comm->rank : peer;
+    error->reporter = comm->rank;
+    error->phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
+    hp_fault_report(comm, error, hp_now());
+}
+
 static void
 enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
 {
@@ -81,7 +97,7 @@ enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr
     if (!hp_link_is_fresh(link, hello->stripe))
         close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
-        hp_fault_report(comm, &error, hp_now());
+        blame(comm, &error, link->peer);
 }
 
 /* Without this the dialling neighbour would take our silence for a wrong secret. */
@@ -90,11 +106,8 @@ starved(void *arg, int number)
 {
     hoop_comm *comm = arg;
     hoop_error error;
-    char me[96];
-    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "%s cannot accept its neighbour's connection, raise \"ulimit -n\"",
-               hp_comm_name(comm, comm->rank, me));
-    error.rank = error.reporter = comm->rank;
-    hp_fault_report(comm, &error, hp_now());
+    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
+    blame(comm, &error, comm->rank);
 }
 
 /* ---- whom we dial ---- */
@@ -120,12 +133,8 @@ dialled(void *arg, const hp_dial_result *result)
         d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
     if (result->fd >= 0)
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
-    if (result->fd < 0 || attached != HOOP_SUCCESS) {
-        error.rank = d->link->peer;
-        error.reporter = comm->rank;
-        error.phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
-        hp_fault_report(comm, &error, hp_now());
-    }
+    if (result->fd < 0 || attached != HOOP_SUCCESS)
+        blame(comm, &error, d->link->peer);
     unlink_dialing(comm, d);
     hp_dial_free(d->dial);
     free(d);
@@ -161,7 +170,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     }
     free(d);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
-    hp_fault_report(comm, &error, hp_now());
+    blame(comm, &error, link->peer);
 }
 
 void
@@ -229,14 +238,14 @@ static hoop_result
 take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
 {
     size_t n = (size_t)ring->size;
-    comm->order = hp_alloc(n, sizeof(int));
-    comm->position_of = hp_alloc(n, sizeof(int));
-    if (!comm->order || !comm->position_of)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     comm->rank = ring->rank;
     comm->size = ring->size;
     comm->id = ring->comm;
     comm->epoch = ring->epoch;
+    comm->order = hp_alloc(n, sizeof(int));
+    comm->position_of = hp_alloc(n, sizeof(int));
+    if (!comm->order || !comm->position_of)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     for (int position = 0; position < comm->size; position++) {
         comm->order[position] = ring->order ? ring->order[position] : position;
         comm->position_of[comm->order[position]] = position;
@@ -268,6 +277,10 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         uint64_t now = hp_now();
         hp_client_state reached = hp_client_status(comm->client);
         int ruled = hp_client_verdict(comm->client, error);
+        if (atomic_load(&comm->fault.failed)) {
+            *error = comm->fault.error;
+            return error->code;
+        }
         if (!ruled && reached == HP_CLIENT_FAILED)
             *error = *hp_client_error(comm->client);
         if (ruled || reached == HP_CLIENT_FAILED)
@@ -430,7 +443,7 @@ hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop
     options.parent = parent->id;
     options.parent_rank = parent->rank;
     options.parent_size = comm->size = parent->size;
-    options.split = (uint32_t)parent->splits;
+    options.split = (uint32_t)parent->splits + 1;
     comm->keys = parent->keys;
     comm->sock = parent->sock;
     result = meet(comm, &options, error);

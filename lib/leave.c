@@ -55,7 +55,10 @@ hp_leave(hoop_comm *comm)
 void
 hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error told = *cause;
+    hoop_error own = *cause, told;
+    if (own.rank < 0)
+        own.rank = comm->rank;
+    told = hp_fault_told(comm, &own);
     told.reporter = comm->rank;
     hp_client_abort(comm->client, &told);
     hp_loop_run(comm->loop, 0);

@@ -311,7 +311,8 @@ attempt(hp_dial *dial, uint64_t now)
     }
     dial->watch = hp_watch_new(dial->loop, dial->fd, on_socket, dial);
     if (!dial->watch || hp_watch_set(dial->watch, HP_WRITE) != 0) {
-        fail(dial, HOOP_ERR_SYSTEM, "cannot watch the connection to %s: %s", dial->what, strerror(errno));
+        fail(dial, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM, "cannot watch the connection to %s: %s",
+             dial->what, strerror(errno));
         return;
     }
     dial->state = CONNECTING;

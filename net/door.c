@@ -226,12 +226,14 @@ turn_away_with_bytes(hp_door *door, hp_stranger *stranger, const char *class_nam
     turn_away(door, stranger, class_name, level, text);
 }
 
+/* 1 or 0; -1 when this side could not compute it. */
 static int
 tag_is_right(const hp_stranger *stranger, const hp_keys *keys)
 {
     uint8_t tag[HP_MAC];
-    int right = hp_mac(tag, keys->hello, stranger->m1, TAGGED, NULL, 0, NULL, 0) == HOOP_SUCCESS &&
-                hp_mac_equal(tag, stranger->m1 + TAGGED);
+    int right = -1;
+    if (hp_mac(tag, keys->hello, stranger->m1, TAGGED, NULL, 0, NULL, 0) == HOOP_SUCCESS)
+        right = hp_mac_equal(tag, stranger->m1 + TAGGED);
     hp_wipe(tag, sizeof(tag));
     return right;
 }
@@ -250,9 +252,11 @@ examine(hp_door *door, hp_stranger *stranger)
                              JOB_AT);
         return;
     }
-    if (!tag_is_right(stranger, keys)) {
+    int right = tag_is_right(stranger, keys);
+    if (right <= 0) {
         turn_away(door, stranger, "door: secret", HP_LOG_WARN,
-                  "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
+                  right < 0 ? "no memory here to check its secret; it may try again"
+                            : "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
         return;
     }
     memset(&policy, 0, sizeof(policy));

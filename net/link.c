@@ -41,12 +41,15 @@ attached(const hp_link *link)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
+    int again = link->stripe[k] != NULL && link->state == HP_LINK_LOST; /* it broke off before it had carried a byte */
     hp_stripe_free(link->stripe[k]);
     link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
     if (!link->stripe[k])
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to rank %d", link->peer);
-    if (attached(link) == link->stripes && link->state <= HP_LINK_DIALING)
+    if (attached(link) == link->stripes && (link->state <= HP_LINK_DIALING || again)) {
         link->state = HP_LINK_OPEN;
+        hp_err_clear(&link->error);
+    }
     return HOOP_SUCCESS;
 }
 

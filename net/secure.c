@@ -8,7 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +17,7 @@
 
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
 #include <openssl/rand.h>
@@ -30,32 +31,55 @@ enum {
     SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
 };
 
-/* Fetched once for the life of the process: a fetch costs more than a MAC. */
-static EVP_MAC *hmac;
-static pthread_once_t hmac_once = PTHREAD_ONCE_INIT;
-
-static void
-fetch_hmac(void)
+/* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
+static EVP_MAC *
+hmac(void)
 {
-    hmac = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    static _Atomic(EVP_MAC *) kept;
+    EVP_MAC *mine, *other = NULL;
+    if (atomic_load(&kept))
+        return atomic_load(&kept);
+    mine = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    if (!mine || atomic_compare_exchange_strong(&kept, &other, mine))
+        return mine;
+    EVP_MAC_free(mine); /* another thread was quicker */
+    return other;
+}
+
+/*
+ * libcrypto notes errors in a queue that it shares with the program's own use of it: what a call of ours leaves there
+ * is taken away again (ERR_set_mark before it). What is used here can fail for want of memory, and else only where its
+ * configuration switches it off.
+ */
+static hoop_result
+judge(int right, const char *what, hoop_error *error)
+{
+    unsigned long last = right ? 0 : ERR_peek_last_error();
+    ERR_pop_to_mark();
+    if (right)
+        return HOOP_SUCCESS;
+    if (!last || ERR_GET_REASON(last) == ERR_R_MALLOC_FAILURE)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory: libcrypto could not %s", what);
+    return hp_err_set(error, HOOP_ERR_SYSTEM,
+                      "libcrypto could not %s: out of memory, or its configuration does not allow it", what);
 }
 
 hoop_result
 hp_random(void *out, size_t n, hoop_error *error)
 {
-    if (n > 1u << 20 || RAND_bytes(out, (int)n) != 1)
-        return hp_err_set(error, HOOP_ERR_SYSTEM, "libcrypto gave no random bytes");
-    return HOOP_SUCCESS;
+    ERR_set_mark();
+    return judge(n <= 1u << 20 && RAND_bytes(out, (int)n) == 1, "make random bytes", error);
 }
 
 hoop_result
 hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
-    if (EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) != 1)
-        return hp_err_set(error, HOOP_ERR_SYSTEM, "libcrypto could not compute SHA-256");
-    memcpy(job, digest, HP_JOB);
-    return HOOP_SUCCESS;
+    ERR_set_mark();
+    int right = EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) == 1;
+    if (right)
+        memcpy(job, digest, HP_JOB);
+    return judge(right, "compute SHA-256", error);
 }
 
 static int
@@ -72,12 +96,13 @@ hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, con
     OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
                            OSSL_PARAM_construct_end()};
     size_t n = 0;
-    pthread_once(&hmac_once, fetch_hmac);
-    EVP_MAC_CTX *ctx = hmac != NULL ? EVP_MAC_CTX_new(hmac) : NULL;
+    ERR_set_mark();
+    EVP_MAC *mac = hmac();
+    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
     int right = ctx != NULL && EVP_MAC_init(ctx, key, 32, params) == 1 && mac_update(ctx, a, na) &&
                 mac_update(ctx, b, nb) && mac_update(ctx, c, nc) && EVP_MAC_final(ctx, out, &n, HP_MAC) == 1;
     EVP_MAC_CTX_free(ctx);
-    return right && n == HP_MAC ? HOOP_SUCCESS : HOOP_ERR_SYSTEM;
+    return judge(right && n == HP_MAC, "compute HMAC-SHA256", NULL);
 }
 
 int
@@ -107,17 +132,18 @@ hoop_result
 hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
 {
     static const uint8_t no_secret[HP_SECRET];
+    uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
+    static const char *const label[] = {"hello", "resp", "init", "welcome"};
     memset(keys, 0, sizeof *keys);
     memcpy(keys->job, job, HP_JOB);
     keys->mode = (uint8_t)mode;
-    if (extract(keys->prk, mode == HP_MODE_NONE ? no_secret : secret, job) == HOOP_SUCCESS &&
-        expand(keys->hello, keys->prk, "hello") == HOOP_SUCCESS &&
-        expand(keys->resp, keys->prk, "resp") == HOOP_SUCCESS &&
-        expand(keys->init, keys->prk, "init") == HOOP_SUCCESS &&
-        expand(keys->welcome, keys->prk, "welcome") == HOOP_SUCCESS)
-        return HOOP_SUCCESS;
+    hoop_result result = extract(keys->prk, mode == HP_MODE_NONE ? no_secret : secret, job);
+    for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
+        result = expand(key[i], keys->prk, label[i]);
+    if (result == HOOP_SUCCESS)
+        return result;
     hp_keys_wipe(keys);
-    return hp_err_set(error, HOOP_ERR_SYSTEM, "libcrypto could not derive the job's keys (HMAC-SHA256)");
+    return hp_err_set(error, result, "libcrypto could not derive the job's keys (HMAC-SHA256): out of memory?");
 }
 
 void

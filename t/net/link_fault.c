@@ -12,6 +12,8 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { SMALL = 23, WIRE_ROOM = 600 };
 
@@ -443,6 +445,36 @@ test_fresh(void)
     rig_close(&r);
 }
 
+static void
+nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* The peer's handshake failed at the last moment, on its side only: it dials again, and the link is as good as new. */
+static void
+test_dialled_again(void)
+{
+    trial t = trial_of(HP_FRAME_CALL);
+    hoop_error error;
+    int ends[2];
+    rig r;
+    rig_open_in(&r);
+    hp_link_post(r.in, &t.frame, t.to, SMALL, 0);
+    rig_shut_bare(&r);
+    rig_settle(&r);
+    ok(r.in->state == HP_LINK_LOST && hp_link_is_stuck(r.in) && hp_link_is_fresh(r.in, 0), "lost before a byte came");
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        bail("no socket pair");
+    is_int(HOOP_SUCCESS, hp_link_attach(r.in, 0, ends[0], r.loop, nothing, NULL, &error), "another takes its place");
+    ok(r.in->state == HP_LINK_OPEN && !hp_link_is_stuck(r.in) && r.in->error.code == HOOP_SUCCESS, "the link is open");
+    close(r.bare);
+    r.bare = ends[1];
+    rig_write(&r, t.wire, t.n);
+    ok(rig_until_done(&r, r.in, 1), "and carries what was posted before");
+    rig_close(&r);
+}
+
 /* ---- SIGPIPE ---- */
 
 static volatile sig_atomic_t pipes;
@@ -501,6 +533,7 @@ main(void)
     test_closed();
     test_stuck();
     test_fresh();
+    test_dialled_again();
     test_sigpipe(0);
     test_sigpipe(1);
     return tap_failures() != 0;

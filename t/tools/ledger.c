@@ -145,6 +145,15 @@ free(void *memory)
         __libc_free(memory);
 }
 
+/* A sanitizer's own would not ask malloc. */
+char *
+strdup(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
 void *
 mmap(void *where, size_t bytes, int protection, int flags, int fd, off_t offset)
 {

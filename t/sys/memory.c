@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * F61: memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left. The rank that
+ * it happens to gets HOOP_ERR_NO_MEMORY with a sentence and may try again; the others either notice nothing or are told
+ * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Under sanitizers k is a sample.
+ */
+#include "hoop.h"
+#include "net/secure.h"
+#include "t/tap/tap.h"
+#include "t/tools/ledger.h"
+#include "t/tools/party.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, TENSORS = 5, BIG = 200000 };
+
+static party p;
+
+static int
+sampling(void)
+{
+    const char *sanitize = getenv("HOOP_TEST_SANITIZE");
+    return !getenv("HOOP_TEST_FULL") && sanitize && *sanitize;
+}
+
+static int
+descriptors(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int n = 0;
+    while (folder && readdir(folder))
+        n++;
+    if (folder)
+        closedir(folder);
+    return n;
+}
+
+/* What the manual allows a call to say for want of memory. */
+static int
+is_want(hoop_result result, const hoop_error *e)
+{
+    return result == e->code && e->text[0] &&
+           (result == HOOP_ERR_NO_MEMORY || (result == HOOP_ERR_SYSTEM && strstr(e->text, "memory")));
+}
+
+/* ---- one rank and the server: every allocation of create and destroy ---- */
+
+/* 0 when the k-th allocation was not reached any more, else 1; *bad counts breaches. The process's first time libcrypto
+ * and libevent make what they keep. */
+static int
+join_alone(unsigned long k, int on, int first, int *bad)
+{
+    hoop_error e = {.size = sizeof e};
+    hoop_comm *comm = NULL;
+    long alive = ledger_alive();
+    int fds = descriptors();
+    ledger_open(k, on);
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_destroy(comm);
+    ledger_sums sums = ledger_close();
+    hoop_comm_error(NULL, &e);
+    if (result != HOOP_SUCCESS && !is_want(result, &e)) {
+        party_note("allocation %lu fails (%s): result %d: %s", k, ledger_first(), (int)result, e.text);
+        ++*bad;
+    }
+    if (descriptors() != fds || (!first && ledger_alive() != alive)) {
+        party_note("allocation %lu fails: %d descriptors and %ld pieces of memory are left over", k,
+                   descriptors() - fds, ledger_alive() - alive);
+        ++*bad;
+    }
+    return sums.failed;
+}
+
+static int
+alone(int rank, int size, void *arg)
+{
+    int on = *(int *)arg, bad = 0;
+    unsigned long step = sampling() || on ? 7 : 1, k = 1;
+    (void)rank;
+    (void)size;
+    join_alone(0, 0, 1, &bad);
+    for (; join_alone(k, on, 0, &bad) && !bad; k += step)
+        ;
+    if (!bad)
+        party_note("%lu", k);
+    return bad || k < 20;
+}
+
+/* The first use of libcrypto in a process. */
+static int
+first_time(int rank, int size, void *arg)
+{
+    int bad = 0;
+    (void)rank;
+    (void)size;
+    join_alone(*(unsigned long *)arg, 0, 1, &bad);
+    join_alone(0, 0, 1, &bad); /* what failed once for want of memory works when there is some */
+    _exit(bad); /* without a search for leaks: libcrypto itself loses a few bytes when its own start fails */
+}
+
+/* ---- three ranks ---- */
+
+typedef struct plot {
+    int victim;
+    unsigned long k;
+} plot;
+
+typedef struct player {
+    const plot *plot;
+    hoop_comm *comm, *part;
+    hoop_comm *on;        /* the one that is being used */
+    int rank, size, mine; /* mine: memory fails here */
+    int over;             /* nothing more is to be tried */
+    int bad;
+} player;
+
+static void
+breach(player *r, const char *what, hoop_result result, const hoop_error *e)
+{
+    party_note("allocation %lu of rank %d, %s: result %d, rank %d: %s", r->plot->k, r->plot->victim, what, (int)result,
+               e ? e->rank : -1, e ? e->text : "wrong sum");
+    r->bad = r->over = 1;
+}
+
+/* How a call went: 1 when it is to be made again, because it failed and the communicator (if any) has not. */
+static int
+again(player *r, const char *what, hoop_result result)
+{
+    hoop_error e = {.size = sizeof e};
+    if (result == HOOP_SUCCESS || r->over)
+        return 0;
+    hoop_comm_error(r->on, &e);
+    /* before a rank has the roster it can only go away */
+    int told = result == HOOP_ERR_ABORTED || (result == HOOP_ERR_PEER_LOST && e.phase == HOOP_PHASE_BRINGUP);
+    if (r->mine ? !is_want(result, &e) : (!told || e.rank != r->plot->victim || !e.text[0]))
+        breach(r, what, result, &e);
+    else if (r->on && hoop_comm_progress(r->on) != HOOP_SUCCESS)
+        r->over = 1; /* it has failed, as it may: on all ranks, so that there is no one left to try with */
+    return !r->over;
+}
+
+static void
+create(player *r)
+{
+    while (again(r, "create", hoop_comm_create(&r->comm, NULL)))
+        ;
+    r->on = r->comm;
+}
+
+static void
+sum(player *r, const char *what, size_t count)
+{
+    static float x[BIG];
+    int n = hoop_comm_size(r->on), wrong = 0;
+    do {
+        for (size_t i = 0; i < count; i++)
+            x[i] = (float)(i % 100 + 1);
+    } while (again(r, what, hoop_allreduce(x, x, count, HOOP_FLOAT32, HOOP_SUM, r->on)));
+    for (size_t i = 0; i < count && !r->over && !wrong; i++)
+        wrong = x[i] != (float)n * (float)(i % 100 + 1);
+    if (wrong)
+        breach(r, what, HOOP_SUCCESS, NULL);
+}
+
+static hoop_result
+group_once(player *r, int32_t *x)
+{
+    hoop_result result = hoop_group_start(r->comm);
+    for (int i = 0; i < TENSORS && result == HOOP_SUCCESS; i++) {
+        x[i] = 1 + i;
+        hoop_allreduce(x + i, x + i, 1, HOOP_INT32, HOOP_SUM, r->comm); /* what fails here spoils the group */
+    }
+    return result == HOOP_SUCCESS ? hoop_group_end(r->comm) : result;
+}
+
+static void
+group(player *r)
+{
+    int32_t x[TENSORS];
+    while (again(r, "group", group_once(r, x)))
+        ;
+    for (int i = 0; i < TENSORS && !r->over; i++)
+        if (x[i] != r->size * (1 + i))
+            breach(r, "group", HOOP_SUCCESS, NULL);
+}
+
+static void
+flock(player *r)
+{
+    int64_t x[TENSORS];
+    hoop_work *work[TENSORS] = {0};
+    for (int i = 0; i < TENSORS; i++) {
+        x[i] = 1 + i;
+        while (again(r, "start", hoop_iallreduce(x + i, x + i, 1, HOOP_INT64, HOOP_SUM, r->comm, &work[i])))
+            ;
+    }
+    if (again(r, "wait", hoop_wait_all(work, TENSORS)))
+        breach(r, "wait", HOOP_ERR_INTERNAL, NULL);
+    for (int i = 0; i < TENSORS && !r->over; i++)
+        if (x[i] != r->size * (1 + i))
+            breach(r, "wait", HOOP_SUCCESS, NULL);
+}
+
+static void
+split(player *r)
+{
+    while (again(r, "split", hoop_comm_split(r->comm, 0, r->rank, &r->part)))
+        ;
+    r->on = r->part;
+}
+
+static void
+destroy(player *r)
+{
+    hoop_result parted = hoop_comm_destroy(r->part), result = hoop_comm_destroy(r->comm);
+    if (!r->over && (parted != HOOP_SUCCESS || result != HOOP_SUCCESS))
+        breach(r, "destroy", parted ? parted : result, NULL);
+}
+
+static int
+play(int rank, int size, void *arg)
+{
+    player r = {.plot = arg, .rank = rank, .size = size};
+    ledger_sums sums = {0};
+    int fds = descriptors();
+    r.mine = rank == r.plot->victim;
+    if (r.mine)
+        ledger_open(r.plot->k, 0);
+    create(&r);
+    if (!r.over)
+        sum(&r, "small", 3);
+    if (!r.over)
+        group(&r);
+    if (!r.over)
+        flock(&r);
+    if (!r.over)
+        sum(&r, "big", BIG);
+    if (!r.over)
+        split(&r);
+    if (!r.over)
+        sum(&r, "in the split", 1000);
+    destroy(&r);
+    sums = ledger_close();
+    if (!r.bad && descriptors() != fds)
+        breach(&r, "descriptors left", (hoop_result)(descriptors() - fds), NULL);
+    if (!r.bad)
+        party_note("%lu %d", sums.taken, r.over);
+    return r.bad;
+}
+
+/* Runs it for many k, spread over all that there are; each has to end soon, told or untold. */
+static void
+together(void)
+{
+    plot s = {.victim = 1};
+    unsigned long all = 0, step, tried = 0, ended = 0;
+    uint8_t mac[HP_MAC] = {0};
+    int bad = 0, slow = 0;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "5000", 1);
+    setenv("HOOP_OP_TIMEOUT_MS", "5000", 1);
+    hp_random(&step, sizeof step,
+              NULL); /* libcrypto's own beginnings are first_time's matter: the ranks inherit them */
+    hp_mac(mac, mac, mac, 1, NULL, 0, NULL, 0);
+    hp_job_id(mac, "warm", NULL);
+    bad += party_run(&p, RANKS, play, &s, 30);
+    sscanf(p.guest[1].note, "%lu", &all);
+    step = getenv("HOOP_TEST_FULL") ? 1 : 1 + all / (sampling() ? 30 : 150);
+    for (s.k = 1 + (unsigned long)(tap_random() % step); s.k <= all && bad < 5; s.k += step, tried++) {
+        double begin = party_clock();
+        s.victim = (int)(tap_random() % RANKS);
+        bad += party_run(&p, RANKS, play, &s, 30);
+        slow += party_clock() - begin > 3.0;
+        if (party_clock() - begin > 3.0)
+            diag("allocation %lu of rank %d: it took %.1f s", s.k, s.victim, party_clock() - begin);
+        ended += strstr(p.guest[s.victim].note, " 1") != NULL;
+    }
+    unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    diag("%lu of %lu allocations failed, one at a time; %lu ended the communicator", tried, all, ended);
+    is_int(0, bad, "F61 three ranks: want of memory on one is told or passes, sums are right, nothing is left open");
+    is_int(0, slow, "F61 three ranks: nobody waits for a time-out");
+}
+
+int
+main(void)
+{
+    int on = 0;
+    tap_limit(120);
+    plan_lazy();
+    party_open(&p);
+    is_int(0, party_run(&p, 1, alone, &on, 60), "F61 create and destroy, every allocation once: NO_MEMORY, no leak");
+    diag("%s allocations", p.guest[0].note);
+    on = 1;
+    is_int(0, party_run(&p, 1, alone, &on, 60), "F61 create and destroy, every allocation from the k-th on");
+    for (unsigned long k = 1, bad = 0; k <= 1024; k *= 2) {
+        bad += (unsigned long)party_run(&p, 1, first_time, &k, 20);
+        if (k == 1024)
+            is_int(0, (intmax_t)bad, "F61 the first use of libcrypto fails: the next does not");
+    }
+    together();
+    party_close(&p);
+    return 0;
+}

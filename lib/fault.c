@@ -165,7 +165,7 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
-/* The server judges while it lives; this is the end of a call that nobody else would end. */
+/* The server judges while it is heard; this is the end of a call that nobody else would end. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
@@ -175,7 +175,7 @@ check_clock(hoop_comm *comm, uint64_t now)
     hp_report r;
     if (!comm->running || !limit || comm->size == 1)
         return;
-    if (server_answers(comm))
+    if (comm->client && hp_client_hears(comm->client, now))
         limit = 2 * limit + 5 * HP_SEC;
     if (now - comm->marked_at < limit)
         return;

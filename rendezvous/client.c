@@ -20,6 +20,8 @@ enum {
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
     SERVER_SILENT_MS = 15000, /* in an operation the server says PING every second */
+    SERVER_QUIET_MS = 2000,
+    ASLEEP_MS = 1000, /* reports come every quarter of a second, unless this process was stopped */
     FLUSH_MS = 100,
     REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
 };
@@ -40,7 +42,7 @@ struct hp_client {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster are in */
     int in_op;
-    uint64_t heard;
+    uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
 };
 
 static void dial_server(void *arg);
@@ -376,8 +378,9 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     uint64_t now = hp_now();
     if (c->state != HP_CLIENT_GO || !c->line)
         return;
-    if (!c->in_op)
+    if (!c->in_op || now - c->reported > ASLEEP_MS * HP_MS)
         c->heard = now;
+    c->reported = now;
     if (now - c->heard > SERVER_SILENT_MS * HP_MS) {
         c->state = HP_CLIENT_GONE;
         c->kick(c->arg);
@@ -388,6 +391,12 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     hp_report_put(payload, report);
     hp_line_send(c->line, c->in_op ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
     c->in_op = 1;
+}
+
+int
+hp_client_hears(const hp_client *c, uint64_t now)
+{
+    return c->state != HP_CLIENT_GONE && (!c->in_op || now - c->heard <= SERVER_QUIET_MS * HP_MS);
 }
 
 static void

@@ -59,6 +59,8 @@ const hp_ring *hp_client_ring(const hp_client *client); /* lives as long as the 
 void hp_client_ready(hp_client *client);
 /* In an operation for longer than a moment (first call: IN_OP), and again every heartbeat (PROGRESS). */
 void hp_client_in_op(hp_client *client, const hp_report *report);
+/* Whether the server can be expected to judge: it is not gone, and has not been silent for two seconds of an operation. */
+int hp_client_hears(const hp_client *client, uint64_t now);
 void hp_client_out(hp_client *client, uint64_t completed);        /* no-op when IN_OP was not said */
 void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
 

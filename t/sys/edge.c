@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What hoop promises when the network between two ranks, or between a rank and the server, delays, cuts, resets, stalls
+ * or changes what it carries (F09 to F17): the ring either finishes with the right bits or every rank's call ends in
+ * bounded time with an error that names the edge. HOOP_TEST_FULL=1 runs the full number of rounds.
+ */
+#include "hoop.h"
+#include "net/frame.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+#include "t/tools/proxy.h"
+
+#include <linux/filter.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RANKS = 3, BEHIND = 1, BEFORE = 0, HELLO = 192, ANSWER = 176, SERVER = PROXY_DOORS - 1 };
+
+static party p;
+static proxy *x;
+
+static int
+rounds(int full)
+{
+    int few = full / 20 < 3 ? 3 : full / 20;
+    return getenv("HOOP_TEST_FULL") ? full : few;
+}
+
+static void
+nap(double seconds)
+{
+    usleep((useconds_t)(seconds * 1e6));
+}
+
+typedef struct plot {
+    size_t count;
+    int times;     /* allreduces */
+    int all;       /* every rank is behind a door of its own, and ISOLATED reaches the server through one */
+    int to_server; /* BEHIND reaches the server through a door, and nothing else is in the way */
+    double deaf;   /* BEHIND hears nothing more so long after it has joined; 0: it does */
+    double pause;  /* after the first allreduce */
+} plot;
+
+static float
+value(int rank, size_t i, int round)
+{
+    return (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 11);
+}
+
+static void
+stand(const plot *s, int rank)
+{
+    char text[32];
+    snprintf(text, sizeof text, "127.0.0.1:%d", atomic_load(&x->door[SERVER].port));
+    if (rank == BEHIND && (s->all || s->to_server))
+        setenv("HOOP_RENDEZVOUS", text, 1);
+    if (s->all)
+        proxy_stand_before(x, rank);
+    else if (rank == BEHIND && !s->to_server)
+        proxy_stand_before(x, 0);
+}
+
+/* From here on every packet to this process is dropped, as if the network were gone behind its peers' backs. */
+static void *
+deafen(void *after)
+{
+    struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+    struct sock_fprog program = {1, &nothing};
+    nap(*(const double *)after);
+    for (int fd = 3; fd < 256; fd++)
+        setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program); /* what is no socket refuses */
+    return NULL;
+}
+
+/* Allreduces, every element checked; tells "code rank wrong clock text". */
+static int
+work(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_error e = {.size = sizeof e};
+    hoop_comm *comm = NULL;
+    float *in = malloc(s->count * sizeof *in), *out = malloc(s->count * sizeof *out), factor = 0;
+    int wrong = 0;
+    stand(s, rank);
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    pthread_t thread;
+    if (s->deaf > 0 && rank == BEHIND)
+        pthread_create(&thread, NULL, deafen, (void *)(uintptr_t)&s->deaf);
+    for (int i = 1; i <= size; i++)
+        factor += (float)i;
+    for (int round = 0; round < s->times && result == HOOP_SUCCESS; round++) {
+        if (round == 1 && s->pause > 0)
+            nap(s->pause);
+        for (size_t i = 0; i < s->count; i++)
+            in[i] = value(rank, i, round);
+        result = hoop_allreduce(in, out, s->count, HOOP_FLOAT32, HOOP_SUM, comm);
+        for (size_t i = 0; i < s->count && result == HOOP_SUCCESS; i++)
+            wrong += out[i] != factor * value(0, i, round);
+    }
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %.3f %s", (int)result, e.rank, wrong, party_clock(), e.text);
+    if (s->deaf > 0 && rank == BEHIND)
+        pthread_join(thread, NULL);
+    hoop_comm_destroy(comm);
+    free(in);
+    free(out);
+    return 0;
+}
+
+typedef struct tale {
+    int code, rank, wrong;
+    double at;
+} tale;
+
+static tale
+hear(int rank)
+{
+    tale t = {.code = -1, .rank = -1, .wrong = -1};
+    sscanf(p.guest[rank].note, "%d %d %d %lf", &t.code, &t.rank, &t.wrong, &t.at);
+    return t;
+}
+
+static void
+show(const char *what)
+{
+    for (int rank = 0; rank < RANKS; rank++)
+        diag("%s, rank %d (status %#x): %s", what, rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+}
+
+static int
+all_right(void)
+{
+    int good = 1;
+    for (int rank = 0; rank < RANKS; rank++)
+        good &= p.guest[rank].status == 0 && hear(rank).code == HOOP_SUCCESS && hear(rank).wrong == 0;
+    return good;
+}
+
+/* Every rank has this error, by `most` seconds after `since`, blames an end of the edge, and was never wrong. */
+static int
+all_fail(hoop_result code, double since, double most)
+{
+    int good = 1;
+    for (int rank = 0; rank < RANKS; rank++) {
+        tale t = hear(rank);
+        good &= p.guest[rank].status == 0 && t.code == (int)code && t.wrong == 0 && t.at - since <= most;
+        good &= t.rank == BEHIND || t.rank == BEFORE;
+    }
+    return good;
+}
+
+static double
+done_at(const proxy_door *door)
+{
+    return (double)atomic_load(&door->done_at) / 1e9;
+}
+
+/* The bytes towards BEHIND that lie before its last allreduce, in which others may be done already. */
+static uint64_t
+measured(plot *s)
+{
+    proxy_reset(x);
+    party_run(&p, RANKS, work, s, 30);
+    if (!all_right())
+        show("nothing happens");
+    ok(all_right(), "through a proxy that changes nothing: %llu bytes there, %llu back",
+       (unsigned long long)atomic_load(&x->door[0].passed[0]), (unsigned long long)atomic_load(&x->door[0].passed[1]));
+    return (uint64_t)atomic_load(&x->door[0].passed[0]) / (uint64_t)s->times * (uint64_t)(s->times - 1);
+}
+
+static void
+set(proxy_door *door, proxy_act act, int back, uint64_t at, int bit)
+{
+    atomic_store(&door->back, back);
+    atomic_store(&door->at, at);
+    atomic_store(&door->bit, bit);
+    atomic_store(&door->act, act);
+}
+
+/* One round with one act. 1 if it ended as it must: within the handshake another try succeeds. */
+static int
+try_act(plot *s, proxy_act act, int back, uint64_t at, int bit, hoop_result code)
+{
+    int good, shaking = at < (back ? ANSWER : HELLO);
+    proxy_reset(x);
+    set(&x->door[0], act, back, at, bit);
+    party_run(&p, RANKS, work, s, 30);
+    good = shaking ? all_right() : all_fail(code, done_at(&x->door[0]), 1.0);
+    if (!back && at == HELLO) /* the other side may have been let in, or not yet */
+        good |= all_right();
+    if (!good) {
+        diag("act %d, %s, byte %llu, bit %d, %s", act, back ? "back" : "there", (unsigned long long)at, bit,
+             atomic_load(&x->door[0].done) ? "done" : "never reached");
+        show("then");
+    }
+    return good;
+}
+
+static uint64_t
+below(uint64_t n)
+{
+    return tap_random() % n;
+}
+
+/* F14, F15: a reset, or an end of file, at a byte. */
+static void
+breaks(plot *s, uint64_t bytes)
+{
+    int good = 0, n = rounds(200), heads = rounds(65) * 2;
+    for (int i = 0; i < n; i++)
+        good += try_act(s, PROXY_RESET, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
+    is_int(n, good, "F14 a reset at a random byte: PEER_LOST that names the edge within 1 s, or another try");
+    good = 0;
+    for (int i = 0; i < n; i++)
+        good += try_act(s, PROXY_CUT, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
+    is_int(n, good, "F15 an end of file at a random byte: the same");
+    good = 0;
+    for (int i = 0; i < heads; i++)
+        good +=
+            try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, 0, HELLO + (uint64_t)(i * 65 / heads), 0, HOOP_ERR_PEER_LOST);
+    is_int(heads, good, "F15 ... within the first frame's head");
+    good = 0;
+    for (int i = 0; i < n; i++)
+        good += try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, i % 4 / 2, below(i % 4 / 2 ? ANSWER : HELLO), 0,
+                        HOOP_ERR_PEER_LOST);
+    is_int(n, good, "F14, F15 ... within the handshake: it is made again");
+}
+
+/* F17: one bit. */
+static void
+flips(plot *s, uint64_t bytes)
+{
+    int good = 0, n = rounds(1000);
+    setenv("HOOP_CHECKSUM", "payload", 1);
+    for (int i = 0; i < n; i++)
+        good += try_act(s, PROXY_FLIP, 0, HELLO + below(bytes - HELLO), (int)below(8), HOOP_ERR_CORRUPT);
+    unsetenv("HOOP_CHECKSUM");
+    is_int(n, good, "F17 checksums on, one bit of the stream is another: CORRUPT on every rank, never a wrong result");
+    good = 0;
+    for (int i = 0; i < n / 2; i++)
+        good += try_act(s, PROXY_FLIP, 0, HELLO + below(hp_frame_head(HP_FRAME_CALL)), (int)below(8), HOOP_ERR_CORRUPT);
+    is_int(n / 2, good, "F17 checksums of heads only, one bit of a head is another: CORRUPT");
+    good = 0;
+    for (int i = 0; i < n / 4; i++)
+        good += try_act(s, PROXY_FLIP, i % 2, below(i % 2 ? ANSWER : HELLO), (int)below(8), HOOP_ERR_CORRUPT);
+    is_int(n / 4, good, "F17 one bit of the handshake is another: it is made again");
+}
+
+/* F16: how bytes are cut into pieces does not matter. F09: nor how slow they are, as long as some come. */
+static void
+pieces(void)
+{
+    static const struct {
+        unsigned segment;
+        size_t count;
+        const char *buffers;
+    } how[] = {{1, 300, ""}, {1, 8000, ""}, {1500, 100000, ""}, {1500, 30000, "4096"}, {0, 100000, "4096"}};
+    for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+        plot s = {.count = how[i].count, .times = 3, .all = 1};
+        proxy_reset(x);
+        for (int d = 0; d < PROXY_DOORS; d++)
+            atomic_store(&x->door[d].segment, how[i].segment);
+        if (*how[i].buffers) {
+            setenv("HOOP_SNDBUF", how[i].buffers, 1);
+            setenv("HOOP_RCVBUF", how[i].buffers, 1);
+        }
+        party_run(&p, RANKS, work, &s, 60);
+        if (!all_right())
+            show("pieces");
+        ok(all_right(), "F16 %zu numbers in pieces of 1 to %u bytes%s: right", how[i].count, how[i].segment,
+           *how[i].buffers ? ", buffers of 4 KiB" : "");
+        unsetenv("HOOP_SNDBUF");
+        unsetenv("HOOP_RCVBUF");
+    }
+}
+
+static void
+slowness(void)
+{
+    plot s = {.count = 70000, .times = 1};
+    double begin = party_clock();
+    proxy_reset(x);
+    atomic_store(&x->door[0].rate, 150000);
+    setenv("HOOP_OP_TIMEOUT_MS", "1000", 1);
+    party_run(&p, RANKS, work, &s, 60);
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    if (!all_right())
+        show("slow");
+    ok(all_right() && party_clock() - begin > 1.5, "F09 an edge of 1.2 Mbit/s, %.1f s with a time-out of 1 s: right",
+       party_clock() - begin);
+}
+
+/* F12, F13: bytes vanish, nobody is told. */
+static void
+stalls(plot *s, uint64_t bytes)
+{
+    int good = 0, n = rounds(50);
+    setenv("HOOP_OP_TIMEOUT_MS", "1000", 1);
+    for (int i = 0; i < n; i++) {
+        proxy_reset(x);
+        set(&x->door[0], PROXY_STALL, 0, HELLO + below(bytes - HELLO), 0);
+        party_run(&p, RANKS, work, s, 30);
+        int fine = all_fail(HOOP_ERR_TIMEOUT, done_at(&x->door[0]), 2.0);
+        if (!fine) {
+            diag("stalled at byte %llu, %.3f", (unsigned long long)atomic_load(&x->door[0].at), done_at(&x->door[0]));
+            show("then");
+        }
+        good += fine;
+    }
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    is_int(n, good, "F13 one direction of an edge goes silent: TIMEOUT within op_timeout + 1 s that names the edge");
+}
+
+/* F12: half open. In an operation the time-out ends it; between operations TCP's own questions do. */
+static void
+half_open(void)
+{
+    plot s = {.count = 300000, .times = 1000000};
+    int good = 0, n = rounds(50);
+    double begin;
+    setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
+    for (int i = 0; i < n; i++) {
+        s.deaf = 0.2 + (double)below(100) / 500;
+        proxy_reset(x);
+        begin = party_clock();
+        party_run(&p, RANKS, work, &s, 30);
+        int fine = 1;
+        for (int rank = 0; rank < RANKS; rank++) {
+            tale t = hear(rank);
+            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && t.at - begin - s.deaf < 1.5 + 1.3;
+        }
+        good += fine;
+        if (!fine)
+            show("deaf");
+    }
+    is_int(n, good, "F12 a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s");
+    setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
+    setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
+    setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);
+    s = (plot){.count = 300000, .times = 2, .deaf = 0.3, .pause = 5.5};
+    begin = party_clock();
+    party_run(&p, RANKS, work, &s, 30);
+    good = 1;
+    for (int rank = 0; rank < RANKS; rank++) {
+        tale t = hear(rank);
+        good &= t.wrong == 0 && t.code == HOOP_ERR_PEER_LOST && t.at - begin < 5.5 + 1.5;
+    }
+    if (!good)
+        show("deaf and idle");
+    ok(good, "F12 ... between operations: the next call of every rank fails, keepalive 1/1/3 has noticed within 5 s");
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    unsetenv("HOOP_KEEPALIVE_IDLE");
+    unsetenv("HOOP_KEEPALIVE_INTERVAL");
+}
+
+/* Everything to and from rank BEHIND stands still: its edges and its way to the server. */
+static void
+isolate(int on)
+{
+    atomic_store(&x->door[BEHIND].stalled, on);
+    atomic_store(&x->door[(BEHIND + 1) % RANKS].stalled, on);
+    atomic_store(&x->door[SERVER].stalled, on);
+}
+
+static void
+outages(void)
+{
+    plot s = {.count = 300000, .times = 80, .all = 1};
+    int good = 0, n = rounds(50), named = 0;
+    double at, most = 0;
+    setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
+    for (int i = 0; i < n; i++) {
+        proxy_reset(x);
+        party_start(&p, RANKS, work, &s, 60);
+        nap(0.3 + (double)below(300) / 1000);
+        isolate(1);
+        nap(1);
+        isolate(0);
+        party_wait(&p);
+        good += all_right();
+        if (!all_right())
+            show("an outage of 1 s");
+    }
+    is_int(n, good, "F11 a rank is cut off for 1 s with a time-out of 2 s: right");
+    good = 0;
+    s.times = 1000000;
+    for (int i = 0; i < n; i++) {
+        int fine = 1;
+        proxy_reset(x);
+        party_start(&p, RANKS, work, &s, 60);
+        nap(0.3 + (double)below(300) / 1000);
+        isolate(1);
+        at = party_clock();
+        party_wait(&p);
+        for (int rank = 0; rank < RANKS; rank++) {
+            tale t = hear(rank);
+            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && t.at - at <= 3.3;
+            named += rank != BEHIND && t.rank == BEHIND;
+            most = t.at - at > most ? t.at - at : most;
+        }
+        good += fine;
+        if (!fine) {
+            diag("cut off at %.3f", at);
+            show("an outage");
+        }
+    }
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    is_int(n, good, "F10 a rank is cut off for good: every rank, that one too, ends within op_timeout + 1 s (%.2f)",
+           most);
+    is_int(n * (RANKS - 1), named, "F10 the others name it");
+}
+
+/* The way to the server: what happens there ends the job by name, or does not matter. */
+static void
+control(void)
+{
+    plot s = {.count = 100000, .times = 20, .to_server = 1};
+    int good = 0, n = rounds(200);
+    for (int i = 0; i < n; i++) {
+        static const proxy_act acts[] = {PROXY_RESET, PROXY_CUT, PROXY_FLIP, PROXY_STALL};
+        int fine, right;
+        proxy_reset(x);
+        set(&x->door[SERVER], acts[i % 4], (int)below(2), below(700), (int)below(8));
+        setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "3000", 1);
+        party_run(&p, RANKS, work, &s, 30);
+        unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+        right = all_right();
+        fine = 1;
+        for (int rank = 0; rank < RANKS; rank++) {
+            tale t = hear(rank);
+            fine &= p.guest[rank].status == 0 && t.wrong == 0 && t.code > 0 && p.guest[rank].seconds < 5;
+            fine &= t.rank == BEHIND || rank == BEHIND;
+        }
+        good += right || fine;
+        if (!right && !fine) {
+            diag("act %d, %s, byte %llu", acts[i % 4], atomic_load(&x->door[SERVER].back) ? "back" : "there",
+                 (unsigned long long)atomic_load(&x->door[SERVER].at));
+            show("then");
+        }
+    }
+    is_int(n, good, "the way to the server breaks, changes or stalls: right, or ended by name in time");
+}
+
+int
+main(void)
+{
+    plot s = {.count = 50000, .times = 4};
+    uint64_t bytes;
+    int server = 0;
+    tap_limit(240);
+    plan_lazy();
+    party_open(&p);
+    x = proxy_open();
+    sscanf(strrchr(p.address, ':'), ":%d", &server);
+    atomic_store(&x->door[SERVER].target, server);
+    bytes = measured(&s);
+    if (bytes > 1000) {
+        breaks(&s, bytes);
+        flips(&s, bytes);
+        stalls(&s, bytes);
+    }
+    pieces();
+    slowness();
+    half_open();
+    outages();
+    control();
+    proxy_close(x);
+    party_close(&p);
+    return 0;
+}

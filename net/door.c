@@ -479,6 +479,13 @@ set_up(hp_door *door, const hp_addr *addr, hoop_error *error)
     return hp_sock_name(door->listener, &door->addr, error);
 }
 
+void
+hp_door_expect(hp_door *door, int world)
+{
+    door->guests_max = GUESTS + (world > 0 ? world : 0);
+    hp_pool_share(&door->strangers, world);
+}
+
 hp_door *
 hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, const hp_door_owner *owner, int world,
             hoop_error *error)
@@ -496,9 +503,9 @@ hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, 
     if (options)
         door->options = *options;
     door->patience = PATIENCE;
-    door->guests_max = GUESTS + (world > 0 ? world : 0);
     door->listener = door->crowd = door->reserve = -1;
     hp_pool_init(&door->strangers, world);
+    hp_door_expect(door, world);
     hp_hello_put(greeting, &no_hello, no_nonce);
     memcpy(door->header, greeting, sizeof(door->header));
     if (set_up(door, addr, error) == HOOP_SUCCESS)

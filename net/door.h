@@ -33,6 +33,8 @@ typedef struct hp_door_owner {
 /* Listens on `addr` (port 0: any). The door owns the listener. NULL with the error filled. */
 hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, const hp_door_owner *owner,
                      int world, hoop_error *error);
+/* From now on so many ranks, perhaps all of one address, have reason to knock. */
+void hp_door_expect(hp_door *door, int world);
 const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */
 void hp_door_patience(hp_door *door, uint64_t ns); /* for a whole handshake, from accept: 5 s unless set (tests) */
 

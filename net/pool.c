@@ -8,9 +8,15 @@
 _Static_assert(sizeof(hp_stranger) <= 256, "a stranger costs at most 256 bytes");
 
 void
-hp_pool_init(hp_pool *pool, int world)
+hp_pool_share(hp_pool *pool, int world)
 {
     pool->per_address = world > HP_PER_ADDRESS ? world : HP_PER_ADDRESS;
+}
+
+void
+hp_pool_init(hp_pool *pool, int world)
+{
+    hp_pool_share(pool, world);
     for (size_t i = 0; i < HP_STRANGERS; i++)
         pool->places[i] = (hp_stranger){.visitor = {.fd = -1}};
 }

@@ -30,8 +30,9 @@ typedef struct hp_pool {
     hp_stranger places[HP_STRANGERS];
 } hp_pool;
 
-/* per address: HP_PER_ADDRESS or `world`, whichever is larger. */
+/* per address: HP_PER_ADDRESS or `world`, whichever is larger. Sharing anew takes no place from anybody. */
 void hp_pool_init(hp_pool *pool, int world);
+void hp_pool_share(hp_pool *pool, int world);
 
 /*
  * A place for a connection from `peer`: a free one; or, where it is taken (fd >= 0), the oldest one, of this address

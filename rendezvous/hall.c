@@ -116,6 +116,8 @@ hp_hall_enter(hp_hall *hall, hp_guest *guest, const hp_hello *hello)
                         .world_said = hello->world,
                         .parent_said = hello->comm};
     hall->guests++;
+    if (hello->world <= HP_WORLD_MAX && (int)hello->world > hall->world)
+        hall->world = (int)hello->world;
 }
 
 static uint64_t

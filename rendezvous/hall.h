@@ -20,6 +20,7 @@ typedef struct hp_hall {
     hp_roster *rosters;
     uint64_t next_comm;
     int guests;
+    int world; /* the largest size that somebody who has proven itself has declared */
 } hp_hall;
 
 /* One control connection; the owner embeds it, and gets its address back as the outlet's `peer`. */

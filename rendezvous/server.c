@@ -111,6 +111,16 @@ on_say(void *arg, const char *line)
 
 /* Peers. */
 
+/* How many may knock at once from one address: whoever belongs to the jobs that are here. */
+static void
+expect(hp_server *server)
+{
+    int world = 0;
+    for (const hp_hall *hall = server->halls; hall; hall = hall->next)
+        world += world < HP_WORLD_MAX ? hall->world : 0;
+    hp_door_expect(server->door, world);
+}
+
 static void
 sweep(hp_server *server)
 {
@@ -122,6 +132,7 @@ sweep(hp_server *server)
         }
         *at = hall->next;
         hp_hall_free(hall);
+        expect(server);
     }
 }
 
@@ -282,6 +293,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
         return;
     }
     hp_hall_enter(hall, &p->guest, hello);
+    expect(server);
     p->server = server;
     p->since = hp_now();
     p->next = server->peers;
@@ -325,7 +337,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     hp_sock_options sock = {0};
     if (server->tick)
-        server->door = hp_door_new(loop, &options->listen, &sock, &owner, HP_WORLD_MAX, error);
+        server->door = hp_door_new(loop, &options->listen, &sock, &owner, 0, error);
     else
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
     if (server->door)

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * strangers: who connects to the server and proves nothing has a share of the places, by address: 32, or as many as the
+ * jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network of its own.
+ */
+#include "lib/base/err.h"
+#include "net/pool.h"
+#include "t/rendezvous/ranks.h"
+#include "t/tap/tap.h"
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { JOB = 100, MANY = 160 };
+
+static hp_client *clients[RANKS_MAX];
+static int fds[MANY];
+
+/* Connects without a word; the server has time to accept. */
+static void
+knock(meet *m, int n)
+{
+    for (int i = 0; i < n; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(fds[i], (const struct sockaddr *)&m->addr.u, m->addr.length) != 0)
+            bail("cannot connect");
+        meet_run(m, 1);
+    }
+    meet_run(m, 20);
+}
+
+/* How many of them the server has not closed; closes them. */
+static int
+still_there(int n)
+{
+    int open = 0;
+    char byte;
+    for (int i = 0; i < n; i++) {
+        open += recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+        close(fds[i]);
+    }
+    return open;
+}
+
+static void
+join(meet *m, int n)
+{
+    for (int i = 0; i < n; i++) {
+        hp_client_options o = rank_options(m, "job", i, n, n, 5000);
+        clients[i] = rank_join(m, &o);
+    }
+}
+
+int
+main(void)
+{
+    meet m = {0};
+    hoop_error error;
+    tap_limit(60);
+    if (unshare(CLONE_NEWNET) != 0)
+        skip_all("no network namespace of our own (not root?)");
+    if (system("ip link set lo up && ip address add 10.77.0.1/32 dev lo") != 0)
+        skip_all("no ip program to give loopback another address");
+    plan_lazy();
+    m.loop = hp_loop_new();
+    if (!m.loop || hp_addr_parse(&m.addr, "10.77.0.1:0", &error))
+        bail("no loop or no address");
+    meet_serve(&m);
+
+    knock(&m, MANY);
+    join(&m, 2);
+    ok(ranks_go(&m, clients, 2, 1000), "a job of two ranks of the same address meets meanwhile");
+    int stay = still_there(MANY); /* the two have taken a place each for a moment */
+    ok(stay <= HP_PER_ADDRESS && stay >= HP_PER_ADDRESS - 4, "of %d strangers of one address %d stay", MANY, stay);
+    ranks_leave(&m, clients, 2, 0);
+
+    join(&m, JOB);
+    ok(ranks_go(&m, clients, JOB, 5000), "a job of %d ranks of one address meets", JOB);
+    knock(&m, MANY);
+    is_int(JOB, still_there(MANY), "while it is here %d strangers of its address may stay", JOB);
+    ranks_leave(&m, clients, JOB, 0);
+    meet_run(&m, 100);
+    is_int(0, hp_server_jobs(m.server), "it is gone");
+    knock(&m, MANY);
+    is_int(HP_PER_ADDRESS, still_there(MANY), "and %d are the share again", HP_PER_ADDRESS);
+    meet_close(&m);
+    return 0;
+}

@@ -312,7 +312,8 @@ word_folder(const hp_orders *orders, hp_crew_failure *failure)
 static int
 lies_in_path(const char *program)
 {
-    char *path = hp_must(strdup(getenv("PATH") ? getenv("PATH") : "")), *rest = path, *dir;
+    const char *folders = getenv("PATH");
+    char *path = hp_must(strdup(folders != NULL ? folders : "")), *rest = path, *dir;
     int found = 0;
 
     while (!found && (dir = strsep(&rest, ":")) != NULL) {

@@ -393,7 +393,7 @@ tidy(char *out, const char *line, size_t n)
             continue;
         while (line[i] == '=' && size > 0 && out[size - 1] == ' ')
             size--;
-        out[size++] = blank ? ' ' : line[i];
+        out[size++] = (char)(blank ? ' ' : line[i]);
     }
     return size;
 }

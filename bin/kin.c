@@ -33,9 +33,8 @@ look(const char *pid, process *seen)
 {
     char path[64], text[512];
     const char *at;
-    char state;
     ssize_t n;
-    int fd, parent;
+    int fd;
 
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -47,9 +46,9 @@ look(const char *pid, process *seen)
         return 0;
     text[n] = '\0';
     at = strrchr(text, ')');
-    if (at == NULL || sscanf(at + 1, " %c %d", &state, &parent) != 2 || state == 'Z' || state == 'X')
+    if (at == NULL || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
         return 0;
-    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = parent};
+    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = (pid_t)strtol(at + 4, NULL, 10)};
     return 1;
 }
 

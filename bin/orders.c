@@ -49,7 +49,7 @@ put_ranks(hp_bytes *out, const hp_orders *orders)
 
     hp_put32(payload, (uint32_t)orders->world);
     for (i = 0; i < orders->ranks; i++)
-        hp_put32(payload + 4 * (i + 1), (uint32_t)orders->rank[i]);
+        hp_put32(payload + 4 * ((size_t)i + 1), (uint32_t)orders->rank[i]);
     hp_packet_put(out, HP_PK_RANKS, payload, 4 * ((size_t)orders->ranks + 1), NULL, 0);
     free(payload);
 }

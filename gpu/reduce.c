@@ -23,7 +23,7 @@ hp_arith_best(void)
 
     if (best != NULL)
         return best;
-    while (!(*next)->usable())
+    while (next[1] != NULL && !(*next)->usable()) /* the last one always is */
         next++;
     atomic_store_explicit(&chosen, *next, memory_order_relaxed);
     return *next;

@@ -87,7 +87,7 @@ check(hoop_comm *comm, hp_request *request)
 {
     hoop_error error;
     hoop_result result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS)
+    if (!comm || result != HOOP_SUCCESS)
         return result;
     result = hp_request_check(request, comm->rank, comm->size, &error);
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);

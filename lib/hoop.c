@@ -40,7 +40,8 @@ hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text)
 {
     hoop_error error;
     hp_err_set(&error, code, "%s", text);
-    return hp_entry_fail(comm, &error);
+    hp_entry_fail(comm, &error);
+    return code;
 }
 
 hoop_result

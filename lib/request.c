@@ -39,7 +39,7 @@ extent_of(const hp_call *call, int rank, int size, size_t block)
 static hoop_result
 check_numbers(const hp_request *r, int size, hoop_error *error)
 {
-    size_t elem = hp_dtype_size((hoop_dtype)r->call.dtype), bytes;
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
     int reduces = r->call.kind == HP_ALLREDUCE || r->call.kind == HP_REDUCE_SCATTER || r->call.kind == HP_REDUCE;
     int rooted = r->call.kind == HP_BROADCAST || r->call.kind == HP_REDUCE || r->call.kind == HP_GATHER ||
                  r->call.kind == HP_SCATTER;

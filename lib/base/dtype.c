@@ -63,7 +63,7 @@ value_of(const name_row *rows, size_t count, const char *name)
 size_t
 hoop_dtype_size(hoop_dtype dtype)
 {
-    return hp_dtype_size(dtype);
+    return (unsigned)dtype < HP_DTYPES ? hp_dtype_size(dtype) : 0;
 }
 
 const char *

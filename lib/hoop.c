@@ -149,11 +149,9 @@ prepare(hoop_comm *comm, hoop_error *error)
     hoop_result result;
     comm->forks = hp_forks();
     p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes) & ~4095U;
-    p->slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices); /* 0: take_ring() fills it in */
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
-    p->spread_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_spread_bytes);
     configure_gpu(&comm->config);
     result = hp_progress_init(comm, error);
     if (result == HOOP_SUCCESS)

@@ -216,9 +216,12 @@ static hoop_result
 make_channels(hoop_comm *comm, hoop_error *error)
 {
     uint32_t channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
+    int one_host = comm->local_size == comm->size;
     hp_channel_options o = {.epoch = comm->epoch, .size = comm->size, .position = comm->position, .order = comm->order};
     o.window = (uint32_t)hp_config_number(&comm->config, HP_SET_window);
-    hp_plan_depth(&comm->plan.slices, &o.window, comm->local_size == comm->size);
+    comm->plan.slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
+    comm->plan.spread_bytes = hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host);
+    hp_plan_depth(&comm->plan.slices, &o.window, one_host);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;
     o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);

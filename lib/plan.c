@@ -9,6 +9,8 @@ enum {
     SLICES = 4,          /* hide the jitter of a network */
     SLICES_ONE_HOST = 2, /* there is little to hide, and the fewer bytes are on their way, the more stay in the cache */
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
+    SPREAD_ONE_HOST = 192 << 10, /* bytes into each rank; from there on the ring, or the halves, is faster */
+    SPREAD = 32 << 10,           /* a line of 1 Gbit/s would like 24 KiB, one of 10 Gbit/s 120 (bench/SIMULATION.md) */
     HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
     CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
@@ -54,12 +56,12 @@ is_blocked(hp_kind kind)
 static int
 fits_spread(const hp_call *call, int size, const hp_plan_options *options)
 {
-    uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), most = options->spread_bytes;
+    uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), most = options->spread_bytes / (uint32_t)(size - 1);
     if (call->kind == HP_BARRIER)
         return 1;
     if (most > options->stage_bytes / (uint32_t)size)
         most = options->stage_bytes / (uint32_t)size;
-    return call->kind == HP_ALLREDUCE && call->count <= most / bytes;
+    return call->kind == HP_ALLREDUCE && options->spread_bytes && call->count <= most / bytes;
 }
 
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
@@ -111,6 +113,14 @@ hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host)
         *window = 2 * *slices;
     if (*slices > *window - 1)
         *slices = *window - 1;
+}
+
+uint32_t
+hp_plan_spread(int64_t set, int one_host)
+{
+    if (set >= 0)
+        return (uint32_t)set;
+    return one_host ? SPREAD_ONE_HOST : SPREAD;
 }
 
 uint32_t

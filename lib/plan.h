@@ -27,7 +27,7 @@ typedef struct hp_plan_options {
     uint32_t slices;       /* S at full size; window must be at least S + 1 */
     uint32_t channels;     /* channels an operation may use */
     uint32_t stage_bytes;  /* gather buffer of the spread: it applies while size * bytes fits */
-    uint32_t spread_bytes; /* and while the vector itself is no larger than this */
+    uint32_t spread_bytes; /* and while size - 1 vectors, what each rank receives, are no larger than this; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
 } hp_plan_options;
 
@@ -61,6 +61,9 @@ uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 
 /* Fills in what the settings leave open (0): S slices and a window of W > S steps. one_host: all ranks are on one. */
 void hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host);
+
+/* spread_bytes as the setting has it, or fit for the path where it is -1. */
+uint32_t hp_plan_spread(int64_t set, int one_host);
 
 /* ceil(log2 size): rounds in which everybody can hear of everybody. */
 uint32_t hp_plan_rounds(int size);

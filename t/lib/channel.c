@@ -44,7 +44,7 @@ ring_of(int size, uint32_t slices, uint32_t window)
     o.seed = tap_random();
     o.slice_bytes = 64 + 4 * (uint32_t)pick(16);
     o.stage_bytes = 3 * 64 * (uint32_t)size;
-    o.spread_bytes = pick(2) ? 64 : 0;
+    o.spread_bytes = pick(2) ? 64 * (uint32_t)size : 0;
     o.halves_bytes = pick(2) ? 2048 : 0; /* from 8 ranks on */
     o.slots = (int)pick(2);
     o.device.addressable = (int)pick(2);
@@ -170,7 +170,7 @@ test_stages(void)
     for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 1, k % 2 ? 64 : 2 + (uint32_t)pick(30));
-        o.spread_bytes = 64;
+        o.spread_bytes = 64 * (uint32_t)size;
         for (int i = 0; i < SIM_OPS_MAX; i++)
             add(&o, call_of(pick(4) ? HP_ALLREDUCE : HP_BARRIER, size, 1 + pick(16)));
         right = ends(&o, SIM_RIGHT);

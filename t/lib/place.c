@@ -48,7 +48,7 @@ make(int kind, int size, uint64_t count)
     c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)pick(6)), .slices = slices, .channels = 1};
     c.options.stage_bytes = 3 * 8 * (uint32_t)size * 16;
     c.options.halves_bytes = pick(2) ? 8 * 1024 : 0;
-    c.options.spread_bytes = pick(2) ? 64 : 0;
+    c.options.spread_bytes = pick(2) ? 64 * (uint32_t)size : 0;
     c.window = slices + 1 + (uint32_t)pick(3);
     c.place.direct = (int)pick(2);
     c.place.in_place = (int)pick(2);

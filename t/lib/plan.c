@@ -75,7 +75,7 @@ test_cut_exactly(void)
 }
 
 static const hp_plan_options standard = {
-    .slice_bytes = 256 << 10, .slices = 4, .channels = 1, .stage_bytes = 256 << 10, .spread_bytes = 32 << 10};
+    .slice_bytes = 256 << 10, .slices = 4, .channels = 1, .stage_bytes = 256 << 10, .spread_bytes = 224 << 10};
 
 static hp_call
 call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)
@@ -122,10 +122,13 @@ static void
 test_spread_limits(void)
 {
     hp_plan_options o = standard;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "32 KiB on 8 ranks fit the stage");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "seven times 32 KiB on 8 ranks");
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more takes the ring");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7281, 9, &o), "9 ranks: 9 x 7281 x 4 still fit");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7282, 9, &o), "9 x 7282 x 4 do not");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7168, 9, &o), "9 ranks: 8 x 7168 x 4 are as many");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7169, 9, &o), "8 x 7169 x 4 are more");
+    o.stage_bytes = 128 << 10;
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 8, &o), "eight times 16 KiB fit the stage");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4097, 8, &o), "one element more does not");
     is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT64, 0, 9, &o), "an empty allreduce is a spread");
     is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
     o.spread_bytes = 0;
@@ -144,7 +147,7 @@ test_halves_limits(void)
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 7, &o), "and so do 7 ranks");
     o.stage_bytes = 128 << 10;
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
-    o.spread_bytes = 16 << 10;
+    o.spread_bytes = 112 << 10;
     is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 8, &o), "what can spread does");
     is_int(HP_SHAPE_CHAIN_IN, shape_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
 }
@@ -248,6 +251,8 @@ test_depth(void)
             right &= slices == out[i][far][0] && window == out[i][far][1];
         }
     ok(right, "slices and window that are left open fit each other and the path");
+    ok(hp_plan_spread(-1, 1) > hp_plan_spread(-1, 0), "between hosts fewer bytes are worth a hop");
+    is_uint(0, hp_plan_spread(0, 1), "what is set stays");
 }
 
 static void

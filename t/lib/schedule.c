@@ -58,7 +58,7 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
         c.call.root = (int)pick((uint64_t)size);
     c.options =
         (hp_plan_options){.slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
-    c.options.spread_bytes = pick(2) ? 32 << 10 : 0;
+    c.options.spread_bytes = pick(2) ? (32 << 10) * (uint32_t)size : 0;
     c.options.halves_bytes = pick(2) ? 256 << 10 : 0;
     hp_plan_make(&c.plan, &c.call, size, &c.options, channel, channels);
     return c;

@@ -84,7 +84,7 @@ hp_channel_free(hp_channel *channel)
 {
     if (!channel)
         return;
-    for (int i = 0; i < channel->links; i++)
+    for (int i = 0; channel->link && i < channel->links; i++)
         hp_link_free(channel->link[i]);
     for (int i = 0; i < HP_DEVICES; i++) {
         hp_device *device = channel->o.device[i];

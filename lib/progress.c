@@ -6,6 +6,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
     d->spins = hp_config_number(&comm->config, HP_SET_spin);
     comm->loop = hp_loop_new();
     if (!comm->loop)
-        return hp_err_set(error, HOOP_ERR_SYSTEM,
+        return hp_err_set(error, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM,
                           "cannot make an event loop: out of memory or of descriptors (ulimit -n)");
     return HOOP_SUCCESS;
 }

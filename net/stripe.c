@@ -337,7 +337,7 @@ take_control(hp_stripe *s, const uint8_t *spilled, size_t n)
     }
     if (n > sizeof s->head - s->head_at)
         n = sizeof s->head - s->head_at;
-    if (n)
+    if (spilled && n)
         memcpy(s->head + s->head_at, spilled, n);
     s->head_at += n;
     if (s->head_at < whole)
@@ -470,7 +470,7 @@ receive_once(hp_stripe *s)
     size_t in_head = (size_t)got < head ? (size_t)got : head;
     uint32_t spilled = (uint32_t)((size_t)got - in_head);
     s->head_at += in_head;
-    if (s->in_body) {
+    if (post && s->in_body) {
         received(s, post, spilled);
         return 1;
     }

@@ -405,6 +405,23 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
     return !slot->job_mark || queue->ops->done(queue) >= slot->job_mark;
 }
 
+/*
+ * A queue wakes nobody for what it has told. Jobs may end between the questions of two stations, and the first would not
+ * learn of it; so news begin another round.
+ */
+static int
+ask_jobs_done(hp_channel *channel, const hp_slot *slot)
+{
+    hp_queue *queue = queue_of(channel, slot->work);
+    uint64_t *told = &channel->told[slot->work->device];
+    if (slot->job_mark > *told) {
+        uint64_t done = queue->ops->done(queue);
+        channel->news |= done > *told;
+        *told = done;
+    }
+    return slot->job_mark <= *told;
+}
+
 static int
 send_on(hp_channel *channel)
 {
@@ -415,7 +432,7 @@ send_on(hp_channel *channel)
         uint64_t run = 0;
         uint32_t bytes = (uint32_t)(slot->step.send_count * slot->work->plan[channel->o.index].elem);
         hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
-        if (!slot->place.forward && !jobs_done(channel, slot))
+        if (!slot->place.forward && !ask_jobs_done(channel, slot))
             return 0;
         slot->send_link = hp_channel_out(channel, slot->step.to);
         if (!slot->send_link) {
@@ -443,7 +460,7 @@ static int
 retire(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->retired);
-    if (channel->retired == channel->sent || !jobs_done(channel, slot))
+    if (channel->retired == channel->sent || !ask_jobs_done(channel, slot))
         return 0;
     if (slot->send_mark && slot->send_link->done < slot->send_mark)
         return 0;
@@ -487,7 +504,7 @@ hp_channel_progress(hp_channel *channel)
 {
     int any = 0, moved;
     do {
-        moved = 0;
+        moved = channel->news = 0;
         while (admit(channel))
             moved = 1;
         while (post(channel))
@@ -499,7 +516,7 @@ hp_channel_progress(hp_channel *channel)
         while (retire(channel))
             moved = 1;
         any |= moved;
-    } while (moved);
+    } while (moved || channel->news);
     return any;
 }
 

@@ -51,8 +51,10 @@ typedef struct hp_channel {
     uint8_t *spare[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
     uint32_t spares;
     hp_queue *queue[HP_DEVICES];
-    hp_link **in, **out; /* by distance 1 ... n-1; NULL until first used */
-    hp_link **link;      /* the same links one after the other: room for 2n */
+    uint64_t told[HP_DEVICES]; /* the last each queue said it had done */
+    int news;                  /* a queue has said more since this round began */
+    hp_link **in, **out;       /* by distance 1 ... n-1; NULL until first used */
+    hp_link **link;            /* the same links one after the other: room for 2n */
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
     uint64_t posted;                                    /* steps whose receive is posted, or that have none */

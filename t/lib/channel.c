@@ -162,6 +162,24 @@ test_mixed(void)
     ok(right, "eight operations of mixed kinds on one to three stripes (%d seeds)", runs);
 }
 
+/* Jobs that end between two questions of one round. */
+static void
+test_news(void)
+{
+    int right = 1, runs = 0;
+    for (int k = 0; k < 600 && right; k++, runs++) {
+        int size = 2 + k % 8;
+        uint32_t slices = 1 + (uint32_t)pick(5);
+        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(20));
+        o.device.on_ask = 1;
+        o.net.on_ask = 0;
+        for (int i = 0; i < 4; i++)
+            add(&o, call_of(HP_ALLREDUCE + (int)pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
+        right = ends(&o, SIM_RIGHT);
+    }
+    ok(right, "a belt stops only when it has used all that its device has told (%d seeds)", runs);
+}
+
 /* More small operations than there are gather buffers, and a window that could hold them all. */
 static void
 test_stages(void)
@@ -297,6 +315,7 @@ main(void)
     test_window_up_to_s();
     test_back_to_back();
     test_mixed();
+    test_news();
     test_stages();
     test_fused();
     test_alone();

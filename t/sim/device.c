@@ -11,14 +11,14 @@ enum { QUEUE_ROOM = 4096 };
 typedef struct sim_device {
     hp_device device;
     sim_device_options o;
-    int enrolled;
+    int enrolled, held;
 } sim_device;
 
 typedef struct sim_queue {
     hp_queue queue;
     sim_device *device;
     hp_job *jobs;
-    uint64_t submitted, done;
+    uint64_t submitted, done, told;
     int failed;
 } sim_queue;
 
@@ -135,10 +135,23 @@ sim_submit(hp_queue *queue, const hp_job *job)
     return ++q->submitted;
 }
 
+/* The answer first, then the end of some jobs: what is new is there for whoever asks next. */
 static uint64_t
 sim_done(hp_queue *queue)
 {
-    return ((sim_queue *)queue)->done;
+    sim_queue *q = (sim_queue *)queue;
+    if (q->device->held)
+        return q->told;
+    q->told = q->done;
+    if (q->device->o.on_ask)
+        sim_device_finish(queue, 1 + q->told % 4);
+    return q->told;
+}
+
+void
+sim_device_hold(hp_device *device, int held)
+{
+    ((sim_device *)device)->held = held;
 }
 
 static int

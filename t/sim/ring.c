@@ -35,6 +35,7 @@ typedef struct ring {
     int order[SIM_RANKS_MAX]; /* position -> rank */
     member *by_rank;
     uint64_t random;
+    int overlooked; /* a belt stopped though it had been told of jobs that let it move */
 } ring;
 
 /* Memory that must keep its content while it is posted for receiving: in place it is input, too. */
@@ -215,11 +216,23 @@ spoil_free_memory(const sim_ring *o, member *m)
         memset(c->spare_stage[i], 0xdd, o->stage_bytes);
 }
 
+/* A queue wakes nobody for what it has told: where nothing is new, a belt that has stopped must not move again. */
 static int
-progress(const ring *r, int rank)
+look_again(member *m)
+{
+    sim_device_hold(m->device, 1);
+    int moved = hp_channel_progress(m->channel);
+    sim_device_hold(m->device, 0);
+    return moved;
+}
+
+static int
+progress(ring *r, int rank)
 {
     member *m = &r->by_rank[rank];
     int moved = hp_channel_progress(m->channel);
+    if (r->o->device.on_ask && !r->o->net.on_ask)
+        r->overlooked |= look_again(m);
     if (moved)
         spoil_free_memory(r->o, m);
     return moved;
@@ -239,7 +252,7 @@ something(ring *r)
 }
 
 static int
-everybody(const ring *r)
+everybody(ring *r)
 {
     int moved = 0;
     for (int rank = 0; rank < r->o->size; rank++) {
@@ -268,7 +281,7 @@ turn(ring *r)
         idle = something(r) ? 0 : idle + 1;
         if (idle < 20 * r->o->size)
             continue;
-        if (!everybody(r))
+        if (!everybody(r) && !everybody(r)) /* twice: what ended on being asked is told to who asks again */
             return;
         idle = 0;
     }
@@ -334,6 +347,9 @@ judge(const ring *r, char *why, size_t why_size)
         snprintf(why, why_size, "%s", sim_net_fault());
         return SIM_WRONG;
     }
+    snprintf(why, why_size, "a belt stopped though it had been told of jobs that let it move");
+    if (r->overlooked)
+        return SIM_WRONG;
     for (int rank = 0; rank < r->o->size; rank++)
         if (!results_are_right(r, rank, why, why_size))
             return SIM_WRONG;

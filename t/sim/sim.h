@@ -32,6 +32,7 @@ uint64_t sim_net_bytes(void);    /* payload delivered */
 typedef struct sim_device_options {
     int addressable; /* the host may send from and receive into user memory */
     int early;       /* a job's work is done at submission and only reported later; else done when reported */
+    int on_ask;      /* jobs also end while somebody asks how many have */
     uint64_t refuse; /* this job's submission fails, counted from 1; 0: none does */
     uint64_t stick;  /* this job never finishes; 0: none sticks */
 } sim_device_options;
@@ -39,6 +40,7 @@ typedef struct sim_device_options {
 hp_device *sim_device_new(const sim_device_options *options);
 void sim_device_free(hp_device *device);
 int sim_device_finish(hp_queue *queue, uint64_t jobs); /* up to so many, in order; 1 if any */
+void sim_device_hold(hp_device *device, int held);     /* its queues answer what they answered last */
 
 /* ---- ring.c ---- */
 

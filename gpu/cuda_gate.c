@@ -111,7 +111,11 @@ hp_cuda_mark(hp_device *base, void *stream, hp_mark **mark, hoop_error *error)
     return result;
 }
 
-/* A failure is the queue's: without the wait its later jobs must not run. */
+/*
+ * A failure is the queue's: without the wait its later jobs must not run. They may have to wait until the caller has
+ * learned that the earlier ones are done, since a mark can lie behind such an operation's gate; so those get a wake of
+ * their own.
+ */
 hoop_result
 hp_cuda_follow(hp_queue *base, hp_mark *mark, hoop_error *error)
 {
@@ -121,6 +125,8 @@ hp_cuda_follow(hp_queue *base, hp_mark *mark, hoop_error *error)
 
     if (queue->status.code != HOOP_SUCCESS)
         return hp_cuda_status(base, error);
+    if (atomic_load_explicit(queue->counter, memory_order_relaxed) < queue->submitted)
+        hp_cuda_expect(queue);
     if (hp_cuda_enter(device, &before, &queue->status) == HOOP_SUCCESS)
         hp_cuda_check(&queue->status, device->driver->stream_wait_event(queue->stream, mark->event, 0),
                       "cuStreamWaitEvent", "ordering jobs after the caller's stream");

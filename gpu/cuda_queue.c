@@ -364,6 +364,16 @@ order_wake(hp_cuda_queue *queue)
     return queue->status.code;
 }
 
+void
+hp_cuda_expect(hp_cuda_queue *queue)
+{
+    if (queue->armed == queue->submitted)
+        return;
+    queue->armed = queue->submitted;
+    if (order_wake(queue) != HOOP_SUCCESS)
+        wake(queue);
+}
+
 /* A caller who knows already that all is done, or that all has failed, is not woken again. */
 void
 hp_cuda_wake_arm(hp_queue *base)
@@ -372,12 +382,9 @@ hp_cuda_wake_arm(hp_queue *base)
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
     int ended = queue->status.code != HOOP_SUCCESS || done >= queue->submitted;
 
-    if (ended && (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done)))
-        wake(queue);
-    if (ended || queue->armed == queue->submitted)
-        return;
-    queue->armed = queue->submitted;
-    if (order_wake(queue) != HOOP_SUCCESS)
+    if (!ended)
+        hp_cuda_expect(queue);
+    else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
         wake(queue);
 }
 

@@ -111,6 +111,7 @@ uint64_t hp_cuda_submit(hp_queue *queue, const hp_job *job);
 uint64_t hp_cuda_done(hp_queue *queue);
 int hp_cuda_wake_fd(hp_queue *queue);
 void hp_cuda_wake_arm(hp_queue *queue);
+void hp_cuda_expect(hp_cuda_queue *queue); /* a wake when all that is submitted now is done, if none is on its way */
 hoop_result hp_cuda_drain(hp_queue *queue);
 hoop_result hp_cuda_status(hp_queue *queue, hoop_error *error);
 

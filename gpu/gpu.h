@@ -57,7 +57,7 @@ typedef struct hp_device_ops {
     uint64_t (*submit)(hp_queue *queue, const hp_job *job); /* ticket 1, 2, 3 ...; 0: failed, see status */
     uint64_t (*done)(hp_queue *queue); /* every ticket <= this one is complete, its writes visible */
     int (*wake_fd)(hp_queue *queue);   /* readable when `done` may have grown; -1: submit is synchronous */
-    void (*wake_arm)(hp_queue *queue); /* asks for one wake when everything submitted so far is done */
+    void (*wake_arm)(hp_queue *queue); /* asks for a wake when all is done, or all before the next `follow` */
     hoop_result (*fence)(hp_queue *queue, void *stream,
                          hoop_error *error);                   /* later jobs wait for what is in stream now */
     hoop_result (*drain)(hp_queue *queue);                     /* waits for everything submitted */

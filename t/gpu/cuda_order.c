@@ -247,6 +247,50 @@ test_fence(void)
 }
 
 /*
+ * As when operations are started one after the other in one stream: the second's jobs are submitted and cannot run until
+ * somebody has learned that the first's are done.
+ */
+static void
+test_wake_before_mark(void)
+{
+    enum { OPERATIONS = 3 };
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = new_queue();
+    arena array = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
+    arena one = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    int fd = queue->ops->wake_fd(queue);
+    held_stream held[OPERATIONS];
+    hp_mark *mark = NULL;
+    hp_job job = add_job(array.memory, one.memory);
+
+    fill(&array, 0);
+    fill(&one, 1);
+    for (int i = 0; i < OPERATIONS; i++) {
+        held[i] = hold();
+        device->ops->mark(device, held[i].stream, &mark, &error);
+        queue->ops->follow(queue, mark, &error);
+        device->ops->unmark(mark);
+        queue->ops->submit(queue, &job);
+    }
+    for (uint64_t i = 0; i < OPERATIONS; i++) {
+        queue->ops->wake_arm(queue);
+        device->ops->gate_open(held[i].gate);
+        int woken = 1;
+        while (queue->ops->done(queue) <= i && woken)
+            woken = readable(fd, 2000);
+        ok(woken, "a sleeper is woken for what comes before the next mark");
+        is_uint(i + 1, queue->ops->done(queue), "and that is done");
+    }
+    for (int i = 0; i < OPERATIONS; i++) {
+        hp_cuda_stream_wait(device, held[i].stream, &error);
+        hp_cuda_stream_close(device, held[i].stream);
+    }
+    queue->ops->queue_close(queue);
+    arena_free(&array);
+    arena_free(&one);
+}
+
+/*
  * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started while the first has jobs
  * yet to submit. The second's mark lies behind the first's gate.
  */
@@ -373,6 +417,7 @@ test_all(void)
     test_wake();
     test_threads();
     test_fence();
+    test_wake_before_mark();
     test_marks();
     test_gates();
     test_capture();

@@ -83,7 +83,8 @@ make_queue(hp_cuda_queue *queue)
     queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (queue->fd < 0)
         return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
-    if (make_counter(queue) != HOOP_SUCCESS)
+    /* the stage too, though few jobs need it: its pages may not be pinned while a caller's stream waits for a job */
+    if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_stage_new(queue) != HOOP_SUCCESS)
         return queue->status.code;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)

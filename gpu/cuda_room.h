@@ -80,7 +80,7 @@ typedef struct hp_cuda_queue {
     uint64_t looked;  /* when we last asked the driver for the stream's health */
     atomic_int woken; /* the eventfd was written and not yet read */
     int fd;
-    hp_cuda_stage *stage; /* made by the first job that needs it */
+    hp_cuda_stage *stage;
     hoop_error status;
 } hp_cuda_queue;
 
@@ -121,6 +121,7 @@ hoop_result hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_
 /* Runs a job of which some operands are not HP_CUDA_DIRECT, piece by piece through pages of the queue's own. */
 hoop_result hp_cuda_staged(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_reach reach[4],
                            const hp_cu_pointer address[4]);
+hoop_result hp_cuda_stage_new(hp_cuda_queue *queue);
 void hp_cuda_stage_free(hp_cuda_queue *queue);
 
 /* Users' streams. */

@@ -93,18 +93,18 @@ copy_by_host(hp_cuda_queue *queue, void *to, const void *from, size_t bytes)
     return fail(queue, queue->device->driver->launch_host(queue->stream, run_errand, errand), "cuLaunchHostFunc");
 }
 
-static hoop_result
-make_stage(hp_cuda_queue *queue)
+hoop_result
+hp_cuda_stage_new(hp_cuda_queue *queue)
 {
     hp_cuda_stage *stage = hp_alloc(1, sizeof *stage);
 
     if (stage == NULL)
-        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while submitting a GPU job");
+        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     pthread_mutex_init(&stage->lock, NULL);
     queue->stage = stage;
     stage->pages = hp_pages((size_t)PIECE * LANES);
     if (stage->pages == NULL)
-        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while submitting a GPU job");
+        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     if (hp_cuda_enroll(&queue->device->base, stage->pages, (size_t)PIECE * LANES, &queue->status) == HOOP_SUCCESS)
         stage->device = hp_cuda_page(queue->device, stage->pages);
     return queue->status.code;
@@ -185,8 +185,6 @@ hp_cuda_staged(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_reach reac
     size_t at_once = PIECE / (elem > wire ? elem : wire);
     hp_cuda_lane lanes[LANES];
 
-    if (queue->stage == NULL && make_stage(queue) != HOOP_SUCCESS)
-        return queue->status.code;
     for (int i = 0; i < LANES; i++)
         lanes[i] = (hp_cuda_lane){.reach = reach[i],
                                   .memory = operands[i]->ptr,

@@ -203,6 +203,13 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
         return result;
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
         work->device = hp_comm_stream_device(comm);
+    if (work->device > 0)
+        hp_progress_enroll(comm, work->device);
+    result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS) {
+        hp_progress_recycle(comm, work);
+        return result;
+    }
     if (stop_stream(comm, work, stream, &error) != HOOP_SUCCESS) {
         hp_progress_recycle(comm, work);
         return fail_start(comm, &error);

@@ -130,10 +130,12 @@ hp_comm_stream_device(hoop_comm *comm)
 }
 
 /* The channels' slots and queues on a device that has work for the first time. */
-static int
-enroll_channels(hoop_comm *comm, int index)
+int
+hp_comm_enroll(hoop_comm *comm, int index)
 {
     hoop_error error = {.size = sizeof error};
+    if (atomic_load(&comm->enrolled) & (1 << index))
+        return 1;
     for (uint32_t c = 0; c < comm->channels; c++) {
         if (comm->channel[c]->queue[index])
             continue;
@@ -143,6 +145,7 @@ enroll_channels(hoop_comm *comm, int index)
             return 0;
         }
     }
+    atomic_fetch_or(&comm->enrolled, 1 << index);
     return 1;
 }
 
@@ -258,7 +261,7 @@ hp_comm_start(hoop_comm *comm, hoop_work *work)
         complete(comm, work, comm->fault.error.code);
         return;
     }
-    if (work->device > 0 && !enroll_channels(comm, work->device)) {
+    if (work->device > 0 && !hp_comm_enroll(comm, work->device)) {
         complete(comm, work, comm->fault.error.code);
         return;
     }

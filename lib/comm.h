@@ -87,6 +87,7 @@ struct hoop_comm {
     uint32_t channels;
     hp_channel *channel[HP_CHANNELS_MAX];
     hp_device *device[HP_DEVICES];
+    atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
     hp_watch *queue_watch[HP_CHANNELS_MAX];
 
@@ -113,6 +114,9 @@ int hp_comm_step(hoop_comm *comm);
 int hp_comm_idle(hoop_comm *comm, uint64_t now);
 uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
 void hp_comm_arm(hoop_comm *comm);
+
+/* Opens the channels' queues on a device, unless they are open; baton holder only. 0: the communicator has failed. */
+int hp_comm_enroll(hoop_comm *comm, int index);
 
 /* Takes the operations into the belt's order; baton holder only. */
 void hp_comm_start(hoop_comm *comm, hoop_work *work);

@@ -225,6 +225,16 @@ give_baton(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
+void
+hp_progress_enroll(hoop_comm *comm, int device)
+{
+    if (atomic_load(&comm->enrolled) & (1 << device))
+        return;
+    take_baton(comm);
+    hp_comm_enroll(comm, device);
+    give_baton(comm);
+}
+
 hoop_result
 hp_progress_enter(hoop_comm *comm)
 {

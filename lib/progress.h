@@ -23,6 +23,12 @@ void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int 
 hoop_result hp_progress_enter(hoop_comm *comm);
 void hp_progress_leave(hoop_comm *comm);
 
+/*
+ * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that the
+ * GPU holds, so for a stream that waits for us, too.
+ */
+void hp_progress_enroll(hoop_comm *comm, int device);
+
 /* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 

@@ -266,7 +266,11 @@ test_wake_before_mark(void)
     fill(&array, 0);
     fill(&one, 1);
     for (int i = 0; i < OPERATIONS; i++) {
-        held[i] = hold();
+        if (hp_cuda_stream_open(device, &held[i].stream, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    }
+    for (int i = 0; i < OPERATIONS; i++) {
+        device->ops->gate_close(device, held[i].stream, &held[i].gate, &error);
         device->ops->mark(device, held[i].stream, &mark, &error);
         queue->ops->follow(queue, mark, &error);
         device->ops->unmark(mark);
@@ -438,6 +442,8 @@ main(void)
     fake->delay(300); /* everything late, by different times */
     test_all();
     fake->memory_ops(0); /* kernels that stamp and wait */
+    test_all();
+    fake->jealous(1); /* calls that wait for all streams, as a driver's may */
     test_all();
     return 0;
 }

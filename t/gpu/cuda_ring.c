@@ -236,8 +236,10 @@ streams(int number, int size, void *arg)
     int bad = enter(&r, number, size);
 
     (void)arg;
-    if (!bad && r.fake != NULL)
+    if (!bad && r.fake != NULL) {
         r.fake->delay(200);
+        r.fake->jealous(1);
+    }
     memset(r.to, 0, MOST);
     for (int round = 0; round < 6 && !bad; round++) {
         size_t count = counts[round % 3];

@@ -40,15 +40,25 @@ read_environment(void)
     fake.delay_us = (unsigned)number_from("HOOP_FAKE_CUDA_DELAY_US", 0);
     fake.devices = (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
+    fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");
     if (path != NULL && (fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
         fprintf(stderr, "stand-in driver: %s\n", dlerror());
+}
+
+/* Under the lock. */
+static void
+wait_for_drainer(void)
+{
+    while (fake.draining && !pthread_equal(fake.drainer, pthread_self()))
+        pthread_cond_wait(&fake.changed, &fake.lock);
 }
 
 int
 fake_begin(const char *name)
 {
     pthread_mutex_lock(&fake.lock);
+    wait_for_drainer();
     fake.calls++;
     if (fake.fail_at > 0 && fake.calls == fake.fail_at) {
         fake.failed_name = name;
@@ -65,6 +75,20 @@ fake_end(int result)
 {
     pthread_mutex_unlock(&fake.lock);
     return result;
+}
+
+void
+fake_drain(void)
+{
+    if (!fake.jealous)
+        return;
+    wait_for_drainer();
+    fake.draining = 1;
+    fake.drainer = pthread_self();
+    while (fake.under_way > 0 && !fake.dead)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    fake.draining = 0;
+    pthread_cond_broadcast(&fake.changed);
 }
 
 int
@@ -84,6 +108,7 @@ cuModuleLoadData(module **out, const void *image)
 
     if (error != OK || image == NULL)
         return fake_end(error != OK ? error : INVALID_VALUE);
+    fake_drain();
     *out = calloc(1, sizeof **out);
     if (*out == NULL)
         return fake_end(OUT_OF_MEMORY);
@@ -96,6 +121,7 @@ cuModuleUnload(module *m)
 {
     int error = fake_begin_current("cuModuleUnload");
 
+    fake_drain();
     free(m);
     fake.live--;
     return fake_end(error);
@@ -124,12 +150,21 @@ cuModuleGetFunction(function **out, module *m, const char *name)
     return fake_end(OK);
 }
 
+void
+fake_load(function *f)
+{
+    if (!f->loaded)
+        fake_drain();
+    f->loaded = 1;
+}
+
 EXPORT int
 cuFuncGetAttribute(int *value, int attribute, function *f)
 {
     int error = fake_begin("cuFuncGetAttribute");
 
-    (void)f;
+    if (error == OK)
+        fake_load(f);
     *value = 32;
     return fake_end(error != OK ? error : attribute == 4 ? OK : INVALID_VALUE);
 }
@@ -358,6 +393,12 @@ steer_memory_ops(int on)
     set(&fake.memory_ops, on);
 }
 
+static void
+steer_jealous(int on)
+{
+    set(&fake.jealous, on);
+}
+
 EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .fail = steer_fail,
     .calls = steer_calls,
@@ -368,4 +409,5 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .delay = steer_delay,
     .capture = steer_capture,
     .memory_ops = steer_memory_ops,
+    .jealous = steer_jealous,
 };

@@ -9,6 +9,9 @@
  *   HOOP_FAKE_CUDA_DELAY_US=d   every operation of a stream first waits up to d microseconds
  *   HOOP_FAKE_CUDA_DEVICES=n    that many GPUs (1)
  *   HOOP_FAKE_CUDA_MEMOPS=0     GPUs without stream memory operations
+ *   HOOP_FAKE_CUDA_JEALOUS=1    calls that may wait for all of the GPU's work do so, and nobody else gets into the driver
+ *                               meanwhile: those that take or give back memory, pages, streams or modules, and the first
+ *                               launch of a kernel
  *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu.h), to run instead of the host's
  * arithmetic
  */
@@ -25,6 +28,7 @@ typedef struct hoop_fake_cuda {
     void (*delay)(unsigned microseconds);
     void (*capture)(int on);    /* every stream says that it is being captured */
     void (*memory_ops)(int on); /* for devices opened from now on */
+    void (*jealous)(int on);
 } hoop_fake_cuda;
 
 /* By dlsym. */

@@ -4,6 +4,7 @@
 #include "t/tools/libcuda_room.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static range *
@@ -58,20 +59,39 @@ drop_range(range *gone)
     *at = gone->next;
     munmap(gone->seen, (gone->size + 8191) & ~(size_t)4095);
     if (!gone->host)
-        munmap(gone->bytes, gone->size);
+        free(gone->bytes);
     free(gone);
     fake.live--;
+}
+
+/* From the heap, so that a sanitizer sees a kernel go astray; filled with what is no number, as new memory holds anything. */
+static char *
+new_bytes(size_t size)
+{
+    void *bytes = NULL;
+
+    if (posix_memalign(&bytes, 256, size) != 0)
+        return NULL;
+    memset(bytes, 0xff, size);
+    return bytes;
 }
 
 EXPORT int
 cuMemAlloc_v2(address *out, size_t size)
 {
     int error = fake_begin_current("cuMemAlloc");
+
+    if (error == OK)
+        fake_drain();
     range *r = error == OK && size > 0 ? new_range(size, current->ordinal) : NULL;
 
     if (error != OK || r == NULL)
         return fake_end(error != OK ? error : size == 0 ? INVALID_VALUE : OUT_OF_MEMORY);
-    r->bytes = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    r->bytes = new_bytes(size);
+    if (r->bytes == NULL) {
+        drop_range(r);
+        return fake_end(OUT_OF_MEMORY);
+    }
     *out = (address)(size_t)r->seen;
     return fake_end(OK);
 }
@@ -84,6 +104,7 @@ cuMemFree_v2(address memory)
 
     if (r == NULL || r->host || r->seen != (char *)(size_t)memory)
         return fake_end(error != OK ? error : INVALID_VALUE);
+    fake_drain();
     drop_range(r);
     return fake_end(error);
 }
@@ -99,6 +120,7 @@ cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
         if (r->host && (char *)memory < r->bytes + r->size && r->bytes < (char *)memory + size)
             return fake_end(ALREADY_REGISTERED);
     }
+    fake_drain();
     range *r = new_range(size, current->ordinal);
     if (r == NULL)
         return fake_end(OUT_OF_MEMORY);
@@ -115,6 +137,7 @@ cuMemHostUnregister(void *memory)
 
     if (r == NULL || r->bytes != memory)
         return fake_end(error != OK ? error : NOT_REGISTERED);
+    fake_drain();
     drop_range(r);
     return fake_end(error);
 }

@@ -52,6 +52,7 @@ typedef struct stream {
 typedef struct function {
     struct function *next;
     char name[48];
+    int loaded;
 } function;
 
 /* A stretch of addresses as kernels name them, and where its bytes are. */
@@ -72,8 +73,11 @@ typedef struct fake_state {
     long calls, fail_at, live;
     const char *failed_name;
     int initialized, sticky, dead, break_next, capturing;
-    int devices, memory_ops;
+    int devices, memory_ops, jealous;
     unsigned delay_us;
+    unsigned long under_way; /* operations of all streams */
+    int draining;            /* a call waits for them, and all other calls for it */
+    pthread_t drainer;
     void *compiled; /* kernels.cu for the CPU, or NULL */
 } fake_state;
 
@@ -84,6 +88,10 @@ extern _Thread_local context *current;
 int fake_begin(const char *name);
 int fake_begin_current(const char *name); /* also an error if no context is current */
 int fake_end(int result);
+
+/* In a call that may wait for all of the GPU's work: a jealous driver does. Under the lock, which it gives away meanwhile. */
+void fake_drain(void);
+void fake_load(function *f); /* a kernel about which something is asked, or which is launched */
 
 /* Where the bytes of a device address are; NULL if the range is not all inside one allocation. Under the lock. */
 void *fake_bytes_at(const void *memory, size_t size);

@@ -252,6 +252,7 @@ stream_main(void *arg)
         if (error != OK)
             fake.dead = 1;
         s->done++;
+        fake.under_way--;
         let_go(o->event);
         pthread_cond_broadcast(&fake.changed);
         pthread_mutex_unlock(&fake.lock);
@@ -322,6 +323,7 @@ append(const char *name, stream *s, const operation *what)
     *s->last = o;
     s->last = &o->next;
     s->submitted++;
+    fake.under_way++;
     pthread_cond_broadcast(&fake.changed);
     return fake_end(OK);
 }
@@ -333,6 +335,7 @@ cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
 
     if (error != OK || flags != 1 || priority > 0 || priority < -5)
         return fake_end(error != OK ? error : INVALID_VALUE);
+    fake_drain();
     *out = new_stream(current);
     if (*out == NULL)
         return fake_end(OUT_OF_MEMORY);
@@ -345,6 +348,7 @@ cuStreamDestroy_v2(stream *s)
 {
     int error = fake_begin("cuStreamDestroy");
 
+    fake_drain();
     fake_drop_stream(s);
     fake.live--;
     return fake_end(error);
@@ -440,6 +444,9 @@ cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
     if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > HP_KERNEL_THREADS || by != 1 || bz != 1 || shared != 0 ||
         extra != NULL)
         return INVALID_VALUE;
+    pthread_mutex_lock(&fake.lock);
+    fake_load(f);
+    pthread_mutex_unlock(&fake.lock);
     memcpy(o.kernel, f->name, sizeof o.kernel);
     memcpy(&o.args, parameters[0], sizeof o.args);
     return append("cuLaunchKernel", s, &o);

@@ -260,12 +260,14 @@ admit(hp_channel *channel)
 }
 
 /* What is received into a slot is posted late, so that the slot is one that was freed a moment ago; each stripe has
- * something to do, two if there are several. The step that is awaited next can always be posted. */
+ * something to do, two if there are several, and so has each link. The step that is awaited next may always post. */
 static int
-may_post(const hp_channel *channel, const hp_slot *slot)
+may_post(hp_channel *channel, const hp_slot *slot)
 {
     uint64_t ahead = channel->o.stripes > 1 ? 2 * (uint64_t)channel->o.stripes : 1;
-    return slot->place.recv.where != HP_SLOT || channel->posted - channel->received < ahead;
+    if (slot->place.recv.where != HP_SLOT || channel->posted - channel->received < ahead)
+        return 1;
+    return slot->step.from != slot_of(channel, channel->posted - 1)->step.from;
 }
 
 static int
@@ -406,8 +408,8 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
 }
 
 /*
- * A queue wakes nobody for what it has told. Jobs may end between the questions of two stations, and the first would not
- * learn of it; so news begin another round.
+ * A queue wakes nobody for what it has told. Jobs may end between the questions of two stations, and the first would
+ * not learn of it; so news begin another round.
  */
 static int
 ask_jobs_done(hp_channel *channel, const hp_slot *slot)

@@ -8,9 +8,10 @@
  *   admit --> recv ------> work ----------> send ------> retire        steps 0, 1, 2 ... without end
  *
  * Every step passes the stations in order; a step that does not need a station passes it at once. Operations are
- * consecutive stretches of the belt. A step that needs a slot's memory takes the piece that was freed last, and not
- * before it can receive: so a belt that is not held up works in a few pieces that stay in the cache, whatever W is. A channel knows nothing of communicators, threads or faults: it moves what can be
- * moved, and its links keep their errors.
+ * consecutive stretches of the belt. Between admit and recv a step's receive is posted. A step that needs a slot's
+ * memory takes the piece that was freed last, and not before it can receive: so a belt that is not held up works in a
+ * few pieces that stay in the cache, whatever W is. A channel knows nothing of communicators, threads or faults: it
+ * moves what can be moved, and its links keep their errors.
  */
 #ifndef HP_CHANNEL_H
 #define HP_CHANNEL_H

@@ -31,7 +31,7 @@ void hp_fault_own(hoop_comm *comm, const hoop_error *cause);
 /* What the other ranks are told of a cause: one rank's own failure is not theirs. */
 hoop_error hp_fault_told(const hoop_comm *comm, const hoop_error *cause);
 
-/* A cause that this rank saw: told to the server, then as above after the grace; its own failure is as above at once. */
+/* A cause that this rank saw: told to the server, then as above after the grace; its own failure, as above at once. */
 void hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now);
 
 #endif

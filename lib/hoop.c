@@ -134,7 +134,9 @@ static hoop_result
 check_window(const hoop_config *config, hoop_error *error)
 {
     int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
-    if (window == 0 || window > (slices ? slices : 1))
+    if (window == 1)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "window=1 is too small: the least is 2, and 0 finds one");
+    if (window == 0 || window > slices)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                       "window=%s is too small for slices=%s: a window below slices + 1 would lock the ring",

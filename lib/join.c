@@ -352,8 +352,9 @@ say_ring(const hoop_comm *comm)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d (%.40s)", i ? " -> " : "", rank,
                                  comm->ring->members[rank].host);
     }
-    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s", comm->size, comm->channels,
-           comm->channels > 1 ? "s" : "", text, used >= sizeof text - 96 ? " ..." : " -> back");
+    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u", comm->size,
+           comm->channels, comm->channels > 1 ? "s" : "", text, used >= sizeof text - 96 ? " ..." : " -> back",
+           comm->plan.slices, comm->channel[0]->o.window, comm->plan.spread_bytes);
 }
 
 /* Everything from the filled-in client options to a ring that stands. */

@@ -133,10 +133,14 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
         patience = deadline > now ? deadline - now : 0;
     hp_comm_arm(comm);
     atomic_store(&d->asleep, 1);
-    /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind */
-    if (!atomic_load(&d->has_inbox) && !atomic_load(&d->yield) && atomic_load(&d->aborting) != 1)
-        hp_loop_run(comm->loop, patience);
+    /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind; what the loop
+     * knows (a socket has room again, a chord stands) is heard even then: the one who asks may wait for long */
+    if (atomic_load(&d->has_inbox) || atomic_load(&d->yield) || atomic_load(&d->aborting) == 1)
+        patience = 0;
+    hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
+    if (patience == 0)
+        return;
     if (hp_now() - now < SHORT_SLEEP_NS)
         spin_more(comm);
     else
@@ -344,7 +348,7 @@ run_thread(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
-        if (d->held || d->waiting || d->manual || !atomic_load(&d->outstanding)) {
+        if (d->held || d->waiting || d->manual || atomic_load(&d->yield) || !atomic_load(&d->outstanding)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
         }

@@ -24,8 +24,8 @@ hoop_result hp_progress_enter(hoop_comm *comm);
 void hp_progress_leave(hoop_comm *comm);
 
 /*
- * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that the
- * GPU holds, so for a stream that waits for us, too.
+ * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that
+ * the GPU holds, so for a stream that waits for us, too. Waits for a blocking call of another thread to end.
  */
 void hp_progress_enroll(hoop_comm *comm, int device);
 

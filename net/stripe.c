@@ -85,10 +85,12 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     s->next = (uint64_t)number;
     hp_flight_init(&s->flight);
     s->watch = hp_watch_new(loop, fd, on_ready, s);
-    if (!s->watch) {
+    /* watched once now: libevent makes room for a descriptor at its first time, and no call may ask for memory */
+    if (!s->watch || hp_watch_set(s->watch, HP_READ) != 0) {
         hp_stripe_free(s);
         return NULL;
     }
+    hp_watch_set(s->watch, 0);
     return s;
 }
 
@@ -500,8 +502,8 @@ hp_stripe_move(hp_stripe *s)
     return current(s) || s->readable ? receive_once(s) : 0;
 }
 
-/* In the middle of a payload it is not worth waking up for every packet: the rest was sent in the same call and is on
- * its way, and the end of the connection wakes whatever is set. */
+/* In the middle of a payload it is not worth waking up for every packet: the rest comes as fast as the sender's socket
+ * takes it, the end of the connection wakes whatever is set, and a driver looks round every now and then anyway. */
 static void
 set_wake(hp_stripe *s)
 {

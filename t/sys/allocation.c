@@ -63,7 +63,7 @@ flocks(room *r)
     for (size_t i = 0; i < FLOCK; i++)
         must(r, hoop_iallreduce(r->in + i * each, r->out + i * each, i % 3 ? each : 50, HOOP_FLOAT32, HOOP_SUM, r->comm,
                                 &flock[i]));
-    for (int done = 0; !done;)
+    for (int done = 0; !done && r->right;)
         must(r, hoop_work_test(flock[2], &done));
     must(r, hoop_work_wait(flock[0], -1));
     flock[0] = NULL;

@@ -254,6 +254,36 @@ streams(int number, int size, void *arg)
     return leave(&r) || bad;
 }
 
+/*
+ * The first use of the GPU finds a long operation on host memory under way: the background thread drives it, and it
+ * waits for the last rank. The thread lets the caller have the driver's place in between.
+ */
+static int
+first_use(int number, int size, void *arg)
+{
+    rank r;
+    hoop_work *work = NULL;
+    hoop_error error = {.size = sizeof error};
+    int bad;
+
+    (void)arg;
+    setenv("HOOP_SNDBUF", "65536",
+           1); /* full while the last rank is late: the loop must say when there is room again */
+    bad = enter(&r, number, size);
+    if (bad)
+        return 1;
+    memset(r.data, 0, MOST);
+    if (number == size - 1)
+        usleep(300000);
+    if (hoop_iallreduce(r.data, r.to, MOST / 4, HOOP_FLOAT32, HOOP_SUM, r.comm, &work) != HOOP_SUCCESS)
+        return complain("iallreduce");
+    usleep(100000); /* the thread is at it */
+    if (hoop_allreduce_on_stream(r.in.memory, r.out.memory, 1000, HOOP_INT32, HOOP_SUM, r.comm, NULL) != HOOP_SUCCESS)
+        return complain("on_stream");
+    bad = hoop_work_wait(work, -1) != HOOP_SUCCESS || hp_cuda_stream_wait(r.device, NULL, &error) != HOOP_SUCCESS;
+    return leave(&r) || bad;
+}
+
 /* --- failures ----------------------------------------------------------------------------------------------------- */
 
 /* A stream that waits for an operation is let go when the operation fails. */
@@ -363,6 +393,7 @@ main(void)
         run(&p, size, collectives, "collectives on device memory have the bits of those on host memory");
     for (int size = 1; size <= 4; size++)
         run(&p, size, streams, "stream-ordered calls keep the stream's order");
+    run(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
     if (getenv("HOOP_TEST_CUDA") == NULL)
         test_failures(&p);
     else

@@ -9,23 +9,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static size_t
-tensors_count(size_t inputs, size_t hidden, size_t outputs)
+size_t
+mlp_tensors_count(size_t inputs, size_t hidden, size_t outputs)
 {
     return inputs * hidden + hidden + hidden * outputs + outputs;
+}
+
+mlp_tensors
+mlp_tensors_at(float *all, size_t inputs, size_t hidden, size_t outputs)
+{
+    mlp_tensors t = {.all = all, .count = mlp_tensors_count(inputs, hidden, outputs)};
+    t.w1 = all;
+    t.b1 = t.w1 + inputs * hidden;
+    t.w2 = t.b1 + hidden;
+    t.b2 = t.w2 + hidden * outputs;
+    return t;
 }
 
 static int
 tensors_init(mlp_tensors *t, size_t inputs, size_t hidden, size_t outputs)
 {
-    t->count = tensors_count(inputs, hidden, outputs);
-    t->all = calloc(t->count, sizeof(float));
-    if (t->all == NULL)
+    float *all = calloc(mlp_tensors_count(inputs, hidden, outputs), sizeof(float));
+    if (all == NULL)
         return -1;
-    t->w1 = t->all;
-    t->b1 = t->w1 + inputs * hidden;
-    t->w2 = t->b1 + hidden;
-    t->b2 = t->w2 + hidden * outputs;
+    *t = mlp_tensors_at(all, inputs, hidden, outputs);
     return 0;
 }
 

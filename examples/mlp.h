@@ -17,6 +17,10 @@ typedef struct mlp_tensors {
     float *w1, *b1, *w2, *b2; /* inputs x hidden, hidden, hidden x outputs, outputs */
 } mlp_tensors;
 
+/* Floats in all tensors together, and the views into an array of so many, wherever its memory lies. */
+size_t mlp_tensors_count(size_t inputs, size_t hidden, size_t outputs);
+mlp_tensors mlp_tensors_at(float *all, size_t inputs, size_t hidden, size_t outputs);
+
 typedef struct mlp {
     size_t inputs, hidden, outputs;
     mlp_tensors parameters, gradient, velocity;

@@ -10,6 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Views into one array of floats, so that all parameters are one tensor to broadcast, update or compare. */
 typedef struct mlp_tensors {
     float *all;
@@ -51,4 +55,7 @@ void mlp_backward_hidden(mlp *net, const float *x, size_t count);
 /* One step of gradient descent with momentum on the `count` parameters that start at `offset`. */
 void mlp_update(mlp *net, size_t offset, size_t count, float rate, float momentum, float decay);
 
+#ifdef __cplusplus
+}
+#endif
 #endif

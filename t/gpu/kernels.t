@@ -15,7 +15,7 @@ if [ "${HOOP_TEST_SANITIZE:-no}" = thread ]; then
 fi
 kernels=$HOOP_TEST_TMP/kernels.so
 if ! "$cxx" -x c++ -std=c++17 -O1 -g -fPIC -shared -ffp-contract=off -fvisibility=hidden -w -I"$abs_top_srcdir" \
-    -I"$abs_top_srcdir/include" -include "$abs_top_srcdir/t/tools/cudacpu.h" "$abs_top_srcdir/gpu/kernels.cu" \
+    -I"$abs_top_srcdir/include" -include "$abs_top_srcdir/t/tools/cudacpu_kernels.h" "$abs_top_srcdir/gpu/kernels.cu" \
     -o "$kernels" >"$HOOP_TEST_TMP/kernels.log" 2>&1; then
     sed 's/^/# /' "$HOOP_TEST_TMP/kernels.log"
     echo "1..1"

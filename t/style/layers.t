@@ -24,7 +24,7 @@ done)
 is '' "$own" 'angle brackets are for the system, our own headers are included by quotes'
 is '' "$(grep -n '#include' include/hoop.h | grep -vE '<(stddef|stdint)\.h>')" 'hoop.h needs stddef.h and stdint.h only'
 
-allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch]
+allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch] examples/*.cu
 allowed 'lib/base sees hoop.h' 'hoop\.h|lib/base/[a-z_]+\.(h|def)' lib/base/*.[ch]
 allowed 'net sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|net/[a-z_]+\.h' net/*.[ch]
 allowed 'gpu sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[ch] gpu/*.cu

@@ -97,17 +97,6 @@ done
 
 # --- examples ---
 
-# What a CUDA program needs of NVIDIA's header.
-mkdir "$tmp/include"
-cat >"$tmp/include/cuda_runtime.h" <<'END'
-#include <stddef.h>
-typedef struct stream_st *cudaStream_t;
-int cudaSetDevice(int device);
-int cudaStreamCreate(cudaStream_t *stream);
-int cudaStreamSynchronize(cudaStream_t stream);
-int cudaMalloc(void **memory, size_t bytes);
-int cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream);
-END
 for page in man/*.[1-8]; do
     mkdir "$tmp/blocks"
     awk -v folder="$tmp/blocks" -f t/tools/blocks.awk "$page" >"$tmp/list"
@@ -116,7 +105,7 @@ for page in man/*.[1-8]; do
         example* | file\ *.c)
             cp "$tmp/blocks/$number" "$tmp/example.c"
             ok "${page#man/}: block $number ($mark) compiles" ${CC:-cc} -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror \
-                -Iinclude -I"$tmp/include" -fsyntax-only "$tmp/example.c"
+                -Iinclude -I. -It/tools/cuda -fsyntax-only "$tmp/example.c"
             ;;
         *)
             ok "${page#man/}: block $number is no C program that nobody compiles" \

@@ -4,6 +4,7 @@
 # nothing but rounding. Under a sanitizer fewer epochs are trained, and only the last two are looked at.
 # time limit: 400
 . "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/sys/training.sh"
 bin=$abs_top_builddir/bin digits=$abs_top_builddir/examples/digits
 export HOOP_DIGITS="$abs_top_srcdir/examples/digits.csv"
 case ${HOOP_TEST_SANITIZE:-no} in
@@ -11,14 +12,6 @@ no) epochs=60 ;;
 *) epochs=3 ;;
 esac
 plan_lazy
-
-# Largest relative difference of two loss curves, epoch by epoch.
-apart()
-{
-    paste "$1" "$2" | awk '
-        $1 ~ /^[0-9]+$/ && NF == 10 { d = $2 - $7; d = (d < 0 ? -d : d) / $2; if (d > most) most = d; n++ }
-        END { printf "%d %.9f\n", n, most }'
-}
 
 train() { "$bin/hooprun" -n "$1" "$digits" --epochs $epochs >"$tmp/$1" 2>"$tmp/$1.err"; }
 
@@ -31,7 +24,7 @@ for ranks in 1 2 3 4 7; do
     diag "$ranks ranks: largest relative difference from one rank's loss: $2"
     is $epochs "$1" '... every epoch has a loss'
     ok '... and the curve is that of one rank, within float32 rounding' awk "BEGIN { exit !($2 < 1e-5) }"
-    accuracy=$(sed -n 's/^held-out accuracy: \([0-9.]*\) %.*/\1/p' "$tmp/$ranks")
+    accuracy=$(accuracy "$tmp/$ranks")
     if [ $epochs -eq 60 ]; then
         ok "... which recognises 95 % of the held-out digits ($accuracy %)" awk "BEGIN { exit !($accuracy >= 95) }"
     else

@@ -38,7 +38,17 @@ for ranks in 1 2 3; do
 done
 like 'bit-identical on all ranks \(ranks 2' "$("$hooprun" -n 2 ./digits --epochs 2)" \
     'digits finds its images beside the program'
-for c in *.c; do
+# The one for GPUs takes CUDA; it finds no GPU here, whatever the machine has, and says so.
+cuda=${NVCC%/bin/nvcc}
+if [ -n "$cuda" ] && [ -e "$abs_top_builddir/examples/digits_gpu" ]; then
+    gpu_build() { ${MAKE:-make} -C "$tmp/mine" CC="$CC" CUDA="$cuda" CFLAGS='-O2 -Wall -Werror' \
+        PKG_CONFIG="$PKG_CONFIG --define-variable=prefix=$prefix" digits_gpu; }
+    ok 'digits_gpu builds with nvcc' gpu_build
+    like 'no GPU here' "$(CUDA_VISIBLE_DEVICES= ./digits_gpu 2>&1)" 'and says that there is no GPU'
+else
+    skip 2 'there is no nvcc with cuBLAS'
+fi
+for c in *.c *.cu; do
     ok "$c knows no room of hoop's but its public face" test -z "$(grep -E '#include "(lib|net|gpu|bin|rendezvous)/' "$c")"
 done
 done_testing

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudacpu: just enough of CUDA C++ to compile gpu/kernels.cu for the CPU, one thread after the other (its threads never
- * wait for each other). Included before it: c++ -x c++ -include t/tools/cudacpu.h gpu/kernels.cu
+ * cudacpu: just enough of CUDA C++ to compile kernels for the CPU, where one thread runs after the other, so that they
+ * must not wait for each other. Who includes it says what __global__ is.
  */
 #ifndef T_CUDACPU_H
 #define T_CUDACPU_H
 
-#include "gpu/cuda_kernel.h"
-
 #include <string.h>
 #include <unistd.h>
 
-#define __global__ __attribute__((visibility("default")))
 #define __device__
 #define __noinline__
 #define __launch_bounds__(threads)
@@ -34,15 +31,16 @@ __nanosleep(unsigned nanoseconds)
     usleep(nanoseconds / 1000);
 }
 
-/* Runs the whole grid. */
-extern "C" __attribute__((visibility("default"))) void
-cudacpu_launch(void (*kernel)(const hp_kernel_args), const hp_kernel_args *args, unsigned blocks, unsigned threads)
+/* body() for every thread of a grid. */
+template <class Body>
+static inline void
+cudacpu_grid(unsigned blocks, unsigned threads, const Body &body)
 {
-    gridDim.x = blocks;
-    blockDim.x = threads;
+    gridDim = {blocks, 1, 1};
+    blockDim = {threads, 1, 1};
     for (blockIdx.x = 0; blockIdx.x < blocks; blockIdx.x++) {
         for (threadIdx.x = 0; threadIdx.x < threads; threadIdx.x++)
-            kernel(*args);
+            body();
     }
 }
 

@@ -5,7 +5,7 @@
  * that faults when the host touches it; the bytes are in a second mapping only "kernels" use. Pinned host memory has a
  * device address of its own that faults too, so an address not translated is found out. Kernels are executed by the
  * host's reference arithmetic from the launch's name and parameter, or by gpu/kernels.cu compiled for the CPU
- * (cudacpu.h). Strict where the driver is: contexts must be current, handles must live, ranges must lie inside one
+ * (cudacpu_kernels.h). Strict where the driver is: contexts must be current, handles must live, ranges must lie inside one
  * allocation.
  */
 #include "t/tools/libcuda.h"
@@ -393,10 +393,27 @@ steer_memory_ops(int on)
     set(&fake.memory_ops, on);
 }
 
+static void *
+steer_bytes(const void *memory, size_t size)
+{
+    pthread_mutex_lock(&fake.lock);
+    void *result = fake_bytes_at(memory, size);
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
 static void
 steer_jealous(int on)
 {
     set(&fake.jealous, on);
+}
+
+static void
+steer_load(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake_drain();
+    pthread_mutex_unlock(&fake.lock);
 }
 
 EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
@@ -410,4 +427,6 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .capture = steer_capture,
     .memory_ops = steer_memory_ops,
     .jealous = steer_jealous,
+    .bytes = steer_bytes,
+    .load = steer_load,
 };

@@ -12,11 +12,13 @@
  *   HOOP_FAKE_CUDA_JEALOUS=1    calls that may wait for all of the GPU's work do so, and nobody else gets into the driver
  *                               meanwhile: those that take or give back memory, pages, streams or modules, and the first
  *                               launch of a kernel
- *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu.h), to run instead of the host's
+ *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu_kernels.h), to run instead of the host's
  * arithmetic
  */
 #ifndef HP_FAKE_LIBCUDA_H
 #define HP_FAKE_LIBCUDA_H
+
+#include <stddef.h>
 
 typedef struct hoop_fake_cuda {
     void (*fail)(long call, int sticky); /* 1: the next call; 0: none any more */
@@ -29,6 +31,9 @@ typedef struct hoop_fake_cuda {
     void (*capture)(int on);    /* every stream says that it is being captured */
     void (*memory_ops)(int on); /* for devices opened from now on */
     void (*jealous)(int on);
+    /* Where the bytes of a device address are, for what stands in for kernels; NULL if not all inside one allocation. */
+    void *(*bytes)(const void *memory, size_t size);
+    void (*load)(void); /* as the first launch of a kernel does */
 } hoop_fake_cuda;
 
 /* By dlsym. */

@@ -4,7 +4,7 @@
  * dlopen (NCCL_LIBRARY, else libnccl.so.2); its id travels through hoop. Every rank has an NCCL_HOSTID of its own, so
  * that NCCL lets several share a GPU. How NCCL moves bytes is up to its own variables (bench/check-gpu sets them).
  *
- *     hooprun -n 4 bench/nccl_bench [DTYPE [LARGEST [ROUNDS]]]      float32 or bfloat16, bytes, times per size
+ *     hooprun -n 4 bench/nccl_bench [DTYPE [LARGEST [ROUNDS]]]      float32 or bfloat16, bytes, most times per size
  *
  * A time is that of the slowest rank, from call until the result is in the rank's memory; the table has medians.
  */
@@ -116,11 +116,13 @@ join_nccl(bench *b)
     if (b->rank == 0)
         result = b->peer.get_id(&id);
     need(b, hoop_broadcast(&id, &id, sizeof id, HOOP_UINT8, 0, b->comm), "broadcast");
-    if (result == 0)
+    bad = result;
+    need(b, hoop_broadcast(&bad, &bad, 1, HOOP_INT32, 0, b->comm), "broadcast");
+    if (bad == 0) /* without an id the others would look for rank 0 for ever */
         result = b->peer.init(&b->peer.comm, hoop_comm_size(b->comm), id, b->rank);
     if (result != 0)
         printf("# NCCL refused on rank %d: %s; %s\n", b->rank, b->peer.error(result), b->peer.last_error(NULL));
-    bad = result != 0;
+    bad = bad != 0 || result != 0;
     need(b, hoop_allreduce(&bad, &bad, 1, HOOP_INT32, HOOP_MAX, b->comm), "allreduce");
     if (bad)
         b->peer.comm = NULL;
@@ -165,26 +167,34 @@ sample(bench *b, int by_nccl, size_t count, double *times, int rounds)
     qsort(times, (size_t)rounds, sizeof *times, by_value);
 }
 
+/* Three rounds to warm up, then as many as fit into two seconds; the same on every rank. Returns how many. */
+static int
+sample_well(bench *b, int by_nccl, size_t count, double *times)
+{
+    double warm[3];
+    sample(b, by_nccl, count, warm, 3);
+    int rounds = warm[1] * b->rounds < 2e6 ? b->rounds : (int)(2e6 / warm[1]);
+    if (rounds < 5)
+        rounds = 5;
+    sample(b, by_nccl, count, times, rounds);
+    return rounds;
+}
+
 static void
 measure(bench *b, size_t bytes)
 {
-    static double hoop[MOST_ROUNDS], peer[MOST_ROUNDS], skipped[MOST_ROUNDS];
+    static double hoop[MOST_ROUNDS], peer[MOST_ROUNDS];
     size_t count = bytes / hp_dtype_size(b->dtype);
-    int rounds = bytes > ((size_t)16 << 20) && b->rounds > 20 ? 20 : b->rounds, by_nccl = b->peer.comm != NULL;
+    int by_nccl = b->peer.comm != NULL, rounds = sample_well(b, 0, count, hoop);
+    int peer_rounds = by_nccl ? sample_well(b, 1, count, peer) : 0;
 
-    sample(b, 0, count, skipped, 3);
-    sample(b, 0, count, hoop, rounds);
-    if (by_nccl) {
-        sample(b, 1, count, skipped, 3);
-        sample(b, 1, count, peer, rounds);
-    }
     if (b->rank != 0)
         return;
     printf("%11zu %9s %10.1f %10.1f %10.1f", bytes, hp_dtype_name(b->dtype), hoop[rounds / 2], hoop[0],
            hoop[rounds - 1]);
     if (by_nccl)
-        printf(" %10.1f %10.1f %10.1f %7.2f", peer[rounds / 2], peer[0], peer[rounds - 1],
-               peer[rounds / 2] / hoop[rounds / 2]);
+        printf(" %10.1f %10.1f %10.1f %7.2f", peer[peer_rounds / 2], peer[0], peer[peer_rounds - 1],
+               peer[peer_rounds / 2] / hoop[rounds / 2]);
     printf("\n");
     fflush(stdout);
 }
@@ -211,8 +221,8 @@ main(int argc, char **argv)
         b.largest = strtoull(argv[2], NULL, 10);
     if (argc > 3)
         b.rounds = (int)strtol(argv[3], NULL, 10);
-    if (hp_dtype_size(b.dtype) == 0 || b.largest < 8 || b.rounds < 1 || b.rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS at most %d)\n",
+    if (hp_dtype_size(b.dtype) == 0 || b.largest < 8 || b.rounds < 5 || b.rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS 5 to %d)\n",
                 MOST_ROUNDS);
         return 2;
     }

@@ -38,7 +38,8 @@ read_environment(void)
     fake.fail_at = number_from("HOOP_FAKE_CUDA_FAIL", 0);
     fake.sticky = (int)number_from("HOOP_FAKE_CUDA_STICKY", 0);
     fake.delay_us = (unsigned)number_from("HOOP_FAKE_CUDA_DELAY_US", 0);
-    fake.devices = (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* as NVIDIA's: empty, there is no GPU */
+    fake.devices = visible != NULL && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
     fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");

@@ -282,6 +282,7 @@ main(int argc, char **argv)
         c, "digits_gpu",
         "Trains a two-layer perceptron on 1,797 handwritten digits, data-parallel over all ranks, on NVIDIA GPUs.\n",
         argc, argv);
+    course_agree(c, c->overlap ? "--overlap is an option of digits only" : NULL);
     take_gpu(&t);
     course_share(c);
     prepare(&t);

@@ -23,19 +23,6 @@ enum { RANKS = 3, BEHIND = 1, BEFORE = 0, HELLO = 192, ANSWER = 176, SERVER = PR
 static party p;
 static proxy *x;
 
-static int
-rounds(int full)
-{
-    int few = full / 20 < 3 ? 3 : full / 20;
-    return getenv("HOOP_TEST_FULL") ? full : few;
-}
-
-static void
-nap(double seconds)
-{
-    usleep((useconds_t)(seconds * 1e6));
-}
-
 typedef struct plot {
     size_t count;
     int times;     /* allreduces */
@@ -70,7 +57,7 @@ deafen(void *after)
 {
     struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
     struct sock_fprog program = {1, &nothing};
-    nap(*(const double *)after);
+    party_nap(*(const double *)after);
     for (int fd = 3; fd < 256; fd++)
         setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program); /* what is no socket refuses */
     return NULL;
@@ -94,7 +81,7 @@ work(int rank, int size, void *arg)
         factor += (float)i;
     for (int round = 0; round < s->times && result == HOOP_SUCCESS; round++) {
         if (round == 1 && s->pause > 0)
-            nap(s->pause);
+            party_nap(s->pause);
         for (size_t i = 0; i < s->count; i++)
             in[i] = value(rank, i, round);
         result = hoop_allreduce(in, out, s->count, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -210,7 +197,7 @@ below(uint64_t n)
 static void
 breaks(plot *s, uint64_t bytes)
 {
-    int good = 0, n = rounds(200), heads = rounds(65) * 2;
+    int good = 0, n = party_rounds(200), heads = party_rounds(65) * 2;
     for (int i = 0; i < n; i++)
         good += try_act(s, PROXY_RESET, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
     is_int(n, good, "F14 a reset at a random byte: PEER_LOST that names the edge within 1 s, or another try");
@@ -234,7 +221,7 @@ breaks(plot *s, uint64_t bytes)
 static void
 flips(plot *s, uint64_t bytes)
 {
-    int good = 0, n = rounds(1000);
+    int good = 0, n = party_rounds(1000);
     setenv("HOOP_CHECKSUM", "payload", 1);
     for (int i = 0; i < n; i++)
         good += try_act(s, PROXY_FLIP, 0, HELLO + below(bytes - HELLO), (int)below(8), HOOP_ERR_CORRUPT);
@@ -298,7 +285,7 @@ slowness(void)
 static void
 stalls(plot *s, uint64_t bytes)
 {
-    int good = 0, n = rounds(50);
+    int good = 0, n = party_rounds(50);
     setenv("HOOP_OP_TIMEOUT_MS", "1000", 1);
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
@@ -320,7 +307,7 @@ static void
 half_open(void)
 {
     plot s = {.count = 300000, .times = 1000000};
-    int good = 0, n = rounds(50);
+    int good = 0, n = party_rounds(50);
     double begin;
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     for (int i = 0; i < n; i++) {
@@ -370,15 +357,15 @@ static void
 outages(void)
 {
     plot s = {.count = 300000, .times = 80, .all = 1};
-    int good = 0, n = rounds(50), named = 0;
+    int good = 0, n = party_rounds(50), named = 0;
     double at, most = 0;
     setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
-        nap(0.3 + (double)below(300) / 1000);
+        party_nap(0.3 + (double)below(300) / 1000);
         isolate(1);
-        nap(1);
+        party_nap(1);
         isolate(0);
         party_wait(&p);
         good += all_right();
@@ -392,7 +379,7 @@ outages(void)
         int fine = 1;
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
-        nap(0.3 + (double)below(300) / 1000);
+        party_nap(0.3 + (double)below(300) / 1000);
         isolate(1);
         at = party_clock();
         party_wait(&p);
@@ -419,7 +406,7 @@ static void
 control(void)
 {
     plot s = {.count = 100000, .times = 20, .to_server = 1};
-    int good = 0, n = rounds(200);
+    int good = 0, n = party_rounds(200);
     for (int i = 0; i < n; i++) {
         static const proxy_act acts[] = {PROXY_RESET, PROXY_CUT, PROXY_FLIP, PROXY_STALL};
         int fine, right;

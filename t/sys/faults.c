@@ -19,20 +19,6 @@ enum { RANKS = 4, COUNT = 1 << 20 };
 
 static party p;
 
-static int
-rounds(int full)
-{
-    int few = full / 20 < 3 ? 3 : full / 20;
-    return getenv("HOOP_TEST_FULL") ? full : few;
-}
-
-static void
-nap(double seconds)
-{
-    if (seconds > 0)
-        usleep((useconds_t)(seconds * 1e6));
-}
-
 /* What a survivor tells: its last result, the rank blamed, when, and whether a success was ever wrong. */
 typedef struct tale {
     int code, rank, reporter, wrong, completed;
@@ -75,7 +61,7 @@ work_until_error(hoop_comm *comm, size_t count, double pause)
         result = hoop_allreduce(in, out, count, HOOP_FLOAT32, HOOP_SUM, comm);
         for (size_t i = 0; i < count && result == HOOP_SUCCESS; i++)
             wrong += out[i] != sum * (float)(1 + (i + (size_t)round) % 13);
-        nap(pause);
+        party_nap(pause);
     }
     tell(comm, (int)result, wrong);
     free(in);
@@ -144,7 +130,7 @@ killed(int n, size_t count, double pause, double most, const char *what)
         plot s = {.victim = (int)(tap_random() % RANKS), .count = count, .pause = pause};
         double at = 0.15 + (double)(tap_random() % 1000) / 4000, killed_at;
         party_start(&p, RANKS, endless, &s, 30);
-        nap(at);
+        party_nap(at);
         killed_at = party_clock();
         kill(p.guest[s.victim].pid, SIGKILL);
         party_wait(&p);
@@ -157,16 +143,16 @@ killed(int n, size_t count, double pause, double most, const char *what)
 static void
 stopped(void)
 {
-    int good = 0, n = rounds(50);
+    int good = 0, n = party_rounds(50);
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % RANKS), .count = COUNT};
         double at;
         party_start(&p, RANKS, endless, &s, 30);
-        nap(0.3 + (double)(tap_random() % 1000) / 5000);
+        party_nap(0.3 + (double)(tap_random() % 1000) / 5000);
         at = party_clock();
         kill(p.guest[s.victim].pid, SIGSTOP);
-        nap(3.2);
+        party_nap(3.2);
         kill(p.guest[s.victim].pid, SIGCONT);
         party_wait(&p);
         good += survivors_agree(s.victim, HOOP_ERR_TIMEOUT, at, 1.5 + 1.2) && hear(s.victim).code > 0;
@@ -185,7 +171,7 @@ ten_operations(int rank, int size, void *arg)
     (void)size;
     for (int i = 0; i < 10 && result == HOOP_SUCCESS; i++) {
         if (rank == s->victim && i == 5)
-            nap(s->at);
+            party_nap(s->at);
         result = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
     }
     tell(comm, (int)result, 0);
@@ -221,7 +207,7 @@ leaves_early(int rank, int size, void *arg)
     hoop_comm *comm = join();
     (void)size;
     if (rank == s->victim) {
-        nap(0.2);
+        party_nap(0.2);
         if (s->pause > 0)
             hoop_comm_destroy(comm);
         exit(0); /* without destroy: the process just ends */
@@ -329,7 +315,7 @@ abort_it(int rank, int size, void *arg)
     (void)size;
     (void)arg;
     if (rank == 2) {
-        nap(0.2);
+        party_nap(0.2);
         hoop_comm_abort(comm, "the loss is NaN");
     }
     work_until_error(comm, 1000, 0);
@@ -359,7 +345,7 @@ without_server(int rank, int size, void *arg)
     hoop_result r = HOOP_SUCCESS;
     float one[64] = {0};
     (void)size;
-    nap(0.5);
+    party_nap(0.5);
     for (int i = 0; i < 100 && r == HOOP_SUCCESS; i++)
         r = hoop_allreduce(one, one, 64, HOOP_FLOAT32, HOOP_SUM, comm);
     if (r == HOOP_SUCCESS && rank == s->victim)
@@ -376,7 +362,7 @@ server_dies(void)
     plot s = {.victim = 1};
     int good = 1, named = 0;
     party_start(&p, RANKS, without_server, &s, 30);
-    nap(0.3);
+    party_nap(0.3);
     kill(p.server, SIGKILL);
     party_wait(&p);
     for (int rank = 0; rank < RANKS; rank++) {
@@ -399,7 +385,7 @@ parent_of_a_sleeper(int rank, int size, void *arg)
     hoop_comm *comm = join();
     (void)size;
     if (rank == s->victim && fork() == 0) {
-        nap(4);
+        party_nap(4);
         _exit(0);
     }
     work_until_error(comm, 1000, 0.001);
@@ -413,7 +399,7 @@ forked(void)
     plot s = {.victim = 1};
     double at;
     party_start(&p, RANKS, parent_of_a_sleeper, &s, 20);
-    nap(0.4);
+    party_nap(0.4);
     at = party_clock();
     kill(p.guest[s.victim].pid, SIGKILL);
     party_wait(&p);
@@ -430,7 +416,7 @@ late_for_chords(int rank, int size, void *arg)
     hoop_result r;
     (void)arg;
     if (rank == 2)
-        nap(2.0);
+        party_nap(2.0);
     r = hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
     tell(comm, (int)r, sum != size);
     hoop_comm_destroy(comm);
@@ -452,8 +438,8 @@ main(void)
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    killed(rounds(200) * 2, COUNT, 0, 1.0, "F01 SIGKILL in the middle of operations");
-    killed(rounds(60), 10, 0.02, 1.0, "F03 SIGKILL between operations");
+    killed(party_rounds(200) * 2, COUNT, 0, 1.0, "F01 SIGKILL in the middle of operations");
+    killed(party_rounds(60), 10, 0.02, 1.0, "F03 SIGKILL between operations");
     stopped();
     late();
     left();

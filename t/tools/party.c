@@ -30,6 +30,20 @@ party_clock(void)
 }
 
 void
+party_nap(double seconds)
+{
+    if (seconds > 0)
+        usleep((useconds_t)(seconds * 1e6));
+}
+
+int
+party_rounds(int full)
+{
+    int few = full / 20 < 3 ? 3 : full / 20;
+    return getenv("HOOP_TEST_FULL") ? full : few;
+}
+
+void
 party_note(const char *format, ...)
 {
     va_list ap;

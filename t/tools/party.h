@@ -44,7 +44,11 @@ int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 /* In a rank: a line for the test. */
 void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Seconds on the monotonic clock. */
+/* Seconds on the monotonic clock, and doing nothing for so many; none at all where they are not above 0. */
 double party_clock(void);
+void party_nap(double seconds);
+
+/* How often a fault is tried: `full` times with HOOP_TEST_FULL, else a twentieth of that and at least three times. */
+int party_rounds(int full);
 
 #endif

@@ -210,13 +210,15 @@ run(script *s)
     }
 }
 
-/* What a client does with a roster, a report or a JOIN that comes out of the air. */
+/* What either side does with a roster, a report, a refusal or a JOIN that comes out of the air. */
 static void
 decode(const uint8_t *in, size_t n)
 {
     hp_part part;
     hp_join said;
     hp_report report;
+    hoop_error cause;
+    uint32_t split;
     static hp_member members[RING_MAX];
     static int order[RING_MAX];
     if (hp_part_get(&part, in, n) && part.size > 0 && part.size <= RING_MAX && part.first == 0 &&
@@ -231,6 +233,8 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
         fuzz_check(hp_join_put(again, &said) == n);
     }
+    if (hp_refusal_get(&split, &cause, in, n))
+        fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
         fuzz_check(report.sequence > 0 && report.waits_for >= -1);
 }

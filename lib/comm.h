@@ -70,7 +70,7 @@ struct hoop_comm {
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
-    int splits; /* hoop_comm_split calls so far */
+    uint32_t splits; /* hoop_comm_split calls so far, those that failed as well */
     char host[HP_HOST_TEXT];
     unsigned forks; /* hp_forks() at creation */
 

@@ -206,24 +206,39 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     return HOOP_SUCCESS;
 }
 
+/* The others shall not wait in a split for a rank whose call is over. The server knows whether any of them still does. */
+static void
+refuse_split(hoop_comm *comm, const hoop_error *cause)
+{
+    hoop_error told;
+    char me[96];
+    hp_err_set(&told, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
+               hp_comm_name(comm, comm->rank, me), cause->text);
+    hp_progress_refuse(comm, comm->splits, &told);
+}
+
 static hoop_result
 split(hoop_comm *comm, int color, int key, hoop_comm **out)
 {
     hoop_error error;
-    hoop_result result;
     hoop_comm *part = hp_alloc(1, sizeof *part);
+    hoop_result result;
+    comm->splits++; /* every call counts: the n-th of all ranks belong together, however each of them ends */
     hp_err_clear(&error);
-    if (!part)
-        return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
-    part->config = comm->config;
-    result = prepare(part, &error);
+    if (part) {
+        part->config = comm->config;
+        result = prepare(part, &error);
+    } else {
+        result = hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
+    }
     if (result == HOOP_SUCCESS)
         result = hp_join_split(part, comm, color, key, &error);
     if (result != HOOP_SUCCESS) {
-        give_up(part, &error);
+        refuse_split(comm, &error);
+        if (part)
+            give_up(part, &error);
         return hp_entry_fail(comm, &error);
     }
-    comm->splits++; /* a split that failed has failed on all ranks: the next try is the same one */
     if (part->size == 0) {
         hp_comm_free(part);
     } else {

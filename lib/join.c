@@ -447,7 +447,7 @@ hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop
     options.parent = parent->id;
     options.parent_rank = parent->rank;
     options.parent_size = comm->size = parent->size;
-    options.split = (uint32_t)parent->splits + 1;
+    options.split = parent->splits;
     comm->keys = parent->keys;
     comm->sock = parent->sock;
     result = meet(comm, &options, error);

@@ -332,6 +332,16 @@ hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&d->mutex);
 }
 
+void
+hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
+{
+    if (!comm->client)
+        return;
+    take_baton(comm);
+    hp_client_refuse(comm->client, split, cause);
+    give_baton(comm);
+}
+
 /* ---- the background thread ---- */
 
 static int

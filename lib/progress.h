@@ -42,6 +42,9 @@ int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 /* From any thread: this rank ends the job with `cause`; returns when the driver has done it. */
 void hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
+/* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
+void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
+
 /* hoop_comm_fd: the program drives from now on. */
 int hp_progress_fd(hoop_comm *comm);
 

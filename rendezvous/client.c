@@ -425,6 +425,14 @@ hp_client_abort(hp_client *c, const hoop_error *cause)
     hp_line_send(c->line, HP_ABORT, payload, hp_abort_put(payload, cause));
 }
 
+void
+hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
+{
+    uint8_t payload[HP_REFUSAL_BYTES];
+    if (c->line && c->state == HP_CLIENT_GO && c->ring.size)
+        hp_line_send(c->line, HP_REFUSED, payload, hp_refusal_put(payload, split, cause));
+}
+
 int
 hp_client_verdict(const hp_client *c, hoop_error *error)
 {

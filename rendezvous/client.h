@@ -27,7 +27,7 @@ typedef struct hp_client_options {
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
     uint64_t deadline;   /* hp_now() at which bring-up has failed */
     uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
-    /* a split: parent communicator, how many splits it has seen, our rank and its size there; comm 0: none */
+    /* a split: parent communicator, which of its splits, our rank and its size there; comm 0: none */
     uint64_t parent;
     uint32_t split;
     int parent_rank, parent_size, color, key;
@@ -63,6 +63,9 @@ void hp_client_in_op(hp_client *client, const hp_report *report);
 int hp_client_hears(const hp_client *client, uint64_t now);
 void hp_client_out(hp_client *client, uint64_t completed);        /* no-op when IN_OP was not said */
 void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
+
+/* This rank takes no part in the split of that number of the client's communicator: who waits for it is told so. */
+void hp_client_refuse(hp_client *client, uint32_t split, const hoop_error *cause);
 
 /* The group's first cause, once the server has told it: 1 and *error, else 0. */
 int hp_client_verdict(const hp_client *client, hoop_error *error);

@@ -81,11 +81,30 @@ hp_hall_idle(const hp_hall *hall)
     return hall->guests == 0 && !hall->meetings && !hall->rosters;
 }
 
+/* The ring that a split cuts. */
+static hp_roster *
+parent_of(const hp_hall *hall, uint64_t parent)
+{
+    hp_roster *r = hall->rosters;
+    while (r && r->ring.comm != parent)
+        r = r->next;
+    return parent ? r : NULL;
+}
+
+/* A split that has failed is kept for the ranks that have yet to come to it: they would wait there for nobody. */
+static int
+is_kept(const hp_hall *hall, const hp_meeting *m)
+{
+    const hp_roster *parent = parent_of(hall, m->parent);
+    return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_meeting_is_known(m);
+}
+
 int
 hp_hall_timed(const hp_hall *hall)
 {
-    if (hall->meetings)
-        return 1;
+    for (const hp_meeting *m = hall->meetings; m; m = m->next)
+        if (!is_kept(hall, m))
+            return 1;
     for (const hp_roster *r = hall->rosters; r; r = r->next)
         if (hp_roster_timed(r))
             return 1;
@@ -197,9 +216,19 @@ check_parent(const hp_hall *hall, hp_meeting *m, uint64_t now)
 }
 
 static int
-spent(const hp_meeting *m, uint64_t now)
+spent(const hp_hall *hall, const hp_meeting *m, uint64_t now)
 {
-    return m->failure.code ? now >= m->deadline : m->came == 0;
+    if (!m->failure.code)
+        return m->came == 0;
+    return now >= m->deadline && !is_kept(hall, m);
+}
+
+static void
+close_split(hp_hall *hall, const hp_meeting *m)
+{
+    hp_roster *parent = parent_of(hall, m->parent);
+    if (parent && m->split >= parent->splits)
+        parent->splits = m->split + 1;
 }
 
 /* After every event: full meetings become rings, spent meetings and empty rings go. */
@@ -211,11 +240,12 @@ settle(hp_hall *hall, uint64_t now)
         check_parent(hall, m, now);
         if (m->came == m->size)
             conclude(hall, m, now);
-        if (!spent(m, now)) {
+        if (!spent(hall, m, now)) {
             at = &m->next;
             continue;
         }
         *at = m->next;
+        close_split(hall, m);
         hp_meeting_free(m);
     }
     for (hp_roster **at = &hall->rosters; *at;) {
@@ -230,15 +260,15 @@ settle(hp_hall *hall, uint64_t now)
 }
 
 /*
- * The meeting this JOIN belongs to; opened where there is none. One that has failed and already knows this rank belongs
- * to an earlier attempt: the job has been started again.
+ * The meeting this JOIN belongs to; opened where there is none. A world that has failed and already knows this rank
+ * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own.
  */
 static hp_meeting *
 find_meeting(hp_hall *hall, const hp_join *join, uint64_t now)
 {
     int rank = join->parent ? join->parent_rank : join->who.rank;
     for (hp_meeting *m = hall->meetings; m; m = m->next)
-        if (hp_meeting_is(m, join) && m->failure.code && hp_meeting_has(m, rank))
+        if (!m->parent && hp_meeting_is(m, join) && m->failure.code && hp_meeting_has(m, rank))
             m->deadline = now;
     settle(hall, now);
     for (hp_meeting *m = hall->meetings; m; m = m->next)
@@ -272,6 +302,20 @@ check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
+/* Nobody waits in a split any more that all have seen the end of. */
+static hoop_result
+check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
+{
+    const hp_roster *parent = parent_of(hall, join->parent);
+    if (!parent || join->split >= parent->splits)
+        return HOOP_SUCCESS;
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
+               join->parent_rank);
+    error->rank = join->parent_rank;
+    error->phase = HOOP_PHASE_BRINGUP;
+    return error->code;
+}
+
 static int
 as_declared(const hp_guest *guest, const hp_join *join)
 {
@@ -293,6 +337,8 @@ static hoop_result
 seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
     hoop_result result = check_holders(guest->hall, join, error);
+    if (!result)
+        result = check_split(guest->hall, join, error);
     if (result) {
         say_refusal(guest->hall, error);
         return result;
@@ -326,6 +372,28 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
     return 0;
 }
 
+/* A member cannot come to a split of its ring: the others shall not wait for it. */
+static int
+refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    const hp_roster *ring = guest->roster;
+    hp_join absent = {.parent = ring->ring.comm, .parent_rank = guest->rank, .parent_size = ring->ring.size};
+    hoop_error cause;
+    if (!hp_refusal_get(&absent.split, &cause, payload, n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
+        return -1;
+    }
+    cause.rank = cause.reporter = guest->rank;
+    cause.phase = HOOP_PHASE_BRINGUP;
+    if (absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING)
+        return 0;
+    hp_meeting *m = find_meeting(guest->hall, &absent, now);
+    if (m)
+        hp_meeting_refuse(m, guest->rank, &cause, now);
+    settle(guest->hall, now);
+    return 0;
+}
+
 static void
 forget(hp_guest *guest, const char *why, uint64_t now)
 {
@@ -350,6 +418,8 @@ hp_hall_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uin
     }
     if (type == HP_JOIN)
         return join(guest, payload, n, now, error);
+    if (type == HP_REFUSED)
+        return refused(guest, payload, n, now, error);
     if (guest->roster) {
         int result = hp_roster_message(guest->roster, guest->rank, type, payload, n, now, error);
         settle(guest->hall, now);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * meeting: who has come and who is missing. A failed world is remembered by its owner for a few seconds, so that
- * ranks of the same start that come late learn the cause too, instead of waiting for those who have already given up.
+ * ranks of the same start that come late learn the cause too, instead of waiting for those who have already given up; a
+ * failed split until every rank has come, since nobody comes to the same split twice.
  */
 #include "rendezvous/meeting.h"
 #include "lib/base/clock.h"
@@ -249,6 +250,23 @@ hp_meeting_lost(hp_meeting *m, void *peer, uint64_t now)
     }
 }
 
+void
+hp_meeting_refuse(hp_meeting *m, int rank, const hoop_error *cause, uint64_t now)
+{
+    if (!m->failure.code)
+        hp_meeting_fail(m, cause, now);
+    mark(m, rank);
+}
+
+int
+hp_meeting_is_known(const hp_meeting *m)
+{
+    int known = 1;
+    for (int rank = 0; rank < m->size; rank++)
+        known &= bit(m->told, rank);
+    return known;
+}
+
 const char *
 hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size)
 {
@@ -330,7 +348,7 @@ hp_meeting_tick(hp_meeting *m, uint64_t now)
         return;
     name_the_missing(m, &error);
     hp_meeting_fail(m, &error, now);
-    m->deadline = now; /* who comes later begins a new meeting: this one's sentence may name the late-comer itself */
+    m->deadline = now; /* who comes to a world later begins anew: this sentence may name the late-comer itself */
 }
 
 static int

@@ -45,6 +45,9 @@ int hp_meeting_has(const hp_meeting *meeting, int rank);           /* whether th
  */
 hoop_result hp_meeting_join(hp_meeting *meeting, void *peer, const hp_join *join, uint64_t now, hoop_error *error);
 void hp_meeting_lost(hp_meeting *meeting, void *peer, uint64_t now); /* a world waits on, a split is over */
+/* A rank says that it will not come: a split is over with that, unless it is already. */
+void hp_meeting_refuse(hp_meeting *meeting, int rank, const hoop_error *cause, uint64_t now);
+int hp_meeting_is_known(const hp_meeting *meeting); /* every rank has come to it, before its failure or after */
 /* Ends it: everyone seated is told and dismissed. Kept for a moment, so that late-comers learn the cause. */
 void hp_meeting_fail(hp_meeting *meeting, const hoop_error *error, uint64_t now);
 void hp_meeting_tick(hp_meeting *meeting, uint64_t now);

@@ -263,6 +263,22 @@ hp_ring_close(hp_ring *ring)
     return 1;
 }
 
+size_t
+hp_refusal_put(uint8_t out[HP_REFUSAL_BYTES], uint32_t split, const hoop_error *cause)
+{
+    hp_put32(out, split);
+    return 4 + hp_abort_put(out + 4, cause);
+}
+
+int
+hp_refusal_get(uint32_t *split, hoop_error *cause, const uint8_t *in, size_t n)
+{
+    if (n < 4)
+        return 0;
+    *split = hp_get32(in);
+    return hp_abort_get(cause, in + 4, n - 4);
+}
+
 void
 hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
 {
@@ -301,6 +317,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ABORT, 0, MEMBER, 1, HP_ABORT_BYTES},
+        {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
         {HP_LEAVE, 0, HP_AT_MEETING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ROSTER, 1, HP_AT_MEETING, PART_HEAD, HP_CONTROL_MAX},
         {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},

@@ -9,7 +9,7 @@
  *             rank at this position of the ring 4 | pid 4 | host id 8 | address 19 | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | waits for 4 | sending 4 | 0 4
  *   OUT, LEAVE        completed 8
- *   ABORT, REFUSED    hp_abort_put of net/frame.h
+ *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   READY, GO, PING   nothing
  */
 #ifndef HP_MESSAGE_H
@@ -19,6 +19,7 @@
 #include "net/frame.h"
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 36, HP_COUNT_BYTES = 8 };
+enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES };
 
 /* One rank as the others see it. */
 typedef struct hp_member {
@@ -53,7 +54,7 @@ typedef struct hp_join {
     uint32_t patience;   /* milliseconds until this rank's bring-up has failed */
     uint64_t op_timeout; /* ns, 0: none */
     uint64_t parent;     /* a split's parent communicator, 0: none */
-    uint32_t split;      /* how many splits the parent has seen */
+    uint32_t split;      /* which call of the parent's splits this is */
     int parent_rank, parent_size, color, key;
     const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated: points into the payload */
     size_t agree_n;
@@ -79,6 +80,10 @@ int hp_part_get(hp_part *part, const uint8_t *in, size_t n);
 int hp_part_members(const hp_part *part, hp_member *members, int *order);
 /* When all parts are in: order must be a permutation; gives every member its rank. */
 int hp_ring_close(hp_ring *ring);
+
+/* A rank's REFUSED: it takes no part in this split of its communicator, because of `cause`. */
+size_t hp_refusal_put(uint8_t out[HP_REFUSAL_BYTES], uint32_t split, const hoop_error *cause);
+int hp_refusal_get(uint32_t *split, hoop_error *cause, const uint8_t *in, size_t n);
 
 void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
 int hp_report_get(hp_report *report, const uint8_t *in, size_t n);

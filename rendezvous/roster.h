@@ -27,6 +27,7 @@ typedef struct hp_roster {
     void **peers;          /* by rank; NULL: gone */
     hp_witness *witnesses; /* by rank */
     uint8_t *ready;        /* by rank */
+    uint32_t splits;       /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
     hoop_error cause; /* of FAILED */
     uint64_t op_timeout, heartbeat;

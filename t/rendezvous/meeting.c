@@ -4,6 +4,7 @@
  * the hall, as the server does it.
  */
 #include "lib/base/clock.h"
+#include "lib/base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 #include <stdio.h>
@@ -345,6 +346,74 @@ test_split_losses(void)
     sim_close(&s);
 }
 
+static int
+sim_refuse(sim *s, int g, uint32_t split)
+{
+    uint8_t bytes[HP_REFUSAL_BYTES];
+    hoop_error cause;
+    hp_err_set(&cause, HOOP_ERR_ABORTED, "no memory");
+    cause.rank = 99; /* who speaks is known */
+    return sim_say(s, g, HP_REFUSED, bytes, hp_refusal_put(bytes, split, &cause));
+}
+
+/* A rank that cannot come to a split says so, before or after the others came; it is told however late somebody comes. */
+static void
+test_split_refused(void)
+{
+    sim s;
+    int told = 0, next = 0;
+    sim_open(&s);
+    sim_world(&s, 4, 3);
+    for (int split = 1; split <= 2; split++) {
+        for (int i = 0; i < 3; i++) {
+            hp_join join = split_of(&s, i, 4);
+            join.split = (uint32_t)split;
+            sim_lose(&s, 20 + i);
+            if (i == split)
+                sim_refuse(&s, 3, join.split);
+            sim_join(&s, 20 + i, &join);
+            sim_pass(&s, 60000 * (i == split));
+            told += s.guests[20 + i].cause_type == HP_REFUSED;
+        }
+        told += s.guests[20].cause.rank == 3 && s.guests[20].cause.code == HOOP_ERR_ABORTED;
+    }
+    is_int(2 * 3, told + (s.guests[20].causes == 1), "who waits, and who comes a minute later, is told who refused");
+    ok(!s.hall->meetings && !hp_hall_timed(s.hall), "then it is forgotten");
+    for (int i = 0; i < 4; i++) {
+        hp_join join = split_of(&s, i, 4);
+        join.split = 3;
+        sim_lose(&s, 20 + i);
+        sim_join(&s, 20 + i, &join);
+    }
+    for (int i = 0; i < 4; i++)
+        next += s.guests[20 + i].seats;
+    is_int(4, next, "and the next split meets");
+    is_int(0, sim_refuse(&s, 2, 3), "a refusal that comes too late");
+    ok(!s.hall->meetings && s.guests[20].causes == 0, "says nothing to anybody");
+    hp_join late = split_of(&s, 1, 4);
+    late.split = 2;
+    sim_join(&s, 30, &late);
+    is_int(HOOP_ERR_RENDEZVOUS, s.guests[30].cause.code, "nor does anybody wait in a split that is over");
+    is_int(-1, sim_say(&s, 0, HP_REFUSED, "12345", 5), "a malformed refusal");
+    sim_close(&s);
+}
+
+/* What is kept for a rank that has yet to come goes with its ring. */
+static void
+test_split_kept(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 3, 3);
+    for (uint32_t split = 1; split <= 5; split++)
+        sim_refuse(&s, 1, split);
+    sim_pass(&s, 60000);
+    ok(s.hall->meetings && !hp_hall_timed(s.hall), "five refusals are kept, without a timer");
+    sim_lose(&s, 2);
+    ok(!s.hall->meetings, "until the ring fails");
+    sim_close(&s);
+}
+
 static void
 test_rank_list(void)
 {
@@ -371,6 +440,8 @@ main(void)
     test_hello();
     test_splits();
     test_split_losses();
+    test_split_refused();
+    test_split_kept();
     test_rank_list();
     return 0;
 }

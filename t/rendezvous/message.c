@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* message: every payload there and back, cut at every byte, and out of random bytes; which frame is allowed where. */
 #include "rendezvous/message.h"
+#include "lib/base/err.h"
 #include "lib/base/wire.h"
 #include "t/tap/tap.h"
 #include <stdio.h>
@@ -196,8 +197,28 @@ test_report(void)
 }
 
 static void
+test_refusal(void)
+{
+    uint8_t bytes[HP_REFUSAL_BYTES];
+    hoop_error cause, out;
+    uint32_t split = 0;
+    int cut = 0;
+    hp_err_set(&cause, HOOP_ERR_ABORTED, "no memory");
+    cause.rank = 3;
+    size_t n = hp_refusal_put(bytes, 0x80000001, &cause), fixed = n - strlen("no memory");
+    ok(hp_refusal_get(&split, &out, bytes, n) && split == 0x80000001 && out.rank == 3 && out.code == HOOP_ERR_ABORTED &&
+           strcmp(out.text, "no memory") == 0,
+       "a refusal is read back");
+    for (size_t k = 0; k < fixed; k++)
+        cut += hp_refusal_get(&split, &out, bytes, k);
+    is_int(0, cut, "no truncated refusal is accepted");
+}
+
+static void
 test_places(void)
 {
+    ok(hp_message_fits(HP_REFUSED, 0, HP_AT_RUNNING, 40), "a member may refuse a split");
+    ok(!hp_message_fits(HP_REFUSED, 0, HP_AT_LINKING, 40), "but not before GO");
     ok(hp_message_fits(HP_JOIN, 0, HP_AT_DOOR, 100), "JOIN at the door");
     ok(!hp_message_fits(HP_JOIN, 0, HP_AT_MEETING, 100), "but not twice");
     ok(!hp_message_fits(HP_JOIN, 1, HP_AT_DOOR, 100), "and never from the server");
@@ -251,6 +272,7 @@ main(void)
     test_roster(1000);
     test_empty_roster();
     test_report();
+    test_refusal();
     test_places();
     test_garbage();
     return 0;

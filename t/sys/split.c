@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Splits that fail on one rank, wherever in the call descriptors run out there: the ranks that wait for it learn at once
+ * who it was, also those that come later, and the next split of all ranks is right.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+enum { RANKS = 4, MOST = 24 };
+
+static party p;
+
+typedef struct plot {
+    int victim;
+    int room;    /* descriptors that the victim may still open in its first split */
+    double late; /* seconds after it in which the others call theirs */
+} plot;
+
+/* Leaves `room` numbers free below the limit; returns the limit that was. */
+static struct rlimit
+fewer_descriptors(int room)
+{
+    struct rlimit was, now;
+    int fd = 0;
+    getrlimit(RLIMIT_NOFILE, &was);
+    for (int left = room; left > 0 || fcntl(fd, F_GETFD) >= 0; fd++)
+        left -= fcntl(fd, F_GETFD) < 0;
+    now = was;
+    now.rlim_cur = (rlim_t)fd;
+    setrlimit(RLIMIT_NOFILE, &now);
+    return was;
+}
+
+static hoop_result
+first_split(hoop_comm *comm, const plot *s, hoop_comm **part)
+{
+    int rank = hoop_comm_rank(comm);
+    struct rlimit was;
+    hoop_result result;
+    if (rank != s->victim) {
+        party_nap(s->late);
+        return hoop_comm_split(comm, rank % 2, 0, part);
+    }
+    was = fewer_descriptors(s->room);
+    result = hoop_comm_split(comm, rank % 2, 0, part);
+    setrlimit(RLIMIT_NOFILE, &was);
+    return result;
+}
+
+static int
+is_right(hoop_comm *part)
+{
+    int32_t one = 1, sum = 0;
+    return part && hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, part) == HOOP_SUCCESS && sum == 2;
+}
+
+/* Notes the first split's result, and "late" or what was wrong. */
+static int
+twice(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm, *part = NULL, *next = NULL;
+    hoop_error e = {.size = sizeof e};
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    double begin = party_clock();
+    hoop_result result = first_split(comm, s, &part);
+    double took = party_clock() - begin - s->late;
+    hoop_comm_error(comm, &e);
+    hoop_comm_destroy(part);
+    begin = party_clock();
+    hoop_result again = hoop_comm_split(comm, rank % 2, 0, &next);
+    double more = party_clock() - begin - s->late;
+    party_note("%d %d split again: %d; %.2f s and %.2f s; %s", (int)result, e.rank, (int)again, took, more, e.text);
+    if (again != HOOP_SUCCESS || took > 2 || more > 2 || !is_right(next))
+        return 2;
+    if (result != HOOP_SUCCESS && rank != s->victim && (e.rank < 0 || !strstr(e.text, "failed")) &&
+        !strstr(e.text, "could not take part") && !strstr(e.text, "vanished"))
+        return 3;
+    hoop_comm_destroy(next);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+result_of(int rank)
+{
+    return atoi(p.guest[rank].note);
+}
+
+/* Every number of descriptors, until the split needs no more. */
+static void
+sweep(double late, const char *what)
+{
+    int bad = 0, failed = 0, apart = 0, room = 0, over = 0;
+    for (; room < MOST && !over; room++) {
+        plot s = {.victim = (int)(tap_random() % RANKS), .room = room, .late = late};
+        bad += party_run(&p, RANKS, twice, &s, 30);
+        over = result_of(s.victim) == HOOP_SUCCESS;
+        failed += !over;
+        for (int rank = 0; rank < RANKS && !over; rank++)
+            apart += result_of(rank) == HOOP_SUCCESS;
+        if (!over && !bad)
+            diag("%d descriptors: %s", room, p.guest[(s.victim + 1) % RANKS].note);
+    }
+    is_int(0, bad, "%s: %d failed splits end soon, each followed by a right one; %d ranks had got theirs", what, failed,
+           apart);
+    ok(failed > 3 && over, "the split failed at several places");
+}
+
+int
+main(void)
+{
+    tap_limit(200);
+    plan(4);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
+    party_open(&p);
+    sweep(0, "the others wait");
+    sweep(0.2, "the others come later");
+    party_close(&p);
+    return 0;
+}

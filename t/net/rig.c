@@ -20,6 +20,8 @@ enum { PATIENCE_S = 10, QUIET_TURNS = 30 };
 
 rig_limit rig_sending = {SIZE_MAX, SIZE_MAX, 0}, rig_receiving = {SIZE_MAX, SIZE_MAX, 0};
 
+int rig_receive_buffer;
+
 void
 rig_unlimited(void)
 {
@@ -78,6 +80,8 @@ connection(int ends[2])
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (rig_receive_buffer) /* the accepted end inherits it */
+        setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &rig_receive_buffer, sizeof rig_receive_buffer);
     if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 1) != 0 ||
         getsockname(listener, (struct sockaddr *)&at, &length) != 0)
         bail("no listener: %s", strerror(errno));

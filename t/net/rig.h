@@ -25,6 +25,9 @@ typedef struct rig_limit {
 extern rig_limit rig_sending, rig_receiving;
 void rig_unlimited(void);
 
+/* SO_RCVBUF of the accepted end, the receiving link, of the next connections; 0: as the kernel has it. */
+extern int rig_receive_buffer;
+
 /* One frame's worth of what a test sends or awaits. */
 hp_frame rig_frame(uint64_t sequence, uint32_t step, uint16_t flags);
 

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/spin.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -12,8 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { SHORT_SLEEP_NS = 50000 };
 
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
@@ -107,23 +106,6 @@ step(hoop_comm *comm)
     return hp_comm_step(comm);
 }
 
-/*
- * How often a waiting driver looks again, yielding, before it sleeps: up to `spin` times where that finds something or
- * the sleep turned out to be short, down to none where sleeps are long, as on a network slower than the processor.
- */
-static void
-spin_more(hoop_comm *comm)
-{
-    int64_t most = hp_config_number(&comm->config, HP_SET_spin), twice = 2 * comm->driver.spins + 1;
-    comm->driver.spins = twice < most ? twice : most;
-}
-
-static void
-spin_less(hoop_comm *comm)
-{
-    comm->driver.spins /= 2;
-}
-
 static void
 sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
 {
@@ -139,12 +121,8 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
         patience = 0;
     hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
-    if (patience == 0)
-        return;
-    if (hp_now() - now < SHORT_SLEEP_NS)
-        spin_more(comm);
-    else
-        spin_less(comm);
+    if (patience > 0)
+        d->spins = hp_spin_slept(d->spins, hp_config_number(&comm->config, HP_SET_spin), hp_now() - now);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
@@ -159,7 +137,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     for (;;) {
         int moved = step(comm);
         if (moved && idle > 0)
-            spin_more(comm);
+            d->spins = hp_spin_found(d->spins, hp_config_number(&comm->config, HP_SET_spin));
         if (until(comm, arg))
             return;
         idle = moved ? 0 : idle + 1;

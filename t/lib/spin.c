@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/* How often a driver looks again before it sleeps: never more than it may, fewer while sleeps are long, soon many again. */
+#include "lib/spin.h"
+#include "t/tap/tap.h"
+
+enum { ROUNDS = 100000, LONG_NS = 1000000, SHORT_NS = 1000 };
+
+static void
+test_bounds(void)
+{
+    static const int64_t mosts[] = {0, 1, 2, 3, 50, 1000000};
+    int wrong = 0;
+    for (int i = 0; i < ROUNDS; i++) {
+        int64_t most = mosts[tap_random() % 6], spins = most ? (int64_t)(tap_random() % (uint64_t)(most + 1)) : 0;
+        int64_t found = hp_spin_found(spins, most), less = hp_spin_slept(spins, most, LONG_NS + tap_random() % LONG_NS);
+        wrong += found > most || found < spins || (found == spins && spins < most);
+        wrong += less < 0 || less > spins || (less == spins && spins > 0);
+        wrong += hp_spin_slept(spins, most, tap_random() % HP_SPIN_SHORT_NS) != found;
+    }
+    is_int(0, wrong, "more after a find or a short sleep, fewer after a long one, within 0 and the setting");
+    is_int(hp_spin_found(10, 50), hp_spin_slept(10, 50, HP_SPIN_SHORT_NS - 1), "49999 ns are short");
+    is_int(5, hp_spin_slept(10, 50, HP_SPIN_SHORT_NS), "50 us are long");
+}
+
+/* A ring slower than its processors: what is spent on looking vanishes next to the sleeps, and comes back at once. */
+static void
+test_phases(void)
+{
+    int64_t most = 50, spins = most, looks = 0;
+    int rounds = 0;
+    for (int i = 0; i < 1000; i++, looks += spins)
+        spins = hp_spin_slept(spins, most, LONG_NS);
+    is_int(0, spins, "a thousand long sleeps: no looks any more");
+    ok(looks < 2 * most, "and %jd before that in all", (intmax_t)looks);
+    for (; spins < most && rounds < 100; rounds++)
+        spins = hp_spin_slept(spins, most, SHORT_NS);
+    ok(rounds <= 6, "short sleeps: all %jd looks again after %d of them", (intmax_t)most, rounds);
+    spins = most;
+    for (int i = 0; i < 1000; i++)
+        spins = i % 2 ? hp_spin_slept(spins, most, LONG_NS) : hp_spin_found(spins, most);
+    ok(spins >= most / 4, "one find for each long sleep keeps it looking (%jd)", (intmax_t)spins);
+    is_int(0, hp_spin_found(0, 0), "spin=0 never looks");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(20);
+    test_bounds();
+    test_phases();
+    return tap_failures() != 0;
+}

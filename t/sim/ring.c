@@ -36,6 +36,7 @@ typedef struct ring {
     member *by_rank;
     uint64_t random;
     int overlooked; /* a belt stopped though it had been told of jobs that let it move */
+    int mislaid;    /* a piece of slot memory was lent twice, or got lost */
 } ring;
 
 /* Memory that must keep its content while it is posted for receiving: in place it is input, too. */
@@ -205,6 +206,25 @@ start_next(const ring *r, int rank)
     return 1;
 }
 
+/* Every piece of slot memory is in exactly one place: on the stack of spares, or with one step on the belt. */
+static int
+is_mislaid(const sim_ring *o, const hp_channel *c)
+{
+    uint64_t seen = 0;
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < o->window + c->spares && c->spares <= o->window; i++) {
+        const uint8_t *piece = i < o->window ? c->slot[i].memory : c->spare[i - o->window];
+        size_t at = piece ? (size_t)(piece - c->memory) : 0, number = at / o->slice_bytes;
+        if (!piece)
+            continue;
+        if (piece < c->memory || at % o->slice_bytes || number >= o->window || seen >> number & 1)
+            return 1;
+        seen |= UINT64_C(1) << number;
+        held++;
+    }
+    return held != o->window;
+}
+
 /* What has retired belongs to nobody: free slots and freed gather buffers are filled with rubbish. */
 static void
 spoil_free_memory(const sim_ring *o, member *m)
@@ -233,7 +253,8 @@ progress(ring *r, int rank)
     int moved = hp_channel_progress(m->channel);
     if (r->o->device.on_ask && !r->o->net.on_ask)
         r->overlooked |= look_again(m);
-    if (moved)
+    r->mislaid |= is_mislaid(r->o, m->channel);
+    if (moved && !r->mislaid)
         spoil_free_memory(r->o, m);
     return moved;
 }
@@ -277,7 +298,7 @@ static void
 turn(ring *r)
 {
     int idle = 0;
-    while (!sim_net_fault() && works_left(r)) {
+    while (!sim_net_fault() && !r->mislaid && works_left(r)) {
         idle = something(r) ? 0 : idle + 1;
         if (idle < 20 * r->o->size)
             continue;
@@ -347,6 +368,9 @@ judge(const ring *r, char *why, size_t why_size)
         snprintf(why, why_size, "%s", sim_net_fault());
         return SIM_WRONG;
     }
+    snprintf(why, why_size, "a piece of slot memory was lent twice, or got lost");
+    if (r->mislaid)
+        return SIM_WRONG;
     snprintf(why, why_size, "a belt stopped though it had been told of jobs that let it move");
     if (r->overlooked)
         return SIM_WRONG;

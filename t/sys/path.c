@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is chosen by where the ranks are: slices, window and spread_bytes that nobody has set depend on whether all ranks
+ * of a communicator are on one host. All of them must come to the same choice, in splits too, or they would call each
+ * other's frames wrong; the INFO line says what it was.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 4, COUNT = 300000, LINES = 8 };
+enum { HOST_DEPTH = 2, NET_DEPTH = 4, HOST_SPREAD = 192 << 10, NET_SPREAD = 32 << 10 };
+
+static party p;
+
+typedef struct choice {
+    int ranks;
+    unsigned slices, window, spread;
+} choice;
+
+static void
+log_of(int rank, char path[512])
+{
+    snprintf(path, 512, "%s/rank%d", tap_tmpdir(), rank);
+}
+
+static int
+is_right(hoop_comm *comm, size_t count)
+{
+    static int32_t in[COUNT], out[COUNT];
+    size_t wrong = 0;
+    for (size_t i = 0; i < count; i++)
+        in[i] = (int32_t)i;
+    if (hoop_allreduce(in, out, count, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+        return 0;
+    for (size_t i = 0; i < count; i++)
+        wrong += out[i] != (int32_t)i * hoop_comm_size(comm);
+    return wrong == 0;
+}
+
+/* All shapes that the choices decide about: spread on one host only, spread on both, the ring. */
+static int
+works(hoop_comm *comm)
+{
+    return is_right(comm, 8000) && is_right(comm, 100) && is_right(comm, COUNT);
+}
+
+/* A ring of four, of which `hosts` names two by two; then its hosts, and then one rank of each host. */
+static int
+play(int rank, int size, void *arg)
+{
+    const char *const *hosts = arg;
+    hoop_comm *comm, *host, *across;
+    char path[512];
+    (void)size;
+    log_of(rank, path);
+    if (!freopen(path, "w", stderr))
+        return 1;
+    setenv("HOOP_HOSTID", hosts[rank / 2], 1);
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || !works(comm))
+        return 2;
+    if (hoop_comm_split(comm, rank / 2, 0, &host) != HOOP_SUCCESS || !works(host))
+        return 3;
+    if (hoop_comm_split(comm, rank % 2, 0, &across) != HOOP_SUCCESS || !works(across))
+        return 4;
+    party_note("%d %d %d", hoop_comm_local_size(comm), hoop_comm_local_size(host), hoop_comm_local_size(across));
+    hoop_comm_destroy(across);
+    hoop_comm_destroy(host);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* What the INFO lines of a rank say of its rings, in order. */
+static int
+choices_of(int rank, choice *c)
+{
+    char path[512], line[1024];
+    int n = 0;
+    log_of(rank, path);
+    FILE *file = fopen(path, "r");
+    while (file && n < LINES && fgets(line, sizeof line, file)) {
+        const char *ring = strstr(line, "ring of "), *depth = strstr(line, "; slices ");
+        if (ring && depth && sscanf(ring, "ring of %d", &c[n].ranks) == 1)
+            n +=
+                sscanf(depth, "; slices %u, window %u, spread_bytes %u", &c[n].slices, &c[n].window, &c[n].spread) == 3;
+    }
+    if (file)
+        fclose(file);
+    return n;
+}
+
+static int
+is(const choice *c, int ranks, unsigned slices, unsigned window, unsigned spread)
+{
+    if (c->ranks == ranks && c->slices == slices && c->window == window && c->spread == spread)
+        return 1;
+    diag("a ring of %d chose slices %u, window %u, spread_bytes %u; wanted %u, %u, %u for %d", c->ranks, c->slices,
+         c->window, c->spread, slices, window, spread, ranks);
+    return 0;
+}
+
+/* world, host, across: as on one host (1) or not (0). */
+static void
+try(const char *const *hosts, const int one_host[3], unsigned slices, const char *what)
+{
+    int good = party_run(&p, RANKS, play, (void *)(uintptr_t)hosts, 60) == 0;
+    for (int rank = 0; rank < RANKS; rank++) {
+        choice c[LINES] = {{0}};
+        int n = choices_of(rank, c);
+        good &= n == 3;
+        for (int i = 0; i < n && i < 3; i++) {
+            unsigned depth = slices ? slices : one_host[i] ? HOST_DEPTH : NET_DEPTH;
+            good &= is(&c[i], i ? 2 : RANKS, depth, 2 * depth, one_host[i] ? HOST_SPREAD : NET_SPREAD);
+        }
+    }
+    ok(good, "%s", what);
+}
+
+int
+main(void)
+{
+    static const char *const one[] = {"a", "a"}, *const two[] = {"a", "b"};
+    static const int all_here[] = {1, 1, 1}, apart[] = {0, 1, 0};
+    tap_limit(100);
+    plan(3);
+    setenv("HOOP_DEBUG", "info", 1);
+    party_open(&p);
+    try(one, all_here, 0, "one host: every ring has the depth and the spread of one host");
+    try(two, apart, 0, "two hosts: so have the splits within a host, and no other");
+    setenv("HOOP_SLICES", "3", 1);
+    try(two, apart, 3, "slices that are set hold everywhere, the rest is chosen as before");
+    party_close(&p);
+    return 0;
+}

@@ -522,6 +522,12 @@ hp_channel_progress(hp_channel *channel)
     return any;
 }
 
+uint64_t
+hp_channel_passed(const hp_channel *channel)
+{
+    return channel->received + channel->worked + channel->sent + channel->retired;
+}
+
 int
 hp_channel_listen(hp_channel *channel)
 {

@@ -77,6 +77,9 @@ void hp_channel_append(hp_channel *channel, hoop_work *work);
 /* Moves all that can move. 1 if anything did. A work's channels_left drops when its last step here has retired. */
 int hp_channel_progress(hp_channel *channel);
 
+/* Stations that steps have passed, in all: it grows when the belt gets on, and not when a few bytes trickle in. */
+uint64_t hp_channel_passed(const hp_channel *channel);
+
 /* The link at a distance, made if need be; NULL when memory runs out. */
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);

@@ -40,8 +40,9 @@ typedef struct hp_driver {
     int has_thread, stop;
     atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
     int64_t spins;     /* how often the driver looks again before it sleeps, for now; the baton holder's */
-    int held;          /* somebody drives */
-    int waiting;       /* a thread is in a blocking call or a wait */
+    int64_t most_spins;
+    int held;    /* somebody drives */
+    int waiting; /* a thread is in a blocking call or a wait */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
@@ -66,6 +67,7 @@ typedef struct hp_group {
 struct hoop_comm {
     hoop_config config;
     int rank, size, local_rank, local_size, position;
+    int crowd;        /* ranks of the job on this host, who share its processors, also those that a split left out */
     int *order;       /* position -> rank */
     int *position_of; /* rank -> position */
     uint64_t id;

@@ -227,6 +227,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     hp_err_clear(&error);
     if (part) {
         part->config = comm->config;
+        part->crowd = comm->crowd;
         result = prepare(part, &error);
     } else {
         result = hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");

@@ -8,6 +8,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/launch.h"
+#include "lib/progress.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -260,6 +261,9 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         comm->ring = ring;
         count_locals(comm);
     }
+    if (comm->crowd < comm->local_size)
+        comm->crowd = comm->local_size;
+    hp_progress_set_spin(comm);
     return make_channels(comm, error);
 }
 

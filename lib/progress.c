@@ -20,12 +20,26 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
     hp_driver *d = &comm->driver;
     pthread_mutex_init(&d->mutex, NULL);
     pthread_cond_init(&d->changed, NULL);
-    d->spins = hp_config_number(&comm->config, HP_SET_spin);
     comm->loop = hp_loop_new();
     if (!comm->loop)
         return hp_err_set(error, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM,
                           "cannot make an event loop: out of memory or of descriptors (ulimit -n)");
     return HOOP_SUCCESS;
+}
+
+static int
+processors(void)
+{
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+void
+hp_progress_set_spin(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->crowd, processors());
+    d->spins = d->most_spins;
 }
 
 /* ---- works ---- */
@@ -122,12 +136,22 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
     hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
     if (patience > 0)
-        d->spins = hp_spin_slept(d->spins, hp_config_number(&comm->config, HP_SET_spin), hp_now() - now);
+        d->spins = hp_spin_slept(d->spins, d->most_spins, hp_now() - now);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
 
-/* The one loop that moves a communicator. */
+static uint64_t
+passed(const hoop_comm *comm)
+{
+    uint64_t stations = 0;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        stations += hp_channel_passed(comm->channel[c]);
+    return stations;
+}
+
+/* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
+ * look, and looking would never end. */
 static void
 drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
@@ -135,9 +159,11 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     int64_t idle = 0;
     unsigned rounds = 0;
     for (;;) {
-        int moved = step(comm);
+        uint64_t before = passed(comm);
+        step(comm);
+        int moved = passed(comm) > before;
         if (moved && idle > 0)
-            d->spins = hp_spin_found(d->spins, hp_config_number(&comm->config, HP_SET_spin));
+            d->spins = hp_spin_found(d->spins, d->most_spins);
         if (until(comm, arg))
             return;
         idle = moved ? 0 : idle + 1;

@@ -12,6 +12,9 @@
 hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
 void hp_progress_stop(hoop_comm *comm); /* ends the background thread; nobody drives afterwards */
 
+/* How long the driver looks before it sleeps: by the setting, and by how many ranks share the host's processors. */
+void hp_progress_set_spin(hoop_comm *comm);
+
 /* A work from the free list, zeroed but for its segment array; NULL when memory runs out. */
 hoop_work *hp_progress_work(hoop_comm *comm);
 void hp_progress_recycle(hoop_comm *comm, hoop_work *work);

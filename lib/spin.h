@@ -2,14 +2,29 @@
 /*
  * spin: how often a driver with nothing to do looks again, yielding, before it sleeps; pure. Up to `most` times where
  * that finds something or the sleep turned out to be short, down to none where sleeps are long, as on a network slower
- * than the processor.
+ * than the processor. An idle processor is slow to wake, so looking is worth a while where ranks have one almost for
+ * themselves; where more share it, a rank that looks takes it from one that has something to do.
  */
 #ifndef HP_SPIN_H
 #define HP_SPIN_H
 
 #include <stdint.h>
 
-enum { HP_SPIN_SHORT_NS = 50000 }; /* a sleep below this costs more than the looks that would have spared it */
+enum {
+    HP_SPIN_SHORT_NS = 200000, /* looking would have spared a sleep below this, most of which is waking up */
+    HP_SPIN_ALONE = 1000,      /* looks, where at most HP_SPIN_SHARE ranks have a processor together */
+    HP_SPIN_SHARE = 2,
+    HP_SPIN_CROWDED = 50
+};
+
+/* The most looks there may be: as set, or, below 0, by the ranks and processors on this host. */
+static inline int64_t
+hp_spin_most(int64_t set, int ranks, int processors)
+{
+    if (set >= 0)
+        return set;
+    return ranks <= HP_SPIN_SHARE * processors ? HP_SPIN_ALONE : HP_SPIN_CROWDED;
+}
 
 /* Looking again, or a short sleep, has found something. */
 static inline int64_t

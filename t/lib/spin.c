@@ -18,8 +18,18 @@ test_bounds(void)
         wrong += hp_spin_slept(spins, most, tap_random() % HP_SPIN_SHORT_NS) != found;
     }
     is_int(0, wrong, "more after a find or a short sleep, fewer after a long one, within 0 and the setting");
-    is_int(hp_spin_found(10, 50), hp_spin_slept(10, 50, HP_SPIN_SHORT_NS - 1), "49999 ns are short");
-    is_int(5, hp_spin_slept(10, 50, HP_SPIN_SHORT_NS), "50 us are long");
+    is_int(hp_spin_found(10, 50), hp_spin_slept(10, 50, HP_SPIN_SHORT_NS - 1), "a nanosecond below 200 us is short");
+    is_int(5, hp_spin_slept(10, 50, HP_SPIN_SHORT_NS), "200 us are long");
+}
+
+static void
+test_most(void)
+{
+    is_int(7, hp_spin_most(7, 64, 1), "as many as are set");
+    is_int(0, hp_spin_most(0, 1, 64), "none, if none are set");
+    is_int(HP_SPIN_ALONE, hp_spin_most(-1, 2, 2), "many, with a processor for each rank");
+    is_int(HP_SPIN_ALONE, hp_spin_most(-1, 4, 2), "or with two ranks on each");
+    is_int(HP_SPIN_CROWDED, hp_spin_most(-1, 5, 2), "few, with more");
 }
 
 /* A ring slower than its processors: what is spent on looking vanishes next to the sleeps, and comes back at once. */
@@ -47,6 +57,7 @@ main(void)
 {
     plan_lazy();
     tap_limit(20);
+    test_most();
     test_bounds();
     test_phases();
     return tap_failures() != 0;

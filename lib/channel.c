@@ -171,13 +171,13 @@ free_slot_memory(hp_channel *channel, hp_slot *slot)
 static uint8_t *
 address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
 {
-    const hoop_work *work = slot->work;
+    hoop_work *work = slot->work;
     size_t elem = work->plan[channel->o.index].elem;
     switch (spot.where) {
     case HP_SLOT: return slot_memory(channel, slot) + spot.at * elem;
     case HP_STAGE: return work->stage[channel->o.index] + spot.at * elem;
-    case HP_SENDBUF: return (uint8_t *)(uintptr_t)hp_work_send(work, spot.at, run);
-    case HP_RECVBUF: return hp_work_recv(work, spot.at, run);
+    case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
+    case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
     default: return NULL;
     }
 }
@@ -195,6 +195,20 @@ frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int firs
     frame.signature = work->signature;
     frame.call = work->call;
     return frame;
+}
+
+/* Posts `count` elements at a spot: the bytes of a slot or a stage, or of the user's arrays wherever they lie. */
+static uint64_t
+post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame, hp_spot spot, uint64_t count)
+{
+    uint32_t bytes = (uint32_t)(count * slot->work->plan[channel->o.index].elem);
+    if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
+        hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;
+        hp_pieces pieces = hp_work_pieces(slot->work, side, spot.at, count);
+        return hp_link_post_pieces(link, frame, &pieces, bytes);
+    }
+    return hp_link_post(link, frame, count > 0 ? address(channel, slot, spot, NULL) : NULL, bytes,
+                        link->sending && spot.where == HP_SLOT);
 }
 
 static int
@@ -227,8 +241,6 @@ static void
 post_receive(hp_channel *channel, hp_slot *slot)
 {
     const hp_step *step = &slot->step;
-    uint64_t run = 0;
-    uint32_t bytes = (uint32_t)(step->recv_count * slot->work->plan[channel->o.index].elem);
     /* the sender's number of this step: the law of lag */
     hp_frame frame =
         frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
@@ -236,8 +248,7 @@ post_receive(hp_channel *channel, hp_slot *slot)
     if (!slot->recv_link)
         out_of_memory(channel, slot);
     if (slot->recv_link)
-        slot->recv_mark = hp_link_post(slot->recv_link, &frame,
-                                       bytes ? address(channel, slot, slot->place.recv, &run) : NULL, bytes, 0);
+        slot->recv_mark = post_at(channel, slot, slot->recv_link, &frame, slot->place.recv, step->recv_count);
 }
 
 static int
@@ -250,7 +261,7 @@ admit(hp_channel *channel)
         return 0;
     *slot = (hp_slot){.work = work, .step_in_work = channel->next_step};
     slot->step = hp_schedule_at(&work->plan[c], channel->o.order, channel->o.position, channel->next_step);
-    slot->place = hp_place(&work->plan[c], &slot->step, &work->place);
+    slot->place = hp_work_place(work, &work->plan[c], &slot->step);
     channel->admitted++;
     if (++channel->next_step == work->plan[c].steps) {
         channel->admitting = work->next_in[c];
@@ -431,8 +442,6 @@ send_on(hp_channel *channel)
     if (channel->sent == channel->worked || slot->failed)
         return 0;
     if (slot->step.flags & HP_STEP_SEND) {
-        uint64_t run = 0;
-        uint32_t bytes = (uint32_t)(slot->step.send_count * slot->work->plan[channel->o.index].elem);
         hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
         if (!slot->place.forward && !ask_jobs_done(channel, slot))
             return 0;
@@ -441,9 +450,7 @@ send_on(hp_channel *channel)
             out_of_memory(channel, slot);
             return 0;
         }
-        slot->send_mark =
-            hp_link_post(slot->send_link, &frame, bytes ? address(channel, slot, slot->place.send, &run) : NULL, bytes,
-                         slot->place.send.where == HP_SLOT);
+        slot->send_mark = post_at(channel, slot, slot->send_link, &frame, slot->place.send, slot->step.send_count);
         hp_link_move(slot->send_link); /* while the bytes are in the cache */
     }
     channel->sent++;

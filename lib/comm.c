@@ -161,8 +161,8 @@ hp_comm_plan(hoop_comm *comm, hoop_work *work)
     work->channels_left = work->channels;
     for (uint32_t c = 0; c < work->channels; c++)
         hp_plan_make(&work->plan[c], &work->call, comm->size, &options, c, work->channels);
-    work->place.direct =
-        work->segment_count == 1 && comm->device[work->device]->ops->addressable(comm->device[work->device]);
+    work->place.direct = comm->device[work->device]->ops->addressable(comm->device[work->device]);
+    work->piece = HP_PIECE_BYTES;
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 

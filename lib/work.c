@@ -12,8 +12,15 @@ hp_work_single(hoop_work *work, const void *send, void *recv)
     work->segment_count = 1;
 }
 
-static const hp_segment *
-segment_at(const hoop_work *work, uint64_t at)
+static int
+lies_in(const hoop_work *work, size_t index, uint64_t at)
+{
+    return index < work->segment_count && work->segments[index].begin <= at &&
+           (index + 1 == work->segment_count || work->segments[index + 1].begin > at);
+}
+
+static size_t
+search(const hoop_work *work, uint64_t at)
 {
     size_t low = 0, high = work->segment_count;
     while (high - low > 1) {
@@ -23,21 +30,55 @@ segment_at(const hoop_work *work, uint64_t at)
         else
             high = middle;
     }
-    return &work->segments[low];
+    return low;
 }
 
-const uint8_t *
-hp_work_send(const hoop_work *work, uint64_t at, uint64_t *run)
+static size_t
+index_of(hoop_work *work, uint64_t at)
 {
-    const hp_segment *segment = segment_at(work, at);
-    *run = segment->count - (at - segment->begin);
-    return segment->send + (at - segment->begin) * hp_dtype_size((hoop_dtype)work->call.dtype);
+    if (lies_in(work, work->near, at))
+        return work->near;
+    work->near = lies_in(work, work->near + 1, at) ? work->near + 1 : search(work, at);
+    return work->near;
+}
+
+hp_pieces
+hp_work_pieces(hoop_work *work, hp_side side, uint64_t at, uint64_t count)
+{
+    uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)work->call.dtype);
+    const hp_segment *segment = &work->segments[index_of(work, at)];
+    uint64_t skip = at - segment->begin, run = segment->count - skip;
+    uint8_t *data = side == HP_SIDE_SEND ? (uint8_t *)(uintptr_t)segment->send : segment->recv;
+    return (hp_pieces){.data = data + skip * elem,
+                       .run = (uint32_t)((run < count ? run : count) * elem),
+                       .elem = elem,
+                       .rest = segment + 1,
+                       .side = side};
 }
 
 uint8_t *
-hp_work_recv(const hoop_work *work, uint64_t at, uint64_t *run)
+hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run)
 {
-    const hp_segment *segment = segment_at(work, at);
+    const hp_segment *segment = &work->segments[index_of(work, at)];
+    const uint8_t *data = side == HP_SIDE_SEND ? segment->send : segment->recv;
     *run = segment->count - (at - segment->begin);
-    return segment->recv + (at - segment->begin) * hp_dtype_size((hoop_dtype)work->call.dtype);
+    return (uint8_t *)(uintptr_t)data + (at - segment->begin) * hp_dtype_size((hoop_dtype)work->call.dtype);
+}
+
+/* Whether there are few enough seams between tensors for so many bytes. */
+static int
+is_coarse(hoop_work *work, uint64_t at, uint64_t count)
+{
+    uint64_t bytes = count * hp_dtype_size((hoop_dtype)work->call.dtype);
+    return count == 0 || (index_of(work, at + count - 1) - index_of(work, at)) * (uint64_t)work->piece <= bytes;
+}
+
+hp_placement
+hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step)
+{
+    hp_place_options options = work->place;
+    uint64_t count = step->recv_count > step->send_count ? step->recv_count : step->send_count;
+    /* only allreduces are fused: what they take and what they leave lies in the same tensors */
+    options.direct = options.direct && is_coarse(work, step->out, count);
+    return hp_place(plan, step, &options);
 }

@@ -8,18 +8,15 @@
 
 #include "gpu/gpu.h"
 #include "lib/place.h"
+#include "net/pieces.h"
 
 #include <stdatomic.h>
 
-enum { HP_CHANNELS_MAX = 8 };
-
-/* A contiguous piece of the operation's element space: all of it, or one tensor of a fused group. */
-typedef struct hp_segment {
-    uint64_t begin; /* first element within the operation */
-    uint64_t count;
-    const uint8_t *send;
-    uint8_t *recv;
-} hp_segment;
+enum {
+    HP_CHANNELS_MAX = 8,
+    /* bytes of a tensor from which the kernel's scattering and gathering costs less than a job that copies (measured) */
+    HP_PIECE_BYTES = 2048
+};
 
 struct hoop_work {
     hoop_comm *comm;
@@ -32,6 +29,8 @@ struct hoop_work {
     size_t segment_count;
     hp_segment *array;   /* a group's segments, from the communicator's shelf until the work is complete */
     size_t segment_room; /* in the array */
+    size_t near;         /* the segment that was found last: what is asked for next mostly lies there or in the next */
+    uint32_t piece;      /* a slice whose tensors have fewer bytes than this on average goes through slots */
     hp_place_options place;
     int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */
     hp_gate *gate; /* a user's stream that stands until this work is complete */
@@ -51,9 +50,14 @@ struct hoop_work {
     hoop_result result; /* valid once done */
 };
 
-/* Address of element `at` of the send or recv side, and how many elements from there are contiguous. */
-const uint8_t *hp_work_send(const hoop_work *work, uint64_t at, uint64_t *run);
-uint8_t *hp_work_recv(const hoop_work *work, uint64_t at, uint64_t *run);
+/* Address of element `at` of a side, and how many elements from there are contiguous. */
+uint8_t *hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run);
+
+/* Where `count` elements from `at` lie. */
+hp_pieces hp_work_pieces(hoop_work *work, hp_side side, uint64_t at, uint64_t count);
+
+/* A step's place: straight from and to the tensors only where what it moves lies in pieces large enough for it. */
+hp_placement hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step);
 
 /* One segment, the usual case. */
 void hp_work_single(hoop_work *work, const void *send, void *recv);

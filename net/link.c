@@ -74,16 +74,25 @@ hp_link_abandon(const hp_link *link)
             hp_stripe_abandon(link->stripe[k]);
 }
 
+static uint64_t
+append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t bytes, int pages)
+{
+    link->posts[link->posted & (link->capacity - 1)] =
+        (hp_post){.frame = *frame, .bytes = bytes, .body = *body, .pages = pages};
+    return ++link->posted;
+}
+
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
 {
-    hp_post *post = &link->posts[link->posted & (link->capacity - 1)];
-    post->frame = *frame;
-    post->data = data;
-    post->bytes = bytes;
-    post->pages = pages;
-    post->done = 0;
-    return ++link->posted;
+    hp_pieces one = {.data = data, .run = bytes};
+    return append(link, frame, &one, bytes, pages);
+}
+
+uint64_t
+hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes)
+{
+    return append(link, frame, pieces, bytes, 0);
 }
 
 static void

@@ -12,6 +12,7 @@
 
 #include "net/frame.h"
 #include "net/loop.h"
+#include "net/pieces.h"
 
 enum { HP_STRIPES_MAX = 16 };
 
@@ -30,8 +31,8 @@ typedef enum hp_link_state {
 typedef struct hp_post {
     hp_frame frame; /* what is sent, or what must come */
     uint32_t bytes; /* payload */
-    uint8_t *data;
-    int pages; /* data lies in library pages that nobody rewrites before this is done: may leave without a copy */
+    hp_pieces body;
+    int pages; /* the body lies, in one piece, in library pages that nobody rewrites before this is done: may leave without a copy */
     int done;
 } hp_post;
 
@@ -68,6 +69,9 @@ void hp_link_abandon(const hp_link *link);
 
 /* Appends a post; returns its number + 1: it is done when link->done reaches that. Never fails, never blocks. */
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
+
+/* The same where the payload lies in several places, which stay as they are until the post is done. */
+uint64_t hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes);
 
 /* Moves what can be moved now without blocking; 1 if anything moved. */
 int hp_link_move(hp_link *link);

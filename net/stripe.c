@@ -208,7 +208,7 @@ load_head(hp_stripe *s, hp_post *post)
     if (post->pages)
         post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
-        post->frame.payload_crc = hp_crc32c(post->data, post->bytes);
+        post->frame.payload_crc = hp_pieces_crc(&post->body, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
     s->head_at = 0;
     s->body_at = 0;
@@ -239,11 +239,13 @@ sent(hp_stripe *s, hp_post *post, size_t n)
 static ssize_t
 write_post(hp_stripe *s, hp_post *post)
 {
-    struct iovec iov[2] = {{s->head + s->head_at, s->head_n - s->head_at},
-                           {post->data + s->body_at, post->bytes - s->body_at}};
-    struct msghdr message = {.msg_iov = iov, .msg_iovlen = post->pages ? 1 : 2};
+    struct iovec iov[1 + HP_PIECES_ONCE];
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     if (post->pages && s->head_at == s->head_n)
-        return hp_pipe_send(&s->flight.pipe, s->fd, post->data + s->body_at, post->bytes - s->body_at);
+        return hp_pipe_send(&s->flight.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
+    iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
+    if (!post->pages)
+        message.msg_iovlen += (size_t)hp_pieces_list(&post->body, s->body_at, post->bytes, iov + 1, HP_PIECES_ONCE);
     return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
 }
 
@@ -326,7 +328,7 @@ accepted(hp_stripe *s, const hp_post *post)
 
 /* No DATA frame: pulls what was read into the body back behind the head and waits until the frame is whole. */
 static void
-take_control(hp_stripe *s, const uint8_t *spilled, size_t n)
+take_control(hp_stripe *s, const hp_post *post, uint32_t n)
 {
     const uint8_t *in = s->head, *payload;
     size_t whole = HP_COMMON_BYTES + s->frame.length, left, payload_n;
@@ -338,9 +340,9 @@ take_control(hp_stripe *s, const uint8_t *spilled, size_t n)
         return;
     }
     if (n > sizeof s->head - s->head_at)
-        n = sizeof s->head - s->head_at;
-    if (spilled && n)
-        memcpy(s->head + s->head_at, spilled, n);
+        n = (uint32_t)(sizeof s->head - s->head_at);
+    if (post)
+        hp_pieces_copy(&post->body, n, s->head + s->head_at);
     s->head_at += n;
     if (s->head_at < whole)
         return;
@@ -370,7 +372,7 @@ received(hp_stripe *s, hp_post *post, uint32_t n)
     s->link->bytes += n;
     if (s->body_at < post->bytes)
         return;
-    if ((s->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_crc32c(post->data, post->bytes) != s->frame.payload_crc) {
+    if ((s->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_pieces_crc(&post->body, post->bytes) != s->frame.payload_crc) {
         hp_err_set(&s->link->error, HOOP_ERR_CORRUPT,
                    "the bytes of operation %llu from rank %d to rank %d changed on the way",
                    (unsigned long long)post->frame.sequence, s->link->peer, s->link->self);
@@ -397,26 +399,26 @@ head_wanted(const hp_stripe *s, const hp_post *post)
 /* The head is longer than was thought: its next bytes lie at the payload's place. They never move on from there: such
  * a frame is not accepted. */
 static uint32_t
-pull_back(hp_stripe *s, const uint8_t *at, uint32_t n)
+pull_back(hp_stripe *s, const hp_post *post, uint32_t n)
 {
     size_t missing = hp_frame_head(s->frame.flags) - s->head_at;
     if (n > missing)
         n = (uint32_t)missing;
-    memcpy(s->head + s->head_at, at, n);
+    hp_pieces_copy(&post->body, n, s->head + s->head_at);
     s->head_at += n;
     return n;
 }
 
-/* `spilled` bytes lie at post->data already, read behind the head. */
+/* `spilled` bytes lie in the post's places already, read behind the head. */
 static void
 parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
 {
     if (s->frame.type != HP_DATA) {
-        take_control(s, post ? post->data : NULL, spilled);
+        take_control(s, post, spilled);
         return;
     }
     if (post && s->head_at < hp_frame_head(s->frame.flags) && spilled) /* a call where none is awaited */
-        spilled -= pull_back(s, post->data, spilled);
+        spilled -= pull_back(s, post, spilled);
     if (s->head_at < hp_frame_head(s->frame.flags) || !post)
         return;
     if (hp_frame_get_data(&s->frame, s->head + HP_COMMON_BYTES, &s->link->error) != HOOP_SUCCESS) {
@@ -433,13 +435,12 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
 static ssize_t
 read_into(hp_stripe *s, hp_post *post, size_t head)
 {
-    struct iovec iov[2] = {{s->head + s->head_at, head}, {NULL, 0}};
+    struct iovec iov[1 + HP_PIECES_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
-    if (post) {
-        iov[1] =
-            (struct iovec){post->data + (s->in_body ? s->body_at : 0), post->bytes - (s->in_body ? s->body_at : 0)};
-        message.msg_iovlen = 2;
-    }
+    uint32_t from = s->in_body ? s->body_at : 0;
+    iov[0] = (struct iovec){s->head + s->head_at, head};
+    if (post)
+        message.msg_iovlen += (size_t)hp_pieces_list(&post->body, from, post->bytes, iov + 1, HP_PIECES_ONCE);
     return recvmsg(s->fd, &message, MSG_DONTWAIT);
 }
 

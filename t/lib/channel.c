@@ -196,18 +196,22 @@ test_stages(void)
     ok(right, "eight spreads over four gather buffers (%d seeds)", runs);
 }
 
+/* Tensors of every size, from none to more than a slice; slices in pieces, and slices through slots. */
 static void
 test_fused(void)
 {
-    int right = 1;
-    for (int k = 0; k < 300 && right; k++) {
+    int right = 1, runs = 0;
+    for (int k = 0; k < 1200 && right; k++, runs++) {
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 1 + (uint32_t)pick(4), 6);
-        add(&o, call_of(HP_ALLREDUCE, size, some_count(size)));
-        o.call[0].fused = 1;
+        o.stripes = 1 + (int)pick(3);
+        for (int i = 0; i < 1 + k % 3; i++) {
+            add(&o, call_of(HP_ALLREDUCE, size, pick(2) ? some_count(size) : 60 * (uint64_t)size));
+            o.call[i].fused = 1;
+        }
         right = ends(&o, SIM_RIGHT);
     }
-    ok(right, "fused tensors: jobs end at their seams");
+    ok(right, "fused tensors, back to back: jobs and pieces end at their seams (%d seeds)", runs);
 }
 
 static void

@@ -108,12 +108,13 @@ test_fusing(void)
     ok(!fused->next->call.fused && fused->next->segment_count == 1, "and not fused");
     is_int(HP_BROADCAST, c.last->call.kind, "the last is the broadcast");
     ok(fused->detached && fused->next->detached && !c.last->detached, "the handle is the last one's");
-    ok(fused->channels == 1 && fused->plan[0].count == 107 && !fused->place.direct, "it is planned, and never direct");
+    ok(fused->channels == 1 && fused->plan[0].count == 107, "it is planned");
     uint64_t run;
-    ok(hp_work_send(fused, 0, &run) == (uint8_t *)in[0] && run == 100, "its elements begin in the first tensor");
-    ok(hp_work_send(fused, 99, &run) == (uint8_t *)&in[0][99] && run == 1, "up to its end");
-    ok(hp_work_recv(fused, 100, &run) == (uint8_t *)out[2] && run == 7, "and go on in the next");
-    ok(hp_work_recv(fused, 106, &run) == (uint8_t *)&out[2][6] && run == 1, "to its last element");
+    ok(hp_work_at(fused, HP_SIDE_SEND, 0, &run) == (uint8_t *)in[0] && run == 100,
+       "its elements begin in the first tensor");
+    ok(hp_work_at(fused, HP_SIDE_SEND, 99, &run) == (uint8_t *)&in[0][99] && run == 1, "up to its end");
+    ok(hp_work_at(fused, HP_SIDE_RECV, 100, &run) == (uint8_t *)out[2] && run == 7, "and go on in the next");
+    ok(hp_work_at(fused, HP_SIDE_RECV, 106, &run) == (uint8_t *)&out[2][6] && run == 1, "to its last element");
     recycle(&c);
 }
 
@@ -134,9 +135,68 @@ test_empty_tensors(void)
     is_int(1, c.works, "five tensors, three of them empty, are one operation");
     for (uint64_t at = 0; at < 8; at++) {
         const uint8_t *wanted = (const uint8_t *)(at < 3 ? &in[0][at] : &in[1][at - 3]);
-        right &= hp_work_send(c.first, at, &run) == wanted && run == (at < 3 ? 3 - at : 8 - at);
+        right &= hp_work_at(c.first, HP_SIDE_SEND, at, &run) == wanted && run == (at < 3 ? 3 - at : 8 - at);
     }
     ok(right, "every element is found, with its run");
+    recycle(&c);
+}
+
+/* Found in any order, whatever was asked for before. */
+static void
+test_any_order(void)
+{
+    static int32_t in[40][8], out[40][8];
+    uint64_t run, begin[41] = {0};
+    int right = 1;
+    hp_group_begin(&comm);
+    for (int i = 0; i < 40; i++) {
+        uint64_t n = (uint64_t)(i * 5 % 8);
+        add(HP_ALLREDUCE, HOOP_INT32, HOOP_SUM, n, in[i], out[39 - i]);
+        begin[i + 1] = begin[i] + n;
+    }
+    closed c = close_group();
+    for (int k = 0; k < 5000; k++) {
+        int i = (int)(tap_random() % 40);
+        uint64_t n = begin[i + 1] - begin[i], skip = n ? tap_random() % n : 0;
+        if (n == 0)
+            continue;
+        right &= hp_work_at(c.first, HP_SIDE_SEND, begin[i] + skip, &run) == (uint8_t *)&in[i][skip];
+        right &= run == n - skip;
+        hp_pieces pieces = hp_work_pieces(c.first, HP_SIDE_RECV, begin[i] + skip, n - skip);
+        right &= pieces.data == (uint8_t *)&out[39 - i][skip] && pieces.run == (n - skip) * 4 && pieces.elem == 4;
+    }
+    ok(right, "tensors are found in any order, on both sides");
+    recycle(&c);
+}
+
+static hp_where
+received_into(hoop_work *work, uint64_t at, uint64_t count)
+{
+    hp_step step = {.flags = HP_STEP_RECV | HP_STEP_COPY, .from = 1, .to = 1, .recv_count = count, .in = at, .out = at};
+    return hp_work_place(work, &work->plan[0], &step).recv.where;
+}
+
+/* Slices of large tensors go straight to them, slices of small ones through slots; each slice by itself. */
+static void
+test_pieces(void)
+{
+    enum { LARGE = HP_PIECE_BYTES / sizeof(float), SMALL = 16, OF_EACH = 16 };
+    static float in[OF_EACH * (LARGE + SMALL + 2)];
+    float *at = in;
+    hp_group_begin(&comm);
+    for (int i = 0; i < OF_EACH; i++, at += LARGE + 1)
+        add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, LARGE, at, at);
+    for (int i = 0; i < OF_EACH; i++, at += SMALL + 1)
+        add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, SMALL, at, at);
+    closed c = close_group();
+    hoop_work *fused = c.first;
+    is_int(HP_RECVBUF, (int)received_into(fused, 0, 4 * LARGE), "four large ones, whole: received where they lie");
+    is_int(HP_RECVBUF, (int)received_into(fused, 7, 9), "a part of one, too");
+    is_int(HP_SLOT, (int)received_into(fused, LARGE - 1, 2), "a seam with a byte or two on both sides: through a slot");
+    is_int(HP_SLOT, (int)received_into(fused, OF_EACH * LARGE, SMALL * OF_EACH), "small ones: through a slot");
+    is_int(HP_RECVBUF, (int)received_into(fused, (OF_EACH - 4) * LARGE, 4 * LARGE), "and the large ones as before");
+    fused->place.direct = 0;
+    is_int(HP_SLOT, (int)received_into(fused, 0, 4 * LARGE), "nothing where the host cannot address the tensors");
     recycle(&c);
 }
 
@@ -215,6 +275,8 @@ main(void)
     test_state();
     test_fusing();
     test_empty_tensors();
+    test_any_order();
+    test_pieces();
     test_signatures();
     test_limits();
     test_spoiled();

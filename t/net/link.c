@@ -22,35 +22,49 @@ fill(uint8_t *bytes, size_t n, unsigned seed)
 
 /* ---- every byte ---- */
 
+/* Which side has its payload in pieces. */
+enum { NOBODY, SENDER, RECEIVER, BOTH, WAYS };
+
 /* Two frames, the first with the call; both must arrive whatever is cut where. */
 static int
-two_frames_arrive(rig *r, uint16_t more)
+two_frames_arrive(rig *r, uint16_t more, int in_pieces)
 {
-    uint8_t a[SMALL], b[SMALL], to_a[SMALL] = {0}, to_b[SMALL] = {0};
-    hp_frame first = rig_frame(1, 0, (uint16_t)(HP_FRAME_CALL | more)), second = rig_frame(1, 1, more);
-    fill(a, SMALL, 1);
-    fill(b, SMALL, 2);
-    hp_link_post(r->in, &first, to_a, SMALL, 0);
-    hp_link_post(r->in, &second, to_b, SMALL, 0);
-    hp_link_post(r->out, &first, a, SMALL, 0);
-    hp_link_post(r->out, &second, b, SMALL, 0);
-    int arrived = rig_until_done(r, r->in, 2) && rig_until_done(r, r->out, 2);
-    return arrived && memcmp(a, to_a, SMALL) == 0 && memcmp(b, to_b, SMALL) == 0 && r->in->bytes == 2 * SMALL;
+    uint8_t bytes[2][SMALL], to[2][SMALL] = {{0}};
+    rig_scatter from_pieces[2], to_pieces[2];
+    int right = 1;
+    for (uint32_t i = 0; i < 2; i++) {
+        hp_frame frame = rig_frame(1, i, (uint16_t)((i == 0 ? HP_FRAME_CALL : 0) | more));
+        fill(bytes[i], SMALL, 1 + i);
+        rig_scatter_make(&from_pieces[i], bytes[i], SMALL);
+        rig_scatter_make(&to_pieces[i], NULL, SMALL);
+        if (in_pieces & RECEIVER)
+            hp_link_post_pieces(r->in, &frame, &to_pieces[i].pieces, SMALL);
+        else
+            hp_link_post(r->in, &frame, to[i], SMALL, 0);
+        if (in_pieces & SENDER)
+            hp_link_post_pieces(r->out, &frame, &from_pieces[i].pieces, SMALL);
+        else
+            hp_link_post(r->out, &frame, bytes[i], SMALL, 0);
+    }
+    right = rig_until_done(r, r->in, 2) && rig_until_done(r, r->out, 2) && r->in->bytes == 2 * SMALL;
+    for (int i = 0; i < 2 && right; i++)
+        right = in_pieces & RECEIVER ? rig_scatter_holds(&to_pieces[i], bytes[i]) : memcmp(bytes[i], to[i], SMALL) == 0;
+    return right;
 }
 
 static void
-test_cuts(void)
+test_cuts(int in_pieces, const char *who)
 {
     int writes = 1, reads = 1, crumbs = 1;
     for (size_t cut = 0; cut <= HP_DATA_HEAD_CALL + SMALL && writes && reads; cut++) {
         rig r;
         rig_open(&r, 1);
         rig_sending.first = cut;
-        writes = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC);
+        writes = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC, in_pieces);
         rig_close(&r);
         rig_open(&r, 1);
         rig_receiving.first = cut;
-        reads = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC);
+        reads = two_frames_arrive(&r, HP_FRAME_PAYLOAD_CRC, in_pieces);
         rig_close(&r);
     }
     for (size_t crumb = 1; crumb <= HP_DATA_HEAD_CALL + SMALL && crumbs; crumb++) {
@@ -58,12 +72,38 @@ test_cuts(void)
         rig_open(&r, 1);
         rig_sending.first = rig_sending.others = crumb % 2 ? crumb : SIZE_MAX;
         rig_receiving.first = rig_receiving.others = crumb % 3 ? crumb : SIZE_MAX;
-        crumbs = two_frames_arrive(&r, 0);
+        crumbs = two_frames_arrive(&r, 0, in_pieces);
         rig_close(&r);
     }
-    ok(writes, "a first write cut at any byte");
-    ok(reads, "a first read cut at any byte");
-    ok(crumbs, "crumbs of one byte, two bytes and more");
+    ok(writes, "%s in pieces: a first write cut at any byte", who);
+    ok(reads, "%s in pieces: a first read cut at any byte", who);
+    ok(crumbs, "%s in pieces: crumbs of one byte, two bytes and more", who);
+}
+
+/* More pieces than one system call gets, and more than the kernel would take. */
+static void
+test_many_pieces(void)
+{
+    enum { PIECES = 5000, EACH = 60 };
+    static uint8_t data[PIECES * EACH], to[PIECES * EACH];
+    static hp_segment from_list[PIECES], to_list[PIECES];
+    hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC);
+    int right = 1;
+    rig r;
+    rig_open(&r, 1);
+    fill(data, sizeof data, 77);
+    for (size_t i = 0; i < PIECES; i++) {
+        size_t at = i * 7 % PIECES * EACH;
+        from_list[i] = (hp_segment){i * EACH, EACH, data + at, NULL};
+        to_list[i] = (hp_segment){i * EACH, EACH, NULL, to + at};
+    }
+    hp_pieces from = {.data = data, .run = EACH, .elem = 1, .rest = from_list + 1, .side = HP_SIDE_SEND};
+    hp_pieces into = {.data = to, .run = EACH, .elem = 1, .rest = to_list + 1, .side = HP_SIDE_RECV};
+    hp_link_post_pieces(r.in, &frame, &into, sizeof data);
+    hp_link_post_pieces(r.out, &frame, &from, sizeof data);
+    right = rig_until_done(&r, r.in, 1) && rig_until_done(&r, r.out, 1) && memcmp(data, to, sizeof data) == 0;
+    ok(right, "%d pieces of %d bytes arrive, each at its place", PIECES, EACH);
+    rig_close(&r);
 }
 
 /* The first `early` bytes are here, and everything has settled, before the receive is posted. */
@@ -297,9 +337,12 @@ test_acknowledgements(void)
 int
 main(void)
 {
+    static const char *const ways[WAYS] = {"nobody", "the sender", "the receiver", "both"};
     plan_lazy();
     tap_limit(60);
-    test_cuts();
+    for (int way = NOBODY; way < WAYS; way++)
+        test_cuts(way, ways[way]);
+    test_many_pieces();
     test_late_post();
     test_read_ahead();
     for (int stripes = 1; stripes <= 4; stripes++)

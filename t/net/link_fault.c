@@ -25,7 +25,21 @@ typedef struct trial {
     uint8_t wire[WIRE_ROOM];
     size_t n;
     uint8_t to[SMALL];
+    rig_scatter pieces;
 } trial;
+
+static int in_pieces; /* everything is awaited in several places */
+
+static void
+await(rig *r, trial *t, const hp_frame *want, uint32_t bytes)
+{
+    memset(t->to, 0, sizeof t->to);
+    rig_scatter_make(&t->pieces, NULL, bytes);
+    if (in_pieces)
+        hp_link_post_pieces(r->in, want, &t->pieces.pieces, bytes);
+    else
+        hp_link_post(r->in, want, t->to, bytes, 0);
+}
 
 static trial
 trial_of(uint16_t flags)
@@ -39,9 +53,8 @@ trial_of(uint16_t flags)
 static void
 feed(rig *r, trial *t, const hp_frame *want, uint32_t bytes)
 {
-    memset(t->to, 0, sizeof t->to);
     rig_open_in(r);
-    hp_link_post(r->in, want, t->to, bytes, 0);
+    await(r, t, want, bytes);
     rig_write(r, t->wire, t->n);
     rig_settle(r);
 }
@@ -107,7 +120,7 @@ test_mismatch_sentence(void)
             want.signature = hp_call_signature(&want.call);
             rig_open_in(&r);
             rig_receiving.first = cut;
-            hp_link_post(r.in, &want, t.to, sizes[i], 0);
+            await(&r, &t, &want, sizes[i]);
             rig_write(&r, t.wire, t.n);
             rig_settle(&r);
             right &=
@@ -218,7 +231,7 @@ test_ends(void)
         for (int reset = 0; reset < 2; reset++) {
             rig r;
             rig_open_in(&r);
-            hp_link_post(r.in, &t.frame, t.to, SMALL, 0);
+            await(&r, &t, &t.frame, SMALL);
             rig_write(&r, t.wire, at);
             rig_settle(&r);
             reset ? rig_reset_bare(&r) : rig_shut_bare(&r);
@@ -281,10 +294,11 @@ test_abort(void)
     for (size_t cut = 1; cut < 120; cut++) {
         hp_frame frame = rig_frame(5, 3, HP_FRAME_CALL);
         uint8_t to[SMALL] = {0};
+        trial t;
         rig r;
         rig_open(&r, 1);
         rig_receiving = (rig_limit){cut, cut % 7 + 1, 0};
-        hp_link_post(r.in, &frame, to, SMALL, 0);
+        await(&r, &t, &frame, SMALL);
         hp_link_stop(r.out, &cause);
         forward &= rig_until_state(&r, r.in, HP_LINK_ABORT) && is_that_cause(r.in) && r.in->done == 0;
         rig_close(&r);
@@ -515,17 +529,20 @@ main(void)
     tap_limit(100);
     tap_seed();
     signal(SIGPIPE, count_pipe);
-    test_other_frames();
-    test_mismatch_sentence();
-    test_flips(HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, "head, call and payload");
-    test_flips(HP_FRAME_PAYLOAD_CRC, "head and payload");
-    test_flips(HP_FRAME_CALL, "head and call");
-    test_unchecked_payload();
-    test_garbage();
-    test_foreign_control();
-    test_ends();
+    for (in_pieces = 0; in_pieces < 2; in_pieces++) {
+        diag(in_pieces ? "what is awaited lies in pieces" : "what is awaited lies in one place");
+        test_other_frames();
+        test_mismatch_sentence();
+        test_flips(HP_FRAME_CALL | HP_FRAME_PAYLOAD_CRC, "head, call and payload");
+        test_flips(HP_FRAME_PAYLOAD_CRC, "head and payload");
+        test_flips(HP_FRAME_CALL, "head and call");
+        test_unchecked_payload();
+        test_garbage();
+        test_foreign_control();
+        test_ends();
+        test_abort();
+    }
     test_sender_sees_end();
-    test_abort();
     test_abort_before_reset();
     test_abort_within_a_frame();
     test_leave();

@@ -32,7 +32,7 @@ rig_unlimited(void)
 
 /* A copy of the message with no more than `most` bytes. */
 static struct msghdr
-shortened(const struct msghdr *message, size_t most, struct iovec iov[4])
+shortened(const struct msghdr *message, size_t most, struct iovec iov[1 + HP_PIECES_ONCE])
 {
     struct msghdr shorter = *message;
     shorter.msg_iov = iov;
@@ -50,7 +50,7 @@ shortened(const struct msghdr *message, size_t most, struct iovec iov[4])
 static ssize_t
 limited(long number, rig_limit *limit, int fd, const struct msghdr *message, int flags)
 {
-    struct iovec iov[4];
+    struct iovec iov[1 + HP_PIECES_ONCE];
     size_t most = limit->calls++ == 0 ? limit->first : limit->others;
     if (most == 0) {
         errno = EAGAIN;
@@ -70,6 +70,46 @@ ssize_t
 recvmsg(int fd, struct msghdr *message, int flags)
 {
     return limited(SYS_recvmsg, &rig_receiving, fd, message, flags);
+}
+
+/* ---- scattered payloads ---- */
+
+enum { GAP = 3, GAP_BYTE = 0xee };
+
+void
+rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n)
+{
+    static const uint32_t sizes[RIG_PIECES] = {2, 0, 1, 7, 5, 0, 3, UINT32_MAX};
+    uint32_t at = 0, place = sizeof s->memory;
+    memset(s->memory, GAP_BYTE, sizeof s->memory);
+    for (int k = 0; k < RIG_PIECES; k++) {
+        uint32_t here = sizes[k] < n - at ? sizes[k] : n - at;
+        place -= here + GAP;
+        s->segment[k] = (hp_segment){at, here, s->memory + place, s->memory + place};
+        if (bytes && here > 0)
+            memcpy(s->memory + place, bytes + at, here);
+        at += here;
+    }
+    s->pieces = (hp_pieces){.data = s->segment[0].recv, .run = (uint32_t)s->segment[0].count, .elem = 1};
+    s->pieces.rest = s->segment + 1;
+    s->pieces.side = bytes ? HP_SIDE_SEND : HP_SIDE_RECV;
+}
+
+int
+rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes)
+{
+    uint8_t rest[sizeof s->memory];
+    memcpy(rest, s->memory, sizeof rest);
+    for (int k = 0; k < RIG_PIECES; k++) {
+        const hp_segment *here = &s->segment[k];
+        if (memcmp(here->recv, bytes + here->begin, here->count) != 0)
+            return 0;
+        memset(rest + (here->recv - s->memory), GAP_BYTE, here->count);
+    }
+    for (size_t i = 0; i < sizeof rest; i++)
+        if (rest[i] != GAP_BYTE)
+            return 0;
+    return 1;
 }
 
 /* ---- connections ---- */

@@ -8,7 +8,7 @@
 
 #include "net/link.h"
 
-enum { RIG_CAPACITY = 8 };
+enum { RIG_CAPACITY = 8, RIG_PIECES = 8 };
 
 typedef struct rig {
     hp_loop *loop;
@@ -27,6 +27,15 @@ void rig_unlimited(void);
 
 /* SO_RCVBUF of the accepted end, the receiving link, of the next connections; 0: as the kernel has it. */
 extern int rig_receive_buffer;
+
+/* Up to 100 bytes in eight pieces, two of them empty, that lie backwards in memory with gaps in between. */
+typedef struct rig_scatter {
+    uint8_t memory[128];
+    hp_segment segment[RIG_PIECES];
+    hp_pieces pieces;
+} rig_scatter;
+void rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n); /* bytes NULL: to receive into */
+int rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes);       /* them, and the gaps are as they were */
 
 /* One frame's worth of what a test sends or awaits. */
 hp_frame rig_frame(uint64_t sequence, uint32_t step, uint16_t flags);

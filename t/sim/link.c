@@ -147,14 +147,23 @@ advance(sim_link *l, end *e, hp_post *post)
     e->next += (uint64_t)l->link.stripes;
 }
 
+/* Where a byte of the payload lies. */
+static uint8_t *
+byte_at(const hp_post *post, uint64_t at)
+{
+    struct iovec place;
+    hp_pieces_list(&post->body, (uint32_t)at, (uint32_t)at + 1, &place, 1);
+    return place.iov_base;
+}
+
 static byte
 unit(const hp_post *post, uint64_t at)
 {
     if (at < HEADER)
         return (byte){.value = (uint8_t)at};
     if (post->pages)
-        return (byte){.page = post->data + (at - HEADER)};
-    return (byte){.value = post->data[at - HEADER]};
+        return (byte){.page = byte_at(post, at - HEADER)};
+    return (byte){.value = *byte_at(post, at - HEADER)};
 }
 
 static void
@@ -162,7 +171,7 @@ store(sim_link *l, end *e, hp_post *post, byte from)
 {
     uint8_t value = from.page ? *from.page : from.value;
     if (e->moved >= HEADER) {
-        post->data[e->moved - HEADER] = value;
+        *byte_at(post, e->moved - HEADER) = value;
         l->link.bytes++;
         delivered++;
     } else if (value != e->moved && !fault[0]) {
@@ -318,16 +327,32 @@ hp_link_abandon(const hp_link *link)
     (void)link;
 }
 
+static uint64_t
+append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t bytes, int pages)
+{
+    struct iovec place;
+    if (link->posted - link->done == link->capacity && !fault[0])
+        snprintf(fault, sizeof fault, "rank %d has more posts than the link has room for", link->self);
+    for (uint32_t at = 0; at < bytes && !link->sending; at += (uint32_t)place.iov_len) {
+        hp_pieces_list(body, at, bytes, &place, 1);
+        net.spoil(place.iov_base, (uint32_t)place.iov_len);
+    }
+    link->posts[link->posted & (link->capacity - 1)] =
+        (hp_post){.frame = *frame, .bytes = bytes, .body = *body, .pages = pages && link->sending && net.zerocopy};
+    return ++link->posted;
+}
+
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
 {
-    if (link->posted - link->done == link->capacity && !fault[0])
-        snprintf(fault, sizeof fault, "rank %d has more posts than the link has room for", link->self);
-    if (!link->sending && bytes)
-        net.spoil(data, bytes);
-    link->posts[link->posted & (link->capacity - 1)] =
-        (hp_post){.frame = *frame, .bytes = bytes, .data = data, .pages = pages && link->sending && net.zerocopy};
-    return ++link->posted;
+    hp_pieces one = {.data = data, .run = bytes};
+    return append(link, frame, &one, bytes, pages);
+}
+
+uint64_t
+hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes)
+{
+    return append(link, frame, pieces, bytes, 0);
 }
 
 int

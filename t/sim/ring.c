@@ -10,15 +10,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 16, ELEM = 4, SEGMENTS = 4 };
+enum { GUARD = 16, ELEM = 4, SEGMENTS = 24 };
 
 typedef struct buffers {
     uint8_t *memory, *before;
     size_t bytes;
     uint8_t *send, *recv;
     size_t send_bytes, recv_bytes;
-    int one;         /* in place */
-    uint8_t *pieces; /* fused: the tensors, send and recv side */
+    int one;                         /* in place */
+    uint8_t *pieces, *pieces_before; /* fused: the tensors, send and recv side */
+    size_t pieces_bytes;
 } buffers;
 
 typedef struct member {
@@ -55,6 +56,16 @@ within(const void *data, const uint8_t *from, size_t bytes)
     return (const uint8_t *)data >= from && (const uint8_t *)data < from + bytes;
 }
 
+/* Of an operation's tensors, the one that this lies in. */
+static const hp_segment *
+tensor_of(const hoop_work *w, const void *data)
+{
+    for (size_t k = 0; k < w->segment_count && w->call.fused; k++)
+        if (within(data, w->segments[k].recv, w->segments[k].count * ELEM))
+            return &w->segments[k];
+    return NULL;
+}
+
 static void
 spoil(void *data, uint32_t bytes)
 {
@@ -62,7 +73,8 @@ spoil(void *data, uint32_t bytes)
     for (int r = 0; r < o->size; r++)
         for (int i = 0; i < o->ops; i++) {
             const buffers *b = &spoiling->by_rank[r].user[i];
-            if (b->one && within(data, b->memory, b->bytes))
+            const hp_segment *tensor = tensor_of(&spoiling->by_rank[r].work[i], data);
+            if ((b->one && within(data, b->memory, b->bytes)) || (tensor && tensor->send == tensor->recv))
                 return;
         }
     memset(data, 0xdb, bytes);
@@ -108,22 +120,36 @@ rest_is_untouched(const buffers *b)
 
 /* ---- works ---- */
 
-/* A fused allreduce: the vector as up to four tensors of their own, far apart and in another order. */
+/* A fused allreduce: the vector as tensors of their own, some in place, far apart and in another order. */
 static void
 cut_segments(ring *r, hoop_work *w, hp_segment *segments, buffers *b)
 {
     uint64_t at = 0, count = w->call.count;
     size_t side = b->send_bytes + (size_t)SEGMENTS * GUARD, place = side;
+    w->segments = segments;
+    w->segment_count = 1 + (size_t)draw(r, SEGMENTS);
+    w->piece = (uint32_t)draw(r, 8) * ELEM; /* some slices may be moved in pieces, some may not */
+    b->pieces_bytes = 2 * side;
     b->pieces = calloc(2, side);
-    for (size_t k = 0; k < SEGMENTS; k++) {
-        uint64_t n = k + 1 < SEGMENTS ? draw(r, count - at + 1) : count - at;
+    b->pieces_before = malloc(2 * side);
+    for (size_t k = 0; k < w->segment_count; k++) {
+        uint64_t left = w->segment_count - k, n = left > 1 ? draw(r, 2 * (count - at) / left + 1) : count - at;
         place -= n * ELEM + GUARD;
-        segments[k] = (hp_segment){at, n, b->pieces + place, b->pieces + side + place};
+        segments[k] = (hp_segment){at, n, b->pieces + place, b->pieces + (draw(r, 2) ? side : 0) + place};
         memcpy(b->pieces + place, b->send + at * ELEM, n * ELEM);
         at += n;
     }
-    w->segments = segments;
-    w->segment_count = SEGMENTS;
+    memcpy(b->pieces_before, b->pieces, 2 * side);
+}
+
+/* Nothing but the tensors' receiving sides may have changed. */
+static int
+rest_of_pieces_is_untouched(const hoop_work *w, const buffers *b)
+{
+    for (size_t i = 0; i < b->pieces_bytes; i++)
+        if (b->pieces[i] != b->pieces_before[i] && !tensor_of(w, b->pieces + i))
+            return 0;
+    return 1;
 }
 
 /* The tensors of a finished fused operation, put together. */
@@ -150,10 +176,8 @@ make_work(ring *r, member *m, int op)
     w->channels = w->channels_left = 1;
     w->place = (hp_place_options){.direct = o->device.addressable, .in_place = m->user[op].one, .slots = o->slots};
     hp_work_single(w, m->user[op].send, m->user[op].recv);
-    if (w->call.fused) {
-        w->place.direct = 0;
+    if (w->call.fused)
         cut_segments(r, w, m->segment[op], &m->user[op]);
-    }
     hp_plan_make(&w->plan[0], &w->call, o->size, &options, 0, 1);
 }
 
@@ -191,6 +215,7 @@ free_member(member *m, int ops)
         free(m->user[i].memory);
         free(m->user[i].before);
         free(m->user[i].pieces);
+        free(m->user[i].pieces_before);
     }
 }
 
@@ -321,7 +346,7 @@ results_are_right(const ring *r, int rank, char *why, size_t why_size)
         if (!sim_answer_is_right(&r->o->call[i], r->o->seed + (uint64_t)i, rank, r->o->size, m->user[i].recv, why,
                                  why_size))
             return 0;
-        if (!rest_is_untouched(&m->user[i])) {
+        if (!rest_is_untouched(&m->user[i]) || !rest_of_pieces_is_untouched(&m->work[i], &m->user[i])) {
             snprintf(why, why_size, "rank %d: operation %d wrote outside recvbuf", rank, i + 1);
             return 0;
         }

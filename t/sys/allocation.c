@@ -79,6 +79,9 @@ tensors(room *r, size_t count)
         must(r, hoop_allreduce(r->in + 300 * i, r->out + 300 * i, 1 + 7 * i, HOOP_FLOAT32, HOOP_SUM, r->comm));
         if (i % 4 == 0)
             must(r, hoop_allreduce(whole + 10 * i, whole + 10 * i, 10, HOOP_INT32, HOOP_MAX, r->comm));
+        if (i % 5 == 0) /* large enough to be sent and received where it lies */
+            must(r, hoop_allreduce(r->in + MOST / 2 + 2000 * i, r->out + MOST / 4 + 2000 * i, 1900, HOOP_FLOAT32,
+                                   HOOP_SUM, r->comm));
         if (i == count / 2)
             must(r, hoop_allreduce(r->in + MOST / 4, r->out + MOST / 4, MOST / 5, HOOP_FLOAT32, HOOP_SUM, r->comm));
     }

@@ -265,7 +265,7 @@ typedef struct job {
     int mode;
 } job;
 
-enum { COUNTS, TYPES, FLIGHT, BIG };
+enum { COUNTS, TYPES, FLIGHT, BIG, GROUPS };
 
 static int
 try_counts(hoop_comm *comm, uint64_t seed)
@@ -335,6 +335,52 @@ try_big(hoop_comm *comm, uint64_t seed)
     return 1;
 }
 
+/* Sizes of a group's tensors: thousands of tiny ones, then ragged ones, from none to more than a slice. */
+static size_t
+tensor_of(uint64_t random, int tiny)
+{
+    static const size_t ragged[] = {0, 1, 7, 127, 509, 512, 1021, 1024, 4093, 16411, 65537, 140009};
+    return tiny ? random % 26 : ragged[random % (sizeof ragged / sizeof *ragged)] + random / 64 % 3;
+}
+
+/* One group of allreduces, in place and not; the ring then moves them as one array, straight from and to the tensors or
+ * through slots, as their sizes have it. */
+static int
+one_group(hoop_comm *comm, uint64_t seed, size_t tensors, int tiny)
+{
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = hoop_group_start(comm) == HOOP_SUCCESS;
+    shape *s = calloc(tensors, sizeof *s);
+    buffers *b = calloc(tensors, sizeof *b);
+    for (size_t i = 0; i < tensors; i++) {
+        uint64_t r = mix(seed + i);
+        int places = (int)(mix(seed) % 3); /* all in place, none, or mixed */
+        s[i] = (shape){ALLREDUCE, 0, places == 2 ? (int)(r & 1) : places, tensor_of(r >> 1, tiny && i % 256), 0, 0};
+        s[i].dtype = i % 40 == 39 ? HOOP_FLOAT16 : HOOP_FLOAT32;
+        s[i].op = i % 50 == 49 ? HOOP_MAX : HOOP_SUM;
+        make(&b[i], &s[i], rank, size, r);
+        good &= call(&s[i], &b[i], comm, NULL) == HOOP_SUCCESS;
+    }
+    good &= hoop_group_end(comm) == HOOP_SUCCESS;
+    for (size_t i = 0; i < tensors; i++) {
+        good = good && check(&s[i], &b[i], rank, size, mix(seed + i));
+        drop(&b[i], &s[i]);
+    }
+    free(s);
+    free(b);
+    return good;
+}
+
+static int
+try_groups(hoop_comm *comm, uint64_t seed)
+{
+    int good = 1;
+    for (uint64_t k = 0; k < 6; k++) {
+        good = good && one_group(comm, mix(seed + k), 3 + 60 * k, 0);
+        good = good && one_group(comm, mix(seed + 100 + k), k % 2 ? 5000 : 40, 1);
+    }
+    return good;
+}
+
 static int
 guest(int rank, int size, void *arg)
 {
@@ -349,10 +395,11 @@ guest(int rank, int size, void *arg)
         party_note("create: %s", e.text);
         return 1;
     }
-    good = j->mode == COUNTS  ? try_counts(comm, j->seed)
-           : j->mode == TYPES ? try_types(comm, j->seed)
-           : j->mode == BIG   ? try_big(comm, j->seed)
-                              : try_flight(comm, j->seed);
+    good = j->mode == COUNTS   ? try_counts(comm, j->seed)
+           : j->mode == TYPES  ? try_types(comm, j->seed)
+           : j->mode == BIG    ? try_big(comm, j->seed)
+           : j->mode == GROUPS ? try_groups(comm, j->seed)
+                               : try_flight(comm, j->seed);
     if (hoop_comm_destroy(comm) != HOOP_SUCCESS)
         good = 0;
     return good ? 0 : 2;
@@ -363,12 +410,12 @@ main(void)
 {
     static const int sizes[] = {1, 2, 3, 4, 5, 8};
     static const char *const modes[] = {"counts and in place", "types and operations", "24 operations in flight",
-                                        "a million elements"};
+                                        "a million elements", "groups"};
     party p;
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    for (int mode = COUNTS; mode <= BIG; mode++)
+    for (int mode = COUNTS; mode <= GROUPS; mode++)
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             job j = {tap_seed() + (uint64_t)mode * 7 + i, mode};
             ok(party_run(&p, sizes[i], guest, &j, 100) == 0, "%s, %d ranks", modes[mode], sizes[i]);

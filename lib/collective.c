@@ -37,29 +37,32 @@ fail_start(hoop_comm *comm, hoop_error *error)
     return hp_entry_fail(comm, error);
 }
 
-/* A work made of a checked request; NULL with this thread's error set, and its code in *result. */
-static hoop_work *
-make_work(hoop_comm *comm, const hp_request *request, hoop_result *result)
+/* The index of the device whose memory a checked request names; -1 with this thread's error set, its code in *result. */
+static int
+device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
-    hoop_error error = {.size = sizeof error};
-    hoop_work *work = hp_progress_work(comm);
-    int send = 0, recv = 0;
-    if (!work) {
-        *result = hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
-        return NULL;
-    }
-    send = hp_comm_device(comm, request->send, &error);
-    recv = send < 0 ? send : hp_comm_device(comm, request->recv, &error);
-    if (send < 0 || recv < 0) {
-        hp_progress_recycle(comm, work);
+    hoop_error error;
+    int send = hp_comm_device(comm, request->send, &error);
+    int recv = send < 0 || request->recv == request->send ? send : hp_comm_device(comm, request->recv, &error);
+    if (recv < 0)
         *result = fail_start(comm, &error);
-        return NULL;
+    return recv < 0 || recv > send ? recv : send;
+}
+
+/* A work made of a checked request on its device (see device_of); NULL likewise. */
+static hoop_work *
+make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *result)
+{
+    hoop_work *work = device < 0 ? NULL : hp_progress_work(comm);
+    if (work) {
+        work->call = request->call;
+        work->calls = 1;
+        work->device = device;
+        work->place.in_place = request->in_place;
+        hp_work_single(work, request->send, request->recv);
+    } else if (device >= 0) {
+        *result = hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
     }
-    work->call = request->call;
-    work->calls = 1;
-    work->device = send > recv ? send : recv;
-    work->place.in_place = request->in_place;
-    hp_work_single(work, request->send, request->recv);
     return work;
 }
 
@@ -93,30 +96,46 @@ check(hoop_comm *comm, hp_request *request)
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
 }
 
+/* This thread's error becomes the group's. */
 static hoop_result
-queue_in_group(hoop_comm *comm, hp_request *request)
+spoil_group(hoop_comm *comm)
 {
     hoop_error error = {.size = sizeof error};
-    hoop_result result = check(comm, request);
-    hoop_work *work = result == HOOP_SUCCESS ? make_work(comm, request, &result) : NULL;
-    if (work) {
-        hp_group_add(comm, work);
-        return HOOP_SUCCESS;
-    }
     hoop_comm_error(comm, &error);
     hp_group_spoil(comm, &error);
     return error.code;
 }
 
-/* Blocking form. */
+/* Small allreduces by the thousand pass here: nothing is made for a call that joins one before it. */
 static hoop_result
-run(hoop_comm *comm, hp_request request)
+queue_in_group(hoop_comm *comm, const hp_request *request)
+{
+    hoop_result result;
+    hoop_work *work;
+    int device = device_of(comm, request, &result);
+    int joined = device < 0 ? 0 : hp_group_join(comm, request, device);
+    if (joined > 0)
+        return HOOP_SUCCESS;
+    if (joined < 0) {
+        hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group's fused operation");
+        return spoil_group(comm);
+    }
+    work = make_work(comm, request, device, &result);
+    if (!work)
+        return spoil_group(comm);
+    hp_group_add(comm, work);
+    return HOOP_SUCCESS;
+}
+
+/* Blocking form. By address: passed by value the request would be copied before its bytes have left the CPU's stores. */
+static hoop_result
+run(hoop_comm *comm, hp_request *request)
 {
     hoop_work *work;
     hoop_result result;
+    result = check(comm, request);
     if (comm && hp_group_is_mine(comm))
-        return queue_in_group(comm, &request);
-    result = check(comm, &request);
+        return result == HOOP_SUCCESS ? queue_in_group(comm, request) : spoil_group(comm);
     if (result != HOOP_SUCCESS)
         return result;
     if (hp_group_any())
@@ -126,7 +145,7 @@ run(hoop_comm *comm, hp_request request)
             comm, HOOP_ERR_BUSY,
             "another thread is in a blocking call on this communicator; use one communicator a thread, "
             "or the non-blocking form");
-    work = make_work(comm, &request, &result);
+    work = make_work(comm, request, device_of(comm, request, &result), &result);
     if (work)
         result = hp_entry_order(comm, work);
     if (!work || result != HOOP_SUCCESS) {
@@ -157,7 +176,7 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "a non-blocking call inside a group: use the blocking form there, it is only queued");
-    work = make_work(comm, &request, &result);
+    work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (work)
         result = hp_entry_order(comm, work);
     if (!work || result != HOOP_SUCCESS)
@@ -198,7 +217,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
         return result;
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a stream-ordered call inside a group");
-    work = make_work(comm, &request, &result);
+    work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
         return result;
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
@@ -225,55 +244,64 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 hoop_result
 hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
-    return run(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1));
+    hp_request r = ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_reduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
-    return run(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1));
+    hp_request r = ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_allgather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm)
 {
-    return run(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1));
+    hp_request r = ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_broadcast(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    return run(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root));
+    hp_request r = ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_reduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root, hoop_comm *comm)
 {
-    return run(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root));
+    hp_request r = ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_gather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    return run(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root));
+    hp_request r = ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    return run(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root));
+    hp_request r = ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_alltoall(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm)
 {
-    return run(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1));
+    hp_request r = ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1);
+    return run(comm, &r);
 }
 
 hoop_result
 hoop_barrier(hoop_comm *comm)
 {
-    return run(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1));
+    hp_request r = ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1);
+    return run(comm, &r);
 }
 
 /* ---- non-blocking ---- */

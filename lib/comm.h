@@ -7,6 +7,7 @@
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
+#include "lib/base/dtype.h"
 #include "lib/channel.h"
 #include "lib/config.h"
 #include "lib/fault.h"
@@ -61,7 +62,9 @@ typedef struct hp_group {
     int open;
     hoop_result result; /* first argument error inside */
     hoop_error error;
-    hoop_work *head, *tail; /* queued works, one per call */
+    uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
+    hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
+    hoop_work *alike[HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
 } hp_group;
 
 struct hoop_comm {

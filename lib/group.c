@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * group: see group.h. A fused operation is an allreduce over the concatenation of its tensors, which exists only as a
- * list of segments: packing happens inside the reductions, no byte is copied for it.
+ * list of segments: packing happens inside the reductions and the system calls, no byte is copied for it. A call that
+ * joins costs a segment; only the first of its kind costs a work.
  */
 #include "lib/group.h"
 
 #include "lib/base/dtype.h"
-#include "lib/base/err.h"
 #include "lib/base/wire.h"
 #include "lib/progress.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static _Thread_local const hoop_comm *open_on; /* this thread's open group */
 
@@ -31,26 +30,106 @@ int
 hp_group_begin(hoop_comm *comm)
 {
     int taken;
+    uint64_t small = (uint64_t)hp_config_number(&comm->config, HP_SET_fuse_bytes);
     pthread_mutex_lock(&comm->driver.mutex);
     taken = comm->group.open;
     if (!taken)
-        comm->group = (hp_group){.open = 1};
+        comm->group = (hp_group){.open = 1, .small = small};
     pthread_mutex_unlock(&comm->driver.mutex);
     if (!taken)
         open_on = comm;
     return !taken;
 }
 
+/* Where the one stands that allreduces like this join; NULL if it is none that fuses. */
+static hoop_work **
+alike(hp_group *g, const hp_call *call, int device)
+{
+    if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > g->small)
+        return NULL;
+    return &g->alike[call->dtype][call->op][device];
+}
+
+/* A tensor that lies behind the last one, in both arrays, is no segment of its own. */
+static int
+continues(const hoop_work *to, const hp_segment *s)
+{
+    const hp_segment *last = &to->segments[to->segment_count - 1];
+    size_t bytes = (size_t)last->count * hp_dtype_size((hoop_dtype)to->call.dtype);
+    return last->count > 0 && last->send + bytes == s->send && last->recv + bytes == s->recv;
+}
+
+static int
+grow(hoop_work *work)
+{
+    size_t room = work->segment_room ? 2 * work->segment_room : 64;
+    hp_segment *grown = reallocarray(work->array, room, sizeof *grown);
+    if (!grown)
+        return 0;
+    work->segments = work->array = grown;
+    work->segment_room = room;
+    return 1;
+}
+
+/* The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. */
+static int
+append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
+{
+    hp_segment s = {to->call.count, count, send, recv};
+    uint8_t bytes[8];
+    if (to->segment_count == to->segment_room && !grow(to))
+        return 0;
+    if (to->segment_count > 0 && continues(to, &s))
+        to->segments[to->segment_count - 1].count += count;
+    else
+        to->segments[to->segment_count++] = s;
+    hp_put64(bytes, count);
+    to->call.root = (int32_t)hp_crc32c_more((uint32_t)to->call.root, bytes, sizeof bytes);
+    to->call.count += count;
+    return 1;
+}
+
+/* A queued work gets an array of segments, its own buffers as the first. */
+static int
+make_fused(hoop_comm *comm, hoop_work *work)
+{
+    uint64_t count = work->call.count;
+    hp_comm_unshelve(comm, work);
+    work->call.fused = 1;
+    work->call.count = 0;
+    work->call.root = 0;
+    work->place.in_place = 0; /* some may be, some not: no step of an allreduce depends on it */
+    work->segments = work->array;
+    work->segment_count = 0;
+    return append_segment(work, work->one.send, work->one.recv, count);
+}
+
+int
+hp_group_join(hoop_comm *comm, const hp_request *request, int device)
+{
+    hoop_work **at = alike(&comm->group, &request->call, device), *to = at ? *at : NULL;
+    if (!to)
+        return 0;
+    if ((!to->call.fused && !make_fused(comm, to)) ||
+        !append_segment(to, request->send, request->recv, request->call.count))
+        return -1;
+    to->calls++;
+    return 1;
+}
+
 void
 hp_group_add(hoop_comm *comm, hoop_work *work)
 {
     hp_group *g = &comm->group;
+    hoop_work **at = alike(g, &work->call, work->device);
     work->next = NULL;
     if (g->tail)
         g->tail->next = work;
     else
         g->head = work;
     g->tail = work;
+    if (at && !*at)
+        *at = work;
 }
 
 void
@@ -72,122 +151,26 @@ drop(hoop_comm *comm, hoop_work *list)
     }
 }
 
-static int
-is_small(const hoop_comm *comm, const hoop_work *work)
-{
-    uint64_t most = (uint64_t)hp_config_number(&comm->config, HP_SET_fuse_bytes);
-    size_t elem = hp_dtype_size((hoop_dtype)work->call.dtype);
-    return work->call.kind == HP_ALLREDUCE && work->call.count * elem <= most;
-}
-
-static int
-alike(const hoop_work *a, const hoop_work *b)
-{
-    return a->call.dtype == b->call.dtype && a->call.op == b->call.op && a->device == b->device;
-}
-
-static int
-append_segment(hoop_work *to, const hoop_work *from)
-{
-    if (to->segment_count == to->segment_room) {
-        size_t room = to->segment_room ? 2 * to->segment_room : 64;
-        hp_segment *grown = reallocarray(to->array, room, sizeof *grown);
-        if (!grown)
-            return 0;
-        to->array = grown;
-        to->segment_room = room;
-    }
-    to->segments = to->array;
-    to->segments[to->segment_count++] = (hp_segment){to->call.count, from->call.count, from->one.send, from->one.recv};
-    to->call.count += from->call.count;
-    to->calls += from->calls;
-    return 1;
-}
-
-/* The tensors' sizes are part of what ranks must agree on: their checksum takes the place of a root. */
-static void
-sign(hoop_work *fused)
-{
-    uint32_t crc = 0;
-    for (size_t i = 0; i < fused->segment_count; i++) {
-        uint8_t bytes[8];
-        hp_put64(bytes, fused->segments[i].count);
-        crc = hp_crc32c_more(crc, bytes, sizeof bytes);
-    }
-    fused->call.root = (int32_t)crc;
-}
-
-/* Takes `head` and every later small allreduce like it out of the list into one work. NULL: out of memory. */
-static hoop_work *
-fuse(hoop_comm *comm, hoop_work *head)
-{
-    hoop_work *fused = hp_progress_work(comm), **at = &head->next;
-    if (!fused)
-        return NULL;
-    fused->call = head->call;
-    fused->call.count = 0;
-    fused->call.fused = 1;
-    fused->device = head->device;
-    hp_comm_unshelve(comm, fused);
-    if (!append_segment(fused, head))
-        goto no_memory;
-    while (*at) {
-        hoop_work *work = *at;
-        if (!is_small(comm, work) || !alike(head, work)) {
-            at = &work->next;
-            continue;
-        }
-        if (!append_segment(fused, work))
-            goto no_memory;
-        *at = work->next;
-        hp_progress_recycle(comm, work);
-    }
-    fused->next = head->next;
-    hp_progress_recycle(comm, head);
-    sign(fused);
-    return fused;
-no_memory:
-    hp_progress_recycle(comm, fused);
-    return NULL;
-}
-
-static int
-has_partner(const hoop_comm *comm, const hoop_work *head)
-{
-    for (const hoop_work *work = head->next; work; work = work->next)
-        if (is_small(comm, work) && alike(head, work))
-            return 1;
-    return 0;
-}
-
 hoop_result
 hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error *error)
 {
-    hp_group g = comm->group;
-    hoop_work **at = &g.head;
+    hp_group *g = &comm->group;
+    hoop_result result = g->result;
     *first = *last = NULL;
     open_on = NULL;
-    pthread_mutex_lock(&comm->driver.mutex);
-    comm->group = (hp_group){0};
-    pthread_mutex_unlock(&comm->driver.mutex);
-    if (g.result != HOOP_SUCCESS) {
-        drop(comm, g.head);
-        *error = g.error;
-        return g.result;
-    }
-    for (; *at; at = &(*at)->next) {
-        if (is_small(comm, *at) && has_partner(comm, *at)) {
-            hoop_work *fused = fuse(comm, *at);
-            if (!fused) {
-                drop(comm, g.head);
-                return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a group's fused operation");
-            }
-            *at = fused;
+    if (result != HOOP_SUCCESS) {
+        drop(comm, g->head);
+        *error = g->error;
+    } else {
+        for (hoop_work *work = g->head; work; work = work->next) {
+            hp_comm_plan(comm, work);
+            work->detached = work->next != NULL;
         }
-        hp_comm_plan(comm, *at);
-        (*at)->detached = (*at)->next != NULL;
-        *last = *at;
+        *first = g->head;
+        *last = g->tail;
     }
-    *first = g.head;
-    return HOOP_SUCCESS;
+    pthread_mutex_lock(&comm->driver.mutex);
+    g->open = 0;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return result;
 }

@@ -43,9 +43,13 @@ free_comm(void)
 static void
 add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send, void *recv)
 {
-    hoop_work *work = hp_progress_work(&comm);
-    work->call =
+    hp_request request = {.send = send, .recv = recv};
+    request.call =
         (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1, .count = count};
+    if (hp_group_join(&comm, &request, 0))
+        return;
+    hoop_work *work = hp_progress_work(&comm);
+    work->call = request.call;
     work->calls = 1;
     hp_work_single(work, send, recv);
     hp_group_add(&comm, work);
@@ -138,6 +142,26 @@ test_empty_tensors(void)
         right &= hp_work_at(c.first, HP_SIDE_SEND, at, &run) == wanted && run == (at < 3 ? 3 - at : 8 - at);
     }
     ok(right, "every element is found, with its run");
+    recycle(&c);
+}
+
+/* Tensors one behind the other in both arrays are one piece; their sizes still count. */
+static void
+test_neighbours(void)
+{
+    static float in[64], out[64];
+    hp_group_begin(&comm);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 10, in, out);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 20, in + 10, out + 10);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 5, in + 30, out + 31);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 5, in + 36, out + 36);
+    add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 5, in + 41, out + 41);
+    closed c = close_group();
+    ok(c.works == 1 && c.first->calls == 5 && c.first->call.count == 45, "five neighbours are one operation");
+    is_uint(3, c.first->segment_count, "of three pieces: a gap in one of the arrays parts them");
+    uint64_t run;
+    ok(hp_work_at(c.first, HP_SIDE_RECV, 29, &run) == (uint8_t *)(out + 29) && run == 1, "the first ends at 30");
+    ok(hp_work_at(c.first, HP_SIDE_RECV, 36, &run) == (uint8_t *)(out + 37) && run == 9, "the last two go on");
     recycle(&c);
 }
 
@@ -275,6 +299,7 @@ main(void)
     test_state();
     test_fusing();
     test_empty_tensors();
+    test_neighbours();
     test_any_order();
     test_pieces();
     test_signatures();

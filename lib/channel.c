@@ -9,6 +9,7 @@
 #include "lib/base/dtype.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/slot.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -149,39 +150,6 @@ hp_channel_append(hp_channel *channel, hoop_work *work)
     channel->last = work;
 }
 
-/* ---- addresses ---- */
-
-/* There is a piece for every step in the window. */
-static uint8_t *
-slot_memory(hp_channel *channel, hp_slot *slot)
-{
-    if (!slot->memory)
-        slot->memory = channel->spare[--channel->spares];
-    return slot->memory;
-}
-
-static void
-free_slot_memory(hp_channel *channel, hp_slot *slot)
-{
-    if (slot->memory)
-        channel->spare[channel->spares++] = slot->memory;
-    slot->memory = NULL;
-}
-
-static uint8_t *
-address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
-{
-    hoop_work *work = slot->work;
-    size_t elem = work->plan[channel->o.index].elem;
-    switch (spot.where) {
-    case HP_SLOT: return slot_memory(channel, slot) + spot.at * elem;
-    case HP_STAGE: return work->stage[channel->o.index] + spot.at * elem;
-    case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
-    case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
-    default: return NULL;
-    }
-}
-
 /* ---- stations ---- */
 
 static hp_frame
@@ -207,7 +175,7 @@ post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame
         hp_pieces pieces = hp_work_pieces(slot->work, side, spot.at, count);
         return hp_link_post_pieces(link, frame, &pieces, bytes);
     }
-    return hp_link_post(link, frame, count > 0 ? address(channel, slot, spot, NULL) : NULL, bytes,
+    return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, NULL) : NULL, bytes,
                         link->sending && spot.where == HP_SLOT);
 }
 
@@ -306,107 +274,13 @@ receive(hp_channel *channel)
     return channel->received > before;
 }
 
-static hp_queue *
-queue_of(const hp_channel *channel, const hoop_work *work)
-{
-    return channel->queue[work->device];
-}
-
-static void
-submit(hp_channel *channel, hp_slot *slot, const hp_job *job)
-{
-    hp_queue *queue = queue_of(channel, slot->work);
-    slot->job_mark = queue->ops->submit(queue, job);
-    if (slot->job_mark == 0) {
-        slot->failed = 1;
-        channel->job_error = HOOP_ERR_CUDA;
-    }
-}
-
-static uint64_t
-least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
-/* A task becomes one job, or one for each piece of a fused group's tensors that it covers. */
-static void
-run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
-{
-    const hoop_work *work = slot->work;
-    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
-    hp_job job = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
-    job.sources = task->sources;
-    job.destinations = task->destinations;
-    if (task->divide && job.op == HOOP_AVG)
-        job.divisor = (uint32_t)channel->o.size;
-    for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {
-        uint64_t run = UINT64_MAX, count = task->count - at;
-        for (int i = 0; i < task->sources; i++, count = least(count, run))
-            job.src[i].ptr = address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
-        for (int i = 0; i < task->destinations; i++, count = least(count, run))
-            job.dst[i].ptr = address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
-        job.count = (size_t)count;
-        submit(channel, slot, &job);
-    }
-}
-
-/* All n vectors of the stage into recvbuf, in ring order, so that every rank computes the same bits. */
-static void
-fold(hp_channel *channel, hp_slot *slot)
-{
-    const hp_plan *plan = &slot->work->plan[channel->o.index];
-    int n = channel->o.size, r = channel->o.position;
-    for (int q = 1; q < n; q++) {
-        uint64_t index = (uint64_t)((r - q + n) % n) * plan->count;
-        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = plan->count};
-        task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r * plan->count} : (hp_spot){HP_RECVBUF, 0};
-        task.src[1] = (hp_spot){HP_STAGE, index};
-        task.dst[0] = (hp_spot){HP_RECVBUF, 0};
-        run_task(channel, slot, &task);
-    }
-}
-
-/* The gathered parts of the halves, which lie in the stage backwards from this rank's own, into recvbuf. */
-static void
-unfold(hp_channel *channel, hp_slot *slot)
-{
-    const hp_plan *plan = &slot->work->plan[channel->o.index];
-    uint64_t n = (uint64_t)channel->o.size, r = (uint64_t)channel->o.position;
-    for (uint64_t i = 0; i < n; i++) {
-        uint64_t at = (r + n - i) % n * plan->part, left = at < plan->count ? plan->count - at : 0;
-        hp_task task = {.sources = 1, .destinations = 1, .count = least(left, plan->part)};
-        task.src[0] = (hp_spot){HP_STAGE, (2 * n - 1 + i) * plan->part};
-        task.dst[0] = (hp_spot){HP_RECVBUF, at};
-        run_task(channel, slot, &task);
-    }
-}
-
-/* The caller's stream must have produced the input before the operation's first job reads it. */
-static void
-follow(hp_channel *channel, hp_slot *slot)
-{
-    hoop_work *work = slot->work;
-    hp_queue *queue = queue_of(channel, work);
-    if (work->mark && slot->step_in_work == 0 && queue->ops->follow(queue, work->mark, NULL) != HOOP_SUCCESS) {
-        slot->failed = 1;
-        channel->job_error = HOOP_ERR_CUDA;
-    }
-}
-
 static int
 work(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->worked);
     if (channel->worked == channel->received || slot->failed)
         return 0;
-    follow(channel, slot);
-    for (int i = 0; i < slot->place.tasks; i++)
-        run_task(channel, slot, &slot->place.task[i]);
-    if (slot->place.fold)
-        fold(channel, slot);
-    if (slot->place.unfold)
-        unfold(channel, slot);
+    hp_slot_work(channel, slot);
     channel->worked++;
     return 1;
 }
@@ -414,7 +288,7 @@ work(hp_channel *channel)
 static int
 jobs_done(const hp_channel *channel, const hp_slot *slot)
 {
-    hp_queue *queue = queue_of(channel, slot->work);
+    hp_queue *queue = hp_slot_queue(channel, slot);
     return !slot->job_mark || queue->ops->done(queue) >= slot->job_mark;
 }
 
@@ -425,7 +299,7 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
 static int
 ask_jobs_done(hp_channel *channel, const hp_slot *slot)
 {
-    hp_queue *queue = queue_of(channel, slot->work);
+    hp_queue *queue = hp_slot_queue(channel, slot);
     uint64_t *told = &channel->told[slot->work->device];
     if (slot->job_mark > *told) {
         uint64_t done = queue->ops->done(queue);
@@ -474,7 +348,7 @@ retire(hp_channel *channel)
     if (slot->send_mark && slot->send_link->done < slot->send_mark)
         return 0;
     channel->retired++;
-    free_slot_memory(channel, slot);
+    hp_slot_free(channel, slot);
     if (slot->step_in_work + 1 == slot->work->plan[channel->o.index].steps)
         finish_work(channel, slot->work);
     return 1;
@@ -568,7 +442,7 @@ hp_channel_settle(const hp_channel *channel, const hoop_work *work)
     for (uint64_t i = channel->retired; i < channel->admitted; i++) {
         const hp_slot *slot = &channel->slot[i % channel->o.window];
         while (slot->work == work && !jobs_done(channel, slot) &&
-               queue_of(channel, work)->ops->status(queue_of(channel, work), NULL) == HOOP_SUCCESS)
+               hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) == HOOP_SUCCESS)
             nanosleep(&moment, NULL);
     }
 }

@@ -35,7 +35,7 @@ allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous|bi
 # Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
 pure='hoop\.h|lib/base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
 allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
-allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|work)\.h" lib/channel.[ch]
+allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" lib/channel.[ch] lib/slot.[ch]
 
 is '' "$(grep -lE '#include <openssl/' -r lib net gpu rendezvous bin examples | grep -v '^net/secure\.c$')" \
     'net/secure.c is the only file that knows the crypto library'

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/* slot: see slot.h. */
+#include "lib/slot.h"
+
+/* There is a piece for every step in the window. */
+static uint8_t *
+memory(hp_channel *channel, hp_slot *slot)
+{
+    if (!slot->memory)
+        slot->memory = channel->spare[--channel->spares];
+    return slot->memory;
+}
+
+void
+hp_slot_free(hp_channel *channel, hp_slot *slot)
+{
+    if (slot->memory)
+        channel->spare[channel->spares++] = slot->memory;
+    slot->memory = NULL;
+}
+
+uint8_t *
+hp_slot_address(hp_channel *channel, hp_slot *slot, hp_spot spot, uint64_t *run)
+{
+    hoop_work *work = slot->work;
+    size_t elem = work->plan[channel->o.index].elem;
+    switch (spot.where) {
+    case HP_SLOT: return memory(channel, slot) + spot.at * elem;
+    case HP_STAGE: return work->stage[channel->o.index] + spot.at * elem;
+    case HP_SENDBUF: return hp_work_at(work, HP_SIDE_SEND, spot.at, run);
+    case HP_RECVBUF: return hp_work_at(work, HP_SIDE_RECV, spot.at, run);
+    default: return NULL;
+    }
+}
+
+hp_queue *
+hp_slot_queue(const hp_channel *channel, const hp_slot *slot)
+{
+    return channel->queue[slot->work->device];
+}
+
+static void
+submit(hp_channel *channel, hp_slot *slot, const hp_job *job)
+{
+    hp_queue *queue = hp_slot_queue(channel, slot);
+    slot->job_mark = queue->ops->submit(queue, job);
+    if (slot->job_mark == 0) {
+        slot->failed = 1;
+        channel->job_error = HOOP_ERR_CUDA;
+    }
+}
+
+static uint64_t
+least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* A task becomes one job, or one for each piece of a fused group's tensors that it covers. */
+static void
+run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
+{
+    const hoop_work *work = slot->work;
+    hoop_dtype dtype = (hoop_dtype)work->call.dtype;
+    hp_job job = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
+    job.sources = task->sources;
+    job.destinations = task->destinations;
+    if (task->divide && job.op == HOOP_AVG)
+        job.divisor = (uint32_t)channel->o.size;
+    for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {
+        uint64_t run = UINT64_MAX, count = task->count - at;
+        for (int i = 0; i < task->sources; i++, count = least(count, run))
+            job.src[i].ptr = hp_slot_address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
+        for (int i = 0; i < task->destinations; i++, count = least(count, run))
+            job.dst[i].ptr = hp_slot_address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
+        job.count = (size_t)count;
+        submit(channel, slot, &job);
+    }
+}
+
+/* All n vectors of the stage into recvbuf, in ring order, so that every rank computes the same bits. */
+static void
+fold(hp_channel *channel, hp_slot *slot)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    int n = channel->o.size, r = channel->o.position;
+    for (int q = 1; q < n; q++) {
+        uint64_t index = (uint64_t)((r - q + n) % n) * plan->count;
+        hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = plan->count};
+        task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r * plan->count} : (hp_spot){HP_RECVBUF, 0};
+        task.src[1] = (hp_spot){HP_STAGE, index};
+        task.dst[0] = (hp_spot){HP_RECVBUF, 0};
+        run_task(channel, slot, &task);
+    }
+}
+
+/* The gathered parts of the halves, which lie in the stage backwards from this rank's own, into recvbuf. */
+static void
+unfold(hp_channel *channel, hp_slot *slot)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    uint64_t n = (uint64_t)channel->o.size, r = (uint64_t)channel->o.position;
+    for (uint64_t i = 0; i < n; i++) {
+        uint64_t at = (r + n - i) % n * plan->part, left = at < plan->count ? plan->count - at : 0;
+        hp_task task = {.sources = 1, .destinations = 1, .count = least(left, plan->part)};
+        task.src[0] = (hp_spot){HP_STAGE, (2 * n - 1 + i) * plan->part};
+        task.dst[0] = (hp_spot){HP_RECVBUF, at};
+        run_task(channel, slot, &task);
+    }
+}
+
+/* The caller's stream must have produced the input before the operation's first job reads it. */
+static void
+follow(hp_channel *channel, hp_slot *slot)
+{
+    hoop_work *work = slot->work;
+    hp_queue *queue = hp_slot_queue(channel, slot);
+    if (work->mark && slot->step_in_work == 0 && queue->ops->follow(queue, work->mark, NULL) != HOOP_SUCCESS) {
+        slot->failed = 1;
+        channel->job_error = HOOP_ERR_CUDA;
+    }
+}
+
+void
+hp_slot_work(hp_channel *channel, hp_slot *slot)
+{
+    follow(channel, slot);
+    for (int i = 0; i < slot->place.tasks; i++)
+        run_task(channel, slot, &slot->place.task[i]);
+    if (slot->place.fold)
+        fold(channel, slot);
+    if (slot->place.unfold)
+        unfold(channel, slot);
+}

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/wire.h"
+#include "lib/tick.h"
 #include "rendezvous/hall.h"
 #include <string.h>
 
@@ -210,7 +211,7 @@ run(script *s)
     }
 }
 
-/* What either side does with a roster, a report, a refusal or a JOIN that comes out of the air. */
+/* What either side does with a roster, a report, a refusal, ticks or a JOIN that come out of the air. */
 static void
 decode(const uint8_t *in, size_t n)
 {
@@ -219,6 +220,8 @@ decode(const uint8_t *in, size_t n)
     hp_report report;
     hoop_error cause;
     uint32_t split;
+    static const int ring[GUESTS] = {0, 1, 2, 3, 4, 5, 6, 7};
+    hp_ticks *ticks = hp_ticks_new(GUESTS, 2, ring);
     static hp_member members[RING_MAX];
     static int order[RING_MAX];
     if (hp_part_get(&part, in, n) && part.size > 0 && part.size <= RING_MAX && part.first == 0 &&
@@ -233,6 +236,14 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
         fuzz_check(hp_join_put(again, &said) == n);
     }
+    if (ticks && hp_ticks_hear(ticks, in, n, 1)) {
+        hp_blame blame = hp_ticks_blame(ticks, 1, 1);
+        uint8_t out[HP_TICKS_BYTES];
+        fuzz_check(blame.rank >= -1 && blame.rank < GUESTS && blame.other >= -1 && blame.other < GUESTS);
+        while (hp_ticks_put(ticks, 1, out))
+            fuzz_check(hp_get32(out) < GUESTS && hp_get32(out) != 1 && hp_get64(out + 12) > 0);
+    }
+    hp_ticks_free(ticks);
     if (hp_refusal_get(&split, &cause, in, n))
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))

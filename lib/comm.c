@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IDLE_SLEEP_MS = 1000 };
+enum { IDLE_SLEEP_MS = 1000, JOIN_IN_MS = 2000 };
 
 /* ---- forks ---- */
 
@@ -289,12 +289,26 @@ pop_running(hoop_comm *comm)
     return work;
 }
 
+/* To the previous rank, what it has not been told yet. What it is not ready to take is lost: there will be newer. */
+static void
+pass_ticks(hoop_comm *comm)
+{
+    hp_link *previous = comm->channel[0]->in[1];
+    uint8_t bytes[HP_TICKS_BYTES];
+    for (size_t n; (n = hp_ticks_put(comm->ticks, previous->peer, bytes)) > 0;)
+        hp_link_tick(previous, bytes, n);
+}
+
 static void
 say_out(hoop_comm *comm)
 {
     comm->in_op = 0;
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
+    if (comm->ticks && comm->ticks->since) {
+        hp_ticks_say(comm->ticks, NULL, comm->completed, 0, hp_now());
+        pass_ticks(comm);
+    }
 }
 
 int
@@ -330,11 +344,38 @@ hp_comm_fail_works(hoop_comm *comm)
 
 /* ---- between rounds ---- */
 
-static uint64_t
-heartbeat(const hoop_comm *comm)
+uint64_t
+hp_comm_heartbeat(const hoop_comm *comm)
 {
     uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     return timeout && timeout / 8 < 250 * HP_MS ? timeout / 8 : 250 * HP_MS;
+}
+
+/* Where the server is not heard, here or by a rank that has said so lately, the ranks tell each other. */
+static void
+tick(hoop_comm *comm, const hp_report *r, uint64_t now)
+{
+    hp_ticks *t = comm->ticks;
+    int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && (alone || asked))
+        hp_ticks_say(t, r, comm->completed, alone, now);
+    else if (t)
+        t->since = 0;
+}
+
+/* What the next rank has told, and what there is to tell the previous one. */
+static void
+exchange_ticks(hoop_comm *comm, uint64_t now)
+{
+    hp_link *next = comm->channel[0]->out[1];
+    if (next->tick_n && !hp_ticks_hear(comm->ticks, next->tick, next->tick_n, now)) {
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
+        next->error.rank = next->peer;
+        next->error.reporter = comm->rank;
+        next->state = HP_LINK_FAULT;
+    }
+    next->tick_n = 0;
+    pass_ticks(comm);
 }
 
 /* IN_OP once an operation has lasted a moment, then a report every heartbeat. */
@@ -342,13 +383,14 @@ static void
 report(hoop_comm *comm, uint64_t now)
 {
     hp_report r;
-    uint64_t wait = comm->in_op ? heartbeat(comm) : heartbeat(comm) / 2;
+    uint64_t wait = comm->in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
     if (!comm->running || !comm->client || now - comm->reported_at < wait)
         return;
     comm->reported_at = now;
     comm->in_op = 1;
     r = hp_stats_report(comm);
     hp_client_in_op(comm->client, &r);
+    tick(comm, &r, now);
 }
 
 /* Notes progress, and says once an operation who is waited for when there is none for long. */
@@ -381,6 +423,8 @@ hp_comm_idle(hoop_comm *comm, uint64_t now)
         heard |= hp_channel_listen(comm->channel[c]);
     mark_progress(comm, now);
     report(comm, now);
+    if (comm->ticks)
+        exchange_ticks(comm, now);
     hp_fault_check(comm, now);
     return heard;
 }
@@ -388,7 +432,7 @@ hp_comm_idle(hoop_comm *comm, uint64_t now)
 uint64_t
 hp_comm_patience(hoop_comm *comm, uint64_t now)
 {
-    uint64_t patience = (comm->running ? heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
+    uint64_t patience = (comm->running ? hp_comm_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
     if (comm->fault.grace && comm->fault.grace < now + patience)
         patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
     return patience;
@@ -436,6 +480,7 @@ hp_comm_free(hoop_comm *comm)
     pthread_mutex_destroy(&comm->driver.mutex);
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_wipe(&comm->keys);
+    hp_ticks_free(comm->ticks);
     free(comm->order);
     free(comm->position_of);
     free(comm);

@@ -11,6 +11,7 @@
 #include "lib/channel.h"
 #include "lib/config.h"
 #include "lib/fault.h"
+#include "lib/tick.h"
 #include "net/door.h"
 #include "rendezvous/client.h"
 
@@ -102,6 +103,7 @@ struct hoop_comm {
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
     uint64_t warned;                                /* sequence of the last late WARN */
+    hp_ticks *ticks; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
     hoop_comm *next_alive, *previous_alive; /* all communicators of the process: a forked child closes their sockets */
 
@@ -117,6 +119,7 @@ int hp_comm_step(hoop_comm *comm);
 /* The slow part, when nothing moved: faults, reports, connecting. 1 if it heard something on a link after all: what was
  * read is read, no descriptor will announce it again, so the caller must step before it sleeps. */
 int hp_comm_idle(hoop_comm *comm, uint64_t now);
+uint64_t hp_comm_heartbeat(const hoop_comm *comm);        /* ns between two reports of a rank in an operation */
 uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
 void hp_comm_arm(hoop_comm *comm);
 

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRACE_MS = 200 };
+enum { GRACE_MS = 200, SILENT_BEATS = 3, WITNESS_MS = 500 };
 
 hoop_error
 hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
@@ -165,28 +165,60 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
+/* Whether this rank has told and been told long enough to know who is alive. */
+static int
+has_listened(const hoop_comm *comm, uint64_t now)
+{
+    const hp_ticks *t = comm->ticks;
+    return t->since && now - t->since >= SILENT_BEATS * hp_comm_heartbeat(comm);
+}
+
+/* By what the ranks have told each other; where that does not tell, the neighbour who is waited for. */
+static void
+accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
+{
+    char text[256];
+    if (blame->guilt)
+        hp_blame_print(blame, comm->ticks->of, comm->ring->members, stalled, text, sizeof text);
+    else
+        hp_stats_waiting(comm, stalled / HP_MS, text, sizeof text);
+    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
+    error->rank = blame->guilt ? blame->rank : r->waits_for;
+    error->reporter = comm->rank;
+    error->sequence = r->sequence;
+    error->flags = HOOP_ERROR_BEST_EFFORT;
+}
+
+/* Without the server: who sees the culprit says so at the time-out; the others leave that rank a moment to tell them. */
+static void
+judge(hoop_comm *comm, uint64_t stalled, uint64_t limit, uint64_t now)
+{
+    hp_report r = hp_stats_report(comm);
+    hp_blame blame = {.guilt = HP_GUILT_NONE};
+    hoop_error error;
+    if (has_listened(comm, now))
+        blame = hp_ticks_blame(comm->ticks, r.sequence, now - SILENT_BEATS * hp_comm_heartbeat(comm));
+    if (!blame.guilt && stalled < limit + WITNESS_MS * HP_MS)
+        return;
+    accuse(comm, &r, &blame, stalled, &error);
+    hp_fault_fail(comm, &error);
+}
+
 /* The server judges while it is heard; this is the end of a call that nobody else would end. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
-    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
-    hoop_error error;
-    char waiting[200];
-    hp_report r;
+    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS, moved = comm->marked_at;
     if (!comm->running || !limit || comm->size == 1)
         return;
-    if (comm->client && hp_client_hears(comm->client, now))
+    if (comm->ticks->moved > moved)
+        moved = comm->ticks->moved;
+    if (hp_client_hears(comm->client, now))
         limit = 2 * limit + 5 * HP_SEC;
-    if (now - comm->marked_at < limit)
+    else if (!has_listened(comm, now))
         return;
-    r = hp_stats_report(comm);
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s",
-               hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, waiting, sizeof waiting));
-    error.rank = r.waits_for;
-    error.reporter = comm->rank;
-    error.sequence = r.sequence;
-    error.flags = HOOP_ERROR_BEST_EFFORT;
-    hp_fault_fail(comm, &error);
+    if (now - moved >= limit)
+        judge(comm, now - moved, limit, now);
 }
 
 void

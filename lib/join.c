@@ -255,6 +255,10 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         comm->position_of[comm->order[position]] = position;
     }
     comm->position = comm->position_of[comm->rank];
+    if (comm->size > 1)
+        comm->ticks = hp_ticks_new(comm->size, comm->position, comm->order);
+    if (comm->size > 1 && !comm->ticks)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     comm->local_rank = 0;
     comm->local_size = 1;
     if (ring->members) {

@@ -7,6 +7,7 @@
 #include "net/stripe.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 hp_link *
 hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
@@ -15,7 +16,11 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     if (!link)
         return NULL;
     link->posts = hp_alloc(capacity, sizeof *link->posts);
-    if (!link->posts) {
+    if (sending && distance == 1) /* ticks go round the ring */
+        link->tick = hp_alloc(1, HP_TICK_ROOM);
+    if (!link->posts || (sending && distance == 1 && !link->tick)) {
+        free(link->posts);
+        free(link->tick);
         free(link);
         return NULL;
     }
@@ -116,6 +121,25 @@ hp_link_move(hp_link *link)
 }
 
 void
+hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n)
+{
+    if (!link->sending && link->state == HP_LINK_OPEN)
+        hp_stripe_tell(link->stripe[0], HP_TICK, ticks, n);
+}
+
+/* The owner looks now and then; where it is far behind, what comes next is newer anyway. */
+void
+hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n)
+{
+    if (!link->tick)
+        return;
+    if (link->tick_n + n > HP_TICK_ROOM)
+        link->tick_n = 0;
+    memcpy(link->tick + link->tick_n, ticks, n);
+    link->tick_n += n;
+}
+
+void
 hp_link_arm(hp_link *link)
 {
     for (int k = 0; k < link->stripes; k++)
@@ -166,5 +190,6 @@ hp_link_free(hp_link *link)
     for (int k = 0; k < link->stripes; k++)
         hp_stripe_free(link->stripe[k]);
     free(link->posts);
+    free(link->tick);
     free(link);
 }

@@ -14,7 +14,7 @@
 #include "net/loop.h"
 #include "net/pieces.h"
 
-enum { HP_STRIPES_MAX = 16 };
+enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_TICKS_BYTES };
 
 typedef struct hp_stripe hp_stripe;
 
@@ -48,6 +48,8 @@ typedef struct hp_link {
     uint64_t bytes; /* payload moved, for reports and stragglers */
     hp_link_state state;
     hoop_error error;
+    uint8_t *tick; /* payloads of TICK that have come, for the owner, who sets tick_n to 0; NULL: they are not kept */
+    size_t tick_n;
     hp_stripe *stripe[HP_STRIPES_MAX];
 } hp_link;
 
@@ -75,6 +77,10 @@ uint64_t hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_piec
 
 /* Moves what can be moved now without blocking; 1 if anything moved. */
 int hp_link_move(hp_link *link);
+
+/* A TICK to the peer of a receiving link. One that finds what was told before still unwritten is dropped. */
+void hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n);
+void hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n); /* one has come; stripe.c's */
 
 /* Before the driver sleeps: watch exactly the directions in which something is awaited. */
 void hp_link_arm(hp_link *link);

@@ -26,8 +26,8 @@
 enum { WAKE_BYTES = 128 << 10 };
 enum {
     ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
-    /* a link has at most 64 posts in flight, so that many acknowledgements, and an ABORT and a LEAVE, always find room */
-    CONTROL_ROOM = 64 * ACK_FRAME + HP_COMMON_BYTES + HP_ABORT_BYTES + 4 + HP_COMMON_BYTES + 4
+    /* a link has at most 64 posts in flight, so that many acknowledgements, an ABORT, a LEAVE and a TICK always find room */
+    CONTROL_ROOM = 64 * ACK_FRAME + 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_TICKS_BYTES
 };
 
 struct hp_stripe {
@@ -132,7 +132,7 @@ land(hp_stripe *s, uint64_t count)
     fault(s);
 }
 
-/* ABORT, LEAVE or ACK, on either direction. */
+/* ABORT, LEAVE, ACK or TICK, on either direction. */
 static void
 heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
@@ -143,7 +143,9 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
         l->state = HP_LINK_ABORT;
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
         land(s, hp_get64(payload));
-    } else if (type != HP_TICK) {
+    } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_TICKS_BYTES) {
+        hp_link_keep_tick(l, payload, n);
+    } else {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
                    l->peer, l->self, type);
         fault(s);
@@ -191,7 +193,7 @@ write_control(hp_stripe *s)
 void
 hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 {
-    if (s->shut || s->eof || CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
+    if (s->shut || s->eof || (type == HP_TICK && s->control_n) || CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
         return;
     s->control_n += hp_frame_put_control(s->control + s->control_n, (hp_frame_type)type, payload, n);
     /* in the middle of a data frame nothing can be put in between */

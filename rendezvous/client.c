@@ -396,7 +396,8 @@ hp_client_in_op(hp_client *c, const hp_report *report)
 int
 hp_client_hears(const hp_client *c, uint64_t now)
 {
-    return c->state != HP_CLIENT_GONE && (!c->in_op || now - c->heard <= SERVER_QUIET_MS * HP_MS);
+    /* the caller's now may be a moment older than the frame */
+    return c->state != HP_CLIENT_GONE && (!c->in_op || now <= c->heard + SERVER_QUIET_MS * HP_MS);
 }
 
 static void

@@ -334,6 +334,84 @@ test_acknowledgements(void)
     hp_pages_free(pages, RIG_CAPACITY * 4096);
 }
 
+/* ---- ticks, against the data ---- */
+
+static void
+test_ticks(void)
+{
+    uint8_t ticks[HP_TICKS_BYTES], *pages = hp_pages(4 * 65536), *to = calloc(4, 65536);
+    rig r;
+    rig_open(&r, 1);
+    r.out->zerocopy = 4096;
+    fill(ticks, sizeof ticks, 4);
+    hp_link_tick(r.out, ticks, sizeof ticks); /* they do not travel with the data */
+    for (uint32_t i = 0; i < 4; i++) {
+        hp_frame frame = rig_frame(1, i, (uint16_t)(i == 0 ? HP_FRAME_CALL : 0));
+        hp_link_post(r.out, &frame, pages + i * 65536, 65536, 1);
+        hp_link_post(r.in, &frame, to + i * 65536, 65536, 0);
+        hp_link_tick(r.in, ticks + i * HP_TICK_BYTES, HP_TICK_BYTES);
+        rig_turn(&r);
+    }
+    ok(rig_until_done(&r, r.in, 4) && rig_until_done(&r, r.out, 4), "slices and their acknowledgements go on");
+    rig_settle(&r);
+    is_uint(4 * HP_TICK_BYTES, r.out->tick_n, "all have come");
+    is_blob(ticks, r.out->tick, 4 * HP_TICK_BYTES, "as they were");
+    for (int i = 0; i < 20; i++) {
+        hp_link_tick(r.in, ticks, sizeof ticks);
+        rig_settle(&r);
+    }
+    ok(r.out->tick_n > 0 && r.out->tick_n <= HP_TICK_ROOM, "where nobody looks, room is made for newer ones");
+    is_int(HP_LINK_OPEN, r.out->state, "and the link is well");
+    rig_close(&r);
+    hp_pages_free(pages, 4 * 65536);
+    free(to);
+}
+
+/* A peer that stands still reads nothing: most of what is told to it is dropped, and no frame is cut. */
+static void
+test_ticks_unread(void)
+{
+    enum { TOLD = 100000, WHOLE = HP_COMMON_BYTES + HP_TICKS_BYTES + 4 };
+    static uint8_t sink[1 << 20];
+    uint8_t ticks[HP_TICKS_BYTES] = {0};
+    size_t n = 0, got = 1;
+    rig r;
+    rig_open_in(&r);
+    for (int i = 0; i < TOLD; i++)
+        hp_link_tick(r.in, ticks, sizeof ticks);
+    is_int(HP_LINK_OPEN, r.in->state, "ticks that nobody reads harm nobody");
+    for (int quiet = 0; quiet < 50; quiet = got ? 0 : quiet + 1) {
+        rig_turn(&r);
+        got = rig_read(&r, sink, sizeof sink);
+        n += got;
+    }
+    ok(n > 0 && n % WHOLE == 0 && n / WHOLE < TOLD, "of %d, %zu come, and no part of one", TOLD, n / WHOLE);
+    hp_link_tick(r.in, ticks, sizeof ticks);
+    rig_turn(&r);
+    is_uint(WHOLE, rig_read(&r, sink, sizeof sink), "once they are read, the next one comes");
+    rig_close(&r);
+}
+
+/* Those that cannot be: empty, longer than a frame of ticks, or with the data. */
+static void
+test_ticks_refused(void)
+{
+    static const size_t sizes[] = {0, HP_TICKS_BYTES + 1, HP_TICK_BYTES};
+    uint8_t payload[HP_TICKS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof payload + 4];
+    for (size_t i = 0; i < 3; i++) {
+        rig r;
+        if (i == 2)
+            rig_open_in(&r);
+        else
+            rig_open_out(&r);
+        const hp_link *link = i == 2 ? r.in : r.out;
+        rig_write(&r, wire, hp_frame_put_control(wire, HP_TICK, payload, sizes[i]));
+        ok(rig_until_state(&r, link, HP_LINK_FAULT) && link->error.code == HOOP_ERR_PROTOCOL,
+           "a TICK of %zu bytes %s the data: %s", sizes[i], i == 2 ? "with" : "against", link->error.text);
+        rig_close(&r);
+    }
+}
+
 int
 main(void)
 {
@@ -351,5 +429,8 @@ main(void)
     test_zerocopy();
     test_zerocopy_cuts();
     test_acknowledgements();
+    test_ticks();
+    test_ticks_unread();
+    test_ticks_refused();
     return tap_failures() != 0;
 }

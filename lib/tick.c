@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/* tick: see tick.h. A table by rank; a tick is news if its beat is. */
+#include "lib/tick.h"
+
+#include "lib/base/mem.h"
+#include "lib/base/wire.h"
+
+#include <stdlib.h>
+
+hp_ticks *
+hp_ticks_new(int size, int position, const int *order)
+{
+    hp_ticks *t = hp_alloc(1, sizeof *t);
+    size_t n = (size_t)size;
+    if (!t)
+        return NULL;
+    *t = (hp_ticks){.size = size, .position = position, .order = order};
+    t->of = hp_alloc(n, sizeof *t->of);
+    t->beat = hp_alloc(n, sizeof *t->beat);
+    t->fresh = hp_alloc(n, 1);
+    t->alone = hp_alloc(n, 1);
+    if (t->of && t->beat && t->fresh && t->alone)
+        return t;
+    hp_ticks_free(t);
+    return NULL;
+}
+
+void
+hp_ticks_free(hp_ticks *t)
+{
+    if (!t)
+        return;
+    free(t->of);
+    free(t->beat);
+    free(t->fresh);
+    free(t->alone);
+    free(t);
+}
+
+static void
+freshen(hp_ticks *t, int rank)
+{
+    t->fresh_n += !t->fresh[rank];
+    t->fresh[rank] = 1;
+}
+
+void
+hp_ticks_say(hp_ticks *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
+{
+    int self = t->order[t->position];
+    hp_witness *w = &t->of[self];
+    if (!t->since)
+        t->since = now;
+    w->in_op = report != NULL;
+    if (report)
+        w->report = *report;
+    w->completed = completed;
+    w->heard = now;
+    t->alone[self] = alone != 0;
+    t->beat[self]++;
+    freshen(t, self);
+}
+
+static void
+note(hp_ticks *t, int rank, const hp_witness *said, uint64_t now)
+{
+    hp_witness *w = &t->of[rank];
+    const hp_report *r = &said->report, *before = &w->report;
+    if (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
+        r->step > before->step || r->bytes > before->bytes)
+        t->moved = now;
+    *w = *said;
+    w->heard = now;
+    freshen(t, rank);
+}
+
+static int
+hear_one(hp_ticks *t, const uint8_t *in, uint64_t now)
+{
+    uint32_t rank = hp_get32(in), alone = hp_get32(in + 8);
+    int32_t waits_for = (int32_t)hp_get32(in + 4);
+    uint64_t beat = hp_get64(in + 12);
+    hp_witness said = {.report = {.sequence = hp_get64(in + 20), .waits_for = waits_for}};
+    said.in_op = said.report.sequence > 0;
+    said.completed = hp_get64(in + 28);
+    said.report.step = hp_get64(in + 36);
+    said.report.bytes = hp_get64(in + 44);
+    if (rank >= (uint32_t)t->size || waits_for < -1 || waits_for >= t->size || alone > 1 || beat == 0)
+        return 0;
+    if ((int)rank == t->order[t->position] || beat <= t->beat[rank])
+        return 1;
+    t->beat[rank] = beat;
+    t->alone[rank] = (uint8_t)alone;
+    if (alone)
+        t->asked = now;
+    note(t, (int)rank, &said, now);
+    return 1;
+}
+
+int
+hp_ticks_hear(hp_ticks *t, const uint8_t *in, size_t n, uint64_t now)
+{
+    if (n % HP_TICK_BYTES)
+        return 0;
+    for (; n > 0; n -= HP_TICK_BYTES, in += HP_TICK_BYTES)
+        if (!hear_one(t, in, now))
+            return 0;
+    return 1;
+}
+
+static void
+put_one(const hp_ticks *t, int rank, uint8_t *out)
+{
+    const hp_witness *w = &t->of[rank];
+    hp_put32(out, (uint32_t)rank);
+    hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.waits_for : -1));
+    hp_put32(out + 8, t->alone[rank]);
+    hp_put64(out + 12, t->beat[rank]);
+    hp_put64(out + 20, w->in_op ? w->report.sequence : 0);
+    hp_put64(out + 28, w->completed);
+    hp_put64(out + 36, w->report.step);
+    hp_put64(out + 44, w->report.bytes);
+}
+
+size_t
+hp_ticks_put(hp_ticks *t, int to, uint8_t out[HP_TICKS_BYTES])
+{
+    size_t used = 0;
+    for (int d = 0; d < t->size && t->fresh_n && used < HP_TICKS_BYTES; d++) {
+        int rank = t->order[(t->position + d) % t->size];
+        if (!t->fresh[rank])
+            continue;
+        t->fresh[rank] = 0;
+        t->fresh_n--;
+        if (rank == to)
+            continue;
+        put_one(t, rank, out + used);
+        used += HP_TICK_BYTES;
+    }
+    return used;
+}
+
+static int
+waiting(const hp_ticks *t, int except, uint64_t alive)
+{
+    int n = 0;
+    for (int rank = 0; rank < t->size; rank++)
+        n += rank != except && t->of[rank].in_op && t->of[rank].heard >= alive;
+    return n;
+}
+
+/* The first rank downstream of which nothing is heard any more; -1: all are. Those behind it may be well. */
+static int
+first_silent(const hp_ticks *t, uint64_t alive)
+{
+    for (int d = 1; d < t->size; d++) {
+        int rank = t->order[(t->position + d) % t->size];
+        if (t->of[rank].heard < alive)
+            return rank;
+    }
+    return -1;
+}
+
+/* Whether this rank waits for that one, or for one that is heard and waits for it, and so on. */
+static int
+waits_lead_to(const hp_ticks *t, int rank, uint64_t alive)
+{
+    int at = t->order[t->position];
+    for (int steps = 0; steps < t->size && at != rank; steps++) {
+        const hp_witness *w = &t->of[at];
+        if (!w->in_op || w->heard < alive || w->report.waits_for < 0)
+            return 0;
+        at = w->report.waits_for;
+    }
+    return at == rank;
+}
+
+hp_blame
+hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
+{
+    hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
+    int rank = first_silent(t, alive);
+    if (rank < 0)
+        return hp_blame_find(t->of, t->size, UINT64_MAX);
+    if (!waits_lead_to(t, rank, alive))
+        return blame;
+    const hp_witness *w = &t->of[rank];
+    blame.guilt = w->in_op && w->report.sequence >= sequence ? HP_GUILT_SILENT : HP_GUILT_ABSENT;
+    blame.rank = rank;
+    blame.waiting = waiting(t, rank, alive);
+    return blame;
+}

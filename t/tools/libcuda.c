@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct module {
     context *context;
@@ -55,6 +56,15 @@ wait_for_drainer(void)
         pthread_cond_wait(&fake.changed, &fake.lock);
 }
 
+static double
+now(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 int
 fake_begin(const char *name)
 {
@@ -63,6 +73,7 @@ fake_begin(const char *name)
     fake.calls++;
     if (fake.fail_at > 0 && fake.calls == fake.fail_at) {
         fake.failed_name = name;
+        fake.failed_at = now();
         fake.dead = fake.sticky;
         return ILLEGAL_ADDRESS;
     }
@@ -346,6 +357,15 @@ steer_failed(void)
     return result;
 }
 
+static double
+steer_failed_at(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    double result = fake.failed_at;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
 static void
 set(int *what, int value)
 {
@@ -421,6 +441,7 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .fail = steer_fail,
     .calls = steer_calls,
     .failed = steer_failed,
+    .failed_at = steer_failed_at,
     .break_kernel = steer_break,
     .heal = steer_heal,
     .live = steer_live,

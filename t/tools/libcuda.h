@@ -24,6 +24,7 @@ typedef struct hoop_fake_cuda {
     void (*fail)(long call, int sticky); /* 1: the next call; 0: none any more */
     long (*calls)(void);                 /* driver calls so far */
     const char *(*failed)(void);         /* name of the call that was made to fail, or NULL */
+    double (*failed_at)(void);           /* and when that was, in seconds of CLOCK_MONOTONIC */
     void (*break_kernel)(void);          /* the next kernel of any stream dies, and the context with it */
     void (*heal)(void);                  /* the context lives again */
     long (*live)(void);                  /* contexts, modules, streams, events, registrations, allocations alive */

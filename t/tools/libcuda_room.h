@@ -72,6 +72,7 @@ typedef struct fake_state {
     function *functions;
     long calls, fail_at, live;
     const char *failed_name;
+    double failed_at;
     int initialized, sticky, dead, break_next, capturing;
     int devices, memory_ops, jealous;
     unsigned delay_us;

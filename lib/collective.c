@@ -221,7 +221,11 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     if (!work)
         return result;
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
-        work->device = hp_comm_stream_device(comm);
+        work->device = hp_comm_stream_device(comm, &error);
+    if (work->device < 0) {
+        hp_progress_recycle(comm, work);
+        return fail_start(comm, &error);
+    }
     if (work->device > 0)
         hp_progress_enroll(comm, work->device);
     result = hp_entry_check(comm);

@@ -123,10 +123,9 @@ hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
 }
 
 int
-hp_comm_stream_device(hoop_comm *comm)
+hp_comm_stream_device(hoop_comm *comm, hoop_error *error)
 {
-    hoop_error error = {.size = sizeof error};
-    return open_device(comm, &hp_cuda_ops, NULL, &error) > 0;
+    return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
 /* The channels' slots and queues on a device that has work for the first time. */

@@ -148,8 +148,8 @@ const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
 /* Opens the device of `ptr` if it is not open yet; index for hoop_work.device or -1 with the error filled. */
 int hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error);
 
-/* For a call that has a stream but no memory: the device index of streams, 0 where there is no GPU to be had. */
-int hp_comm_stream_device(hoop_comm *comm);
+/* For a call that has a stream but no memory: the device index of streams, or -1 with the error filled. */
+int hp_comm_stream_device(hoop_comm *comm, hoop_error *error);
 
 /* Frees everything; the communicator must be quiet (no works, no driver). */
 void hp_comm_free(hoop_comm *comm);

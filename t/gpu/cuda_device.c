@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which of several GPUs a communicator takes, on the stand-in driver: that of its arrays, else that of the thread's
+ * current context, else that of HOOP_CUDA_DEVICE, else that of LOCAL_RANK; and what is said of a GPU that is not there.
+ */
+#include "t/gpu/cuda_rank.h"
+
+#include "lib/comm.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEVICES = 3 };
+
+typedef struct choice {
+    const char *setting, *local_rank; /* HOOP_CUDA_DEVICE, LOCAL_RANK; NULL: not set */
+    int current;                      /* the GPU whose context the thread has, or -1 */
+    int array;                        /* the GPU of the call's array; -1: a call without one */
+    int wanted;                       /* the GPU taken; -1: none, and in create if `refused_early` */
+    const char *sentence;
+    int refused_early;
+    const char *what;
+} choice;
+
+static const choice choices[] = {
+    {NULL, NULL, -1, -1, 0, NULL, 0, "without anything the first"},
+    {NULL, "2", -1, -1, 2, NULL, 0, "LOCAL_RANK's"},
+    {NULL, "7", -1, -1, 1, NULL, 0, "LOCAL_RANK's, modulo their count"},
+    {NULL, "two", -1, -1, 0, NULL, 0, "the first where LOCAL_RANK is no number"},
+    {NULL, "-1", -1, -1, 0, NULL, 0, "the first where LOCAL_RANK is none"},
+    {"1", "2", -1, -1, 1, NULL, 0, "HOOP_CUDA_DEVICE's before LOCAL_RANK's"},
+    {"-1", "2", -1, -1, 2, NULL, 0, "LOCAL_RANK's where HOOP_CUDA_DEVICE is -1"},
+    {"1", "0", 2, -1, 2, NULL, 0, "the current context's before HOOP_CUDA_DEVICE's"},
+    {"1", "0", 2, 0, 0, NULL, 0, "the array's before all others"},
+    {"9", "0", -1, 1, 1, NULL, 0, "the array's, and nothing is asked of a setting that names none"},
+    {"3", "0", -1, -1, -1, "HOOP_CUDA_DEVICE is 3, but this process sees only 3 GPUs, counted from 0", 0,
+     "none of a number too high"},
+    {"first", "0", -1, -1, -1, "cuda_device=first: give a whole number", 1, "none of what is no number"},
+    {"1024", "0", -1, -1, -1, "cuda_device=1024: give a whole number", 1, "none of a number that no machine has"},
+};
+
+static void
+put(const char *name, const char *value)
+{
+    if (value != NULL)
+        setenv(name, value, 1);
+    else
+        unsetenv(name);
+}
+
+static hp_device *
+open_on(int ordinal)
+{
+    hp_cuda_configure(&(hp_cuda_options){.device = ordinal});
+    return cuda_test_open();
+}
+
+/* A call on the communicator; the GPU it was done on, or -1 with the thread's error. */
+static int
+use(hoop_comm *comm, void *array)
+{
+    hp_cuda_limits limits = {.ordinal = -1};
+    hoop_result result = array != NULL ? hoop_allreduce(array, array, 100, HOOP_INT32, HOOP_SUM, comm)
+                                       : hoop_barrier_on_stream(comm, NULL);
+
+    if (result != HOOP_SUCCESS)
+        return -1;
+    hp_cuda_limits_of(comm->device[1], &limits);
+    return limits.ordinal;
+}
+
+static int
+says(const char *sentence)
+{
+    hoop_error error = {.size = sizeof error};
+
+    hoop_comm_error(NULL, &error);
+    if (error.code == HOOP_ERR_INVALID_ARGUMENT && strstr(error.text, sentence) != NULL)
+        return 1;
+    party_note("error %d: %s", (int)error.code, error.text);
+    return 0;
+}
+
+static int
+create(const choice *c, hoop_comm **comm)
+{
+    hoop_result result = hoop_comm_create(comm, NULL);
+
+    if (c->refused_early)
+        return result == HOOP_SUCCESS || !says(c->sentence);
+    return result == HOOP_SUCCESS ? 0 : cuda_rank_complain("create");
+}
+
+/* The array first: its device's context must not be the thread's when the communicator looks for one. */
+static int
+choose(int number, int size, void *arg)
+{
+    const choice *c = &choices[*(int *)arg];
+    hoop_comm *comm = NULL;
+    arena array = {0};
+    hp_device *owner = NULL, *current = NULL;
+
+    (void)number;
+    (void)size;
+    put("HOOP_CUDA_DEVICE", c->setting);
+    put("LOCAL_RANK", c->local_rank);
+    cuda_test_driver();
+    if (c->array >= 0)
+        array = arena_new(owner = open_on(c->array), ARENA_DEVICE, 4096);
+    if (c->current >= 0)
+        current = open_on(c->current);
+    int bad = create(c, &comm);
+    if (comm != NULL) {
+        int seen = use(comm, array.memory);
+        bad = seen != c->wanted || (seen < 0 && !says(c->sentence));
+        if (seen != c->wanted)
+            party_note("GPU %d instead of %d", seen, c->wanted);
+        bad = bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    }
+    if (owner != NULL)
+        arena_free(&array);
+    if (current != NULL)
+        current->ops->close(current);
+    if (owner != NULL)
+        owner->ops->close(owner);
+    return bad;
+}
+
+static void
+test_choice(party *p, int number)
+{
+    int bad = party_run(p, 1, choose, &number, 30);
+
+    ok(bad == 0, "a communicator takes %s", choices[number].what);
+    if (bad != 0)
+        diag("%s", p->guest[0].note);
+}
+
+/* Ranks on GPUs of their own, the last two on one: the results are everybody's. */
+static int
+apart(int number, int size, void *arg)
+{
+    hp_cuda_limits limits;
+    char text[16];
+    cuda_rank r;
+    int32_t value = number + 1;
+
+    (void)arg;
+    snprintf(text, sizeof text, "%d", number);
+    setenv("LOCAL_RANK", text, 1);
+    int bad = cuda_rank_enter(&r, number, size);
+    hp_cuda_limits_of(r.device, &limits);
+    arena_put(&r.in, &value, sizeof value);
+    bad = bad || limits.ordinal != number % DEVICES;
+    if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 1, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("allreduce");
+    arena_get(&r.out, &value, sizeof value);
+    if (!bad && value != size * (size + 1) / 2) {
+        party_note("%d", value);
+        bad = 1;
+    }
+    return cuda_rank_leave(&r) || bad;
+}
+
+int
+main(void)
+{
+    party p;
+
+    tap_limit(120);
+    plan_lazy();
+    if (getenv("HOOP_TEST_CUDA") != NULL)
+        skip_all("a real driver has the GPUs that it has");
+    setenv("HOOP_FAKE_CUDA_DEVICES", "3", 1);
+    party_open(&p);
+    for (int i = 0; i < (int)(sizeof choices / sizeof *choices); i++)
+        test_choice(&p, i);
+    cuda_rank_party(&p, 4, apart, "on GPUs of their own, by LOCAL_RANK");
+    party_close(&p);
+    return 0;
+}

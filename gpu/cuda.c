@@ -149,6 +149,15 @@ choose_device(const hp_cuda_driver *driver, const void *ptr, int *ordinal, hoop_
     return hp_cuda_check(error, driver->context_device(ordinal), "cuCtxGetDevice", "looking for the current GPU");
 }
 
+static int
+serves(hp_device *base, const void *ptr)
+{
+    hp_cuda_device *device = as_cuda(base);
+    int ordinal = -1;
+
+    return choose_device(device->driver, ptr, &ordinal, NULL) == HOOP_SUCCESS && ordinal == device->ordinal;
+}
+
 /* --- opening ------------------------------------------------------------------------------------------------------ */
 
 static const char *
@@ -266,6 +275,8 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
         result = ask_device(device, error);
     if (result == HOOP_SUCCESS)
         result = load_kernels(device, error);
+    if (result == HOOP_SUCCESS) /* pinned now: when the first is needed a stream may stand already */
+        result = hp_cuda_gates_new(device, error);
     hp_cuda_leave(device, before);
     return result;
 }
@@ -474,6 +485,7 @@ const hp_device_ops hp_cuda_ops = {
     .name = "cuda",
     .owns = owns,
     .open = open_device,
+    .serves = serves,
     .close = close_device,
     .addressable = addressable,
     .enroll = hp_cuda_enroll,

@@ -195,8 +195,8 @@ add_block(hp_cuda_device *device, hp_cuda_gates *block)
     pthread_mutex_unlock(&device->lock);
 }
 
-static hoop_result
-more_gates(hp_cuda_device *device, hoop_error *error)
+hoop_result
+hp_cuda_gates_new(hp_cuda_device *device, hoop_error *error)
 {
     hp_cuda_gates *block = hp_alloc(1, sizeof *block);
 
@@ -256,7 +256,7 @@ close_gate(hp_cuda_device *device, void *stream, hp_gate **out, hoop_error *erro
     hp_gate *gate = NULL;
 
     while (result == HOOP_SUCCESS && (gate = take_gate(device)) == NULL)
-        result = more_gates(device, error);
+        result = hp_cuda_gates_new(device, error);
     if (result != HOOP_SUCCESS)
         return result;
     gate->target = atomic_load_explicit(gate->word, memory_order_relaxed) + 1;

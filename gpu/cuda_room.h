@@ -131,6 +131,8 @@ void hp_cuda_unmark(hp_mark *mark);
 hoop_result hp_cuda_fence(hp_queue *queue, void *stream, hoop_error *error);
 hoop_result hp_cuda_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error);
 void hp_cuda_gate_open(hp_gate *gate);
+hoop_result hp_cuda_gates_new(hp_cuda_device *device,
+                              hoop_error *error);  /* a block of them; more follow when it is used up */
 void hp_cuda_streams_free(hp_cuda_device *device); /* marks and gates, when the device closes */
 
 #endif

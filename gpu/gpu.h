@@ -47,7 +47,8 @@ typedef struct hp_device_ops {
     const char *name;             /* "cpu", "cuda" */
     int (*owns)(const void *ptr); /* 1 if ptr is this backend's memory (the cpu owns the rest) */
     hoop_result (*open)(hp_device **device, const void *ptr,
-                        hoop_error *error); /* ptr: memory on the device wanted, or NULL */
+                        hoop_error *error);            /* ptr: memory on the device wanted, or NULL */
+    int (*serves)(hp_device *device, const void *ptr); /* 1 if open would take this very device for ptr; NULL: always */
     void (*close)(hp_device *device);
     int (*addressable)(hp_device *device); /* 1: the host may send() and recv() the user's memory directly */
     hoop_result (*enroll)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */

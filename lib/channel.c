@@ -22,16 +22,6 @@ slot_of(hp_channel *channel, uint64_t step)
 
 /* ---- making and freeing ---- */
 
-hoop_result
-hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error)
-{
-    hoop_result result = device->ops->enroll(device, channel->memory, channel->memory_bytes, error);
-    if (result == HOOP_SUCCESS)
-        result = device->ops->queue_open(device, &channel->queue[index], error);
-    channel->o.device[index] = device;
-    return result;
-}
-
 static hoop_result
 open_queues(hp_channel *channel, hoop_error *error)
 {
@@ -88,11 +78,9 @@ hp_channel_free(hp_channel *channel)
     for (int i = 0; channel->link && i < channel->links; i++)
         hp_link_free(channel->link[i]);
     for (int i = 0; i < HP_DEVICES; i++) {
-        hp_device *device = channel->o.device[i];
         if (channel->queue[i])
-            device->ops->queue_close(channel->queue[i]);
-        if (device && channel->memory)
-            device->ops->unenroll(device, channel->memory);
+            channel->o.device[i]->ops->queue_close(channel->queue[i]);
+        hp_channel_strip(channel, i);
     }
     free(channel->in);
     free(channel->out);

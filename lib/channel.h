@@ -52,10 +52,11 @@ typedef struct hp_channel {
     uint8_t *spare[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
     uint32_t spares;
     hp_queue *queue[HP_DEVICES];
-    uint64_t told[HP_DEVICES]; /* the last each queue said it had done */
-    int news;                  /* a queue has said more since this round began */
-    hp_link **in, **out;       /* by distance 1 ... n-1; NULL until first used */
-    hp_link **link;            /* the same links one after the other: room for 2n */
+    hp_queue *ready[HP_DEVICES]; /* opened ahead of the first use; the belt does not look here */
+    uint64_t told[HP_DEVICES];   /* the last each queue said it had done */
+    int news;                    /* a queue has said more since this round began */
+    hp_link **in, **out;         /* by distance 1 ... n-1; NULL until first used */
+    hp_link **link;              /* the same links one after the other: room for 2n */
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
     uint64_t posted;                                    /* steps whose receive is posted, or that have none */
@@ -96,7 +97,12 @@ void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
 void hp_channel_settle(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);
 
-/* A device that was not there at the beginning: its queue becomes queue[index]. */
+/*
+ * A device that was not there at the beginning. equip shows it the memory and opens a queue, while the belt may run;
+ * strip takes both back; enroll equips if need be, and makes the queue the belt's queue[index].
+ */
+hoop_result hp_channel_equip(hp_channel *channel, int index, hp_device *device, hoop_error *error);
+void hp_channel_strip(hp_channel *channel, int index);
 hoop_result hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error);
 
 /* The oldest step on the belt, for reports: what it waits for. */

@@ -6,6 +6,7 @@
 #include "lib/entry.h"
 #include "lib/request.h"
 
+#include "lib/alive.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/group.h"
@@ -189,20 +190,32 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
 
 /* Remembers what the stream holds now, then stops it until the work is complete, also by an error. */
 static hoop_result
-stop_stream(hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
+close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
 {
     hp_device *device = comm->device[work->device];
-    hoop_result result;
-    if (!device->ops->mark)
-        return hp_err_set(
-            error, HOOP_ERR_UNSUPPORTED,
-            "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
-    result = device->ops->mark(device, stream, &work->mark, error);
+    hoop_result result = device->ops->mark(device, stream, &work->mark, error);
     if (result != HOOP_SUCCESS)
         return result;
     result = device->ops->gate_close(device, stream, &work->gate, error);
-    if (result != HOOP_SUCCESS)
+    if (result == HOOP_SUCCESS)
+        hp_alive_stopped(1);
+    else
         device->ops->unmark(work->mark);
+    return result;
+}
+
+static hoop_result
+stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *stream, hoop_error *error)
+{
+    hoop_result result;
+    if (!comm->device[work->device]->ops->mark)
+        return hp_err_set(
+            error, HOOP_ERR_UNSUPPORTED,
+            "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
+    hp_alive_lock();
+    hp_alive_prepare(comm, request->send, request->recv);
+    result = close_gate(comm, work, stream, error);
+    hp_alive_unlock();
     return result;
 }
 
@@ -233,7 +246,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
         hp_progress_recycle(comm, work);
         return result;
     }
-    if (stop_stream(comm, work, stream, &error) != HOOP_SUCCESS) {
+    if (stop_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
         hp_progress_recycle(comm, work);
         return fail_start(comm, &error);
     }

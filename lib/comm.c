@@ -2,6 +2,7 @@
 /* comm: see comm.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
 #include "lib/comm.h"
 
+#include "lib/alive.h"
 #include "lib/base/clock.h"
 #include "lib/base/dtype.h"
 #include "lib/base/err.h"
@@ -18,80 +19,6 @@
 
 enum { IDLE_SLEEP_MS = 1000, JOIN_IN_MS = 2000 };
 
-/* ---- forks ---- */
-
-static atomic_uint forks;
-static pthread_mutex_t alive_mutex = PTHREAD_MUTEX_INITIALIZER;
-static hoop_comm *alive;
-
-static void
-before_fork(void)
-{
-    pthread_mutex_lock(&alive_mutex);
-}
-
-static void
-after_fork(void)
-{
-    pthread_mutex_unlock(&alive_mutex);
-}
-
-/* A child that kept the sockets would keep the connections up after its parent's death. It only closes. */
-static void
-in_child(void)
-{
-    atomic_fetch_add(&forks, 1);
-    for (const hoop_comm *comm = alive; comm; comm = comm->next_alive) {
-        for (uint32_t c = 0; c < comm->channels; c++)
-            for (int i = 0; i < comm->channel[c]->links; i++)
-                hp_link_abandon(comm->channel[c]->link[i]);
-        if (comm->client)
-            hp_client_abandon(comm->client);
-        if (comm->door)
-            hp_door_abandon(comm->door);
-    }
-    alive = NULL;
-    pthread_mutex_unlock(&alive_mutex);
-}
-
-static void
-watch_forks(void)
-{
-    pthread_atfork(before_fork, after_fork, in_child);
-}
-
-unsigned
-hp_forks(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
-    return atomic_load(&forks);
-}
-
-void
-hp_comm_enlist(hoop_comm *comm)
-{
-    pthread_mutex_lock(&alive_mutex);
-    comm->next_alive = alive;
-    if (alive)
-        alive->previous_alive = comm;
-    alive = comm;
-    pthread_mutex_unlock(&alive_mutex);
-}
-
-static void
-strike_off(hoop_comm *comm)
-{
-    pthread_mutex_lock(&alive_mutex);
-    if (comm->next_alive)
-        comm->next_alive->previous_alive = comm->previous_alive;
-    if (comm->previous_alive)
-        comm->previous_alive->next_alive = comm->next_alive;
-    else if (alive == comm)
-        alive = comm->next_alive;
-    pthread_mutex_unlock(&alive_mutex);
-}
-
 const char *
 hp_comm_name(const hoop_comm *comm, int rank, char out[96])
 {
@@ -102,15 +29,55 @@ hp_comm_name(const hoop_comm *comm, int rank, char out[96])
     return out;
 }
 
-/* The communicator's one device beside the host, opened when it is first needed. 1, or -1 with the error filled. */
+/* ---- devices ---- */
+
+/* The communicator's one device beside the host. Under the driver's mutex. */
+static hp_device *
+open_once(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
+{
+    hp_device *device = comm->device[1];
+    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
+        comm->device[1] = device;
+    return device;
+}
+
+/* The GPU that was prepared is another one than the first call wants. Under the driver's mutex. */
+static int
+is_wrong(const hoop_comm *comm, const void *ptr)
+{
+    hp_device *device = comm->device[1];
+    return device && !comm->chosen && device->ops->serves && !device->ops->serves(device, ptr);
+}
+
+static void
+drop_wrong_device(hoop_comm *comm, const void *ptr)
+{
+    hp_alive_lock();
+    pthread_mutex_lock(&comm->driver.mutex);
+    if (is_wrong(comm, ptr)) {
+        for (uint32_t c = 0; c < comm->channels; c++)
+            hp_channel_strip(comm->channel[c], 1);
+        comm->device[1]->ops->close(comm->device[1]);
+        comm->device[1] = NULL;
+    }
+    pthread_mutex_unlock(&comm->driver.mutex);
+    hp_alive_unlock();
+}
+
+/* Opened when it is first needed. 1, or -1 with the error filled. */
 static int
 open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
 {
     hp_device *device;
+    int wrong;
     pthread_mutex_lock(&comm->driver.mutex);
-    device = comm->device[1];
-    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
-        comm->device[1] = device;
+    wrong = is_wrong(comm, ptr);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (wrong)
+        drop_wrong_device(comm, ptr);
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = open_once(comm, ops, ptr, error);
+    comm->chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
     return device ? 1 : -1;
 }
@@ -128,24 +95,51 @@ hp_comm_stream_device(hoop_comm *comm, hoop_error *error)
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
-/* The channels' slots and queues on a device that has work for the first time. */
+void
+hp_comm_prepare(hoop_comm *comm, const void *ptr)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_result result = HOOP_SUCCESS;
+    hp_device *device;
+    comm->prepared = 1;
+    if (atomic_load(&comm->fault.failed))
+        return;
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = open_once(comm, &hp_cuda_ops, ptr, &error);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
+        result = hp_channel_equip(comm->channel[c], 1, device, &error);
+}
+
 int
 hp_comm_enroll(hoop_comm *comm, int index)
 {
     hoop_error error = {.size = sizeof error};
+    hoop_result result = HOOP_SUCCESS;
     if (atomic_load(&comm->enrolled) & (1 << index))
         return 1;
-    for (uint32_t c = 0; c < comm->channels; c++) {
-        if (comm->channel[c]->queue[index])
-            continue;
-        if (hp_channel_enroll(comm->channel[c], index, comm->device[index], &error) != HOOP_SUCCESS) {
-            error.rank = error.reporter = comm->rank;
-            hp_fault_own(comm, &error);
-            return 0;
-        }
+    hp_alive_lock();
+    comm->prepared = 1;
+    for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
+        result = hp_channel_enroll(comm->channel[c], index, comm->device[index], &error);
+    hp_alive_unlock();
+    if (result != HOOP_SUCCESS) {
+        error.rank = error.reporter = comm->rank;
+        hp_fault_own(comm, &error);
+        return 0;
     }
     atomic_fetch_or(&comm->enrolled, 1 << index);
     return 1;
+}
+
+void
+hp_comm_let_go(hoop_comm *comm, hoop_work *work)
+{
+    if (!work->gate)
+        return;
+    comm->device[work->device]->ops->gate_open(work->gate);
+    work->gate = NULL;
+    hp_alive_stopped(-1);
 }
 
 /* ---- one operation ---- */
@@ -214,10 +208,8 @@ complete(hoop_comm *comm, hoop_work *work, hoop_result result)
         atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
     if (work->mark)
         comm->device[work->device]->ops->unmark(work->mark);
-    if (work->gate)
-        comm->device[work->device]->ops->gate_open(work->gate);
     work->mark = NULL;
-    work->gate = NULL;
+    hp_comm_let_go(comm, work);
     hp_comm_shelve(comm, work);
     atomic_fetch_sub(&comm->driver.outstanding, 1);
     int detached = work->detached;
@@ -451,7 +443,7 @@ hp_comm_arm(hoop_comm *comm)
 void
 hp_comm_free(hoop_comm *comm)
 {
-    strike_off(comm);
+    hp_alive_remove(comm);
     hp_join_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->queue_watch[c]);

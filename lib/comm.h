@@ -92,7 +92,9 @@ struct hoop_comm {
     hp_plan_options plan;
     uint32_t channels;
     hp_channel *channel[HP_CHANNELS_MAX];
-    hp_device *device[HP_DEVICES];
+    hp_device *device[HP_DEVICES]; /* [1] guarded by the driver's mutex until it is chosen */
+    int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
+    int prepared;                  /* device[1] was got ready, or that was tried; alive.c's lock */
     atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
     hp_watch *queue_watch[HP_CHANNELS_MAX];
@@ -105,7 +107,7 @@ struct hoop_comm {
     uint64_t warned;                                /* sequence of the last late WARN */
     hp_ticks *ticks; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
-    hoop_comm *next_alive, *previous_alive; /* all communicators of the process: a forked child closes their sockets */
+    hoop_comm *next_alive, *previous_alive; /* alive.c's */
 
     hp_fault fault;
     hp_driver driver;
@@ -125,6 +127,15 @@ void hp_comm_arm(hoop_comm *comm);
 
 /* Opens the channels' queues on a device, unless they are open; baton holder only. 0: the communicator has failed. */
 int hp_comm_enroll(hoop_comm *comm, int index);
+
+/*
+ * Opens the GPU of `ptr`, and queues on it, ahead of a first call on it, which finds them unless it wants another GPU.
+ * Any thread, under hp_alive_lock; whoever drives the communicator does not notice. Failures are left to that call.
+ */
+void hp_comm_prepare(hoop_comm *comm, const void *ptr);
+
+/* Lets the caller's stream that waits for the work go on, if there is one. */
+void hp_comm_let_go(hoop_comm *comm, hoop_work *work);
 
 /* Takes the operations into the belt's order; baton holder only. */
 void hp_comm_start(hoop_comm *comm, hoop_work *work);
@@ -153,10 +164,5 @@ int hp_comm_stream_device(hoop_comm *comm, hoop_error *error);
 
 /* Frees everything; the communicator must be quiet (no works, no driver). */
 void hp_comm_free(hoop_comm *comm);
-
-/* From here until hp_comm_free a forked child closes the communicator's sockets, or the peers would not see a death. */
-void hp_comm_enlist(hoop_comm *comm);
-
-unsigned hp_forks(void); /* how often this process was born by fork since the library was first used */
 
 #endif

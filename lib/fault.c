@@ -37,9 +37,7 @@ settle(hoop_comm *comm)
     for (hoop_work *work = comm->running; work; work = work->next) {
         for (uint32_t c = 0; work->gate && c < comm->channels; c++)
             hp_channel_settle(comm->channel[c], work);
-        if (work->gate)
-            comm->device[work->device]->ops->gate_open(work->gate);
-        work->gate = NULL;
+        hp_comm_let_go(comm, work);
     }
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_drain(comm->channel[c]);

@@ -6,6 +6,7 @@
 #include "lib/entry.h"
 
 #include "gpu/cuda.h"
+#include "lib/alive.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
@@ -201,7 +202,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
     say_settings(comm);
-    hp_comm_enlist(comm);
+    hp_alive_add(comm);
     *out = comm;
     return HOOP_SUCCESS;
 }
@@ -243,7 +244,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (part->size == 0) {
         hp_comm_free(part);
     } else {
-        hp_comm_enlist(part);
+        hp_alive_add(part);
         *out = part;
     }
     return HOOP_SUCCESS;

@@ -49,13 +49,6 @@ put(const char *name, const char *value)
         unsetenv(name);
 }
 
-static hp_device *
-open_on(int ordinal)
-{
-    hp_cuda_configure(&(hp_cuda_options){.device = ordinal});
-    return cuda_test_open();
-}
-
 /* A call on the communicator; the GPU it was done on, or -1 with the thread's error. */
 static int
 use(hoop_comm *comm, void *array)
@@ -92,13 +85,12 @@ create(const choice *c, hoop_comm **comm)
     return result == HOOP_SUCCESS ? 0 : cuda_rank_complain("create");
 }
 
-/* The array first: its device's context must not be the thread's when the communicator looks for one. */
 static int
 choose(int number, int size, void *arg)
 {
     const choice *c = &choices[*(int *)arg];
     hoop_comm *comm = NULL;
-    arena array = {0};
+    arena array = {0}, touched = {0};
     hp_device *owner = NULL, *current = NULL;
 
     (void)number;
@@ -106,10 +98,10 @@ choose(int number, int size, void *arg)
     put("HOOP_CUDA_DEVICE", c->setting);
     put("LOCAL_RANK", c->local_rank);
     cuda_test_driver();
+    if (c->current >= 0) /* what a thread without a context does leaves it with one */
+        touched = arena_new(current = cuda_test_open_on(c->current), ARENA_DEVICE, 4096);
     if (c->array >= 0)
-        array = arena_new(owner = open_on(c->array), ARENA_DEVICE, 4096);
-    if (c->current >= 0)
-        current = open_on(c->current);
+        array = arena_new(owner = cuda_test_open_on(c->array), ARENA_DEVICE, 4096);
     int bad = create(c, &comm);
     if (comm != NULL) {
         int seen = use(comm, array.memory);
@@ -121,9 +113,11 @@ choose(int number, int size, void *arg)
     if (owner != NULL)
         arena_free(&array);
     if (current != NULL)
-        current->ops->close(current);
+        arena_free(&touched);
     if (owner != NULL)
         owner->ops->close(owner);
+    if (current != NULL)
+        current->ops->close(current);
     return bad;
 }
 

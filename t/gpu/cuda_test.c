@@ -8,6 +8,7 @@
 #include "lib/base/mem.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,27 @@ cuda_test_open(void)
 
     if (hp_cuda_ops.open(&device, NULL, &error) != HOOP_SUCCESS)
         bail("cannot open the GPU: %s", error.text);
+    return device;
+}
+
+static void *
+open_apart(void *out)
+{
+    *(hp_device **)out = cuda_test_open();
+    return NULL;
+}
+
+hp_device *
+cuda_test_open_on(int ordinal)
+{
+    hp_device *device = NULL;
+    pthread_t thread;
+
+    hp_cuda_configure(&(hp_cuda_options){.device = ordinal});
+    if (pthread_create(&thread, NULL, open_apart, &device) != 0)
+        bail("no thread");
+    pthread_join(thread, NULL);
+    hp_cuda_configure(&(hp_cuda_options){.device = -1});
     return device;
 }
 

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Several communicators of a process and one GPU, on a stand-in driver that is jealous: it lets nobody open a GPU, pin
+ * memory or make a stream while a stream stands. A communicator's first use of the GPU must not need any of that while
+ * another one has stopped a stream, or both wait for ever; it was prepared before. It may want another GPU all the same,
+ * and may end unused.
+ */
+#include "t/gpu/cuda_rank.h"
+
+#include "lib/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 30000 };
+
+typedef struct pair {
+    cuda_rank r;
+    hoop_comm *second;
+    void *stream, *other;
+} pair;
+
+static int
+part(pair *p)
+{
+    return hoop_comm_split(p->r.comm, 0, p->r.rank, &p->second) != HOOP_SUCCESS ? cuda_rank_complain("split") : 0;
+}
+
+static int
+begin(pair *p, int number, int size)
+{
+    hoop_error error = {.size = sizeof error};
+    int32_t values[COUNT];
+
+    *p = (pair){0};
+    int bad = cuda_rank_enter(&p->r, number, size);
+    for (int i = 0; i < COUNT; i++)
+        values[i] = number + 1;
+    arena_put(&p->r.in, values, sizeof values);
+    bad = bad || hp_cuda_stream_open(p->r.device, &p->stream, &error) != HOOP_SUCCESS ||
+          hp_cuda_stream_open(p->r.device, &p->other, &error) != HOOP_SUCCESS;
+    if (p->r.fake != NULL)
+        p->r.fake->jealous(1);
+    return bad;
+}
+
+static int
+end(pair *p)
+{
+    hp_cuda_stream_close(p->r.device, p->stream);
+    hp_cuda_stream_close(p->r.device, p->other);
+    return hoop_comm_destroy(p->second) != HOOP_SUCCESS || cuda_rank_leave(&p->r);
+}
+
+/* Where results go: each call has a place of its own. */
+static char *
+place(const pair *p, int which)
+{
+    return p->r.out.memory + which * COUNT * (int)sizeof(int32_t);
+}
+
+static int
+is_sum(const pair *p, int which)
+{
+    int32_t values[COUNT], wanted = p->r.size * (p->r.size + 1) / 2;
+
+    hp_cuda_copy(p->r.device, values, place(p, which), sizeof values, NULL);
+    for (int i = 0; i < COUNT; i++) {
+        if (values[i] != wanted) {
+            party_note("result %d, element %d: %d, not %d", which, i, values[i], wanted);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int
+first_on_stream(pair *p)
+{
+    hoop_result result =
+        hoop_allreduce_on_stream(p->r.in.memory, place(p, 0), COUNT, HOOP_INT32, HOOP_SUM, p->r.comm, p->stream);
+
+    return result != HOOP_SUCCESS ? cuda_rank_complain("on_stream") : 0;
+}
+
+/* The second communicator's first uses, in a form that blocks and in a stream of its own. */
+static int
+second_uses(pair *p)
+{
+    hoop_error error = {.size = sizeof error};
+
+    if (hoop_allreduce(p->r.in.memory, place(p, 1), COUNT, HOOP_INT32, HOOP_SUM, p->second) != HOOP_SUCCESS)
+        return cuda_rank_complain("allreduce");
+    if (hoop_allreduce_on_stream(p->r.in.memory, place(p, 2), COUNT, HOOP_INT32, HOOP_SUM, p->second, p->other) !=
+        HOOP_SUCCESS)
+        return cuda_rank_complain("on_stream");
+    return hp_cuda_stream_wait(p->r.device, p->other, &error) != HOOP_SUCCESS;
+}
+
+/* Rank 0's stream stands, for the others use the second communicator before they join in on the first. */
+static int
+crossed(pair *p)
+{
+    hoop_error error = {.size = sizeof error};
+    int bad = p->r.rank == 0 ? first_on_stream(p) || second_uses(p) : second_uses(p) || first_on_stream(p);
+
+    bad = bad || hp_cuda_stream_wait(p->r.device, p->stream, &error) != HOOP_SUCCESS;
+    return bad || !is_sum(p, 0) || !is_sum(p, 1) || !is_sum(p, 2);
+}
+
+static int
+both_before(int number, int size, void *arg)
+{
+    pair p;
+    int bad = begin(&p, number, size) || part(&p);
+
+    (void)arg;
+    bad = bad || crossed(&p);
+    return end(&p) || bad;
+}
+
+static int
+made_later(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    pair p;
+    int bad = begin(&p, number, size) || first_on_stream(&p) ||
+              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS || part(&p);
+
+    (void)arg;
+    bad = bad || crossed(&p);
+    return end(&p) || bad;
+}
+
+/* To make a communicator while a stream stands asks nothing of the driver; used, it is when the stream has gone on. */
+static int
+made_meanwhile(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    pair p;
+    int bad = begin(&p, number, size);
+
+    (void)arg;
+    bad = bad || (number == 0 && first_on_stream(&p)) || part(&p) || (number != 0 && first_on_stream(&p)) ||
+          hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+    bad = bad || crossed(&p);
+    return end(&p) || bad;
+}
+
+static int
+never_used(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    pair p;
+    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
+              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+
+    (void)arg;
+    if (!bad && (p.second->device[1] == NULL || p.second->chosen || p.second->enrolled != 0)) {
+        party_note("the second communicator is not prepared, or thinks that it was used");
+        bad = 1;
+    }
+    return end(&p) || bad;
+}
+
+/* The second communicator was prepared for the first's GPU, and gets arrays of another. */
+static int
+elsewhere(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_cuda_limits limits;
+    int32_t value = number + 1;
+    pair p;
+    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
+              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+
+    (void)arg;
+    hp_device *there = cuda_test_open_on(1);
+    arena array = arena_new(there, ARENA_DEVICE, 4096);
+    arena_put(&array, &value, sizeof value);
+    if (!bad && hoop_allreduce(array.memory, array.memory, 1, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("allreduce on GPU 1");
+    arena_get(&array, &value, sizeof value);
+    hp_cuda_limits_of(p.second->device[1], &limits);
+    if (!bad && (limits.ordinal != 1 || value != size * (size + 1) / 2)) {
+        party_note("GPU %d, sum %d", limits.ordinal, value);
+        bad = 1;
+    }
+    arena_free(&array);
+    there->ops->close(there);
+    return end(&p) || bad;
+}
+
+int
+main(void)
+{
+    party p;
+
+    tap_limit(240);
+    plan_lazy();
+    if (getenv("HOOP_TEST_CUDA") == NULL)
+        setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
+    party_open(&p);
+    for (int size = 2; size <= 3; size++) {
+        cuda_rank_party(&p, size, both_before, "a second communicator's first use behind a stream that stands");
+        cuda_rank_party(&p, size, made_later, "... also of one made after the first has used the GPU");
+        cuda_rank_party(&p, size, made_meanwhile, "... and one may be made while a stream stands");
+    }
+    cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
+    if (getenv("HOOP_TEST_CUDA") == NULL)
+        cuda_rank_party(&p, 2, elsewhere, "what was prepared for another GPU gives way");
+    else
+        skip(1, "not every machine has two GPUs");
+    party_close(&p);
+    return 0;
+}

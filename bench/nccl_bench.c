@@ -6,7 +6,9 @@
  *
  *     hooprun -n 4 bench/nccl_bench [DTYPE [LARGEST [ROUNDS]]]      float32 or bfloat16, bytes, most times per size
  *
- * A time is that of the slowest rank, from call until the result is in the rank's memory; the table has medians.
+ * A time is that of the slowest rank, from call until the result is in the rank's memory; the table has medians. For each
+ * size and library one result more is made in memory that held something else, and looked at, every element of it; a
+ * wrong one is told, and ends the program with 1 when all is measured.
  */
 #include "gpu/cuda.h"
 #include "gpu/gpu.h"
@@ -41,7 +43,9 @@ typedef struct bench {
     void *stream, *in, *out;
     hoop_dtype dtype;
     size_t largest;
-    int rounds, rank;
+    int rounds, rank, size;
+    void *host; /* as large as the arrays on the GPU */
+    int wrong;  /* results, on any rank */
     nccl peer;
 } bench;
 
@@ -145,6 +149,70 @@ run_once(bench *b, int by_nccl, size_t count)
     need_gpu(hp_cuda_stream_wait(b->device, b->stream, &error), &error);
 }
 
+/*
+ * --- values: of element i rank i modulo their number has 2 + i % 7, all others have 1: sums that float32 and bfloat16
+ * hold exactly, whatever the order, for up to 248 ranks
+ */
+
+static void
+put_value(const bench *b, size_t i, int value)
+{
+    float wide = (float)value;
+    uint32_t bits;
+
+    memcpy(&bits, &wide, sizeof bits);
+    if (b->dtype == HOOP_FLOAT32)
+        ((float *)b->host)[i] = wide;
+    else
+        ((uint16_t *)b->host)[i] = (uint16_t)(bits >> 16);
+}
+
+static float
+value_at(const bench *b, size_t i)
+{
+    float wide;
+    uint32_t bits;
+
+    if (b->dtype == HOOP_FLOAT32)
+        return ((const float *)b->host)[i];
+    bits = (uint32_t)((const uint16_t *)b->host)[i] << 16;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
+
+static void
+fill(const bench *b)
+{
+    hoop_error error = {.size = sizeof error};
+
+    for (size_t i = 0; i < b->largest / hp_dtype_size(b->dtype); i++)
+        put_value(b, i, i % (size_t)b->size == (size_t)b->rank ? 2 + (int)(i % 7) : 1);
+    need_gpu(hp_cuda_copy(b->device, b->in, b->host, b->largest, &error), &error);
+}
+
+/* Makes one result more and looks at it. */
+static void
+check(bench *b, int by_nccl, size_t count)
+{
+    hoop_error error = {.size = sizeof error};
+    size_t bytes = count * hp_dtype_size(b->dtype), at = 0;
+    int32_t bad = 0;
+
+    memset(b->host, 0x7e, bytes);
+    need_gpu(hp_cuda_copy(b->device, b->out, b->host, bytes, &error), &error);
+    run_once(b, by_nccl, count);
+    need_gpu(hp_cuda_copy(b->device, b->host, b->out, bytes, &error), &error);
+    while (at < count && value_at(b, at) == (float)(b->size + 1 + (int)(at % 7)))
+        at++;
+    if (at < count) {
+        printf("# WRONG: %s, %zu bytes, rank %d: element %zu is %.9g\n", by_nccl ? "NCCL" : "hoop", bytes, b->rank, at,
+               (double)value_at(b, at));
+        bad = 1;
+    }
+    need(b, hoop_allreduce(&bad, &bad, 1, HOOP_INT32, HOOP_SUM, b->comm), "allreduce");
+    b->wrong += bad;
+}
+
 static int
 by_value(const void *a, const void *b)
 {
@@ -188,6 +256,9 @@ measure(bench *b, size_t bytes)
     int by_nccl = b->peer.comm != NULL, rounds = sample_well(b, 0, count, hoop);
     int peer_rounds = by_nccl ? sample_well(b, 1, count, peer) : 0;
 
+    check(b, 0, count);
+    if (by_nccl)
+        check(b, 1, count);
     if (b->rank != 0)
         return;
     printf("%11zu %9s %10.1f %10.1f %10.1f", bytes, hp_dtype_name(b->dtype), hoop[rounds / 2], hoop[0],
@@ -208,6 +279,12 @@ take_gpu(bench *b)
     need_gpu(hp_cuda_alloc(b->device, &b->in, b->largest, &error), &error);
     need_gpu(hp_cuda_alloc(b->device, &b->out, b->largest, &error), &error);
     need_gpu(hp_cuda_stream_open(b->device, &b->stream, &error), &error);
+    b->host = malloc(b->largest);
+    if (b->host == NULL) {
+        fprintf(stderr, "nccl_bench: no memory for %zu bytes\n", b->largest);
+        exit(EXIT_FAILURE);
+    }
+    fill(b);
 }
 
 int
@@ -221,18 +298,18 @@ main(int argc, char **argv)
         b.largest = strtoull(argv[2], NULL, 10);
     if (argc > 3)
         b.rounds = (int)strtol(argv[3], NULL, 10);
-    if (hp_dtype_size(b.dtype) == 0 || b.largest < 8 || b.rounds < 5 || b.rounds > MOST_ROUNDS) {
-        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS 5 to %d)\n",
-                MOST_ROUNDS);
+    if ((b.dtype != HOOP_FLOAT32 && b.dtype != HOOP_BFLOAT16) || b.largest < 8 || b.rounds < 5 ||
+        b.rounds > MOST_ROUNDS) {
+        fprintf(stderr, "usage: hooprun -n N nccl_bench [DTYPE [LARGEST [ROUNDS]]]   (ROUNDS 5 to %d)\n", MOST_ROUNDS);
         return 2;
     }
     need(&b, hoop_comm_create(&b.comm, NULL), "hoop_comm_create");
     b.rank = hoop_comm_rank(b.comm);
+    b.size = hoop_comm_size(b.comm);
     take_gpu(&b);
     join_nccl(&b);
     if (b.rank == 0)
-        printf("# %d ranks, times in us: hoop median, min, max; NCCL median, min, max; NCCL/hoop\n",
-               hoop_comm_size(b.comm));
+        printf("# %d ranks, times in us: hoop median, min, max; NCCL median, min, max; NCCL/hoop\n", b.size);
     for (size_t bytes = 8; bytes <= b.largest; bytes *= bytes < 4096 ? 8 : 4)
         measure(&b, bytes);
     if (b.peer.comm != NULL)
@@ -242,5 +319,6 @@ main(int argc, char **argv)
     hp_cuda_free(b.device, b.in);
     hp_cuda_free(b.device, b.out);
     b.device->ops->close(b.device);
-    return 0;
+    free(b.host);
+    return b.wrong != 0;
 }

@@ -256,8 +256,9 @@ main(void)
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    for (int size = 1; size <= 4; size++)
+    for (int size = 1; size <= 8; size *= 2)
         cuda_rank_party(&p, size, collectives, "collectives on device memory have the bits of those on host memory");
+    cuda_rank_party(&p, 3, collectives, "... also where the ring is no power of two");
     cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
     if (getenv("HOOP_TEST_CUDA") == NULL)
         test_failures(&p);

@@ -158,6 +158,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     hp_driver *d = &comm->driver;
     int64_t idle = 0;
     unsigned rounds = 0;
+    uint64_t since = 0; /* nothing moved */
     for (;;) {
         uint64_t before = passed(comm);
         step(comm);
@@ -169,7 +170,9 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 255) != 0)
             continue;
-        if (idle > 0 && idle <= d->spins) {
+        if (idle == 1)
+            since = hp_now();
+        if (idle > 0 && hp_spin_again(idle, d->spins, hp_now() - since)) {
             sched_yield();
             continue;
         }

@@ -32,6 +32,14 @@ test_most(void)
     is_int(HP_SPIN_CROWDED, hp_spin_most(-1, 5, 2), "few, with more");
 }
 
+static void
+test_again(void)
+{
+    ok(hp_spin_again(50, 50, 0), "the last look");
+    ok(!hp_spin_again(51, 50, 0), "and none after it");
+    ok(!hp_spin_again(2, 1000, HP_SPIN_LONGEST_NS), "nor where the others keep the processor for long");
+}
+
 /* A ring slower than its processors: what is spent on looking vanishes next to the sleeps, and comes back at once. */
 static void
 test_phases(void)
@@ -58,6 +66,7 @@ main(void)
     plan_lazy();
     tap_limit(20);
     test_most();
+    test_again();
     test_bounds();
     test_phases();
     return tap_failures() != 0;

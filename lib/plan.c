@@ -109,7 +109,9 @@ hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host)
 {
     if (*slices == 0)
         *slices = one_host ? SLICES_ONE_HOST : SLICES;
-    if (*window == 0)
+    if (*window == 0 && one_host) /* the fewer slots, the hotter */
+        *window = *slices + 1;
+    else if (*window == 0)
         *window = 2 * *slices;
     if (*slices > *window - 1)
         *slices = *window - 1;

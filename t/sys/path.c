@@ -114,7 +114,8 @@ try(const char *const *hosts, const int one_host[3], unsigned slices, const char
         good &= n == 3;
         for (int i = 0; i < n && i < 3; i++) {
             unsigned depth = slices ? slices : one_host[i] ? HOST_DEPTH : NET_DEPTH;
-            good &= is(&c[i], i ? 2 : RANKS, depth, 2 * depth, one_host[i] ? HOST_SPREAD : NET_SPREAD);
+            good &= is(&c[i], i ? 2 : RANKS, depth, one_host[i] ? depth + 1 : 2 * depth,
+                       one_host[i] ? HOST_SPREAD : NET_SPREAD);
         }
     }
     ok(good, "%s", what);

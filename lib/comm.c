@@ -348,6 +348,8 @@ tick(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
     hp_ticks *t = comm->ticks;
     int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
+        t->since = 0; /* it was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
         hp_ticks_say(t, r, comm->completed, alone, now);
     else if (t)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GRACE_MS = 200, SILENT_BEATS = 3, WITNESS_MS = 500 };
+enum { GRACE_MS = 200, WITNESS_MS = 500 };
 
 hoop_error
 hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
@@ -168,7 +168,7 @@ static int
 has_listened(const hoop_comm *comm, uint64_t now)
 {
     const hp_ticks *t = comm->ticks;
-    return t->since && now - t->since >= SILENT_BEATS * hp_comm_heartbeat(comm);
+    return t->since && now - t->since >= HP_SILENT_BEATS * hp_comm_heartbeat(comm);
 }
 
 /* By what the ranks have told each other; where that does not tell, the neighbour who is waited for. */
@@ -195,7 +195,7 @@ judge(hoop_comm *comm, uint64_t stalled, uint64_t limit, uint64_t now)
     hp_blame blame = {.guilt = HP_GUILT_NONE};
     hoop_error error;
     if (has_listened(comm, now))
-        blame = hp_ticks_blame(comm->ticks, r.sequence, now - SILENT_BEATS * hp_comm_heartbeat(comm));
+        blame = hp_ticks_blame(comm->ticks, r.sequence, now - HP_SILENT_BEATS * hp_comm_heartbeat(comm));
     if (!blame.guilt && stalled < limit + WITNESS_MS * HP_MS)
         return;
     accuse(comm, &r, &blame, stalled, &error);

@@ -170,13 +170,13 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 255) != 0)
             continue;
+        uint64_t now = hp_now();
         if (idle == 1)
-            since = hp_now();
-        if (idle > 0 && hp_spin_again(idle, d->spins, hp_now() - since)) {
+            since = now;
+        if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
             sched_yield();
             continue;
         }
-        uint64_t now = hp_now();
         int heard = hp_comm_idle(comm, now);
         if (until(comm, arg) || now >= deadline)
             return;

@@ -161,18 +161,20 @@ first_silent(const hp_ticks *t, uint64_t alive)
     return -1;
 }
 
-/* Whether this rank waits for that one, or for one that is heard and waits for it, and so on. */
+/* This rank waits for one, who waits for another, and so on: the last of them before `rank`; -1 if it is not waited for. */
 static int
-waits_lead_to(const hp_ticks *t, int rank, uint64_t alive)
+last_before(const hp_ticks *t, int rank, uint64_t alive)
 {
     int at = t->order[t->position];
-    for (int steps = 0; steps < t->size && at != rank; steps++) {
+    for (int steps = 0; steps < t->size; steps++) {
         const hp_witness *w = &t->of[at];
         if (!w->in_op || w->heard < alive || w->report.waits_for < 0)
-            return 0;
+            return -1;
+        if (w->report.waits_for == rank)
+            return at;
         at = w->report.waits_for;
     }
-    return at == rank;
+    return -1;
 }
 
 hp_blame
@@ -182,7 +184,8 @@ hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
     int rank = first_silent(t, alive);
     if (rank < 0)
         return hp_blame_find(t->of, t->size, UINT64_MAX);
-    if (!waits_lead_to(t, rank, alive))
+    blame.other = last_before(t, rank, alive);
+    if (blame.other < 0)
         return blame;
     const hp_witness *w = &t->of[rank];
     blame.guilt = w->in_op && w->report.sequence >= sequence ? HP_GUILT_SILENT : HP_GUILT_ABSENT;

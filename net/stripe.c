@@ -23,7 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { WAKE_BYTES = 128 << 10 };
+enum { WAKE_BYTES = 128 << 10, TRY_AGAIN = 16, TICK_QUEUE = 4096 };
 enum {
     ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
     /* a link has at most 64 posts in flight, so that many acknowledgements, an ABORT, a LEAVE and a TICK always find room */
@@ -38,7 +38,7 @@ struct hp_stripe {
     void *kick_arg;
     uint64_t next; /* the post being moved */
     int readable;  /* the watch said so; cleared by EAGAIN */
-    int blocked;   /* the last write would have blocked */
+    int blocked;   /* the last write would have blocked: tried again after so many moves, or when the watch says so */
     int eof, left, shut;
 
     uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4]; /* of the current frame, to send or as received */
@@ -185,15 +185,24 @@ write_control(hp_stripe *s)
     if (n > 0)
         s->control_at += (size_t)n;
     if (n < 0 && errno == EAGAIN)
-        s->blocked = 1;
+        s->blocked = TRY_AGAIN;
     if (s->control_at == s->control_n || (n < 0 && errno != EAGAIN && errno != EINTR))
         s->control_at = s->control_n = 0;
+}
+
+/* The peer does not read. What is put behind what lies there already may have to make way for an ABORT. */
+static int
+is_stuffed(const hp_stripe *s)
+{
+    int queued = 0;
+    return s->control_n || (ioctl(s->fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE);
 }
 
 void
 hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 {
-    if (s->shut || s->eof || (type == HP_TICK && s->control_n) || CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
+    if (s->shut || s->eof || (type == HP_TICK && is_stuffed(s)) ||
+        CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
         return;
     s->control_n += hp_frame_put_control(s->control + s->control_n, (hp_frame_type)type, payload, n);
     /* in the middle of a data frame nothing can be put in between */
@@ -258,7 +267,7 @@ send_once(hp_stripe *s)
     ssize_t n;
     if (s->control_n && !s->in_body)
         write_control(s);
-    if (!post || s->blocked)
+    if (!post || (s->blocked && --s->blocked > 0))
         return 0;
     if (!s->in_body)
         load_head(s, post);
@@ -268,7 +277,7 @@ send_once(hp_stripe *s)
         return 1;
     }
     if (errno == EAGAIN)
-        s->blocked = 1;
+        s->blocked = TRY_AGAIN;
     else if (errno != EINTR) {
         int number = errno;
         while (read_idle(s) && !s->eof) /* the cause may lie in our receive queue */

@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How many splits a rank may be ahead of one that all have seen the end of. */
+enum { SPLITS_AHEAD = 64 };
+
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 {
@@ -307,10 +310,15 @@ static hoop_result
 check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
 {
     const hp_roster *parent = parent_of(hall, join->parent);
-    if (!parent || join->split >= parent->splits)
+    if (!parent || (join->split >= parent->splits && join->split - parent->splits < SPLITS_AHEAD))
         return HOOP_SUCCESS;
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
-               join->parent_rank);
+    if (join->split < parent->splits)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
+                   join->parent_rank);
+    else
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "rank %d joins split %u, but there is a rank that has not come to split %u", join->parent_rank,
+                   join->split, parent->splits ? parent->splits : 1);
     error->rank = join->parent_rank;
     error->phase = HOOP_PHASE_BRINGUP;
     return error->code;
@@ -379,7 +387,8 @@ refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_er
     const hp_roster *ring = guest->roster;
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = guest->rank, .parent_size = ring->ring.size};
     hoop_error cause;
-    if (!hp_refusal_get(&absent.split, &cause, payload, n)) {
+    if (!hp_refusal_get(&absent.split, &cause, payload, n) ||
+        (absent.split > ring->splits && absent.split - ring->splits >= SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }

@@ -89,6 +89,15 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
     flood(r, now);
 }
 
+/* Whoever is missed is missed by somebody who waits for it, and whom the sentence can name. */
+static int
+is_witnessed(const hp_ticks *t, const hp_blame *b)
+{
+    if (b->guilt != HP_GUILT_SILENT && b->guilt != HP_GUILT_ABSENT)
+        return 1;
+    return b->other >= 0 && b->other != b->rank && t->of[b->other].report.waits_for == b->rank;
+}
+
 /* How many name this rank for this; -1: one names another. */
 static int
 named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
@@ -99,7 +108,7 @@ named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
         if (is_deaf(r, i) || b.guilt == HP_GUILT_NONE)
             continue;
         n++;
-        if (b.rank == rank && b.guilt == guilt)
+        if (b.rank == rank && b.guilt == guilt && is_witnessed(r->ticks[i], &b))
             continue;
         diag("%d ranks, position %d (rank %d) names %d for %d, not %d for %d", r->n, i, r->order[i], b.rank,
              (int)b.guilt, rank, (int)guilt);

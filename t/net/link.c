@@ -334,6 +334,32 @@ test_acknowledgements(void)
     hp_pages_free(pages, RIG_CAPACITY * 4096);
 }
 
+/* ---- a sender whose socket was full ---- */
+
+/* A driver that looks, and does not sleep, hears nothing of its loop: the link finds out by itself that there is room. */
+static void
+test_full_socket(void)
+{
+    static uint8_t payload[512], sink[1024];
+    int moves = 0;
+    rig r;
+    rig_open_out(&r);
+    rig_sending.first = 0;
+    rig_sending.calls = 0;
+    hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
+    hp_link_post(r.out, &frame, payload, sizeof payload, 0);
+    hp_link_move(r.out);
+    is_uint(0, r.out->done, "a full socket takes nothing");
+    rig_unlimited();
+    while (r.out->done == 0 && moves < 100) {
+        hp_link_move(r.out);
+        moves++;
+    }
+    ok(r.out->done == 1 && moves > 1, "and is tried again after %d moves, without a word of the loop", moves);
+    rig_read(&r, sink, sizeof sink);
+    rig_close(&r);
+}
+
 /* ---- ticks, against the data ---- */
 
 static void
@@ -429,6 +455,7 @@ main(void)
     test_zerocopy();
     test_zerocopy_cuts();
     test_acknowledgements();
+    test_full_socket();
     test_ticks();
     test_ticks_unread();
     test_ticks_refused();

@@ -394,6 +394,11 @@ test_split_refused(void)
     late.split = 2;
     sim_join(&s, 30, &late);
     is_int(HOOP_ERR_RENDEZVOUS, s.guests[30].cause.code, "nor does anybody wait in a split that is over");
+    late.split = 1000;
+    sim_join(&s, 31, &late);
+    is_int(HOOP_ERR_RENDEZVOUS, s.guests[31].cause.code, "nor in one that is far ahead: %s", s.guests[31].cause.text);
+    ok(!s.hall->meetings, "and nothing is kept of it");
+    is_int(-1, sim_refuse(&s, 1, UINT32_MAX), "a refusal of one that is far ahead");
     is_int(-1, sim_say(&s, 0, HP_REFUSED, "12345", 5), "a malformed refusal");
     sim_close(&s);
 }

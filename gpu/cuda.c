@@ -73,14 +73,14 @@ hp_cuda_leave(hp_cuda_device *device, hp_cu_context before)
 static int
 owns(const void *ptr)
 {
-    const hp_cuda_driver *driver = hp_cuda_present();
+    hp_cu_ask_fn *ask = hp_cuda_present();
     int attribute = HP_CU_POINTER_MEMORY_TYPE;
     unsigned type = 0;
     void *values[] = {&type};
 
-    if (driver == NULL || ptr == NULL)
+    if (ask == NULL || ptr == NULL)
         return 0;
-    switch (driver->pointer_attributes(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr)) {
+    switch (ask(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr)) {
     case HP_CU_SUCCESS: return type == HP_CU_MEMORY_DEVICE;
     case HP_CU_NOT_INITIALIZED:
     case HP_CU_DEINITIALIZED:

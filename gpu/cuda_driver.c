@@ -66,7 +66,8 @@ enum { SYMBOLS = sizeof symbols / sizeof *symbols };
 _Static_assert(sizeof(hp_cuda_driver) == SYMBOLS * sizeof(void *), "every function of the table has its symbol");
 
 static hp_cuda_driver table;
-static _Atomic(const hp_cuda_driver *) filled;  /* &table, once every symbol is in it */
+static int filled;                              /* every symbol is in the table; under `loading` */
+static _Atomic(hp_cu_ask_fn *) asker;           /* whose a pointer is: also in a driver that lacks another symbol */
 static _Atomic unsigned long long objects_seen; /* shared objects ever loaded, when we last looked for the driver */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
@@ -89,8 +90,19 @@ fill(void *handle, hoop_error *error)
                               symbols[i].name);
         memcpy((char *)&table + symbols[i].offset, &function, sizeof function);
     }
-    atomic_store_explicit(&filled, &table, memory_order_release);
+    filled = 1;
     return HOOP_SUCCESS;
+}
+
+/* Under `loading`. */
+static void
+find_asker(void *handle)
+{
+    hp_cu_ask_fn *ask = NULL;
+    void *function = dlsym(handle, "cuPointerGetAttributes");
+
+    memcpy(&ask, &function, sizeof ask);
+    atomic_store_explicit(&asker, ask, memory_order_release);
 }
 
 static hoop_result
@@ -99,15 +111,17 @@ find(int flags, hoop_error *error)
     hoop_result result = HOOP_SUCCESS;
 
     pthread_mutex_lock(&loading);
-    if (atomic_load_explicit(&filled, memory_order_relaxed) == NULL) {
+    if (!filled) {
         void *handle = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | flags);
         const char *why = handle == NULL && flags == 0 ? dlerror() : NULL;
-        if (handle != NULL)
+        if (handle != NULL) {
+            find_asker(handle);
             result = fill(handle, error);
-        else
+        } else {
             result = hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                                 "there is no CUDA driver on this machine, so arrays must be in host memory (%s)",
                                 why != NULL ? why : DRIVER " is not loaded");
+        }
     }
     pthread_mutex_unlock(&loading);
     return result;
@@ -132,19 +146,19 @@ count_objects(struct dl_phdr_info *info, size_t size, void *seen)
     return 1; /* the counter is the same in every row: one look suffices */
 }
 
-const hp_cuda_driver *
+hp_cu_ask_fn *
 hp_cuda_present(void)
 {
-    const hp_cuda_driver *driver = atomic_load_explicit(&filled, memory_order_acquire);
-    if (driver != NULL)
-        return driver;
+    hp_cu_ask_fn *ask = atomic_load_explicit(&asker, memory_order_acquire);
+    if (ask != NULL)
+        return ask;
     unsigned long long seen = 0;
     dl_iterate_phdr(count_objects, &seen);
     if (seen == atomic_load_explicit(&objects_seen, memory_order_relaxed))
         return NULL;
     find(RTLD_NOLOAD, NULL);
     atomic_store_explicit(&objects_seen, seen, memory_order_relaxed);
-    return atomic_load_explicit(&filled, memory_order_acquire);
+    return atomic_load_explicit(&asker, memory_order_acquire);
 }
 
 hoop_result

@@ -18,6 +18,7 @@ typedef struct CUfunc_st *hp_cu_function;
 typedef struct CUstream_st *hp_cu_stream;
 typedef struct CUevent_st *hp_cu_event;
 typedef void hp_cu_host_fn(void *arg);
+typedef hp_cu_result hp_cu_ask_fn(unsigned count, int *attributes, void **values, hp_cu_pointer pointer);
 
 enum { /* hp_cu_result; the driver names the others */
        HP_CU_SUCCESS = 0,
@@ -69,7 +70,7 @@ typedef struct hp_cuda_driver {
     hp_cu_result (*module_unload)(hp_cu_module module);
     hp_cu_result (*module_function)(hp_cu_function *function, hp_cu_module module, const char *name);
     hp_cu_result (*function_attribute)(int *value, int attribute, hp_cu_function function);
-    hp_cu_result (*pointer_attributes)(unsigned count, int *attributes, void **values, hp_cu_pointer pointer);
+    hp_cu_ask_fn *pointer_attributes;
     hp_cu_result (*host_register)(void *pages, size_t bytes, unsigned flags);
     hp_cu_result (*host_unregister)(void *pages);
     hp_cu_result (*host_pointer)(hp_cu_pointer *pointer, void *pages, unsigned flags);
@@ -98,10 +99,12 @@ typedef struct hp_cuda_driver {
 hoop_result hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error);
 
 /*
- * The table if some part of this process has loaded the driver already, else NULL; never loads it. Where nobody has,
- * no pointer can be device memory. Cheap enough for every call.
+ * The driver's cuPointerGetAttributes if some part of this process has loaded the driver already, else NULL; never loads
+ * it. Where nobody has, no pointer can be device memory. It is there too when the driver is too old for the table: device
+ * memory must be known as such, so that hp_cuda_load can refuse it, as the CPU would crash on it. Cheap enough for every
+ * call.
  */
-const hp_cuda_driver *hp_cuda_present(void);
+hp_cu_ask_fn *hp_cuda_present(void);
 
 /* The names the table asks libcuda.so.1 for, in order; NULL past the end. For the stand-in's test. */
 const char *hp_cuda_symbol(size_t index);

@@ -190,7 +190,7 @@ test_dead_kernel(void)
 
 /* In a process of its own, which finds `library` as its driver: its status, and what it said, in out. */
 static int
-with_driver(const char *self, const char *library, char *out, size_t size)
+with_driver(const char *self, const char *how, const char *library, char *out, size_t size)
 {
     char path[4200], command[9000];
 
@@ -198,7 +198,7 @@ with_driver(const char *self, const char *library, char *out, size_t size)
     unlink(path);
     if (library != NULL && symlink(library, path) != 0)
         bail("cannot make a link in %s", tap_tmpdir());
-    snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' '%s' describe 2>&1", tap_tmpdir(), self);
+    snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' '%s' %s 2>&1", tap_tmpdir(), self, how);
     FILE *child = popen(command, "r");
     size_t got = child != NULL ? fread(out, 1, size - 1, child) : 0;
     out[got] = '\0';
@@ -234,10 +234,87 @@ test_other_drivers(const char *self)
 {
     char out[2048];
 
-    is_int(0, with_driver(self, "/nowhere", out, sizeof out), "no driver: no crash");
+    is_int(0, with_driver(self, "describe", "/nowhere", out, sizeof out), "no driver: no crash");
     ok(strstr(out, "owns 0, open 40: there is no CUDA driver on this machine") != NULL, "%s", out);
-    is_int(0, with_driver(self, path_of("libm.so.6"), out, sizeof out), "another library of that name");
+    is_int(0, with_driver(self, "describe", path_of("libm.so.6"), out, sizeof out), "another library of that name");
     ok(strstr(out, "has no function cuInit") != NULL, "%s", out);
+}
+
+/* An older driver: a copy of the stand-in in which one function has another name. */
+static const char *
+old_driver(const char *function)
+{
+    static char path[4200];
+    char *bytes = NULL;
+    size_t size = 0, length = strlen(function), hidden = 0;
+    FILE *from = fopen(path_of("libcuda.so.1"), "rb");
+    FILE *whole = open_memstream(&bytes, &size);
+
+    if (from == NULL || whole == NULL)
+        bail("cannot read the stand-in driver");
+    for (int c = fgetc(from); c != EOF; c = fgetc(from))
+        fputc(c, whole);
+    fclose(from);
+    fclose(whole);
+    for (char *at = bytes; (at = memmem(at, (size_t)(bytes + size - at), function, length + 1)) != NULL; hidden++)
+        at[length - 1] = '#';
+    snprintf(path, sizeof path, "%s/old-libcuda.so", tap_tmpdir());
+    FILE *to = fopen(path, "wb");
+    if (to == NULL || fwrite(bytes, 1, size, to) != size || fclose(to) != 0 || hidden == 0)
+        bail("cannot write an older driver");
+    free(bytes);
+    return path;
+}
+
+static void *
+driver_function(void *handle, const char *name)
+{
+    void *function = dlsym(handle, name);
+
+    if (function == NULL)
+        bail("the older driver has no %s", name);
+    return function;
+}
+
+/* As a program that has memory on the GPU by means that the older driver has, and gives it to hoop. */
+static int
+use_old_driver(void)
+{
+    hp_cuda_driver d = {0};
+    hoop_error error = {.size = sizeof error};
+    hp_device *device = NULL;
+    hp_cu_context context = NULL;
+    hp_cu_pointer memory = 0;
+    void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *functions[] = {driver_function(handle, "cuInit"), driver_function(handle, "cuDevicePrimaryCtxRetain"),
+                         driver_function(handle, "cuCtxSetCurrent"), driver_function(handle, "cuMemAlloc_v2")};
+
+    memcpy(&d.init, &functions[0], sizeof d.init);
+    memcpy(&d.primary_retain, &functions[1], sizeof d.primary_retain);
+    memcpy(&d.context_set, &functions[2], sizeof d.context_set);
+    memcpy(&d.memory_alloc, &functions[3], sizeof d.memory_alloc);
+    if (d.init(0) != 0 || d.primary_retain(&context, 0) != 0 || d.context_set(context) != 0 ||
+        d.memory_alloc(&memory, 64) != 0)
+        bail("the older driver does not work");
+    void *array = (void *)(uintptr_t)memory;
+    printf("owns %d and %d, ", hp_device_of(array) == &hp_cuda_ops, hp_device_of(&d) == &hp_cuda_ops);
+    printf("open %d: %s\n", (int)hp_cuda_ops.open(&device, array, &error), error.text);
+    return 0;
+}
+
+static void
+test_old_driver(const char *self)
+{
+    static const char *const functions[] = {"cuStreamWriteValue64_v2", "cuGetErrorName"};
+    char out[2048], wanted[256];
+
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
+        is_int(0, with_driver(self, "old", old_driver(functions[i]), out, sizeof out), "no %s: no crash", functions[i]);
+        snprintf(wanted, sizeof wanted,
+                 "owns 1 and 0, open %d: libcuda.so.1 has no function %s: the NVIDIA driver is too old",
+                 HOOP_ERR_UNSUPPORTED, functions[i]);
+        ok(strstr(out, wanted) != NULL, "device memory is known and refused: %s", out);
+    }
 }
 
 static void
@@ -255,7 +332,7 @@ int
 main(int argc, char **argv)
 {
     if (argc > 1)
-        return describe();
+        return strcmp(argv[1], "old") == 0 ? use_old_driver() : describe();
     tap_limit(120);
     fake = cuda_test_driver();
     if (fake == NULL)
@@ -272,5 +349,6 @@ main(int argc, char **argv)
     fake->memory_ops(1);
     test_dead_kernel();
     test_other_drivers(argv[0]);
+    test_old_driver(argv[0]);
     return 0;
 }

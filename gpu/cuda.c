@@ -47,17 +47,49 @@ as_cuda(hp_device *device)
 /* Our context on a thread that had none before: hp_cuda_leave left it there. */
 static _Thread_local hp_cu_context left_behind;
 
+/*
+ * While some thread of the process captures a CUDA graph, most of our calls would be refused and spoil that graph, unless
+ * this thread says that they have nothing to do with it.
+ */
+static _Thread_local int relaxed;             /* how often, one inside the other */
+static _Thread_local int capture_mode_before; /* of the outermost */
+
+static hoop_result
+relax(const hp_cuda_driver *driver, hoop_error *error)
+{
+    int mode = HP_CU_CAPTURE_RELAXED;
+
+    if (relaxed++ > 0)
+        return HOOP_SUCCESS;
+    hoop_result result = hp_cuda_check(error, driver->capture_mode(&mode), "cuThreadExchangeStreamCaptureMode",
+                                       "stepping out of the way of CUDA graphs");
+    capture_mode_before = result == HOOP_SUCCESS ? mode : HP_CU_CAPTURE_RELAXED;
+    return result;
+}
+
+static void
+unrelax(const hp_cuda_driver *driver)
+{
+    int mode = capture_mode_before;
+
+    if (--relaxed == 0 && mode != HP_CU_CAPTURE_RELAXED)
+        (void)driver->capture_mode(&mode);
+}
+
 hoop_result
 hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error)
 {
     const char *doing = "entering a GPU's context";
+    hoop_result mode = relax(device->driver, error);
+    if (mode != HOOP_SUCCESS)
+        error = NULL; /* it has its sentence; the context is entered all the same, to let go of things */
     hoop_result result = hp_cuda_check(error, device->driver->context_get(before), "cuCtxGetCurrent", doing);
 
     if (result != HOOP_SUCCESS)
         *before = device->context; /* nothing to put back */
     else if (*before != device->context)
         result = hp_cuda_check(error, device->driver->context_set(device->context), "cuCtxSetCurrent", doing);
-    return result;
+    return mode != HOOP_SUCCESS ? mode : result;
 }
 
 void
@@ -68,6 +100,7 @@ hp_cuda_leave(hp_cuda_device *device, hp_cu_context before)
         left_behind = device->context;
     else if (before != device->context)
         (void)device->driver->context_set(before);
+    unrelax(device->driver);
 }
 
 static int
@@ -299,9 +332,10 @@ close_device(hp_device *base)
         /* The thread must not be left with a context that is no more, unless it had chosen that itself. */
         if (before == NULL || before == left_behind)
             (void)device->driver->context_set(left_behind = NULL);
-        else
-            hp_cuda_leave(device, before);
+        else if (before != device->context)
+            (void)device->driver->context_set(before);
         (void)device->driver->primary_release(device->handle);
+        unrelax(device->driver);
     }
     pthread_mutex_destroy(&device->lock);
     free(device);
@@ -311,8 +345,10 @@ static hoop_result
 retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
     const hp_cuda_driver *driver = device->driver;
-    hoop_result result = choose_device(driver, ptr, &device->ordinal, error);
+    hoop_result result = relax(driver, error);
 
+    if (result == HOOP_SUCCESS)
+        result = choose_device(driver, ptr, &device->ordinal, error);
     if (result == HOOP_SUCCESS)
         result =
             hp_cuda_check(error, driver->device_get(&device->handle, device->ordinal), "cuDeviceGet", "opening a GPU");
@@ -321,7 +357,10 @@ retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
                                "cuDevicePrimaryCtxRetain", "opening a GPU's primary context");
     if (result != HOOP_SUCCESS)
         device->context = NULL;
-    return result == HOOP_SUCCESS ? prepare(device, ptr, error) : result;
+    if (result == HOOP_SUCCESS)
+        result = prepare(device, ptr, error);
+    unrelax(driver);
+    return result;
 }
 
 static hoop_result

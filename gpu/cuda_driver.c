@@ -52,6 +52,7 @@ static const symbol_row symbols[] = {
     {"cuStreamSynchronize", offsetof(hp_cuda_driver, stream_synchronize)},
     {"cuStreamQuery", offsetof(hp_cuda_driver, stream_query)},
     {"cuStreamIsCapturing", offsetof(hp_cuda_driver, stream_capturing)},
+    {"cuThreadExchangeStreamCaptureMode", offsetof(hp_cuda_driver, capture_mode)},
     {"cuStreamWaitEvent", offsetof(hp_cuda_driver, stream_wait_event)},
     {"cuStreamWriteValue64_v2", offsetof(hp_cuda_driver, stream_write_64)},
     {"cuStreamWaitValue32_v2", offsetof(hp_cuda_driver, stream_wait_32)},

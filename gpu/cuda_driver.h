@@ -27,7 +27,8 @@ enum { /* hp_cu_result; the driver names the others */
        HP_CU_NO_DEVICE = 100,
        HP_CU_INVALID_CONTEXT = 201,
        HP_CU_NOT_READY = 600,
-       HP_CU_ALREADY_REGISTERED = 712
+       HP_CU_ALREADY_REGISTERED = 712,
+       HP_CU_CAPTURE_IMPLICIT = 906
 };
 
 enum { /* device, pointer and function attributes */
@@ -48,7 +49,8 @@ enum { /* values and flags */
        HP_CU_STREAM_NON_BLOCKING = 1,
        HP_CU_EVENT_NO_TIMING = 2,
        HP_CU_WAIT_GEQ = 0,
-       HP_CU_CAPTURE_NONE = 0
+       HP_CU_CAPTURE_NONE = 0,
+       HP_CU_CAPTURE_RELAXED = 2
 };
 
 typedef struct hp_cuda_driver {
@@ -83,6 +85,7 @@ typedef struct hp_cuda_driver {
     hp_cu_result (*stream_synchronize)(hp_cu_stream stream);
     hp_cu_result (*stream_query)(hp_cu_stream stream);
     hp_cu_result (*stream_capturing)(hp_cu_stream stream, int *status);
+    hp_cu_result (*capture_mode)(int *mode); /* this thread's, exchanged */
     hp_cu_result (*stream_wait_event)(hp_cu_stream stream, hp_cu_event event, unsigned flags);
     hp_cu_result (*stream_write_64)(hp_cu_stream stream, hp_cu_pointer word, uint64_t value, unsigned flags);
     hp_cu_result (*stream_wait_32)(hp_cu_stream stream, hp_cu_pointer word, uint32_t value, unsigned flags);

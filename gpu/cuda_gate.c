@@ -35,18 +35,21 @@ as_cuda(hp_device *device)
     return (hp_cuda_device *)device;
 }
 
-/* A captured stream replays its operations later, without us. */
+/* A captured stream replays its operations later, without us. Stream NULL would wait for one that is being captured. */
 static hoop_result
 check_capture(hp_cuda_device *device, void *stream, hoop_error *error)
 {
     int status = HP_CU_CAPTURE_NONE;
-    hoop_result result = hp_cuda_check(error, device->driver->stream_capturing(stream, &status), "cuStreamIsCapturing",
-                                       "looking at the caller's stream");
+    hp_cu_result asked = device->driver->stream_capturing(stream, &status);
+    int implicit = asked == HP_CU_CAPTURE_IMPLICIT;
+    hoop_result result =
+        hp_cuda_check(error, implicit ? HP_CU_SUCCESS : asked, "cuStreamIsCapturing", "looking at the caller's stream");
 
-    if (result == HOOP_SUCCESS && status != HP_CU_CAPTURE_NONE)
+    if (implicit || (result == HOOP_SUCCESS && status != HP_CU_CAPTURE_NONE))
         return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
-                          "the stream is being captured into a CUDA graph, which hoop does not support: start the "
-                          "operation before cudaStreamBeginCapture or after cudaStreamEndCapture");
+                          "the stream%s is being captured into a CUDA graph, which hoop does not support: start the "
+                          "operation before cudaStreamBeginCapture or after cudaStreamEndCapture",
+                          implicit ? ", or another one that the default stream waits for," : "");
     return result;
 }
 

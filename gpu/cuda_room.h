@@ -84,7 +84,11 @@ typedef struct hp_cuda_queue {
     hoop_error status;
 } hp_cuda_queue;
 
-/* Makes the device's context current; hp_cuda_leave puts back another one that was there. Nested pairs are fine. */
+/*
+ * Makes the device's context current, and lets this thread's calls through while a CUDA graph is captured elsewhere in the
+ * process; hp_cuda_leave puts back another context that was there, and the thread's capture mode. Every enter, also one
+ * that failed, wants its leave. Nested pairs are fine.
+ */
 hoop_result hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error);
 void hp_cuda_leave(hp_cuda_device *device, hp_cu_context before);
 

@@ -136,9 +136,11 @@ worded(void)
 static int
 may_be_silent(const char *call)
 {
-    static const char *const calls[] = {"cuMemFree",       "cuMemHostUnregister", "cuModuleUnload",
-                                        "cuStreamDestroy", "cuEventDestroy",      "cuDevicePrimaryCtxRelease",
-                                        "cuCtxSetCurrent", "cuCtxGetCurrent",     "cuStreamSynchronize"};
+    static const char *const calls[] = {"cuMemFree",           "cuMemHostUnregister",
+                                        "cuModuleUnload",      "cuStreamDestroy",
+                                        "cuEventDestroy",      "cuDevicePrimaryCtxRelease",
+                                        "cuCtxSetCurrent",     "cuCtxGetCurrent",
+                                        "cuStreamSynchronize", "cuThreadExchangeStreamCaptureMode"};
 
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         if (strcmp(call, calls[i]) == 0)
@@ -305,7 +307,7 @@ use_old_driver(void)
 static void
 test_old_driver(const char *self)
 {
-    static const char *const functions[] = {"cuStreamWriteValue64_v2", "cuGetErrorName"};
+    static const char *const functions[] = {"cuStreamWriteValue64_v2", "cuThreadExchangeStreamCaptureMode"};
     char out[2048], wanted[256];
 
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {

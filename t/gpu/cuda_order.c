@@ -5,6 +5,7 @@
  */
 #include "t/gpu/cuda_test.h"
 
+#include "gpu/cuda_driver.h"
 #include "lib/base/clock.h"
 
 #include <poll.h>
@@ -407,6 +408,93 @@ test_capture(void)
     fake->capture(0);
 }
 
+/* On streams of one's own, held by a gate at the end. */
+static hp_gate *
+work_beside_capture(hp_queue *queue, void *stream, const arena *from, const arena *to)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_job job = {.elem = HOOP_INT32,
+                  .wire = HOOP_INT32,
+                  .sources = 1,
+                  .destinations = 1,
+                  .src = {{from->memory, 0}},
+                  .dst = {{to->memory, 0}},
+                  .count = 16};
+    hp_mark *mark = NULL;
+    hp_gate *gate = NULL;
+
+    is_int(HOOP_SUCCESS, device->ops->mark(device, stream, &mark, &error), "... which is marked");
+    is_int(HOOP_SUCCESS, queue->ops->follow(queue, mark, &error), "... and followed");
+    device->ops->unmark(mark);
+    is_int(HOOP_SUCCESS, device->ops->gate_close(device, stream, &gate, &error), "... and held");
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "... a job is done");
+    usleep(6000); /* long enough for a look at the queue's health */
+    queue->ops->submit(queue, &job);
+    queue->ops->done(queue);
+    is_int(HOOP_SUCCESS, queue->ops->drain(queue), "... and the queue is well");
+    return gate;
+}
+
+/* The default stream would wait for the one that is captured. */
+static void
+refuse_default_stream(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_mark *mark = NULL;
+    hp_gate *gate = NULL;
+
+    is_int(HOOP_ERR_UNSUPPORTED, device->ops->mark(device, NULL, &mark, &error), "the default stream is refused");
+    ok(strstr(error.text, "CUDA graph") != NULL, "%s", error.text);
+    is_int(HOOP_ERR_UNSUPPORTED, device->ops->gate_close(device, NULL, &gate, &error), "nor can it be held");
+}
+
+static void
+open_and_close_beside_capture(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_queue *queue = NULL;
+    hp_device *second = NULL;
+    void *stream = NULL;
+
+    is_int(HOOP_SUCCESS, hp_cuda_ops.open(&second, NULL, &error), "while another thread captures, a GPU opens");
+    is_int(HOOP_SUCCESS, device->ops->queue_open(device, &queue, &error), "... and a queue");
+    arena from = arena_new(device, ARENA_DEVICE, 64), to = arena_new(device, ARENA_SLOT, 64);
+    is_int(HOOP_SUCCESS, hp_cuda_stream_open(device, &stream, &error), "... and a stream");
+    hp_gate *gate = work_beside_capture(queue, stream, &from, &to);
+    refuse_default_stream();
+    if (gate != NULL)
+        device->ops->gate_open(gate);
+    hp_cuda_stream_close(device, stream);
+    arena_free(&from);
+    arena_free(&to);
+    queue->ops->queue_close(queue);
+    second->ops->close(second);
+}
+
+/* What is not the graph's business goes on, and leaves the graph alone. */
+static void
+test_capture_elsewhere(void)
+{
+    const hp_cuda_driver *driver = NULL;
+    int mode = 1; /* this thread's own choice; then the usual one */
+
+    if (fake == NULL || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS) {
+        skip(1, "only the stand-in driver can pretend to capture");
+        return;
+    }
+    driver->capture_mode(&mode);
+    is_int(0, mode, "a thread's captures are global unless it chooses otherwise");
+    for (int own = 1; own >= 0; own--) {
+        fake->capture(2);
+        open_and_close_beside_capture();
+        is_int(0, fake->spoiled(), "the capture is whole");
+        fake->capture(0);
+        mode = 0;
+        driver->capture_mode(&mode);
+        is_int(own, mode, "the thread's capture mode is what it was");
+    }
+}
+
 static void
 test_all(void)
 {
@@ -425,6 +513,7 @@ test_all(void)
     test_marks();
     test_gates();
     test_capture();
+    test_capture_elsewhere();
     device->ops->close(device);
     if (fake != NULL)
         is_int(0, fake->live(), "nothing of the driver's is left");

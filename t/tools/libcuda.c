@@ -24,6 +24,7 @@ typedef struct module {
 fake_state fake = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .devices = 1, .memory_ops = 1};
 _Thread_local context *current;
+static _Thread_local int capture_mode = MODE_GLOBAL;
 
 static long
 number_from(const char *name, long otherwise)
@@ -111,12 +112,33 @@ fake_begin_current(const char *name)
     return error == OK && current == NULL ? INVALID_CONTEXT : error;
 }
 
+int
+fake_unsafe(int error)
+{
+    if (error != OK || fake.capturing != CAPTURE_ELSEWHERE || capture_mode != MODE_GLOBAL)
+        return error;
+    fake.spoiled = 1;
+    return CAPTURE_UNSUPPORTED;
+}
+
+EXPORT int
+cuThreadExchangeStreamCaptureMode(int *mode)
+{
+    int error = fake_begin("cuThreadExchangeStreamCaptureMode"), before = capture_mode;
+
+    if (error != OK || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
+        return fake_end(error != OK ? error : INVALID_VALUE);
+    capture_mode = *mode;
+    *mode = before;
+    return fake_end(OK);
+}
+
 /* --- modules, contexts ------------------------------------------------------------------------------------ */
 
 EXPORT int
 cuModuleLoadData(module **out, const void *image)
 {
-    int error = fake_begin_current("cuModuleLoadData");
+    int error = fake_unsafe(fake_begin_current("cuModuleLoadData"));
 
     if (error != OK || image == NULL)
         return fake_end(error != OK ? error : INVALID_VALUE);
@@ -131,7 +153,7 @@ cuModuleLoadData(module **out, const void *image)
 EXPORT int
 cuModuleUnload(module *m)
 {
-    int error = fake_begin_current("cuModuleUnload");
+    int error = fake_unsafe(fake_begin_current("cuModuleUnload"));
 
     fake_drain();
     free(m);
@@ -241,7 +263,7 @@ cuDeviceGetAttribute(int *value, int attribute, int device)
 EXPORT int
 cuDevicePrimaryCtxRetain(context **out, int device)
 {
-    int error = fake_begin("cuDevicePrimaryCtxRetain");
+    int error = fake_unsafe(fake_begin("cuDevicePrimaryCtxRetain"));
 
     if (error != OK)
         return fake_end(error);
@@ -403,9 +425,19 @@ steer_delay(unsigned microseconds)
 }
 
 static void
-steer_capture(int on)
+steer_capture(int what)
 {
-    set(&fake.capturing, on);
+    set(&fake.spoiled, 0);
+    set(&fake.capturing, what);
+}
+
+static int
+steer_spoiled(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    int result = fake.spoiled;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
 }
 
 static void
@@ -447,6 +479,7 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .live = steer_live,
     .delay = steer_delay,
     .capture = steer_capture,
+    .spoiled = steer_spoiled,
     .memory_ops = steer_memory_ops,
     .jealous = steer_jealous,
     .bytes = steer_bytes,

@@ -29,7 +29,12 @@ typedef struct hoop_fake_cuda {
     void (*heal)(void);                  /* the context lives again */
     long (*live)(void);                  /* contexts, modules, streams, events, registrations, allocations alive */
     void (*delay)(unsigned microseconds);
-    void (*capture)(int on);    /* every stream says that it is being captured */
+    /*
+     * 1: every stream says that it is being captured. 2: a stream of another thread's is, in global mode: the default
+     * stream may not be used, nor, by threads in that mode, what is unsafe then. 0: none.
+     */
+    void (*capture)(int what);
+    int (*spoiled)(void);       /* a call has invalidated the other thread's capture */
     void (*memory_ops)(int on); /* for devices opened from now on */
     void (*jealous)(int on);
     /* Where the bytes of a device address are, for what stands in for kernels; NULL if not all inside one allocation. */

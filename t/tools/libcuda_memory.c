@@ -79,7 +79,7 @@ new_bytes(size_t size)
 EXPORT int
 cuMemAlloc_v2(address *out, size_t size)
 {
-    int error = fake_begin_current("cuMemAlloc");
+    int error = fake_unsafe(fake_begin_current("cuMemAlloc"));
 
     if (error == OK)
         fake_drain();
@@ -99,7 +99,7 @@ cuMemAlloc_v2(address *out, size_t size)
 EXPORT int
 cuMemFree_v2(address memory)
 {
-    int error = fake_begin_current("cuMemFree");
+    int error = fake_unsafe(fake_begin_current("cuMemFree"));
     range *r = find((void *)(size_t)memory, 1, 0);
 
     if (r == NULL || r->host || r->seen != (char *)(size_t)memory)
@@ -112,7 +112,7 @@ cuMemFree_v2(address memory)
 EXPORT int
 cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 {
-    int error = fake_begin_current("cuMemHostRegister");
+    int error = fake_unsafe(fake_begin_current("cuMemHostRegister"));
 
     if (error != OK || size == 0 || flags != 3)
         return fake_end(error != OK ? error : INVALID_VALUE);
@@ -132,7 +132,7 @@ cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 EXPORT int
 cuMemHostUnregister(void *memory)
 {
-    int error = fake_begin_current("cuMemHostUnregister");
+    int error = fake_unsafe(fake_begin_current("cuMemHostUnregister"));
     range *r = find(memory, 1, 1);
 
     if (r == NULL || r->bytes != memory)

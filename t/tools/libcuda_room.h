@@ -14,6 +14,9 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+enum { CAPTURE_HERE = 1, CAPTURE_ELSEWHERE = 2 }; /* fake_state.capturing */
+enum { MODE_GLOBAL, MODE_THREAD, MODE_RELAXED };
+
 enum {
     OK = 0,
     INVALID_VALUE = 1,
@@ -26,7 +29,9 @@ enum {
     NOT_READY = 600,
     ILLEGAL_ADDRESS = 700,
     ALREADY_REGISTERED = 712,
-    NOT_REGISTERED = 713
+    NOT_REGISTERED = 713,
+    CAPTURE_UNSUPPORTED = 900,
+    CAPTURE_IMPLICIT = 906
 };
 
 typedef unsigned long long address;
@@ -73,7 +78,7 @@ typedef struct fake_state {
     long calls, fail_at, live;
     const char *failed_name;
     double failed_at;
-    int initialized, sticky, dead, break_next, capturing;
+    int initialized, sticky, dead, break_next, capturing, spoiled;
     int devices, memory_ops, jealous;
     unsigned delay_us;
     unsigned long under_way; /* operations of all streams */
@@ -88,6 +93,7 @@ extern _Thread_local context *current;
 /* Counts a call, under the lock it takes: the error the call must end with, or OK. end gives the lock back. */
 int fake_begin(const char *name);
 int fake_begin_current(const char *name); /* also an error if no context is current */
+int fake_unsafe(int error);               /* and also if another thread's capture forbids the call */
 int fake_end(int result);
 
 /* In a call that may wait for all of the GPU's work: a jealous driver does. Under the lock, which it gives away meanwhile. */

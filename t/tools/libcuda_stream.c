@@ -299,11 +299,23 @@ resolve(stream *s)
     return current->legacy;
 }
 
+/* What is put into the default stream would wait for the captured one. */
+static int
+fake_implicit(int error)
+{
+    if (fake.capturing != CAPTURE_ELSEWHERE)
+        return error;
+    fake.spoiled = 1;
+    return CAPTURE_IMPLICIT;
+}
+
 static int
 append(const char *name, stream *s, const operation *what)
 {
     int error = fake_begin_current(name);
 
+    if (error == OK && (size_t)s <= 1)
+        error = fake_implicit(error);
     if (error != OK)
         return fake_end(error);
     s = resolve(s);
@@ -331,7 +343,7 @@ append(const char *name, stream *s, const operation *what)
 EXPORT int
 cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
 {
-    int error = fake_begin_current("cuStreamCreateWithPriority");
+    int error = fake_unsafe(fake_begin_current("cuStreamCreateWithPriority"));
 
     if (error != OK || flags != 1 || priority > 0 || priority < -5)
         return fake_end(error != OK ? error : INVALID_VALUE);
@@ -346,7 +358,7 @@ cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
 EXPORT int
 cuStreamDestroy_v2(stream *s)
 {
-    int error = fake_begin("cuStreamDestroy");
+    int error = fake_unsafe(fake_begin("cuStreamDestroy"));
 
     fake_drain();
     fake_drop_stream(s);
@@ -357,7 +369,7 @@ cuStreamDestroy_v2(stream *s)
 EXPORT int
 cuStreamSynchronize(stream *s)
 {
-    int error = fake_begin_current("cuStreamSynchronize");
+    int error = fake_unsafe(fake_begin_current("cuStreamSynchronize"));
 
     if (error != OK && current == NULL)
         return fake_end(error);
@@ -370,7 +382,7 @@ cuStreamSynchronize(stream *s)
 EXPORT int
 cuStreamQuery(stream *s)
 {
-    int error = fake_begin("cuStreamQuery");
+    int error = fake_unsafe(fake_begin("cuStreamQuery"));
 
     return fake_end(error != OK ? error : s->done < s->submitted ? NOT_READY : OK);
 }
@@ -380,8 +392,9 @@ cuStreamIsCapturing(stream *s, int *status)
 {
     int error = fake_begin("cuStreamIsCapturing");
 
-    (void)s;
-    *status = fake.capturing;
+    *status = fake.capturing == CAPTURE_HERE;
+    if (error == OK && fake.capturing == CAPTURE_ELSEWHERE && (size_t)s <= 1)
+        error = CAPTURE_IMPLICIT; /* to ask spoils nothing */
     return fake_end(error);
 }
 
@@ -429,7 +442,7 @@ cuMemcpyAsync(address to, address from, size_t size, stream *s)
 EXPORT int
 cuMemcpy(address to, address from, size_t size)
 {
-    int error = fake_begin_current("cuMemcpy");
+    int error = fake_unsafe(fake_begin_current("cuMemcpy"));
 
     fake_end(error);
     return error != OK ? error : copy_bytes(to, from, size);
@@ -470,7 +483,7 @@ cuEventCreate(event **out, unsigned flags)
 EXPORT int
 cuEventDestroy_v2(event *e)
 {
-    int error = fake_begin("cuEventDestroy");
+    int error = fake_unsafe(fake_begin("cuEventDestroy"));
 
     let_go(e);
     fake.live--;

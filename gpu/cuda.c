@@ -278,6 +278,18 @@ ask_device(hp_cuda_device *device, hoop_error *error)
 
 /* Memory of a context other than the primary one lies in an address space that our kernels cannot see. */
 static hoop_result
+refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, hoop_error *error)
+{
+    if (context == NULL || context == device->context) /* NULL: memory of no one context */
+        return HOOP_SUCCESS;
+    return hp_err_set(
+        error, HOOP_ERR_UNSUPPORTED,
+        "the array %p was allocated in a CUDA context of its own; hoop works in the GPU's primary context, "
+        "the one of the CUDA runtime (cudaMalloc) and of cuDevicePrimaryCtxRetain",
+        ptr);
+}
+
+static hoop_result
 check_context(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
     hp_cu_context context = NULL;
@@ -287,13 +299,7 @@ check_context(hp_cuda_device *device, const void *ptr, hoop_error *error)
 
     if (ptr == NULL || device->driver->pointer_attributes(1, &attribute, values, pointer) != HP_CU_SUCCESS)
         return HOOP_SUCCESS;
-    if (context == NULL || context == device->context)
-        return HOOP_SUCCESS;
-    return hp_err_set(
-        error, HOOP_ERR_UNSUPPORTED,
-        "the array %p was allocated in a CUDA context of its own; hoop works in the GPU's primary context, "
-        "the one of the CUDA runtime (cudaMalloc) and of cuDevicePrimaryCtxRetain",
-        ptr);
+    return refuse_context(device, context, ptr, error);
 }
 
 static hoop_result
@@ -485,17 +491,21 @@ hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *addr
     unsigned type = 0;
     int ordinal = -1;
     hp_cu_pointer seen = 0;
-    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER};
-    void *values[] = {&type, &ordinal, &seen};
+    hp_cu_context context = NULL;
+    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER,
+                        HP_CU_POINTER_CONTEXT};
+    void *values[] = {&type, &ordinal, &seen, &context};
 
     *address = (hp_cu_pointer)(uintptr_t)memory;
     if (find_page(device, memory, address))
         return HP_CUDA_DIRECT;
-    if (hp_cuda_check(error, device->driver->pointer_attributes(3, attributes, values, *address),
+    if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
                       "cuPointerGetAttributes", "asking whose an array is") != HOOP_SUCCESS)
-        return HP_CUDA_UNKNOWN;
+        return HP_CUDA_REFUSED;
+    if (type == HP_CU_MEMORY_DEVICE && ordinal != device->ordinal)
+        return HP_CUDA_FOREIGN;
     if (type == HP_CU_MEMORY_DEVICE)
-        return ordinal == device->ordinal ? HP_CUDA_DIRECT : HP_CUDA_FOREIGN;
+        return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_DIRECT : HP_CUDA_REFUSED;
     if (type == 0 || seen == 0)
         return HP_CUDA_PLAIN;
     *address = seen; /* the caller's own pinned memory */

@@ -248,7 +248,7 @@ place_and_launch(hp_cuda_queue *queue, const hp_job *job)
     for (int i = 0; i < 4; i++) {
         if (used[i])
             reach[i] = hp_cuda_reach_of(queue->device, memory[i], &address[i], &queue->status);
-        if (reach[i] == HP_CUDA_UNKNOWN)
+        if (reach[i] == HP_CUDA_REFUSED)
             return queue->status.code;
         direct = direct && reach[i] == HP_CUDA_DIRECT;
     }

@@ -101,7 +101,7 @@ typedef enum hp_cuda_reach {
     HP_CUDA_DIRECT,  /* *address is good for its kernels */
     HP_CUDA_FOREIGN, /* another GPU's: the driver can copy it */
     HP_CUDA_PLAIN,   /* ordinary host memory: the CPU can copy it */
-    HP_CUDA_UNKNOWN  /* the driver failed to say: see *error */
+    HP_CUDA_REFUSED  /* out of reach for all, or the driver failed to say: see *error */
 } hp_cuda_reach;
 hp_cuda_reach hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error);
 

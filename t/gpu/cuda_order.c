@@ -408,6 +408,42 @@ test_capture(void)
     fake->capture(0);
 }
 
+/* An array of a context of its own, also one that comes after others: a kernel would die of it, and all with it. */
+static void
+test_private_context(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *other = NULL;
+    hp_queue *queue = NULL;
+
+    if (fake == NULL || device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS) {
+        skip(1, "only the stand-in driver has such memory here");
+        return;
+    }
+    arena to = arena_new(device, ARENA_DEVICE, 64);
+    fake->apart(1);
+    arena from = arena_new(device, ARENA_DEVICE, 64);
+    fake->apart(0);
+    hp_job job = {.elem = HOOP_INT32,
+                  .wire = HOOP_INT32,
+                  .sources = 1,
+                  .destinations = 1,
+                  .src = {{from.memory, 0}},
+                  .dst = {{to.memory, 0}},
+                  .count = 16};
+    is_int(HOOP_ERR_UNSUPPORTED, hp_cuda_ops.open(&other, from.memory, &error), "no device for such an array");
+    is_uint(0, queue->ops->submit(queue, &job), "no job either");
+    is_int(HOOP_ERR_UNSUPPORTED, queue->ops->status(queue, &error), "... as the queue says");
+    ok(strstr(error.text, "in a CUDA context of its own") != NULL, "%s", error.text);
+    queue->ops->queue_close(queue);
+    is_int(HOOP_SUCCESS, device->ops->queue_open(device, &queue, &error), "the context lives");
+    job.src[0].ptr = to.memory;
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "... and other arrays are as before");
+    queue->ops->queue_close(queue);
+    arena_free(&from);
+    arena_free(&to);
+}
+
 /* On streams of one's own, held by a gate at the end. */
 static hp_gate *
 work_beside_capture(hp_queue *queue, void *stream, const arena *from, const arena *to)
@@ -514,6 +550,7 @@ test_all(void)
     test_gates();
     test_capture();
     test_capture_elsewhere();
+    test_private_context();
     device->ops->close(device);
     if (fake != NULL)
         is_int(0, fake->live(), "nothing of the driver's is left");

@@ -446,6 +446,12 @@ steer_memory_ops(int on)
     set(&fake.memory_ops, on);
 }
 
+static void
+steer_apart(int on)
+{
+    set(&fake.apart, on);
+}
+
 static void *
 steer_bytes(const void *memory, size_t size)
 {
@@ -481,6 +487,7 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .capture = steer_capture,
     .spoiled = steer_spoiled,
     .memory_ops = steer_memory_ops,
+    .apart = steer_apart,
     .jealous = steer_jealous,
     .bytes = steer_bytes,
     .load = steer_load,

@@ -36,6 +36,7 @@ typedef struct hoop_fake_cuda {
     void (*capture)(int what);
     int (*spoiled)(void);       /* a call has invalidated the other thread's capture */
     void (*memory_ops)(int on); /* for devices opened from now on */
+    void (*apart)(int on); /* memory allocated from now on is of a context of its own, where no kernel of ours runs */
     void (*jealous)(int on);
     /* Where the bytes of a device address are, for what stands in for kernels; NULL if not all inside one allocation. */
     void *(*bytes)(const void *memory, size_t size);

@@ -19,13 +19,13 @@ find(const void *memory, size_t size, int as_host)
     return NULL;
 }
 
-/* Where the bytes of a device address are; NULL if the range is not all inside one allocation. */
+/* Where the bytes of a device address are; NULL if the range is not all inside one allocation that kernels can see. */
 void *
 fake_bytes_at(const void *memory, size_t size)
 {
     range *r = find(memory, size, 0);
 
-    return r != NULL ? r->bytes + ((const char *)memory - r->seen) : NULL;
+    return r != NULL && !r->apart ? r->bytes + ((const char *)memory - r->seen) : NULL;
 }
 
 static range *
@@ -87,6 +87,7 @@ cuMemAlloc_v2(address *out, size_t size)
 
     if (error != OK || r == NULL)
         return fake_end(error != OK ? error : size == 0 ? INVALID_VALUE : OUT_OF_MEMORY);
+    r->apart = fake.apart;
     r->bytes = new_bytes(size);
     if (r->bytes == NULL) {
         drop_range(r);
@@ -167,7 +168,9 @@ cuPointerGetAttributes(unsigned count, int *attributes, void **values, address m
         r = find(pointer, 1, 1);
     for (unsigned i = 0; i < count; i++) {
         switch (attributes[i]) {
-        case 1: *(context **)values[i] = r != NULL ? &fake.contexts[r->ordinal] : NULL; break;
+        case 1:
+            *(context **)values[i] = r == NULL ? NULL : r->apart ? &fake.private_context : &fake.contexts[r->ordinal];
+            break;
         case 2: *(unsigned *)values[i] = r == NULL ? 0 : r->host ? 1 : 2; break;
         case 3:
             *(address *)values[i] = r == NULL ? 0

@@ -66,20 +66,21 @@ typedef struct range {
     char *seen, *bytes;
     size_t size;
     int ordinal;
-    int host; /* registered: bytes is the host's own address */
+    int host;  /* registered: bytes is the host's own address */
+    int apart; /* of a context of its own */
 } range;
 
 typedef struct fake_state {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    context contexts[8];
+    context contexts[8], private_context;
     range *ranges;
     function *functions;
     long calls, fail_at, live;
     const char *failed_name;
     double failed_at;
     int initialized, sticky, dead, break_next, capturing, spoiled;
-    int devices, memory_ops, jealous;
+    int devices, memory_ops, jealous, apart;
     unsigned delay_us;
     unsigned long under_way; /* operations of all streams */
     int draining;            /* a call waits for them, and all other calls for it */

@@ -87,7 +87,8 @@ fill(void *handle, hoop_error *error)
         if (function == NULL)
             return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                               DRIVER " has no function %s: the NVIDIA driver is too old (hoop needs one for CUDA 11.7 "
-                                     "or later); update the driver, or keep the arrays in host memory",
+                                     "or later, and of the nvcc's generation that built it); update the driver, or "
+                                     "keep the arrays in host memory",
                               symbols[i].name);
         memcpy((char *)&table + symbols[i].offset, &function, sizeof function);
     }

@@ -44,11 +44,38 @@ cat >nccl <<'END'
           8   float32       30.0        9.0       11.0       50.0       20.0       40.0    1.67
 END
 awk -v title='2 ranks, float32' -f "$bench/nccl_best.awk" nccl >out
-is "### NCCL's best, 2 ranks, float32" "$(grep '^###' out)" "NCCL's best has a title"
-is '| 8 | 25.0 | 4 sockets a thread, 1 threads | 20.0 | 1.25 |' "$(grep '^| 8' out)" "... its least median, beside the median of hoop's"
-is '| 4096 | 24.0 | defaults | 11.5 | 2.09 |' "$(grep '^| 4096' out)" '... or the mean of the middle two'
+is "### NCCL's best and Gloo, 2 ranks, float32" "$(grep '^###' out)" "NCCL's best has a title"
+is '| 8 | 20.0 | 25.0 | 1.25 | 4 sockets a thread, 1 threads | - | - |' "$(grep '^| 8' out)" "... its least median, beside the median of hoop's"
+is '| 4096 | 11.5 | 24.0 | 2.09 | defaults | - | - |' "$(grep '^| 4096' out)" '... or the mean of the middle two'
+is "VERDICT, 2 ranks, float32: none, NCCL was measured at no size from 64 KiB on
+VERDICT, 2 ranks, float32: at 8 bytes hoop takes 20.0 us and NCCL's best 25.0: no worse, as wanted" "$(grep VERDICT out)" \
+    '... and its verdicts: none without large arrays, and on the smallest'
+cat >gloo <<'END'
+# Gloo, GPU tensors, 2 ranks: bytes, type, median us
+          8  torch.float32      100.0
+       4096  torch.float32       46.0
+          8 torch.bfloat16        7.0
+END
+cat >large <<'END'
+# NCCL: 8 sockets a thread, 2 threads
+      16384   float32       90.0        9.0       11.0       50.0       20.0       40.0    0.56
+      65536   float32      100.0        9.0       11.0      150.0       20.0       40.0    1.50
+     262144   float32      200.0        9.0       11.0      250.0       20.0       40.0    1.25
+END
+awk -v title='2 ranks' -f "$bench/nccl_best.awk" nccl large gloo >out
+is '| 8 | 20.0 | 25.0 | 1.25 | 4 sockets a thread, 1 threads | 100.0 | 5.00 |' "$(grep '^| 8' out)" "Gloo's figure of the same type stands beside them"
+is '| 65536 | 100.0 | 150.0 | 1.50 | 8 sockets a thread, 2 threads | - | - |' "$(grep '^| 65536' out)" '... or none'
+like "^VERDICT, 2 ranks: from 64 KiB on NCCL's best takes at least 1\.25 times as long as hoop .at 262144 bytes.: hoop is ahead" \
+    "$(grep VERDICT out)" 'ahead from 64 KiB on, smaller sizes do not count'
+{ cat large; echo '    1048576   float32      300.0 9.0 11.0 300.0 20.0 40.0 1.0'; echo '   8   float32      30.1 9.0 11.0 30.0 20.0 40.0 1.0'; } >even
+awk -v title='2 ranks' -f "$bench/nccl_best.awk" even >out
+like 'at least 1\.00 times as long as hoop .at 1048576 bytes.: MISSED, hoop is to be ahead at every size and is not at 1 of 3' "$(cat out)" 'even is not ahead'
+like 'at 8 bytes hoop takes 30\.1 us and NCCL.s best 30\.0: MISSED' "$(cat out)" 'slower at 8 bytes is missed too'
+awk '/^#/ || NF { print $1, $2, $3, $4, $5 }' large >alone
+awk -v title='2 ranks' -f "$bench/nccl_best.awk" alone gloo >out
+is '| 65536 | 100.0 | - | - | - | - | - |' "$(grep '^| 65536' out)" 'without NCCL there are hoop and Gloo'
 grep -v '^ ' nccl | awk -v title='2 ranks' -f "$bench/nccl_best.awk" >out
-is '2 ranks: NCCL was not measured' "$(cat out)" 'without NCCL that is said'
+is 'VERDICT, 2 ranks: none, NCCL was not measured' "$(cat out)" '... and that is said'
 
 stand_in=$abs_top_builddir/t/tools/.libs program=$abs_top_builddir/t/bench/nccl_bench
 if [ -e "$stand_in/libcuda.so.1" ]; then

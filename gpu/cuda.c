@@ -545,13 +545,12 @@ const hp_device_ops hp_cuda_ops = {
     .done = hp_cuda_done,
     .wake_fd = hp_cuda_wake_fd,
     .wake_arm = hp_cuda_wake_arm,
-    .fence = hp_cuda_fence,
     .drain = hp_cuda_drain,
     .status = hp_cuda_status,
     .gate_close = hp_cuda_gate_close,
     .gate_open = hp_cuda_gate_open,
     .mark = hp_cuda_mark,
-    .follow = hp_cuda_follow,
+    .passed = hp_cuda_passed,
     .unmark = hp_cuda_unmark,
 };
 

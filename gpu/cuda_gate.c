@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_gate: users' streams. A mark is an event in one; a gate is a word of host memory that one waits for. A gate's
- * word only grows, and a stream waits for "at least", so a word can serve the next gate at once, even while the stream
- * that was let through has not noticed yet. Opening a gate calls no driver: it works from any thread and after any
- * error.
+ * cuda_gate: users' streams. A mark is a word of host memory that one writes when it gets there; a gate is one that it
+ * waits for. A gate's word only grows, and a stream waits for "at least", so a word can serve the next gate at once,
+ * even while the stream that was let through has not noticed yet. A mark's word serves again when it has been written.
+ * Looking at a mark and opening a gate call no driver: they work from any thread and after any error.
  */
 #include "gpu/cuda_room.h"
 
@@ -12,7 +12,15 @@
 
 #include <stdlib.h>
 
-enum { GATES = 4096, BYTES = GATES * (int)sizeof(uint32_t) };
+enum { GATES = 4096, BYTES = GATES * (int)(sizeof(uint64_t) + sizeof(uint32_t)) };
+
+struct hp_mark {
+    hp_mark *next; /* in the device's pool */
+    hp_cuda_device *device;
+    _Atomic uint64_t *word;
+    hp_cu_pointer word_device;
+    uint64_t target; /* what the stream writes last */
+};
 
 struct hp_gate {
     hp_gate *next; /* in the device's pool */
@@ -22,10 +30,11 @@ struct hp_gate {
     uint32_t target; /* the stream goes on when the word has come this far */
 };
 
-/* A block of gates; more are made when thousands are closed at once. */
+/* A block of marks and gates; more are made when thousands are in use at once. Its pages: the marks' words, the gates'. */
 struct hp_cuda_gates {
     hp_cuda_gates *next;
-    _Atomic uint32_t *words;
+    void *words;
+    hp_mark marks[GATES];
     hp_gate gates[GATES];
 };
 
@@ -55,48 +64,63 @@ check_capture(hp_cuda_device *device, void *stream, hoop_error *error)
 
 /* --- marks -------------------------------------------------------------------------------------------------------- */
 
-static hp_mark *
-take_mark(hp_cuda_device *device, hoop_error *error)
+static int
+is_past(const hp_mark *mark)
 {
+    return atomic_load_explicit(mark->word, memory_order_acquire) == mark->target;
+}
+
+/* One that no stream has yet to write: of those that were given back early, a write may still come. */
+static hp_mark *
+take_mark(hp_cuda_device *device)
+{
+    hp_mark **at;
+
     pthread_mutex_lock(&device->lock);
-    hp_mark *mark = device->marks;
+    for (at = &device->marks; *at != NULL && !is_past(*at); at = &(*at)->next)
+        continue;
+    hp_mark *mark = *at;
     if (mark != NULL)
-        device->marks = mark->next;
+        *at = mark->next;
     pthread_mutex_unlock(&device->lock);
-    if (mark != NULL)
-        return mark;
-    mark = hp_alloc(1, sizeof *mark);
-    if (mark == NULL) {
-        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while marking a stream");
-        return NULL;
-    }
-    mark->device = device;
-    if (hp_cuda_check(error, device->driver->event_create(&mark->event, HP_CU_EVENT_NO_TIMING), "cuEventCreate",
-                      "marking a stream") == HOOP_SUCCESS)
-        return mark;
-    free(mark);
-    return NULL;
+    return mark;
+}
+
+/* The stream's word that it has come so far, after all writes before it. */
+static hoop_result
+write_word(const hp_mark *mark, void *stream, hoop_error *error)
+{
+    hp_cuda_device *device = mark->device;
+    const char *doing = "marking the caller's stream (does it belong to the GPU of the arrays?)";
+    hp_kernel_args args = {.dst = {(void *)(uintptr_t)mark->word_device}, .value = mark->target + 1};
+    void *parameters[] = {&args};
+
+    if (device->memory_ops)
+        return hp_cuda_check(error, device->driver->stream_write_64(stream, mark->word_device, mark->target + 1, 0),
+                             "cuStreamWriteValue64", doing);
+    return hp_cuda_check(
+        error,
+        device->driver->launch_kernel(device->kernels[HP_CUDA_STAMP], 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL),
+        "cuLaunchKernel", doing);
 }
 
 static hoop_result
 mark_stream(hp_cuda_device *device, void *stream, hp_mark **out, hoop_error *error)
 {
     hoop_result result = check_capture(device, stream, error);
+    hp_mark *mark = NULL;
+
+    while (result == HOOP_SUCCESS && (mark = take_mark(device)) == NULL)
+        result = hp_cuda_gates_new(device, error);
     if (result != HOOP_SUCCESS)
         return result;
-    hoop_error why = {.size = sizeof why};
-    hp_mark *mark = take_mark(device, &why);
-    if (mark == NULL) {
-        if (error != NULL)
-            *error = why;
-        return why.code;
-    }
-    result = hp_cuda_check(error, device->driver->event_record(mark->event, stream), "cuEventRecord",
-                           "marking the caller's stream (does it belong to the GPU of the arrays?)");
-    if (result == HOOP_SUCCESS)
+    result = write_word(mark, stream, error);
+    if (result == HOOP_SUCCESS) {
+        mark->target++;
         *out = mark;
-    else
+    } else {
         hp_cuda_unmark(mark);
+    }
     return result;
 }
 
@@ -114,32 +138,17 @@ hp_cuda_mark(hp_device *base, void *stream, hp_mark **mark, hoop_error *error)
     return result;
 }
 
-/*
- * A failure is the queue's: without the wait its later jobs must not run. They may have to wait until the caller has
- * learned that the earlier ones are done, since a mark can lie behind such an operation's gate; so those get a wake of
- * their own.
- */
-hoop_result
-hp_cuda_follow(hp_queue *base, hp_mark *mark, hoop_error *error)
+/* A stream on a GPU that has died never writes. */
+int
+hp_cuda_passed(hp_queue *queue, hp_mark *mark)
 {
-    hp_cuda_queue *queue = (hp_cuda_queue *)base;
-    hp_cuda_device *device = queue->device;
-    hp_cu_context before;
+    int past = is_past(mark);
 
-    if (queue->status.code != HOOP_SUCCESS)
-        return hp_cuda_status(base, error);
-    if (atomic_load_explicit(queue->counter, memory_order_relaxed) < queue->submitted)
-        hp_cuda_expect(queue);
-    if (hp_cuda_enter(device, &before, &queue->status) == HOOP_SUCCESS)
-        hp_cuda_check(&queue->status, device->driver->stream_wait_event(queue->stream, mark->event, 0),
-                      "cuStreamWaitEvent", "ordering jobs after the caller's stream");
-    hp_cuda_leave(device, before);
-    if (queue->status.code != HOOP_SUCCESS && error != NULL)
-        *error = queue->status;
-    return queue->status.code;
+    if (!past)
+        hp_cuda_check_health((hp_cuda_queue *)queue);
+    return past;
 }
 
-/* A wait keeps what it was given, so the event may be recorded anew at once. */
 void
 hp_cuda_unmark(hp_mark *mark)
 {
@@ -149,19 +158,6 @@ hp_cuda_unmark(hp_mark *mark)
     mark->next = device->marks;
     device->marks = mark;
     pthread_mutex_unlock(&device->lock);
-}
-
-hoop_result
-hp_cuda_fence(hp_queue *queue, void *stream, hoop_error *error)
-{
-    hp_mark *mark = NULL;
-    hoop_result result = hp_cuda_mark(&((hp_cuda_queue *)queue)->device->base, stream, &mark, error);
-
-    if (result != HOOP_SUCCESS || mark == NULL)
-        return result;
-    result = hp_cuda_follow(queue, mark, error);
-    hp_cuda_unmark(mark);
-    return result;
 }
 
 /* --- gates -------------------------------------------------------------------------------------------------------- */
@@ -177,12 +173,14 @@ fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
         hp_pages_free(block->words, BYTES);
         return result;
     }
-    hp_cu_pointer words = hp_cuda_page(device, block->words);
+    hp_cu_pointer marks = hp_cuda_page(device, block->words), gates = marks + GATES * sizeof(uint64_t);
+    _Atomic uint64_t *mark_words = block->words;
+    _Atomic uint32_t *gate_words = (void *)(mark_words + GATES);
     for (unsigned i = 0; i < GATES; i++) {
-        block->gates[i].device = device;
-        block->gates[i].word = &block->words[i];
-        block->gates[i].word_device = words + i * sizeof(uint32_t);
-        block->gates[i].next = i + 1 < GATES ? &block->gates[i + 1] : NULL;
+        hp_mark *next_mark = i + 1 < GATES ? &block->marks[i + 1] : NULL;
+        hp_gate *next_gate = i + 1 < GATES ? &block->gates[i + 1] : NULL;
+        block->marks[i] = (hp_mark){next_mark, device, &mark_words[i], marks + i * sizeof(uint64_t), 0};
+        block->gates[i] = (hp_gate){next_gate, device, &gate_words[i], gates + i * sizeof(uint32_t), 0};
     }
     return HOOP_SUCCESS;
 }
@@ -193,6 +191,8 @@ add_block(hp_cuda_device *device, hp_cuda_gates *block)
     pthread_mutex_lock(&device->lock);
     block->next = device->gate_blocks;
     device->gate_blocks = block;
+    block->marks[GATES - 1].next = device->marks;
+    device->marks = &block->marks[0];
     block->gates[GATES - 1].next = device->gates;
     device->gates = &block->gates[0];
     pthread_mutex_unlock(&device->lock);
@@ -294,18 +294,53 @@ hp_cuda_gate_open(hp_gate *gate)
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */
 
+static hp_cuda_gates *kept; /* by the process, to its end: streams have yet to come to them */
+
+/* Whether a stream has yet to come to a mark, and to the gate behind it. On a GPU that has died none will. */
+static int
+is_awaited(const hp_cuda_device *device, const hp_cuda_gates *block)
+{
+    int awaited = 0;
+
+    for (int i = 0; i < GATES; i++)
+        awaited |= !is_past(&block->marks[i]);
+    if (!awaited)
+        return 0;
+    hp_cu_result state = device->driver->stream_query(NULL);
+    return state == HP_CU_SUCCESS || state == HP_CU_NOT_READY;
+}
+
+/* The pages stay the GPU's, and so do the kernels that write and wait there. Few: only after an operation was given up. */
+static void
+keep(hp_cuda_device *device, hp_cuda_gates *block)
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    hp_cuda_pages **at = &device->pages;
+
+    while (*at != NULL && (*at)->host != block->words)
+        at = &(*at)->next;
+    if (*at != NULL) {
+        hp_cuda_pages *pages = *at;
+        *at = pages->next;
+        free(pages);
+    }
+    device->module = NULL;
+    pthread_mutex_lock(&mutex);
+    block->next = kept;
+    kept = block;
+    pthread_mutex_unlock(&mutex);
+}
+
 void
 hp_cuda_streams_free(hp_cuda_device *device)
 {
-    while (device->marks != NULL) {
-        hp_mark *mark = device->marks;
-        device->marks = mark->next;
-        (void)device->driver->event_destroy(mark->event);
-        free(mark);
-    }
     while (device->gate_blocks != NULL) {
         hp_cuda_gates *block = device->gate_blocks;
         device->gate_blocks = block->next;
+        if (is_awaited(device, block)) {
+            keep(device, block);
+            continue;
+        }
         hp_cuda_unenroll(&device->base, block->words);
         hp_pages_free(block->words, BYTES);
         free(block);

@@ -288,13 +288,13 @@ hp_cuda_submit(hp_queue *base, const hp_job *job)
 /* --- completion --------------------------------------------------------------------------------------------------- */
 
 /* A kernel that fails never stamps: only the driver knows. Asked seldom, and only while nothing moves. */
-static void
-check_health(hp_cuda_queue *queue)
+void
+hp_cuda_check_health(hp_cuda_queue *queue)
 {
     uint64_t now = hp_now();
     hp_cu_context before;
 
-    if (now - queue->looked < HEALTH_INTERVAL)
+    if (queue->status.code != HOOP_SUCCESS || now - queue->looked < HEALTH_INTERVAL)
         return;
     queue->looked = now;
     if (enter(queue, &before) == HOOP_SUCCESS) {
@@ -323,8 +323,8 @@ hp_cuda_done(hp_queue *base)
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
 
     take_wake(queue);
-    if (done < queue->submitted && queue->status.code == HOOP_SUCCESS)
-        check_health(queue);
+    if (done < queue->submitted)
+        hp_cuda_check_health(queue);
     queue->told = done;
     return done;
 }
@@ -365,8 +365,9 @@ order_wake(hp_cuda_queue *queue)
     return queue->status.code;
 }
 
-void
-hp_cuda_expect(hp_cuda_queue *queue)
+/* A wake when all that is submitted now is done, if none is on its way. */
+static void
+expect(hp_cuda_queue *queue)
 {
     if (queue->armed == queue->submitted)
         return;
@@ -384,7 +385,7 @@ hp_cuda_wake_arm(hp_queue *base)
     int ended = queue->status.code != HOOP_SUCCESS || done >= queue->submitted;
 
     if (!ended)
-        hp_cuda_expect(queue);
+        expect(queue);
     else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
         wake(queue);
 }

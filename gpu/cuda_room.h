@@ -38,12 +38,6 @@ typedef struct hp_cuda_pages {
 
 typedef struct hp_cuda_gates hp_cuda_gates; /* a block of gates */
 
-struct hp_mark {
-    struct hp_mark *next; /* in the device's pool */
-    struct hp_cuda_device *device;
-    hp_cu_event event;
-};
-
 typedef struct hp_cuda_device {
     hp_device base;
     const hp_cuda_driver *driver;
@@ -58,9 +52,9 @@ typedef struct hp_cuda_device {
     char name[64];
     pthread_mutex_t lock;
     hp_cuda_pages *pages;
-    struct hp_mark *marks;
     hp_cuda_gates *gate_blocks;
     struct hp_gate *gates; /* the open ones */
+    struct hp_mark *marks; /* those not in use; a stream may still come to some */
 } hp_cuda_device;
 
 typedef struct hp_cuda_stage hp_cuda_stage;
@@ -115,7 +109,7 @@ uint64_t hp_cuda_submit(hp_queue *queue, const hp_job *job);
 uint64_t hp_cuda_done(hp_queue *queue);
 int hp_cuda_wake_fd(hp_queue *queue);
 void hp_cuda_wake_arm(hp_queue *queue);
-void hp_cuda_expect(hp_cuda_queue *queue); /* a wake when all that is submitted now is done, if none is on its way */
+void hp_cuda_check_health(hp_cuda_queue *queue); /* learns of a device that died with nothing to show for it */
 hoop_result hp_cuda_drain(hp_queue *queue);
 hoop_result hp_cuda_status(hp_queue *queue, hoop_error *error);
 
@@ -130,9 +124,8 @@ void hp_cuda_stage_free(hp_cuda_queue *queue);
 
 /* Users' streams. */
 hoop_result hp_cuda_mark(hp_device *device, void *stream, hp_mark **mark, hoop_error *error);
-hoop_result hp_cuda_follow(hp_queue *queue, hp_mark *mark, hoop_error *error);
+int hp_cuda_passed(hp_queue *queue, hp_mark *mark);
 void hp_cuda_unmark(hp_mark *mark);
-hoop_result hp_cuda_fence(hp_queue *queue, void *stream, hoop_error *error);
 hoop_result hp_cuda_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error);
 void hp_cuda_gate_open(hp_gate *gate);
 hoop_result hp_cuda_gates_new(hp_cuda_device *device,

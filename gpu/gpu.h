@@ -56,24 +56,23 @@ typedef struct hp_device_ops {
     hoop_result (*queue_open)(hp_device *device, hp_queue **queue, hoop_error *error);
     void (*queue_close)(hp_queue *queue);                   /* drains first */
     uint64_t (*submit)(hp_queue *queue, const hp_job *job); /* ticket 1, 2, 3 ...; 0: failed, see status */
-    uint64_t (*done)(hp_queue *queue); /* every ticket <= this one is complete, its writes visible */
-    int (*wake_fd)(hp_queue *queue);   /* readable when `done` may have grown; -1: submit is synchronous */
-    void (*wake_arm)(hp_queue *queue); /* asks for a wake when all is done, or all before the next `follow` */
-    hoop_result (*fence)(hp_queue *queue, void *stream,
-                         hoop_error *error);                   /* later jobs wait for what is in stream now */
-    hoop_result (*drain)(hp_queue *queue);                     /* waits for everything submitted */
+    uint64_t (*done)(hp_queue *queue);     /* every ticket <= this one is complete, its writes visible */
+    int (*wake_fd)(hp_queue *queue);       /* readable when `done` may have grown; -1: submit is synchronous */
+    void (*wake_arm)(hp_queue *queue);     /* asks for a wake when all is done */
+    hoop_result (*drain)(hp_queue *queue); /* waits for everything submitted */
     hoop_result (*status)(hp_queue *queue, hoop_error *error); /* HOOP_SUCCESS or the queue's first error, kept */
     hoop_result (*gate_close)(hp_device *device, void *stream, hp_gate **gate,
                               hoop_error *error); /* stream stops here ... */
     void (*gate_open)(hp_gate *gate);             /* ... goes on, also after an error; frees the gate */
     /*
-     * A fence in two halves, for calls that return before their first job: `mark` (any thread, before the call's own
-     * gate) remembers what is in stream now; `follow`, just before the operation's first job on a queue, makes the
-     * queue's later jobs wait for it. A plain fence at the time of the call would hold the jobs that earlier operations
-     * have yet to submit, and could wait for their gates for ever. NULL on a device without streams.
+     * Callers' streams: `mark` (any thread, before the call's own gate) remembers what is in stream now; `passed` says
+     * that all of it is done, its writes visible to jobs submitted from then on, and a device that has died meanwhile
+     * is in the queue's status. Whoever needs that order submits nothing earlier. So nothing of a queue's ever stands
+     * behind a caller's work: it can be drained and closed at any time. A mark may be given back before it is passed.
+     * NULL on a device without streams.
      */
     hoop_result (*mark)(hp_device *device, void *stream, hp_mark **mark, hoop_error *error);
-    hoop_result (*follow)(hp_queue *queue, hp_mark *mark, hoop_error *error);
+    int (*passed)(hp_queue *queue, hp_mark *mark);
     void (*unmark)(hp_mark *mark);
 } hp_device_ops;
 

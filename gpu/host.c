@@ -367,13 +367,6 @@ no_streams(hoop_error *error)
 }
 
 static hoop_result
-host_fence(hp_queue *queue, void *stream, hoop_error *error)
-{
-    (void)queue;
-    return stream == NULL ? HOOP_SUCCESS : no_streams(error);
-}
-
-static hoop_result
 host_drain(hp_queue *queue)
 {
     (void)queue;
@@ -417,7 +410,6 @@ const hp_device_ops hp_host_ops = {
     .done = host_done,
     .wake_fd = host_wake_fd,
     .wake_arm = host_wake_arm,
-    .fence = host_fence,
     .drain = host_drain,
     .status = host_status,
     .gate_close = host_gate_close,

@@ -262,11 +262,26 @@ receive(hp_channel *channel)
     return channel->received > before;
 }
 
+/*
+ * The caller's stream must have come to the operation before its first step is worked on and sent. This waits here and
+ * not on the device: jobs behind a caller's work could not be waited for when the communicator fails, and a barrier has
+ * no job that could wait.
+ */
+static int
+has_come(const hp_channel *channel, const hp_slot *slot)
+{
+    hoop_work *work = slot->work;
+    hp_queue *queue = hp_slot_queue(channel, slot);
+    if (work->mark && !work->reached)
+        work->reached = queue->ops->passed(queue, work->mark);
+    return !work->mark || work->reached;
+}
+
 static int
 work(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->worked);
-    if (channel->worked == channel->received || slot->failed)
+    if (channel->worked == channel->received || slot->failed || !has_come(channel, slot))
         return 0;
     hp_slot_work(channel, slot);
     channel->worked++;
@@ -441,6 +456,13 @@ hp_channel_drain(const hp_channel *channel)
     for (int i = 0; i < HP_DEVICES; i++)
         if (channel->queue[i])
             channel->queue[i]->ops->drain(channel->queue[i]);
+}
+
+int
+hp_channel_stands(const hp_channel *channel)
+{
+    const hp_slot *slot = &channel->slot[channel->worked % channel->o.window];
+    return channel->worked < channel->received && slot->work->mark && !slot->work->reached;
 }
 
 hp_awaited

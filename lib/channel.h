@@ -81,6 +81,9 @@ int hp_channel_progress(hp_channel *channel);
 /* Stations that steps have passed, in all: it grows when the belt gets on, and not when a few bytes trickle in. */
 uint64_t hp_channel_passed(const hp_channel *channel);
 
+/* 1 if the belt waits for a caller's stream to come to an operation. Nobody is woken when it does: look again soon. */
+int hp_channel_stands(const hp_channel *channel);
+
 /* The link at a distance, made if need be; NULL when memory runs out. */
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);

@@ -17,7 +17,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { IDLE_SLEEP_MS = 1000, JOIN_IN_MS = 2000 };
+enum {
+    IDLE_SLEEP_MS = 1000,
+    JOIN_IN_MS = 2000,
+    LOOK_MIN_NS = 50000, /* a caller's stream that has not come is looked for that often, */
+    LOOK_MAX_NS = 500000,
+    LOOK_PART = 64 /* at first; later in this part of the time it has taken */
+};
 
 const char *
 hp_comm_name(const hoop_comm *comm, int rank, char out[96])
@@ -422,10 +428,40 @@ hp_comm_idle(hoop_comm *comm, uint64_t now)
     return heard;
 }
 
+int
+hp_comm_stands(const hoop_comm *comm)
+{
+    int stands = 0;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        stands |= hp_channel_stands(comm->channel[c]);
+    return stands;
+}
+
+/*
+ * A wake from the device would have to wait behind the caller's stream in a stream of ours, and the two, or that and our
+ * jobs, may share a hardware queue, where nothing overtakes. So the driver looks, which costs a load.
+ */
+static uint64_t
+look_again(hoop_comm *comm, uint64_t now)
+{
+    uint64_t part;
+    if (!hp_comm_stands(comm)) {
+        comm->stands = 0;
+        return HP_NEVER;
+    }
+    if (!comm->stands)
+        comm->stands = now;
+    part = (now - comm->stands) / LOOK_PART;
+    return part < LOOK_MIN_NS ? LOOK_MIN_NS : part > LOOK_MAX_NS ? LOOK_MAX_NS : part;
+}
+
 uint64_t
 hp_comm_patience(hoop_comm *comm, uint64_t now)
 {
     uint64_t patience = (comm->running ? hp_comm_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
+    uint64_t look = look_again(comm, now);
+    if (look < patience)
+        patience = look;
     if (comm->fault.grace && comm->fault.grace < now + patience)
         patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
     return patience;

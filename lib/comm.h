@@ -104,6 +104,7 @@ struct hoop_comm {
     uint64_t marked_steps, marked_bytes, marked_at; /* progress as last seen, and when it last grew */
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
+    uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */
     uint64_t warned;                                /* sequence of the last late WARN */
     hp_ticks *ticks; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
@@ -123,6 +124,7 @@ int hp_comm_step(hoop_comm *comm);
 int hp_comm_idle(hoop_comm *comm, uint64_t now);
 uint64_t hp_comm_heartbeat(const hoop_comm *comm);        /* ns between two reports of a rank in an operation */
 uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
+int hp_comm_stands(const hoop_comm *comm);                /* 1 if a channel waits for a caller's stream to come */
 void hp_comm_arm(hoop_comm *comm);
 
 /* Opens the channels' queues on a device, unless they are open; baton holder only. 0: the communicator has failed. */

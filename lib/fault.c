@@ -28,8 +28,9 @@ hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
 }
 
 /*
- * Streams of callers stand until their operations end, and jobs of later operations may be queued behind those streams:
- * so the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
+ * Streams of callers stand until their operations end, and while one stands a driver may let nobody in, who would drain a
+ * queue: so the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
+ * No job stands behind such a stream, or behind whatever else its owner has put there.
  */
 static void
 settle(hoop_comm *comm)

@@ -109,22 +109,9 @@ unfold(hp_channel *channel, hp_slot *slot)
     }
 }
 
-/* The caller's stream must have produced the input before the operation's first job reads it. */
-static void
-follow(hp_channel *channel, hp_slot *slot)
-{
-    hoop_work *work = slot->work;
-    hp_queue *queue = hp_slot_queue(channel, slot);
-    if (work->mark && slot->step_in_work == 0 && queue->ops->follow(queue, work->mark, NULL) != HOOP_SUCCESS) {
-        slot->failed = 1;
-        channel->job_error = HOOP_ERR_CUDA;
-    }
-}
-
 void
 hp_slot_work(hp_channel *channel, hp_slot *slot)
 {
-    follow(channel, slot);
     for (int i = 0; i < slot->place.tasks; i++)
         run_task(channel, slot, &slot->place.task[i]);
     if (slot->place.fold)

@@ -34,7 +34,8 @@ struct hoop_work {
     hp_place_options place;
     int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */
     hp_gate *gate; /* a user's stream that stands until this work is complete */
-    hp_mark *mark; /* what was in that stream before: the first job follows it */
+    hp_mark *mark; /* what was in that stream before: no step is worked on until it is passed */
+    int reached;   /* it is, as a belt has seen */
     int detached;  /* nobody holds a handle: freed on completion */
 
     uint32_t channels; /* channels it uses: 0 ... channels-1 */

@@ -75,7 +75,8 @@ use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *str
 
     if (!failed(device->ops->mark(device, stream, &mark, &error), &error)) {
         failed(device->ops->gate_close(device, stream, &gate, &error), &error);
-        failed(queue->ops->follow(queue, mark, &error), &error);
+        while (!queue->ops->passed(queue, mark) && queue->ops->status(queue, NULL) == HOOP_SUCCESS)
+            usleep(50);
         device->ops->unmark(mark);
     }
     for (int i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA backend's order: tickets, wakes, several queues and threads, marks and fences behind a user's stream, gates
- * that hold one, and that an operation may be queued behind a gate of an earlier one without waiting for ever.
+ * The CUDA backend's order: tickets, wakes, several queues and threads, marks behind a user's stream, gates that hold
+ * one, and that a stream may come to a mark after all is over.
  */
 #include "t/gpu/cuda_test.h"
 
@@ -214,8 +214,18 @@ hold(void)
     return held;
 }
 
+static int
+wait_passed(hp_queue *queue, hp_mark *mark)
+{
+    uint64_t deadline = hp_now() + 10 * HP_SEC;
+
+    while (!queue->ops->passed(queue, mark) && hp_now() < deadline)
+        usleep(50);
+    return queue->ops->passed(queue, mark);
+}
+
 static void
-test_fence(void)
+test_mark(void)
 {
     hoop_error error = {.size = sizeof error};
     hp_queue *queue = new_queue();
@@ -223,6 +233,7 @@ test_fence(void)
     arena out = arena_new(device, ARENA_PLAIN, COUNT * sizeof(int32_t));
     arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
     held_stream user = hold();
+    hp_mark *mark = NULL;
 
     fill(&in, 1);
     fill(&slot, 2);
@@ -230,15 +241,16 @@ test_fence(void)
     is_int(HOOP_SUCCESS,
            hp_cuda_stream_copy(device, user.stream, in.memory, slot.memory, COUNT * sizeof(int32_t), &error),
            "the user's stream will write the array, but is held");
-    is_int(HOOP_SUCCESS, queue->ops->fence(queue, user.stream, &error), "fence");
-    hp_job job = copy_job(out.memory, in.memory);
-    uint64_t ticket = queue->ops->submit(queue, &job);
-    ok(ticket == 1, "a job behind the fence, its result in plain host memory, is submitted at once");
+    is_int(HOOP_SUCCESS, device->ops->mark(device, user.stream, &mark, &error), "mark");
     usleep(20000);
-    is_uint(0, queue->ops->done(queue), "and waits");
+    ok(!queue->ops->passed(queue, mark), "the mark is not passed");
+    is_int(HOOP_SUCCESS, queue->ops->drain(queue), "and the queue waits for nothing");
     device->ops->gate_open(user.gate);
-    ok(cuda_test_wait(queue, ticket), "the stream goes on, and so does the job");
-    is_int(2, all(&out), "it saw what the stream wrote");
+    ok(wait_passed(queue, mark), "the stream goes on, past the mark");
+    device->ops->unmark(mark);
+    hp_job job = copy_job(out.memory, in.memory);
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job then, its result in plain host memory");
+    is_int(2, all(&out), "saw what the stream wrote");
     hp_cuda_stream_wait(device, user.stream, &error);
     hp_cuda_stream_close(device, user.stream);
     queue->ops->queue_close(queue);
@@ -247,52 +259,38 @@ test_fence(void)
     arena_free(&slot);
 }
 
-/*
- * As when operations are started one after the other in one stream: the second's jobs are submitted and cannot run until
- * somebody has learned that the first's are done.
- */
+/* A mark given back while its stream is held serves nobody before the stream has come to it. */
 static void
-test_wake_before_mark(void)
+test_given_back(void)
 {
-    enum { OPERATIONS = 3 };
+    enum { AGAIN = 100 };
     hoop_error error = {.size = sizeof error};
     hp_queue *queue = new_queue();
-    arena array = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
-    arena one = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
-    int fd = queue->ops->wake_fd(queue);
-    held_stream held[OPERATIONS];
-    hp_mark *mark = NULL;
-    hp_job job = add_job(array.memory, one.memory);
+    hp_mark *early = NULL, *mark = NULL;
+    void *stream = NULL;
+    int passed = 0;
 
-    fill(&array, 0);
-    fill(&one, 1);
-    for (int i = 0; i < OPERATIONS; i++) {
-        if (hp_cuda_stream_open(device, &held[i].stream, &error) != HOOP_SUCCESS)
-            bail("%s", error.text);
-    }
-    for (int i = 0; i < OPERATIONS; i++) {
-        device->ops->gate_close(device, held[i].stream, &held[i].gate, &error);
-        device->ops->mark(device, held[i].stream, &mark, &error);
-        queue->ops->follow(queue, mark, &error);
+    if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    held_stream user = hold();
+    if (device->ops->mark(device, user.stream, &early, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    device->ops->unmark(early);
+    for (int i = 0; i < AGAIN; i++) {
+        device->ops->mark(device, stream, &mark, &error);
+        passed += mark != early && wait_passed(queue, mark);
         device->ops->unmark(mark);
-        queue->ops->submit(queue, &job);
     }
-    for (uint64_t i = 0; i < OPERATIONS; i++) {
-        queue->ops->wake_arm(queue);
-        device->ops->gate_open(held[i].gate);
-        int woken = 1;
-        while (queue->ops->done(queue) <= i && woken)
-            woken = readable(fd, 2000);
-        ok(woken, "a sleeper is woken for what comes before the next mark");
-        is_uint(i + 1, queue->ops->done(queue), "and that is done");
-    }
-    for (int i = 0; i < OPERATIONS; i++) {
-        hp_cuda_stream_wait(device, held[i].stream, &error);
-        hp_cuda_stream_close(device, held[i].stream);
-    }
+    is_int(AGAIN, passed, "a mark that was given back early is not used again while its stream is held");
+    device->ops->gate_open(user.gate);
+    hp_cuda_stream_wait(device, user.stream, &error);
+    device->ops->mark(device, stream, &mark, &error);
+    ok(wait_passed(queue, mark), "and when that has gone on, marks are passed as before");
+    device->ops->unmark(mark);
+    hp_cuda_stream_wait(device, stream, &error);
+    hp_cuda_stream_close(device, stream);
+    hp_cuda_stream_close(device, user.stream);
     queue->ops->queue_close(queue);
-    arena_free(&array);
-    arena_free(&one);
 }
 
 /*
@@ -320,7 +318,7 @@ test_marks(void)
     }
     for (int i = 0; i < 2; i++) {
         hp_job job = add_job(array.memory, one.memory);
-        is_int(HOOP_SUCCESS, queue->ops->follow(queue, marks[i], &error), "its jobs follow the mark");
+        ok(wait_passed(queue, marks[i]) && (i > 0 || !queue->ops->passed(queue, marks[1])), "the mark is passed");
         device->ops->unmark(marks[i]);
         queue->ops->submit(queue, &job);
         ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "they run");
@@ -544,8 +542,8 @@ test_all(void)
     test_tickets();
     test_wake();
     test_threads();
-    test_fence();
-    test_wake_before_mark();
+    test_mark();
+    test_given_back();
     test_marks();
     test_gates();
     test_capture();

@@ -14,7 +14,7 @@ is_complete(const hp_device_ops *ops)
 {
     return ops->name && ops->owns && ops->open && ops->close && ops->addressable && ops->enroll && ops->unenroll &&
            ops->queue_open && ops->queue_close && ops->submit && ops->done && ops->wake_fd && ops->wake_arm &&
-           ops->fence && ops->drain && ops->status && ops->gate_close && ops->gate_open;
+           ops->drain && ops->status && ops->gate_close && ops->gate_open;
 }
 
 int

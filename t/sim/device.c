@@ -168,13 +168,6 @@ sim_wake_arm(hp_queue *queue)
 }
 
 static hoop_result
-sim_fence(hp_queue *queue, void *stream, hoop_error *error)
-{
-    (void)queue, (void)stream, (void)error;
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
 sim_status(hp_queue *queue, hoop_error *error)
 {
     if (!((sim_queue *)queue)->failed)
@@ -210,7 +203,6 @@ static const hp_device_ops sim_ops = {
     .done = sim_done,
     .wake_fd = sim_wake_fd,
     .wake_arm = sim_wake_arm,
-    .fence = sim_fence,
     .drain = sim_drain,
     .status = sim_status,
     .gate_close = sim_gate_close,

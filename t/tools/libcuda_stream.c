@@ -382,8 +382,11 @@ cuStreamSynchronize(stream *s)
 EXPORT int
 cuStreamQuery(stream *s)
 {
-    int error = fake_unsafe(fake_begin("cuStreamQuery"));
+    int error = fake_unsafe(fake_begin_current("cuStreamQuery"));
 
+    if (error != OK && current == NULL)
+        return fake_end(error);
+    s = resolve(s);
     return fake_end(error != OK ? error : s->done < s->submitted ? NOT_READY : OK);
 }
 

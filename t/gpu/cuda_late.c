@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Streams that come late to an operation, on the stand-in driver: ranks whose stream is held by something foreign when
+ * they make the call. Nobody's operation gets ahead of it, also where there is nothing to move, as in a barrier; a job
+ * that is aborted, or loses a rank, ends at once all the same.
+ */
+#include "t/gpu/cuda_rank.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 30000 };
+
+/* A rank with a stream, which a gate of its own holds as a long kernel of the caller's would. */
+typedef struct late {
+    cuda_rank r;
+    void *stream;
+    hp_gate *foreign;
+} late;
+
+static int
+hold(late *l)
+{
+    hoop_error error = {.size = sizeof error};
+
+    return l->r.device->ops->gate_close(l->r.device, l->stream, &l->foreign, &error) != HOOP_SUCCESS;
+}
+
+static void
+let_go(late *l)
+{
+    if (l->foreign != NULL)
+        l->r.device->ops->gate_open(l->foreign);
+    l->foreign = NULL;
+}
+
+/* Rank 0's stream is held, or all are. */
+static int
+begin(late *l, int number, int size, int all)
+{
+    hoop_error error = {.size = sizeof error};
+    int32_t values[COUNT];
+
+    *l = (late){0};
+    int bad = cuda_rank_enter(&l->r, number, size);
+    for (int i = 0; i < COUNT; i++)
+        values[i] = number + 1;
+    arena_put(&l->r.in, values, sizeof values);
+    bad = bad || hp_cuda_stream_open(l->r.device, &l->stream, &error) != HOOP_SUCCESS;
+    if (!bad && hoop_allreduce(l->r.in.memory, l->r.out.memory, COUNT, HOOP_INT32, HOOP_SUM, l->r.comm) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("allreduce");
+    return bad || ((all || number == 0) && hold(l));
+}
+
+static int
+end(late *l)
+{
+    let_go(l);
+    hp_cuda_stream_close(l->r.device, l->stream);
+    return cuda_rank_leave(&l->r);
+}
+
+/* --- order -------------------------------------------------------------------------------------------------------- */
+
+/* What the n-th call of the row is. Every one of them lets no stream pass before all have come. */
+static hoop_result
+call(late *l, int n, size_t count)
+{
+    void *in = l->r.in.memory, *out = l->r.out.memory;
+
+    return n == 0   ? hoop_barrier_on_stream(l->r.comm, l->stream)
+           : n == 1 ? hoop_allreduce_on_stream(in, out, 0, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
+           : n == 2 ? hoop_allreduce_on_stream(in, out, count, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
+                    : hoop_broadcast_on_stream(in, out, count, HOOP_INT32, 0, l->r.comm, l->stream);
+}
+
+/* After its stream's call every rank copies a mark of its own; the copy must not be there before rank 0's stream goes on. */
+static int
+passes_early(late *l, int n)
+{
+    hoop_error error = {.size = sizeof error};
+    arena from = arena_new(l->r.device, ARENA_SLOT, 4096), to = arena_new(l->r.device, ARENA_SLOT, 4096);
+
+    memset(from.memory, 7, 4096);
+    memset(to.memory, 0, 4096);
+    int bad = call(l, n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
+    bad = bad || hp_cuda_stream_copy(l->r.device, l->stream, to.memory, from.memory, 4096, &error) != HOOP_SUCCESS;
+    usleep(300000);
+    if (!bad && to.memory[4095] != 0) {
+        party_note("call %d: the stream has passed", n);
+        bad = 1;
+    }
+    if (l->foreign != NULL)
+        usleep(100000); /* the others have looked */
+    let_go(l);
+    bad |= hp_cuda_stream_wait(l->r.device, l->stream, &error) != HOOP_SUCCESS || to.memory[4095] != 7;
+    arena_free(&from);
+    arena_free(&to);
+    return bad;
+}
+
+static int
+in_order(int number, int size, void *arg)
+{
+    late l;
+    int bad = begin(&l, number, size, 0);
+
+    (void)arg;
+    for (int n = 0; n < 4 && !bad; n++) {
+        bad = passes_early(&l, n);
+        /* and from here on together again */
+        if (!bad && hoop_barrier(l.r.comm) != HOOP_SUCCESS)
+            bad = cuda_rank_complain("barrier");
+        bad = bad || (number == 0 && n < 3 && hold(&l));
+    }
+    return end(&l) || bad;
+}
+
+/* --- the end while a stream is held ------------------------------------------------------------------------------- */
+
+/* Waits for the communicator to fail, at most a second from `start`. */
+static int
+fails_soon(late *l, double start, int who)
+{
+    hoop_error error = {.size = sizeof error};
+
+    while (hoop_comm_error(l->r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
+           party_clock() < start + 1)
+        usleep(1000);
+    if (error.code != HOOP_SUCCESS && error.rank == who)
+        return 1;
+    party_note("after %.3f s error %d of rank %d: %s", party_clock() - start, (int)error.code, error.rank, error.text);
+    return 0;
+}
+
+/* *arg: the rank that ends the job: 0, whose stream is held, another, or with 10 more, one that dies instead. */
+static int
+given_up(int number, int size, void *arg)
+{
+    int who = *(int *)arg % 10, dies = *(int *)arg >= 10;
+    hoop_error error = {.size = sizeof error};
+    late l;
+    int bad = begin(&l, number, size, 0);
+
+    for (int n = 0; n < 3 && !bad; n++)
+        bad = call(&l, 2 - n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
+    usleep(200000);
+    double start = party_clock();
+    if (number == who && dies)
+        _exit(0);
+    if (number == who && hoop_comm_abort(l.r.comm, "enough") != HOOP_SUCCESS)
+        bad = cuda_rank_complain("abort");
+    bad = bad || !fails_soon(&l, start, who);
+    hoop_comm_destroy(l.r.comm);
+    l.r.comm = NULL;
+    double lasted = party_clock() - start;
+    if (!bad && lasted > 1.5) {
+        party_note("the end took %.3f s", lasted);
+        bad = 1;
+    }
+    if (l.foreign != NULL)
+        usleep(100000); /* it stood to the end, and beyond */
+    let_go(&l);
+    bad |= hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
+    if (bad && error.code != HOOP_SUCCESS)
+        party_note("the stream: %s", error.text);
+    hp_cuda_stream_close(l.r.device, l.stream);
+    arena_free(&l.r.in);
+    arena_free(&l.r.out);
+    l.r.device->ops->close(l.r.device);
+    free(l.r.data);
+    free(l.r.to);
+    free(l.r.seen);
+    return bad;
+}
+
+static void
+run(party *p, party_fn *fn, int how, const char *what)
+{
+    int bad = party_run(p, 3, fn, &how, 60);
+
+    ok(bad == 0, "%s", what);
+    for (int i = 0; i < 3 && bad != 0; i++)
+        diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
+}
+
+int
+main(void)
+{
+    party p;
+
+    tap_limit(240);
+    plan_lazy();
+    party_open(&p);
+    for (int size = 2; size <= 3; size++)
+        cuda_rank_party(&p, size, in_order, "no stream passes a call that another has not come to, a barrier's too");
+    run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
+    run(&p, given_up, 1, "another rank aborts");
+    run(&p, given_up, 11, "another rank dies");
+    party_close(&p);
+    return 0;
+}

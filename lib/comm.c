@@ -377,12 +377,25 @@ exchange_ticks(hoop_comm *comm, uint64_t now)
     pass_ticks(comm);
 }
 
-/* IN_OP once an operation has lasted a moment, then a report every heartbeat. */
+/* The oldest operation awaits the caller's stream: this rank has not entered it. */
+static int
+is_outside(const hoop_comm *comm)
+{
+    return comm->running && comm->running->mark && !comm->running->reached;
+}
+
+/* IN_OP once an operation has lasted a moment, then a report every heartbeat. Time counts from when it was entered. */
 static void
 report(hoop_comm *comm, uint64_t now)
 {
     hp_report r;
     uint64_t wait = comm->in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
+    if (is_outside(comm)) {
+        comm->reported_at = now;
+        if (comm->in_op)
+            say_out(comm);
+        return;
+    }
     if (!comm->running || !comm->client || now - comm->reported_at < wait)
         return;
     comm->reported_at = now;
@@ -399,7 +412,9 @@ mark_progress(hoop_comm *comm, uint64_t now)
     uint64_t warn = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     hp_report r;
     char line[256];
-    if (!comm->running)
+    if (is_outside(comm))
+        comm->marked_at = now;
+    if (!comm->running || is_outside(comm))
         return;
     r = hp_stats_report(comm);
     if (r.step != comm->marked_steps || r.bytes != comm->marked_bytes) {

@@ -2,15 +2,16 @@
 /*
  * Streams that come late to an operation, on the stand-in driver: ranks whose stream is held by something foreign when
  * they make the call. Nobody's operation gets ahead of it, also where there is nothing to move, as in a barrier; a job
- * that is aborted, or loses a rank, ends at once all the same.
+ * that is aborted, or loses a rank, ends at once all the same; and the time the stream takes is nobody's fault.
  */
 #include "t/gpu/cuda_rank.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 30000 };
+enum { COUNT = 30000, SHORT_MS = 600 };
 
 /* A rank with a stream, which a gate of its own holds as a long kernel of the caller's would. */
 typedef struct late {
@@ -175,6 +176,54 @@ given_up(int number, int size, void *arg)
     return bad;
 }
 
+/* --- time --------------------------------------------------------------------------------------------------------- */
+
+/* All streams are busy for much longer than the time limit before they come to the call. */
+static int
+patient(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    late l;
+    int bad = begin(&l, number, size, 1);
+
+    (void)arg;
+    bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
+    bad = bad || (call(&l, 0, 0) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
+    usleep(4 * SHORT_MS * 1000);
+    let_go(&l);
+    bad = bad || hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
+    hoop_comm_error(l.r.comm, &error);
+    if (error.code != HOOP_SUCCESS) {
+        party_note("error %d: %s", (int)error.code, error.text);
+        bad = 1;
+    }
+    return end(&l) || bad;
+}
+
+/* One stream does not come: its rank is the one that is blamed. */
+static int
+blamed(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    late l;
+    int bad = begin(&l, number, size, 0);
+
+    (void)arg;
+    bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
+    double start = party_clock();
+    while (!bad && hoop_comm_error(l.r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
+           party_clock() < start + 10)
+        usleep(1000);
+    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 || strstr(error.text, "entered") == NULL)) {
+        party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
+        bad = 1;
+    }
+    let_go(&l);
+    hp_cuda_stream_wait(l.r.device, l.stream, &error);
+    end(&l);
+    return bad;
+}
+
 static void
 run(party *p, party_fn *fn, int how, const char *what)
 {
@@ -188,6 +237,7 @@ run(party *p, party_fn *fn, int how, const char *what)
 int
 main(void)
 {
+    char limit[16];
     party p;
 
     tap_limit(240);
@@ -198,6 +248,10 @@ main(void)
     run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
     run(&p, given_up, 1, "another rank aborts");
     run(&p, given_up, 11, "another rank dies");
+    snprintf(limit, sizeof limit, "%d", SHORT_MS);
+    setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
+    run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");
+    run(&p, blamed, 0, "the rank whose stream alone does not come is blamed for not entering the operation");
     party_close(&p);
     return 0;
 }

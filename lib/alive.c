@@ -95,3 +95,9 @@ hp_alive_stopped(int change)
 {
     atomic_fetch_add(&stopped, change);
 }
+
+int
+hp_alive_stands(void)
+{
+    return atomic_load(&stopped) > 0;
+}

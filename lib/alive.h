@@ -26,5 +26,6 @@ void hp_alive_unlock(void);
 void hp_alive_prepare(const hoop_comm *but, const void *send, const void *recv);
 
 void hp_alive_stopped(int change); /* one stream more that stands, or one less */
+int hp_alive_stands(void);         /* 1 if any does */
 
 #endif

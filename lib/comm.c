@@ -70,12 +70,34 @@ drop_wrong_device(hoop_comm *comm, const void *ptr)
     hp_alive_unlock();
 }
 
+/* Whether it is too late to get a GPU ready: a driver may make us wait for a stream that waits for us. */
+static int
+comes_too_late(hoop_comm *comm, const void *ptr)
+{
+    int late;
+    if (atomic_load(&comm->enrolled) & 1 << 1)
+        return 0;
+    hp_alive_lock();
+    pthread_mutex_lock(&comm->driver.mutex);
+    late = hp_alive_stands() && (!comm->prepared || !comm->device[1] || is_wrong(comm, ptr));
+    pthread_mutex_unlock(&comm->driver.mutex);
+    hp_alive_unlock();
+    return late;
+}
+
 /* Opened when it is first needed. 1, or -1 with the error filled. */
 static int
 open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
 {
     hp_device *device;
     int wrong;
+    if (comes_too_late(comm, ptr)) {
+        hp_err_set(
+            error, HOOP_ERR_INVALID_USAGE,
+            "this communicator's first use of the GPU while a stream waits in an operation of another could wait "
+            "for ever: synchronise that stream first, or make the communicator before the other's operation");
+        return -1;
+    }
     pthread_mutex_lock(&comm->driver.mutex);
     wrong = is_wrong(comm, ptr);
     pthread_mutex_unlock(&comm->driver.mutex);

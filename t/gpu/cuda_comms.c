@@ -3,7 +3,7 @@
  * Several communicators of a process and one GPU, on a stand-in driver that is jealous: it lets nobody open a GPU, pin
  * memory or make a stream while a stream stands. A communicator's first use of the GPU must not need any of that while
  * another one has stopped a stream, or both wait for ever; it was prepared before. It may want another GPU all the same,
- * and may end unused.
+ * and may end unused. Where it could not be prepared, its first use is refused.
  */
 #include "t/gpu/cuda_rank.h"
 
@@ -148,6 +148,32 @@ made_meanwhile(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
+/* Made while rank 0's stream stands, and used at once: refused there, with nothing started; good when it has gone on. */
+static int
+used_too_early(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    pair p;
+    int bad = begin(&p, number, size);
+
+    (void)arg;
+    bad = bad || (number == 0 && first_on_stream(&p)) || part(&p);
+    if (number == 0 && !bad) {
+        hoop_result blocking = hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second);
+        hoop_result barrier = hoop_barrier_on_stream(p.second, p.other);
+        hoop_comm_error(p.second, &error);
+        if (blocking != HOOP_ERR_INVALID_USAGE || barrier != HOOP_ERR_INVALID_USAGE ||
+            strstr(error.text, "synchronise") == NULL) {
+            party_note("results %d and %d: %s", (int)blocking, (int)barrier, error.text);
+            bad = 1;
+        }
+    }
+    bad = bad || (number != 0 && first_on_stream(&p)) ||
+          hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+    bad = bad || crossed(&p);
+    return end(&p) || bad;
+}
+
 static int
 never_used(int number, int size, void *arg)
 {
@@ -206,6 +232,7 @@ main(void)
         cuda_rank_party(&p, size, both_before, "a second communicator's first use behind a stream that stands");
         cuda_rank_party(&p, size, made_later, "... also of one made after the first has used the GPU");
         cuda_rank_party(&p, size, made_meanwhile, "... and one may be made while a stream stands");
+        cuda_rank_party(&p, size, used_too_early, "... but not used for the first time");
     }
     cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
     if (getenv("HOOP_TEST_CUDA") == NULL)

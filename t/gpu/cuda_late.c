@@ -6,12 +6,13 @@
  */
 #include "t/gpu/cuda_rank.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 30000, SHORT_MS = 600 };
+enum { COUNT = 30000, SHORT_MS = 600, DIES = 10 };
 
 /* A rank with a stream, which a gate of its own holds as a long kernel of the caller's would. */
 typedef struct late {
@@ -135,11 +136,11 @@ fails_soon(late *l, double start, int who)
     return 0;
 }
 
-/* *arg: the rank that ends the job: 0, whose stream is held, another, or with 10 more, one that dies instead. */
+/* *arg: the rank that ends the job: 0, whose stream is held, another, or with DIES more, one that dies instead. */
 static int
 given_up(int number, int size, void *arg)
 {
-    int who = *(int *)arg % 10, dies = *(int *)arg >= 10;
+    int who = *(int *)arg % DIES, dies = *(int *)arg >= DIES;
     hoop_error error = {.size = sizeof error};
     late l;
     int bad = begin(&l, number, size, 0);
@@ -149,7 +150,7 @@ given_up(int number, int size, void *arg)
     usleep(200000);
     double start = party_clock();
     if (number == who && dies)
-        _exit(0);
+        raise(SIGKILL);
     if (number == who && hoop_comm_abort(l.r.comm, "enough") != HOOP_SUCCESS)
         bad = cuda_rank_complain("abort");
     bad = bad || !fails_soon(&l, start, who);
@@ -227,8 +228,11 @@ blamed(int number, int size, void *arg)
 static void
 run(party *p, party_fn *fn, int how, const char *what)
 {
-    int bad = party_run(p, 3, fn, &how, 60);
+    int bad = 0;
 
+    party_run(p, 3, fn, &how, 60);
+    for (int i = 0; i < 3; i++)
+        bad += p->guest[i].status != (how == DIES + i ? SIGKILL : 0);
     ok(bad == 0, "%s", what);
     for (int i = 0; i < 3 && bad != 0; i++)
         diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
@@ -247,7 +251,7 @@ main(void)
         cuda_rank_party(&p, size, in_order, "no stream passes a call that another has not come to, a barrier's too");
     run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
     run(&p, given_up, 1, "another rank aborts");
-    run(&p, given_up, 11, "another rank dies");
+    run(&p, given_up, DIES + 1, "another rank dies");
     snprintf(limit, sizeof limit, "%d", SHORT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");

@@ -90,7 +90,6 @@ static int
 open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
 {
     hp_device *device;
-    int wrong;
     if (comes_too_late(comm, ptr)) {
         hp_err_set(
             error, HOOP_ERR_INVALID_USAGE,
@@ -99,11 +98,11 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
         return -1;
     }
     pthread_mutex_lock(&comm->driver.mutex);
-    wrong = is_wrong(comm, ptr);
-    pthread_mutex_unlock(&comm->driver.mutex);
-    if (wrong)
+    while (is_wrong(comm, ptr)) {
+        pthread_mutex_unlock(&comm->driver.mutex);
         drop_wrong_device(comm, ptr);
-    pthread_mutex_lock(&comm->driver.mutex);
+        pthread_mutex_lock(&comm->driver.mutex);
+    }
     device = open_once(comm, ops, ptr, error);
     comm->chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
@@ -123,20 +122,39 @@ hp_comm_stream_device(hoop_comm *comm, hoop_error *error)
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
+/* The device that a call has opened meanwhile, or a fresh one. Opening takes long, and whoever drives needs the mutex. */
+static hp_device *
+open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
+{
+    hp_device *device, *fresh = NULL;
+    if (hp_cuda_ops.open(&fresh, ptr, error) != HOOP_SUCCESS)
+        return NULL;
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = comm->device[1];
+    if (!device)
+        comm->device[1] = device = fresh;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (device != fresh)
+        fresh->ops->close(fresh);
+    return device;
+}
+
 void
 hp_comm_prepare(hoop_comm *comm, const void *ptr)
 {
     hoop_error error = {.size = sizeof error};
     hoop_result result = HOOP_SUCCESS;
     hp_device *device;
-    comm->prepared = 1;
     if (atomic_load(&comm->fault.failed))
         return;
     pthread_mutex_lock(&comm->driver.mutex);
-    device = open_once(comm, &hp_cuda_ops, ptr, &error);
+    device = comm->device[1];
     pthread_mutex_unlock(&comm->driver.mutex);
+    if (!device)
+        device = open_ahead(comm, ptr, &error);
     for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
         result = hp_channel_equip(comm->channel[c], 1, device, &error);
+    comm->prepared = device && result == HOOP_SUCCESS; /* otherwise it is tried again */
 }
 
 int

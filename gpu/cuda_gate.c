@@ -11,8 +11,9 @@
 #include "lib/base/mem.h"
 
 #include <stdlib.h>
+#include <time.h>
 
-enum { GATES = 4096, BYTES = GATES * (int)(sizeof(uint64_t) + sizeof(uint32_t)) };
+enum { MOMENTS = 100, GATES = 4096, BYTES = GATES * (int)(sizeof(uint64_t) + sizeof(uint32_t)) };
 
 struct hp_mark {
     hp_mark *next; /* in the device's pool */
@@ -105,22 +106,41 @@ write_word(const hp_mark *mark, void *stream, hoop_error *error)
 }
 
 static hoop_result
+write_mark(hp_mark *mark, void *stream, hoop_error *error)
+{
+    hoop_result result = write_word(mark, stream, error);
+
+    if (result == HOOP_SUCCESS)
+        mark->target++;
+    return result;
+}
+
+/* Making more may wait for streams: so before one is stopped. */
+static hoop_result
+reserve_mark(hp_cuda_device *device, hp_mark **mark, hoop_error *error)
+{
+    hoop_result result = HOOP_SUCCESS;
+
+    while (result == HOOP_SUCCESS && (*mark = take_mark(device)) == NULL)
+        result = hp_cuda_gates_new(device, error);
+    return result;
+}
+
+static hoop_result
 mark_stream(hp_cuda_device *device, void *stream, hp_mark **out, hoop_error *error)
 {
     hoop_result result = check_capture(device, stream, error);
     hp_mark *mark = NULL;
 
-    while (result == HOOP_SUCCESS && (mark = take_mark(device)) == NULL)
-        result = hp_cuda_gates_new(device, error);
+    if (result == HOOP_SUCCESS)
+        result = reserve_mark(device, &mark, error);
     if (result != HOOP_SUCCESS)
         return result;
-    result = write_word(mark, stream, error);
-    if (result == HOOP_SUCCESS) {
-        mark->target++;
+    result = write_mark(mark, stream, error);
+    if (result == HOOP_SUCCESS)
         *out = mark;
-    } else {
+    else
         hp_cuda_unmark(mark);
-    }
     return result;
 }
 
@@ -253,21 +273,39 @@ hold(hp_gate *gate, void *stream, hoop_error *error)
 }
 
 static hoop_result
+take_both(hp_cuda_device *device, hp_gate **gate, hp_mark **mark, hoop_error *error)
+{
+    hoop_result result = reserve_mark(device, mark, error);
+
+    while (result == HOOP_SUCCESS && (*gate = take_gate(device)) == NULL)
+        result = hp_cuda_gates_new(device, error);
+    if (result != HOOP_SUCCESS && *mark != NULL)
+        hp_cuda_unmark(*mark);
+    return result;
+}
+
+/* Behind the gate the stream writes a mark: until then it looks at the gate's page. The mark is given back at once: one
+ * whose stream has yet to come serves nobody, and keeps its block. */
+static hoop_result
 close_gate(hp_cuda_device *device, void *stream, hp_gate **out, hoop_error *error)
 {
     hoop_result result = check_capture(device, stream, error);
     hp_gate *gate = NULL;
+    hp_mark *behind = NULL;
 
-    while (result == HOOP_SUCCESS && (gate = take_gate(device)) == NULL)
-        result = hp_cuda_gates_new(device, error);
+    if (result == HOOP_SUCCESS)
+        result = take_both(device, &gate, &behind, error);
     if (result != HOOP_SUCCESS)
         return result;
     gate->target = atomic_load_explicit(gate->word, memory_order_relaxed) + 1;
     result = hold(gate, stream, error);
     if (result == HOOP_SUCCESS)
+        result = write_mark(behind, stream, error);
+    hp_cuda_unmark(behind);
+    if (result == HOOP_SUCCESS)
         *out = gate;
     else
-        give_gate(gate);
+        hp_cuda_gate_open(gate);
     return result;
 }
 
@@ -296,15 +334,26 @@ hp_cuda_gate_open(hp_gate *gate)
 
 static hp_cuda_gates *kept; /* by the process, to its end: streams have yet to come to them */
 
-/* Whether a stream has yet to come to a mark, and to the gate behind it. On a GPU that has died none will. */
+static int
+marks_left(const hp_cuda_gates *block)
+{
+    int left = 0;
+
+    for (int i = 0; i < GATES; i++)
+        left += !is_past(&block->marks[i]);
+    return left;
+}
+
+/* Whether a stream has yet to come to a mark, or through a gate: one that was just opened takes a moment. On a GPU that
+ * has died none will. */
 static int
 is_awaited(const hp_cuda_device *device, const hp_cuda_gates *block)
 {
-    int awaited = 0;
+    const struct timespec moment = {0, 100000};
 
-    for (int i = 0; i < GATES; i++)
-        awaited |= !is_past(&block->marks[i]);
-    if (!awaited)
+    for (int i = 0; i < MOMENTS && marks_left(block); i++)
+        nanosleep(&moment, NULL);
+    if (!marks_left(block))
         return 0;
     hp_cu_result state = device->driver->stream_query(NULL);
     return state == HP_CU_SUCCESS || state == HP_CU_NOT_READY;

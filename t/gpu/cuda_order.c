@@ -18,6 +18,7 @@ enum { COUNT = 1000 };
 
 static hp_device *device;
 static const hoop_fake_cuda *fake;
+static unsigned lateness; /* of the operations of streams, at most, in microseconds */
 
 static hp_queue *
 new_queue(void)
@@ -529,6 +530,30 @@ test_capture_elsewhere(void)
     }
 }
 
+/* A stream that was let go may look at its gate a little later: the page is still there when the device is closed. */
+static void
+test_gate_page(void)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *other = NULL;
+    hp_gate *gate = NULL;
+    void *stream = NULL;
+
+    if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
+        hp_cuda_ops.open(&other, NULL, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    if (fake != NULL)
+        fake->delay(2000);
+    is_int(HOOP_SUCCESS, other->ops->gate_close(other, stream, &gate, &error), "a stream is held");
+    other->ops->gate_open(gate);
+    other->ops->close(other);
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error),
+           "and let go, and comes to its gate after the end");
+    hp_cuda_stream_close(device, stream);
+    if (fake != NULL)
+        fake->delay(lateness);
+}
+
 static void
 test_all(void)
 {
@@ -546,6 +571,7 @@ test_all(void)
     test_given_back();
     test_marks();
     test_gates();
+    test_gate_page();
     test_capture();
     test_capture_elsewhere();
     test_private_context();
@@ -563,7 +589,7 @@ main(void)
     test_all();
     if (fake == NULL)
         return 0;
-    fake->delay(300); /* everything late, by different times */
+    fake->delay(lateness = 300); /* everything late, by different times */
     test_all();
     fake->memory_ops(0); /* kernels that stamp and wait */
     test_all();

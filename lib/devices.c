@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * devices: a communicator's one device beside the host: opened at the first use, or got ready ahead of it while another
+ * communicator is about to stop a stream (alive.h), or refused when it is too late for that. See comm.h.
+ */
+#include "lib/alive.h"
+#include "lib/base/err.h"
+#include "lib/comm.h"
+
+/* The communicator's one device beside the host. Under the driver's mutex. */
+static hp_device *
+open_once(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
+{
+    hp_device *device = comm->device[1];
+    if (!device && ops->open(&device, ptr, error) == HOOP_SUCCESS)
+        comm->device[1] = device;
+    return device;
+}
+
+/* The GPU that was prepared is another one than the first call wants. Under the driver's mutex. */
+static int
+is_wrong(const hoop_comm *comm, const void *ptr)
+{
+    hp_device *device = comm->device[1];
+    return device && !comm->chosen && device->ops->serves && !device->ops->serves(device, ptr);
+}
+
+static void
+drop_wrong_device(hoop_comm *comm, const void *ptr)
+{
+    hp_alive_lock();
+    pthread_mutex_lock(&comm->driver.mutex);
+    if (is_wrong(comm, ptr)) {
+        for (uint32_t c = 0; c < comm->channels; c++)
+            hp_channel_strip(comm->channel[c], 1);
+        comm->device[1]->ops->close(comm->device[1]);
+        comm->device[1] = NULL;
+    }
+    pthread_mutex_unlock(&comm->driver.mutex);
+    hp_alive_unlock();
+}
+
+/* Whether it is too late to get a GPU ready: a driver may make us wait for a stream that waits for us. */
+static int
+comes_too_late(hoop_comm *comm, const void *ptr)
+{
+    int late;
+    if (atomic_load(&comm->enrolled) & 1 << 1)
+        return 0;
+    hp_alive_lock();
+    pthread_mutex_lock(&comm->driver.mutex);
+    late = hp_alive_stands() && (!comm->prepared || !comm->device[1] || is_wrong(comm, ptr));
+    pthread_mutex_unlock(&comm->driver.mutex);
+    hp_alive_unlock();
+    return late;
+}
+
+/* Opened when it is first needed. 1, or -1 with the error filled. */
+static int
+open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_error *error)
+{
+    hp_device *device;
+    if (comes_too_late(comm, ptr)) {
+        hp_err_set(
+            error, HOOP_ERR_INVALID_USAGE,
+            "this communicator's first use of the GPU while a stream waits in an operation of another could wait "
+            "for ever: synchronise that stream first, or make the communicator before the other's operation");
+        return -1;
+    }
+    pthread_mutex_lock(&comm->driver.mutex);
+    while (is_wrong(comm, ptr)) {
+        pthread_mutex_unlock(&comm->driver.mutex);
+        drop_wrong_device(comm, ptr);
+        pthread_mutex_lock(&comm->driver.mutex);
+    }
+    device = open_once(comm, ops, ptr, error);
+    comm->chosen |= device != NULL;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return device ? 1 : -1;
+}
+
+int
+hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
+{
+    const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
+    return ops == &hp_host_ops ? 0 : open_device(comm, ops, ptr, error);
+}
+
+int
+hp_comm_stream_device(hoop_comm *comm, hoop_error *error)
+{
+    return open_device(comm, &hp_cuda_ops, NULL, error);
+}
+
+/* The device that a call has opened meanwhile, or a fresh one. Opening takes long, and whoever drives needs the mutex. */
+static hp_device *
+open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
+{
+    hp_device *device, *fresh = NULL;
+    if (hp_cuda_ops.open(&fresh, ptr, error) != HOOP_SUCCESS)
+        return NULL;
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = comm->device[1];
+    if (!device)
+        comm->device[1] = device = fresh;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (device != fresh)
+        fresh->ops->close(fresh);
+    return device;
+}
+
+void
+hp_comm_prepare(hoop_comm *comm, const void *ptr)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_result result = HOOP_SUCCESS;
+    hp_device *device;
+    if (atomic_load(&comm->fault.failed))
+        return;
+    pthread_mutex_lock(&comm->driver.mutex);
+    device = comm->device[1];
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (!device)
+        device = open_ahead(comm, ptr, &error);
+    for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
+        result = hp_channel_equip(comm->channel[c], 1, device, &error);
+    comm->prepared = device && result == HOOP_SUCCESS; /* otherwise it is tried again */
+}
+
+int
+hp_comm_enroll(hoop_comm *comm, int index)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_result result = HOOP_SUCCESS;
+    if (atomic_load(&comm->enrolled) & (1 << index))
+        return 1;
+    hp_alive_lock();
+    comm->prepared = 1;
+    for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
+        result = hp_channel_enroll(comm->channel[c], index, comm->device[index], &error);
+    hp_alive_unlock();
+    if (result != HOOP_SUCCESS) {
+        error.rank = error.reporter = comm->rank;
+        hp_fault_own(comm, &error);
+        return 0;
+    }
+    atomic_fetch_or(&comm->enrolled, 1 << index);
+    return 1;
+}

@@ -34,6 +34,7 @@ struct hp_gate {
 /* A block of marks and gates; more are made when thousands are in use at once. Its pages: the marks' words, the gates'. */
 struct hp_cuda_gates {
     hp_cuda_gates *next;
+    hp_cu_module module; /* of one that is kept: kernels that write and wait there */
     void *words;
     hp_mark marks[GATES];
     hp_gate gates[GATES];
@@ -373,6 +374,7 @@ keep(hp_cuda_device *device, hp_cuda_gates *block)
         *at = pages->next;
         free(pages);
     }
+    block->module = device->module;
     device->module = NULL;
     pthread_mutex_lock(&mutex);
     block->next = kept;

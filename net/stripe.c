@@ -10,7 +10,9 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "net/control.h"
 #include "net/flight.h"
+#include "net/match.h"
 #include "net/sock.h"
 
 #include <errno.h>
@@ -23,11 +25,10 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { WAKE_BYTES = 128 << 10, TRY_AGAIN = 16, TICK_QUEUE = 4096 };
 enum {
-    ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
-    /* a link has at most 64 posts in flight, so that many acknowledgements, an ABORT, a LEAVE and a TICK always find room */
-    CONTROL_ROOM = 64 * ACK_FRAME + 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_TICKS_BYTES
+    WAKE_BYTES = 128 << 10,
+    TRY_AGAIN = 16,
+    SMALL_BYTES = 2048 /* a payload up to this is copied to or from behind its head: cheaper than a list of places */
 };
 
 struct hp_stripe {
@@ -41,7 +42,8 @@ struct hp_stripe {
     int blocked;   /* the last write would have blocked: tried again after so many moves, or when the watch says so */
     int eof, left, shut;
 
-    uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4]; /* of the current frame, to send or as received */
+    /* of the current frame, to send or as received; behind it a small body */
+    uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
     size_t head_n, head_at; /* send: bytes of it, bytes sent. receive: head_at bytes are here */
     hp_frame frame;         /* receive: the head decoded as far as it came */
     int in_body;            /* the head is done (receive: and was accepted) */
@@ -51,9 +53,7 @@ struct hp_stripe {
     uint64_t taken;   /* receiving: frames with HP_FRAME_ACK taken */
     int wake_at;      /* receiving: bytes that wake a sleeper; 0: as the kernel has it */
 
-    hp_frame_reader idle;          /* receive side of the idle direction */
-    uint8_t control[CONTROL_ROOM]; /* control frames waiting to be written */
-    size_t control_n, control_at;
+    hp_control control; /* sending: between data frames; receiving, and what a sender reads: the idle direction */
 };
 
 static hp_post *
@@ -171,7 +171,7 @@ read_idle(hp_stripe *s)
         lost(s, got < 0 ? errno : 0);
         return 1;
     }
-    while ((whole = hp_frame_read(&s->idle, &in, &n, &type, &payload, &payload_n, &s->link->error)) > 0)
+    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &s->link->error)) > 0)
         heed(s, type, payload, payload_n);
     if (whole < 0)
         fault(s);
@@ -181,36 +181,28 @@ read_idle(hp_stripe *s)
 static void
 write_control(hp_stripe *s)
 {
-    ssize_t n = send(s->fd, s->control + s->control_at, s->control_n - s->control_at, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n > 0)
-        s->control_at += (size_t)n;
-    if (n < 0 && errno == EAGAIN)
+    if (hp_control_write(&s->control, s->fd))
         s->blocked = TRY_AGAIN;
-    if (s->control_at == s->control_n || (n < 0 && errno != EAGAIN && errno != EINTR))
-        s->control_at = s->control_n = 0;
-}
-
-/* The peer does not read. What is put behind what lies there already may have to make way for an ABORT. */
-static int
-is_stuffed(const hp_stripe *s)
-{
-    int queued = 0;
-    return s->control_n || (ioctl(s->fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE);
 }
 
 void
 hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 {
-    if (s->shut || s->eof || (type == HP_TICK && is_stuffed(s)) ||
-        CONTROL_ROOM - s->control_n < HP_COMMON_BYTES + n + 4)
+    if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
         return;
-    s->control_n += hp_frame_put_control(s->control + s->control_n, (hp_frame_type)type, payload, n);
     /* in the middle of a data frame nothing can be put in between */
     if (!s->link->sending || (!s->in_body && s->head_at == 0))
         write_control(s);
 }
 
 /* ---- sending ---- */
+
+/* Small, and in one place. */
+static int
+is_small(const hp_post *post)
+{
+    return post->bytes <= SMALL_BYTES && post->body.run >= post->bytes;
+}
 
 static void
 load_head(hp_stripe *s, hp_post *post)
@@ -221,6 +213,8 @@ load_head(hp_stripe *s, hp_post *post)
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
         post->frame.payload_crc = hp_pieces_crc(&post->body, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
+    if (is_small(post) && post->bytes > 0)
+        memcpy(s->head + s->head_n, post->body.data, post->bytes);
     s->head_at = 0;
     s->body_at = 0;
     s->in_body = 1;
@@ -254,6 +248,10 @@ write_post(hp_stripe *s, hp_post *post)
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     if (post->pages && s->head_at == s->head_n)
         return hp_pipe_send(&s->flight.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
+    if (!post->pages && is_small(post)) {
+        size_t at = s->head_at + s->body_at; /* the body begins when the head is out */
+        return send(s->fd, s->head + at, s->head_n + post->bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
     iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
     if (!post->pages)
         message.msg_iovlen += (size_t)hp_pieces_list(&post->body, s->body_at, post->bytes, iov + 1, HP_PIECES_ONCE);
@@ -265,7 +263,7 @@ send_once(hp_stripe *s)
 {
     hp_post *post = current(s);
     ssize_t n;
-    if (s->control_n && !s->in_body)
+    if (hp_control_waits(&s->control) && !s->in_body)
         write_control(s);
     if (!post || (s->blocked && --s->blocked > 0))
         return 0;
@@ -290,53 +288,6 @@ send_once(hp_stripe *s)
 
 /* ---- receiving ---- */
 
-static void
-mismatch(hp_stripe *s, const hp_post *post)
-{
-    hp_link *l = s->link;
-    char theirs[80], ours[80], as[40] = "";
-    if (!(s->frame.flags & post->frame.flags & HP_FRAME_CALL)) {
-        hp_err_set(&l->error, HOOP_ERR_MISMATCH,
-                   "rank %d is in operation %llu and rank %d in operation %llu: their calls or groups differ", l->peer,
-                   (unsigned long long)s->frame.sequence, l->self, (unsigned long long)post->frame.sequence);
-    } else {
-        hp_call_print(&s->frame.call, theirs, sizeof theirs);
-        hp_call_print(&post->frame.call, ours, sizeof ours);
-        if (s->frame.sequence != post->frame.sequence)
-            snprintf(as, sizeof as, " as operation %llu", (unsigned long long)post->frame.sequence);
-        hp_err_set(&l->error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s",
-                   l->peer, theirs, (unsigned long long)s->frame.sequence, l->self, ours, as);
-    }
-    l->error.sequence = post->frame.sequence;
-    fault(s);
-}
-
-/* The frame that came against the one that must come. */
-static int
-accepted(hp_stripe *s, const hp_post *post)
-{
-    const hp_frame *got = &s->frame, *want = &post->frame;
-    hp_link *l = s->link;
-    if (got->epoch == want->epoch && got->channel == want->channel) {
-        int opens = (got->flags | want->flags) & HP_FRAME_CALL;
-        if (got->signature != want->signature || (opens && got->sequence != want->sequence)) {
-            mismatch(s, post);
-            return 0;
-        }
-        if (got->sequence == want->sequence && got->step == want->step && hp_frame_payload(got) == post->bytes &&
-            (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))
-            return 1;
-    }
-    hp_err_set(&l->error, got->epoch < want->epoch ? HOOP_ERR_STALE_EPOCH : HOOP_ERR_PROTOCOL,
-               "rank %d sent rank %d operation %llu step %u (%u bytes, epoch %u) instead of operation %llu step %u "
-               "(%u bytes, epoch %u)",
-               l->peer, l->self, (unsigned long long)got->sequence, got->step, hp_frame_payload(got), got->epoch,
-               (unsigned long long)want->sequence, want->step, post->bytes, want->epoch);
-    l->error.sequence = want->sequence;
-    fault(s);
-    return 0;
-}
-
 /* No DATA frame: pulls what was read into the body back behind the head and waits until the frame is whole. */
 static void
 take_control(hp_stripe *s, const hp_post *post, uint32_t n)
@@ -358,8 +309,8 @@ take_control(hp_stripe *s, const hp_post *post, uint32_t n)
     if (s->head_at < whole)
         return;
     left = whole;
-    s->idle.have = 0;
-    if (hp_frame_read(&s->idle, &in, &left, &type, &payload, &payload_n, &s->link->error) > 0)
+    s->control.in.have = 0;
+    if (hp_frame_read(&s->control.in, &in, &left, &type, &payload, &payload_n, &s->link->error) > 0)
         heed(s, type, payload, payload_n);
     else
         fault(s);
@@ -436,11 +387,24 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
         fault(s);
         return;
     }
-    if (!accepted(s, post))
+    if (hp_match(&s->frame, &post->frame, post->bytes, s->link->self, s->link->peer, &s->link->error) != HOOP_SUCCESS) {
+        fault(s);
         return;
+    }
     s->in_body = 1;
     s->body_at = 0;
     received(s, post, spilled);
+}
+
+/* A small body comes behind the head, and from there to its place. */
+static ssize_t
+read_small(hp_stripe *s, const hp_post *post, size_t head, uint32_t from)
+{
+    uint8_t *in = s->head + s->head_at;
+    ssize_t got = recv(s->fd, in, head + post->bytes - from, MSG_DONTWAIT);
+    if (got > (ssize_t)head)
+        memcpy(post->body.data + from, in + head, (size_t)got - head);
+    return got;
 }
 
 static ssize_t
@@ -449,9 +413,10 @@ read_into(hp_stripe *s, hp_post *post, size_t head)
     struct iovec iov[1 + HP_PIECES_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     uint32_t from = s->in_body ? s->body_at : 0;
+    if (!post || (is_small(post) && s->head_at + head + post->bytes <= sizeof s->head))
+        return post ? read_small(s, post, head, from) : recv(s->fd, s->head + s->head_at, head, MSG_DONTWAIT);
     iov[0] = (struct iovec){s->head + s->head_at, head};
-    if (post)
-        message.msg_iovlen += (size_t)hp_pieces_list(&post->body, from, post->bytes, iov + 1, HP_PIECES_ONCE);
+    message.msg_iovlen += (size_t)hp_pieces_list(&post->body, from, post->bytes, iov + 1, HP_PIECES_ONCE);
     return recvmsg(s->fd, &message, MSG_DONTWAIT);
 }
 
@@ -509,7 +474,7 @@ hp_stripe_move(hp_stripe *s)
             moved |= read_idle(s);
         return moved;
     }
-    if (s->control_n && !s->blocked)
+    if (hp_control_waits(&s->control) && !s->blocked)
         write_control(s);
     return current(s) || s->readable ? receive_once(s) : 0;
 }
@@ -532,11 +497,11 @@ hp_stripe_arm(hp_stripe *s)
 {
     int interest = 0;
     if (s->link->sending) {
-        interest = HP_READ | (current(s) || s->control_n ? HP_WRITE : 0);
+        interest = HP_READ | (current(s) || hp_control_waits(&s->control) ? HP_WRITE : 0);
     } else {
         /* with nothing posted one head is read ahead, then TCP itself holds the sender */
         int full = !current(s) && s->head_at >= HP_COMMON_BYTES && s->head_at == head_wanted(s, NULL);
-        interest = (full ? 0 : HP_READ) | (s->control_n ? HP_WRITE : 0);
+        interest = (full ? 0 : HP_READ) | (hp_control_waits(&s->control) ? HP_WRITE : 0);
         if (!s->eof && !s->shut)
             set_wake(s);
     }

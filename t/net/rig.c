@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* rig: see rig.h. sendmsg and recvmsg are replaced for the whole program, so that a call can be cut short. */
+/* rig: see rig.h. send, sendmsg, recv and recvmsg are replaced for the whole program, so that a call can be cut short. */
 #include "t/net/rig.h"
 
 #include "lib/base/clock.h"
@@ -70,6 +70,22 @@ ssize_t
 recvmsg(int fd, struct msghdr *message, int flags)
 {
     return limited(SYS_recvmsg, &rig_receiving, fd, message, flags);
+}
+
+ssize_t
+send(int fd, const void *bytes, size_t n, int flags)
+{
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)bytes, .iov_len = n};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    return limited(SYS_sendmsg, &rig_sending, fd, &message, flags);
+}
+
+ssize_t
+recv(int fd, void *bytes, size_t n, int flags)
+{
+    struct iovec iov = {.iov_base = bytes, .iov_len = n};
+    struct msghdr message = {.msg_iov = &iov, .msg_iovlen = 1};
+    return limited(SYS_recvmsg, &rig_receiving, fd, &message, flags);
 }
 
 /* ---- scattered payloads ---- */
@@ -300,7 +316,7 @@ rig_write(rig *r, const void *bytes, size_t n)
     const char *at = bytes;
     uint64_t end = hp_now() + PATIENCE_S * HP_SEC;
     while (n > 0 && hp_now() < end) {
-        ssize_t put = send(r->bare, at, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t put = sendto(r->bare, at, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
         if (put < 0 && errno != EAGAIN)
             return; /* the link has closed it: what the test then sees says so */
         if (put > 0) {
@@ -313,7 +329,7 @@ rig_write(rig *r, const void *bytes, size_t n)
 size_t
 rig_read(rig *r, void *bytes, size_t room)
 {
-    ssize_t got = recv(r->bare, bytes, room, MSG_DONTWAIT);
+    ssize_t got = recvfrom(r->bare, bytes, room, MSG_DONTWAIT, NULL, NULL);
     return got > 0 ? (size_t)got : 0;
 }
 

@@ -28,7 +28,8 @@ typedef struct bench {
     double *samples; /* seconds of each timed run, then those of the rank that options.average names */
     uint64_t seed;   /* another one for every checked run */
     FILE *json;
-    int progress; /* a progress line stands on standard error */
+    int terminal; /* standard error is one */
+    int progress; /* a progress line stands there */
     int row_open; /* a row of the table has begun, and not ended */
 } bench;
 
@@ -96,7 +97,7 @@ static void
 show_progress(bench *b, const task *t, int done, uint64_t start, uint64_t *shown)
 {
     uint64_t now = hp_now();
-    int own = isatty(STDERR_FILENO), of = b->options.iterations;
+    int own = b->terminal, of = b->options.iterations;
     if (b->rank != 0 || now - start < HP_SEC || now - *shown < (own ? HP_SEC / 4 : 5 * HP_SEC))
         return;
     double left = seconds(start, now) / done * (of - done);
@@ -427,6 +428,7 @@ main(int argc, char **argv)
         return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), hp_gpu_describe(gpu, sizeof(gpu))) < 0;
     need(&b, hoop_comm_create(&b.comm, NULL));
     b.rank = hoop_comm_rank(b.comm);
+    b.terminal = isatty(STDERR_FILENO);
     b.ranks = b.report.ranks = hoop_comm_size(b.comm);
     b.report.options = &b.options;
     if (wanted == BENCH_WRONG)

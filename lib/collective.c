@@ -67,8 +67,8 @@ make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *r
     return work;
 }
 
-hoop_result
-hp_entry_order(hoop_comm *comm, hoop_work *first)
+static hoop_result
+mark_streams(hoop_comm *comm, hoop_work *first)
 {
     hoop_error error = {.size = sizeof error};
     hoop_result result = HOOP_SUCCESS;
@@ -84,6 +84,15 @@ hp_entry_order(hoop_comm *comm, hoop_work *first)
         hp_progress_recycle(comm, work);
     }
     return result == HOOP_SUCCESS ? result : fail_start(comm, &error);
+}
+
+hoop_result
+hp_entry_order(hoop_comm *comm, hoop_work *first)
+{
+    for (const hoop_work *work = first; work; work = work->next)
+        if (work->device > 0)
+            return mark_streams(comm, first);
+    return HOOP_SUCCESS;
 }
 
 static hoop_result

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -69,13 +70,7 @@ hp_progress_work(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
     if (!work)
         return make_work(d);
-    hp_segment *array = work->array;
-    hoop_work *made_before = work->made_before;
-    size_t room = work->segment_room;
-    memset(work, 0, sizeof *work);
-    work->array = array;
-    work->made_before = made_before;
-    work->segment_room = room;
+    memset(work, 0, offsetof(hoop_work, array));
     return work;
 }
 

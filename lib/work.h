@@ -27,10 +27,8 @@ struct hoop_work {
     hp_segment one;       /* the usual single segment ... */
     hp_segment *segments; /* ... points at it, or at the array */
     size_t segment_count;
-    hp_segment *array;   /* a group's segments, from the communicator's shelf until the work is complete */
-    size_t segment_room; /* in the array */
-    size_t near;         /* the segment that was found last: what is asked for next mostly lies there or in the next */
-    uint32_t piece;      /* a slice whose tensors have fewer bytes than this on average goes through slots */
+    size_t near;    /* the segment that was found last: what is asked for next mostly lies there or in the next */
+    uint32_t piece; /* a slice whose tensors have fewer bytes than this on average goes through slots */
     hp_place_options place;
     int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */
     hp_gate *gate; /* a user's stream that stands until this work is complete */
@@ -40,15 +38,17 @@ struct hoop_work {
 
     uint32_t channels; /* channels it uses: 0 ... channels-1 */
     uint32_t channels_left;
+    hoop_work *next; /* inbox, running list, free list */
+    atomic_int done;
+    hoop_result result; /* valid once done */
+
+    /* what stands before this starts at nought when a work is used again */
+    hp_segment *array;      /* a group's segments, from the communicator's shelf until the work is complete */
+    size_t segment_room;    /* in the array */
+    hoop_work *made_before; /* all works of the communicator, freed with it */
     hp_plan plan[HP_CHANNELS_MAX];
     uint8_t *stage[HP_CHANNELS_MAX]; /* its gather buffer, while it has one */
     hoop_work *next_in[HP_CHANNELS_MAX];
-
-    uint64_t started;       /* hp_now() when the driver took it */
-    hoop_work *next;        /* inbox, running list, free list */
-    hoop_work *made_before; /* all works of the communicator, freed with it */
-    atomic_int done;
-    hoop_result result; /* valid once done */
 };
 
 /* Address of element `at` of a side, and how many elements from there are contiguous. */

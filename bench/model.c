@@ -436,7 +436,7 @@ options_for(const model_options *o)
         plan.spread_bytes = plan.halves_bytes = 0;
     if (o->shape == HP_SHAPE_SPREAD)
         plan.spread_bytes = plan.stage_bytes = UINT32_MAX;
-    if (o->shape == HP_SHAPE_HALVES)
+    if (o->shape == HP_SHAPE_HALVES || o->shape == HP_SHAPE_DOUBLING)
         plan.channels = 1;
     return plan;
 }
@@ -450,6 +450,16 @@ make_halves(hp_plan *plan)
     plan->part = (plan->count + n - 1) / n;
     plan->loops = plan->slices = 1;
     plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
+    plan->steps = plan->rows;
+}
+
+/* The same for doubling. */
+static void
+make_doubling(hp_plan *plan)
+{
+    plan->shape = HP_SHAPE_DOUBLING;
+    plan->loops = plan->slices = 1;
+    plan->rows = hp_plan_rounds(plan->size) + (plan->size > 2 ? 2 : 1);
     plan->steps = plan->rows;
 }
 
@@ -519,6 +529,8 @@ make(model *m)
         hp_plan_make(&m->plans[c], &call, o->ranks, &options, c, m->channels);
     if (o->shape == HP_SHAPE_HALVES)
         make_halves(&m->plans[0]);
+    if (o->shape == HP_SHAPE_DOUBLING)
+        make_doubling(&m->plans[0]);
     find_distances(m, distances);
     for (uint32_t b = 0; b < m->belts_left; b++)
         made &= make_belt(m, &m->belts[b], b, distances);

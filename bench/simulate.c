@@ -33,7 +33,7 @@ static const char usage[] =
     "  --straggler RANK:FACTOR   this rank is so many times slower\n"
     "  --late RANK:US         this rank begins so much later than the others\n"
     "  --slices S  --window W  --slice-bytes BYTES  --channels C     default: the library's\n"
-    "  --shape SHAPE          auto (default), ring, spread (chords), halves (halving and doubling over chords)\n"
+    "  --shape SHAPE          auto (default), ring, spread (chords), doubling (of 2^k ranks), halves (over chords)\n"
     "  --hierarchy G          rings of G ranks reduce-scatter, rings across them allreduce, rings of G all-gather\n"
     "  --buffer BYTES         a socket holds so much that was not asked for (0)\n"
     "  --taken                a slot is free when its receiver says so: sending without a copy\n"
@@ -112,13 +112,12 @@ rank_and(const char *option, const char *text, int *rank)
 static int
 shape(const char *text)
 {
-    static const hp_shape shapes[] = {HP_SHAPE_RING, HP_SHAPE_SPREAD, HP_SHAPE_HALVES};
-    static const char *const names[] = {"ring", "spread", "halves"};
-    for (size_t i = 0; i < 3; i++)
-        if (strcmp(text, names[i]) == 0)
+    static const hp_shape shapes[] = {HP_SHAPE_RING, HP_SHAPE_SPREAD, HP_SHAPE_DOUBLING, HP_SHAPE_HALVES};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        if (strcmp(text, hp_shape_name(shapes[i])) == 0)
             return (int)shapes[i];
     if (strcmp(text, "auto") != 0)
-        die("shape", text, "auto, ring, spread or halves");
+        die("shape", text, "auto, ring, spread, doubling or halves");
     return -1;
 }
 
@@ -218,6 +217,9 @@ check_request(const request *r)
     for (int i = 0; i < r->ranks_count; i++)
         if (r->ranks[i] < 2 || r->ranks[i] > RANKS_MAX || (r->group && r->ranks[i] % (uint64_t)r->group))
             die("ranks", "", r->group ? "2 or more, a multiple of the hierarchy's group," : "2 to 65536");
+    for (int i = 0; i < r->ranks_count && m->shape == HP_SHAPE_DOUBLING; i++)
+        if (r->ranks[i] & (r->ranks[i] - 1))
+            die("ranks", "", "a power of two where the shape is doubling");
     for (int i = 0; i < r->bytes_count; i++)
         if (r->bytes[i] < ELEM)
             die("bytes", "", "4 or more");
@@ -331,7 +333,7 @@ shape_name(const request *r, const model_result *result)
 {
     if (r->group)
         return "hierarchy";
-    return result->shape == HP_SHAPE_RING ? "ring" : result->shape == HP_SHAPE_SPREAD ? "spread" : "halves";
+    return hp_shape_name(result->shape);
 }
 
 static void

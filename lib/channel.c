@@ -167,18 +167,12 @@ post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame
                         link->sending && spot.where == HP_SLOT);
 }
 
-static int
-needs_stage(const hp_plan *plan)
-{
-    return plan->shape == HP_SHAPE_SPREAD || plan->shape == HP_SHAPE_HALVES;
-}
-
 /* A stage is taken for an operation's whole life. */
 static int
 take_stage(hp_channel *channel, hoop_work *work)
 {
     int c = channel->o.index;
-    if (!needs_stage(&work->plan[c]) || channel->next_step > 0)
+    if (!hp_shape_is_staged(work->plan[c].shape) || channel->next_step > 0)
         return 1;
     if (channel->spare_stages == 0)
         return 0;
@@ -283,6 +277,8 @@ work(hp_channel *channel)
     hp_slot *slot = slot_of(channel, channel->worked);
     if (channel->worked == channel->received || slot->failed || !has_come(channel, slot))
         return 0;
+    if (slot->place.settled && channel->retired < channel->worked)
+        return 0;
     hp_slot_work(channel, slot);
     channel->worked++;
     return 1;
@@ -337,7 +333,7 @@ send_on(hp_channel *channel)
 static void
 finish_work(hp_channel *channel, hoop_work *done)
 {
-    if (needs_stage(&done->plan[channel->o.index]))
+    if (hp_shape_is_staged(done->plan[channel->o.index].shape))
         channel->spare_stage[channel->spare_stages++] = done->stage[channel->o.index];
     done->channels_left--;
 }
@@ -382,7 +378,8 @@ static int
 work_and_send(hp_channel *channel)
 {
     int moved = work(channel);
-    return moved | send_on(channel);
+    moved |= send_on(channel);
+    return moved | retire(channel);
 }
 
 int
@@ -398,8 +395,6 @@ hp_channel_progress(hp_channel *channel)
         moved |= move_links(channel);
         moved |= receive(channel);
         while (work_and_send(channel))
-            moved = 1;
-        while (retire(channel))
             moved = 1;
         any |= moved;
     } while (moved || channel->news);

@@ -68,6 +68,38 @@ place_halves(const hp_plan *plan, const hp_step *step)
     return p;
 }
 
+/* The sum at an area of the stage; the first is the rank's own vector, which stays where it is if it can. */
+static hp_spot
+sum_at(uint64_t area, const hp_place_options *o)
+{
+    return area == 0 && o->direct ? (hp_spot){HP_SENDBUF, 0} : (hp_spot){HP_STAGE, area};
+}
+
+static hp_placement
+place_doubling(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
+{
+    hp_placement p = {.forward = 1};
+    if ((step->flags & HP_STEP_LOAD) && !o->direct) {
+        add(&p, copy((hp_spot){HP_SENDBUF, 0}, (hp_spot){HP_STAGE, 0}, plan->count));
+        p.forward = 0;
+    }
+    if (step->send_count > 0)
+        p.send = sum_at(step->stage_send, o);
+    if (step->recv_count > 0) {
+        hp_spot came = {HP_STAGE, step->stage_recv}, had = sum_at(step->stage_recv - plan->count, o);
+        int left = (step->flags & HP_STEP_LEFT) != 0, last = (step->flags & HP_STEP_COPY) != 0;
+        hp_task task = {.sources = 2, .destinations = 1, .divide = last, .count = plan->count};
+        task.src[0] = left ? came : had;
+        task.src[1] = left ? had : came;
+        task.dst[0] = last ? (hp_spot){HP_RECVBUF, 0} : came;
+        add(&p, task);
+        p.recv = came;
+        p.forward = 0;
+        p.settled = last && o->direct;
+    }
+    return p;
+}
+
 static hp_placement
 place_staged(const hp_plan *plan, const hp_step *step)
 {
@@ -160,6 +192,8 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
     int receives = (step->flags & HP_STEP_RECV) && step->recv_count > 0, loads = (step->flags & HP_STEP_LOAD) != 0;
     if (plan->shape == HP_SHAPE_HALVES)
         return place_halves(plan, step);
+    if (plan->shape == HP_SHAPE_DOUBLING)
+        return place_doubling(plan, step, o);
     if (step->flags & HP_STEP_STAGED)
         return place_staged(plan, step);
     if (receives && loads)

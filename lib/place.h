@@ -30,6 +30,7 @@ enum { HP_TASKS = 2 };
 typedef struct hp_placement {
     hp_spot recv, send;
     int forward; /* the bytes go on as received: sending need not await the jobs */
+    int settled; /* the jobs overwrite what earlier steps send: not before all of those have retired */
     int unfold;  /* halves: the n gathered parts go from the stage to recvbuf */
     int fold;    /* spread: all n vectors of the stage are reduced into recvbuf at 0 */
     int tasks;

@@ -11,17 +11,24 @@ enum {
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
     SPREAD_ONE_HOST = 192 << 10, /* bytes into each rank; from there on the ring, or the halves, is faster */
     SPREAD = 32 << 10,           /* a line of 1 Gbit/s would like 24 KiB, one of 10 Gbit/s 120 (bench/SIMULATION.md) */
-    HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
-    HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
-    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
+    DOUBLING_PART = 4,      /* part of spread_bytes that doubling must spare each rank, to pay for one more frame */
+    HALVES_LEAST = 8,       /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10,  /* bytes; longer parts do better on the ring */
+    CHANNEL_BYTES = 1 << 20 /* a channel is worth having from this many bytes of share on */
 };
 
 const char *
 hp_shape_name(hp_shape shape)
 {
     static const char *const names[] = {"local",   "ring",  "chain-out", "chain-in", "gather",
-                                        "scatter", "pairs", "halves",    "spread"};
+                                        "scatter", "pairs", "halves",    "doubling", "spread"};
     return names[shape];
+}
+
+int
+hp_shape_is_staged(hp_shape shape)
+{
+    return shape == HP_SHAPE_SPREAD || shape == HP_SHAPE_DOUBLING || shape == HP_SHAPE_HALVES;
 }
 
 uint64_t
@@ -64,6 +71,20 @@ fits_spread(const hp_call *call, int size, const hp_plan_options *options)
     return call->kind == HP_ALLREDUCE && options->spread_bytes && call->count <= most / bytes;
 }
 
+/* Whole sums, so that every round brings one vector; between two ranks it is the spread without its gathering. */
+static int
+fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
+{
+    uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), rounds = hp_plan_rounds(size);
+    uint64_t most = options->spread_bytes / rounds, spared = (uint64_t)size - 1 - rounds;
+    if (call->kind != HP_ALLREDUCE || (size & (size - 1)) != 0 || !options->spread_bytes)
+        return 0;
+    if (most > options->stage_bytes / (rounds + 1))
+        most = options->stage_bytes / (rounds + 1);
+    return call->count <= most / bytes &&
+           (size == 2 || spared * call->count * bytes >= options->spread_bytes / DOUBLING_PART);
+}
+
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
 static int
 fits_halves(const hp_call *call, int size, const hp_plan_options *options)
@@ -80,6 +101,8 @@ pick_shape(const hp_call *call, int size, const hp_plan_options *options)
 {
     if (size == 1)
         return HP_SHAPE_LOCAL;
+    if (fits_doubling(call, size, options))
+        return HP_SHAPE_DOUBLING;
     if (fits_spread(call, size, options))
         return HP_SHAPE_SPREAD;
     if (fits_halves(call, size, options))
@@ -99,7 +122,7 @@ hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), useful = bytes / CHANNEL_BYTES;
     hp_shape shape = pick_shape(call, size, options);
-    if (shape == HP_SHAPE_LOCAL || shape == HP_SHAPE_SPREAD || shape == HP_SHAPE_HALVES || useful < 1)
+    if (shape == HP_SHAPE_LOCAL || hp_shape_is_staged(shape) || useful < 1)
         return 1;
     return useful < options->channels ? (uint32_t)useful : options->channels;
 }
@@ -160,6 +183,7 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     case HP_SHAPE_RING: cut_ring(plan, options); break;
     case HP_SHAPE_LOCAL: plan->rows = 1; break;
     case HP_SHAPE_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
+    case HP_SHAPE_DOUBLING: plan->rows = hp_plan_rounds(plan->size) + (n == 2 ? 1 : 2); break;
     case HP_SHAPE_HALVES:
         plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
         plan->part = part_of(plan->count, n, plan->elem);

@@ -19,6 +19,7 @@ typedef enum hp_shape {
     HP_SHAPE_SCATTER,   /* blocks flow from the root, the farthest first */
     HP_SHAPE_PAIRS,     /* alltoall: each block goes straight to its rank over a chord */
     HP_SHAPE_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
+    HP_SHAPE_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
     HP_SHAPE_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
 } hp_shape;
 
@@ -26,8 +27,8 @@ typedef struct hp_plan_options {
     uint32_t slice_bytes;  /* a slot's size: the largest slice */
     uint32_t slices;       /* S at full size; window must be at least S + 1 */
     uint32_t channels;     /* channels an operation may use */
-    uint32_t stage_bytes;  /* gather buffer of the spread: it applies while size * bytes fits */
-    uint32_t spread_bytes; /* and while size - 1 vectors, what each rank receives, are no larger than this; 0: never */
+    uint32_t stage_bytes;  /* gather buffer: spread applies while size * bytes fits, doubling while log2 size + 1 do */
+    uint32_t spread_bytes; /* and while what each rank receives, size - 1 or log2 size vectors, is no more; 0: never */
     uint32_t halves_bytes; /* largest vector for the halves */
 } hp_plan_options;
 
@@ -69,5 +70,8 @@ uint32_t hp_plan_spread(int64_t set, int one_host);
 uint32_t hp_plan_rounds(int size);
 
 const char *hp_shape_name(hp_shape shape);
+
+/* Whether all the operation's data is there at once, in a gather buffer (stage) of its own instead of slots. */
+int hp_shape_is_staged(hp_shape shape);
 
 #endif

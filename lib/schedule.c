@@ -23,6 +23,12 @@
  *     D = 1, n-1, 2, n-2 ...: distances d and n-d are exchanges with one partner, so in place works block by block.
  * SPREAD (Bruck et al., "Efficient algorithms for all-to-all communications", IEEE TPDS 8, 1997):
  *     row k sends the first min(2^k, n - 2^k) vectors of the stage 2^k further; in the end all n are there.
+ * DOUBLING (recursive doubling: Thakur, Rabenseifner, Gropp, "Optimization of collective communication operations in
+ *     MPICH", IJHPCA 19, 2005), n = 2^L. Area 0 of the stage is the rank's own vector; the partner of round k is the
+ *     position with bit k turned round, area k goes there, and what comes is added to area k and becomes area k + 1; the
+ *     last sum goes to recvbuf. The lower position's sum is the left operand, so that all ranks compute the same bits.
+ *     Row j sends in round j - 1, the next row receives; row 0 loads, and announces: to the partner of the first round
+ *     only half of the ranks would. Two ranks do without that row.
  * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
  *     s(k) = ceil(n / 2^k). The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
@@ -263,6 +269,32 @@ spread_step(const hp_plan *plan, uint64_t i)
     return step;
 }
 
+static hp_step
+doubling_step(const hp_plan *plan, int position, uint64_t i)
+{
+    int n = plan->size, rounds = (int)hp_plan_rounds(n), sends = (int)i - (n > 2), receives = sends - 1;
+    hp_step step = {.flags = (uint16_t)(HP_STEP_STAGED | (i == 0 ? HP_STEP_LOAD : 0))};
+    if (sends >= 0 && sends < rounds) {
+        int distance = 1 << sends;
+        step.flags |= HP_STEP_SEND;
+        step.to = position & distance ? n - distance : distance;
+        step.send_count = plan->count;
+        step.send_first = step.to != 1;
+        step.stage_send = (uint64_t)sends * plan->count;
+    }
+    if (receives >= 0) {
+        int distance = 1 << receives, left = position & distance;
+        step.flags |= (uint16_t)(HP_STEP_RECV | HP_STEP_REDUCE | (left ? HP_STEP_LEFT : 0));
+        step.from = left ? distance : n - distance;
+        step.recv_count = plan->count;
+        step.recv_first = step.from != 1;
+        step.stage_recv = (uint64_t)(receives + 1) * plan->count;
+    }
+    if (i == plan->rows - 1)
+        step.flags |= HP_STEP_DIVIDE | HP_STEP_COPY;
+    return step;
+}
+
 static uint64_t
 skip(int n, uint32_t k)
 {
@@ -341,6 +373,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     switch (plan->shape) {
     case HP_SHAPE_LOCAL: return local_step(plan);
     case HP_SHAPE_SPREAD: return spread_step(plan, i);
+    case HP_SHAPE_DOUBLING: return finish(doubling_step(plan, position, i), plan, i);
     case HP_SHAPE_HALVES: return finish(halves_step(plan, position, i), plan, i);
     case HP_SHAPE_PAIRS: return finish(pairs_step(plan, order, position, i), plan, i);
     case HP_SHAPE_RING: return finish(ring_step(plan, order, position, i), plan, i);

@@ -22,7 +22,8 @@ enum {
     HP_STEP_DIVIDE = 32,    /* the reduction is complete here: AVG's division */
     HP_STEP_OWN = 64,       /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
     HP_STEP_GATHERED = 256, /* halves: all parts are in the stage, they go to recvbuf */
-    HP_STEP_STAGED = 128    /* spread: bytes live in the gather buffer */
+    HP_STEP_LEFT = 512,     /* doubling: what is received is the left operand of the reduction */
+    HP_STEP_STAGED = 128    /* spread, doubling, halves: bytes live in the gather buffer */
 };
 
 typedef struct hp_step {
@@ -34,9 +35,9 @@ typedef struct hp_step {
     struct {
         uint64_t in, out, count;
     } own;
-    uint64_t stage_send; /* halves: sends begin here in the stage */
+    uint64_t stage_send; /* halves, doubling: sends begin here in the stage */
     uint64_t stage_into; /* halves: a reduction's result, or the loaded vector's beginning, goes here */
-    uint64_t stage_recv; /* spread: element offset in the gather buffer; sends start at 0 */
+    uint64_t stage_recv; /* element offset in the gather buffer of what is received; a spread's sends start at 0 */
 } hp_step;
 
 /* Step i of plan at ring position `position`; order[position] = rank (n entries). */

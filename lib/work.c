@@ -78,6 +78,8 @@ hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step)
 {
     hp_place_options options = work->place;
     uint64_t count = step->recv_count > step->send_count ? step->recv_count : step->send_count;
+    if (step->flags & HP_STEP_STAGED) /* all its steps choose alike */
+        count = plan->count;
     /* only allreduces are fused: what they take and what they leave lies in the same tensors */
     options.direct = options.direct && is_coarse(work, step->out, count);
     return hp_place(plan, step, &options);

@@ -139,6 +139,18 @@ test_spread(void)
     is_near(time, time_of(&o), 1e-9, "whole vectors over chords, eight ranks: three hops");
 }
 
+/* Every round carries one vector and adds it; the announcement's frame is on the wire while the vector is loaded. */
+static void
+test_doubling(void)
+{
+    model_options o = usual(8, 64 << 10, 1);
+    double bytes = 64 << 10;
+    o.shape = HP_SHAPE_DOUBLING;
+    o.window = 8;
+    is_near(bytes * o.gamma + 3 * (wire_of(&o, bytes) + o.alpha + bytes * o.gamma), time_of(&o), 0.05,
+            "doubling, eight ranks: three hops");
+}
+
 /* A part of n: log2 n rounds of half of what is left each; then the same back. */
 static void
 test_halves(void)
@@ -341,6 +353,7 @@ main(void)
     test_two_ranks();
     test_rings();
     test_spread();
+    test_doubling();
     test_halves();
     test_window();
     test_monotony();

@@ -126,6 +126,31 @@ test_halves(void)
     ok(halves > 350, "and it was halving and doubling (%d times)", halves);
 }
 
+/* In place the last sum may not go to recvbuf while the vector is still being sent from there. */
+static void
+test_doubling(void)
+{
+    int right = 1, doublings = 0;
+    for (int k = 0; k < 600 && right; k++) {
+        int n = 2 << k % 5;
+        hp_plan plan;
+        sym_case c = make(HP_ALLREDUCE, n, 1024 / (hp_plan_rounds(n) + 1) - pick(40));
+        c.options.spread_bytes = 8 * 1024;
+        c.place.direct = k & 1;
+        c.place.in_place = k >> 1 & 1;
+        c.options.halves_bytes = 0;
+        c.options.stage_bytes = 8 * 1024;
+        c.seed = k % 3 ? tap_random() | 1 : 0;
+        c.wire = (uint32_t)pick(3) * 50;
+        c.early_jobs = (int)pick(2);
+        hp_plan_make(&plan, &c.call, n, &c.options, 0, 1);
+        doublings += plan.shape == HP_SHAPE_DOUBLING;
+        right = holds(&c);
+    }
+    ok(right, "doubling on 2 to 32 ranks");
+    ok(doublings > 500, "and it was doubling (%d times)", doublings);
+}
+
 /* The hazard that has a rule of its own: what arrives may land on a block that has yet to leave. */
 static void
 test_alltoall_in_place(void)
@@ -264,6 +289,7 @@ main(void)
     test_promises();
     test_interleavings();
     test_halves();
+    test_doubling();
     test_alltoall_in_place();
     test_channels();
     test_grains();

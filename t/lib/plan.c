@@ -115,6 +115,7 @@ test_names(void)
     is_string("local", hp_shape_name(HP_SHAPE_LOCAL), "the first shape's name");
     is_string("pairs", hp_shape_name(HP_SHAPE_PAIRS), "an alltoall's");
     is_string("halves", hp_shape_name(HP_SHAPE_HALVES), "halving and doubling");
+    is_string("doubling", hp_shape_name(HP_SHAPE_DOUBLING), "doubling alone");
     is_string("spread", hp_shape_name(HP_SHAPE_SPREAD), "the last shape's name");
 }
 
@@ -122,18 +123,39 @@ static void
 test_spread_limits(void)
 {
     hp_plan_options o = standard;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "seven times 32 KiB on 8 ranks");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more takes the ring");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 5213, 12, &o), "eleven times 20 KiB on 12 ranks");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 5214, 12, &o), "one element more takes the ring");
     is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7168, 9, &o), "9 ranks: 8 x 7168 x 4 are as many");
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7169, 9, &o), "8 x 7169 x 4 are more");
-    o.stage_bytes = 128 << 10;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 8, &o), "eight times 16 KiB fit the stage");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4097, 8, &o), "one element more does not");
+    o.stage_bytes = 192 << 10;
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 12, &o), "twelve times 16 KiB fit the stage");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4097, 12, &o), "one element more does not");
     is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT64, 0, 9, &o), "an empty allreduce is a spread");
     is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
     o.spread_bytes = 0;
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
     is_int(HP_SHAPE_SPREAD, shape_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+}
+
+static void
+test_doubling_limits(void)
+{
+    hp_plan_options o = standard;
+    o.stage_bytes = 1 << 20;
+    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 19114, 8, &o), "three times 75 KiB on 8 ranks");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 19115, 8, &o), "one element more takes the ring");
+    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 14336, 4, &o), "a quarter of spread_bytes spared");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 14335, 4, &o), "less is not worth a frame more");
+    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 2, &o), "two ranks have no such frame");
+    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nor any size, down to nothing");
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
+           "6 ranks have no partners to double with");
+    is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
+    o.stage_bytes = 128 << 10;
+    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");
+    o.spread_bytes = 0;
+    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off too");
 }
 
 static void
@@ -147,8 +169,8 @@ test_halves_limits(void)
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 7, &o), "and so do 7 ranks");
     o.stage_bytes = 128 << 10;
     is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
-    o.spread_bytes = 112 << 10;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 8, &o), "what can spread does");
+    o.spread_bytes = 129 << 10;
+    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 2000, 8, &o), "what can spread does");
     is_int(HP_SHAPE_CHAIN_IN, shape_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
 }
 
@@ -201,6 +223,8 @@ slices_fit(const hp_plan *plan, const hp_plan_options *o)
     uint64_t slot = o->slice_bytes / plan->elem, count = hp_cut(plan->count, plan->loops, 1, plan->grain);
     if (plan->shape == HP_SHAPE_LOCAL || plan->shape == HP_SHAPE_SPREAD)
         return 1;
+    if (plan->shape == HP_SHAPE_DOUBLING)
+        return (hp_plan_rounds(plan->size) + 1) * plan->count * plan->elem <= o->stage_bytes;
     if (plan->shape == HP_SHAPE_HALVES)
         return plan->part * (uint64_t)plan->size >= plan->count &&
                (3 * (uint64_t)plan->size - 1) * plan->part * plan->elem <= o->stage_bytes;
@@ -292,6 +316,7 @@ main(void)
     test_shapes();
     test_names();
     test_spread_limits();
+    test_doubling_limits();
     test_halves_limits();
     test_rounds();
     test_channels();

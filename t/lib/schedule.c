@@ -101,6 +101,8 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
         if (got->flags & HP_STEP_REDUCE)
             return sent->stage_send == (uint64_t)sent->to * c->plan.part;
         return got->stage_recv - sent->stage_send == (uint64_t)sent->to * c->plan.part;
+    case HP_SHAPE_DOUBLING: /* every area but the first is the place of one receive */
+        return got->stage_recv - sent->stage_send == c->plan.count;
     case HP_SHAPE_SPREAD: return got->stage_recv == (uint64_t)sent->to * c->plan.count;
     default: return sent->in == got->in && sent->out == got->out;
     }

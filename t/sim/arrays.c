@@ -14,7 +14,7 @@ sym_of(int rank, uint64_t element)
     uint64_t x = element * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)rank * UINT64_C(0xd1342543de82ef95) + 1;
     x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (sym){.hash = x ^ (x >> 31), .terms = 1};
+    return (sym){.hash = x ^ (x >> 31), .order = x, .terms = 1};
 }
 
 static int
@@ -62,7 +62,7 @@ sym_arrays_make(sym_arrays *a, const sym_case *c, int rank)
     if (one && a->send_count > a->recv_count)
         a->recv += shift;
     for (uint64_t i = 0; i < a->memory_count; i++)
-        a->memory[i] = (sym){UINT64_C(0x5a5a5a5a) + i, 999, 9};
+        a->memory[i] = (sym){.hash = UINT64_C(0x5a5a5a5a) + i, .terms = 999, .divided = 9};
     for (uint64_t i = 0; i < a->send_count; i++)
         a->send[i] = sym_of(rank, i);
     memcpy(a->before, a->memory, a->memory_count * sizeof(sym));
@@ -110,6 +110,15 @@ promised(const sym_case *c, const sym *sums, int rank, uint64_t i)
     case HP_ALLTOALL: return sym_of((int)(i / count), count * (uint64_t)rank + i % count);
     default: return sums[i];
     }
+}
+
+int
+sym_arrays_agree(const sym_arrays *a, const sym_arrays *b)
+{
+    for (uint64_t i = 0; i < a->recv_count; i++)
+        if (a->recv[i].order != b->recv[i].order)
+            return 0;
+    return 1;
 }
 
 /* Whether a place of the memory is part of recvbuf. In place the rest of sendbuf must be as it was, too. */

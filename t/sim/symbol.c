@@ -134,6 +134,8 @@ run_job(const job *j)
             j->dst[1][i] = a;
             continue;
         }
+        if (j->task.sources == 2)
+            a.order = (a.order ^ a.order >> 29) * UINT64_C(0x9e3779b97f4a7c15) + b.order;
         a.hash += b.hash;
         a.terms += b.terms;
         a.divided += b.divided + (uint32_t)j->task.divide;
@@ -297,7 +299,7 @@ post_receive(world *w, rank *r, slot *s)
     s->recv_wire = wire_at(w, (r->position - s->step.from + n) % n, s->step.from);
     int spoil = data && (s->place.recv.where != HP_RECVBUF || !w->c->place.in_place);
     for (uint64_t i = 0; spoil && i < count; i++)
-        data[i] = (sym){UINT64_C(0xbad0bad), 777, 7};
+        data[i] = (sym){.hash = UINT64_C(0xbad0bad), .terms = 777, .divided = 7};
     s->recv_mark = post(s->recv_wire->in, &s->recv_wire->in_posted, data, count, s->number);
 }
 
@@ -334,6 +336,8 @@ work(world *w, rank *r)
 {
     slot *s = slot_of(w, r, r->worked);
     if (r->worked == r->received || r->submitted - r->done + (uint64_t)w->c->size + HP_TASKS > w->job_room)
+        return 0;
+    if (s->place.settled && r->retired < r->worked)
         return 0;
     for (int i = 0; i < s->place.tasks; i++)
         submit(w, r, s, &s->place.task[i]);
@@ -490,6 +494,9 @@ sym_run(const sym_case *c, char *why, size_t why_size)
     for (uint32_t k = 0; k < c->channels && !w.broken; k++)
         run_channel(&w, k);
     sym *sums = sym_sums(c);
+    for (int p = 1; p < c->size && c->call.kind == HP_ALLREDUCE && !w.broken; p++)
+        if (!sym_arrays_agree(&w.ranks[0].user, &w.ranks[p].user))
+            broken(&w, &w.ranks[p], "other bits than at position 0", w.plan.steps);
     for (int p = 0; p < c->size; p++) {
         if (!w.broken)
             w.broken = !sym_arrays_check(&w.ranks[p].user, c, c->order[p], sums, why, why_size);

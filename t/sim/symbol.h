@@ -10,9 +10,12 @@
 
 #include "lib/place.h"
 
-/* A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too. */
+/*
+ * A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too. `order`
+ * is a hash of what was added to what, and on which side: equal where floating-point sums are equal to the bit.
+ */
 typedef struct sym {
-    uint64_t hash;
+    uint64_t hash, order;
     uint32_t terms, divided;
 } sym;
 
@@ -48,6 +51,9 @@ void sym_arrays_free(sym_arrays *a);
 
 /* All ranks' contributions to each element of a reduction, for the caller to free; NULL for other kinds. */
 sym *sym_sums(const sym_case *c);
+
+/* Whether two ranks' results are equal to the bit. */
+int sym_arrays_agree(const sym_arrays *a, const sym_arrays *b);
 
 /* Result right, inputs untouched where they must be, nothing else written. */
 int sym_arrays_check(const sym_arrays *a, const sym_case *c, int rank, const sym *sums, char *why, size_t why_size);

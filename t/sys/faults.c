@@ -250,7 +250,7 @@ disagree(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm = join();
-    static float in[4096], out[4096 * 16];
+    static float in[10000], out[4096 * 16];
     int odd = rank == s->victim, way = (int)s->at;
     hoop_result r = hoop_allreduce(in, out, 100, HOOP_FLOAT32, HOOP_SUM, comm);
     (void)size;
@@ -271,7 +271,11 @@ disagree(int rank, int size, void *arg)
             r = odd ? hoop_gather(in, out, 100, HOOP_FLOAT32, 0, comm)
                     : hoop_scatter(in, out, 100, HOOP_FLOAT32, 0, comm);
             break;
-        case 8: /* two calls in a group are one pass, two calls alone are two */
+        case 8: /* the first partners of the doubling agree, so that only what is announced round the ring tells */
+            r = rank / 2 == s->victim / 2 ? hoop_allgather(in, out, 100, HOOP_FLOAT32, comm)
+                                          : hoop_allreduce(in, out, 10000, HOOP_FLOAT32, HOOP_SUM, comm);
+            break;
+        case 9: /* two calls in a group are one pass, two calls alone are two */
             if (odd)
                 hoop_group_start(comm);
             r = hoop_allreduce(in, out, 10, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -296,10 +300,18 @@ disagree(int rank, int size, void *arg)
 static void
 mismatches(void)
 {
-    static const char *const ways[] = {"count",          "dtype",          "op",      "kind",
-                                       "root",           "order",          "count 0", "gather and scatter",
-                                       "what it groups", "a group's sizes"};
-    for (int way = 0; way < 10; way++) {
+    static const char *const ways[] = {"count",
+                                       "dtype",
+                                       "op",
+                                       "kind",
+                                       "root",
+                                       "order",
+                                       "count 0",
+                                       "gather and scatter",
+                                       "kind, with its partner",
+                                       "what it groups",
+                                       "a group's sizes"};
+    for (int way = 0; way < 11; way++) {
         int good = 1, n = getenv("HOOP_TEST_FULL") ? RANKS : 2;
         for (int k = 0; k < n; k++) {
             plot s = {.victim = n == RANKS ? k : (int)(tap_random() % RANKS), .at = way};

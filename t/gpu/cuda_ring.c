@@ -256,6 +256,20 @@ test_failures(party *p, int sticky)
        sticky ? "the k-th driver call and every later one" : "the k-th driver call", rounds);
 }
 
+/* The hardware queues hold little, or all streams share one or two: blocking calls wait a little longer. */
+static void
+test_narrow(party *p)
+{
+    static const char *const narrow[][2] = {
+        {"HOOP_FAKE_CUDA_DEPTH", "4"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "1"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "2"}};
+
+    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
+        setenv(narrow[i][0], narrow[i][1], 1);
+        cuda_rank_party(p, 3, collectives, "... also where hardware queues are short, or shared");
+        unsetenv(narrow[i][0]);
+    }
+}
+
 /* With an argument: the collectives of so many ranks only, for a sanitizer. */
 int
 main(int argc, char **argv)
@@ -273,6 +287,7 @@ main(int argc, char **argv)
     for (int size = 1; size <= 8; size *= 2)
         cuda_rank_party(&p, size, collectives, "collectives on device memory have the bits of those on host memory");
     cuda_rank_party(&p, 3, collectives, "... also where the ring is no power of two");
+    test_narrow(&p);
     cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
     if (getenv("HOOP_TEST_CUDA") == NULL)
         for (int sticky = 0; sticky < 2; sticky++)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams of several ranks, on the stand-in driver: stream-ordered calls of every kind deliver what t/sim/answer.c says,
- * which shares nothing with the library, and keep their stream's order without the host; two streams take turns on one
- * communicator; the other forms come after the default stream, with arrays on either side of the bus; and a stream that
- * is held when the job is aborted goes on.
+ * which shares nothing with the library, and keep their stream's order without the host, also where a queue is short;
+ * two streams take turns on one communicator; the other forms come after the default stream, and so after blocking ones,
+ * with arrays on either side of the bus; and a stream that is held when the job is aborted goes on.
  */
+#include "gpu/cuda_driver.h"
 #include "t/gpu/cuda_rank.h"
 #include "t/sim/sim.h"
 
@@ -337,6 +338,57 @@ two_streams(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
+/* --- a blocking stream -------------------------------------------------------------------------------------------- */
+
+static int
+copies_meet(cuda_rank *r, void *stream, size_t bytes)
+{
+    hoop_error error = {.size = sizeof error};
+    size_t count = bytes / sizeof(int32_t);
+
+    for (int round = 0; round < 3; round++) {
+        /* into the blocking stream; a call after the default one waits for it, and the next copy for that */
+        if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->in.memory + MOST / 2, bytes, &error) !=
+                HOOP_SUCCESS ||
+            hoop_allreduce(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm) != HOOP_SUCCESS ||
+            hoop_allreduce_on_stream(r->out.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm, stream) !=
+                HOOP_SUCCESS ||
+            hp_cuda_stream_copy(r->device, NULL, r->in.memory + MOST / 2, r->out.memory, bytes, &error) != HOOP_SUCCESS)
+            return cuda_rank_complain("a round");
+    }
+    return hp_cuda_stream_wait(r->device, NULL, &error) != HOOP_SUCCESS;
+}
+
+/* A stream made without CU_STREAM_NON_BLOCKING. Every round multiplies by the ranks, after it has summed. */
+static int
+legacy(int number, int size, void *arg)
+{
+    enum { COUNT = 5000 };
+    const hp_cuda_driver *driver = NULL;
+    hp_cu_stream stream = NULL;
+    int32_t values[COUNT], wanted = size * (size + 1) / 2 * size;
+    cuda_rank r;
+    int bad = cuda_rank_enter(&r, number, size);
+
+    (void)arg;
+    for (int i = 0; i < COUNT; i++)
+        values[i] = number + 1;
+    hp_cuda_copy(r.device, r.in.memory + MOST / 2, values, sizeof values, NULL);
+    bad = bad || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS || driver->stream_create(&stream, 0, 0) != 0;
+    if (r.fake != NULL)
+        r.fake->delay(2000);
+    bad = bad || copies_meet(&r, stream, sizeof values);
+    hp_cuda_copy(r.device, values, r.in.memory + MOST / 2, sizeof values, NULL);
+    for (int round = 1; round < 3; round++)
+        wanted *= size * size;
+    if (!bad && (values[0] != wanted || values[COUNT - 1] != wanted)) {
+        party_note("%d and %d, not %d", values[0], values[COUNT - 1], wanted);
+        bad = 1;
+    }
+    hp_cuda_stream_close(r.device, stream);
+    return cuda_rank_leave(&r) || bad;
+}
+
 /* --- a stream that nobody would let go ---------------------------------------------------------------------------- */
 
 /* 1 if the error is what rank `who` said when it aborted the job. */
@@ -420,6 +472,11 @@ main(void)
     }
     for (int who = 0; who < 2; who++)
         test_abandoned(&p, who);
+    cuda_rank_party(&p, 3, legacy,
+                    "blocking streams and the default one wait for each other, and so do the calls on them");
+    setenv("HOOP_FAKE_CUDA_DEPTH", "4", 1); /* a call waits until there is room behind those before it */
+    cuda_rank_party(&p, 3, kinds, "every kind on a stream, where a hardware queue holds four operations");
+    cuda_rank_party(&p, 3, two_streams, "... and two streams");
     party_close(&p);
     return 0;
 }

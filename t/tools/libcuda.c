@@ -34,6 +34,14 @@ number_from(const char *name, long otherwise)
     return text != NULL && *text != '\0' ? strtol(text, NULL, 10) : otherwise;
 }
 
+static void
+steer_connections(int number)
+{
+    pthread_mutex_lock(&fake.lock);
+    fake.connections = number < CONNECTIONS_MAX ? number : CONNECTIONS_MAX;
+    pthread_mutex_unlock(&fake.lock);
+}
+
 __attribute__((constructor)) static void
 read_environment(void)
 {
@@ -44,6 +52,8 @@ read_environment(void)
     fake.devices = visible != NULL && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
     fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
+    fake.depth = (int)number_from("HOOP_FAKE_CUDA_DEPTH", 0);
+    steer_connections((int)number_from("HOOP_FAKE_CUDA_CONNECTIONS", 0));
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");
     if (path != NULL && (fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
         fprintf(stderr, "stand-in driver: %s\n", dlerror());
@@ -468,6 +478,12 @@ steer_jealous(int on)
 }
 
 static void
+steer_depth(int operations)
+{
+    set(&fake.depth, operations);
+}
+
+static void
 steer_load(void)
 {
     pthread_mutex_lock(&fake.lock);
@@ -491,4 +507,6 @@ EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .jealous = steer_jealous,
     .bytes = steer_bytes,
     .load = steer_load,
+    .depth = steer_depth,
+    .connections = steer_connections,
 };

@@ -12,6 +12,10 @@
  *   HOOP_FAKE_CUDA_JEALOUS=1    calls that may wait for all of the GPU's work do so, and nobody else gets into the driver
  *                               meanwhile: those that take or give back memory, pages, streams or modules, and the first
  *                               launch of a kernel
+ *   HOOP_FAKE_CUDA_DEPTH=n      a hardware queue holds n operations, and the call that brings one more waits for room (0:
+ *                               it never does); on a jealous driver, nobody else gets in meanwhile
+ *   HOOP_FAKE_CUDA_CONNECTIONS=n a context has n hardware queues, which its streams share in turn, so that one waits for
+ *                               what another has put there before (0: each has its own), as CUDA_DEVICE_MAX_CONNECTIONS
  *   HOOP_FAKE_CUDA_KERNELS=FILE gpu/kernels.cu compiled for the CPU (cudacpu_kernels.h), to run instead of the host's
  * arithmetic
  */
@@ -40,7 +44,9 @@ typedef struct hoop_fake_cuda {
     void (*jealous)(int on);
     /* Where the bytes of a device address are, for what stands in for kernels; NULL if not all inside one allocation. */
     void *(*bytes)(const void *memory, size_t size);
-    void (*load)(void); /* as the first launch of a kernel does */
+    void (*depth)(int operations);
+    void (*connections)(int number); /* for streams made from now on */
+    void (*load)(void);              /* as the first launch of a kernel does */
 } hoop_fake_cuda;
 
 /* By dlsym. */

@@ -2,7 +2,7 @@
 /*
  * libcuda_room: what the files of the stand-in driver share: its objects, its state under one lock, how a call begins
  * and ends. libcuda.c         contexts, modules, errors, steering      libcuda_memory.c  memory and addresses
- *   libcuda_stream.c  streams, events, what they perform
+ *   libcuda_stream.c  streams, events, what they perform   libcuda_connection.c  who performs it, and in what order
  */
 #ifndef T_LIBCUDA_ROOM_H
 #define T_LIBCUDA_ROOM_H
@@ -15,6 +15,8 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { CAPTURE_HERE = 1, CAPTURE_ELSEWHERE = 2 }; /* fake_state.capturing */
+enum { APART, BLOCKING, LEGACY }; /* stream.kind: BLOCKING ones and their context's LEGACY one wait for each other */
+enum { CONNECTIONS_MAX = 32 };
 enum { MODE_GLOBAL, MODE_THREAD, MODE_RELAXED };
 
 enum {
@@ -39,6 +41,8 @@ typedef void host_fn(void *arg);
 typedef struct context {
     int ordinal, retained;
     struct stream *legacy; /* stream 0, made when first used */
+    struct connection *shared[CONNECTIONS_MAX];
+    unsigned made; /* streams, ever */
 } context;
 
 typedef struct event {
@@ -46,13 +50,40 @@ typedef struct event {
     int holders; /* its owner, and operations under way */
 } event;
 
-typedef struct stream {
-    context *context;
+/* A hardware queue: a thread that performs the operations of a stream, or of all that share it, one after the other. */
+typedef struct connection {
+    struct connection **shared; /* its place in the context, or NULL: one stream's own */
     pthread_t thread;
-    struct operation *first, **last;
+    struct operation *first, **last; /* the first is under way */
+    unsigned long under_way;
+    int streams, closing;
+} connection;
+
+typedef struct stream {
+    struct stream *next; /* of the process */
+    context *context;
+    connection *connection;
+    int kind;
     unsigned long submitted, done;
-    int closing;
 } stream;
+
+enum kind { KERNEL, HOST, RECORD, AWAIT, WRITE, HOLD, COPY };
+
+typedef struct operation {
+    struct operation *next;
+    stream *stream;
+    unsigned long serial; /* among those of all streams */
+    enum kind kind;
+    char kernel[48];
+    hp_kernel_args args;
+    unsigned blocks, threads;
+    host_fn *fn;
+    void *arg;
+    event *event;
+    unsigned long number; /* of the event's record */
+    address to, from;
+    unsigned long long value; /* or bytes */
+} operation;
 
 typedef struct function {
     struct function *next;
@@ -80,7 +111,9 @@ typedef struct fake_state {
     const char *failed_name;
     double failed_at;
     int initialized, sticky, dead, break_next, capturing, spoiled;
-    int devices, memory_ops, jealous, apart;
+    int devices, memory_ops, jealous, apart, depth, connections;
+    stream *streams;
+    unsigned long serial; /* of the last operation */
     unsigned delay_us;
     unsigned long under_way; /* operations of all streams */
     int draining;            /* a call waits for them, and all other calls for it */
@@ -107,8 +140,16 @@ void *fake_bytes_at(const void *memory, size_t size);
 /* Any memory, as a copy names it: device addresses, else the host's own. Under the lock. */
 void *fake_any_bytes(address memory, size_t size);
 
-/* Under the lock, which it gives away while it waits. */
+/* Streams, under the lock; drop and wait_for_room give it away while they wait. */
+stream *fake_new_stream(context *owner, int kind); /* NULL: no memory */
 void fake_drop_stream(stream *s);
+void fake_wait_for_room(const stream *s);  /* until its connection takes another operation */
+void fake_put(stream *s, operation *what); /* which is the stream's then */
+int fake_is_idle(const stream *s);
+
+int fake_perform(const operation *o); /* an error kills the context */
+int fake_is_dead(void);
+void fake_let_go(event *e); /* under the lock */
 
 /* Whether there is a kernel of that name. */
 int fake_knows_kernel(const char *name);

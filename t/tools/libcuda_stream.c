@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libcuda_stream: the stand-in driver's streams, each a thread that performs its operations in order, and events. */
+/* libcuda_stream: the stand-in driver's streams and events: what is put into them, and what comes of it. */
 #include "t/tools/libcuda_room.h"
 
 #include "gpu/gpu.h"
@@ -13,22 +13,6 @@
 
 typedef void kernel_fn(hp_kernel_args args);
 typedef void launch_fn(kernel_fn *kernel, const hp_kernel_args *args, unsigned blocks, unsigned threads);
-
-enum kind { KERNEL, HOST, RECORD, AWAIT, WRITE, HOLD, COPY };
-
-typedef struct operation {
-    struct operation *next;
-    enum kind kind;
-    char kernel[48];
-    hp_kernel_args args;
-    unsigned blocks, threads;
-    host_fn *fn;
-    void *arg;
-    event *event;
-    unsigned long number; /* of the event's record */
-    address to, from;
-    unsigned long long value; /* or bytes */
-} operation;
 
 static int
 parse_kernel(const char *name, hp_job *job)
@@ -130,8 +114,8 @@ word_at(address memory, size_t size)
     return bytes;
 }
 
-static int
-is_dead(void)
+int
+fake_is_dead(void)
 {
     pthread_mutex_lock(&fake.lock);
     int result = fake.dead;
@@ -155,7 +139,7 @@ hold_until(address memory, unsigned value)
 {
     unsigned *word = word_at(memory, sizeof *word);
 
-    while (word != NULL && (int)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 && !is_dead())
+    while (word != NULL && (int)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 && !fake_is_dead())
         usleep(20);
     return word != NULL ? OK : ILLEGAL_ADDRESS;
 }
@@ -188,6 +172,14 @@ copy_bytes(address to, address from, size_t size)
     return OK;
 }
 
+/* Under the lock. */
+void
+fake_let_go(event *e)
+{
+    if (e != NULL && --e->holders == 0)
+        free(e);
+}
+
 static int
 pass_event(const operation *o)
 {
@@ -202,8 +194,8 @@ pass_event(const operation *o)
     return OK;
 }
 
-static int
-perform(const operation *o)
+int
+fake_perform(const operation *o)
 {
     switch (o->kind) {
     case KERNEL: return run_kernel(o);
@@ -215,79 +207,6 @@ perform(const operation *o)
     }
 }
 
-static operation *
-next_operation(stream *s)
-{
-    pthread_mutex_lock(&fake.lock);
-    while (s->first == NULL && !s->closing)
-        pthread_cond_wait(&fake.changed, &fake.lock);
-    operation *o = s->first;
-    if (o != NULL && (s->first = o->next) == NULL)
-        s->last = &s->first;
-    pthread_mutex_unlock(&fake.lock);
-    return o;
-}
-
-/* Under the lock. */
-static void
-let_go(event *e)
-{
-    if (e != NULL && --e->holders == 0)
-        free(e);
-}
-
-/* A dead context performs nothing, not even host functions. */
-static void *
-stream_main(void *arg)
-{
-    stream *s = arg;
-    unsigned seed = (unsigned)(size_t)s;
-
-    for (operation *o = next_operation(s); o != NULL; o = next_operation(s)) {
-        unsigned most = __atomic_load_n(&fake.delay_us, __ATOMIC_RELAXED);
-        if (most > 0)
-            usleep((unsigned)rand_r(&seed) % (most + 1));
-        int error = is_dead() ? OK : perform(o);
-        pthread_mutex_lock(&fake.lock);
-        if (error != OK)
-            fake.dead = 1;
-        s->done++;
-        fake.under_way--;
-        let_go(o->event);
-        pthread_cond_broadcast(&fake.changed);
-        pthread_mutex_unlock(&fake.lock);
-        free(o);
-    }
-    return NULL;
-}
-
-static stream *
-new_stream(context *owner)
-{
-    stream *s = calloc(1, sizeof *s);
-
-    if (s == NULL)
-        return NULL;
-    s->context = owner;
-    s->last = &s->first;
-    if (pthread_create(&s->thread, NULL, stream_main, s) != 0) {
-        free(s);
-        return NULL;
-    }
-    return s;
-}
-
-void
-fake_drop_stream(stream *s)
-{
-    s->closing = 1;
-    pthread_cond_broadcast(&fake.changed);
-    pthread_mutex_unlock(&fake.lock);
-    pthread_join(s->thread, NULL);
-    pthread_mutex_lock(&fake.lock);
-    free(s);
-}
-
 /* Streams 0 and 1 are the context's own. */
 static stream *
 resolve(stream *s)
@@ -295,7 +214,7 @@ resolve(stream *s)
     if ((size_t)s > 1)
         return s;
     if (current->legacy == NULL)
-        current->legacy = new_stream(current);
+        current->legacy = fake_new_stream(current, LEGACY);
     return current->legacy;
 }
 
@@ -321,22 +240,18 @@ append(const char *name, stream *s, const operation *what)
     s = resolve(s);
     if (s == NULL || s->context != current)
         return fake_end(INVALID_HANDLE);
+    fake_wait_for_room(s);
     operation *o = malloc(sizeof *o);
     if (o == NULL)
         return fake_end(OUT_OF_MEMORY);
     *o = *what;
-    o->next = NULL;
     if (o->event != NULL)
         o->event->holders++;
     if (o->kind == RECORD)
         o->number = ++o->event->recorded;
     else if (o->kind == AWAIT)
         o->number = o->event->recorded;
-    *s->last = o;
-    s->last = &o->next;
-    s->submitted++;
-    fake.under_way++;
-    pthread_cond_broadcast(&fake.changed);
+    fake_put(s, o);
     return fake_end(OK);
 }
 
@@ -345,10 +260,10 @@ cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
 {
     int error = fake_unsafe(fake_begin_current("cuStreamCreateWithPriority"));
 
-    if (error != OK || flags != 1 || priority > 0 || priority < -5)
+    if (error != OK || flags > 1 || priority > 0 || priority < -5)
         return fake_end(error != OK ? error : INVALID_VALUE);
     fake_drain();
-    *out = new_stream(current);
+    *out = fake_new_stream(current, flags == 1 ? APART : BLOCKING);
     if (*out == NULL)
         return fake_end(OUT_OF_MEMORY);
     fake.live++;
@@ -374,7 +289,7 @@ cuStreamSynchronize(stream *s)
     if (error != OK && current == NULL)
         return fake_end(error);
     s = resolve(s);
-    while (s->done < s->submitted)
+    while (!fake_is_idle(s))
         pthread_cond_wait(&fake.changed, &fake.lock);
     return fake_end(error != OK ? error : fake.dead ? ILLEGAL_ADDRESS : OK);
 }
@@ -387,7 +302,7 @@ cuStreamQuery(stream *s)
     if (error != OK && current == NULL)
         return fake_end(error);
     s = resolve(s);
-    return fake_end(error != OK ? error : s->done < s->submitted ? NOT_READY : OK);
+    return fake_end(error != OK ? error : fake_is_idle(s) ? OK : NOT_READY);
 }
 
 EXPORT int
@@ -488,7 +403,7 @@ cuEventDestroy_v2(event *e)
 {
     int error = fake_unsafe(fake_begin("cuEventDestroy"));
 
-    let_go(e);
+    fake_let_go(e);
     fake.live--;
     return fake_end(error);
 }

@@ -206,9 +206,7 @@ close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *err
     if (result != HOOP_SUCCESS)
         return result;
     result = device->ops->gate_close(device, stream, &work->gate, error);
-    if (result == HOOP_SUCCESS)
-        hp_alive_stopped(1);
-    else
+    if (result != HOOP_SUCCESS)
         device->ops->unmark(work->mark);
     return result;
 }
@@ -223,8 +221,12 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
             "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
     hp_alive_lock();
     hp_alive_prepare(comm, request->send, request->recv);
-    result = close_gate(comm, work, stream, error);
+    hp_alive_stopped(1);
     hp_alive_unlock();
+    /* may wait for room in the stream, so for an operation before: not with a lock that others need to get there */
+    result = close_gate(comm, work, stream, error);
+    if (result != HOOP_SUCCESS)
+        hp_alive_stopped(-1);
     return result;
 }
 

@@ -549,6 +549,7 @@ const hp_device_ops hp_cuda_ops = {
     .status = hp_cuda_status,
     .gate_close = hp_cuda_gate_close,
     .gate_open = hp_cuda_gate_open,
+    .release = hp_cuda_release,
     .mark = hp_cuda_mark,
     .passed = hp_cuda_passed,
     .unmark = hp_cuda_unmark,

@@ -3,7 +3,8 @@
  * cuda_gate: users' streams. A mark is a word of host memory that one writes when it gets there; a gate is one that it
  * waits for. A gate's word only grows, and a stream waits for "at least", so a word can serve the next gate at once,
  * even while the stream that was let through has not noticed yet. A mark's word serves again when it has been written.
- * Looking at a mark and opening a gate call no driver: they work from any thread and after any error.
+ * Looking at a mark and opening a gate call no driver: they work from any thread, after any error, and while others are
+ * stuck in the driver.
  */
 #include "gpu/cuda_room.h"
 
@@ -29,6 +30,7 @@ struct hp_gate {
     _Atomic uint32_t *word;
     hp_cu_pointer word_device;
     uint32_t target; /* the stream goes on when the word has come this far */
+    int closed;      /* under the device's lock */
 };
 
 /* A block of marks and gates; more are made when thousands are in use at once. Its pages: the marks' words, the gates'. */
@@ -201,7 +203,7 @@ fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
         hp_mark *next_mark = i + 1 < GATES ? &block->marks[i + 1] : NULL;
         hp_gate *next_gate = i + 1 < GATES ? &block->gates[i + 1] : NULL;
         block->marks[i] = (hp_mark){next_mark, device, &mark_words[i], marks + i * sizeof(uint64_t), 0};
-        block->gates[i] = (hp_gate){next_gate, device, &gate_words[i], gates + i * sizeof(uint32_t), 0};
+        block->gates[i] = (hp_gate){next_gate, device, &gate_words[i], gates + i * sizeof(uint32_t), 0, 0};
     }
     return HOOP_SUCCESS;
 }
@@ -234,13 +236,25 @@ hp_cuda_gates_new(hp_cuda_device *device, hoop_error *error)
     return result;
 }
 
+static void
+lift(const hp_gate *gate)
+{
+    atomic_store_explicit(gate->word, gate->target, memory_order_release);
+}
+
+/* Closed, unless all are open for good. */
 static hp_gate *
 take_gate(hp_cuda_device *device)
 {
     pthread_mutex_lock(&device->lock);
     hp_gate *gate = device->gates;
-    if (gate != NULL)
+    if (gate != NULL) {
         device->gates = gate->next;
+        gate->target = atomic_load_explicit(gate->word, memory_order_relaxed) + 1;
+        gate->closed = 1;
+        if (atomic_load_explicit(&device->released, memory_order_relaxed))
+            lift(gate);
+    }
     pthread_mutex_unlock(&device->lock);
     return gate;
 }
@@ -251,6 +265,7 @@ give_gate(hp_gate *gate)
     hp_cuda_device *device = gate->device;
 
     pthread_mutex_lock(&device->lock);
+    gate->closed = 0;
     gate->next = device->gates;
     device->gates = gate;
     pthread_mutex_unlock(&device->lock);
@@ -298,7 +313,6 @@ close_gate(hp_cuda_device *device, void *stream, hp_gate **out, hoop_error *erro
         result = take_both(device, &gate, &behind, error);
     if (result != HOOP_SUCCESS)
         return result;
-    gate->target = atomic_load_explicit(gate->word, memory_order_relaxed) + 1;
     result = hold(gate, stream, error);
     if (result == HOOP_SUCCESS)
         result = write_mark(behind, stream, error);
@@ -327,8 +341,24 @@ hp_cuda_gate_close(hp_device *base, void *stream, hp_gate **gate, hoop_error *er
 void
 hp_cuda_gate_open(hp_gate *gate)
 {
-    atomic_store_explicit(gate->word, gate->target, memory_order_release);
+    lift(gate);
     give_gate(gate);
+}
+
+void
+hp_cuda_release(hp_device *base)
+{
+    hp_cuda_device *device = as_cuda(base);
+
+    pthread_mutex_lock(&device->lock);
+    atomic_store_explicit(&device->released, 1, memory_order_release);
+    for (hp_cuda_gates *block = device->gate_blocks; block != NULL; block = block->next) {
+        for (int i = 0; i < GATES; i++) {
+            if (block->gates[i].closed)
+                lift(&block->gates[i]);
+        }
+    }
+    pthread_mutex_unlock(&device->lock);
 }
 
 /* --- the end ------------------------------------------------------------------------------------------------------ */

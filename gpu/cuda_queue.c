@@ -268,13 +268,21 @@ stamp(hp_cuda_queue *queue, uint64_t ticket)
                 "cuStreamWriteValue64", "submitting a job");
 }
 
+hoop_result
+hp_cuda_may_submit(hp_cuda_queue *queue)
+{
+    if (queue->status.code == HOOP_SUCCESS && atomic_load_explicit(&queue->device->released, memory_order_acquire))
+        hp_err_set(&queue->status, HOOP_ERR_ABORTED, "the callers' streams were let go while a job was submitted");
+    return queue->status.code;
+}
+
 uint64_t
 hp_cuda_submit(hp_queue *base, const hp_job *job)
 {
     hp_cuda_queue *queue = as_cuda(base);
     hp_cu_context before;
 
-    if (queue->status.code != HOOP_SUCCESS)
+    if (hp_cuda_may_submit(queue) != HOOP_SUCCESS)
         return 0;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS && job->destinations > 0 && job->count > 0)

@@ -54,6 +54,7 @@ typedef struct hp_cuda_device {
     hp_cuda_pages *pages;
     hp_cuda_gates *gate_blocks;
     struct hp_gate *gates; /* the open ones */
+    atomic_int released;   /* all are, for good; written under the lock */
     struct hp_mark *marks; /* those not in use; a stream may still come to some */
 } hp_cuda_device;
 
@@ -113,6 +114,9 @@ void hp_cuda_check_health(hp_cuda_queue *queue); /* learns of a device that died
 hoop_result hp_cuda_drain(hp_queue *queue);
 hoop_result hp_cuda_status(hp_queue *queue, hoop_error *error);
 
+/* Keeps an error if the device was released: a kernel would still touch arrays that their owner has back. */
+hoop_result hp_cuda_may_submit(hp_cuda_queue *queue);
+
 /* Launches the kernel for `job`, whose operands are at the addresses given, src[0], src[1], dst[0], dst[1]. */
 hoop_result hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_pointer address[4]);
 
@@ -128,6 +132,7 @@ int hp_cuda_passed(hp_queue *queue, hp_mark *mark);
 void hp_cuda_unmark(hp_mark *mark);
 hoop_result hp_cuda_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error);
 void hp_cuda_gate_open(hp_gate *gate);
+void hp_cuda_release(hp_device *device);
 hoop_result hp_cuda_gates_new(hp_cuda_device *device,
                               hoop_error *error);  /* a block of them; more follow when it is used up */
 void hp_cuda_streams_free(hp_cuda_device *device); /* marks and gates, when the device closes */

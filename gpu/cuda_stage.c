@@ -191,7 +191,7 @@ hp_cuda_staged(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_reach reac
                                   .address = address[i],
                                   .element = operands[i]->wire ? wire : elem,
                                   .output = i >= 2};
-    for (size_t first = 0; first < job->count && queue->status.code == HOOP_SUCCESS; first += at_once) {
+    for (size_t first = 0; first < job->count && hp_cuda_may_submit(queue) == HOOP_SUCCESS; first += at_once) {
         size_t left = job->count - first;
         run_piece(queue, job, lanes, first, left < at_once ? left : at_once);
     }

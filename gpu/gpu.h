@@ -65,6 +65,11 @@ typedef struct hp_device_ops {
                               hoop_error *error); /* stream stops here ... */
     void (*gate_open)(hp_gate *gate);             /* ... goes on, also after an error; frees the gate */
     /*
+     * Everything is given up: every stream goes on that is held or will be, and no job is submitted any more. From any
+     * thread, also while others are stuck in the driver, which this does not call; the gates still want their gate_open.
+     */
+    void (*release)(hp_device *device);
+    /*
      * Callers' streams: `mark` (any thread, before the call's own gate) remembers what is in stream now; `passed` says
      * that all of it is done, its writes visible to jobs submitted from then on, and a device that has died meanwhile
      * is in the queue's status. Whoever needs that order submits nothing earlier. So nothing of a queue's ever stands

@@ -12,7 +12,6 @@
 #include "lib/slot.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
@@ -433,16 +432,16 @@ hp_channel_stop(hp_channel *channel, const hoop_error *cause)
         hp_link_stop(channel->link[i], cause);
 }
 
-void
-hp_channel_settle(const hp_channel *channel, const hoop_work *work)
+int
+hp_channel_settled(const hp_channel *channel, const hoop_work *work)
 {
-    const struct timespec moment = {0, 50000};
+    int settled = 1;
     for (uint64_t i = channel->retired; i < channel->admitted; i++) {
         const hp_slot *slot = &channel->slot[i % channel->o.window];
-        while (slot->work == work && !jobs_done(channel, slot) &&
-               hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) == HOOP_SUCCESS)
-            nanosleep(&moment, NULL);
+        if (slot->work == work && !jobs_done(channel, slot))
+            settled &= hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) != HOOP_SUCCESS;
     }
+    return settled;
 }
 
 void

@@ -95,9 +95,9 @@ int hp_channel_listen(hp_channel *channel);
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/* After a fault: tells the neighbours, moves nothing more; waits for the jobs of one work; waits for all jobs. */
+/* After a fault: tells the neighbours, moves nothing more; whether one work's jobs are over; waits for all jobs. */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
-void hp_channel_settle(const hp_channel *channel, const hoop_work *work);
+int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);
 
 /*

@@ -10,6 +10,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/group.h"
+#include "lib/guard.h"
 #include "lib/progress.h"
 
 /* The call as the ranks must agree on it. */
@@ -219,14 +220,15 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
         return hp_err_set(
             error, HOOP_ERR_UNSUPPORTED,
             "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
+    hp_guard_start(comm);
     hp_alive_lock();
     hp_alive_prepare(comm, request->send, request->recv);
-    hp_alive_stopped(1);
+    hp_comm_stand(comm, 1);
     hp_alive_unlock();
     /* may wait for room in the stream, so for an operation before: not with a lock that others need to get there */
     result = close_gate(comm, work, stream, error);
     if (result != HOOP_SUCCESS)
-        hp_alive_stopped(-1);
+        hp_comm_stand(comm, -1);
     return result;
 }
 

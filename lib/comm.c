@@ -38,13 +38,20 @@ hp_comm_name(const hoop_comm *comm, int rank, char out[96])
 /* ---- one operation ---- */
 
 void
+hp_comm_stand(hoop_comm *comm, int change)
+{
+    atomic_fetch_add(&comm->standing, change);
+    hp_alive_stopped(change);
+}
+
+void
 hp_comm_let_go(hoop_comm *comm, hoop_work *work)
 {
     if (!work->gate)
         return;
     comm->device[work->device]->ops->gate_open(work->gate);
     work->gate = NULL;
-    hp_alive_stopped(-1);
+    hp_comm_stand(comm, -1);
 }
 
 void

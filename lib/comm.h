@@ -54,9 +54,18 @@ typedef struct hp_driver {
     atomic_int yield;          /* the driver is asked to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
-    atomic_int aborting;       /* 1: abort_cause waits for the driver, 2: done */
-    hoop_error abort_cause;
+    atomic_int aborting;       /* 1: the driver has to end it all, by fault.error; 2: it has */
+    atomic_ullong beat;        /* grows while the driver is not stuck in anything */
 } hp_driver;
+
+/* guard.c's. */
+typedef struct hp_guard {
+    pthread_t thread;
+    pthread_cond_t bell; /* with the driver's mutex */
+    int runs, stop, released;
+    unsigned long long beat; /* the driver's, as last seen */
+    uint64_t looks;          /* since it has grown */
+} hp_guard;
 
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
@@ -95,6 +104,7 @@ struct hoop_comm {
     hp_device *device[HP_DEVICES]; /* [1] guarded by the driver's mutex until it is chosen */
     int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
     int prepared;                  /* device[1] was got ready, or that was tried; alive.c's lock */
+    atomic_int standing;           /* callers' streams that wait for operations of this communicator */
     atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
     hp_watch *queue_watch[HP_CHANNELS_MAX];
@@ -112,6 +122,7 @@ struct hoop_comm {
 
     hp_fault fault;
     hp_driver driver;
+    hp_guard guard;
     hp_group group;
     hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };
@@ -135,6 +146,9 @@ int hp_comm_enroll(hoop_comm *comm, int index);
  * Any thread, under hp_alive_lock; whoever drives the communicator does not notice. Failures are left to that call.
  */
 void hp_comm_prepare(hoop_comm *comm, const void *ptr);
+
+/* One more caller's stream that stands, or one less. */
+void hp_comm_stand(hoop_comm *comm, int change);
 
 /* Lets the caller's stream that waits for the work go on, if there is one. */
 void hp_comm_let_go(hoop_comm *comm, hoop_work *work);

@@ -6,12 +6,18 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/comm.h"
+#include "lib/guard.h"
 #include "lib/stats.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
-enum { GRACE_MS = 200, WITNESS_MS = 500 };
+enum {
+    GRACE_MS = 200,
+    WITNESS_MS = 500,
+    SETTLE_MS = 2000 /* how long jobs may take before streams are let go all the same */
+};
 
 hoop_error
 hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
@@ -27,6 +33,32 @@ hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
     return other;
 }
 
+void
+hp_fault_claim(hoop_comm *comm, const hoop_error *cause)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    if (!atomic_load(&comm->fault.known)) {
+        comm->fault.error = *cause;
+        comm->fault.error.size = sizeof comm->fault.error;
+        if (comm->fault.error.phase == HOOP_PHASE_NONE)
+            comm->fault.error.phase = HOOP_PHASE_OPERATION;
+        atomic_store(&comm->fault.known, 1); /* before a stream goes on, whose owner may then ask how it went */
+    }
+    pthread_mutex_unlock(&comm->driver.mutex);
+}
+
+/* Where streams share a hardware queue, jobs may stand behind the very stream: that one they are not waited for. */
+static void
+await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
+{
+    const struct timespec moment = {0, 50000};
+    for (uint32_t c = 0; work->gate && c < comm->channels; c++)
+        while (!hp_channel_settled(comm->channel[c], work) && hp_now() < deadline) {
+            hp_guard_beat(comm);
+            nanosleep(&moment, NULL);
+        }
+}
+
 /*
  * Streams of callers stand until their operations end, and while one stands a driver may let nobody in, who would drain a
  * queue: so the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
@@ -35,9 +67,9 @@ hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
 static void
 settle(hoop_comm *comm)
 {
+    uint64_t deadline = hp_now() + SETTLE_MS * HP_MS;
     for (hoop_work *work = comm->running; work; work = work->next) {
-        for (uint32_t c = 0; work->gate && c < comm->channels; c++)
-            hp_channel_settle(comm->channel[c], work);
+        await_jobs(comm, work, deadline);
         hp_comm_let_go(comm, work);
     }
     for (uint32_t c = 0; c < comm->channels; c++)
@@ -47,7 +79,8 @@ settle(hoop_comm *comm)
 void
 hp_fault_own(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error other = hp_fault_told(comm, cause);
+    hp_fault_claim(comm, cause);
+    hoop_error other = hp_fault_told(comm, &comm->fault.error);
     if (comm->client)
         hp_client_abort(comm->client, &other);
     hp_fault_fail(comm, cause);
@@ -56,17 +89,15 @@ hp_fault_own(hoop_comm *comm, const hoop_error *cause)
 void
 hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error other = hp_fault_told(comm, cause);
+    hoop_error other;
     if (atomic_load(&comm->fault.failed))
         return;
-    comm->fault.error = *cause;
-    comm->fault.error.size = sizeof comm->fault.error;
-    if (comm->fault.error.phase == HOOP_PHASE_NONE)
-        comm->fault.error.phase = HOOP_PHASE_OPERATION;
+    hp_fault_claim(comm, cause);
+    other = hp_fault_told(comm, &comm->fault.error);
     comm->state = HP_COMM_FAILED;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
-    atomic_store(&comm->fault.failed, 1); /* before a stream goes on, whose owner may then ask how it went */
+    atomic_store(&comm->fault.failed, 1);
     settle(comm);
     /* nothing touches user memory from here on: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);

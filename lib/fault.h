@@ -12,7 +12,8 @@
 #include <stdatomic.h>
 
 typedef struct hp_fault {
-    atomic_int failed; /* 1: error is final */
+    atomic_int known; /* 1: error is final; it is everybody's from here on, whoever drives may have yet to hear of it */
+    atomic_int failed; /* 1: and nothing moves any more */
     hoop_error error;
     hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
     uint64_t grace;       /* hp_now() when the suspicion becomes the error; 0: none */
@@ -21,6 +22,9 @@ typedef struct hp_fault {
 
 /* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
 void hp_fault_check(hoop_comm *comm, uint64_t now);
+
+/* Makes `cause` the error, unless there is one. Any thread. */
+void hp_fault_claim(hoop_comm *comm, const hoop_error *cause);
 
 /* Makes `cause` this communicator's error and ends all works with it; tells the neighbours. Idempotent. */
 void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);

@@ -54,7 +54,7 @@ hp_entry_check(const hoop_comm *comm)
     if (comm->forks != hp_forks())
         return hp_entry_refuse(comm, HOOP_ERR_FORKED,
                                "this communicator belongs to the parent process; a forked child must make its own");
-    return atomic_load(&comm->fault.failed) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
+    return atomic_load(&comm->fault.known) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
 }
 
 hoop_result
@@ -65,7 +65,7 @@ hoop_comm_error(const hoop_comm *comm, hoop_error *error)
     hp_err_clear(&found);
     if (!error || error->size < offsetof(hoop_error, text) + 1)
         return HOOP_ERR_INVALID_ARGUMENT;
-    if (comm && atomic_load(&comm->fault.failed))
+    if (comm && atomic_load(&comm->fault.known))
         found = comm->fault.error;
     else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
         found = latest.error;
@@ -297,9 +297,7 @@ hoop_comm_abort(hoop_comm *comm, const char *why)
     hoop_error error;
     char me[96];
     hoop_result result = hp_entry_check(comm);
-    if (comm && comm->forks == hp_forks() && result != HOOP_SUCCESS)
-        return HOOP_SUCCESS; /* it has ended already, by its first cause */
-    if (result != HOOP_SUCCESS)
+    if (!comm || comm->forks != hp_forks())
         return result;
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%.120s", hp_comm_name(comm, comm->rank, me),
                why ? ": " : "", why ? why : "");
@@ -322,7 +320,7 @@ hoop_comm_destroy(hoop_comm *comm)
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
     hp_leave(comm);
-    result = atomic_load(&comm->fault.failed) ? comm->fault.error.code : HOOP_SUCCESS;
+    result = atomic_load(&comm->fault.known) ? comm->fault.error.code : HOOP_SUCCESS;
     if (result != HOOP_SUCCESS)
         hp_entry_fail(NULL, &comm->fault.error);
     hp_comm_free(comm);
@@ -437,9 +435,9 @@ hoop_result
 hoop_comm_progress(hoop_comm *comm)
 {
     hoop_result result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS)
+    if (!comm || comm->forks != hp_forks())
         return result;
-    hp_progress_poke(comm);
+    hp_progress_poke(comm); /* also where it is known to fail: whoever drives has yet to do it */
     return hp_entry_check(comm);
 }
 

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/guard.h"
 #include "lib/spin.h"
 
 #include <errno.h>
@@ -106,8 +107,10 @@ take_inbox(hoop_comm *comm)
 static int
 step(hoop_comm *comm)
 {
+    hp_guard_beat(comm);
     if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
-        hp_fault_own(comm, &comm->driver.abort_cause);
+        if (!atomic_load(&comm->fault.failed))
+            hp_fault_own(comm, &comm->fault.error);
         atomic_store(&comm->driver.aborting, 2);
     }
     if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
@@ -308,17 +311,22 @@ hp_progress_finish(hoop_comm *comm, uint64_t deadline)
 }
 
 void
+hp_progress_give_up(hoop_comm *comm, const hoop_error *cause)
+{
+    int none = 0;
+    hp_fault_claim(comm, cause);
+    atomic_compare_exchange_strong(&comm->driver.aborting, &none, 1);
+}
+
+void
 hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
 {
     hp_driver *d = &comm->driver;
     const struct timespec moment = {0, 1000000};
     pthread_mutex_lock(&d->mutex);
     d->aborters++;
-    if (!atomic_load(&d->aborting)) {
-        d->abort_cause = *cause;
-        atomic_store(&d->aborting, 1);
-    }
     pthread_mutex_unlock(&d->mutex);
+    hp_progress_give_up(comm, cause);
     while (atomic_load(&d->aborting) == 1) {
         hp_loop_wake(comm->loop);
         if (try_baton(comm)) {
@@ -397,6 +405,7 @@ hp_progress_stop(hoop_comm *comm)
     atomic_store(&d->yield, 1);
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
+    hp_guard_stop(comm);
     if (!d->has_thread)
         return;
     hp_loop_wake(comm->loop);

@@ -42,8 +42,11 @@ void hp_progress_poke(hoop_comm *comm);
  */
 int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
-/* From any thread: this rank ends the job with `cause`; returns when the driver has done it. */
+/* From any thread: this rank ends the job with `cause`; nothing touches an array any more when it returns. */
 void hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
+
+/* Likewise, but returns at once: whoever drives does it at the next round. */
+void hp_progress_give_up(hoop_comm *comm, const hoop_error *cause);
 
 /* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);

@@ -1,22 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Drivers that are full, on the stand-in: a hardware queue that holds a few operations only, so that a thread which
- * brings one more behind a held stream waits. What could go on does.
+ * brings one more behind a held stream waits, and perhaps keeps everybody else out of the driver; and one that several
+ * streams share, so that the library's jobs stand behind the caller's stream. What could go on does; what could not ends
+ * by an abort or by the time limit, the error is known before a stream goes on, and then nothing touches the arrays.
  */
 #include "t/gpu/cuda_rank.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTH = 4, COUNT = 30000, BYTES = COUNT * 4 };
+enum { DEPTH = 4, MORE = 12, COUNT = 30000, BYTES = COUNT * 4, LIMIT_MS = 1000 };
 
 /* A rank, and a thread of it that puts more into the stream than there is room for. */
 typedef struct full {
     cuda_rank r;
     void *stream;
     pthread_t feeder;
+    int feeds, alone; /* alone: with everybody else kept out */
+    hoop_error seen;  /* by the feeder, when all was done */
+    atomic_int fed;
 } full;
 
 static int
@@ -24,7 +31,7 @@ begin(full *f, int number, int size)
 {
     hoop_error error = {.size = sizeof error};
 
-    *f = (full){0};
+    *f = (full){.alone = 1};
     int bad =
         cuda_rank_enter(&f->r, number, size) || hp_cuda_stream_open(f->r.device, &f->stream, &error) != HOOP_SUCCESS;
     memset(f->r.seen, 0, BYTES);
@@ -37,7 +44,10 @@ begin(full *f, int number, int size)
 static int
 end(full *f)
 {
+    if (f->feeds)
+        pthread_join(f->feeder, NULL);
     f->r.fake->depth(0);
+    f->r.fake->jealous(0);
     hp_cuda_stream_close(f->r.device, f->stream);
     return cuda_rank_leave(&f->r);
 }
@@ -49,6 +59,99 @@ allreduce(full *f)
                                     f->stream) == HOOP_SUCCESS
                ? 0
                : cuda_rank_complain("on_stream");
+}
+
+/* The caller's own work behind the call: more than the driver takes. Then, as a caller must, how the call has ended. */
+static void *
+feed(void *arg)
+{
+    full *f = arg;
+    hoop_error error = {.size = sizeof error};
+    char *beside = f->r.in.memory + CUDA_RANK_BYTES / 2;
+
+    for (int i = 0; i < MORE; i++)
+        hp_cuda_stream_copy(f->r.device, f->stream, beside, f->r.in.memory, 64, &error);
+    hp_cuda_stream_wait(f->r.device, f->stream, &error);
+    f->seen.size = sizeof f->seen;
+    hoop_comm_error(f->r.comm, &f->seen);
+    atomic_store(&f->fed, 1);
+    return NULL;
+}
+
+/* Until the thread waits for room. */
+static int
+fill_up(full *f)
+{
+    f->r.fake->depth(DEPTH);
+    f->r.fake->jealous(f->alone);
+    f->feeds = pthread_create(&f->feeder, NULL, feed, f) == 0;
+    usleep(200000);
+    if (!f->feeds || atomic_load(&f->fed))
+        party_note("the stream was never full");
+    return !f->feeds || atomic_load(&f->fed);
+}
+
+/* The communicator has failed, the thread has seen it, and the arrays are the caller's. */
+static int
+is_over(full *f, hoop_result code, int who, double most)
+{
+    hoop_error error = {.size = sizeof error};
+    double start = party_clock();
+
+    do {
+        usleep(1000);
+        hoop_comm_error(f->r.comm, &error);
+    } while ((error.code == HOOP_SUCCESS || (f->feeds && !atomic_load(&f->fed))) && party_clock() < start + most);
+    if (error.code != code || error.rank != who || (f->feeds && (!atomic_load(&f->fed) || f->seen.code != code))) {
+        party_note("after %.3f s %s: error %d of rank %d: %s; the stream's owner saw %d", party_clock() - start,
+                   atomic_load(&f->fed) ? "done" : "not done", (int)error.code, error.rank, error.text,
+                   (int)f->seen.code);
+        return 0;
+    }
+    return 1;
+}
+
+static int
+is_left_alone(full *f)
+{
+    memset(f->r.data, 7, BYTES);
+    arena_put(&f->r.out, f->r.data, BYTES);
+    usleep(100000);
+    arena_get(&f->r.out, f->r.seen, BYTES);
+    if (memcmp(f->r.data, f->r.seen, BYTES) != 0)
+        party_note("an array was written after the end");
+    return memcmp(f->r.data, f->r.seen, BYTES) == 0;
+}
+
+/* --- a thread that keeps all others out --------------------------------------------------------------------------- */
+
+/* Rank 0's stream is full when rank 1's data comes: who drives gets stuck with the job. *arg: rank 0 aborts, or nobody. */
+static int
+stuck(int number, int size, void *arg)
+{
+    int aborts = *(int *)arg;
+    full f;
+    int bad = begin(&f, number, size);
+
+    if (number == 0)
+        bad = bad || allreduce(&f) || fill_up(&f);
+    else
+        usleep(300000);
+    bad = bad || (number != 0 && allreduce(&f));
+    usleep(number == 0 ? 300000 : 0);
+    if (number == 0 && aborts) {
+        double start = party_clock();
+        hoop_comm_abort(f.r.comm, "enough");
+        if (party_clock() - start > 3)
+            party_note("the abort took %.3f s", party_clock() - start);
+        bad |= party_clock() - start > 3;
+    }
+    bad = bad || !is_over(&f, aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT, 0, 10);
+    if (number == 0 && !aborts) /* from where arrays may be touched no more */
+        hoop_comm_abort(f.r.comm, "over");
+    bad = bad || (number == 0 && !is_left_alone(&f));
+    end(&f);
+    return bad;
 }
 
 /* --- room comes --------------------------------------------------------------------------------------------------- */
@@ -94,6 +197,29 @@ beside(int number, int size, void *arg)
     return end(&f) || bad;
 }
 
+/* --- streams that share a hardware queue -------------------------------------------------------------------------- */
+
+/* The jobs stand behind the stream that waits for them: the time limit ends it, and all streams go on. */
+static int
+shared(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    full f;
+    int bad = begin(&f, number, size) || allreduce(&f);
+
+    (void)arg;
+    double start = party_clock();
+    do {
+        usleep(1000);
+        hoop_comm_error(f.r.comm, &error);
+    } while (error.code == HOOP_SUCCESS && party_clock() < start + 10);
+    if (error.code != HOOP_ERR_TIMEOUT)
+        party_note("after %.3f s error %d: %s", party_clock() - start, (int)error.code, error.text);
+    bad = bad || error.code != HOOP_ERR_TIMEOUT || hp_cuda_stream_wait(f.r.device, f.stream, &error) != HOOP_SUCCESS;
+    end(&f);
+    return bad;
+}
+
 static void
 run(party *p, int size, party_fn *fn, void *arg, const char *what)
 {
@@ -107,6 +233,8 @@ run(party *p, int size, party_fn *fn, void *arg, const char *what)
 int
 main(void)
 {
+    char limit[16];
+    int yes = 1, no = 0;
     party p;
 
     tap_limit(240);
@@ -114,8 +242,15 @@ main(void)
         skip_all("only the stand-in driver is full when asked");
     plan_lazy();
     party_open(&p);
+    for (int size = 3; size <= 4; size++) /* of two, the other has what it needs */
+        run(&p, size, stuck, &yes, "an abort lets a stream go behind which a thread keeps the driver to itself");
     for (int size = 2; size <= 3; size++)
         run(&p, size, beside, NULL, "who waits for room keeps nobody from another communicator");
+    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
+    run(&p, 3, stuck, &no, "and so does the time limit");
+    setenv("HOOP_FAKE_CUDA_CONNECTIONS", "1", 1);
+    run(&p, 3, shared, NULL, "jobs behind the stream that waits for them: the time limit ends it");
     party_close(&p);
     return 0;
 }

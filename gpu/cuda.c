@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda: a GPU as a device of the table. Opens the primary context of the device that owns the caller's memory, loads
- * the kernels, makes our pages visible to the GPU. Does not submit (cuda_queue.c) nor touch users' streams
- * (cuda_gate.c). A context is switched only where the thread has another one, which is put back.
+ * the kernels. Does not see to memory (cuda_reach.c), submit (cuda_queue.c), nor touch users' streams (cuda_gate.c). A
+ * context is switched only where the thread has another one, which is put back.
  */
 #include "gpu/cuda_image.h"
 #include "gpu/cuda_room.h"
@@ -276,32 +276,6 @@ ask_device(hp_cuda_device *device, hoop_error *error)
     return result;
 }
 
-/* Memory of a context other than the primary one lies in an address space that our kernels cannot see. */
-static hoop_result
-refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, hoop_error *error)
-{
-    if (context == NULL || context == device->context) /* NULL: memory of no one context */
-        return HOOP_SUCCESS;
-    return hp_err_set(
-        error, HOOP_ERR_UNSUPPORTED,
-        "the array %p was allocated in a CUDA context of its own; hoop works in the GPU's primary context, "
-        "the one of the CUDA runtime (cudaMalloc) and of cuDevicePrimaryCtxRetain",
-        ptr);
-}
-
-static hoop_result
-check_context(hp_cuda_device *device, const void *ptr, hoop_error *error)
-{
-    hp_cu_context context = NULL;
-    int attribute = HP_CU_POINTER_CONTEXT;
-    void *values[] = {&context};
-    hp_cu_pointer pointer = (hp_cu_pointer)(uintptr_t)ptr;
-
-    if (ptr == NULL || device->driver->pointer_attributes(1, &attribute, values, pointer) != HP_CU_SUCCESS)
-        return HOOP_SUCCESS;
-    return refuse_context(device, context, ptr, error);
-}
-
 static hoop_result
 prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
@@ -309,7 +283,7 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
     hoop_result result = hp_cuda_enter(device, &before, error);
 
     if (result == HOOP_SUCCESS)
-        result = check_context(device, ptr, error);
+        result = hp_cuda_admit(&device->base, ptr, error);
     if (result == HOOP_SUCCESS)
         result = ask_device(device, error);
     if (result == HOOP_SUCCESS)
@@ -396,131 +370,6 @@ open_device(hp_device **out, const void *ptr, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* --- pages -------------------------------------------------------------------------------------------------------- */
-
-static hoop_result
-see_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
-{
-    const hp_cuda_driver *driver = device->driver;
-    char doing[96];
-    hp_cu_result registered =
-        driver->host_register(pages->host, pages->bytes, HP_CU_REGISTER_PORTABLE | HP_CU_REGISTER_DEVICEMAP);
-
-    snprintf(doing, sizeof doing, "pinning %zu bytes of slots (is the limit on locked memory too low?)", pages->bytes);
-    pages->registered = registered == HP_CU_SUCCESS;
-    if (registered != HP_CU_ALREADY_REGISTERED && !pages->registered)
-        return hp_cuda_check(error, registered, "cuMemHostRegister", doing);
-    return hp_cuda_check(error, driver->host_pointer(&pages->device, pages->host, 0), "cuMemHostGetDevicePointer",
-                         "mapping slots into a GPU");
-}
-
-static void
-forget_pages(hp_cuda_device *device, hp_cuda_pages *pages)
-{
-    if (pages->registered)
-        (void)device->driver->host_unregister(pages->host);
-    free(pages);
-}
-
-hoop_result
-hp_cuda_enroll(hp_device *base, void *host, size_t bytes, hoop_error *error)
-{
-    hp_cuda_device *device = as_cuda(base);
-    hp_cu_context before;
-    hp_cuda_pages *pages = hp_alloc(1, sizeof *pages);
-
-    if (pages == NULL)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while showing slots to a GPU");
-    pages->host = host;
-    pages->bytes = bytes;
-    hoop_result result = hp_cuda_enter(device, &before, error);
-    if (result == HOOP_SUCCESS)
-        result = see_pages(device, pages, error);
-    if (result == HOOP_SUCCESS) {
-        pthread_mutex_lock(&device->lock);
-        pages->next = device->pages;
-        device->pages = pages;
-        pthread_mutex_unlock(&device->lock);
-    } else {
-        forget_pages(device, pages);
-    }
-    hp_cuda_leave(device, before);
-    return result;
-}
-
-void
-hp_cuda_unenroll(hp_device *base, void *host)
-{
-    hp_cuda_device *device = as_cuda(base);
-    hp_cu_context before;
-    hp_cuda_pages **at, *pages;
-
-    pthread_mutex_lock(&device->lock);
-    for (at = &device->pages; *at != NULL && (*at)->host != host; at = &(*at)->next)
-        continue;
-    pages = *at;
-    if (pages != NULL)
-        *at = pages->next;
-    pthread_mutex_unlock(&device->lock);
-    if (pages == NULL)
-        return;
-    (void)hp_cuda_enter(device, &before, NULL);
-    forget_pages(device, pages);
-    hp_cuda_leave(device, before);
-}
-
-static int
-find_page(hp_cuda_device *device, const char *memory, hp_cu_pointer *address)
-{
-    int found = 0;
-
-    pthread_mutex_lock(&device->lock);
-    for (hp_cuda_pages *pages = device->pages; pages != NULL && !found; pages = pages->next) {
-        uintptr_t offset = (uintptr_t)memory - (uintptr_t)pages->host;
-        found = offset < pages->bytes;
-        if (found)
-            *address = pages->device + offset;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return found;
-}
-
-hp_cuda_reach
-hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error)
-{
-    unsigned type = 0;
-    int ordinal = -1;
-    hp_cu_pointer seen = 0;
-    hp_cu_context context = NULL;
-    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER,
-                        HP_CU_POINTER_CONTEXT};
-    void *values[] = {&type, &ordinal, &seen, &context};
-
-    *address = (hp_cu_pointer)(uintptr_t)memory;
-    if (find_page(device, memory, address))
-        return HP_CUDA_DIRECT;
-    if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
-                      "cuPointerGetAttributes", "asking whose an array is") != HOOP_SUCCESS)
-        return HP_CUDA_REFUSED;
-    if (type == HP_CU_MEMORY_DEVICE && ordinal != device->ordinal)
-        return HP_CUDA_FOREIGN;
-    if (type == HP_CU_MEMORY_DEVICE)
-        return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_DIRECT : HP_CUDA_REFUSED;
-    if (type == 0 || seen == 0)
-        return HP_CUDA_PLAIN;
-    *address = seen; /* the caller's own pinned memory */
-    return HP_CUDA_DIRECT;
-}
-
-hp_cu_pointer
-hp_cuda_page(hp_cuda_device *device, const void *memory)
-{
-    hp_cu_pointer address = 0;
-
-    (void)find_page(device, memory, &address);
-    return address;
-}
-
 /* --- the row ------------------------------------------------------------------------------------------------------ */
 
 static int
@@ -535,6 +384,7 @@ const hp_device_ops hp_cuda_ops = {
     .owns = owns,
     .open = open_device,
     .serves = serves,
+    .admit = hp_cuda_admit,
     .close = close_device,
     .addressable = addressable,
     .enroll = hp_cuda_enroll,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda_room: what the files of the CUDA backend share, and nobody else reads.
- *   cuda_driver.c  the driver's functions          cuda.c        devices: contexts, kernels, enrolled pages
+ *   cuda_driver.c  the driver's functions          cuda.c        devices: contexts, kernels
+ *   cuda_reach.c   what memory a GPU can reach
  *   cuda_queue.c   streams of jobs, completion     cuda_stage.c  jobs on memory the GPU cannot reach
  *   cuda_gate.c    users' streams: marks, gates    cuda_memory.c device memory for our own programs
  * Locks: the device's lock guards its lists; it is never held across a driver call that could wait for a stream.
@@ -99,6 +100,9 @@ typedef enum hp_cuda_reach {
     HP_CUDA_REFUSED  /* out of reach for all, or the driver failed to say: see *error */
 } hp_cuda_reach;
 hp_cuda_reach hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error);
+
+/* Refuses an array of this GPU's that lies in another context's address space. */
+hoop_result hp_cuda_admit(hp_device *device, const void *ptr, hoop_error *error);
 
 /* The GPU's address of memory in enrolled pages. */
 hp_cu_pointer hp_cuda_page(hp_cuda_device *device, const void *memory);

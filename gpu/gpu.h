@@ -49,6 +49,8 @@ typedef struct hp_device_ops {
     hoop_result (*open)(hp_device **device, const void *ptr,
                         hoop_error *error);            /* ptr: memory on the device wanted, or NULL */
     int (*serves)(hp_device *device, const void *ptr); /* 1 if open would take this very device for ptr; NULL: always */
+    /* A caller's array on an open device: HOOP_SUCCESS, or why no job could use it. NULL: any will do. */
+    hoop_result (*admit)(hp_device *device, const void *ptr, hoop_error *error);
     void (*close)(hp_device *device);
     int (*addressable)(hp_device *device); /* 1: the host may send() and recv() the user's memory directly */
     hoop_result (*enroll)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */

@@ -76,7 +76,9 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
     device = open_once(comm, ops, ptr, error);
     comm->chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
-    return device ? 1 : -1;
+    if (!device || (device->ops->admit && device->ops->admit(device, ptr, error) != HOOP_SUCCESS))
+        return -1;
+    return 1;
 }
 
 int

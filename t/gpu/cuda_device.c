@@ -157,6 +157,37 @@ apart(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
+/* An array of a context of its own, where others were used before: refused by the call, which starts nothing. */
+static int
+private_context(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    hoop_work *work = NULL;
+    cuda_rank r;
+    int bad = cuda_rank_enter(&r, number, size);
+
+    (void)arg;
+    bad = bad || hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS;
+    r.fake->apart(1);
+    arena other = arena_new(r.device, ARENA_DEVICE, 4096);
+    r.fake->apart(0);
+    if (number == 0 &&
+        (hoop_allreduce(other.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_ERR_UNSUPPORTED ||
+         hoop_iallreduce(r.in.memory, other.memory, 10, HOOP_INT32, HOOP_SUM, r.comm, &work) != HOOP_ERR_UNSUPPORTED ||
+         hoop_broadcast_on_stream(other.memory, other.memory, 10, HOOP_INT32, 0, r.comm, NULL) !=
+             HOOP_ERR_UNSUPPORTED)) {
+        party_note("not refused");
+        bad = 1;
+    }
+    hoop_comm_error(NULL, &error);
+    if (number == 0 && strstr(error.text, "in a CUDA context of its own") == NULL)
+        bad = cuda_rank_complain("another sentence");
+    if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("afterwards");
+    arena_free(&other);
+    return cuda_rank_leave(&r) || bad;
+}
+
 int
 main(void)
 {
@@ -171,6 +202,7 @@ main(void)
     for (int i = 0; i < (int)(sizeof choices / sizeof *choices); i++)
         test_choice(&p, i);
     cuda_rank_party(&p, 4, apart, "on GPUs of their own, by LOCAL_RANK");
+    cuda_rank_party(&p, 2, private_context, "an array of a context of its own is one call's error, and nobody else's");
     party_close(&p);
     return 0;
 }

@@ -86,7 +86,7 @@ void
 hp_alive_prepare(const hoop_comm *but, const void *send, const void *recv)
 {
     for (hoop_comm *comm = alive; comm && atomic_load(&stopped) == 0; comm = comm->next_alive)
-        if (comm != but && !comm->prepared)
+        if (comm != but && !atomic_load(&comm->prepared))
             hp_comm_prepare(comm, hp_device_of(send) == &hp_cuda_ops ? send : recv);
 }
 

@@ -40,18 +40,29 @@ drop_wrong_device(hoop_comm *comm, const void *ptr)
     hp_alive_unlock();
 }
 
+/* What is ready nobody else touches: who uses it does not wait for somebody who prepares others, which may take. */
+static int
+lock_unless_ready(hoop_comm *comm)
+{
+    if (atomic_load(&comm->prepared))
+        return 0;
+    hp_alive_lock();
+    return 1;
+}
+
 /* Whether it is too late to get a GPU ready: a driver may make us wait for a stream that waits for us. */
 static int
 comes_too_late(hoop_comm *comm, const void *ptr)
 {
-    int late;
+    int late, locked;
     if (atomic_load(&comm->enrolled) & 1 << 1)
         return 0;
-    hp_alive_lock();
+    locked = lock_unless_ready(comm);
     pthread_mutex_lock(&comm->driver.mutex);
-    late = hp_alive_stands() && (!comm->prepared || !comm->device[1] || is_wrong(comm, ptr));
+    late = hp_alive_stands() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
     pthread_mutex_unlock(&comm->driver.mutex);
-    hp_alive_unlock();
+    if (locked)
+        hp_alive_unlock();
     return late;
 }
 
@@ -126,7 +137,7 @@ hp_comm_prepare(hoop_comm *comm, const void *ptr)
         device = open_ahead(comm, ptr, &error);
     for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
         result = hp_channel_equip(comm->channel[c], 1, device, &error);
-    comm->prepared = device && result == HOOP_SUCCESS; /* otherwise it is tried again */
+    atomic_store(&comm->prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
 int
@@ -134,13 +145,15 @@ hp_comm_enroll(hoop_comm *comm, int index)
 {
     hoop_error error = {.size = sizeof error};
     hoop_result result = HOOP_SUCCESS;
+    int locked;
     if (atomic_load(&comm->enrolled) & (1 << index))
         return 1;
-    hp_alive_lock();
-    comm->prepared = 1;
+    locked = lock_unless_ready(comm);
+    atomic_store(&comm->prepared, 1);
     for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
         result = hp_channel_enroll(comm->channel[c], index, comm->device[index], &error);
-    hp_alive_unlock();
+    if (locked)
+        hp_alive_unlock();
     if (result != HOOP_SUCCESS) {
         error.rank = error.reporter = comm->rank;
         hp_fault_own(comm, &error);

@@ -7,6 +7,7 @@
  */
 #include "t/gpu/cuda_rank.h"
 
+#include "lib/alive.h"
 #include "lib/comm.h"
 
 #include <stdlib.h>
@@ -218,6 +219,24 @@ elsewhere(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
+/* Somebody prepares yet another communicator, which may take: one that is prepared is used meanwhile. */
+static int
+locked(int number, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof error};
+    pair p;
+    int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
+              hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
+
+    (void)arg;
+    hp_alive_lock();
+    if (!bad && hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
+        bad = cuda_rank_complain("allreduce");
+    hp_alive_unlock();
+    bad = bad || !is_sum(&p, 1);
+    return end(&p) || bad;
+}
+
 int
 main(void)
 {
@@ -235,6 +254,7 @@ main(void)
         cuda_rank_party(&p, size, used_too_early, "... but not used for the first time");
     }
     cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
+    cuda_rank_party(&p, 2, locked, "what is prepared waits for nobody who prepares something else");
     if (getenv("HOOP_TEST_CUDA") == NULL)
         cuda_rank_party(&p, 2, elsewhere, "what was prepared for another GPU gives way");
     else

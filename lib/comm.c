@@ -49,9 +49,9 @@ hp_comm_let_go(hoop_comm *comm, hoop_work *work)
 {
     if (!work->gate)
         return;
+    hp_comm_stand(comm, -1); /* first: the stream's owner may go on with what needs that none stands */
     comm->device[work->device]->ops->gate_open(work->gate);
     work->gate = NULL;
-    hp_comm_stand(comm, -1);
 }
 
 void

@@ -237,6 +237,24 @@ locked(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
+/* When a stream has gone on, it counts no more: its owner may do at once what must not be done while one stands. */
+static int
+counted(int number, int size, void *arg)
+{
+    enum { ROUNDS = 500 };
+    pair p;
+    int bad = begin(&p, number, size) || part(&p), standing = 0;
+
+    (void)arg;
+    for (int round = 0; round < ROUNDS && !bad; round++) {
+        bad = first_on_stream(&p) || hp_cuda_stream_wait(p.r.device, p.stream, NULL) != HOOP_SUCCESS;
+        standing += hp_alive_stands();
+    }
+    if (standing != 0)
+        party_note("%d of %d times the stream was said to stand", standing, ROUNDS);
+    return end(&p) || bad || standing != 0;
+}
+
 int
 main(void)
 {
@@ -253,6 +271,7 @@ main(void)
         cuda_rank_party(&p, size, made_meanwhile, "... and one may be made while a stream stands");
         cuda_rank_party(&p, size, used_too_early, "... but not used for the first time");
     }
+    cuda_rank_party(&p, 3, counted, "a stream that has gone on stands no more");
     cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
     cuda_rank_party(&p, 2, locked, "what is prepared waits for nobody who prepares something else");
     if (getenv("HOOP_TEST_CUDA") == NULL)

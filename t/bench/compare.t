@@ -52,6 +52,9 @@ refused '-p takes a whole number of 1 to 64, not "65"' -p 65 ./quick
 refused '-r takes a whole number' -r 0 ./quick
 refused '-i takes a whole number' -i x ./quick
 refused '-t takes a whole number' -t 1.5 ./quick
+export BENCH_CAP=0.5
+refused 'BENCH_CAP takes a whole number' ./quick
+unset BENCH_CAP
 refused '-s: 3q is no size' -s '4 3q' ./quick
 refused '-s: 3 is less than one float' -s 3 ./quick
 refused '-n has four hosts' -n -p 8 ./quick

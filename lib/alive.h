@@ -15,7 +15,8 @@ unsigned hp_forks(void); /* how often this process was born by fork since the li
 void hp_alive_add(hoop_comm *comm);
 void hp_alive_remove(hoop_comm *comm);
 
-/* Held while a communicator's GPU is prepared, and while a stream is stopped. Before the mutex of a driver. */
+/* Held while a communicator's GPU is prepared, and while a stream is counted as one that stands. Before the mutex of a
+ * driver. */
 void hp_alive_lock(void);
 void hp_alive_unlock(void);
 

@@ -13,6 +13,8 @@
 
 #include <stdlib.h>
 
+enum { ROUNDS = 64 };
+
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
 {
@@ -381,10 +383,11 @@ work_and_send(hp_channel *channel)
     return moved | retire(channel);
 }
 
+/* Not for ever while a ring that is fast enough keeps it moving: an abort and the reports have their turn between. */
 int
 hp_channel_progress(hp_channel *channel)
 {
-    int any = 0, moved;
+    int any = 0, moved, rounds = 0;
     do {
         moved = channel->news = 0;
         while (admit(channel))
@@ -396,7 +399,7 @@ hp_channel_progress(hp_channel *channel)
         while (work_and_send(channel))
             moved = 1;
         any |= moved;
-    } while (moved || channel->news);
+    } while ((moved || channel->news) && ++rounds < ROUNDS);
     return any;
 }
 

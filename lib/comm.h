@@ -103,7 +103,7 @@ struct hoop_comm {
     hp_channel *channel[HP_CHANNELS_MAX];
     hp_device *device[HP_DEVICES]; /* [1] guarded by the driver's mutex until it is chosen */
     int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
-    atomic_int prepared;           /* device[1] was got ready, or that was tried; written under alive.c's lock */
+    atomic_int prepared;           /* device[1] was got ready, or that was tried; set under alive.c's lock */
     atomic_int standing;           /* callers' streams that wait for operations of this communicator */
     atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */

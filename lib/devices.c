@@ -35,6 +35,7 @@ drop_wrong_device(hoop_comm *comm, const void *ptr)
             hp_channel_strip(comm->channel[c], 1);
         comm->device[1]->ops->close(comm->device[1]);
         comm->device[1] = NULL;
+        atomic_store(&comm->prepared, 0);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
     hp_alive_unlock();

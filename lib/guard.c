@@ -45,13 +45,19 @@ release(hoop_comm *comm)
     device->ops->release(device);
 }
 
-/* Under the driver's mutex. 1 if whoever drives gives no sign of life while a stream stands. */
+/*
+ * Under the driver's mutex. 1 if nobody gives a sign of life while a stream stands. Whoever has entered a call keeps the
+ * background thread from driving, and may be stuck before it drives itself; a program with a loop of its own drives when
+ * it likes.
+ */
 static int
 is_stuck(hoop_comm *comm)
 {
     hp_guard *g = &comm->guard;
-    unsigned long long beat = atomic_load(&comm->driver.beat);
-    int same = comm->driver.held && beat == g->beat && atomic_load(&comm->standing) > 0;
+    hp_driver *d = &comm->driver;
+    unsigned long long beat = atomic_load(&d->beat);
+    int drives = d->held || (atomic_load(&d->outstanding) > 0 && !atomic_load(&d->manual));
+    int same = drives && beat == g->beat && atomic_load(&comm->standing) > 0;
     g->beat = beat;
     g->looks = same ? g->looks + 1 : 0;
     return g->looks > 0;
@@ -110,6 +116,8 @@ start_thread(hoop_comm *comm)
     pthread_sigmask(SIG_BLOCK, &all, &old);
     runs = pthread_create(&comm->guard.thread, NULL, run_guard, comm) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!runs)
+        pthread_cond_destroy(&comm->guard.bell);
     return runs;
 }
 

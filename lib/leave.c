@@ -48,6 +48,8 @@ hp_leave(hoop_comm *comm)
         error.phase = HOOP_PHASE_LEAVE;
         hp_progress_abort(comm, &error);
     }
+    if (atomic_load(&comm->fault.known) && !atomic_load(&comm->fault.failed)) /* by the guard, and nobody drives */
+        hp_progress_abort(comm, &comm->fault.error);
     hp_progress_stop(comm);
     say_leave(comm);
 }

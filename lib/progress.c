@@ -316,6 +316,9 @@ hp_progress_give_up(hoop_comm *comm, const hoop_error *cause)
     int none = 0;
     hp_fault_claim(comm, cause);
     atomic_compare_exchange_strong(&comm->driver.aborting, &none, 1);
+    pthread_mutex_lock(&comm->driver.mutex);
+    pthread_cond_broadcast(&comm->driver.changed);
+    pthread_mutex_unlock(&comm->driver.mutex);
 }
 
 void
@@ -354,11 +357,18 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
 
 /* ---- the background thread ---- */
 
+/* Works to move, or an error that the guard has found and nobody has told the others yet. */
+static int
+has_to_do(const hp_driver *d)
+{
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->aborting) == 1;
+}
+
 static int
 thread_must_rest(hoop_comm *comm, void *arg)
 {
     (void)arg;
-    return atomic_load(&comm->driver.yield) || !atomic_load(&comm->driver.outstanding);
+    return atomic_load(&comm->driver.yield) || !has_to_do(&comm->driver);
 }
 
 static void *
@@ -368,7 +378,7 @@ run_thread(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
-        if (d->held || d->waiting || d->manual || atomic_load(&d->yield) || !atomic_load(&d->outstanding)) {
+        if (d->held || d->waiting || d->manual || atomic_load(&d->yield) || !has_to_do(d)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stripe: see stripe.h. Two small machines, one a direction: the sender walks {head, body} of the current post; the
- * receiver fills {head, body} with one scatter read. A frame that is no DATA ends the data direction (ABORT, LEAVE), so
+ * receiver fills {head, body} with one read, a scattered one where the body is not small. A frame that is no DATA ends the data direction (ABORT, LEAVE), so
  * bytes read past it belong to nobody. The idle direction is read when the watch saw it readable, or while
  * acknowledgements are due.
  */
@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -213,7 +212,7 @@ load_head(hp_stripe *s, hp_post *post)
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
         post->frame.payload_crc = hp_pieces_crc(&post->body, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
-    if (is_small(post) && post->bytes > 0)
+    if (!post->pages && is_small(post) && post->bytes > 0)
         memcpy(s->head + s->head_n, post->body.data, post->bytes);
     s->head_at = 0;
     s->body_at = 0;

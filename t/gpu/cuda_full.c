@@ -21,8 +21,8 @@ typedef struct full {
     cuda_rank r;
     void *stream;
     pthread_t feeder;
-    int feeds, alone; /* alone: with everybody else kept out */
-    hoop_error seen;  /* by the feeder, when all was done */
+    int feeds, refused; /* refused: one of the feeder's calls was */
+    hoop_error seen;    /* by the feeder, when all was done */
     atomic_int fed;
 } full;
 
@@ -31,7 +31,7 @@ begin(full *f, int number, int size)
 {
     hoop_error error = {.size = sizeof error};
 
-    *f = (full){.alone = 1};
+    *f = (full){0};
     int bad =
         cuda_rank_enter(&f->r, number, size) || hp_cuda_stream_open(f->r.device, &f->stream, &error) != HOOP_SUCCESS;
     memset(f->r.seen, 0, BYTES);
@@ -49,7 +49,7 @@ end(full *f)
     f->r.fake->depth(0);
     f->r.fake->jealous(0);
     hp_cuda_stream_close(f->r.device, f->stream);
-    return cuda_rank_leave(&f->r);
+    return cuda_rank_leave(&f->r) || f->refused;
 }
 
 static int
@@ -83,7 +83,7 @@ static int
 fill_up(full *f)
 {
     f->r.fake->depth(DEPTH);
-    f->r.fake->jealous(f->alone);
+    f->r.fake->jealous(1);
     f->feeds = pthread_create(&f->feeder, NULL, feed, f) == 0;
     usleep(200000);
     if (!f->feeds || atomic_load(&f->fed))
@@ -154,13 +154,67 @@ stuck(int number, int size, void *arg)
     return bad;
 }
 
+static int
+broadcast(full *f)
+{
+    void *array = f->r.out.memory;
+    return hoop_broadcast_on_stream(array, array, COUNT, HOOP_INT32, 1, f->r.comm, f->stream) == HOOP_SUCCESS
+               ? 0
+               : cuda_rank_complain("broadcast_on_stream");
+}
+
+static void *
+broadcast_and_feed(void *arg)
+{
+    full *f = arg;
+    usleep(100000);
+    f->refused = broadcast(f);
+    usleep(50000);
+    f->r.fake->depth(DEPTH);
+    f->r.fake->jealous(1);
+    return feed(arg);
+}
+
+/*
+ * On rank 0 a thread fills its stream while another waits in a call. That one returns and enters its next, so that the
+ * background thread does not drive, and is kept by the driver when it asks whose its array is, so nobody does.
+ */
+static int
+entering(int number, int size, void *arg)
+{
+    static int in[1000], out[1000];
+    full f;
+    int bad = begin(&f, number, size);
+
+    (void)arg;
+    if (number == 0)
+        f.feeds = !bad && pthread_create(&f.feeder, NULL, broadcast_and_feed, &f) == 0;
+    else
+        usleep(600000);
+    bad =
+        bad || (number == 0 && !f.feeds) ||
+        (hoop_allreduce(in, out, 1000, HOOP_INT32, HOOP_SUM, f.r.comm) != HOOP_SUCCESS && cuda_rank_complain("first"));
+    if (number != 0) {
+        usleep(300000);
+        bad = bad || broadcast(&f);
+    }
+    double start = party_clock();
+    hoop_result second = hoop_allreduce(in, out, 1000, HOOP_INT32, HOOP_SUM, f.r.comm);
+    if (second != HOOP_ERR_TIMEOUT || party_clock() - start > 6)
+        party_note("the second call ended with %d after %.3f s", (int)second, party_clock() - start);
+    bad = bad || second != HOOP_ERR_TIMEOUT || party_clock() - start > 6;
+    end(&f);
+    return bad;
+}
+
 /* --- room comes --------------------------------------------------------------------------------------------------- */
 
 static void *
 three_calls(void *arg)
 {
+    full *f = arg;
     for (int i = 0; i < 3; i++)
-        allreduce(arg);
+        f->refused |= allreduce(f);
     return NULL;
 }
 
@@ -181,7 +235,8 @@ beside(int number, int size, void *arg)
 
     (void)arg;
     f.r.fake->depth(DEPTH);
-    bad = bad || (number == 0 && pthread_create(&f.feeder, NULL, three_calls, &f) != 0);
+    f.feeds = number == 0 && !bad && pthread_create(&f.feeder, NULL, three_calls, &f) == 0;
+    bad = bad || (number == 0 && !f.feeds);
     usleep(number == 0 ? 200000 : 0);
     bad = bad ||
           (hoop_allreduce_on_stream(in, out, COUNT, HOOP_INT32, HOOP_SUM, second, other) != HOOP_SUCCESS &&
@@ -189,8 +244,9 @@ beside(int number, int size, void *arg)
           hp_cuda_stream_wait(f.r.device, other, &error) != HOOP_SUCCESS;
     for (int i = 0; i < 3 && number != 0 && !bad; i++)
         bad = allreduce(&f);
-    if (number == 0 && !bad)
+    if (f.feeds)
         pthread_join(f.feeder, NULL);
+    f.feeds = 0;
     bad = bad || hp_cuda_stream_wait(f.r.device, f.stream, &error) != HOOP_SUCCESS;
     hp_cuda_stream_close(f.r.device, other);
     bad |= hoop_comm_destroy(second) != HOOP_SUCCESS;
@@ -199,23 +255,31 @@ beside(int number, int size, void *arg)
 
 /* --- streams that share a hardware queue -------------------------------------------------------------------------- */
 
-/* The jobs stand behind the stream that waits for them: the time limit ends it, and all streams go on. */
+/* The jobs stand behind the stream that waits for them: an abort (*arg) or the time limit ends it, all streams go on. */
 static int
 shared(int number, int size, void *arg)
 {
+    int aborts = *(int *)arg;
+    hoop_result wanted = aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT;
     hoop_error error = {.size = sizeof error};
     full f;
     int bad = begin(&f, number, size) || allreduce(&f);
 
-    (void)arg;
     double start = party_clock();
+    if (aborts && number == 0) {
+        usleep(200000);
+        hoop_comm_abort(f.r.comm, "enough");
+    }
     do {
         usleep(1000);
         hoop_comm_error(f.r.comm, &error);
     } while (error.code == HOOP_SUCCESS && party_clock() < start + 10);
-    if (error.code != HOOP_ERR_TIMEOUT)
+    if (error.code != wanted)
         party_note("after %.3f s error %d: %s", party_clock() - start, (int)error.code, error.text);
-    bad = bad || error.code != HOOP_ERR_TIMEOUT || hp_cuda_stream_wait(f.r.device, f.stream, &error) != HOOP_SUCCESS;
+    bad = bad || error.code != wanted || hp_cuda_stream_wait(f.r.device, f.stream, &error) != HOOP_SUCCESS;
+    if (aborts && party_clock() - start > 5)
+        party_note("the stream went on after %.3f s", party_clock() - start);
+    bad = bad || (aborts && party_clock() - start > 5);
     end(&f);
     return bad;
 }
@@ -249,8 +313,11 @@ main(void)
     snprintf(limit, sizeof limit, "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, 3, stuck, &no, "and so does the time limit");
+    run(&p, 3, entering, NULL, "also where the driver keeps who has entered a call, and nobody drives");
     setenv("HOOP_FAKE_CUDA_CONNECTIONS", "1", 1);
-    run(&p, 3, shared, NULL, "jobs behind the stream that waits for them: the time limit ends it");
+    run(&p, 3, shared, &no, "jobs behind the stream that waits for them: the time limit ends it");
+    setenv("HOOP_OP_TIMEOUT_MS", "60000", 1);
+    run(&p, 3, shared, &yes, "and so does an abort");
     party_close(&p);
     return 0;
 }

@@ -7,9 +7,11 @@ subnet=10.99.0.
 hosts="${subnet}1:1,${subnet}2:1,${subnet}3:1,${subnet}4:1"
 made=
 
+# A machine may make namespaces and let nobody in: below a chroot that is no mount point, say.
 new_space()
 {
     ip netns add "$1" || return 1
+    ip netns exec "$1" true || { ip netns del "$1"; return 1; }
     made="$made $1"
     ip -n "$1" link set lo up
     [ -z "$congestion" ] || ip netns exec "$1" sysctl -qw net.ipv4.tcp_congestion_control="$congestion" ||

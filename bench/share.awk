@@ -30,5 +30,5 @@ END {
         printf "VERDICT, %d ranks: none, no size from 4 MiB on was measured with both\n", ranks
     else
         printf "VERDICT, %d ranks: from 4 MiB on the GPU's bus bandwidth is at least %.1f %% of the host's (at %d bytes): %s\n", \
-            ranks, 100 * worst, at, worst >= 0.95 ? "the 95 % wanted are reached" : "MISSED, 95 % are wanted"
+            ranks, 100 * worst, at, (worst >= 0.95 ? "the 95 % wanted are reached" : "MISSED, 95 % are wanted")
 }

@@ -104,7 +104,7 @@ ok 'its process group killed: nothing is left' wait_for 5 none_left
 # An agent killed: its ranks go with it, and the launcher says so.
 launch 1 -n 2 sh -c 'echo $$ >>pids; exec sleep 300'
 wait_for 10 started_all 2
-agent=$(ps -o ppid= -p "$(head -1 pids)" | tr -d ' ')
+read -r pid name state agent rest <"/proc/$(head -1 pids)/stat"
 kill -KILL "$agent"
 wait "$started"
 is 1 $? 'agent killed: status 1'

@@ -22,6 +22,7 @@ clean()
 }
 trap 'clean; tap_cleanup' 0
 ip netns add "$id-1" 2>/dev/null || skip_all 'network namespaces are not permitted here'
+ip netns exec "$id-1" true 2>/dev/null || skip_all 'network namespaces cannot be entered here'
 ip link add "$bridge" type bridge 2>/dev/null || skip_all 'bridges are not permitted here'
 ip addr add "$net.254/24" dev "$bridge" && ip link set "$bridge" up || bail 'no bridge'
 cd "$tmp" || bail "no $tmp"

@@ -180,7 +180,7 @@ kill -KILL "$started"
 wait "$started" 2>/dev/null
 ok 'launcher killed: five seconds later nothing is left' wait_for 5 none_left
 launch
-for p in $(ps -o pid= --ppid "$started"); do
+for p in $(cat "/proc/$started/task/$started/children"); do
     kill -KILL "$p"
     break
 done

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stripe: see stripe.h. Two small machines, one a direction: the sender walks {head, body} of the current post; the
- * receiver fills {head, body} with one read, a scattered one where the body is not small. A frame that is no DATA ends the data direction (ABORT, LEAVE), so
- * bytes read past it belong to nobody. The idle direction is read when the watch saw it readable, or while
- * acknowledgements are due.
+ * receiver fills {head, body} with one read, a scattered one where the body is not small. A frame that is no DATA ends
+ * the data direction (ABORT, LEAVE), so bytes read past it belong to nobody. The idle direction is read when the watch
+ * saw it readable, or while acknowledgements are due.
  */
 #include "net/stripe.h"
 

@@ -75,7 +75,8 @@ void hp_channel_free(hp_channel *channel);
 /* Appends an operation; its plan for this channel is work->plan[channel->o.index]. */
 void hp_channel_append(hp_channel *channel, hoop_work *work);
 
-/* Moves all that can move. 1 if anything did. A work's channels_left drops when its last step here has retired. */
+/* Moves all that can move, for some rounds at most; `news` says that a device has told what is still to be used. 1 if
+ * anything moved. A work's channels_left drops when its last step here has retired. */
 int hp_channel_progress(hp_channel *channel);
 
 /* Stations that steps have passed, in all: it grows when the belt gets on, and not when a few bytes trickle in. */

@@ -381,6 +381,9 @@ hp_comm_patience(hoop_comm *comm, uint64_t now)
     uint64_t look = look_again(comm, now);
     if (look < patience)
         patience = look;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        if (comm->channel[c]->news) /* its rounds were up: nobody wakes us for what a device has told already */
+            return 0;
     if (comm->fault.grace && comm->fault.grace < now + patience)
         patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
     return patience;

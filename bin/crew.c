@@ -11,6 +11,7 @@
 #include "bin/lines.h"
 #include "bin/must.h"
 #include "bin/outbox.h"
+#include "bin/share.h"
 #include "bin/spawn.h"
 #include "bin/variables.h"
 #include "lib/base/clock.h"
@@ -54,6 +55,7 @@ struct hp_crew {
     int stopping;    /* TERM has been sent */
     uint64_t kill_at;
     hp_timer *timer;
+    hp_machine machine; /* to be shared out, if that is ordered */
 };
 
 /* --- output --- */
@@ -420,6 +422,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
 {
     member *m = &crew->member[i];
     hp_spawn spawn = {.argv = crew->orders->argv.word, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
+    cpu_set_t share;
     char **variables;
     int number;
     pipes p;
@@ -434,6 +437,10 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
     spawn.fd[3] = own_secret(secret_fd);
+    if (crew->orders->bind) {
+        hp_share_cut(&crew->machine, crew->orders->ranks, i, &share);
+        spawn.share = &share;
+    }
     m->started = hp_now();
     m->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
     number = errno;
@@ -481,6 +488,8 @@ hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_
         return NULL;
     }
     hp_folder_find_program(orders);
+    if (orders->bind)
+        hp_machine_read(&crew->machine);
     for (; crew->count < orders->ranks; crew->count++)
         if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {
             word_failure(orders, step, failure);
@@ -506,6 +515,7 @@ hp_crew_free(hp_crew *crew)
     }
     close_input(crew);
     hp_timer_free(crew->timer);
+    hp_machine_free(&crew->machine);
     free(crew->member);
     free(crew);
 }

@@ -8,20 +8,12 @@
 #include "bin/meet.h"
 #include "bin/must.h"
 #include "lib/base/err.h"
+#include "lib/base/processors.h"
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static int
-cores(void)
-{
-    cpu_set_t set;
-
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
 
 /* A word as a shell must see it: most need no quotes, and then get none. */
 static char *
@@ -89,9 +81,10 @@ make_site(hp_site *site, const hp_options *options, const char *host)
 hoop_result
 hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
 {
-    hp_place_wish wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1, .cores = cores()};
+    hp_place_wish wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
     int i;
 
+    wish.cores = hp_processors_count();
     *layout = (hp_layout){.options = options, .hosts = &options->hosts};
     if (options->hosts.count == 0) {
         layout->hosts = &layout->alone;
@@ -163,6 +156,8 @@ hp_layout_print(const hp_layout *layout)
            used == 1 ? "" : "s");
     for (i = 0; i < layout->hosts->count; i++)
         print_host(layout, i);
+    if (layout->options->bind)
+        printf("each rank keeps to its share of its host's processors\n");
     printf("each rank:");
     print_words(layout->options->argv);
     printf("\n");

@@ -31,6 +31,7 @@ static const struct option known[] = {
     {"rsh", required_argument, NULL, 'r'},
     {"ssh-port", required_argument, NULL, 'p'},
     {"prefix", required_argument, NULL, 'P'},
+    {"bind", no_argument, NULL, 'b'},
     {"map", no_argument, NULL, 'm'},
     {"dry-run", no_argument, NULL, 'D'},
     {"verbose", no_argument, NULL, 'v'},
@@ -155,6 +156,7 @@ take(hp_options *o, int option, char *value, hoop_error *error)
     case 'P': return take_text(&o->prefix, absolute(o, value));
     case 'r': hp_words_add(&o->rsh, hp_must(strdup(value))); break;
     case 'l': o->label = 1; break;
+    case 'b': o->bind = 1; break;
     case 'm': o->map = 1; break;
     case 'D': o->dry_run = 1; break;
     case 'v': o->verbose = 1; break;

@@ -4,8 +4,8 @@
  * typed:
  *
  *     hoop-launch [--ranks N] [--hosts LIST]... [--hostfile FILE] [--per-host N] [--env NAME[=VALUE]]... [--wdir DIR]
- *         [--label] [--output-dir DIR] [--timeout SECONDS] [--rsh WORD]... [--ssh-port N] [--prefix DIR] [--map]
- *         [--dry-run] [--verbose] -- PROGRAM [ARGUMENT...]
+ *         [--label] [--output-dir DIR] [--timeout SECONDS] [--rsh WORD]... [--ssh-port N] [--prefix DIR] [--bind]
+ *         [--map] [--dry-run] [--verbose] -- PROGRAM [ARGUMENT...]
  */
 #ifndef HP_OPTIONS_H
 #define HP_OPTIONS_H
@@ -27,7 +27,7 @@ typedef struct hp_options {
     hp_words rsh;     /* the remote shell's words */
     int ssh_port;     /* 0: not said */
     char *prefix;
-    int map, dry_run, verbose;
+    int bind, map, dry_run, verbose;
     char **argv; /* the program */
 } hp_options;
 

@@ -65,6 +65,8 @@ hp_orders_put(hp_bytes *out, const hp_orders *orders)
         hp_packet_put(out, HP_PK_DIR, &must, 1, orders->dir, strlen(orders->dir));
     if (orders->home != NULL)
         hp_packet_put(out, HP_PK_HOME, orders->home, strlen(orders->home), NULL, 0);
+    if (orders->bind)
+        hp_packet_put(out, HP_PK_BIND, NULL, 0, NULL, 0);
     put_ranks(out, orders);
     hp_packet_put(out, HP_PK_GO, NULL, 0, NULL, 0);
 }
@@ -155,6 +157,7 @@ hp_orders_take(hp_orders *orders, const hp_packet *packet, hoop_error *error)
     case HP_PK_ARG: return take_word(&orders->argv, packet, error);
     case HP_PK_DIR: orders->dir_must = packet->payload[0] != 0; return take_text(&orders->dir, packet, 1, error);
     case HP_PK_HOME: return take_text(&orders->home, packet, 0, error);
+    case HP_PK_BIND: orders->bind = 1; return HOOP_SUCCESS;
     case HP_PK_RANKS: return take_ranks(orders, packet, error);
     case HP_PK_GO: return take_go(orders, error);
     default: return wrong(error, "input comes before there is anything to run");

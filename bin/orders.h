@@ -24,6 +24,7 @@ typedef struct hp_orders {
     char *dir;          /* folder to run in; NULL: where the agent is */
     int dir_must;       /* 1: --wdir asked for it; 0: the launcher's own folder, a likeness will do */
     char *home;         /* the launching user's; NULL: not known */
+    int bind;           /* each rank keeps to its share of the processors */
     int world;
     int *rank; /* on this host, rising */
     int ranks;

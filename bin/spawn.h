@@ -6,17 +6,19 @@
 #ifndef HP_SPAWN_H
 #define HP_SPAWN_H
 
+#include <sched.h>
 #include <sys/types.h>
 
 typedef struct hp_spawn {
-    char *const *argv;    /* argv[0] is looked for in PATH as the new environment has it */
-    char *const *environ; /* NULL: ours */
-    const char *dir;      /* NULL: stay here */
-    const char *also_dir; /* where else a name without '/' may be found; NULL: nowhere */
-    int fd[4];            /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
-    int session;          /* 1: a session and process group of its own */
-    int death_signal;     /* sent to it when the thread that starts it dies; 0: none */
-    int shielded;         /* 1: the terminal's Ctrl-C does not reach it */
+    char *const *argv;      /* argv[0] is looked for in PATH as the new environment has it */
+    char *const *environ;   /* NULL: ours */
+    const char *dir;        /* NULL: stay here */
+    const char *also_dir;   /* where else a name without '/' may be found; NULL: nowhere */
+    int fd[4];              /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
+    int session;            /* 1: a session and process group of its own */
+    int death_signal;       /* sent to it when the thread that starts it dies; 0: none */
+    const cpu_set_t *share; /* the processors it keeps to; NULL: those we may run on */
+    int shielded;           /* 1: the terminal's Ctrl-C does not reach it */
 } hp_spawn;
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;

@@ -7,7 +7,7 @@ _hooprun()
     local cur=${COMP_WORDS[COMP_CWORD]} i word
     local with_value='-n -np --np -H -host --host -f --hostfile --machinefile -N -ppn --ppn --npernode --nproc-per-node
         -x --wdir --output-dir --timeout --rsh --ssh-port --prefix'
-    local alone='-l --tag-output --map --dry-run -v --verbose --help --version'
+    local alone='-l --tag-output --bind --map --dry-run -v --verbose --help --version'
 
     # The program is the first word that is neither an option nor an option's value.
     for ((i = 1; i < COMP_CWORD; i++)); do

@@ -80,8 +80,8 @@ typedef struct hp_group {
 struct hoop_comm {
     hoop_config config;
     int rank, size, local_rank, local_size, position;
-    int crowd;        /* ranks of the job on this host, who share its processors, also those that a split left out */
-    int *order;       /* position -> rank */
+    int crowd;  /* ranks of the job who may run on the same processors as this one, also those that a split left out */
+    int *order; /* position -> rank */
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;

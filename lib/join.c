@@ -7,6 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/processors.h"
 #include "lib/launch.h"
 #include "lib/progress.h"
 
@@ -205,12 +206,17 @@ static void
 count_locals(hoop_comm *comm)
 {
     const hp_member *me = &comm->ring->members[comm->rank];
+    int sharing = 0;
     comm->local_rank = comm->local_size = 0;
     for (int r = 0; r < comm->size; r++) {
-        int here = comm->ring->members[r].host_id == me->host_id;
+        const hp_member *other = &comm->ring->members[r];
+        int here = other->host_id == me->host_id;
         comm->local_size += here;
         comm->local_rank += here && r < comm->rank;
+        sharing += here && other->processors == me->processors;
     }
+    if (comm->crowd < sharing)
+        comm->crowd = sharing;
 }
 
 static hoop_result
@@ -261,12 +267,11 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     comm->local_rank = 0;
     comm->local_size = 1;
+    comm->crowd = comm->crowd > 1 ? comm->crowd : 1;
     if (ring->members) {
         comm->ring = ring;
         count_locals(comm);
     }
-    if (comm->crowd < comm->local_size)
-        comm->crowd = comm->local_size;
     hp_progress_set_spin(comm);
     return make_channels(comm, error);
 }
@@ -360,9 +365,10 @@ say_ring(const hoop_comm *comm)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%d (%.40s)", i ? " -> " : "", rank,
                                  comm->ring->members[rank].host);
     }
-    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u", comm->size,
-           comm->channels, comm->channels > 1 ? "s" : "", text, used >= sizeof text - 96 ? " ..." : " -> back",
-           comm->plan.slices, comm->channel[0]->o.window, comm->plan.spread_bytes);
+    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u, spin %lld",
+           comm->size, comm->channels, comm->channels > 1 ? "s" : "", text,
+           used >= sizeof text - 96 ? " ..." : " -> back", comm->plan.slices, comm->channel[0]->o.window,
+           comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 
 /* Everything from the filled-in client options to a ring that stands. */
@@ -378,6 +384,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->keys = &comm->keys;
     options->sock = comm->sock;
     options->pid = (uint32_t)getpid();
+    options->processors = hp_processors_id();
     options->host_id = hp_launch_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->deadline = hp_now() + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/processors.h"
 #include "lib/guard.h"
 #include "lib/spin.h"
 
@@ -29,18 +30,11 @@ hp_progress_init(hoop_comm *comm, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-static int
-processors(void)
-{
-    cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-}
-
 void
 hp_progress_set_spin(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->crowd, processors());
+    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->crowd, hp_processors_count());
     d->spins = d->most_spins;
 }
 

@@ -216,7 +216,11 @@ send_join(hp_client *c)
     const hp_client_options *o = &c->options;
     uint8_t payload[HP_CONTROL_MAX];
     uint64_t now = hp_now(), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
-    hp_join join = {.who = {.rank = o->parent ? -1 : o->rank, .host_id = o->host_id, .pid = o->pid, .addr = o->listen},
+    hp_join join = {.who = {.rank = o->parent ? -1 : o->rank,
+                            .host_id = o->host_id,
+                            .processors = o->processors,
+                            .pid = o->pid,
+                            .addr = o->listen},
                     .size = o->size,
                     .patience = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX,
                     .op_timeout = o->op_timeout,

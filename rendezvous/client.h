@@ -22,7 +22,7 @@ typedef struct hp_client_options {
     int size;
     char host[HP_HOST_TEXT];
     uint64_t host_id;
-    uint32_t pid;
+    uint32_t processors, pid;
     hp_addr listen;      /* our data listener, as others reach it */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
     uint64_t deadline;   /* hp_now() at which bring-up has failed */

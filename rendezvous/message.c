@@ -7,7 +7,7 @@
 #include "lib/base/wire.h"
 #include <string.h>
 
-enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
+enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
 
 typedef struct cursor {
     const uint8_t *at;
@@ -123,6 +123,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put32(p, join->patience);
     p = put32(p, join->who.pid);
     p = put64(p, join->who.host_id);
+    p = put32(p, join->who.processors);
     p = put64(p, join->op_timeout);
     p = put_addr(p, &join->who.addr);
     p = put64(p, join->parent);
@@ -173,6 +174,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->patience = take32(&c);
     join->who.pid = take32(&c);
     join->who.host_id = take64(&c);
+    join->who.processors = take32(&c);
     join->op_timeout = take64(&c);
     take_addr(&c, &join->who.addr);
     take_split(&c, join);
@@ -194,6 +196,7 @@ put_member(uint8_t *p, const hp_member *member, int at_position)
     p = put32(p, (uint32_t)at_position);
     p = put32(p, member->pid);
     p = put64(p, member->host_id);
+    p = put32(p, member->processors);
     p = put_addr(p, &member->addr);
     return put_host(p, member->host);
 }
@@ -245,6 +248,7 @@ hp_part_members(const hp_part *part, hp_member *members, int *order)
         order[i] = take_int(&c, 0, part->size - 1);
         member->pid = take32(&c);
         member->host_id = take64(&c);
+        member->processors = take32(&c);
         take_addr(&c, &member->addr);
         take_host(&c, member->host);
     }
@@ -311,7 +315,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         uint8_t type, from_server, where;
         uint16_t least, most;
     } table[] = {
-        {HP_JOIN, 0, HP_AT_DOOR, 82, HP_CONTROL_MAX},
+        {HP_JOIN, 0, HP_AT_DOOR, 86, HP_CONTROL_MAX},
         {HP_READY, 0, HP_AT_LINKING | HP_AT_END, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},

@@ -3,10 +3,10 @@
  * message: the payloads of control frames, encoded and decoded once for both sides; pure. Every get checks lengths and
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
- *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | op time-out 8 | address 19 | parent 8 | split 4 |
- *             parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
+ *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | address 19 | parent 8 |
+ *             split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
- *             rank at this position of the ring 4 | pid 4 | host id 8 | address 19 | host 1 + n
+ *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | waits for 4 | sending 4 | 0 4
  *   OUT, LEAVE        completed 8
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
@@ -26,6 +26,7 @@ typedef struct hp_member {
     int rank;
     char host[HP_HOST_TEXT]; /* name for messages */
     uint64_t host_id;        /* equal = same machine */
+    uint32_t processors;     /* there, equal = may run on the same processors */
     uint32_t pid;
     hp_addr addr; /* its data listener */
 } hp_member;

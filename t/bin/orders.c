@@ -11,8 +11,12 @@
 static hp_orders
 example(void)
 {
-    hp_orders o = {
-        .dir = strdup("/home/alice/work"), .dir_must = 1, .home = strdup("/home/alice"), .world = 9, .ranks = 3};
+    hp_orders o = {.dir = strdup("/home/alice/work"),
+                   .dir_must = 1,
+                   .home = strdup("/home/alice"),
+                   .bind = 1,
+                   .world = 9,
+                   .ranks = 3};
 
     hp_words_add(&o.argv, strdup("./train"));
     hp_words_add(&o.argv, strdup(""));
@@ -61,6 +65,7 @@ check_round_trip(size_t step)
        "the command");
     ok(got.variables.count == 2 && strcmp(got.variables.word[1], "EMPTY=") == 0, "the variables");
     ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0, "the folders");
+    is_int(1, got.bind, "that ranks keep to their shares");
     ok(got.world == 9 && got.ranks == 3 && memcmp(got.rank, sent.rank, 3 * sizeof *got.rank) == 0, "the ranks");
     hp_orders_free(&sent);
     hp_orders_free(&got);

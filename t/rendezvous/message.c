@@ -23,7 +23,11 @@ static hp_join
 example(void)
 {
     static const char agree[] = "slice=262144\nchannels=1\n";
-    hp_join join = {.who = {.rank = 3, .host = "node2", .host_id = UINT64_C(0xfedcba9876543210), .pid = 811},
+    hp_join join = {.who = {.rank = 3,
+                            .host = "node2",
+                            .host_id = UINT64_C(0xfedcba9876543210),
+                            .processors = 0x89abcdef,
+                            .pid = 811},
                     .size = 8,
                     .patience = 4999,
                     .op_timeout = UINT64_C(600000000000),
@@ -40,12 +44,13 @@ test_join(void)
     uint8_t bytes[HP_CONTROL_MAX];
     hp_join in = example(), out;
     size_t n = hp_join_put(bytes, &in);
-    ok(n > 82 && hp_join_get(&out, bytes, n), "JOIN is read back");
+    ok(n > 86 && hp_join_get(&out, bytes, n), "JOIN is read back");
     is_int(3, out.who.rank, "rank");
     is_int(8, out.size, "size");
     is_uint(4999, out.patience, "patience");
     is_uint(UINT64_C(600000000000), out.op_timeout, "op time-out");
     is_uint(UINT64_C(0xfedcba9876543210), out.who.host_id, "host id");
+    is_uint(0x89abcdef, out.who.processors, "processors");
     is_uint(811, out.who.pid, "pid");
     is_string("node2", out.who.host, "host");
     char text[HP_ADDR_TEXT];
@@ -113,7 +118,8 @@ make_ring(int size)
     ring.members = calloc((size_t)size + 1, sizeof(hp_member));
     ring.order = calloc((size_t)size + 1, sizeof(int));
     for (int i = 0; i < size; i++) {
-        ring.members[i] = (hp_member){.rank = i, .host_id = (uint64_t)i * 7, .pid = (uint32_t)i + 1};
+        ring.members[i] =
+            (hp_member){.rank = i, .host_id = (uint64_t)i * 7, .processors = (uint32_t)i * 5, .pid = (uint32_t)i + 1};
         snprintf(ring.members[i].host, HP_HOST_TEXT, "host-%d", i);
         ring.members[i].addr = address(i % 2 ? "[fe80::1]:77" : "10.0.0.9:66");
         ring.order[(i * 7 + 3) % size] = i; /* a permutation, as size is prime to 7 */
@@ -149,7 +155,9 @@ test_roster(int size)
     is_blob(ring.order, seen.order, (size_t)size * sizeof(int), "of the same order");
     for (int i = 0; i < size; i++)
         good &= seen.members[i].rank == i && strcmp(seen.members[i].host, ring.members[i].host) == 0 &&
-                seen.members[i].host_id == ring.members[i].host_id && seen.members[i].pid == ring.members[i].pid &&
+                seen.members[i].host_id == ring.members[i].host_id &&
+                seen.members[i].processors == ring.members[i].processors &&
+                seen.members[i].pid == ring.members[i].pid &&
                 hp_addr_port(&seen.members[i].addr) == hp_addr_port(&ring.members[i].addr);
     ok(good, "and the same members");
     for (int i = 0; i < size; i++)

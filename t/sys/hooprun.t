@@ -96,6 +96,26 @@ run --map -n 2 echo ran
 is 2 "$(grep -c '^ran' out)" '--map runs it too'
 like '2 ranks on 1 host' "$out" 'and shows it'
 
+like 'keeps to its share' "$("$hooprun" --dry-run --bind -n 2 true)" '--dry-run shows --bind'
+
+# --- processors ---
+allowed()
+{
+    run "$@" sh -c 'echo "$HOOP_RANK $(sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status)"'
+    sort out | sed 's/^[0-9]* //'
+}
+mine=$(sed -n 's/^Cpus_allowed_list:.//p' /proc/self/status)
+processors=$(nproc)
+is "$(printf '%s\n%s' "$mine" "$mine")" "$(allowed -n 2)" 'ranks run on all processors'
+is "$mine" "$(allowed -n 1 --bind)" '--bind: a single rank has them all'
+is "$processors" "$(allowed -n "$processors" --bind | sort -u | grep -Ecx '[0-9]+')" '--bind: one for each rank'
+pairs=$(allowed -n $((2 * processors)) --bind | uniq -c | awk '{print $1}' | sort -u)
+is 2 "$pairs" '--bind: two ranks to a processor, neighbours'
+is 1 "$(taskset -c "${mine%%[-,]*}" "$hooprun" --bind -n 3 sh -c 'nproc' | sort -u)" 'only those that we may use'
+run --bind=yes -n 1 true
+like '--bind takes no value' "$err" '--bind has no value'
+refused 'there is no option --bindto; the nearest one is --bind' 'and other spellings are unknown' --bindto core true
+
 # --- what ranks get ---
 HOOP_RANK=9 HOOP_JOB=old RANK=9 HOOP_OP_TIMEOUT_MS=5 run -n 2 sh -c 'env; echo end'
 for want in HOOP_RANK=1 HOOP_SIZE=2 HOOP_LOCAL_RANK=1 HOOP_LOCAL_SIZE=2 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 \

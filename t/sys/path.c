@@ -2,12 +2,15 @@
 /*
  * What is chosen by where the ranks are: slices, window and spread_bytes that nobody has set depend on whether all ranks
  * of a communicator are on one host. All of them must come to the same choice, in splits too, or they would call each
- * other's frames wrong; the INFO line says what it was.
+ * other's frames wrong; the INFO line says what it was. How long a rank looks before it sleeps is chosen by how many may
+ * run on its processors.
  */
 #include "hoop.h"
+#include "lib/spin.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -121,15 +124,86 @@ try(const char *const *hosts, const int one_host[3], unsigned slices, const char
     ok(good, "%s", what);
 }
 
+/* ---- how long to look before sleeping: by those who may run on the same processors ---- */
+
+/* Four ranks on the first of our processors, or on the first two in turns. */
+static int
+crowd(int rank, int size, void *arg)
+{
+    const int *processors = arg;
+    hoop_comm *comm;
+    cpu_set_t one;
+    char path[512];
+    (void)size;
+    log_of(rank, path);
+    if (!freopen(path, "w", stderr))
+        return 1;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)processors[rank % 2], &one);
+    if (sched_setaffinity(0, sizeof one, &one) < 0)
+        return 2;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || !is_right(comm, 100))
+        return 3;
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+looks_of(int rank)
+{
+    char path[512], line[1024];
+    int looks = -1;
+    log_of(rank, path);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *at = strstr(line, ", spin ");
+        if (at)
+            looks = atoi(at + 7);
+    }
+    if (file)
+        fclose(file);
+    return looks;
+}
+
+static void
+try_crowd(int a, int b, const char *what)
+{
+    int processors[] = {a, b};
+    int good = party_run(&p, RANKS, crowd, processors, 60) == 0;
+    int64_t wanted = hp_spin_most(-1, a == b ? RANKS : RANKS / 2, 1);
+    for (int rank = 0; rank < RANKS; rank++) {
+        good &= looks_of(rank) == wanted;
+        if (looks_of(rank) != wanted)
+            diag("rank %d looks %d times, wanted %lld", rank, looks_of(rank), (long long)wanted);
+    }
+    ok(good, "%s", what);
+}
+
+static void
+test_crowds(void)
+{
+    cpu_set_t mine;
+    int processor[2] = {-1, -1}, found = 0;
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
+        if (CPU_ISSET((size_t)i, &mine))
+            processor[found++] = i;
+    try_crowd(processor[0], processor[0], "four ranks on one processor look few times");
+    if (found < 2)
+        skip(1, "one processor only");
+    else
+        try_crowd(processor[0], processor[1], "two and two on processors of their own look often");
+}
+
 int
 main(void)
 {
     static const char *const one[] = {"a", "a"}, *const two[] = {"a", "b"};
     static const int all_here[] = {1, 1, 1}, apart[] = {0, 1, 0};
     tap_limit(100);
-    plan(3);
+    plan(5);
     setenv("HOOP_DEBUG", "info", 1);
     party_open(&p);
+    test_crowds();
     try(one, all_here, 0, "one host: every ring has the depth and the spread of one host");
     try(two, apart, 0, "two hosts: so have the splits within a host, and no other");
     setenv("HOOP_SLICES", "3", 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secure: HMAC-SHA256, HKDF, random bytes and the job's secret, on libcrypto of OpenSSL 3; no other file includes it.
- * The secret's three forms (text, file, sealed memfd) are read here too, and every refusal names the place, the reason
- * and the remedy. It keeps no secret of its own: callers own what they got and wipe it.
+ * secure: HMAC-SHA256, HKDF and the job's secret, on libcrypto of OpenSSL 3, which no other file includes. Random bytes
+ * come from the kernel: a generator of libcrypto's own would take 200 KiB in every rank for a few nonces. The secret's
+ * three forms (text, file, sealed memfd) are read here too, and every refusal names the place, the reason and the
+ * remedy. It keeps no secret of its own: callers own what they got and wipe it.
  */
 #include "net/secure.h"
 
@@ -20,7 +21,6 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-#include <openssl/rand.h>
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
@@ -67,8 +67,9 @@ judge(int right, const char *what, hoop_error *error)
 hoop_result
 hp_random(void *out, size_t n, hoop_error *error)
 {
-    ERR_set_mark();
-    return judge(n <= 1u << 20 && RAND_bytes(out, (int)n) == 1, "make random bytes", error);
+    if (getentropy(out, n) == 0)
+        return HOOP_SUCCESS;
+    return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot get random bytes from the kernel");
 }
 
 hoop_result

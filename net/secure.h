@@ -18,6 +18,7 @@ typedef struct hp_keys {
     uint8_t mode;
 } hp_keys;
 
+/* At most 256 bytes that nobody can guess. */
 hoop_result hp_random(void *out, size_t n, hoop_error *error);
 hoop_result hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error); /* first 16 bytes of SHA-256(name) */
 hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode,

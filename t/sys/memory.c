@@ -264,8 +264,7 @@ together(void)
     int bad = 0, slow = 0;
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "5000", 1);
     setenv("HOOP_OP_TIMEOUT_MS", "5000", 1);
-    hp_random(&step, sizeof step,
-              NULL); /* libcrypto's own beginnings are first_time's matter: the ranks inherit them */
+    /* libcrypto's own beginnings are first_time's matter: the ranks inherit them */
     hp_mac(mac, mac, mac, 1, NULL, 0, NULL, 0);
     hp_job_id(mac, "warm", NULL);
     bad += party_run(&p, RANKS, play, &s, 30);

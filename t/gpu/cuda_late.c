@@ -82,9 +82,10 @@ static int
 passes_early(late *l, int n)
 {
     hoop_error error = {.size = sizeof error};
-    arena from = arena_new(l->r.device, ARENA_SLOT, 4096), to = arena_new(l->r.device, ARENA_SLOT, 4096);
+    arena from = arena_new(l->r.device, ARENA_DEVICE, 4096), to = arena_new(l->r.device, ARENA_SLOT, 4096);
 
-    memset(from.memory, 7, 4096);
+    memset(to.memory, 7, 4096);
+    arena_put(&from, to.memory, 4096);
     memset(to.memory, 0, 4096);
     int bad = call(l, n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
     bad = bad || hp_cuda_stream_copy(l->r.device, l->stream, to.memory, from.memory, 4096, &error) != HOOP_SUCCESS;

@@ -339,7 +339,7 @@ test_gates(void)
     enum { ROUNDS = 300, STREAMS = 3 };
     hoop_error error = {.size = sizeof error};
     arena from = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
-    arena to = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
+    arena to = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t)); /* a copy to the host would be waited for */
     void *streams[STREAMS];
     hp_gate *gates[ROUNDS];
     int closed = 0;

@@ -193,3 +193,25 @@ fake_any_bytes(address memory, size_t size)
 
     return inside != NULL ? inside : find(pointer, 1, 0) == NULL ? pointer : NULL;
 }
+
+typedef enum place { ON_DEVICE, PINNED, PAGEABLE } place;
+
+static place
+place_of(address memory)
+{
+    void *pointer = (void *)(size_t)memory;
+    const range *r = find(pointer, 1, 0);
+
+    if (r == NULL)
+        r = find(pointer, 1, 1);
+    return r == NULL ? PAGEABLE : r->host ? PINNED : ON_DEVICE;
+}
+
+int
+fake_copy_is_synchronous(address to, address from)
+{
+    pthread_mutex_lock(&fake.lock);
+    place target = place_of(to), source = place_of(from);
+    pthread_mutex_unlock(&fake.lock);
+    return target == PAGEABLE || source == PAGEABLE || (target == PINNED && source == PINNED);
+}

@@ -140,6 +140,9 @@ void *fake_bytes_at(const void *memory, size_t size);
 /* Any memory, as a copy names it: device addresses, else the host's own. Under the lock. */
 void *fake_any_bytes(address memory, size_t size);
 
+/* Whether the host waits for a copy between these on a stream. */
+int fake_copy_is_synchronous(address to, address from);
+
 /* Streams, under the lock; drop and wait_for_room give it away while they wait. */
 stream *fake_new_stream(context *owner, int kind); /* NULL: no memory */
 void fake_drop_stream(stream *s);

@@ -351,10 +351,26 @@ cuLaunchHostFunc(stream *s, host_fn *fn, void *arg)
     return append("cuLaunchHostFunc", s, &(operation){.kind = HOST, .fn = fn, .arg = arg});
 }
 
+/* Until the stream has done what is in it now. */
+static void
+await_all(stream *s)
+{
+    pthread_mutex_lock(&fake.lock);
+    s = resolve(s);
+    for (unsigned long last = s->submitted; s->done < last && !fake.dead;)
+        pthread_cond_wait(&fake.changed, &fake.lock);
+    pthread_mutex_unlock(&fake.lock);
+}
+
+/* Asynchronous by name: the driver's call returns after a copy from host to host, and may after one of pageable memory. */
 EXPORT int
 cuMemcpyAsync(address to, address from, size_t size, stream *s)
 {
-    return append("cuMemcpyAsync", s, &(operation){.kind = COPY, .to = to, .from = from, .value = size});
+    int error = append("cuMemcpyAsync", s, &(operation){.kind = COPY, .to = to, .from = from, .value = size});
+
+    if (error == OK && fake_copy_is_synchronous(to, from))
+        await_all(s);
+    return error;
 }
 
 EXPORT int

@@ -214,25 +214,16 @@ kernel_name(int kernel, char *out, size_t size)
     return out;
 }
 
-/*
- * Finds every kernel, and asks something of each: the driver may load a kernel when it is first used, and must not be
- * made to wait for a stream then that waits for us.
- */
 static hoop_result
 find_kernels(hp_cuda_device *device, hoop_error *error)
 {
     for (int i = 0; i < HP_CUDA_KERNELS; i++) {
         char name[48], doing[80];
-        int registers = 0;
         kernel_name(i, name, sizeof name);
         snprintf(doing, sizeof doing, "looking for the kernel %s", name);
         hoop_result result =
             hp_cuda_check(error, device->driver->module_function(&device->kernels[i], device->module, name),
                           "cuModuleGetFunction", doing);
-        if (result == HOOP_SUCCESS)
-            result = hp_cuda_check(
-                error, device->driver->function_attribute(&registers, HP_CU_FUNCTION_REGISTERS, device->kernels[i]),
-                "cuFuncGetAttribute", doing);
         if (result != HOOP_SUCCESS)
             return result;
     }

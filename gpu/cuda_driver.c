@@ -38,7 +38,6 @@ static const symbol_row symbols[] = {
     {"cuModuleLoadData", offsetof(hp_cuda_driver, module_load)},
     {"cuModuleUnload", offsetof(hp_cuda_driver, module_unload)},
     {"cuModuleGetFunction", offsetof(hp_cuda_driver, module_function)},
-    {"cuFuncGetAttribute", offsetof(hp_cuda_driver, function_attribute)},
     {"cuPointerGetAttributes", offsetof(hp_cuda_driver, pointer_attributes)},
     {"cuMemHostRegister_v2", offsetof(hp_cuda_driver, host_register)},
     {"cuMemHostUnregister", offsetof(hp_cuda_driver, host_unregister)},

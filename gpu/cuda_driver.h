@@ -37,8 +37,7 @@ enum { /* device, pointer and function attributes */
        HP_CU_POINTER_CONTEXT = 1,
        HP_CU_POINTER_MEMORY_TYPE = 2,
        HP_CU_POINTER_DEVICE_POINTER = 3,
-       HP_CU_POINTER_DEVICE_ORDINAL = 9,
-       HP_CU_FUNCTION_REGISTERS = 4
+       HP_CU_POINTER_DEVICE_ORDINAL = 9
 };
 
 enum { /* values and flags */
@@ -71,7 +70,6 @@ typedef struct hp_cuda_driver {
     hp_cu_result (*module_load)(hp_cu_module *module, const void *image);
     hp_cu_result (*module_unload)(hp_cu_module module);
     hp_cu_result (*module_function)(hp_cu_function *function, hp_cu_module module, const char *name);
-    hp_cu_result (*function_attribute)(int *value, int attribute, hp_cu_function function);
     hp_cu_ask_fn *pointer_attributes;
     hp_cu_result (*host_register)(void *pages, size_t bytes, unsigned flags);
     hp_cu_result (*host_unregister)(void *pages);

@@ -40,120 +40,6 @@ enter(hp_cuda_queue *queue, hp_cu_context *before)
     return hp_cuda_enter(queue->device, before, queue->status.code == HOOP_SUCCESS ? &queue->status : NULL);
 }
 
-/* --- open, close -------------------------------------------------------------------------------------------------- */
-
-static hoop_result
-make_streams(hp_cuda_queue *queue)
-{
-    const hp_cuda_driver *driver = queue->device->driver;
-    int priority = queue->device->priority;
-
-    note(queue, driver->stream_create(&queue->stream, HP_CU_STREAM_NON_BLOCKING, priority),
-         "cuStreamCreateWithPriority", "making a queue");
-    if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->stream_create(&queue->aside, HP_CU_STREAM_NON_BLOCKING, priority),
-             "cuStreamCreateWithPriority", "making a queue");
-    if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->event_create(&queue->wake, HP_CU_EVENT_NO_TIMING), "cuEventCreate", "making a queue");
-    return queue->status.code;
-}
-
-static hoop_result
-make_counter(hp_cuda_queue *queue)
-{
-    hp_cuda_device *device = queue->device;
-
-    queue->counter = hp_pages(PAGE);
-    if (queue->counter == NULL)
-        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
-    if (hp_cuda_enroll(&device->base, queue->counter, PAGE, &queue->status) != HOOP_SUCCESS) {
-        hp_pages_free(queue->counter, PAGE);
-        queue->counter = NULL;
-        return queue->status.code;
-    }
-    queue->counter_device = hp_cuda_page(device, queue->counter);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-make_queue(hp_cuda_queue *queue)
-{
-    hp_cu_context before;
-
-    queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (queue->fd < 0)
-        return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
-    /* the stage too, though few jobs need it: its pages may not be pinned while a caller's stream waits for a job */
-    if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_stage_new(queue) != HOOP_SUCCESS)
-        return queue->status.code;
-    enter(queue, &before);
-    if (queue->status.code == HOOP_SUCCESS)
-        make_streams(queue);
-    hp_cuda_leave(queue->device, before);
-    return queue->status.code;
-}
-
-hoop_result
-hp_cuda_queue_open(hp_device *device, hp_queue **out, hoop_error *error)
-{
-    hp_cuda_queue *queue = hp_alloc(1, sizeof *queue);
-
-    *out = NULL;
-    if (queue == NULL)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
-    queue->base.ops = &hp_cuda_ops;
-    queue->device = (hp_cuda_device *)device;
-    queue->status.size = sizeof queue->status;
-    hp_err_clear(&queue->status);
-    hoop_result result = make_queue(queue);
-    if (result != HOOP_SUCCESS) {
-        if (error != NULL)
-            *error = queue->status;
-        hp_cuda_queue_close(&queue->base);
-        return result;
-    }
-    *out = &queue->base;
-    return HOOP_SUCCESS;
-}
-
-static void
-close_streams(hp_cuda_queue *queue)
-{
-    const hp_cuda_driver *driver = queue->device->driver;
-
-    if (queue->stream != NULL) {
-        (void)driver->stream_synchronize(queue->stream);
-        if (queue->aside != NULL) {
-            (void)driver->stream_synchronize(queue->aside);
-            (void)driver->stream_destroy(queue->aside);
-        }
-        (void)driver->stream_destroy(queue->stream);
-    }
-    if (queue->wake != NULL)
-        (void)driver->event_destroy(queue->wake);
-}
-
-void
-hp_cuda_queue_close(hp_queue *base)
-{
-    hp_cuda_queue *queue = as_cuda(base);
-    hp_cu_context before;
-
-    if (queue == NULL)
-        return;
-    (void)hp_cuda_enter(queue->device, &before, NULL);
-    close_streams(queue);
-    hp_cuda_stage_free(queue);
-    if (queue->counter != NULL) {
-        hp_cuda_unenroll(&queue->device->base, queue->counter);
-        hp_pages_free(queue->counter, PAGE);
-    }
-    hp_cuda_leave(queue->device, before);
-    if (queue->fd >= 0)
-        close(queue->fd);
-    free(queue);
-}
-
 /* --- submit ------------------------------------------------------------------------------------------------------- */
 
 static unsigned
@@ -397,6 +283,148 @@ hp_cuda_wake_arm(hp_queue *base)
     else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
         wake(queue);
 }
+
+/* --- open, close -------------------------------------------------------------------------------------------------- */
+
+static hoop_result
+make_streams(hp_cuda_queue *queue)
+{
+    const hp_cuda_driver *driver = queue->device->driver;
+    int priority = queue->device->priority;
+
+    note(queue, driver->stream_create(&queue->stream, HP_CU_STREAM_NON_BLOCKING, priority),
+         "cuStreamCreateWithPriority", "making a queue");
+    if (queue->status.code == HOOP_SUCCESS)
+        note(queue, driver->stream_create(&queue->aside, HP_CU_STREAM_NON_BLOCKING, priority),
+             "cuStreamCreateWithPriority", "making a queue");
+    if (queue->status.code == HOOP_SUCCESS)
+        note(queue, driver->event_create(&queue->wake, HP_CU_EVENT_NO_TIMING), "cuEventCreate", "making a queue");
+    return queue->status.code;
+}
+
+static hoop_result
+make_counter(hp_cuda_queue *queue)
+{
+    hp_cuda_device *device = queue->device;
+
+    queue->counter = hp_pages(PAGE);
+    if (queue->counter == NULL)
+        return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
+    if (hp_cuda_enroll(&device->base, queue->counter, PAGE, &queue->status) != HOOP_SUCCESS) {
+        hp_pages_free(queue->counter, PAGE);
+        queue->counter = NULL;
+        return queue->status.code;
+    }
+    queue->counter_device = hp_cuda_page(device, queue->counter);
+    return HOOP_SUCCESS;
+}
+
+/*
+ * All that jobs and callers' streams will ever ask of the driver, once, with nothing to do. A driver that loads a kernel,
+ * starts a thread or makes room when it is first needed may wait for every stream then, also for one that waits for us.
+ */
+static hoop_result
+rehearse(hp_cuda_queue *queue)
+{
+    const hp_cuda_driver *driver = queue->device->driver;
+    const char *doing = "trying a new queue";
+    void *nothing = (void *)(uintptr_t)queue->counter_device; /* 0, and a stamp or a gate of 0 leaves it so */
+    hp_kernel_args args = {.src = {nothing, nothing}, .dst = {nothing, nothing}, .sources = 1, .destinations = 1};
+
+    for (int kernel = 0; kernel < HP_CUDA_KERNELS && queue->status.code == HOOP_SUCCESS; kernel++)
+        run_kernel(queue, kernel, 1, 1, &args);
+    if (queue->status.code == HOOP_SUCCESS)
+        stamp(queue, 0);
+    if (queue->status.code == HOOP_SUCCESS)
+        order_wake(queue);
+    if (queue->status.code == HOOP_SUCCESS)
+        note(queue, driver->stream_synchronize(queue->aside), "cuStreamSynchronize", doing);
+    take_wake(queue);
+    return queue->status.code;
+}
+
+static hoop_result
+make_queue(hp_cuda_queue *queue)
+{
+    hp_cu_context before;
+
+    queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (queue->fd < 0)
+        return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
+    /* the stage too, though few jobs need it: its pages may not be pinned while a caller's stream waits for a job */
+    if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_stage_new(queue) != HOOP_SUCCESS)
+        return queue->status.code;
+    enter(queue, &before);
+    if (queue->status.code == HOOP_SUCCESS)
+        make_streams(queue);
+    if (queue->status.code == HOOP_SUCCESS)
+        rehearse(queue);
+    hp_cuda_leave(queue->device, before);
+    return queue->status.code;
+}
+
+hoop_result
+hp_cuda_queue_open(hp_device *device, hp_queue **out, hoop_error *error)
+{
+    hp_cuda_queue *queue = hp_alloc(1, sizeof *queue);
+
+    *out = NULL;
+    if (queue == NULL)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
+    queue->base.ops = &hp_cuda_ops;
+    queue->device = (hp_cuda_device *)device;
+    queue->status.size = sizeof queue->status;
+    hp_err_clear(&queue->status);
+    hoop_result result = make_queue(queue);
+    if (result != HOOP_SUCCESS) {
+        if (error != NULL)
+            *error = queue->status;
+        hp_cuda_queue_close(&queue->base);
+        return result;
+    }
+    *out = &queue->base;
+    return HOOP_SUCCESS;
+}
+
+static void
+close_streams(hp_cuda_queue *queue)
+{
+    const hp_cuda_driver *driver = queue->device->driver;
+
+    if (queue->stream != NULL) {
+        (void)driver->stream_synchronize(queue->stream);
+        if (queue->aside != NULL) {
+            (void)driver->stream_synchronize(queue->aside);
+            (void)driver->stream_destroy(queue->aside);
+        }
+        (void)driver->stream_destroy(queue->stream);
+    }
+    if (queue->wake != NULL)
+        (void)driver->event_destroy(queue->wake);
+}
+
+void
+hp_cuda_queue_close(hp_queue *base)
+{
+    hp_cuda_queue *queue = as_cuda(base);
+    hp_cu_context before;
+
+    if (queue == NULL)
+        return;
+    (void)hp_cuda_enter(queue->device, &before, NULL);
+    close_streams(queue);
+    hp_cuda_stage_free(queue);
+    if (queue->counter != NULL) {
+        hp_cuda_unenroll(&queue->device->base, queue->counter);
+        hp_pages_free(queue->counter, PAGE);
+    }
+    hp_cuda_leave(queue->device, before);
+    if (queue->fd >= 0)
+        close(queue->fd);
+    free(queue);
+}
+
+/* --- the end of all jobs ----------------------------------------------------------------------------------------- */
 
 hoop_result
 hp_cuda_drain(hp_queue *base)

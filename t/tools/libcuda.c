@@ -203,17 +203,6 @@ fake_load(function *f)
 }
 
 EXPORT int
-cuFuncGetAttribute(int *value, int attribute, function *f)
-{
-    int error = fake_begin("cuFuncGetAttribute");
-
-    if (error == OK)
-        fake_load(f);
-    *value = 32;
-    return fake_end(error != OK ? error : attribute == 4 ? OK : INVALID_VALUE);
-}
-
-EXPORT int
 cuInit(unsigned flags)
 {
     int error = fake_begin("cuInit");

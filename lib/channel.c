@@ -159,12 +159,13 @@ static uint64_t
 post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame, hp_spot spot, uint64_t count)
 {
     uint32_t bytes = (uint32_t)(count * slot->work->plan[channel->o.index].elem);
+    uint64_t run = UINT64_MAX; /* slots and stages are in one piece */
     if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
         hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;
         hp_pieces pieces = hp_work_pieces(slot->work, side, spot.at, count);
         return hp_link_post_pieces(link, frame, &pieces, bytes);
     }
-    return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, NULL) : NULL, bytes,
+    return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, &run) : NULL, bytes,
                         link->sending && spot.where == HP_SLOT);
 }
 

@@ -22,9 +22,10 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 #undef HP_SETTING
 };
 
-/* HOOP_ names that are not settings of the library: they belong to its programs, its devices and its tests. */
-static const char *const other_names[] = {"HOSTFILE",    "CONF_FILE",   "PREFIX", "RSH",   "DIGITS",
-                                          "CUDA_DEVICE", "CUDA_BLOCKS", "TEST_",  "FAKE_", NULL};
+/* HOOP_ names that are not settings of the library: they belong to its programs, bench/ and tests. Those that end in _ stand
+ * for all that begin so. */
+static const char *const other_names[] = {"HOSTFILE", "CONF_FILE", "PREFIX", "BUILD", "RSH",
+                                          "DIGITS",   "TEST_",     "FAKE_",  NULL};
 
 static int
 find(const char *key)
@@ -185,9 +186,12 @@ read_files(hoop_config *config, hoop_error *error)
 static int
 is_other_name(const char *name)
 {
-    for (int i = 0; other_names[i]; i++)
-        if (strncmp(name, other_names[i], strlen(other_names[i])) == 0)
+    for (int i = 0; other_names[i]; i++) {
+        size_t length = strlen(other_names[i]);
+        int begins = other_names[i][length - 1] == '_';
+        if (begins ? strncmp(name, other_names[i], length) == 0 : strcmp(name, other_names[i]) == 0)
             return 1;
+    }
     return 0;
 }
 

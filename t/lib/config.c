@@ -250,12 +250,16 @@ test_environment(void)
     clean();
     hoop_log_to(keep_line, NULL);
     setenv("HOOP_SLICE", "4", 1);
+    setenv("HOOP_CUDA_DEVICES", "1", 1);
+    setenv("HOOP_HOSTFILES", "x", 1);
     setenv("HOOP_HOSTFILE", "x", 1);
     setenv("HOOP_TEST_ANYTHING", "x", 1);
     resolved(NULL);
     is_int(1, warnings, "one warning about unknown names");
-    ok(strstr(warning, " HOOP_SLICE ") && !strstr(warning, "HOSTFILE") && !strstr(warning, "TEST_"),
+    ok(strstr(warning, " HOOP_SLICE") && !strstr(warning, " HOOP_HOSTFILE ") && !strstr(warning, "TEST_"),
        "that names the unknown one and not the programs' own: %s", warning);
+    ok(strstr(warning, " HOOP_CUDA_DEVICES") && strstr(warning, " HOOP_HOSTFILES"),
+       "and those that only begin like a known one");
     resolved(NULL);
     is_int(1, warnings, "once a process");
     hoop_log_to(NULL, NULL);

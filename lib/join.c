@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { VERSION = 1, PATIENCE_MS = 100 };
+enum { PATIENCE_MS = 100 };
 
 /* ---- who dials in: the data listener's owner ---- */
 
@@ -159,7 +159,8 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hello.mode = comm->keys.mode;
     hello.channel = (uint16_t)channel->o.index;
     hello.stripe = (uint16_t)stripe;
-    hello.ver_min = hello.ver_max = VERSION;
+    hello.ver_min = HP_WIRE_MIN;
+    hello.ver_max = HP_WIRE_MAX;
     hello.features = HP_FEATURE_ACK;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};

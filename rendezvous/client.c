@@ -288,8 +288,8 @@ dial_server(void *arg)
                       .world = (uint32_t)expected_world(o),
                       .role = HP_ROLE_CONTROL,
                       .mode = c->keys.mode,
-                      .ver_min = HP_FRAME_VERSION,
-                      .ver_max = HP_FRAME_VERSION};
+                      .ver_min = HP_WIRE_MIN,
+                      .ver_max = HP_WIRE_MAX};
     memcpy(hello.job, c->keys.job, HP_JOB);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, &c->keys, &hello, "the rendezvous server", o->deadline,
                           on_dialled, c);

@@ -248,8 +248,7 @@ hp_comm_fail_works(hoop_comm *comm)
 uint64_t
 hp_comm_heartbeat(const hoop_comm *comm)
 {
-    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
-    return timeout && timeout / 8 < 250 * HP_MS ? timeout / 8 : 250 * HP_MS;
+    return hp_heartbeat((uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS);
 }
 
 /* Where the server is not heard, here or by a rank that has said so lately, the ranks tell each other. */

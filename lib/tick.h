@@ -15,8 +15,6 @@
 #include "net/frame.h"
 #include "rendezvous/blame.h"
 
-enum { HP_SILENT_BEATS = 3 }; /* heartbeats after which a rank of which nothing is heard counts as silent */
-
 typedef struct hp_ticks {
     int size, position;
     const int *order; /* position -> rank; outlives this */

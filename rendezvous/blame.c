@@ -5,7 +5,17 @@
  * against the clock, so that a server that was itself held up blames nobody for it.
  */
 #include "rendezvous/blame.h"
+#include "lib/base/clock.h"
 #include <stdio.h>
+
+enum { HEARTBEAT_MS = 250 };
+
+uint64_t
+hp_heartbeat(uint64_t op_timeout)
+{
+    uint64_t beat = HEARTBEAT_MS * HP_MS;
+    return op_timeout && op_timeout / 8 < beat ? op_timeout / 8 : beat;
+}
 
 static uint64_t
 oldest_operation(const hp_witness *w, int n)

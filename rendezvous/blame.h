@@ -8,6 +8,11 @@
 
 #include "rendezvous/message.h"
 
+enum { HP_SILENT_BEATS = 3 }; /* heartbeats after which a rank of which nothing is heard counts as silent */
+
+/* ns between two reports of a rank in an operation, by the time-out of operations (ns, 0: none). */
+uint64_t hp_heartbeat(uint64_t op_timeout);
+
 /* What the server knows of one rank. */
 typedef struct hp_witness {
     hp_report report;   /* the last one; meaningful while in_op */

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HEARTBEAT_MS = 250, SILENT_BEATS = 3, PING_MS = 1000 };
+enum { PING_MS = 1000 };
 
 typedef struct place {
     uint64_t host;
@@ -85,13 +85,6 @@ allocate(hp_roster *r, int count)
     return r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
 
-static uint64_t
-heartbeat_of(uint64_t op_timeout)
-{
-    uint64_t beat = HEARTBEAT_MS * HP_MS;
-    return op_timeout && op_timeout / 8 < beat ? op_timeout / 8 : beat;
-}
-
 hp_roster *
 hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int count, uint64_t comm, uint64_t now)
 {
@@ -104,7 +97,7 @@ hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int 
     r->ring.comm = comm;
     r->ring.rank = -1;
     r->op_timeout = m->op_timeout;
-    r->heartbeat = heartbeat_of(m->op_timeout);
+    r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
     r->deadline = m->deadline;
     r->present = count;
@@ -384,7 +377,7 @@ stalled(hp_roster *r, uint64_t now)
 {
     hoop_error error;
     char text[256];
-    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, SILENT_BEATS * r->heartbeat);
+    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_BEATS * r->heartbeat);
     hp_blame_print(&blame, r->witnesses, r->ring.members, now - r->moved, text, sizeof(text));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     error.rank = blame.rank;

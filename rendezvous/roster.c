@@ -81,7 +81,7 @@ allocate(hp_roster *r, int count)
     r->ring.members = hp_alloc(n, sizeof(hp_member));
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
-    r->ready = hp_alloc(n, 1);
+    r->ready = hp_alloc(n / 64 + 1, sizeof(uint64_t));
     return r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
 
@@ -292,12 +292,18 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     say(r, line);
 }
 
+static int
+is_ready(const hp_roster *r, int rank)
+{
+    return (int)(r->ready[rank / 64] >> (rank % 64) & 1);
+}
+
 static void
 ready(hp_roster *r, int rank, uint64_t now)
 {
-    if (r->state != HP_ROSTER_LINKING || r->ready[rank])
+    if (r->state != HP_ROSTER_LINKING || is_ready(r, rank))
         return;
-    r->ready[rank] = 1;
+    r->ready[rank / 64] |= UINT64_C(1) << (rank % 64);
     if (++r->ready_n == r->ring.size)
         ring_stands(r, now);
 }
@@ -353,22 +359,16 @@ static void
 links_missing(hp_roster *r)
 {
     hoop_error error;
-    char ranks[120] = "";
-    size_t at = 0;
-    int late = -1, more = r->ring.size - r->ready_n;
-    for (int i = 0; i < r->ring.size && at + 8 < sizeof(ranks); i++) {
-        if (r->ready[i])
-            continue;
-        late = i;
-        at += (size_t)snprintf(ranks + at, sizeof(ranks) - at, "%s%d", at ? ", " : "", i);
-    }
+    char ranks[96];
+    int late = r->ring.size - r->ready_n;
     hp_err_set(
         &error, HOOP_ERR_RENDEZVOUS,
         "all %d ranks met, but the links of %d of them do not stand (rank %s); can the hosts reach each other, or "
         "does a firewall close their ports?",
-        r->ring.size, more, ranks);
-    if (more == 1)
-        error.rank = late;
+        r->ring.size, late, hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
+    for (int i = 0; late == 1 && i < r->ring.size; i++)
+        if (!is_ready(r, i))
+            error.rank = i;
     fail(r, &error, -1);
 }
 

@@ -26,7 +26,7 @@ typedef struct hp_roster {
     hp_ring ring;          /* ring.rank is not used */
     void **peers;          /* by rank; NULL: gone */
     hp_witness *witnesses; /* by rank */
-    uint8_t *ready;        /* by rank */
+    uint64_t *ready;       /* a bit by rank */
     uint32_t splits;       /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
     hoop_error cause; /* of FAILED */

@@ -197,14 +197,20 @@ test_stopped(void)
 }
 
 static void
+open_linking(sim *s)
+{
+    sim_open(s);
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(i, 4, 1);
+        sim_join(s, i, &join);
+    }
+}
+
+static void
 test_links(void)
 {
     sim s;
-    sim_open(&s);
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(i, 4, 1);
-        sim_join(&s, i, &join);
-    }
+    open_linking(&s);
     for (int i = 0; i < 4; i++)
         if (i != 2)
             sim_say(&s, i, HP_READY, NULL, 0);
@@ -214,6 +220,13 @@ test_links(void)
     ok(strstr(s.guests[0].cause.text, "links of 1 of them do not stand (rank 2)") != NULL, "%s",
        s.guests[0].cause.text);
     is_int(-1, sim_report(&s, 9, 1, 1, 0), "who never joined may not report");
+    sim_close(&s);
+    open_linking(&s);
+    sim_say(&s, 0, HP_READY, NULL, 0);
+    sim_pass(&s, 5050);
+    is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, -1), "where several are late, none of them is");
+    ok(strstr(s.guests[0].cause.text, "links of 3 of them do not stand (rank 1-3)") != NULL, "they are listed: %s",
+       s.guests[0].cause.text);
     sim_close(&s);
 }
 

@@ -2,24 +2,14 @@
 /* pipe: see pipe.h. */
 #include "net/pipe.h"
 
+#include "net/sock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdint.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-/* Descriptors 0 to 2 belong to the program, also when it has closed them. */
-static int
-lift(int fd)
-{
-    int higher;
-    if (fd > 2)
-        return fd;
-    higher = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-    close(fd);
-    return higher;
-}
 
 int
 hp_pipe_open(hp_pipe *pipe, size_t room)
@@ -28,8 +18,8 @@ hp_pipe_open(hp_pipe *pipe, size_t room)
     *pipe = (hp_pipe){.in = -1, .out = -1};
     if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
         return -1;
-    pipe->out = lift(ends[0]);
-    pipe->in = lift(ends[1]);
+    pipe->out = hp_sock_raise(ends[0]);
+    pipe->in = hp_sock_raise(ends[1]);
     if (pipe->out < 0 || pipe->in < 0) {
         hp_pipe_close(pipe);
         return -1;

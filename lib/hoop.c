@@ -427,8 +427,14 @@ hoop_wait_all(hoop_work **works, size_t count)
 int
 hoop_comm_fd(const hoop_comm *comm)
 {
-    hoop_result result = hp_entry_check(comm);
-    return result == HOOP_SUCCESS ? hp_progress_fd((hoop_comm *)(uintptr_t)comm) : -1;
+    hoop_error error;
+    int fd;
+    if (hp_entry_check(comm) != HOOP_SUCCESS)
+        return -1;
+    fd = hp_progress_fd((hoop_comm *)(uintptr_t)comm, &error);
+    if (fd < 0)
+        hp_entry_fail(comm, &error);
+    return fd;
 }
 
 hoop_result

@@ -453,7 +453,7 @@ wake_up(void *arg)
 }
 
 int
-hp_progress_fd(hoop_comm *comm)
+hp_progress_fd(hoop_comm *comm, hoop_error *error)
 {
     int fd;
     pthread_mutex_lock(&comm->driver.mutex);
@@ -463,6 +463,11 @@ hp_progress_fd(hoop_comm *comm)
     if (!comm->alarm)
         comm->alarm = hp_timer_new(comm->loop, wake_up, comm);
     fd = comm->alarm ? hp_loop_fd(comm->loop) : -1;
+    if (fd < 0) {
+        hp_err_sys(error, comm->alarm ? HOOP_ERR_SYSTEM : HOOP_ERR_NO_MEMORY, comm->alarm ? errno : ENOMEM,
+                   "hoop_comm_fd: cannot make a descriptor (raise \"ulimit -n\")");
+        atomic_store(&comm->driver.manual, 0); /* who was told -1 will not drive */
+    }
     give_baton(comm);
     return fd;
 }

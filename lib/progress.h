@@ -2,7 +2,7 @@
 /*
  * progress: who drives. One baton a communicator: a waiting caller takes it and runs the belt on its own thread, so
  * that small operations wake nobody; a background thread takes it only while non-blocking work is outstanding and
- * nobody waits. The only mutex of the library is here.
+ * nobody waits. A communicator's only mutex is here.
  */
 #ifndef HP_PROGRESS_H
 #define HP_PROGRESS_H
@@ -51,7 +51,7 @@ void hp_progress_give_up(hoop_comm *comm, const hoop_error *cause);
 /* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
-/* hoop_comm_fd: the program drives from now on. */
-int hp_progress_fd(hoop_comm *comm);
+/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. */
+int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 
 #endif

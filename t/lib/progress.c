@@ -6,10 +6,13 @@
 #include "hoop.h"
 #include "t/tap/tap.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 enum { ROUNDS = 300, STARTERS = 3, COUNT = 64 };
 
@@ -158,6 +161,32 @@ test_wait_of_no_time(void)
     ok(result == HOOP_SUCCESS && out[0] == 7, "a wait of 0 ms looks, and frees once it is done");
 }
 
+/* No descriptor is left: it is said why, and the library's thread goes on. */
+static void
+test_no_descriptor(void)
+{
+    int64_t in[COUNT] = {8}, out[COUNT] = {0};
+    struct rlimit limit, none;
+    hoop_error error = {.size = sizeof error};
+    hoop_work *work;
+    uint64_t before = hoop_comm_completed(comm);
+    getrlimit(RLIMIT_NOFILE, &limit);
+    none = limit;
+    none.rlim_cur = 0;
+    setrlimit(RLIMIT_NOFILE, &none);
+    int fd = hoop_comm_fd(comm);
+    setrlimit(RLIMIT_NOFILE, &limit);
+    is_int(-1, fd, "hoop_comm_fd without a descriptor left");
+    hoop_comm_error(comm, &error);
+    ok(error.code == HOOP_ERR_SYSTEM && error.sys_errno == EMFILE && strstr(error.text, "ulimit -n"), "says why: %s",
+       error.text);
+    hoop_iallreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm, &work);
+    for (int i = 0; i < 5000 && hoop_comm_completed(comm) == before; i++)
+        usleep(1000);
+    is_int(1, (intmax_t)(hoop_comm_completed(comm) - before), "the background thread goes on");
+    hoop_work_wait(work, -1);
+}
+
 /* The program drives: from now on the library's thread rests. */
 static void
 test_own_loop(void)
@@ -217,6 +246,7 @@ main(void)
     test_groups();
     test_background();
     test_wait_of_no_time();
+    test_no_descriptor();
     test_own_loop();
     hoop_comm_destroy(comm);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)

@@ -70,6 +70,8 @@ hoop_comm_error(const hoop_comm *comm, hoop_error *error)
     else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
         found = latest.error;
     size = error->size < sizeof found ? error->size : sizeof found;
+    if (size < sizeof found)
+        ((char *)&found)[size - 1] = 0; /* a shorter text ends too */
     memcpy(error, &found, size);
     error->size = size;
     return HOOP_SUCCESS;

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -402,12 +403,37 @@ busy_group(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* An older program's hoop_error may be shorter, and then has its own end of the sentence. */
+static void
+error_sizes(void)
+{
+    struct {
+        hoop_error error;
+        char behind[16];
+    } e;
+    const size_t fixed = offsetof(hoop_error, text);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_error(NULL, NULL), "no place for an error");
+    e.error.size = fixed;
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_error(NULL, &e.error), "nor one without room for a sentence");
+    hoop_barrier(NULL);
+    memset(&e, '#', sizeof e);
+    e.error.size = fixed + 8;
+    is_int(HOOP_SUCCESS, hoop_comm_error(NULL, &e.error), "a short one is filled");
+    is_string("the com", e.error.text, "and its sentence ends");
+    is_int('#', e.error.text[8], "within its size");
+    e.error.size = sizeof e;
+    is_int(HOOP_SUCCESS, hoop_comm_error(NULL, &e.error), "a newer one, that is longer");
+    is_int(sizeof e.error, (intmax_t)e.error.size, "is told how much was filled");
+    is_int('#', e.behind[0], "and keeps the rest");
+}
+
 int
 main(void)
 {
     party p;
     tap_limit(120);
-    plan(9);
+    plan(17);
+    error_sizes();
     party_open(&p);
     ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "F21 wrong arguments, a ring of one");
     ok(party_run(&p, 3, mistakes, NULL, 30) == 0, "F21 wrong arguments, three ranks");

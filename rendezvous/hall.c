@@ -368,12 +368,18 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
     hp_hall *hall = guest->hall;
     hoop_error refusal;
     hp_join said;
+    hp_err_clear(&refusal);
     if (!hp_join_get(&said, payload, n) || !as_declared(guest, &said)) {
+        /* it has proven the secret, so it is told: closed without a word, it would dial again until its time is up */
+        hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
+                   "the rendezvous server cannot read what this rank says to join; install one release of hoop "
+                   "everywhere");
+        refusal.phase = HOOP_PHASE_BRINGUP;
+        refuse(guest, &refusal);
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed JOIN");
         return -1;
     }
     guest->where = HP_AT_MEETING;
-    hp_err_clear(&refusal);
     if (seek_seat(guest, &said, now, &refusal))
         refuse(guest, &refusal);
     settle(hall, now);

@@ -236,6 +236,8 @@ test_hello(void)
     hp_join said = sim_join_of(1, 4, 1), then = sim_join_of(2, 4, 1);
     sim_enter(&s, 0, &said);
     is_int(-1, sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &then)), "JOIN must say what HELLO said");
+    ok(s.guests[0].causes == 1 && s.guests[0].cause.code == HOOP_ERR_PROTOCOL, "who says another thing is told: %s",
+       s.guests[0].cause.text);
     sim_close(&s);
 }
 

@@ -41,6 +41,7 @@ static const good accepted[] = {
     {"[fd00::1]", "fd00::1 0/1;"},
     {"fe80::1%eth0 slots=2", "fe80::1%eth0 2/0;"},
     {"node1 slots=2\r\nnode2 slots=2\r\n", "node1 2/0;node2 2/0;"},
+    {"\xef\xbb\xbfnode1 slots=2\r\n", "node1 2/0;"},
     {"node_1.example.org", "node_1.example.org 0/1;"},
     {"", ""},
     {"# only words", ""},

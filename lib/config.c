@@ -160,7 +160,8 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
         return HOOP_SUCCESS;
     for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof line, file); number++) {
         hoop_error why;
-        result = read_line(config, line, &why);
+        int marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0; /* some editors mark UTF-8 so */
+        result = read_line(config, marked ? line + 3 : line, &why);
         if (result != HOOP_SUCCESS)
             hp_err_set(error, result, "%.100s:%d: %.140s", path, number, why.text);
     }
@@ -204,6 +205,7 @@ read_environment(hoop_config *config, hoop_error *error)
         char name[64];
         const char *equals = strchr(*entry, '=');
         hoop_result result;
+        hoop_error why;
         if (strncmp(*entry, "HOOP_", 5) != 0 || !equals || (size_t)(equals - *entry - 5) >= sizeof name)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - *entry - 5), *entry + 5);
@@ -213,9 +215,9 @@ read_environment(hoop_config *config, hoop_error *error)
                 snprintf(unknown + used, sizeof unknown - used, " HOOP_%s", name);
             continue;
         }
-        result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, error);
-        if (result != HOOP_SUCCESS)
-            return result;
+        result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);
+        if (result != HOOP_SUCCESS) /* it begins with the key */
+            return hp_err_set(error, result, "HOOP_%.*s%.180s", (int)strlen(name), *entry + 5, why.text + strlen(name));
     }
     if (*unknown && !atomic_flag_test_and_set(&said))
         hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s (hoop_env(7) lists them)",

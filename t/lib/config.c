@@ -246,7 +246,7 @@ test_environment(void)
 {
     clean();
     setenv("HOOP_SLICES", "many", 1);
-    fails("slices=many: give a whole number from 0 to 32", "a wrong value in the environment");
+    fails("HOOP_SLICES=many: give a whole number from 0 to 32", "a wrong value in the environment");
     clean();
     hoop_log_to(keep_line, NULL);
     setenv("HOOP_SLICE", "4", 1);

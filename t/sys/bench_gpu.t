@@ -69,7 +69,7 @@ refused()
 export HOOP_CUDA_DEVICE=2
 refused '^hoop-bench: .*HOOP_CUDA_DEVICE is 2, but this process sees only 2 GPUs, counted from 0'
 HOOP_CUDA_DEVICE=fast
-refused '^hoop-bench: .*cuda_device=fast: give a whole number from -1 to 1023'
+refused '^hoop-bench: .*HOOP_CUDA_DEVICE=fast: give a whole number from -1 to 1023'
 HOOP_CUDA_DEVICE=0 HOOP_FAKE_CUDA_DEVICES=0
 refused '^hoop-bench: .*shows no GPU'
 done_testing

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 /* They belong to one job or one rank: never handed on, and removed before a rank gets its own. */
-static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE",        "HOOP_LOCAL_RANK",
-                                  "HOOP_LOCAL_SIZE", "HOOP_RENDEZVOUS",  "HOOP_JOB",
-                                  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE", "RANK",
-                                  "WORLD_SIZE",      "LOCAL_RANK",       "LOCAL_WORLD_SIZE"};
+static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
+                                  "HOOP_RENDEZVOUS", "HOOP_JOB",  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE",
+                                  "HOOP_SECURITY",   "RANK",      "WORLD_SIZE",      "LOCAL_RANK",
+                                  "LOCAL_WORLD_SIZE"};
 
-enum { OWN = sizeof own / sizeof own[0], MINE = 9 };
+enum { OWN = sizeof own / sizeof own[0], MINE = 10 };
 
 static int
 is_own(const char *variable)
@@ -106,6 +106,7 @@ hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd)
     all[6] = hp_must_print("WORLD_SIZE=%d", orders->world);
     all[7] = hp_must_print("LOCAL_RANK=%d", i);
     all[8] = hp_must_print("LOCAL_WORLD_SIZE=%d", orders->ranks);
+    all[9] = hp_must_print("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
     for (at = 0, count = MINE; environ[at] != NULL; at++)
         all[count++] = environ[at];
     return all;

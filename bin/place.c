@@ -43,7 +43,7 @@ default_ranks(const hp_hosts *hosts, const hp_place_wish *wish)
 {
     if (wish->per_host > 0)
         return (long)wish->per_host * hosts->count;
-    if (wish->local && !slots_written(hosts))
+    if (wish->local && !slots_written(hosts) && hosts->mentions == 1)
         return wish->cores;
     return slots_in_all(hosts);
 }

@@ -16,7 +16,7 @@ typedef struct hp_place_wish {
     int ranks;    /* 0: not said: as many as there are slots */
     int per_host; /* 0: not said: by slots */
     int local;    /* all hosts are this one: more ranks than processors are fine unless slots were written */
-    int cores;    /* what a local host without slots offers when the number of ranks was not said either */
+    int cores;    /* what this host, listed alone and once, offers when neither slots nor ranks were said */
 } hp_place_wish;
 
 /* Frees nothing on error. HOOP_ERR_INVALID_ARGUMENT says how many slots there are and what to write. */

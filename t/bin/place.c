@@ -18,6 +18,8 @@ static const row rows[] = {
     {"a", {.local = 1, .cores = 2}, "0+2 "},
     {"a:3", {.local = 1, .cores = 2}, "0+3 "},
     {"a,b", {.ranks = 5, .local = 1, .cores = 2}, "0+3 3+2 "},
+    {"a,a,a", {.local = 1, .cores = 2}, "0+3 "},
+    {"a,b,c", {.local = 1, .cores = 2}, "0+1 1+1 2+1 "},
     {"a:2,b:2", {.ranks = 3}, "0+2 2+1 "},
     {"a:2,b:2", {.ranks = 4}, "0+2 2+2 "},
     {"a:2,b:2", {0}, "0+2 2+2 "},

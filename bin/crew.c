@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -335,6 +336,19 @@ true_reason(const char *program, int number)
     return number == EACCES && strchr(program, '/') == NULL && !lies_in_path(program) ? ENOENT : number;
 }
 
+/* What EACCES comes from, in the common cases. */
+static const char *
+refusal_reason(const char *program)
+{
+    struct stat status;
+
+    if (stat(program, &status) < 0)
+        return "";
+    if (S_ISDIR(status.st_mode))
+        return " (it is a folder)";
+    return status.st_mode & 0111 ? "" : " (chmod +x makes a file a program)";
+}
+
 static void
 word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failure)
 {
@@ -360,7 +374,8 @@ word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failu
                  "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in",
                  program, path ? path : "not set", program);
     else
-        snprintf(failure->text, sizeof failure->text, "cannot run %.160s: %s", program, strerror(number));
+        snprintf(failure->text, sizeof failure->text, "cannot run %.160s: %s%s", program, strerror(number),
+                 number == EACCES ? refusal_reason(program) : "");
 }
 
 /* The secret once more, read-only and with a place to read at of its own, so that ranks that read it do not meet. */

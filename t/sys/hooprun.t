@@ -39,6 +39,8 @@ two  lines" -x B sh -c 'test "$A" = "it'"'"'s
 two  lines" && test "${B-unset}" = unset && echo "$1|$2"' name 'a  b' ''
 is 'a  b| a  b|' "$(echo "$out" | tr '\n' ' ' | sed 's/ $//')" 'words and variables arrive as they are'
 like 'no such variable here' "$err" '-x of a variable that is not set is said'
+HOOP_SECURITY=none run -n 1 sh -c 'echo $HOOP_SECURITY'
+is auth "$out" 'ranks prove the secret, whatever the environment says'
 B=seen run -n 1 -x B sh -c 'echo $B'
 is seen "$out" '-x NAME hands on our value'
 mkdir there
@@ -62,6 +64,11 @@ refused()
 }
 refused 'there is no option --hosfile; the nearest one is --hostfile' 'an unknown option' --hosfile x true
 refused 'there is no option -np4x; the nearest one is -np' 'another' -np4x true
+refused 'there is no option --nonesuch. hooprun --help lists them all' 'one that is near to none' --nonesuch true
+refused 'there is no option --oversubscribe; leave it out' "mpirun's" --oversubscribe true
+refused 'there is no option --bind-to; hooprun binds no rank' 'another' --bind-to core true
+refused 'there is no option -genv; write -x NAME=VALUE' 'another' -genv A 1 true
+refused 'there is no option --nnodes; hooprun is started once' "torchrun's" --nnodes=2 true
 refused '-n needs a value' 'a value forgotten' -n
 refused '--wdir needs a value that is not empty' 'an empty value' --wdir= true
 refused '-l takes no value' 'a value too many' -l=1 true
@@ -240,6 +247,10 @@ is 127 "$status" 'not in PATH either'
 like 'there is no program nonesuch in PATH' "$err" 'said'
 run -n 4 ./hosts
 is 126 "$status" 'a file that is no program: 126'
+like 'cannot run ./hosts: Permission denied \(chmod \+x makes a file a program\)' "$err" 'what would make it one'
+run -n 2 ./there
+is 126 "$status" 'a folder: 126'
+like 'cannot run ./there: Permission denied \(it is a folder\)' "$err" 'said'
 printf '#!/no/such/shell\n' >script
 chmod +x script
 run -n 2 ./script

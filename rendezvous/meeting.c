@@ -332,8 +332,9 @@ name_the_missing(const hp_meeting *m, hoop_error *error)
         snprintf(missing, sizeof(missing), "rank%s %s of %d", left == 1 ? "" : "s",
                  hp_rank_list(m->told, m->size, 0, ranks, sizeof(ranks)), m->size);
     list_hosts(m, hosts, sizeof(hosts));
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not join within %.1f s; %d rank%s on %s %s waiting", missing,
-               seconds, m->came, m->came == 1 ? "" : "s", hosts, m->came == 1 ? "is" : "are");
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting", missing,
+               m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->came, m->came == 1 ? "" : "s", hosts,
+               m->came == 1 ? "is" : "are");
     for (int i = 0; left == 1 && given == m->came && i < m->size; i++)
         if (!bit(m->told, i))
             error->rank = i;

@@ -342,8 +342,8 @@ test_split_losses(void)
         sim_join(&s, 20 + i, &join);
     }
     sim_pass(&s, 5050);
-    is_string("rank 3 of 4 did not join within 5.0 s; 3 ranks on node1 are waiting", s.guests[20].cause.text,
-              "a rank that does not split");
+    is_string("rank 3 of 4 did not call hoop_comm_split within 5.0 s; 3 ranks on node1 are waiting",
+              s.guests[20].cause.text, "a rank that does not split");
     is_int(0, s.guests[0].causes, "the parent lives on");
     sim_close(&s);
 }

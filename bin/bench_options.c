@@ -52,7 +52,7 @@ bench_options_help(void)
            "  -c, --check N          checked runs after them: every element; 0: none (1)\n"
            "      --coll NAME        allreduce, reduce_scatter, allgather, broadcast, reduce,\n"
            "                         gather, scatter, alltoall, barrier, or all (allreduce)\n"
-           "  -d, --datatype TYPE    int8 ... float ... f8e5m2, or all (float)\n"
+           "  -d, --datatype TYPE    [u]int8, 32, 64, half, float, double, bfloat16, f8e4m3, f8e5m2, all (float)\n"
            "  -o, --op OP            sum, prod, max, min, avg, or all (sum)\n"
            "  -r, --root RANK        for collectives with a root, or all (0)\n"
            "  -a, --average N        time shown: 0 rank 0's, 1 mean, 2 fastest, 3 slowest rank (3)\n"

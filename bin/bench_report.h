@@ -44,7 +44,7 @@ int bench_same_series(const bench_row *a, const bench_row *b); /* all but the si
 int bench_rows_add(bench_rows *rows, const bench_row *row);    /* 0, or -1 out of memory */
 
 /* bench_json.c. Like nccl-tests, an existing file is left alone: F.0, F.1 ... is written instead. */
-FILE *bench_json_open(const char *path); /* NULL: a comment on standard output says why */
+FILE *bench_json_open(const char *path); /* NULL: errno says why */
 void bench_json_write(FILE *file, const bench_report *report);
 
 /* bench_files.c. 0, or -1 with a sentence on standard error. */

@@ -14,6 +14,13 @@ static const bench_type types[BENCH_TYPES] = {
     {"f8e4m3", HOOP_FLOAT8E4M3, BENCH_FLOAT, 1, 4, 3}, {"f8e5m2", HOOP_FLOAT8E5M2, BENCH_FLOAT, 1, 5, 2},
 };
 
+/* What hoop.h, or others, call them. */
+static const struct {
+    const char *other, *name;
+} names[] = {{"float16", "half"},    {"fp16", "half"},         {"float32", "float"},  {"fp32", "float"},
+             {"float64", "double"},  {"fp64", "double"},       {"bf16", "bfloat16"},  {"float8e4m3", "f8e4m3"},
+             {"fp8_e4m3", "f8e4m3"}, {"float8e5m2", "f8e5m2"}, {"fp8_e5m2", "f8e5m2"}};
+
 static const char *const ops[BENCH_OPS] = {"sum", "prod", "max", "min", "avg"};
 
 const bench_type *
@@ -25,6 +32,9 @@ bench_type_at(int index)
 int
 bench_type_named(const char *name)
 {
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i].other) == 0)
+            name = names[i].name;
     for (int i = 0; i < BENCH_TYPES; i++)
         if (strcmp(name, types[i].name) == 0)
             return i;

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -379,6 +380,26 @@ tell(bench *b, const bench_past *past)
     return tell_files(b, past);
 }
 
+/* Rank 0's output files are opened before hours are spent on what would go into them. 0, or -1 and why. */
+static int
+open_outputs(bench *b, char *why, size_t size)
+{
+    const bench_options *o = &b->options;
+    const char *path = o->json;
+    FILE *csv;
+    if (path != NULL && (b->json = bench_json_open(path)) == NULL)
+        goto failed;
+    path = o->csv;
+    if (path == NULL)
+        return 0;
+    csv = fopen(path, "a"); /* what is there stays until there is something better */
+    if (csv != NULL && fclose(csv) == 0)
+        return 0;
+failed:
+    snprintf(why, size, "cannot write %s: %s", path, strerror(errno));
+    return -1;
+}
+
 /* What only rank 0 can know goes wrong before anything is measured, on all ranks. */
 static void
 open_files(bench *b, bench_past *past)
@@ -387,11 +408,11 @@ open_files(bench *b, bench_past *past)
     uint64_t failed = 0;
     if (b->rank == 0 && b->options.compare != NULL)
         failed = bench_past_read(past, b->options.compare, why, sizeof(why)) != 0;
+    if (b->rank == 0 && !failed)
+        failed = open_outputs(b, why, sizeof(why)) != 0;
     need(b, hoop_broadcast(&failed, &failed, 1, HOOP_UINT64, 0, b->comm));
     if (failed)
         refuse(b, 1, why);
-    if (b->rank == 0 && b->options.json != NULL)
-        b->json = bench_json_open(b->options.json);
 }
 
 static int

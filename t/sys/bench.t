@@ -142,6 +142,8 @@ else
     skip 2 'script is not installed'
 fi
 
+is float "$("$bench" -b 4 -e 4 -n 1 -d float32 | awk '!/^#/ { print $3 }')" 'types go by the names of hoop.h too'
+
 # --- mistakes
 refused()
 {
@@ -167,6 +169,8 @@ refused 2 '--line takes a rate .* not "10Gb"' --line 10Gb
 refused 2 '"more" is no option' more
 refused 1 'cannot read .*nothing.json' --compare nothing.json
 refused 1 'is not one' --compare table
+refused 1 'cannot write nowhere/t.json: No such file' -J nowhere/t.json
+refused 1 'cannot write nowhere/t.csv: No such file' --csv nowhere/t.csv
 [ -e /dev/nvidiactl ] || refused 1 'asks for GPU memory' -g 1
 ok 'help fits a screen' test "$("$bench" --help | wc -l)" -le 26
 ok '... a hundred columns wide' test -z "$("$bench" --help | awk 'length($0) > 100')"

@@ -21,8 +21,12 @@ _hooprun()
             break
         fi
     done
-    if ((i < COMP_CWORD)) && declare -F _command_offset >/dev/null; then
-        _command_offset "$i"
+    if ((i < COMP_CWORD)); then
+        if declare -F _command_offset >/dev/null; then
+            _command_offset "$i"
+        else
+            mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+        fi
         return
     fi
 

@@ -165,8 +165,12 @@ start_ranks(hp_job *j)
 static void
 server_says(void *arg, const char *line)
 {
+    static const char mark[] = ": failed: ";
+    const char *failed = strstr(line, mark);
     hp_job *j = arg;
 
+    if (failed != NULL)
+        hp_jury_ring_failed(&j->jury, failed + sizeof mark - 1);
     if (j->options->verbose)
         hp_notice(j->output, "%s", line);
 }

@@ -4,7 +4,9 @@
 
 #include "bin/must.h"
 #include "bin/notice.h"
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { SHOWN_LATELY = 10 }; /* last words are repeated when more than so many outputs came after them */
 
@@ -49,6 +51,25 @@ hp_jury_ended(hp_jury *jury, const hp_ending *ending)
     return first;
 }
 
+void
+hp_jury_ring_failed(hp_jury *jury, const char *why)
+{
+    free(jury->ring);
+    jury->ring = hp_must(strdup(why));
+}
+
+/* Whether the reason adds something: it is about another rank, and not among the last words. */
+static int
+ring_tells_more(const hp_jury *jury)
+{
+    const hp_bytes *words = &jury->seat[jury->verdict.rank].last_words;
+    char itself[32];
+    int n = snprintf(itself, sizeof itself, "rank %d (", jury->verdict.rank);
+
+    return jury->ring != NULL && strncmp(jury->ring, itself, (size_t)n) != 0 &&
+           memmem(hp_bytes_first(words), hp_bytes_size(words), jury->ring, strlen(jury->ring)) == NULL;
+}
+
 static void
 repeat_line(void *arg, const char *line)
 {
@@ -70,6 +91,8 @@ hp_jury_speak(hp_jury *jury, hp_output *output, int hidden)
         hp_notice(output, "%s", sentence);
         if (hidden || hp_output_shown(output) - seat->shown > SHOWN_LATELY)
             hp_last_words_each(&seat->last_words, repeat_line, &r);
+        if (ring_tells_more(jury))
+            hp_notice(output, "the ring had failed: %s", jury->ring);
     }
     jury->spoken = 1;
     free(sentence);
@@ -83,4 +106,5 @@ hp_jury_close(hp_jury *jury)
     for (i = 0; i < jury->size; i++)
         hp_bytes_free(&jury->seat[i].last_words);
     free(jury->seat);
+    free(jury->ring);
 }

@@ -19,17 +19,22 @@ typedef struct hp_jury {
     hp_seat *seat; /* by rank */
     int size, running;
     hp_ending verdict; /* of the rank that failed first; rank -1: none has */
+    char *ring;        /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     int spoken;
 } hp_jury;
 
 void hp_jury_open(hp_jury *jury, int size);
 void hp_jury_started(hp_jury *jury, int rank);
 void hp_jury_heard(hp_jury *jury, int rank, const uint8_t *bytes, size_t n, uint64_t shown); /* on standard error */
+void hp_jury_ring_failed(hp_jury *jury, const char *why);                                    /* the last one counts */
 
 /* 1 when this is the first that failed: others may fail at the same moment, so speak a moment later. */
 int hp_jury_ended(hp_jury *jury, const hp_ending *ending);
 
-/* Says the verdict once, with the last words when they are not on the screen. hidden: they went to a file. */
+/*
+ * Says the verdict once, with the last words when they are not on the screen (hidden: they went to a file), and why the
+ * ring failed where the rank has not said it: the one that failed first is often not the one to blame.
+ */
 void hp_jury_speak(hp_jury *jury, hp_output *output, int hidden);
 void hp_jury_close(hp_jury *jury);
 

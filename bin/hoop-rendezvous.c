@@ -235,12 +235,17 @@ take_option(int option, settings *s)
 int
 main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"port", required_argument, NULL, 'p'},        {"host", required_argument, NULL, 'H'},
-        {"bind", required_argument, NULL, 'H'},        {"interface", required_argument, NULL, 'i'},
-        {"secret-file", required_argument, NULL, 's'}, {"new-secret", required_argument, NULL, 'n'},
-        {"security", required_argument, NULL, 'm'},    {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},           {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
+                                            {"host", required_argument, NULL, 'H'},
+                                            {"bind", required_argument, NULL, 'H'},
+                                            {"interface", required_argument, NULL, 'i'},
+                                            {"secret-file", required_argument, NULL, 's'},
+                                            {"new-secret", required_argument, NULL, 'n'},
+                                            {"security", required_argument, NULL, 'm'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"h", no_argument, NULL, 'h'},
+                                            {NULL, 0, NULL, 0}};
     settings s = {.mode = HP_MODE_AUTH};
     int option;
     while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {

@@ -36,6 +36,7 @@ rank()
 ended() { for name; do [ -s "$name.status" ] || return 1; done; }
 
 is 0 "$(status "$server" --help)" 'help'
+is 0 "$(status "$server" -h)" 'help, though --host begins with that letter too'
 ok 'help fits a screen' test "$(wc -l <said)" -le 24
 ok 'and has an example' grep -q Example said
 is 0 "$(status "$server" --version)" 'version'

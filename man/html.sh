@@ -15,3 +15,4 @@ done
     done
     echo '</ul></html>'
 } >"$folder/index.html"
+echo "the manual begins at $folder/index.html"

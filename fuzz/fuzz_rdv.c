@@ -226,8 +226,8 @@ decode(const uint8_t *in, size_t n)
     static int order[RING_MAX];
     if (hp_part_get(&part, in, n) && part.size > 0 && part.size <= RING_MAX && part.first == 0 &&
         part.count == part.size && hp_part_members(&part, members, order)) {
-        hp_ring ring = {.size = part.size, .order = order, .members = members};
-        if (hp_ring_close(&ring))
+        hp_ring told = {.size = part.size, .order = order, .members = members};
+        if (hp_ring_close(&told))
             for (int i = 0; i < part.size; i++)
                 fuzz_check(members[i].rank == i && order[i] >= 0 && order[i] < part.size);
     }

@@ -88,18 +88,18 @@ receive(rig *r, writer *w, const uint8_t *wire, size_t n, size_t early, uint8_t 
 }
 
 static void
-try(deed deed, const uint8_t *wire, size_t n, size_t early, const uint8_t *data, const char *what)
+try(deed how, const uint8_t *wire, size_t n, size_t early, const uint8_t *data, const char *what)
 {
     static uint8_t to[LONG];
-    writer w = {.deed = deed};
+    writer w = {.deed = how};
     rig r;
     memset(to, 0, sizeof to);
     receive(&r, &w, wire, n, early, to);
-    int right = deed == REST || deed == CRUMBS ? r.in->done == 1 && memcmp(to, data, LONG) == 0
-                                               : r.in->done == 0 && r.in->state == HP_LINK_LOST;
+    int right = how == REST || how == CRUMBS ? r.in->done == 1 && memcmp(to, data, LONG) == 0
+                                             : r.in->done == 0 && r.in->state == HP_LINK_LOST;
     ok(right && w.at < SOON_MS * HP_MS, "asleep after %zu bytes: %s within a second (%.3f s, %d wake-ups)", early, what,
        (double)w.at / 1e9, r.kicks);
-    if (deed == CRUMBS && !rig_receive_buffer)
+    if (how == CRUMBS && !rig_receive_buffer)
         ok(r.kicks < LONG / PIECE / 4, "and not for every one of %d packets", LONG / PIECE);
     rig_close(&r);
 }

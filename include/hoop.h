@@ -173,7 +173,10 @@ hoop_result hoop_ialltoall(const void *sendbuf, void *recvbuf, size_t count, hoo
                            hoop_work **work);
 hoop_result hoop_ibarrier(hoop_comm *comm, hoop_work **work);
 
-/* Makes progress, never blocks, never frees. *done = 1 when the operation has ended; returns its error if it has one. */
+/*
+ * Makes some progress (a few slices, about a millisecond), never blocks, never frees. *done = 1 when the operation has
+ * ended; returns its error if it has one.
+ */
 hoop_result hoop_work_test(hoop_work *work, int *done);
 
 /*

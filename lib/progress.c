@@ -272,18 +272,23 @@ hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
     return work_is_done(comm, work);
 }
 
+/* Two steps, a few slices: a caller who must not be held up comes again, and one who sleeps is told to. Those who come
+ * again at once leave the processor to whoever else may need it, first of all to whoever moves this communicator. */
 void
 hp_progress_poke(hoop_comm *comm)
 {
-    if (!try_baton(comm))
-        return;
-    while (step(comm))
-        ;
-    hp_loop_run(comm->loop, 0);
-    do
-        step(comm);
-    while (hp_comm_idle(comm, hp_now()));
-    give_baton(comm);
+    int more = 0;
+    if (try_baton(comm)) {
+        more = step(comm);
+        hp_loop_run(comm->loop, 0);
+        more |= step(comm);
+        more |= hp_comm_idle(comm, hp_now());
+        if (more && atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
+            hp_loop_wake(comm->loop); /* what is left may be announced by no descriptor */
+        give_baton(comm);
+    }
+    if (!more)
+        sched_yield();
 }
 
 static int

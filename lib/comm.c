@@ -63,7 +63,7 @@ hp_comm_plan(hoop_comm *comm, hoop_work *work)
     work->channels = hp_plan_channels(&work->call, comm->size, &options);
     work->channels_left = work->channels;
     for (uint32_t c = 0; c < work->channels; c++)
-        hp_plan_make(&work->plan[c], &work->call, comm->size, &options, c, work->channels);
+        hp_plan_make(&work->plan[c], &work->call, comm->order, comm->size, &options, c, work->channels);
     work->place.direct = comm->device[work->device]->ops->addressable(comm->device[work->device]);
     work->piece = HP_PIECE_BYTES;
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;

@@ -200,14 +200,29 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     }
 }
 
+static int
+is_rooted(hp_kind kind)
+{
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+}
+
+static int
+position_of(int rank, const int *order)
+{
+    int at = 0;
+    while (order[at] != rank)
+        at++;
+    return at;
+}
+
 void
-hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_options *options, uint32_t channel,
-             uint32_t channels)
+hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, const hp_plan_options *options,
+             uint32_t channel, uint32_t channels)
 {
     uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t total = call->count;
     *plan = (hp_plan){.shape = pick_shape(call, size, options), .kind = (hp_kind)call->kind, .size = size};
-    plan->root = call->root;
+    plan->root = is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = elem;
     plan->grain = 1;
     plan->block = is_blocked(plan->kind) ? total : 0;

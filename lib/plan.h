@@ -37,7 +37,7 @@ typedef struct hp_plan {
     hp_shape shape;
     hp_kind kind;
     int size;        /* n, ranks */
-    int root;        /* rank, -1 where none applies */
+    int root;        /* its position on the ring, -1 where none applies */
     uint32_t elem;   /* bytes of an element */
     uint32_t grain;  /* elements; cuts fall on multiples of it, so that slices start on cache lines */
     uint64_t block;  /* elements from one rank's block to the next in the user's array; 0: not blocked */
@@ -53,9 +53,9 @@ typedef struct hp_plan {
 /* Channels the operation uses: 1 for small ones. */
 uint32_t hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options);
 
-/* The plan of channel `channel` of `channels`. */
-void hp_plan_make(hp_plan *plan, const hp_call *call, int size, const hp_plan_options *options, uint32_t channel,
-                  uint32_t channels);
+/* The plan of channel `channel` of `channels`. order[position] = rank (size entries). */
+void hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, const hp_plan_options *options,
+                  uint32_t channel, uint32_t channels);
 
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);

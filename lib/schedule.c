@@ -127,12 +127,9 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
 
 /* Position counted from the root: 0 for the root itself. */
 static int
-from_root(const hp_plan *plan, const int *order, int position)
+from_root(const hp_plan *plan, int position)
 {
-    int at = 0;
-    while (order[at] != plan->root)
-        at++;
-    return wrap((int64_t)position - at, plan->size);
+    return wrap((int64_t)position - plan->root, plan->size);
 }
 
 static hp_step
@@ -379,7 +376,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     case HP_SHAPE_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;
     }
-    p = from_root(plan, order, position);
+    p = from_root(plan, position);
     if (plan->shape == HP_SHAPE_CHAIN_OUT)
         return finish(chain_step(plan, p, 0, HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND,
                                  HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY, i),

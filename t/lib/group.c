@@ -13,13 +13,14 @@
 #include <string.h>
 
 static hoop_comm comm;
+static int order[] = {0, 1, 2, 3};
 
 static void
 make_comm(void)
 {
     hoop_error error;
     hoop_config *config = hoop_config_new();
-    comm = (hoop_comm){.size = 4, .channels = 1};
+    comm = (hoop_comm){.size = 4, .channels = 1, .order = order};
     comm.config = *config;
     comm.plan = (hp_plan_options){.slice_bytes = 65536, .slices = 4, .channels = 1, .stage_bytes = 65536};
     hoop_config_free(config);
@@ -44,8 +45,11 @@ static void
 add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send, void *recv)
 {
     hp_request request = {.send = send, .recv = recv};
-    request.call =
-        (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .op = (uint8_t)op, .root = -1, .count = count};
+    request.call = (hp_call){.kind = (uint8_t)kind,
+                             .dtype = (uint8_t)dtype,
+                             .op = (uint8_t)op,
+                             .root = kind == HP_BROADCAST ? 0 : -1,
+                             .count = count};
     if (hp_group_join(&comm, &request, 0))
         return;
     hoop_work *work = hp_progress_work(&comm);

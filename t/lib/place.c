@@ -118,7 +118,7 @@ test_halves(void)
         c.seed = k % 2 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)pick(3) * 50;
         c.early_jobs = (int)pick(2);
-        hp_plan_make(&plan, &c.call, n, &c.options, 0, 1);
+        hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         halves += plan.shape == HP_SHAPE_HALVES;
         right = holds(&c);
     }
@@ -143,7 +143,7 @@ test_doubling(void)
         c.seed = k % 3 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)pick(3) * 50;
         c.early_jobs = (int)pick(2);
-        hp_plan_make(&plan, &c.call, n, &c.options, 0, 1);
+        hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         doublings += plan.shape == HP_SHAPE_DOUBLING;
         right = holds(&c);
     }

@@ -77,6 +77,8 @@ test_cut_exactly(void)
 static const hp_plan_options standard = {
     .slice_bytes = 256 << 10, .slices = 4, .channels = 1, .stage_bytes = 256 << 10, .spread_bytes = 224 << 10};
 
+static const int order[] = {0}; /* for the plan asks who is where only until it has found the root */
+
 static hp_call
 call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)
 {
@@ -89,7 +91,7 @@ shape_of(hp_kind kind, hoop_dtype dtype, uint64_t count, int size, const hp_plan
 {
     hp_call call = call_of(kind, dtype, count);
     hp_plan plan;
-    hp_plan_make(&plan, &call, size, options, 0, 1);
+    hp_plan_make(&plan, &call, order, size, options, 0, 1);
     return plan.shape;
 }
 
@@ -208,7 +210,7 @@ shares_cover(const hp_call *call, int size, const hp_plan_options *o, uint32_t c
     uint64_t next = 0, line = 64 / hp_dtype_size((hoop_dtype)call->dtype);
     for (uint32_t c = 0; c < channels; c++) {
         hp_plan plan;
-        hp_plan_make(&plan, call, size, o, c, channels);
+        hp_plan_make(&plan, call, order, size, o, c, channels);
         if (plan.begin != next || (plan.begin % line != 0 && plan.begin != call->count))
             return 0;
         next = plan.begin + plan.count;
@@ -249,7 +251,7 @@ plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t 
 {
     for (uint32_t c = 0; c < channels; c++) {
         hp_plan plan;
-        hp_plan_make(&plan, call, size, o, c, channels);
+        hp_plan_make(&plan, call, order, size, o, c, channels);
         int chain = plan.shape == HP_SHAPE_CHAIN_IN || plan.shape == HP_SHAPE_CHAIN_OUT;
         uint64_t steps = chain ? plan.loops + plan.rows - 1 : plan.loops * plan.rows * plan.slices;
         if (!slices_fit(&plan, o) || !loops_are_needed(&plan, o) || plan.steps != steps || plan.steps == 0)
@@ -305,6 +307,22 @@ test_plans(void)
     }
 }
 
+/* The plan knows the root by its place, so that no step has to look for it. */
+static void
+test_root(void)
+{
+    static const int mixed[] = {3, 0, 4, 2, 1};
+    hp_call call = call_of(HP_REDUCE, HOOP_INT32, 100);
+    hp_plan plan;
+    call.root = 2;
+    hp_plan_make(&plan, &call, mixed, 5, &standard, 0, 1);
+    is_int(3, plan.root, "the root's position on the ring");
+    call = call_of(HP_ALLREDUCE, HOOP_INT32, 100);
+    call.root = 0x7fffffff; /* a fused group's fingerprint is kept there */
+    hp_plan_make(&plan, &call, mixed, 5, &standard, 0, 1);
+    is_int(-1, plan.root, "none where none applies");
+}
+
 int
 main(void)
 {
@@ -322,5 +340,6 @@ main(void)
     test_channels();
     test_depth();
     test_plans();
+    test_root();
     return tap_failures() != 0;
 }

@@ -60,7 +60,7 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
         (hp_plan_options){.slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
     c.options.spread_bytes = pick(2) ? (32 << 10) * (uint32_t)size : 0;
     c.options.halves_bytes = pick(2) ? 256 << 10 : 0;
-    hp_plan_make(&c.plan, &c.call, size, &c.options, channel, channels);
+    hp_plan_make(&c.plan, &c.call, order, size, &c.options, channel, channels);
     return c;
 }
 
@@ -425,7 +425,7 @@ five(int rank, uint64_t row, hp_kind kind)
     hp_call call = {.kind = (uint8_t)kind, .dtype = HOOP_INT32, .root = -1, .count = kind == HP_ALLREDUCE ? 5 : 1};
     hp_plan_options o = {.slice_bytes = 4096, .slices = 4, .channels = 1, .stage_bytes = 4096};
     hp_plan plan;
-    hp_plan_make(&plan, &call, 5, &o, 0, 1);
+    hp_plan_make(&plan, &call, natural, 5, &o, 0, 1);
     return hp_schedule_at(&plan, natural, rank, row);
 }
 

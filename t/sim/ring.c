@@ -178,7 +178,7 @@ make_work(ring *r, member *m, int op)
     hp_work_single(w, m->user[op].send, m->user[op].recv);
     if (w->call.fused)
         cut_segments(r, w, m->segment[op], &m->user[op]);
-    hp_plan_make(&w->plan[0], &w->call, o->size, &options, 0, 1);
+    hp_plan_make(&w->plan[0], &w->call, r->order, o->size, &options, 0, 1);
 }
 
 static int

@@ -471,7 +471,7 @@ static void
 run_channel(world *w, uint32_t channel)
 {
     int n = w->c->size;
-    hp_plan_make(&w->plan, &w->c->call, n, &w->c->options, channel, w->c->channels);
+    hp_plan_make(&w->plan, &w->c->call, w->c->order, n, &w->c->options, channel, w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
     w->stage_count = w->c->options.stage_bytes / w->plan.elem;
     w->job_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n jobs */

@@ -2,6 +2,8 @@
 /* alive: see alive.h. */
 #include "lib/alive.h"
 
+#include "lib/join.h"
+
 static atomic_uint forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *alive;
@@ -18,6 +20,7 @@ in_child(void)
         for (uint32_t c = 0; c < comm->channels; c++)
             for (int i = 0; i < comm->channel[c]->links; i++)
                 hp_link_abandon(comm->channel[c]->link[i]);
+        hp_join_abandon(comm);
         if (comm->client)
             hp_client_abandon(comm->client);
         if (comm->door)

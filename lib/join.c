@@ -201,6 +201,13 @@ hp_join_cancel(hoop_comm *comm)
     }
 }
 
+void
+hp_join_abandon(const hoop_comm *comm)
+{
+    for (const hp_dialing *d = comm->dialing; d; d = d->next)
+        hp_dial_abandon(d->dial);
+}
+
 /* ---- the ring, once it is known ---- */
 
 static void

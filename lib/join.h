@@ -19,5 +19,6 @@ void hp_join_chords(hoop_comm *comm, hp_channel *channel);
 
 /* Gives up whatever is still being dialled. */
 void hp_join_cancel(hoop_comm *comm);
+void hp_join_abandon(const hoop_comm *comm); /* in a forked child: closes its descriptors, touches nothing else */
 
 #endif

@@ -366,6 +366,13 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
 }
 
 void
+hp_dial_abandon(const hp_dial *dial)
+{
+    if (dial->fd >= 0)
+        close(dial->fd);
+}
+
+void
 hp_dial_free(hp_dial *dial)
 {
     if (!dial)

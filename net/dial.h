@@ -27,7 +27,8 @@ typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
 /* `what` names the other side in messages: "the rendezvous server", "rank 4 (node3)"; copied. from may be NULL. */
 hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
                      const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
-                     void *arg);  /* NULL: out of memory */
-void hp_dial_free(hp_dial *dial); /* gives up; NULL is fine */
+                     void *arg);           /* NULL: out of memory */
+void hp_dial_abandon(const hp_dial *dial); /* in a forked child: closes the descriptor, touches nothing else */
+void hp_dial_free(hp_dial *dial);          /* gives up; NULL is fine */
 
 #endif

@@ -392,16 +392,22 @@ accept_some(hp_door *door)
 /* The loop's calls. */
 
 static void
+close_own(const hp_door *door)
+{
+    int fds[] = {door->listener, door->crowd, door->reserve};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static void
 take_down(hp_door *door)
 {
     hp_watch_free(door->on_listener);
     hp_watch_free(door->on_crowd);
     hp_timer_free(door->sweep);
     hp_timer_free(door->pause);
-    int fds[] = {door->listener, door->crowd, door->reserve};
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    close_own(door);
     for (hp_stranger *stranger; (stranger = hp_pool_oldest(&door->strangers)); stranger->visitor.fd = -1)
         close(stranger->visitor.fd);
     for (struct guest *guest = door->guests, *following; guest; guest = following) {
@@ -529,8 +535,13 @@ hp_door_patience(hp_door *door, uint64_t ns)
 void
 hp_door_abandon(const hp_door *door)
 {
-    if (door->listener >= 0)
-        close(door->listener);
+    close_own(door);
+    for (int i = 0; i < HP_STRANGERS; i++)
+        if (door->strangers.places[i].visitor.fd >= 0)
+            close(door->strangers.places[i].visitor.fd);
+    for (const struct guest *guest = door->guests; guest; guest = guest->next)
+        if (guest->visitor.fd >= 0)
+            close(guest->visitor.fd);
 }
 
 void

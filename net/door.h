@@ -38,8 +38,9 @@ void hp_door_expect(hp_door *door, int world);
 const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */
 void hp_door_patience(hp_door *door, uint64_t ns); /* for a whole handshake, from accept: 5 s unless set (tests) */
 
+/* In a forked child: closes the descriptors, of the listener and of who is in the door; touches nothing else. */
+void hp_door_abandon(const hp_door *door);
 /* Closes everything that was not handed over, in silence and without `gone`. Allowed inside the owner's functions. */
-void hp_door_abandon(const hp_door *door); /* in a forked child: closes the listener, touches nothing else */
 void hp_door_free(hp_door *door);
 
 #endif

@@ -463,6 +463,8 @@ hp_client_abandon(const hp_client *c)
 {
     if (c->line)
         hp_line_abandon(c->line);
+    if (c->dial)
+        hp_dial_abandon(c->dial);
 }
 
 void

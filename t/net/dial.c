@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -452,6 +453,52 @@ test_many(void)
     hp_door_free(house.door);
 }
 
+/* Whether fd is closed by its other end, after whatever that has said, within two seconds. */
+static int
+ends(int fd)
+{
+    char bytes[512];
+    struct pollfd seen = {.fd = fd, .events = POLLIN};
+    while (poll(&seen, 1, 2000) == 1)
+        if (recv(fd, bytes, sizeof(bytes), 0) <= 0)
+            return 1;
+    return 0;
+}
+
+/* A child that lives on lets go of the connection: when the parent gives up, the other side hears so. */
+static void
+test_abandon(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    hp_addr peer;
+    char byte;
+    int let_go[2];
+    bring_lout(NULL, 1);
+    dial(&caller, &lout.addr, &hello, &keys, 20 * HP_SEC);
+    run_for(20 * HP_MS);
+    int fd = hp_sock_accept(lout.fd, &peer);
+    if (fd < 0 || pipe(let_go) != 0)
+        bail("nobody has called, or no pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        hp_dial_abandon(caller.dial);
+        (void)!write(let_go[1], "", 1);
+        for (;;)
+            pause();
+    }
+    is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
+    hang_up(&caller);
+    ok(ends(fd), "and does not hold the connection when its parent hangs up");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    int fds[] = {fd, let_go[0], let_go[1]};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        close(fds[i]);
+    send_lout_away();
+}
+
 /* The soft limit alone: it can be raised again. */
 static void
 allow_descriptors(rlim_t n)
@@ -515,6 +562,7 @@ main(void)
     test_for_now();
     test_from();
     test_free();
+    test_abandon();
     test_many();
     test_no_descriptors();
     hp_loop_free(loop);

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -247,6 +248,45 @@ test_fork(void)
     raze(&house);
 }
 
+/* A child that lives on lets go of the door: when the parent closes it, whoever is in it hears so. */
+static void
+test_abandon(void)
+{
+    struct house house;
+    uint8_t m1[HP_M1];
+    char byte;
+    int let_go[2];
+    build(&house, "127.0.0.1:0");
+    hp_addr addr = *hp_door_addr(house.door);
+    make_m1(&house, m1);
+    int stranger = visit(&house, "HOOP", 4), guest = visit(&house, m1, sizeof(m1));
+    run_for(&house, 20 * HP_MS);
+    if (pipe(let_go) != 0)
+        bail("no pipe");
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        hp_door_abandon(house.door);
+        (void)!write(let_go[1], "", 1);
+        for (;;)
+            pause();
+    }
+    is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
+    is_int(-1, answer(&house, stranger, 50 * HP_MS), "a stranger stays in the parent's door");
+    hp_door_free(house.door);
+    house.door = NULL;
+    is_int(0, answer(&house, stranger, 2 * HP_SEC), "the child does not hold the stranger's connection");
+    ok(answer(&house, guest, 2 * HP_SEC) > 0, "nor a guest's");
+    int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ok(connect(late, &addr.u.any, addr.length) != 0 && errno == ECONNREFUSED, "nor the listener");
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    int fds[] = {late, stranger, guest, let_go[0], let_go[1]};
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+        close(fds[i]);
+    raze(&house);
+}
+
 static void
 test_port_in_use(void)
 {
@@ -274,6 +314,7 @@ main(void)
     test_free_inside();
     test_low();
     test_fork();
+    test_abandon();
     test_port_in_use();
     return 0;
 }

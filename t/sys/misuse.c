@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -214,6 +215,43 @@ forks(int rank, int size, void *arg)
     if (status || leaked)
         party_note("child's status %#x, exec'd child's %#x", (unsigned)status, (unsigned)leaked);
     return status || leaked || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static int
+sockets_open(void)
+{
+    struct stat status;
+    int open = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        open += fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
+    return open;
+}
+
+/* While rank 2 sleeps, rank 0's chord to it is in the middle of its handshake: a child closes that connection, too. */
+static int
+forks_dialling(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    hoop_work *work;
+    int32_t one = 1, sum = 0;
+    int left = 0;
+    (void)arg;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 1;
+    if (rank == 2)
+        usleep(500000);
+    if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
+        return 2;
+    if (rank == 0) {
+        usleep(200000);
+        pid_t child = fork();
+        if (child == 0)
+            _exit(sockets_open());
+        waitpid(child, &left, 0);
+    }
+    if (left)
+        party_note("the child has %d sockets", WEXITSTATUS(left));
+    return left || hoop_work_wait(work, -1) != HOOP_SUCCESS || sum != size || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
 /* ---- fusion, split, waits that time out ---- */
@@ -432,7 +470,7 @@ main(void)
 {
     party p;
     tap_limit(120);
-    plan(17);
+    plan(18);
     error_sizes();
     party_open(&p);
     ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "F21 wrong arguments, a ring of one");
@@ -441,6 +479,7 @@ main(void)
        "F22 a second blocking thread gets BUSY; starts from eight threads work");
     ok(party_run(&p, 2, forks, NULL, 30) == 0,
        "F23 a forked child gets FORKED, the parent goes on, exec leaks no socket");
+    ok(party_run(&p, 5, forks_dialling, NULL, 30) == 0, "F23 nor does a child keep a connection that is being made");
     ok(party_run(&p, 3, grouped, NULL, 30) == 0, "a group of 200 calls, fused, is right and counts 200");
     ok(party_run(&p, 5, split, NULL, 30) == 0, "splits by color and key, and splits of splits");
     ok(party_run(&p, 3, waits, NULL, 30) == 0, "a wait that times out leaves the work alive");

@@ -307,6 +307,30 @@ watch(hp_contact *c)
     return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
 
+static void
+close_pipe(const int fds[2])
+{
+    if (fds[0] >= 0)
+        close(fds[0]);
+    if (fds[1] >= 0)
+        close(fds[1]);
+}
+
+/* in, out, err: all three or none. */
+static int
+open_pipes(int in[2], int out[2], int err[2])
+{
+    int number;
+
+    if (pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0)
+        return 0;
+    number = errno;
+    close_pipe(in);
+    close_pipe(out);
+    errno = number;
+    return -1;
+}
+
 static int
 call(hp_contact *c, hp_spawn_step *step)
 {
@@ -315,7 +339,7 @@ call(hp_contact *c, hp_spawn_step *step)
 
     join_words(c);
     *step = HP_SPAWN_FORK;
-    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0)
+    if (open_pipes(in, out, err) < 0)
         return -1;
     spawn.fd[0] = in[0];
     spawn.fd[1] = out[1];

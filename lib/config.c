@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE_ROOM = 1024 }; /* of a settings file, with newline and zero */
+
 extern char **environ;
 
 const hp_setting_row hp_setting_table[HP_SETTINGS] = {
@@ -130,11 +132,22 @@ trim(char *text)
     return text;
 }
 
+/* '#' begins a comment at the beginning of a line and behind a blank; within a word it is part of that. */
+static void
+cut_comment(char *line)
+{
+    for (char *at = strchr(line, '#'); at; at = strchr(at + 1, '#'))
+        if (at == line || isspace((unsigned char)at[-1])) {
+            *at = 0;
+            return;
+        }
+}
+
 static hoop_result
 read_line(hoop_config *config, char *line, hoop_error *error)
 {
     char *key, *value;
-    line[strcspn(line, "#")] = 0;
+    cut_comment(line);
     key = trim(line);
     if (!*key)
         return HOOP_SUCCESS;
@@ -152,7 +165,7 @@ static hoop_result
 read_file(hoop_config *config, const char *path, int must_exist, hoop_error *error)
 {
     FILE *file = fopen(path, "re");
-    char line[1024];
+    char line[LINE_ROOM];
     hoop_result result = HOOP_SUCCESS;
     if (!file && (must_exist || errno != ENOENT))
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the settings file %.150s", path);
@@ -161,7 +174,11 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
     for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof line, file); number++) {
         hoop_error why;
         int marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0; /* some editors mark UTF-8 so */
-        result = read_line(config, marked ? line + 3 : line, &why);
+        if (strlen(line) == LINE_ROOM - 1 && line[LINE_ROOM - 2] != '\n')
+            result =
+                hp_err_set(&why, HOOP_ERR_INVALID_ARGUMENT, "the line is longer than %d characters", LINE_ROOM - 2);
+        else
+            result = read_line(config, marked ? line + 3 : line, &why);
         if (result != HOOP_SUCCESS)
             hp_err_set(error, result, "%.100s:%d: %.140s", path, number, why.text);
     }
@@ -260,12 +277,6 @@ const char *
 hp_config_text(const hoop_config *config, hp_setting setting)
 {
     return config->value[setting].text;
-}
-
-int
-hp_config_is_set(const hoop_config *config, hp_setting setting)
-{
-    return config->value[setting].source != HP_FROM_DEFAULT;
 }
 
 void

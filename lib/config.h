@@ -53,7 +53,6 @@ hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoo
 
 int64_t hp_config_number(const hoop_config *config, hp_setting setting);
 const char *hp_config_text(const hoop_config *config, hp_setting setting);
-int hp_config_is_set(const hoop_config *config, hp_setting setting); /* by anything but the default */
 
 /* "key=value\n" of the settings all ranks must share, into out. */
 void hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT]);

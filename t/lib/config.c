@@ -90,7 +90,7 @@ test_rows(void)
         int number = row->type == HP_TYPE_NUMBER || row->type == HP_TYPE_BYTES;
         hoop_error error;
         char beyond[40];
-        defaults &= !hp_config_is_set(config, (hp_setting)i);
+        defaults &= config->value[i].source == HP_FROM_DEFAULT;
         if (number) {
             int64_t value = hp_config_number(config, (hp_setting)i);
             defaults &= value >= row->least && value <= row->most && row->least <= row->most;
@@ -202,7 +202,7 @@ test_precedence(void)
     is_int(7, hp_config_number(&config, HP_SET_slices), "in any spelling");
     is_int(30, hp_config_number(&config, HP_SET_window), "the environment beats the file");
     is_int(5, hp_config_number(&config, HP_SET_stripes), "the program beats the environment");
-    ok(hp_config_is_set(&config, HP_SET_channels) && !hp_config_is_set(&config, HP_SET_job),
+    ok(config.value[HP_SET_channels].source == HP_FROM_FILE && config.value[HP_SET_job].source == HP_FROM_DEFAULT,
        "and it is known who set what");
     char text[200];
     hp_config_describe(&config, text, sizeof text);
@@ -239,6 +239,25 @@ test_files(void)
     config = resolved(NULL);
     is_string("a=b", hp_config_text(&config, HP_SET_job), "an = within the value; no newline at the end");
     is_int(12, hp_config_number(&config, HP_SET_window), "is fine");
+}
+
+static void
+test_lines(void)
+{
+    char text[1200];
+    clean();
+    setenv("HOOP_CONF_FILE", conf_path, 1);
+    write_conf(conf_path, "#job=a\njob=a#b # c #d\nwindow=12\t# blanks\n");
+    hoop_config config = resolved(NULL);
+    is_string("a#b", hp_config_text(&config, HP_SET_job), "a # within a word is part of it");
+    is_int(12, hp_config_number(&config, HP_SET_window), "a # behind a blank begins a comment");
+    snprintf(text, sizeof text, "window=12\n#%1021s\nslices=7\n", "x");
+    write_conf(conf_path, text);
+    config = resolved(NULL);
+    is_int(7, hp_config_number(&config, HP_SET_slices), "a line of 1022 characters is read");
+    snprintf(text, sizeof text, "window=12\n#%1022s\n", "window=13");
+    write_conf(conf_path, text);
+    fails("test.conf:2: the line is longer than 1022 characters", "a longer one is refused, comments too");
 }
 
 static void
@@ -306,6 +325,7 @@ main(void)
     test_public_face();
     test_precedence();
     test_files();
+    test_lines();
     test_environment();
     test_agreement();
     return tap_failures() != 0;

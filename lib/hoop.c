@@ -158,9 +158,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
     p->halves_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_halves_bytes);
     configure_gpu(&comm->config);
-    result = hp_progress_init(comm, error);
-    if (result == HOOP_SUCCESS)
-        result = check_window(&comm->config, error);
+    result = check_window(&comm->config, error);
     if (result == HOOP_SUCCESS)
         result = hp_host_ops.open(&comm->device[0], NULL, error);
     return result;
@@ -192,7 +190,9 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     hp_launch_limits();
-    result = hp_config_resolve(&comm->config, config, &error);
+    result = hp_progress_init(comm, &error); /* first: whatever fails later, give_up takes it down */
+    if (result == HOOP_SUCCESS)
+        result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         set_log(comm);
         say_version();
@@ -231,7 +231,9 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (part) {
         part->config = comm->config;
         part->crowd = comm->crowd;
-        result = prepare(part, &error);
+        result = hp_progress_init(part, &error);
+        if (result == HOOP_SUCCESS)
+            result = prepare(part, &error);
     } else {
         result = hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     }

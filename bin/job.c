@@ -165,25 +165,30 @@ start_ranks(hp_job *j)
 static void
 server_says(void *arg, const char *line)
 {
-    static const char mark[] = ": failed: ";
-    const char *failed = strstr(line, mark);
-    hp_job *j = arg;
+    const hp_job *j = arg;
 
-    if (failed != NULL)
-        hp_jury_ring_failed(&j->jury, failed + sizeof mark - 1);
     if (j->options->verbose)
         hp_notice(j->output, "%s", line);
+}
+
+static void
+ring_failed(void *arg, const hoop_error *cause)
+{
+    hp_job *j = arg;
+
+    hp_jury_ring_failed(&j->jury, cause->text);
 }
 
 /* Opens the server once a host has answered that can tell where it sees us. */
 static void
 meet(hp_job *j, const hp_party *p)
 {
+    const hp_task_owner owner = {j, server_says, ring_failed};
     int met = j->task.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;
 
-    if (hp_task_meet(&j->task, j->loop, p->host, hp_contact_seen_from(p->contact), server_says, j, &error)) {
+    if (hp_task_meet(&j->task, j->loop, p->host, hp_contact_seen_from(p->contact), &owner, &error)) {
         hp_notice(j->output, "cannot open the rendezvous server: %s", error.text);
         hp_job_stop(j, 2, HP_GRACE);
     } else if (j->options->verbose && !met && j->task.server != NULL) {

@@ -56,10 +56,10 @@ find_address(hp_task *task, int host, const char *seen_from, hoop_error *error)
 }
 
 hoop_result
-hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, void (*say)(void *arg, const char *line),
-             void *arg, hoop_error *error)
+hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
+             hoop_error *error)
 {
-    hp_server_options options = {.mode = HP_MODE_AUTH, .say = say, .arg = arg};
+    hp_server_options options = {.mode = HP_MODE_AUTH, .say = owner->say, .failed = owner->failed, .arg = owner->arg};
 
     if (task->server != NULL || (!task->layout->all_here && task->layout->site[host].here))
         return HOOP_SUCCESS;

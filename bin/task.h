@@ -11,6 +11,13 @@
 #include "net/secure.h"
 #include "rendezvous/server.h"
 
+/* Who hears of the server. */
+typedef struct hp_task_owner {
+    void *arg;
+    void (*say)(void *arg, const char *line); /* its own lines */
+    void (*failed)(void *arg, const hoop_error *cause);
+} hp_task_owner;
+
 typedef struct hp_task {
     const hp_options *options;
     const hp_layout *layout;
@@ -25,11 +32,10 @@ hoop_result hp_task_open(hp_task *task, const hp_options *options, const hp_layo
 
 /*
  * Opens the server once `host` has answered, which sees this machine at the address seen_from ("": unknown). Does
- * nothing when it is open, or when the answer came from here and other hosts must reach it. `say` gets the server's own
- * lines.
+ * nothing when it is open, or when the answer came from here and other hosts must reach it.
  */
-hoop_result hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from,
-                         void (*say)(void *arg, const char *line), void *arg, hoop_error *error);
+hoop_result hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
+                         hoop_error *error);
 
 void hp_task_put(const hp_task *task, int host, hp_bytes *out); /* the secret's line and the orders, for an agent */
 void hp_task_forget(hp_task *task);                             /* the secret has gone to everybody */

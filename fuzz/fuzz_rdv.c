@@ -92,6 +92,13 @@ on_say(void *arg, const char *line)
 }
 
 static void
+on_failed(void *arg, const hoop_error *cause)
+{
+    (void)arg;
+    fuzz_check(cause->code != HOOP_SUCCESS && cause->text[0] != 0);
+}
+
+static void
 lose(visitor *v)
 {
     if (!v->present)
@@ -254,7 +261,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job[HP_JOB];
-    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say};
+    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_failed};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

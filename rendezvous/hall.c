@@ -48,6 +48,13 @@ on_say(void *arg, const char *line)
     hall->owner->say(hall->owner->arg, line);
 }
 
+static void
+on_failed(void *arg, const hoop_error *cause)
+{
+    const hp_hall *hall = arg;
+    hall->owner->failed(hall->owner->arg, cause);
+}
+
 hp_hall *
 hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed)
 {
@@ -57,7 +64,7 @@ hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_see
     memcpy(hall->job, job, HP_JOB);
     snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
     hall->owner = owner;
-    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say};
+    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_failed};
     hall->next_comm = comm_seed;
     return hall;
 }

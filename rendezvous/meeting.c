@@ -109,6 +109,7 @@ hp_meeting_fail(hp_meeting *m, const hoop_error *error, uint64_t now)
     m->deadline = now + AFTERMATH_MS * HP_MS;
     snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
     m->outlet->say(m->outlet->arg, line);
+    m->outlet->failed(m->outlet->arg, error);
 }
 
 static hoop_result

@@ -6,6 +6,7 @@
 #ifndef HP_OUTLET_H
 #define HP_OUTLET_H
 
+#include "hoop.h"
 #include <stddef.h>
 
 struct hp_roster;
@@ -17,6 +18,8 @@ typedef struct hp_outlet {
     void (*seat)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*dismiss)(void *arg, void *peer); /* close when everything told has been written */
     void (*say)(void *arg, const char *line);
+    /* A ring has failed, or will not come to be; the line that says so has been said. */
+    void (*failed)(void *arg, const hoop_error *cause);
 } hp_outlet;
 
 #endif

@@ -162,6 +162,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     tell_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     say(r, line);
+    r->outlet->failed(r->outlet->arg, &r->cause);
 }
 
 static void

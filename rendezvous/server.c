@@ -109,6 +109,14 @@ on_say(void *arg, const char *line)
         hp_log(HP_LOG_INFO, "%s", line);
 }
 
+static void
+on_failed(void *arg, const hoop_error *cause)
+{
+    const hp_server *server = arg;
+    if (server->options.failed)
+        server->options.failed(server->options.arg, cause);
+}
+
 /* Peers. */
 
 /* How many may knock at once from one address: whoever belongs to the jobs that are here. */
@@ -332,7 +340,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     }
     server->loop = loop;
     server->options = *options;
-    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say};
+    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_failed};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     hp_sock_options sock = {0};

@@ -18,7 +18,9 @@ typedef struct hp_server_options {
     int mode; /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
     void (*say)(void *arg, const char *line);
-    void *arg;
+    /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */
+    void (*failed)(void *arg, const hoop_error *cause);
+    void *arg; /* of both */
 } hp_server_options;
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);

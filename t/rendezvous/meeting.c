@@ -99,6 +99,8 @@ test_missing(void)
               s.guests[4].cause.text, "exactly the missing ranks");
     is_int(HP_REFUSED, s.guests[4].cause_type, "as a refusal");
     is_int(1, s.guests[4].dismissed, "and good-bye");
+    is_int(1, s.failures, "the owner hears of it once");
+    is_string(s.guests[4].cause.text, s.failure.text, "in the same words");
     for (int i = 0; i < 5; i++)
         sim_lose(&s, i);
     hp_join late = sim_join_of(3, 8, 2);

@@ -80,12 +80,20 @@ on_say(void *arg, const char *line)
     snprintf(s->line, sizeof(s->line), "%s", line);
 }
 
+static void
+on_failed(void *arg, const hoop_error *cause)
+{
+    sim *s = arg;
+    s->failures++;
+    s->failure = *cause;
+}
+
 void
 sim_open(sim *s)
 {
     static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say};
+    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_failed};
     s->now = 1000 * HP_SEC;
     s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
     if (!s->hall)

@@ -153,6 +153,15 @@ hp_task_forget(hp_task *task)
 }
 
 void
+hp_task_rank_ended(hp_task *task, int rank, const char *host)
+{
+    uint8_t job[HP_JOB];
+
+    if (task->server != NULL && hp_job_id(job, task->id, NULL) == HOOP_SUCCESS)
+        hp_server_rank_ended(task->server, job, rank, task->layout->place.size, host);
+}
+
+void
 hp_task_close(hp_task *task)
 {
     if (task->server != NULL)

@@ -39,6 +39,8 @@ hoop_result hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *see
 
 void hp_task_put(const hp_task *task, int host, hp_bytes *out); /* the secret's line and the orders, for an agent */
 void hp_task_forget(hp_task *task);                             /* the secret has gone to everybody */
+void hp_task_rank_ended(hp_task *task, int rank,
+                        const char *host); /* with status 0: the server tells who waits for it */
 void hp_task_close(hp_task *task);
 
 #endif

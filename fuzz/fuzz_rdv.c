@@ -17,7 +17,7 @@
 const char fuzz_name[] = "rdv";
 
 enum { GUESTS = 8, RING_MAX = 300 };
-enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, COMMANDS };
+enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, COMMANDS };
 
 typedef struct visitor {
     hp_guest guest; /* first */
@@ -200,6 +200,13 @@ pass(int ticks)
 }
 
 static void
+ended(script *s)
+{
+    int size = next(s) % 5 + 1;
+    hp_hall_ended(hall, next(s) % size, size, "h", now);
+}
+
+static void
 run(script *s)
 {
     uint8_t byte = next(s);
@@ -212,6 +219,7 @@ run(script *s)
     case RAW: say_raw(v, s); break;
     case LOSE: lose(v); break;
     case PASS: pass(next(s)); break;
+    case ENDED: ended(s); break;
     default:
         if (command < COMMANDS)
             say_something(v, command, s);
@@ -277,6 +285,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int i = 0; i < GUESTS; i++)
         lose(&visitors[i]);
     pass(70);
+    hall->ended.size = 0; /* for that alone it is kept */
     fuzz_check(hp_hall_idle(hall));
     hp_hall_free(hall);
     return 0;

@@ -88,7 +88,7 @@ hp_hall_free(hp_hall *hall)
 int
 hp_hall_idle(const hp_hall *hall)
 {
-    return hall->guests == 0 && !hall->meetings && !hall->rosters;
+    return hall->guests == 0 && !hall->meetings && !hall->rosters && !hall->ended.size;
 }
 
 /* The ring that a split cuts. */
@@ -250,6 +250,8 @@ settle(hp_hall *hall, uint64_t now)
         check_parent(hall, m, now);
         if (m->came == m->size)
             conclude(hall, m, now);
+        else
+            hp_meeting_bereave(m, &hall->ended, now);
         if (!spent(hall, m, now)) {
             at = &m->next;
             continue;
@@ -267,6 +269,16 @@ settle(hp_hall *hall, uint64_t now)
         *at = r->next;
         hp_roster_free(r);
     }
+}
+
+void
+hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
+{
+    if (hall->ended.size)
+        return; /* the first one is enough: no world of the whole job can do without it */
+    hall->ended = (hp_ended){.rank = rank, .size = size};
+    snprintf(hall->ended.host, sizeof(hall->ended.host), "%s", host);
+    settle(hall, now);
 }
 
 /*

@@ -20,7 +20,8 @@ typedef struct hp_hall {
     hp_roster *rosters;
     uint64_t next_comm;
     int guests;
-    int world; /* the largest size that somebody who has proven itself has declared */
+    hp_ended ended; /* the first of the job's processes that has, where somebody tells us */
+    int world;      /* the largest size that somebody who has proven itself has declared */
 } hp_hall;
 
 /* One control connection; the owner embeds it, and gets its address back as the outlet's `peer`. */
@@ -38,8 +39,14 @@ typedef struct hp_guest {
 /* comm_seed: random, so that communicators of a restarted server or of another job differ. NULL: out of memory. */
 hp_hall *hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed);
 void hp_hall_free(hp_hall *hall);       /* tells nobody */
-int hp_hall_idle(const hp_hall *hall);  /* nobody is here and nothing is kept: it may be freed */
+int hp_hall_idle(const hp_hall *hall);  /* nobody is here or has ended, nothing is kept: it may be freed */
 int hp_hall_timed(const hp_hall *hall); /* whether it needs ticks */
+
+/*
+ * The process of rank `rank` of the `size` in this job has ended well and joins nothing any more: worlds that wait for
+ * it fail now, and those that are opened later as soon as somebody comes. The hall is kept for that.
+ */
+void hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now);
 
 /* Whether a proven connection may enter; hall NULL: the job's first. */
 hp_status hp_hall_judge(const hp_hall *hall, const hp_hello *hello);

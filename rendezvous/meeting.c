@@ -252,6 +252,23 @@ hp_meeting_lost(hp_meeting *m, void *peer, uint64_t now)
 }
 
 void
+hp_meeting_bereave(hp_meeting *m, const hp_ended *ended, uint64_t now)
+{
+    hoop_error error;
+    if (m->parent || m->failure.code || m->size != ended->size || m->came == 0 || m->came == m->size)
+        return;
+    for (int i = 0; i < m->came; i++)
+        if (m->seats[i].who.rank < 0)
+            return;
+    hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "rank %d (%s) ended with status 0 before %s", ended->rank, ended->host,
+               bit(m->told, ended->rank) ? "all ranks had joined"
+                                         : "it joined; did the program call hoop_comm_create on every rank?");
+    error.rank = ended->rank;
+    error.phase = HOOP_PHASE_BRINGUP;
+    hp_meeting_fail(m, &error, now);
+}
+
+void
 hp_meeting_refuse(hp_meeting *m, int rank, const hoop_error *cause, uint64_t now)
 {
     if (!m->failure.code)

@@ -17,6 +17,12 @@ typedef struct hp_seat {
     int color, key;
 } hp_seat;
 
+/* A rank whose process has ended, as who started it says; size 0: none has. */
+typedef struct hp_ended {
+    int rank, size; /* of the whole job */
+    char host[HP_HOST_TEXT];
+} hp_ended;
+
 typedef struct hp_meeting {
     struct hp_meeting *next; /* the owner's */
     const hp_outlet *outlet;
@@ -45,6 +51,11 @@ int hp_meeting_has(const hp_meeting *meeting, int rank);           /* whether th
  */
 hoop_result hp_meeting_join(hp_meeting *meeting, void *peer, const hp_join *join, uint64_t now, hoop_error *error);
 void hp_meeting_lost(hp_meeting *meeting, void *peer, uint64_t now); /* a world waits on, a split is over */
+/*
+ * Fails a world that waits for a rank that has ended. One of another size, or in which the server gives the ranks, may
+ * do without it, and waits on.
+ */
+void hp_meeting_bereave(hp_meeting *meeting, const hp_ended *ended, uint64_t now);
 /* A rank says that it will not come: a split is over with that, unless it is already. */
 void hp_meeting_refuse(hp_meeting *meeting, int rank, const hoop_error *cause, uint64_t now);
 int hp_meeting_is_known(const hp_meeting *meeting); /* every rank has come to it, before its failure or after */

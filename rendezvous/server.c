@@ -370,6 +370,15 @@ hp_server_jobs(const hp_server *server)
 }
 
 void
+hp_server_rank_ended(hp_server *server, const uint8_t job[HP_JOB], int rank, int size, const char *host)
+{
+    hp_hall *hall = open_hall(server, job);
+    if (hall)
+        hp_hall_ended(hall, rank, size, host, hp_now());
+    arm(server);
+}
+
+void
 hp_server_free(hp_server *server)
 {
     if (!server)

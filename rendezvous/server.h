@@ -26,6 +26,12 @@ typedef struct hp_server_options {
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);
 const hp_addr *hp_server_addr(const hp_server *server);
 int hp_server_jobs(const hp_server *server); /* groups alive */
+
+/*
+ * For an owner that has started the ranks: the process of this rank of this job, which has `size` ranks on the whole,
+ * has ended with status 0. Who waits for it to join, or comes to, is told so at once; kept as long as the server.
+ */
+void hp_server_rank_ended(hp_server *server, const uint8_t job[HP_JOB], int rank, int size, const char *host);
 void hp_server_free(hp_server *server);
 
 #endif

@@ -147,6 +147,78 @@ test_come_and_go(void)
 }
 
 static void
+come(sim *s, int g, int rank, int size)
+{
+    hp_join join = sim_join_of(rank, size, 1);
+    sim_join(s, g, &join);
+}
+
+static void
+test_ended(void)
+{
+    static const char sentence[] = "rank 1 (node2) ended with status 0 before it joined; did the program call "
+                                   "hoop_comm_create on every rank?";
+    sim s;
+    sim_open(&s);
+    come(&s, 0, 0, 4);
+    come(&s, 2, 2, 4);
+    hp_hall_ended(s.hall, 1, 4, "node2", s.now);
+    is_int(2, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 1), "a rank has ended: all who wait for it are told at once");
+    is_string(sentence, s.guests[2].cause.text, "the sentence");
+    is_int(HOOP_PHASE_BRINGUP, s.guests[2].cause.phase, "the phase");
+    hp_hall_ended(s.hall, 0, 4, "node1", s.now);
+    come(&s, 3, 3, 4);
+    is_string(sentence, s.guests[3].cause.text, "who comes later gets the same");
+    sim_pass(&s, 4000);
+    for (int i = 0; i < 4; i++)
+        sim_lose(&s, i);
+    come(&s, 4, 3, 4);
+    is_string(sentence, s.guests[4].cause.text, "also long after");
+    sim_close(&s);
+    sim_open(&s);
+    hp_hall_ended(s.hall, 1, 2, "node2", s.now);
+    sim_pass(&s, 4000);
+    is_int(0, s.lines, "where nobody joins nothing is said");
+    ok(!hp_hall_idle(s.hall) && !hp_hall_timed(s.hall), "it is kept without a timer");
+    come(&s, 0, 0, 2);
+    is_string(sentence, s.guests[0].cause.text, "until somebody joins");
+    sim_close(&s);
+}
+
+/* The end of a rank that nobody waits for, or that has joined. */
+static void
+test_ended_well(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 3, 1);
+    sim_count(&s, 1, HP_LEAVE, 5);
+    sim_lose(&s, 1);
+    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    sim_pass(&s, 500);
+    is_int(0, s.failures, "a rank that ends after it has left harms nobody");
+    come(&s, 3, 0, 3);
+    is_int(1, s.guests[3].causes, "but a second communicator of all cannot come to be");
+    is_int(0, s.guests[0].causes, "the first goes on");
+    come(&s, 4, 0, 2);
+    come(&s, 5, 1, 2);
+    is_int(1, s.guests[5].seats, "a communicator of fewer can");
+    sim_close(&s);
+    sim_open(&s);
+    for (int g = 0; g < 2; g++)
+        come(&s, g, -1, 3);
+    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    is_int(0, s.failures, "where the server gives the ranks it waits on");
+    sim_close(&s);
+    sim_open(&s);
+    come(&s, 1, 1, 3);
+    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    is_string("rank 1 (node2) ended with status 0 before all ranks had joined", s.failure.text,
+              "one that ends while it waits itself");
+    sim_close(&s);
+}
+
+static void
 test_duplicate(void)
 {
     sim s;
@@ -444,6 +516,8 @@ main(void)
     test_orders();
     test_missing();
     test_come_and_go();
+    test_ended();
+    test_ended_well();
     test_duplicate();
     test_differences();
     test_hello();

@@ -108,6 +108,7 @@ sim_close(sim *s)
         drop_ring(&s->guests[g]);
     }
     sim_pass(s, 4000);
+    s->hall->ended.size = 0; /* for that alone it is kept */
     if (!hp_hall_idle(s->hall))
         bail("something is left in an empty hall");
     hp_hall_free(s->hall);

@@ -373,7 +373,7 @@ hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *
         return c;
     if (step == HP_SPAWN_EXEC && errno == ENOENT)
         hp_err_set(error, HOOP_ERR_SYSTEM,
-                   "there is no program %s to reach %s with; install it, or say another with --rsh", argv[0], host);
+                   "there is no program %s to reach %s with; install it, or name another with --rsh", argv[0], host);
     else
         hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start %s for %s", argv[0], host);
     hp_contact_free(c);

@@ -367,8 +367,8 @@ word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failu
                  "cannot run %.160s: the interpreter that its first line names, or its loader, is not there", program);
     else if (number == ENOENT && strchr(program, '/') != NULL)
         snprintf(failure->text, sizeof failure->text,
-                 "there is no program %.160s (in the folder %.120s); copy it there, or say where with --wdir", program,
-                 here);
+                 "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir",
+                 program, here);
     else if (number == ENOENT)
         snprintf(failure->text, sizeof failure->text,
                  "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in",

@@ -268,7 +268,7 @@ set_slots(parser *p, int *slots, const char *word, size_t n, const char *value, 
     if (given <= 0)
         return complain(p, word, n, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
     if (*slots != 0)
-        return complain(p, word, n, "the slots of this host are said twice; write host:N or slots=N");
+        return complain(p, word, n, "this host has its slots twice; write host:N or slots=N, not both");
     *slots = given;
     return HOOP_SUCCESS;
 }

@@ -77,7 +77,7 @@ hp_notice_ended(hp_output *output, const char *host, const hp_contact *contact, 
     else if (hp_contact_lacks_agent(contact))
         hp_notice(
             output,
-            "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or say where it is with "
+            "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or tell where it is with "
             "--prefix DIR",
             host, command, how);
     else if (running >= 0)

@@ -106,7 +106,7 @@ take_variable(hp_options *options, const char *wish, hoop_error *error)
 static hoop_result
 said_twice(hoop_error *error)
 {
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "hosts are said twice; write one of -H and --hostfile");
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the hosts are given twice; write one of -H and --hostfile");
 }
 
 static hoop_result
@@ -181,7 +181,8 @@ hp_options_parse(hp_options *options, int argc, char **argv)
             return 2;
         }
     if (optind == argc) {
-        fprintf(stderr, "hooprun: no program is said; write it behind the options, as in: hooprun -n 4 ./train\n");
+        fprintf(stderr,
+                "hooprun: there is no program to run; write it behind the options, as in: hooprun -n 4 ./train\n");
         return 2;
     }
     if (options->rsh.count == 0)

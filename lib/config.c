@@ -24,6 +24,8 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 #undef HP_SETTING
 };
 
+enum { NAME_TEXT = 64 };
+
 /* HOOP_ names that are not settings of the library: they belong to its programs, bench/ and tests. Those that end in _ stand
  * for all that begin so. */
 static const char *const other_names[] = {"HOSTFILE", "CONF_FILE", "PREFIX", "BUILD", "RSH",
@@ -213,13 +215,69 @@ is_other_name(const char *name)
     return 0;
 }
 
+/* Letters to change, add or leave out to make one name of the other; case does not count. */
+static size_t
+distance(const char *a, const char *b)
+{
+    size_t row[NAME_TEXT], length = strlen(b);
+    for (size_t j = 0; j <= length; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= length; j++) {
+            size_t swap = corner + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
+            size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
+            corner = row[j];
+            row[j] = swap < add ? swap : add;
+        }
+    }
+    return row[length];
+}
+
+/* The name that may have been meant; NULL where more than half of it would be guessed. */
+static const char *
+nearest(const char *name)
+{
+    const char *best = NULL;
+    size_t least = strlen(name) / 2 + 1;
+    for (int i = 0; i < HP_SETTINGS; i++) {
+        size_t away = distance(name, hp_setting_table[i].key);
+        if (away < least) {
+            least = away;
+            best = hp_setting_table[i].key;
+        }
+    }
+    for (int i = 0; other_names[i]; i++) {
+        size_t away = distance(name, other_names[i]);
+        if (away < least) {
+            least = away;
+            best = other_names[i];
+        }
+    }
+    return best;
+}
+
+/* Appends " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning. */
+static void
+note_unknown(const char *name, char *out, size_t size)
+{
+    char upper[NAME_TEXT] = "";
+    const char *meant = nearest(name);
+    size_t used = strlen(out);
+    for (size_t i = 0; meant && meant[i] && i + 1 < sizeof upper; i++)
+        upper[i] = (char)toupper((unsigned char)meant[i]);
+    snprintf(out + used, size - used, "%s HOOP_%s%s%s%s", used ? "," : "", name, meant ? " (the nearest is HOOP_" : "",
+             upper, meant ? ")" : "");
+}
+
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
     static atomic_flag said = ATOMIC_FLAG_INIT; /* once a process is enough */
-    char unknown[128] = "";
+    char unknown[400] = "";
     for (char **entry = environ; entry && *entry; entry++) {
-        char name[64];
+        char name[NAME_TEXT];
         const char *equals = strchr(*entry, '=');
         hoop_result result;
         hoop_error why;
@@ -227,17 +285,17 @@ read_environment(hoop_config *config, hoop_error *error)
             continue;
         snprintf(name, sizeof name, "%.*s", (int)(equals - *entry - 5), *entry + 5);
         if (find(name) < 0) {
-            size_t used = strlen(unknown);
             if (!is_other_name(name))
-                snprintf(unknown + used, sizeof unknown - used, " HOOP_%s", name);
+                note_unknown(name, unknown, sizeof unknown);
             continue;
         }
         result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);
         if (result != HOOP_SUCCESS) /* it begins with the key */
             return hp_err_set(error, result, "HOOP_%.*s%.180s", (int)strlen(name), *entry + 5, why.text + strlen(name));
     }
-    if (*unknown && !atomic_flag_test_and_set(&said))
-        hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s (hoop_env(7) lists them)",
+    /* the ranks of a job have one environment, as a rule: the first one speaks for all */
+    if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&said))
+        hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s; hoop_env(7) lists them",
                unknown);
     return HOOP_SUCCESS;
 }

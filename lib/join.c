@@ -307,6 +307,8 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         }
         if (!ruled && reached == HP_CLIENT_FAILED)
             *error = *hp_client_error(comm->client);
+        if (!ruled && reached == HP_CLIENT_FAILED && error->code == HOOP_ERR_AUTH)
+            hp_launch_name_secret(error, &comm->config);
         if (ruled || reached == HP_CLIENT_FAILED)
             return error->code;
         if (comm->fault.grace && now >= comm->fault.grace) {
@@ -464,7 +466,7 @@ hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop
             comm->size = 0;
         return color < 0 ? HOOP_SUCCESS : alone(comm, error);
     }
-    result = hp_addr_parse(&options.server, hp_config_text(&comm->config, HP_SET_rendezvous), error);
+    result = hp_launch_server(&options.server, &comm->config, error);
     if (result != HOOP_SUCCESS)
         return result;
     options.parent = parent->id;

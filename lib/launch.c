@@ -57,7 +57,33 @@ hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
                           server);
-    return hp_addr_parse(&launch->server, server, error);
+    return hp_launch_server(&launch->server, config, error);
+}
+
+hoop_result
+hp_launch_server(hp_addr *server, const hoop_config *config, hoop_error *error)
+{
+    hoop_error why;
+    hoop_result result = hp_addr_parse(server, hp_config_text(config, HP_SET_rendezvous), &why);
+    if (result != HOOP_SUCCESS)
+        hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
+    return result;
+}
+
+void
+hp_launch_name_secret(hoop_error *error, const hoop_config *config)
+{
+    hoop_error why = *error;
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    if (hp_config_number(config, HP_SET_security) == 1)
+        return; /* none */
+    if (fd >= 0)
+        hp_err_set(error, why.code, "%.200s; this rank's secret is that of HOOP_SECRET_FD=%d", why.text, fd);
+    else
+        hp_err_set(error, why.code, "%.180s; this rank's secret is that of HOOP_SECRET_FILE=%s", why.text,
+                   hp_config_text(config, HP_SET_secret_file));
+    error->rank = why.rank;
+    error->phase = why.phase;
 }
 
 hoop_result

@@ -18,6 +18,12 @@ typedef struct hp_launch {
 
 hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error);
 
+/* The address that HOOP_RENDEZVOUS says. */
+hoop_result hp_launch_server(hp_addr *server, const hoop_config *config, hoop_error *error);
+
+/* Adds to an error of the other side's disbelief where this rank has its secret from. */
+void hp_launch_name_secret(hoop_error *error, const hoop_config *config);
+
 /* The job's keys; the secret itself is wiped before this returns, its descriptor closes on exec. */
 hoop_result hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error);
 

@@ -38,7 +38,7 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
         snprintf(peer, sizeof peer, "its own device");
     else
         hp_comm_name(comm, a.peer, peer);
-    snprintf(out, size, "%s waits since %.1f s in operation %llu (%s), step %llu of %llu, for %s%s%s",
+    snprintf(out, size, "%s has waited %.1f s in operation %llu (%s), step %llu of %llu, for %s%s%s",
              hp_comm_name(comm, comm->rank, me), (double)ms / 1e3, (unsigned long long)a.work->sequence, call,
              (unsigned long long)a.step, (unsigned long long)a.steps, a.sending || a.peer < 0 ? "" : "data from ", peer,
              a.sending ? " to take data" : "");

@@ -71,13 +71,13 @@ bad_host(const char *host, int reason, hoop_error *error)
     switch (reason) {
     case EAI_NONAME:
     case EAI_NODATA:
-    case EAI_ADDRFAMILY: return hp_err_set(error, code, "%s: no such host (check the hostfile or DNS)", host);
+    case EAI_ADDRFAMILY: return hp_err_set(error, code, "%s: no such host (check the name and DNS)", host);
     case EAI_AGAIN:
         return hp_err_set(error, code, "%s: the name service does not answer (try again, or write the numeric address)",
                           host);
     case EAI_MEMORY: return hp_err_set(error, HOOP_ERR_NO_MEMORY, "%s: out of memory while looking up the host", host);
     case EAI_SYSTEM: return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "%s: looking up the host failed", host);
-    default: return hp_err_set(error, code, "%s: %s (check the hostfile or DNS)", host, gai_strerror(reason));
+    default: return hp_err_set(error, code, "%s: %s (check the name and DNS)", host, gai_strerror(reason));
     }
 }
 

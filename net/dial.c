@@ -160,16 +160,21 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     finish(dial, &result);
 }
 
+/* conn_why: what is wrong with its answer; NULL: it gives none. */
 static void
-on_unproven(hp_dial *dial, const char *why)
+on_unproven(hp_dial *dial, const char *conn_why)
 {
-    char where[HP_ADDR_TEXT];
-    if (++dial->unproven < UNPROVEN_MAX) {
+    char where[HP_ADDR_TEXT], why[128] = "it closes the connection without an answer";
+    if (conn_why)
+        snprintf(why, sizeof(why), "what answers there is not this job's: %s", conn_why);
+    if (++dial->unproven < UNPROVEN_MAX)
         try_later(dial, why);
-        return;
-    }
-    fail(dial, HOOP_ERR_AUTH, "%s at %s: %s, %d times in a row", dial->what, hp_addr_print(&dial->to, where), why,
-         dial->unproven);
+    else if (conn_why)
+        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
+    else
+        fail(dial, HOOP_ERR_AUTH,
+             "%s at %s closed %d connections without an answer: wrong secret or job name, or it takes no more",
+             dial->what, hp_addr_print(&dial->to, where), dial->unproven);
 }
 
 static void
@@ -178,7 +183,7 @@ on_lost(hp_dial *dial, int number)
     char why[128];
     int silent = dial->conn.state == HP_CONN_CHALLENGE && dial->conn.have == 0;
     if (silent && (number == 0 || number == ECONNRESET || number == EPIPE)) {
-        on_unproven(dial, "it closes after the greeting: wrong secret or job, or the server closes connections");
+        on_unproven(dial, NULL);
         return;
     }
     dial->unproven = 0;
@@ -245,9 +250,7 @@ on_end(hp_dial *dial)
     } else if (conn->state == HP_CONN_REFUSED) {
         on_refusal(dial);
     } else {
-        char why[128];
-        snprintf(why, sizeof(why), "what answers there is not this job's: %s", conn->why);
-        on_unproven(dial, why);
+        on_unproven(dial, conn->why);
     }
 }
 

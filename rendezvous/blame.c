@@ -122,8 +122,8 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
     unsigned long long operation = blame->sequence;
     double seconds = (double)stalled / 1e9;
     char since[64];
-    snprintf(since, sizeof(since), "; %d rank%s since %.1f s", blame->waiting,
-             blame->waiting == 1 ? " waits" : "s wait", seconds);
+    snprintf(since, sizeof(since), "; %d rank%s waited %.1f s", blame->waiting, blame->waiting == 1 ? " has" : "s have",
+             seconds);
     switch (blame->guilt) {
     case HP_GUILT_ABSENT:
         if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)

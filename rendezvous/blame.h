@@ -42,7 +42,7 @@ typedef struct hp_blame {
 /* silence: how much longer than the freshest a rank's last report may be ago before it counts as silent, ns. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t silence);
 
-/* A sentence of its own: "rank 3 (node2) has not entered operation 17 (or was stopped); 7 ranks wait since 2.0 s". */
+/* A sentence of its own: "rank 3 (node2) has not entered operation 17 (or was stopped); 7 ranks have waited 2.0 s". */
 void hp_blame_print(const hp_blame *blame, const hp_witness *witnesses, const hp_member *members, uint64_t stalled,
                     char *out, size_t size);
 

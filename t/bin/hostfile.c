@@ -62,7 +62,7 @@ static const bad refused[] = {
      "addr=IP"},
     {"node1:99999999999999999999",
      "hosts:1: word \"node1:99999999999999999999\": slots are a whole number from 1 to 65536"},
-    {"node1:2 slots=2", "hosts:1: word \"slots=2\": the slots of this host are said twice; write host:N or slots=N"},
+    {"node1:2 slots=2", "hosts:1: word \"slots=2\": this host has its slots twice; write host:N or slots=N, not both"},
     {"node1 4", "hosts:1: word \"4\": a number alone says nothing; write slots=4"},
     {"node1 slot=4", "hosts:1: word \"slot=4\": is not known; write slots=N, iface=NAME or addr=IP"},
     {"slots=4 node1", "hosts:1: word \"slots=4\": comes before its host; write host slots=N"},

@@ -273,12 +273,21 @@ test_environment(void)
     setenv("HOOP_HOSTFILES", "x", 1);
     setenv("HOOP_HOSTFILE", "x", 1);
     setenv("HOOP_TEST_ANYTHING", "x", 1);
+    setenv("HOOP_ZZYZX", "x", 1);
+    setenv("HOOP_RANK", "1", 1);
+    resolved(NULL);
+    is_int(0, warnings, "another rank than the first says nothing of unknown names");
+    setenv("HOOP_RANK", "0", 1);
     resolved(NULL);
     is_int(1, warnings, "one warning about unknown names");
     ok(strstr(warning, " HOOP_SLICE") && !strstr(warning, " HOOP_HOSTFILE ") && !strstr(warning, "TEST_"),
        "that names the unknown one and not the programs' own: %s", warning);
     ok(strstr(warning, " HOOP_CUDA_DEVICES") && strstr(warning, " HOOP_HOSTFILES"),
        "and those that only begin like a known one");
+    ok(strstr(warning, " HOOP_SLICE (the nearest is HOOP_SLICES)") &&
+           strstr(warning, " HOOP_HOSTFILES (the nearest is HOOP_HOSTFILE)"),
+       "with the nearest known name");
+    ok(strstr(warning, " HOOP_ZZYZX") && !strstr(warning, " HOOP_ZZYZX ("), "where one is near");
     resolved(NULL);
     is_int(1, warnings, "once a process");
     hoop_log_to(NULL, NULL);

@@ -155,7 +155,7 @@ test_bad_text(void)
         {"[fd00::1]", "the port is missing"},
         {"[fd00::1]4000", "the port is missing"},
         {"fd00::1", "brackets"},
-        {"node7:4000", "node7: no such host (check the hostfile or DNS)"},
+        {"node7:4000", "node7: no such host (check the name and DNS)"},
         {"node8:4000", "the name service does not answer"},
         {"10.0.0.256:4000", "no such host"},
     };

@@ -69,7 +69,7 @@ test_chains(void)
     witnesses[3].report.sequence = 18; /* ahead: not where the walk begins */
     hp_blame blame = hp_blame_find(witnesses, 6, SILENCE);
     is_int(2, blame.rank, "waits 5 -> 4 -> 3 -> 2: rank 2");
-    is_string("rank 2 (node1) has not entered operation 17 (or was stopped); 5 ranks wait since 2.0 s",
+    is_string("rank 2 (node1) has not entered operation 17 (or was stopped); 5 ranks have waited 2.0 s",
               sentence(&blame), "in words");
     everyone_waits(6);
     witnesses[1].report.waits_for = -1;
@@ -80,7 +80,7 @@ test_chains(void)
     witnesses[1].report.step = 1;
     blame = hp_blame_find(witnesses, 6, SILENCE);
     ok(blame.rank == 1 && blame.guilt == HP_GUILT_SELF, "with nothing else to see, it is");
-    is_string("rank 1 (node1, pid 801) is alive, but does not progress in operation 17; 5 ranks wait since 2.0 s",
+    is_string("rank 1 (node1, pid 801) is alive, but does not progress in operation 17; 5 ranks have waited 2.0 s",
               sentence(&blame), "in words");
 }
 
@@ -93,8 +93,9 @@ test_special(void)
     witnesses[3].completed = 16;
     hp_blame blame = hp_blame_find(witnesses, 5, SILENCE);
     ok(blame.rank == 3 && blame.guilt == HP_GUILT_LEFT, "who left before the operation");
-    is_string("rank 3 (node1) left the communicator after 16 operations, before operation 17; 4 ranks wait since 2.0 s",
-              sentence(&blame), "in words");
+    is_string(
+        "rank 3 (node1) left the communicator after 16 operations, before operation 17; 4 ranks have waited 2.0 s",
+        sentence(&blame), "in words");
     witnesses[3].left = 0;
     witnesses[3].completed = 17;
     for (int i = 0; i < 5; i++)
@@ -102,14 +103,14 @@ test_special(void)
     blame = hp_blame_find(witnesses, 5, SILENCE);
     ok(blame.rank == 3 && blame.other == 4, "who has finished it, but its data did not arrive");
     is_string(
-        "rank 3 (node1) has finished operation 17, but rank 4 (node2) still waits for it; 1 rank waits since 2.0 s",
+        "rank 3 (node1) has finished operation 17, but rank 4 (node2) still waits for it; 1 rank has waited 2.0 s",
         sentence(&blame), "in words");
     everyone_waits(2);
     witnesses[1].report.step = 5;
     blame = hp_blame_find(witnesses, 2, SILENCE);
     is_string(
         "operation 17 does not progress: rank 1 (node1) waits for rank 0 (node1), and both are alive, so look at the "
-        "network between them; 1 rank waits since 2.0 s",
+        "network between them; 1 rank has waited 2.0 s",
         sentence(&blame), "a dead link in words");
     everyone_waits(4);
     for (int i = 0; i < 4; i++)

@@ -154,7 +154,7 @@ secrets(void)
     char other[66], link[400];
     memset(other, 'a', 64);
     memcpy(other + 64, "\n", 2);
-    one_bad_secret(secret("other", other, 0600), "secret", "a wrong secret");
+    one_bad_secret(secret("other", other, 0600), "this rank's secret is that of HOOP_SECRET_FILE=/", "a wrong secret");
     one_bad_secret(secret("open", other, 0644), "chmod", "a secret file that others may read");
     one_bad_secret(secret("empty", "", 0600), "empty", "an empty secret file");
     one_bad_secret("/nowhere/secret", "/nowhere/secret", "no such file");

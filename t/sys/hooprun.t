@@ -75,10 +75,10 @@ refused '-l takes no value' 'a value too many' -l=1 true
 refused '-n x: write a whole number' 'no number' -n x true
 refused '-n 0: write a whole number' 'no ranks' -n 0 true
 refused '-n -4: write a whole number' 'fewer than none' -n -4 true
-refused 'no program is said' 'no program' -n 4
+refused 'there is no program to run' 'no program' -n 4
 refused '--timeout soon: write a number of seconds' 'no time' --timeout soon true
 refused 'cannot open the hostfile nofile: No such file' 'no hostfile' --hostfile nofile true
-refused 'hosts are said twice' 'two hostfiles' --hostfile hosts -H a true
+refused 'the hosts are given twice' 'two hostfiles' --hostfile hosts -H a true
 refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H localhost:2 true
 refused '-x 1=2: that is no variable' 'no variable' -x 1=2 true
 refused "--rsh ssh 'x: the quotes" 'open quotes' --rsh "ssh 'x" true

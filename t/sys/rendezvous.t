@@ -83,7 +83,9 @@ unset HOOP_BOOTSTRAP_TIMEOUT_MS
 "$server" --new-secret wrong
 HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
 ok 'a wrong secret ends within 5 s' wait_for 5 ended stranger
-like 'wrong secret' "$(cat stranger)" 'and is told so'
+like 'closed 5 connections without an answer: wrong secret or job name, .*HOOP_SECRET_FILE=.*wrong' "$(cat stranger)" 'and is told so'
+HOOP_RANK=0 HOOP_SIZE=2 HOOP_RENDEZVOUS=nohost timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >said 2>&1
+like 'HOOP_RENDEZVOUS: .*nohost' "$(cat said)" 'a server that cannot be named: the variable is'
 
 rank true0 0 2
 sleep 0.5

@@ -6,6 +6,7 @@
 #include "lib/base/mem.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const size_t GUARDS = (size_t)2 * BENCH_GUARD;
@@ -36,6 +37,34 @@ bench_memory_open(int gpus, char *why, size_t size)
         snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory",
                  gpus, error.text);
     return gpu;
+}
+
+uint64_t
+bench_memory_available(const char *meminfo)
+{
+    static const char name[] = "MemAvailable:";
+    uint64_t bytes = UINT64_MAX;
+    char line[128];
+    FILE *file = fopen(meminfo, "re");
+    if (file == NULL)
+        return bytes;
+    while (bytes == UINT64_MAX && fgets(line, sizeof(line), file) != NULL)
+        if (strncmp(line, name, sizeof(name) - 1) == 0)
+            bytes = strtoull(line + sizeof(name) - 1, NULL, 10) * 1024;
+    fclose(file);
+    return bytes;
+}
+
+int
+bench_memory_is_host(const bench_memory *memory)
+{
+    return memory == &host;
+}
+
+uint64_t
+bench_buffer_takes(uint64_t bytes)
+{
+    return bytes < UINT64_MAX - GUARDS ? bytes + GUARDS : UINT64_MAX;
 }
 
 int

@@ -21,6 +21,13 @@ typedef struct bench_memory {
 /* The memory for -g `gpus` on a rank; NULL, with a sentence in why, where this build or machine has none. */
 const bench_memory *bench_memory_open(int gpus, char *why, size_t size);
 
+/*
+ * Host memory that can still be had, in bytes, as the system's `meminfo` (/proc/meminfo) tells; UINT64_MAX where it does
+ * not tell.
+ */
+uint64_t bench_memory_available(const char *meminfo);
+int bench_memory_is_host(const bench_memory *memory);
+
 enum { BENCH_GUARD = 4096 };
 
 typedef struct bench_buffer {
@@ -29,6 +36,7 @@ typedef struct bench_buffer {
     size_t bytes;         /* at data; as many as BENCH_GUARD follow */
 } bench_buffer;
 
+uint64_t bench_buffer_takes(uint64_t bytes);                                           /* with its edges */
 int bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes); /* 0, or -1 out of memory */
 void bench_buffer_close(bench_buffer *buffer);
 

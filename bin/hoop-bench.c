@@ -312,6 +312,40 @@ introduce(bench *b)
     b->report.line = b->options.line > 0 ? b->options.line : slowest_line(b, all);
 }
 
+/* Whether this host has the memory that its ranks will take; else a sentence in why. */
+static int
+has_room(const bench *b, char *why, size_t size)
+{
+    double gib = 1 << 30, all = 2.0 * hoop_comm_local_size(b->comm) * (double)bench_buffer_takes(b->options.max_bytes);
+    uint64_t available = bench_memory_available("/proc/meminfo");
+    char name[65] = "this host";
+    if (available == UINT64_MAX || all <= (double)available)
+        return 1;
+    gethostname(name, sizeof(name) - 1);
+    snprintf(why, size,
+             "%s lacks memory: %d rank%s there with two buffers of %zu bytes each need %.1f GiB, and %.1f GiB are "
+             "available; try a smaller -e",
+             name, hoop_comm_local_size(b->comm), hoop_comm_local_size(b->comm) == 1 ? "" : "s", b->options.max_bytes,
+             all / gib, (double)available / gib);
+    return 0;
+}
+
+/*
+ * Nobody takes memory before all have looked: the kernel promises more than there is, and kills whoever believes it.
+ * The first rank whose host lacks it words the sentence that rank 0 says.
+ */
+static void
+check_room(bench *b)
+{
+    char why[512] = "";
+    uint64_t first = (uint64_t)(has_room(b, why, sizeof(why)) ? b->ranks : b->rank);
+    need(b, hoop_allreduce(&first, &first, 1, HOOP_UINT64, HOOP_MIN, b->comm));
+    if (first == (uint64_t)b->ranks)
+        return;
+    need(b, hoop_broadcast(why, why, sizeof(why), HOOP_UINT8, (int)first, b->comm));
+    refuse(b, 1, why);
+}
+
 /* All ranks take their memory, or all give up: a rank alone without would leave the others waiting. */
 static void
 take_memory(bench *b)
@@ -321,6 +355,8 @@ take_memory(bench *b)
     uint64_t lacking = 0;
     if (memory == NULL)
         refuse(b, 1, why);
+    if (bench_memory_is_host(memory))
+        check_room(b);
     b->samples = hp_alloc((size_t)b->options.iterations, sizeof(*b->samples));
     b->check.send = &b->send;
     b->check.recv = &b->recv;

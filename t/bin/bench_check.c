@@ -166,6 +166,20 @@ swapped_slices(void)
     close_scene(&s);
 }
 
+static void
+available(void)
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/meminfo", tap_tmpdir());
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        bail("cannot write %s", path);
+    fprintf(file, "MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:     4096 kB\nBuffers: 1 kB\n");
+    fclose(file);
+    ok(bench_memory_available(path) == 4 << 20, "the memory that is available");
+    ok(bench_memory_available("/nowhere/meminfo") == UINT64_MAX, "unknown where the system does not tell");
+}
+
 int
 main(void)
 {
@@ -181,5 +195,6 @@ main(void)
                             if (counts[i] > 0 || rank == ROOT)
                                 try_scene(coll, type, rank, counts[i], in_place);
     swapped_slices();
+    available();
     return 0;
 }

@@ -171,6 +171,8 @@ refused 1 'cannot read .*nothing.json' --compare nothing.json
 refused 1 'is not one' --compare table
 refused 1 'cannot write nowhere/t.json: No such file' -J nowhere/t.json
 refused 1 'cannot write nowhere/t.csv: No such file' --csv nowhere/t.csv
+refused 1 "$(hostname) lacks memory: 2 ranks there with two buffers of 1099511627776 bytes each need 4096\.0 GiB, and [0-9.]+ GiB are available; try a smaller -e" \
+    -b 1024G -e 1024G -n 1
 [ -e /dev/nvidiactl ] || refused 1 'asks for GPU memory' -g 1
 ok 'help fits a screen' test "$("$bench" --help | wc -l)" -le 26
 ok '... a hundred columns wide' test -z "$("$bench" --help | awk 'length($0) > 100')"

@@ -36,8 +36,8 @@ static const choice choices[] = {
     {"9", "0", -1, 1, 1, NULL, 0, "the array's, and nothing is asked of a setting that names none"},
     {"3", "0", -1, -1, -1, "HOOP_CUDA_DEVICE is 3, but this process sees only 3 GPUs, counted from 0", 0,
      "none of a number too high"},
-    {"first", "0", -1, -1, -1, "cuda_device=first: give a whole number", 1, "none of what is no number"},
-    {"1024", "0", -1, -1, -1, "cuda_device=1024: give a whole number", 1, "none of a number that no machine has"},
+    {"first", "0", -1, -1, -1, "HOOP_CUDA_DEVICE=first: give a whole number", 1, "none of what is no number"},
+    {"1024", "0", -1, -1, -1, "HOOP_CUDA_DEVICE=1024: give a whole number", 1, "none of a number that no machine has"},
 };
 
 static void

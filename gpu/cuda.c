@@ -140,9 +140,7 @@ count_devices(const hp_cuda_driver *driver, int *count, hoop_error *error)
 {
     hoop_result result = hp_cuda_check(error, driver->device_count(count), "cuDeviceGetCount", "looking for GPUs");
 
-    if (result == HOOP_SUCCESS && *count == 0)
-        return hp_err_set(error, HOOP_ERR_CUDA, "the CUDA driver shows no GPU; is CUDA_VISIBLE_DEVICES empty?");
-    return result;
+    return result == HOOP_SUCCESS && *count == 0 ? hp_cuda_no_device(error) : result;
 }
 
 /* The device a setting names, or this rank's share of those there are. */

@@ -129,12 +129,29 @@ find(int flags, hoop_error *error)
 }
 
 hoop_result
+hp_cuda_no_device(hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                      "the CUDA driver shows no GPU, so arrays must be in host memory; is CUDA_VISIBLE_DEVICES empty?");
+}
+
+static hoop_result
+start(hoop_error *error)
+{
+    hp_cu_result result = table.init(0);
+
+    return result == HP_CU_NO_DEVICE
+               ? hp_cuda_no_device(error)
+               : hp_cuda_check(error, result, "cuInit", "starting CUDA (does nvidia-smi work here?)");
+}
+
+hoop_result
 hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error)
 {
     hoop_result result = find(0, error);
 
     if (result == HOOP_SUCCESS)
-        result = hp_cuda_check(error, table.init(0), "cuInit", "starting CUDA (does nvidia-smi work here?)");
+        result = start(error);
     *driver = result == HOOP_SUCCESS ? &table : NULL;
     return result;
 }

@@ -96,8 +96,11 @@ typedef struct hp_cuda_driver {
                                   hp_cu_stream stream, void **parameters, void **extra);
 } hp_cuda_driver;
 
-/* The table, loaded and initialised. HOOP_ERR_UNSUPPORTED: there is no driver, or too old a one. */
+/* The table, loaded and initialised. HOOP_ERR_UNSUPPORTED: there is no driver, too old a one, or no GPU. */
 hoop_result hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error);
+
+/* HOOP_ERR_UNSUPPORTED, and the sentence for a driver without a GPU: no call has failed, so it is no HOOP_ERR_CUDA. */
+hoop_result hp_cuda_no_device(hoop_error *error);
 
 /*
  * The driver's cuPointerGetAttributes if some part of this process has loaded the driver already, else NULL; never loads

@@ -40,6 +40,14 @@ is '2 3 ' "$(sed -n 's/^-n \([0-9]*\) bin.hoop-bench -g 1 -d all .*/\1/p' calls 
 echo 'echo "1..0 # SKIP no GPU here"' | program t/gpu/cuda_order.t
 check HOOP_CHECK_GPU=host
 is '77 check-gpu: skipped: no GPU here' "$status $(cat out)" 'skipped without a GPU, with the reason'
+echo 'echo "Bail out! cannot open the GPU: no image"; exit 255' | program t/gpu/cuda_order.t
+check HOOP_CHECK_GPU=host
+is '1 check-gpu: FAILED: cannot open the GPU: no image' "$status $(cat out)" 'a GPU that cannot be opened is a failure'
+is '' "$(cat calls)" '... and nothing is run'
+echo 'echo "not ok 1 - order"; exit 1' | program t/gpu/cuda_order.t
+check HOOP_CHECK_GPU=host HOOP_CHECK_GPU_RANKS=2
+is '1 1' "$status $(grep -c '^not ok 1 - order' out)" 'a test that fails counts in every section'
+like '-g 1' "$(cat calls)" '... which is run all the same'
 echo 'echo "CUDA: no, this libhoop was built without nvcc"' | program bin/hoop-bench
 check HOOP_CHECK_GPU=host
 is '77 check-gpu: skipped: hoop was built without nvcc' "$status $(cat out)" '... or kernels'

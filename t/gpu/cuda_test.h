@@ -11,7 +11,10 @@
 #include "t/tap/tap.h"
 #include "t/tools/libcuda.h"
 
-/* Loads the driver, or ends the program with the reason. NULL on a real driver. */
+/*
+ * Loads the driver. NULL on a real one; skips all where the machine has no driver or no GPU, but bails out where it has
+ * and hoop cannot use it.
+ */
 const hoop_fake_cuda *cuda_test_driver(void);
 
 /* Opens the device, or bails out. */

@@ -209,6 +209,8 @@ cuInit(unsigned flags)
 
     if (error == ILLEGAL_ADDRESS || flags != 0)
         return fake_end(error == ILLEGAL_ADDRESS ? error : INVALID_VALUE);
+    if (fake.devices == 0) /* as NVIDIA's, which never comes to count none */
+        return fake_end(NO_DEVICE);
     fake.initialized = 1;
     for (int i = 0; i < 8; i++)
         fake.contexts[i].ordinal = i;

@@ -536,19 +536,21 @@ test_gate_page(void)
 {
     hoop_error error = {.size = sizeof error};
     hp_device *other = NULL;
+    hp_queue *queue = NULL; /* which loads its device's kernels: nothing may be loaded while a stream stands */
     hp_gate *gate = NULL;
     void *stream = NULL;
 
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
-        hp_cuda_ops.open(&other, NULL, &error) != HOOP_SUCCESS)
+        hp_cuda_ops.open(&other, NULL, &error) != HOOP_SUCCESS ||
+        other->ops->queue_open(other, &queue, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
+    other->ops->queue_close(queue);
     if (fake != NULL)
         fake->delay(2000);
     is_int(HOOP_SUCCESS, other->ops->gate_close(other, stream, &gate, &error), "a stream is held");
     other->ops->gate_open(gate);
     other->ops->close(other);
-    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error),
-           "and let go, and comes to its gate after the end");
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error), "and comes to its gate after the end");
     hp_cuda_stream_close(device, stream);
     if (fake != NULL)
         fake->delay(lateness);
@@ -559,8 +561,7 @@ test_all(void)
 {
     hp_cuda_limits limits;
 
-    device = cuda_test_open();
-    hp_cuda_limits_of(device, &limits);
+    hp_cuda_limits_of(device = cuda_test_open(), &limits);
     diag("%s, device %d, %s", limits.name, limits.ordinal,
          limits.memory_ops ? "stream memory operations" : "kernels that stamp and wait");
     test_pointers();

@@ -18,7 +18,7 @@
 #include <time.h>
 
 typedef struct module {
-    context *context;
+    function *functions; /* each is loaded when it is first launched, module by module */
 } module;
 
 fake_state fake = {
@@ -76,12 +76,25 @@ now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Under the lock. The names are literals of ours. */
+static void
+count_call(const char *name)
+{
+    int i = 0;
+
+    while (i < NAMES_MAX - 1 && fake.names[i].name != NULL && strcmp(fake.names[i].name, name) != 0)
+        i++;
+    fake.names[i].name = name;
+    fake.names[i].calls++;
+    fake.calls++;
+}
+
 int
 fake_begin(const char *name)
 {
     pthread_mutex_lock(&fake.lock);
     wait_for_drainer();
-    fake.calls++;
+    count_call(name);
     if (fake.fail_at > 0 && fake.calls == fake.fail_at) {
         fake.failed_name = name;
         fake.failed_at = now();
@@ -160,12 +173,23 @@ cuModuleLoadData(module **out, const void *image)
     return fake_end(OK);
 }
 
+static void
+drop_functions(module *m)
+{
+    while (m != NULL && m->functions != NULL) {
+        function *gone = m->functions;
+        m->functions = gone->next;
+        free(gone);
+    }
+}
+
 EXPORT int
 cuModuleUnload(module *m)
 {
     int error = fake_unsafe(fake_begin_current("cuModuleUnload"));
 
     fake_drain();
+    drop_functions(m);
     free(m);
     fake.live--;
     return fake_end(error);
@@ -176,30 +200,31 @@ cuModuleGetFunction(function **out, module *m, const char *name)
 {
     int error = fake_begin_current("cuModuleGetFunction");
 
-    (void)m;
     if (error != OK)
         return fake_end(error);
     if (strlen(name) >= sizeof(*out)->name || !fake_knows_kernel(name))
         return fake_end(NOT_FOUND);
-    for (*out = fake.functions; *out != NULL && strcmp((*out)->name, name) != 0; *out = (*out)->next)
+    for (*out = m->functions; *out != NULL && strcmp((*out)->name, name) != 0; *out = (*out)->next)
         continue;
     if (*out != NULL)
         return fake_end(OK);
-    *out = calloc(1, sizeof **out); /* kept: one for each name there is */
+    *out = calloc(1, sizeof **out);
     if (*out == NULL)
         return fake_end(OUT_OF_MEMORY);
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
-    (*out)->next = fake.functions;
-    fake.functions = *out;
+    (*out)->next = m->functions;
+    m->functions = *out;
     return fake_end(OK);
 }
 
 void
 fake_load(function *f)
 {
-    if (!f->loaded)
-        fake_drain();
+    if (f->loaded)
+        return;
+    fake_drain();
     f->loaded = 1;
+    fake.loads++;
 }
 
 EXPORT int
@@ -371,6 +396,29 @@ steer_calls(void)
     return result;
 }
 
+static long
+steer_called(const char *prefix)
+{
+    long result = 0;
+
+    pthread_mutex_lock(&fake.lock);
+    for (int i = 0; i < NAMES_MAX && fake.names[i].name != NULL; i++) {
+        if (strncmp(fake.names[i].name, prefix, strlen(prefix)) == 0)
+            result += fake.names[i].calls;
+    }
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
+static long
+steer_loads(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    long result = fake.loads;
+    pthread_mutex_unlock(&fake.lock);
+    return result;
+}
+
 static const char *
 steer_failed(void)
 {
@@ -485,6 +533,8 @@ steer_load(void)
 EXPORT const hoop_fake_cuda hoop_fake_cuda_table = {
     .fail = steer_fail,
     .calls = steer_calls,
+    .called = steer_called,
+    .loads = steer_loads,
     .failed = steer_failed,
     .failed_at = steer_failed_at,
     .break_kernel = steer_break,

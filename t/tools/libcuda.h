@@ -27,6 +27,8 @@
 typedef struct hoop_fake_cuda {
     void (*fail)(long call, int sticky); /* 1: the next call; 0: none any more */
     long (*calls)(void);                 /* driver calls so far */
+    long (*called)(const char *prefix);  /* those whose names begin so; a name is without its _v2 */
+    long (*loads)(void);                 /* kernels launched for the first time, module by module */
     const char *(*failed)(void);         /* name of the call that was made to fail, or NULL */
     double (*failed_at)(void);           /* and when that was, in seconds of CLOCK_MONOTONIC */
     void (*break_kernel)(void);          /* the next kernel of any stream dies, and the context with it */

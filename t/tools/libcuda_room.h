@@ -16,7 +16,7 @@
 
 enum { CAPTURE_HERE = 1, CAPTURE_ELSEWHERE = 2 }; /* fake_state.capturing */
 enum { APART, BLOCKING, LEGACY }; /* stream.kind: BLOCKING ones and their context's LEGACY one wait for each other */
-enum { CONNECTIONS_MAX = 32 };
+enum { CONNECTIONS_MAX = 32, NAMES_MAX = 64 };
 enum { MODE_GLOBAL, MODE_THREAD, MODE_RELAXED };
 
 enum {
@@ -107,8 +107,11 @@ typedef struct fake_state {
     pthread_cond_t changed;
     context contexts[8], private_context;
     range *ranges;
-    function *functions;
-    long calls, fail_at, live;
+    long calls, fail_at, live, loads;
+    struct {
+        const char *name;
+        long calls;
+    } names[NAMES_MAX];
     const char *failed_name;
     double failed_at;
     int initialized, sticky, dead, break_next, capturing, spoiled;

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What hoop asks of the driver, counted by the stand-in: from call to call no memory, no registration, no stream, event,
+ * module or context, and nothing that waits; one kernel and one stamp for each job of the belt. And that a queue, once
+ * open, has every kernel loaded: on the first queue of every device, which has a module of its own.
+ */
+#include "t/gpu/cuda_rank.h"
+
+#include "lib/base/dtype.h"
+#include "lib/comm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 100, WARM_UP = 20 };
+
+/* --- kernels ------------------------------------------------------------------------------------------------------ */
+
+/* Jobs of every kind, type and operation: each kernel at least once. */
+static void
+run_all(hp_queue *queue, const arena *a)
+{
+    uint64_t last = 0;
+
+    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
+        for (int kind = 0; kind < HP_OPS + 2; kind++) {
+            hp_job job = {.elem = (hoop_dtype)dtype,
+                          .wire = kind <= HP_OPS ? (hoop_dtype)dtype : HOOP_BFLOAT16,
+                          .op = kind < HP_OPS ? (hoop_op)kind : HOOP_SUM,
+                          .sources = kind == HP_OPS ? 1 : 2,
+                          .destinations = 1,
+                          .divisor = kind == HOOP_AVG ? 2 : 0,
+                          .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
+                          .dst = {{a->memory, 0}},
+                          .count = 8};
+            if (kind <= HP_OPS || dtype == HOOP_FLOAT32)
+                last = queue->ops->submit(queue, &job);
+        }
+    }
+    ok(cuda_test_wait(queue, last), "jobs of every type and operation");
+}
+
+/* A caller's stream that is marked, held and let go. */
+static void
+run_gate(hp_device *device)
+{
+    hoop_error error = {.size = sizeof error};
+    void *stream = NULL;
+    hp_gate *gate = NULL;
+    hp_mark *mark = NULL;
+
+    if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
+        device->ops->mark(device, stream, &mark, &error) != HOOP_SUCCESS ||
+        device->ops->gate_close(device, stream, &gate, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    device->ops->gate_open(gate);
+    is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error), "a stream is marked, held and let go");
+    device->ops->unmark(mark);
+    hp_cuda_stream_close(device, stream);
+}
+
+static void
+test_loads(const hoop_fake_cuda *fake, int memory_ops)
+{
+    hoop_error error = {.size = sizeof error};
+    hp_device *device[2] = {NULL, NULL}; /* of one GPU, as two communicators have them */
+    hp_queue *queue[2][2];
+    long loads = fake->loads();
+
+    fake->memory_ops(memory_ops);
+    for (int d = 0; d < 2; d++) {
+        device[d] = cuda_test_open();
+        for (int q = 0; q < 2; q++) {
+            if (device[d]->ops->queue_open(device[d], &queue[d][q], &error) != HOOP_SUCCESS)
+                bail("%s", error.text);
+            ok(q == 0 ? fake->loads() > loads : fake->loads() == loads,
+               "memory operations %d, device %d: its queue %d loads %s", memory_ops, d, q, q ? "nothing" : "kernels");
+            loads = fake->loads();
+        }
+    }
+    for (int d = 0; d < 2; d++) {
+        arena a = arena_new(device[d], ARENA_DEVICE, 4096);
+        for (int q = 0; q < 2; q++)
+            run_all(queue[d][q], &a);
+        run_gate(device[d]);
+        arena_free(&a);
+        is_int(loads, fake->loads(), "... and no kernel was loaded for them");
+    }
+    for (int d = 0; d < 2; d++) {
+        for (int q = 0; q < 2; q++)
+            device[d]->ops->queue_close(queue[d][q]);
+        device[d]->ops->close(device[d]);
+    }
+    fake->memory_ops(1);
+    is_int(0, fake->live(), "nothing of the driver's is left");
+}
+
+/* --- calls -------------------------------------------------------------------------------------------------------- */
+
+/*
+ * Not one of these in a call. cuStreamQuery, which never waits, is asked of a queue that stands still, and the event and
+ * the host function that wake a driver who sleeps are one per sleep; neither is here.
+ */
+static const char *const never[] = {
+    "cuInit",        "cuDevice",       "cuCtxSetCurrent", "cuCtxSynchronize",   "cuModule",
+    "cuMemAlloc",    "cuMemFree",      "cuMemHost",       "cuMemcpy",           "cuStreamCreate",
+    "cuEventCreate", "cuEventDestroy", "cuStreamDestroy", "cuEventSynchronize", "cuCtxGetStreamPriorityRange",
+    "cuCtxGetDevice"};
+
+enum { NEVER = sizeof never / sizeof *never };
+
+typedef struct tally {
+    long never[NEVER], synchronised, launched, written, held;
+    uint64_t steps;
+} tally;
+
+static tally
+count(const cuda_rank *r)
+{
+    tally t = {.synchronised = r->fake->called("cuStreamSynchronize"),
+               .launched = r->fake->called("cuLaunchKernel"),
+               .written = r->fake->called("cuStreamWriteValue64"),
+               .held = r->fake->called("cuStreamWaitValue32")};
+
+    for (int i = 0; i < NEVER; i++)
+        t.never[i] = r->fake->called(never[i]);
+    for (uint32_t c = 0; c < r->comm->channels; c++)
+        t.steps += r->comm->channel[c]->retired;
+    return t;
+}
+
+static int
+call(cuda_rank *r, size_t elements, void *stream)
+{
+    hoop_result result =
+        stream == NULL
+            ? hoop_allreduce(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX, r->comm)
+            : hoop_allreduce_on_stream(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX, r->comm, stream);
+    return result != HOOP_SUCCESS ? cuda_rank_complain("allreduce") : 0;
+}
+
+static int
+repeat(cuda_rank *r, int rounds, size_t elements, void *stream)
+{
+    hoop_error error = {.size = sizeof error};
+    int bad = 0;
+
+    for (int i = 0; i < rounds && !bad; i++)
+        bad = call(r, elements, stream);
+    if (!bad && stream != NULL)
+        bad = hp_cuda_stream_wait(r->device, stream, &error) != HOOP_SUCCESS;
+    return bad;
+}
+
+/*
+ * A job is a kernel and a stamp. A step has one job at most, but for the first of a DOUBLING, which also copies the rank's
+ * own array.
+ */
+static int
+judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
+{
+    tally t = count(r);
+    long marks = streamed ? 2 * ROUNDS : ROUNDS; /* the stream has come; and behind its gate it has gone on */
+    long launched = t.launched - before->launched, written = t.written - before->written;
+    long held = t.held - before->held, synchronised = t.synchronised - before->synchronised;
+    uint64_t steps = t.steps - before->steps;
+    int bad = 0;
+
+    for (int i = 0; i < NEVER; i++) {
+        if (t.never[i] != before->never[i]) {
+            party_note("%zu elements: %ld calls of %s*", elements, t.never[i] - before->never[i], never[i]);
+            bad = 1;
+        }
+    }
+    /* the stream's owner waits for it once, at the end; jobs are as many in every call */
+    if (written != launched + marks || held != (streamed ? ROUNDS : 0) || synchronised != streamed ||
+        launched % ROUNDS != 0 || launched < ROUNDS || launched > (long)steps + ROUNDS) {
+        party_note("%zu elements, stream %d, %lu steps: %ld kernels, %ld words, %ld waits in streams, %ld waits here",
+                   elements, streamed, (unsigned long)steps, launched, written, held, synchronised);
+        bad = 1;
+    }
+    return bad;
+}
+
+static int
+from_call_to_call(int number, int size, void *arg)
+{
+    static const size_t counts[] = {1, 1000, 30000, 300000};
+    hoop_error error = {.size = sizeof error};
+    void *stream = NULL;
+    cuda_rank r;
+    int bad = cuda_rank_enter(&r, number, size);
+
+    (void)arg;
+    bad = bad || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
+    for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts && !bad; i++) {
+        void *where = i % 2 ? stream : NULL;
+        bad = repeat(&r, WARM_UP, counts[i / 2], where);
+        tally before = count(&r);
+        bad = bad || repeat(&r, ROUNDS, counts[i / 2], where) || judge(&r, &before, counts[i / 2], i % 2 != 0);
+    }
+    hp_cuda_stream_close(r.device, stream);
+    return cuda_rank_leave(&r) || bad;
+}
+
+int
+main(void)
+{
+    party p;
+
+    tap_limit(240);
+    plan_lazy();
+    if (getenv("HOOP_TEST_CUDA") != NULL)
+        skip_all("a real driver does not count what it is asked");
+    const hoop_fake_cuda *fake = cuda_test_driver();
+    test_loads(fake, 1);
+    test_loads(fake, 0);
+    party_open(&p);
+    for (int size = 1; size <= 4; size++)
+        cuda_rank_party(&p, size, from_call_to_call, "from call to call nothing is made, and nothing waits");
+    setenv("HOOP_SPIN", "0", 1);
+    cuda_rank_party(&p, 3, from_call_to_call, "... also where whoever drives sleeps at once");
+    party_close(&p);
+    return 0;
+}

@@ -63,6 +63,7 @@ typedef struct hp_device_ops {
     void (*wake_arm)(hp_queue *queue);     /* asks for a wake when all is done */
     hoop_result (*drain)(hp_queue *queue); /* waits for everything submitted */
     hoop_result (*status)(hp_queue *queue, hoop_error *error); /* HOOP_SUCCESS or the queue's first error, kept */
+    /* From here on: callers' streams. NULL on a device without them. */
     hoop_result (*gate_close)(hp_device *device, void *stream, hp_gate **gate,
                               hoop_error *error); /* stream stops here ... */
     void (*gate_open)(hp_gate *gate);             /* ... goes on, also after an error; frees the gate */
@@ -72,11 +73,10 @@ typedef struct hp_device_ops {
      */
     void (*release)(hp_device *device);
     /*
-     * Callers' streams: `mark` (any thread, before the call's own gate) remembers what is in stream now; `passed` says
+     * `mark` (any thread, before the call's own gate) remembers what is in stream now; `passed` says
      * that all of it is done, its writes visible to jobs submitted from then on, and a device that has died meanwhile
      * is in the queue's status. Whoever needs that order submits nothing earlier. So nothing of a queue's ever stands
      * behind a caller's work: it can be drained and closed at any time. A mark may be given back before it is passed.
-     * NULL on a device without streams.
      */
     hoop_result (*mark)(hp_device *device, void *stream, hp_mark **mark, hoop_error *error);
     int (*passed)(hp_queue *queue, hp_mark *mark);

@@ -359,14 +359,6 @@ host_wake_arm(hp_queue *queue)
 }
 
 static hoop_result
-no_streams(hoop_error *error)
-{
-    return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
-                      "a CUDA stream cannot order an operation on host memory: pass device memory, or call the form "
-                      "without _on_stream");
-}
-
-static hoop_result
 host_drain(hp_queue *queue)
 {
     (void)queue;
@@ -379,21 +371,6 @@ host_status(hp_queue *queue, hoop_error *error)
     (void)queue;
     (void)error;
     return HOOP_SUCCESS;
-}
-
-static hoop_result
-host_gate_close(hp_device *device, void *stream, hp_gate **gate, hoop_error *error)
-{
-    (void)device;
-    (void)stream;
-    *gate = NULL;
-    return no_streams(error);
-}
-
-static void
-host_gate_open(hp_gate *gate)
-{
-    (void)gate;
 }
 
 const hp_device_ops hp_host_ops = {
@@ -412,6 +389,4 @@ const hp_device_ops hp_host_ops = {
     .wake_arm = host_wake_arm,
     .drain = host_drain,
     .status = host_status,
-    .gate_close = host_gate_close,
-    .gate_open = host_gate_open,
 };

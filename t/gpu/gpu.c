@@ -14,7 +14,17 @@ is_complete(const hp_device_ops *ops)
 {
     return ops->name && ops->owns && ops->open && ops->close && ops->addressable && ops->enroll && ops->unenroll &&
            ops->queue_open && ops->queue_close && ops->submit && ops->done && ops->wake_fd && ops->wake_arm &&
-           ops->drain && ops->status && ops->gate_close && ops->gate_open;
+           ops->drain && ops->status;
+}
+
+/* A device has all that callers' streams need, or nothing of it. */
+static int
+streams(const hp_device_ops *ops)
+{
+    int has = ops->mark && ops->passed && ops->unmark && ops->gate_close && ops->gate_open && ops->release;
+    return has                                                                                            ? 1
+           : ops->mark || ops->passed || ops->unmark || ops->gate_close || ops->gate_open || ops->release ? -1
+                                                                                                          : 0;
 }
 
 int
@@ -35,8 +45,8 @@ main(void)
     ok(hp_device_of(heap + 99) == &hp_host_ops, "the middle of something");
     ok(hp_device_of(pages) == &hp_host_ops, "pages of our own");
     is_string("cpu", hp_host_ops.name, "the host's name");
-    ok(is_complete(&hp_host_ops), "the host's row is complete");
-    ok(is_complete(&hp_cuda_ops), "and CUDA's");
+    ok(is_complete(&hp_host_ops) && streams(&hp_host_ops) == 0, "the host's row is complete, without streams");
+    ok(is_complete(&hp_cuda_ops) && streams(&hp_cuda_ops) == 1, "and CUDA's, with them");
     ok(hp_gpu_describe(text, sizeof text) == text && strlen(text) > 10, "description: %s", text);
     ok(hp_gpu_describe(tiny, sizeof tiny) == tiny && strlen(tiny) < sizeof tiny, "cut to the space there is");
     ok(hp_arith_best()->usable() && hp_arith_best() == hp_arith_best(), "loops in use: %s", hp_arith_best()->name);

@@ -417,7 +417,6 @@ check_queue(void)
     hp_job nothing = {.elem = HOOP_UINT8, .wire = HOOP_UINT8};
     hp_device *device = NULL;
     hp_queue *queue = NULL;
-    hp_gate *gate = (hp_gate *)&job;
     hoop_error error;
 
     is_int(HOOP_SUCCESS, hp_host_ops.open(&device, from, &error), "the device opens");
@@ -439,9 +438,6 @@ check_queue(void)
     hp_host_ops.wake_arm(queue);
     is_int(HOOP_SUCCESS, hp_host_ops.drain(queue), "drain");
     is_int(HOOP_SUCCESS, hp_host_ops.status(queue, &error), "status");
-    hp_err_clear(&error);
-    is_int(HOOP_ERR_UNSUPPORTED, hp_host_ops.gate_close(device, &job, &gate, &error), "there is no stream to hold");
-    ok(gate == NULL && strstr(error.text, "_on_stream") != NULL, "and a sentence says so");
     hp_host_ops.queue_close(queue);
     hp_host_ops.close(device);
 }

@@ -454,7 +454,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     spawn.fd[3] = own_secret(secret_fd);
     if (crew->orders->bind) {
         hp_share_cut(&crew->machine, crew->orders->ranks, i, &share);
-        spawn.share = &share;
+        spawn.share = CPU_COUNT(&share) > 0 ? &share : NULL; /* none: the kernel has not told */
     }
     m->started = hp_now();
     m->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);

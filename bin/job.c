@@ -176,7 +176,7 @@ ring_failed(void *arg, const hoop_error *cause)
 {
     hp_job *j = arg;
 
-    hp_jury_ring_failed(&j->jury, cause->text);
+    hp_jury_ring_failed(&j->jury, cause);
 }
 
 /* Opens the server once a host has answered that can tell where it sees us. */

@@ -52,10 +52,12 @@ hp_jury_ended(hp_jury *jury, const hp_ending *ending)
 }
 
 void
-hp_jury_ring_failed(hp_jury *jury, const char *why)
+hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
 {
+    if (jury->ring != NULL && cause->code == HOOP_ERR_PEER_LOST)
+        return; /* who vanishes once a ring has failed is a consequence, as a rule */
     free(jury->ring);
-    jury->ring = hp_must(strdup(why));
+    jury->ring = hp_must(strdup(cause->text));
 }
 
 /* Whether the reason adds something: it is about another rank, and not among the last words. */

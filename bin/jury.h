@@ -26,7 +26,8 @@ typedef struct hp_jury {
 void hp_jury_open(hp_jury *jury, int size);
 void hp_jury_started(hp_jury *jury, int rank);
 void hp_jury_heard(hp_jury *jury, int rank, const uint8_t *bytes, size_t n, uint64_t shown); /* on standard error */
-void hp_jury_ring_failed(hp_jury *jury, const char *why);                                    /* the last one counts */
+/* The last one counts, but for ranks that vanish where a ring has failed before: of a split, as a rule. */
+void hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause);
 
 /* 1 when this is the first that failed: others may fail at the same moment, so speak a moment later. */
 int hp_jury_ended(hp_jury *jury, const hp_ending *ending);

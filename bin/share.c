@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* A number, or the first one of a list. */
 static int
 topology(int processor, const char *what, int unknown)
 {
@@ -25,6 +26,14 @@ topology(int processor, const char *what, int unknown)
     return value;
 }
 
+/* The first of its core's processors: unlike the core's number it is no other core's. The older name is that of Linux
+ * before 5.5. */
+static int
+core_of(int processor)
+{
+    return topology(processor, "core_cpus_list", topology(processor, "thread_siblings_list", processor));
+}
+
 void
 hp_machine_read(hp_machine *machine)
 {
@@ -37,8 +46,7 @@ hp_machine_read(hp_machine *machine)
         return;
     for (i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET((size_t)i, &mine))
-            machine->list[machine->count++] =
-                (hp_processor){topology(i, "physical_package_id", 0), topology(i, "core_id", i), i};
+            machine->list[machine->count++] = (hp_processor){topology(i, "physical_package_id", 0), core_of(i), i};
     hp_machine_sort(machine);
 }
 

@@ -9,7 +9,7 @@
 #include <sched.h>
 
 typedef struct hp_processor {
-    int package, core, number; /* as Linux counts them; a core's hyperthreads have its number in common */
+    int package, core, number; /* as Linux counts them; a core is told by the first of its hyperthreads */
 } hp_processor;
 
 typedef struct hp_machine {

@@ -320,7 +320,7 @@ make_counter(hp_cuda_queue *queue)
 }
 
 /*
- * All that jobs and callers' streams will ever ask of the driver, once, with nothing to do. A driver that loads a kernel,
+ * What jobs and callers' streams will ask of the driver, once, with nothing to do. A driver that loads a kernel,
  * starts a thread or makes room when it is first needed may wait for every stream then, also for one that waits for us.
  */
 static hoop_result
@@ -335,6 +335,9 @@ rehearse(hp_cuda_queue *queue)
         run_kernel(queue, kernel, 1, 1, &args);
     if (queue->status.code == HOOP_SUCCESS)
         stamp(queue, 0);
+    if (queue->status.code == HOOP_SUCCESS && queue->device->memory_ops)
+        note(queue, driver->stream_wait_32(queue->stream, queue->counter_device, 0, HP_CU_WAIT_GEQ),
+             "cuStreamWaitValue32", doing);
     if (queue->status.code == HOOP_SUCCESS)
         order_wake(queue);
     if (queue->status.code == HOOP_SUCCESS)

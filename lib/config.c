@@ -250,7 +250,7 @@ nearest(const char *name)
     }
     for (int i = 0; other_names[i]; i++) {
         size_t away = distance(name, other_names[i]);
-        if (away < least) {
+        if (away < least && other_names[i][strlen(other_names[i]) - 1] != '_') {
             least = away;
             best = other_names[i];
         }

@@ -160,7 +160,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         if (until(comm, arg))
             return;
         idle = moved ? 0 : idle + 1;
-        if (idle == 0 && (++rounds & 255) != 0)
+        if (idle == 0 && (++rounds & 63) != 0)
             continue;
         uint64_t now = hp_now();
         if (idle == 1)
@@ -261,19 +261,30 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
+/* A program that sleeps on the descriptor, and has works left, is told to look: the last step may have stopped where there
+ * is more to do, and no descriptor need announce that. */
+static void
+call_owner(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    if (atomic_load_explicit(&d->manual, memory_order_relaxed) && atomic_load(&d->outstanding))
+        hp_loop_wake(comm->loop);
+}
+
 int
 hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
 {
     if (!work_is_done(comm, work)) {
         take_baton(comm);
         drive(comm, work_is_done, work, deadline);
+        call_owner(comm);
         give_baton(comm);
     }
     return work_is_done(comm, work);
 }
 
 /* Two steps, a few slices: a caller who must not be held up comes again, and one who sleeps is told to. Those who come
- * again at once leave the processor to whoever else may need it, first of all to whoever moves this communicator. */
+ * again and again leave the processor to whoever else may need it, first of all to the thread that moves the works. */
 void
 hp_progress_poke(hoop_comm *comm)
 {
@@ -283,11 +294,11 @@ hp_progress_poke(hoop_comm *comm)
         hp_loop_run(comm->loop, 0);
         more |= step(comm);
         more |= hp_comm_idle(comm, hp_now());
-        if (more && atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
-            hp_loop_wake(comm->loop); /* what is left may be announced by no descriptor */
+        if (more)
+            call_owner(comm);
         give_baton(comm);
     }
-    if (!more)
+    if (!more && !atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         sched_yield();
 }
 
@@ -473,6 +484,7 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
                    "hoop_comm_fd: cannot make a descriptor (raise \"ulimit -n\")");
         atomic_store(&comm->driver.manual, 0); /* who was told -1 will not drive */
     }
+    call_owner(comm);
     give_baton(comm);
     return fd;
 }

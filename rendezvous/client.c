@@ -463,8 +463,6 @@ hp_client_abandon(const hp_client *c)
 {
     if (c->line)
         hp_line_abandon(c->line);
-    if (c->dial)
-        hp_dial_abandon(c->dial);
 }
 
 void

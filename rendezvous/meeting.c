@@ -260,9 +260,11 @@ hp_meeting_bereave(hp_meeting *m, const hp_ended *ended, uint64_t now)
     for (int i = 0; i < m->came; i++)
         if (m->seats[i].who.rank < 0)
             return;
-    hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "rank %d (%s) ended with status 0 before %s", ended->rank, ended->host,
-               bit(m->told, ended->rank) ? "all ranks had joined"
-                                         : "it joined; did the program call hoop_comm_create on every rank?");
+    hp_err_set(
+        &error, HOOP_ERR_RENDEZVOUS,
+        "rank %d (%s) ended with status 0 before all ranks had joined; does the program call hoop_comm_create on "
+        "every rank?",
+        ended->rank, ended->host);
     error.rank = ended->rank;
     error.phase = HOOP_PHASE_BRINGUP;
     hp_meeting_fail(m, &error, now);

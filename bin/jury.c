@@ -60,16 +60,23 @@ hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
     jury->ring = hp_must(strdup(cause->text));
 }
 
+static int
+holds(const hp_bytes *words, const char *text)
+{
+    size_t n = hp_bytes_size(words);
+
+    return n > 0 && memmem(hp_bytes_first(words), n, text, strlen(text)) != NULL;
+}
+
 /* Whether the reason adds something: it is about another rank, and not among the last words. */
 static int
 ring_tells_more(const hp_jury *jury)
 {
-    const hp_bytes *words = &jury->seat[jury->verdict.rank].last_words;
     char itself[32];
     int n = snprintf(itself, sizeof itself, "rank %d (", jury->verdict.rank);
 
     return jury->ring != NULL && strncmp(jury->ring, itself, (size_t)n) != 0 &&
-           memmem(hp_bytes_first(words), hp_bytes_size(words), jury->ring, strlen(jury->ring)) == NULL;
+           !holds(&jury->seat[jury->verdict.rank].last_words, jury->ring);
 }
 
 static void

@@ -261,7 +261,8 @@ spoil_free_memory(const sim_ring *o, member *m)
         memset(c->spare_stage[i], 0xdd, o->stage_bytes);
 }
 
-/* A queue wakes nobody for what it has told: where nothing is new, a belt that has stopped must not move again. */
+/* A queue wakes nobody for what it has told: where nothing is new, a belt that has stopped must not move again. It has
+ * stopped when no step got on and it has no news: then its driver may sleep. */
 static int
 look_again(member *m)
 {
@@ -275,8 +276,10 @@ static int
 progress(ring *r, int rank)
 {
     member *m = &r->by_rank[rank];
+    uint64_t before = hp_channel_passed(m->channel);
     int moved = hp_channel_progress(m->channel);
-    if (r->o->device.on_ask && !r->o->net.on_ask)
+    int stopped = hp_channel_passed(m->channel) == before && !m->channel->news;
+    if (r->o->device.on_ask && !r->o->net.on_ask && stopped)
         r->overlooked |= look_again(m);
     r->mislaid |= is_mislaid(r->o, m->channel);
     if (moved && !r->mislaid)

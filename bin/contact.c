@@ -307,51 +307,27 @@ watch(hp_contact *c)
     return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
 
-static void
-close_pipe(const int fds[2])
-{
-    if (fds[0] >= 0)
-        close(fds[0]);
-    if (fds[1] >= 0)
-        close(fds[1]);
-}
-
-/* in, out, err: all three or none. */
-static int
-open_pipes(int in[2], int out[2], int err[2])
-{
-    int number;
-
-    if (pipe2(in, O_CLOEXEC) == 0 && pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0)
-        return 0;
-    number = errno;
-    close_pipe(in);
-    close_pipe(out);
-    errno = number;
-    return -1;
-}
-
 static int
 call(hp_contact *c, hp_spawn_step *step)
 {
     hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
-    int in[2] = {-1, -1}, out[2] = {-1, -1}, err[2] = {-1, -1};
+    hp_spawn_pipes p;
 
     join_words(c);
     *step = HP_SPAWN_FORK;
-    if (open_pipes(in, out, err) < 0)
+    if (hp_spawn_pipes_open(&p, 1) < 0)
         return -1;
-    spawn.fd[0] = in[0];
-    spawn.fd[1] = out[1];
-    spawn.fd[2] = err[1];
+    spawn.fd[0] = p.in[0];
+    spawn.fd[1] = p.out[1];
+    spawn.fd[2] = p.err[1];
     spawn.death_signal = c->local ? 0 : SIGTERM;
     c->pid = hp_spawn_start(&spawn, step);
-    close(in[0]);
-    close(out[1]);
-    close(err[1]);
-    c->in_fd = in[1];
-    c->out_fd = out[0];
-    c->err_fd = err[0];
+    close(p.in[0]);
+    close(p.out[1]);
+    close(p.err[1]);
+    c->in_fd = p.in[1];
+    c->out_fd = p.out[0];
+    c->err_fd = p.err[0];
     if (c->pid < 0)
         c->pid = 0;
     return c->pid == 0 ? -1 : watch(c);

@@ -390,34 +390,9 @@ own_secret(int secret_fd)
     return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
 }
 
-typedef struct pipes {
-    int in[2], out[2], err[2];
-} pipes;
-
-static void
-close_pipe(int fds[2])
-{
-    if (fds[0] >= 0)
-        close(fds[0]);
-    if (fds[1] >= 0)
-        close(fds[1]);
-    fds[0] = fds[1] = -1;
-}
-
-static int
-open_pipes(pipes *p, int with_input)
-{
-    *p = (pipes){{-1, -1}, {-1, -1}, {-1, -1}};
-    if (pipe2(p->out, O_CLOEXEC) == 0 && pipe2(p->err, O_CLOEXEC) == 0 && (!with_input || pipe2(p->in, O_CLOEXEC) == 0))
-        return 0;
-    close_pipe(p->out);
-    close_pipe(p->err);
-    return -1;
-}
-
 /* Our ends become streams, theirs are closed. */
 static int
-keep_pipes(hp_crew *crew, member *m, pipes *p)
+keep_pipes(hp_crew *crew, member *m, hp_spawn_pipes *p)
 {
     close(p->out[1]);
     close(p->err[1]);
@@ -440,11 +415,11 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     cpu_set_t share;
     char **variables;
     int number;
-    pipes p;
+    hp_spawn_pipes p;
 
     *m = (member){.rank = crew->orders->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
-    if (open_pipes(&p, m->rank == 0) < 0)
+    if (hp_spawn_pipes_open(&p, m->rank == 0) < 0)
         return -1;
     variables = hp_variables_of_rank(crew->orders, i, SECRET_FD);
     spawn.environ = variables;
@@ -464,9 +439,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     hp_variables_free(variables);
     if (m->pid < 0) {
         m->pid = 0;
-        close_pipe(p.in);
-        close_pipe(p.out);
-        close_pipe(p.err);
+        hp_spawn_pipes_close(&p);
         errno = number;
         return -1;
     }

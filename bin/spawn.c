@@ -147,6 +147,39 @@ hear(pid_t pid, int fd, hp_spawn_step *step)
     return -1;
 }
 
+static void
+close_both(int fds[2])
+{
+    if (fds[0] >= 0)
+        close(fds[0]);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    fds[0] = fds[1] = -1;
+}
+
+void
+hp_spawn_pipes_close(hp_spawn_pipes *pipes)
+{
+    close_both(pipes->in);
+    close_both(pipes->out);
+    close_both(pipes->err);
+}
+
+int
+hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in)
+{
+    int number;
+
+    *pipes = (hp_spawn_pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe2(pipes->out, O_CLOEXEC) == 0 && pipe2(pipes->err, O_CLOEXEC) == 0 &&
+        (!with_in || pipe2(pipes->in, O_CLOEXEC) == 0))
+        return 0;
+    number = errno;
+    hp_spawn_pipes_close(pipes);
+    errno = number;
+    return -1;
+}
+
 pid_t
 hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
 {

@@ -23,6 +23,14 @@ typedef struct hp_spawn {
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;
 
+/* Between us and a program's 0, 1 and 2; [0] is read, [1] written. -1: not open. */
+typedef struct hp_spawn_pipes {
+    int in[2], out[2], err[2];
+} hp_spawn_pipes;
+
+int hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in); /* all that are wanted; or none, and -1 with errno */
+void hp_spawn_pipes_close(hp_spawn_pipes *pipes);
+
 /* The process id, or -1 with errno and *step: what could not be done. */
 pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 

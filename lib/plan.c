@@ -201,12 +201,6 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
 }
 
 static int
-is_rooted(hp_kind kind)
-{
-    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
-}
-
-static int
 position_of(int rank, const int *order)
 {
     int at = 0;
@@ -222,7 +216,7 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, con
     uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t total = call->count;
     *plan = (hp_plan){.shape = pick_shape(call, size, options), .kind = (hp_kind)call->kind, .size = size};
-    plan->root = is_rooted(plan->kind) ? position_of(call->root, order) : -1;
+    plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = elem;
     plan->grain = 1;
     plan->block = is_blocked(plan->kind) ? total : 0;

@@ -41,8 +41,7 @@ check_numbers(const hp_request *r, int size, hoop_error *error)
 {
     size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
     int reduces = r->call.kind == HP_ALLREDUCE || r->call.kind == HP_REDUCE_SCATTER || r->call.kind == HP_REDUCE;
-    int rooted = r->call.kind == HP_BROADCAST || r->call.kind == HP_REDUCE || r->call.kind == HP_GATHER ||
-                 r->call.kind == HP_SCATTER;
+    int rooted = hp_kind_is_rooted(r->call.kind);
     if (elem == 0)
         return refuse(r, error, "unknown dtype; see hoop_dtype in hoop.h");
     if (reduces && r->call.op >= HP_OPS)

@@ -57,6 +57,12 @@ hp_call_signature(const hp_call *call)
     return hp_crc32c(bytes, sizeof bytes);
 }
 
+int
+hp_kind_is_rooted(int kind)
+{
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+}
+
 const char *
 hp_kind_name(int kind)
 {

@@ -37,6 +37,7 @@ void hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES]);
 int hp_call_equal(const hp_call *a, const hp_call *b);
 uint32_t hp_call_signature(const hp_call *call); /* CRC32C of the 16 bytes */
 
+int hp_kind_is_rooted(int kind);    /* one rank is told apart: broadcast, reduce, gather, scatter */
 const char *hp_kind_name(int kind); /* "allreduce"; "unknown operation" */
 
 /* "allreduce of 100 x float32, sum", "broadcast of 7 x int8 from root 2", "barrier"; returns out. */

@@ -22,8 +22,8 @@ typedef struct bench_memory {
 const bench_memory *bench_memory_open(int gpus, char *why, size_t size);
 
 /*
- * Host memory that can still be had, in bytes, as the system's `meminfo` (/proc/meminfo) tells; UINT64_MAX where it does
- * not tell.
+ * Host memory that can still be had, in bytes, as the system's `meminfo` (/proc/meminfo) tells; UINT64_MAX where it
+ * does not tell.
  */
 uint64_t bench_memory_available(const char *meminfo);
 int bench_memory_is_host(const bench_memory *memory);

@@ -26,8 +26,8 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 
 enum { NAME_TEXT = 64 };
 
-/* HOOP_ names that are not settings of the library: they belong to its programs, bench/ and tests. Those that end in _ stand
- * for all that begin so. */
+/* HOOP_ names that are not settings of the library: they belong to its programs, bench/ and tests. Those that end in _
+ * stand for all that begin so. */
 static const char *const other_names[] = {"HOSTFILE", "CONF_FILE", "PREFIX", "BUILD", "RSH",
                                           "DIGITS",   "TEST_",     "FAKE_",  NULL};
 

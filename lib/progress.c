@@ -261,8 +261,8 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* A program that sleeps on the descriptor, and has works left, is told to look: the last step may have stopped where there
- * is more to do, and no descriptor need announce that. */
+/* A program that sleeps on the descriptor, and has works left, is told to look: the last step may have stopped where
+ * there is more to do, and no descriptor need announce that. */
 static void
 call_owner(hoop_comm *comm)
 {

@@ -72,7 +72,7 @@ int hp_client_verdict(const hp_client *client, hoop_error *error);
 
 /* LEAVE with the number of operations completed; the bytes are flushed by hp_loop_run or hp_client_free (<= 100 ms). */
 void hp_client_leave(hp_client *client, uint64_t completed);
-void hp_client_abandon(const hp_client *client); /* in a forked child: closes the descriptors, touches nothing else */
+void hp_client_abandon(const hp_client *client); /* in a forked child: closes the descriptor, touches nothing else */
 void hp_client_free(hp_client *client);
 
 #endif

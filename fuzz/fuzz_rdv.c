@@ -158,7 +158,7 @@ static void
 say_something(visitor *v, int command, script *s)
 {
     uint8_t bytes[HP_CONTROL_MAX] = {0};
-    hp_report report = {next(s), next(s), 0, (int)(next(s) % 7) - 1, 0};
+    hp_report report = {.sequence = next(s), .step = next(s), .waits_for = (int)(next(s) % 7) - 1};
     hoop_error cause;
     switch (command) {
     case READY: say(v, HP_READY, NULL, 0); break;
@@ -235,6 +235,8 @@ decode(const uint8_t *in, size_t n)
     hp_report report;
     hoop_error cause;
     uint32_t split;
+    hp_loss loss;
+    hp_unstarted unstarted;
     static const int ring[GUESTS] = {0, 1, 2, 3, 4, 5, 6, 7};
     hp_ticks *ticks = hp_ticks_new(GUESTS, 2, ring);
     static hp_member members[RING_MAX];
@@ -263,6 +265,10 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
         fuzz_check(report.sequence > 0 && report.waits_for >= -1);
+    if (hp_loss_get(&loss, in, n))
+        fuzz_check(loss.peer >= 0 && loss.peer < HP_WORLD_MAX && loss.number >= 0);
+    if (hp_unstarted_get(&unstarted, in, n))
+        fuzz_check(unstarted.sequence > 0 && unstarted.cause.code != HOOP_SUCCESS);
 }
 
 int

@@ -168,8 +168,10 @@ hp_comm_start(hoop_comm *comm, hoop_work *work)
     }
     if (work->device > 0)
         watch_queues(comm, work->device);
-    if (!comm->running)
-        comm->marked_at = comm->reported_at = hp_now();
+    if (!comm->running) {
+        comm->marked_at = comm->reported_at = comm->entered_at = hp_now();
+        comm->entered = work->sequence;
+    }
     work->next = NULL;
     if (comm->running)
         comm->running_last->next = work;
@@ -304,6 +306,7 @@ report(hoop_comm *comm, uint64_t now)
     comm->reported_at = now;
     comm->in_op = 1;
     r = hp_stats_report(comm);
+    r.since = now - comm->entered_at;
     hp_client_in_op(comm->client, &r);
     tick(comm, &r, now);
 }
@@ -320,6 +323,10 @@ mark_progress(hoop_comm *comm, uint64_t now)
     if (!comm->running || is_outside(comm))
         return;
     r = hp_stats_report(comm);
+    if (r.sequence != comm->entered) {
+        comm->entered = r.sequence;
+        comm->entered_at = now;
+    }
     if (r.step != comm->marked_steps || r.bytes != comm->marked_bytes) {
         comm->marked_steps = r.step;
         comm->marked_bytes = r.bytes;

@@ -112,6 +112,7 @@ struct hoop_comm {
     hoop_work *running, *running_last; /* in order of sequence */
     _Atomic uint64_t completed;
     uint64_t marked_steps, marked_bytes, marked_at; /* progress as last seen, and when it last grew */
+    uint64_t entered, entered_at;                   /* the oldest operation as last seen, and since when it is that */
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
     uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */

@@ -397,6 +397,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->processors = hp_processors_id();
     options->host_id = hp_launch_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     options->deadline = hp_now() + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
@@ -457,7 +458,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
 }
 
 hoop_result
-hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop_error *error)
+hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error)
 {
     hp_client_options options = {.rank = -1, .size = parent->size, .color = color, .key = key};
     hoop_result result;
@@ -473,6 +474,9 @@ hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop
     options.parent_rank = parent->rank;
     options.parent_size = comm->size = parent->size;
     options.split = parent->splits;
+    options.parent_digest = hp_ring_digest(parent->ring);
+    options.started = hp_progress_started(parent);
+    options.completed = atomic_load(&parent->completed);
     comm->keys = parent->keys;
     comm->sock = parent->sock;
     result = meet(comm, &options, error);

@@ -12,7 +12,7 @@
 hoop_result hp_join_world(hoop_comm *comm, hoop_error *error);
 
 /* A part of `parent`; comm->size is 0 afterwards when color was negative. */
-hoop_result hp_join_split(hoop_comm *comm, const hoop_comm *parent, int color, int key, hoop_error *error);
+hoop_result hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error);
 
 /* Dials the links that the channel has made since it was last looked at. */
 void hp_join_chords(hoop_comm *comm, hp_channel *channel);

@@ -461,6 +461,17 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         hp_loop_wake(comm->loop);
 }
 
+uint64_t
+hp_progress_started(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    uint64_t started;
+    pthread_mutex_lock(&d->mutex);
+    started = d->sequence;
+    pthread_mutex_unlock(&d->mutex);
+    return started;
+}
+
 /* The alarm only has to make the descriptor readable. */
 static void
 wake_up(void *arg)

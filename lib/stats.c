@@ -7,7 +7,11 @@
 hp_report
 hp_stats_report(const hoop_comm *comm)
 {
-    hp_report r = {.sequence = comm->running ? comm->running->sequence : 0, .waits_for = -1};
+    hp_report r = {.waits_for = -1};
+    if (comm->running) {
+        r.sequence = comm->running->sequence;
+        r.call = comm->running->call;
+    }
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
         hp_awaited a = hp_channel_awaited(channel);

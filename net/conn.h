@@ -9,7 +9,7 @@
 #include "net/secure.h"
 
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2 };
-enum { HP_WIRE_MIN = 1, HP_WIRE_MAX = 1 };                 /* versions of the protocol that this build speaks */
+enum { HP_WIRE_MIN = 2, HP_WIRE_MAX = 2 };                 /* versions of the protocol that this build speaks */
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 }; /* bytes of the four messages */
 /* Feature bits of a hello. */
 enum { HP_FEATURE_ACK = 1 }; /* data: frames with HP_FRAME_ACK are acknowledged, so they may leave without a copy */

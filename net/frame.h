@@ -41,7 +41,8 @@ typedef enum hp_frame_type {
     HP_SHRINK,
     HP_GROW,
     HP_REFUSED,
-    HP_LOST, /* control connection */
+    HP_LOST,
+    HP_UNSTARTED, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,

@@ -27,8 +27,10 @@ typedef struct hp_client_options {
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
     uint64_t deadline;   /* hp_now() at which bring-up has failed */
     uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
+    uint64_t warn_after; /* ns, 0: never; likewise */
     /* a split: parent communicator, which of its splits, our rank and its size there; comm 0: none */
-    uint64_t parent;
+    uint64_t parent, parent_digest; /* hp_ring_digest */
+    uint64_t started, completed;    /* operations there */
     uint32_t split;
     int parent_rank, parent_size, color, key;
 } hp_client_options;

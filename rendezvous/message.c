@@ -7,7 +7,7 @@
 #include "lib/base/wire.h"
 #include <string.h>
 
-enum { PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
+enum { JOIN_LEAST = 130, PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
 
 typedef struct cursor {
     const uint8_t *at;
@@ -51,6 +51,12 @@ take_int(cursor *c, int least, int most)
         return least;
     }
     return value;
+}
+
+static void
+take_call(cursor *c, hp_call *call)
+{
+    hp_call_get(call, take(c, HP_CALL_BYTES));
 }
 
 static void
@@ -125,7 +131,13 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put64(p, join->who.host_id);
     p = put32(p, join->who.processors);
     p = put64(p, join->op_timeout);
+    p = put64(p, join->warn_after);
     p = put_addr(p, &join->who.addr);
+    p = put64(p, join->ring);
+    p = put32(p, join->epoch);
+    p = put64(p, join->digest);
+    p = put64(p, join->started);
+    p = put64(p, join->completed);
     p = put64(p, join->parent);
     p = put32(p, join->split);
     p = put32(p, (uint32_t)join->parent_rank);
@@ -148,6 +160,19 @@ is_text(const char *text, size_t n)
         if (((unsigned char)text[i] < ' ' && text[i] != '\n') || text[i] == 0x7f)
             return 0;
     return 1;
+}
+
+/* A member that comes back names its ring; nobody comes back and splits in one. */
+static void
+take_ring(cursor *c, hp_join *join)
+{
+    join->ring = take64(c);
+    join->epoch = take32(c);
+    join->digest = take64(c);
+    join->started = take64(c);
+    join->completed = take64(c);
+    if (join->completed > join->started)
+        c->bad = 1;
 }
 
 static void
@@ -176,7 +201,9 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->who.host_id = take64(&c);
     join->who.processors = take32(&c);
     join->op_timeout = take64(&c);
+    join->warn_after = take64(&c);
     take_addr(&c, &join->who.addr);
+    take_ring(&c, join);
     take_split(&c, join);
     take_host(&c, join->who.host);
     join->agree_n = hp_get16(take(&c, 2));
@@ -186,6 +213,8 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     if (!is_text(join->agree, join->agree_n))
         return 0;
     if (!join->parent && (join->size < 1 || join->who.rank >= join->size))
+        return 0;
+    if (join->ring && (join->parent || join->who.rank < 0))
         return 0;
     return whole(&c);
 }
@@ -267,6 +296,28 @@ hp_ring_close(hp_ring *ring)
     return 1;
 }
 
+static uint64_t
+fnv(uint64_t hash, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+uint64_t
+hp_ring_digest(const hp_ring *ring)
+{
+    uint8_t bytes[MEMBER_MAX];
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    put32(put64(bytes, ring->comm), ring->epoch);
+    hash = fnv(hash, bytes, 12);
+    for (int i = 0; i < ring->size; i++) {
+        const uint8_t *end = put_member(bytes, &ring->members[i], ring->order[i]);
+        hash = fnv(hash, bytes, (size_t)(end - bytes));
+    }
+    return hash ? hash : 1;
+}
+
 size_t
 hp_refusal_put(uint8_t out[HP_REFUSAL_BYTES], uint32_t split, const hoop_error *cause)
 {
@@ -289,9 +340,10 @@ hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
     uint8_t *p = put64(out, report->sequence);
     p = put64(p, report->step);
     p = put64(p, report->bytes);
+    p = put64(p, report->since);
     p = put32(p, (uint32_t)report->waits_for);
     p = put32(p, report->sending ? 1 : 0);
-    put32(p, 0);
+    hp_call_put(p, &report->call);
 }
 
 int
@@ -301,10 +353,47 @@ hp_report_get(hp_report *report, const uint8_t *in, size_t n)
     report->sequence = take64(&c);
     report->step = take64(&c);
     report->bytes = take64(&c);
+    report->since = take64(&c);
     report->waits_for = take_int(&c, -1, HP_WORLD_MAX - 1);
     report->sending = take_int(&c, 0, 1);
-    take_int(&c, 0, 0);
+    take_call(&c, &report->call);
     return whole(&c) && report->sequence > 0;
+}
+
+void
+hp_loss_put(uint8_t out[HP_LOSS_BYTES], const hp_loss *loss)
+{
+    uint8_t *p = put32(out, (uint32_t)loss->peer);
+    p = put32(p, (uint32_t)loss->number);
+    put64(p, loss->sequence);
+}
+
+int
+hp_loss_get(hp_loss *loss, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    loss->peer = take_int(&c, 0, HP_WORLD_MAX - 1);
+    loss->number = take_int(&c, 0, INT32_MAX);
+    loss->sequence = take64(&c);
+    return whole(&c);
+}
+
+size_t
+hp_unstarted_put(uint8_t out[HP_UNSTARTED_BYTES], const hp_unstarted *unstarted)
+{
+    uint8_t *p = put64(out, unstarted->sequence);
+    hp_call_put(p, &unstarted->call);
+    p += HP_CALL_BYTES;
+    return (size_t)(p - out) + hp_abort_put(p, &unstarted->cause);
+}
+
+int
+hp_unstarted_get(hp_unstarted *unstarted, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    unstarted->sequence = take64(&c);
+    take_call(&c, &unstarted->call);
+    return !c.bad && unstarted->sequence > 0 && hp_abort_get(&unstarted->cause, c.at, c.left);
 }
 
 int
@@ -315,13 +404,15 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         uint8_t type, from_server, where;
         uint16_t least, most;
     } table[] = {
-        {HP_JOIN, 0, HP_AT_DOOR, 86, HP_CONTROL_MAX},
+        {HP_JOIN, 0, HP_AT_DOOR, JOIN_LEAST, HP_CONTROL_MAX},
         {HP_READY, 0, HP_AT_LINKING | HP_AT_END, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ABORT, 0, MEMBER, 1, HP_ABORT_BYTES},
         {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
+        {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
+        {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
         {HP_LEAVE, 0, HP_AT_MEETING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ROSTER, 1, HP_AT_MEETING, PART_HEAD, HP_CONTROL_MAX},
         {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},

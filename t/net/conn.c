@@ -14,17 +14,17 @@
 
 static const char m1_known[] =
     "484f4f5001010000800000002a5bac23a0a1a2a3a4a5a6a7a8a9aaabacadaeaf0500000000000000000000000300000004"
-    "00000008000000020000000000010001000000000000000000000000000000111111111111111111111111111111111111"
-    "111111111111111111111111111105158e17147f46b7acad9927cb3880f973370fd21340a0eb3737fabde53d86e6";
+    "00000008000000020000000000020002000000000000000000000000000000111111111111111111111111111111111111"
+    "11111111111111111111111111116e6ac786d4bdec7dadc1619d04ed66070583136c4828a0a3185d92d8c20a8550";
 static const char m2_known[] =
-    "484f4f50010200006000000021ac8ab5000000000400000001000000000000000000000000000000000000000000000022"
-    "22222222222222222222222222222222222222222222222222222222222222d48ba271a7c8a7590bde7c2e80bc5284f80b"
-    "3a94e00b2de79c8e2b714ca96487";
+    "484f4f50010200006000000021ac8ab5000000000400000002000000000000000000000000000000000000000000000022"
+    "222222222222222222222222222222222222222222222222222222222222225383f58c1b65a11cbf783d66c7d433540081"
+    "20d41bc6d316cecb55db492b5fb0";
 static const char m3_known[] =
-    "484f4f5001030000200000000edf2f7604d381a7a0d1e04a8264e939085c95e5455f1b5862f6a7624e267199c89e199a";
+    "484f4f5001030000200000000edf2f76c8658ebf1705cfde4f9e2cf75595e71f09e2f1aa3d84c10f7d915a546fa85c74";
 static const char m4_known[] =
-    "484f4f500104000030000000badeae8200000000030000000000000000000000b948e793712757ed9c601ac352334e589e"
-    "de66c1dbfb4b21915f21e8cac51557";
+    "484f4f500104000030000000badeae8200000000030000000000000000000000b52c3933e6325fd3dcf6204791ce7aa5cf"
+    "2a8e62c7fac4d159c41f66cf780765";
 
 static void
 known_answers(void)
@@ -49,8 +49,8 @@ known_answers(void)
     is_blob(want, p.r.out, HP_M4, "M4 is the known answer");
     is_int(HP_CONN_DONE, pass(&p.r, &p.i), "the initiator takes M4");
     is_int(3, p.i.assigned_rank, "it has its rank");
-    is_int(1, p.i.version, "both agreed on version 1");
-    is_int(1, p.r.version, "both agreed on version 1");
+    is_int(2, p.i.version, "both agreed on version 2");
+    is_int(2, p.r.version, "both agreed on version 2");
     ok(wiped(&p.i) && wiped(&p.r), "the keys are gone at the end");
     ok(p.i.out_n == 0 && p.r.out_n == 0 && hp_conn_want(&p.i) == 0 && hp_conn_want(&p.r) == 0, "nothing is left to do");
     hp_conn_judge(&p.r, HP_FULL, 9);
@@ -250,8 +250,8 @@ refusals(void)
         int status;
         hp_hello hello; /* what differs from the right one */
     } rows[] = {
-        {"a newer version", HP_BAD_VERSION, {.ver_min = 2, .ver_max = 3}},
-        {"a range of versions the wrong way round", HP_BAD_VERSION, {.ver_min = 2}},
+        {"a newer version", HP_BAD_VERSION, {.ver_min = 3, .ver_max = 4}},
+        {"a range of versions the wrong way round", HP_BAD_VERSION, {.ver_min = 3}},
         {"another mode", HP_BAD_MODE, {.mode = HP_MODE_TLS}},
         {"another role", HP_BAD_ROLE, {.role = HP_ROLE_CONTROL}},
         {"an unknown role", HP_BAD_ROLE, {.role = 9}},
@@ -291,7 +291,8 @@ versions(void)
 {
     static const struct {
         uint16_t min, max, agreed;
-    } rows[] = {{0, 0, 0}, {0, 1, 1}, {1, 1, 1}, {1, 2, 1}, {0, 65535, 1}, {2, 2, 0}, {2, 65535, 0}};
+    } rows[] = {{0, 0, 0}, {0, 1, 0},     {1, 1, 0}, {1, 2, 2},    {2, 2, 2},
+                {2, 3, 2}, {0, 65535, 2}, {3, 3, 0}, {3, 65535, 0}};
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
         pair p;
         set_up(&p);
@@ -387,7 +388,7 @@ lies(void)
     ok(!lie(0, 72, 1), "M1 with another feature is fine (the test can fail)");
     ok(lie(1, 16, 1), "M2 of another epoch is BAD");
     ok(lie(1, 20, 5), "M2 from another rank than the dialled is BAD");
-    ok(lie(1, 24, 2), "M2 with a version that was not offered is BAD");
+    ok(lie(1, 24, 1), "M2 with a version that was not offered is BAD");
     ok(lie(1, 28, 1) && lie(1, 31, 1) && lie(1, 40, 1) && lie(1, 47, 1), "M2 with reserved bytes set is BAD");
     ok(lie(3, 18, 1) && lie(3, 19, 1) && lie(3, 24, 1) && lie(3, 31, 1), "M4 with reserved bytes set is BAD");
     for (int m = 0; m < MESSAGES; m++)

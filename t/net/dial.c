@@ -66,7 +66,7 @@ greeting(void)
 {
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
     memcpy(hello.job, keys.job, HP_JOB);
-    hello.ver_min = hello.ver_max = 1;
+    hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     return hello;
 }
 
@@ -338,12 +338,12 @@ test_refusals(void)
     check_refusal(HP_BAD_EPOCH, HOOP_ERR_STALE_EPOCH, "the others are at another epoch");
     check_refusal(HP_BAD_MODE, HOOP_ERR_RENDEZVOUS, "security modes");
     check_refusal(HP_BAD_COMM, HOOP_ERR_RENDEZVOUS, "another communicator");
-    hello.ver_min = 2;
-    hello.ver_max = 3;
+    hello.ver_min = HP_WIRE_MAX + 1;
+    hello.ver_max = HP_WIRE_MAX + 2;
     dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
     wait_for(&caller);
     is_int(HOOP_ERR_VERSION, caller.result.error.code, "no common version");
-    ok(strstr(caller.result.error.text, "speaks version 1 of hoop's protocol, this rank version 2 to 3") != NULL, "%s",
+    ok(strstr(caller.result.error.text, "speaks version 2 of hoop's protocol, this rank version 3 to 4") != NULL, "%s",
        caller.result.error.text);
     hang_up(&caller);
     is_int(0, house.entered, "nobody entered");

@@ -156,7 +156,7 @@ greeting(const struct house *house)
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .channel = 2};
     memcpy(hello.job, house->keys.job, HP_JOB);
     hello.stripe = 1;
-    hello.ver_min = hello.ver_max = 1;
+    hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     hello.features = 0xf0f;
     return hello;
 }

@@ -35,7 +35,7 @@ set_up(pair *p)
 {
     memset(p, 0, sizeof *p);
     p->hello = (hp_hello){
-        .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 1, .ver_max = 1};
+        .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 2, .ver_max = 2};
     memcpy(p->hello.job, keys.job, HP_JOB);
     p->policy = (hp_conn_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
     memset(p->nonce_i, 0x11, 32);

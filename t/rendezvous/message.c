@@ -32,6 +32,7 @@ example(void)
                     .size = 8,
                     .patience = 4999,
                     .op_timeout = UINT64_C(600000000000),
+                    .warn_after = UINT64_C(30000000000),
                     .parent_rank = -1,
                     .agree = agree,
                     .agree_n = sizeof(agree) - 1};
@@ -45,11 +46,12 @@ test_join(void)
     uint8_t bytes[HP_CONTROL_MAX];
     hp_join in = example(), out;
     size_t n = hp_join_put(bytes, &in);
-    ok(n > 86 && hp_join_get(&out, bytes, n), "JOIN is read back");
+    ok(n > 130 && hp_join_get(&out, bytes, n), "JOIN is read back");
     is_int(3, out.who.rank, "rank");
     is_int(8, out.size, "size");
     is_uint(4999, out.patience, "patience");
     is_uint(UINT64_C(600000000000), out.op_timeout, "op time-out");
+    is_uint(UINT64_C(30000000000), out.warn_after, "warn after");
     is_uint(UINT64_C(0xfedcba9876543210), out.who.host_id, "host id");
     is_uint(0x89abcdef, out.who.processors, "processors");
     is_uint(811, out.who.pid, "pid");
@@ -80,8 +82,13 @@ test_join_bytes(void)
         0x03, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0x87, 0x13, 0x00, 0x00, /* rank, size, patience */
         0x2b, 0x03, 0x00, 0x00, 0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* pid, host id */
         0xef, 0xcd, 0xab, 0x89, 0x00, 0x70, 0xc9, 0xb2, 0x8b, 0x00, 0x00, 0x00, /* processors, operation time-out */
+        0x00, 0xac, 0x23, 0xfc, 0x06, 0x00, 0x00, 0x00,                         /* warn after */
         0x04, 0x40, 0x9c, 0x0a, 0x01, 0x02, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, /* 10.1.2.3:40000 */
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,                               /* rest of the 19 */
+        0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* ring, epoch */
+        0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,                         /* digest */
+        0x0b, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,                         /* started */
+        0x0a, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,                         /* completed */
         0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01, 0x09, 0x00, 0x00, 0x00, /* parent, split */
         0x05, 0x00, 0x00, 0x00, 0x08, 0x00, 0x00, 0x00, 0xfe, 0xff, 0xff, 0xff, /* parent rank and size, colour */
         0x07, 0x00, 0x00, 0x00, 0x05, 'n',  'o',  'd',  'e',  '2',              /* key, host */
@@ -89,6 +96,9 @@ test_join_bytes(void)
     };
     uint8_t bytes[HP_CONTROL_MAX];
     hp_join join = example();
+    join.digest = UINT64_C(0x1112131415161718);
+    join.started = 11;
+    join.completed = 10;
     join.parent = UINT64_C(0x0102030405060708);
     join.split = 9;
     join.parent_rank = 5;
@@ -249,15 +259,21 @@ test_empty_roster(void)
     ok(!hp_part_get(&part, bytes, n), "communicator 0 is refused");
 }
 
+static const hp_call a_call = {.kind = HP_BROADCAST, .dtype = HOOP_INT8, .op = HOOP_SUM, .root = 2, .count = 7};
+
 static void
 test_report(void)
 {
     uint8_t bytes[HP_REPORT_BYTES + 1] = {0};
-    hp_report in = {17, UINT64_C(1) << 40, UINT64_MAX, -1, 1}, out;
+    hp_report in = {
+        .sequence = 17, .step = UINT64_C(1) << 40, .bytes = UINT64_MAX, .since = 5, .waits_for = -1, .sending = 1};
+    hp_report out;
     int cut = 0;
+    in.call = a_call;
     hp_report_put(bytes, &in);
     ok(hp_report_get(&out, bytes, HP_REPORT_BYTES) && out.sequence == 17 && out.step == in.step &&
-           out.bytes == UINT64_MAX && out.waits_for == -1 && out.sending == 1,
+           out.bytes == UINT64_MAX && out.since == 5 && out.waits_for == -1 && out.sending == 1 &&
+           hp_call_equal(&out.call, &in.call),
        "a report is read back");
     for (size_t k = 0; k < HP_REPORT_BYTES; k++)
         cut += hp_report_get(&out, bytes, k);
@@ -286,14 +302,98 @@ test_refusal(void)
     is_int(0, cut, "no truncated refusal is accepted");
 }
 
+/* What a member says to come back: where it stands, by the same frame as in the beginning. */
+static void
+test_return(void)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    hp_join out, in = example();
+    in.ring = 77;
+    in.epoch = 2;
+    in.digest = 78;
+    in.started = 12;
+    in.completed = 11;
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.ring == 77 && out.epoch == 2 && out.digest == 78 &&
+           out.started == 12 && out.completed == 11,
+       "a member that comes back says of which ring it is, and how far it has come");
+    in.completed = 13;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "it cannot have completed more than it has started");
+    in.completed = 12;
+    in.who.rank = -1;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "it has a rank");
+    in.who.rank = 3;
+    in.parent = 5;
+    in.parent_rank = 3;
+    in.parent_size = 8;
+    ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "and does not split at the same time");
+}
+
+static void
+test_digest(void)
+{
+    hp_ring a = make_ring(8), b = make_ring(8);
+    int changed = 0;
+    ok(hp_ring_digest(&a) == hp_ring_digest(&b), "the same ring has the same digest");
+    b.rank = 5;
+    ok(hp_ring_digest(&a) == hp_ring_digest(&b), "whoever asks");
+    for (int i = 0; i < 8; i++) {
+        b.members[i].pid++;
+        changed += hp_ring_digest(&a) != hp_ring_digest(&b);
+        b.members[i].pid--;
+    }
+    b.comm++;
+    changed += hp_ring_digest(&a) != hp_ring_digest(&b);
+    is_int(9, changed, "another process, or another communicator, has another");
+    free_ring(&a);
+    free_ring(&b);
+}
+
+static void
+test_loss(void)
+{
+    static const uint8_t golden[HP_LOSS_BYTES] = {3, 0, 0, 0, 104, 0, 0, 0, 17};
+    uint8_t bytes[HP_LOSS_BYTES + 1] = {0};
+    hp_loss in = {.peer = 3, .number = 104, .sequence = 17}, out;
+    int cut = 0;
+    hp_loss_put(bytes, &in);
+    is_blob(golden, bytes, HP_LOSS_BYTES, "LOST, byte for byte");
+    ok(hp_loss_get(&out, bytes, HP_LOSS_BYTES) && out.peer == 3 && out.number == 104 && out.sequence == 17,
+       "is read back");
+    for (size_t k = 0; k < HP_LOSS_BYTES; k++)
+        cut += hp_loss_get(&out, bytes, k);
+    ok(cut == 0 && !hp_loss_get(&out, bytes, sizeof bytes), "no shorter and no longer one");
+    hp_put32(bytes, UINT32_MAX);
+    ok(!hp_loss_get(&out, bytes, HP_LOSS_BYTES), "it was somebody's connection");
+}
+
+static void
+test_unstarted(void)
+{
+    uint8_t bytes[HP_UNSTARTED_BYTES];
+    hp_unstarted in = {.sequence = 7, .call = a_call}, out;
+    int cut = 0;
+    hp_err_set(&in.cause, HOOP_ERR_INVALID_ARGUMENT, "its buffers overlap");
+    size_t n = hp_unstarted_put(bytes, &in);
+    ok(hp_unstarted_get(&out, bytes, n) && out.sequence == 7 && hp_call_equal(&out.call, &in.call) &&
+           out.cause.code == HOOP_ERR_INVALID_ARGUMENT && strcmp(out.cause.text, "its buffers overlap") == 0,
+       "a refused call is read back");
+    for (size_t k = 0; k < n - strlen("its buffers overlap"); k++)
+        cut += hp_unstarted_get(&out, bytes, k);
+    is_int(0, cut, "no truncated one is accepted");
+    ok(n >= HP_UNSTARTED_BYTES - HP_ABORT_BYTES && hp_message_fits(HP_UNSTARTED, 0, HP_AT_RUNNING, n),
+       "members say it");
+    in.sequence = 0;
+    ok(!hp_unstarted_get(&out, bytes, hp_unstarted_put(bytes, &in)), "operation 0 does not exist");
+}
+
 static void
 test_places(void)
 {
     ok(hp_message_fits(HP_REFUSED, 0, HP_AT_RUNNING, 40), "a member may refuse a split");
     ok(!hp_message_fits(HP_REFUSED, 0, HP_AT_LINKING, 40), "but not before GO");
-    ok(hp_message_fits(HP_JOIN, 0, HP_AT_DOOR, 100), "JOIN at the door");
-    ok(!hp_message_fits(HP_JOIN, 0, HP_AT_MEETING, 100), "but not twice");
-    ok(!hp_message_fits(HP_JOIN, 1, HP_AT_DOOR, 100), "and never from the server");
+    ok(hp_message_fits(HP_JOIN, 0, HP_AT_DOOR, 140), "JOIN at the door");
+    ok(!hp_message_fits(HP_JOIN, 0, HP_AT_MEETING, 140), "but not twice");
+    ok(!hp_message_fits(HP_JOIN, 1, HP_AT_DOOR, 140), "and never from the server");
     ok(!hp_message_fits(HP_READY, 0, HP_AT_MEETING, 0), "no READY before the roster");
     ok(!hp_message_fits(HP_READY, 0, HP_AT_LINKING, 1), "no READY with a payload");
     ok(!hp_message_fits(HP_IN_OP, 0, HP_AT_LINKING, HP_REPORT_BYTES), "no operation before GO");
@@ -347,6 +447,10 @@ main(void)
     test_empty_roster();
     test_report();
     test_refusal();
+    test_return();
+    test_digest();
+    test_loss();
+    test_unstarted();
     test_places();
     test_garbage();
     return 0;

@@ -89,7 +89,7 @@ test_verdicts(void)
     meet_open(&m);
     join_all(&m, "loss", clients, 8, 4, 5000);
     ranks_go(&m, clients, 8, 5000);
-    hp_report report = {17, 1, 0, 3, 0};
+    hp_report report = {.sequence = 17, .step = 1, .waits_for = 3};
     hp_client_in_op(clients[4], &report);
     meet_run(&m, 20);
     hp_client_free(clients[3]);
@@ -126,7 +126,7 @@ test_timeout(void)
     uint64_t before = hp_now();
     for (int k = 0; k < 40 && !hp_client_verdict(clients[0], &error); k++) {
         for (int i = 0; i < 4; i++) {
-            hp_report report = {17, 5, 0, (i + 3) % 4, 0};
+            hp_report report = {.sequence = 17, .step = 5, .waits_for = (i + 3) % 4};
             if (i != 2)
                 hp_client_in_op(clients[i], &report);
         }
@@ -254,7 +254,7 @@ test_server_dies(void)
     hp_server_free(m.server);
     ok(ranks_reach(&m, clients, 4, HP_CLIENT_GONE, 2000), "the server dies after bring-up: the clients go on without");
     is_int(0, hp_client_verdict(clients[0], &error), "without a verdict");
-    hp_report report = {1, 1, 1, 1, 0};
+    hp_report report = {.sequence = 1, .step = 1, .bytes = 1, .waits_for = 1};
     hp_client_in_op(clients[0], &report);
     hp_client_out(clients[0], 1);
     hp_client_leave(clients[0], 1);
@@ -361,8 +361,8 @@ prove(meet *m, const char *job, int rank, int size)
                       .your_rank = HP_RANK_SERVER,
                       .world = (uint32_t)size,
                       .role = HP_ROLE_CONTROL,
-                      .ver_min = 1,
-                      .ver_max = 1};
+                      .ver_min = HP_WIRE_MIN,
+                      .ver_max = HP_WIRE_MAX};
     memcpy(hello.job, o.keys->job, HP_JOB);
     proven_fd = -1;
     hp_dial *dial =

@@ -142,8 +142,18 @@ passed(const hoop_comm *comm)
     return stations;
 }
 
+/* A turn for what lives in the loop (connections being made, handshakes, the server's line) without a sleep. Everything
+ * is armed as before one: where nobody ever sleeps, nobody else would hear a neighbour's ABORT. */
+static void
+look_into_loop(hoop_comm *comm)
+{
+    hp_comm_arm(comm);
+    hp_loop_run(comm->loop, 0);
+}
+
 /* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
- * look, and looking would never end. */
+ * look, and looking would never end. However soon the deadline, the loop has had a turn before this returns: who waits
+ * in many short waits keeps the background thread from driving. */
 static void
 drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
@@ -170,14 +180,19 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
             continue;
         }
         int heard = hp_comm_idle(comm, now);
-        if (until(comm, arg) || now >= deadline)
+        if (until(comm, arg))
             return;
+        if (now >= deadline)
+            break;
         if (idle > 0 && !heard)
             sleep_in_loop(comm, deadline, now);
         else
             hp_loop_run(comm->loop, 0);
         idle = 0;
     }
+    look_into_loop(comm);
+    if (idle > 0)
+        sched_yield(); /* whoever waits again and again leaves the processor to the others */
 }
 
 static int
@@ -291,7 +306,7 @@ hp_progress_poke(hoop_comm *comm)
     int more = 0;
     if (try_baton(comm)) {
         more = step(comm);
-        hp_loop_run(comm->loop, 0);
+        look_into_loop(comm);
         more |= step(comm);
         more |= hp_comm_idle(comm, hp_now());
         if (more)

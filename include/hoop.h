@@ -95,7 +95,10 @@ hoop_result hoop_comm_create(hoop_comm **comm, const hoop_config *config);
  */
 hoop_result hoop_comm_destroy(hoop_comm *comm);
 
-/* Ends every operation on every rank with HOOP_ERR_ABORTED and `why` (copied; NULL: no reason). From any thread. */
+/*
+ * Ends every operation on every rank with HOOP_ERR_ABORTED and `why` (copied; NULL: no reason). From any thread.
+ * HOOP_ERR_TIMEOUT: another thread is stuck in a driver's call, and the operations still hold their buffers.
+ */
 hoop_result hoop_comm_abort(hoop_comm *comm, const char *why);
 
 /*

@@ -34,7 +34,7 @@ typedef struct hp_dialing {
     struct hp_dialing *next;
 } hp_dialing;
 
-/* progress.c's: the baton and the inbox. Everything here is guarded by `mutex` unless atomic. */
+/* progress.c's and baton.c's: the baton and the inbox. Everything here is guarded by `mutex` unless atomic. */
 typedef struct hp_driver {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* baton free, work arrived, stop */
@@ -43,15 +43,16 @@ typedef struct hp_driver {
     atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
     int64_t spins;     /* how often the driver looks again before it sleeps, for now; the baton holder's */
     int64_t most_spins;
-    int held;    /* somebody drives */
-    int waiting; /* a thread is in a blocking call or a wait */
+    int held;      /* somebody drives */
+    int waiting;   /* a thread is in a blocking call or a wait */
+    int elsewhere; /* and drives another communicator meanwhile */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
     int aborters;              /* threads inside hp_progress_abort */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* looked at by the driver without the mutex */
-    atomic_int yield;          /* the driver is asked to hand the baton over */
+    atomic_int yield;          /* so many ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
     atomic_int aborting;       /* 1: the driver has to end it all, by fault.error; 2: it has */

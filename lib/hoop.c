@@ -268,7 +268,9 @@ hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+    hp_progress_depart(comm);
     result = split(comm, color, key, out);
+    hp_progress_return(comm);
     hp_progress_leave(comm);
     return result;
 }
@@ -306,8 +308,12 @@ hoop_comm_abort(hoop_comm *comm, const char *why)
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s aborted the job%s%.120s", hp_comm_name(comm, comm->rank, me),
                why ? ": " : "", why ? why : "");
     error.rank = error.reporter = comm->rank;
-    hp_progress_abort(comm, &error);
-    return HOOP_SUCCESS;
+    if (hp_progress_abort(comm, &error))
+        return HOOP_SUCCESS;
+    return hp_entry_refuse(comm, HOOP_ERR_TIMEOUT,
+                           "the thread that moves this communicator has not come back for 5 s, from a call into the "
+                           "CUDA driver for instance; when it does, the other ranks are told, and until then it may "
+                           "touch arrays");
 }
 
 hoop_result
@@ -323,7 +329,12 @@ hoop_comm_destroy(hoop_comm *comm)
                                "hoop_comm_destroy inside a group: call hoop_group_end first");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
-    hp_leave(comm);
+    if (!hp_leave(comm)) {
+        hp_progress_leave(comm);
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_destroy: another thread is stuck in this communicator, in a call into the "
+                               "CUDA driver for instance; nothing was freed");
+    }
     result = atomic_load(&comm->fault.known) ? comm->fault.error.code : HOOP_SUCCESS;
     if (result != HOOP_SUCCESS)
         hp_entry_fail(NULL, &comm->fault.error);

@@ -35,23 +35,33 @@ say_leave(hoop_comm *comm)
         hp_loop_run(comm->loop, LOOK_MS * HP_MS);
 }
 
-void
-hp_leave(hoop_comm *comm)
+/* 1: no operation is left, in peace or by the error that the communicator has. */
+static int
+finish(hoop_comm *comm)
 {
     uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     hoop_error error;
     char me[96];
-    if (!hp_progress_finish(comm, timeout ? hp_now() + timeout : HP_NEVER)) {
-        hp_err_set(&error, HOOP_ERR_ABORTED, "%s destroyed the communicator while operations were in flight",
-                   hp_comm_name(comm, comm->rank, me));
-        error.rank = error.reporter = comm->rank;
-        error.phase = HOOP_PHASE_LEAVE;
-        hp_progress_abort(comm, &error);
+    uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
+    if (hp_progress_finish(comm, most ? hp_now() + most : HP_NEVER)) {
+        int told = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
+        return told || hp_progress_abort(comm, &comm->fault.error); /* by the guard, and nobody drives */
     }
-    if (atomic_load(&comm->fault.known) && !atomic_load(&comm->fault.failed)) /* by the guard, and nobody drives */
-        hp_progress_abort(comm, &comm->fault.error);
+    hp_err_set(&error, HOOP_ERR_ABORTED, "%s destroyed the communicator while operations were in flight",
+               hp_comm_name(comm, comm->rank, me));
+    error.rank = error.reporter = comm->rank;
+    error.phase = HOOP_PHASE_LEAVE;
+    return hp_progress_abort(comm, &error);
+}
+
+int
+hp_leave(hoop_comm *comm)
+{
+    if (!finish(comm))
+        return 0;
     hp_progress_stop(comm);
     say_leave(comm);
+    return 1;
 }
 
 void

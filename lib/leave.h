@@ -5,8 +5,11 @@
 
 #include "lib/comm.h"
 
-/* Waits for work in flight up to op_timeout (then aborts it), says LEAVE, sees the last bytes off. Memory stays. */
-void hp_leave(hoop_comm *comm);
+/*
+ * Waits for work in flight up to op_timeout (then aborts it), says LEAVE, sees the last bytes off. Memory stays. 0: another
+ * thread is stuck with the baton, and nothing was taken down.
+ */
+int hp_leave(hoop_comm *comm);
 
 /* A bring-up that failed here: tells the server, so that the others need not wait for their own time-out. */
 void hp_leave_failed(hoop_comm *comm, const hoop_error *cause);

@@ -6,6 +6,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/processors.h"
+#include "lib/baton.h"
 #include "lib/guard.h"
 #include "lib/spin.h"
 
@@ -17,12 +18,13 @@
 #include <string.h>
 #include <time.h>
 
+enum { STUCK_LOOKS = 5000 }; /* of a millisecond, without a sign of life */
+
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
 {
     hp_driver *d = &comm->driver;
-    pthread_mutex_init(&d->mutex, NULL);
-    pthread_cond_init(&d->changed, NULL);
+    hp_baton_init(d);
     comm->loop = hp_loop_new();
     if (!comm->loop)
         return hp_err_set(error, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM,
@@ -79,7 +81,7 @@ hp_progress_recycle(hoop_comm *comm, hoop_work *work)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* ---- the baton ---- */
+/* ---- driving ---- */
 
 static void
 take_inbox(hoop_comm *comm)
@@ -202,55 +204,14 @@ work_is_done(hoop_comm *comm, void *arg)
     return atomic_load_explicit(&((hoop_work *)arg)->done, memory_order_acquire);
 }
 
-/* Waits until the baton is free and takes it; the driver in place is asked to hand it over. */
-static void
-take_baton(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    pthread_mutex_lock(&d->mutex);
-    while (d->held) {
-        atomic_store(&d->yield, 1);
-        hp_loop_wake(comm->loop);
-        pthread_cond_wait(&d->changed, &d->mutex);
-    }
-    d->held = 1;
-    atomic_store(&d->yield, 0);
-    pthread_mutex_unlock(&d->mutex);
-}
-
-static int
-try_baton(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    int free;
-    pthread_mutex_lock(&d->mutex);
-    free = !d->held;
-    d->held = 1;
-    pthread_mutex_unlock(&d->mutex);
-    return free;
-}
-
-static void
-give_baton(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    if (atomic_load_explicit(&d->manual, memory_order_relaxed))
-        hp_comm_arm(comm);
-    pthread_mutex_lock(&d->mutex);
-    d->held = 0;
-    if (d->has_thread || atomic_load(&d->yield))
-        pthread_cond_broadcast(&d->changed);
-    pthread_mutex_unlock(&d->mutex);
-}
-
 void
 hp_progress_enroll(hoop_comm *comm, int device)
 {
     if (atomic_load(&comm->enrolled) & (1 << device))
         return;
-    take_baton(comm);
+    hp_baton_take(comm, HP_NEVER);
     hp_comm_enroll(comm, device);
-    give_baton(comm);
+    hp_baton_give(comm);
 }
 
 hoop_result
@@ -289,11 +250,12 @@ call_owner(hoop_comm *comm)
 int
 hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
 {
-    if (!work_is_done(comm, work)) {
-        take_baton(comm);
+    if (!work_is_done(comm, work) && hp_baton_take(comm, deadline)) {
         drive(comm, work_is_done, work, deadline);
         call_owner(comm);
-        give_baton(comm);
+        hp_baton_give(comm);
+    } else if (!work_is_done(comm, work)) {
+        sched_yield(); /* another thread drives, or is stuck with the baton */
     }
     return work_is_done(comm, work);
 }
@@ -304,14 +266,14 @@ void
 hp_progress_poke(hoop_comm *comm)
 {
     int more = 0;
-    if (try_baton(comm)) {
+    if (hp_baton_try(comm)) {
         more = step(comm);
         look_into_loop(comm);
         more |= step(comm);
         more |= hp_comm_idle(comm, hp_now());
         if (more)
             call_owner(comm);
-        give_baton(comm);
+        hp_baton_give(comm);
     }
     if (!more && !atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         sched_yield();
@@ -327,10 +289,9 @@ nothing_outstanding(hoop_comm *comm, void *arg)
 int
 hp_progress_finish(hoop_comm *comm, uint64_t deadline)
 {
-    if (!nothing_outstanding(comm, NULL)) {
-        take_baton(comm);
+    if (!nothing_outstanding(comm, NULL) && hp_baton_take(comm, deadline)) {
         drive(comm, nothing_outstanding, NULL, deadline);
-        give_baton(comm);
+        hp_baton_give(comm);
     }
     return nothing_outstanding(comm, NULL);
 }
@@ -346,28 +307,43 @@ hp_progress_give_up(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
-void
-hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
+/* 1: whoever drives has ended it all; 0: it is stuck. Looks, not time: a process that was stopped was not stuck. */
+static int
+await_end(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     const struct timespec moment = {0, 1000000};
+    unsigned long long beat = atomic_load(&d->beat);
+    for (int looks = 0; looks < STUCK_LOOKS && atomic_load(&d->aborting) == 1; looks++) {
+        hp_loop_wake(comm->loop);
+        if (hp_baton_try(comm)) {
+            step(comm);
+            hp_baton_give(comm);
+        } else {
+            nanosleep(&moment, NULL);
+        }
+        if (atomic_load(&d->beat) != beat)
+            looks = 0;
+        beat = atomic_load(&d->beat);
+    }
+    return atomic_load(&d->aborting) != 1;
+}
+
+int
+hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
+{
+    hp_driver *d = &comm->driver;
+    int ended;
     pthread_mutex_lock(&d->mutex);
     d->aborters++;
     pthread_mutex_unlock(&d->mutex);
     hp_progress_give_up(comm, cause);
-    while (atomic_load(&d->aborting) == 1) {
-        hp_loop_wake(comm->loop);
-        if (try_baton(comm)) {
-            step(comm);
-            give_baton(comm);
-        } else {
-            nanosleep(&moment, NULL);
-        }
-    }
+    ended = await_end(comm);
     pthread_mutex_lock(&d->mutex);
     d->aborters--;
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
+    return ended;
 }
 
 void
@@ -375,9 +351,9 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
 {
     if (!comm->client)
         return;
-    take_baton(comm);
+    hp_baton_take(comm, HP_NEVER);
     hp_client_refuse(comm->client, split, cause);
-    give_baton(comm);
+    hp_baton_give(comm);
 }
 
 /* ---- the background thread ---- */
@@ -403,7 +379,8 @@ run_thread(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
-        if (d->held || d->waiting || d->manual || atomic_load(&d->yield) || !has_to_do(d)) {
+        int others = d->waiting || atomic_load(&d->manual); /* who drive, unless the one who waits is elsewhere */
+        if (d->held || (others && !d->elsewhere) || atomic_load(&d->yield) || !has_to_do(d)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
         }
@@ -430,6 +407,33 @@ start_thread(hoop_comm *comm)
 }
 
 void
+hp_progress_depart(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->elsewhere = 1;
+    if (!d->has_thread && atomic_load(&d->outstanding))
+        start_thread(comm);
+    else if (d->has_thread)
+        pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void
+hp_progress_return(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->elsewhere = 0;
+    pthread_mutex_unlock(&d->mutex);
+    if (!atomic_load(&d->manual))
+        return;
+    hp_baton_take(comm, HP_NEVER); /* the thread rests again, and a program that sleeps on the descriptor has to look */
+    hp_loop_wake(comm->loop);
+    hp_baton_give(comm);
+}
+
+void
 hp_progress_stop(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
@@ -437,16 +441,16 @@ hp_progress_stop(hoop_comm *comm)
     while (d->aborters)
         pthread_cond_wait(&d->changed, &d->mutex);
     d->stop = 1;
-    atomic_store(&d->yield, 1);
+    atomic_fetch_add(&d->yield, 1);
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     hp_guard_stop(comm);
-    if (!d->has_thread)
-        return;
-    hp_loop_wake(comm->loop);
-    pthread_join(d->thread, NULL);
+    if (d->has_thread) {
+        hp_loop_wake(comm->loop);
+        pthread_join(d->thread, NULL);
+    }
     d->has_thread = 0;
-    atomic_store(&d->yield, 0);
+    atomic_fetch_sub(&d->yield, 1);
 }
 
 void
@@ -501,7 +505,7 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
     pthread_mutex_lock(&comm->driver.mutex);
     comm->driver.manual = 1;
     pthread_mutex_unlock(&comm->driver.mutex);
-    take_baton(comm);
+    hp_baton_take(comm, HP_NEVER);
     if (!comm->alarm)
         comm->alarm = hp_timer_new(comm->loop, wake_up, comm);
     fd = comm->alarm ? hp_loop_fd(comm->loop) : -1;
@@ -511,6 +515,6 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
         atomic_store(&comm->driver.manual, 0); /* who was told -1 will not drive */
     }
     call_owner(comm);
-    give_baton(comm);
+    hp_baton_give(comm);
     return fd;
 }

@@ -2,7 +2,7 @@
 /*
  * progress: who drives. One baton a communicator: a waiting caller takes it and runs the belt on its own thread, so
  * that small operations wake nobody; a background thread takes it only while non-blocking work is outstanding and
- * nobody waits. A communicator's only mutex is here.
+ * nobody waits. baton.c hands it over.
  */
 #ifndef HP_PROGRESS_H
 #define HP_PROGRESS_H
@@ -28,6 +28,13 @@ hoop_result hp_progress_enter(hoop_comm *comm);
 void hp_progress_leave(hoop_comm *comm);
 
 /*
+ * The waiting place's owner drives another communicator for a while, and comes back: the background thread moves works
+ * meanwhile, also where the program has a loop of its own.
+ */
+void hp_progress_depart(hoop_comm *comm);
+void hp_progress_return(hoop_comm *comm);
+
+/*
  * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that
  * the GPU holds, so for a stream that waits for us, too. Waits for a blocking call of another thread to end.
  */
@@ -43,8 +50,11 @@ void hp_progress_poke(hoop_comm *comm);
  */
 int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
-/* From any thread: this rank ends the job with `cause`; nothing touches an array any more when it returns. */
-void hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
+/*
+ * From any thread: this rank ends the job with `cause`. 1: nothing touches an array any more. 0: whoever drives has been
+ * stuck for seconds; the cause is known to every later call, and the rest happens when that one comes back.
+ */
+int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
 /* Likewise, but returns at once: whoever drives does it at the next round. */
 void hp_progress_give_up(hoop_comm *comm, const hoop_error *cause);

@@ -116,15 +116,49 @@ sweep(double late, const char *what)
     ok(failed > 3 && over, "the split failed at several places");
 }
 
+/* Works that one rank waits for before it splits and another after that: they move while that one is in the split. */
+static int
+split_amid(int rank, int size, void *arg)
+{
+    static int32_t in[1 << 20], out[1 << 20];
+    const int *own_loop = arg;
+    hoop_comm *comm, *half = NULL;
+    hoop_work *work;
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || (*own_loop && hoop_comm_fd(comm) < 0))
+        return 1;
+    in[1] = rank + 1;
+    double begin = party_clock();
+    hoop_result result = hoop_iallreduce(in, out, 1 << 20, HOOP_INT32, HOOP_SUM, comm, &work);
+    if (result == HOOP_SUCCESS && rank == 0)
+        result = hoop_work_wait(work, -1);
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_split(comm, 0, 0, &half);
+    if (result == HOOP_SUCCESS && rank != 0)
+        result = hoop_work_wait(work, -1);
+    hoop_comm_destroy(half);
+    party_note("result %d, %d in out[1], %.2f s", (int)result, out[1], party_clock() - begin);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || result != HOOP_SUCCESS || out[1] != 6;
+}
+
+static void
+amid(void)
+{
+    for (int own_loop = 0; own_loop < 2; own_loop++)
+        is_int(0, party_run(&p, 3, split_amid, &own_loop, 30), "works move while a rank is in a split%s: %s",
+               own_loop ? ", with a loop of their own" : "", p.guest[0].note);
+}
+
 int
 main(void)
 {
     tap_limit(200);
-    plan(4);
+    plan(6);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
     party_open(&p);
     sweep(0, "the others wait");
     sweep(0.2, "the others come later");
+    amid();
     party_close(&p);
     return 0;
 }

@@ -27,6 +27,8 @@
 enum {
     WAKE_BYTES = 128 << 10,
     TRY_AGAIN = 16,
+    DRAIN_BYTES = 1 << 20, /* thrown away or looked through at one go: a peer may send faster than that */
+    IDLE_BYTES = 512,
     SMALL_BYTES = 2048 /* a payload up to this is copied to or from behind its head: cheaper than a list of places */
 };
 
@@ -156,7 +158,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 static int
 read_idle(hp_stripe *s)
 {
-    uint8_t bytes[512];
+    uint8_t bytes[IDLE_BYTES];
     ssize_t got = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     const uint8_t *in = bytes, *payload;
     size_t n = got > 0 ? (size_t)got : 0, payload_n;
@@ -277,8 +279,8 @@ send_once(hp_stripe *s)
         s->blocked = TRY_AGAIN;
     else if (errno != EINTR) {
         int number = errno;
-        while (read_idle(s) && !s->eof) /* the cause may lie in our receive queue */
-            ;
+        for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && read_idle(s) && !s->eof; reads++)
+            ; /* the cause may lie in our receive queue */
         lost(s, number);
         return 1;
     }
@@ -516,15 +518,16 @@ hp_stripe_shut(hp_stripe *s)
     hp_watch_set(s->watch, 0);
 }
 
-/* Drains what the peer still says: closing with unread bytes would reset the connection under what we sent last. */
+/* Drains what the peer still says: closing with unread bytes would reset the connection under what we sent last. Who
+ * sends without end is cut off by the caller's patience. */
 int
 hp_stripe_closed(hp_stripe *s)
 {
     uint8_t bytes[4096];
     ssize_t n = 1;
     int unacknowledged = 1;
-    while (!s->eof && (n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT)) > 0)
-        ;
+    for (size_t drained = 0; !s->eof && n > 0 && drained<DRAIN_BYTES; drained += n> 0 ? (size_t)n : 0)
+        n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         s->eof = 1;
     return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);

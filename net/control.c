@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/sockios.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -16,9 +17,21 @@ is_stuffed(const hp_control *control, int fd)
     return hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE);
 }
 
+/* What is written makes room for what comes: a peer may take a few bytes at a time and never all of them. */
+static void
+close_up(hp_control *control)
+{
+    if (control->out_at == 0)
+        return;
+    control->out_n -= control->out_at;
+    memmove(control->out, control->out + control->out_at, control->out_n);
+    control->out_at = 0;
+}
+
 int
 hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n)
 {
+    close_up(control);
     if ((type == HP_TICK && is_stuffed(control, fd)) || HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
         return 0;
     control->out_n += hp_frame_put_control(control->out + control->out_n, type, payload, n);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * control: acknowledgements for a peer that takes one byte at a time: each finds room, each arrives, in order. And the
+ * room is what control.h says it is.
+ */
+#include "net/control.h"
+
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/wire.h"
+#include "t/tap/tap.h"
+
+enum { IN_FLIGHT = 64, ACKS = 1000 };
+
+static hp_control control;
+static int ends[2];
+
+/* What a socket that takes no more than one byte would leave behind; the byte is written all the same. */
+static void
+write_one_byte(void)
+{
+    if (control.out_at < control.out_n && send(ends[0], control.out + control.out_at, 1, 0) == 1)
+        control.out_at++;
+    if (control.out_at == control.out_n)
+        control.out_at = control.out_n = 0;
+}
+
+static int
+acknowledge(uint64_t count)
+{
+    uint8_t payload[HP_ACK_BYTES];
+    hp_put64(payload, count);
+    return hp_control_add(&control, ends[0], HP_ACK, payload, sizeof payload);
+}
+
+/* The number of frames that came whole, each with the count that follows the last one's. */
+static uint64_t
+read_all(hp_frame_reader *reader, uint64_t next)
+{
+    uint8_t bytes[4096];
+    const uint8_t *in = bytes, *payload;
+    size_t payload_n, n;
+    ssize_t got = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
+    hoop_error error;
+    int type;
+    for (n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
+        next += type == HP_ACK && payload_n == HP_ACK_BYTES && hp_get64(payload) == next;
+    return next;
+}
+
+/* As many bytes leave as come in, but the queue is never empty: its written part must not count. */
+static void
+one_byte_at_a_time(void)
+{
+    static hp_frame_reader reader;
+    uint64_t lost = 0, came = 1, said = 0;
+    while (said < IN_FLIGHT / 2)
+        lost += !acknowledge(++said);
+    while (said < ACKS) {
+        for (int k = 0; k < HP_ACK_FRAME; k++)
+            write_one_byte();
+        lost += !acknowledge(++said);
+        came = read_all(&reader, came);
+    }
+    is_uint(0, lost, "%d acknowledgements, 32 waiting at any time, a byte at a time: all find room", ACKS);
+    while (hp_control_waits(&control)) {
+        write_one_byte();
+        came = read_all(&reader, came);
+    }
+    is_uint(ACKS + 1, came, "and arrive whole and in order");
+}
+
+/* The middle of a frame is out when the next ones come. */
+static void
+room_for_all(void)
+{
+    uint8_t cause[HP_ABORT_BYTES] = {0}, ticks[HP_TICKS_BYTES] = {0};
+    int taken = 0;
+    for (int k = 0; k < IN_FLIGHT; k++)
+        taken += acknowledge(1);
+    for (int k = 0; k < HP_ACK_FRAME + 3; k++)
+        write_one_byte();
+    taken += acknowledge(2) + hp_control_add(&control, ends[0], HP_ABORT, cause, sizeof cause) +
+             hp_control_add(&control, ends[0], HP_LEAVE, NULL, 0);
+    is_int(IN_FLIGHT + 3, taken, "64 acknowledgements, one that follows the first one out, an ABORT and a LEAVE");
+    ok(!hp_control_add(&control, ends[0], HP_TICK, ticks, sizeof ticks), "no TICK behind what is not read");
+    ok(!hp_control_write(&control, ends[0]) && !hp_control_waits(&control), "all of it is written");
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
+        bail("no sockets");
+    one_byte_at_a_time();
+    room_for_all();
+    close(ends[0]);
+    close(ends[1]);
+    return 0;
+}

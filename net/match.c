@@ -34,13 +34,21 @@ other_frame(const hp_frame *got, const hp_frame *want, uint32_t payload, int sel
         (unsigned long long)want->sequence, want->step, payload, want->epoch);
 }
 
+/* The checksum is in every frame; the call itself, where it is there, cannot be another one by chance. */
+static int
+same_call(const hp_frame *got, const hp_frame *want)
+{
+    return got->signature == want->signature &&
+           (!(got->flags & want->flags & HP_FRAME_CALL) || hp_call_equal(&got->call, &want->call));
+}
+
 hoop_result
 hp_match(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer, hoop_error *error)
 {
     int same_ring = got->epoch == want->epoch && got->channel == want->channel;
     int opens = (got->flags | want->flags) & HP_FRAME_CALL;
     hoop_result result;
-    if (same_ring && (got->signature != want->signature || (opens && got->sequence != want->sequence)))
+    if (same_ring && (!same_call(got, want) || (opens && got->sequence != want->sequence)))
         result = other_call(got, want, self, peer, error);
     else if (same_ring && got->sequence == want->sequence && got->step == want->step &&
              hp_frame_payload(got) == payload && (got->flags & HP_FRAME_CALL) == (want->flags & HP_FRAME_CALL))

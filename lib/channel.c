@@ -108,6 +108,7 @@ link_at(hp_channel *channel, hp_link **table, int sending, int distance)
         table[distance] = hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance,
                                       channel->o.stripes, capacity);
         if (table[distance]) {
+            table[distance]->size = channel->o.size;
             channel->link[channel->links++] = table[distance];
             channel->links_wanted += sending;
         }

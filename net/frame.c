@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/err.h"
+#include "lib/base/text.h"
 #include "lib/base/wire.h"
 
 static const uint8_t magic[4] = {'H', 'O', 'O', 'P'};
@@ -222,11 +223,36 @@ hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type,
 /* code 4 | rank 4 | reporter 4 | errno 4 | sequence 8 | phase 2 | flags 2 | text to the end, without NUL */
 enum { ABORT_FIXED = 28, ABORT_TEXT = sizeof((hoop_error *)0)->text - 1 };
 
+/* What can end a ring. The others say what is wrong with one call on one rank, and that the communicator is well. */
+static int
+ends_a_ring(int code)
+{
+    switch (code) {
+    case HOOP_ERR_CUDA:
+    case HOOP_ERR_SYSTEM:
+    case HOOP_ERR_INTERNAL:
+    case HOOP_ERR_PEER_LOST:
+    case HOOP_ERR_TIMEOUT:
+    case HOOP_ERR_MISMATCH:
+    case HOOP_ERR_ABORTED:
+    case HOOP_ERR_RENDEZVOUS:
+    case HOOP_ERR_AUTH:
+    case HOOP_ERR_VERSION:
+    case HOOP_ERR_PROTOCOL:
+    case HOOP_ERR_CORRUPT:
+    case HOOP_ERR_NO_MEMORY:
+    case HOOP_ERR_STALE_EPOCH:
+    case HOOP_ERR_NO_QUORUM: return 1;
+    default: return code <= HOOP_SUCCESS; /* that is for abort_fits to say */
+    }
+}
+
 size_t
 hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error)
 {
     size_t n = strnlen(error->text, ABORT_TEXT);
-    hp_put32(out, (uint32_t)error->code);
+    /* a mistake of this rank's own, that ended it, is the others' no mistake */
+    hp_put32(out, (uint32_t)(ends_a_ring(error->code) ? error->code : HOOP_ERR_ABORTED));
     hp_put32(out + 4, (uint32_t)error->rank);
     hp_put32(out + 8, (uint32_t)error->reporter);
     hp_put32(out + 12, (uint32_t)error->sys_errno);
@@ -245,13 +271,6 @@ abort_fits(const hoop_error *error)
            error->reporter >= -1 && error->phase <= HOOP_PHASE_LEAVE && (error->flags & ~HOOP_ERROR_BEST_EFFORT) == 0;
 }
 
-/* What could move a terminal's cursor. Bytes from 0x80 on may be parts of letters. */
-static int
-is_control(char c)
-{
-    return (c >= 0 && c < 0x20) || c == 0x7f;
-}
-
 int
 hp_abort_get(hoop_error *error, const uint8_t *in, size_t n)
 {
@@ -266,9 +285,20 @@ hp_abort_get(hoop_error *error, const uint8_t *in, size_t n)
     error->phase = hp_get16(in + 24);
     error->flags = hp_get16(in + 26);
     memcpy(error->text, in + ABORT_FIXED, n - ABORT_FIXED);
-    for (size_t i = 0; i < n - ABORT_FIXED; i++)
-        if (is_control(error->text[i]))
-            error->text[i] = '?';
+    hp_text_tame(error->text, n - ABORT_FIXED, 0);
     error->text[n - ABORT_FIXED] = '\0';
-    return abort_fits(error);
+    if (!abort_fits(error))
+        return 0;
+    if (!ends_a_ring(error->code))
+        error->code = HOOP_ERR_PROTOCOL;
+    return 1;
+}
+
+void
+hp_abort_confine(hoop_error *error, int size)
+{
+    if (error->rank >= size)
+        error->rank = -1;
+    if (error->reporter >= size)
+        error->reporter = -1;
 }

@@ -116,5 +116,6 @@ int hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *t
 enum { HP_ABORT_BYTES = 300 };
 size_t hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error);
 int hp_abort_get(hoop_error *error, const uint8_t *in, size_t n);
+void hp_abort_confine(hoop_error *error, int size); /* ranks that a ring of `size` does not have: -1 */
 
 #endif

@@ -40,6 +40,7 @@ typedef struct hp_link {
     int sending;    /* 1: to the next, 0: from the previous */
     int self, peer; /* ranks, for sentences */
     int distance;
+    int size;          /* of the ring, where the owner says so: an ABORT names no other ranks */
     int stripes;       /* K */
     uint32_t capacity; /* posts in flight at most; a power of two */
     uint32_t zerocopy; /* pages from this many bytes on leave without a copy; 0: none. The peer has agreed */

@@ -141,6 +141,8 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     if (type == HP_LEAVE) {
         s->left = 1;
     } else if (type == HP_ABORT && hp_abort_get(&l->error, payload, n)) {
+        if (l->size > 0)
+            hp_abort_confine(&l->error, l->size);
         l->state = HP_LINK_ABORT;
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
         land(s, hp_get64(payload));

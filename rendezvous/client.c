@@ -134,6 +134,7 @@ take_cause(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS)
         return malformed(error, "error");
+    hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? expected_world(&c->options) : c->ring.size);
     if (!c->verdict.code)
         c->verdict = cause;
     fail(c, &cause);

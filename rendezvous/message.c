@@ -4,6 +4,7 @@
  * succeeds only if the cursor is unharmed, every value is in its range and no byte is left over.
  */
 #include "rendezvous/message.h"
+#include "lib/base/text.h"
 #include "lib/base/wire.h"
 #include <string.h>
 
@@ -152,16 +153,6 @@ hp_join_put(uint8_t *out, const hp_join *join)
     return (size_t)(p - out) + join->agree_n;
 }
 
-/* Settings end up in sentences: lines of text, no other control characters. */
-static int
-is_text(const char *text, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (((unsigned char)text[i] < ' ' && text[i] != '\n') || text[i] == 0x7f)
-            return 0;
-    return 1;
-}
-
 /* A member that comes back names its ring; nobody comes back and splits in one. */
 static void
 take_ring(cursor *c, hp_join *join)
@@ -210,7 +201,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     if (c.bad || join->agree_n > HP_AGREE_MAX || join->agree_n > c.left)
         return 0;
     join->agree = (const char *)take(&c, join->agree_n);
-    if (!is_text(join->agree, join->agree_n))
+    if (!hp_text_is_tame(join->agree, join->agree_n, '\n')) /* settings end up in sentences */
         return 0;
     if (!join->parent && (join->size < 1 || join->who.rank >= join->size))
         return 0;

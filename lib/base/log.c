@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/text.h"
 
 enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND = 10 };
 
@@ -70,15 +71,6 @@ level_name(int level)
 }
 
 static void
-blank_controls(char *line)
-{
-    for (; *line != '\0'; line++) {
-        if ((unsigned char)*line < 0x20 || *line == 0x7f)
-            *line = '?';
-    }
-}
-
-static void
 write_stderr(char *line, size_t length)
 {
     ssize_t wrote;
@@ -106,7 +98,7 @@ emit(int level, const char *text, unsigned dropped)
         snprintf(note, sizeof note, " (and %u more like it, not shown)", dropped);
     snprintf(line, sizeof line, "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", level_name(level), text,
              note);
-    blank_controls(line);
+    hp_text_tame(line, strlen(line), 0);
     if (log_fn == NULL || inside) {
         write_stderr(line, strlen(line));
         return;

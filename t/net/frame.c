@@ -433,9 +433,66 @@ aborts(void)
     bytes[n - 2] = 0;
     ok(hp_abort_get(&back, bytes, n), "control characters are taken");
     is_string("tab? nl? esc?[31m del? \xc3\xa9 \xff e?d", back.text, "and come out as question marks");
+    snprintf(error.text, sizeof error.text,
+             "csi\x9b"
+             "31m \xc2\x9b"
+             "1m");
+    n = hp_abort_put(bytes, &error);
+    ok(hp_abort_get(&back, bytes, n) && strcmp(back.text, "csi?31m ??1m") == 0, "those of ISO 8859 too");
     error.text[0] = '\0';
     n = hp_abort_put(bytes, &error);
     ok(hp_abort_get(&back, bytes, n) && back.text[0] == '\0', "an empty text is fine");
+}
+
+/* What arrives of a code. */
+static hoop_result
+code_after(uint32_t code, int sent)
+{
+    uint8_t bytes[HP_ABORT_BYTES];
+    hoop_error error = sample_error(), back;
+    if (sent)
+        error.code = (hoop_result)code;
+    size_t n = hp_abort_put(bytes, &error);
+    if (!sent)
+        hp_put32(bytes, code);
+    return hp_abort_get(&back, bytes, n) ? back.code : HOOP_SUCCESS;
+}
+
+/* Codes by which a caller knows that its communicator is well must not be what ended it. */
+static void
+abort_codes(void)
+{
+    static const hoop_result end[] = {HOOP_ERR_CUDA,      HOOP_ERR_SYSTEM,      HOOP_ERR_INTERNAL, HOOP_ERR_PEER_LOST,
+                                      HOOP_ERR_TIMEOUT,   HOOP_ERR_MISMATCH,    HOOP_ERR_ABORTED,  HOOP_ERR_RENDEZVOUS,
+                                      HOOP_ERR_AUTH,      HOOP_ERR_VERSION,     HOOP_ERR_PROTOCOL, HOOP_ERR_CORRUPT,
+                                      HOOP_ERR_NO_MEMORY, HOOP_ERR_STALE_EPOCH, HOOP_ERR_NO_QUORUM};
+    int wrong = 0;
+    for (int code = 1; code <= 255; code++) {
+        int ends = 0;
+        for (size_t k = 0; k < sizeof end / sizeof *end; k++)
+            ends |= (int)end[k] == code;
+        hoop_result came = code_after((uint32_t)code, 0), told = code_after((uint32_t)code, 1);
+        if (code != HOOP_IN_PROGRESS && (int)came != (ends ? code : HOOP_ERR_PROTOCOL))
+            wrong++;
+        if ((int)told != (ends ? code : HOOP_ERR_ABORTED))
+            wrong++;
+    }
+    is_int(0, wrong, "a code that cannot end a ring is told as ABORTED, and heard as PROTOCOL");
+}
+
+static void
+abort_ranks(void)
+{
+    hoop_error error = sample_error();
+    error.rank = 3;
+    error.reporter = 2;
+    hp_abort_confine(&error, 4);
+    ok(error.rank == 3 && error.reporter == 2, "ranks of the ring stay");
+    hp_abort_confine(&error, 3);
+    ok(error.rank == -1 && error.reporter == 2, "a rank that the ring has not is nobody");
+    error.rank = error.reporter = INT32_MAX;
+    hp_abort_confine(&error, 65536);
+    ok(error.rank == -1 && error.reporter == -1, "and so is its reporter");
 }
 
 /* `error` with the little-endian value at an offset of its bytes changed. */
@@ -485,5 +542,7 @@ main(void)
     separate_check();
     aborts();
     aborts_that_lie();
+    abort_codes();
+    abort_ranks();
     return 0;
 }

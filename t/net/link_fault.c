@@ -319,6 +319,24 @@ test_abort(void)
     ok(backward, "ABORT against the direction of the data");
 }
 
+/* A rank of which the ring knows nothing is none: programs look things up by it. */
+static void
+test_abort_of_strangers(void)
+{
+    hoop_error cause = cause_of_rank_6();
+    int right = 1;
+    for (int size = 2; size <= 8; size++) {
+        rig r;
+        rig_open(&r, 1);
+        r.in->size = size;
+        hp_link_stop(r.out, &cause);
+        right &= rig_until_state(&r, r.in, HP_LINK_ABORT) && r.in->error.rank == (size > 6 ? 6 : -1) &&
+                 r.in->error.reporter == (size > 2 ? 2 : -1);
+        rig_close(&r);
+    }
+    ok(right, "an ABORT that names ranks beyond the ring's names nobody");
+}
+
 /* The receiver tells its cause; the sender's write fails before it has read; the cause counts, not the symptom. */
 static void
 test_abort_before_reset(void)
@@ -541,6 +559,7 @@ main(void)
         test_foreign_control();
         test_ends();
         test_abort();
+    test_abort_of_strangers();
     }
     test_sender_sees_end();
     test_abort_before_reset();

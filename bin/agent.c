@@ -14,7 +14,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
-#include "net/secure.h"
+#include "net/secret.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRET_LINE = 2 * HP_SECRET + 1 };
+enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRET_LINE = HP_SECRET_TEXT - 1 };
 
 /* How long ranks may take to end after TERM when nobody waits for them any more. */
 #define ORPHAN_GRACE (2 * HP_SEC)
@@ -199,17 +199,19 @@ obey(agent *a, const hp_packet *packet)
 static int
 take_secret(agent *a)
 {
-    uint8_t secret[HP_SECRET];
+    hp_secret secret;
     hoop_error error;
 
     if (hp_bytes_size(&a->in) < SECRET_LINE)
         return 0;
-    if (hp_secret_parse(secret, (const char *)hp_bytes_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
-        a->secret_fd = hp_secret_memfd(secret, &error);
-    hp_wipe(secret, sizeof secret);
+    if (hp_secret_parse(&secret, (const char *)hp_bytes_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
+        a->secret_fd = hp_secret_memfd(&secret, &error);
+    hp_wipe(&secret, sizeof secret);
     hp_bytes_drop(&a->in, SECRET_LINE);
     if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0)
         return 1;
+    if (a->secret_fd >= 0)
+        hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot keep the secret's descriptor to itself");
     fail(a, 1, error.text);
     return 0;
 }

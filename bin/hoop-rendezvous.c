@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hoop-rendezvous: the place where ranks meet, as a program of its own. hooprun starts one inside itself; this is for
- * ranks started by hand or by another launcher. Serves any number of jobs that share its secret. Everything else is
- * rendezvous/server.c.
+ * ranks started by hand or by another launcher. Serves any number of jobs. Everything else is rendezvous/server.c.
  */
 #include "hoop.h"
 #include "lib/base/clock.h"
@@ -22,7 +21,7 @@
 enum { EXIT_USAGE = 2 };
 
 typedef struct settings {
-    const char *host, *interface, *secret_file;
+    const char *host, *interface, *secret_file, *job, *job_secret;
     int port;
     int mode;
 } settings;
@@ -33,7 +32,6 @@ static volatile sig_atomic_t stop;
 static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "The place where the ranks of hoop jobs meet. hooprun starts one by itself; this one\n"
                            "is for ranks started by hand, or by another launcher. Serves several jobs at once.\n"
-                           "\n"
                            "  --port N            port to listen on (default 0: any free one; it is printed)\n"
                            "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
                            "  --interface NAMES   listen on the address of an interface instead, for instance\n"
@@ -41,6 +39,9 @@ static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "  --secret-file FILE  the secret that every rank must know (default: what\n"
                            "                      HOOP_SECRET_FD or HOOP_SECRET_FILE names)\n"
                            "  --new-secret FILE   write a fresh secret into a new file (mode 0600), and end\n"
+                           "  --job NAME          serve the job of this name (HOOP_JOB) only\n"
+                           "  --job-secret FILE   write the key of the job that --job names into a new file, and end:\n"
+                           "                      ranks that have it in place of the secret enter no other job\n"
                            "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
                            "  --help, --version\n"
                            "\n"
@@ -81,7 +82,7 @@ parse_number(const char *text, long least, long most, int *value)
 }
 
 static hoop_result
-secret_from_environment(uint8_t secret[HP_SECRET], hoop_error *error)
+secret_from_environment(hp_secret *secret, hoop_error *error)
 {
     const char *fd = getenv("HOOP_SECRET_FD"), *file = getenv("HOOP_SECRET_FILE");
     int number;
@@ -97,22 +98,33 @@ secret_from_environment(uint8_t secret[HP_SECRET], hoop_error *error)
                       "--secret-file FILE and to every rank as HOOP_SECRET_FILE=FILE");
 }
 
+/* What was asked for: the secret itself, or with --job that job's own key. */
+static hoop_result
+find_secret(hp_secret *secret, const settings *s, hoop_error *error)
+{
+    uint8_t job[HP_JOB];
+    hoop_result result =
+        s->secret_file ? hp_secret_from_file(secret, s->secret_file, error) : secret_from_environment(secret, error);
+    if (result || !s->job)
+        return result;
+    result = hp_job_id(job, s->job, error);
+    if (!result && secret->of_job && memcmp(secret->job, job, sizeof(job)) != 0)
+        result = hp_err_set(error, HOOP_ERR_AUTH, "the secret is the key of another job than \"%.64s\"", s->job);
+    return result ? result : hp_secret_of_job(secret, secret, job, error);
+}
+
 /* Written whole or not at all; an existing file is never touched. */
 static int
-write_new_secret(const char *path)
+write_secret(const char *path, const hp_secret *secret)
 {
-    uint8_t secret[HP_SECRET];
-    char text[2 * HP_SECRET + 2];
+    char text[HP_SECRET_TEXT];
     hoop_error error;
-    if (hp_random(secret, sizeof(secret), &error))
-        return complain(&error);
-    hp_secret_format(text, secret);
-    hp_wipe(secret, sizeof(secret));
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) {
         hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make the new file \"%s\" for a secret", path);
         return complain(&error);
     }
+    hp_secret_format(text, secret);
     ssize_t n = (ssize_t)strlen(text), wrote = write(fd, text, (size_t)n);
     int number = errno;
     hp_wipe(text, sizeof(text));
@@ -121,6 +133,30 @@ write_new_secret(const char *path)
     unlink(path);
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot write the secret to \"%s\"", path);
     return complain(&error);
+}
+
+static int
+write_new_secret(const char *path)
+{
+    hp_secret secret = {0};
+    hoop_error error;
+    if (hp_random(secret.key, sizeof(secret.key), &error))
+        return complain(&error);
+    int status = write_secret(path, &secret);
+    hp_wipe(&secret, sizeof(secret));
+    return status;
+}
+
+static int
+write_job_secret(const settings *s)
+{
+    hp_secret secret;
+    hoop_error error;
+    if (find_secret(&secret, s, &error))
+        return complain(&error);
+    int status = write_secret(s->job_secret, &secret);
+    hp_wipe(&secret, sizeof(secret));
+    return status;
 }
 
 static hoop_result
@@ -176,8 +212,7 @@ serve(const settings *s)
     hp_server_options options = {.mode = s->mode, .say = say};
     hoop_result result = find_address(&options.listen, s, &error);
     if (!result && s->mode == HP_MODE_AUTH)
-        result = s->secret_file ? hp_secret_from_file(options.secret, s->secret_file, &error)
-                                : secret_from_environment(options.secret, &error);
+        result = find_secret(&options.secret, s, &error);
     if (result)
         return complain(&error);
     raise_descriptor_limit();
@@ -188,7 +223,7 @@ serve(const settings *s)
     }
     catch_signals();
     hp_server *server = hp_server_new(loop, &options, &error);
-    hp_wipe(options.secret, sizeof(options.secret));
+    hp_wipe(&options.secret, sizeof(options.secret));
     if (!server) {
         hp_loop_free(loop);
         return complain(&error);
@@ -220,6 +255,8 @@ take_option(int option, settings *s)
     case 'H': s->host = optarg; return -1;
     case 'i': s->interface = optarg; return -1;
     case 's': s->secret_file = optarg; return -1;
+    case 'j': s->job = optarg; return -1;
+    case 'J': s->job_secret = optarg; return -1;
     case 'n': return write_new_secret(optarg);
     case 'm':
         if (strcmp(optarg, "auth") != 0 && strcmp(optarg, "none") != 0)
@@ -241,6 +278,8 @@ main(int argc, char **argv)
                                             {"interface", required_argument, NULL, 'i'},
                                             {"secret-file", required_argument, NULL, 's'},
                                             {"new-secret", required_argument, NULL, 'n'},
+                                            {"job", required_argument, NULL, 'j'},
+                                            {"job-secret", required_argument, NULL, 'J'},
                                             {"security", required_argument, NULL, 'm'},
                                             {"help", no_argument, NULL, 'h'},
                                             {"version", no_argument, NULL, 'V'},
@@ -257,5 +296,9 @@ main(int argc, char **argv)
         return misuse("unexpected argument ", argv[optind]);
     if (s.host && s.interface)
         return misuse("give --host or --interface, not both", "");
+    if (s.job_secret && !s.job)
+        return misuse("--job-secret wants the job's name too: --job NAME --job-secret ", s.job_secret);
+    if (s.job_secret)
+        return write_job_secret(&s);
     return serve(&s);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task: see task.h. The server takes a copy of the secret; ours is wiped when the orders are out. OMPI_*, PMI_* and
+ * task: see task.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours is wiped when the orders are out. OMPI_*, PMI_* and
  * their like are not set.
  */
 #include "bin/task.h"
@@ -22,13 +22,14 @@ hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, 
     size_t i;
 
     *task = (hp_task){.options = options, .layout = layout};
-    if (hp_random(task->secret, sizeof task->secret, error) != HOOP_SUCCESS ||
+    if (hp_random(task->secret.key, sizeof task->secret.key, error) != HOOP_SUCCESS ||
         hp_random(id, sizeof id, error) != HOOP_SUCCESS ||
         hp_random(&task->port, sizeof task->port, error) != HOOP_SUCCESS)
         return error->code;
     for (i = 0; i < sizeof id; i++)
         snprintf(task->id + 2 * i, 3, "%02x", id[i]);
-    return HOOP_SUCCESS;
+    task->secret.of_job = 1;
+    return hp_job_id(task->secret.job, task->id, error);
 }
 
 /* --- the server --- */
@@ -66,9 +67,9 @@ hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, cons
     if (find_address(task, host, seen_from, error) != HOOP_SUCCESS)
         return error->code;
     options.listen = task->address;
-    memcpy(options.secret, task->secret, sizeof options.secret);
+    options.secret = task->secret;
     task->server = hp_server_new(loop, &options, error);
-    hp_wipe(options.secret, sizeof options.secret);
+    hp_wipe(&options.secret, sizeof options.secret);
     if (task->server == NULL)
         return error->code;
     task->address = *hp_server_addr(task->server);
@@ -135,10 +136,10 @@ fill_orders(const hp_task *task, int host, hp_orders *orders)
 void
 hp_task_put(const hp_task *task, int host, hp_bytes *out)
 {
-    char secret[2 * HP_SECRET + 2];
+    char secret[HP_SECRET_TEXT];
     hp_orders orders = {0};
 
-    hp_secret_format(secret, task->secret);
+    hp_secret_format(secret, &task->secret);
     hp_bytes_add(out, secret, sizeof secret - 1);
     hp_wipe(secret, sizeof secret);
     fill_orders(task, host, &orders);
@@ -149,7 +150,7 @@ hp_task_put(const hp_task *task, int host, hp_bytes *out)
 void
 hp_task_forget(hp_task *task)
 {
-    hp_wipe(task->secret, sizeof task->secret);
+    hp_wipe(&task->secret, sizeof task->secret);
 }
 
 void

@@ -8,7 +8,7 @@
 
 #include "bin/layout.h"
 #include "net/addr.h"
-#include "net/secure.h"
+#include "net/secret.h"
 #include "rendezvous/server.h"
 
 /* Who hears of the server. */
@@ -22,8 +22,8 @@ typedef struct hp_task {
     const hp_options *options;
     const hp_layout *layout;
     char id[17];
-    uint16_t port; /* chosen at random, for MASTER_PORT */
-    uint8_t secret[HP_SECRET];
+    uint16_t port;    /* chosen at random, for MASTER_PORT */
+    hp_secret secret; /* the job's own key */
     hp_server *server;
     hp_addr address; /* the server's */
 } hp_task;

@@ -5,7 +5,6 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,33 +85,46 @@ hp_launch_name_secret(hoop_error *error, const hoop_config *config)
     error->phase = why.phase;
 }
 
+/* The key of this job: as it was handed over, or made from a server's secret. */
+static hoop_result
+find_secret(hp_secret *secret, const uint8_t job[HP_JOB], const hoop_config *config, hoop_error *error)
+{
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    const char *file = hp_config_text(config, HP_SET_secret_file);
+    hoop_result result;
+    if (fd < 0 && !*file)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "there is no secret: start the program with hooprun, or give every rank and the server "
+                          "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one)");
+    result = fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (secret->of_job && memcmp(secret->job, job, HP_JOB) != 0)
+        return hp_err_set(
+            error, HOOP_ERR_AUTH,
+            "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
+            "for which it was made",
+            fd >= 0 ? "HOOP_SECRET_FD" : file, hp_config_text(config, HP_SET_job));
+    return hp_secret_of_job(secret, secret, job, error);
+}
+
 hoop_result
 hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error)
 {
     int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
-    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
-    const char *file = hp_config_text(config, HP_SET_secret_file);
-    uint8_t secret[HP_SECRET] = {0}, job[HP_JOB];
-    hoop_result result = HOOP_SUCCESS;
+    hp_secret secret = {0};
+    uint8_t job[HP_JOB];
+    hoop_result result;
     if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server))
         return hp_err_set(error, HOOP_ERR_AUTH,
                           "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
                           "HOOP_SECURITY=auth and a secret file");
-    if (mode == HP_MODE_AUTH && fd >= 0)
-        result = hp_secret_from_fd(secret, fd, error);
-    else if (mode == HP_MODE_AUTH && *file)
-        result = hp_secret_from_file(secret, file, error);
-    else if (mode == HP_MODE_AUTH)
-        result = hp_err_set(error, HOOP_ERR_AUTH,
-                            "there is no secret: start the program with hooprun, or give every rank and the server "
-                            "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one)");
-    if (fd >= 0)
-        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    result = hp_job_id(job, hp_config_text(config, HP_SET_job), error);
+    if (result == HOOP_SUCCESS && mode == HP_MODE_AUTH)
+        result = find_secret(&secret, job, config, error);
     if (result == HOOP_SUCCESS)
-        result = hp_job_id(job, hp_config_text(config, HP_SET_job), error);
-    if (result == HOOP_SUCCESS)
-        result = hp_keys_derive(keys, secret, job, mode, error);
-    hp_wipe(secret, sizeof secret);
+        result = hp_keys_derive(keys, secret.key, job, mode, error);
+    hp_wipe(&secret, sizeof secret);
     return result;
 }
 

@@ -7,7 +7,7 @@
 #define HP_LAUNCH_H
 
 #include "lib/config.h"
-#include "net/secure.h"
+#include "net/secret.h"
 #include "net/sock.h"
 
 typedef struct hp_launch {

@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secure: HMAC-SHA256, HKDF and the job's secret, on libcrypto of OpenSSL 3, which no other file includes. Random bytes
- * come from the kernel: a generator of libcrypto's own would take 200 KiB in every rank for a few nonces. The secret's
- * three forms (text, file, sealed memfd) are read here too, and every refusal names the place, the reason and the
- * remedy. It keeps no secret of its own: callers own what they got and wipe it.
+ * secure: HMAC-SHA256, HKDF and a job's keys, on libcrypto of OpenSSL 3, which no other file includes. Random bytes come
+ * from the kernel: a generator of libcrypto's own would take 200 KiB in every rank for a few nonces. It keeps no secret
+ * of its own: callers own what they got and wipe it.
  */
 #include "net/secure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <openssl/core_names.h>
@@ -24,12 +19,6 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
-
-enum {
-    DIGITS = 2 * HP_SECRET,
-    READ_MAX = DIGITS + 3,
-    SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
-};
 
 /* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
 static EVP_MAC *
@@ -151,210 +140,4 @@ void
 hp_keys_wipe(hp_keys *keys)
 {
     hp_wipe(keys, sizeof *keys);
-}
-
-static int
-digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
-/* What is wrong with a secret's text, as the end of a sentence; NULL when it was read. Never quotes the text. */
-static const char *
-parse(uint8_t secret[HP_SECRET], const char *text, size_t n)
-{
-    if (n > 0 && text[n - 1] == '\n')
-        n--;
-    if (n == 0)
-        return "is empty";
-    if (n != DIGITS)
-        return n < DIGITS ? "is too short" : "is too long";
-    int wrong = 0;
-    for (size_t i = 0; i < HP_SECRET; i++) {
-        int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-        wrong |= high < 0 || low < 0;
-        secret[i] = (uint8_t)((high & 15) << 4 | (low & 15));
-    }
-    if (!wrong)
-        return NULL;
-    hp_wipe(secret, HP_SECRET);
-    return "is not hexadecimal";
-}
-
-hoop_result
-hp_secret_parse(uint8_t secret[HP_SECRET], const char *text, size_t n, hoop_error *error)
-{
-    const char *reason = parse(secret, text, n);
-    if (reason == NULL)
-        return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_AUTH,
-                      "the secret %s: it must be 64 hexadecimal digits and a newline, "
-                      "as `openssl rand -hex 32` prints them",
-                      reason);
-}
-
-void
-hp_secret_format(char out[DIGITS + 2], const uint8_t secret[HP_SECRET])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < HP_SECRET; i++) {
-        out[2 * i] = digits[secret[i] >> 4];
-        out[2 * i + 1] = digits[secret[i] & 15];
-    }
-    out[DIGITS] = '\n';
-    out[DIGITS + 1] = '\0';
-}
-
-/* Reads from the start and leaves the offset alone; the bytes, up to READ_MAX, or -1. */
-static ssize_t
-read_start(int fd, char text[READ_MAX])
-{
-    size_t have = 0;
-    while (have < READ_MAX) {
-        ssize_t got = pread(fd, text + have, READ_MAX - have, (off_t)have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return -1;
-        if (got == 0)
-            break;
-        have += (size_t)got;
-    }
-    return (ssize_t)have;
-}
-
-hoop_result
-hp_secret_from_fd(uint8_t secret[HP_SECRET], int fd, hoop_error *error)
-{
-    char text[READ_MAX];
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 && errno == EBADF)
-        return hp_err_set(
-            error, HOOP_ERR_AUTH,
-            "HOOP_SECRET_FD names descriptor %d, which is not open: a wrapper between hooprun and the program "
-            "closed it; use HOOP_SECRET_FILE there",
-            fd);
-    if (seals < 0 || (seals & SEALS) != SEALS)
-        return hp_err_set(
-            error, HOOP_ERR_AUTH,
-            "HOOP_SECRET_FD names descriptor %d, which is not a sealed memory file: unset it, or start the "
-            "program with hooprun, or use HOOP_SECRET_FILE",
-            fd);
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
-        return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read the secret from descriptor %d (HOOP_SECRET_FD)",
-                          fd);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof text);
-    if (reason == NULL)
-        return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_AUTH,
-                      "the secret behind descriptor %d (HOOP_SECRET_FD) %s: start the program with "
-                      "hooprun, which makes a right one",
-                      fd, reason);
-}
-
-static hoop_result
-refuse_open(const char *path, int number, hoop_error *error)
-{
-    if (number == ELOOP)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s is a symbolic link: name the file itself in HOOP_SECRET_FILE", path);
-    if (number == ENOENT)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
-                          "`(umask 077; openssl rand -hex 32 > FILE)`",
-                          path);
-    return hp_err_sys(error, HOOP_ERR_AUTH, number,
-                      "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
-}
-
-/* A secret that others could read or change is no secret. */
-static hoop_result
-check_file(int fd, const char *path, hoop_error *error)
-{
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot look at secret file %.100s", path);
-    if (!S_ISREG(st.st_mode))
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s is not a regular file: name a file in HOOP_SECRET_FILE", path);
-    if (st.st_uid != geteuid())
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s belongs to user %lu, not to you (%lu): make a copy of your own, mode 600",
-                          path, (unsigned long)st.st_uid, (unsigned long)geteuid());
-    if (st.st_mode & 077)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "secret file %.100s may be used by others (mode %04o): run `chmod 600` on it, and make a new "
-                          "secret if others may have read it",
-                          path, (unsigned)st.st_mode & 07777);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-read_file(uint8_t secret[HP_SECRET], int fd, const char *path, hoop_error *error)
-{
-    char text[READ_MAX];
-    hoop_result result = check_file(fd, path, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    ssize_t n = read_start(fd, text);
-    if (n < 0)
-        return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read secret file %.100s", path);
-    const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof text);
-    if (reason == NULL)
-        return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_AUTH,
-                      "secret file %.100s %s: it must hold 64 hexadecimal digits and a newline; make one with "
-                      "`(umask 077; openssl rand -hex 32 > FILE)`",
-                      path, reason);
-}
-
-hoop_result
-hp_secret_from_file(uint8_t secret[HP_SECRET], const char *path, hoop_error *error)
-{
-    /* O_NONBLOCK: a FIFO of that name must not hang us. */
-    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        return refuse_open(path, errno, error);
-    hoop_result result = read_file(secret, fd, path, error);
-    close(fd);
-    return result;
-}
-
-/* Descriptors 0 to 2 belong to the program's own streams, even where it closed them. */
-static int
-above_streams(int fd)
-{
-    if (fd < 0 || fd > 2)
-        return fd;
-    int higher = fcntl(fd, F_DUPFD, 3);
-    int number = errno;
-    close(fd);
-    errno = number;
-    return higher;
-}
-
-int
-hp_secret_memfd(const uint8_t secret[HP_SECRET], hoop_error *error)
-{
-    char text[DIGITS + 2];
-    int fd = above_streams(memfd_create("hoop-secret", MFD_ALLOW_SEALING));
-    if (fd < 0) {
-        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make a memory file for the secret");
-        return -1;
-    }
-    hp_secret_format(text, secret);
-    ssize_t n = pwrite(fd, text, DIGITS + 1, 0);
-    hp_wipe(text, sizeof text);
-    if (n == DIGITS + 1 && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
-        return fd;
-    hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot write and seal the memory file for the secret");
-    close(fd);
-    return -1;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secure: the only file that touches libcrypto. Secrets, keys, MACs, random bytes. Handshake H1's key schedule
+ * secure: the only file that touches libcrypto. Keys, MACs, random bytes. Handshake H1's key schedule
  * (HKDF, RFC 5869; HMAC-SHA256, RFC 2104); hoop_protocol(7) has the layout.
  */
 #ifndef HP_SECURE_H
@@ -22,23 +22,12 @@ typedef struct hp_keys {
 hoop_result hp_random(void *out, size_t n, hoop_error *error);
 hoop_result hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error); /* first 16 bytes of SHA-256(name) */
 hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode,
-                           hoop_error *error); /* mode none: the secret is taken as 32 zero bytes */
+                           hoop_error *error); /* the job's own; mode none: taken as 32 zero bytes */
 void hp_keys_wipe(hp_keys *keys);
 
 /* HMAC-SHA256 over up to three pieces. */
 hoop_result hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb,
                    const void *c, size_t nc);
 int hp_mac_equal(const uint8_t a[HP_MAC], const uint8_t b[HP_MAC]); /* constant time */
-
-/*
- * The secret: 64 hexadecimal digits and a newline, from a sealed memfd (seals checked, pread, so that it can be read
- * again) or from a file (regular, own uid, mode & 077 == 0, O_NOFOLLOW). Errors are HOOP_ERR_AUTH with the reason and
- * what to do.
- */
-hoop_result hp_secret_from_fd(uint8_t secret[HP_SECRET], int fd, hoop_error *error);
-hoop_result hp_secret_from_file(uint8_t secret[HP_SECRET], const char *path, hoop_error *error);
-hoop_result hp_secret_parse(uint8_t secret[HP_SECRET], const char *text, size_t n, hoop_error *error);
-void hp_secret_format(char out[2 * HP_SECRET + 2], const uint8_t secret[HP_SECRET]); /* digits, newline, NUL */
-int hp_secret_memfd(const uint8_t secret[HP_SECRET], hoop_error *error); /* a sealed memfd (not CLOEXEC), or -1 */
 
 #endif

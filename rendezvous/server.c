@@ -244,9 +244,12 @@ static const hp_keys *
 on_keys(void *arg, const uint8_t job[HP_JOB])
 {
     hp_server *server = arg;
+    hp_secret own;
     if (server->keyed && memcmp(server->keys.job, job, HP_JOB) == 0)
         return &server->keys;
-    server->keyed = !hp_keys_derive(&server->keys, server->options.secret, job, server->options.mode, NULL);
+    server->keyed = !hp_secret_of_job(&own, &server->options.secret, job, NULL) &&
+                    !hp_keys_derive(&server->keys, own.key, job, server->options.mode, NULL);
+    hp_wipe(&own, sizeof(own));
     return server->keyed ? &server->keys : NULL;
 }
 
@@ -398,6 +401,6 @@ hp_server_free(hp_server *server)
     if (server->tick)
         hp_timer_free(server->tick);
     hp_keys_wipe(&server->keys);
-    hp_wipe(server->options.secret, sizeof(server->options.secret));
+    hp_wipe(&server->options.secret, sizeof(server->options.secret));
     free(server);
 }

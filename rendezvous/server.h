@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * server: the rendezvous server as a room: libevent around roster.c. Used by bin/hoop-rendezvous, by bin/hoop-launch
- * and by tests, each with a loop of its own. Serves any number of jobs that share its secret; they never mix.
+ * and by tests, each with a loop of its own. Serves any number of jobs, each by a key of its own, made from the secret; they never mix.
  */
 #ifndef HP_SERVER_H
 #define HP_SERVER_H
 
 #include "net/conn.h"
 #include "net/loop.h"
+#include "net/secret.h"
 #include "net/sock.h"
 
 typedef struct hp_server hp_server;
 
 typedef struct hp_server_options {
-    hp_addr listen; /* port 0: any */
-    uint8_t secret[HP_SECRET];
-    int mode; /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    hp_addr listen;   /* port 0: any */
+    hp_secret secret; /* a job's own key: this job is served, and no other */
+    int mode;         /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
     void (*say)(void *arg, const char *line);
     /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */

@@ -559,7 +559,7 @@ main(void)
         test_foreign_control();
         test_ends();
         test_abort();
-    test_abort_of_strangers();
+        test_abort_of_strangers();
     }
     test_sender_sees_end();
     test_abort_before_reset();

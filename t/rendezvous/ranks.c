@@ -8,7 +8,7 @@
 
 enum { JOBS_MAX = 64 };
 
-static const uint8_t secret[HP_SECRET] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+static const hp_secret secret = {.key = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
 static void
 listen_to(void *arg, const char *line)
@@ -23,22 +23,44 @@ meet_serve(meet *m)
 {
     hoop_error error;
     hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .say = listen_to, .arg = m};
-    memcpy(options.secret, secret, sizeof(secret));
+    options.secret = m->secret;
     m->server = hp_server_new(m->loop, &options, &error);
     if (!m->server)
         bail("no server: %s", error.text);
     m->addr = *hp_server_addr(m->server);
 }
 
-void
-meet_open(meet *m)
+static void
+prepare(meet *m, const hp_secret *known)
 {
     hoop_error error;
     memset(m, 0, sizeof(*m));
+    m->secret = *known;
     m->loop = hp_loop_new();
     if (!m->loop || hp_addr_parse(&m->addr, "127.0.0.1:0", &error))
         bail("no loop or no address");
     meet_serve(m);
+}
+
+void
+meet_open(meet *m)
+{
+    prepare(m, &secret);
+}
+
+void
+meet_open_as(meet *m, const hp_secret *known, const uint8_t job[HP_JOB])
+{
+    hp_secret own;
+    if (hp_secret_of_job(&own, known, job, NULL))
+        bail("no key");
+    prepare(m, &own);
+}
+
+hp_secret
+rank_secret(void)
+{
+    return secret;
 }
 
 void
@@ -71,6 +93,7 @@ rank_options(const meet *m, const char *job, int rank, int size, int per_host, i
     static int used;
     hp_client_options o = {.server = m->addr, .rank = rank, .size = size, .agree = ""};
     uint8_t id[HP_JOB];
+    hp_secret own;
     int at = 0;
     while (at < used && strcmp(names[at], job) != 0)
         at++;
@@ -78,7 +101,8 @@ rank_options(const meet *m, const char *job, int rank, int size, int per_host, i
         bail("too many job names in one test");
     if (at == used) {
         snprintf(names[used++], sizeof(names[0]), "%s", job);
-        if (hp_job_id(id, job, NULL) || hp_keys_derive(&keys[at], secret, id, HP_MODE_AUTH, NULL))
+        if (hp_job_id(id, job, NULL) || hp_secret_of_job(&own, &secret, id, NULL) ||
+            hp_keys_derive(&keys[at], own.key, id, HP_MODE_AUTH, NULL))
             bail("no keys");
     }
     o.keys = &keys[at];

@@ -16,14 +16,19 @@ typedef struct meet {
     hp_loop *loop;
     hp_server *server;
     hp_addr addr;
+    hp_secret secret;           /* the server's */
     char lines[LINES_MAX][320]; /* what the server said */
     int lines_n;
 } meet;
 
-void meet_open(meet *m); /* bails out where it cannot */
+void meet_open(meet *m);                                                        /* bails out where it cannot */
+void meet_open_as(meet *m, const hp_secret *secret, const uint8_t job[HP_JOB]); /* with this job's own key only */
 void meet_close(meet *m);
 void meet_serve(meet *m);                       /* (re)starts the server at m->addr */
 int meet_said(const meet *m, const char *part); /* how many lines contain this */
+
+/* What the servers know, and what the keys of rank_options are made from. */
+hp_secret rank_secret(void);
 
 /* Options of rank `rank` of `size` in the job of this name: hosts of `per_host` ranks, patience in milliseconds. */
 hp_client_options rank_options(const meet *m, const char *job, int rank, int size, int per_host, int patience_ms);

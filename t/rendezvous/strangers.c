@@ -57,7 +57,7 @@ join(meet *m, int n)
 int
 main(void)
 {
-    meet m = {0};
+    meet m = {.secret = rank_secret()};
     hoop_error error;
     tap_limit(60);
     if (unshare(CLONE_NEWNET) != 0)

@@ -135,7 +135,7 @@ is 1 "$(grep '^HOOP_JOB=' out | sort -u | wc -l | tr -d ' ')" 'one HOOP_JOB'
 nok 'nothing of an outer job' grep -Eq '^(HOOP_JOB=old|HOOP_RANK=9|RANK=9)$' out
 nok 'no other launcher is faked' grep -Eq '^(OMPI_|PMI_|SLURM_)' out
 run -n 2 sh -c 'cat <&3 | wc -c'
-is '65 65' "$(echo $out)" 'each rank reads all of the secret'
+is '107 107' "$(echo $out)" 'each rank reads all of the secret'
 timeout 60 "$hooprun" -n 2 \
     sh -c 'for f in /proc/$$/fd/*; do [ ! -e "$f" ] || printf "%s " "${f##*/}"; done; echo' >out 7</dev/null 9>/dev/null
 is '0 1 2 3 0 1 2 3' "$(echo $(cat out))" 'descriptors 0, 1, 2 and the secret, and none of ours'

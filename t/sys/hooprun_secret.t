@@ -38,9 +38,9 @@ for how in 'here' 'there'; do
     start "$hooprun" -v "$@" ./rank >out 2>err </dev/null
     job=$started
     ok "$how: three ranks have the secret" wait_for 20 all_there
-    ok "$how: 64 digits and a newline" grep -Eqx '[0-9a-f]{64}' secret.0
+    ok "$how: the key of this job, and whose it is" grep -Eqx 'hoop-job [0-9a-f]{32} [0-9a-f]{64}' secret.0
     is "$(cat secret.0)" "$(cat secret.1 secret.2 | sort -u)" "$how: the same for all"
-    cp secret.0 hex
+    sed 's/.* //' secret.0 >hex
     tr 'a-f' 'A-F' <hex >HEX
     # The 32 bytes; a search for them is one for the longest run without NUL and newline.
     awk '{ for (i = 1; i <= 63; i += 2) { h = substr($0, i, 2)

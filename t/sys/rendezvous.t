@@ -52,6 +52,12 @@ is 65 "$(wc -c <right | tr -d ' ')" 'of 64 digits'
 is 2 "$(status "$server" --new-secret right)" 'an existing file is not touched'
 cp right open && chmod 644 open
 is 2 "$(status "$server" --secret-file open)" 'a secret that others can read'
+is 0 "$(status "$server" --secret-file right --job one --job-secret one)" 'the key of one job'
+is 600 "$(stat -c %a one)" 'only for the owner'
+ok 'which says so' grep -Eqx 'hoop-job [0-9a-f]{32} [0-9a-f]{64}' one
+is 2 "$(status "$server" --secret-file one --job two --job-secret two)" 'it makes no other key'
+like 'another job than "two"' "$(cat said)" 'and says why'
+is 2 "$(status "$server" --secret-file right --job-secret two)" 'a key of no job'
 is 2 "$(status "$server" --security none --host 0.0.0.0)" 'no security, but open to the world'
 
 serve first -port 0 -secret-file right
@@ -80,6 +86,14 @@ like 'ranks 1, 3 of 4 did not join within 1\.0 s; 2 ranks on .* are waiting' "$(
 ok 'and in the job line' grep -q '^job .*: failed: ranks 1, 3 of 4' first
 
 unset HOOP_BOOTSTRAP_TIMEOUT_MS
+HOOP_JOB=one rank all0 0 2
+HOOP_JOB=one HOOP_SECRET_FILE=$tmp/one rank own1 1 2
+ok 'a rank with the secret and one with the job'"'"'s own key' wait_for 10 ended all0 own1
+is '0 0' "$(cat all0.status own1.status | tr '\n' ' ' | sed 's/ $//')" 'are of one job'
+HOOP_JOB=two HOOP_SECRET_FILE=$tmp/one rank astray 0 2
+ok 'a key of another job' wait_for 5 ended astray
+like 'is the key of another job than HOOP_JOB=two' "$(cat astray)" 'is said to be one'
+
 "$server" --new-secret wrong
 HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
 ok 'a wrong secret ends within 5 s' wait_for 5 ended stranger

@@ -55,13 +55,13 @@ party_note(const char *format, ...)
 }
 
 static void
-serve(int tell, const uint8_t secret[HP_SECRET])
+serve(int tell, const hp_secret *secret)
 {
     hp_loop *loop = hp_loop_new();
     hp_server_options options = {.mode = HP_MODE_AUTH};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
-    memcpy(options.secret, secret, HP_SECRET);
+    options.secret = *secret;
     if (hp_addr_parse(&options.listen, "127.0.0.1:0", &error) != HOOP_SUCCESS)
         _exit(1);
     hp_server *server = hp_server_new(loop, &options, &error);
@@ -75,13 +75,13 @@ serve(int tell, const uint8_t secret[HP_SECRET])
 }
 
 static void
-make_secret(party *p, uint8_t secret[HP_SECRET])
+make_secret(party *p, hp_secret *secret)
 {
-    char text[2 * HP_SECRET + 2];
+    char text[HP_SECRET_TEXT];
     hoop_error error;
     int fd;
     snprintf(p->secret_file, sizeof p->secret_file, "%s/secret", tap_tmpdir());
-    if (hp_random(secret, HP_SECRET, &error) != HOOP_SUCCESS)
+    if (hp_random(secret->key, HP_SECRET, &error) != HOOP_SUCCESS)
         bail("no random bytes: %s", error.text);
     hp_secret_format(text, secret);
     fd = open(p->secret_file, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -93,18 +93,18 @@ make_secret(party *p, uint8_t secret[HP_SECRET])
 void
 party_open(party *p)
 {
-    uint8_t secret[HP_SECRET];
+    hp_secret secret = {0};
     char text[HP_ADDR_TEXT];
     int tube[2];
     *p = (party){0};
-    make_secret(p, secret);
+    make_secret(p, &secret);
     if (pipe2(tube, O_CLOEXEC) != 0)
         bail("no pipe");
     fflush(NULL);
     p->server = fork();
     if (p->server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(tube[1], secret);
+        serve(tube[1], &secret);
     }
     close(tube[1]);
     if (read(tube[0], text, sizeof text) != sizeof text)

@@ -6,12 +6,16 @@
 #include "rendezvous/hall.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "net/pool.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* How many splits a rank may be ahead of one that all have seen the end of. */
-enum { SPLITS_AHEAD = 64 };
+enum {
+    SPLITS_AHEAD = 64,    /* how many splits a rank may be ahead of one that all have seen the end of */
+    RINGS_PER_RANK = 256, /* connections of one rank: one for each communicator */
+    MEETINGS_MAX = 1024   /* of one job at a time, those that have failed and are kept among them */
+};
 
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
@@ -121,6 +125,20 @@ hp_hall_timed(const hp_hall *hall)
     return 0;
 }
 
+int
+hp_hall_expects(const hp_hall *hall)
+{
+    int proven = HP_PER_ADDRESS + 2 * hall->guests;
+    return hall->world < proven ? hall->world : proven;
+}
+
+static int
+is_full(const hp_hall *hall, const hp_hello *hello)
+{
+    int64_t world = (int)hello->world > hall->world ? (int)hello->world : hall->world;
+    return hall->guests >= RINGS_PER_RANK * world;
+}
+
 hp_status
 hp_hall_judge(const hp_hall *hall, const hp_hello *hello)
 {
@@ -128,6 +146,8 @@ hp_hall_judge(const hp_hall *hall, const hp_hello *hello)
         return HP_BAD_WORLD;
     if (hello->my_rank != HP_RANK_UNKNOWN && hello->my_rank >= hello->world)
         return HP_BAD_RANK;
+    if (hall && is_full(hall, hello))
+        return HP_FULL;
     if (!hall || hello->comm || hello->my_rank == HP_RANK_UNKNOWN)
         return HP_OK;
     for (const hp_meeting *m = hall->meetings; m; m = m->next)
@@ -283,7 +303,8 @@ hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
 
 /*
  * The meeting this JOIN belongs to; opened where there is none. A world that has failed and already knows this rank
- * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own.
+ * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own. NULL: no
+ * room.
  */
 static hp_meeting *
 find_meeting(hp_hall *hall, const hp_join *join, uint64_t now)
@@ -293,10 +314,11 @@ find_meeting(hp_hall *hall, const hp_join *join, uint64_t now)
         if (!m->parent && hp_meeting_is(m, join) && m->failure.code && hp_meeting_has(m, rank))
             m->deadline = now;
     settle(hall, now);
-    for (hp_meeting *m = hall->meetings; m; m = m->next)
+    int open = 0;
+    for (hp_meeting *m = hall->meetings; m; m = m->next, open++)
         if (hp_meeting_is(m, join))
             return m;
-    hp_meeting *m = hp_meeting_new(&hall->outlet, hall->label, join, now);
+    hp_meeting *m = open >= MEETINGS_MAX ? NULL : hp_meeting_new(&hall->outlet, hall->label, join, now);
     if (m) {
         m->next = hall->meetings;
         hall->meetings = m;
@@ -324,14 +346,21 @@ check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Nobody waits in a split any more that all have seen the end of. */
+/* Nobody waits in a split of a ring that is not here, nor in one any more that all have seen the end of. */
 static hoop_result
 check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
 {
     const hp_roster *parent = parent_of(hall, join->parent);
-    if (!parent || (join->split >= parent->splits && join->split - parent->splits < SPLITS_AHEAD))
+    if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
+                          join->split - parent->splits < SPLITS_AHEAD))
         return HOOP_SUCCESS;
-    if (join->split < parent->splits)
+    if (!parent || parent->ring.size != join->parent_size)
+        hp_err_set(
+            error, HOOP_ERR_RENDEZVOUS,
+            "the rendezvous server does not know the communicator that rank %d splits: it was started again after "
+            "the ring had met, or has lost its ranks; end the job and start it anew",
+            join->parent_rank);
+    else if (join->split < parent->splits)
         hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
                    join->parent_rank);
     else
@@ -372,7 +401,8 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     }
     hp_meeting *m = find_meeting(guest->hall, join, now);
     if (!m)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY,
+                          "the rendezvous server is out of memory, or has %d meetings of this job open", MEETINGS_MAX);
     result = hp_meeting_join(m, guest, join, now, error);
     if (!result)
         guest->meeting = m;

@@ -48,8 +48,10 @@ int hp_hall_timed(const hp_hall *hall); /* whether it needs ticks */
  */
 void hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now);
 
-/* Whether a proven connection may enter; hall NULL: the job's first. */
+/* Whether a proven connection may enter; hall NULL: the job's first. HP_FULL: more of them than its ranks can need. */
 hp_status hp_hall_judge(const hp_hall *hall, const hp_hello *hello);
+/* How many of its ranks may knock at once from one address: as many as it says it has, where enough have proven it. */
+int hp_hall_expects(const hp_hall *hall);
 void hp_hall_enter(hp_hall *hall, hp_guest *guest, const hp_hello *hello);
 
 /* One control frame. 0, or -1 with the error filled: a breach of protocol; the owner closes and calls hp_hall_lost. */

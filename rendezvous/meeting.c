@@ -13,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOSTS_SHOWN = 4, SETTING_SHOWN = 60, AFTERMATH_MS = 3000 };
+enum {
+    HOSTS_SHOWN = 4,
+    SETTING_SHOWN = 60,
+    AFTERMATH_MS = 3000,
+    PATIENCE_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
+};
 
 static int
 bit(const uint64_t *set, int i)
@@ -222,7 +227,7 @@ hp_meeting_join(hp_meeting *m, void *peer, const hp_join *join, uint64_t now, ho
         error->phase = HOOP_PHASE_BRINGUP;
         return error->code;
     }
-    uint64_t until = now + join->patience * HP_MS;
+    uint64_t until = now + (join->patience < PATIENCE_MS ? join->patience : PATIENCE_MS) * HP_MS;
     if (until < m->deadline)
         m->deadline = until;
     return take_seat(m, peer, join, error);

@@ -12,9 +12,11 @@
 #include "rendezvous/hall.h"
 #include "rendezvous/line.h"
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -42,7 +44,8 @@ struct hp_server {
     int ticking;
     hp_server_options options;
     hp_outlet outlet;
-    hp_keys keys; /* of the job asked for last */
+    int most_guests; /* of one job */
+    hp_keys keys;    /* of the job asked for last */
     int keyed;
     hp_hall *halls;
     peer *peers;
@@ -125,7 +128,7 @@ expect(hp_server *server)
 {
     int world = 0;
     for (const hp_hall *hall = server->halls; hall; hall = hall->next)
-        world += world < HP_WORLD_MAX ? hall->world : 0;
+        world += world < HP_WORLD_MAX ? hp_hall_expects(hall) : 0;
     hp_door_expect(server->door, world);
 }
 
@@ -266,9 +269,11 @@ on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assigned)
 {
+    const hp_server *server = arg;
     (void)from;
     *assigned = hello->my_rank;
-    return hp_hall_judge(find_hall(arg, hello->job), hello);
+    const hp_hall *hall = find_hall(server, hello->job);
+    return hall && hall->guests >= server->most_guests ? HP_FULL : hp_hall_judge(hall, hello);
 }
 
 static hp_hall *
@@ -317,6 +322,16 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 
 /* The room. */
 
+/* Three quarters of the descriptors for one job, so that others find some; all of them where there are no others. */
+static int
+share_of_a_job(const hp_server_options *options)
+{
+    struct rlimit limit;
+    if (options->secret.of_job || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)(limit.rlim_cur / 4 * 3);
+}
+
 static hoop_result
 check_mode(const hp_server_options *options, hoop_error *error)
 {
@@ -343,6 +358,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     }
     server->loop = loop;
     server->options = *options;
+    server->most_guests = share_of_a_job(options);
     server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_failed};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};

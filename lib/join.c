@@ -56,6 +56,11 @@ judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
         return HP_LATE;
     if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
         return HP_BAD_COMM;
+    /* the policy was made before the roster was here, perhaps */
+    if (hello->epoch != comm->epoch)
+        return HP_BAD_EPOCH;
+    if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
+        return HP_BAD_RANK;
     if (hello->my_rank >= (uint32_t)comm->size || hello->channel >= comm->channels ||
         hello->stripe >= comm->channel[hello->channel]->o.stripes)
         return HP_BAD_RANK;

@@ -14,7 +14,7 @@
 #include "net/frame.h"
 
 /* Where the fields lie. M1's are in hp_hello_put. */
-enum { M1_RESERVED = 66, M1_FEATURES = 72, M1_NONCE = 80 };
+enum { M1_RESERVED = 66, M1_FEATURES = 72 };
 enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
 enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
 enum { M4_STATUS = 16, M4_RESERVED = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
@@ -218,8 +218,6 @@ static const char *
 challenge_fault(const hp_conn *conn)
 {
     const hp_hello *hello = &conn->hello;
-    if (hp_get32(conn->m2 + M2_RANK) != hello->your_rank)
-        return "a CHALLENGE from another rank than the one that was dialled";
     if (hp_get32(conn->m2 + M2_EPOCH) != hello->epoch)
         return "a CHALLENGE of another epoch";
     if (conn->version < hello->ver_min || conn->version > hello->ver_max)
@@ -227,7 +225,7 @@ challenge_fault(const hp_conn *conn)
     return NULL;
 }
 
-/* Initiator: M2 is whole. */
+/* Initiator: M2 is whole. Who was not dialled has nothing to say, not even no: whoever led us there could end a job. */
 static hp_conn_state
 on_challenge(hp_conn *conn)
 {
@@ -236,6 +234,8 @@ on_challenge(hp_conn *conn)
         return bad(conn, "a CHALLENGE made with another secret");
     if (!zeros(m2 + M2_RESERVED, 4) || !zeros(m2 + M2_RESERVED_8, 8))
         return bad(conn, "a CHALLENGE with reserved bytes that are not 0");
+    if (hp_get32(m2 + M2_RANK) != conn->hello.your_rank)
+        return bad(conn, "a CHALLENGE from another rank than the one that was dialled");
     conn->version = hp_get16(m2 + M2_VERSION);
     conn->status = hp_get16(m2 + M2_STATUS);
     if (conn->status != HP_OK) {
@@ -395,7 +395,7 @@ hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
     hp_put16(out + 64, hello->ver_max);
     memset(out + M1_RESERVED, 0, M1_FEATURES - M1_RESERVED);
     hp_put64(out + M1_FEATURES, hello->features);
-    memcpy(out + M1_NONCE, nonce, 32);
+    memcpy(out + HP_M1_NONCE, nonce, 32);
 }
 
 int

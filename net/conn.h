@@ -11,6 +11,7 @@
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2 };
 enum { HP_WIRE_MIN = 2, HP_WIRE_MAX = 2 };                 /* versions of the protocol that this build speaks */
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 }; /* bytes of the four messages */
+enum { HP_M1_NONCE = 80 };                                 /* where a hello's nonce lies: 32 bytes */
 /* Feature bits of a hello. */
 enum { HP_FEATURE_ACK = 1 }; /* data: frames with HP_FRAME_ACK are acknowledged, so they may leave without a copy */
 #define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: not yet given */

@@ -223,6 +223,11 @@ refusal(const pair *wanted, int status, const char *what)
     ok(p.r.state == HP_CONN_REFUSED && p.r.status == status && p.r.out_n == HP_M2 && wiped(&p.r),
        "%s: the responder refuses inside M2 (%d)", what, p.r.status);
     pass(&p.r, &p.i);
+    if (p.hello.your_rank != p.policy.my_rank) {
+        ok(is_bad(&p.i) && strstr(p.i.why, "from another rank"), "%s: who was not dialled may not even refuse: %s",
+           what, p.i.why);
+        return;
+    }
     ok(p.i.state == HP_CONN_REFUSED && p.i.status == status && p.i.out_n == 0 && wiped(&p.i),
        "%s: the initiator hears why: %s", what, p.i.why);
 }

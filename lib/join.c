@@ -107,12 +107,24 @@ enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr
         blame(comm, &error, link->peer);
 }
 
-/* Without this the dialling neighbour would take our silence for a wrong secret. */
+static int
+awaits_somebody(const hoop_comm *comm)
+{
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            if (!comm->channel[c]->link[i]->sending && comm->channel[c]->link[i]->state < HP_LINK_OPEN)
+                return 1;
+    return 0;
+}
+
+/* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again. */
 static void
 starved(void *arg, int number)
 {
     hoop_comm *comm = arg;
     hoop_error error;
+    if (!awaits_somebody(comm))
+        return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
     blame(comm, &error, comm->rank);
 }
@@ -359,7 +371,7 @@ open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_erro
     hoop_result result = hp_addr_local(&local, wanted, server, name, why, sizeof why, error);
     if (result != HOOP_SUCCESS)
         return result;
-    comm->door = hp_door_new(comm->loop, &local, &comm->sock, &owner, comm->size, error);
+    comm->door = hp_door_new(comm->loop, &local, NULL, &comm->sock, &owner, comm->size, error);
     if (!comm->door)
         return error->code;
     *advertised = *hp_door_addr(comm->door);

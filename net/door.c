@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * door: accepts, and lets nobody in who cannot prove the secret. A stranger has a place in a fixed pool and the 144
- * bytes of its greeting there; only a right tag makes it a guest with an hp_conn on the heap; only a whole handshake
- * makes its socket the owner's. All of them wait in an epoll set of the door's own, of which the loop watches one
- * descriptor: a stranger costs no allocation, and a crowd of them takes one turn in the loop, not hundreds.
+ * bytes of its greeting there; only a right tag makes it a caller with an hp_conn on the heap; only a whole handshake
+ * makes its socket the owner's. All of them wait in an epoll set of the door's own, and so do the listener and the
+ * door's clock: one descriptor is all that a loop, or several, have to watch, a stranger costs no allocation, and a
+ * crowd of them takes one turn in the loop, not hundreds.
  */
 #include "net/door.h"
 
@@ -11,43 +12,36 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "net/pool.h"
 #include "net/shake.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { PER_WAKEUP = 16, BACKLOG = 1024, GUESTS = 1024, TAGGED = HP_M1 - HP_MAC, JOB_AT = 16 };
+enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, TAGGED = HP_M1 - HP_MAC, JOB_AT = 16 };
+enum { CALLERS_MORE = 64, WORLD_MOST = 65536, POOL_PART = 4, LACKING_MOST = 2 };
 
 #define PATIENCE (5 * HP_SEC)
 #define PAUSE (100 * HP_MS)
 
-/* A connection whose greeting has a right tag: replays of a greeting are among them, so it is not yet proven. */
-struct guest {
-    hp_visitor visitor;
-    uint32_t events; /* as told to epoll */
-    int expected;    /* judge said HP_OK: the owner keeps a place */
-    hp_conn conn;
-    struct guest *next, **link;
-};
-
 struct hp_door {
-    hp_loop *loop;
     hp_door_owner owner;
     hp_sock_options options;
     hp_addr addr;
     uint64_t patience;
-    int listener, crowd, reserve; /* socket, epoll, a descriptor to give up when there are no more */
-    hp_watch *on_listener, *on_crowd;
-    hp_timer *sweep, *pause;
-    int inside, dead; /* freed inside an owner's function: taken down when that returns */
-    int guest_count, guests_max;
-    struct guest *guests;
+    int crowd;           /* an epoll set with all that follows */
+    int listener, alarm; /* socket, timerfd */
+    hp_watch *watch;     /* NULL: the owner watches */
+    uint64_t sweep;      /* when to look who is late, */
+    uint64_t resume;     /* when to accept again; HP_NEVER: nothing to do then */
+    int lacking;         /* accepts in a row for which nothing was left */
+    int inside, dead;    /* freed inside an owner's function: taken down when that returns */
+    int world;
+    hp_callers callers;
     uint8_t header[16]; /* how every greeting begins */
     hp_pool strangers;
 };
@@ -58,6 +52,27 @@ tell(const char *class_name, int level, const hp_visitor *visitor, const char *w
     char text[HP_ADDR_TEXT];
     if (hp_log_enabled(level))
         hp_log_class(class_name, level, "closed %s: %s", hp_addr_print(&visitor->peer, text), what);
+}
+
+/* The door's clock. */
+
+static void
+set_alarm(hp_door *door)
+{
+    uint64_t when = door->sweep < door->resume ? door->sweep : door->resume;
+    struct itimerspec spec = {0};
+    if (when != HP_NEVER) {
+        spec.it_value.tv_sec = (time_t)(when / HP_SEC);
+        spec.it_value.tv_nsec = (long)(when % HP_SEC);
+    }
+    timerfd_settime(door->alarm, TFD_TIMER_ABSTIME, &spec, NULL);
+}
+
+static void
+listen_to(hp_door *door, int *fd, int how, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = fd};
+    epoll_ctl(door->crowd, how, *fd, &event);
 }
 
 /* Going away. Taken out of epoll by hand: a forked child may still hold the descriptor. */
@@ -71,137 +86,139 @@ close_visitor(hp_door *door, hp_visitor *visitor)
 }
 
 static void
-discard_guest(struct guest *guest)
+dismiss(hp_door *door, hp_caller *caller)
 {
-    hp_wipe(&guest->conn, sizeof(guest->conn));
-    free(guest);
-}
-
-static void
-forget_guest(hp_door *door, struct guest *guest)
-{
-    *guest->link = guest->next;
-    if (guest->next)
-        guest->next->link = guest->link;
-    door->guest_count--;
-    discard_guest(guest);
-}
-
-static void
-dismiss_guest(hp_door *door, struct guest *guest)
-{
-    hp_hello hello = guest->conn.hello;
-    int expected = guest->expected;
-    close_visitor(door, &guest->visitor);
-    forget_guest(door, guest);
+    hp_hello hello = caller->conn.hello;
+    int expected = caller->expected;
+    close_visitor(door, &caller->visitor);
+    hp_callers_remove(&door->callers, caller);
+    hp_caller_free(caller);
     if (expected && door->owner.gone && !door->dead)
         door->owner.gone(door->owner.arg, &hello);
 }
 
+/* Out of the door with an open connection. */
 static void
-enter(hp_door *door, struct guest *guest)
+release(hp_door *door, hp_caller *caller)
 {
-    hp_hello hello = guest->conn.hello;
-    hp_addr peer = guest->visitor.peer;
-    uint64_t features = guest->conn.features;
-    int fd = guest->visitor.fd;
-    epoll_ctl(door->crowd, EPOLL_CTL_DEL, fd, NULL);
-    forget_guest(door, guest);
+    epoll_ctl(door->crowd, EPOLL_CTL_DEL, caller->visitor.fd, NULL);
+    hp_callers_remove(&door->callers, caller);
+}
+
+static void
+enter(hp_door *door, hp_caller *caller)
+{
+    hp_hello hello = caller->conn.hello;
+    hp_addr peer = caller->visitor.peer;
+    uint64_t features = caller->conn.features;
+    int fd = caller->visitor.fd;
+    release(door, caller);
+    caller->visitor.fd = -1;
+    hp_caller_free(caller);
     hp_sock_tune(fd, &door->options);
     door->owner.enter(door->owner.arg, fd, &hello, features, &peer);
 }
 
-/* Guests: the handshake after a right tag. */
+/* Callers: the handshake after a right tag. */
 
 static void
-await(hp_door *door, struct guest *guest, uint32_t events)
+await(hp_door *door, hp_caller *caller, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = &guest->visitor};
-    if (events != guest->events)
-        epoll_ctl(door->crowd, EPOLL_CTL_MOD, guest->visitor.fd, &event);
-    guest->events = events;
+    struct epoll_event event = {.events = events, .data.ptr = &caller->visitor};
+    if (events != caller->events)
+        epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
+    caller->events = events;
 }
 
 static void
-judge(hp_door *door, struct guest *guest)
+judge(hp_door *door, hp_caller *caller)
 {
     uint32_t assigned = HP_RANK_UNKNOWN;
-    hp_status status = door->owner.judge(door->owner.arg, &guest->conn.hello, &guest->visitor.peer, &assigned);
-    guest->expected = status == HP_OK;
+    hp_status status = door->owner.judge(door->owner.arg, &caller->conn.hello, &caller->visitor.peer, &assigned);
+    caller->expected = status == HP_OK;
     if (!door->dead)
-        hp_conn_judge(&guest->conn, status, assigned);
+        hp_conn_judge(&caller->conn, status, assigned);
+}
+
+/* Proven: 1 if the owner has taken it away. */
+static int
+taken(hp_door *door, hp_caller *caller)
+{
+    if (!door->owner.take)
+        return 0;
+    release(door, caller);
+    if (door->owner.take(door->owner.arg, caller))
+        return 1;
+    struct epoll_event event = {.events = caller->events, .data.ptr = &caller->visitor};
+    epoll_ctl(door->crowd, EPOLL_CTL_ADD, caller->visitor.fd, &event);
+    hp_callers_add(&door->callers, caller);
+    return 0;
 }
 
 static void
-refuse(hp_door *door, struct guest *guest, const char *why)
+refuse(hp_door *door, hp_caller *caller, const char *why)
 {
-    tell("door: refused", HP_LOG_INFO, &guest->visitor, why);
-    dismiss_guest(door, guest);
+    tell("door: refused", HP_LOG_INFO, &caller->visitor, why);
+    dismiss(door, caller);
 }
 
 static void
-serve_guest(hp_door *door, struct guest *guest)
+serve_caller(hp_door *door, hp_caller *caller)
 {
-    hp_conn *conn = &guest->conn;
-    int next = hp_shake(conn, guest->visitor.fd);
+    hp_conn *conn = &caller->conn;
+    int next = hp_shake(conn, caller->visitor.fd);
     if (next == HP_SHAKE_STOP && conn->state == HP_CONN_JUDGE) {
-        judge(door, guest);
+        if (taken(door, caller))
+            return;
+        judge(door, caller);
         if (door->dead)
             return;
-        next = hp_shake(conn, guest->visitor.fd);
+        next = hp_shake(conn, caller->visitor.fd);
     }
     if (next == HP_SHAKE_LOST)
-        refuse(door, guest, "it went away during the handshake");
+        refuse(door, caller, "it went away during the handshake");
     else if (next != HP_SHAKE_STOP)
-        await(door, guest, next == HP_READ ? EPOLLIN : EPOLLOUT);
+        await(door, caller, next == HP_READ ? EPOLLIN : EPOLLOUT);
     else if (conn->state == HP_CONN_DONE)
-        enter(door, guest);
+        enter(door, caller);
     else
-        refuse(door, guest, conn->why);
+        refuse(door, caller, conn->why);
 }
 
-/* Replayed greetings have right tags too; they must not fill the memory. The oldest has had the most time to answer. */
+/* As many ranks as there are, or as the greeting says, may be in the middle of their handshake; then the oldest goes. */
 static void
-make_room_for_guest(hp_door *door)
+make_room(hp_door *door, const hp_hello *hello)
 {
-    struct guest *oldest = door->guests;
-    if (door->guest_count < door->guests_max)
+    int world = hello->world > (uint32_t)door->world && hello->world <= WORLD_MOST ? (int)hello->world : door->world;
+    if (door->callers.count < world + CALLERS_MORE)
         return;
-    for (struct guest *guest = door->guests; guest; guest = guest->next)
-        if (guest->visitor.deadline < oldest->visitor.deadline)
-            oldest = guest;
-    tell("door: guests", HP_LOG_WARN, &oldest->visitor, "too many connections are in the middle of their handshake");
-    dismiss_guest(door, oldest);
+    hp_caller *oldest = hp_callers_oldest(&door->callers);
+    tell("door: callers", HP_LOG_WARN, &oldest->visitor, "too many connections are in the middle of their handshake");
+    dismiss(door, oldest);
 }
 
 /* The tag was right. Moves the connection from the pool to the heap and answers. */
 static void
-receive_guest(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn_policy *policy)
+receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn_policy *policy)
 {
     uint8_t nonce[32];
     struct epoll_event event = {.events = EPOLLIN};
-    make_room_for_guest(door);
-    struct guest *guest = door->dead ? NULL : hp_alloc(1, sizeof(*guest));
-    if (!guest || hp_random(nonce, sizeof(nonce), NULL) != HOOP_SUCCESS) {
-        free(guest);
+    hp_caller *caller = door->dead ? NULL : hp_alloc(1, sizeof(*caller));
+    if (!caller || hp_random(nonce, sizeof(nonce), NULL) != HOOP_SUCCESS) {
+        free(caller);
         close_visitor(door, &stranger->visitor);
         return;
     }
-    guest->visitor = stranger->visitor;
-    guest->visitor.guest = 1;
-    guest->events = EPOLLIN;
-    guest->next = door->guests;
-    guest->link = &door->guests;
-    if (guest->next)
-        guest->next->link = &guest->next;
-    door->guests = guest;
-    door->guest_count++;
-    event.data.ptr = &guest->visitor;
-    epoll_ctl(door->crowd, EPOLL_CTL_MOD, guest->visitor.fd, &event);
-    hp_conn_accept(&guest->conn, keys, policy, nonce, guest->visitor.deadline);
-    hp_conn_feed(&guest->conn, stranger->m1, sizeof(stranger->m1), hp_now());
+    caller->visitor = stranger->visitor;
+    caller->visitor.guest = 1;
+    caller->events = EPOLLIN;
+    hp_callers_add(&door->callers, caller);
+    event.data.ptr = &caller->visitor;
+    epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
+    hp_conn_accept(&caller->conn, keys, policy, nonce, caller->visitor.deadline);
+    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), hp_now());
     stranger->visitor.fd = -1;
-    serve_guest(door, guest);
+    serve_caller(door, caller);
 }
 
 /* Strangers: the first 144 bytes. */
@@ -263,10 +280,14 @@ examine(hp_door *door, hp_stranger *stranger)
     int fits = hp_hello_get(&hello, stranger->m1) && door->owner.policy(door->owner.arg, &hello, &policy);
     if (door->dead)
         return;
-    if (fits)
-        receive_guest(door, stranger, keys, &policy);
-    else
+    if (!fits) {
         turn_away(door, stranger, "door: hello", HP_LOG_INFO, "nothing here answers to its greeting");
+    } else if (!hp_callers_note(&door->callers, stranger->m1)) {
+        turn_away(door, stranger, "door: copy", HP_LOG_INFO, "its greeting is the copy of one that was here before");
+    } else {
+        make_room(door, &hello);
+        receive(door, stranger, keys, &policy);
+    }
 }
 
 static int
@@ -293,22 +314,6 @@ serve_stranger(hp_door *door, hp_stranger *stranger)
         examine(door, stranger);
 }
 
-/* One event at a time: what is served may close others, and a longer list would still name them. */
-static void
-serve_crowd(hp_door *door)
-{
-    struct epoll_event event;
-    for (int i = 0; i < PER_WAKEUP && !door->dead; i++) {
-        if (epoll_wait(door->crowd, &event, 1, 0) != 1)
-            return;
-        hp_visitor *visitor = event.data.ptr;
-        if (visitor->guest)
-            serve_guest(door, (struct guest *)visitor);
-        else
-            serve_stranger(door, (hp_stranger *)visitor);
-    }
-}
-
 /* Time. All deadlines are one patience after accept, so a new one never comes before those that exist. */
 
 static uint64_t
@@ -318,14 +323,30 @@ dismiss_late(hp_door *door, uint64_t now)
     while ((stranger = hp_pool_oldest(&door->strangers)) && stranger->visitor.deadline <= now)
         turn_away_with_bytes(door, stranger, "door: late", HP_LOG_INFO, "it did not greet in time", 0);
     uint64_t next = stranger ? stranger->visitor.deadline : HP_NEVER;
-    for (struct guest *guest = door->guests, *following; guest && !door->dead; guest = following) {
-        following = guest->next;
-        if (guest->visitor.deadline <= now)
-            refuse(door, guest, "it did not end the handshake in time");
-        else if (guest->visitor.deadline < next)
-            next = guest->visitor.deadline;
+    for (hp_caller *caller = door->callers.first, *following; caller && !door->dead; caller = following) {
+        following = caller->next;
+        if (caller->visitor.deadline <= now)
+            refuse(door, caller, "it did not end the handshake in time");
+        else if (caller->visitor.deadline < next)
+            next = caller->visitor.deadline;
     }
     return next;
+}
+
+static void
+ring(hp_door *door)
+{
+    uint64_t count, now = hp_now();
+    if (read(door->alarm, &count, sizeof(count)) < 0 && errno == EAGAIN)
+        return;
+    if (now >= door->resume) {
+        door->resume = HP_NEVER;
+        listen_to(door, &door->listener, EPOLL_CTL_MOD, EPOLLIN);
+    }
+    if (now >= door->sweep)
+        door->sweep = dismiss_late(door, now);
+    if (!door->dead)
+        set_alarm(door);
 }
 
 /* Coming in. */
@@ -346,55 +367,61 @@ admit(hp_door *door, int fd, const hp_addr *peer)
     serve_stranger(door, stranger);
 }
 
-/* No descriptor is left: one place is freed, by the oldest stranger or by the reserve, so that the queue moves on. */
+static int
+is_short(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
+}
+
+/* Nothing is left for one more connection: the oldest stranger goes for it; where there is none it waits in the kernel,
+ * unanswered, which its other side takes for what it is: a host that has no time. */
 static void
 out_of_descriptors(hp_door *door, int number)
 {
-    hp_addr peer;
     hp_stranger *victim = hp_pool_oldest(&door->strangers);
+    if (victim) {
+        turn_away(door, victim, "door: full", HP_LOG_WARN,
+                  number == EMFILE ? "it proves nothing, and descriptors are few (raise \"ulimit -n\")"
+                                   : "it proves nothing, and this machine has nothing left for more connections");
+        return;
+    }
     hp_log_class("door: descriptors", HP_LOG_WARN, "cannot accept a connection: %s; trying again in 100 ms%s",
                  strerror(number), number == EMFILE ? " (raise \"ulimit -n\")" : "");
-    if (victim) {
-        close_visitor(door, &victim->visitor);
-    } else if (door->reserve >= 0) {
-        close(door->reserve);
-        int fd = hp_sock_accept(door->listener, &peer);
-        if (fd >= 0)
-            close(fd);
-        door->reserve = hp_sock_raise(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    }
-    hp_watch_set(door->on_listener, 0);
-    hp_timer_set(door->pause, PAUSE);
-    if (door->owner.starved)
+    listen_to(door, &door->listener, EPOLL_CTL_MOD, 0);
+    door->resume = hp_now() + PAUSE;
+    set_alarm(door);
+    if (++door->lacking >= LACKING_MOST && door->owner.starved)
         door->owner.starved(door->owner.arg, number);
 }
 
+/* The kernel asks for a descriptor before it looks whether anybody waits: behind the first, nobody may. */
 static void
 accept_some(hp_door *door)
 {
-    int was_empty = !door->guests && !hp_pool_oldest(&door->strangers);
-    for (int i = 0; i < PER_WAKEUP && !door->dead; i++) {
+    for (int i = 0; i < ACCEPTS && !door->dead && door->resume == HP_NEVER; i++) {
         hp_addr peer;
         int fd = hp_sock_accept(door->listener, &peer);
         if (fd >= 0) {
+            door->lacking = 0;
             admit(door, fd, &peer);
-        } else if (errno == EAGAIN) {
-            break;
-        } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        } else if (i == 0 && is_short(errno)) {
             out_of_descriptors(door, errno);
+        } else if (errno == EAGAIN || is_short(errno)) {
             break;
         }
     }
-    if (was_empty && !door->dead)
-        hp_timer_set(door->sweep, door->patience);
+    if (door->sweep == HP_NEVER && !door->dead) {
+        door->sweep = hp_now() + door->patience;
+        set_alarm(door);
+    }
 }
 
-/* The loop's calls. */
+/* Turns. */
 
 static void
 close_own(const hp_door *door)
 {
-    int fds[] = {door->listener, door->crowd, door->reserve};
+    int fds[] = {door->listener, door->crowd, door->alarm};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -403,98 +430,95 @@ close_own(const hp_door *door)
 static void
 take_down(hp_door *door)
 {
-    hp_watch_free(door->on_listener);
-    hp_watch_free(door->on_crowd);
-    hp_timer_free(door->sweep);
-    hp_timer_free(door->pause);
+    hp_watch_free(door->watch);
     close_own(door);
     for (hp_stranger *stranger; (stranger = hp_pool_oldest(&door->strangers)); stranger->visitor.fd = -1)
         close(stranger->visitor.fd);
-    for (struct guest *guest = door->guests, *following; guest; guest = following) {
-        following = guest->next;
-        close(guest->visitor.fd);
-        discard_guest(guest);
+    for (hp_caller *caller = door->callers.first, *following; caller; caller = following) {
+        following = caller->next;
+        hp_caller_free(caller);
     }
     free(door);
 }
 
 static void
-leave(hp_door *door)
+serve_one(hp_door *door, void *who)
 {
-    if (--door->inside == 0 && door->dead)
-        take_down(door);
+    if (who == &door->listener)
+        accept_some(door);
+    else if (who == &door->alarm)
+        ring(door);
+    else if (((hp_visitor *)who)->guest)
+        serve_caller(door, who);
+    else
+        serve_stranger(door, who);
 }
 
-static void
-on_listener(void *arg, int ready)
+/* One event at a time: what is served may close others, and a longer list would still name them. */
+void
+hp_door_serve(hp_door *door)
 {
-    (void)ready;
-    hp_door *door = arg;
+    struct epoll_event event;
     door->inside++;
-    accept_some(door);
-    leave(door);
+    for (int i = 0; i < PER_TURN && !door->dead && epoll_wait(door->crowd, &event, 1, 0) == 1; i++)
+        serve_one(door, event.data.ptr);
+    if (--door->inside == 0 && door->dead)
+        take_down(door);
 }
 
 static void
 on_crowd(void *arg, int ready)
 {
     (void)ready;
-    hp_door *door = arg;
-    door->inside++;
-    serve_crowd(door);
-    leave(door);
+    hp_door_serve(arg);
 }
 
+/* A quarter of the descriptors that are left, for those who prove nothing. */
 static void
-on_sweep(void *arg)
+limit_strangers(hp_door *door)
 {
-    hp_door *door = arg;
-    door->inside++;
-    uint64_t now = hp_now(), next = dismiss_late(door, now);
-    if (!door->dead)
-        hp_timer_set(door->sweep, next == HP_NEVER ? HP_NEVER : next - now);
-    leave(door);
-}
-
-static void
-on_pause_over(void *arg)
-{
-    hp_door *door = arg;
-    hp_watch_set(door->on_listener, HP_READ);
+    int spare = hp_sock_spare();
+    hp_pool_limit(&door->strangers, spare / POOL_PART);
+    if (door->strangers.most < HP_STRANGERS)
+        hp_log(HP_LOG_INFO, "%d descriptors are left: at most %d connections that do not prove themselves wait at once",
+               spare, door->strangers.most);
 }
 
 static hoop_result
-set_up(hp_door *door, const hp_addr *addr, hoop_error *error)
+set_up(hp_door *door, hp_loop *loop, const hp_addr *addr, const hp_ports *ports, hoop_error *error)
 {
-    door->listener = hp_sock_listen(addr, BACKLOG, error);
+    static const hp_ports any;
+    door->listener = hp_ports_listen(ports ? ports : &any, addr, BACKLOG, error);
     if (door->listener < 0)
         return HOOP_ERR_SYSTEM;
     hp_sock_tune(door->listener, &door->options); /* accepted sockets inherit; windows are scaled from the first SYN */
     door->crowd = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
-    door->reserve = hp_sock_raise(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    if (door->crowd < 0 || door->reserve < 0)
+    door->alarm = hp_sock_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    if (door->crowd < 0 || door->alarm < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
-    door->on_listener = hp_watch_new(door->loop, door->listener, on_listener, door);
-    door->on_crowd = hp_watch_new(door->loop, door->crowd, on_crowd, door);
-    door->sweep = hp_timer_new(door->loop, on_sweep, door);
-    door->pause = hp_timer_new(door->loop, on_pause_over, door);
-    if (!door->on_listener || !door->on_crowd || !door->sweep || !door->pause)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
-    if (hp_watch_set(door->on_listener, HP_READ) != 0 || hp_watch_set(door->on_crowd, HP_READ) != 0)
-        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch a listener");
+    listen_to(door, &door->listener, EPOLL_CTL_ADD, EPOLLIN);
+    listen_to(door, &door->alarm, EPOLL_CTL_ADD, EPOLLIN);
+    if (loop) {
+        door->watch = hp_watch_new(loop, door->crowd, on_crowd, door);
+        if (!door->watch)
+            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
+        if (hp_watch_set(door->watch, HP_READ) != 0)
+            return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch a listener");
+    }
+    limit_strangers(door);
     return hp_sock_name(door->listener, &door->addr, error);
 }
 
 void
 hp_door_expect(hp_door *door, int world)
 {
-    door->guests_max = GUESTS + (world > 0 ? world : 0);
+    door->world = world > 0 ? world : 0;
     hp_pool_share(&door->strangers, world);
 }
 
 hp_door *
-hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, const hp_door_owner *owner, int world,
-            hoop_error *error)
+hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
+            const hp_door_owner *owner, int world, hoop_error *error)
 {
     static const uint8_t no_nonce[32];
     static const hp_hello no_hello;
@@ -504,20 +528,26 @@ hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, 
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
         return NULL;
     }
-    door->loop = loop;
     door->owner = *owner;
     if (options)
         door->options = *options;
     door->patience = PATIENCE;
-    door->listener = door->crowd = door->reserve = -1;
+    door->sweep = door->resume = HP_NEVER;
+    door->listener = door->crowd = door->alarm = -1;
     hp_pool_init(&door->strangers, world);
     hp_door_expect(door, world);
     hp_hello_put(greeting, &no_hello, no_nonce);
     memcpy(door->header, greeting, sizeof(door->header));
-    if (set_up(door, addr, error) == HOOP_SUCCESS)
+    if (set_up(door, loop, addr, ports, error) == HOOP_SUCCESS)
         return door;
     take_down(door);
     return NULL;
+}
+
+int
+hp_door_fd(const hp_door *door)
+{
+    return door->crowd;
 }
 
 const hp_addr *
@@ -539,9 +569,9 @@ hp_door_abandon(const hp_door *door)
     for (int i = 0; i < HP_STRANGERS; i++)
         if (door->strangers.places[i].visitor.fd >= 0)
             close(door->strangers.places[i].visitor.fd);
-    for (const struct guest *guest = door->guests; guest; guest = guest->next)
-        if (guest->visitor.fd >= 0)
-            close(guest->visitor.fd);
+    for (const hp_caller *caller = door->callers.first; caller; caller = caller->next)
+        if (caller->visitor.fd >= 0)
+            close(caller->visitor.fd);
 }
 
 void

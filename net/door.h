@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * door: a listener and the strangers in front of it. Accepts, holds at most 256 unauthenticated connections in a static
- * pool (oldest without a valid tag evicted; per address 32 or `world`, no limit on loopback), runs handshake H1 with
- * each (5 s), sends no byte to a stranger, and hands proven connections to the owner. Used by the rendezvous server and
- * by every rank's data listener.
+ * pool, fewer where few descriptors may be opened (oldest without a valid tag evicted; per address 32 or `world`, no
+ * limit on loopback), runs handshake H1 with each (5 s), sends no byte to a stranger, and hands proven connections to
+ * the owner. Used by the rendezvous server and by every process's data listener.
  */
 #ifndef HP_DOOR_H
 #define HP_DOOR_H
 
-#include "net/conn.h"
+#include "net/caller.h"
 #include "net/loop.h"
+#include "net/ports.h"
 #include "net/sock.h"
 
 typedef struct hp_door hp_door;
@@ -26,13 +27,24 @@ typedef struct hp_door_owner {
     void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
     /* Judged HP_OK but died before WELCOME was out: undo judge's reservation. May be NULL. */
     void (*gone)(void *arg, const hp_hello *hello);
-    /* No descriptor is left for a connection that waits (EMFILE, ENFILE ...). May be NULL: logged only. */
+    /* Nothing is left for a connection that waits (EMFILE, ENFILE ...), and there was no stranger whose place it could
+     * get, twice in a row. The door goes on trying. May be NULL: logged only. */
     void (*starved)(void *arg, int number);
+    /* Asked before judge: 1: the caller is the owner's, out of the door, its last message still to be said
+     * (hp_caller_answer), in whatever thread. May be NULL. */
+    int (*take)(void *arg, hp_caller *caller);
 } hp_door_owner;
 
-/* Listens on `addr` (port 0: any). The door owns the listener. NULL with the error filled. */
-hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_sock_options *options, const hp_door_owner *owner,
-                     int world, hoop_error *error);
+/*
+ * Listens on `addr` (port 0: on the first free one of `ports`, or on any where that is NULL). The door owns the listener.
+ * NULL with the error filled. loop NULL: the owner calls hp_door_serve whenever hp_door_fd can be read.
+ */
+hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
+                     const hp_door_owner *owner, int world, hoop_error *error);
+
+int hp_door_fd(const hp_door *door); /* can be read whenever the door has something to do; any number may watch it */
+void hp_door_serve(hp_door *door);   /* does some of that: a bounded part; never waits */
+
 /* From now on so many ranks, perhaps all of one address, have reason to knock. */
 void hp_door_expect(hp_door *door, int world);
 const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */

@@ -5,6 +5,8 @@
  */
 #include "net/pool.h"
 
+#include <string.h>
+
 _Static_assert(sizeof(hp_stranger) <= 256, "a stranger costs at most 256 bytes");
 
 void
@@ -14,9 +16,16 @@ hp_pool_share(hp_pool *pool, int world)
 }
 
 void
+hp_pool_limit(hp_pool *pool, int most)
+{
+    pool->most = most < HP_PLACES_LEAST ? HP_PLACES_LEAST : most > HP_STRANGERS ? HP_STRANGERS : most;
+}
+
+void
 hp_pool_init(hp_pool *pool, int world)
 {
     hp_pool_share(pool, world);
+    hp_pool_limit(pool, HP_STRANGERS);
     for (size_t i = 0; i < HP_STRANGERS; i++)
         pool->places[i] = (hp_stranger){.visitor = {.fd = -1}};
 }
@@ -37,6 +46,15 @@ hp_pool_oldest(hp_pool *pool)
     return found;
 }
 
+/* One host has all addresses of an IPv6 network of 64 bits, if it likes. */
+static int
+same_origin(const hp_addr *a, const hp_addr *b)
+{
+    if (a->u.any.sa_family != AF_INET6 || b->u.any.sa_family != AF_INET6)
+        return hp_addr_same_host(a, b);
+    return memcmp(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr, 8) == 0;
+}
+
 /* The oldest of this address where it has its share already. */
 static hp_stranger *
 surplus(hp_pool *pool, const hp_addr *peer)
@@ -47,7 +65,7 @@ surplus(hp_pool *pool, const hp_addr *peer)
         return NULL;
     for (size_t i = 0; i < HP_STRANGERS; i++) {
         hp_stranger *stranger = &pool->places[i];
-        if (stranger->visitor.fd < 0 || !hp_addr_same_host(&stranger->visitor.peer, peer))
+        if (stranger->visitor.fd < 0 || !same_origin(&stranger->visitor.peer, peer))
             continue;
         found = older(found, stranger);
         count++;
@@ -61,7 +79,7 @@ hp_pool_place(hp_pool *pool, const hp_addr *peer)
     hp_stranger *place = surplus(pool, peer);
     if (place)
         return place;
-    for (size_t i = 0; i < HP_STRANGERS; i++)
+    for (int i = 0; i < pool->most; i++)
         if (pool->places[i].visitor.fd < 0)
             return &pool->places[i];
     return hp_pool_oldest(pool);

@@ -9,12 +9,12 @@
 #include "net/addr.h"
 #include "net/conn.h"
 
-enum { HP_STRANGERS = 256, HP_PER_ADDRESS = 32 };
+enum { HP_STRANGERS = 256, HP_PER_ADDRESS = 32, HP_PLACES_LEAST = 8 };
 
 /* A connection in the door, whatever it has proven. */
 typedef struct hp_visitor {
     int fd;    /* -1: a free place */
-    int guest; /* its tag was right: it left the pool */
+    int guest; /* its tag was right: it left the pool, and is a caller */
     uint64_t deadline;
     hp_addr peer;
 } hp_visitor;
@@ -26,13 +26,17 @@ typedef struct hp_stranger {
 } hp_stranger;
 
 typedef struct hp_pool {
-    int per_address; /* most places for one address, loopback excepted */
+    int most;        /* places that may be taken at once */
+    int per_address; /* most places for one address, loopback excepted; of IPv6, for one network of 64 bits */
     hp_stranger places[HP_STRANGERS];
 } hp_pool;
 
 /* per address: HP_PER_ADDRESS or `world`, whichever is larger. Sharing anew takes no place from anybody. */
 void hp_pool_init(hp_pool *pool, int world);
 void hp_pool_share(hp_pool *pool, int world);
+
+/* Fewer places than HP_STRANGERS, before anybody has one; at least HP_PLACES_LEAST. */
+void hp_pool_limit(hp_pool *pool, int most);
 
 /*
  * A place for a connection from `peer`: a free one; or, where it is taken (fd >= 0), the oldest one, of this address

@@ -9,12 +9,15 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { LOWEST_FD = 3, NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
@@ -239,6 +242,29 @@ hp_sock_accept(int listener, hp_addr *peer)
     memset(peer, 0, sizeof(*peer));
     peer->length = sizeof(peer->u);
     return hp_sock_raise(accept4(listener, &peer->u.any, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+}
+
+static int
+descriptors_open(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int n = 0;
+    if (!folder)
+        return 0;
+    while (readdir(folder))
+        n++;
+    closedir(folder);
+    return n; /* with ".", ".." and the folder itself */
+}
+
+int
+hp_sock_spare(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    int spare = (int)limit.rlim_cur - descriptors_open();
+    return spare > 0 ? spare : 0;
 }
 
 hoop_result

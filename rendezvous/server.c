@@ -361,10 +361,10 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->most_guests = share_of_a_job(options);
     server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_failed};
     server->tick = hp_timer_new(loop, on_tick, server);
-    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
+    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};
     if (server->tick)
-        server->door = hp_door_new(loop, &options->listen, &sock, &owner, 0, error);
+        server->door = hp_door_new(loop, &options->listen, &options->ports, &sock, &owner, 0, error);
     else
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
     if (server->door)

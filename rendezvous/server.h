@@ -8,13 +8,15 @@
 
 #include "net/conn.h"
 #include "net/loop.h"
+#include "net/ports.h"
 #include "net/secret.h"
 #include "net/sock.h"
 
 typedef struct hp_server hp_server;
 
 typedef struct hp_server_options {
-    hp_addr listen;   /* port 0: any */
+    hp_addr listen;   /* port 0: the first free one of `ports` */
+    hp_ports ports;   /* first 0: any */
     hp_secret secret; /* a job's own key: this job is served, and no other */
     int mode;         /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */

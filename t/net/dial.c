@@ -147,8 +147,8 @@ build(const hp_addr *where)
     memset(&house, 0, sizeof(house));
     house.keys = keys;
     house.policy = (hp_conn_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
-    hp_door_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
-    house.door = hp_door_new(loop, where ? where : &addr, NULL, &owner, 8, &error);
+    hp_door_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    house.door = hp_door_new(loop, where ? where : &addr, NULL, NULL, &owner, 8, &error);
     if (!house.door)
         bail("no door: %s", error.text);
 }

@@ -108,6 +108,14 @@ on_gone(void *arg, const hp_hello *hello)
     maybe_free(house, IN_GONE);
 }
 
+static void
+on_starved(void *arg, int number)
+{
+    struct house *house = arg;
+    house->starved++;
+    house->number = number;
+}
+
 int
 build(struct house *house, const char *where)
 {
@@ -119,8 +127,8 @@ build(struct house *house, const char *where)
         .my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .features = FEATURES};
     house->loop = hp_loop_new();
     hp_addr_parse(&addr, where, NULL);
-    hp_door_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, NULL};
-    house->door = hp_door_new(house->loop, &addr, NULL, &owner, 8, &error);
+    hp_door_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, on_starved, NULL};
+    house->door = hp_door_new(house->loop, &addr, NULL, NULL, &owner, 8, &error);
     if (!house->door)
         diag("%s", error.text);
     return house->door != NULL;
@@ -200,7 +208,13 @@ answer(struct house *house, int fd, uint64_t limit)
 void
 make_m1(const struct house *house, uint8_t m1[HP_M1])
 {
-    static const uint8_t nonce[32] = {1, 2, 3};
+    make_another_m1(house, m1, 1);
+}
+
+void
+make_another_m1(const struct house *house, uint8_t m1[HP_M1], uint8_t first)
+{
+    const uint8_t nonce[32] = {first, 2, 3};
     hp_hello hello = greeting(house);
     hp_conn conn;
     hp_conn_start(&conn, &house->keys, &hello, nonce, HP_NEVER);

@@ -16,7 +16,8 @@ struct house {
     hp_conn_policy policy;
     hp_status verdict;
     enum free_in free_in; /* the owner's function that frees the door */
-    int asked_keys, asked_policy, judged, entered, gone;
+    int asked_keys, asked_policy, judged, entered, gone, starved;
+    int number;     /* what was lacking then */
     int fd;         /* who entered last; closed by the next one */
     int kill;       /* judge resets this connection: it dies before WELCOME */
     hp_hello hello; /* and its greeting */
@@ -46,6 +47,7 @@ int settle(struct house *house, const int *value, int wanted); /* runs until *va
 /* Rank 3's greeting, as a struct and as the bytes of M1. */
 hp_hello greeting(const struct house *house);
 void make_m1(const struct house *house, uint8_t m1[HP_M1]);
+void make_another_m1(const struct house *house, uint8_t m1[HP_M1], uint8_t first); /* of its nonce; make_m1's is 1 */
 
 /* A visitor of the plainest kind: a blocking socket with a limit, and what it says first. */
 int visit(const struct house *house, const void *bytes, size_t n);

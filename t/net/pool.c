@@ -60,6 +60,50 @@ test_shares(int world, int share)
     is_int(share + 1, taken(), "nobody else lost a place");
 }
 
+/* Host `host` of network `network`. */
+static uint64_t
+take_v6(uint8_t network, uint8_t host)
+{
+    hp_addr peer = {.length = sizeof(peer.u.v6)};
+    peer.u.v6.sin6_family = AF_INET6;
+    peer.u.v6.sin6_addr.s6_addr[0] = 0xfd;
+    peer.u.v6.sin6_addr.s6_addr[7] = network;
+    peer.u.v6.sin6_addr.s6_addr[15] = host;
+    hp_stranger *place = hp_pool_place(&pool, &peer);
+    uint64_t gone = place->visitor.fd >= 0 ? place->visitor.deadline : 0;
+    place->visitor = (hp_visitor){.fd = 1000, .deadline = ++clock_now, .peer = peer};
+    return gone;
+}
+
+static void
+test_networks(void)
+{
+    uint64_t gone = 0;
+    begin(0);
+    for (int i = 0; i < HP_PER_ADDRESS; i++)
+        gone += take_v6(1, (uint8_t)i);
+    is_uint(0, gone, "an IPv6 network of 64 bits has %d places", HP_PER_ADDRESS);
+    is_uint(1, take_v6(1, 200), "one more address of it costs its oldest");
+    is_uint(0, take_v6(2, 200), "the same host of another network costs nobody");
+}
+
+static void
+test_few(void)
+{
+    uint64_t gone = 0;
+    begin(0);
+    hp_pool_limit(&pool, 20);
+    for (int i = 0; i < 20; i++)
+        gone += take(0x7f000001);
+    is_uint(0, gone, "a pool of 20 places");
+    is_uint(1, take(0x7f000001), "then the oldest goes");
+    is_int(20, taken(), "and 20 are taken");
+    hp_pool_limit(&pool, 0);
+    is_int(HP_PLACES_LEAST, pool.most, "some are left, however few there should be");
+    hp_pool_limit(&pool, 100000);
+    is_int(HP_STRANGERS, pool.most, "and never more than all");
+}
+
 int
 main(void)
 {
@@ -67,6 +111,8 @@ main(void)
     plan_lazy();
     test_shares(0, HP_PER_ADDRESS);
     test_shares(100, 100);
+    test_networks();
+    test_few();
 
     begin(0);
     ok(hp_pool_oldest(&pool) == NULL, "an empty pool has no oldest");

@@ -2,6 +2,7 @@
 /*
  * siege: what strangers do to a door: garbage, flipped bits, half greetings, replays, slow ones, crowds, and more
  * connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback sockets only.
+ * accept4 is replaced for the whole program, so that the machine may be short of something.
  */
 #include "net/door.h"
 
@@ -13,6 +14,7 @@
 #include <malloc.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +111,24 @@ test_slow(void)
     raze(&house);
 }
 
+/* A genuine visitor that has its challenge and lets time pass; later.m3 is what it will say. */
+static hp_conn later;
+
+static int
+confirm_later(struct house *house, uint8_t first)
+{
+    const uint8_t nonce[32] = {first};
+    uint8_t m2[HP_M2];
+    hp_hello hello = greeting(house);
+    hp_conn_start(&later, &house->keys, &hello, nonce, HP_NEVER);
+    int fd = visit(house, later.m1, HP_M1);
+    hp_conn_wrote(&later, HP_M1);
+    run_for(house, 20 * HP_MS);
+    if (recv(fd, m2, sizeof(m2), MSG_WAITALL) != HP_M2 || hp_conn_feed(&later, m2, HP_M2, 0) != HP_CONN_WELCOME)
+        bail("no challenge");
+    return fd;
+}
+
 static void
 test_replay(void)
 {
@@ -119,15 +139,55 @@ test_replay(void)
     make_m1(&house, m1);
     for (int i = 0; i < 3; i++) {
         int fd = visit(&house, m1, HP_M1);
-        is_int(HP_M2, answer(&house, fd, 3 * HP_SEC), "a replayed greeting earns a challenge and nothing more");
+        is_int(i ? 0 : HP_M2, answer(&house, fd, 3 * HP_SEC), "a greeting that is sent again, time %d: %s", i,
+               i ? "cut without a byte" : "a challenge and nothing more");
         close(fd);
     }
+    make_another_m1(&house, m1, 9);
     int fd = visit(&house, m1, HP_M1);
     run_for(&house, 10 * HP_MS);
     (void)!send(fd, junk, sizeof(junk), MSG_NOSIGNAL);
-    is_int(HP_M2, answer(&house, fd, 3 * HP_SEC), "and so does one with an invented confirmation");
+    is_int(HP_M2, answer(&house, fd, 3 * HP_SEC), "nor does one with an invented confirmation earn more");
     is_int(0, house.judged + house.entered, "nobody is judged before the confirmation is right");
     close(fd);
+    raze(&house);
+}
+
+/* Three greetings that somebody has recorded, again and again: three places, and nobody has to go for them. */
+static void
+test_replays(void)
+{
+    enum { RECORDED = 3, COPIES = 1500 };
+    static int fds[COPIES];
+    struct house house;
+    uint8_t m1[RECORDED][HP_M1];
+    uint64_t took;
+    char byte;
+    build(&house, "127.0.0.1:0");
+    hp_door_patience(house.door, 60 * HP_SEC);
+    for (int k = 0; k < RECORDED; k++)
+        make_another_m1(&house, m1[k], (uint8_t)(10 + k));
+    int slow = confirm_later(&house, 20);
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < COPIES; i++) {
+        fds[i] = visit(&house, m1[i % RECORDED], HP_M1);
+        run_for(&house, i % 50 ? 0 : HP_MS);
+    }
+    run_for(&house, 50 * HP_MS);
+    size_t cost = mallinfo2().uordblks - before;
+    int open = 0;
+    for (int i = 0; i < COPIES; i++) {
+        uint8_t m2[HP_M2];
+        open += recv(fds[i], m2, sizeof(m2), MSG_DONTWAIT) == HP_M2 && recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0;
+        close(fds[i]);
+    }
+    is_int(RECORDED, open, "%d copies of %d greetings: one place for each greeting", COPIES, RECORDED);
+    ok(cost < (size_t)(RECORDED + 1) * 2 * sizeof(hp_caller), "and %zu bytes of memory", cost);
+    int in = gets_in(&house, &took);
+    ok(in && took < 2 * HP_SEC, "a genuine rank gets in meanwhile, after %.1f ms", (double)took / 1e6);
+    (void)!send(slow, later.m3, HP_M3, MSG_NOSIGNAL);
+    ok(settle(&house, &house.entered, 2), "and so does one that was in the middle of its handshake before them");
+    close(slow);
     raze(&house);
 }
 
@@ -226,6 +286,61 @@ starve(void)
     return bad;
 }
 
+/* A genuine rank by hand, over a socket that it has already: one who dials would need a descriptor just now. */
+static int
+gets_in_over(struct house *house, int fd, uint8_t first)
+{
+    const uint8_t nonce[32] = {first, 7};
+    uint8_t m2[HP_M2];
+    const hp_addr *addr = hp_door_addr(house->door);
+    hp_hello hello = greeting(house);
+    int before = house->entered;
+    hp_conn_start(&later, &house->keys, &hello, nonce, HP_NEVER);
+    if (connect(fd, &addr->u.any, addr->length) != 0 || send(fd, later.m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
+        return 0;
+    hp_conn_wrote(&later, HP_M1);
+    for (uint64_t end = hp_now() + 2 * HP_SEC; recv(fd, m2, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && hp_now() < end;)
+        run_for(house, HP_MS);
+    if (recv(fd, m2, sizeof(m2), MSG_DONTWAIT) != HP_M2 || hp_conn_feed(&later, m2, HP_M2, 0) != HP_CONN_WELCOME ||
+        send(fd, later.m3, HP_M3, MSG_NOSIGNAL) != HP_M3)
+        return 0;
+    for (uint64_t end = hp_now() + 2 * HP_SEC; house->entered == before && hp_now() < end;)
+        run_for(house, HP_MS);
+    return house->entered > before;
+}
+
+/* In a child with few descriptors, and ten times as many strangers: they make room, and the owner is not troubled. */
+static int
+crowd_out(void)
+{
+    enum { STRANGERS = 200, LEFT = 20, RANKS = 5 };
+    static int fds[STRANGERS], mine[RANKS];
+    struct house house;
+    int bad = 0, next = dup(0);
+    close(next);
+    allow_descriptors((rlim_t)next + STRANGERS + RANKS + LEFT);
+    build(&house, "127.0.0.1:0");
+    for (int k = 0; k < RANKS; k++)
+        mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    for (int i = 0; i < STRANGERS; i++)
+        fds[i] = visit(&house, NULL, 0);
+    run_for(&house, 100 * HP_MS);
+    bad |= dup(0) >= 0 || errno != EMFILE;
+    for (int k = 0; k < RANKS; k++) {
+        uint64_t begin = hp_now();
+        bad |= !gets_in_over(&house, mine[k], (uint8_t)k);
+        diag("rank %d gets in after %.1f ms", k, (double)(hp_now() - begin) / 1e6);
+        for (int i = k; i < STRANGERS; i += 3) {
+            close(fds[i]);
+            fds[i] = visit(&house, NULL, 0);
+        }
+    }
+    diag("%d entered; the owner heard of it %d times", house.entered, house.starved);
+    bad |= house.starved > 0 || house.entered != RANKS;
+    raze(&house);
+    return bad;
+}
+
 static void
 test_no_descriptors(void)
 {
@@ -237,6 +352,56 @@ test_no_descriptors(void)
     }
     waitpid(child, &status, 0);
     is_int(0, status, "without descriptors the door neither spins nor dies, and opens again");
+    child = fork();
+    if (child == 0) {
+        alarm(40);
+        _exit(crowd_out());
+    }
+    waitpid(child, &status, 0);
+    is_int(0, status, "with few descriptors strangers make room for genuine ranks, and the owner hears nothing");
+}
+
+/* What accept4 says instead of working, and how often. */
+static int refusal, refusals;
+
+int
+accept4(int fd, struct sockaddr *addr, socklen_t *length, int flags)
+{
+    if (refusals > 0) {
+        refusals--;
+        errno = refusal;
+        return -1;
+    }
+    return (int)syscall(SYS_accept4, fd, addr, length, flags);
+}
+
+/* The whole machine is short of something, once: nobody hears of that. For longer: the owner does. */
+static void
+test_short_machine(void)
+{
+    static const int numbers[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct house house;
+        uint64_t took;
+        build(&house, "127.0.0.1:0");
+        refusal = numbers[i];
+        refusals = 1;
+        ok(gets_in(&house, &took) && house.starved == 0, "accept says %s once: a rank gets in", strerror(refusal));
+        refusals = 3;
+        ok(gets_in(&house, &took), "three times: so it does");
+        ok(house.starved == 2 && house.number == refusal, "and the owner hears of it from the second time on");
+        int fds[3];
+        for (int k = 0; k < 3; k++)
+            fds[k] = visit(&house, NULL, 0);
+        run_for(&house, 50 * HP_MS);
+        refusals = 2;
+        house.starved = 0;
+        ok(gets_in(&house, &took) && took < 90 * HP_MS && !house.starved,
+           "where strangers wait they go for it, without a pause and without a word");
+        for (int k = 0; k < 3; k++)
+            close(fds[k]);
+        raze(&house);
+    }
 }
 
 int
@@ -249,7 +414,9 @@ main(void)
     test_truncated();
     test_slow();
     test_replay();
+    test_replays();
     test_crowd();
     test_no_descriptors();
+    test_short_machine();
     return 0;
 }

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+/* caller: see caller.h. Knows neither doors nor loops; searches are linear, in at most some hundred entries. */
+#include "net/caller.h"
+
+#include "lib/base/mem.h"
+#include "net/shake.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int
+hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1])
+{
+    uint64_t nonce;
+    unsigned known = callers->noted < HP_NONCES ? callers->noted : HP_NONCES;
+    memcpy(&nonce, m1 + HP_M1_NONCE, sizeof nonce);
+    for (unsigned i = 0; i < known; i++)
+        if (callers->seen[i] == nonce)
+            return 0;
+    callers->seen[callers->noted++ % HP_NONCES] = nonce;
+    return 1;
+}
+
+void
+hp_callers_add(hp_callers *callers, hp_caller *caller)
+{
+    caller->next = callers->first;
+    caller->link = &callers->first;
+    if (caller->next)
+        caller->next->link = &caller->next;
+    callers->first = caller;
+    callers->count++;
+}
+
+void
+hp_callers_remove(hp_callers *callers, hp_caller *caller)
+{
+    *caller->link = caller->next;
+    if (caller->next)
+        caller->next->link = caller->link;
+    caller->next = NULL;
+    callers->count--;
+}
+
+hp_caller *
+hp_callers_oldest(const hp_callers *callers)
+{
+    hp_caller *oldest = callers->first;
+    for (hp_caller *caller = oldest; caller; caller = caller->next)
+        if (caller->visitor.deadline < oldest->visitor.deadline)
+            oldest = caller;
+    return oldest;
+}
+
+int
+hp_caller_answer(hp_caller *caller, hp_status status, uint32_t assigned)
+{
+    int fd = -1;
+    hp_conn_judge(&caller->conn, status, assigned);
+    /* 64 bytes always have room in a connection that has carried 112 */
+    if (hp_shake(&caller->conn, caller->visitor.fd) == HP_SHAKE_STOP && caller->conn.state == HP_CONN_DONE) {
+        fd = caller->visitor.fd;
+        caller->visitor.fd = -1;
+    }
+    hp_caller_free(caller);
+    return fd;
+}
+
+int
+hp_caller_has_left(const hp_caller *caller)
+{
+    char byte;
+    ssize_t n = recv(caller->visitor.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+void
+hp_caller_free(hp_caller *caller)
+{
+    if (caller->visitor.fd >= 0)
+        close(caller->visitor.fd);
+    hp_wipe(&caller->conn, sizeof caller->conn);
+    free(caller);
+}

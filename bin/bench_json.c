@@ -82,8 +82,8 @@ config(FILE *f, const bench_report *report)
     fprintf(f, ",\"config\":{\"nthreads\":1,\"ngpus\":%d,\"minimum_bytes\":%zu,\"maximum_bytes\":%zu,\"%s\":%zu,",
             o->gpus, o->min_bytes, o->max_bytes, o->step_factor > 1 ? "step_factor" : "step_bytes",
             o->step_factor > 1 ? o->step_factor : o->step_bytes);
-    fprintf(f, "\"warmup_iters\":%d,\"iterations\":%d,\"aggregated_iterations\":1,\"validation\":%d,\"graph\":%d,",
-            o->warmup, o->iterations, o->check, o->graph);
+    fprintf(f, "\"warmup_iters\":%d,\"iterations\":%d,\"aggregated_iterations\":1,\"validation\":%d,\"graph\":0,",
+            o->warmup, o->iterations, o->check);
     fprintf(f, "\"blocking_collectives\":\"%s\",\"per_iter_timing\":\"%s\",\"per_iter_skip\":0,",
             o->blocking ? "true" : "false", o->stats ? "true" : "false");
     if (report->line > 0)

@@ -3,6 +3,7 @@
 #include "bin/bench_options.h"
 
 #include "bin/bench_coll.h"
+#include "bin/bench_foreign.h"
 #include "bin/bench_line.h"
 #include "bin/bench_types.h"
 
@@ -24,18 +25,40 @@ typedef struct reader {
 enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION };
 
 static const struct option long_options[] = {
-    {"minbytes", required_argument, NULL, 'b'},        {"maxbytes", required_argument, NULL, 'e'},
-    {"stepbytes", required_argument, NULL, 'i'},       {"stepfactor", required_argument, NULL, 'f'},
-    {"iters", required_argument, NULL, 'n'},           {"warmup_iters", required_argument, NULL, 'w'},
-    {"check", required_argument, NULL, 'c'},           {"op", required_argument, NULL, 'o'},
-    {"datatype", required_argument, NULL, 'd'},        {"root", required_argument, NULL, 'r'},
-    {"blocking", required_argument, NULL, 'z'},        {"average", required_argument, NULL, 'a'},
-    {"output_file", required_argument, NULL, 'J'},     {"ngpus", required_argument, NULL, 'g'},
-    {"cudagraph", required_argument, NULL, 'G'},       {"help", no_argument, NULL, 'h'},
-    {"coll", required_argument, NULL, OPT_COLL},       {"stats", no_argument, NULL, OPT_STATS},
-    {"csv", required_argument, NULL, OPT_CSV},         {"plot", required_argument, NULL, OPT_PLOT},
-    {"compare", required_argument, NULL, OPT_COMPARE}, {"line", required_argument, NULL, OPT_LINE},
-    {"version", no_argument, NULL, OPT_VERSION},       {NULL, 0, NULL, 0},
+    {"minbytes", required_argument, NULL, 'b'},
+    {"maxbytes", required_argument, NULL, 'e'},
+    {"stepbytes", required_argument, NULL, 'i'},
+    {"stepfactor", required_argument, NULL, 'f'},
+    {"iters", required_argument, NULL, 'n'},
+    {"warmup_iters", required_argument, NULL, 'w'},
+    {"check", required_argument, NULL, 'c'},
+    {"op", required_argument, NULL, 'o'},
+    {"datatype", required_argument, NULL, 'd'},
+    {"root", required_argument, NULL, 'r'},
+    {"blocking", required_argument, NULL, 'z'},
+    {"average", required_argument, NULL, 'a'},
+    {"output_file", required_argument, NULL, 'J'},
+    {"ngpus", required_argument, NULL, 'g'},
+    {"help", no_argument, NULL, 'h'},
+    {"coll", required_argument, NULL, OPT_COLL},
+    {"stats", no_argument, NULL, OPT_STATS},
+    {"csv", required_argument, NULL, OPT_CSV},
+    {"plot", required_argument, NULL, OPT_PLOT},
+    {"compare", required_argument, NULL, OPT_COMPARE},
+    {"line", required_argument, NULL, OPT_LINE},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"nthreads", required_argument, NULL, 't'},
+    {"agg_iters", required_argument, NULL, 'm'},
+    {"parallel_init", required_argument, NULL, 'p'},
+    {"report_cputime", required_argument, NULL, 'C'},
+    {"timeout", required_argument, NULL, 'T'},
+    {"local_register", required_argument, NULL, 'R'},
+    {"out_of_place", required_argument, NULL, 'O'},
+    {"cudagraph", required_argument, NULL, 'G'},
+    {"stream_null", required_argument, NULL, 'y'},
+    {"run_cycles", required_argument, NULL, 'N'},
+    {"report_timestamps", required_argument, NULL, 'S'},
+    {NULL, 0, NULL, 0},
 };
 
 const char *
@@ -58,7 +81,6 @@ bench_options_help(void)
            "  -a, --average N        time shown: 0 rank 0's, 1 mean, 2 fastest, 3 slowest rank (3)\n"
            "  -z, --blocking N       1 or 3: barrier after each run, 3 does not time it; 0, 2: none (0)\n"
            "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
-           "  -G, --cudagraph N      runs from a CUDA graph (0)\n"
            "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
            "      --line RATE        of the links in bit/s (10G, 950mbit), for %line (the interfaces' own)\n"
            "  -J, --output_file F    nccl-tests' JSON;   --csv F   a table for spreadsheets\n"
@@ -162,6 +184,16 @@ take_size(reader *r, int option, const char *text)
     }
 }
 
+/* A flag of nccl-tests that is not hoop-bench's: its neutral value passes, any other gets a sentence. */
+static void
+pass(reader *r, const bench_foreign *flag, const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value != flag->neutral)
+        complain(r, "-%c %s: %s", flag->flag, text, flag->instead);
+}
+
 static void
 take(reader *r, int option, const char *text)
 {
@@ -176,7 +208,6 @@ take(reader *r, int option, const char *text)
     case 'z': o->blocking = number(r, "-z", text, 0, 3); break;
     case 'a': o->average = number(r, "-a", text, 0, 3); break;
     case 'g': o->gpus = number(r, "-g", text, 0, 1); break;
-    case 'G': o->graph = number(r, "-G", text, 0, 1000000); break;
     case 'J': o->json = text; break;
     case OPT_COLL: o->coll = named(r, "collective", text, bench_coll_named); break;
     case OPT_STATS: o->stats = 1; break;
@@ -210,8 +241,6 @@ settle(reader *r, int blocking_set)
         complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
     if (o->plot != NULL && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
         complain(r, "--plot takes a file that ends in .png or .svg, not \"%s\"", o->plot);
-    if (o->graph != 0)
-        complain(r, "-G runs a CUDA graph, which needs GPU memory (-g 1): leave it out for host memory");
 }
 
 int
@@ -227,7 +256,8 @@ bench_options_read(bench_options *options, int argc, char **argv, char *why, siz
     options->type = bench_type_named("float");
     options->plain = argc == 1;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:G:h", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" BENCH_FOREIGN_FLAGS, long_options,
+                                 NULL)) != -1) {
         if (option == 'h' || option == OPT_VERSION)
             return option == 'h' ? BENCH_HELP : BENCH_VERSION;
         blocking_set |= option == 'z';
@@ -235,6 +265,8 @@ bench_options_read(bench_options *options, int argc, char **argv, char *why, siz
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
         else if (option == ':')
             complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
+        else if (bench_foreign_find(option) != NULL)
+            pass(&r, bench_foreign_find(option), optarg);
         else
             take(&r, option, optarg);
     }

@@ -15,7 +15,7 @@ typedef struct bench_options {
     size_t min_bytes, max_bytes, step_bytes, step_factor; /* step_factor 0 or 1: steps of step_bytes */
     int iterations, warmup, check;
     int coll, type, op, root; /* BENCH_ALL: each of them */
-    int average, blocking, gpus, graph;
+    int average, blocking, gpus;
     int stats;
     double line;                             /* bits a second; 0: what the interfaces' drivers say */
     const char *json, *csv, *plot, *compare; /* NULL: none */

@@ -98,9 +98,9 @@ bench_table_head(const bench_report *report)
            hoop_version());
     printf("# Collective test starting: hoop-bench\n");
     printf("# nThread 1 nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: %d agg iters: 1 "
-           "validation: %d graph: %d unalign: 0\n",
+           "validation: %d graph: 0 unalign: 0\n",
            o->gpus, o->min_bytes, o->max_bytes, by_factor ? o->step_factor : o->step_bytes,
-           by_factor ? "factor" : "bytes", o->warmup, o->iterations, o->check, o->graph);
+           by_factor ? "factor" : "bytes", o->warmup, o->iterations, o->check);
     printf("#\n# Using devices\n");
     for (int i = 0; i < report->ranks; i++) {
         const bench_member *m = &report->members[i];

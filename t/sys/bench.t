@@ -142,6 +142,13 @@ else
     skip 2 'script is not installed'
 fi
 
+ok "a line of nccl-tests' own flags runs" "$bench" -b 8 -e 8 -n 1 -t 1 -m 1 -p 0 -C 0 -T 0 -R 0 -O 1 -G 0 -y 0 -N 1 -S 0
+ok '... also by their long names' "$bench" -b 8 -e 8 -n 1 --nthreads 1 --agg_iters=1 --parallel_init 0 --run_cycles 1
+for flag in t m p C T R O G y N S; do
+    nok "no value of -$flag but one" "$bench" -b 8 -e 8 -n 1 -$flag 7
+    like "^-$flag 7: [a-z].*[a-z)]\$" "$("$bench" -$flag 7 2>&1 | sed 's/^hoop-bench: //')" '... and the sentence says why'
+done
+
 is float "$("$bench" -b 4 -e 4 -n 1 -d float32 | awk '!/^#/ { print $3 }')" 'types go by the names of hoop.h too'
 
 # --- mistakes
@@ -163,7 +170,9 @@ refused 2 'no collective called "shout"' --coll shout
 refused 2 'there is no size between' -b 8 -e 4
 refused 2 'rank that does not exist: there are 2' -r 2
 refused 2 '-n takes a whole number' -n 0
-refused 2 'needs GPU memory' -G 1
+refused 2 '^hoop-bench: -G 1: hoop-bench does not run CUDA graphs; leave -G out$' -G 1
+refused 2 '-t 2: a rank of hoop-bench is one process; start more ranks' -t 2
+refused 2 '-T 60: the time limit of a call is HOOP_OP_TIMEOUT_MS' --timeout 60
 refused 2 'ends in .png or .svg' --plot picture
 refused 2 '--line takes a rate .* not "10Gb"' --line 10Gb
 refused 2 '"more" is no option' more

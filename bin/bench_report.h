@@ -43,6 +43,9 @@ void bench_report_clock(char *text, size_t size);              /* "2026-11-20 13
 int bench_same_series(const bench_row *a, const bench_row *b); /* all but the size is the same */
 int bench_rows_add(bench_rows *rows, const bench_row *row);    /* 0, or -1 out of memory */
 
+enum { BENCH_SIZE_TEXT = 16 };
+const char *bench_size_print(size_t bytes, char text[BENCH_SIZE_TEXT]); /* "4 KiB" */
+
 /* bench_json.c. Like nccl-tests, an existing file is left alone: F.0, F.1 ... is written instead. */
 FILE *bench_json_open(const char *path); /* NULL: errno says why */
 void bench_json_write(FILE *file, const bench_report *report);

@@ -205,12 +205,25 @@ bench_table_end(void)
     fflush(stdout);
 }
 
-/* The row and place whose first run was the slowest, by its own median. */
+const char *
+bench_size_print(size_t bytes, char text[BENCH_SIZE_TEXT])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    double value = (double)bytes;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(text, BENCH_SIZE_TEXT, "%.4g %s", value, units[unit]);
+    return text;
+}
+
+/* The row and place whose first call was the slowest, by its own median. */
 static void
-first_runs(const bench_report *report)
+first_calls(const bench_report *report)
 {
     double worst = 0;
     size_t bytes = 0;
+    char size[BENCH_SIZE_TEXT];
     for (size_t i = 0; i < 2 * report->rows.count; i++) {
         const bench_row *row = &report->rows.row[i / 2];
         const bench_side *side = &row->side[i % 2];
@@ -220,8 +233,8 @@ first_runs(const bench_report *report)
             bytes = row->bytes;
         }
     }
-    printf("# %-20s : at worst %.1f times the median (%zu B); in none of the other figures\n", "First run", worst,
-           bytes);
+    printf("# %-20s : up to %.1f times the median (at %s); %s\n", "First call", worst, bench_size_print(bytes, size),
+           report->options->stats ? "it counts in the column first only" : "not counted in the table");
 }
 
 /* The row and place with the highest bus bandwidth. */
@@ -246,7 +259,7 @@ bench_table_foot(const bench_report *report)
     uint64_t wrong = bench_report_wrong(report);
     printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
     printf("# %-20s : %g \n", "Avg bus bandwidth", bench_report_busbw(report));
-    first_runs(report);
+    first_calls(report);
     if (report->line > 0)
         best_share(report);
     printf("#\n# Collective test concluded: hoop-bench\n#\n");

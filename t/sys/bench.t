@@ -25,7 +25,8 @@ is 4 "$(grep -cE '^#  Rank +[0-3] Group  0 Pid +[0-9]+ on +[^ ]+ device  0 \[000
     'every rank introduces itself'
 like '^# Out of bounds values : 0 OK$' "$(cat table)" 'the foot tells what is wrong'
 like '^# Avg bus bandwidth    : [0-9.e+-]+ $' "$(cat table)" '... and the mean bandwidth'
-like '^# First run            : at worst [0-9.]+ times the median' "$(cat table)" '... and the first run, apart'
+like '^# First call           : up to [0-9.]+ times the median \(at [0-9.]+ ([KMGT]i)?B\); not counted in the table$' "$(cat table)" \
+    '... and the first call, apart'
 is '8 2;128 32;2048 512;32768 8192;524288 131072;' "$(rows table | awk '{ printf "%s %s;", $1, $2 }')" 'sizes and counts as asked'
 columns='^ {0,11}[0-9]+  +[0-9]+  +float  +sum  +-1( +[0-9.e+]+ +[0-9.]+ +[0-9.]+ +0){2}$'
 is 5 "$(rows table | grep -cE "$columns")" 'every row has its thirteen columns'
@@ -79,6 +80,7 @@ like '^# Share of the line    : at best [0-9.]+ % \([0-9]+ B\)$' "$(cat line)" '
 "$bench" -b 8 -e 8K -f 8 -n 7 --stats --csv t.csv -J t.json >stats
 is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each side' ||
     diag "$(rows stats | awk '{ print NF }')"
+like '^# First call .*; it counts in the column first only$' "$(cat stats)" '... of which one is the first call'
 is '' "$(rows stats | awk '$11 < $12 || $11 > $13 || $14 != $12 || $15 != $13')" \
     'the median lies between least and most, which enclose it in 95 % of seven runs'
 is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us,line_percent' \

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
 
 FILE *
 bench_file_open(const char *path)
@@ -23,6 +24,41 @@ bench_file_close(FILE *file, const char *path)
         return 0;
     fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", path, strerror(errno));
     return -1;
+}
+
+/* The number goes before the last dot of the file's own name, so that it keeps its ending. */
+const char *
+bench_file_numbered(const char *path, int number, char name[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/'), *own = slash == NULL ? path : slash + 1, *dot = strrchr(own, '.');
+    if (dot == NULL || dot == own)
+        dot = own + strlen(own);
+    if (number == 0)
+        snprintf(name, PATH_MAX, "%s", path);
+    else
+        snprintf(name, PATH_MAX, "%.*s.%d%s", (int)(dot - path), path, number - 1, dot);
+    return name;
+}
+
+static int
+is_later(const struct stat *a, const struct stat *b)
+{
+    if (a->st_mtim.tv_sec != b->st_mtim.tv_sec)
+        return a->st_mtim.tv_sec > b->st_mtim.tv_sec;
+    return a->st_mtim.tv_nsec >= b->st_mtim.tv_nsec;
+}
+
+const char *
+bench_file_newest(const char *path, char name[PATH_MAX])
+{
+    struct stat one, best = {0};
+    int newest = 0;
+    for (int number = 0; number < BENCH_NUMBERED; number++)
+        if (stat(bench_file_numbered(path, number, name), &one) == 0 && is_later(&one, &best)) {
+            best = one;
+            newest = number;
+        }
+    return bench_file_numbered(path, newest, name);
 }
 
 static void

@@ -39,16 +39,14 @@ FILE *
 bench_json_open(const char *path)
 {
     char name[PATH_MAX];
-    snprintf(name, sizeof(name), "%s", path);
-    for (int try = 0; try < 10000; try++) {
-        FILE *file = fopen(name, "wx");
+    for (int try = 0; try < BENCH_NUMBERED; try++) {
+        FILE *file = fopen(bench_file_numbered(path, try, name), "wx");
         if (file != NULL) {
             printf("# Writing JSON output to %s\n", name);
             return file;
         }
         if (errno != EEXIST)
             break;
-        snprintf(name, sizeof(name), "%s.%d", path, try);
     }
     return NULL;
 }

@@ -160,16 +160,17 @@ value(scan *s)
 int
 bench_past_read(bench_past *past, const char *path, char *why, size_t size)
 {
-    scan s = {.file = fopen(path, "r"), .past = past};
+    scan s = {.file = fopen(bench_file_newest(path, past->path), "r"), .past = past};
     if (s.file == NULL) {
-        snprintf(why, size, "--compare cannot read %s: %s", path, strerror(errno));
+        snprintf(why, size, "--compare cannot read %s: %s", past->path, strerror(errno));
         return -1;
     }
     int failed = value(&s);
     fclose(s.file);
     if (!failed && past->rows.count > 0)
         return 0;
-    snprintf(why, size, "--compare needs a file that hoop-bench -J or nccl-tests -J has written; %s is not one", path);
+    snprintf(why, size, "--compare needs a file that hoop-bench -J or nccl-tests -J has written; %s is not one",
+             past->path);
     return -1;
 }
 
@@ -204,10 +205,10 @@ ratio(const bench_side *now, const bench_side *past, verdict *v)
 }
 
 void
-bench_past_compare(const bench_report *report, const bench_past *past, const char *path)
+bench_past_compare(const bench_report *report, const bench_past *past)
 {
     verdict v = {0};
-    printf("# Compared with %s: time now / time then, below 1 is faster now\n", path);
+    printf("# Compared with %s: time now / time then, below 1 is faster now\n", past->path);
     if (past->ranks > 0 && past->ranks != report->ranks)
         printf("# Beware: the former run had %d ranks, this one has %d\n", past->ranks, report->ranks);
     printf("#\n");

@@ -10,6 +10,7 @@
 #include "bin/bench_options.h"
 #include "bin/bench_row.h"
 
+#include <limits.h>
 #include <stdio.h>
 
 typedef struct bench_member { /* a rank, as it introduces itself */
@@ -46,7 +47,7 @@ int bench_rows_add(bench_rows *rows, const bench_row *row);    /* 0, or -1 out o
 enum { BENCH_SIZE_TEXT = 16 };
 const char *bench_size_print(size_t bytes, char text[BENCH_SIZE_TEXT]); /* "4 KiB" */
 
-/* bench_json.c. Like nccl-tests, an existing file is left alone: F.0, F.1 ... is written instead. */
+/* bench_json.c. An existing file is left alone, and the next free number of bench_file_numbered() written. */
 FILE *bench_json_open(const char *path); /* NULL: errno says why */
 void bench_json_write(FILE *file, const bench_report *report);
 
@@ -55,17 +56,24 @@ FILE *bench_file_open(const char *path); /* to be written anew; NULL as above */
 int bench_file_close(FILE *file, const char *path);
 int bench_csv_write(const char *path, const bench_report *report);
 
+/* The names of several runs' files: a.json, a.0.json, a.1.json ... for number 0, 1, 2 ... */
+enum { BENCH_NUMBERED = 10000 };
+const char *bench_file_numbered(const char *path, int number, char name[PATH_MAX]);
+/* Of these names the one whose file was written last; the path itself where there is none. */
+const char *bench_file_newest(const char *path, char name[PATH_MAX]);
+
 /* bench_curve.c: busbw over size, drawn with characters. */
 void bench_curve_draw(const bench_report *report);
 
-/* bench_past.c: a former run, out of a JSON file that this program or nccl-tests wrote. */
+/* bench_past.c: a former run, out of a JSON file that this program or nccl-tests wrote; the newest of its name. */
 typedef struct bench_past {
     bench_rows rows;
-    int ranks; /* 0: the file does not say */
+    int ranks;           /* 0: the file does not say */
+    char path[PATH_MAX]; /* of the file that was read */
 } bench_past;
 int bench_past_read(bench_past *past, const char *path, char *why, size_t size); /* 0, or -1 with a sentence in why */
 const bench_row *bench_past_find(const bench_past *past, const bench_row *row);  /* the same work then, or NULL */
-void bench_past_compare(const bench_report *report, const bench_past *past, const char *path);
+void bench_past_compare(const bench_report *report, const bench_past *past);
 
 /* bench_plot.c: time and busbw over size, beside those of the former run, if any. 0, or -1 as bench_files.c. */
 int bench_plot_write(const char *path, const bench_report *report, const bench_past *past);

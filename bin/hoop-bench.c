@@ -398,7 +398,7 @@ tell_files(bench *b, const bench_past *past)
     if (o->plot != NULL)
         failed |= bench_plot_write(o->plot, &b->report, past);
     if (o->compare != NULL)
-        bench_past_compare(&b->report, past, o->compare);
+        bench_past_compare(&b->report, past);
     return failed ? -1 : 0;
 }
 

@@ -96,7 +96,19 @@ else
     skip 1 'python3 is not installed'
 fi
 "$bench" -b 8 -e 8K -f 8 -n 7 -J t.json --compare t.json >compared
-like 'Writing JSON output to t\.json\.0$' "$(cat compared)" 'a file that exists is left alone'
+like 'Writing JSON output to t\.0\.json$' "$(cat compared)" 'a file that exists is left alone, and the new one ends in .json too'
+like '^# Compared with t\.json: time now / time then' "$(cat compared)" '... the run is compared with what was there before'
+"$bench" -b 8 -e 8 -n 1 -J t.json --compare t.json >again
+like 'Writing JSON output to t\.1\.json$' "$(cat again)" '... and so on'
+like '^# Compared with t\.0\.json: ' "$(cat again)" '--compare takes the newest of the name'
+touch -d '1 hour ago' t.0.json t.1.json
+like '^# Compared with t\.json: ' "$("$bench" -b 8 -e 8 -n 1 --compare t.json)" '... by its time, not by its number'
+rm t.0.json t.1.json
+mkdir a.b
+for name in plain a.b/plain .dot; do
+    "$bench" -b 8 -e 8 -n 1 -J $name >/dev/null
+    like "Writing JSON output to $name\.0\$" "$("$bench" -b 8 -e 8 -n 1 -J $name)" "$name has no ending to keep"
+done
 is 4 "$(grep -cE '^# +allreduce .* [0-9.]+ +[0-9.]+$' compared)" '--compare sets every row beside the former one'
 like '^# Compared +: [0-9.]+ times the former time \(geometric mean of 8\)' "$(cat compared)" '... and sums up'
 nok '... of as many ranks' grep -q Beware compared

@@ -72,7 +72,7 @@ csv_line(FILE *f, const bench_report *report, const bench_row *row, int place)
     if (row->checked)
         fprintf(f, "%llu", (unsigned long long)side->wrong);
     fprintf(f, ",%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->min * 1e6, s->max * 1e6);
-    if (s->low <= s->high)
+    if (bench_stats_has_interval(s))
         fprintf(f, "%.3f,%.3f,", s->low * 1e6, s->high * 1e6);
     else
         fprintf(f, ",,");

@@ -112,7 +112,7 @@ side_of(FILE *f, const char *key, const bench_row *row, const bench_side *side, 
         fprintf(f, ",\"line_percent\":%f", bench_line_share(side->busbw, line));
     fprintf(f, ",\"first_us\":%f,\"median_us\":%f,\"min_us\":%f,\"max_us\":%f", side->first * 1e6, s->median * 1e6,
             s->min * 1e6, s->max * 1e6);
-    if (s->low <= s->high)
+    if (bench_stats_has_interval(s))
         fprintf(f, ",\"ci95_low_us\":%f,\"ci95_high_us\":%f", s->low * 1e6, s->high * 1e6);
     fputc('}', f);
 }

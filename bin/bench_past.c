@@ -35,9 +35,26 @@ next_sign(scan *s)
     return c;
 }
 
+/* A figure of one place: key is what its path ends in. */
+static void
+keep_figure(bench_side *side, const char *key, double figure)
+{
+    if (strcmp(key, "time") == 0)
+        side->time = figure * 1e-6;
+    else if (strcmp(key, "bus_bw") == 0)
+        side->busbw = figure;
+    else if (strcmp(key, "median_us") == 0)
+        side->stats.median = figure * 1e-6;
+    else if (strcmp(key, "ci95_low_us") == 0)
+        side->stats.low = figure * 1e-6;
+    else if (strcmp(key, "ci95_high_us") == 0)
+        side->stats.high = figure * 1e-6;
+}
+
 static void
 keep(scan *s)
 {
+    static const char out[] = "/results/out_of_place/", in[] = "/results/in_place/";
     const char *at = s->path, *text = s->text;
     bench_row *row = &s->row;
     if (strcmp(at, "/results/size") == 0)
@@ -50,14 +67,10 @@ keep(scan *s)
         row->type = bench_type_named(text) < 0 ? "none" : bench_type_at(bench_type_named(text))->name;
     else if (strcmp(at, "/results/experiment_name") == 0)
         row->coll = bench_coll_named(text) < 0 ? "" : bench_coll_at(bench_coll_named(text))->name;
-    else if (strcmp(at, "/results/out_of_place/time") == 0)
-        row->side[0].time = strtod(text, NULL) * 1e-6;
-    else if (strcmp(at, "/results/in_place/time") == 0)
-        row->side[1].time = strtod(text, NULL) * 1e-6;
-    else if (strcmp(at, "/results/out_of_place/bus_bw") == 0)
-        row->side[0].busbw = strtod(text, NULL);
-    else if (strcmp(at, "/results/in_place/bus_bw") == 0)
-        row->side[1].busbw = strtod(text, NULL);
+    else if (strncmp(at, out, sizeof(out) - 1) == 0)
+        keep_figure(&row->side[0], at + sizeof(out) - 1, strtod(text, NULL));
+    else if (strncmp(at, in, sizeof(in) - 1) == 0)
+        keep_figure(&row->side[1], at + sizeof(in) - 1, strtod(text, NULL));
     else if (strcmp(at, "/config/devices/rank") == 0)
         s->past->ranks++;
 }
@@ -107,8 +120,9 @@ member(scan *s)
 static int
 object(scan *s)
 {
+    const bench_side none = {.stats = {.low = 1, .high = 0}};
     if (strcmp(s->path, "/results") == 0)
-        s->row = (bench_row){.coll = "", .type = "none", .op = "none", .root = -1};
+        s->row = (bench_row){.coll = "", .type = "none", .op = "none", .root = -1, .side = {none, none}};
     int c = next_sign(s);
     while (c == '"') {
         if (member(s) != 0)
@@ -189,19 +203,39 @@ bench_past_find(const bench_past *past, const bench_row *now)
 
 typedef struct verdict {
     double logs;
-    int count;
+    int count;      /* of ratios */
+    int has_ranges; /* of those whose two runs both have a confidence interval */
 } verdict;
+
+/* A star where the two runs differ by more than each of them varies. */
+static char
+mark(const bench_side *now, const bench_side *past)
+{
+    int same_way = (now->stats.median < past->stats.median) == (now->time < past->time);
+    return same_way && bench_stats_apart(&now->stats, &past->stats) ? '*' : ' ';
+}
 
 static void
 ratio(const bench_side *now, const bench_side *past, verdict *v)
 {
     if (now->time <= 0 || past->time <= 0) {
-        printf("  %12s", "-");
+        printf("  %12s ", "-");
         return;
     }
-    printf("  %12.3f", now->time / past->time);
+    printf("  %12.3f%c", now->time / past->time, mark(now, past));
+    v->has_ranges += bench_stats_has_interval(&now->stats) && bench_stats_has_interval(&past->stats);
     v->logs += log(now->time / past->time);
     v->count++;
+}
+
+static void
+tell_marks(const verdict *v)
+{
+    if (v->has_ranges > 0)
+        printf("# * the medians differ: each lies outside the other run's 95 %% confidence interval\n");
+    else if (v->count > 0)
+        printf(
+            "# No stars: with fewer than 6 timed runs (-n) of hoop-bench, now or then, a difference may be chance\n");
 }
 
 void
@@ -212,7 +246,7 @@ bench_past_compare(const bench_report *report, const bench_past *past)
     if (past->ranks > 0 && past->ranks != report->ranks)
         printf("# Beware: the former run had %d ranks, this one has %d\n", past->ranks, report->ranks);
     printf("#\n");
-    printf("# %14s  %10s  %8s  %6s  %6s  %12s  %12s\n", "collective", "size", "type", "redop", "root", "out-of-place",
+    printf("# %14s  %10s  %8s  %6s  %6s  %12s   %12s\n", "collective", "size", "type", "redop", "root", "out-of-place",
            "in-place");
     for (size_t i = 0; i < report->rows.count; i++) {
         const bench_row *now = &report->rows.row[i], *then = bench_past_find(past, now);
@@ -223,6 +257,7 @@ bench_past_compare(const bench_report *report, const bench_past *past)
         ratio(&now->side[1], &then->side[1], &v);
         printf("\n");
     }
+    tell_marks(&v);
     if (v.count == 0)
         printf("# %-20s : no size, type and operation in common\n#\n", "Compared");
     else

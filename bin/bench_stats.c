@@ -41,3 +41,22 @@ bench_stats_of(double *samples, size_t count)
     }
     return s;
 }
+
+int
+bench_stats_has_interval(const bench_stats *stats)
+{
+    return stats->low <= stats->high;
+}
+
+static int
+is_outside(double value, const bench_stats *stats)
+{
+    return value < stats->low || value > stats->high;
+}
+
+int
+bench_stats_apart(const bench_stats *a, const bench_stats *b)
+{
+    return bench_stats_has_interval(a) && bench_stats_has_interval(b) && is_outside(a->median, b) &&
+           is_outside(b->median, a);
+}

@@ -16,6 +16,11 @@ typedef struct bench_stats {
 /* Sorts the samples. count >= 1. */
 bench_stats bench_stats_of(double *samples, size_t count);
 
+int bench_stats_has_interval(const bench_stats *stats);
+
+/* 1 when the median of each lies outside the interval of the other; 0 also where one has no interval. */
+int bench_stats_apart(const bench_stats *a, const bench_stats *b);
+
 /*
  * The largest k, counted from 1, for which the interval from the k-th smallest to the k-th largest of `count` samples
  * covers the median with 95 % confidence; 0 where there is none.

@@ -173,7 +173,7 @@ stats_of(const bench_side *side)
 {
     const bench_stats *s = &side->stats;
     char first[8], median[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
-    if (s->low <= s->high) {
+    if (bench_stats_has_interval(s)) {
         fit(low, 7, s->low * 1e6);
         fit(high, 7, s->high * 1e6);
     }

@@ -29,6 +29,18 @@ one_set(void)
     ok(s.median == 2 && s.low > s.high, "three samples have a median, but no interval");
 }
 
+/* Two runs differ where neither median lies in the other's interval; without an interval nothing is known. */
+static void
+apart(void)
+{
+    const bench_stats slow = {.median = 10, .low = 8, .high = 12}, fast = {.median = 5, .low = 4, .high = 9};
+    const bench_stats vague = {.median = 5, .low = 1, .high = 11}, few = {.median = 1, .low = 1, .high = 0};
+    ok(bench_stats_apart(&slow, &fast) && bench_stats_apart(&fast, &slow), "medians outside both intervals");
+    ok(!bench_stats_apart(&slow, &vague) && !bench_stats_apart(&vague, &slow), "... inside one of them");
+    ok(!bench_stats_apart(&slow, &few) && !bench_stats_apart(&few, &slow), "... and no interval in one run");
+    ok(bench_stats_has_interval(&slow) && !bench_stats_has_interval(&few), "which are told apart");
+}
+
 /* Skewed samples with a known median: the interval must cover it in 95 % of all cases or more. */
 static void
 coverage(size_t count)
@@ -54,6 +66,7 @@ main(void)
     tap_limit(60);
     tables();
     one_set();
+    apart();
     coverage(6);
     coverage(20);
     coverage(50);

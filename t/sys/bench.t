@@ -109,11 +109,23 @@ for name in plain a.b/plain .dot; do
     "$bench" -b 8 -e 8 -n 1 -J $name >/dev/null
     like "Writing JSON output to $name\.0\$" "$("$bench" -b 8 -e 8 -n 1 -J $name)" "$name has no ending to keep"
 done
-is 4 "$(grep -cE '^# +allreduce .* [0-9.]+ +[0-9.]+$' compared)" '--compare sets every row beside the former one'
+is 4 "$(grep -cE '^# +allreduce .* [0-9.]+[ *] +[0-9.]+[ *]$' compared)" '--compare sets every row beside the former one'
 like '^# Compared +: [0-9.]+ times the former time \(geometric mean of 8\)' "$(cat compared)" '... and sums up'
 nok '... of as many ranks' grep -q Beware compared
 like 'Beware: the former run had 1 ranks, this one has 2' "$(run -n 2 "$bench" -b 8 -e 8 -n 2 --compare t.json)" \
     '... a run of other ranks is said to be one'
+# A former run that took a second for everything, and one that varied from nothing to a second.
+sed 's/"\(time\|median_us\|ci95_[a-z]*_us\)":\([0-9]*\)/"\1":99999\2/g' t.json >slower.json
+sed 's/"ci95_low_us":[0-9.]*,"ci95_high_us":[0-9.]*/"ci95_low_us":0,"ci95_high_us":1000000/g' slower.json >vague.json
+"$bench" -b 8 -e 8K -f 8 -n 7 --compare slower.json >compared
+is 4 "$(grep -cE '^# +allreduce .* 0[0-9.]+\* +0[0-9.]+\*$' compared)" 'a star marks what lies outside both intervals' ||
+    diag "$(cat compared)"
+like "^# \\* the medians differ: each lies outside the other run's 95 % confidence interval\$" "$(cat compared)" '... and is explained'
+"$bench" -b 8 -e 8K -f 8 -n 7 --compare vague.json >compared
+is 0 "$(grep -c '^# .*[0-9]\*' compared)" '... what lies inside one of them has none'
+"$bench" -b 8 -e 8K -f 8 -n 5 --compare slower.json >compared
+is 0 "$(grep -c '^# .*\*' compared)" '... nor what has no interval'
+like '^# No stars: with fewer than 6 timed runs' "$(cat compared)" '... which is said'
 sed 's/allreduce//' t.json >nccl.json
 like 'geometric mean of 8' "$("$bench" -b 8 -e 8K -f 8 -n 7 --compare nccl.json)" "nccl-tests' own files will do"
 

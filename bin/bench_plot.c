@@ -1,146 +1,77 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * bench_plot: the results as a picture drawn by gnuplot: time over size, bus bandwidth over size, a curve for each
- * collective, type and operation, and beside it that of the former run. Where there is no gnuplot, its script and data
- * are left behind, and one line says so.
+ * bench_plot: the results as a picture drawn by gnuplot, with those of the former run. Where there is no gnuplot, its
+ * script and data are left behind, and one line says so. What gnuplot says goes to a file: it warns of harmless things.
  */
 #include "bin/bench_report.h"
+#include "bin/bench_script.h"
+#include "bin/bench_series.h"
 
+#include <fcntl.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A column of the data for each quantity, out of place and in place, now and then. */
-enum { SIZE = 1, TIME, BUSBW = TIME + 2, THEN = 4 };
-
 enum { NOT_FOUND = 127 };
 
+typedef struct files {
+    char data[PATH_MAX], script[PATH_MAX], words[PATH_MAX]; /* beside the picture */
+} files;
+
 static void
-write_figures(FILE *f, const bench_row *row)
+write_run(FILE *f, const bench_row *row, int median)
 {
-    if (row == NULL)
-        fprintf(f, " NaN NaN NaN NaN");
-    else
-        fprintf(f, " %.3f %.3f %.6f %.6f", row->side[0].time * 1e6, row->side[1].time * 1e6, row->side[0].busbw,
-                row->side[1].busbw);
+    for (int place = 0; place < 2; place++) {
+        bench_figures p = bench_figures_of(row == NULL ? NULL : &row->side[place], median);
+        fprintf(f, " %.3f %.3f %.3f %.6f %.6f %.6f", p.time, p.low, p.high, p.busbw, p.bus_low, p.bus_high);
+    }
 }
 
-/* gnuplot's data: two blank lines end a data set. One set for each collective, type, operation and root. */
+/* gnuplot's data: two blank lines end a set of data. One set for each series. */
 static int
 write_data(const char *path, const bench_report *report, const bench_past *past)
 {
     FILE *f = bench_file_open(path);
+    bench_series series = {0};
     if (f == NULL)
         return -1;
-    fprintf(f, "# size_B time_out_us time_in_us busbw_out busbw_in, then the same four of the former run\n");
-    for (size_t i = 0; i < report->rows.count; i++) {
-        const bench_row *row = &report->rows.row[i];
-        if (i > 0 && !bench_same_series(row, row - 1))
+    fprintf(f, "# size_B, then time_us low high busbw low high out of place and in place, then the same of before\n");
+    while (bench_series_next(&report->rows, &series)) {
+        if (series.number > 0)
             fprintf(f, "\n\n");
-        fprintf(f, "%zu", row->bytes);
-        write_figures(f, row);
-        write_figures(f, bench_past_find(past, row));
-        fprintf(f, "\n");
+        for (const bench_row *row = series.row; row < series.row + series.count; row++)
+            if (row->bytes > 0) {
+                fprintf(f, "%zu", row->bytes);
+                write_run(f, row, report->options->stats);
+                write_run(f, bench_past_find(past, row), report->options->stats);
+                fprintf(f, "\n");
+            }
     }
     return bench_file_close(f, path);
-}
-
-/* In gnuplot's single quotes, in which a quote is doubled. */
-static void
-write_quoted(FILE *f, const char *text)
-{
-    fputc('\'', f);
-    for (; *text != '\0'; text++)
-        fputs(*text == '\'' ? "''" : (const char[]){*text, '\0'}, f);
-    fputc('\'', f);
-}
-
-static void
-write_title(FILE *f, const bench_row *row, const char *place, int former)
-{
-    fprintf(f, " title '%s %s %s", row->coll, row->type, row->op);
-    if (row->root >= 0)
-        fprintf(f, " root %d", row->root);
-    fprintf(f, "%s%s'", place, former ? ", before" : "");
-}
-
-/* The two curves of one set, out of place and in place; of now, or dashed of the former run. The left panel names them. */
-static void
-write_pair(FILE *f, const bench_row *row, int set, int column, int former)
-{
-    static const char *const places[] = {"", " in place"};
-    for (int place = 0; place < 2; place++) {
-        fprintf(f, ", data index %d using %d:%d with linespoints%s", set, SIZE, column + (former ? THEN : 0) + place,
-                former ? " dashtype 2" : "");
-        if (column == TIME)
-            write_title(f, row, places[place], former);
-        else
-            fprintf(f, " notitle");
-    }
-}
-
-static void
-write_curves(FILE *f, const bench_report *report, const bench_past *past, int column)
-{
-    int set = 0;
-    fprintf(f, "plot NaN notitle");
-    for (size_t i = 0; i < report->rows.count; i++) {
-        const bench_row *row = &report->rows.row[i];
-        if (i > 0 && bench_same_series(row, row - 1))
-            continue;
-        write_pair(f, row, set, column, 0);
-        if (past->rows.count > 0)
-            write_pair(f, row, set, column, 1);
-        set++;
-    }
-    if (column == BUSBW && report->line > 0)
-        fprintf(f, ", %g with lines dashtype 3 title 'the line'", report->line / 8e9);
-    fprintf(f, "\n");
-}
-
-/* Without cairo gnuplot's PNG has no dashes, but it has one. */
-static void
-write_terminal(FILE *f, const char *picture)
-{
-    if (strcmp(picture + strlen(picture) - 4, ".png") == 0)
-        fprintf(f, "if (strstrt(GPVAL_TERMINALS, 'pngcairo')) { set terminal pngcairo size 1280,560 }"
-                   " else { set terminal png size 1280,560 }\n");
-    else
-        fprintf(f, "set terminal svg size 1280,560 dynamic background 'white'\n");
 }
 
 static int
-write_script(const char *path, const char *picture, const char *data, const bench_report *report,
-             const bench_past *past)
+write_script(const files *to, const char *picture, const bench_report *report, const bench_past *past)
 {
-    FILE *f = bench_file_open(path);
+    FILE *f = bench_file_open(to->script);
     if (f == NULL)
         return -1;
-    write_terminal(f, picture);
-    fprintf(f, "set output ");
-    write_quoted(f, picture);
-    fprintf(f, "\ndata = ");
-    write_quoted(f, data);
-    fprintf(f, "\nset multiplot layout 1,2 title 'hoop-bench, %d ranks'\n", report->ranks);
-    fprintf(f, "set logscale x 2\nset format x '%%.0b%%B'\nset xlabel 'size, bytes'\nset grid\n");
-    fprintf(f, "set key left top noenhanced\nset logscale y\nset ylabel 'time, us'\n");
-    write_curves(f, report, past, TIME);
-    fprintf(f, "unset logscale y\nset yrange [0:*]\nset ylabel 'bus bandwidth, GB/s'\n");
-    write_curves(f, report, past, BUSBW);
-    fprintf(f, "unset multiplot\n");
-    return bench_file_close(f, path);
+    bench_script_write(f, picture, to->data, report, past);
+    return bench_file_close(f, to->script);
 }
 
 /* gnuplot's exit status; NOT_FOUND when it could not be run. */
 static int
-run_gnuplot(const char *script)
+run_gnuplot(const files *with)
 {
     int status;
     pid_t child = fork();
     if (child == 0) {
-        dup2(STDERR_FILENO, STDOUT_FILENO);
-        execlp("gnuplot", "gnuplot", script, (char *)NULL);
+        int words = open(with->words, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        dup2(words, STDOUT_FILENO);
+        dup2(words, STDERR_FILENO);
+        execlp("gnuplot", "gnuplot", with->script, (char *)NULL);
         _exit(NOT_FOUND);
     }
     if (child < 0 || waitpid(child, &status, 0) != child)
@@ -148,22 +79,38 @@ run_gnuplot(const char *script)
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
+static void
+tell(const files *with, const char *picture, int status)
+{
+    if (status == 0) {
+        unlink(with->data);
+        unlink(with->script);
+        printf("# Plot: %s\n", picture);
+    } else
+        printf("# Plot: gnuplot %s; its script and data are %s and %s: gnuplot %s draws %s\n",
+               status == NOT_FOUND ? "could not be run here" : "was not content", with->script, with->data,
+               with->script, picture);
+    if (status == 0 || status == NOT_FOUND)
+        unlink(with->words);
+    else
+        printf("# Plot: %s has gnuplot's own words\n", with->words);
+}
+
 int
 bench_plot_write(const char *path, const bench_report *report, const bench_past *past)
 {
-    char data[PATH_MAX], script[PATH_MAX];
-    snprintf(data, sizeof(data), "%s.dat", path);
-    snprintf(script, sizeof(script), "%s.gp", path);
-    if (write_data(data, report, past) != 0 || write_script(script, path, data, report, past) != 0)
+    bench_series any = {0};
+    files to;
+    snprintf(to.data, sizeof(to.data), "%s.dat", path);
+    snprintf(to.script, sizeof(to.script), "%s.gp", path);
+    snprintf(to.words, sizeof(to.words), "%s.log", path);
+    if (!bench_series_next(&report->rows, &any)) {
+        printf("# Plot: there is nothing to draw, because no size is above 0 bytes\n");
+        return 0;
+    }
+    if (write_data(to.data, report, past) != 0 || write_script(&to, path, report, past) != 0)
         return -1;
     fflush(stdout);
-    int status = run_gnuplot(script);
-    if (status == 0) {
-        unlink(data);
-        unlink(script);
-        printf("# Plot: %s\n", path);
-    } else
-        printf("# Plot: gnuplot %s; its script and data are %s and %s: gnuplot %s draws %s\n",
-               status == NOT_FOUND ? "could not be run here" : "was not content", script, data, script, path);
+    tell(&to, path, run_gnuplot(&to));
     return 0;
 }

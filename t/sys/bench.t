@@ -141,15 +141,37 @@ if command -v gnuplot >/dev/null; then
     mkdir "it's"
     "$bench" -b 8 -e 8K -f 8 -n 2 --line 1G --compare t.json --plot "it's/r.svg" >plot
     like "^# Plot: it's/r\.svg\$" "$(cat plot)" '... into folders with any name'
-    for curve in 'allreduce float sum' 'allreduce float sum in place, before' 'the line' 'time, us' 'bus bandwidth, GB/s'; do
-        like "$curve" "$(cat "it's/r.svg")" "... $curve"
+    for word in 'allreduce: time' 'allreduce: bus bandwidth, GB/s' 'float sum' 'float sum, in place, before' 'the line' '2 KiB' \
+        "hoop-bench $("$bench" --version | sed -n 's/hoop-bench //p'): 1 rank on $(hostname), 20[0-9-]+ [0-9:]+; dashed: t\.json"; do
+        like ">$word<" "$(cat "it's/r.svg")" "... $word"
     done
-    "$bench" --coll barrier -n 2 --plot s.svg >plot 2>err
-    like 'gnuplot was not content; its script and data are s.svg.gp and s.svg.dat' "$(cat plot)" \
-        'what gnuplot cannot draw is said to be so'
+    is 1 "$("$bench" -b 8 -e 8 -n 2 --plot s.svg 2>&1 | grep -c 's\.svg\|arning')" 'a single size makes gnuplot say nothing'
+    ok '... and is drawn' test -s s.svg
+    run -n 2 "$bench" -b 8 -e 8K -f 8 -n 7 --coll all --stats --plot all.svg >plot
+    is 'allgather allreduce alltoall broadcast gather reduce reduce_scatter scatter ' \
+        "$(sed -n 's/.*>\([a-z_]*\): bus bandwidth.*/\1/p' all.svg | LC_ALL=C sort | tr '\n' ' ')" \
+        'every collective has a panel of its own, but the barrier, which has no sizes'
+    is 8 "$(grep -c 'median time and its 95 % interval' all.svg)" '... with --stats of the medians'
+    like '^# Plot: there is nothing to draw' "$("$bench" --coll barrier -n 2 --plot b.svg)" 'a barrier alone is not drawn'
 else
-    skip 10 'gnuplot is not installed'
+    skip 16 'gnuplot is not installed'
 fi
+mkdir bad
+printf '#!/bin/sh\necho no such terminal >&2\nexit 1\n' >bad/gnuplot
+chmod +x bad/gnuplot
+PATH="$tmp/bad:$PATH" "$bench" -b 8 -e 8K -f 8 -n 7 --stats --compare slower.json --plot s.svg >plot 2>err
+is '' "$(cat err)" 'what gnuplot says does not leak'
+like 'gnuplot was not content; its script and data are s.svg.gp and s.svg.dat' "$(cat plot)" \
+    '... what it cannot draw is said to be so'
+is 'no such terminal' "$(cat s.svg.log)" '... and its words are kept'
+for place in '' ', in place'; do
+    style=$(sed -n "s/.* with yerrorlines \(linecolor rgb '[^']*'\) .* dashtype 1 title 'float sum$place'.*/\1/p" s.svg.gp)
+    like "^linecolor rgb '#" "$style" "float sum$place has intervals"
+    like " with yerrorlines $style .* dashtype 2 title 'float sum$place, before'" "$(cat s.svg.gp)" \
+        '... and the colour of what was before, which is dashed'
+done
+is 4 "$(awk '/^[0-9]/ && NF == 25 && $3 <= $2 && $2 <= $4' s.svg.dat | wc -l)" \
+    '... between their ends' || diag "$(cat s.svg.dat)"
 like 'Bus bandwidth of allreduce' "$(run -n 2 env HOOPRUN_TTY=1 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
 nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
 

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/* bench_series: pure functions over rows. */
+#include "bin/bench_series.h"
+
+#include "bin/bench_report.h"
+
+#include <math.h>
+
+int
+bench_series_next(const bench_rows *rows, bench_series *series)
+{
+    size_t at = series->row == NULL ? 0 : (size_t)(series->row - rows->row) + series->count;
+    int number = series->row == NULL ? 0 : series->number + 1;
+    while (at < rows->count) {
+        size_t first = at;
+        while (at < rows->count && bench_same_series(&rows->row[first], &rows->row[at]))
+            at++;
+        if (rows->row[at - 1].bytes > 0) { /* sizes only grow */
+            *series = (bench_series){&rows->row[first], at - first, number};
+            return 1;
+        }
+    }
+    return 0;
+}
+
+bench_figures
+bench_figures_of(const bench_side *side, int median)
+{
+    bench_figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
+    if (side == NULL || side->time <= 0)
+        return none;
+    const bench_stats *s = &side->stats;
+    int has_median = median && s->median > 0;
+    double time = has_median ? s->median : side->time, low = time, high = time, work = side->busbw * side->time;
+    if (has_median && bench_stats_has_interval(s) && s->low > 0) {
+        low = s->low;
+        high = s->high;
+    }
+    return (bench_figures){time * 1e6, low * 1e6, high * 1e6, work / time, work / high, work / low};
+}

@@ -23,7 +23,8 @@ typedef struct trainer {
     float *x;                                    /* this rank's shard of the batch: pixels ... */
     uint8_t *labels;                             /* ... and labels */
     float loss;                                  /* mean of the batch, once averaged over the ranks */
-    double waiting;                              /* seconds spent in waits for communication */
+    double waiting;                              /* seconds of this batch spent in waits */
+    double *waits;                               /* those of each batch of the epoch */
     enum { OVERLAPPED, AT_ONCE, SILENT } manner; /* how gradients are averaged; the last two only to be timed */
 } trainer;
 
@@ -40,7 +41,8 @@ prepare(trainer *t)
     size_t room = course_most(c);
     t->x = calloc(room, DATASET_PIXELS * sizeof(float));
     t->labels = calloc(room, 1);
-    int lacking = t->x == NULL || t->labels == NULL ||
+    t->waits = calloc(c->training, sizeof(*t->waits));
+    int lacking = t->x == NULL || t->labels == NULL || t->waits == NULL ||
                   mlp_init(&t->net, DATASET_PIXELS, (size_t)c->hidden, DATASET_CLASSES, room, COURSE_SEED) != 0;
     course_agree(c, lacking ? "there is no memory for the network" : NULL);
     /* Equal seeds would do here; a program that loads a checkpoint on rank 0 needs exactly this line. */
@@ -134,20 +136,41 @@ train_batch(trainer *t, size_t first, size_t count)
     update(t, p->b2, net->outputs);
 }
 
+/*
+ * Where an epoch's time has gone, the ranks' mean. In each batch the rank that is last with its gradients waits least:
+ * that is what the communication itself takes, and whatever others wait beyond it, they wait for that rank.
+ */
+static void
+tell_shares(trainer *t, double seconds, size_t batches)
+{
+    double waiting = 0, communication = 0;
+    hoop_comm *comm = t->course.comm;
+    for (size_t i = 0; i < batches; i++)
+        waiting += t->waits[i];
+    check(t, hoop_allreduce(&waiting, &waiting, 1, HOOP_FLOAT64, HOOP_AVG, comm));
+    check(t, hoop_allreduce(t->waits, t->waits, batches, HOOP_FLOAT64, HOOP_MIN, comm));
+    for (size_t i = 0; i < batches; i++)
+        communication += t->waits[i];
+    course_say(&t->course, "  %7.1f %%  %21.1f %%  %11.1f %%\n", 100 * (1 - waiting / seconds),
+               100 * (waiting - communication) / seconds, 100 * communication / seconds);
+}
+
 static void
 train_epoch(trainer *t, long epoch)
 {
     course *c = &t->course;
     double start = course_now(), loss = 0;
-    t->waiting = 0;
+    size_t batches = 0;
     course_begin(c, epoch);
     for (size_t first = 0, count; (count = course_batch(c, first)) > 0; first += count) {
+        t->waiting = 0;
         train_batch(t, first, count);
+        t->waits[batches++] = t->waiting;
         loss += (double)t->loss * (double)count;
     }
     double seconds = course_now() - start;
-    course_say(c, "%5ld  %10.7f  %9.0f  %6.1f %%\n", epoch, loss / (double)c->training, (double)c->training / seconds,
-               100.0 * t->waiting / seconds);
+    course_say(c, "%5ld  %10.7f  %9.0f", epoch, loss / (double)c->training, (double)c->training / seconds);
+    tell_shares(t, seconds, batches);
 }
 
 /* Every rank judges its share of the images that were held out. */
@@ -207,7 +230,7 @@ main(int argc, char **argv)
     course_share(c);
     prepare(&t);
     course_title(c, t.net.parameters.count);
-    course_say(c, "epoch        loss  samples/s   waiting for communication\n");
+    course_say(c, "epoch        loss  samples/s  computing  waiting for the slowest  communicating\n");
     for (long epoch = 1; epoch <= c->epochs; epoch++)
         train_epoch(&t, epoch);
     evaluate(&t);
@@ -215,6 +238,7 @@ main(int argc, char **argv)
     if (c->overlap)
         tell_overlap(&t);
     mlp_free(&t.net);
+    free(t.waits);
     free(t.x);
     free(t.labels);
     course_leave(c);

@@ -16,6 +16,10 @@ for ranks in 1 2 3 4 7; do
     judge $ranks "$tmp/1" 'one rank' 1e-5
 done
 
+is '' "$(awk '$1 ~ /^[0-9]+$/ && NF == 9 && ($4 < -0.1 || $6 < -0.1 || $8 < -0.1 || ($4 + $6 + $8 - 100) ^ 2 > 0.1)' "$tmp/4")" \
+    "an epoch's time is computing, waiting for the slowest rank and communicating"
+is $epochs "$(awk '$1 ~ /^[0-9]+$/ && NF == 9' "$tmp/4" | wc -l)" '... in every epoch'
+
 ok 'it runs alone, without a launcher' "$digits" --epochs 1
 ok 'batches smaller than the ring' "$bin/hooprun" -n 3 "$digits" --epochs 1 --batch 2 --hidden 5
 ok 'a hidden layer of one, a batch of all' "$bin/hooprun" -n 2 "$digits" --epochs 2 --batch 5000 --hidden 1

@@ -4,7 +4,7 @@
 # commands are run by t/sys/tutorial.t.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 10
+plan 14
 pages='README.md HACKING NEWS examples/README.md'
 
 is '' "$(for page in README.md examples/README.md; do
@@ -44,6 +44,13 @@ is '' "$(grep -oE 'check-[a-z]+' HACKING | LC_ALL=C sort -u | while read -r targ
 done)" 'and every check'
 ok 'the two commands are one script, and continuous integration calls the second' \
     sh -c 'test -x quickstart && grep -q "quickstart check" .ci/run && grep -q "^    \./quickstart " README.md'
+awk '/^(ranks_here|what_next)\(\)/,/^}/' quickstart >"$tmp/end"
+is '2 2 3 4 4 ' "$(for n in 1 2 3 4 64; do (nproc() { echo $n; }; . "$tmp/end"; ranks_here); done | tr '\n' ' ')" \
+    'quickstart trains with a rank for each processor, but 2 to 4'
+(. "$tmp/end"; what_next) >"$tmp/next"
+is "    export PATH=$PWD/build/bin:\$PATH" "$(grep 'export PATH' "$tmp/next")" '... and ends with the line for PATH'
+like '^    hooprun -n 4 hoop-bench ' "$(cat "$tmp/next")" '... with the first measurement'
+ok '... and with the tutorial' test -e "$(sed -n 's/^    man \([^ ]*\) .*/\1/p' "$tmp/next")"
 is "hoop $(sed -n 's/.*define HOOP_VERSION_M[AI][JN]OR //p; s/.*define HOOP_VERSION_PATCH //p' include/hoop.h | paste -sd. -)" \
     "$(head -n 1 NEWS)" 'NEWS begins with this version'
 is '' "$(awk 'length > 120 && !/^\|/ { print FILENAME ":" FNR }' $pages)" 'no line is longer than 120 columns'

@@ -181,7 +181,10 @@ hp_blame
 hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
+    const hp_report *own = &t->of[t->order[t->position]].report;
     int rank = first_silent(t, alive);
+    if (own->sequence == sequence)
+        blame.call = own->call;
     if (rank < 0)
         return hp_blame_find(t->of, t->size, UINT64_MAX);
     blame.other = last_before(t, rank, alive);

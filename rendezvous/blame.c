@@ -98,7 +98,7 @@ judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
 hp_blame
 hp_blame_find(const hp_witness *w, int n, uint64_t silence)
 {
-    hp_blame blame = {HP_GUILT_NONE, -1, -1, oldest_operation(w, n), 0};
+    hp_blame blame = {.rank = -1, .other = -1, .sequence = oldest_operation(w, n)};
     uint64_t freshest = freshest_report(w, n);
     uint64_t silent_before = freshest > silence ? freshest - silence : 0;
     int found = 0;
@@ -109,9 +109,24 @@ hp_blame_find(const hp_witness *w, int n, uint64_t silence)
             found = walk(w, n, i, silent_before, &blame);
     if (!found)
         judge_all(w, n, silent_before, &blame);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n; i++) {
         blame.waiting += w[i].in_op && i != blame.rank;
+        if (w[i].in_op && w[i].report.sequence == blame.sequence && w[i].report.call.kind)
+            blame.call = w[i].report.call;
+    }
     return blame;
+}
+
+const char *
+hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT])
+{
+    char text[96];
+    if (call->kind)
+        snprintf(out, HP_OPERATION_TEXT, "operation %llu (%s)", (unsigned long long)sequence,
+                 hp_call_print(call, text, sizeof(text)));
+    else
+        snprintf(out, HP_OPERATION_TEXT, "operation %llu", (unsigned long long)sequence);
+    return out;
 }
 
 void
@@ -119,38 +134,37 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
                size_t size)
 {
     const hp_member *who = &members[blame->rank];
-    unsigned long long operation = blame->sequence;
     double seconds = (double)stalled / 1e9;
-    char since[64];
+    char operation[HP_OPERATION_TEXT], since[64];
+    hp_blame_operation(blame->sequence, &blame->call, operation);
     snprintf(since, sizeof(since), "; %d rank%s waited %.1f s", blame->waiting, blame->waiting == 1 ? " has" : "s have",
              seconds);
     switch (blame->guilt) {
     case HP_GUILT_ABSENT:
         if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)
-            snprintf(out, size, "rank %d (%s) has finished operation %llu, but rank %d (%s) still waits for it%s",
-                     who->rank, who->host, operation, blame->other, members[blame->other].host, since);
+            snprintf(out, size, "rank %d (%s) has finished %s, but rank %d (%s) still waits for it%s", who->rank,
+                     who->host, operation, blame->other, members[blame->other].host, since);
         else
-            snprintf(out, size, "rank %d (%s) has not entered operation %llu (or was stopped)%s", who->rank, who->host,
-                     operation, since);
+            snprintf(out, size, "rank %d (%s, pid %u) has not entered %s, or was stopped%s", who->rank, who->host,
+                     who->pid, operation, since);
         break;
     case HP_GUILT_LEFT:
-        snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before operation %llu%s",
-                 who->rank, who->host, (unsigned long long)w[blame->rank].completed, operation, since);
+        snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before %s%s", who->rank,
+                 who->host, (unsigned long long)w[blame->rank].completed, operation, since);
         break;
     case HP_GUILT_SILENT:
-        snprintf(out, size, "rank %d (%s, pid %u) is stopped or unreachable in operation %llu%s", who->rank, who->host,
-                 who->pid, operation, since);
+        snprintf(out, size, "rank %d (%s, pid %u) is stopped or unreachable in %s%s", who->rank, who->host, who->pid,
+                 operation, since);
         break;
     case HP_GUILT_LINK:
-        snprintf(
-            out, size,
-            "operation %llu does not progress: rank %d (%s) waits for rank %d (%s), and both are alive, so look at "
-            "the network between them%s",
-            operation, who->rank, who->host, blame->other, members[blame->other].host, since);
+        snprintf(out, size,
+                 "%s does not progress: rank %d (%s) waits for rank %d (%s), and both are alive, so look at "
+                 "the network between them%s",
+                 operation, who->rank, who->host, blame->other, members[blame->other].host, since);
         break;
     default:
-        snprintf(out, size, "rank %d (%s, pid %u) is alive, but does not progress in operation %llu%s", who->rank,
-                 who->host, who->pid, operation, since);
+        snprintf(out, size, "rank %d (%s, pid %u) is alive, but does not progress in %s%s", who->rank, who->host,
+                 who->pid, operation, since);
         break;
     }
 }

@@ -9,6 +9,7 @@
 #include "rendezvous/message.h"
 
 enum { HP_SILENT_BEATS = 3 }; /* heartbeats after which a rank of which nothing is heard counts as silent */
+enum { HP_OPERATION_TEXT = 144 };
 
 /* ns between two reports of a rank in an operation, by the time-out of operations (ns, 0: none). */
 uint64_t hp_heartbeat(uint64_t op_timeout);
@@ -37,12 +38,19 @@ typedef struct hp_blame {
     int other;         /* HP_GUILT_LINK: the rank it waits for; else a rank that waits for the blamed one, -1 */
     uint64_t sequence; /* the oldest operation */
     int waiting;       /* ranks in an operation, the blamed one not counted */
+    hp_call call;      /* what the oldest operation is; kind 0: nobody has said */
 } hp_blame;
 
 /* silence: how much longer than the freshest a rank's last report may be ago before it counts as silent, ns. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t silence);
 
-/* A sentence of its own: "rank 3 (node2) has not entered operation 17 (or was stopped); 7 ranks have waited 2.0 s". */
+/* "operation 17 (allreduce of 100 x float32, sum)", without the call where nobody has said it; returns out. */
+const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
+
+/*
+ * A sentence of its own: "rank 3 (node2, pid 811) has not entered operation 17 (barrier), or was stopped; 7 ranks have
+ * waited 2.0 s".
+ */
 void hp_blame_print(const hp_blame *blame, const hp_witness *witnesses, const hp_member *members, uint64_t stalled,
                     char *out, size_t size);
 

@@ -69,8 +69,15 @@ test_chains(void)
     witnesses[3].report.sequence = 18; /* ahead: not where the walk begins */
     hp_blame blame = hp_blame_find(witnesses, 6, SILENCE);
     is_int(2, blame.rank, "waits 5 -> 4 -> 3 -> 2: rank 2");
-    is_string("rank 2 (node1) has not entered operation 17 (or was stopped); 5 ranks have waited 2.0 s",
+    is_string("rank 2 (node1, pid 802) has not entered operation 17, or was stopped; 5 ranks have waited 2.0 s",
               sentence(&blame), "in words");
+    witnesses[3].report.call = (hp_call){.kind = HP_BARRIER}; /* of another operation */
+    witnesses[4].report.call =
+        (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 262144};
+    blame = hp_blame_find(witnesses, 6, SILENCE);
+    is_string("rank 2 (node1, pid 802) has not entered operation 17 (allreduce of 262144 x float32, sum), or was "
+              "stopped; 5 ranks have waited 2.0 s",
+              sentence(&blame), "with the call, where one who waits has said it");
     everyone_waits(6);
     witnesses[1].report.waits_for = -1;
     witnesses[4].heard -= 2 * HP_SEC;
@@ -138,7 +145,8 @@ test_nonsense(void)
             w->in_op = tap_random() % 4 > 0;
             w->left = tap_random() % 5 == 0;
             w->completed = tap_random() % 3 + 15;
-            w->report = (hp_report){tap_random() % 3 + 16, tap_random() % 4, 0, (int)(tap_random() % 12) - 1, 0};
+            w->report = (hp_report){
+                .sequence = tap_random() % 3 + 16, .step = tap_random() % 4, .waits_for = (int)(tap_random() % 12) - 1};
             w->heard = (tap_random() % 5 + 90) * HP_SEC;
             busy |= w->in_op;
         }

@@ -151,7 +151,7 @@ test_timeout(void)
     is_int(0, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "nothing before the time-out");
     sim_pass(&s, 150);
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "rank 3, who has not come, is named to all, itself too");
-    is_string("rank 3 (node1) has not entered operation 17 (or was stopped); 7 ranks have waited 2.0 s",
+    is_string("rank 3 (node1, pid 803) has not entered operation 17, or was stopped; 7 ranks have waited 2.0 s",
               s.guests[0].cause.text, "the sentence");
     is_int(7, s.guests[0].pings > 0 ? 7 : 0, "those in an operation hear the server now and then");
     is_int(0, s.guests[3].pings, "the others do not");

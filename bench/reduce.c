@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reduce: how fast the CPU reduces, in GB of one operand a second (slot = slot op input), beside memcpy, for array
- * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3; "sum, two" writes two destinations.
+ * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3, or of 16- and 8-bit floats joins a mean of
+ * two ranks with a third one's array; "sum, two" writes two destinations.
  * Usage: reduce [avx512|avx2|plain|all] [TYPE...]
  */
 #include <stdio.h>
@@ -46,6 +47,11 @@ reduce_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
 {
     hp_job job = {.elem = dtype, .wire = dtype, .op = what->op, .divisor = what->divisor};
 
+    if (what->divisor > 1 && hp_narrow_index(dtype) >= 0) {
+        job.ranks[0] = what->divisor - 1;
+        job.ranks[1] = 1;
+        job.divisor = 0;
+    }
     job.sources = 2;
     job.destinations = what->destinations;
     job.src[0].ptr = job.dst[0].ptr = slot;

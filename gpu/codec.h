@@ -167,4 +167,15 @@ hp_e5m2_encode(float value)
     return (uint8_t)(magnitude > UINT32_C(0x7f800000) ? 0x7f : code);
 }
 
+/* A mean's: it cannot overflow, so that infinity is what some rank had, and stays (0x7c). */
+HP_CODEC uint8_t
+hp_e5m2_encode_mean(float value)
+{
+    uint32_t bits = hp_float_bits(value);
+    uint32_t infinity = (bits >> 24 & 0x80) | 0x7c;
+    uint32_t code = hp_e5m2_encode(value);
+
+    return (uint8_t)((bits & UINT32_C(0x7fffffff)) == UINT32_C(0x7f800000) ? infinity : code);
+}
+
 #endif

@@ -205,6 +205,8 @@ kernel_name(int kernel, char *out, size_t size)
         snprintf(out, size, "hp_stamp");
     else if (kernel == HP_CUDA_GATE)
         snprintf(out, size, "hp_gate");
+    else if (kernel >= HP_CUDA_MEAN)
+        snprintf(out, size, "hp_mean_%s", hp_dtype_name(hp_narrow[kernel - HP_CUDA_MEAN]));
     else if (at / 4 == HOOP_FLOAT8E4M3 || at / 4 == HOOP_FLOAT8E5M2)
         snprintf(out, size, "hp_any_%s", hp_dtype_name((hoop_dtype)(at / 4)));
     else

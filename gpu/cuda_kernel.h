@@ -6,6 +6,7 @@
  *   hp_copy_<1|2|4|8>            elements of that many bytes: src[0] to every dst; exchange: dst[0] = src[1] and back
  *   hp_<op>_<dtype>              wire type = element type; op is sum, prod, max or min (avg sums, then divides)
  *   hp_any_<dtype>               the same for 8-bit floats, op is in the parameter
+ *   hp_mean_<dtype>              of 16- and 8-bit floats: a job with `ranks`
  *   hp_wire                      wire type other than the element type; both and the op are in the parameter
  *   hp_stamp                     *dst[0] = value (64 bits), after all that came before in the stream is visible
  *   hp_gate                      ends when the 32-bit counter at src[0] has reached `value`
@@ -22,7 +23,7 @@ typedef struct hp_kernel_args {
     void *dst[2];
     uint64_t count; /* elements */
     uint64_t value; /* hp_stamp, hp_gate */
-    uint32_t divisor;
+    uint32_t divisor, ranks[2];
     uint8_t sources, destinations, exchange;
     uint8_t elem, wire, op;           /* hoop_dtype and hoop_op */
     uint8_t src_wire[2], dst_wire[2]; /* hp_wire: this operand is in the wire type */

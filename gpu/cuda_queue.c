@@ -94,6 +94,8 @@ kernel_for(const hp_job *job)
 
     if (!one_type(job))
         return HP_CUDA_WIRE;
+    if (job->ranks[0] > 0)
+        return HP_CUDA_MEAN + hp_narrow_index(type);
     if (job->exchange || (job->sources == 1 && job->divisor <= 1))
         return HP_CUDA_COPY + log2_of(hp_dtype_size(type));
     return HP_CUDA_REDUCE + 4 * (int)type + op;
@@ -107,6 +109,7 @@ hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_pointer addr
         .dst = {(void *)(uintptr_t)address[2], (void *)(uintptr_t)address[3]},
         .count = job->count,
         .divisor = job->divisor,
+        .ranks = {job->ranks[0], job->ranks[1]},
         .sources = (uint8_t)job->sources,
         .destinations = (uint8_t)job->destinations,
         .exchange = job->exchange != 0,

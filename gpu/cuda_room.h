@@ -24,8 +24,9 @@ enum {
     HP_CUDA_WIRE = HP_CUDA_COPY + 4,
     HP_CUDA_STAMP,
     HP_CUDA_GATE,
-    HP_CUDA_REDUCE, /* + dtype * 4 + op (avg as sum) */
-    HP_CUDA_KERNELS = HP_CUDA_REDUCE + 4 * HP_DTYPES
+    HP_CUDA_REDUCE,                                /* + dtype * 4 + op (avg as sum) */
+    HP_CUDA_MEAN = HP_CUDA_REDUCE + 4 * HP_DTYPES, /* + hp_narrow_index */
+    HP_CUDA_KERNELS = HP_CUDA_MEAN + HP_NARROW
 };
 
 /* Pages of ours that the GPU sees. */

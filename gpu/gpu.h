@@ -23,6 +23,11 @@ typedef struct hp_operand {
  *     v = src[0] op src[1]           (sources == 2); 16- and 8-bit floats are computed in float32 and rounded once
  *     v = v / divisor                (divisor > 1: HOOP_AVG's owner; op is then HOOP_AVG and combines as a sum)
  *     every dst[k] = v
+ * With `ranks` (sources == 2, op is HOOP_AVG of 16- or 8-bit floats, wire == elem, no divisor) the sources are means, the
+ * k-th over ranks[k] ranks, and v is the mean over all of these:
+ *     v = src[0] * (ranks[0] / n) + src[1] * (ranks[1] / n)         n = ranks[0] + ranks[1]
+ * Both weights, both products and their sum are float32's, each rounded, and v is rounded once to the type. An infinity
+ * stays one, in e5m2 too: where nothing overflows, it is an element's.
  * With `exchange` (sources == destinations == 2, no op): dst[0] = src[1], dst[1] = src[0], loads before stores.
  * A destination may be exactly a source, never overlap it otherwise. Pointers have the element's natural alignment.
  * When wire != elem, a destination in the wire type is encoded (round to nearest even) and every other destination of
@@ -33,7 +38,8 @@ typedef struct hp_job {
     hoop_op op;
     int sources, destinations; /* 1 or 2 each; 0 destinations: a no-op that keeps its place in the queue */
     int exchange;
-    uint32_t divisor; /* 0 or 1: none */
+    uint32_t divisor;  /* 0 or 1: none */
+    uint32_t ranks[2]; /* 0: the sources are no means */
     hp_operand src[2], dst[2];
     size_t count;
 } hp_job;

@@ -6,7 +6,7 @@
  * Three ways through a job:
  *     direct          every operand is of one type that has its own loop; several destinations or a division go block
  *                     by block, so that each line of memory is touched once
- *     through float   8-bit floats, averages of 16-bit floats, wire type other than element type (floats only): blocks
+ *     through float   8-bit floats but for their means, wire type other than element type (floats only): blocks
  *                     are decoded to float32, combined, divided, and rounded once on the way out. float64 too is
  *                     carried in float32 here.
  *     exchange
@@ -109,19 +109,37 @@ divides(const hp_job *job)
     return job->divisor > 1;
 }
 
+static int
+is_mean(const hp_job *job)
+{
+    return job->ranks[0] > 0;
+}
+
 /* Whether every operand is of one type, whose loops do all the job asks for. */
 static int
 is_direct(const hp_arith *arith, const hp_job *job)
 {
     hoop_dtype type = type_of(job, &job->src[0]);
 
+    if (is_mean(job))
+        return 1;
     if (job->sources == 2 && (type_of(job, &job->src[1]) != type || arith->reduce[type] == NULL))
         return 0;
     for (int k = 0; k < job->destinations; k++) {
         if (type_of(job, &job->dst[k]) != type)
             return 0;
     }
-    return !divides(job) || arith->divide[type] != NULL || (job->sources == 2 && arith->average[type] != NULL);
+    return !divides(job) || arith->divide[type] != NULL;
+}
+
+static void
+mean_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t count)
+{
+    float all = (float)(job->ranks[0] + job->ranks[1]);
+    float weight[2] = {(float)job->ranks[0] / all, (float)job->ranks[1] / all};
+
+    arith->mean[job->elem](at(job, &job->dst[0], index), at(job, &job->src[0], index), at(job, &job->src[1], index),
+                           weight, count);
 }
 
 static void
@@ -132,13 +150,13 @@ direct_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t coun
     void *to = at(job, &job->dst[0], index);
     const void *from = at(job, &job->src[0], index);
 
-    if (divides(job) && arith->divide[type] == NULL)
-        arith->average[type](to, from, at(job, &job->src[1], index), job->divisor, count);
+    if (is_mean(job))
+        mean_piece(arith, job, index, count);
     else if (job->sources == 2)
         arith->reduce[type](job->op, to, from, at(job, &job->src[1], index), count);
     else if (to != from)
         memcpy(to, from, bytes);
-    if (divides(job) && arith->divide[type] != NULL)
+    if (divides(job))
         arith->divide[type](to, job->divisor, count);
     if (job->destinations == 2 && job->dst[1].ptr != job->dst[0].ptr)
         memcpy(at(job, &job->dst[1], index), to, bytes);

@@ -70,6 +70,14 @@ template <class Stored, class Value> struct real {
     }
 };
 
+/* 16- and 8-bit floats: a mean is stored as any other value. */
+template <class Type, class Stored> struct small : real<Stored, float> {
+    static __device__ Stored put_mean(float v)
+    {
+        return Type::put(v);
+    }
+};
+
 template <class Stored> struct plain : real<Stored, Stored> {
     static __device__ Stored get(Stored s)
     {
@@ -82,7 +90,7 @@ template <class Stored> struct plain : real<Stored, Stored> {
 };
 
 /* The GPU converts float16 in one instruction: to nearest even, denormals kept, NaN to 0x7fff, as codec.h does. */
-struct half : real<uint16_t, float> {
+struct half : small<half, uint16_t> {
 #ifdef __CUDA_ARCH__
     static __device__ float get(uint16_t s)
     {
@@ -108,7 +116,7 @@ struct half : real<uint16_t, float> {
 #endif
 };
 
-struct brain : real<uint16_t, float> {
+struct brain : small<brain, uint16_t> {
     static __device__ float get(uint16_t s)
     {
         return hp_bf16_decode(s);
@@ -119,7 +127,7 @@ struct brain : real<uint16_t, float> {
     }
 };
 
-struct e4m3 : real<uint8_t, float> {
+struct e4m3 : small<e4m3, uint8_t> {
     static __device__ float get(uint8_t s)
     {
         return hp_e4m3_decode(s);
@@ -130,7 +138,7 @@ struct e4m3 : real<uint8_t, float> {
     }
 };
 
-struct e5m2 : real<uint8_t, float> {
+struct e5m2 : small<e5m2, uint8_t> {
     static __device__ float get(uint8_t s)
     {
         return hp_e5m2_decode(s);
@@ -138,6 +146,10 @@ struct e5m2 : real<uint8_t, float> {
     static __device__ uint8_t put(float v)
     {
         return hp_e5m2_encode(v);
+    }
+    static __device__ uint8_t put_mean(float v) /* but for an infinity of this type */
+    {
+        return hp_e5m2_encode_mean(v);
     }
 };
 
@@ -331,8 +343,25 @@ template <class Type, class Op> struct reduction {
     }
 };
 
-template <class Type> struct called : reduction<Type, any_of<Type>> {
+/* Two means become one, as gpu.h says of a job's `ranks`. Nothing here may become one multiplication and addition. */
+template <class Type> struct mean {
     typedef typename Type::stored stored;
+    float weight[2];
+
+    __device__ stored combine(stored left, stored right) const
+    {
+        float a = __fmul_rn(Type::get(left), weight[0]), b = __fmul_rn(Type::get(right), weight[1]);
+        return Type::put_mean(__fadd_rn(a, b));
+    }
+
+    __device__ void apply(stored &left, stored &right) const
+    {
+        left = right = combine(left, right);
+    }
+};
+
+template <class Rule> struct called : Rule {
+    typedef typename Rule::stored stored;
     static __device__ __noinline__ stored out_of_line(called self, stored left, stored right)
     {
         return self.combine(left, right);
@@ -366,6 +395,17 @@ reduce(const hp_kernel_args &args)
     rule.op = args.op;
     rule.divisor = args.divisor;
     walk<typename Type::stored, Rule>(args, rule.two, rule).run();
+}
+
+template <class Type, class Rule>
+__device__ inline void
+average(const hp_kernel_args &args)
+{
+    Rule rule;
+    float all = (float)(args.ranks[0] + args.ranks[1]);
+    for (int k = 0; k < 2; k++)
+        rule.weight[k] = __fdiv_rn((float)args.ranks[k], all);
+    walk<typename Type::stored, Rule>(args, true, rule).run();
 }
 
 template <class Stored>
@@ -500,7 +540,12 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
     HP_REDUCE(prod, name, __VA_ARGS__, reduction<__VA_ARGS__, prod_of<__VA_ARGS__>>)                                   \
     HP_REDUCE(max, name, __VA_ARGS__, reduction<__VA_ARGS__, max_of<__VA_ARGS__>>)                                     \
     HP_REDUCE(min, name, __VA_ARGS__, reduction<__VA_ARGS__, min_of<__VA_ARGS__>>)
-#define HP_SMALL(name, ...) HP_REDUCE(any, name, __VA_ARGS__, called<__VA_ARGS__>)
+#define HP_SMALL(name, ...) HP_REDUCE(any, name, __VA_ARGS__, called<reduction<__VA_ARGS__, any_of<__VA_ARGS__>>>)
+#define HP_MEAN(name, type, ...)                                                                                       \
+    extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_mean_##name(const hp_kernel_args args)          \
+    {                                                                                                                  \
+        average<type, __VA_ARGS__>(args);                                                                              \
+    }
 #define HP_COPY(size, stored)                                                                                          \
     extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_copy_##size(const hp_kernel_args args)          \
     {                                                                                                                  \
@@ -519,6 +564,10 @@ HP_TYPE(float64, plain<double>)
 HP_TYPE(bfloat16, brain)
 HP_SMALL(float8e4m3, e4m3)
 HP_SMALL(float8e5m2, e5m2)
+HP_MEAN(float16, half, mean<half>)
+HP_MEAN(bfloat16, brain, mean<brain>)
+HP_MEAN(float8e4m3, e4m3, called<mean<e4m3>>)
+HP_MEAN(float8e5m2, e5m2, called<mean<e5m2>>)
 HP_COPY(1, uint8_t)
 HP_COPY(2, uint16_t)
 HP_COPY(4, uint32_t)

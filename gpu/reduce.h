@@ -13,10 +13,10 @@ typedef struct hp_arith {
     int (*usable)(void);
     /* d[i] = a[i] op b[i], AVG as SUM. d may be exactly a or b. NULL: this type is to be reduced as float32. */
     void (*reduce[HP_DTYPES])(hoop_op op, void *d, const void *a, const void *b, size_t count);
-    /* d[i] = d[i] / divisor. NULL for the 16- and 8-bit floats. */
+    /* d[i] = d[i] / divisor. NULL: through float32. */
     void (*divide[HP_DTYPES])(void *d, uint32_t divisor, size_t count);
-    /* d[i] = (a[i] + b[i]) / divisor, rounded once. NULL unless a type has it and no divide. */
-    void (*average[HP_DTYPES])(void *d, const void *a, const void *b, uint32_t divisor, size_t count);
+    /* d[i] = a[i] * weight[0] + b[i] * weight[1], as gpu.h has it of a job's `ranks`. The 16- and 8-bit floats' only. */
+    void (*mean[HP_DTYPES])(void *d, const void *a, const void *b, const float weight[2], size_t count);
     /* To and from float32. NULL for integers. */
     void (*decode[HP_DTYPES])(float *out, const void *in, size_t count);
     void (*encode[HP_DTYPES])(void *out, const float *in, size_t count);

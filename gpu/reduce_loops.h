@@ -126,6 +126,17 @@ power_of_two(uint32_t n)
             to[i] = store(in[i]);                                                                                      \
     }
 
+#define MEAN(name, type, load, store)                                                                                  \
+    TARGET static void name##_mean(void *d, const void *a, const void *b, const float weight[2], size_t count)         \
+    {                                                                                                                  \
+        type *to = d;                                                                                                  \
+        const type *x = a, *y = b;                                                                                     \
+        float left = weight[0], right = weight[1];                                                                     \
+        INDEPENDENT                                                                                                    \
+        for (size_t i = 0; i < count; i++)                                                                             \
+            to[i] = store(load(x[i]) * left + load(y[i]) * right);                                                     \
+    }
+
 INTEGER_STEP(i8, int8_t, uint8_t)
 INTEGER_STEP(u8, uint8_t, uint8_t)
 INTEGER_STEP(i32, int32_t, uint32_t)
@@ -163,6 +174,8 @@ ENCODE(fp64, double, (double))
 ENCODE(bf16, uint16_t, hp_bf16_encode)
 ENCODE(e4m3, uint8_t, hp_e4m3_encode)
 ENCODE(e5m2, uint8_t, hp_e5m2_encode)
+MEAN(e4m3, uint8_t, hp_e4m3_decode, hp_e4m3_encode)
+MEAN(e5m2, uint8_t, hp_e5m2_decode, hp_e5m2_encode_mean)
 
 #ifdef VECTORS
 /*
@@ -174,53 +187,52 @@ ENCODE(e5m2, uint8_t, hp_e5m2_encode)
  *     fp16_store(p, pair), bf16_store(p, pair)    the opposite, with the bits of codec.h
  *     vec_get(f), vec_put(f, pair)                a block of floats, in the order of float16's pairs
  */
-typedef struct hp_quotient {
-    vec divisor, inverse;
-    int by_inverse;
-} hp_quotient;
+typedef struct hp_weights {
+    vec left, right;
+} hp_weights;
 
 INLINE vec
-vec_step(hoop_op op, vec a, vec b, const hp_quotient *quotient)
+vec_step(hoop_op op, vec a, vec b, const hp_weights *weights)
 {
     switch (op) {
     case HOOP_PROD: return a * b;
     case HOOP_MAX: return vec_max(a, b);
     case HOOP_MIN: return vec_min(a, b);
-    case HOOP_AVG: return quotient->by_inverse ? (a + b) * quotient->inverse : (a + b) / quotient->divisor;
+    case HOOP_AVG: return a * weights->left + b * weights->right;
     default: return a + b;
     }
 }
 
 /* What is left after the last whole block goes through blocks on the stack. */
 #define REDUCE_BY_HAND(name)                                                                                           \
-    INLINE void name##_block(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_quotient *q)      \
+    INLINE void name##_block(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_weights *w)       \
     {                                                                                                                  \
         hp_pair u = name##_load(a);                                                                                    \
         hp_pair v = name##_load(b);                                                                                    \
-        name##_store(d, (hp_pair){vec_step(op, u.x, v.x, q), vec_step(op, u.y, v.y, q)});                              \
+        name##_store(d, (hp_pair){vec_step(op, u.x, v.x, w), vec_step(op, u.y, v.y, w)});                              \
     }                                                                                                                  \
-    INLINE void name##_divided(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_quotient *q,    \
-                               size_t count)                                                                           \
+    INLINE void name##_blocks(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_weights *w,      \
+                              size_t count)                                                                            \
     {                                                                                                                  \
         uint16_t rest[2][BLOCK] = {{0}};                                                                               \
         size_t i = 0;                                                                                                  \
         for (; i + BLOCK <= count; i += BLOCK)                                                                         \
-            name##_block(op, d + i, a + i, b + i, q);                                                                  \
+            name##_block(op, d + i, a + i, b + i, w);                                                                  \
         if (i == count)                                                                                                \
             return;                                                                                                    \
         memcpy(rest[0], a + i, sizeof *a * (count - i));                                                               \
         memcpy(rest[1], b + i, sizeof *b * (count - i));                                                               \
-        name##_block(op, rest[0], rest[0], rest[1], q);                                                                \
+        name##_block(op, rest[0], rest[0], rest[1], w);                                                                \
         memcpy(d + i, rest[0], sizeof *d * (count - i));                                                               \
     }                                                                                                                  \
     INLINE void name##_loop(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, size_t count)               \
     {                                                                                                                  \
-        name##_divided(op, d, a, b, NULL, count);                                                                      \
+        name##_blocks(op, d, a, b, NULL, count);                                                                       \
     }                                                                                                                  \
-    TARGET static void name##_average(void *d, const void *a, const void *b, uint32_t divisor, size_t count)           \
+    TARGET static void name##_mean(void *d, const void *a, const void *b, const float weight[2], size_t count)         \
     {                                                                                                                  \
-        hp_quotient quotient = {vec_all((float)divisor), vec_all(1.0F / (float)divisor), power_of_two(divisor)};       \
-        name##_divided(HOOP_AVG, d, a, b, &quotient, count);                                                           \
+        hp_weights weights = {vec_all(weight[0]), vec_all(weight[1])};                                                 \
+        name##_blocks(HOOP_AVG, d, a, b, &weights, count);                                                             \
     }                                                                                                                  \
     DISPATCH(name)
 
@@ -253,6 +265,8 @@ fp16_encode(void *out, const float *in, size_t count)
 #else
 DECODE(fp16, uint16_t, hp_fp16_decode)
 ENCODE(fp16, uint16_t, hp_fp16_encode)
+MEAN(fp16, uint16_t, hp_fp16_decode, hp_fp16_encode)
+MEAN(bf16, uint16_t, hp_bf16_decode, hp_bf16_encode)
 #endif
 
 const hp_arith ARITH = {
@@ -278,9 +292,10 @@ const hp_arith ARITH = {
                [HOOP_UINT64] = u64_divide,
                [HOOP_FLOAT32] = fp32_divide,
                [HOOP_FLOAT64] = fp64_divide},
-#ifdef VECTORS
-    .average = {[HOOP_FLOAT16] = fp16_average, [HOOP_BFLOAT16] = bf16_average},
-#endif
+    .mean = {[HOOP_FLOAT16] = fp16_mean,
+             [HOOP_BFLOAT16] = bf16_mean,
+             [HOOP_FLOAT8E4M3] = e4m3_mean,
+             [HOOP_FLOAT8E5M2] = e5m2_mean},
     .decode = {[HOOP_FLOAT16] = fp16_decode,
                [HOOP_FLOAT32] = fp32_decode,
                [HOOP_FLOAT64] = fp64_decode,

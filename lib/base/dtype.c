@@ -34,6 +34,8 @@ static const name_row dtype_names[] = {
     {"fp8_e5m2", HOOP_FLOAT8E5M2},
 };
 
+const hoop_dtype hp_narrow[HP_NARROW] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+
 static const name_row op_names[] = {
     {"sum", HOOP_SUM}, {"prod", HOOP_PROD}, {"max", HOOP_MAX}, {"min", HOOP_MIN}, {"avg", HOOP_AVG},
 };
@@ -64,6 +66,15 @@ size_t
 hoop_dtype_size(hoop_dtype dtype)
 {
     return (unsigned)dtype < HP_DTYPES ? hp_dtype_size(dtype) : 0;
+}
+
+int
+hp_narrow_index(hoop_dtype dtype)
+{
+    for (int i = 0; i < HP_NARROW; i++)
+        if (hp_narrow[i] == dtype)
+            return i;
+    return -1;
 }
 
 const char *

@@ -15,6 +15,11 @@ hp_dtype_size(hoop_dtype dtype)
     return sizes[(unsigned)dtype & 15];
 }
 
+/* Floats of 16 and 8 bits. What travels in their HOOP_AVG are means; sums would overflow. */
+enum { HP_NARROW = 4 };
+extern const hoop_dtype hp_narrow[HP_NARROW];
+int hp_narrow_index(hoop_dtype dtype); /* its place there, -1 for other types */
+
 const char *hp_dtype_name(hoop_dtype dtype); /* "float32"; "unknown type" */
 const char *hp_op_name(hoop_op op);          /* "sum" */
 int hp_dtype_parse(const char *name);        /* NCCL-tests' names too ("float", "half", "bfloat16", "fp8_e4m3"); -1 */

@@ -113,6 +113,10 @@ check_promises(void)
     is_uint(0xfe, hp_e4m3_encode(-1e30F), "e4m3: overflow saturates");
     is_uint(0x7e, hp_e4m3_encode(464.0F), "e4m3: so does the tie above the largest value");
     is_uint(0x7b, hp_e5m2_encode(INFINITY), "e5m2: infinity saturates");
+    is_uint(0x7c, hp_e5m2_encode_mean(INFINITY), "e5m2: in a mean it stays");
+    is_uint(0xfc, hp_e5m2_encode_mean(-INFINITY), "e5m2: ... on either side");
+    is_uint(0x7b, hp_e5m2_encode_mean(1e30F), "e5m2: nothing else becomes one");
+    is_uint(0x7f, hp_e5m2_encode_mean(NAN), "e5m2: nor does a NaN");
     is_uint(0xfb, hp_e5m2_encode(-61440.0F), "e5m2: so does the tie above the largest value");
     is_uint(0x7f, hp_e4m3_encode(-NAN), "e4m3: NaN of any sign is 0x7f");
     is_uint(0x7f, hp_e5m2_encode(NAN), "e5m2: NaN is 0x7f");

@@ -6,6 +6,7 @@
 #include "t/gpu/cuda_test.h"
 
 #include "lib/base/dtype.h"
+#include "t/gpu/reference.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@ typedef struct shape {
     int sources, destinations, exchange;
     uint32_t divisor;
 } shape;
+
+static const uint32_t means[][2] = {{1, 1}, {2, 1}, {1, 4}, {6, 7}, {63, 1}, {1, 999}};
 
 static const shape shapes[] = {
     {"send", 1, 1, 0, 0},          {"copy to two", 1, 2, 0, 0},    {"reduce", 2, 1, 0, 0},
@@ -101,6 +104,64 @@ test_types(void)
             ok(good, "%s %s: every shape, bits as on the host", hp_dtype_name((hoop_dtype)dtype),
                hp_op_name((hoop_op)op));
         }
+    }
+}
+
+/* Two means joined, on 16- and 8-bit floats: the same bits as the host's and as the reference's. */
+static void
+test_means(void)
+{
+    static const size_t counts[] = {0, 1, 15, 16, 17, 31, 127, 128, 997};
+    const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
+
+    for (int i = 0; i < HP_NARROW; i++) {
+        int good = 1;
+        for (size_t m = 0; m < sizeof means / sizeof *means && good; m++) {
+            for (size_t c = 0; c < sizeof counts / sizeof *counts && good; c++) {
+                size_t at = offset_of(hp_narrow[i], 0), odd = offset_of(hp_narrow[i], 3);
+                size_t offsets[4] = {at, c % 3 ? at : odd, at, at};
+                hp_job job = job_of(&shapes[c % 2 ? 2 : 3], hp_narrow[i], HOOP_AVG, counts[c]);
+                memcpy(job.ranks, means[m], sizeof job.ranks);
+                good = try_job(job, kinds, offsets);
+            }
+        }
+        ok(good, "%s, means of two means: bits as on the host", hp_dtype_name(hp_narrow[i]));
+    }
+}
+
+/* Operands at the beginning of slots; for 8-bit floats every element with every other. */
+static void
+test_means_reference(void)
+{
+    enum { COUNT = 1 << 16 };
+    static uint16_t elements[2][COUNT], mean[COUNT];
+
+    for (int i = 0; i < HP_NARROW; i++) {
+        hoop_dtype dtype = hp_narrow[i];
+        size_t size = hp_dtype_size(dtype), wrong = 0;
+        arena a = arena_new(device, ARENA_DEVICE, COUNT * size), b = arena_new(device, ARENA_SLOT, COUNT * size);
+        for (size_t k = 0; k < COUNT; k++) {
+            ref_put(dtype, elements[0], k, size == 1 ? k & 0xff : ref_random(dtype));
+            ref_put(dtype, elements[1], k, size == 1 ? k >> 8 : ref_random(dtype));
+        }
+        arena_put(&a, elements[0], COUNT * size);
+        arena_put(&b, elements[1], COUNT * size);
+        for (size_t m = 0; m < sizeof means / sizeof *means; m++) {
+            hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+            job.src[0].ptr = a.memory;
+            job.src[1].ptr = b.memory;
+            job.dst[0].ptr = mean;
+            job.count = COUNT;
+            memcpy(job.ranks, means[m], sizeof job.ranks);
+            wrong += !cuda_test_wait(queue, queue->ops->submit(queue, &job));
+            for (size_t k = 0; k < COUNT; k++)
+                wrong +=
+                    ref_get(dtype, mean, k) != ref_mean(dtype, means[m][0], means[m][1], ref_get(dtype, elements[0], k),
+                                                        ref_get(dtype, elements[1], k));
+        }
+        is_uint(0, wrong, "%s, means of two means: bits as in the reference", hp_dtype_name(dtype));
+        arena_free(&a);
+        arena_free(&b);
     }
 }
 
@@ -308,6 +369,8 @@ main(void)
             arenas[i][kind] = arena_new(device, (arena_kind)kind, ARENA);
     }
     test_types();
+    test_means();
+    test_means_reference();
     test_alignments();
     test_mixtures();
     test_wire();

@@ -29,7 +29,8 @@ run_all(hp_queue *queue, const arena *a)
                           .op = kind < HP_OPS ? (hoop_op)kind : HOOP_SUM,
                           .sources = kind == HP_OPS ? 1 : 2,
                           .destinations = 1,
-                          .divisor = kind == HOOP_AVG ? 2 : 0,
+                          .divisor = kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) < 0 ? 2 : 0,
+                          .ranks = {kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) >= 0, 1},
                           .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
                           .dst = {{a->memory, 0}},
                           .count = 8};

@@ -6,6 +6,7 @@
 #include "gpu/host.h"
 
 #include <fenv.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,16 +23,27 @@ static const size_t shifts[SHIFTS] = {0, 1, 3}; /* elements past an address that
 typedef struct named_op {
     const char *name;
     hoop_op op;
-    uint32_t divisor;
+    uint32_t divisor, ranks[2];
 } named_op;
 
 static const named_op ops[] = {
-    {"sum", HOOP_SUM, 0},      {"prod", HOOP_PROD, 0},        {"max", HOOP_MAX, 0},      {"min", HOOP_MIN, 0},
-    {"avg of 1", HOOP_AVG, 1}, {"avg of 2", HOOP_AVG, 2},     {"avg of 3", HOOP_AVG, 3}, {"avg of 5", HOOP_AVG, 5},
-    {"avg of 8", HOOP_AVG, 8}, {"avg of 257", HOOP_AVG, 257},
+    {"sum", HOOP_SUM, 0, {0}},          {"prod", HOOP_PROD, 0, {0}},    {"max", HOOP_MAX, 0, {0}},
+    {"min", HOOP_MIN, 0, {0}},          {"avg of 1", HOOP_AVG, 1, {0}}, {"avg of 2", HOOP_AVG, 2, {0}},
+    {"avg of 3", HOOP_AVG, 3, {0}},     {"avg of 5", HOOP_AVG, 5, {0}}, {"avg of 8", HOOP_AVG, 8, {0}},
+    {"avg of 257", HOOP_AVG, 257, {0}},
 };
 
 enum { OPS = sizeof ops / sizeof *ops };
+
+/* Of 16- and 8-bit floats. */
+static const named_op means[] = {
+    {"mean of 1 and 1", HOOP_AVG, 0, {1, 1}},     {"mean of 2 and 1", HOOP_AVG, 0, {2, 1}},
+    {"mean of 1 and 6", HOOP_AVG, 0, {1, 6}},     {"mean of 4 and 3", HOOP_AVG, 0, {4, 3}},
+    {"mean of 32 and 32", HOOP_AVG, 0, {32, 32}}, {"mean of 63 and 1", HOOP_AVG, 0, {63, 1}},
+    {"mean of 999 and 1", HOOP_AVG, 0, {999, 1}},
+};
+
+enum { MEANS = sizeof means / sizeof *means };
 
 /* Which array (0, 1: the sources; 2, 3: others) each operand is; dst[1] -1: one destination. */
 typedef struct sharing {
@@ -148,6 +160,8 @@ static int
 run_shared(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *s, size_t shift, size_t count)
 {
     hp_job job = {.elem = dtype, .wire = dtype, .op = op->op, .sources = s->sources, .divisor = op->divisor};
+    job.ranks[0] = op->ranks[0];
+    job.ranks[1] = op->ranks[1];
     int any_zero = op->op == HOOP_MAX || op->op == HOOP_MIN;
     int wrong = 0;
 
@@ -165,14 +179,22 @@ run_shared(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sh
     return wrong;
 }
 
+static uint64_t
+wanted_element(hoop_dtype dtype, const named_op *op, int sources, uint64_t a, uint64_t b)
+{
+    if (op->ranks[0] > 0)
+        return ref_mean(dtype, op->ranks[0], op->ranks[1], a, b);
+    return ref_reduce(dtype, op->op, sources, a, b, op->divisor);
+}
+
 static void
 check_sharings(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *all, size_t many)
 {
     int wrong = 0;
 
     for (size_t i = 0; i < MOST; i++) {
-        result[i] = ref_reduce(dtype, op->op, all->sources, input[0][i], input[1][i], op->divisor);
-        result_self[i] = ref_reduce(dtype, op->op, all->sources, input[0][i], input[0][i], op->divisor);
+        result[i] = wanted_element(dtype, op, all->sources, input[0][i], input[1][i]);
+        result_self[i] = wanted_element(dtype, op, all->sources, input[0][i], input[0][i]);
     }
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         for (size_t f = 0; f < many * SHIFTS; f++) {
@@ -200,6 +222,8 @@ check_type(const hp_arith *arith, hoop_dtype dtype)
     }
     for (size_t o = 0; o < OPS; o++)
         check_sharings(arith, dtype, &ops[o], pairs, sizeof pairs / sizeof *pairs);
+    for (size_t o = 0; o < MEANS && hp_narrow_index(dtype) >= 0; o++)
+        check_sharings(arith, dtype, &means[o], pairs, sizeof pairs / sizeof *pairs);
     for (size_t o = 4; o < OPS; o += 2)
         check_sharings(arith, dtype, &ops[o], singles, sizeof singles / sizeof *singles);
 }
@@ -296,6 +320,72 @@ check_wires(const hp_arith *arith)
     }
 }
 
+/* One element of a mean over p + q ranks, by the loops. */
+static uint64_t
+mean_of(const hp_arith *arith, hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b)
+{
+    hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1, .count = 1};
+    uint64_t mean = 0;
+
+    job.ranks[0] = p;
+    job.ranks[1] = q;
+    job.src[0].ptr = &a;
+    job.src[1].ptr = &b;
+    job.dst[0].ptr = &mean;
+    hp_host_run_with(arith, &job);
+    return mean;
+}
+
+/* Every element of an 8-bit float with every other. */
+static void
+check_every_mean(const hp_arith *arith, hoop_dtype dtype)
+{
+    static const uint32_t ranks[][2] = {{1, 1}, {2, 1}, {1, 4}, {7, 9}, {63, 1}};
+    static uint8_t a[1 << 16], b[1 << 16], mean[1 << 16];
+    int wrong = 0;
+
+    for (size_t i = 0; i < sizeof a; i++) {
+        a[i] = (uint8_t)i;
+        b[i] = (uint8_t)(i >> 8);
+    }
+    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+        hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+
+        memcpy(job.ranks, ranks[r], sizeof job.ranks);
+        job.count = sizeof a;
+        job.src[0].ptr = a;
+        job.src[1].ptr = b;
+        job.dst[0].ptr = mean;
+        hp_host_run_with(arith, &job);
+        for (size_t i = 0; i < sizeof a; i++)
+            wrong += mean[i] != ref_mean(dtype, ranks[r][0], ranks[r][1], a[i], b[i]);
+    }
+    is_int(0, wrong, "%s, %s: the mean of every element and every other", arith->name, hp_dtype_name(dtype));
+}
+
+/*
+ * What the manual's bound rests on: a mean lies between its two operands, so that nothing overflows, and equal operands
+ * are their own mean.
+ */
+static void
+check_bounds(const hp_arith *arith, hoop_dtype dtype)
+{
+    int wrong = 0, overflown = 0;
+
+    for (int i = 0; i < 200000; i++) {
+        uint32_t p = 1 + (uint32_t)(tap_random() % 200), q = 1 + (uint32_t)(tap_random() % 200);
+        uint64_t a = ref_random(dtype), b = i % 4 == 0 ? a : ref_random(dtype);
+        double x = ref_decode(dtype, (uint32_t)a), y = ref_decode(dtype, (uint32_t)b);
+        double mean = ref_decode(dtype, (uint32_t)mean_of(arith, dtype, p, q, a, b));
+
+        wrong += x == x && y == y && x - x == 0 && y - y == 0 && !(mean >= fmin(x, y) && mean <= fmax(x, y));
+        overflown += (x != x || y != y) && mean == mean;
+        overflown += x - x != 0 && y - y == 0 && memcmp(&x, &mean, sizeof x) != 0 && x == x;
+    }
+    is_int(0, wrong, "%s, %s: a mean lies between what it is of", arith->name, hp_dtype_name(dtype));
+    is_int(0, overflown, "%s, %s: NaN and infinity stay", arith->name, hp_dtype_name(dtype));
+}
+
 static int
 run_exchange(const hp_arith *arith, hoop_dtype dtype, int in_place, size_t count)
 {
@@ -375,7 +465,7 @@ check_promises(void)
     job.src[1].ptr = two;
     hp_host_run(&job);
     is_uint(UINT64_MAX - 1, large[0], "uint64: a product wraps");
-    job = (hp_job){.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .divisor = 2, .sources = 2};
+    job = (hp_job){.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .ranks = {1, 1}, .sources = 2};
     job.destinations = 1;
     job.count = 2;
     job.src[0].ptr = job.dst[0].ptr = half;
@@ -383,6 +473,31 @@ check_promises(void)
     hp_host_run(&job);
     is_uint(0x7bff, half[0], "float16: the average of two largest values does not overflow on the way");
     is_uint(0, half[1], "float16: opposite denormals cancel");
+}
+
+/* The weights of a mean, too, are rounded as ever. */
+static void
+check_weights(void)
+{
+    static uint16_t a[1000], b[1000], calm[1000], rough[1000];
+    hp_job job = {.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+
+    for (int i = 0; i < 1000; i++) {
+        a[i] = (uint16_t)(tap_random() % 0x7c00);
+        b[i] = (uint16_t)(tap_random() % 0x7c00);
+    }
+    job.ranks[0] = 2;
+    job.ranks[1] = 1;
+    job.count = 1000;
+    job.src[0].ptr = a;
+    job.src[1].ptr = b;
+    job.dst[0].ptr = calm;
+    hp_host_run(&job);
+    fesetround(FE_UPWARD);
+    job.dst[0].ptr = rough;
+    hp_host_run(&job);
+    fesetround(FE_TONEAREST);
+    is_blob(calm, rough, sizeof calm, "... nor of a mean's");
 }
 
 /* What a program does to its own rounding is neither obeyed nor disturbed. */
@@ -407,6 +522,7 @@ check_environment(void)
     is_int(FE_UPWARD, fegetround(), "the caller's rounding mode survives a job");
     fesetround(FE_TONEAREST);
     is_blob(calm, rough, sizeof calm, "and does not change a bit of the result");
+    check_weights();
 }
 
 static void
@@ -456,6 +572,11 @@ main(void)
         }
         for (int dtype = 0; dtype < HP_DTYPES; dtype++)
             check_type(*arith, (hoop_dtype)dtype);
+        for (int i = 0; i < HP_NARROW; i++) {
+            check_bounds(*arith, hp_narrow[i]);
+            if (hp_dtype_size(hp_narrow[i]) == 1)
+                check_every_mean(*arith, hp_narrow[i]);
+        }
         check_wires(*arith);
         check_exchange(*arith);
         check_exchange_wire(*arith);

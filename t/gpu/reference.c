@@ -218,6 +218,40 @@ ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, ui
     return float_put(dtype, value);
 }
 
+/* The float32 nearest to a double, ties to even: cut by hand to 24 bits, or to those that a denormal has. */
+static double
+cut_to_single(double value)
+{
+    int exponent, keep;
+    double whole, scaled, rest;
+
+    if (value == 0 || isnan(value) || isinf(value))
+        return value;
+    frexp(value, &exponent);
+    keep = exponent < -125 ? 149 : 24 - exponent; /* the last bit kept weighs 2^-keep */
+    scaled = ldexp(fabs(value), keep);
+    whole = floor(scaled);
+    rest = scaled - whole;
+    if (rest > 0.5 || (rest == 0.5 && fmod(whole, 2) == 1))
+        whole += 1;
+    whole = ldexp(whole, -keep);
+    return copysign(whole >= ldexp(1, 128) ? (double)INFINITY : whole, value);
+}
+
+uint64_t
+ref_mean(hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b)
+{
+    const format *f = format_of(dtype);
+    double n = (double)p + (double)q, x = ref_decode(dtype, (uint32_t)a), y = ref_decode(dtype, (uint32_t)b);
+    double left = cut_to_single(x * cut_to_single((double)p / n)); /* 8 to 11 bits times 24: exact */
+    double right = cut_to_single(y * cut_to_single((double)q / n));
+    double mean = cut_to_single(left + right);
+
+    if (isinf(mean) && dtype == HOOP_FLOAT8E5M2)
+        return (mean < 0 ? f->sign : 0) | (f->largest + 1);
+    return ref_encode(dtype, mean);
+}
+
 uint64_t
 ref_convert(hoop_dtype from, hoop_dtype to, uint64_t a)
 {

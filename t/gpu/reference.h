@@ -19,6 +19,12 @@ void ref_put(hoop_dtype dtype, void *array, size_t index, uint64_t element);
 /* a op b, then / divisor if it is greater than 1. sources 1: b and op do not matter. */
 uint64_t ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, uint32_t divisor);
 
+/*
+ * The mean over p + q ranks of two means, a over p and b over q of them; 16- and 8-bit floats. As hoop.h promises: weights,
+ * products and sum as float32, each rounded, then once to the type; an infinity stays one.
+ */
+uint64_t ref_mean(hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b);
+
 /* Element a of type `from` as one of type `to`, both floats. */
 uint64_t ref_convert(hoop_dtype from, hoop_dtype to, uint64_t a);
 

@@ -19,6 +19,25 @@ struct cudacpu_index {
 
 static thread_local cudacpu_index blockIdx, threadIdx, gridDim, blockDim;
 
+/* The CPU's arithmetic too rounds to nearest; who compiles sees to it that nothing is contracted. */
+static inline float
+__fmul_rn(float a, float b)
+{
+    return a * b;
+}
+
+static inline float
+__fadd_rn(float a, float b)
+{
+    return a + b;
+}
+
+static inline float
+__fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+
 static inline void
 __threadfence_system()
 {

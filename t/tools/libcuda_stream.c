@@ -28,7 +28,7 @@ parse_kernel(const char *name, hp_job *job)
     } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
         job->elem = job->wire = (hoop_dtype)hp_dtype_parse(type);
         if (strcmp(op, "any") != 0)
-            job->op = (hoop_op)hp_op_parse(op);
+            job->op = (hoop_op)hp_op_parse(strcmp(op, "mean") == 0 ? "avg" : op);
         for (int i = 0; i < 2; i++)
             job->src[i].wire = job->dst[i].wire = 0;
     }
@@ -81,6 +81,7 @@ run_job(const operation *o)
                   .destinations = args->destinations,
                   .exchange = args->exchange,
                   .divisor = args->divisor,
+                  .ranks = {args->ranks[0], args->ranks[1]},
                   .count = args->count};
 
     for (int i = 0; i < 2; i++) {

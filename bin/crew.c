@@ -427,7 +427,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
     spawn.fd[3] = own_secret(secret_fd);
-    if (crew->orders->bind) {
+    if (crew->orders->wish.bind) {
         hp_share_cut(&crew->machine, crew->orders->ranks, i, &share);
         spawn.share = CPU_COUNT(&share) > 0 ? &share : NULL; /* none: the kernel has not told */
     }
@@ -476,7 +476,7 @@ hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_
         return NULL;
     }
     hp_folder_find_program(orders);
-    if (orders->bind)
+    if (orders->wish.bind)
         hp_machine_read(&crew->machine);
     for (; crew->count < orders->ranks; crew->count++)
         if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {

@@ -34,14 +34,14 @@ launch(int argc, char **argv)
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
 
-    if (status == 0 && hp_layout_make(&layout, &options, &error) != HOOP_SUCCESS) {
+    if (status == HP_OPTIONS_RUN && hp_layout_make(&layout, &options, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;
     }
-    if (status == 0 && (options.map || options.dry_run))
+    if (status == HP_OPTIONS_RUN && (options.map || options.dry_run))
         hp_layout_print(&layout);
-    if (status == 0 && !options.dry_run)
-        status = hp_job_run(&options, &layout, &by_signal);
+    if (status == HP_OPTIONS_RUN)
+        status = options.dry_run ? 0 : hp_job_run(&options, &layout, &by_signal);
     hp_layout_free(&layout);
     hp_options_free(&options);
     return by_signal ? die_of(by_signal) : status;
@@ -54,9 +54,5 @@ main(int argc, char **argv)
     hp_spawn_many_files();
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)
         return hp_agent_main();
-    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("hooprun (hoop) %d.%d.%d\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR, HOOP_VERSION_PATCH);
-        return 0;
-    }
     return launch(argc, argv);
 }

@@ -156,7 +156,7 @@ hp_layout_print(const hp_layout *layout)
            used == 1 ? "" : "s");
     for (i = 0; i < layout->hosts->count; i++)
         print_host(layout, i);
-    if (layout->options->bind)
+    if (layout->options->agent.bind)
         printf("each rank keeps to its share of its host's processors\n");
     printf("each rank:");
     print_words(layout->options->argv);

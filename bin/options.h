@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: hoop-launch's command line, the one canonical form that hooprun turns every dialect into. Not meant to be
- * typed:
- *
- *     hoop-launch [--ranks N] [--hosts LIST]... [--hostfile FILE] [--per-host N] [--env NAME[=VALUE]]... [--wdir DIR]
- *         [--label] [--output-dir DIR] [--timeout SECONDS] [--rsh WORD]... [--ssh-port N] [--prefix DIR] [--bind]
- *         [--map] [--dry-run] [--verbose] -- PROGRAM [ARGUMENT...]
+ * options: hooprun's command line, in the dialects of several launchers, and what the environment says where the
+ * command line does not. options.def has a row for every option.
  */
 #ifndef HP_OPTIONS_H
 #define HP_OPTIONS_H
@@ -13,25 +9,29 @@
 #include "bin/hostfile.h"
 #include "bin/orders.h"
 
+/* What the fields of options.def are, by kind. */
+typedef int hp_option_flag;
+typedef int hp_option_count;        /* 0: not said */
+typedef int hp_option_port;         /* 0: not said */
+typedef uint64_t hp_option_seconds; /* in ns; 0: not said */
+typedef char *hp_option_folder;     /* an absolute path; NULL: not said */
+
 typedef struct hp_options {
-    int ranks, per_host; /* 0: not said */
-    hp_hosts hosts;      /* of --hosts and --hostfile; none: this machine */
-    int hostfile;        /* they came from a file, */
-    int stdin_used;      /* which was standard input */
-    hp_words variables;  /* NAME=value, of --env */
-    char *wdir;          /* absolute, or NULL */
-    char *here;          /* the folder we were started in, as the user calls it */
-    int label;
-    char *output_dir;
-    uint64_t timeout; /* ns; 0: none */
-    hp_words rsh;     /* the remote shell's words */
-    int ssh_port;     /* 0: not said */
-    char *prefix;
-    int bind, map, dry_run, verbose;
-    char **argv; /* the program */
+#define HP_OPTION(field, kind, names, value, help) hp_option_##kind field;
+#include "bin/options.def"
+    hp_wish agent;      /* the options that agents hear of */
+    hp_hosts hosts;     /* of -H or the hostfile; none: this machine */
+    int hostfile;       /* they came from a file, */
+    int stdin_used;     /* which was standard input */
+    hp_words variables; /* NAME=value, of -x */
+    hp_words rsh;       /* the remote shell's words */
+    char *here;         /* the folder we were started in, as the user calls it */
+    char **argv;        /* the program */
 } hp_options;
 
-/* 0, or the exit status after a sentence on standard error: 2. */
+enum { HP_OPTIONS_RUN = -1 };
+
+/* HP_OPTIONS_RUN; or the exit status: 0 after --help and its like, 2 after a sentence on standard error. */
 int hp_options_parse(hp_options *options, int argc, char **argv);
 void hp_options_free(hp_options *options);
 

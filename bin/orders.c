@@ -8,6 +8,7 @@
 #include "bin/must.h"
 #include "lib/base/err.h"
 #include "lib/base/wire.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -54,6 +55,32 @@ put_ranks(hp_bytes *out, const hp_orders *orders)
     free(payload);
 }
 
+static const struct {
+    const char *name;
+    size_t field;
+} wishes[] = {
+#define HP_AGENT_OPTION(field, kind, names, value, help) {#field, offsetof(hp_wish, field)},
+#include "bin/options.def"
+};
+
+enum { WISHES = sizeof wishes / sizeof wishes[0] };
+
+/* Those that are not 0. */
+static void
+put_wish(hp_bytes *out, const hp_wish *wish)
+{
+    uint8_t value[4];
+    size_t i;
+
+    for (i = 0; i < WISHES; i++) {
+        const int *field = (const int *)((const char *)wish + wishes[i].field);
+
+        hp_put32(value, (uint32_t)*field);
+        if (*field != 0)
+            hp_packet_put(out, HP_PK_OPTION, value, sizeof value, wishes[i].name, strlen(wishes[i].name));
+    }
+}
+
 void
 hp_orders_put(hp_bytes *out, const hp_orders *orders)
 {
@@ -65,8 +92,7 @@ hp_orders_put(hp_bytes *out, const hp_orders *orders)
         hp_packet_put(out, HP_PK_DIR, &must, 1, orders->dir, strlen(orders->dir));
     if (orders->home != NULL)
         hp_packet_put(out, HP_PK_HOME, orders->home, strlen(orders->home), NULL, 0);
-    if (orders->bind)
-        hp_packet_put(out, HP_PK_BIND, NULL, 0, NULL, 0);
+    put_wish(out, &orders->wish);
     put_ranks(out, orders);
     hp_packet_put(out, HP_PK_GO, NULL, 0, NULL, 0);
 }
@@ -138,6 +164,20 @@ take_ranks(hp_orders *orders, const hp_packet *packet, hoop_error *error)
 }
 
 static hoop_result
+take_wish(hp_wish *wish, const hp_packet *packet, hoop_error *error)
+{
+    size_t i;
+
+    for (i = 0; i < WISHES; i++)
+        if (packet->size == 4 + strlen(wishes[i].name) &&
+            memcmp(packet->payload + 4, wishes[i].name, packet->size - 4) == 0) {
+            *(int *)((char *)wish + wishes[i].field) = (int)(hp_get32(packet->payload) & INT32_MAX);
+            return HOOP_SUCCESS;
+        }
+    return wrong(error, "there is no such option");
+}
+
+static hoop_result
 take_go(hp_orders *orders, hoop_error *error)
 {
     if (orders->argv.count == 0 || orders->ranks == 0)
@@ -157,7 +197,7 @@ hp_orders_take(hp_orders *orders, const hp_packet *packet, hoop_error *error)
     case HP_PK_ARG: return take_word(&orders->argv, packet, error);
     case HP_PK_DIR: orders->dir_must = packet->payload[0] != 0; return take_text(&orders->dir, packet, 1, error);
     case HP_PK_HOME: return take_text(&orders->home, packet, 0, error);
-    case HP_PK_BIND: orders->bind = 1; return HOOP_SUCCESS;
+    case HP_PK_OPTION: return take_wish(&orders->wish, packet, error);
     case HP_PK_RANKS: return take_ranks(orders, packet, error);
     case HP_PK_GO: return take_go(orders, error);
     default: return wrong(error, "input comes before there is anything to run");

@@ -18,13 +18,19 @@ typedef struct hp_words {
 void hp_words_add(hp_words *words, char *word); /* takes a malloc'd word */
 void hp_words_free(hp_words *words);
 
+/* The options that agents hear of, by number. */
+typedef struct hp_wish {
+#define HP_AGENT_OPTION(field, kind, names, value, help) int field;
+#include "bin/options.def"
+} hp_wish;
+
 typedef struct hp_orders {
     hp_words argv;
     hp_words variables; /* NAME=value */
     char *dir;          /* folder to run in; NULL: where the agent is */
     int dir_must;       /* 1: --wdir asked for it; 0: the launcher's own folder, a likeness will do */
     char *home;         /* the launching user's; NULL: not known */
-    int bind;           /* each rank keeps to its share of the processors */
+    hp_wish wish;
     int world;
     int *rank; /* on this host, rising */
     int ranks;

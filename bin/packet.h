@@ -15,7 +15,7 @@
 #include "bin/bytes.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 2 " /* 2: the version of these packets */
+#define HP_AGENT_GREETING "HOOP-AGENT 3 " /* 3: the version of these packets */
 
 enum { HP_PACKET_HEAD = 8, HP_PACKET_MAX = 132 * 1024, HP_PACKET_TEXT = 64 * 1024 };
 
@@ -25,7 +25,7 @@ typedef enum hp_packet_type {
     HP_PK_ARG,       /* next word of the command */
     HP_PK_DIR,       /* u8 1: must exist, 0: any other way to it will do | folder to run in */
     HP_PK_HOME,      /* the launching user's home folder */
-    HP_PK_BIND,      /* each rank keeps to its share of the host's processors */
+    HP_PK_OPTION,    /* u32 value | name: a row of options.def that agents hear of */
     HP_PK_RANKS,     /* u32 world | u32 rank, for each rank on this host */
     HP_PK_GO,        /* start them */
     HP_PK_STDIN,     /* for rank 0 */

@@ -122,7 +122,7 @@ fill_orders(const hp_task *task, int host, hp_orders *orders)
     for (word = options->argv; *word != NULL; word++)
         hp_words_add(&orders->argv, hp_must(strdup(*word)));
     add_variables(task, host, &orders->variables);
-    orders->bind = options->bind;
+    orders->wish = options->agent;
     orders->dir_must = options->wdir != NULL;
     orders->dir = hp_must(strdup(options->wdir ? options->wdir : options->here));
     orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;

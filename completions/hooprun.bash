@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: MIT
-# bash completion for hooprun(1): its options, files and folders for those that take them, then the program and its own
-# completion.
+# bash completion for hooprun(1): its options, as hooprun itself lists them, files and folders for those that take them,
+# then the program and its own completion.
 
 _hooprun()
 {
-    local cur=${COMP_WORDS[COMP_CWORD]} i word
-    local with_value='-n -np --np -H -host --host -f --hostfile --machinefile -N -ppn --ppn --npernode --nproc-per-node
-        -x --wdir --output-dir --timeout --rsh --ssh-port --prefix'
-    local alone='-l --tag-output --bind --map --dry-run -v --verbose --help --version'
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i word name kind value
+    local -A kinds=() values=()
+
+    while read -r name kind value; do
+        kinds[$name]=$kind values[$name]=$value
+    done < <("${COMP_WORDS[0]}" --complete-options 2>/dev/null)
 
     # The program is the first word that is neither an option nor an option's value.
     for ((i = 1; i < COMP_CWORD; i++)); do
         word=${COMP_WORDS[i]}
-        if [[ " ${with_value//$'\n'/ } " == *" $word "* ]]; then
+        if [[ -n ${values[$word]} ]]; then
             ((i++))
         elif [[ $word == -- ]]; then
             ((i++))
@@ -30,16 +32,17 @@ _hooprun()
         return
     fi
 
-    case ${COMP_WORDS[COMP_CWORD - 1]} in
-    -f | --hostfile | --machinefile) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
-    --wdir | --output-dir | --prefix) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-    -H | -host | --host) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
-    -x) mapfile -t COMPREPLY < <(compgen -e -- "$cur") ;;
-    --rsh) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
-    -n | -np | --np | -N | -ppn | --ppn | --npernode | --nproc-per-node | --timeout | --ssh-port) ;;
-    *)
+    [[ -n ${values[$prev]} ]] && kind=${kinds[$prev]} || kind=none
+    case $kind in
+    hostfile) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    folder) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
+    hosts) mapfile -t COMPREPLY < <(compgen -A hostname -- "$cur") ;;
+    variable) mapfile -t COMPREPLY < <(compgen -e -- "$cur") ;;
+    rsh) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+    choice) mapfile -t COMPREPLY < <(compgen -W "${values[$prev]//|/ }" -- "$cur") ;;
+    none)
         if [[ $cur == -* ]]; then
-            mapfile -t COMPREPLY < <(compgen -W "$with_value $alone" -- "$cur")
+            mapfile -t COMPREPLY < <(compgen -W "${!kinds[*]}" -- "$cur")
         else
             mapfile -t COMPREPLY < <(compgen -c -f -- "$cur")
         fi

@@ -14,7 +14,7 @@ example(void)
     hp_orders o = {.dir = strdup("/home/alice/work"),
                    .dir_must = 1,
                    .home = strdup("/home/alice"),
-                   .bind = 1,
+                   .wish.bind = 1,
                    .world = 9,
                    .ranks = 3};
 
@@ -65,7 +65,7 @@ check_round_trip(size_t step)
        "the command");
     ok(got.variables.count == 2 && strcmp(got.variables.word[1], "EMPTY=") == 0, "the variables");
     ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0, "the folders");
-    is_int(1, got.bind, "that ranks keep to their shares");
+    is_int(1, got.wish.bind, "that ranks keep to their shares");
     ok(got.world == 9 && got.ranks == 3 && memcmp(got.rank, sent.rank, 3 * sizeof *got.rank) == 0, "the ranks");
     hp_orders_free(&sent);
     hp_orders_free(&got);
@@ -115,6 +115,9 @@ check_malformed(void)
     is_int(-1, takes_ranks(4, 1, 1), "a rank twice");
     is_int(-1, takes_ranks(4, 1, 4), "a rank out of range");
     is_int(-1, takes_ranks(UINT32_MAX, 1, 4), "a world out of range");
+    is_int(0, takes(HP_PK_OPTION, "\1\0\0\0bind", 8), "an option");
+    is_int(-1, takes(HP_PK_OPTION, "\1\0\0\0bin", 7), "one that there is not");
+    is_int(-1, takes(HP_PK_OPTION, "\1\0\0\0bindx", 9), "nor this");
     is_int(-1, takes(HP_PK_RANKS, "123456789", 9), "ranks of nine bytes");
     is_int(-1, takes(HP_PK_DONE, "", 0), "what only agents say");
     is_int(-1, takes(0, "", 0), "type 0");

@@ -95,6 +95,17 @@ for program in hooprun hoop-bench hoop-rendezvous; do
         "every option of $program --help is in ${page#man/}"
 done
 
+# hooprun's table of options, its page and its help say the same.
+sed -n 's/^HP_[A-Z_]*OPTION([a-z_, ]*"\([^"|][^"]*\)".*/\1/p' bin/options.def >"$tmp/names"
+sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' man/hooprun.1 | grep -oE 'Fl -?[a-zA-Z-]+' | sed 's/Fl /-/' >"$tmp/synopsis"
+sed -n '/^\.Sh OPTIONS/,/^\.Sh BEHAVIOUR/p' man/hooprun.1 | grep '^\.It ' | grep -oE 'Fl -?[a-zA-Z_-]+' | sed 's/Fl /-/' \
+    >"$tmp/options"
+ok 'options.def has options' test "$(wc -l <"$tmp/names")" -gt 15
+is '' "$(sed 's/ .*//' "$tmp/names" | grep -vxFf "$tmp/synopsis")" 'each has its first name in the SYNOPSIS of hooprun(1)'
+is '' "$(tr ' |' '\n\n' <"$tmp/names" | grep . | grep -vxFf "$tmp/options")" 'and all its names in OPTIONS'
+is '' "$(cat "$tmp/synopsis" "$tmp/options" | sed 's/^-*//' | grep -vxF "$(tr ' |' '\n\n' <"$tmp/names" | sed 's/^-*//' | grep .)")" \
+    'which has no others'
+
 # --- examples ---
 
 for page in man/*.[1-8]; do

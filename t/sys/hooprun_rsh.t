@@ -75,7 +75,7 @@ run --rsh ./wrong -H n1 true
 is 0 "$status" 'an address that is not ours is not believed'
 
 shell greeting <<'END'
-printf 'Welcome to %s!\nHOOP-AGENT 2 is what you will see soon\nLast login: never' "$host"
+printf 'Welcome to %s!\nHOOP-AGENT 3 is what you will see soon\nLast login: never' "$host"
 echo "motd" >&2
 exec "$@"
 END
@@ -207,7 +207,7 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' wait_for 3 ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 2 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 3 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true

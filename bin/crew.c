@@ -8,7 +8,6 @@
 
 #include "bin/folder.h"
 #include "bin/kin.h"
-#include "bin/lines.h"
 #include "bin/must.h"
 #include "bin/outbox.h"
 #include "bin/share.h"
@@ -32,7 +31,6 @@ typedef struct stream {
     int rank, number; /* number: 1 stdout, 2 stderr */
     int fd;           /* -1: closed */
     hp_watch *watch;
-    hp_lines lines;
 } stream;
 
 typedef struct member {
@@ -62,14 +60,6 @@ struct hp_crew {
 /* --- output --- */
 
 static void
-emit(void *arg, const uint8_t *bytes, size_t n)
-{
-    stream *s = arg;
-
-    s->crew->owner.output(s->crew->owner.arg, s->rank, s->number, bytes, n);
-}
-
-static void
 close_stream(stream *s)
 {
     if (s->fd < 0)
@@ -77,11 +67,10 @@ close_stream(stream *s)
     hp_watch_free(s->watch);
     close(s->fd);
     s->fd = -1;
-    hp_lines_end(&s->lines, emit, s);
 }
 
-/* Reads once; 1 when there may be more. */
-static int
+/* Reads once; how much came. */
+static size_t
 read_stream(stream *s)
 {
     static uint8_t piece[PIECE];
@@ -91,10 +80,10 @@ read_stream(stream *s)
         return 0;
     n = read(s->fd, piece, sizeof piece);
     if (n > 0)
-        hp_lines_feed(&s->lines, piece, (size_t)n, emit, s);
+        s->crew->owner.output(s->crew->owner.arg, s->rank, s->number, piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         close_stream(s);
-    return n > 0;
+    return n > 0 ? (size_t)n : 0;
 }
 
 static void
@@ -108,18 +97,16 @@ readable(void *arg, int ready)
 static void
 drain_stream(stream *s)
 {
-    size_t left = DRAIN_MAX / PIECE;
+    size_t drained = 0, n;
 
-    while (left-- > 0 && read_stream(s))
-        continue;
-    hp_lines_end(&s->lines, emit, s);
+    while (drained < DRAIN_MAX && (n = read_stream(s)) > 0)
+        drained += n;
 }
 
 static int
 open_stream(stream *s, int fd)
 {
     s->fd = fd;
-    s->lines.raw = s->crew->orders->world == 1;
     s->watch = hp_watch_new(s->crew->loop, fd, readable, s);
     if (s->watch == NULL || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
@@ -496,8 +483,6 @@ hp_crew_free(hp_crew *crew)
     int i;
 
     for (i = 0; i < crew->count; i++) {
-        hp_bytes_free(&crew->member[i].out.lines.held);
-        hp_bytes_free(&crew->member[i].err.lines.held);
         close_stream(&crew->member[i].out);
         close_stream(&crew->member[i].err);
     }

@@ -41,6 +41,7 @@ hp_job_finish(hp_job *j)
 {
     if (j->over != j->called)
         return;
+    hp_output_all_ended(j->output);
     if (hp_output_backlog(j->output) == 0 || j->hurry) {
         j->phase = HP_FINISHED;
     } else if ((j->by_signal || j->last_resort) && !j->flushing) {
@@ -102,7 +103,7 @@ hp_job_pronounce(hp_job *j)
 {
     if (j->jury.verdict.rank < 0 || j->jury.spoken || j->phase == HP_STOPPING)
         return;
-    hp_jury_speak(&j->jury, j->output, j->options->output_dir != NULL);
+    hp_jury_speak(&j->jury, j->output, j->options->output_dir != NULL && !j->options->tee);
     hp_job_stop(j, hp_verdict_status(j->jury.verdict.status), HP_GRACE);
 }
 
@@ -368,6 +369,8 @@ open_job(hp_job *j, hoop_error *error)
                                       .label =
                                           j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO)),
                                       .dir = j->options->output_dir,
+                                      .force = j->options->force,
+                                      .tee = j->options->tee,
                                       .moved = output_moved,
                                       .arg = j};
     const hp_input_owner input = {j, give_input, end_input};

@@ -324,6 +324,10 @@ take_program(hp_options *options, char **argv, hoop_error *error)
     if (argv[0] == NULL)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "there is no program to run; write it behind the options, as in: hooprun -n 4 ./train");
+    if ((options->tee || options->force) && options->output_dir == NULL)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--%s goes with --output-dir DIR, the folder for the ranks' files",
+                          options->tee ? "tee" : "force");
     options->argv = argv;
     return take_environment(options, error);
 }

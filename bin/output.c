@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output: a sink is a descriptor with a queue. Its flags belong to whoever shares it, so it stays blocking: poll says
- * whether it takes bytes, and a pipe or terminal that does takes at least 4 KiB (PIPE_BUF) without blocking. Standard
- * output and error that are the same terminal or file are one sink, so that an unfinished line of the one is ended
- * before the other begins.
+ * output: a sink is a descriptor with a queue and the screen that fills it. Its flags belong to whoever shares it, so it
+ * stays blocking: poll says whether it takes bytes, and a pipe or terminal that does takes at least 4 KiB (PIPE_BUF)
+ * without blocking. Standard output and error that are the same terminal or file are one sink, so that an unfinished
+ * line of the one is ended before the other begins.
  */
 #include "bin/output.h"
 
 #include "bin/bytes.h"
+#include "bin/files.h"
 #include "bin/must.h"
-#include "lib/base/err.h"
+#include "bin/screen.h"
+#include "lib/base/clock.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PIPE_PIECE = 4096, FILE_PIECE = 1 << 20, NOBODY = -1 };
+enum { PIPE_PIECE = 4096, FILE_PIECE = 1 << 20 };
 
 typedef struct sink {
     hp_output *output;
     int fd;
     int is_file, broken;
-    int open; /* whose line is unfinished; NOBODY: none */
     hp_bytes queue;
-    hp_watch *watch; /* made when first needed: epoll knows no regular files */
+    hp_screen *screen; /* NULL: nothing is shown here */
+    hp_timer *timer;   /* for lines that wait in it */
+    hp_watch *watch;   /* made when first needed: epoll knows no regular files */
 } sink;
 
 struct hp_output {
     hp_loop *loop;
     hp_output_options options;
     sink out, err_own, *err; /* err: &err_own, or &out when they are the same */
-    int *files;              /* 2 a rank; NULL: no folder */
-    int broken;
+    hp_files *files;         /* NULL: none */
+    int broken, all_ended;
     uint64_t shown;
 };
 
@@ -98,13 +99,54 @@ flush(sink *s)
         break_sink(s);
 }
 
+/* What has waited long enough in the screen is shown; what has not waits on. */
+static void
+settle(sink *s)
+{
+    uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
+
+    hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
+    if (s->broken)
+        hp_bytes_free(&s->queue);
+    else
+        flush(s);
+}
+
+static void
+waited(void *arg)
+{
+    settle(arg);
+}
+
 static void
 open_sink(hp_output *output, sink *s, int fd)
 {
     struct stat st;
 
-    *s = (sink){.output = output, .fd = fd, .open = NOBODY};
+    *s = (sink){.output = output, .fd = fd};
     s->is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static void
+open_screen(sink *s)
+{
+    const hp_output_options *o = &s->output->options;
+    const hp_screen_options options = {.writers = o->size > 1 ? 2 * o->size : 1, /* a single rank mixes its streams */
+                                       .per_label = o->label ? 2 : 0,
+                                       .live = isatty(s->fd),
+                                       .out = &s->queue};
+
+    s->screen = hp_screen_new(&options);
+    s->timer = hp_must(hp_timer_new(s->output->loop, waited, s));
+}
+
+static void
+close_sink(sink *s)
+{
+    hp_screen_free(s->screen);
+    hp_timer_free(s->timer);
+    hp_watch_free(s->watch);
+    hp_bytes_free(&s->queue);
 }
 
 static int
@@ -113,98 +155,6 @@ same_file(int a, int b)
     struct stat sa, sb;
 
     return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
-}
-
-/* Whoever writes next begins at a line of its own. */
-static void
-end_line(sink *s, int who)
-{
-    if (s->open == NOBODY || s->open == who)
-        return;
-    hp_bytes_add(&s->queue, "\n", 1);
-    s->open = NOBODY;
-}
-
-static void
-add_labelled(sink *s, int rank, const uint8_t *bytes, size_t n)
-{
-    char label[16];
-    int size = snprintf(label, sizeof label, "[%d] ", rank);
-
-    while (n > 0) {
-        const uint8_t *newline = memchr(bytes, '\n', n);
-        size_t line = newline ? (size_t)(newline - bytes) + 1 : n;
-
-        if (s->open == NOBODY)
-            hp_bytes_add(&s->queue, label, (size_t)size);
-        hp_bytes_add(&s->queue, bytes, line);
-        s->open = newline ? NOBODY : rank;
-        bytes += line;
-        n -= line;
-    }
-}
-
-/* --- files --- */
-
-static void
-write_file(hp_output *output, int fd, const uint8_t *bytes, size_t n)
-{
-    while (n > 0) {
-        ssize_t done = write(fd, bytes, n);
-
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0) {
-            output->broken = output->broken ? output->broken : errno;
-            return;
-        }
-        bytes += done;
-        n -= (size_t)done;
-    }
-}
-
-static int
-make_folders(char *path)
-{
-    char *slash;
-
-    for (slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
-        *slash = '\0';
-        if (mkdir(path, 0777) < 0 && errno != EEXIST)
-            return -1;
-        *slash = '/';
-    }
-    return 0;
-}
-
-static int
-open_file(const char *dir, int rank, int stream)
-{
-    char *path = hp_must_print("%s/rank.%d/%s", dir, rank, stream == 1 ? "stdout" : "stderr");
-    int fd = make_folders(path) < 0 ? -1 : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    int number = errno;
-
-    free(path);
-    errno = number;
-    return fd;
-}
-
-static hoop_result
-open_files(hp_output *output, hoop_error *error)
-{
-    int count = 2 * output->options.size, i;
-
-    output->files = hp_must_alloc((size_t)count, sizeof *output->files);
-    for (i = 0; i < count; i++)
-        output->files[i] = -1;
-    for (i = 0; i < count; i++) {
-        output->files[i] = open_file(output->options.dir, i / 2, 1 + i % 2);
-        if (output->files[i] < 0)
-            return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno,
-                              "--output-dir %.150s: cannot make the files of rank %d there", output->options.dir,
-                              i / 2);
-    }
-    return HOOP_SUCCESS;
 }
 
 /* --- the owner's side --- */
@@ -218,45 +168,72 @@ hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error
     open_sink(output, &output->out, STDOUT_FILENO);
     open_sink(output, &output->err_own, STDERR_FILENO);
     output->err = same_file(STDOUT_FILENO, STDERR_FILENO) ? &output->out : &output->err_own;
-    if (options->dir == NULL || open_files(output, error) == HOOP_SUCCESS)
+    open_screen(&output->out);
+    if (output->err != &output->out)
+        open_screen(output->err);
+    if (options->dir == NULL)
+        return output;
+    output->files = hp_files_open(options->dir, options->size, options->force, error);
+    if (output->files != NULL)
         return output;
     hp_output_free(output);
     return NULL;
 }
 
+static int
+writer_of(const hp_output *output, int rank, int stream)
+{
+    return output->options.size > 1 ? 2 * rank + stream - 1 : 0;
+}
+
+static sink *
+sink_of(hp_output *output, int stream)
+{
+    return stream == 1 ? &output->out : output->err;
+}
+
 void
 hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n)
 {
-    sink *s = stream == 1 ? &output->out : output->err;
-    int who = output->options.size > 1 ? 2 * rank + stream : 0; /* one rank alone mixes its streams as it likes */
+    sink *s = sink_of(output, stream);
 
-    if (output->files != NULL) {
-        write_file(output, output->files[2 * rank + stream - 1], bytes, n);
+    if (output->files != NULL && hp_files_write(output->files, rank, stream, bytes, n) < 0)
+        output->broken = output->broken ? output->broken : errno;
+    if (n == 0 || s->broken || (output->files != NULL && !output->options.tee))
         return;
-    }
-    if (n == 0 || s->broken)
-        return;
-    end_line(s, who);
-    if (output->options.label)
-        add_labelled(s, rank, bytes, n);
-    else
-        hp_bytes_add(&s->queue, bytes, n);
-    s->open = bytes[n - 1] == '\n' ? NOBODY : who;
+    hp_screen_feed(s->screen, writer_of(output, rank, stream), bytes, n, hp_now());
     output->shown += stream == 2;
-    flush(s);
+    settle(s);
+}
+
+void
+hp_output_ended(hp_output *output, int rank)
+{
+    int stream;
+
+    for (stream = 1; stream <= 2; stream++) {
+        hp_screen_end(sink_of(output, stream)->screen, writer_of(output, rank, stream));
+        settle(sink_of(output, stream));
+    }
+}
+
+void
+hp_output_all_ended(hp_output *output)
+{
+    int rank;
+
+    for (rank = 0; rank < output->options.size && !output->all_ended; rank++)
+        hp_output_ended(output, rank);
+    output->all_ended = 1;
 }
 
 void
 hp_output_say(hp_output *output, const char *line)
 {
-    sink *s = output->err;
-
-    if (s->broken)
+    if (output->err->broken)
         return;
-    end_line(s, NOBODY);
-    hp_bytes_add(&s->queue, line, strlen(line));
-    hp_bytes_add(&s->queue, "\n", 1);
-    flush(s);
+    hp_screen_say(output->err->screen, line);
+    settle(output->err);
 }
 
 size_t
@@ -280,15 +257,8 @@ hp_output_shown(const hp_output *output)
 void
 hp_output_free(hp_output *output)
 {
-    int i;
-
-    for (i = 0; output->files != NULL && i < 2 * output->options.size; i++)
-        if (output->files[i] >= 0)
-            close(output->files[i]);
-    free(output->files);
-    hp_watch_free(output->out.watch);
-    hp_watch_free(output->err_own.watch);
-    hp_bytes_free(&output->out.queue);
-    hp_bytes_free(&output->err_own.queue);
+    hp_files_close(output->files);
+    close_sink(&output->out);
+    close_sink(&output->err_own);
     free(output);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output: what the ranks write, merged into the launcher's standard output and error, or into one folder a rank. Gets
- * whole lines, or pieces of long or unfinished ones; makes sure that no two ranks share a line on the screen, and puts
- * "[3] " in front where that is wanted. Never blocks on a pipe or a terminal; never changes its flags.
+ * output: what the ranks write, merged (screen.c) into the launcher's standard output and error, or into files of their
+ * own (files.c), or both. Never blocks on a pipe or a terminal; never changes its flags.
  */
 #ifndef HP_OUTPUT_H
 #define HP_OUTPUT_H
@@ -15,7 +14,9 @@ typedef struct hp_output hp_output;
 typedef struct hp_output_options {
     int size;                 /* ranks */
     int label;                /* 1: "[3] " in front of every line */
-    const char *dir;          /* NULL: to standard output and error; else DIR/rank.3/stdout and DIR/rank.3/stderr */
+    const char *dir;          /* NULL: to standard output and error; else to files there */
+    int force;                /* 1: over those of a former run */
+    int tee;                  /* 1: to files, and to standard output and error as well */
     void (*moved)(void *arg); /* the backlog has become shorter; from the loop */
     void *arg;
 } hp_output_options;
@@ -23,6 +24,8 @@ typedef struct hp_output_options {
 /* HOOP_ERR_INVALID_ARGUMENT when a folder or file cannot be made. */
 hp_output *hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error);
 void hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
+void hp_output_ended(hp_output *output, int rank); /* shows what is left of its lines */
+void hp_output_all_ended(hp_output *output);
 void hp_output_say(hp_output *output, const char *line); /* the launcher's own, to standard error; newline added */
 
 size_t hp_output_backlog(const hp_output *output); /* bytes that wait for a slow reader */

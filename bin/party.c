@@ -72,6 +72,7 @@ rank_ended(hp_party *p, int rank, const uint8_t *bytes)
                         .status = (int)hp_get32(bytes + 8),
                         .ms = hp_get64(bytes + 12)};
 
+    hp_output_ended(j->output, rank);
     /* After another status the job is stopped, and what the others say of it would only hide the cause. */
     if (ending.status == 0)
         hp_task_rank_ended(&j->task, rank, hp_party_name(p));

@@ -23,10 +23,10 @@ typedef struct writer {
 struct hp_screen {
     hp_screen_options options;
     writer *writer;
-    int open;    /* whose line the cursor is in; NOBODY: it is at the beginning of one */
-    int bar;     /* whose progress bar is shown; NOBODY: none */
+    int open;     /* whose line the cursor is in; NOBODY: it is at the beginning of one */
+    int bar;      /* whose progress bar is shown; NOBODY: none */
     int returned; /* a carriage return was the last byte of the open line */
-    int waiting; /* writers with since != 0 */
+    int waiting;  /* writers with since != 0 */
 };
 
 /* --- bytes out --- */
@@ -127,6 +127,12 @@ wait(writer *w, uint64_t since)
     w->since = since;
 }
 
+static int
+rest_is_newline(const uint8_t *bytes, size_t n)
+{
+    return n > 0 && bytes[n - 1] == '\n' && (n == 1 || (n == 2 && bytes[0] == '\r'));
+}
+
 /* Whole lines, a piece of a very long one, or at its end what a writer has left. */
 static void
 emit(void *arg, const uint8_t *bytes, size_t n)
@@ -139,6 +145,8 @@ emit(void *arg, const uint8_t *bytes, size_t n)
     if (bytes[n - 1] == '\n' && s->bar == who)
         s->bar = NOBODY;
     w->shown = 0;
+    if (s->options.live && skip > 0 && s->open != who && rest_is_newline(bytes + skip, n - skip))
+        return; /* another line has ended this one already */
     if (s->open == who) {
         put_lines(s, who, bytes + skip, n - skip);
         return;
@@ -217,6 +225,7 @@ hp_screen_new(const hp_screen_options *options)
     int i;
 
     *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY};
+    s->options.live = options->live && options->writers > 1;
     s->writer = hp_must_alloc((size_t)options->writers, sizeof *s->writer);
     for (i = 0; i < options->writers; i++)
         s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};

@@ -27,9 +27,9 @@ typedef struct hp_screen_options {
 
 hp_screen *hp_screen_new(const hp_screen_options *options);
 void hp_screen_feed(hp_screen *screen, int writer, const uint8_t *bytes, size_t n, uint64_t now);
-void hp_screen_end(hp_screen *screen, int writer);        /* shows what it holds; it may write again */
-void hp_screen_say(hp_screen *screen, const char *line);  /* nobody's, in a line of its own; newline added */
-uint64_t hp_screen_due(hp_screen *screen, uint64_t now);  /* shows what has waited; when to call again, or HP_NEVER */
+void hp_screen_end(hp_screen *screen, int writer);       /* shows what it holds; it may write again */
+void hp_screen_say(hp_screen *screen, const char *line); /* nobody's, in a line of its own; newline added */
+uint64_t hp_screen_due(hp_screen *screen, uint64_t now); /* shows what has waited; when to call again, or HP_NEVER */
 void hp_screen_free(hp_screen *screen);
 
 #endif

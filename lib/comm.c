@@ -169,7 +169,7 @@ hp_comm_start(hoop_comm *comm, hoop_work *work)
     if (work->device > 0)
         watch_queues(comm, work->device);
     if (!comm->running) {
-        comm->marked_at = comm->reported_at = comm->entered_at = hp_now();
+        comm->marked_at = comm->reported_at = comm->entered_at = hp_loop_now(comm->loop);
         comm->entered = work->sequence;
     }
     work->next = NULL;
@@ -209,7 +209,7 @@ say_out(hoop_comm *comm)
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
     if (comm->ticks && comm->ticks->since) {
-        hp_ticks_say(comm->ticks, NULL, comm->completed, 0, hp_now());
+        hp_ticks_say(comm->ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_ticks(comm);
     }
 }
@@ -403,7 +403,8 @@ hp_comm_arm(hoop_comm *comm)
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_arm(comm->channel[c]);
     if (comm->alarm) /* the program sleeps in a loop of its own: it must be woken for what sleep_in_loop wakes us for */
-        hp_timer_set(comm->alarm, comm->running || comm->fault.grace ? hp_comm_patience(comm, hp_now()) : HP_NEVER);
+        hp_timer_set(comm->alarm,
+                     comm->running || comm->fault.grace ? hp_comm_patience(comm, hp_loop_now(comm->loop)) : HP_NEVER);
 }
 
 void

@@ -16,7 +16,7 @@ typedef struct hp_fault {
     atomic_int failed; /* 1: and nothing moves any more */
     hoop_error error;
     hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
-    uint64_t grace;       /* hp_now() when the suspicion becomes the error; 0: none */
+    uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
 } hp_fault;
 

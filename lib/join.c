@@ -90,7 +90,7 @@ blame(hoop_comm *comm, hoop_error *error, int peer)
     error->rank = is_ours(error) ? comm->rank : peer;
     error->reporter = comm->rank;
     error->phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
-    hp_fault_report(comm, error, hp_now());
+    hp_fault_report(comm, error, hp_loop_now(comm->loop));
 }
 
 static void
@@ -165,7 +165,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hp_dialing *d = hp_alloc(1, sizeof *d);
     uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
     /* a chord's other end may be computing: the operation's own time-out judges that */
-    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : hp_now() + patience;
+    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : hp_loop_now(comm->loop) + patience;
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
@@ -315,7 +315,7 @@ static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 {
     for (;;) {
-        uint64_t now = hp_now();
+        uint64_t now = hp_loop_now(comm->loop);
         hp_client_state reached = hp_client_status(comm->client);
         int ruled = hp_client_verdict(comm->client, error);
         if (atomic_load(&comm->fault.failed)) {
@@ -415,7 +415,8 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->host_id = hp_launch_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    options->deadline = hp_now() + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    options->deadline =
+        hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");

@@ -130,7 +130,8 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
     hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
     if (patience > 0) /* a late stream's sleeps are short because we look, and may go on for long */
-        d->spins = hp_spin_slept(d->spins, d->most_spins, hp_comm_stands(comm) ? HP_NEVER : hp_now() - now);
+        d->spins =
+            hp_spin_slept(d->spins, d->most_spins, hp_comm_stands(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
@@ -155,7 +156,7 @@ look_into_loop(hoop_comm *comm)
 
 /* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
  * look, and looking would never end. However soon the deadline, the loop has had a turn before this returns: who waits
- * in many short waits keeps the background thread from driving. */
+ * in many short waits keeps the background thread from driving. All time here is the loop's. */
 static void
 drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
@@ -174,7 +175,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 63) != 0)
             continue;
-        uint64_t now = hp_now();
+        uint64_t now = hp_loop_now(comm->loop);
         if (idle == 1)
             since = now;
         if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
@@ -247,11 +248,21 @@ call_owner(hoop_comm *comm)
         hp_loop_wake(comm->loop);
 }
 
+/* A deadline by hp_now(), for who has just taken the baton. */
+static uint64_t
+in_loop_time(hoop_comm *comm, uint64_t deadline)
+{
+    uint64_t now = hp_now();
+    if (deadline == HP_NEVER)
+        return HP_NEVER;
+    return hp_loop_now(comm->loop) + (deadline > now ? deadline - now : 0);
+}
+
 int
 hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
 {
     if (!work_is_done(comm, work) && hp_baton_take(comm, deadline)) {
-        drive(comm, work_is_done, work, deadline);
+        drive(comm, work_is_done, work, in_loop_time(comm, deadline));
         call_owner(comm);
         hp_baton_give(comm);
     } else if (!work_is_done(comm, work)) {
@@ -270,7 +281,7 @@ hp_progress_poke(hoop_comm *comm)
         more = step(comm);
         look_into_loop(comm);
         more |= step(comm);
-        more |= hp_comm_idle(comm, hp_now());
+        more |= hp_comm_idle(comm, hp_loop_now(comm->loop));
         if (more)
             call_owner(comm);
         hp_baton_give(comm);
@@ -290,7 +301,7 @@ int
 hp_progress_finish(hoop_comm *comm, uint64_t deadline)
 {
     if (!nothing_outstanding(comm, NULL) && hp_baton_take(comm, deadline)) {
-        drive(comm, nothing_outstanding, NULL, deadline);
+        drive(comm, nothing_outstanding, NULL, in_loop_time(comm, deadline));
         hp_baton_give(comm);
     }
     return nothing_outstanding(comm, NULL);

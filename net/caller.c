@@ -60,7 +60,7 @@ hp_caller_answer(hp_caller *caller, hp_status status, uint32_t assigned)
     int fd = -1;
     hp_conn_judge(&caller->conn, status, assigned);
     /* 64 bytes always have room in a connection that has carried 112 */
-    if (hp_shake(&caller->conn, caller->visitor.fd) == HP_SHAKE_STOP && caller->conn.state == HP_CONN_DONE) {
+    if (hp_shake(&caller->conn, caller->visitor.fd, 0) == HP_SHAKE_STOP && caller->conn.state == HP_CONN_DONE) {
         fd = caller->visitor.fd;
         caller->visitor.fd = -1;
     }

@@ -122,7 +122,7 @@ static void
 try_later(hp_dial *dial, const char *why)
 {
     char where[HP_ADDR_TEXT];
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(dial->loop);
     hang_up(dial);
     snprintf(dial->last, sizeof(dial->last), "%s", why);
     hp_log_class("dial: again", HP_LOG_TRACE, "%s at %s: %s; trying again", dial->what, hp_addr_print(&dial->to, where),
@@ -259,7 +259,7 @@ on_end(hp_dial *dial)
 static void
 shake(hp_dial *dial)
 {
-    int next = hp_shake(&dial->conn, dial->fd);
+    int next = hp_shake(&dial->conn, dial->fd, hp_loop_now(dial->loop));
     if (next == HP_SHAKE_LOST)
         on_lost(dial, errno);
     else if (next == HP_SHAKE_STOP)
@@ -282,7 +282,7 @@ on_connected(hp_dial *dial)
         fail(dial, error.code, "%s", error.text);
         return;
     }
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(dial->loop);
     dial->state = SHAKING;
     dial->next = now + SHAKE_TIME;
     set_timer(dial, now);
@@ -327,7 +327,7 @@ static void
 on_timer(void *arg)
 {
     hp_dial *dial = arg;
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(dial->loop);
     static const char *const overdue[] = {
         [CONNECTING] = "no answer to the connection request (the host is down or a firewall drops the packets)",
         [SHAKING] = "no answer to the greeting (stopped, overloaded, or another program's port)",
@@ -356,7 +356,7 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
         dial->options = *options;
     snprintf(dial->what, sizeof(dial->what), "%s", what);
     snprintf(dial->last, sizeof(dial->last), "there was no time to try");
-    dial->began = dial->next = hp_now();
+    dial->began = dial->next = hp_loop_now(loop);
     dial->deadline = deadline;
     dial->wait = FIRST_WAIT;
     dial->timer = hp_timer_new(loop, on_timer, dial);

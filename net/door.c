@@ -35,6 +35,7 @@ struct hp_door {
     uint64_t patience;
     int crowd;           /* an epoll set with all that follows */
     int listener, alarm; /* socket, timerfd */
+    hp_awake clock;      /* all times here are by it; nobody may run the owner's loop for long */
     hp_watch *watch;     /* NULL: the owner watches */
     uint64_t sweep;      /* when to look who is late, */
     uint64_t resume;     /* when to accept again; HP_NEVER: nothing to do then */
@@ -56,11 +57,27 @@ tell(const char *class_name, int level, const hp_visitor *visitor, const char *w
 
 /* The door's clock. */
 
+/* By hp_now(). */
+static uint64_t
+next_alarm(const hp_door *door)
+{
+    return hp_awake_when(&door->clock, door->sweep < door->resume ? door->sweep : door->resume);
+}
+
+static uint64_t
+time_of(hp_door *door)
+{
+    uint64_t now = hp_awake_time(&door->clock, hp_now());
+    hp_awake_sleep(&door->clock, next_alarm(door));
+    return now;
+}
+
 static void
 set_alarm(hp_door *door)
 {
-    uint64_t when = door->sweep < door->resume ? door->sweep : door->resume;
+    uint64_t when = next_alarm(door);
     struct itimerspec spec = {0};
+    hp_awake_sleep(&door->clock, when);
     if (when != HP_NEVER) {
         spec.it_value.tv_sec = (time_t)(when / HP_SEC);
         spec.it_value.tv_nsec = (long)(when % HP_SEC);
@@ -166,14 +183,14 @@ static void
 serve_caller(hp_door *door, hp_caller *caller)
 {
     hp_conn *conn = &caller->conn;
-    int next = hp_shake(conn, caller->visitor.fd);
+    int next = hp_shake(conn, caller->visitor.fd, time_of(door));
     if (next == HP_SHAKE_STOP && conn->state == HP_CONN_JUDGE) {
         if (taken(door, caller))
             return;
         judge(door, caller);
         if (door->dead)
             return;
-        next = hp_shake(conn, caller->visitor.fd);
+        next = hp_shake(conn, caller->visitor.fd, time_of(door));
     }
     if (next == HP_SHAKE_LOST)
         refuse(door, caller, "it went away during the handshake");
@@ -216,7 +233,7 @@ receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn
     event.data.ptr = &caller->visitor;
     epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
     hp_conn_accept(&caller->conn, keys, policy, nonce, caller->visitor.deadline);
-    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), hp_now());
+    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), time_of(door));
     stranger->visitor.fd = -1;
     serve_caller(door, caller);
 }
@@ -336,7 +353,7 @@ dismiss_late(hp_door *door, uint64_t now)
 static void
 ring(hp_door *door)
 {
-    uint64_t count, now = hp_now();
+    uint64_t count, now = time_of(door);
     if (read(door->alarm, &count, sizeof(count)) < 0 && errno == EAGAIN)
         return;
     if (now >= door->resume) {
@@ -362,7 +379,7 @@ admit(hp_door *door, int fd, const hp_addr *peer)
         close(fd);
         return;
     }
-    stranger->visitor = (hp_visitor){.fd = fd, .deadline = hp_now() + door->patience, .peer = *peer};
+    stranger->visitor = (hp_visitor){.fd = fd, .deadline = time_of(door) + door->patience, .peer = *peer};
     stranger->have = 0;
     serve_stranger(door, stranger);
 }
@@ -388,7 +405,7 @@ out_of_descriptors(hp_door *door, int number)
     hp_log_class("door: descriptors", HP_LOG_WARN, "cannot accept a connection: %s; trying again in 100 ms%s",
                  strerror(number), number == EMFILE ? " (raise \"ulimit -n\")" : "");
     listen_to(door, &door->listener, EPOLL_CTL_MOD, 0);
-    door->resume = hp_now() + PAUSE;
+    door->resume = time_of(door) + PAUSE;
     set_alarm(door);
     if (++door->lacking >= LACKING_MOST && door->owner.starved)
         door->owner.starved(door->owner.arg, number);
@@ -411,7 +428,7 @@ accept_some(hp_door *door)
         }
     }
     if (door->sweep == HP_NEVER && !door->dead) {
-        door->sweep = hp_now() + door->patience;
+        door->sweep = time_of(door) + door->patience;
         set_alarm(door);
     }
 }
@@ -531,6 +548,7 @@ hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_
     door->owner = *owner;
     if (options)
         door->options = *options;
+    hp_awake_sleep(&door->clock, HP_NEVER);
     door->patience = PATIENCE;
     door->sweep = door->resume = HP_NEVER;
     door->listener = door->crowd = door->alarm = -1;

@@ -32,7 +32,8 @@ struct hp_loop {
     struct event wake_event, timer_event;
     atomic_int woken; /* wake_fd has been written and not yet read */
     unsigned served;  /* callbacks and wake-ups so far */
-    uint64_t armed;   /* what timer_fd is set to; HP_NEVER: nothing */
+    hp_awake clock;   /* timers go by it */
+    uint64_t armed;   /* what timer_fd is set to, by hp_now(); HP_NEVER: nothing */
     uint64_t pass;    /* the time up to which timers are being fired; 0 outside */
     hp_timer **heap;  /* by due time; set timers only */
     size_t set, timers, room;
@@ -114,10 +115,17 @@ arm(hp_loop *loop, uint64_t when)
         loop->armed = when;
 }
 
+uint64_t
+hp_loop_now(hp_loop *loop)
+{
+    return hp_awake_time(&loop->clock, hp_now());
+}
+
+/* By hp_now(). */
 static uint64_t
 next_due(const hp_loop *loop)
 {
-    return loop->set ? loop->heap[0]->due : HP_NEVER;
+    return loop->set ? hp_awake_when(&loop->clock, loop->heap[0]->due) : HP_NEVER;
 }
 
 /* With a mirror the timerfd has to be right at all times: its owner sleeps in a poll of its own. */
@@ -180,7 +188,7 @@ fire_timers(hp_loop *loop)
 {
     if (loop->set == 0)
         return;
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(loop);
     loop->pass = now;
     while (loop->set && loop->heap[0]->due <= now) {
         hp_timer *timer = loop->heap[0];
@@ -217,7 +225,7 @@ hp_timer_set(hp_timer *timer, uint64_t after_ns)
     if (timer->due != HP_NEVER)
         heap_remove(loop, timer);
     uint64_t due;
-    if (after_ns != HP_NEVER && !__builtin_add_overflow(hp_now(), after_ns, &due) && due != HP_NEVER) {
+    if (after_ns != HP_NEVER && !__builtin_add_overflow(hp_loop_now(loop), after_ns, &due) && due != HP_NEVER) {
         timer->due = due > loop->pass ? due : loop->pass + 1;
         heap_up(loop, loop->set++, timer);
     }
@@ -411,6 +419,7 @@ hp_loop_new(void)
     loop->pid = getpid();
     loop->wake_fd = loop->timer_fd = loop->mirror_fd = -1;
     loop->armed = HP_NEVER;
+    hp_awake_sleep(&loop->clock, hp_now());
     atomic_init(&loop->woken, 0);
     if (make_descriptors(loop) == 0)
         return loop;
@@ -454,6 +463,7 @@ hp_loop_run(hp_loop *loop, uint64_t timeout_ns)
         uint64_t until = next_due(loop) < deadline ? next_due(loop) : deadline;
         if (until < loop->armed)
             arm(loop, until);
+        hp_awake_sleep(&loop->clock, until);
         if (event_base_loop(loop->base, EVLOOP_ONCE) < 0)
             break;
         fire_timers(loop);

@@ -16,6 +16,12 @@ enum { HP_READ = 1, HP_WRITE = 2 };
 typedef void hp_watch_fn(void *arg, int ready); /* ready: HP_READ | HP_WRITE */
 typedef void hp_timer_fn(void *arg);
 
+/*
+ * The time for limits, and the one that timers go by: it does not count when nobody ran the loop or asked for the time,
+ * because the process was stopped, for instance (hp_awake). Rooms that have a loop ask no other clock.
+ */
+uint64_t hp_loop_now(hp_loop *loop);
+
 hp_loop *hp_loop_new(void); /* NULL when memory or descriptors run out (errno) */
 void hp_loop_free(hp_loop *loop);
 

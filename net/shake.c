@@ -2,7 +2,6 @@
 /* shake: see shake.h. Shared by door.c and dial.c; closes nothing. */
 #include "net/shake.h"
 
-#include "lib/base/clock.h"
 #include "net/loop.h"
 
 #include <errno.h>
@@ -20,13 +19,13 @@ send_some(hp_conn *conn, int fd)
 }
 
 static int
-receive_some(hp_conn *conn, int fd)
+receive_some(hp_conn *conn, int fd, uint64_t now)
 {
     uint8_t bytes[HP_M1];
     size_t want = hp_conn_want(conn);
     ssize_t n = recv(fd, bytes, want < sizeof(bytes) ? want : sizeof(bytes), 0);
     if (n > 0)
-        hp_conn_feed(conn, bytes, (size_t)n, hp_now());
+        hp_conn_feed(conn, bytes, (size_t)n, now);
     if (n == 0)
         errno = 0;
     if (n > 0 || errno == EINTR)
@@ -35,14 +34,14 @@ receive_some(hp_conn *conn, int fd)
 }
 
 int
-hp_shake(hp_conn *conn, int fd)
+hp_shake(hp_conn *conn, int fd, uint64_t now)
 {
     int step = HP_SHAKE_STOP;
     while (step == HP_SHAKE_STOP) {
         if (conn->out_n > 0)
             step = send_some(conn, fd);
         else if (hp_conn_want(conn) > 0)
-            step = receive_some(conn, fd);
+            step = receive_some(conn, fd, now);
         else
             return HP_SHAKE_STOP;
     }

@@ -10,8 +10,8 @@ enum { HP_SHAKE_LOST = -1, HP_SHAKE_STOP = 0 }; /* and HP_READ, HP_WRITE: what t
 /*
  * Writes and reads as far as it goes; never reads more than the handshake wants, for what follows is the owner's.
  * HP_SHAKE_STOP: everything is written and conn->state (JUDGE, DONE, REFUSED, BAD) says what is next. HP_SHAKE_LOST:
- * the other side has gone; errno, 0 for an orderly end.
+ * the other side has gone; errno, 0 for an orderly end. `now` is of the clock that the conn's deadline is of.
  */
-int hp_shake(hp_conn *conn, int fd);
+int hp_shake(hp_conn *conn, int fd, uint64_t now);
 
 #endif

@@ -158,7 +158,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     hp_client *c = arg;
     int result = 0;
-    c->heard = hp_now();
+    c->heard = hp_loop_now(c->loop);
     if (!hp_message_fits(type, 1, where(c), n)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a message of type %d where none belongs",
                    type);
@@ -216,7 +216,7 @@ send_join(hp_client *c)
 {
     const hp_client_options *o = &c->options;
     uint8_t payload[HP_CONTROL_MAX];
-    uint64_t now = hp_now(), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
+    uint64_t now = hp_loop_now(c->loop), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
     hp_join join = {.who = {.rank = o->parent ? -1 : o->rank,
                             .host_id = o->host_id,
                             .processors = o->processors,
@@ -330,7 +330,7 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     hp_client *c = hp_alloc(1, sizeof(*c));
     if (!c)
         return NULL;
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(loop);
     c->loop = loop;
     c->options = *options;
     c->options.keys = NULL;
@@ -384,7 +384,7 @@ void
 hp_client_in_op(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(c->loop);
     if (c->state != HP_CLIENT_GO || !c->line)
         return;
     if (!c->in_op || now - c->reported > ASLEEP_MS * HP_MS)

@@ -25,7 +25,7 @@ typedef struct hp_client_options {
     uint32_t processors, pid;
     hp_addr listen;      /* our data listener, as others reach it */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
-    uint64_t deadline;   /* hp_now() at which bring-up has failed */
+    uint64_t deadline;   /* hp_loop_now() at which bring-up has failed */
     uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
     uint64_t warn_after; /* ns, 0: never; likewise */
     /* a split: parent communicator, which of its splits, our rank and its size there; comm 0: none */

@@ -17,6 +17,7 @@
 enum { READ_BYTES = 16 << 10, READS_PER_EVENT = 4, FIRST_QUEUE = 1 << 10 };
 
 struct hp_line {
+    hp_loop *loop;
     int fd;
     hp_watch *watch;
     hp_line_owner owner;
@@ -35,6 +36,7 @@ hp_line_new(hp_loop *loop, int fd, const hp_line_owner *owner)
     hp_line *line = hp_alloc(1, sizeof(*line));
     if (!line)
         return NULL;
+    line->loop = loop;
     line->fd = fd;
     line->owner = *owner;
     line->watch = hp_watch_new(loop, fd, on_ready, line);
@@ -71,7 +73,7 @@ write_some(hp_line *line)
             break;
         }
         line->head += (size_t)n;
-        line->moved = hp_now();
+        line->moved = hp_loop_now(line->loop);
     }
     if (line->head == line->tail) {
         line->head = line->tail = 0;
@@ -118,7 +120,7 @@ hp_line_send(hp_line *line, hp_frame_type type, const void *payload, size_t n)
     line->tail += hp_frame_put_control(line->queue + line->tail, type, payload, n);
     if (!idle)
         return 1;
-    line->moved = hp_now();
+    line->moved = hp_loop_now(line->loop);
     write_some(line);
     return 1;
 }

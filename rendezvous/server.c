@@ -97,7 +97,7 @@ static void
 on_dismiss(void *arg, void *who)
 {
     peer *p = who;
-    p->since = hp_now();
+    p->since = hp_loop_now(p->server->loop);
     hp_line_shut(p->line);
     arm(arg);
 }
@@ -150,7 +150,7 @@ sweep(hp_server *server)
 static void
 drop(peer *p, const char *why)
 {
-    hp_hall_lost(&p->guest, why, hp_now());
+    hp_hall_lost(&p->guest, why, hp_loop_now(p->server->loop));
     hp_line_free(p->line);
     *p->link = p->next;
     if (p->next)
@@ -163,7 +163,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     peer *p = arg;
     arm(p->server);
-    return hp_hall_message(&p->guest, type, payload, n, hp_now(), error);
+    return hp_hall_message(&p->guest, type, payload, n, hp_loop_now(p->server->loop), error);
 }
 
 static void
@@ -212,7 +212,7 @@ static void
 on_tick(void *arg)
 {
     hp_server *server = arg;
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(server->loop);
     int more = 0;
     server->ticking = 0;
     for (hp_hall *hall = server->halls; hall; hall = hall->next)
@@ -311,7 +311,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     hp_hall_enter(hall, &p->guest, hello);
     expect(server);
     p->server = server;
-    p->since = hp_now();
+    p->since = hp_loop_now(server->loop);
     p->next = server->peers;
     p->link = &server->peers;
     if (p->next)
@@ -393,7 +393,7 @@ hp_server_rank_ended(hp_server *server, const uint8_t job[HP_JOB], int rank, int
 {
     hp_hall *hall = open_hall(server, job);
     if (hall)
-        hp_hall_ended(hall, rank, size, host, hp_now());
+        hp_hall_ended(hall, rank, size, host, hp_loop_now(server->loop));
     arm(server);
 }
 

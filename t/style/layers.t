@@ -4,7 +4,7 @@
 # as an extended regular expression on the name between the quotes.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 13
+plan 14
 
 # allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
 allowed()
@@ -36,6 +36,10 @@ allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous|bi
 pure='hoop\.h|lib/base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
 allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
 allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" lib/channel.[ch] lib/slot.[ch]
+
+# Limits stand still while a process is stopped: two clocks in one room would differ after that.
+is '' "$(grep -n 'hp_now()' rendezvous/server.c rendezvous/client.c rendezvous/hall.c rendezvous/meeting.c rendezvous/roster.c \
+    net/dial.c net/door.c net/shake.c lib/comm.c lib/join.c lib/tick.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
 
 is '' "$(grep -lE '#include <openssl/' -r lib net gpu rendezvous bin examples | grep -v '^net/secure\.c$')" \
     'net/secure.c is the only file that knows the crypto library'

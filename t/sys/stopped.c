@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Processes that were not run for longer than the limits: where all of a job were, with the server (Ctrl-Z, a paused
+ * container), it goes on as if nothing had been; where one was, the others name it, and it takes that verdict when it
+ * wakes up instead of blaming them.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { RANKS = 4, COUNT = 1 << 18, ROUNDS = 120, FEW = 6, LAZY_MS = 900, LIMIT_MS = 1500 };
+
+static party p;
+
+typedef struct plot {
+    int how;  /* 0: blocking; 1: short waits; 2: the background thread */
+    int late; /* rank 0 comes that many ms late to the bring-up */
+    int lazy; /* and to every operation, so that the others wait in one when they are stopped */
+} plot;
+
+static void
+every(int signal, int server, double stagger)
+{
+    if (server)
+        kill(p.server, signal);
+    for (int rank = 0; rank < p.size; rank++) {
+        party_nap(stagger * (double)(tap_random() % 100) / 100);
+        kill(p.guest[rank].pid, signal);
+    }
+}
+
+static hoop_result
+reduce(hoop_comm *comm, int how, const float *in, float *out)
+{
+    hoop_work *work;
+    hoop_result result;
+    if (how == 0)
+        return hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+    result = hoop_iallreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm, &work);
+    if (result == HOOP_SUCCESS && how == 2)
+        party_nap(0.01);
+    do
+        result = result == HOOP_SUCCESS || result == HOOP_IN_PROGRESS ? hoop_work_wait(work, 1) : result;
+    while (result == HOOP_IN_PROGRESS);
+    return result;
+}
+
+static int
+operate(int rank, int size, void *arg)
+{
+    static float in[COUNT], out[COUNT];
+    const plot *s = arg;
+    hoop_comm *comm = NULL;
+    hoop_error e = {.size = sizeof e};
+    int wrong = 0;
+    if (rank == 0)
+        party_nap(s->late / 1e3);
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    for (int round = 0; round < (s->lazy ? FEW : ROUNDS) && result == HOOP_SUCCESS; round++) {
+        if (s->lazy && rank == 0)
+            party_nap(LAZY_MS / 1e3);
+        for (int i = 0; i < COUNT; i += 64)
+            in[i] = (float)((rank + 1) * (1 + (i / 64 + round) % 7));
+        result = reduce(comm, s->how, in, out);
+        for (int i = 0; i < COUNT && result == HOOP_SUCCESS; i += 64)
+            wrong += out[i] != (float)(size * (size + 1) / 2 * (1 + (i / 64 + round) % 7));
+        party_nap(0.005);
+    }
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %.3f %s", (int)result, e.rank, wrong, party_clock(), e.text);
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS || wrong;
+}
+
+static int
+failures(void)
+{
+    int bad = 0;
+    party_wait(&p);
+    for (int rank = 0; rank < p.size; rank++) {
+        if (p.guest[rank].status)
+            diag("rank %d, status %#x: %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+        bad += p.guest[rank].status != 0;
+    }
+    return bad;
+}
+
+static void
+all_stopped(int size, int how, double stagger)
+{
+    static const char *const waits[] = {"blocking calls", "short waits", "the background thread"};
+    plot s = {.how = how, .lazy = 1};
+    party_start(&p, size, operate, &s, 60);
+    party_nap(LAZY_MS / 1e3 + 0.4 + (double)(tap_random() % 100) / 300);
+    every(SIGSTOP, 1, 0);
+    party_nap(LIMIT_MS / 1e3 + 3);
+    every(SIGCONT, 1, stagger);
+    is_int(0, failures(), "%d ranks and the server, stopped for longer than the limit, go on%s: %s", size,
+           stagger > 0 ? " one after the other" : "", waits[how]);
+}
+
+static void
+bring_up(void)
+{
+    plot s = {.late = 1000};
+    party_start(&p, RANKS, operate, &s, 60);
+    party_nap(0.4);
+    every(SIGSTOP, 1, 0);
+    party_nap(4);
+    every(SIGCONT, 1, 0);
+    is_int(0, failures(), "a bring-up in which all were stopped for longer than its limit succeeds");
+}
+
+static void
+server_stopped(void)
+{
+    plot s = {.lazy = 1};
+    party_start(&p, RANKS, operate, &s, 60);
+    party_nap(LAZY_MS / 1e3 + 0.4);
+    kill(p.server, SIGSTOP);
+    party_nap(LIMIT_MS / 1e3 + 2);
+    kill(p.server, SIGCONT);
+    is_int(0, failures(), "a server that was stopped blames nobody");
+}
+
+static void
+one_stopped(void)
+{
+    int victim = (int)(tap_random() % RANKS), good = 0;
+    plot s = {.how = 0};
+    party_start(&p, RANKS, operate, &s, 60);
+    party_nap(0.4);
+    kill(p.guest[victim].pid, SIGSTOP);
+    party_nap(LIMIT_MS / 1e3 + 2.5);
+    double at = party_clock();
+    kill(p.guest[victim].pid, SIGCONT);
+    party_wait(&p);
+    for (int rank = 0; rank < RANKS; rank++) {
+        int code = -1, named = -1, wrong = -1;
+        double when = 0;
+        sscanf(p.guest[rank].note, "%d %d %d %lf", &code, &named, &wrong, &when);
+        int right = code == HOOP_ERR_TIMEOUT && named == victim && wrong == 0 && (rank != victim || when - at < 1);
+        if (!right)
+            diag("rank %d of which %d was stopped: %s", rank, victim, p.guest[rank].note);
+        good += right;
+    }
+    is_int(RANKS, good, "a rank that was stopped alone is named by all, by itself as well: %s", p.guest[victim].note);
+}
+
+int
+main(void)
+{
+    char limit[16];
+    tap_limit(200);
+    plan_lazy();
+    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "3000", 1);
+    party_open(&p);
+    all_stopped(2, 0, 0);
+    all_stopped(RANKS, 1, 0);
+    all_stopped(3, 2, 0);
+    all_stopped(RANKS, 0, 0.25);
+    bring_up();
+    server_stopped();
+    one_stopped();
+    party_close(&p);
+    return tap_failures() != 0;
+}

@@ -360,7 +360,7 @@ open_links(hoop_comm *comm, hoop_error *error)
 /* ---- meeting ---- */
 
 static hoop_result
-open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_error *error)
+open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
 {
     hp_door_owner owner = {
         .arg = comm, .keys = keys_for, .policy = policy_for, .judge = judge, .enter = enter, .starved = starved};
@@ -368,7 +368,7 @@ open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_erro
     const char *told = hp_config_text(&comm->config, HP_SET_advertise);
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hp_addr local;
-    hoop_result result = hp_addr_local(&local, wanted, server, name, why, sizeof why, error);
+    hoop_result result = hp_addr_local(&local, wanted, &options->server, name, why, sizeof why, error);
     if (result != HOOP_SUCCESS)
         return result;
     comm->door = hp_door_new(comm->loop, &local, NULL, &comm->sock, &owner, comm->size, error);
@@ -377,7 +377,7 @@ open_door(hoop_comm *comm, const hp_addr *server, hp_addr *advertised, hoop_erro
     *advertised = *hp_door_addr(comm->door);
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
            *why ? "; not used: " : "", why);
-    return *told ? hp_addr_parse(advertised, told, error) : HOOP_SUCCESS;
+    return *told ? hp_addr_find(advertised, told, comm->loop, options->deadline, error) : HOOP_SUCCESS;
 }
 
 static void
@@ -398,12 +398,19 @@ say_ring(const hoop_comm *comm)
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 
+/* By hp_loop_now(); names are looked up within it, too. */
+static uint64_t
+deadline_of(const hoop_comm *comm)
+{
+    return hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+}
+
 /* Everything from the filled-in client options to a ring that stands. */
 static hoop_result
 meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {
     char agree[HP_AGREE_TEXT];
-    hoop_result result = open_door(comm, &options->server, &options->listen, error);
+    hoop_result result = open_door(comm, options, &options->listen, error);
     if (result != HOOP_SUCCESS)
         return result;
     hp_config_agreement(&comm->config, agree);
@@ -415,8 +422,6 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->host_id = hp_launch_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    options->deadline =
-        hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");
@@ -451,10 +456,10 @@ alone(hoop_comm *comm, hoop_error *error)
 hoop_result
 hp_join_world(hoop_comm *comm, hoop_error *error)
 {
-    hp_client_options options = {.parent_rank = -1, .color = 0};
+    hp_client_options options = {.deadline = deadline_of(comm), .parent_rank = -1, .color = 0};
     hp_launch launch;
     char text[HP_ADDR_TEXT];
-    hoop_result result = hp_launch_find(&launch, &comm->config, error);
+    hoop_result result = hp_launch_find(&launch, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
     if (launch.alone) {
@@ -485,7 +490,8 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
             comm->size = 0;
         return color < 0 ? HOOP_SUCCESS : alone(comm, error);
     }
-    result = hp_launch_server(&options.server, &comm->config, error);
+    options.deadline = deadline_of(comm);
+    result = hp_launch_server(&options.server, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
     options.parent = parent->id;

@@ -35,7 +35,7 @@ refuse_foreigners(hoop_error *error)
 }
 
 hoop_result
-hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error)
+hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     const char *server = hp_config_text(config, HP_SET_rendezvous);
     *launch = (hp_launch){.rank = (int)hp_config_number(config, HP_SET_rank)};
@@ -56,14 +56,14 @@ hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
                           server);
-    return hp_launch_server(&launch->server, config, error);
+    return hp_launch_server(&launch->server, config, loop, deadline, error);
 }
 
 hoop_result
-hp_launch_server(hp_addr *server, const hoop_config *config, hoop_error *error)
+hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     hoop_error why;
-    hoop_result result = hp_addr_parse(server, hp_config_text(config, HP_SET_rendezvous), &why);
+    hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
     if (result != HOOP_SUCCESS)
         hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
     return result;

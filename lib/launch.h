@@ -16,10 +16,13 @@ typedef struct hp_launch {
     hp_addr server;
 } hp_launch;
 
-hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hoop_error *error);
+/* Both may look up a name, until hp_loop_now() comes to the deadline. */
+hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint64_t deadline,
+                           hoop_error *error);
 
 /* The address that HOOP_RENDEZVOUS says. */
-hoop_result hp_launch_server(hp_addr *server, const hoop_config *config, hoop_error *error);
+hoop_result hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
+                             hoop_error *error);
 
 /* Adds to an error of the other side's disbelief where this rank has its secret from. */
 void hp_launch_name_secret(hoop_error *error, const hoop_config *config);

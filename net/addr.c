@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * addr: reads and prints addresses, and picks the one that a rank listens on. Names are resolved with getaddrinfo,
- * which blocks: bring-up only. Opens no connection; the route to the server is asked of the kernel with an unsent
+ * addr: reads and prints addresses, and picks the one that a rank listens on. Names are looked up by
+ * lookup.c: bring-up only. Opens no connection; the route to the server is asked of the kernel with an unsent
  * datagram.
  */
 #include "net/addr.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/wire.h"
+#include "net/lookup.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -75,6 +77,11 @@ bad_host(const char *host, int reason, hoop_error *error)
     case EAI_AGAIN:
         return hp_err_set(error, code, "%s: the name service does not answer (try again, or write the numeric address)",
                           host);
+    case HP_LOOKUP_LATE:
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "%.100s: looking up the host took too long (does \"getent hosts %.60s\" answer here? check "
+                          "/etc/resolv.conf, or write the numeric address)",
+                          host, host);
     case EAI_MEMORY: return hp_err_set(error, HOOP_ERR_NO_MEMORY, "%s: out of memory while looking up the host", host);
     case EAI_SYSTEM: return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "%s: looking up the host failed", host);
     default: return hp_err_set(error, code, "%s: %s (check the name and DNS)", host, gai_strerror(reason));
@@ -90,22 +97,28 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
 }
 
 hoop_result
-hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error)
+hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     char host[HOST_TEXT];
     unsigned long port;
+    struct addrinfo *found = NULL;
     memset(addr, 0, sizeof(*addr));
     const char *wrong = split(text, host, &port);
     if (wrong)
         return bad_text(text, wrong, error);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *found = NULL;
-    int reason = getaddrinfo(host, NULL, &hints, &found);
+    int reason = hp_lookup(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
     from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(found);
     hp_addr_set_port(addr, (uint16_t)port);
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error)
+{
+    return hp_addr_find(addr, text, NULL, HP_NEVER, error);
 }
 
 const char *

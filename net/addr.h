@@ -4,6 +4,7 @@
 #define HP_ADDR_H
 
 #include "hoop.h"
+#include "net/loop.h"
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -18,9 +19,11 @@ typedef struct hp_addr {
 
 enum { HP_ADDR_TEXT = 72, HP_ADDR_BYTES = 19 };
 
-/* "host:port", "10.0.0.1:4000", "[fe80::1]:4000". Resolves names (blocking; bring-up only). Errors say what was wrong.
- */
+/* "host:port", "10.0.0.1:4000", "[fe80::1]:4000". Names are looked up, for as long as that takes. Errors say what was
+ * wrong. */
 hoop_result hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error);
+/* Likewise, but a lookup ends with HOOP_ERR_RENDEZVOUS when hp_loop_now() comes to the deadline. */
+hoop_result hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error);
 const char *hp_addr_print(const hp_addr *addr, char out[HP_ADDR_TEXT]); /* "10.0.0.1:4000"; returns out */
 const char *hp_addr_host(const hp_addr *addr, char out[HP_ADDR_TEXT]);  /* without the port */
 uint16_t hp_addr_port(const hp_addr *addr);

@@ -39,7 +39,7 @@ allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|
 
 # Limits stand still while a process is stopped: two clocks in one room would differ after that.
 is '' "$(grep -n 'hp_now()' rendezvous/server.c rendezvous/client.c rendezvous/hall.c rendezvous/meeting.c rendezvous/roster.c \
-    net/dial.c net/door.c net/shake.c lib/comm.c lib/join.c lib/tick.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
+    net/dial.c net/shake.c lib/comm.c lib/join.c lib/tick.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
 
 is '' "$(grep -lE '#include <openssl/' -r lib net gpu rendezvous bin examples | grep -v '^net/secure\.c$')" \
     'net/secure.c is the only file that knows the crypto library'

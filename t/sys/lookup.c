@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A name service that is dead or slow: joining ends within its limit all the same and says what was looked up, and a
+ * name that is found late still is found. An address in numbers asks nobody and starts no thread. The name service is
+ * this program's own.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <dlfcn.h>
+#include <netdb.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEAD_S = 15, SLOW_MS = 1200 };
+
+static party p;
+static atomic_int asked, beside; /* lookups of names; of these, in a thread other than the first */
+
+int
+getaddrinfo(const char *host, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+{
+    typedef int lookup_fn(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+    lookup_fn *real = (lookup_fn *)(uintptr_t)dlsym(RTLD_NEXT, "getaddrinfo");
+    if (hints->ai_flags & AI_NUMERICHOST)
+        return real(host, service, hints, found);
+    atomic_fetch_add(&asked, 1);
+    atomic_fetch_add(&beside, gettid() != getpid());
+    if (strcmp(host, "dead.invalid") == 0)
+        sleep(DEAD_S);
+    if (strcmp(host, "slow.invalid") != 0)
+        return EAI_AGAIN;
+    party_nap(SLOW_MS / 1e3);
+    return real("127.0.0.1", service, hints, found);
+}
+
+static int
+threads(void)
+{
+    char line[128];
+    int n = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status))
+        sscanf(line, "Threads: %d", &n);
+    if (status)
+        fclose(status);
+    return n;
+}
+
+/* Joins by the name in `arg`, or by the number; says how that went. */
+static int
+join(int rank, int size, void *arg)
+{
+    const char *host = arg, *port = strrchr(p.address, ':');
+    hoop_error e = {.size = sizeof e};
+    hoop_comm *comm = NULL;
+    char server[96];
+    (void)rank;
+    (void)size;
+    snprintf(server, sizeof server, "%s%s", host, port);
+    setenv("HOOP_RENDEZVOUS", server, 1);
+    double begin = party_clock();
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    double took = party_clock() - begin;
+    hoop_comm_error(NULL, &e);
+    party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), threads(), e.text);
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS;
+}
+
+static void
+run(const char *host, int size, int *code, double *took, int *names, int *others, int *alive)
+{
+    char copy[64];
+    snprintf(copy, sizeof copy, "%s", host);
+    party_start(&p, size, join, copy, 30);
+    party_wait(&p);
+    sscanf(p.guest[0].note, "%d %lf %d %d %d", code, took, names, others, alive);
+}
+
+static void
+dead(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1;
+    double took = -1;
+    run("dead.invalid", 2, &code, &took, &names, &others, &alive);
+    is_int(HOOP_ERR_RENDEZVOUS, code, "a name service that is dead is an error: %s", p.guest[0].note);
+    ok(took >= 1.9 && took < 3, "within the limit of 2 s (%.2f s)", took);
+    ok(strstr(p.guest[0].note, "HOOP_RENDEZVOUS: dead.invalid: looking up the host took too long") != NULL,
+       "with the name, and that looking it up took too long");
+    ok(p.guest[0].seconds < 5, "the program ends while the lookup goes on (%.1f s)", p.guest[0].seconds);
+    run("again.invalid", 2, &code, &took, &names, &others, &alive);
+    ok(code == HOOP_ERR_INVALID_ARGUMENT && took < 1, "one that gives an error is told at once: %s", p.guest[0].note);
+}
+
+static void
+slow(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1;
+    double took = -1;
+    run("slow.invalid", 2, &code, &took, &names, &others, &alive);
+    is_int(HOOP_SUCCESS, code, "a name that is found after %d ms of 2 s: %s", SLOW_MS, p.guest[0].note);
+    is_int(1, names, "it was looked up once");
+    is_int(1, others, "by a thread beside");
+    is_int(1, alive, "which has gone");
+    kill(p.server, SIGKILL);
+    run("slow.invalid", 2, &code, &took, &names, &others, &alive);
+    ok(code == HOOP_ERR_RENDEZVOUS && took < 3, "with no server there, both together keep the limit: %s",
+       p.guest[0].note);
+}
+
+static void
+numeric(void)
+{
+    int code = -1, names = -1, others = -1, alive = -1;
+    double took = -1;
+    run("127.0.0.1", 2, &code, &took, &names, &others, &alive);
+    is_int(HOOP_SUCCESS, code, "an address in numbers");
+    is_int(0, names, "is not looked up");
+    is_int(1, alive, "and starts no thread");
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
+    party_open(&p);
+    numeric();
+    dead();
+    slow();
+    party_close(&p);
+    return tap_failures() != 0;
+}

@@ -528,7 +528,7 @@ hp_stripe_closed(hp_stripe *s)
     uint8_t bytes[4096];
     ssize_t n = 1;
     int unacknowledged = 1;
-    for (size_t drained = 0; !s->eof && n > 0 && drained<DRAIN_BYTES; drained += n> 0 ? (size_t)n : 0)
+    for (size_t reads = 0; !s->eof && n > 0 && reads < DRAIN_BYTES / sizeof bytes; reads++)
         n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         s->eof = 1;

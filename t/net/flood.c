@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LONG = 1 << 20, SLOW = 4, MOST_READS = 300000, FDS = 64 };
+enum { LONG = 1 << 20, SLOW = 4, MOST_READS = 3000, FDS = 64 };
 
 static uint8_t bytes[LONG];
 static atomic_int enough;

@@ -7,6 +7,7 @@
 #include "bin/job.h"
 #include "bin/spawn.h"
 #include "hoop.h"
+#include "lib/base/secmem.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,6 +51,7 @@ launch(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+    hp_secmem_hide_process(); /* a rank is another program, and is not hidden */
     hp_spawn_fill_standard();
     hp_spawn_many_files();
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)

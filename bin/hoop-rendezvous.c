@@ -7,6 +7,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/secmem.h"
 #include "rendezvous/server.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +22,7 @@
 enum { EXIT_USAGE = 2 };
 
 typedef struct settings {
-    const char *host, *interface, *secret_file, *job, *job_secret;
+    const char *host, *interface, *secret_file, *new_secret, *job, *job_secret;
     int port;
     int mode;
 } settings;
@@ -136,27 +137,21 @@ write_secret(const char *path, const hp_secret *secret)
 }
 
 static int
-write_new_secret(const char *path)
+write_new_secret(const char *path, hp_secret *secret)
 {
-    hp_secret secret = {0};
     hoop_error error;
-    if (hp_random(secret.key, sizeof(secret.key), &error))
+    if (hp_random(secret->key, sizeof(secret->key), &error))
         return complain(&error);
-    int status = write_secret(path, &secret);
-    hp_wipe(&secret, sizeof(secret));
-    return status;
+    return write_secret(path, secret);
 }
 
 static int
-write_job_secret(const settings *s)
+write_job_secret(const settings *s, hp_secret *secret)
 {
-    hp_secret secret;
     hoop_error error;
-    if (find_secret(&secret, s, &error))
+    if (find_secret(secret, s, &error))
         return complain(&error);
-    int status = write_secret(s->job_secret, &secret);
-    hp_wipe(&secret, sizeof(secret));
-    return status;
+    return write_secret(s->job_secret, secret);
 }
 
 static hoop_result
@@ -205,14 +200,14 @@ say(void *arg, const char *line)
 }
 
 static int
-serve(const settings *s)
+serve(const settings *s, hp_secret *secret)
 {
     char listening[HP_ADDR_TEXT];
     hoop_error error;
-    hp_server_options options = {.mode = s->mode, .say = say};
+    hp_server_options options = {.mode = s->mode, .say = say, .secret = secret};
     hoop_result result = find_address(&options.listen, s, &error);
     if (!result && s->mode == HP_MODE_AUTH)
-        result = find_secret(&options.secret, s, &error);
+        result = find_secret(secret, s, &error);
     if (result)
         return complain(&error);
     raise_descriptor_limit();
@@ -223,7 +218,7 @@ serve(const settings *s)
     }
     catch_signals();
     hp_server *server = hp_server_new(loop, &options, &error);
-    hp_wipe(&options.secret, sizeof(options.secret));
+    hp_wipe(secret, sizeof(*secret)); /* it has its own */
     if (!server) {
         hp_loop_free(loop);
         return complain(&error);
@@ -244,6 +239,24 @@ misuse(const char *problem, const char *value)
     return EXIT_USAGE;
 }
 
+/* What was asked for, with a place for the secret that is in no core file. */
+static int
+run(const settings *s)
+{
+    hp_secret *secret = hp_secmem_new(sizeof(*secret));
+    int status;
+    if (!secret) {
+        fprintf(stderr, "hoop-rendezvous: out of memory\n");
+        return EXIT_USAGE;
+    }
+    if (s->new_secret)
+        status = write_new_secret(s->new_secret, secret);
+    else
+        status = s->job_secret ? write_job_secret(s, secret) : serve(s, secret);
+    hp_secmem_free(secret);
+    return status;
+}
+
 /* -1: go on and serve; anything else is the exit status. */
 static int
 take_option(int option, settings *s)
@@ -257,7 +270,7 @@ take_option(int option, settings *s)
     case 's': s->secret_file = optarg; return -1;
     case 'j': s->job = optarg; return -1;
     case 'J': s->job_secret = optarg; return -1;
-    case 'n': return write_new_secret(optarg);
+    case 'n': s->new_secret = optarg; return -1;
     case 'm':
         if (strcmp(optarg, "auth") != 0 && strcmp(optarg, "none") != 0)
             return misuse("--security is auth or none, not ", optarg);
@@ -287,6 +300,7 @@ main(int argc, char **argv)
                                             {NULL, 0, NULL, 0}};
     settings s = {.mode = HP_MODE_AUTH};
     int option;
+    hp_secmem_hide_process();
     while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
         int status = take_option(option, &s);
         if (status >= 0)
@@ -298,7 +312,5 @@ main(int argc, char **argv)
         return misuse("give --host or --interface, not both", "");
     if (s.job_secret && !s.job)
         return misuse("--job-secret wants the job's name too: --job NAME --job-secret ", s.job_secret);
-    if (s.job_secret)
-        return write_job_secret(&s);
-    return serve(&s);
+    return run(&s);
 }

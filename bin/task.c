@@ -9,6 +9,7 @@
 #include "bin/must.h"
 #include "bin/variables.h"
 #include "lib/base/mem.h"
+#include "lib/base/secmem.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,14 +23,15 @@ hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, 
     size_t i;
 
     *task = (hp_task){.options = options, .layout = layout};
-    if (hp_random(task->secret.key, sizeof task->secret.key, error) != HOOP_SUCCESS ||
+    task->secret = hp_must(hp_secmem_new(sizeof *task->secret));
+    if (hp_random(task->secret->key, sizeof task->secret->key, error) != HOOP_SUCCESS ||
         hp_random(id, sizeof id, error) != HOOP_SUCCESS ||
         hp_random(&task->port, sizeof task->port, error) != HOOP_SUCCESS)
         return error->code;
     for (i = 0; i < sizeof id; i++)
         snprintf(task->id + 2 * i, 3, "%02x", id[i]);
-    task->secret.of_job = 1;
-    return hp_job_id(task->secret.job, task->id, error);
+    task->secret->of_job = 1;
+    return hp_job_id(task->secret->job, task->id, error);
 }
 
 /* --- the server --- */
@@ -69,7 +71,6 @@ hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, cons
     options.listen = task->address;
     options.secret = task->secret;
     task->server = hp_server_new(loop, &options, error);
-    hp_wipe(&options.secret, sizeof options.secret);
     if (task->server == NULL)
         return error->code;
     task->address = *hp_server_addr(task->server);
@@ -139,7 +140,7 @@ hp_task_put(const hp_task *task, int host, hp_bytes *out)
     char secret[HP_SECRET_TEXT];
     hp_orders orders = {0};
 
-    hp_secret_format(secret, &task->secret);
+    hp_secret_format(secret, task->secret);
     hp_bytes_add(out, secret, sizeof secret - 1);
     hp_wipe(secret, sizeof secret);
     fill_orders(task, host, &orders);
@@ -150,7 +151,8 @@ hp_task_put(const hp_task *task, int host, hp_bytes *out)
 void
 hp_task_forget(hp_task *task)
 {
-    hp_wipe(&task->secret, sizeof task->secret);
+    hp_secmem_free(task->secret);
+    task->secret = NULL;
 }
 
 void

@@ -22,8 +22,8 @@ typedef struct hp_task {
     const hp_options *options;
     const hp_layout *layout;
     char id[17];
-    uint16_t port;    /* chosen at random, for MASTER_PORT */
-    hp_secret secret; /* the job's own key */
+    uint16_t port;     /* chosen at random, for MASTER_PORT */
+    hp_secret *secret; /* the job's own key */
     hp_server *server;
     hp_addr address; /* the server's */
 } hp_task;

@@ -437,7 +437,7 @@ hp_comm_free(hoop_comm *comm)
     }
     pthread_mutex_destroy(&comm->driver.mutex);
     pthread_cond_destroy(&comm->driver.changed);
-    hp_keys_wipe(&comm->keys);
+    hp_keys_drop(comm->keys);
     hp_ticks_free(comm->ticks);
     free(comm->order);
     free(comm->position_of);

@@ -93,7 +93,7 @@ struct hoop_comm {
     hp_comm_state state; /* the driver's; readers outside use fault.failed */
     hp_loop *loop;
     hp_timer *alarm; /* with hoop_comm_fd: makes the descriptor readable in time for reports and time-outs */
-    hp_keys keys;
+    hp_keys *keys;   /* NULL in a ring of one that nobody launched */
     hp_sock_options sock;
     hp_client *client; /* NULL in a ring of one */
     hp_door *door;

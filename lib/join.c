@@ -25,14 +25,14 @@ static const hp_keys *
 keys_for(void *arg, const uint8_t job[HP_JOB])
 {
     hoop_comm *comm = arg;
-    return memcmp(comm->keys.job, job, HP_JOB) == 0 ? &comm->keys : NULL;
+    return memcmp(comm->keys->job, job, HP_JOB) == 0 ? comm->keys : NULL;
 }
 
 static int
 policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
 {
     hoop_comm *comm = arg;
-    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys.mode, .features = HP_FEATURE_ACK};
+    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys->mode, .features = HP_FEATURE_ACK};
     /* before the roster is here, judge answers "later" */
     policy->my_rank = comm->ring ? (uint32_t)comm->rank : hello->your_rank;
     policy->epoch = comm->ring ? comm->epoch : hello->epoch;
@@ -169,11 +169,11 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
-    memcpy(hello.job, comm->keys.job, HP_JOB);
+    memcpy(hello.job, comm->keys->job, HP_JOB);
     hello.your_rank = (uint32_t)link->peer;
     hello.world = (uint32_t)comm->size;
     hello.role = HP_ROLE_DATA;
-    hello.mode = comm->keys.mode;
+    hello.mode = comm->keys->mode;
     hello.channel = (uint16_t)channel->o.index;
     hello.stripe = (uint16_t)stripe;
     hello.ver_min = HP_WIRE_MIN;
@@ -181,7 +181,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hello.features = HP_FEATURE_ACK;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
-        d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, &comm->keys, &hello,
+        d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, comm->keys, &hello,
                               hp_comm_name(comm, link->peer, name), deadline, dialled, d);
     }
     if (d && d->dial) {
@@ -415,7 +415,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
         return result;
     hp_config_agreement(&comm->config, agree);
     options->agree = agree;
-    options->keys = &comm->keys;
+    options->keys = comm->keys;
     options->sock = comm->sock;
     options->pid = (uint32_t)getpid();
     options->processors = hp_processors_id();
@@ -471,7 +471,8 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
         hp_launch_sock(&comm->sock, &comm->config);
         hp_log(HP_LOG_INFO, "launcher: HOOP_*, rank %d of %d, rendezvous at %s", launch.rank, launch.size,
                hp_addr_print(&launch.server, text));
-        result = hp_launch_keys(&comm->keys, &launch, &comm->config, error);
+        comm->keys = hp_launch_keys(&launch, &comm->config, error);
+        result = comm->keys ? HOOP_SUCCESS : error->code;
         if (result == HOOP_SUCCESS)
             result = meet(comm, &options, error);
     }
@@ -501,7 +502,7 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
     options.parent_digest = hp_ring_digest(parent->ring);
     options.started = hp_progress_started(parent);
     options.completed = atomic_load(&parent->completed);
-    comm->keys = parent->keys;
+    comm->keys = hp_keys_hold(parent->keys);
     comm->sock = parent->sock;
     result = meet(comm, &options, error);
     if (result == HOOP_SUCCESS)

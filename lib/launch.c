@@ -3,7 +3,7 @@
 #include "lib/launch.h"
 
 #include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "lib/base/secmem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,24 +108,27 @@ find_secret(hp_secret *secret, const uint8_t job[HP_JOB], const hoop_config *con
     return hp_secret_of_job(secret, secret, job, error);
 }
 
-hoop_result
-hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error)
+hp_keys *
+hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *error)
 {
     int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
-    hp_secret secret = {0};
+    hp_secret *secret;
+    hp_keys *keys = NULL;
     uint8_t job[HP_JOB];
-    hoop_result result;
-    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server))
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
-                          "HOOP_SECURITY=auth and a secret file");
-    result = hp_job_id(job, hp_config_text(config, HP_SET_job), error);
-    if (result == HOOP_SUCCESS && mode == HP_MODE_AUTH)
-        result = find_secret(&secret, job, config, error);
-    if (result == HOOP_SUCCESS)
-        result = hp_keys_derive(keys, secret.key, job, mode, error);
-    hp_wipe(&secret, sizeof secret);
-    return result;
+    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server)) {
+        hp_err_set(error, HOOP_ERR_AUTH,
+                   "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
+                   "HOOP_SECURITY=auth and a secret file");
+        return NULL;
+    }
+    secret = hp_secmem_new(sizeof *secret);
+    if (!secret)
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's secret");
+    else if (hp_job_id(job, hp_config_text(config, HP_SET_job), error) == HOOP_SUCCESS &&
+             (mode == HP_MODE_NONE || find_secret(secret, job, config, error) == HOOP_SUCCESS))
+        keys = hp_keys_new(secret->key, job, mode, error);
+    hp_secmem_free(secret);
+    return keys;
 }
 
 void

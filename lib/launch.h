@@ -27,8 +27,8 @@ hoop_result hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop
 /* Adds to an error of the other side's disbelief where this rank has its secret from. */
 void hp_launch_name_secret(hoop_error *error, const hoop_config *config);
 
-/* The job's keys; the secret itself is wiped before this returns, its descriptor closes on exec. */
-hoop_result hp_launch_keys(hp_keys *keys, const hp_launch *launch, const hoop_config *config, hoop_error *error);
+/* The job's keys, with one holder; the secret itself is wiped before this returns, its descriptor closes on exec. */
+hp_keys *hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *error);
 
 /* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
 void hp_launch_limits(void);

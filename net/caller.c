@@ -81,6 +81,6 @@ hp_caller_free(hp_caller *caller)
 {
     if (caller->visitor.fd >= 0)
         close(caller->visitor.fd);
-    hp_wipe(&caller->conn, sizeof caller->conn);
+    hp_keys_drop(caller->keys);
     free(caller);
 }

@@ -15,6 +15,7 @@ typedef struct hp_caller {
     uint32_t events;    /* as told to epoll */
     int expected;       /* the owner has said HP_OK and keeps a place */
     hp_conn conn;
+    hp_keys *keys; /* held for conn */
     struct hp_caller *next, **link;
 } hp_caller;
 

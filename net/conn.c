@@ -62,7 +62,7 @@ ended(const hp_conn *conn)
     return conn->state >= HP_CONN_DONE;
 }
 
-/* The only place where the state changes. The keys do not outlive the handshake. */
+/* The only place where the state changes. The keys are not used after the handshake. */
 static hp_conn_state
 go(hp_conn *conn, hp_conn_state next)
 {
@@ -72,10 +72,8 @@ go(hp_conn *conn, hp_conn_state next)
     }
     conn->state = next;
     conn->have = 0;
-    if (ended(conn)) {
-        hp_wipe(&conn->keys, sizeof conn->keys);
-        conn->keyed = 0;
-    }
+    if (ended(conn))
+        conn->keys = NULL;
     if (next == HP_CONN_BAD) {
         conn->out = NULL;
         conn->out_n = 0;
@@ -184,9 +182,9 @@ challenge(hp_conn *conn)
     hp_put16(m2 + M2_STATUS, conn->status);
     hp_put64(m2 + M2_FEATURES, conn->policy.features);
     if (conn->status == HP_OK)
-        return say(conn, HP_CHALLENGE, conn->keys.resp, HP_CONN_CONFIRM);
+        return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_CONFIRM);
     conn->why = hp_status_text(conn->status);
-    return say(conn, HP_CHALLENGE, conn->keys.resp, HP_CONN_REFUSED);
+    return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_REFUSED);
 }
 
 /* Responder: M1 is whole. Without keys it waits; nothing but the job may be used before the tag was found right. */
@@ -195,11 +193,11 @@ on_hello(hp_conn *conn)
 {
     if (!hp_hello_get(&conn->hello, conn->m1))
         return bad(conn, "a HELLO with reserved bytes that are not 0");
-    if (!conn->keyed)
+    if (!conn->keys)
         return conn->state;
-    if (memcmp(conn->hello.job, conn->keys.job, HP_JOB) != 0)
+    if (memcmp(conn->hello.job, conn->keys->job, HP_JOB) != 0)
         return bad(conn, "a HELLO of another job");
-    if (!proven(conn, HP_HELLO, conn->keys.hello))
+    if (!proven(conn, HP_HELLO, conn->keys->hello))
         return bad(conn, "a HELLO made with another secret");
     return challenge(conn);
 }
@@ -208,7 +206,7 @@ on_hello(hp_conn *conn)
 static hp_conn_state
 on_confirm(hp_conn *conn)
 {
-    if (!proven(conn, HP_CONFIRM, conn->keys.init))
+    if (!proven(conn, HP_CONFIRM, conn->keys->init))
         return bad(conn, "a CONFIRM made with another secret, or a replay");
     return go(conn, HP_CONN_JUDGE);
 }
@@ -230,7 +228,7 @@ static hp_conn_state
 on_challenge(hp_conn *conn)
 {
     const uint8_t *m2 = conn->m2;
-    if (!proven(conn, HP_CHALLENGE, conn->keys.resp))
+    if (!proven(conn, HP_CHALLENGE, conn->keys->resp))
         return bad(conn, "a CHALLENGE made with another secret");
     if (!zeros(m2 + M2_RESERVED, 4) || !zeros(m2 + M2_RESERVED_8, 8))
         return bad(conn, "a CHALLENGE with reserved bytes that are not 0");
@@ -246,7 +244,7 @@ on_challenge(hp_conn *conn)
     if (fault != NULL)
         return bad(conn, fault);
     conn->features = conn->hello.features & hp_get64(m2 + M2_FEATURES);
-    return say(conn, HP_CONFIRM, conn->keys.init, HP_CONN_WELCOME);
+    return say(conn, HP_CONFIRM, conn->keys->init, HP_CONN_WELCOME);
 }
 
 /* Initiator: M4 is whole. */
@@ -254,7 +252,7 @@ static hp_conn_state
 on_welcome(hp_conn *conn)
 {
     const uint8_t *m4 = conn->m4;
-    if (!proven(conn, HP_WELCOME, conn->keys.welcome))
+    if (!proven(conn, HP_WELCOME, conn->keys->welcome))
         return bad(conn, "a WELCOME made with another secret");
     if (!zeros(m4 + M4_RESERVED, 2) || !zeros(m4 + M4_RESERVED_8, 8))
         return bad(conn, "a WELCOME with reserved bytes that are not 0");
@@ -282,8 +280,7 @@ void
 hp_conn_start(hp_conn *conn, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32], uint64_t deadline)
 {
     begin(conn, HP_CONN_CHALLENGE, deadline);
-    conn->keys = *keys;
-    conn->keyed = 1;
+    conn->keys = keys;
     conn->hello = *hello;
     hp_hello_put(conn->m1, hello, nonce);
     if (!transcript_mac(conn->m1 + HP_M1 - HP_MAC, conn, &messages[HP_HELLO], keys->hello)) {
@@ -297,9 +294,8 @@ hp_conn_start(hp_conn *conn, const hp_keys *keys, const hp_hello *hello, const u
 static void
 take_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
 {
-    conn->keys = *keys;
+    conn->keys = keys;
     conn->policy = *policy;
-    conn->keyed = 1;
 }
 
 void
@@ -315,7 +311,7 @@ hp_conn_accept(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy,
 hp_conn_state
 hp_conn_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
 {
-    if (conn->state != HP_CONN_HELLO || conn->keyed)
+    if (conn->state != HP_CONN_HELLO || conn->keys)
         return conn->state;
     if (keys == NULL)
         return bad(conn, "a HELLO of an unknown job");
@@ -374,7 +370,7 @@ hp_conn_judge(hp_conn *conn, hp_status status, uint32_t assigned_rank)
     conn->why = status == HP_OK ? "" : hp_status_text(conn->status);
     hp_put16(conn->m4 + M4_STATUS, conn->status);
     hp_put32(conn->m4 + M4_RANK, conn->assigned_rank);
-    say(conn, HP_WELCOME, conn->keys.welcome, status == HP_OK ? HP_CONN_DONE : HP_CONN_REFUSED);
+    say(conn, HP_WELCOME, conn->keys->welcome, status == HP_OK ? HP_CONN_DONE : HP_CONN_REFUSED);
 }
 
 void

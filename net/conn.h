@@ -72,8 +72,7 @@ typedef struct hp_conn_policy {
 typedef struct hp_conn {
     hp_conn_state state;
     int initiator;
-    int keyed;              /* the keys below are there */
-    hp_keys keys;           /* copied; wiped in DONE, REFUSED and BAD */
+    const hp_keys *keys;    /* the owner's, who keeps them until the end; NULL: not there yet, or not any more */
     hp_conn_policy policy;  /* responder only; copied */
     hp_hello hello;         /* the peer's (responder; proven only from CONFIRM on) or ours (initiator) */
     uint16_t version;       /* agreed, or the peer's when it refused ours */

@@ -38,7 +38,7 @@ struct hp_dial {
     dial_state state;
     hp_addr to, from;
     hp_sock_options options;
-    hp_keys keys;
+    hp_keys *keys;
     hp_hello hello;
     char what[WHAT];
     uint64_t began, deadline; /* of all attempts */
@@ -287,7 +287,7 @@ on_connected(hp_dial *dial)
     dial->next = now + SHAKE_TIME;
     set_timer(dial, now);
     /* Time is kept here, so that the end of an attempt can tell what it waited for. */
-    hp_conn_start(&dial->conn, &dial->keys, &dial->hello, nonce, HP_NEVER);
+    hp_conn_start(&dial->conn, dial->keys, &dial->hello, nonce, HP_NEVER);
     shake(dial);
 }
 
@@ -349,7 +349,8 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
     hp_dial *dial = hp_alloc(1, sizeof(*dial));
     if (!dial)
         return NULL;
-    *dial = (hp_dial){.loop = loop, .to = *to, .keys = *keys, .hello = *hello, .fd = -1, .fn = fn, .arg = arg};
+    *dial =
+        (hp_dial){.loop = loop, .to = *to, .keys = hp_keys_hold(keys), .hello = *hello, .fd = -1, .fn = fn, .arg = arg};
     if (from)
         dial->from = *from;
     if (options)
@@ -382,6 +383,6 @@ hp_dial_free(hp_dial *dial)
         return;
     hang_up(dial);
     hp_timer_free(dial->timer);
-    hp_wipe(dial, sizeof(*dial));
+    hp_keys_drop(dial->keys);
     free(dial);
 }

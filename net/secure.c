@@ -19,6 +19,7 @@
 
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
+#include "lib/base/secmem.h"
 
 /* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
 static EVP_MAC *
@@ -124,12 +125,15 @@ hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job
     static const uint8_t no_secret[HP_SECRET];
     uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
     static const char *const label[] = {"hello", "resp", "init", "welcome"};
+    uint8_t prk[32];
     memset(keys, 0, sizeof *keys);
+    atomic_store(&keys->holders, 1);
     memcpy(keys->job, job, HP_JOB);
     keys->mode = (uint8_t)mode;
-    hoop_result result = extract(keys->prk, mode == HP_MODE_NONE ? no_secret : secret, job);
+    hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job);
     for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
-        result = expand(key[i], keys->prk, label[i]);
+        result = expand(key[i], prk, label[i]);
+    hp_wipe(prk, sizeof prk);
     if (result == HOOP_SUCCESS)
         return result;
     hp_keys_wipe(keys);
@@ -140,4 +144,31 @@ void
 hp_keys_wipe(hp_keys *keys)
 {
     hp_wipe(keys, sizeof *keys);
+}
+
+hp_keys *
+hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
+{
+    hp_keys *keys = hp_secmem_new(sizeof *keys);
+    if (keys && hp_keys_derive(keys, secret, job, mode, error) == HOOP_SUCCESS)
+        return keys;
+    if (!keys)
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's keys");
+    hp_secmem_free(keys);
+    return NULL;
+}
+
+hp_keys *
+hp_keys_hold(const hp_keys *keys)
+{
+    hp_keys *held = (hp_keys *)(uintptr_t)keys; /* constant but for this */
+    atomic_fetch_add(&held->holders, 1);
+    return held;
+}
+
+void
+hp_keys_drop(hp_keys *keys)
+{
+    if (keys && atomic_fetch_sub(&keys->holders, 1) == 1)
+        hp_secmem_free(keys);
 }

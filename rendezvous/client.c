@@ -29,7 +29,7 @@ enum {
 struct hp_client {
     hp_loop *loop;
     hp_client_options options;
-    hp_keys keys;
+    hp_keys *keys;
     char *agree;
     void (*kick)(void *arg);
     void *arg;
@@ -292,11 +292,11 @@ dial_server(void *arg)
                       .your_rank = HP_RANK_SERVER,
                       .world = (uint32_t)expected_world(o),
                       .role = HP_ROLE_CONTROL,
-                      .mode = c->keys.mode,
+                      .mode = c->keys->mode,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX};
-    memcpy(hello.job, c->keys.job, HP_JOB);
-    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, &c->keys, &hello, "the rendezvous server", o->deadline,
+    memcpy(hello.job, c->keys->job, HP_JOB);
+    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server", o->deadline,
                           on_dialled, c);
     if (c->dial)
         return;
@@ -335,7 +335,7 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     c->options = *options;
     c->options.keys = NULL;
     c->options.agree = NULL;
-    c->keys = *options->keys;
+    c->keys = hp_keys_hold(options->keys);
     c->kick = kick;
     c->arg = arg;
     hp_err_clear(&c->error);
@@ -481,7 +481,7 @@ hp_client_free(hp_client *c)
     hp_dial_free(c->dial);
     hp_timer_free(c->redial);
     hp_timer_free(c->giving_up);
-    hp_keys_wipe(&c->keys);
+    hp_keys_drop(c->keys);
     free(c->agree);
     free(c->ring.order);
     free(c->ring.members);

@@ -16,7 +16,7 @@
  */
 typedef struct hp_client_options {
     hp_addr server;
-    const hp_keys *keys;
+    const hp_keys *keys; /* held */
     hp_sock_options sock;
     int rank; /* -1: the server gives one */
     int size;

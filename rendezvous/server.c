@@ -8,6 +8,7 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "lib/base/secmem.h"
 #include "net/door.h"
 #include "rendezvous/hall.h"
 #include "rendezvous/line.h"
@@ -45,8 +46,8 @@ struct hp_server {
     hp_server_options options;
     hp_outlet outlet;
     int most_guests; /* of one job */
-    hp_keys keys;    /* of the job asked for last */
-    int keyed;
+    hp_secret *secret;
+    hp_keys *keys; /* of the job asked for last */
     hp_hall *halls;
     peer *peers;
 };
@@ -247,13 +248,16 @@ static const hp_keys *
 on_keys(void *arg, const uint8_t job[HP_JOB])
 {
     hp_server *server = arg;
-    hp_secret own;
-    if (server->keyed && memcmp(server->keys.job, job, HP_JOB) == 0)
-        return &server->keys;
-    server->keyed = !hp_secret_of_job(&own, &server->options.secret, job, NULL) &&
-                    !hp_keys_derive(&server->keys, own.key, job, server->options.mode, NULL);
-    hp_wipe(&own, sizeof(own));
-    return server->keyed ? &server->keys : NULL;
+    hp_secret *own;
+    if (server->keys && memcmp(server->keys->job, job, HP_JOB) == 0)
+        return server->keys;
+    hp_keys_drop(server->keys);
+    server->keys = NULL;
+    own = hp_secmem_new(sizeof(*own));
+    if (own && !hp_secret_of_job(own, server->secret, job, NULL))
+        server->keys = hp_keys_new(own->key, job, server->options.mode, NULL);
+    hp_secmem_free(own);
+    return server->keys;
 }
 
 static int
@@ -327,7 +331,8 @@ static int
 share_of_a_job(const hp_server_options *options)
 {
     struct rlimit limit;
-    if (options->secret.of_job || getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+    if ((options->mode == HP_MODE_AUTH && options->secret->of_job) || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
+        limit.rlim_cur > INT_MAX)
         return INT_MAX;
     return (int)(limit.rlim_cur / 4 * 3);
 }
@@ -358,12 +363,16 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     }
     server->loop = loop;
     server->options = *options;
+    server->options.secret = NULL;
     server->most_guests = share_of_a_job(options);
     server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_failed};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};
-    if (server->tick)
+    server->secret = hp_secmem_new(sizeof(*server->secret));
+    if (server->secret && options->mode == HP_MODE_AUTH)
+        *server->secret = *options->secret;
+    if (server->tick && server->secret)
         server->door = hp_door_new(loop, &options->listen, &options->ports, &sock, &owner, 0, error);
     else
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
@@ -416,7 +425,7 @@ hp_server_free(hp_server *server)
     }
     if (server->tick)
         hp_timer_free(server->tick);
-    hp_keys_wipe(&server->keys);
-    hp_wipe(&server->options.secret, sizeof(server->options.secret));
+    hp_keys_drop(server->keys);
+    hp_secmem_free(server->secret);
     free(server);
 }

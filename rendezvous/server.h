@@ -15,10 +15,10 @@
 typedef struct hp_server hp_server;
 
 typedef struct hp_server_options {
-    hp_addr listen;   /* port 0: the first free one of `ports` */
-    hp_ports ports;   /* first 0: any */
-    hp_secret secret; /* a job's own key: this job is served, and no other */
-    int mode;         /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    hp_addr listen;          /* port 0: the first free one of `ports` */
+    hp_ports ports;          /* first 0: any */
+    const hp_secret *secret; /* copied; a job's own key: this job is served, and no other. Mode none: not looked at */
+    int mode;                /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
     void (*say)(void *arg, const char *line);
     /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */

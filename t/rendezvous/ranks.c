@@ -23,7 +23,7 @@ meet_serve(meet *m)
 {
     hoop_error error;
     hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .say = listen_to, .arg = m};
-    options.secret = m->secret;
+    options.secret = &m->secret;
     m->server = hp_server_new(m->loop, &options, &error);
     if (!m->server)
         bail("no server: %s", error.text);

@@ -61,7 +61,7 @@ serve(int tell, const hp_secret *secret)
     hp_server_options options = {.mode = HP_MODE_AUTH};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
-    options.secret = *secret;
+    options.secret = secret;
     if (hp_addr_parse(&options.listen, "127.0.0.1:0", &error) != HOOP_SUCCESS)
         _exit(1);
     hp_server *server = hp_server_new(loop, &options, &error);

@@ -191,7 +191,8 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
 static hoop_result
 read_files(hoop_config *config, hoop_error *error)
 {
-    const char *named = getenv("HOOP_CONF_FILE"), *home = getenv("HOME");
+    /* a program with more rights than its caller must not show the caller lines of any file */
+    const char *named = secure_getenv("HOOP_CONF_FILE"), *home = secure_getenv("HOME");
     char path[512];
     hoop_result result;
     if (named)

@@ -322,9 +322,61 @@ test_agreement(void)
     hoop_config_free(b);
 }
 
-int
-main(void)
+/* As a set-user-ID copy of this test: 0 where the file that its caller named was not read. */
+static int
+be_privileged(void)
 {
+    hoop_config config;
+    hoop_error error;
+    return hp_config_resolve(&config, NULL, &error) == HOOP_SUCCESS ? 0 : 1;
+}
+
+static void
+copy_self(const char *path)
+{
+    static char bytes[1 << 16];
+    FILE *from = fopen("/proc/self/exe", "re"), *to = fopen(path, "we");
+    size_t n;
+    while (from && to && (n = fread(bytes, 1, sizeof bytes, from)) > 0)
+        if (fwrite(bytes, 1, n, to) != n)
+            bail("cannot copy this test");
+    if (!from || !to || fclose(from) != 0 || fclose(to) != 0)
+        bail("cannot copy this test");
+}
+
+static void
+test_privilege(void)
+{
+    char path[400], command[500];
+    if (getuid() != 0) {
+        skip(2, "a set-user-ID program of another user needs root");
+        return;
+    }
+    snprintf(path, sizeof path, "%s/privileged", tap_tmpdir());
+    copy_self(path);
+    if (chmod(tap_tmpdir(), 0755) != 0 || chown(path, 65534, 65534) != 0 || chmod(path, 04755) != 0)
+        bail("cannot make %s", path);
+    write_conf(conf_path, "a line of a file that is none of the caller's business\n");
+    setenv("HOOP_CONF_FILE", conf_path, 1);
+    snprintf(command, sizeof command, "'%s' privileged", path);
+    hoop_config config;
+    hoop_error error;
+    ok(hp_config_resolve(&config, NULL, &error) != HOOP_SUCCESS && strstr(error.text, "a line of a file"), "%s",
+       error.text);
+    int status = system(command);
+    if (status == 77 << 8)
+        skip(1, "set-user-ID programs have no effect here");
+    else
+        is_int(0, status, "a program with more rights than its caller reads no file that the caller names");
+    unsetenv("HOOP_CONF_FILE");
+    unlink(path);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "privileged") == 0)
+        return getuid() == geteuid() ? 77 : be_privileged();
     plan_lazy();
     tap_limit(30);
     clean();
@@ -337,5 +389,6 @@ main(void)
     test_lines();
     test_environment();
     test_agreement();
+    test_privilege();
     return tap_failures() != 0;
 }

@@ -3,6 +3,7 @@
 #include "bin/notice.h"
 
 #include "bin/must.h"
+#include "lib/base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ hp_notice(hp_output *output, const char *format, ...)
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;
     va_end(ap);
-    line = hp_must_print("hooprun: %s", (const char *)hp_must(text));
+    hp_text_tame(hp_must(text), strlen(text), '\n'); /* hosts and ranks have had a say in it */
+    line = hp_must_print("hooprun: %s", text);
     hp_output_say(output, line);
     free(line);
     free(text);
@@ -32,6 +34,7 @@ hp_notice_quote(hp_output *output, const char *who, const char *words)
         size_t n = strcspn(words, "\r\n");
         char *line = hp_must_print("%s| %.*s", who, (int)n, words);
 
+        hp_text_tame(line, strlen(line), '\t');
         if (n > 0)
             hp_output_say(output, line);
         free(line);

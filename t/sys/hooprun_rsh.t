@@ -84,6 +84,13 @@ is 'hello hello' "$(echo $out)" 'a greeting does no harm'
 is '' "$err" 'and is not shown'
 run -v --rsh ./greeting -H n1 echo hello
 like '^n1\| Last login: never' "$err" 'except with -v'
+shell painting <<'END'
+printf 'tab\there\n\033[2Jcleared \23331m red \303\251\n'
+exec "$@"
+END
+run -v --rsh ./painting -H n1 echo hello
+like "^n1\\| tab	here\$" "$err" 'a tab of the shell'"'"'s stays'
+like '^n1\| \?\[2Jcleared \?31m red é$' "$err" 'what could move the cursor does not'
 shell asking <<'END'
 trap '' TERM
 printf 'Password: '

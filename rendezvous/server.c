@@ -144,8 +144,8 @@ sweep(hp_server *server)
         }
         *at = hall->next;
         hp_hall_free(hall);
-        expect(server);
     }
+    expect(server);
 }
 
 static void

@@ -11,6 +11,20 @@ static atomic_int stopped; /* callers' streams that stand */
 
 /* ---- forks ---- */
 
+static void
+before_fork(void)
+{
+    hp_alive_lock();
+    hp_listener_lock();
+}
+
+static void
+after_fork(void)
+{
+    hp_listener_unlock();
+    hp_alive_unlock();
+}
+
 /* It only closes. */
 static void
 in_child(void)
@@ -23,18 +37,17 @@ in_child(void)
         hp_join_abandon(comm);
         if (comm->client)
             hp_client_abandon(comm->client);
-        if (comm->door)
-            hp_door_abandon(comm->door);
     }
+    hp_listener_abandon();
     alive = NULL;
     atomic_store(&stopped, 0);
-    hp_alive_unlock();
+    after_fork();
 }
 
 static void
 watch_forks(void)
 {
-    pthread_atfork(hp_alive_lock, hp_alive_unlock, in_child);
+    pthread_atfork(before_fork, after_fork, in_child);
 }
 
 unsigned

@@ -220,6 +220,8 @@ hp_comm_step(hoop_comm *comm)
     int moved = 0;
     if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
         return 0;
+    if (hp_listener_news(&comm->seat))
+        hp_join_receive(comm);
     for (uint32_t c = 0; c < comm->channels; c++) {
         moved |= hp_channel_progress(comm->channel[c]);
         if (comm->channel[c]->links_wanted)
@@ -419,7 +421,7 @@ hp_comm_free(hoop_comm *comm)
     for (int i = 0; i < HP_DEVICES; i++)
         if (comm->device[i])
             comm->device[i]->ops->close(comm->device[i]);
-    hp_door_free(comm->door);
+    hp_listener_leave(&comm->seat);
     hp_client_free(comm->client);
     hp_timer_free(comm->alarm);
     if (comm->loop)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comm: one membership. Owns everything of a communicator: loop, control connection, listener, channels, works, fault.
+ * comm: one membership. Owns everything of a communicator: loop, control connection, a seat at the process's
+ * listener, channels, works, fault.
  * join.c brings it up, progress.c says which thread may touch it (whoever holds the baton), fault.c decides what went
  * wrong, this room orders the operations and moves them.
  */
@@ -11,8 +12,8 @@
 #include "lib/channel.h"
 #include "lib/config.h"
 #include "lib/fault.h"
+#include "lib/listener.h"
 #include "lib/tick.h"
-#include "net/door.h"
 #include "rendezvous/client.h"
 
 #include <pthread.h>
@@ -96,7 +97,7 @@ struct hoop_comm {
     hp_keys *keys;   /* NULL in a ring of one that nobody launched */
     hp_sock_options sock;
     hp_client *client; /* NULL in a ring of one */
-    hp_door *door;
+    hp_seat seat;      /* where others reach it */
     hp_dialing *dialing;
     const hp_ring *ring; /* the client's: members for sentences */
     hp_plan_options plan;

@@ -259,6 +259,17 @@ nearest(const char *name)
     return best;
 }
 
+/* "HOOP_SLICES" for "slices". */
+static const char *
+in_environment(const char *key, char out[NAME_TEXT])
+{
+    size_t used = (size_t)snprintf(out, NAME_TEXT, "HOOP_");
+    for (; *key && used + 1 < NAME_TEXT; key++)
+        out[used++] = (char)toupper((unsigned char)*key);
+    out[used] = 0;
+    return out;
+}
+
 /* Appends " HOOP_SLICE (the nearest is HOOP_SLICES)"; where there is no room for it, its beginning. */
 static void
 note_unknown(const char *name, char *out, size_t size)
@@ -266,9 +277,9 @@ note_unknown(const char *name, char *out, size_t size)
     char upper[NAME_TEXT] = "";
     const char *meant = nearest(name);
     size_t used = strlen(out);
-    for (size_t i = 0; meant && meant[i] && i + 1 < sizeof upper; i++)
-        upper[i] = (char)toupper((unsigned char)meant[i]);
-    snprintf(out + used, size - used, "%s HOOP_%s%s%s%s", used ? "," : "", name, meant ? " (the nearest is HOOP_" : "",
+    if (meant)
+        in_environment(meant, upper);
+    snprintf(out + used, size - used, "%s HOOP_%s%s%s%s", used ? "," : "", name, meant ? " (the nearest is " : "",
              upper, meant ? ")" : "");
 }
 
@@ -322,6 +333,18 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
     if (result == HOOP_SUCCESS)
         result = read_environment(config, error);
     return result;
+}
+
+void
+hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT])
+{
+    char name[NAME_TEXT];
+    const char *given = getenv(in_environment(hp_setting_table[setting].key, name));
+    hoop_config config;
+    hoop_error error;
+    set_defaults(&config);
+    read_files(&config, &error);
+    snprintf(out, HP_VALUE_TEXT, "%s", given ? given : config.value[setting].text);
 }
 
 /* ---- answers ---- */

@@ -51,6 +51,12 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 
+/*
+ * For programs that are no ranks: one setting, by the environment, then the files. What is wrong in them otherwise is
+ * left to the ranks, who say so.
+ */
+void hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT]);
+
 int64_t hp_config_number(const hoop_config *config, hp_setting setting);
 const char *hp_config_text(const hoop_config *config, hp_setting setting);
 

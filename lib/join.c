@@ -19,25 +19,7 @@
 
 enum { PATIENCE_MS = 100 };
 
-/* ---- who dials in: the data listener's owner ---- */
-
-static const hp_keys *
-keys_for(void *arg, const uint8_t job[HP_JOB])
-{
-    hoop_comm *comm = arg;
-    return memcmp(comm->keys->job, job, HP_JOB) == 0 ? comm->keys : NULL;
-}
-
-static int
-policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
-{
-    hoop_comm *comm = arg;
-    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = comm->keys->mode, .features = HP_FEATURE_ACK};
-    /* before the roster is here, judge answers "later" */
-    policy->my_rank = comm->ring ? (uint32_t)comm->rank : hello->your_rank;
-    policy->epoch = comm->ring ? comm->epoch : hello->epoch;
-    return 1;
-}
+/* ---- who dials in ---- */
 
 static int
 distance_from(const hoop_comm *comm, int rank)
@@ -45,18 +27,15 @@ distance_from(const hoop_comm *comm, int rank)
     return (comm->position - comm->position_of[rank] + comm->size) % comm->size;
 }
 
-static hp_status
-judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
+hp_status
+hp_join_judge(hoop_comm *comm, const hp_hello *hello)
 {
-    hoop_comm *comm = arg;
     hp_link *link;
-    (void)peer;
-    *assigned = hello->my_rank;
     if (!comm->channels)
         return HP_LATE;
     if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
         return HP_BAD_COMM;
-    /* the policy was made before the roster was here, perhaps */
+    /* the handshake began before the roster was here, perhaps, and then it promised what it was asked for */
     if (hello->epoch != comm->epoch)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
@@ -94,13 +73,11 @@ blame(hoop_comm *comm, hoop_error *error, int peer)
 }
 
 static void
-enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
+enter(hoop_comm *comm, int fd, const hp_hello *hello)
 {
-    hoop_comm *comm = arg;
     hp_link *link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
     hoop_error error;
-    (void)features;
-    (void)peer;
+    hp_sock_tune(fd, &comm->sock);
     if (!hp_link_is_fresh(link, hello->stripe))
         close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
@@ -119,14 +96,31 @@ awaits_somebody(const hoop_comm *comm)
 
 /* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again. */
 static void
-starved(void *arg, int number)
+starve(hoop_comm *comm, int number)
 {
-    hoop_comm *comm = arg;
     hoop_error error;
     if (!awaits_somebody(comm))
         return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
     blame(comm, &error, comm->rank);
+}
+
+void
+hp_join_receive(hoop_comm *comm)
+{
+    int number = 0;
+    for (hp_caller *caller; (caller = hp_listener_next(&comm->seat, &number));) {
+        hp_hello hello = caller->conn.hello;
+        if (hp_caller_is_stale(caller)) {
+            hp_caller_free(caller);
+            continue;
+        }
+        int fd = hp_caller_answer(caller, hp_join_judge(comm, &hello), hello.my_rank);
+        if (fd >= 0)
+            enter(comm, fd, &hello);
+    }
+    if (number)
+        starve(comm, number);
 }
 
 /* ---- whom we dial ---- */
@@ -298,7 +292,10 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
         count_locals(comm);
     }
     hp_progress_set_spin(comm);
-    return make_channels(comm, error);
+    hoop_result result = make_channels(comm, error);
+    if (result == HOOP_SUCCESS)
+        hp_listener_name(&comm->seat, comm->id, comm->rank, comm->epoch, comm->size);
+    return result;
 }
 
 static int
@@ -337,6 +334,8 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
         hp_loop_run(comm->loop, PATIENCE_MS * HP_MS);
+        if (hp_listener_news(&comm->seat))
+            hp_join_receive(comm);
     }
 }
 
@@ -359,22 +358,34 @@ open_links(hoop_comm *comm, hoop_error *error)
 
 /* ---- meeting ---- */
 
+/* Anybody could speak for a rank there, if he has seen what travels in clear. */
+static hoop_result
+refuse_bare(const hp_addr *local, const char *name, hoop_error *error)
+{
+    char text[HP_ADDR_TEXT];
+    return hp_err_set(error, HOOP_ERR_AUTH,
+                      "HOOP_SECURITY=none is allowed on loopback only, and this rank would listen on %s (%s): use "
+                      "HOOP_SECURITY=auth and a secret file, or leave HOOP_SOCKET_IFNAME away",
+                      hp_addr_host(local, text), name);
+}
+
 static hoop_result
 open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
 {
-    hp_door_owner owner = {
-        .arg = comm, .keys = keys_for, .policy = policy_for, .judge = judge, .enter = enter, .starved = starved};
+    hp_listener_options o = {.sock = comm->sock};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
     const char *told = hp_config_text(&comm->config, HP_SET_advertise);
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
-    hp_addr local;
-    hoop_result result = hp_addr_local(&local, wanted, &options->server, name, why, sizeof why, error);
+    hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
+    if (result == HOOP_SUCCESS)
+        result = hp_addr_local(&o.local, wanted, &options->server, name, why, sizeof why, error);
+    if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
+        result = refuse_bare(&o.local, name, error);
+    if (result == HOOP_SUCCESS)
+        result = hp_listener_join(&comm->seat, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    comm->door = hp_door_new(comm->loop, &local, NULL, &comm->sock, &owner, comm->size, error);
-    if (!comm->door)
-        return error->code;
-    *advertised = *hp_door_addr(comm->door);
+    *advertised = comm->seat.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
            *why ? "; not used: " : "", why);
     return *told ? hp_addr_find(advertised, told, comm->loop, options->deadline, error) : HOOP_SUCCESS;

@@ -2,6 +2,7 @@
 /* caller: see caller.h. Knows neither doors nor loops; searches are linear, in at most some hundred entries. */
 #include "net/caller.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "net/shake.h"
 
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#define STALE HP_SEC
 
 int
 hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1])
@@ -68,12 +71,18 @@ hp_caller_answer(hp_caller *caller, hp_status status, uint32_t assigned)
     return fd;
 }
 
-int
-hp_caller_has_left(const hp_caller *caller)
+static int
+has_left(const hp_caller *caller)
 {
     char byte;
     ssize_t n = recv(caller->visitor.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+int
+hp_caller_is_stale(const hp_caller *caller)
+{
+    return hp_now() + STALE >= caller->visitor.deadline || has_left(caller);
 }
 
 void

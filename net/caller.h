@@ -38,7 +38,8 @@ hp_caller *hp_callers_oldest(const hp_callers *callers);        /* it has had th
  * The descriptor, where it was HP_OK and the message is out; else -1, and it is closed.
  */
 int hp_caller_answer(hp_caller *caller, hp_status status, uint32_t assigned);
-int hp_caller_has_left(const hp_caller *caller); /* 1: its other side has closed the connection */
-void hp_caller_free(hp_caller *caller);          /* closes its descriptor, if it has one, in silence */
+/* 1: nobody drove the owner for so long that the other side is about to dial again, or has. */
+int hp_caller_is_stale(const hp_caller *caller);
+void hp_caller_free(hp_caller *caller); /* closes its descriptor, if it has one, in silence */
 
 #endif

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, TAGGED = HP_M1 - HP_MAC, JOB_AT = 16 };
-enum { CALLERS_MORE = 64, WORLD_MOST = 65536, POOL_PART = 4, LACKING_MOST = 2 };
+enum { CALLERS_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
 
 #define PATIENCE (5 * HP_SEC)
 #define PAUSE (100 * HP_MS)
@@ -163,9 +163,12 @@ taken(hp_door *door, hp_caller *caller)
 {
     if (!door->owner.take)
         return 0;
+    uint64_t deadline = caller->visitor.deadline;
     release(door, caller);
+    caller->visitor.deadline = hp_awake_when(&door->clock, deadline); /* the owner has another clock */
     if (door->owner.take(door->owner.arg, caller))
         return 1;
+    caller->visitor.deadline = deadline;
     struct epoll_event event = {.events = caller->events, .data.ptr = &caller->visitor};
     epoll_ctl(door->crowd, EPOLL_CTL_ADD, caller->visitor.fd, &event);
     hp_callers_add(&door->callers, caller);
@@ -206,7 +209,7 @@ serve_caller(hp_door *door, hp_caller *caller)
 static void
 make_room(hp_door *door, const hp_hello *hello)
 {
-    int world = hello->world > (uint32_t)door->world && hello->world <= WORLD_MOST ? (int)hello->world : door->world;
+    int world = hello->world > (uint32_t)door->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : door->world;
     if (door->callers.count < world + CALLERS_MORE)
         return;
     hp_caller *oldest = hp_callers_oldest(&door->callers);

@@ -13,6 +13,8 @@
 #include "net/ports.h"
 #include "net/sock.h"
 
+enum { HP_WORLD_MOST = 65536 };
+
 typedef struct hp_door hp_door;
 
 typedef struct hp_door_owner {

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * listener: seats of several communicators at one door: who is handed to whom, by whoever drives; who is told to come
+ * again, and who is refused; when there are two doors. The seats are bare here, their drivers are this test's loops.
+ */
+#include "lib/listener.h"
+
+#include "lib/base/clock.h"
+#include "lib/join.h"
+#include "net/dial.h"
+#include "net/ports.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 8 };
+
+static hp_listener_options options;
+static hp_keys keys, others; /* of one job, with different secrets */
+
+static void
+make_keys(hp_keys *made, uint8_t first)
+{
+    uint8_t secret[HP_SECRET] = {first}, job[HP_JOB] = {7};
+    if (hp_keys_derive(made, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
+        bail("no keys");
+}
+
+/* A communicator as far as the listener knows it. */
+typedef struct member {
+    hp_seat seat;
+    hp_loop *loop;
+} member;
+
+static void
+sit(member *m, const hp_keys *its)
+{
+    hoop_error error;
+    *m = (member){.loop = hp_loop_new()};
+    if (!m->loop || hp_listener_join(&m->seat, &options, m->loop, its, RANKS, &error) != HOOP_SUCCESS)
+        bail("no seat: %s", error.text);
+}
+
+static void
+rise(member *m)
+{
+    hp_listener_leave(&m->seat);
+    hp_loop_free(m->loop);
+}
+
+/* Who dials, in a loop of its own. */
+typedef struct outside {
+    hp_loop *loop;
+    hp_dial *dial;
+    int done;
+    hp_dial_result result;
+} outside;
+
+static void
+on_dialled(void *arg, const hp_dial_result *result)
+{
+    outside *o = arg;
+    o->done = 1;
+    o->result = *result;
+}
+
+static hp_hello
+greeting(uint64_t comm, uint32_t from, uint32_t to)
+{
+    hp_hello hello = {.comm = comm, .my_rank = from, .your_rank = to, .world = RANKS, .role = HP_ROLE_DATA};
+    memcpy(hello.job, keys.job, HP_JOB);
+    hello.mode = HP_MODE_AUTH;
+    hello.ver_min = HP_WIRE_MIN;
+    hello.ver_max = HP_WIRE_MAX;
+    return hello;
+}
+
+static void
+dial(outside *o, const member *m, uint64_t comm, uint32_t from, uint32_t to)
+{
+    hp_hello hello = greeting(comm, from, to);
+    *o = (outside){.loop = hp_loop_new(), .result.fd = -1};
+    o->dial = hp_dial_new(o->loop, &m->seat.addr, NULL, NULL, m->seat.keys, &hello, "rank", hp_now() + 20 * HP_SEC,
+                          on_dialled, o);
+}
+
+static void
+hang_up(outside *o)
+{
+    if (o->result.fd >= 0)
+        close(o->result.fd);
+    hp_dial_free(o->dial);
+    hp_loop_free(o->loop);
+}
+
+/* Runs the dial and one member's loop, until the dial is done, that member or `other` has a caller, or time is up. */
+static void
+run(outside *o, member *driven, const member *other, uint64_t ns)
+{
+    for (uint64_t end = hp_now() + ns; !o->done && !hp_listener_news(&other->seat) && hp_now() < end;) {
+        hp_loop_run(o->loop, HP_MS);
+        hp_loop_run(driven->loop, HP_MS);
+    }
+}
+
+/* The one caller that waits at a seat; NULL: none does. */
+static hp_caller *
+only_caller(member *m)
+{
+    int number = 0;
+    hp_caller *caller = hp_listener_next(&m->seat, &number), *more = hp_listener_next(&m->seat, &number);
+    if (more)
+        bail("two callers");
+    return caller;
+}
+
+/* ---- what is tried ---- */
+
+static void
+test_hand_over(void)
+{
+    member a, b;
+    outside o;
+    sit(&a, &keys);
+    sit(&b, &keys);
+    ok(hp_addr_port(&a.seat.addr) == hp_addr_port(&b.seat.addr), "two communicators, one port");
+    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
+    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    dial(&o, &a, 200, 1, 5);
+    run(&o, &a, &b, 5 * HP_SEC);
+    ok(hp_listener_news(&b.seat) && !hp_listener_news(&a.seat), "who drives one serves who knocks for the other");
+    is_int(0, o.done, "the last message is not said yet");
+    uint64_t begin = hp_now();
+    hp_loop_run(b.loop, 5 * HP_SEC);
+    ok(hp_now() - begin < HP_SEC, "the other's driver is woken");
+    hp_caller *caller = only_caller(&b);
+    ok(caller && caller->conn.hello.comm == 200 && caller->conn.hello.my_rank == 1, "it is told who has come");
+    int fd = hp_caller_answer(caller, HP_OK, 1);
+    run(&o, &a, &b, 5 * HP_SEC);
+    ok(fd >= 0 && o.result.fd >= 0, "and lets it in");
+    close(fd);
+    hang_up(&o);
+    rise(&a);
+    rise(&b);
+}
+
+static void
+test_not_yet(void)
+{
+    member a, b;
+    outside o, wrong;
+    sit(&a, &keys);
+    sit(&b, &keys);
+    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
+    dial(&o, &b, 200, 1, 5);
+    run(&o, &a, &b, 300 * HP_MS);
+    ok(!o.done, "while a communicator is not known yet, who asks for an unknown one is told to come again");
+    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    run(&o, &a, &b, 5 * HP_SEC);
+    hp_caller *caller = only_caller(&b);
+    ok(caller != NULL, "and comes, and is known then");
+    if (caller)
+        hp_caller_free(caller);
+    dial(&wrong, &a, 300, 1, 5);
+    run(&wrong, &a, &b, 5 * HP_SEC);
+    ok(wrong.done && wrong.result.status == HP_BAD_COMM, "when all are known, an unknown one is refused");
+    hang_up(&wrong);
+    rise(&b);
+    dial(&wrong, &a, 200, 1, 5);
+    run(&wrong, &a, &a, 500 * HP_MS);
+    ok(!wrong.done, "one that has left is not: what its ring is told counts");
+    hang_up(&wrong);
+    hang_up(&o);
+    rise(&a);
+}
+
+/* Its driver computes; who dials gives up and dials again. */
+static void
+test_again(void)
+{
+    member a, b;
+    outside o[3];
+    sit(&a, &keys);
+    sit(&b, &keys);
+    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
+    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    for (int i = 0; i < 3; i++) {
+        dial(&o[i], &a, 200, 1, 5);
+        for (int k = 0; k < 20; k++) {
+            hp_loop_run(o[i].loop, HP_MS);
+            hp_loop_run(a.loop, HP_MS);
+        }
+    }
+    hp_caller *caller = only_caller(&b);
+    ok(caller && !hp_caller_has_left(caller), "of three that dialled for one place the last one waits");
+    hang_up(&o[2]);
+    ok(caller && hp_caller_has_left(caller), "and whether it still does can be seen");
+    hp_caller_free(caller);
+    hang_up(&o[0]);
+    hang_up(&o[1]);
+    rise(&a);
+    rise(&b);
+}
+
+/* A greeting that was answered before the roster was here: what the rank promised then was what it was asked for. */
+static void
+test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, const char *what)
+{
+    static const uint8_t nonce[32] = {3};
+    uint8_t m2[HP_M2], m4[HP_M4];
+    hoop_comm comm = {.id = 200, .rank = 5, .size = RANKS, .epoch = 1, .channels = 1};
+    member a;
+    hp_conn conn;
+    hp_hello hello = greeting(200, from, to);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sit(&a, &keys);
+    hello.epoch = epoch;
+    hp_conn_start(&conn, &keys, &hello, nonce, HP_NEVER);
+    if (connect(fd, &a.seat.addr.u.any, a.seat.addr.length) != 0 || send(fd, conn.m1, HP_M1, 0) != HP_M1)
+        bail("no connection");
+    hp_conn_wrote(&conn, HP_M1);
+    for (int k = 0; k < 20; k++)
+        hp_loop_run(a.loop, HP_MS);
+    if (recv(fd, m2, sizeof m2, MSG_DONTWAIT) == HP_M2)
+        hp_conn_feed(&conn, m2, HP_M2, 0);
+    is_int(HP_CONN_WELCOME, conn.state, "%s: before the roster, it is challenged", what);
+    hp_listener_name(&a.seat, comm.id, comm.rank, comm.epoch, comm.size);
+    if (send(fd, conn.m3, HP_M3, MSG_NOSIGNAL) != HP_M3)
+        bail("no connection any more");
+    hp_conn_wrote(&conn, HP_M3);
+    for (int k = 0; k < 20; k++)
+        hp_loop_run(a.loop, HP_MS);
+    hp_caller *caller = only_caller(&a);
+    ok(caller != NULL, "%s: and proven", what);
+    hp_status said = caller ? hp_join_judge(&comm, &caller->conn.hello) : HP_OK;
+    if (caller)
+        hp_caller_answer(caller, said, from);
+    if (recv(fd, m4, sizeof m4, MSG_DONTWAIT) == HP_M4)
+        hp_conn_feed(&conn, m4, HP_M4, 0);
+    ok(said == status && conn.state == HP_CONN_REFUSED && conn.status == status, "%s: %s", what, conn.why);
+    close(fd);
+    rise(&a);
+}
+
+static void
+test_doors(void)
+{
+    member a, b, c;
+    hoop_error error;
+    hp_ports one;
+    sit(&a, &keys);
+    sit(&b, &others);
+    ok(hp_addr_port(&a.seat.addr) != hp_addr_port(&b.seat.addr),
+       "a job of the same name with another secret has a door of its own");
+    rise(&b);
+    hp_listener_options before = options;
+    options.ports = one = (hp_ports){.first = hp_addr_port(&a.seat.addr), .last = hp_addr_port(&a.seat.addr)};
+    c = (member){.loop = hp_loop_new()};
+    ok(hp_listener_join(&c.seat, &options, c.loop, &keys, RANKS, &error) == HOOP_ERR_SYSTEM, "a range that is used up");
+    char range[64];
+    snprintf(range, sizeof range, "HOOP_PORT_RANGE=%u-%u", one.first, one.last);
+    ok(strstr(error.text, range) != NULL, "%s", error.text);
+    rise(&a);
+    ok(hp_listener_join(&c.seat, &options, c.loop, &keys, RANKS, &error) == HOOP_SUCCESS,
+       "the last one closes the door");
+    is_int(one.first, hp_addr_port(&c.seat.addr), "and its port is free again");
+    rise(&c);
+    options = before;
+}
+
+static void
+test_ranges(void)
+{
+    static const struct {
+        const char *text;
+        int first, last; /* 0: refused */
+    } rows[] = {
+        {"", 0, 0}, {"5800-5900", 5800, 5900}, {"5800", 5800, 5800}, {"1-65535", 1, 65535}, {"5800-5800", 5800, 5800}};
+    static const char *const wrong[] = {"5900-5800", "0-5",        "5800-", "-5", "5800-70000",
+                                        "a",         "5800-5900x", "5800 ", " 5", "1-99999999999999999999"};
+    hp_ports ports;
+    hoop_error error;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        ok(hp_ports_parse(&ports, rows[i].text, &error) == HOOP_SUCCESS && ports.first == rows[i].first &&
+               ports.last == rows[i].last,
+           "\"%s\" is a range", rows[i].text);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        ok(hp_ports_parse(&ports, wrong[i], &error) == HOOP_ERR_INVALID_ARGUMENT &&
+               strstr(error.text, "such as 5800-5900"),
+           "\"%s\" is none", wrong[i]);
+}
+
+int
+main(void)
+{
+    tap_limit(120);
+    plan_lazy();
+    make_keys(&keys, 1);
+    make_keys(&others, 2);
+    if (hp_addr_parse(&options.local, "127.0.0.1:0", NULL) != HOOP_SUCCESS)
+        bail("no address");
+    test_hand_over();
+    test_not_yet();
+    test_again();
+    test_mistaken(1, 2, 1, HP_BAD_RANK, "a rank that was led to another one");
+    test_mistaken(5, 2, 1, HP_BAD_RANK, "a rank that says it is this one");
+    test_mistaken(1, 5, 0, HP_BAD_EPOCH, "a rank of another epoch");
+    test_doors();
+    test_ranges();
+    return 0;
+}

@@ -8,6 +8,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/secmem.h"
+#include "lib/config.h"
 #include "rendezvous/server.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +24,7 @@ enum { EXIT_USAGE = 2 };
 
 typedef struct settings {
     const char *host, *interface, *secret_file, *new_secret, *job, *job_secret;
-    int port;
+    int port; /* -1: not said */
     int mode;
 } settings;
 
@@ -33,7 +34,8 @@ static volatile sig_atomic_t stop;
 static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "The place where the ranks of hoop jobs meet. hooprun starts one by itself; this one\n"
                            "is for ranks started by hand, or by another launcher. Serves several jobs at once.\n"
-                           "  --port N            port to listen on (default 0: any free one; it is printed)\n"
+                           "  --port N            port to listen on, 0: any free one (default: the first free\n"
+                           "                      one of HOOP_PORT_RANGE, or any); it is printed\n"
                            "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
                            "  --interface NAMES   listen on the address of an interface instead, for instance\n"
                            "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
@@ -160,14 +162,25 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     char text[300];
     hoop_result result;
     const char *host = s->host ? s->host : "127.0.0.1";
+    int port = s->port > 0 ? s->port : 0;
     if (s->interface) {
         result = hp_addr_local(addr, s->interface, NULL, NULL, NULL, 0, error);
-        hp_addr_set_port(addr, (uint16_t)s->port);
+        hp_addr_set_port(addr, (uint16_t)port);
         return result;
     }
     int bare_v6 = strchr(host, ':') && host[0] != '[';
-    snprintf(text, sizeof(text), bare_v6 ? "[%s]:%d" : "%s:%d", host, s->port);
+    snprintf(text, sizeof(text), bare_v6 ? "[%s]:%d" : "%s:%d", host, port);
     return hp_addr_parse(addr, text, error);
+}
+
+/* --port, if it is there, is all there is to say. */
+static hoop_result
+find_ports(hp_ports *ports, const settings *s, hoop_error *error)
+{
+    char range[HP_VALUE_TEXT] = "";
+    if (s->port < 0)
+        hp_config_glance(HP_SET_port_range, range);
+    return hp_ports_parse(ports, range, error);
 }
 
 /* One descriptor a rank is needed; the usual soft limit of 1024 is for programs that use select. */
@@ -206,6 +219,8 @@ serve(const settings *s, hp_secret *secret)
     hoop_error error;
     hp_server_options options = {.mode = s->mode, .say = say, .secret = secret};
     hoop_result result = find_address(&options.listen, s, &error);
+    if (!result)
+        result = find_ports(&options.ports, s, &error);
     if (!result && s->mode == HP_MODE_AUTH)
         result = find_secret(secret, s, &error);
     if (result)
@@ -298,7 +313,7 @@ main(int argc, char **argv)
                                             {"version", no_argument, NULL, 'V'},
                                             {"h", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
-    settings s = {.mode = HP_MODE_AUTH};
+    settings s = {.mode = HP_MODE_AUTH, .port = -1};
     int option;
     hp_secmem_hide_process();
     while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {

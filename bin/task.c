@@ -10,6 +10,7 @@
 #include "bin/variables.h"
 #include "lib/base/mem.h"
 #include "lib/base/secmem.h"
+#include "lib/config.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,22 @@ find_address(hp_task *task, int host, const char *seen_from, hoop_error *error)
     return hp_meet_address(&task->address, own_host(layout), &layout->hosts->host[host], seen_from, error);
 }
 
+/* As the ranks will have it: -x, then what this program itself was given. */
+static hoop_result
+find_ports(const hp_task *task, hp_ports *ports, hoop_error *error)
+{
+    static const char name[] = "HOOP_PORT_RANGE=";
+    const hp_words *wishes = &task->options->variables;
+    char range[HP_VALUE_TEXT];
+    size_t i;
+
+    hp_config_glance(HP_SET_port_range, range);
+    for (i = 0; i < wishes->count; i++)
+        if (strncmp(wishes->word[i], name, sizeof name - 1) == 0)
+            snprintf(range, sizeof range, "%s", wishes->word[i] + sizeof name - 1);
+    return hp_ports_parse(ports, range, error);
+}
+
 hoop_result
 hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
              hoop_error *error)
@@ -66,7 +83,8 @@ hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, cons
 
     if (task->server != NULL || (!task->layout->all_here && task->layout->site[host].here))
         return HOOP_SUCCESS;
-    if (find_address(task, host, seen_from, error) != HOOP_SUCCESS)
+    if (find_address(task, host, seen_from, error) != HOOP_SUCCESS ||
+        find_ports(task, &options.ports, error) != HOOP_SUCCESS)
         return error->code;
     options.listen = task->address;
     options.secret = task->secret;

@@ -194,9 +194,9 @@ test_again(void)
         }
     }
     hp_caller *caller = only_caller(&b);
-    ok(caller && !hp_caller_has_left(caller), "of three that dialled for one place the last one waits");
+    ok(caller && !hp_caller_is_stale(caller), "of three that dialled for one place the last one waits");
     hang_up(&o[2]);
-    ok(caller && hp_caller_has_left(caller), "and whether it still does can be seen");
+    ok(caller && hp_caller_is_stale(caller), "and whether it still does can be seen");
     hp_caller_free(caller);
     hang_up(&o[0]);
     hang_up(&o[1]);

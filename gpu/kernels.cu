@@ -70,14 +70,6 @@ template <class Stored, class Value> struct real {
     }
 };
 
-/* 16- and 8-bit floats: a mean is stored as any other value. */
-template <class Type, class Stored> struct small : real<Stored, float> {
-    static __device__ Stored put_mean(float v)
-    {
-        return Type::put(v);
-    }
-};
-
 template <class Stored> struct plain : real<Stored, Stored> {
     static __device__ Stored get(Stored s)
     {
@@ -90,7 +82,7 @@ template <class Stored> struct plain : real<Stored, Stored> {
 };
 
 /* The GPU converts float16 in one instruction: to nearest even, denormals kept, NaN to 0x7fff, as codec.h does. */
-struct half : small<half, uint16_t> {
+struct half : real<uint16_t, float> {
 #ifdef __CUDA_ARCH__
     static __device__ float get(uint16_t s)
     {
@@ -116,7 +108,7 @@ struct half : small<half, uint16_t> {
 #endif
 };
 
-struct brain : small<brain, uint16_t> {
+struct brain : real<uint16_t, float> {
     static __device__ float get(uint16_t s)
     {
         return hp_bf16_decode(s);
@@ -127,7 +119,7 @@ struct brain : small<brain, uint16_t> {
     }
 };
 
-struct e4m3 : small<e4m3, uint8_t> {
+struct e4m3 : real<uint8_t, float> {
     static __device__ float get(uint8_t s)
     {
         return hp_e4m3_decode(s);
@@ -138,7 +130,7 @@ struct e4m3 : small<e4m3, uint8_t> {
     }
 };
 
-struct e5m2 : small<e5m2, uint8_t> {
+struct e5m2 : real<uint8_t, float> {
     static __device__ float get(uint8_t s)
     {
         return hp_e5m2_decode(s);
@@ -147,7 +139,10 @@ struct e5m2 : small<e5m2, uint8_t> {
     {
         return hp_e5m2_encode(v);
     }
-    static __device__ uint8_t put_mean(float v) /* but for an infinity of this type */
+};
+
+struct e5m2_mean : e5m2 { /* an infinity stays */
+    static __device__ uint8_t put(float v)
     {
         return hp_e5m2_encode_mean(v);
     }
@@ -351,7 +346,7 @@ template <class Type> struct mean {
     __device__ stored combine(stored left, stored right) const
     {
         float a = __fmul_rn(Type::get(left), weight[0]), b = __fmul_rn(Type::get(right), weight[1]);
-        return Type::put_mean(__fadd_rn(a, b));
+        return Type::put(__fadd_rn(a, b));
     }
 
     __device__ void apply(stored &left, stored &right) const
@@ -567,7 +562,7 @@ HP_SMALL(float8e5m2, e5m2)
 HP_MEAN(float16, half, mean<half>)
 HP_MEAN(bfloat16, brain, mean<brain>)
 HP_MEAN(float8e4m3, e4m3, called<mean<e4m3>>)
-HP_MEAN(float8e5m2, e5m2, called<mean<e5m2>>)
+HP_MEAN(float8e5m2, e5m2, called<mean<e5m2_mean>>)
 HP_COPY(1, uint8_t)
 HP_COPY(2, uint16_t)
 HP_COPY(4, uint32_t)

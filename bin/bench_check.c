@@ -8,6 +8,7 @@
 #include <string.h>
 
 enum { LARGEST_ELEMENT = 8, UNTOUCHED = 0xA5 };
+_Static_assert(sizeof(bench_range) <= LARGEST_ELEMENT, "the table holds ranges, too");
 
 int
 bench_check_open(bench_check *check)
@@ -74,16 +75,32 @@ differing(const uint8_t *a, const uint8_t *b, size_t elements, size_t size)
     return count;
 }
 
+/* As bench_pattern_range put them into the table. */
+static uint64_t
+outside(const bench_check *check, const bench_range *ranges, size_t elements)
+{
+    const bench_type *type = check->pattern.type;
+    uint64_t count = 0;
+    for (size_t i = 0; i < elements; i++) {
+        int order = bench_order(type, check->piece + i * type->size);
+        count += order < ranges[i].least || order > ranges[i].greatest;
+    }
+    return count;
+}
+
 /* How many of `elements` elements at `at` are not the table's, which is entered at its element `first`. */
 static uint64_t
-compare(const bench_check *check, const uint8_t *at, size_t elements, size_t first)
+compare(const bench_check *check, const uint8_t *at, size_t elements, size_t first, int rounded)
 {
     size_t size = element_size(check), place = first % BENCH_PERIOD;
     uint64_t wrong = 0;
     while (elements > 0) {
         size_t now = BENCH_PERIOD - place < elements ? BENCH_PERIOD - place : elements;
         check->recv->memory->get(check->piece, at, now * size);
-        wrong += differing(check->piece, check->table + place * size, now, size);
+        if (rounded)
+            wrong += outside(check, (const bench_range *)(const void *)check->table + place, now);
+        else
+            wrong += differing(check->piece, check->table + place * size, now, size);
         at += now * size;
         elements -= now;
         place = 0;
@@ -111,12 +128,15 @@ wrong_in_block(const bench_check *check, size_t block)
     const bench_call *call = check->call;
     size_t count = call->count, entries = period_of(send_elements(check));
     bench_origin from = bench_coll_origin(check->coll, block, count, check->rank, call->root);
-    if (from.rank < 0)
+    int rounded = from.rank < 0 && bench_pattern_is_rounded(&check->pattern);
+    if (rounded)
+        bench_pattern_range(&check->pattern, (bench_range *)(void *)check->table, entries);
+    else if (from.rank < 0)
         bench_pattern_reduced(&check->pattern, check->table, entries);
     else
         bench_pattern_send(&check->pattern, from.rank, check->table, entries);
     const uint8_t *at = (const uint8_t *)call->recv + block * count * element_size(check);
-    return compare(check, at, count, from.element);
+    return compare(check, at, count, from.element, rounded);
 }
 
 /* Out of place, a send buffer is never written. */
@@ -127,7 +147,7 @@ wrong_in_send(const bench_check *check)
     if (check->in_place || !bench_coll_sends(check->coll, check->rank, call->root))
         return 0;
     bench_pattern_send(&check->pattern, check->rank, check->table, period_of(send_elements(check)));
-    return compare(check, call->send, send_elements(check), 0);
+    return compare(check, call->send, send_elements(check), 0, 0);
 }
 
 uint64_t

@@ -6,11 +6,20 @@
  * mean. Floats: whole numbers so small that no partial sum needs rounding; where even ones do not fit (8-bit floats
  * over many ranks), only some of the ranks have a number other than 0, other ranks at every index. Products are of plus
  * and minus 1, and 2 or 1/2 from three ranks at most. The mean's one division is rounded as the library must: by
- * float32, or float64, and then once to the type.
+ * float32, or float64.
+ *
+ * Means of 16- and 8-bit floats: the largest number from all ranks, so that sums overflow; the smallest ones, so that
+ * n-th parts underflow; NaN or infinity from one rank, so that it shows where that rank was left out; any number at
+ * all; and numbers close together, where the bound is narrow.
  */
 #include "bin/bench_pattern.h"
 
-enum { LEAST_CHOICE = 3 }; /* a rank's number in a sum is one of at least so many */
+#include <math.h>
+
+enum {
+    LEAST_CHOICE = 3, /* a rank's number in a sum is one of at least so many */
+    MEANS = 8         /* kinds of small floats' means, in turn */
+};
 
 /* splitmix64's finisher: all bits of the result depend on all bits of both. */
 static uint64_t
@@ -104,12 +113,40 @@ integer_value(const bench_pattern *p, int rank, size_t index)
     return narrow(p->type, p->op == HOOP_PROD ? bits | 1 : bits);
 }
 
+int
+bench_pattern_is_rounded(const bench_pattern *p)
+{
+    return p->op == HOOP_AVG && bench_type_is_small(p->type);
+}
+
+/* A rank's element of a mean, by its order. What `about` says is the same for all ranks. */
+static int
+mean_order(const bench_pattern *p, int rank, size_t index)
+{
+    uint64_t about = mix(~p->seed, (uint64_t)index), bits = noise(p, rank, index);
+    int largest = bench_order_of_largest(p->type), infinity = bench_order_of_infinity(p->type);
+    int binade = 1 << p->type->fraction_bits, sign = about & 1 ? -1 : 1;
+    int normal =
+        binade + (int)((about >> 32) % (uint64_t)(largest - 2 * binade)); /* ... and a binade more is one, too */
+    int chosen = (int)(index / MEANS % (size_t)p->ranks) == rank;
+    switch (index % MEANS) {
+    case 0: return sign * largest;
+    case 1: return sign * (int)(1 + (about >> 1) % 3);
+    case 2: return chosen ? bench_order_of_nan(p->type) : sign * largest;
+    case 3: return chosen && infinity ? sign * infinity : normal;
+    case 4: return (int)(bits % (uint64_t)(2 * largest + 1)) - largest;
+    default: return sign * (normal + (int)(bits % (uint64_t)binade));
+    }
+}
+
 void
 bench_pattern_send(const bench_pattern *p, int rank, void *table, size_t entries)
 {
     uint8_t *out = table;
     for (size_t i = 0; i < entries; i++, out += p->type->size)
-        if (p->type->kind == BENCH_FLOAT)
+        if (bench_pattern_is_rounded(p))
+            bench_put_order(p->type, out, mean_order(p, rank, i));
+        else if (p->type->kind == BENCH_FLOAT)
             bench_put_float(p->type, out, float_value(p, rank, i));
         else
             bench_put_integer(p->type, out, integer_value(p, rank, i));
@@ -175,4 +212,65 @@ bench_pattern_reduced(const bench_pattern *p, void *table, size_t entries)
             bench_put_float(p->type, out, reduced_float(p, i));
         else
             bench_put_integer(p->type, out, reduced_integer(p, i));
+}
+
+/* The rank's elements that a mean is of. */
+typedef struct elements {
+    int least, greatest; /* by order; a NaN or an infinity is one of them */
+    double sum;
+} elements;
+
+static elements
+elements_of(const bench_pattern *p, size_t index)
+{
+    elements all = {.least = mean_order(p, 0, index)};
+    all.greatest = all.least;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int order = mean_order(p, rank, index);
+        all.least = order < all.least ? order : all.least;
+        all.greatest = order > all.greatest ? order : all.greatest;
+        all.sum += bench_value_at(p->type, order);
+    }
+    return all;
+}
+
+/* The order of a finite number, rounded, and then moved to the nearest one that is not on the wrong side of it. */
+static int
+order_beside(const bench_type *type, double value, int side)
+{
+    uint16_t element = 0;
+    bench_put_float(type, &element, value);
+    int order = bench_order(type, &element);
+    while (side * bench_value_at(type, order) < side * value)
+        order += side;
+    return order;
+}
+
+/* What hoop_allreduce(3) promises: J of (n+1)/2 - 1/n is the most of all shapes. */
+static bench_range
+range_of(const bench_pattern *p, size_t index)
+{
+    elements all = elements_of(p, index);
+    int largest = bench_order_of_largest(p->type), smallest_normal = 1 << p->type->fraction_bits;
+    if (all.greatest > largest)
+        return (bench_range){all.greatest, all.greatest};
+    if (all.least < -largest)
+        return (bench_range){all.least, all.least};
+    double low = bench_value_at(p->type, all.least), high = bench_value_at(p->type, all.greatest);
+    double magnitude = fmax(-low, high), mean = all.sum / p->ranks, joins = (p->ranks + 1) / 2.0 - 1.0 / p->ranks;
+    double u = ldexp(1, -p->type->fraction_bits - 1), e = u * bench_value_at(p->type, smallest_normal);
+    double off = 1.001 * joins * fmax(u * magnitude, e);
+    bench_range range = {all.least, all.greatest};
+    if (mean - off > low)
+        range.least = order_beside(p->type, mean - off, 1);
+    if (mean + off < high)
+        range.greatest = order_beside(p->type, mean + off, -1);
+    return range;
+}
+
+void
+bench_pattern_range(const bench_pattern *p, bench_range *table, size_t entries)
+{
+    for (size_t i = 0; i < entries; i++)
+        table[i] = range_of(p, i);
 }

@@ -89,3 +89,61 @@ bench_put_float(const bench_type *type, void *element, double value)
     else
         bench_put_integer(type, element, small_float_bits(type, value));
 }
+
+int
+bench_type_is_small(const bench_type *type)
+{
+    return type->kind == BENCH_FLOAT && type->size <= 2;
+}
+
+/* The sign's bit; below it numbers are in their order. */
+static int
+sign_of(const bench_type *type)
+{
+    return 1 << (8 * type->size - 1);
+}
+
+int
+bench_order(const bench_type *type, const void *element)
+{
+    const uint8_t *bytes = element;
+    int code = type->size == 2 ? bytes[0] | bytes[1] << 8 : bytes[0], sign = sign_of(type);
+    return code & sign ? -(code - sign) : code;
+}
+
+void
+bench_put_order(const bench_type *type, void *element, int order)
+{
+    bench_put_integer(type, element, (uint64_t)(order < 0 ? sign_of(type) - order : order));
+}
+
+double
+bench_value_at(const bench_type *type, int order)
+{
+    int code = order < 0 ? -order : order, bias = (1 << (type->exponent_bits - 1)) - 1;
+    int exponent = code >> type->fraction_bits, fraction = code & ((1 << type->fraction_bits) - 1);
+    if (exponent > 0)
+        fraction |= 1 << type->fraction_bits;
+    else
+        exponent = 1;
+    double value = ldexp(fraction, exponent - bias - type->fraction_bits);
+    return order < 0 ? -value : value;
+}
+
+int
+bench_order_of_nan(const bench_type *type)
+{
+    return sign_of(type) - 1;
+}
+
+int
+bench_order_of_infinity(const bench_type *type)
+{
+    return type->dtype == HOOP_FLOAT8E4M3 ? 0 : ((1 << type->exponent_bits) - 1) << type->fraction_bits;
+}
+
+int
+bench_order_of_largest(const bench_type *type)
+{
+    return (type->dtype == HOOP_FLOAT8E4M3 ? bench_order_of_nan(type) : bench_order_of_infinity(type)) - 1;
+}

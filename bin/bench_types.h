@@ -30,4 +30,16 @@ int bench_op_named(const char *name);
 void bench_put_integer(const bench_type *type, void *element, uint64_t value);
 void bench_put_float(const bench_type *type, void *element, double value);
 
+/*
+ * The floats of 16 and 8 bits by their order: 1 is the smallest number above 0, 2 the next one, and so on to the
+ * largest, to infinity where the type has one, and at the end the NaN that the library makes; -1 is the opposite of 1.
+ */
+int bench_type_is_small(const bench_type *type);
+int bench_order(const bench_type *type, const void *element);
+void bench_put_order(const bench_type *type, void *element, int order);
+double bench_value_at(const bench_type *type, int order); /* finite ones only */
+int bench_order_of_largest(const bench_type *type);
+int bench_order_of_nan(const bench_type *type);
+int bench_order_of_infinity(const bench_type *type); /* 0: it has none */
+
 #endif

@@ -67,9 +67,14 @@ typedef enum hoop_dtype {
 } hoop_dtype;
 
 /*
- * Equal ncclRedOp_t. Integer sums and products wrap; integer AVG truncates toward zero. AVG divides the sum once, at
- * the owner of the element, in the accumulation type. 16- and 8-bit floats accumulate in float32 within a hop. NaN
- * propagates through all five.
+ * Equal ncclRedOp_t. Integer sums and products wrap; integer AVG truncates toward zero. AVG of integers, float32 and
+ * float64 divides the sum once, at the owner of the element. 16- and 8-bit floats accumulate in float32 within a hop.
+ * NaN propagates through all five.
+ *
+ * AVG of 16- and 8-bit floats cannot overflow: what travels is not a sum but a mean. A mean a over p ranks and one b
+ * over q become a * (p / (p + q)) + b * (q / (p + q)): weights, products and sum are float32's, each rounded, and the
+ * result is rounded once to the type. It lies between the ranks' least and greatest element, and is off by
+ * 1.001 J max(u S, e) at most: S is the greatest magnitude among them; hoop_allreduce(3) has J, u and e.
  */
 typedef enum hoop_op { HOOP_SUM = 0, HOOP_PROD = 1, HOOP_MAX = 2, HOOP_MIN = 3, HOOP_AVG = 4 } hoop_op;
 

@@ -89,6 +89,7 @@ place_doubling(const hp_plan *plan, const hp_step *step, const hp_place_options 
         hp_spot came = {HP_STAGE, step->stage_recv}, had = sum_at(step->stage_recv - plan->count, o);
         int left = (step->flags & HP_STEP_LEFT) != 0, last = (step->flags & HP_STEP_COPY) != 0;
         hp_task task = {.sources = 2, .destinations = 1, .divide = last, .count = plan->count};
+        task.ranks[0] = task.ranks[1] = step->came;
         task.src[0] = left ? came : had;
         task.src[1] = left ? had : came;
         task.dst[0] = last ? (hp_spot){HP_RECVBUF, 0} : came;
@@ -138,9 +139,10 @@ place_load(hp_placement *p, const hp_step *step, const hp_place_options *o, int 
 static void
 place_reduce(hp_placement *p, const hp_step *step, const hp_place_options *o)
 {
-    hp_task task = {.sources = 2, .src = {slot, in_at(step)}, .count = step->recv_count};
+    hp_task task = {.sources = 2, .src = {slot, in_at(step)}, .ranks = {step->came, step->had}};
     int sends = (step->flags & HP_STEP_SEND) != 0, copies = (step->flags & HP_STEP_COPY) != 0;
     int through_out = sends && copies && o->direct && !o->slots;
+    task.count = step->recv_count;
     p->recv = slot;
     if (sends)
         p->send = through_out ? out_at(step) : slot;
@@ -182,6 +184,36 @@ place_exchange(hp_placement *p, const hp_step *step, const hp_place_options *o, 
     }
     add(p, copy(slot, out_at(step), step->recv_count));
     add(p, copy(in_at(step), slot, step->send_count));
+}
+
+/* Part i of what is received goes to part i of the vector; at its sender it was s(round) further. */
+static void
+ranks_of_part(const hp_plan *plan, const hp_step *step, uint64_t part, uint32_t ranks[2])
+{
+    ranks[0] = hp_halves_ranks(plan->size, step->round - 1, part + (uint64_t)step->from);
+    ranks[1] = hp_halves_ranks(plan->size, step->round - 1, part);
+}
+
+hp_task
+hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, uint64_t at)
+{
+    hp_task piece = *task;
+    uint64_t end = at;
+    uint32_t ranks[2];
+    for (int k = 0; k < 2; k++) {
+        piece.src[k].at += at;
+        piece.dst[k].at += at;
+    }
+    piece.count -= at;
+    if (plan->shape != HP_SHAPE_HALVES)
+        return piece;
+    ranks_of_part(plan, step, at / plan->part, piece.ranks);
+    do {
+        end += plan->part;
+        ranks_of_part(plan, step, end / plan->part, ranks);
+    } while (end < task->count && ranks[0] == piece.ranks[0] && ranks[1] == piece.ranks[1]);
+    piece.count = end - at;
+    return piece;
 }
 
 hp_placement

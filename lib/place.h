@@ -17,11 +17,15 @@ typedef struct hp_spot {
     uint64_t at;
 } hp_spot;
 
-/* One device job: value = src[0], or src[0] op src[1]; divided where the step says so; to every dst. */
+/*
+ * One device job: value = src[0], or src[0] op src[1]; divided where the step says so; to every dst. ranks[k]: in a
+ * reduction, how many ranks' data is in src[k].
+ */
 typedef struct hp_task {
     int sources, destinations;
     int exchange, divide;
     hp_spot src[2], dst[2];
+    uint32_t ranks[2];
     uint64_t count;
 } hp_task;
 
@@ -44,5 +48,11 @@ typedef struct hp_place_options {
 } hp_place_options;
 
 hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *options);
+
+/*
+ * What there is of a step's reducing task from element `at` on, as far as the same numbers of ranks are in it, and these.
+ * From one end of such a piece to the next; only the halves' tasks have several.
+ */
+hp_task hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, uint64_t at);
 
 #endif

@@ -118,6 +118,8 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
         step.flags |= HP_STEP_COPY;
     if (j == (uint32_t)n - 1 && row > 0)
         step.flags |= HP_STEP_DIVIDE;
+    step.came = j;
+    step.had = 1;
     if (plan->kind == HP_REDUCE_SCATTER)
         step.in += plan->block * (uint64_t)order[chunk];
     if (plan->kind == HP_ALLGATHER)
@@ -145,6 +147,8 @@ chain_step(const hp_plan *plan, int p, int first, uint16_t head, uint16_t middle
     step.recv_count = p > first ? r.count : 0;
     step.send_count = p < last ? r.count : 0;
     step.flags = p == first ? head : p == last ? tail : middle;
+    step.came = (uint32_t)(p - first);
+    step.had = 1;
     return step;
 }
 
@@ -286,6 +290,7 @@ doubling_step(const hp_plan *plan, int position, uint64_t i)
         step.recv_count = plan->count;
         step.recv_first = step.from != 1;
         step.stage_recv = (uint64_t)(receives + 1) * plan->count;
+        step.came = step.had = 1U << receives;
     }
     if (i == plan->rows - 1)
         step.flags |= HP_STEP_DIVIDE | HP_STEP_COPY;
@@ -296,6 +301,16 @@ static uint64_t
 skip(int n, uint32_t k)
 {
     return ((uint64_t)n + (UINT64_C(1) << k) - 1) >> k;
+}
+
+uint32_t
+hp_halves_ranks(int size, uint32_t round, uint64_t i)
+{
+    uint64_t added = i + skip(size, round);
+    if (round == 0)
+        return 1;
+    return hp_halves_ranks(size, round - 1, i) +
+           (added < skip(size, round - 1) ? hp_halves_ranks(size, round - 1, added) : 0);
 }
 
 static hp_step
@@ -326,6 +341,7 @@ halves_receive(const hp_plan *plan, hp_step step, uint32_t row, uint32_t rounds)
         return step;
     }
     step.flags |= HP_STEP_REDUCE;
+    step.round = k;
     step.stage_recv = (2 * n - skip(plan->size, k - 1)) * plan->part;
     step.stage_into = row == rounds + 1 ? (2 * n - 1) * plan->part : 0;
     if (row == rounds + 1)

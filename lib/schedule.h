@@ -31,6 +31,8 @@ typedef struct hp_step {
     uint8_t recv_first, send_first; /* the operation's first frame on that link: it carries the whole call */
     int from, to;                   /* distances on the ring, 1 ... n-1 */
     uint64_t recv_count, send_count;
+    uint32_t came, had; /* a reduction: ranks whose data is in what is received, and in what is here */
+    uint32_t round;   /* halves: the reduction is of this round, 1 ... L; came and had: hp_halves_ranks of each part */
     uint64_t in, out; /* element offsets in sendbuf and recvbuf */
     struct {
         uint64_t in, out, count;
@@ -42,6 +44,9 @@ typedef struct hp_step {
 
 /* Step i of plan at ring position `position`; order[position] = rank (n entries). */
 hp_step hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i);
+
+/* Halves: ranks whose data is in part i of the stage's vector when `round` rounds have been reduced; i < s(round). */
+uint32_t hp_halves_ranks(int size, uint32_t round, uint64_t i);
 
 /* The furthest distance of the k-th exchange of an alltoall, k = 0 ... n-2: 1, n-1, 2, n-2 ... */
 int hp_pair_distance(int size, uint32_t k);

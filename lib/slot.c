@@ -2,6 +2,10 @@
 /* slot: see slot.h. */
 #include "lib/slot.h"
 
+#include "lib/base/dtype.h"
+
+#include <string.h>
+
 /* There is a piece for every step in the window. */
 static uint8_t *
 memory(hp_channel *channel, hp_slot *slot)
@@ -56,6 +60,13 @@ least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
+/* Whether what travels is a mean, over more and more ranks; else it is divided at the end if at all. */
+static int
+is_mean(const hoop_work *work)
+{
+    return work->call.op == HOOP_AVG && hp_narrow_index((hoop_dtype)work->call.dtype) >= 0;
+}
+
 /* A task becomes one job, or one for each piece of a fused group's tensors that it covers. */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
@@ -65,7 +76,9 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     hp_job job = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
     job.sources = task->sources;
     job.destinations = task->destinations;
-    if (task->divide && job.op == HOOP_AVG)
+    if (is_mean(work) && task->sources == 2)
+        memcpy(job.ranks, task->ranks, sizeof job.ranks);
+    else if (task->divide && job.op == HOOP_AVG)
         job.divisor = (uint32_t)channel->o.size;
     for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {
         uint64_t run = UINT64_MAX, count = task->count - at;
@@ -78,6 +91,18 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     }
 }
 
+/* A mean's operands weigh what ranks they stand for: one after the other where these differ. */
+static void
+run_pieces(hp_channel *channel, hp_slot *slot, const hp_task *task)
+{
+    const hp_plan *plan = &slot->work->plan[channel->o.index];
+    hp_task piece;
+    for (uint64_t at = 0; at < task->count; at += piece.count) {
+        piece = hp_place_piece(plan, &slot->step, task, at);
+        run_task(channel, slot, &piece);
+    }
+}
+
 /* All n vectors of the stage into recvbuf, in ring order, so that every rank computes the same bits. */
 static void
 fold(hp_channel *channel, hp_slot *slot)
@@ -87,6 +112,8 @@ fold(hp_channel *channel, hp_slot *slot)
     for (int q = 1; q < n; q++) {
         uint64_t index = (uint64_t)((r - q + n) % n) * plan->count;
         hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = plan->count};
+        task.ranks[0] = (uint32_t)q;
+        task.ranks[1] = 1;
         task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r * plan->count} : (hp_spot){HP_RECVBUF, 0};
         task.src[1] = (hp_spot){HP_STAGE, index};
         task.dst[0] = (hp_spot){HP_RECVBUF, 0};
@@ -113,7 +140,10 @@ void
 hp_slot_work(hp_channel *channel, hp_slot *slot)
 {
     for (int i = 0; i < slot->place.tasks; i++)
-        run_task(channel, slot, &slot->place.task[i]);
+        if (slot->place.task[i].sources == 2 && is_mean(slot->work))
+            run_pieces(channel, slot, &slot->place.task[i]);
+        else
+            run_task(channel, slot, &slot->place.task[i]);
     if (slot->place.fold)
         fold(channel, slot);
     if (slot->place.unfold)

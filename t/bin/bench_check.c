@@ -166,6 +166,41 @@ swapped_slices(void)
     close_scene(&s);
 }
 
+/*
+ * A mean of small floats is right where every element is as near to the true mean as it must be; here as near as one
+ * rounding comes. One that is beyond is wrong, and counts once.
+ */
+static void
+rounded(int type, int coll, int rank)
+{
+    enum { COUNT = 300 };
+    scene s;
+    open_scene(&s, coll, type, rank, COUNT, 0);
+    s.check.pattern.op = HOOP_AVG;
+    bench_check_fill(&s.check);
+    ok(bench_check_wrong(&s.check) > 0, "nothing done is no mean: %s", s.name);
+    bench_range *ranges = calloc(RANKS * COUNT, sizeof *ranges);
+    bench_pattern_range(&s.check.pattern, ranges, RANKS * COUNT);
+    const bench_range *own = strcmp(s.check.coll->name, "reduce_scatter") == 0 ? ranges + rank * COUNT : ranges;
+    size_t size = s.check.pattern.type->size, narrow = 0;
+    uint8_t *out = s.call.recv;
+    for (size_t i = 0; i < COUNT; i++)
+        bench_put_order(s.check.pattern.type, out + i * size, own[i].least);
+    is_uint(0, bench_check_wrong(&s.check), "the least mean that may be is right: %s", s.name);
+    for (size_t i = 0; i < COUNT; i++)
+        bench_put_order(s.check.pattern.type, out + i * size, own[i].greatest);
+    is_uint(0, bench_check_wrong(&s.check), "so is the greatest: %s", s.name);
+    size_t at = tap_random() % COUNT;
+    bench_put_order(s.check.pattern.type, out + at * size, own[at].least - 1);
+    is_uint(1, bench_check_wrong(&s.check), "one element below is one wrong element: %s", s.name);
+    bench_put_order(s.check.pattern.type, out + at * size, own[at].least);
+    for (size_t i = 0; i < COUNT; i++)
+        narrow += own[i].least == own[i].greatest;
+    ok(narrow > COUNT / 4 && narrow < COUNT, "some elements are certain, some are not: %s", s.name);
+    free(ranges);
+    close_scene(&s);
+}
+
 static void
 available(void)
 {
@@ -194,6 +229,11 @@ main(void)
                         for (int in_place = 0; in_place < 2; in_place++)
                             if (counts[i] > 0 || rank == ROOT)
                                 try_scene(coll, type, rank, counts[i], in_place);
+    for (int type = 0; type < BENCH_TYPES; type++)
+        for (int rank = 0; rank < RANKS && bench_type_is_small(bench_type_at(type)); rank++) {
+            rounded(type, bench_coll_named("allreduce"), rank);
+            rounded(type, bench_coll_named("reduce_scatter"), rank);
+        }
     swapped_slices();
     available();
     return 0;

@@ -2,6 +2,7 @@
 /*
  * The benchmark's patterns: small floats are encoded as their definitions say (known values), and what is expected of a
  * reduction is what the library's own kernels make of it, in any order of the ranks. Two independent ways, one answer.
+ * A mean of small floats has a range instead, which must have no room for what is not one.
  */
 #include "bin/bench_pattern.h"
 #include "gpu/gpu.h"
@@ -61,8 +62,102 @@ reduce(const bench_pattern *p, uint8_t *total, int start, int step)
         job.src[1].ptr = next;
         job.dst[0].ptr = total;
         job.count = ENTRIES;
-        job.divisor = p->op == HOOP_AVG && i == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+        if (bench_pattern_is_rounded(p)) {
+            job.ranks[0] = (uint32_t)i;
+            job.ranks[1] = 1;
+        } else {
+            job.divisor = p->op == HOOP_AVG && i == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+        }
         hp_host_run(&job);
+    }
+}
+
+/* Elements that are not in their range. */
+static int
+outside(const bench_pattern *p, const void *elements)
+{
+    static bench_range ranges[ENTRIES];
+    int count = 0;
+    bench_pattern_range(p, ranges, ENTRIES);
+    for (int i = 0; i < ENTRIES; i++) {
+        int order = bench_order(p->type, (const uint8_t *)elements + (size_t)i * p->type->size);
+        count += order < ranges[i].least || order > ranges[i].greatest;
+    }
+    return count;
+}
+
+/* What a sum would be that is divided at the end, or one of parts, rounded as they travel; `from` leaves out a rank. */
+static int
+outside_if(const bench_pattern *p, int parts, int from)
+{
+    uint8_t sum[ENTRIES * 2], own[ENTRIES * 2], result[ENTRIES * 2];
+    for (int rank = from; rank < p->ranks; rank++) {
+        bench_pattern_send(p, rank, own, ENTRIES);
+        hp_job job = {.elem = p->type->dtype, .wire = p->type->dtype, .op = HOOP_SUM, .sources = 1, .destinations = 1};
+        job.divisor = parts ? (uint32_t)p->ranks : 0;
+        job.count = ENTRIES;
+        job.src[0].ptr = own;
+        job.dst[0].ptr = rank == from ? sum : own;
+        hp_host_run(&job);
+        job.sources = 2;
+        job.divisor = !parts && rank == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+        job.src[0].ptr = job.dst[0].ptr = sum;
+        job.src[1].ptr = own;
+        if (rank > from)
+            hp_host_run(&job);
+    }
+    memcpy(result, sum, sizeof result);
+    return outside(p, result);
+}
+
+static void
+is_in_range(const bench_pattern *p)
+{
+    uint64_t forward[ENTRIES] = {0}, backward[ENTRIES] = {0};
+    reduce(p, (uint8_t *)forward, 0, 1);
+    reduce(p, (uint8_t *)backward, p->ranks - 1, p->ranks - 1);
+    is_int(0, outside(p, forward), "%s avg over %d ranks is in its range", p->type->name, p->ranks);
+    is_int(0, outside(p, backward), "... and in the opposite order");
+    if (p->ranks > 2) {
+        ok(outside_if(p, 0, 0) > ENTRIES / 16, "... but not if sums travel: they overflow");
+        ok(outside_if(p, 1, 0) > ENTRIES / 50, "... nor if parts do: they underflow");
+        ok(outside_if(p, 0, 1) > ENTRIES / 16, "... nor without a rank");
+    }
+}
+
+/* A rank left out of a mean of all others shows where it has a NaN. */
+static void
+misses_nobody(const bench_pattern *p)
+{
+    uint16_t own[ENTRIES];
+    int unseen = 0;
+    for (int rank = 0; rank < p->ranks; rank++) {
+        int specials = 0;
+        bench_pattern_send(p, rank, own, ENTRIES);
+        for (int i = 0; i < ENTRIES; i++)
+            specials += bench_order(p->type, (uint8_t *)own + (size_t)i * p->type->size) == bench_order_of_nan(p->type);
+        unseen += specials == 0;
+    }
+    is_int(0, unseen, "each of %d ranks has a NaN among %d elements", p->ranks, ENTRIES);
+}
+
+static void
+orders(void)
+{
+    for (int i = 0; i < BENCH_TYPES; i++) {
+        const bench_type *type = bench_type_at(i);
+        int largest = bench_order_of_largest(type), wrong = 0;
+        if (!bench_type_is_small(type))
+            continue;
+        for (int order = -largest; order <= largest; order++) {
+            uint8_t put[2] = {0}, float_of[2] = {0};
+            bench_put_order(type, put, order);
+            bench_put_float(type, float_of, bench_value_at(type, order));
+            wrong += memcmp(put, float_of, 2) != 0 || bench_order(type, put) != order;
+            wrong += order > -largest && !(bench_value_at(type, order) > bench_value_at(type, order - 1));
+        }
+        is_int(0, wrong, "%s: every number by its order, and %g is the largest", type->name,
+               bench_value_at(type, largest));
     }
 }
 
@@ -99,11 +194,17 @@ main(void)
     plan_lazy();
     tap_limit(60);
     known_values();
+    orders();
     for (int type = 0; type < BENCH_TYPES; type++)
         for (int op = 0; op < BENCH_OPS; op++)
             for (size_t i = 0; i < sizeof(ranks) / sizeof(*ranks); i++) {
                 bench_pattern p = {.type = bench_type_at(type), .op = op, .ranks = ranks[i], .seed = tap_random()};
-                agrees(&p);
+                if (bench_pattern_is_rounded(&p)) {
+                    is_in_range(&p);
+                    misses_nobody(&p);
+                } else {
+                    agrees(&p);
+                }
                 if (p.ranks > 1)
                     notices(&p);
             }

@@ -5,6 +5,7 @@
  * identical results, a window of S or less locks; slots and gather buffers are not used again too early; a failing
  * device never delivers.
  */
+#include "lib/base/dtype.h"
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
 
@@ -214,6 +215,62 @@ test_fused(void)
     ok(right, "fused tensors, back to back: jobs and pieces end at their seams (%d seeds)", runs);
 }
 
+/* One rank's plan, to know that every shape was there. */
+static hp_shape
+shape_of(const sim_ring *o)
+{
+    hp_plan_options options = {.slice_bytes = o->slice_bytes, .slices = o->slices, .channels = 1};
+    int order[SIM_RANKS_MAX];
+    hp_plan plan;
+    options.stage_bytes = o->stage_bytes;
+    options.spread_bytes = o->spread_bytes;
+    options.halves_bytes = o->halves_bytes;
+    for (int i = 0; i < o->size; i++)
+        order[i] = i;
+    hp_plan_make(&plan, &o->call[0], order, o->size, &options, 0, 1);
+    return plan.shape;
+}
+
+/* A mean of a 16- or 8-bit float: of one to nine ranks, of 13 and of 64, in every shape that reduces. */
+static sim_ring
+mean_of(hoop_dtype dtype, int size, int k)
+{
+    static const int kinds[] = {HP_ALLREDUCE, HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE};
+    int kind = kinds[k % 5];
+    uint64_t n = (uint64_t)size;
+    const uint64_t counts[] = {0, 1, n - 1, n, n + 1, 13, 61, 64, 257, 16 * n};
+    uint32_t slices = 1 + (uint32_t)pick(3);
+    sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(4));
+    o.spread_bytes = k % 5 == 0 ? 128 * (uint32_t)size : 0;
+    o.halves_bytes = k % 5 == 1 ? 1 << 16 : 0;
+    add(&o, call_of(kind, size, counts[pick(size < 16 ? 10 : 8)]));
+    o.call[0].dtype = (uint8_t)dtype;
+    o.call[0].op = HOOP_AVG;
+    o.call[0].fused = kind == HP_ALLREDUCE && k % 2;
+    return o;
+}
+
+static void
+test_means(void)
+{
+    static const hoop_dtype types[] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+    int seen[HP_SHAPE_SPREAD + 1] = {0};
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+        int right = 1, runs = 0;
+        for (int k = 0; k < 11 * 40 && right; k++, runs++) {
+            int size = k % 11 < 9 ? 1 + k % 11 : k % 11 == 9 ? 13 : k % 4 ? 16 : 64;
+            sim_ring o = mean_of(types[t], size, k / 11);
+            seen[shape_of(&o)]++;
+            right = ends(&o, SIM_RIGHT);
+        }
+        ok(right, "%s: means are within their bound, and identical (%d seeds)", hp_dtype_name(types[t]), runs);
+    }
+    ok(seen[HP_SHAPE_RING] > 100 && seen[HP_SHAPE_CHAIN_IN] > 100 && seen[HP_SHAPE_HALVES] > 50 &&
+           seen[HP_SHAPE_DOUBLING] > 20 && seen[HP_SHAPE_SPREAD] > 50 && seen[HP_SHAPE_LOCAL] > 10,
+       "... on rings, chains, halves, doublings and spreads: %d, %d, %d, %d, %d", seen[HP_SHAPE_RING],
+       seen[HP_SHAPE_CHAIN_IN], seen[HP_SHAPE_HALVES], seen[HP_SHAPE_DOUBLING], seen[HP_SHAPE_SPREAD]);
+}
+
 static void
 test_alone(void)
 {
@@ -322,6 +379,7 @@ main(void)
     test_news();
     test_stages();
     test_fused();
+    test_means();
     test_alone();
     test_refused_job();
     test_stuck_job();

@@ -477,6 +477,29 @@ test_primitives(void)
     is_uint(2, five(2, 0, HP_ALLGATHER).out, "allgather begins with it");
 }
 
+/* Part i of one rank's vector, after each round, is of as many ranks as were added to it, step by step. */
+static void
+test_halves_ranks(void)
+{
+    static uint32_t ranks[1000];
+    int right = 1;
+    for (int n = 2; n <= 1000; n++) {
+        uint64_t held = (uint64_t)n;
+        for (int i = 0; i < n; i++)
+            ranks[i] = 1;
+        for (uint32_t round = 1; held > 1; round++) {
+            uint64_t kept = (held + 1) / 2;
+            for (uint64_t i = kept; i < held; i++)
+                ranks[i - kept] += ranks[i];
+            held = kept;
+            for (uint64_t i = 0; i < held && (n < 70 || i < 3); i++)
+                right &= hp_halves_ranks(n, round, i) == ranks[i];
+        }
+        right &= ranks[0] == (uint32_t)n;
+    }
+    ok(right, "halves: how many ranks are in each part, up to 1000 ranks");
+}
+
 static void
 test_pair_distances(void)
 {
@@ -502,6 +525,7 @@ main(void)
     test_tables();
     test_primitives();
     test_pair_distances();
+    test_halves_ranks();
     test_laws();
     test_first_frames();
     test_bytes();

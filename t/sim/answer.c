@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answer: what every collective must deliver, computed element by element from the definition, for int32 and float32.
- * Shares nothing with the library but the call's struct.
+ * answer: what every collective must deliver, computed element by element from the definition, for int32 and float32,
+ * and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the library but the call's
+ * struct.
  */
 #include "t/sim/sim.h"
+
+#include "t/gpu/reference.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -57,11 +60,77 @@ broken(uint64_t seed, int rank, uint64_t i)
     return 0.5F + (float)(mix(seed ^ mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
 }
 
+static int
+is_narrow(const hp_call *call)
+{
+    return call->dtype == HOOP_FLOAT16 || call->dtype >= HOOP_BFLOAT16;
+}
+
+/* Bits of precision, and 2^-denormal is half of the smallest number. */
+typedef struct narrow {
+    int precision, denormal;
+    double largest;
+} narrow;
+
+static narrow
+narrow_of(const hp_call *call)
+{
+    switch (call->dtype) {
+    case HOOP_FLOAT16: return (narrow){11, 25, 65504};
+    case HOOP_BFLOAT16: return (narrow){8, 134, 3.3895313892515355e38};
+    case HOOP_FLOAT8E4M3: return (narrow){4, 10, 448};
+    default: return (narrow){3, 17, 57344};
+    }
+}
+
+/* Numbers whose sum overflows, whose n-th part underflows, all kinds of magnitudes; NaN and infinity on rank 0. */
+static uint32_t
+narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
+{
+    uint64_t random = mix(seed ^ mix((uint64_t)rank << 40 ^ i));
+    narrow n = narrow_of(call);
+    double value = (double)(random % 1001) / 500 - 1;
+    switch (mix(seed ^ ~i) % 9) {
+    case 0: value = n.largest; break;
+    case 1: value = ldexp(1, 1 - n.denormal); break;
+    case 2: value = 0.05; break;
+    case 3: value *= n.largest; break;
+    case 4: value = ldexp(floor(8 * value), 1 - n.denormal); break;
+    case 5: value = ldexp(value, (int)(random >> 32) % 12 - 6); break;
+    case 6: value = fabs(value) / 2 + 1; break;
+    case 7: value = rank == 0 && i % 4 == 0 ? (double)NAN : value; break;
+    default: value = value + 1; break;
+    }
+    if (rank == 0 && i % 97 == 5 && call->dtype == HOOP_FLOAT8E5M2)
+        return 0x7c;
+    return ref_encode((hoop_dtype)call->dtype, rank == 0 && i % 97 == 5 ? (double)INFINITY : value);
+}
+
+/* A mean as the manual promises it: off by J times max(u S, eta) at most, and between the least and the greatest. */
+static int
+is_mean(const hp_call *call, uint64_t seed, int size, uint64_t i, double got)
+{
+    narrow n = narrow_of(call);
+    double sum = 0, low = (double)INFINITY, high = -low, most, joins = (size + 1) / 2.0 - 1.0 / size;
+    for (int r = 0; r < size; r++) {
+        double v = ref_decode((hoop_dtype)call->dtype, narrow_element(call, seed, r, i));
+        sum += v;
+        low = v < low ? v : low;
+        high = v > high ? v : high;
+    }
+    if (isnan(sum) || isinf(sum))
+        return isnan(sum) ? isnan(got) : got == sum;
+    most = fmax(ldexp(fmax(fabs(low), fabs(high)), -n.precision), ldexp(1, -n.denormal));
+    return got >= low && got <= high && fabs(got - sum / size) <= 1.001 * joins * most;
+}
+
 void
 sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send)
 {
     for (uint64_t i = 0; i < count; i++) {
-        if (call->dtype == HOOP_FLOAT32)
+        if (is_narrow(call))
+            ref_put((hoop_dtype)call->dtype, send, i, narrow_element(call, seed, rank, i));
+        else if (call->dtype == HOOP_FLOAT32)
             ((float *)send)[i] = broken(seed, rank, i);
         else
             ((int32_t *)send)[i] = whole(seed, rank, i);
@@ -124,6 +193,11 @@ element_is_right(const hp_call *call, uint64_t seed, int me, int size, const voi
     int rank;
     uint64_t at;
     int moved = is_moved(call, me, i, &rank, &at);
+    if (is_narrow(call)) {
+        uint32_t got = (uint32_t)ref_get((hoop_dtype)call->dtype, recv, i);
+        return moved || size == 1 ? got == narrow_element(call, seed, moved ? rank : 0, at)
+                                  : is_mean(call, seed, size, at, ref_decode((hoop_dtype)call->dtype, got));
+    }
     if (call->dtype == HOOP_FLOAT32) {
         float got = ((const float *)recv)[i], same = broken(seed, rank, at);
         double wanted = moved ? 0 : combined_broken(call, seed, size, at);

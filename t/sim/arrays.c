@@ -20,7 +20,7 @@ sym_of(int rank, uint64_t element)
 static int
 same(sym a, sym b)
 {
-    return a.hash == b.hash && a.terms == b.terms && a.divided == b.divided;
+    return a.hash == b.hash && a.terms == b.terms && a.divided == b.divided && a.misjudged == b.misjudged;
 }
 
 /* Elements the kind reads and writes on this rank. */
@@ -137,8 +137,8 @@ sym_arrays_check(const sym_arrays *a, const sym_case *c, int rank, const sym *su
         sym wanted = promised(c, sums, rank, i);
         if (same(a->recv[i], wanted))
             continue;
-        snprintf(why, why_size, "rank %d element %ju: %u terms of %u, divided %u times", rank, (uintmax_t)i,
-                 a->recv[i].terms, wanted.terms, a->recv[i].divided);
+        snprintf(why, why_size, "rank %d element %ju: %u terms of %u, divided %u times, misjudged %u times", rank,
+                 (uintmax_t)i, a->recv[i].terms, wanted.terms, a->recv[i].divided, a->recv[i].misjudged);
         return 0;
     }
     for (uint64_t i = 0; i < a->memory_count; i++) {

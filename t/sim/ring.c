@@ -6,11 +6,13 @@
  */
 #include "t/sim/sim.h"
 
+#include "lib/base/dtype.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GUARD = 16, ELEM = 4, SEGMENTS = 24 };
+enum { GUARD = 16, SEGMENTS = 24 };
 
 typedef struct buffers {
     uint8_t *memory, *before;
@@ -50,6 +52,12 @@ draw(ring *r, uint64_t below)
     return (r->random >> 33) % below;
 }
 
+static size_t
+elem_of(const hp_call *call)
+{
+    return hp_dtype_size((hoop_dtype)call->dtype);
+}
+
 static int
 within(const void *data, const uint8_t *from, size_t bytes)
 {
@@ -61,7 +69,7 @@ static const hp_segment *
 tensor_of(const hoop_work *w, const void *data)
 {
     for (size_t k = 0; k < w->segment_count && w->call.fused; k++)
-        if (within(data, w->segments[k].recv, w->segments[k].count * ELEM))
+        if (within(data, w->segments[k].recv, w->segments[k].count * elem_of(&w->call)))
             return &w->segments[k];
     return NULL;
 }
@@ -86,9 +94,9 @@ static int
 make_buffers(buffers *b, const sim_ring *o, int rank, int op)
 {
     const hp_call *call = &o->call[op];
-    size_t block = call->count * ELEM, larger;
-    b->send_bytes = sim_send_count(call, rank, o->size) * ELEM;
-    b->recv_bytes = sim_recv_count(call, rank, o->size) * ELEM;
+    size_t elem = elem_of(call), block = call->count * elem, larger;
+    b->send_bytes = sim_send_count(call, rank, o->size) * elem;
+    b->recv_bytes = sim_recv_count(call, rank, o->size) * elem;
     b->one = o->in_place[op] && b->send_bytes && b->recv_bytes;
     larger = b->send_bytes > b->recv_bytes ? b->send_bytes : b->recv_bytes;
     b->bytes = (b->one ? larger : b->send_bytes + GUARD + b->recv_bytes) + (size_t)2 * GUARD;
@@ -103,7 +111,7 @@ make_buffers(buffers *b, const sim_ring *o, int rank, int op)
         b->send += block * (size_t)rank;
     if (b->one && b->send_bytes > b->recv_bytes)
         b->recv += block * (size_t)rank;
-    sim_fill(call, o->seed + (uint64_t)op, rank, b->send_bytes / ELEM, b->send);
+    sim_fill(call, o->seed + (uint64_t)op, rank, b->send_bytes / elem, b->send);
     memcpy(b->before, b->memory, b->bytes);
     return 1;
 }
@@ -125,18 +133,19 @@ static void
 cut_segments(ring *r, hoop_work *w, hp_segment *segments, buffers *b)
 {
     uint64_t at = 0, count = w->call.count;
+    size_t elem = elem_of(&w->call);
     size_t side = b->send_bytes + (size_t)SEGMENTS * GUARD, place = side;
     w->segments = segments;
     w->segment_count = 1 + (size_t)draw(r, SEGMENTS);
-    w->piece = (uint32_t)draw(r, 8) * ELEM; /* some slices may be moved in pieces, some may not */
+    w->piece = (uint32_t)(draw(r, 8) * elem); /* some slices may be moved in pieces, some may not */
     b->pieces_bytes = 2 * side;
     b->pieces = calloc(2, side);
     b->pieces_before = malloc(2 * side);
     for (size_t k = 0; k < w->segment_count; k++) {
         uint64_t left = w->segment_count - k, n = left > 1 ? draw(r, 2 * (count - at) / left + 1) : count - at;
-        place -= n * ELEM + GUARD;
+        place -= n * elem + GUARD;
         segments[k] = (hp_segment){at, n, b->pieces + place, b->pieces + (draw(r, 2) ? side : 0) + place};
-        memcpy(b->pieces + place, b->send + at * ELEM, n * ELEM);
+        memcpy(b->pieces + place, b->send + at * elem, n * elem);
         at += n;
     }
     memcpy(b->pieces_before, b->pieces, 2 * side);
@@ -157,7 +166,8 @@ static void
 join_segments(const hoop_work *w, const buffers *b)
 {
     for (size_t k = 0; k < w->segment_count && w->call.fused; k++)
-        memcpy(b->recv + w->segments[k].begin * ELEM, w->segments[k].recv, w->segments[k].count * ELEM);
+        memcpy(b->recv + w->segments[k].begin * elem_of(&w->call), w->segments[k].recv,
+               w->segments[k].count * elem_of(&w->call));
 }
 
 static void
@@ -175,6 +185,7 @@ make_work(ring *r, member *m, int op)
     w->calls = 1;
     w->channels = w->channels_left = 1;
     w->place = (hp_place_options){.direct = o->device.addressable, .in_place = m->user[op].one, .slots = o->slots};
+    w->place.in_place &= !w->call.fused; /* as lib/group.c has it */
     hp_work_single(w, m->user[op].send, m->user[op].recv);
     if (w->call.fused)
         cut_segments(r, w, m->segment[op], &m->user[op]);

@@ -44,7 +44,7 @@ void sim_device_hold(hp_device *device, int held);     /* its queues answer what
 
 /* ---- ring.c ---- */
 
-enum { SIM_RANKS_MAX = 16, SIM_OPS_MAX = 8 };
+enum { SIM_RANKS_MAX = 64, SIM_OPS_MAX = 8 };
 
 typedef struct sim_ring {
     int size;
@@ -83,10 +83,10 @@ sim_end sim_ring_run(const sim_ring *ring, sim_rank_end ends[SIM_RANKS_MAX], cha
 uint64_t sim_send_count(const hp_call *call, int rank, int size);
 uint64_t sim_recv_count(const hp_call *call, int rank, int size);
 
-/* Fills a rank's sendbuf (int32 or float32). */
+/* Fills a rank's sendbuf: int32, float32, or what a mean of a 16- or 8-bit float could go wrong at. */
 void sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send);
 
-/* Whether recvbuf is what the collective promises; float32 within rounding. */
+/* Whether recvbuf is what the collective promises; float32 and narrow means within rounding. */
 int sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
                         size_t why_size);
 

@@ -136,6 +136,8 @@ run_job(const job *j)
         }
         if (j->task.sources == 2)
             a.order = (a.order ^ a.order >> 29) * UINT64_C(0x9e3779b97f4a7c15) + b.order;
+        if (j->task.sources == 2)
+            a.misjudged += b.misjudged + (a.terms != j->task.ranks[0] || b.terms != j->task.ranks[1]);
         a.hash += b.hash;
         a.terms += b.terms;
         a.divided += b.divided + (uint32_t)j->task.divide;
@@ -160,6 +162,21 @@ submit(world *w, rank *r, slot *s, const hp_task *task)
         run_job(j);
 }
 
+/* As for a mean, whose operands weigh as many ranks as they are of: sums piece by piece, all else at once. */
+static void
+submit_pieces(world *w, rank *r, slot *s, const hp_task *task)
+{
+    int sums = task->sources == 2 && !task->exchange;
+    hp_task piece = *task;
+    for (uint64_t at = 0; at < task->count && !w->broken; at += piece.count) {
+        if (sums)
+            piece = hp_place_piece(&w->plan, &s->step, task, at);
+        if (piece.count == 0 || piece.count > task->count - at)
+            broken(w, r, "a task's pieces are not the task", s->number);
+        submit(w, r, s, &piece);
+    }
+}
+
 /* As lib/channel.h says of a spread's end: all vectors of the stage, in ring order. */
 static void
 submit_fold(world *w, rank *r, slot *s)
@@ -168,6 +185,8 @@ submit_fold(world *w, rank *r, slot *s)
     int n = w->c->size;
     for (int q = 1; q < n; q++) {
         hp_task task = {.sources = 2, .destinations = 1, .divide = q == n - 1, .count = count};
+        task.ranks[0] = (uint32_t)q;
+        task.ranks[1] = 1;
         task.src[0] = q == 1 ? (hp_spot){HP_STAGE, (uint64_t)r->position * count} : (hp_spot){HP_RECVBUF, 0};
         task.src[1] = (hp_spot){HP_STAGE, (uint64_t)((r->position - q + n) % n) * count};
         task.dst[0] = (hp_spot){HP_RECVBUF, 0};
@@ -340,7 +359,7 @@ work(world *w, rank *r)
     if (s->place.settled && r->retired < r->worked)
         return 0;
     for (int i = 0; i < s->place.tasks; i++)
-        submit(w, r, s, &s->place.task[i]);
+        submit_pieces(w, r, s, &s->place.task[i]);
     if (s->place.fold)
         submit_fold(w, r, s);
     if (s->place.unfold)

@@ -11,12 +11,13 @@
 #include "lib/place.h"
 
 /*
- * A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too. `order`
- * is a hash of what was added to what, and on which side: equal where floating-point sums are equal to the bit.
+ * A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too, and sums
+ * of which a side was said to be of another number of ranks than it was (`misjudged`: a mean would be weighed wrongly).
+ * `order` is a hash of what was added to what, and on which side: equal where floating-point sums are equal to the bit.
  */
 typedef struct sym {
     uint64_t hash, order;
-    uint32_t terms, divided;
+    uint32_t terms, divided, misjudged;
 } sym;
 
 typedef struct sym_case {

@@ -190,6 +190,7 @@ obey(agent *a, const hp_packet *packet)
     case HP_PK_STDIN: hp_crew_input(a->crew, packet->payload, packet->size); break;
     case HP_PK_STDIN_END: hp_crew_input_end(a->crew); break;
     case HP_PK_SIGNAL: hp_crew_signal(a->crew, (int)(hp_get32(packet->payload) & 63)); break;
+    case HP_PK_WINDOW: hp_crew_window(a->crew, hp_window_take(packet)); break;
     case HP_PK_STOP: hp_crew_stop(a->crew, hp_get32(packet->payload) * HP_MS); break;
     default: desert(a); /* orders once more: no launcher of ours */
     }

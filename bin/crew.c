@@ -12,6 +12,7 @@
 #include "bin/outbox.h"
 #include "bin/share.h"
 #include "bin/spawn.h"
+#include "bin/terminal.h"
 #include "bin/variables.h"
 #include "lib/base/clock.h"
 #include <errno.h>
@@ -188,6 +189,17 @@ hp_crew_signal(hp_crew *crew, int signal)
     for (i = 0; i < crew->count; i++)
         if (crew->member[i].pid > 0)
             kill(-crew->member[i].pid, signal);
+}
+
+void
+hp_crew_window(hp_crew *crew, hp_window window)
+{
+    int i;
+
+    for (i = 0; i < crew->count; i++)
+        if (crew->member[i].out.fd >= 0)
+            hp_terminal_resize(crew->member[i].out.fd, window);
+    hp_crew_signal(crew, SIGWINCH); /* the kernel tells those only whose controlling terminal it is */
 }
 
 static void
@@ -394,6 +406,23 @@ keep_pipes(hp_crew *crew, member *m, hp_spawn_pipes *p)
     return open_stream(&m->out, p->out[0]) | open_stream(&m->err, p->err[0]);
 }
 
+/* A terminal in place of the pipe for standard output; where there is none to be had it remains a pipe. */
+static int
+open_channels(const hp_crew *crew, int rank, hp_spawn_pipes *p)
+{
+    const hp_wish *wish = &crew->orders->wish;
+    int pair[2];
+
+    if (hp_spawn_pipes_open(p, rank == 0) < 0)
+        return -1;
+    if (wish->pty == HP_PTY_NEVER || hp_terminal_open(pair, crew->orders->window) < 0)
+        return 0;
+    close(p->out[0]);
+    close(p->out[1]);
+    memcpy(p->out, pair, sizeof pair);
+    return 0;
+}
+
 static int
 start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
 {
@@ -406,7 +435,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
 
     *m = (member){.rank = crew->orders->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
-    if (hp_spawn_pipes_open(&p, m->rank == 0) < 0)
+    if (open_channels(crew, m->rank, &p) < 0)
         return -1;
     variables = hp_variables_of_rank(crew->orders, i, SECRET_FD);
     spawn.environ = variables;

@@ -37,8 +37,9 @@ void hp_crew_reap(hp_crew *crew);             /* after SIGCHLD */
 void hp_crew_pause(hp_crew *crew, int pause); /* 1: take no more output for now */
 void hp_crew_input(hp_crew *crew, const uint8_t *bytes, size_t n);
 void hp_crew_input_end(hp_crew *crew);
-void hp_crew_signal(hp_crew *crew, int signal);      /* to every living rank's group */
-void hp_crew_stop(hp_crew *crew, uint64_t grace_ns); /* TERM now, KILL then; a second call may shorten it */
-void hp_crew_free(hp_crew *crew);                    /* after ended */
+void hp_crew_signal(hp_crew *crew, int signal);       /* to every living rank's group */
+void hp_crew_window(hp_crew *crew, hp_window window); /* the ranks' terminals have this size from now on */
+void hp_crew_stop(hp_crew *crew, uint64_t grace_ns);  /* TERM now, KILL then; a second call may shorten it */
+void hp_crew_free(hp_crew *crew);                     /* after ended */
 
 #endif

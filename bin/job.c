@@ -11,6 +11,7 @@
 #include "bin/must.h"
 #include "bin/notice.h"
 #include "bin/party.h"
+#include "bin/terminal.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include <errno.h>
@@ -96,6 +97,14 @@ time_is_up(void *arg)
     hp_job_stop(j, 124, HP_GRACE);
 }
 
+/* 0: there is none. */
+static void
+set_limit(hp_job *j, uint64_t left)
+{
+    j->limit_at = left > 0 ? hp_now() + left : HP_NEVER;
+    hp_timer_set(j->limit, left > 0 ? left : HP_NEVER);
+}
+
 /* --- verdicts --- */
 
 void
@@ -155,8 +164,7 @@ start_ranks(hp_job *j)
         if (j->party[i].contact != NULL)
             hp_party_order(&j->party[i]);
     hp_task_forget(&j->task);
-    if (j->options->timeout > 0)
-        hp_timer_set(j->limit, j->options->timeout);
+    set_limit(j, j->options->timeout);
     if (j->input != NULL)
         hp_input_go(j->input);
     else
@@ -316,6 +324,49 @@ pass_on(hp_job *j, int number)
         hp_party_signal(&j->party[i], number);
 }
 
+/*
+ * Ctrl-Z: the ranks are stopped, then we are, until the shell's fg or bg. They cannot be left to a SIGTSTP: their
+ * sessions have no shell, so it would not stop them. Time does not count meanwhile.
+ */
+static void
+sleep_until_continued(hp_job *j)
+{
+    uint64_t now = hp_now(), left = j->limit_at > now ? j->limit_at - now : 1;
+    int limited = j->phase == HP_RUNNING && j->limit_at != HP_NEVER;
+
+    if (j->phase == HP_RUNNING)
+        pass_on(j, SIGSTOP);
+    kill(getpid(), SIGSTOP);
+    if (j->phase == HP_RUNNING)
+        pass_on(j, SIGCONT);
+    if (limited)
+        set_limit(j, left);
+    if (j->phase == HP_CALLING)
+        hp_timer_set(j->patience, patience());
+}
+
+/* How large a line of a rank may be: labels take their part of ours. */
+static hp_window
+window_of_ranks(const hp_job *j)
+{
+    hp_window window = hp_terminal_window(STDOUT_FILENO);
+    int label = j->label ? snprintf(NULL, 0, "[%d] ", j->layout->place.size - 1) : 0;
+
+    if (window.columns > label)
+        window.columns = (uint16_t)(window.columns - label);
+    return window;
+}
+
+static void
+resized(hp_job *j)
+{
+    int i;
+
+    j->task.window = window_of_ranks(j);
+    for (i = 0; i < j->hosts; i++)
+        hp_party_window(&j->party[i]);
+}
+
 static void
 signalled(void *arg, int number)
 {
@@ -325,6 +376,8 @@ signalled(void *arg, int number)
     case SIGCHLD: reap(j); break;
     case SIGUSR1:
     case SIGUSR2: pass_on(j, number); break;
+    case SIGTSTP: sleep_until_continued(j); break;
+    case SIGWINCH: resized(j); break;
     case SIGCONT:
         if (j->input != NULL && j->phase == HP_RUNNING)
             hp_input_go(j->input);
@@ -333,17 +386,29 @@ signalled(void *arg, int number)
     }
 }
 
+/* As nohup leaves SIGHUP, and a shell without job control SIGTSTP. */
+static int
+is_ignored(int number)
+{
+    struct sigaction old;
+
+    return sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
 static int
 open_signals(hp_job *j)
 {
-    static const int all[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGHUP, 0};
-    static const int no_hangup[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, 0};
-    struct sigaction old;
-    int nohup = sigaction(SIGHUP, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+    static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGHUP, SIGTSTP};
+    int numbers[sizeof ours / sizeof ours[0] + 1], count = 0;
+    size_t i;
 
+    for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
+        if ((ours[i] != SIGHUP && ours[i] != SIGTSTP) || !is_ignored(ours[i]))
+            numbers[count++] = ours[i];
+    numbers[count] = 0;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
-    return hp_signals_open(&j->signals, j->loop, nohup ? no_hangup : all, signalled, j);
+    return hp_signals_open(&j->signals, j->loop, numbers, signalled, j);
 }
 
 /* --- life --- */
@@ -362,12 +427,17 @@ fill_party(hp_job *j)
     }
 }
 
+static int
+wants_labels(const hp_job *j)
+{
+    return j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO));
+}
+
 static hoop_result
 open_job(hp_job *j, hoop_error *error)
 {
     const hp_output_options output = {.size = j->layout->place.size,
-                                      .label =
-                                          j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO)),
+                                      .label = j->label,
                                       .dir = j->options->output_dir,
                                       .force = j->options->force,
                                       .tee = j->options->tee,
@@ -389,7 +459,10 @@ open_job(hp_job *j, hoop_error *error)
     j->output = hp_output_new(j->loop, &output, error);
     if (j->output == NULL)
         return error->code;
-    return hp_task_open(&j->task, j->options, j->layout, error);
+    if (hp_task_open(&j->task, j->options, j->layout, error) != HOOP_SUCCESS)
+        return error->code;
+    j->task.window = window_of_ranks(j);
+    return HOOP_SUCCESS;
 }
 
 static void
@@ -418,9 +491,10 @@ close_job(hp_job *j)
 int
 hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
 {
-    hp_job j = {.options = options, .layout = layout};
+    hp_job j = {.options = options, .layout = layout, .limit_at = HP_NEVER};
     hoop_error error;
 
+    j.label = wants_labels(&j);
     if (open_job(&j, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         j.status = 2;

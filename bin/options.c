@@ -6,6 +6,7 @@
 #include "bin/options.h"
 
 #include "bin/must.h"
+#include "bin/terminal.h"
 #include "bin/usage.h"
 #include "bin/variables.h"
 #include "lib/base/clock.h"
@@ -39,6 +40,26 @@ take_flag(given *g, hoop_error *error)
 {
     (void)error;
     *(int *)g->field = 1;
+    return HOOP_SUCCESS;
+}
+
+/* The number of the word among the row's. */
+static hoop_result
+take_choice(given *g, hoop_error *error)
+{
+    const char *word = g->words;
+    size_t n = strlen(g->value);
+    int number = 0;
+
+    while (strncmp(word, g->value, n) != 0 || (word[n] != '|' && word[n] != '\0')) {
+        word = strchr(word, '|');
+        if (word == NULL)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.40s: write one of %s", g->option, g->value,
+                              g->words);
+        word++;
+        number++;
+    }
+    *(int *)g->field = number;
     return HOOP_SUCCESS;
 }
 
@@ -318,6 +339,16 @@ take_environment(hp_options *options, hoop_error *error)
     return access(everybody, R_OK) == 0 ? read_hostfile(options, everybody, error) : HOOP_SUCCESS;
 }
 
+/* Ranks get a terminal where what they write to it is seen on one. */
+static void
+settle_terminal(hp_options *options)
+{
+    int seen = isatty(STDOUT_FILENO) && (options->output_dir == NULL || options->tee);
+
+    if (options->agent.pty == HP_PTY_AUTO && !seen)
+        options->agent.pty = HP_PTY_NEVER;
+}
+
 static hoop_result
 take_program(hp_options *options, char **argv, hoop_error *error)
 {
@@ -329,6 +360,7 @@ take_program(hp_options *options, char **argv, hoop_error *error)
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",
                           options->tee ? "tee" : "force");
     options->argv = argv;
+    settle_terminal(options);
     return take_environment(options, error);
 }
 

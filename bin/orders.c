@@ -82,6 +82,20 @@ put_wish(hp_bytes *out, const hp_wish *wish)
 }
 
 void
+hp_window_put(hp_bytes *out, hp_window window)
+{
+    hp_packet_put32(out, HP_PK_WINDOW, (uint32_t)window.rows << 16 | window.columns);
+}
+
+hp_window
+hp_window_take(const hp_packet *packet)
+{
+    uint32_t both = hp_get32(packet->payload);
+
+    return (hp_window){.rows = (uint16_t)(both >> 16), .columns = (uint16_t)both};
+}
+
+void
 hp_orders_put(hp_bytes *out, const hp_orders *orders)
 {
     uint8_t must = (uint8_t)orders->dir_must;
@@ -93,6 +107,7 @@ hp_orders_put(hp_bytes *out, const hp_orders *orders)
     if (orders->home != NULL)
         hp_packet_put(out, HP_PK_HOME, orders->home, strlen(orders->home), NULL, 0);
     put_wish(out, &orders->wish);
+    hp_window_put(out, orders->window);
     put_ranks(out, orders);
     hp_packet_put(out, HP_PK_GO, NULL, 0, NULL, 0);
 }
@@ -197,6 +212,7 @@ hp_orders_take(hp_orders *orders, const hp_packet *packet, hoop_error *error)
     case HP_PK_ARG: return take_word(&orders->argv, packet, error);
     case HP_PK_DIR: orders->dir_must = packet->payload[0] != 0; return take_text(&orders->dir, packet, 1, error);
     case HP_PK_HOME: return take_text(&orders->home, packet, 0, error);
+    case HP_PK_WINDOW: orders->window = hp_window_take(packet); return HOOP_SUCCESS;
     case HP_PK_OPTION: return take_wish(&orders->wish, packet, error);
     case HP_PK_RANKS: return take_ranks(orders, packet, error);
     case HP_PK_GO: return take_go(orders, error);

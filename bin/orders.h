@@ -24,6 +24,10 @@ typedef struct hp_wish {
 #include "bin/options.def"
 } hp_wish;
 
+typedef struct hp_window {
+    uint16_t rows, columns; /* 0: not known */
+} hp_window;
+
 typedef struct hp_orders {
     hp_words argv;
     hp_words variables; /* NAME=value */
@@ -31,6 +35,7 @@ typedef struct hp_orders {
     int dir_must;       /* 1: --wdir asked for it; 0: the launcher's own folder, a likeness will do */
     char *home;         /* the launching user's; NULL: not known */
     hp_wish wish;
+    hp_window window; /* of the terminal that shows the ranks' output */
     int world;
     int *rank; /* on this host, rising */
     int ranks;
@@ -39,6 +44,9 @@ typedef struct hp_orders {
 } hp_orders;
 
 void hp_orders_put(hp_bytes *out, const hp_orders *orders); /* all of it and GO */
+
+void hp_window_put(hp_bytes *out, hp_window window);
+hp_window hp_window_take(const hp_packet *packet); /* a HP_PK_WINDOW */
 
 /* Takes one packet of HP_PK_ENV to HP_PK_GO. HOOP_ERR_PROTOCOL: it makes no sense. */
 hoop_result hp_orders_take(hp_orders *orders, const hp_packet *packet, hoop_error *error);

@@ -20,6 +20,7 @@ static const rule rules[] = {
     [HP_PK_DIR] = {HP_TO_AGENT, 2, 1 + 4096},
     [HP_PK_HOME] = {HP_TO_AGENT, 1, 4096},
     [HP_PK_OPTION] = {HP_TO_AGENT, 5, 4 + 64},
+    [HP_PK_WINDOW] = {HP_TO_AGENT, 4, 4},
     [HP_PK_RANKS] = {HP_TO_AGENT, 8, HP_PACKET_MAX},
     [HP_PK_GO] = {HP_TO_AGENT, 0, 0},
     [HP_PK_STDIN] = {HP_TO_AGENT, 1, HP_PACKET_TEXT},

@@ -207,6 +207,15 @@ hp_party_signal(hp_party *p, int number)
 }
 
 void
+hp_party_window(hp_party *p)
+{
+    if (!p->ordered)
+        return;
+    hp_window_put(hp_contact_out(p->contact), p->job->task.window);
+    hp_contact_push(p->contact);
+}
+
+void
 hp_party_stop(hp_party *p, uint64_t grace)
 {
     if (p->contact == NULL || hp_contact_status(p->contact) == HP_CONTACT_OVER)

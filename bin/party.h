@@ -46,6 +46,8 @@ struct hp_job {
     int paused;                      /* agents are held because the output has a slow reader */
     hp_signals signals;
     hp_timer *limit, *patience, *deadline, *deliberation;
+    uint64_t limit_at; /* when the time of --timeout is up */
+    int label;         /* ranks' lines have labels */
     int status, by_signal;
     int hurry;       /* told to stop twice */
     int last_resort; /* agents have been killed */
@@ -57,6 +59,7 @@ void hp_party_call_more(hp_job *job); /* starts agents while not too many are be
 void hp_party_order(hp_party *party); /* secret, orders, go */
 void hp_party_stop(hp_party *party, uint64_t grace);
 void hp_party_signal(hp_party *party, int number); /* to its ranks */
+void hp_party_window(hp_party *party);             /* the task's has changed */
 
 /* The job's side, in job.c. */
 void hp_job_stop(hp_job *job, int status, uint64_t grace); /* the first cause counts, later calls shorten the grace */

@@ -82,6 +82,7 @@ reset_signals(int shielded)
     if (shielded) {
         signal(SIGINT, SIG_IGN);
         signal(SIGQUIT, SIG_IGN);
+        signal(SIGTSTP, SIG_IGN);
     }
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

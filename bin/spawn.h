@@ -18,7 +18,7 @@ typedef struct hp_spawn {
     int session;            /* 1: a session and process group of its own */
     int death_signal;       /* sent to it when the thread that starts it dies; 0: none */
     const cpu_set_t *share; /* the processors it keeps to; NULL: those we may run on */
-    int shielded;           /* 1: the terminal's Ctrl-C does not reach it */
+    int shielded;           /* 1: the terminal's Ctrl-C and Ctrl-Z do not reach it */
 } hp_spawn;
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;

@@ -142,6 +142,7 @@ fill_orders(const hp_task *task, int host, hp_orders *orders)
         hp_words_add(&orders->argv, hp_must(strdup(*word)));
     add_variables(task, host, &orders->variables);
     orders->wish = options->agent;
+    orders->window = task->window;
     orders->dir_must = options->wdir != NULL;
     orders->dir = hp_must(strdup(options->wdir ? options->wdir : options->here));
     orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;

@@ -25,7 +25,8 @@ typedef struct hp_task {
     uint16_t port;     /* chosen at random, for MASTER_PORT */
     hp_secret *secret; /* the job's own key */
     hp_server *server;
-    hp_addr address; /* the server's */
+    hp_addr address;  /* the server's */
+    hp_window window; /* for the ranks' terminals */
 } hp_task;
 
 hoop_result hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, hoop_error *error);

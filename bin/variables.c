@@ -86,6 +86,7 @@ hp_variables_adopt(const hp_orders *orders)
         setenv(name, strchr(variable, '=') + 1, 1);
         free(name);
     }
+    setenv("PYTHONUNBUFFERED", "1", 0); /* what a rank prints is seen when it is printed */
 }
 
 char **

@@ -17,7 +17,10 @@ void hp_variables_settings(hp_words *words);
 /* "NAME=value", or "NAME" for our own value. HOOP_ERR_INVALID_ARGUMENT for a bad name; 0 words when it is not set. */
 hoop_result hp_variables_wish(hp_words *words, const char *wish, hoop_error *error);
 
-/* Puts the orders' variables into this process's environment and takes out what an outer job may have left there. */
+/*
+ * Puts the orders' variables into this process's environment and takes out what an outer job may have left there. And
+ * PYTHONUNBUFFERED=1 where it is not set.
+ */
 void hp_variables_adopt(const hp_orders *orders);
 
 /* The environment of the orders' i-th rank, on top of ours. Free with hp_variables_free. */

@@ -165,11 +165,11 @@ static void
 start_crew(agent *a)
 {
     const hp_crew_owner owner = {a, started, output, exited, taken, ended};
-    hp_crew_failure failure = {.status = 1, .text = "cannot start the ranks"};
+    hp_refusal refusal = {.status = 1, .text = "cannot start the ranks"};
 
-    a->crew = hp_crew_start(a->loop, &a->orders, a->secret_fd, a->own_dir, &owner, &failure);
+    a->crew = hp_crew_start(a->loop, &a->orders, a->secret_fd, a->own_dir, &owner, &refusal);
     if (a->crew == NULL)
-        fail(a, failure.status, failure.text);
+        fail(a, refusal.status, refusal.text);
     close(a->secret_fd);
     a->secret_fd = -1;
 }

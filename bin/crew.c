@@ -301,82 +301,6 @@ hp_crew_reap(hp_crew *crew)
 
 /* --- starting --- */
 
-static void
-word_folder(const hp_orders *orders, hp_crew_failure *failure)
-{
-    failure->status = 1;
-    snprintf(failure->text, sizeof failure->text,
-             "cannot change into the folder %.300s: %s; make it there or give another --wdir", orders->dir,
-             strerror(errno));
-}
-
-/* Whether a name without '/' is a file in some folder of PATH. */
-static int
-lies_in_path(const char *program)
-{
-    const char *folders = getenv("PATH");
-    char *path = hp_must(strdup(folders != NULL ? folders : "")), *rest = path, *dir;
-    int found = 0;
-
-    while (!found && (dir = strsep(&rest, ":")) != NULL) {
-        char *file = hp_must_print("%s/%s", dir[0] ? dir : ".", program);
-
-        found = access(file, F_OK) == 0;
-        free(file);
-    }
-    free(path);
-    return found;
-}
-
-/* What execvp means: one folder of PATH that we may not enter makes it say EACCES for a program that is nowhere. */
-static int
-true_reason(const char *program, int number)
-{
-    return number == EACCES && strchr(program, '/') == NULL && !lies_in_path(program) ? ENOENT : number;
-}
-
-/* What EACCES comes from, in the common cases. */
-static const char *
-refusal_reason(const char *program)
-{
-    struct stat status;
-
-    if (stat(program, &status) < 0)
-        return "";
-    if (S_ISDIR(status.st_mode))
-        return " (it is a folder)";
-    return status.st_mode & 0111 ? "" : " (chmod +x makes a file a program)";
-}
-
-static void
-word_failure(const hp_orders *orders, hp_spawn_step step, hp_crew_failure *failure)
-{
-    const char *program = orders->argv.word[0];
-    const char *path = getenv("PATH");
-    int number = step == HP_SPAWN_EXEC ? true_reason(program, errno) : errno;
-    char here[256];
-
-    failure->status = number == ENOENT && step == HP_SPAWN_EXEC ? 127 : step == HP_SPAWN_EXEC ? 126 : 1;
-    if (getcwd(here, sizeof here) == NULL)
-        here[0] = '\0';
-    if (step != HP_SPAWN_EXEC)
-        snprintf(failure->text, sizeof failure->text, "cannot start a process: %s", strerror(number));
-    else if (number == ENOENT && strchr(program, '/') != NULL && access(program, F_OK) == 0)
-        snprintf(failure->text, sizeof failure->text,
-                 "cannot run %.160s: the interpreter that its first line names, or its loader, is not there", program);
-    else if (number == ENOENT && strchr(program, '/') != NULL)
-        snprintf(failure->text, sizeof failure->text,
-                 "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir",
-                 program, here);
-    else if (number == ENOENT)
-        snprintf(failure->text, sizeof failure->text,
-                 "there is no program %.100s in PATH (%.240s); write ./%.60s if it lies in the folder you are in",
-                 program, path ? path : "not set", program);
-    else
-        snprintf(failure->text, sizeof failure->text, "cannot run %.160s: %s%s", program, strerror(number),
-                 number == EACCES ? refusal_reason(program) : "");
-}
-
 /* The secret once more, read-only and with a place to read at of its own, so that ranks that read it do not meet. */
 static int
 own_secret(int secret_fd)
@@ -404,6 +328,18 @@ keep_pipes(hp_crew *crew, member *m, hp_spawn_pipes *p)
     m->out = (stream){.crew = crew, .rank = m->rank, .number = 1, .fd = -1};
     m->err = (stream){.crew = crew, .rank = m->rank, .number = 2, .fd = -1};
     return open_stream(&m->out, p->out[0]) | open_stream(&m->err, p->err[0]);
+}
+
+static int
+terminals_work(void)
+{
+    int pair[2];
+
+    if (hp_terminal_open(pair, (hp_window){0}) < 0)
+        return 0;
+    close(pair[0]);
+    close(pair[1]);
+    return 1;
 }
 
 /* A terminal in place of the pipe for standard output; where there is none to be had it remains a pipe. */
@@ -444,7 +380,7 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     spawn.fd[2] = p.err[1];
     spawn.fd[3] = own_secret(secret_fd);
     if (crew->orders->wish.bind) {
-        hp_share_cut(&crew->machine, crew->orders->ranks, i, &share);
+        hp_share_cut(&crew->machine, crew->orders->local_size, crew->orders->local_first + i, &share);
         spawn.share = CPU_COUNT(&share) > 0 ? &share : NULL; /* none: the kernel has not told */
     }
     m->started = hp_now();
@@ -477,7 +413,7 @@ undo(hp_crew *crew)
 
 hp_crew *
 hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_dir, const hp_crew_owner *owner,
-              hp_crew_failure *failure)
+              hp_refusal *refusal)
 {
     hp_crew *crew = hp_must_alloc(1, sizeof *crew);
     hp_spawn_step step = HP_SPAWN_FORK;
@@ -486,8 +422,15 @@ hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_
     crew->member = hp_must_alloc((size_t)orders->ranks, sizeof *crew->member);
     crew->timer = hp_must(hp_timer_new(loop, alarm_rings, crew));
     hp_variables_adopt(orders);
+    if (orders->prefix != NULL)
+        hp_variables_library(orders->prefix);
     if (hp_folder_enter(orders) < 0) {
-        word_folder(orders, failure);
+        hp_refusal_of_folder(refusal, orders);
+        undo(crew);
+        return NULL;
+    }
+    if (orders->wish.pty == HP_PTY_ALWAYS && !terminals_work()) {
+        hp_refusal_of_terminal(refusal);
         undo(crew);
         return NULL;
     }
@@ -496,7 +439,7 @@ hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_
         hp_machine_read(&crew->machine);
     for (; crew->count < orders->ranks; crew->count++)
         if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {
-            word_failure(orders, step, failure);
+            hp_refusal_of_program(refusal, orders, step);
             crew->count++;
             undo(crew);
             return NULL;

@@ -6,7 +6,7 @@
 #ifndef HP_CREW_H
 #define HP_CREW_H
 
-#include "bin/orders.h"
+#include "bin/refusal.h"
 #include "net/loop.h"
 
 typedef struct hp_crew hp_crew;
@@ -20,18 +20,13 @@ typedef struct hp_crew_owner {
     void (*ended)(void *arg);           /* nothing is left, last call */
 } hp_crew_owner;
 
-typedef struct hp_crew_failure {
-    int status; /* exit status for the whole job: 126, 127 or 1 */
-    char text[512];
-} hp_crew_failure;
-
 /*
- * Changes into the folder, adopts the variables, starts every rank with `secret_fd` as descriptor 3. NULL and *failure
+ * Changes into the folder, adopts the variables, starts every rank with `secret_fd` as descriptor 3. NULL and *refusal
  * when one cannot be started; those that were have then been killed. The orders must outlive the crew. The process must
  * be a child subreaper. also_dir: where else the program may be found; NULL: nowhere.
  */
 hp_crew *hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_dir,
-                       const hp_crew_owner *owner, hp_crew_failure *failure);
+                       const hp_crew_owner *owner, hp_refusal *refusal);
 
 void hp_crew_reap(hp_crew *crew);             /* after SIGCHLD */
 void hp_crew_pause(hp_crew *crew, int pause); /* 1: take no more output for now */

@@ -3,6 +3,7 @@
 #include "bin/folder.h"
 
 #include "bin/must.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -22,20 +23,17 @@ rehome(const char *path, const hp_orders *orders)
 int
 hp_folder_enter(const hp_orders *orders)
 {
-    const char *home = getenv("HOME");
     char *likeness;
-    int there;
+    int there, number;
 
     if (orders->dir == NULL || chdir(orders->dir) == 0)
         return 0;
-    if (orders->dir_must)
-        return -1;
-    likeness = rehome(orders->dir, orders);
+    number = errno;
+    likeness = orders->dir_must ? NULL : rehome(orders->dir, orders);
     there = likeness != NULL && chdir(likeness) == 0;
     free(likeness);
-    if (there || (home != NULL && chdir(home) == 0))
-        return 0;
-    return chdir("/");
+    errno = number;
+    return there ? 0 : -1;
 }
 
 void

@@ -6,8 +6,8 @@
 #include "bin/orders.h"
 
 /*
- * Changes into the orders' folder. When it is not there and --wdir did not ask for it: the one of the same name in our
- * home if it lies in the launching user's home, else our home. 0, or -1 with errno.
+ * Changes into the orders' folder. When that cannot be done and --wdir did not ask for it: the one of the same name in
+ * our home, if it lies in the launching user's home. 0, or -1 with errno.
  */
 int hp_folder_enter(const hp_orders *orders);
 

@@ -194,7 +194,8 @@ expand_item(parser *p, char name[HP_HOST_NAME], size_t done, const char *item, s
     int zeros = width > 1 && item[0] == '0' ? (int)width : 0;
 
     if (low < 0 || high < low || high - low >= HP_HOSTS_MAX)
-        return complain(p, item, n, "is no range; write numbers as in node[1-4,7], low before high");
+        return complain(p, item, n, "is no range; write numbers as in node[1-4,7], low before high%s",
+                        done == 0 && low < 0 ? "; there are no [groups] here" : "");
     for (; low <= high; low++) {
         int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
 

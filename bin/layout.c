@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* A word as a shell must see it: most need no quotes, and then get none. */
@@ -78,6 +79,54 @@ make_site(hp_site *site, const hp_options *options, const char *host)
     free(there);
 }
 
+/* --- one machine under several names --- */
+
+/* What tells that two hosts are one machine: all that are here, one address, or one name with different users. */
+static const char *
+machine_of(const hp_layout *layout, int host)
+{
+    const hp_host *h = &layout->hosts->host[host];
+
+    if (layout->site[host].here)
+        return "";
+    return h->addr[0] != '\0' ? h->addr : hp_meet_bare_name(h->name);
+}
+
+typedef struct entry {
+    const char *machine;
+    int host;
+} entry;
+
+static int
+compare(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = strcasecmp(x->machine, y->machine);
+
+    return order ? order : (x->host > y->host) - (x->host < y->host);
+}
+
+/* Ranks of one machine have different local ranks, by which programs choose their GPUs. */
+static void
+count_local(hp_layout *layout)
+{
+    int count = layout->hosts->count, i, j, size;
+    entry *all = hp_must_alloc((size_t)count, sizeof *all);
+
+    for (i = 0; i < count; i++)
+        all[i] = (entry){machine_of(layout, i), i};
+    qsort(all, (size_t)count, sizeof *all, compare);
+    for (i = 0; i < count; i = j) {
+        for (j = i, size = 0; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
+            layout->site[all[j].host].local_first = size;
+            size += layout->place.count[all[j].host];
+        }
+        while (i < j)
+            layout->site[all[i++].host].local_size = size;
+    }
+    free(all);
+}
+
 hoop_result
 hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
 {
@@ -98,6 +147,7 @@ hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
     }
     if (hp_place_ranks(&layout->place, layout->hosts, &wish, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
+    count_local(layout);
     layout->all_here = 1;
     for (i = 0; i < layout->hosts->count; i++) {
         if (layout->place.count[i] == 0)

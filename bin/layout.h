@@ -11,9 +11,10 @@
 #include "bin/place.h"
 
 typedef struct hp_site {
-    int here;       /* the ranks run on this machine, without a remote shell */
-    hp_words call;  /* command that starts the agent */
-    hp_words other; /* what to try when the agent's program is not there; none: nothing */
+    int here;                    /* the ranks run on this machine, without a remote shell */
+    int local_first, local_size; /* of its ranks: hosts that are one machine count together */
+    hp_words call;               /* command that starts the agent */
+    hp_words other;              /* what to try when the agent's program is not there; none: nothing */
 } hp_site;
 
 typedef struct hp_layout {

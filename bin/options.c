@@ -13,6 +13,7 @@
 #include "lib/base/err.h"
 #include <ctype.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -309,19 +310,23 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
 
 /* --- what the environment says --- */
 
-/* PWD rather than getcwd where both mean the same: hosts that share a name often do not share what is behind it. */
+/*
+ * PWD rather than getcwd where both mean the same: hosts that share a name often do not share what is behind it. A
+ * folder that has been deleted is told as such by the kernel; nobody can change into it.
+ */
 static char *
 own_folder(void)
 {
     const char *pwd = getenv("PWD");
+    char here[PATH_MAX] = "";
     struct stat a, b;
-    char *here;
+    ssize_t n;
 
     if (pwd != NULL && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
         a.st_ino == b.st_ino)
         return hp_must(strdup(pwd));
-    here = getcwd(NULL, 0);
-    return here ? here : hp_must(strdup("/"));
+    n = readlink("/proc/self/cwd", here, sizeof here - 1);
+    return hp_must(strdup(n > 0 ? here : "/"));
 }
 
 static hoop_result
@@ -347,6 +352,20 @@ settle_terminal(hp_options *options)
 
     if (options->agent.pty == HP_PTY_AUTO && !seen)
         options->agent.pty = HP_PTY_NEVER;
+}
+
+/* Open MPI's and MPICH's way to start several programs would become arguments of the first. */
+static hoop_result
+check_colon(char **argv, hoop_error *error)
+{
+    int i;
+
+    for (i = 1; argv[0] != NULL && argv[i] != NULL; i++)
+        if (strcmp(argv[i], ":") == 0 && argv[i + 1] != NULL)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "':' would start several programs, and hooprun starts one; let a script choose by "
+                              "$HOOP_RANK, or write -- before the program if ':' is an argument of it");
+    return HOOP_SUCCESS;
 }
 
 static hoop_result
@@ -379,8 +398,13 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     while (result == HOOP_SUCCESS && status == GO_ON && at < argc && argv[at][0] == '-' && argv[at][1] != '\0' &&
            strcmp(argv[at], "--") != 0)
         result = take_option(options, argv, &at, &status, &error);
-    if (result == HOOP_SUCCESS && status == GO_ON)
-        result = take_program(options, argv + at + (at < argc && strcmp(argv[at], "--") == 0), &error);
+    if (result == HOOP_SUCCESS && status == GO_ON) {
+        int marked = at < argc && strcmp(argv[at], "--") == 0;
+
+        result = marked ? HOOP_SUCCESS : check_colon(argv + at, &error);
+        if (result == HOOP_SUCCESS)
+            result = take_program(options, argv + at + marked, &error);
+    }
     if (result == HOOP_SUCCESS)
         return status;
     fprintf(stderr, "hooprun: %s\n", error.text);

@@ -55,6 +55,16 @@ put_ranks(hp_bytes *out, const hp_orders *orders)
     free(payload);
 }
 
+static void
+put_local(hp_bytes *out, const hp_orders *orders)
+{
+    uint8_t payload[8];
+
+    hp_put32(payload, (uint32_t)orders->local_first);
+    hp_put32(payload + 4, (uint32_t)orders->local_size);
+    hp_packet_put(out, HP_PK_LOCAL, payload, sizeof payload, NULL, 0);
+}
+
 static const struct {
     const char *name;
     size_t field;
@@ -106,9 +116,12 @@ hp_orders_put(hp_bytes *out, const hp_orders *orders)
         hp_packet_put(out, HP_PK_DIR, &must, 1, orders->dir, strlen(orders->dir));
     if (orders->home != NULL)
         hp_packet_put(out, HP_PK_HOME, orders->home, strlen(orders->home), NULL, 0);
+    if (orders->prefix != NULL)
+        hp_packet_put(out, HP_PK_PREFIX, orders->prefix, strlen(orders->prefix), NULL, 0);
     put_wish(out, &orders->wish);
     hp_window_put(out, orders->window);
     put_ranks(out, orders);
+    put_local(out, orders);
     hp_packet_put(out, HP_PK_GO, NULL, 0, NULL, 0);
 }
 
@@ -179,6 +192,18 @@ take_ranks(hp_orders *orders, const hp_packet *packet, hoop_error *error)
 }
 
 static hoop_result
+take_local(hp_orders *orders, const hp_packet *packet, hoop_error *error)
+{
+    uint64_t first = hp_get32(packet->payload), size = hp_get32(packet->payload + 4);
+
+    if (orders->ranks == 0 || size > (uint64_t)orders->world || first + (uint64_t)orders->ranks > size)
+        return wrong(error, "a local rank is out of range");
+    orders->local_first = (int)first;
+    orders->local_size = (int)size;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
 take_wish(hp_wish *wish, const hp_packet *packet, hoop_error *error)
 {
     size_t i;
@@ -195,7 +220,7 @@ take_wish(hp_wish *wish, const hp_packet *packet, hoop_error *error)
 static hoop_result
 take_go(hp_orders *orders, hoop_error *error)
 {
-    if (orders->argv.count == 0 || orders->ranks == 0)
+    if (orders->argv.count == 0 || orders->ranks == 0 || orders->local_size == 0)
         return wrong(error, "a command or the ranks are missing");
     orders->complete = 1;
     return HOOP_SUCCESS;
@@ -212,8 +237,10 @@ hp_orders_take(hp_orders *orders, const hp_packet *packet, hoop_error *error)
     case HP_PK_ARG: return take_word(&orders->argv, packet, error);
     case HP_PK_DIR: orders->dir_must = packet->payload[0] != 0; return take_text(&orders->dir, packet, 1, error);
     case HP_PK_HOME: return take_text(&orders->home, packet, 0, error);
+    case HP_PK_PREFIX: return take_text(&orders->prefix, packet, 0, error);
     case HP_PK_WINDOW: orders->window = hp_window_take(packet); return HOOP_SUCCESS;
     case HP_PK_OPTION: return take_wish(&orders->wish, packet, error);
+    case HP_PK_LOCAL: return take_local(orders, packet, error);
     case HP_PK_RANKS: return take_ranks(orders, packet, error);
     case HP_PK_GO: return take_go(orders, error);
     default: return wrong(error, "input comes before there is anything to run");
@@ -227,6 +254,7 @@ hp_orders_free(hp_orders *orders)
     hp_words_free(&orders->variables);
     free(orders->dir);
     free(orders->home);
+    free(orders->prefix);
     free(orders->rank);
     *orders = (hp_orders){0};
 }

@@ -33,14 +33,17 @@ typedef struct hp_orders {
     hp_words variables; /* NAME=value */
     char *dir;          /* folder to run in; NULL: where the agent is */
     int dir_must;       /* 1: --wdir asked for it; 0: the launcher's own folder, a likeness will do */
+    char *prefix;       /* where hoop is installed; NULL: not said */
     char *home;         /* the launching user's; NULL: not known */
     hp_wish wish;
     hp_window window; /* of the terminal that shows the ranks' output */
     int world;
     int *rank; /* on this host, rising */
     int ranks;
-    size_t bytes; /* taken so far */
-    int complete; /* GO was seen */
+    int local_first,
+        local_size; /* local rank of the first, and how many there are: other names of this machine count */
+    size_t bytes;   /* taken so far */
+    int complete;   /* GO was seen */
 } hp_orders;
 
 void hp_orders_put(hp_bytes *out, const hp_orders *orders); /* all of it and GO */

@@ -20,14 +20,16 @@
 enum { HP_PACKET_HEAD = 8, HP_PACKET_MAX = 132 * 1024, HP_PACKET_TEXT = 64 * 1024 };
 
 typedef enum hp_packet_type {
-    /* launcher to agent, in this order, the first seven as often as needed */
+    /* launcher to agent, in this order, the first eight as often as needed */
     HP_PK_ENV = 1,   /* NAME=value for every rank */
     HP_PK_ARG,       /* next word of the command */
     HP_PK_DIR,       /* u8 1: must exist, 0: any other way to it will do | folder to run in */
     HP_PK_HOME,      /* the launching user's home folder */
+    HP_PK_PREFIX,    /* where hoop is installed */
     HP_PK_OPTION,    /* u32 value | name: a row of options.def that agents hear of */
     HP_PK_WINDOW,    /* u16 columns | u16 rows of the terminal that shows the output; also when that changes */
     HP_PK_RANKS,     /* u32 world | u32 rank, for each rank on this host */
+    HP_PK_LOCAL,     /* u32 local rank of the first | u32 local size */
     HP_PK_GO,        /* start them */
     HP_PK_STDIN,     /* for rank 0 */
     HP_PK_STDIN_END, /* nothing more for rank 0 */

@@ -88,19 +88,41 @@ reset_signals(int shielded)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+/* In one folder. 1: it makes sense to look into the next one. */
+static int
+execute_in(const char *folder, size_t n, const hp_spawn *spawn)
+{
+    char path[PATH_MAX];
+
+    if (snprintf(path, sizeof path, "%.*s/%s", (int)n, folder, spawn->argv[0]) >= (int)sizeof path)
+        return 1;
+    execv(path, spawn->argv);
+    if (errno == EACCES && access(path, F_OK) < 0)
+        errno = ENOENT; /* the folder may not be entered */
+    return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ESTALE;
+}
+
+/* As execvp, but what the kernel cannot run is not given to a shell: it would take anything for a script. */
 static void
 execute(const hp_spawn *spawn)
 {
-    char path[PATH_MAX];
-    int number;
+    const char *at = getenv("PATH");
+    int denied = 0;
 
-    execvp(spawn->argv[0], spawn->argv);
-    number = errno;
-    if (spawn->also_dir == NULL || strchr(spawn->argv[0], '/') != NULL)
+    if (strchr(spawn->argv[0], '/') != NULL) {
+        execv(spawn->argv[0], spawn->argv);
         return;
-    if (snprintf(path, sizeof path, "%s/%s", spawn->also_dir, spawn->argv[0]) < (int)sizeof path)
-        execv(path, spawn->argv);
-    errno = number;
+    }
+    for (at = at ? at : "/bin:/usr/bin"; at != NULL; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+        size_t n = strcspn(at, ":");
+
+        if (!execute_in(n ? at : ".", n ? n : 1, spawn))
+            return;
+        denied |= errno == EACCES;
+    }
+    if (spawn->also_dir != NULL)
+        execute_in(spawn->also_dir, strlen(spawn->also_dir), spawn);
+    errno = denied ? EACCES : ENOENT;
 }
 
 __attribute__((noreturn)) static void

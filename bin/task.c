@@ -146,8 +146,11 @@ fill_orders(const hp_task *task, int host, hp_orders *orders)
     orders->dir_must = options->wdir != NULL;
     orders->dir = hp_must(strdup(options->wdir ? options->wdir : options->here));
     orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;
+    orders->prefix = options->prefix ? hp_must(strdup(options->prefix)) : NULL;
     orders->world = task->layout->place.size;
     orders->ranks = task->layout->place.count[host];
+    orders->local_first = task->layout->site[host].local_first;
+    orders->local_size = task->layout->site[host].local_size;
     orders->rank = hp_must_alloc((size_t)orders->ranks, sizeof *orders->rank);
     for (i = 0; i < orders->ranks; i++)
         orders->rank[i] = task->layout->place.first[host] + i;

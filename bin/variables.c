@@ -7,6 +7,7 @@
 #include "bin/must.h"
 #include "lib/base/err.h"
 #include <ctype.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,42 @@ hp_variables_adopt(const hp_orders *orders)
     setenv("PYTHONUNBUFFERED", "1", 0); /* what a rank prints is seen when it is printed */
 }
 
+/* PREFIX/lib, or what it is called there; NULL: the library is not there. free() it. */
+static char *
+library_folder(const char *prefix)
+{
+    static const char *const places[] = {"lib", "lib64", "lib*/*"};
+    char *found = NULL;
+    size_t i;
+
+    for (i = 0; i < sizeof places / sizeof places[0] && found == NULL; i++) {
+        char *pattern = hp_must_print("%s/%s/libhoop.so*", prefix, places[i]);
+        glob_t seen;
+
+        if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
+            found = hp_must(strdup(seen.gl_pathv[0]));
+            *strrchr(found, '/') = '\0';
+            globfree(&seen);
+        }
+        free(pattern);
+    }
+    return found;
+}
+
+void
+hp_variables_library(const char *prefix)
+{
+    const char *before = getenv("LD_LIBRARY_PATH");
+    char *folder = library_folder(prefix), *both;
+
+    if (folder == NULL)
+        return;
+    both = before && before[0] ? hp_must_print("%s:%s", folder, before) : hp_must(strdup(folder));
+    setenv("LD_LIBRARY_PATH", both, 1);
+    free(both);
+    free(folder);
+}
+
 char **
 hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd)
 {
@@ -100,13 +137,13 @@ hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd)
     all = hp_must_alloc(count + MINE + 1, sizeof *all);
     all[0] = hp_must_print("HOOP_RANK=%d", orders->rank[i]);
     all[1] = hp_must_print("HOOP_SIZE=%d", orders->world);
-    all[2] = hp_must_print("HOOP_LOCAL_RANK=%d", i);
-    all[3] = hp_must_print("HOOP_LOCAL_SIZE=%d", orders->ranks);
+    all[2] = hp_must_print("HOOP_LOCAL_RANK=%d", orders->local_first + i);
+    all[3] = hp_must_print("HOOP_LOCAL_SIZE=%d", orders->local_size);
     all[4] = hp_must_print("HOOP_SECRET_FD=%d", secret_fd);
     all[5] = hp_must_print("RANK=%d", orders->rank[i]);
     all[6] = hp_must_print("WORLD_SIZE=%d", orders->world);
-    all[7] = hp_must_print("LOCAL_RANK=%d", i);
-    all[8] = hp_must_print("LOCAL_WORLD_SIZE=%d", orders->ranks);
+    all[7] = hp_must_print("LOCAL_RANK=%d", orders->local_first + i);
+    all[8] = hp_must_print("LOCAL_WORLD_SIZE=%d", orders->local_size);
     all[9] = hp_must_print("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
     for (at = 0, count = MINE; environ[at] != NULL; at++)
         all[count++] = environ[at];

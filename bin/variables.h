@@ -10,7 +10,7 @@
 
 /*
  * Adds every HOOP_* of our environment that is a setting; those that belong to one job or one rank stay behind. And
- * HOOPRUN_TTY: ranks write into pipes, it tells which of our descriptors 1 and 2 behind them are terminals ("12").
+ * HOOPRUN_TTY: where ranks write into pipes, it tells which of our descriptors 1 and 2 behind them are terminals ("12").
  */
 void hp_variables_settings(hp_words *words);
 
@@ -22,6 +22,9 @@ hoop_result hp_variables_wish(hp_words *words, const char *wish, hoop_error *err
  * PYTHONUNBUFFERED=1 where it is not set.
  */
 void hp_variables_adopt(const hp_orders *orders);
+
+/* Where hoop is installed in `prefix`, LD_LIBRARY_PATH begins with the folder of its library. */
+void hp_variables_library(const char *prefix);
 
 /* The environment of the orders' i-th rank, on top of ours. Free with hp_variables_free. */
 char **hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd);

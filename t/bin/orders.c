@@ -14,9 +14,13 @@ example(void)
     hp_orders o = {.dir = strdup("/home/alice/work"),
                    .dir_must = 1,
                    .home = strdup("/home/alice"),
+                   .prefix = strdup("/opt/hoop"),
                    .wish.bind = 1,
                    .world = 9,
-                   .ranks = 3};
+                   .ranks = 3,
+                   .local_first = 1,
+                   .local_size = 5,
+                   .window = {24, 80}};
 
     hp_words_add(&o.argv, strdup("./train"));
     hp_words_add(&o.argv, strdup(""));
@@ -64,9 +68,13 @@ check_round_trip(size_t step)
            got.argv.word[3] == NULL,
        "the command");
     ok(got.variables.count == 2 && strcmp(got.variables.word[1], "EMPTY=") == 0, "the variables");
-    ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0, "the folders");
+    ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0 &&
+           strcmp(got.prefix, sent.prefix) == 0,
+       "the folders");
     is_int(1, got.wish.bind, "that ranks keep to their shares");
     ok(got.world == 9 && got.ranks == 3 && memcmp(got.rank, sent.rank, 3 * sizeof *got.rank) == 0, "the ranks");
+    ok(got.local_first == 1 && got.local_size == 5, "their local ranks");
+    ok(got.window.rows == 24 && got.window.columns == 80, "the window");
     hp_orders_free(&sent);
     hp_orders_free(&got);
     hp_bytes_free(&wire);
@@ -108,6 +116,7 @@ check_malformed(void)
     is_int(-1, takes(HP_PK_ENV, "=b", 2), "a variable without a name");
     is_int(-1, takes(HP_PK_ENV, "A=\0b", 4), "a variable with a NUL");
     is_int(-1, takes(HP_PK_ARG, "a\0b", 3), "a word with a NUL");
+    is_int(-1, takes(HP_PK_LOCAL, "\0\0\0\0\1\0\0\0", 8), "local ranks before there are ranks");
     is_int(-1, takes(HP_PK_GO, "", 0), "GO before anything else");
     is_int(-1, takes(HP_PK_STDIN, "x", 1), "input before GO");
     is_int(0, takes_ranks(4, 1, 3), "ranks");

@@ -281,8 +281,13 @@ end=$(cut -d. -f1 /proc/uptime)
 ok '64 ranks start and end in two seconds or so' test $((end - begin)) -le $((3 * ${HOOP_TEST_TIME_FACTOR:-1}))
 run -n 2 sh -c 'sleep 0.3 & echo parent'
 is 0 "$status" 'what a rank leaves in the background may finish'
-(exec 2>/dev/null; cd there && rm -rf ../there && exec timeout 60 "$hooprun" -n 1 true)
-is 0 $? 'a folder that is gone stops nobody'
+(cd there && rm -rf ../there && exec timeout 60 "$hooprun" -n 1 true 2>../err)
+is 1 $? 'a folder that is gone: status 1'
+like '^hooprun: [^ ]+: cannot change into the folder .*/there \(deleted\), in which hooprun was started: No such file' "$(cat err)" \
+    'said, with the host'
+mkdir there
+(cd there && rm -rf ../there && exec timeout 60 "$hooprun" -n 1 --wdir / pwd 2>/dev/null) >out
+is / "$(cat out)" 'and --wdir gives another'
 ln -s "$hooprun" link
 is ok "$(./link -n 1 echo ok)" 'hooprun by a symbolic link'
 done_testing

@@ -133,6 +133,14 @@ cd "$tmp" || bail 'no folder'
 is "$tmp/homes/bob/work" "$(cat out)" 'a folder in our home is looked for in theirs'
 HOME=$ALICE run --rsh "$tmp/elsewhere" -H n1 "$ALICE/tool"
 is "other tool of $tmp/homes/bob" "$out" 'so is a program'
+mkdir home/alice/only
+cd home/alice/only || bail 'no folder'
+HOME=$ALICE timeout 60 "$hooprun" --rsh "$tmp/elsewhere" -H n1 sh -c 'pwd' >"$tmp/out" 2>"$tmp/err" </dev/null
+is 1 $? 'a folder that neither home has: status 1'
+cd "$tmp" || bail 'no folder'
+like '^hooprun: n1: cannot change into the folder .*/alice/only, in which hooprun was started: No such file' "$(cat err)" \
+    'the host and the folder are named'
+is '' "$(cat out)" 'and nothing runs elsewhere'
 HOME=$ALICE run --rsh "$tmp/elsewhere" -H n1 --wdir "$ALICE/work" true
 is 1 "$status" 'but --wdir is meant as it is written'
 like '^hooprun: n1: cannot change into the folder ' "$err" 'said'
@@ -181,6 +189,15 @@ exec "$@"
 END
 run --rsh "$tmp/where" --prefix "$tmp/opt" -H n1 echo hello
 is "hello $tmp/opt/bin/hoop-launch" "$out $(cat called)" '--prefix'
+
+mkdir opt/lib
+: >opt/lib/libhoop.so.0
+run --rsh ./clean --prefix "$tmp/opt" -H n1,n2 -x LD_LIBRARY_PATH=/else sh -c 'echo $LD_LIBRARY_PATH'
+is "$tmp/opt/lib:/else $tmp/opt/lib:/else" "$(echo $out)" "... and ranks find hoop's library there"
+run --rsh ./clean --prefix opt -H n1 sh -c 'echo $LD_LIBRARY_PATH'
+is "$tmp/opt/lib" "$out" '... relative to our folder'
+run --rsh ./clean -H n1 sh -c 'echo ${LD_LIBRARY_PATH-unset}'
+is unset "$out" '... and without it are left alone'
 
 # Shells that fail, hang, talk nonsense or die.
 shell failing <<'END'

@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hooprun's command line and what can be wrong with it: advice for options that it has not, the shell's completion, programs
+# that are none, folders, files of a former run, one machine under several names.
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+tmp=$(pwd)
+
+run()
+{
+    timeout 60 "$hooprun" "$@" >out 2>err </dev/null
+    status=$?
+    out=$(cat out) err=$(cat err)
+}
+# refused PATTERN TEXT ARGUMENT...: one line, status 2
+refused()
+{
+    pattern=$1 text=$2
+    shift 2
+    run "$@"
+    is 2 "$status" "$text: status 2"
+    like "^hooprun: $pattern" "$err" "$text: said"
+    is 1 "$(wc -l <err | tr -d ' ')" "$text: in one line"
+}
+
+# --- options that there are not ---
+for option in -q -j -z; do
+    refused "there is no option $option. hooprun --help lists them all" "$option is near to nothing" $option true
+done
+refused 'there is no option -m; write the interpreter: hooprun -n 2 python3 -m MODULE' "torchrun's -m" -m train
+refused 'there is no option -u; ranks get PYTHONUNBUFFERED=1' "python's -u" -u train.py
+refused 'there is no option --report-bindings; --map prints' "mpirun's" --report-bindings true
+refused 'there is no option --prepend-rank; write --tag-output' "MPICH's" --prepend-rank true
+refused 'there is no option --outfile-pattern; --output-dir DIR' 'another' --outfile-pattern=x true
+refused 'there is no option --max-restarts; hooprun starts no rank again' "torchrun's" --max-restarts=3 true
+refused 'there is no option --timestamp-output; nothing here gives times' 'one that is near to another' --timestamp-output true
+refused 'there is no option --rdzv-backend; hooprun is started once' 'a family of options' --rdzv-backend=c10d true
+refused '--tee goes with --output-dir' '--tee alone' --tee true
+refused '--force goes with --output-dir' '--force alone' --force true
+refused "':' would start several programs" 'several programs' -n 1 echo a : -n 1 echo b
+run -n 1 -- echo a : b
+is 'a : b' "$out" '... but behind -- they are arguments'
+run -n 1 echo a :
+is 'a :' "$out" '... and so is a last one'
+run
+is 2 "$status" 'hooprun alone: status 2'
+like '^usage: hooprun' "$err" '... and its usage'
+run --rsh 'a | b' -n 1 true
+like '^hooprun: --rsh a \| b: this is no shell.s command line' "$err" '--rsh takes words, no pipeline'
+printf '#!/bin/sh\nshift\nexec "$@"\n' >'my rsh'
+chmod +x 'my rsh'
+run --rsh "'$tmp/my rsh'" -H n1 echo hello
+is hello "$out" 'quotes in --rsh are those of a shell'
+
+printf '[workers]\nn1\n' >inventory
+refused 'inventory:1: word "workers": is no range; .*; there are no \[groups\] here' "another tool's hosts" -f inventory true
+
+# --- completion ---
+cat >complete <<'EOF'
+. "$1"
+hooprun=$2
+shift 2
+COMP_WORDS=("$hooprun" "$@")
+COMP_CWORD=$#
+_hooprun
+printf '%s\n' "${COMPREPLY[@]}"
+EOF
+complete() { bash ./complete "$abs_top_srcdir/completions/hooprun.bash" "$hooprun" "$@" 2>&1; }
+if command -v bash >/dev/null && bash -c 'complete -W x x' >/dev/null 2>&1; then
+    mkdir afolder
+    : >afile
+    is --bind "$(complete --bi)" 'completion knows the options'
+    is afolder "$(complete --wdir afo)" 'folders'
+    is afile "$(complete -n 4 -f afi)" 'files'
+    is never "$(complete --pty nev)" 'choices'
+    complete - >completed
+    is '' "$("$hooprun" --help | grep -o '^ *-[^ ,]*' | tr -d ' ' | grep -vxFf completed)" 'all that --help shows'
+else
+    skip 5 'no bash that completes'
+fi
+
+# --- programs that are none ---
+fails()
+{
+    want=$1 pattern=$2 text=$3
+    shift 3
+    run "$@"
+    is "$want" "$status" "$text: status $want"
+    like "^hooprun: [^ ]+: $pattern" "$err" "$text: said"
+}
+echo 'print("hello")' >train.py
+echo 'echo hello' >plain
+: >empty
+printf '\177ELFxxxxxxxx' >alien
+chmod +x plain empty alien
+fails 127 'train.py is no program by itself; write hooprun -n 2 python3 train.py' 'a Python file' -n 2 train.py
+fails 126 './train.py is no program by itself; write hooprun -n 3 python3 ./train.py' 'with its folder' -n 3 ./train.py
+chmod +x train.py
+fails 126 './train.py is no program by itself; write hooprun -n 2 python3 ./train.py' 'executable, without #!' -n 2 ./train.py
+fails 126 'cannot run ./plain: if it is a script, its first line must name its interpreter' 'a script without #!' -n 2 ./plain
+fails 126 'cannot run ./empty: it is empty' 'an empty file' -n 2 ./empty
+fails 126 'cannot run ./alien: it was made for another kind of machine' 'a strange program' -n 2 ./alien
+PATH=$tmp:$PATH fails 126 'cannot run plain: ' 'in PATH as well' -n 2 plain
+long=$(awk 'BEGIN { for (i = 0; i < 100; i++) printf "/some/folder%d:", i }')
+PATH=$PATH:$long fails 127 'there is no program nonesuch in PATH \([^)]*folder[0-9]+:\.\.\.\); write' 'a long PATH ends with a whole folder' \
+    nonesuch
+
+# --- folders ---
+if [ "$(id -u)" = 0 ]; then
+    skip 2 'root may enter any folder'
+else
+    mkdir closed
+    (cd closed && chmod 0 . && exec timeout 60 "$hooprun" -n 1 pwd) >out 2>err
+    is 1 $? 'a folder that may not be entered: status 1'
+    like '^hooprun: [^ ]+: cannot change into the folder .*/closed, in which hooprun was started: Permission denied' \
+        "$(cat err)" '... said'
+fi
+
+# --- files of a former run ---
+run -n 2 --output-dir runs/1 echo first
+refused '--output-dir .*/runs/1: rank.0/stdout is there already; name another folder, or write over it with --force' \
+    'a former run' -n 2 --output-dir runs/1 echo second
+is first "$(cat runs/1/rank.1/stdout)" '... is as it was'
+run -n 2 --output-dir runs/1 --force echo third
+is third "$(cat runs/1/rank.1/stdout)" '--force writes over it'
+run -n 2 --output-dir runs/2 --tee sh -c 'echo "out $HOOP_RANK"; echo "err $HOOP_RANK" >&2'
+is 'out 0 out 1 err 0 err 1' "$(echo $(sort out) $(sort err))" '--tee shows the lines'
+is 'out 1 err 0' "$(cat runs/2/rank.1/stdout runs/2/rank.0/stderr | tr '\n' ' ' | sed 's/ $//')" '... and writes them'
+run -n 2 --output-dir runs/3 --tee sh -c '[ $HOOP_RANK = 0 ] || { echo last words >&2; exit 1; }; sleep 60'
+is 1 "$(grep -c 'last words' err)" '... and last words only once'
+link='cannot make the files of rank [01] there: a symbolic link is in the way, and it is not followed'
+mkdir victim runs/4 runs/5 runs/5/rank.1
+ln -s ../victim runs/dir
+ln -s ../../victim runs/4/rank.0
+ln -s ../../../victim/file runs/5/rank.1/stderr
+refused "--output-dir .*/runs/dir: $link" 'a folder that is a link' -n 2 --output-dir runs/dir true
+refused "--output-dir .*/runs/dir/: $link" '... with a / behind it' -n 2 --output-dir runs/dir/ true
+refused "--output-dir .*/runs/4: $link" "a rank's folder" -n 2 --output-dir runs/4 true
+refused "--output-dir .*/runs/5: $link" 'a file' -n 2 --output-dir runs/5 --force true
+is '' "$(ls victim)" 'nothing came where they lead'
+if [ "$(id -u)" = 0 ] && chown 1 runs/3 2>/dev/null; then
+    refused '--output-dir .*/runs/3: .*: a folder there belongs to another user' "somebody else's folder" \
+        -n 2 --output-dir runs/3 --force true
+else
+    skip 3 'only root can give a folder away'
+fi
+
+# --- one machine under several names ---
+name=$(hostname)
+run -H "localhost:1,127.0.0.1:2,$name:1" sh -c 'echo $HOOP_RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE $HOOP_LOCAL_RANK/$HOOP_LOCAL_SIZE'
+is '0 0/4 0/4,1 1/4 1/4,2 2/4 2/4,3 3/4 3/4,' "$(sort out | tr '\n' ,)" 'local ranks differ on one machine'
+run --rsh "'$tmp/my rsh'" -H n1:1,n2:2,alice@n1:2 sh -c 'echo $HOOP_RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE'
+is '0 0/3,1 0/2,2 1/2,3 1/3,4 2/3,' "$(sort out | tr '\n' ,)" '... also under two users'
+printf 'a addr=127.0.0.7\nb\nc addr=127.0.0.7\n' >hosts
+run --rsh "'$tmp/my rsh'" -f hosts sh -c 'echo $HOOP_RANK $LOCAL_RANK/$LOCAL_WORLD_SIZE'
+is '0 0/2,1 0/1,2 1/2,' "$(sort out | tr '\n' ,)" '... and under two names with one address'
+processors=$(nproc)
+if [ "$processors" -ge 2 ]; then
+    run --bind -H localhost:1,127.0.0.1:1 sh -c 'sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'
+    is 2 "$(sort -u out | wc -l | tr -d ' ')" '--bind shares it out among all of them'
+else
+    skip 1 'one processor'
+fi
+done_testing

@@ -17,8 +17,8 @@ running()
     esac
 }
 ended() { ! running "$1"; }
-stopped() { for p; do grep -q '^[^)]*) T' "/proc/$p/stat" || return 1; done; }
-awake() { for p; do running "$p" && ! stopped "$p" || return 1; done; }
+# A shell whose child was stopped between vfork and exec sleeps in the kernel.
+stopped() { for p; do grep -q '^[^)]*) [TD]' "/proc/$p/stat" || return 1; done; }
 seen() { grep -q "$@" out; }
 lines() { [ "$(cat counts 2>/dev/null | wc -l)" -ge "$1" ]; }
 

@@ -42,6 +42,15 @@ while read -r name section; do
 done <"$tmp/references" >"$tmp/nowhere"
 is '' "$(cat "$tmp/nowhere")" 'every cross reference leads to a page'
 
+is '' "$(for program in $(sed -n 's/^\(dist_\)*bin_[A-Z]* += //p' bin/part.am | sed 's|%D%/||g'); do
+    ls man/$program.[1-8] >/dev/null 2>&1 || grep -q "^$program [18] " "$tmp/further" || echo "$program"
+done)" 'man finds every program by its name'
+for word in allreduce GPU launcher mpirun hostfile Slurm PyTorch MPI NCCL hang tutorial; do
+    ok "apropos finds $word" grep -qiE "^\.N[dm] .*$word" $pages
+done
+is '' "$(for page in $pages; do echo "${page##*/}"; done | LC_ALL=C sort >"$tmp/names"
+    grep -v '^[#=]' man/contents | tr ' ' '\n' | LC_ALL=C sort | diff - "$tmp/names")" 'man/contents has every page once'
+
 # --- the interface ---
 
 ${CC:-cc} -E -P include/hoop.h | tr '\n' ' ' | sed 's/{[^{}]*}//g' | tr ';' '\n' | grep -v typedef |
@@ -51,7 +60,7 @@ is '' "$(while read -r f; do
     grep -lE "^\.(Fn $f |Fn $f\$|Fo $f\$)" man/*.3 >/dev/null || echo "$f"
 done <"$tmp/functions")" 'every function of hoop.h is in the synopsis of a page'
 is '' "$(while read -r f; do
-    [ -e "man/$f.3" ] || grep -q "^$f 3 " "$tmp/further" || grep -q "^\.Fn $f " man/hoop.3 || echo "$f"
+    [ -e "man/$f.3" ] || grep -q "^$f 3 " "$tmp/further" || echo "$f"
 done <"$tmp/functions")" 'and man finds it by its name'
 is '' "$(cat man/*.3 | sed -n 's/^\.F[no] \(hoop_[a-z0-9_]*\).*/\1/p' | LC_ALL=C sort -u | grep -v '^hoop_log_fn$' |
     LC_ALL=C comm -23 - "$tmp/functions")" 'no page has a function that is not in hoop.h'
@@ -93,6 +102,24 @@ for program in hooprun hoop-bench hoop-rendezvous; do
     is '' "$(grep -oE '(^|[ (,;])--?[a-zA-Z][a-zA-Z0-9_-]*' "$tmp/help" | sed 's/^[ (,;]*-*//' | LC_ALL=C sort -u |
         while read -r option; do grep -qx -e "$option" "$tmp/page" || echo "$option"; done)" \
         "every option of $program --help is in ${page#man/}"
+
+    # The list of options, a line for each with all its names, the synopsis, and --help have the same options.
+    sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/p' "$page" | tr ' |' '\n\n' | sed -n '/^\.*Fl$/{n;s/^-//;p;}' |
+        LC_ALL=C sort -u >"$tmp/synopsis"
+    sed -n 's/^\.It \(Fl .*\)/\1/p' "$page" | while read -r line; do
+        echo "$line" | tr ' ' '\n' | sed -n '/^Fl$/{n;s/^-//;p;}' | tr '\n' ' '
+        echo
+    done >"$tmp/listed"
+    grep -oE '(^|[ (,;])--?[a-zA-Z][a-zA-Z0-9_-]*' "$tmp/help" | sed 's/^[ (,;]*-*//' >"$tmp/helped"
+    for where in synopsis helped; do
+        is '' "$(while read -r names; do
+            for name in $names; do ! grep -qx -e "$name" "$tmp/$where" || continue 2; done
+            echo "$names"
+        done <"$tmp/listed")" "every option of ${page#man/} is in its $([ $where = helped ] && echo --help || echo synopsis)"
+    done
+    is '' "$(while read -r name; do
+        grep -qE "(^| )$name " "$tmp/listed" || echo "$name"
+    done <"$tmp/synopsis")" "every option of the synopsis of ${page#man/} is in its list"
 done
 
 # hooprun's table of options, its page and its help say the same.

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every command of README.md and hoop_tutorial(7), in the order in which they stand there, what they are said to print, the
-# commands of hoop_launch(7), and every example of the manual, alone and as a ring of three. The home is a folder of this
-# test's own, a script stands for the remote shell, and the library is the one of the build tree.
+# Every command of README.md, hoop_tutorial(7), hoop_coming_from(7) and hoop_hang(7), in the order in which they stand
+# there, what they are said to print, the commands of hoop_launch(7), and every example of the manual, alone and as a ring
+# of three. The home is a folder of this test's own, a script stands for the remote shell, and the library is the one of
+# the build tree. A block that is marked "sample" is only shown.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 : "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
@@ -47,11 +48,14 @@ stop "$started"
 # --- blocks ---
 
 # A shell that stops at the first failure, unless the block has processes in the background, which it awaits by itself.
+# Whatever settings the block has added to the shell are in the file "left".
 run_block()
 {
     sed "s/5801/$port/g" "$1" >script
     strict=-e
     grep -q '&' script && strict=
+    echo 'tutorial=$?; export -p | grep " HOOP_" | grep -v " HOOP_\(RSH\|TEST_.*\)=" >left || :; exit $tutorial' >>script
+    : >left
     timeout 100 sh $strict ./script >printed 2>&1 </dev/null
     status=$?
 }
@@ -71,6 +75,26 @@ check_output()
     done <wanted
 }
 
+# look FILE [gdb]: a block that looks at rank 2 of ./hang, for which 4711 stands, while the ranks hang.
+look()
+{
+    if [ -n "${2:-}" ] && ! gdb -p $$ -batch >/dev/null 2>&1; then
+        skip 1 "$name: block $number: gdb is not installed, or must not look"
+        return
+    fi
+    rm -f pid.*
+    start hooprun -n 3 sh -c 'echo $$ >pid.$HOOP_RANK; exec ./hang' 2>hang.log
+    hung=$started
+    wait_for 20 test -s pid.2
+    pid=$(cat pid.2)
+    wait_for 20 grep -qx hang /proc/$pid/comm
+    sed "s/4711/$pid/g" "$1" >script.look
+    run_block script.look
+    ok "$name: block $number looks at a rank" sh -c "test $status -eq 0 && grep -qE '^ *$pid .*(hang|HOOP_RANK=2)|main \\(\\)' printed" ||
+        diag "$(cat printed)"
+    stop $hung
+}
+
 # page FILE FOLDER: its blocks, in the order in which they stand, in that folder.
 page()
 {
@@ -84,6 +108,7 @@ page()
         run)
             run_block "$block"
             is 0 $status "$name: block $number runs" || diag "$(cat printed)"
+            is '' "$(cat left)" '... and leaves no setting in the shell'
             ;;
         'run fails')
             run_block "$block"
@@ -93,6 +118,8 @@ page()
             cp "$block" "${mark#file }"
             ;;
         output) ok "$name: block $number is what was printed" check_output "$block" ;;
+        sample) ;;
+        look*) look "$block" ${mark#look} ;;
         skip\ *) skip 1 "$name: block $number: ${mark#skip }" ;;
         *) fail "$name: block $number is not marked" ;;
         esac
@@ -102,6 +129,10 @@ page()
 
 page "$abs_top_srcdir/README.md" "$tmp/readme"
 page "$abs_top_srcdir/man/hoop_tutorial.7" "$tmp/tutorial"
+page "$abs_top_srcdir/man/hoop_coming_from.7" "$tmp/coming_from"
+page "$abs_top_srcdir/man/hoop_hang.7" "$tmp/hang"
+like 'rank 2 \(.*\) has not entered operation 1 .*3 ranks have waited 2\.' "$(cat "$tmp/hang/printed")" \
+    'hoop_hang(7): every rank learns who was late'
 like 'ring of N ranks, N channel: N \(nodeN\) -> N \(nodeN\)' \
     "$(HOOP_DEBUG=info hooprun -n 2 "$tmp/tutorial/sum" 2>&1 | even)" 'HOOP_DEBUG=info shows the ring'
 like 'rank N called allreduce of N x floatN, sum as operation N, but rank N called allreduce of N x floatN, sum' \

@@ -4,7 +4,7 @@
 # commands are run by t/sys/tutorial.t.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 14
+plan 15
 pages='README.md HACKING NEWS examples/README.md'
 
 is '' "$(for page in README.md examples/README.md; do
@@ -51,6 +51,9 @@ is '2 2 3 4 4 ' "$(for n in 1 2 3 4 64; do (nproc() { echo $n; }; . "$tmp/end"; 
 is "    export PATH=$PWD/build/bin:\$PATH" "$(grep 'export PATH' "$tmp/next")" '... and ends with the line for PATH'
 like '^    hooprun -n 4 hoop-bench ' "$(cat "$tmp/next")" '... with the first measurement'
 ok '... and with the tutorial' test -e "$(sed -n 's/^    man \([^ ]*\) .*/\1/p' "$tmp/next")"
+is '' "$(sed -n '/^\.Bl -enum/,/^\.El/p' man/hoop_tuning.7 | grep -oE '[0-9.]+ (us|ms|%)' | while read -r figure; do
+    grep -qF -e "$figure" bench/RESULTS.md || echo "$figure"
+done)" 'every figure at the beginning of hoop_tuning(7) is in bench/RESULTS.md'
 is "hoop $(sed -n 's/.*define HOOP_VERSION_M[AI][JN]OR //p; s/.*define HOOP_VERSION_PATCH //p' include/hoop.h | paste -sd. -)" \
     "$(head -n 1 NEWS)" 'NEWS begins with this version'
 is '' "$(awk 'length > 120 && !/^\|/ { print FILENAME ":" FNR }' $pages)" 'no line is longer than 120 columns'

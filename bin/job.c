@@ -438,6 +438,7 @@ open_job(hp_job *j, hoop_error *error)
 {
     const hp_output_options output = {.size = j->layout->place.size,
                                       .label = j->label,
+                                      .lazy_labels = !j->options->label,
                                       .dir = j->options->output_dir,
                                       .force = j->options->force,
                                       .tee = j->options->tee,

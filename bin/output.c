@@ -133,6 +133,7 @@ open_screen(sink *s)
     const hp_output_options *o = &s->output->options;
     const hp_screen_options options = {.writers = o->size > 1 ? 2 * o->size : 1, /* a single rank mixes its streams */
                                        .per_label = o->label ? 2 : 0,
+                                       .lazy = o->label && o->lazy_labels,
                                        .live = isatty(s->fd),
                                        .out = &s->queue};
 
@@ -225,6 +226,10 @@ hp_output_all_ended(hp_output *output)
     for (rank = 0; rank < output->options.size && !output->all_ended; rank++)
         hp_output_ended(output, rank);
     output->all_ended = 1;
+    hp_screen_done(output->out.screen);
+    settle(&output->out);
+    hp_screen_done(output->err->screen);
+    settle(output->err);
 }
 
 void

@@ -14,6 +14,7 @@ typedef struct hp_output hp_output;
 typedef struct hp_output_options {
     int size;                 /* ranks */
     int label;                /* 1: "[3] " in front of every line */
+    int lazy_labels;          /* 1: only once a second rank has written */
     const char *dir;          /* NULL: to standard output and error; else to files there */
     int force;                /* 1: over those of a former run */
     int tee;                  /* 1: to files, and to standard output and error as well */

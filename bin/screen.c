@@ -27,6 +27,11 @@ struct hp_screen {
     int bar;      /* whose progress bar is shown; NOBODY: none */
     int returned; /* a carriage return was the last byte of the open line */
     int waiting;  /* writers with since != 0 */
+    /* Lazy labels: the first writer, and its first words, which are held until `decided`. */
+    int labels; /* 1: lines are labelled */
+    int first, first_ended;
+    uint64_t decided; /* when it is clear that it is alone; 0: nothing is held */
+    hp_bytes early;
 };
 
 /* --- bytes out --- */
@@ -42,7 +47,7 @@ put_label(hp_screen *s, int who)
 {
     char label[16];
 
-    if (s->options.per_label > 0)
+    if (s->labels)
         put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof label, "[%d] ", who / s->options.per_label));
 }
 
@@ -216,24 +221,10 @@ look(writer *w, uint64_t now)
     forget_earlier(w);
 }
 
-/* --- the owner's side --- */
+/* --- the first words --- */
 
-hp_screen *
-hp_screen_new(const hp_screen_options *options)
-{
-    hp_screen *s = hp_must_alloc(1, sizeof *s);
-    int i;
-
-    *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY};
-    s->options.live = options->live && options->writers > 1;
-    s->writer = hp_must_alloc((size_t)options->writers, sizeof *s->writer);
-    for (i = 0; i < options->writers; i++)
-        s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
-    return s;
-}
-
-void
-hp_screen_feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+static void
+feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 {
     writer *w = &s->writer[who];
 
@@ -242,8 +233,8 @@ hp_screen_feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t n
         look(w, now);
 }
 
-void
-hp_screen_end(hp_screen *s, int who)
+static void
+end(hp_screen *s, int who)
 {
     writer *w = &s->writer[who];
     int bar = s->bar == who;
@@ -257,9 +248,82 @@ hp_screen_end(hp_screen *s, int who)
         s->bar = NOBODY;
 }
 
+/* What is held goes out, with labels or without. */
+static void
+release(hp_screen *s, uint64_t now)
+{
+    if (s->decided == 0)
+        return;
+    s->decided = 0;
+    feed(s, s->first, hp_bytes_first(&s->early), hp_bytes_size(&s->early), now);
+    hp_bytes_free(&s->early);
+    if (s->first_ended)
+        end(s, s->first);
+}
+
+/* Whether the bytes are held back, as the first writer's are until it is clear whether others write too. */
+static int
+hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    int label = who / s->options.per_label;
+
+    if (s->first == NOBODY) {
+        s->first = who;
+        s->decided = now + HP_SCREEN_WAIT;
+    }
+    s->labels = label != s->first / s->options.per_label;
+    if (s->decided != 0 && who == s->first && now < s->decided && hp_bytes_size(&s->early) + n < HP_LINES_MAX) {
+        hp_bytes_add(&s->early, bytes, n);
+        return 1;
+    }
+    release(s, now);
+    return 0;
+}
+
+/* --- the owner's side --- */
+
+hp_screen *
+hp_screen_new(const hp_screen_options *options)
+{
+    hp_screen *s = hp_must_alloc(1, sizeof *s);
+    int i;
+
+    *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
+    s->labels = options->per_label > 0 && !options->lazy;
+    s->options.live = options->live && options->writers > 1;
+    s->options.lazy = options->lazy && options->per_label > 0;
+    s->writer = hp_must_alloc((size_t)options->writers, sizeof *s->writer);
+    for (i = 0; i < options->writers; i++)
+        s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
+    return s;
+}
+
+void
+hp_screen_feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    if (s->labels || !s->options.lazy || !hold(s, who, bytes, n, now))
+        feed(s, who, bytes, n, now);
+}
+
+void
+hp_screen_end(hp_screen *s, int who)
+{
+    if (s->decided != 0 && who == s->first)
+        s->first_ended = 1;
+    else
+        end(s, who);
+}
+
+void
+hp_screen_done(hp_screen *s)
+{
+    release(s, s->decided);
+}
+
 void
 hp_screen_say(hp_screen *s, const char *line)
 {
+    hp_screen_done(s);
     end_line(s);
     put(s, (const uint8_t *)line, strlen(line));
     put(s, (const uint8_t *)"\n", 1);
@@ -270,6 +334,9 @@ hp_screen_due(hp_screen *s, uint64_t now)
 {
     int i;
 
+    if (s->decided != 0 && now < s->decided)
+        return s->decided;
+    release(s, now);
     for (i = 0; i < s->options.writers && s->waiting > 0 && s->open == NOBODY; i++)
         if (s->writer[i].since != 0)
             look(&s->writer[i], now);
@@ -285,6 +352,7 @@ hp_screen_free(hp_screen *s)
         return;
     for (i = 0; i < s->options.writers; i++)
         hp_bytes_free(&s->writer[i].lines.held);
+    hp_bytes_free(&s->early);
     free(s->writer);
     free(s);
 }

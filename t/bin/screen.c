@@ -50,6 +50,58 @@ shows(const char *wanted, const char *text)
 }
 
 static void
+begin_lazy(void)
+{
+    const hp_screen_options options = {.writers = 6, .per_label = 2, .lazy = 1, .live = 1, .out = &out};
+
+    hp_bytes_free(&out);
+    hp_screen_free(screen);
+    screen = hp_screen_new(&options);
+}
+
+static void
+check_lazy(void)
+{
+    static char flood[HP_LINES_MAX + 2];
+
+    begin_lazy();
+    says(B, "one\n");
+    shows("", "the first words wait for those of others");
+    says(B, "two\n");
+    is_int(1, hp_screen_due(screen, now) == now + HP_SCREEN_WAIT, "for a moment");
+    time_passes();
+    shows("one\ntwo\n", "and have no label if nobody else writes");
+    says(B + 1, "warning\n");
+    says(B, "three\n");
+    shows("warning\nthree\n", "nor has what follows, on both of the rank's streams");
+    says(A, "hello\n");
+    says(B, "four\n");
+    shows("[0] hello\n[1] four\n", "until a second rank writes");
+
+    begin_lazy();
+    says(B, "hello\n");
+    hp_screen_end(screen, B);
+    says(A, "hello\n");
+    shows("[1] hello\n[0] hello\n", "ranks that all greet are all labelled, though the first has ended");
+
+    begin_lazy();
+    says(A, "part");
+    hp_screen_end(screen, A);
+    hp_screen_done(screen);
+    shows("part", "nothing is held back in the end");
+
+    begin_lazy();
+    says(A, "early\n");
+    hp_screen_say(screen, "hooprun: stopping");
+    shows("early\nhooprun: stopping\n", "nor behind the launcher's words");
+
+    begin_lazy();
+    memset(flood, '\n', sizeof flood - 1);
+    says(A, flood);
+    shows(flood, "nor without bounds");
+}
+
+static void
 check_pipe(void)
 {
     begin(3, 1, 0);
@@ -152,6 +204,7 @@ main(void)
     check_unfinished();
     check_bars();
     check_one();
+    check_lazy();
     check_bound();
     hp_screen_free(screen);
     hp_bytes_free(&out);

@@ -198,12 +198,15 @@ else
 fi
 
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
-    script -qec "$hooprun -n 2 echo hello" /dev/null </dev/null | tr -d '\r' | sort >out
-    is '[0] hello [1] hello' "$(echo $(cat out))" 'on a terminal lines are labelled'
+    script -qec "$hooprun -n 2 sh -c 'echo hello; sleep 2; echo again'" /dev/null </dev/null | tr -d '\r' | sort >out
+    is '[0] again [1] again' "$(echo $(grep again out))" 'on a terminal lines are labelled'
+    script -qec "$hooprun -n 2 sh -c 'test \$RANK = 1 || echo one; sleep 0.3; test \$RANK = 1 || echo two'" /dev/null </dev/null |
+        tr -d '\r' >out
+    is 'one two' "$(echo $(cat out))" '... but not where one rank alone writes'
     script -qec "$hooprun -n 1 echo hello" /dev/null </dev/null | tr -d '\r' >out
     is hello "$(cat out)" 'those of one rank alone are not'
 else
-    skip 2 'script (util-linux) is not installed'
+    skip 3 'script (util-linux) is not installed'
 fi
 run -n 300 sh -c 'ulimit -Sn'
 is 0 "$status" 'three hundred ranks'

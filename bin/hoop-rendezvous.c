@@ -212,12 +212,20 @@ say(void *arg, const char *line)
     fflush(stdout);
 }
 
+/* Unlike the lines about events, for those who do not read a log: who holds up a job. */
+static void
+warn(void *arg, const char *line)
+{
+    (void)arg;
+    fprintf(stderr, "hoop-rendezvous: %s\n", line);
+}
+
 static int
 serve(const settings *s, hp_secret *secret)
 {
     char listening[HP_ADDR_TEXT];
     hoop_error error;
-    hp_server_options options = {.mode = s->mode, .say = say, .secret = secret};
+    hp_server_options options = {.mode = s->mode, .say = say, .warn = warn, .secret = secret};
     hoop_result result = find_address(&options.listen, s, &error);
     if (!result)
         result = find_ports(&options.ports, s, &error);

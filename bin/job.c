@@ -181,6 +181,14 @@ server_says(void *arg, const char *line)
 }
 
 static void
+server_warns(void *arg, const char *line)
+{
+    const hp_job *j = arg;
+
+    hp_notice(j->output, "%s", line);
+}
+
+static void
 ring_failed(void *arg, const hoop_error *cause)
 {
     hp_job *j = arg;
@@ -192,7 +200,7 @@ ring_failed(void *arg, const hoop_error *cause)
 static void
 meet(hp_job *j, const hp_party *p)
 {
-    const hp_task_owner owner = {j, server_says, ring_failed};
+    const hp_task_owner owner = {j, server_says, server_warns, ring_failed};
     int met = j->task.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;

@@ -58,6 +58,7 @@ hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
         return; /* who vanishes once a ring has failed is a consequence, as a rule */
     free(jury->ring);
     jury->ring = hp_must(strdup(cause->text));
+    jury->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
 
 static int
@@ -68,7 +69,7 @@ holds(const hp_bytes *words, const char *text)
     return n > 0 && memmem(hp_bytes_first(words), n, text, strlen(text)) != NULL;
 }
 
-/* Whether the reason adds something: it is about another rank, and not among the last words. */
+/* Whether the reason adds something: it is about another rank, and of an operation or not among the last words. */
 static int
 ring_tells_more(const hp_jury *jury)
 {
@@ -76,7 +77,7 @@ ring_tells_more(const hp_jury *jury)
     int n = snprintf(itself, sizeof itself, "rank %d (", jury->verdict.rank);
 
     return jury->ring != NULL && strncmp(jury->ring, itself, (size_t)n) != 0 &&
-           !holds(&jury->seat[jury->verdict.rank].last_words, jury->ring);
+           (jury->ring_worked || !holds(&jury->seat[jury->verdict.rank].last_words, jury->ring));
 }
 
 static void

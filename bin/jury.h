@@ -20,6 +20,7 @@ typedef struct hp_jury {
     int size, running;
     hp_ending verdict; /* of the rank that failed first; rank -1: none has */
     char *ring;        /* why the ring failed, in the rendezvous server's words; NULL: it has not */
+    int ring_worked;   /* it had stood, and failed in an operation */
     int spoken;
 } hp_jury;
 
@@ -34,7 +35,8 @@ int hp_jury_ended(hp_jury *jury, const hp_ending *ending);
 
 /*
  * Says the verdict once, with the last words when they are not on the screen (hidden: they went to a file), and why the
- * ring failed where the rank has not said it: the one that failed first is often not the one to blame.
+ * ring failed: the one that failed first is often not the one to blame. Last, so that the last line names the one that
+ * is; only where ranks did not meet, and this one has said why, it is not said again.
  */
 void hp_jury_speak(hp_jury *jury, hp_output *output, int hidden);
 void hp_jury_close(hp_jury *jury);

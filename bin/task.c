@@ -79,7 +79,8 @@ hoop_result
 hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
              hoop_error *error)
 {
-    hp_server_options options = {.mode = HP_MODE_AUTH, .say = owner->say, .failed = owner->failed, .arg = owner->arg};
+    hp_server_options options = {
+        .mode = HP_MODE_AUTH, .say = owner->say, .warn = owner->warn, .failed = owner->failed, .arg = owner->arg};
 
     if (task->server != NULL || (!task->layout->all_here && task->layout->site[host].here))
         return HOOP_SUCCESS;

@@ -14,7 +14,8 @@
 /* Who hears of the server. */
 typedef struct hp_task_owner {
     void *arg;
-    void (*say)(void *arg, const char *line); /* its own lines */
+    void (*say)(void *arg, const char *line);  /* its own lines */
+    void (*warn)(void *arg, const char *line); /* who holds up the job */
     void (*failed)(void *arg, const hoop_error *cause);
 } hp_task_owner;
 

@@ -275,7 +275,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job[HP_JOB];
-    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_failed};
+    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

@@ -202,10 +202,17 @@ pass_ticks(hoop_comm *comm)
         hp_link_tick(previous, bytes, n);
 }
 
+static uint64_t
+warn_after(const hoop_comm *comm)
+{
+    return (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+}
+
 static void
 say_out(hoop_comm *comm)
 {
     comm->in_op = 0;
+    hp_stats_nag(comm, warn_after(comm), hp_now());
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
     if (comm->ticks && comm->ticks->since) {
@@ -313,13 +320,22 @@ report(hoop_comm *comm, uint64_t now)
     tick(comm, &r, now);
 }
 
-/* Notes progress, and says once an operation who is waited for when there is none for long. */
+/* Says once an operation for whom this rank waits: another one that waits, as a rule. */
 static void
-mark_progress(hoop_comm *comm, uint64_t now)
+murmur(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
 {
-    uint64_t warn = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    hp_report r;
     char line[256];
+    if (!warn || now - comm->marked_at <= warn || comm->murmured == sequence)
+        return;
+    comm->murmured = sequence;
+    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof line));
+}
+
+/* Notes progress. */
+static void
+mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
+{
+    hp_report r;
     if (is_outside(comm))
         comm->marked_at = now;
     if (!comm->running || is_outside(comm))
@@ -333,24 +349,26 @@ mark_progress(hoop_comm *comm, uint64_t now)
         comm->marked_steps = r.step;
         comm->marked_bytes = r.bytes;
         comm->marked_at = now;
-    } else if (warn && now - comm->marked_at > warn && comm->warned != r.sequence) {
-        comm->warned = r.sequence;
-        hp_log(HP_LOG_WARN, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof line));
+    } else {
+        murmur(comm, r.sequence, warn, now);
     }
 }
 
 int
 hp_comm_idle(hoop_comm *comm, uint64_t now)
 {
+    uint64_t warn = warn_after(comm);
     int heard = 0;
     if (atomic_load(&comm->fault.failed))
         return 0;
     for (uint32_t c = 0; c < comm->channels; c++)
         heard |= hp_channel_listen(comm->channel[c]);
-    mark_progress(comm, now);
+    mark_progress(comm, warn, now);
     report(comm, now);
-    if (comm->ticks)
+    if (comm->ticks) {
         exchange_ticks(comm, now);
+        hp_stats_nag(comm, warn, now);
+    }
     hp_fault_check(comm, now);
     return heard;
 }

@@ -15,6 +15,7 @@
 #include "lib/listener.h"
 #include "lib/tick.h"
 #include "rendezvous/client.h"
+#include "rendezvous/nag.h"
 
 #include <pthread.h>
 
@@ -118,8 +119,9 @@ struct hoop_comm {
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
     uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */
-    uint64_t warned;                                /* sequence of the last late WARN */
-    hp_ticks *ticks; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
+    uint64_t murmured; /* sequence of the last operation of which this rank has said for whom it waits */
+    hp_nag nag;        /* the job's line, which this rank says where the server is not heard */
+    hp_ticks *ticks;   /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
     hoop_comm *next_alive, *previous_alive; /* alive.c's */
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: see stats.h. Reads counters, changes nothing. */
+/* stats: see stats.h. Reads counters, changes nothing but its own memory of what was said. */
 #include "lib/stats.h"
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
 
 #include <stdio.h>
 
@@ -47,4 +50,51 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
              (unsigned long long)a.step, (unsigned long long)a.steps, a.sending || a.peer < 0 ? "" : "data from ", peer,
              a.sending ? " to take data" : "");
     return out;
+}
+
+/* Who holds up the oldest operation, if this rank is the one to say so: HP_GUILT_NONE where it is not. */
+static hp_blame
+own_finding(const hoop_comm *comm, uint64_t now)
+{
+    const hp_ticks *t = comm->ticks;
+    uint64_t listening = HP_SILENT_BEATS * hp_comm_heartbeat(comm), alive = now - listening;
+    hp_blame blame = {.guilt = HP_GUILT_NONE};
+    if (!comm->running || !t->since || now - t->since < listening || !hp_ticks_speaks(t, alive))
+        return blame;
+    return hp_ticks_blame(t, comm->running->sequence, alive);
+}
+
+static void
+speak(const hoop_comm *comm, const hp_blame *blame)
+{
+    uint64_t lasted = comm->nag.lasted;
+    char line[256];
+    if (blame->guilt)
+        hp_blame_print(blame, comm->ticks->of, comm->ring->members, lasted, line, sizeof line);
+    else
+        hp_stats_waiting(comm, lasted / HP_MS, line, sizeof line);
+    hp_log(HP_LOG_WARN, "%s", line);
+}
+
+void
+hp_stats_nag(hoop_comm *comm, uint64_t after, uint64_t now)
+{
+    uint64_t moved = comm->marked_at;
+    hp_blame blame;
+    if (!comm->ticks || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
+        comm->nag.since = 0;
+        return;
+    }
+    if (comm->ticks->moved > moved)
+        moved = comm->ticks->moved;
+    if (!comm->nag.since && now < moved + after)
+        return;
+    blame = own_finding(comm, now);
+    if (!comm->nag.since && !blame.guilt)
+        return;
+    hp_nag_word word = hp_nag_look(&comm->nag, after, comm->running != NULL, moved, now);
+    if (word == HP_NAG_SPEAK)
+        speak(comm, &blame);
+    else if (word == HP_NAG_OVER)
+        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->nag.lasted / 1e9);
 }

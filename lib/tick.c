@@ -196,3 +196,37 @@ hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
     blame.waiting = waiting(t, rank, alive);
     return blame;
 }
+
+/* Whether the rank so far downstream hears, by its own ticks, that its waits lead to the one `to` places downstream. */
+static int
+sees(const hp_ticks *t, int from, int to)
+{
+    int silent = t->order[(t->position + to) % t->size], far = from;
+    for (int steps = 0; steps < t->size; steps++) {
+        const hp_witness *w = &t->of[t->order[(t->position + far) % t->size]];
+        if (!w->in_op || w->report.waits_for < 0)
+            return 0;
+        if (w->report.waits_for == silent)
+            return 1;
+        for (far = from + 1; far < to && t->order[(t->position + far) % t->size] != w->report.waits_for; far++)
+            continue;
+        if (far >= to)
+            return 0;
+    }
+    return 0;
+}
+
+int
+hp_ticks_speaks(const hp_ticks *t, uint64_t alive)
+{
+    int to = 1;
+    while (to < t->size && t->of[t->order[(t->position + to) % t->size]].heard >= alive)
+        to++;
+    for (int d = 1; to < t->size && d < to; d++)
+        if (sees(t, d, to))
+            return 0;
+    for (int rank = 0; to == t->size && rank < t->order[t->position]; rank++)
+        if (t->of[rank].in_op)
+            return 0;
+    return 1;
+}

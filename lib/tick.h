@@ -47,4 +47,10 @@ size_t hp_ticks_put(hp_ticks *ticks, int to, uint8_t out[HP_TICKS_BYTES]);
  */
 hp_blame hp_ticks_blame(const hp_ticks *ticks, uint64_t sequence, uint64_t alive);
 
+/*
+ * Of all ranks that find somebody to blame so, whether this one is to tell people: where one rank is not heard, the
+ * nearest before it that sees this; where all are, the lowest of those that wait.
+ */
+int hp_ticks_speaks(const hp_ticks *ticks, uint64_t alive);
+
 #endif

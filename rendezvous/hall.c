@@ -7,6 +7,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "net/pool.h"
+#include "rendezvous/overseer.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,13 @@ on_say(void *arg, const char *line)
 }
 
 static void
+on_warn(void *arg, const char *line)
+{
+    const hp_hall *hall = arg;
+    hall->owner->warn(hall->owner->arg, line);
+}
+
+static void
 on_failed(void *arg, const hoop_error *cause)
 {
     const hp_hall *hall = arg;
@@ -68,7 +76,7 @@ hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_see
     memcpy(hall->job, job, HP_JOB);
     snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
     hall->owner = owner;
-    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_failed};
+    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
     hall->next_comm = comm_seed;
     return hall;
 }
@@ -116,6 +124,8 @@ is_kept(const hp_hall *hall, const hp_meeting *m)
 int
 hp_hall_timed(const hp_hall *hall)
 {
+    if (hall->nag.since)
+        return 1;
     for (const hp_meeting *m = hall->meetings; m; m = m->next)
         if (!is_kept(hall, m))
             return 1;
@@ -280,6 +290,8 @@ settle(hp_hall *hall, uint64_t now)
         close_split(hall, m);
         hp_meeting_free(m);
     }
+    if (hall->nag.since)
+        hp_overseer_nag(hall, now);
     for (hp_roster **at = &hall->rosters; *at;) {
         hp_roster *r = *at;
         if (r->present) {
@@ -508,5 +520,6 @@ hp_hall_tick(hp_hall *hall, uint64_t now)
         hp_meeting_tick(m, now);
     for (hp_roster *r = hall->rosters; r; r = r->next)
         hp_roster_tick(r, now);
+    hp_overseer_nag(hall, now);
     settle(hall, now);
 }

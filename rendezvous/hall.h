@@ -8,6 +8,7 @@
 #define HP_HALL_H
 
 #include "net/conn.h"
+#include "rendezvous/nag.h"
 #include "rendezvous/roster.h"
 
 typedef struct hp_hall {
@@ -20,8 +21,10 @@ typedef struct hp_hall {
     hp_roster *rosters;
     uint64_t next_comm;
     int guests;
-    hp_ended ended; /* the first of the job's processes that has, where somebody tells us */
-    int world;      /* the largest size that somebody who has proven itself has declared */
+    hp_nag nag;        /* of one ring at a time, however many stand still */
+    uint64_t nag_ring; /* its communicator */
+    hp_ended ended;    /* the first of the job's processes that has, where somebody tells us */
+    int world;         /* the largest size that somebody who has proven itself has declared */
 } hp_hall;
 
 /* One control connection; the owner embeds it, and gets its address back as the outlet's `peer`. */

@@ -45,6 +45,7 @@ hp_meeting_new(const hp_outlet *outlet, const char *label, const hp_join *first,
     m->split = first->split;
     m->size = first->parent ? first->parent_size : first->size;
     m->op_timeout = first->op_timeout;
+    m->warn_after = first->warn_after;
     m->opened = now;
     m->deadline = HP_NEVER;
     hp_err_clear(&m->failure);

@@ -30,11 +30,11 @@ typedef struct hp_meeting {
     uint64_t parent;
     uint32_t split;
     int size, came, capacity;
-    hp_seat *seats;      /* in order of arrival; sorted by hp_meeting_sort */
-    char *agree;         /* the first comer's settings */
-    hoop_error failure;  /* code HOOP_SUCCESS: still open; else kept until deadline */
-    uint64_t *told;      /* ranks that have come to this meeting, as bits; survives the failure */
-    uint64_t op_timeout; /* the first comer's */
+    hp_seat *seats;                  /* in order of arrival; sorted by hp_meeting_sort */
+    char *agree;                     /* the first comer's settings */
+    hoop_error failure;              /* code HOOP_SUCCESS: still open; else kept until deadline */
+    uint64_t *told;                  /* ranks that have come to this meeting, as bits; survives the failure */
+    uint64_t op_timeout, warn_after; /* the first comer's */
     uint64_t opened, deadline;
 } hp_meeting;
 

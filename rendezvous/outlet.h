@@ -18,6 +18,7 @@ typedef struct hp_outlet {
     void (*seat)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*dismiss)(void *arg, void *peer); /* close when everything told has been written */
     void (*say)(void *arg, const char *line);
+    void (*warn)(void *arg, const char *line); /* for whoever started the job, also where nobody asked */
     /* A ring has failed, or will not come to be; the line that says so has been said. */
     void (*failed)(void *arg, const hoop_error *cause);
 } hp_outlet;

@@ -97,6 +97,7 @@ hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int 
     r->ring.comm = comm;
     r->ring.rank = -1;
     r->op_timeout = m->op_timeout;
+    r->warn_after = m->warn_after;
     r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
     r->deadline = m->deadline;
@@ -373,13 +374,28 @@ links_missing(hp_roster *r)
     fail(r, &error, -1);
 }
 
+/* Whom the ranks that wait lead to. */
+static hp_blame
+blame_of(const hp_roster *r, uint64_t stalled, char *out, size_t size)
+{
+    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_BEATS * r->heartbeat);
+    hp_blame_print(&blame, r->witnesses, r->ring.members, stalled, out, size);
+    return blame;
+}
+
+const char *
+hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
+{
+    blame_of(r, stalled, out, size);
+    return out;
+}
+
 static void
 stalled(hp_roster *r, uint64_t now)
 {
     hoop_error error;
     char text[256];
-    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_BEATS * r->heartbeat);
-    hp_blame_print(&blame, r->witnesses, r->ring.members, now - r->moved, text, sizeof(text));
+    hp_blame blame = blame_of(r, now - r->moved, text, sizeof(text));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     error.rank = blame.rank;
     error.sequence = blame.sequence;

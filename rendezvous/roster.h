@@ -30,7 +30,7 @@ typedef struct hp_roster {
     uint32_t splits;       /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
     hoop_error cause; /* of FAILED */
-    uint64_t op_timeout, heartbeat;
+    uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of bring-up */
     uint64_t moved;            /* when any report last grew */
     uint64_t pinged;
@@ -50,6 +50,9 @@ int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payl
 void hp_roster_lost(hp_roster *roster, int rank, const char *why);
 void hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs ticks */
+
+/* Who holds up the ring, in which nothing has moved for `stalled` ns: a sentence; returns out. */
+const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);
 
 /* The rank's member while it is connected and the ring is sound, else NULL. */
 const hp_member *hp_roster_holder(const hp_roster *roster, int rank);

@@ -114,6 +114,16 @@ on_say(void *arg, const char *line)
 }
 
 static void
+on_warn(void *arg, const char *line)
+{
+    const hp_server *server = arg;
+    if (server->options.warn)
+        server->options.warn(server->options.arg, line);
+    else
+        hp_log(HP_LOG_WARN, "%s", line);
+}
+
+static void
 on_failed(void *arg, const hoop_error *cause)
 {
     const hp_server *server = arg;
@@ -365,7 +375,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_guests = share_of_a_job(options);
-    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_failed};
+    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};

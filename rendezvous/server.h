@@ -21,9 +21,11 @@ typedef struct hp_server_options {
     int mode;                /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
     void (*say)(void *arg, const char *line);
+    /* A line that whoever started the job should see: who holds it up. Starts like say's; NULL: hp_log WARN. */
+    void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */
     void (*failed)(void *arg, const hoop_error *cause);
-    void *arg; /* of both */
+    void *arg; /* of all three */
 } hp_server_options;
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);

@@ -117,11 +117,22 @@ named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
     return n;
 }
 
+/* How many of those that name somebody are to tell people. */
+static int
+speakers(const ring *r, uint64_t alive)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        n += !is_deaf(r, i) && hp_ticks_blame(r->ticks[i], OPERATION, alive).guilt &&
+             hp_ticks_speaks(r->ticks[i], alive);
+    return n;
+}
+
 /* A rank stops in the operation, or has not entered it: whoever waits for it names it, and nobody names another. */
 static void
 test_still(void)
 {
-    int stopped = 0, absent = 0, loud = 0, moved = 0;
+    int stopped = 0, absent = 0, loud = 0, moved = 0, voices = 0;
     for (int seed = 0; seed < SEEDS; seed++) {
         ring r;
         int victim, waits[MOST], chords = seed / 2 % 2, direct = 0;
@@ -138,6 +149,7 @@ test_still(void)
             everybody_says(&r, waits, OPERATION, 4, now);
         int n = named(&r, victim, seed % 2 ? HP_GUILT_SILENT : HP_GUILT_ABSENT, 8000);
         *(seed % 2 ? &stopped : &absent) += n >= direct && n >= !chords;
+        voices += speakers(&r, 8000) == (n > 0);
         for (int i = 0; i < r.n; i++)
             moved += r.ticks[i]->moved > 2000;
         close_ring(&r);
@@ -146,6 +158,7 @@ test_still(void)
     is_int(SEEDS / 2, absent, "so is one that has not entered it");
     is_int(0, loud, "a tick goes round once and never comes back");
     is_int(0, moved, "ticks without progress are none");
+    is_int(SEEDS, voices, "however many name it, one of them tells people");
 }
 
 /* Who has done its part and rests is not taken for the one that stands still, though nothing is heard of it either. */
@@ -179,6 +192,7 @@ test_alive(void)
     hp_ticks_say(r.ticks[2], &stuck, OPERATION - 1, 0, 1200);
     flood(&r, 1200);
     is_int(5, named(&r, r.order[2], HP_GUILT_LINK, 900), "a link between two that are alive: the one furthest behind");
+    is_int(1, speakers(&r, 900), "all see it, and one of them tells");
     close_ring(&r);
 }
 

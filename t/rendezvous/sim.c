@@ -81,6 +81,14 @@ on_say(void *arg, const char *line)
 }
 
 static void
+on_warn(void *arg, const char *line)
+{
+    sim *s = arg;
+    s->warnings++;
+    snprintf(s->warning, sizeof(s->warning), "%s", line);
+}
+
+static void
 on_failed(void *arg, const hoop_error *cause)
 {
     sim *s = arg;
@@ -93,7 +101,7 @@ sim_open(sim *s)
 {
     static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_failed};
+    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
     s->now = 1000 * HP_SEC;
     s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
     if (!s->hall)

@@ -27,6 +27,8 @@ typedef struct sim {
     sim_guest guests[SIM_MAX];
     char line[400]; /* the last one said */
     int lines;
+    char warning[400]; /* likewise */
+    int warnings;
     hoop_error failure; /* of a ring or a meeting, the last one */
     int failures;
 } sim;

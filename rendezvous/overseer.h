@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * overseer: what shows only where all rings and meetings of a job are looked at together; pure. The hall asks it at
+ * every tick, and, once a standstill was spoken of, at every event: the ring may be over before the next tick.
+ */
+#ifndef HP_OVERSEER_H
+#define HP_OVERSEER_H
+
+#include "rendezvous/hall.h"
+
+/* Warns of the ring that stands still for longest, one at a time, and says when it goes on. */
+void hp_overseer_nag(hp_hall *hall, uint64_t now);
+
+#endif

@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# late.t: a rank that holds up the others is named once a job, by whoever can: hooprun, hoop-rendezvous, and, where the
+# server is gone, the one rank that sees who it is. The last line of hooprun names it as well.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+
+hooprun=$abs_top_builddir/bin/hooprun
+server=$abs_top_builddir/bin/hoop-rendezvous
+sleeper=$abs_top_builddir/t/sys/sleeper
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_DEBUG HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FD HOOP_JOB
+cd "$tmp" || bail "no scratch folder"
+plan_lazy
+
+export HOOP_WARN_AFTER_MS=1000
+late='rank 2 \([^ ]+, pid [0-9]+\) has not entered operation 3 \(allreduce of 1000 x float32, sum\), or was stopped; '
+
+HOOP_OP_TIMEOUT_MS=6000 "$hooprun" -n 8 "$sleeper" 2 30 >out 2>err </dev/null
+is 1 $? 'eight ranks, one asleep: the job ends at the time-out'
+is 3 "$(grep -Ec "^hooprun: job [0-9a-f]{8}: ${late}7 ranks have waited [124]\.[0-9] s\$" err)" \
+    'three lines say so: after 1, 2 and 4 seconds'
+is '' "$(grep -v "$(printf '%s' 'rank 2 (')" err | grep -v '^hooprun: rank')" 'no line names another one'
+is 0 "$(grep -c 'hoop WARN' err)" 'the ranks themselves say nothing before the end'
+like "^hooprun: the ring had failed: ${late}7 ranks have waited 6\.[0-9] s\$" "$(tail -n 1 err)" 'the last line names it'
+
+"$hooprun" -n 4 "$sleeper" 2 2.5 >out 2>err </dev/null
+is 0 $? 'a rank that is only late'
+like "^hooprun: job [0-9a-f]{8}: ${late}3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 err)" 'is named'
+like '^hooprun: job [0-9a-f]{8}: goes on after 2\.[0-9] s$' "$(tail -n 1 err)" 'when it has come, that is said'
+is 3 "$(wc -l <err | tr -d ' ')" 'three lines on the whole: after 1 and 2 seconds, and that one'
+HOOP_WARN_AFTER_MS=0 "$hooprun" -n 2 "$sleeper" 1 2 >out 2>err </dev/null
+is '0 ' "$? $(cat err)" 'who does not want to hear of it does not'
+
+# by_hand NAME ARGUMENT...: four ranks of a server that lists events in server.out
+by_hand()
+{
+    name=$1
+    shift
+    rm -f "$name".*
+    start "$server" --secret-file secret >server.out 2>server.err
+    running=$started
+    wait_for 5 grep -q 'listening on' server.out || bail "the server does not start: $(cat server.err)"
+    address=$(sed -n 's/^hoop-rendezvous: listening on //p' server.out)
+    for r in 0 1 2 3; do
+        (
+            HOOP_RANK=$r HOOP_SIZE=4 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$tmp/secret "$@" 2>"$name.$r"
+            echo $? >"$name.status.$r"
+        ) &
+        tap_started="$tap_started $!"
+    done
+    wait_for 10 grep -q 'ring stands' server.out || bail "no ring: $(cat server.out "$name".?)"
+}
+ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = 4 ]; }
+
+"$server" --new-secret secret || bail 'no secret'
+by_hand fine "$sleeper" 2 1.6
+wait_for 20 ended fine
+is '0000' "$(cat fine.status.? | tr -d '\n')" 'ranks that were started by hand'
+like "^hoop-rendezvous: job [0-9a-f]{8}: ${late}3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 server.err)" \
+    'hoop-rendezvous says it on standard error'
+like '^hoop-rendezvous: job [0-9a-f]{8}: goes on after ' "$(tail -n 1 server.err)" 'and that it goes on'
+is '' "$(cat fine.[0-3])" 'the ranks say nothing'
+kill "$running"
+
+by_hand alone "$sleeper" 2 5 0.5
+kill -KILL "$running"
+wait_for 20 ended alone
+is '0000' "$(cat alone.status.? | tr -d '\n')" 'without a server'
+grep -lE "hoop WARN ${late}[123] ranks? ha(s|ve) waited " alone.? >speakers
+is 1 "$(wc -l <speakers | tr -d ' ')" 'one rank says it'
+is "$(cat speakers)" "$(grep -l . alone.[0-3])" 'and the others nothing'
+like 'hoop WARN the operation goes on after [45]\.[0-9] s' "$(cat alone.?)" 'it says when it goes on'
+done_testing

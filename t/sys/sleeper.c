@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sleeper RANK SECONDS [WORK]: a program of five allreduces in which one rank sleeps before the third, for t/sys/late.t.
+ * WORK: seconds that all of them compute before they begin. What hoop says of an error goes to standard error.
+ */
+#include "hoop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+enum { COUNT = 1000 };
+
+static void
+nap(double seconds)
+{
+    struct timespec time = {.tv_sec = (time_t)seconds};
+    time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
+    nanosleep(&time, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+    static float values[COUNT];
+    hoop_error error = {.size = sizeof error};
+    hoop_comm *comm;
+    if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 2;
+    nap(argc > 3 ? atof(argv[3]) : 0);
+    for (int k = 1; k <= 5; k++) {
+        if (k == 3 && hoop_comm_rank(comm) == atoi(argv[1]))
+            nap(atof(argv[2]));
+        if (hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS)
+            continue;
+        hoop_comm_error(comm, &error);
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}

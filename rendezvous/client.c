@@ -42,6 +42,7 @@ struct hp_client {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster are in */
     int in_op;
+    int refused;              /* a call, and has started none since */
     uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
 };
 
@@ -398,8 +399,33 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     if (hp_line_queued(c->line) > REPORT_QUEUE)
         return;
     hp_report_put(payload, report);
-    hp_line_send(c->line, c->in_op ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
+    hp_line_send(c->line, c->in_op || c->refused ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
     c->in_op = 1;
+}
+
+void
+hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
+{
+    uint8_t payload[HP_UNSTARTED_BYTES];
+    if (c->state != HP_CLIENT_GO || !c->line || !c->ring.size)
+        return;
+    c->refused = 1;
+    hp_line_send(c->line, HP_UNSTARTED, payload, hp_unstarted_put(payload, unstarted));
+}
+
+void
+hp_client_started(hp_client *c, const hp_report *report)
+{
+    uint8_t payload[HP_REPORT_BYTES];
+    if (c->state != HP_CLIENT_GO || !c->line)
+        return;
+    if (!c->in_op)
+        c->heard = hp_now();
+    c->reported = hp_now();
+    c->refused = 0;
+    c->in_op = 1;
+    hp_report_put(payload, report);
+    hp_line_send(c->line, HP_IN_OP, payload, sizeof(payload));
 }
 
 int

@@ -61,6 +61,12 @@ const hp_ring *hp_client_ring(const hp_client *client); /* lives as long as the 
 void hp_client_ready(hp_client *client);
 /* In an operation for longer than a moment (first call: IN_OP), and again every heartbeat (PROGRESS). */
 void hp_client_in_op(hp_client *client, const hp_report *report);
+/*
+ * This rank has refused a call; it starts one after all (at once, however short that may be). Between the two its reports
+ * are of operations from before.
+ */
+void hp_client_unstarted(hp_client *client, const hp_unstarted *unstarted);
+void hp_client_started(hp_client *client, const hp_report *report);
 /* Whether the server can be expected to judge: it is not gone, and has not been silent for two seconds of an operation. */
 int hp_client_hears(const hp_client *client, uint64_t now);
 void hp_client_out(hp_client *client, uint64_t completed);        /* no-op when IN_OP was not said */

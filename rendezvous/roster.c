@@ -127,6 +127,7 @@ hp_roster_free(hp_roster *r)
     free(r->ring.members);
     free(r->peers);
     free(r->witnesses);
+    hp_refusals_free(&r->refusals, r->ring.size);
     free(r->ready);
     free(r);
 }
@@ -229,6 +230,7 @@ out(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     w->heard = now;
     if (completed > w->completed)
         w->completed = completed;
+    hp_refusals_withdraw(&r->refusals, rank, completed);
     r->moved = now;
 }
 
@@ -276,6 +278,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
         return;
     out(r, rank, completed, now);
     w->left = 1;
+    hp_refusals_withdraw(&r->refusals, rank, UINT64_MAX);
     r->left_n++;
     if (r->state == HP_ROSTER_LINKING)
         vanished(r, rank, "it left");
@@ -329,6 +332,26 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *er
     return 0;
 }
 
+/* A call that the rank has refused; IN_OP afterwards says that it has started an operation all the same. */
+static int
+unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hp_unstarted said;
+    if (!hp_unstarted_get(&said, payload, n))
+        return malformed(error);
+    if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
+        hp_refusals_note(&r->refusals, r->ring.size, rank, &said);
+    return 0;
+}
+
+static void
+fail_refused(hp_roster *r, int rank)
+{
+    hoop_error error;
+    hp_refusals_print(&r->refusals, &r->ring.members[rank], &error);
+    fail(r, &error, -1);
+}
+
 int
 hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -339,9 +362,12 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
     case HP_PROGRESS:
         if (!hp_report_get(&said, payload, n) || said.waits_for >= r->ring.size)
             return malformed(error);
-        if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
+        if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left) {
             report(r, rank, &said, now);
+            hp_refusals_withdraw(&r->refusals, rank, type == HP_IN_OP ? UINT64_MAX : said.sequence);
+        }
         return 0;
+    case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
     case HP_OUT: out(r, rank, hp_get64(payload), now); return 0;
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, error);
@@ -415,6 +441,11 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         links_missing(r);
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
         return;
+    int refused = hp_refusals_due(&r->refusals, r->witnesses, r->ring.size, now);
+    if (refused >= 0) {
+        fail_refused(r, refused);
+        return;
+    }
     if (r->op_timeout && now - r->moved >= r->op_timeout) {
         stalled(r, now);
         return;

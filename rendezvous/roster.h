@@ -9,6 +9,7 @@
 
 #include "rendezvous/blame.h"
 #include "rendezvous/meeting.h"
+#include "rendezvous/refusal.h"
 
 typedef enum hp_roster_state {
     HP_ROSTER_LINKING, /* rosters are out; awaits READY of all */
@@ -26,8 +27,9 @@ typedef struct hp_roster {
     hp_ring ring;          /* ring.rank is not used */
     void **peers;          /* by rank; NULL: gone */
     hp_witness *witnesses; /* by rank */
-    uint64_t *ready;       /* a bit by rank */
-    uint32_t splits;       /* splits with numbers below this are over */
+    hp_refusals refusals;
+    uint64_t *ready; /* a bit by rank */
+    uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
     hoop_error cause; /* of FAILED */
     uint64_t op_timeout, warn_after, heartbeat;

@@ -13,6 +13,9 @@
 #include "lib/guard.h"
 #include "lib/progress.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* The call as the ranks must agree on it. */
 static hp_request
 ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, hoop_op op, int root)
@@ -25,6 +28,30 @@ ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, 
     r.call.root = root;
     r.call.count = count;
     return r;
+}
+
+/* The sentence without the name of the function, where the call says it. */
+static void
+drop_name(char *text, const hp_call *call)
+{
+    char name[32];
+    int n = snprintf(name, sizeof name, "hoop_%s: ", hp_kind_name(call->kind));
+    if (strncmp(text, name, (size_t)n) == 0)
+        memmove(text, text + n, strlen(text + n) + 1);
+}
+
+hoop_result
+hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result)
+{
+    hoop_error why = {.size = sizeof why};
+    int moment = result == HOOP_ERR_BUSY || result == HOOP_ERR_INVALID_USAGE || result == HOOP_ERR_FORKED;
+    if (!comm || result == HOOP_SUCCESS || moment || atomic_load(&comm->fault.known))
+        return result;
+    hoop_comm_error(comm, &why);
+    drop_name(why.text, call);
+    why.rank = why.reporter = comm->rank;
+    hp_progress_unstarted(comm, call, &why);
+    return result;
 }
 
 /* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
@@ -109,11 +136,11 @@ check(hoop_comm *comm, hp_request *request)
 
 /* This thread's error becomes the group's. */
 static hoop_result
-spoil_group(hoop_comm *comm)
+spoil_group(hoop_comm *comm, const hp_call *call)
 {
     hoop_error error = {.size = sizeof error};
     hoop_comm_error(comm, &error);
-    hp_group_spoil(comm, &error);
+    hp_group_spoil(comm, call, &error);
     return error.code;
 }
 
@@ -129,11 +156,11 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
         return HOOP_SUCCESS;
     if (joined < 0) {
         hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group's fused operation");
-        return spoil_group(comm);
+        return spoil_group(comm, &request->call);
     }
     work = make_work(comm, request, device, &result);
     if (!work)
-        return spoil_group(comm);
+        return spoil_group(comm, &request->call);
     hp_group_add(comm, work);
     return HOOP_SUCCESS;
 }
@@ -146,9 +173,9 @@ run(hoop_comm *comm, hp_request *request)
     hoop_result result;
     result = check(comm, request);
     if (comm && hp_group_is_mine(comm))
-        return result == HOOP_SUCCESS ? queue_in_group(comm, request) : spoil_group(comm);
+        return result == HOOP_SUCCESS ? queue_in_group(comm, request) : spoil_group(comm, &request->call);
     if (result != HOOP_SUCCESS)
-        return result;
+        return hp_entry_unstarted(comm, &request->call, result);
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
@@ -161,7 +188,7 @@ run(hoop_comm *comm, hp_request *request)
         result = hp_entry_order(comm, work);
     if (!work || result != HOOP_SUCCESS) {
         hp_progress_leave(comm);
-        return result;
+        return hp_entry_unstarted(comm, &request->call, result);
     }
     hp_comm_plan(comm, work);
     hp_progress_submit(comm, work, work, 1);
@@ -178,20 +205,21 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
 {
     hoop_work *work;
     hoop_result result;
-    if (!out)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: there must be a place for the handle");
-    *out = NULL;
+    if (out)
+        *out = NULL;
     result = check(comm, &request);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (hp_group_any())
+    if (result == HOOP_SUCCESS && hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "a non-blocking call inside a group: use the blocking form there, it is only queued");
+    if (result == HOOP_SUCCESS && !out)
+        result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: there must be a place for the handle");
+    if (result != HOOP_SUCCESS)
+        return hp_group_any() ? result : hp_entry_unstarted(comm, &request.call, result);
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (work)
         result = hp_entry_order(comm, work);
     if (!work || result != HOOP_SUCCESS)
-        return result;
+        return hp_entry_unstarted(comm, &request.call, result);
     hp_comm_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     *out = work;
@@ -240,17 +268,17 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     hoop_work *work;
     hoop_result result = check(comm, &request);
     if (result != HOOP_SUCCESS)
-        return result;
+        return hp_group_any() ? result : hp_entry_unstarted(comm, &request.call, result);
     if (hp_group_any())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a stream-ordered call inside a group");
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
-        return result;
+        return hp_entry_unstarted(comm, &request.call, result);
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
         work->device = hp_comm_stream_device(comm, &error);
     if (work->device < 0) {
         hp_progress_recycle(comm, work);
-        return fail_start(comm, &error);
+        return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
     }
     if (work->device > 0)
         hp_progress_enroll(comm, work->device);
@@ -261,7 +289,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     }
     if (stop_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
         hp_progress_recycle(comm, work);
-        return fail_start(comm, &error);
+        return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
     }
     work->detached = 1;
     hp_comm_plan(comm, work);

@@ -291,6 +291,19 @@ exchange_ticks(hoop_comm *comm, uint64_t now)
     pass_ticks(comm);
 }
 
+void
+hp_comm_say_started(hoop_comm *comm)
+{
+    uint64_t now = hp_now();
+    if (!comm->running)
+        return;
+    hp_report r = hp_stats_report(comm);
+    r.since = now - comm->entered_at;
+    comm->reported_at = now;
+    comm->in_op = 1;
+    hp_client_started(comm->client, &r);
+}
+
 /* The oldest operation awaits the caller's stream: this rank has not entered it. */
 static int
 is_outside(const hoop_comm *comm)

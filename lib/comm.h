@@ -52,6 +52,9 @@ typedef struct hp_driver {
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
     int aborters;              /* threads inside hp_progress_abort */
+    hp_unstarted refusal;      /* the last call that was refused, */
+    int refused;               /* 1: and no operation was started since; 2: which the driver has looked at */
+    int told;                  /* the server knows of one; the baton holder's */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* looked at by the driver without the mutex */
     atomic_int yield;          /* so many ask the driver to hand the baton over */
@@ -74,6 +77,7 @@ typedef struct hp_guard {
 typedef struct hp_group {
     int open;
     hoop_result result; /* first argument error inside */
+    hp_call call;       /* which it is of */
     hoop_error error;
     uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
     hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
@@ -160,6 +164,9 @@ void hp_comm_let_go(hoop_comm *comm, hoop_work *work);
 
 /* Takes the operations into the belt's order; baton holder only. */
 void hp_comm_start(hoop_comm *comm, hoop_work *work);
+
+/* Tells the server at once that this rank has started an operation; baton holder only. */
+void hp_comm_say_started(hoop_comm *comm);
 
 /* Ends all running works with the kept error. fault.c's. */
 void hp_comm_fail_works(hoop_comm *comm);

@@ -14,6 +14,13 @@ hoop_result hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char 
 hoop_result hp_entry_check(const hoop_comm *comm);
 
 /*
+ * A collective has ended with `result` before it was started; this thread's error says why. The other ranks are told where
+ * it was the call itself: an argument, its memory, want of memory. Where it was only made at the wrong moment (another
+ * thread waits, a group is open, the process has forked) nothing was meant to be started here. Returns the result.
+ */
+hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
+
+/*
  * Works on device memory, before they are submitted: they will start after what the GPU's default stream holds now.
  * After an error the works of the list are recycled.
  */

@@ -133,9 +133,10 @@ hp_group_add(hoop_comm *comm, hoop_work *work)
 }
 
 void
-hp_group_spoil(hoop_comm *comm, const hoop_error *error)
+hp_group_spoil(hoop_comm *comm, const hp_call *call, const hoop_error *error)
 {
     if (comm->group.result == HOOP_SUCCESS) {
+        comm->group.call = *call;
         comm->group.result = error->code;
         comm->group.error = *error;
     }

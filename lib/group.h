@@ -21,8 +21,8 @@ int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 /* A checked call as a work, queued. The work's buffers are in its single segment. */
 void hp_group_add(hoop_comm *comm, hoop_work *work);
 
-/* An error inside: kept, the group will be dropped. */
-void hp_group_spoil(hoop_comm *comm, const hoop_error *error);
+/* An error inside: kept with the call, the group will be dropped. */
+void hp_group_spoil(hoop_comm *comm, const hp_call *call, const hoop_error *error);
 
 /*
  * Closes the group: plans, and returns the list (linked by next) in *first and *last; NULL when the group was empty or

@@ -485,9 +485,10 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     *first = *last = NULL;
     if (!comm || !hp_group_is_mine(comm))
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
+    hp_call refused = comm->group.head ? comm->group.head->call : comm->group.call; /* the first that is not started */
     result = hp_group_close(comm, first, last, &error);
     if (result != HOOP_SUCCESS)
-        return hp_entry_fail(comm, &error);
+        return hp_entry_unstarted(comm, &refused, hp_entry_fail(comm, &error));
     result = hp_entry_check(comm);
     for (hoop_work *work = *first, *next; work && result != HOOP_SUCCESS; work = next) {
         next = work->next;
@@ -502,8 +503,9 @@ start_group(hoop_comm *comm, int blocking, hoop_work **work)
 {
     hoop_work *first, *last;
     hoop_result result = close_group(comm, &first, &last);
+    hp_call call = first ? first->call : (hp_call){0};
     if (result == HOOP_SUCCESS && first)
-        result = hp_entry_order(comm, first);
+        result = hp_entry_unstarted(comm, &call, hp_entry_order(comm, first));
     if (result != HOOP_SUCCESS)
         return result;
     if (!first) { /* an empty group is done before it starts */

@@ -83,13 +83,39 @@ hp_progress_recycle(hoop_comm *comm, hoop_work *work)
 
 /* ---- driving ---- */
 
+/* Tells the server of a call that was refused, or, once an operation up to `last` was started, that it need not mind. */
+static void
+mind_refusal(hoop_comm *comm, uint64_t last)
+{
+    hp_driver *d = &comm->driver;
+    hp_unstarted refusal;
+    int news;
+    pthread_mutex_lock(&d->mutex);
+    refusal = d->refusal;
+    news = d->refused == 1;
+    d->refused = last >= refusal.sequence ? 0 : 2;
+    pthread_mutex_unlock(&d->mutex);
+    if (last >= refusal.sequence) {
+        if (d->told)
+            hp_comm_say_started(comm);
+        d->told = 0;
+    } else if (news) {
+        hp_client_unstarted(comm->client, &refusal);
+        d->told = 1;
+    }
+}
+
 static void
 take_inbox(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     hoop_work *work;
+    uint64_t last;
+    int refused;
     pthread_mutex_lock(&d->mutex);
     work = d->inbox;
+    last = work ? d->inbox_last->sequence : 0;
+    refused = d->refused;
     d->inbox = d->inbox_last = NULL;
     atomic_store_explicit(&d->has_inbox, 0, memory_order_relaxed);
     pthread_mutex_unlock(&d->mutex);
@@ -98,6 +124,8 @@ take_inbox(hoop_comm *comm)
         hp_comm_start(comm, work);
         work = next;
     }
+    if (refused)
+        mind_refusal(comm, last);
 }
 
 static int
@@ -365,6 +393,32 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     hp_baton_take(comm, HP_NEVER);
     hp_client_refuse(comm->client, split, cause);
     hp_baton_give(comm);
+}
+
+/* Whoever drives tells it, or this thread where nobody does; it does not wait for a driver that is stuck. */
+void
+hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
+{
+    enum { TRIES = 100 };
+    hp_driver *d = &comm->driver;
+    const struct timespec moment = {0, 1000000};
+    if (!comm->client || comm->size == 1)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    d->refusal = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
+    d->refused = 1;
+    atomic_store(&d->has_inbox, 1);
+    pthread_mutex_unlock(&d->mutex);
+    for (int i = 0; i < TRIES && atomic_load(&d->has_inbox); i++) {
+        hp_loop_wake(comm->loop);
+        if (try_baton(comm)) {
+            step(comm);
+            hp_loop_run(comm->loop, 0);
+            give_baton(comm);
+        } else {
+            nanosleep(&moment, NULL);
+        }
+    }
 }
 
 /* ---- the background thread ---- */

@@ -62,6 +62,12 @@ void hp_progress_give_up(hoop_comm *comm, const hoop_error *cause);
 /* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
+/*
+ * A call of this rank was refused before it became an operation, which the others may wait in: the server is told, and,
+ * as soon as an operation is started, that one was. Does nothing for long. Not for a communicator that is known to fail.
+ */
+void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
+
 /* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 

@@ -285,9 +285,9 @@ test_spoiled(void)
     hp_err_set(&second, HOOP_ERR_NO_MEMORY, "the second");
     hp_group_begin(&comm);
     add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
-    hp_group_spoil(&comm, &first);
+    hp_group_spoil(&comm, &(hp_call){.kind = HP_REDUCE}, &first);
     add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
-    hp_group_spoil(&comm, &second);
+    hp_group_spoil(&comm, &(hp_call){.kind = HP_GATHER}, &second);
     closed c = close_group();
     ok(c.result == HOOP_ERR_INVALID_ARGUMENT && !c.first && !c.last, "a spoiled group is dropped");
     is_string("the first", c.error.text, "with its first error");

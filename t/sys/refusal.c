@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Calls that one rank refuses: the others do not wait for it until the time-out, in whatever form it was called; and
+ * where it calls again in time, or where all refuse, nothing happens.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 3, GUILTY = 1, COUNT = 100, BUSY = 1 << 21 };
+
+typedef enum form { BLOCKING, NON_BLOCKING, NO_HANDLE, GROUP, GROUP_OF_BAD, ON_STREAM, FORMS } form;
+
+static const char *const form_names[FORMS] = {"a blocking call",
+                                              "a non-blocking call",
+                                              "one without a place for its handle",
+                                              "a group of one",
+                                              "a group whose second call is bad",
+                                              "a stream-ordered call on host memory"};
+
+typedef struct plot {
+    form form;
+    double pause;  /* seconds after which the guilty one calls rightly */
+    int everybody; /* all ranks refuse; the guilty one is the last to go on */
+    int busy;      /* a non-blocking operation is under way meanwhile */
+} plot;
+
+static party p;
+static float in[COUNT * RANKS], out[COUNT * RANKS];
+
+/* sendbuf == recvbuf is the in-place form of rank 0 only. */
+static hoop_result
+call(hoop_comm *comm, form f, int bad)
+{
+    float *send = bad ? out : in;
+    hoop_work *work = NULL;
+    hoop_result result = HOOP_SUCCESS;
+    switch (f) {
+    case BLOCKING: return hoop_allgather(send, out, COUNT, HOOP_FLOAT32, comm);
+    case NON_BLOCKING: result = hoop_iallgather(send, out, COUNT, HOOP_FLOAT32, comm, &work); break;
+    case NO_HANDLE: result = hoop_iallgather(in, out, COUNT, HOOP_FLOAT32, comm, bad ? NULL : &work); break;
+    case ON_STREAM:
+        if (bad)
+            return hoop_allgather_on_stream(in, out, COUNT, HOOP_FLOAT32, comm, NULL);
+        return hoop_allgather(in, out, COUNT, HOOP_FLOAT32, comm);
+    default:
+        hoop_group_start(comm);
+        if (f == GROUP_OF_BAD)
+            hoop_barrier(comm);
+        hoop_allgather(send, out, COUNT, HOOP_FLOAT32, comm);
+        return hoop_group_end(comm);
+    }
+    return result ? result : hoop_work_wait(work, -1);
+}
+
+static hoop_comm *
+join(void)
+{
+    hoop_comm *comm;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        exit(9);
+    for (int i = 0; i < 2; i++)
+        if (hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+            exit(8);
+    return comm;
+}
+
+/* Code, seconds, rank, operation, sentence. */
+static void
+tell(hoop_comm *comm, hoop_result result, double since)
+{
+    hoop_error e = {.size = sizeof e};
+    hoop_comm_error(comm, &e);
+    party_note("%d %.2f %d %llu %s", (int)result, party_clock() - since, e.rank, (unsigned long long)e.sequence,
+               e.text);
+}
+
+static int
+refuses(int rank, int size, void *arg)
+{
+    static float large[BUSY];
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    hoop_work *busy = NULL;
+    hoop_result result = HOOP_SUCCESS;
+    double since = party_clock();
+    (void)size;
+    if (s->busy && hoop_iallreduce(large, large, BUSY, HOOP_FLOAT32, HOOP_SUM, comm, &busy) != HOOP_SUCCESS)
+        return 7;
+    if ((rank == GUILTY || s->everybody) && call(comm, s->form, 1) == HOOP_SUCCESS)
+        return 6;
+    if (rank == GUILTY)
+        party_nap(s->pause);
+    result = call(comm, s->form, 0);
+    if (busy && hoop_work_wait(busy, -1) != HOOP_SUCCESS && result == HOOP_SUCCESS)
+        result = HOOP_ERR_SYSTEM;
+    tell(comm, result, since);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static int
+all_told(unsigned long long operation, const char *what)
+{
+    int good = 1;
+    for (int rank = 0; rank < RANKS; rank++) {
+        int code = 0, named = -1, text = 0;
+        double took = 0;
+        unsigned long long sequence = 0;
+        sscanf(p.guest[rank].note, "%d %lf %d %llu %n", &code, &took, &named, &sequence, &text);
+        if (code == HOOP_ERR_MISMATCH && (took < 2.0 || rank == GUILTY) && named == GUILTY && sequence == operation &&
+            strstr(p.guest[rank].note, what) != NULL)
+            continue;
+        diag("rank %d: %s", rank, p.guest[rank].note);
+        good = 0;
+    }
+    return good;
+}
+
+static int
+all_succeed(void)
+{
+    int good = 1;
+    for (int rank = 0; rank < RANKS; rank++) {
+        good &= p.guest[rank].status == 0 && strncmp(p.guest[rank].note, "0 ", 2) == 0;
+        if (!good)
+            diag("rank %d: %d, %s", rank, p.guest[rank].status, p.guest[rank].note);
+    }
+    return good;
+}
+
+static void
+test_forms(void)
+{
+    static const char *const what[FORMS] = {[NO_HANDLE] = "allgather of 100 x float32): work is NULL",
+                                            [GROUP_OF_BAD] = "barrier): hoop_allgather: sendbuf and recvbuf overlap",
+                                            [ON_STREAM] = "allgather of 100 x float32): a stream-ordered call"};
+    for (form f = 0; f < FORMS; f++) {
+        plot s = {.form = f, .pause = 3};
+        char expected[128];
+        snprintf(expected, sizeof expected, ") could not start operation 3 (%s",
+                 what[f] ? what[f] : "allgather of 100 x float32): sendbuf and recvbuf overlap");
+        party_run(&p, RANKS, refuses, &s, 30);
+        ok(all_told(3, expected), "%s that one rank refuses: all get MISMATCH within two seconds", form_names[f]);
+    }
+    plot s = {.pause = 3, .busy = 1};
+    party_run(&p, RANKS, refuses, &s, 30);
+    ok(all_told(4, ") could not start operation 4 (allgather"), "the same while another thread drives");
+}
+
+static void
+test_corrected(void)
+{
+    static const double pauses[] = {0, 0.3};
+    int good = 0;
+    for (form f = 0; f < FORMS; f++)
+        for (int i = 0; i < 2; i++) {
+            plot s = {.form = f, .pause = pauses[i], .busy = i};
+            party_run(&p, RANKS, refuses, &s, 30);
+            good += all_succeed();
+        }
+    is_int(2 * FORMS, good, "called rightly in time it harms nobody, in every form");
+    plot s = {.form = NO_HANDLE, .pause = 3, .everybody = 1};
+    party_run(&p, RANKS, refuses, &s, 30);
+    ok(all_succeed(), "where all have refused that call they may go on when they like");
+}
+
+/* Wrong calls between many right ones that are over at once, then nothing for long. */
+static int
+tries(int rank, int size, void *arg)
+{
+    hoop_comm *comm = join();
+    hoop_result result = HOOP_SUCCESS;
+    double since = party_clock();
+    (void)size;
+    (void)arg;
+    for (int i = 0; i < 300 && result == HOOP_SUCCESS; i++) {
+        if (i % 3 == rank && hoop_allreduce(NULL, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS)
+            return 6;
+        result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+    }
+    party_nap(rank == 0 ? 2.5 : 0);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+    tell(comm, result, since);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(150);
+    setenv("HOOP_OP_TIMEOUT_MS", "20000", 1);
+    setenv("HOOP_DEBUG", "none", 1);
+    party_open(&p);
+    test_forms();
+    test_corrected();
+    party_run(&p, RANKS, tries, NULL, 60);
+    ok(all_succeed(), "a hundred refusals between short operations leave nothing behind");
+    party_close(&p);
+    return 0;
+}

@@ -520,6 +520,7 @@ hp_hall_tick(hp_hall *hall, uint64_t now)
         hp_meeting_tick(m, now);
     for (hp_roster *r = hall->rosters; r; r = r->next)
         hp_roster_tick(r, now);
+    hp_overseer_cross(hall, now);
     hp_overseer_nag(hall, now);
     settle(hall, now);
 }

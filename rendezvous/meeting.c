@@ -200,6 +200,7 @@ take_seat(hp_meeting *m, void *peer, const hp_join *join, hoop_error *error)
     if (m->parent) {
         seat->color = join->color;
         seat->key = join->key;
+        seat->started = join->started;
     }
     mark(m, seat->who.rank);
     return HOOP_SUCCESS;

@@ -15,6 +15,7 @@ typedef struct hp_seat {
     void *peer;
     hp_member who; /* rank: given, or -1 until hp_meeting_group; in a split the rank in the parent */
     int color, key;
+    uint64_t started; /* operations of the parent */
 } hp_seat;
 
 /* A rank whose process has ended, as who started it says; size 0: none has. */
@@ -36,6 +37,7 @@ typedef struct hp_meeting {
     uint64_t *told;                  /* ranks that have come to this meeting, as bits; survives the failure */
     uint64_t op_timeout, warn_after; /* the first comer's */
     uint64_t opened, deadline;
+    uint64_t crossed; /* since when a rank has been in an operation that one who is here has not started; 0: none is */
 } hp_meeting;
 
 /* Opened by its first JOIN, which must then be seated. NULL: out of memory. */

@@ -5,7 +5,12 @@
  */
 #include "rendezvous/overseer.h"
 
+#include "lib/base/clock.h"
+#include "lib/base/err.h"
+
 #include <stdio.h>
+
+enum { CERTAIN_MS = 500 }; /* a report may be on its way that explains it */
 
 /* The ring that is spoken of, unless it has failed. */
 static const hp_roster *
@@ -47,4 +52,80 @@ hp_overseer_nag(hp_hall *hall, uint64_t now)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", r->label, seconds);
     if (word != HP_NAG_QUIET)
         hall->outlet.warn(hall->outlet.arg, line);
+}
+
+/* Operations that a rank in a split has started, as far as anything tells: another of its threads may start some. */
+static uint64_t
+started_by(const hp_roster *r, const hp_seat *seat)
+{
+    const hp_witness *w = &r->witnesses[seat->who.rank];
+    uint64_t seen = w->in_op && w->report.sequence > w->completed ? w->report.sequence : w->completed;
+    return seen > seat->started ? seen : seat->started;
+}
+
+/* The one who is here and has started least; NULL: nobody is here. */
+static const hp_seat *
+furthest_back(const hp_roster *r, const hp_meeting *m)
+{
+    const hp_seat *back = NULL;
+    for (int i = 0; i < m->came; i++)
+        if (!back || started_by(r, &m->seats[i]) < started_by(r, back))
+            back = &m->seats[i];
+    return back;
+}
+
+/* A rank that has not come, and is in an operation above this number: the oldest of those; -1: none is. */
+static int
+one_above(const hp_roster *r, const hp_meeting *m, uint64_t number)
+{
+    int found = -1;
+    for (int rank = 0; rank < r->ring.size; rank++) {
+        const hp_witness *w = &r->witnesses[rank];
+        if (!w->in_op || w->report.sequence <= number || hp_meeting_has(m, rank))
+            continue;
+        if (found < 0 || w->report.sequence < r->witnesses[found].report.sequence)
+            found = rank;
+    }
+    return found;
+}
+
+static void
+fail_crossed(hp_roster *r, const hp_seat *seat, int rank)
+{
+    const hp_report *report = &r->witnesses[rank].report;
+    unsigned long long started = started_by(r, seat);
+    char operation[HP_OPERATION_TEXT];
+    hoop_error error;
+    hp_err_set(
+        &error, HOOP_ERR_MISMATCH,
+        "rank %d (%s) is in hoop_comm_split after %llu operation%s, but rank %d (%s) is in %s, which rank %d has "
+        "not started",
+        seat->who.rank, seat->who.host, started, started == 1 ? "" : "s", rank, r->ring.members[rank].host,
+        hp_blame_operation(report->sequence, &report->call, operation), seat->who.rank);
+    error.rank = seat->who.rank;
+    error.reporter = rank;
+    error.sequence = report->sequence;
+    hp_roster_fail(r, &error);
+}
+
+static void
+cross(hp_meeting *m, hp_roster *r, uint64_t now)
+{
+    const hp_seat *seat = furthest_back(r, m);
+    int rank = seat ? one_above(r, m, started_by(r, seat)) : -1;
+    if (rank < 0)
+        m->crossed = 0;
+    else if (!m->crossed)
+        m->crossed = now;
+    else if (now - m->crossed >= CERTAIN_MS * HP_MS)
+        fail_crossed(r, seat, rank);
+}
+
+void
+hp_overseer_cross(hp_hall *hall, uint64_t now)
+{
+    for (hp_meeting *m = hall->meetings; m; m = m->next)
+        for (hp_roster *r = hall->rosters; r && m->parent && !m->failure.code; r = r->next)
+            if (r->ring.comm == m->parent && r->ring.size == m->size && r->state == HP_ROSTER_RUNNING && r->in_op_n)
+                cross(m, r, now);
 }

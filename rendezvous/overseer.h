@@ -11,4 +11,10 @@
 /* Warns of the ring that stands still for longest, one at a time, and says when it goes on. */
 void hp_overseer_nag(hp_hall *hall, uint64_t now);
 
+/*
+ * A rank is in a split, and another one, which has not come to it, in an operation that the first has not started: neither
+ * will ever go on. Where that is so for half a second, the ring of both fails.
+ */
+void hp_overseer_cross(hp_hall *hall, uint64_t now);
+
 #endif

@@ -167,6 +167,12 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     r->outlet->failed(r->outlet->arg, &r->cause);
 }
 
+void
+hp_roster_fail(hp_roster *r, const hoop_error *cause)
+{
+    fail(r, cause, -1);
+}
+
 static void
 ring_stands(hp_roster *r, uint64_t now)
 {

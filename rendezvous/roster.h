@@ -56,6 +56,9 @@ int hp_roster_timed(const hp_roster *roster); /* whether it needs ticks */
 /* Who holds up the ring, in which nothing has moved for `stalled` ns: a sentence; returns out. */
 const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);
 
+/* Ends it by what its owner has found, unless it has failed before. */
+void hp_roster_fail(hp_roster *roster, const hoop_error *cause);
+
 /* The rank's member while it is connected and the ring is sound, else NULL. */
 const hp_member *hp_roster_holder(const hp_roster *roster, int rank);
 

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * One rank splits the communicator while the others are in a collective: all learn at once what the two of them called.
+ * Where all have started the same operations before they split nothing happens, however long those take.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { RANKS = 4, GUILTY = 2, COUNT = 1000 };
+
+static party p;
+
+static hoop_comm *
+join(void)
+{
+    static float values[COUNT];
+    hoop_comm *comm;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        exit(9);
+    for (int i = 0; i < 2; i++)
+        if (hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+            exit(8);
+    return comm;
+}
+
+static void
+tell(hoop_comm *comm, hoop_result result, double since)
+{
+    hoop_error e = {.size = sizeof e};
+    hoop_comm_error(comm, &e);
+    party_note("%d %.2f %s", (int)result, party_clock() - since, e.text);
+}
+
+static int
+crosses(int rank, int size, void *arg)
+{
+    static float values[COUNT];
+    hoop_comm *comm = join(), *part;
+    hoop_result result;
+    double since = party_clock();
+    (void)size;
+    (void)arg;
+    if (rank == GUILTY)
+        result = hoop_comm_split(comm, 0, 0, &part);
+    else
+        result = hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+    tell(comm, result, since);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+test_crossed(void)
+{
+    int good = 0;
+    party_run(&p, RANKS, crosses, NULL, 30);
+    for (int rank = 0; rank < RANKS; rank++) {
+        const char *note = p.guest[rank].note;
+        int code = 0;
+        double took = 0;
+        sscanf(note, "%d %lf", &code, &took);
+        good += code == HOOP_ERR_MISMATCH && took < 1.25 && strstr(note, "rank 2 (") != NULL &&
+                strstr(note, ") is in hoop_comm_split after 2 operations, but rank ") != NULL &&
+                strstr(note, " is in operation 3 (allreduce of 1000 x float32, sum), which rank 2 has not") != NULL;
+        if (good <= rank)
+            diag("rank %d: %s", rank, note);
+    }
+    is_int(RANKS, good, "a rank in a split, the others in a collective: all get MISMATCH in a second, with both calls");
+}
+
+/* The last rank comes to the split long after the others, with the operation under way that all have started. */
+static int
+starts_and_splits(int rank, int size, void *arg)
+{
+    static float values[COUNT], more[COUNT];
+    hoop_comm *comm = join(), *part = NULL;
+    hoop_work *work[2];
+    double since = party_clock();
+    (void)size;
+    (void)arg;
+    hoop_result result = hoop_iallreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm, &work[0]);
+    party_nap(rank == GUILTY ? 1.5 : 0);
+    if (result == HOOP_SUCCESS)
+        result = hoop_iallreduce(more, more, COUNT, HOOP_FLOAT32, HOOP_SUM, comm, &work[1]);
+    party_nap(rank == GUILTY ? 1.5 : 0);
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_split(comm, 0, 0, &part);
+    if (result == HOOP_SUCCESS)
+        result = hoop_wait_all(work, 2);
+    tell(comm, result, since);
+    hoop_comm_destroy(part);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+test_harmless(void)
+{
+    int good = 0;
+    party_run(&p, RANKS, starts_and_splits, NULL, 30);
+    for (int rank = 0; rank < RANKS; rank++) {
+        good += p.guest[rank].status == 0 && strncmp(p.guest[rank].note, "0 ", 2) == 0;
+        if (good <= rank)
+            diag("rank %d: %s", rank, p.guest[rank].note);
+    }
+    is_int(RANKS, good, "what all have started before they split harms nobody");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    setenv("HOOP_OP_TIMEOUT_MS", "20000", 1);
+    setenv("HOOP_DEBUG", "none", 1);
+    party_open(&p);
+    test_crossed();
+    test_harmless();
+    party_close(&p);
+    return 0;
+}

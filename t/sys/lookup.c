@@ -52,6 +52,18 @@ threads(void)
     return n;
 }
 
+/* More threads than before; one that was joined may be counted for a moment longer. */
+static int
+new_threads(int before)
+{
+    int more = threads() - before;
+    for (int looks = 0; more > 0 && looks < 50; looks++) {
+        party_nap(0.01);
+        more = threads() - before;
+    }
+    return more;
+}
+
 /* Joins by the name in `arg`, or by the number; says how that went. */
 static int
 join(int rank, int size, void *arg)
@@ -64,11 +76,13 @@ join(int rank, int size, void *arg)
     (void)size;
     snprintf(server, sizeof server, "%s%s", host, port);
     setenv("HOOP_RENDEZVOUS", server, 1);
+    int before = threads();
     double begin = party_clock();
     hoop_result result = hoop_comm_create(&comm, NULL);
     double took = party_clock() - begin;
     hoop_comm_error(NULL, &e);
-    party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), threads(), e.text);
+    party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), new_threads(before),
+               e.text);
     hoop_comm_destroy(comm);
     return result != HOOP_SUCCESS;
 }
@@ -107,7 +121,7 @@ slow(void)
     is_int(HOOP_SUCCESS, code, "a name that is found after %d ms of 2 s: %s", SLOW_MS, p.guest[0].note);
     is_int(1, names, "it was looked up once");
     is_int(1, others, "by a thread beside");
-    is_int(1, alive, "which has gone");
+    is_int(0, alive, "which has gone");
     kill(p.server, SIGKILL);
     run("slow.invalid", 2, &code, &took, &names, &others, &alive);
     ok(code == HOOP_ERR_RENDEZVOUS && took < 3, "with no server there, both together keep the limit: %s",
@@ -122,7 +136,7 @@ numeric(void)
     run("127.0.0.1", 2, &code, &took, &names, &others, &alive);
     is_int(HOOP_SUCCESS, code, "an address in numbers");
     is_int(0, names, "is not looked up");
-    is_int(1, alive, "and starts no thread");
+    is_int(0, alive, "and starts no thread");
 }
 
 int

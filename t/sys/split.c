@@ -144,9 +144,11 @@ split_amid(int rank, int size, void *arg)
 static void
 amid(void)
 {
-    for (int own_loop = 0; own_loop < 2; own_loop++)
-        is_int(0, party_run(&p, 3, split_amid, &own_loop, 30), "works move while a rank is in a split%s: %s",
-               own_loop ? ", with a loop of their own" : "", p.guest[0].note);
+    for (int own_loop = 0; own_loop < 2; own_loop++) {
+        int bad = party_run(&p, 3, split_amid, &own_loop, 30);
+        is_int(0, bad, "works move while a rank is in a split%s: %s", own_loop ? ", with a loop of their own" : "",
+               p.guest[0].note);
+    }
 }
 
 int

@@ -411,10 +411,10 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
     pthread_mutex_unlock(&d->mutex);
     for (int i = 0; i < TRIES && atomic_load(&d->has_inbox); i++) {
         hp_loop_wake(comm->loop);
-        if (try_baton(comm)) {
+        if (hp_baton_try(comm)) {
             step(comm);
             hp_loop_run(comm->loop, 0);
-            give_baton(comm);
+            hp_baton_give(comm);
         } else {
             nanosleep(&moment, NULL);
         }

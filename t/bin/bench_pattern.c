@@ -146,9 +146,9 @@ orders(void)
 {
     for (int i = 0; i < BENCH_TYPES; i++) {
         const bench_type *type = bench_type_at(i);
-        int largest = bench_order_of_largest(type), wrong = 0;
         if (!bench_type_is_small(type))
             continue;
+        int largest = bench_order_of_largest(type), wrong = 0;
         for (int order = -largest; order <= largest; order++) {
             uint8_t put[2] = {0}, float_of[2] = {0};
             bench_put_order(type, put, order);

@@ -76,23 +76,27 @@ speak(const hoop_comm *comm, const hp_blame *blame)
     hp_log(HP_LOG_WARN, "%s", line);
 }
 
+/* Nothing has moved here, nor anywhere as far as is known: to be heard of for the first time counts as movement. */
+static int
+stands_still(const hoop_comm *comm, uint64_t after, uint64_t now)
+{
+    return now >= comm->marked_at + after && now >= comm->ticks->moved + after;
+}
+
 void
 hp_stats_nag(hoop_comm *comm, uint64_t after, uint64_t now)
 {
-    uint64_t moved = comm->marked_at;
     hp_blame blame;
     if (!comm->ticks || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
         comm->nag.since = 0;
         return;
     }
-    if (comm->ticks->moved > moved)
-        moved = comm->ticks->moved;
-    if (!comm->nag.since && now < moved + after)
+    if (!comm->nag.since && !stands_still(comm, after, now))
         return;
     blame = own_finding(comm, now);
     if (!comm->nag.since && !blame.guilt)
         return;
-    hp_nag_word word = hp_nag_look(&comm->nag, after, comm->running != NULL, moved, now);
+    hp_nag_word word = hp_nag_look(&comm->nag, after, comm->running != NULL, comm->marked_at, now);
     if (word == HP_NAG_SPEAK)
         speak(comm, &blame);
     else if (word == HP_NAG_OVER)

@@ -372,9 +372,23 @@ ring(hp_door *door)
 
 /* Coming in. */
 
+static const char *const few = "it proves nothing, and descriptors are few (raise \"ulimit -n\")";
+
+/* A quarter of the descriptors that are left is for those who prove nothing; the program may have taken some since. */
+static void
+limit_strangers(hp_door *door, int newest)
+{
+    int taken = hp_pool_taken(&door->strangers);
+    int spare = hp_sock_spare(newest);
+    hp_pool_limit(&door->strangers, spare < HP_STRANGERS * POOL_PART ? (spare + taken) / POOL_PART : HP_STRANGERS);
+    for (; taken > door->strangers.most; taken--)
+        turn_away(door, hp_pool_oldest(&door->strangers), "door: full", HP_LOG_WARN, few);
+}
+
 static void
 admit(hp_door *door, int fd, const hp_addr *peer)
 {
+    limit_strangers(door, fd);
     hp_stranger *stranger = hp_pool_place(&door->strangers, peer);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &stranger->visitor};
     if (stranger->visitor.fd >= 0)
@@ -402,8 +416,7 @@ out_of_descriptors(hp_door *door, int number)
     hp_stranger *victim = hp_pool_oldest(&door->strangers);
     if (victim) {
         turn_away(door, victim, "door: full", HP_LOG_WARN,
-                  number == EMFILE ? "it proves nothing, and descriptors are few (raise \"ulimit -n\")"
-                                   : "it proves nothing, and this machine has nothing left for more connections");
+                  number == EMFILE ? few : "it proves nothing, and this machine has nothing left for more connections");
         return;
     }
     hp_log_class("door: descriptors", HP_LOG_WARN, "cannot accept a connection: %s; trying again in 100 ms%s",
@@ -494,17 +507,6 @@ on_crowd(void *arg, int ready)
     hp_door_serve(arg);
 }
 
-/* A quarter of the descriptors that are left, for those who prove nothing. */
-static void
-limit_strangers(hp_door *door)
-{
-    int spare = hp_sock_spare();
-    hp_pool_limit(&door->strangers, spare / POOL_PART);
-    if (door->strangers.most < HP_STRANGERS)
-        hp_log(HP_LOG_INFO, "%d descriptors are left: at most %d connections that do not prove themselves wait at once",
-               spare, door->strangers.most);
-}
-
 static hoop_result
 set_up(hp_door *door, hp_loop *loop, const hp_addr *addr, const hp_ports *ports, hoop_error *error)
 {
@@ -526,7 +528,6 @@ set_up(hp_door *door, hp_loop *loop, const hp_addr *addr, const hp_ports *ports,
         if (hp_watch_set(door->watch, HP_READ) != 0)
             return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch a listener");
     }
-    limit_strangers(door);
     return hp_sock_name(door->listener, &door->addr, error);
 }
 

@@ -21,6 +21,15 @@ hp_pool_limit(hp_pool *pool, int most)
     pool->most = most < HP_PLACES_LEAST ? HP_PLACES_LEAST : most > HP_STRANGERS ? HP_STRANGERS : most;
 }
 
+int
+hp_pool_taken(const hp_pool *pool)
+{
+    int taken = 0;
+    for (size_t i = 0; i < HP_STRANGERS; i++)
+        taken += pool->places[i].visitor.fd >= 0;
+    return taken;
+}
+
 void
 hp_pool_init(hp_pool *pool, int world)
 {
@@ -79,7 +88,9 @@ hp_pool_place(hp_pool *pool, const hp_addr *peer)
     hp_stranger *place = surplus(pool, peer);
     if (place)
         return place;
-    for (int i = 0; i < pool->most; i++)
+    if (hp_pool_taken(pool) >= pool->most)
+        return hp_pool_oldest(pool);
+    for (size_t i = 0; i < HP_STRANGERS; i++)
         if (pool->places[i].visitor.fd < 0)
             return &pool->places[i];
     return hp_pool_oldest(pool);

@@ -35,8 +35,9 @@ typedef struct hp_pool {
 void hp_pool_init(hp_pool *pool, int world);
 void hp_pool_share(hp_pool *pool, int world);
 
-/* Fewer places than HP_STRANGERS, before anybody has one; at least HP_PLACES_LEAST. */
+/* So many places may be taken from now on: at least HP_PLACES_LEAST. Who is one too many keeps his until he is closed. */
 void hp_pool_limit(hp_pool *pool, int most);
+int hp_pool_taken(const hp_pool *pool);
 
 /*
  * A place for a connection from `peer`: a free one; or, where it is taken (fd >= 0), the oldest one, of this address

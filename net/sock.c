@@ -9,7 +9,6 @@
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <fcntl.h>
@@ -244,27 +243,13 @@ hp_sock_accept(int listener, hp_addr *peer)
     return hp_sock_raise(accept4(listener, &peer->u.any, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC));
 }
 
-static int
-descriptors_open(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int n = 0;
-    if (!folder)
-        return 0;
-    while (readdir(folder))
-        n++;
-    closedir(folder);
-    return n; /* with ".", ".." and the folder itself */
-}
-
 int
-hp_sock_spare(void)
+hp_sock_spare(int newest)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
         return INT_MAX;
-    int spare = (int)limit.rlim_cur - descriptors_open();
-    return spare > 0 ? spare : 0;
+    return (int)limit.rlim_cur > newest ? (int)limit.rlim_cur - newest - 1 : 0;
 }
 
 hoop_result

@@ -23,7 +23,8 @@ int hp_sock_accept(int listener, hp_addr *peer);  /* -1: errno says why, EAGAIN 
 void hp_sock_wake_at(int fd, int bytes);          /* a sleeper is woken when so many can be read: SO_RCVLOWAT */
 void hp_sock_tune(int fd, const hp_sock_options *options);
 int hp_sock_raise(int fd); /* any descriptor: itself, or moved to >= 3; -1 with errno */
-int hp_sock_spare(void);   /* how many more descriptors this process may open, about */
+/* How many more descriptors this process may open, at most: it has just got `newest`, the lowest one that was free. */
+int hp_sock_spare(int newest);
 hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);
 
 #endif

@@ -313,13 +313,13 @@ gets_in_over(struct house *house, int fd, uint8_t first)
 static int
 crowd_out(void)
 {
-    enum { STRANGERS = 200, LEFT = 20, RANKS = 5 };
+    enum { STRANGERS = 200, LEFT = 6, RANKS = 5 };
     static int fds[STRANGERS], mine[RANKS];
     struct house house;
+    build(&house, "127.0.0.1:0");
     int bad = 0, next = dup(0);
     close(next);
     allow_descriptors((rlim_t)next + STRANGERS + RANKS + LEFT);
-    build(&house, "127.0.0.1:0");
     for (int k = 0; k < RANKS; k++)
         mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     for (int i = 0; i < STRANGERS; i++)
@@ -337,6 +337,45 @@ crowd_out(void)
     }
     diag("%d entered; the owner heard of it %d times", house.entered, house.starved);
     bad |= house.starved > 0 || house.entered != RANKS;
+    raze(&house);
+    return bad;
+}
+
+/* In a child: how many of n strangers stay. */
+static int
+count_open(const int *fds, int n)
+{
+    int open = 0;
+    char byte;
+    for (int i = 0; i < n; i++)
+        open += recv(fds[i], &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
+    return open;
+}
+
+/* In a child: strangers leave three quarters of what is left to the program, and give back when it takes more. */
+static int
+leave_some(void)
+{
+    enum { STRANGERS = 100, LEFT = 80, MORE = 45 };
+    static int fds[STRANGERS];
+    struct house house;
+    build(&house, "127.0.0.1:0");
+    int bad = 0, next = dup(0), stay;
+    close(next);
+    allow_descriptors((rlim_t)next + STRANGERS + LEFT);
+    for (int i = 0; i < STRANGERS - 1; i++)
+        fds[i] = visit(&house, NULL, 0);
+    run_for(&house, 50 * HP_MS);
+    stay = count_open(fds, STRANGERS - 1);
+    diag("of %d strangers %d stay where %d descriptors were left", STRANGERS - 1, stay, LEFT);
+    bad |= stay < LEFT / 8 || stay > LEFT / 4 + 1;
+    for (int i = 0; i < MORE; i++)
+        bad |= dup(0) < 0;
+    fds[STRANGERS - 1] = visit(&house, NULL, 0);
+    run_for(&house, 50 * HP_MS);
+    stay = count_open(fds, STRANGERS);
+    diag("%d where the program has taken %d more", stay, MORE);
+    bad |= stay > (LEFT - MORE) / 3 || stay < HP_PLACES_LEAST;
     raze(&house);
     return bad;
 }
@@ -359,6 +398,13 @@ test_no_descriptors(void)
     }
     waitpid(child, &status, 0);
     is_int(0, status, "with few descriptors strangers make room for genuine ranks, and the owner hears nothing");
+    child = fork();
+    if (child == 0) {
+        alarm(40);
+        _exit(leave_some());
+    }
+    waitpid(child, &status, 0);
+    is_int(0, status, "and leave most of them to the program");
 }
 
 /* What accept4 says instead of working, and how often. */

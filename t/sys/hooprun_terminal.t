@@ -125,16 +125,18 @@ ok 'so are files' test ! -s files/rank.0/stdout
 # Progress bars, of which one is seen at a time; a prompt.
 cat >bar <<'EOF'
 #!/bin/sh
-for i in 1 2 3; do
-    printf '\rrank %s: %s of 3' "$HOOP_RANK" $i >&2
-    sleep 0.3
-done
-echo >&2
-[ "$HOOP_RANK" != 0 ] || { printf 'name? '; sleep 2; echo; }
+await() { until [ -e "$1" ]; do sleep 0.1; done; }
+for i in 1 2; do printf '\rrank %s: %s of 3' "$HOOP_RANK" $i >&2; done
+await bar.seen
+printf '\rrank %s: 3 of 3\n' "$HOOP_RANK" >&2
+[ "$HOOP_RANK" != 0 ] || { printf 'name? '; await name.seen; echo; }
 EOF
 chmod +x bar
 terminal '"$hooprun" -n 2 ./bar'
-ok 'an unfinished line is shown' wait_for 20 seen 'name? '
+ok 'a progress bar is shown' wait_for 10 seen 'rank [01]: 2 of 3'
+: >bar.seen
+ok 'and an unfinished line' wait_for 10 seen 'name? '
+: >name.seen
 wait "$started"
 tr '\r' '\n' <out | sed 's/^\[.\] //' >words
 for r in 0 1; do

@@ -98,8 +98,11 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
 static void
 fault(hp_stripe *s)
 {
+    const hp_post *post = current(s);
     s->link->error.rank = s->link->peer;
     s->link->error.reporter = s->link->self;
+    if (!s->link->error.sequence && post)
+        s->link->error.sequence = post->frame.sequence;
     s->link->state = HP_LINK_FAULT;
 }
 

@@ -2,10 +2,16 @@
 /* tick: see tick.h. A table by rank; a tick is news if its beat is. */
 #include "lib/tick.h"
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
 
 #include <stdlib.h>
+
+enum {
+    WITNESS_MS = 600, /* how long after the limit a rank that saw who stands still may be waited for */
+    GAP_MS = 1500     /* between two ticks of a rank: what changed meanwhile may have changed long ago */
+};
 
 hp_ticks *
 hp_ticks_new(int size, int position, const int *order)
@@ -66,8 +72,9 @@ note(hp_ticks *t, int rank, const hp_witness *said, uint64_t now)
 {
     hp_witness *w = &t->of[rank];
     const hp_report *r = &said->report, *before = &w->report;
-    if (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
-        r->step > before->step || r->bytes > before->bytes)
+    int known = w->heard && now - w->heard <= GAP_MS * HP_MS; /* what one says first tells nothing of when it moved */
+    if (known && (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
+                  r->step > before->step || r->bytes > before->bytes))
         t->moved = now;
     *w = *said;
     w->heard = now;
@@ -229,4 +236,73 @@ hp_ticks_speaks(const hp_ticks *t, uint64_t alive)
         if (t->of[rank].in_op)
             return 0;
     return 1;
+}
+
+/* Following the waits from here, the first that nothing is heard of; -1: they end at one that is alive. */
+static int
+silent_by_waits(const hp_ticks *t, uint64_t alive)
+{
+    int at = t->order[t->position];
+    for (int steps = 0; steps < t->size; steps++) {
+        const hp_witness *w = &t->of[at];
+        if (w->heard < alive)
+            return at;
+        if (!w->in_op || w->report.waits_for < 0)
+            return -1;
+        at = w->report.waits_for;
+    }
+    return -1;
+}
+
+/*
+ * Nobody who sees more has spoken. The first silent rank downstream stands still where all ranks wait for all: those
+ * before it pass on what they hear. Where one may have done its part and rest, as the root of a broadcast, it need not,
+ * and the silent one to whom the waits lead is likelier.
+ */
+static hp_blame
+guess(const hp_ticks *t, uint64_t sequence, int may_rest, uint64_t alive)
+{
+    hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
+    int rank = may_rest ? silent_by_waits(t, alive) : -1;
+    if (rank < 0)
+        rank = first_silent(t, alive);
+    if (rank < 0)
+        return blame;
+    const hp_witness *w = &t->of[rank];
+    blame.guilt = w->in_op && w->report.sequence >= sequence ? HP_GUILT_SILENT : HP_GUILT_ABSENT;
+    blame.rank = rank;
+    blame.other = t->order[t->position];
+    blame.waiting = waiting(t, rank, alive);
+    return blame;
+}
+
+int
+hp_ticks_listened(const hp_ticks *t, uint64_t beat, uint64_t now)
+{
+    return t->since && now - t->since >= HP_SILENT_BEATS * beat;
+}
+
+hp_blame
+hp_ticks_judge(const hp_ticks *t, uint64_t sequence, int may_rest, const hp_tick_clock *clock)
+{
+    hp_blame none = {.rank = -1, .other = -1, .sequence = sequence};
+    uint64_t alive = clock->now - HP_SILENT_BEATS * clock->beat, moved = hp_ticks_moved(t, clock);
+    if (clock->now - moved < clock->limit || !hp_ticks_listened(t, clock->beat, clock->now))
+        return none;
+    hp_blame blame = hp_ticks_blame(t, sequence, alive);
+    if (blame.guilt || clock->now - moved < clock->limit + WITNESS_MS * HP_MS)
+        return blame;
+    return guess(t, sequence, may_rest, alive);
+}
+
+uint64_t
+hp_ticks_moved(const hp_ticks *t, const hp_tick_clock *clock)
+{
+    return t->moved > clock->moved ? t->moved : clock->moved;
+}
+
+int
+hp_ticks_late(const hp_ticks *t, const hp_tick_clock *clock)
+{
+    return clock->now - hp_ticks_moved(t, clock) >= clock->limit + WITNESS_MS * HP_MS;
 }

@@ -53,4 +53,21 @@ hp_blame hp_ticks_blame(const hp_ticks *ticks, uint64_t sequence, uint64_t alive
  */
 int hp_ticks_speaks(const hp_ticks *ticks, uint64_t alive);
 
+/* What a rank judges by: its clock, its own last progress, the time-out, and the time between two ticks, in ns. */
+typedef struct hp_tick_clock {
+    uint64_t now, moved, limit, beat;
+} hp_tick_clock;
+
+/* Whether this rank has told and been told long enough to know who is alive. */
+int hp_ticks_listened(const hp_ticks *ticks, uint64_t beat, uint64_t now);
+
+/*
+ * Who is to be named now for `sequence`; HP_GUILT_NONE: nobody, or not yet. Who sees the culprit says so at the time-out;
+ * the others leave that rank a moment, and then guess. may_rest: some ranks may be done with the operation while others
+ * wait in it.
+ */
+hp_blame hp_ticks_judge(const hp_ticks *ticks, uint64_t sequence, int may_rest, const hp_tick_clock *clock);
+uint64_t hp_ticks_moved(const hp_ticks *ticks, const hp_tick_clock *clock); /* when anybody last has, as far as known */
+int hp_ticks_late(const hp_ticks *ticks, const hp_tick_clock *clock);       /* that moment is over too */
+
 #endif

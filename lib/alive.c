@@ -37,6 +37,7 @@ in_child(void)
         hp_join_abandon(comm);
         if (comm->client)
             hp_client_abandon(comm->client);
+        hp_probe_abandon(&comm->fault.probe);
     }
     hp_listener_abandon();
     alive = NULL;

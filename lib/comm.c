@@ -212,7 +212,7 @@ static void
 say_out(hoop_comm *comm)
 {
     comm->in_op = 0;
-    hp_stats_nag(comm, warn_after(comm), hp_now());
+    hp_stats_nag(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
     if (comm->ticks && comm->ticks->since) {
@@ -294,7 +294,7 @@ exchange_ticks(hoop_comm *comm, uint64_t now)
 void
 hp_comm_say_started(hoop_comm *comm)
 {
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(comm->loop);
     if (!comm->running)
         return;
     hp_report r = hp_stats_report(comm);
@@ -454,6 +454,7 @@ hp_comm_free(hoop_comm *comm)
             comm->device[i]->ops->close(comm->device[i]);
     hp_listener_leave(&comm->seat);
     hp_client_free(comm->client);
+    hp_probe_stop(&comm->fault.probe);
     hp_timer_free(comm->alarm);
     if (comm->loop)
         hp_loop_free(comm->loop);

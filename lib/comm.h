@@ -45,9 +45,10 @@ typedef struct hp_driver {
     atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
     int64_t spins;     /* how often the driver looks again before it sleeps, for now; the baton holder's */
     int64_t most_spins;
-    int held;      /* somebody drives */
-    int waiting;   /* a thread is in a blocking call or a wait */
-    int elsewhere; /* and drives another communicator meanwhile */
+    unsigned ended; /* drives that have; the baton holder's */
+    int held;       /* somebody drives */
+    int waiting;    /* a thread is in a blocking call or a wait */
+    int elsewhere;  /* and drives another communicator meanwhile */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
@@ -60,6 +61,7 @@ typedef struct hp_driver {
     atomic_int yield;          /* so many ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
+    atomic_int attending;      /* the control connection is being made again */
     atomic_int aborting;       /* 1: the driver has to end it all, by fault.error; 2: it has */
     atomic_ullong beat;        /* grows while the driver is not stuck in anything */
 } hp_driver;

@@ -157,7 +157,7 @@ hp_comm_enroll(hoop_comm *comm, int index)
         hp_alive_unlock();
     if (result != HOOP_SUCCESS) {
         error.rank = error.reporter = comm->rank;
-        hp_fault_own(comm, &error);
+        hp_fault_fail(comm, &error);
         return 0;
     }
     atomic_fetch_or(&comm->enrolled, 1 << index);

@@ -7,7 +7,9 @@
 #include "lib/base/log.h"
 #include "lib/comm.h"
 #include "lib/guard.h"
+#include "lib/progress.h"
 #include "lib/stats.h"
+#include "rendezvous/breach.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,8 +17,8 @@
 
 enum {
     GRACE_MS = 200,
-    WITNESS_MS = 500,
-    SETTLE_MS = 2000 /* how long jobs may take before streams are let go all the same */
+    SERVER_GRACE_MS = 500, /* what was told to a server that is heard: its answer takes a tenth of a second */
+    SETTLE_MS = 2000       /* how long jobs may take before streams are let go all the same */
 };
 
 hoop_error
@@ -76,77 +78,129 @@ settle(hoop_comm *comm)
         hp_channel_drain(comm->channel[c]);
 }
 
-void
-hp_fault_own(hoop_comm *comm, const hoop_error *cause)
+/* Where who worded the cause did not know the operation, it is the one that this rank was in. */
+static hoop_error
+numbered(const hoop_comm *comm, const hoop_error *cause)
 {
-    hp_fault_claim(comm, cause);
-    hoop_error other = hp_fault_told(comm, &comm->fault.error);
-    if (comm->client)
-        hp_client_abort(comm->client, &other);
-    hp_fault_fail(comm, cause);
+    hoop_error full = *cause;
+    if (!full.sequence && comm->running)
+        full.sequence = comm->running->sequence;
+    return full;
 }
 
-void
-hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
+static void
+fail(hoop_comm *comm, const hoop_error *cause, int by_server)
 {
-    hoop_error other;
+    hoop_error full, other;
     if (atomic_load(&comm->fault.failed))
         return;
-    hp_fault_claim(comm, cause);
+    full = numbered(comm, cause);
+    hp_fault_claim(comm, &full);
     other = hp_fault_told(comm, &comm->fault.error);
+    if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
+        hp_client_abort(comm->client, &other);
     comm->state = HP_COMM_FAILED;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
     atomic_store(&comm->fault.failed, 1);
+    hp_probe_stop(&comm->fault.probe);
+    hp_progress_attend(comm, 0);
     settle(comm);
     /* nothing touches user memory from here on: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
     hp_comm_fail_works(comm);
 }
 
-static int
-server_answers(const hoop_comm *comm)
+void
+hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 {
-    return comm->client && hp_client_status(comm->client) != HP_CLIENT_GONE;
+    fail(comm, cause, 0);
+}
+
+static int
+server_hears(const hoop_comm *comm, uint64_t now)
+{
+    return comm->client && hp_client_hears(comm->client, now);
 }
 
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
     if (cause->rank == comm->rank) { /* nobody knows that better */
-        hp_fault_own(comm, cause);
+        hp_fault_fail(comm, cause);
         return;
     }
     if (comm->fault.grace && comm->fault.suspicion.code != HOOP_ERR_PEER_LOST)
         return; /* told already */
     comm->fault.suspicion = *cause;
     comm->fault.ended = NULL;
-    comm->fault.grace = now + (server_answers(comm) ? GRACE_MS * HP_MS : 1);
-    if (server_answers(comm))
+    comm->fault.grace = now + (server_hears(comm, now) ? GRACE_MS * HP_MS : 1);
+    if (comm->client)
         hp_client_abort(comm->client, cause);
-    else
-        comm->fault.suspicion.flags |= HOOP_ERROR_BEST_EFFORT;
 }
 
-/* A connection ended under an operation. Who is at fault is not known yet: the cause mostly arrives within the grace.
+/* What both ends say of a connection that broke: none of them knows what the other has seen. */
+static void
+word_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+{
+    int up = comm->rank < link->peer;
+    hp_breach_cause cause = {
+        .finding = HP_BREACH_LINK, .rank = up ? comm->rank : link->peer, .other = up ? link->peer : comm->rank};
+    hp_breach_error(&cause, comm->ring->members, comm->rank, error);
+    error->sys_errno = link->error.sys_errno;
+}
+
+static void
+word_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+{
+    char me[96], peer[96];
+    unsigned long long sequence = comm->running ? comm->running->sequence : 0;
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: it left the communicator",
+               hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, link->peer, peer), sequence);
+    error->rank = link->peer;
+    error->reporter = comm->rank;
+}
+
+/*
+ * A connection ended under an operation. Who is at fault is not known yet: the server finds out, or a neighbour knows.
+ * Whether the peer's process is there is asked meanwhile, in case nobody says.
  */
 static void
 suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
-    char me[96], peer[96];
+    hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno};
     hoop_error *s = &comm->fault.suspicion;
     if (comm->fault.grace)
         return;
-    *s = link->error;
-    snprintf(s->text, sizeof s->text, "%s lost %s during operation %llu: %s", hp_comm_name(comm, comm->rank, me),
-             hp_comm_name(comm, link->peer, peer), comm->running ? (unsigned long long)comm->running->sequence : 0ULL,
-             link->state == HP_LINK_LEFT ? "it left the communicator"
-             : link->error.sys_errno     ? strerror(link->error.sys_errno)
-                                         : "it closed the connection");
-    s->sequence = comm->running ? comm->running->sequence : 0;
-    s->flags = server_answers(comm) ? 0 : HOOP_ERROR_BEST_EFFORT;
-    comm->fault.grace = now + GRACE_MS * HP_MS;
+    loss.sequence = comm->running ? comm->running->sequence : 0;
+    comm->fault.grace = now + (server_hears(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
+    if (link->state == HP_LINK_LEFT) {
+        word_leaver(comm, link, s);
+    } else {
+        word_breach(comm, link, s);
+        hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
+        if (comm->client)
+            hp_client_lost(comm->client, &loss);
+    }
+    s->sequence = loss.sequence;
+}
+
+/* Nobody has told the cause in time, so it is this rank's guess. */
+static void
+conclude(hoop_comm *comm, uint64_t now)
+{
+    hoop_error *s = &comm->fault.suspicion;
+    const hp_link *link = comm->fault.ended;
+    if (link || !server_hears(comm, now))
+        s->flags |= HOOP_ERROR_BEST_EFFORT;
+    if (link && link->state != HP_LINK_LEFT && hp_probe_look(&comm->fault.probe) == HP_PROBE_ENDED) {
+        const hp_member *who = &comm->ring->members[link->peer];
+        snprintf(s->text, sizeof s->text, "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
+                 who->pid);
+        s->rank = who->rank;
+    }
+    hp_fault_fail(comm, s);
 }
 
 /* A peer whose handshake failed at the last moment, on its side only, dials again within the grace. */
@@ -158,6 +212,7 @@ reconsider(hoop_comm *comm)
         return;
     comm->fault.ended = NULL;
     comm->fault.grace = 0;
+    hp_probe_stop(&comm->fault.probe);
 }
 
 static void
@@ -182,7 +237,7 @@ check_device(hoop_comm *comm, const hp_channel *channel)
             channel->queue[i]->ops->status(channel->queue[i], error.code == HOOP_ERR_CUDA ? NULL : &error);
     error.rank = error.reporter = comm->rank;
     error.sequence = comm->running ? comm->running->sequence : 0;
-    hp_fault_own(comm, &error);
+    hp_fault_fail(comm, &error);
 }
 
 /* A kernel that dies says so only here. */
@@ -193,14 +248,6 @@ devices_are_well(const hp_channel *channel)
         if (channel->queue[i] && channel->queue[i]->ops->status(channel->queue[i], NULL) != HOOP_SUCCESS)
             return 0;
     return 1;
-}
-
-/* Whether this rank has told and been told long enough to know who is alive. */
-static int
-has_listened(const hoop_comm *comm, uint64_t now)
-{
-    const hp_ticks *t = comm->ticks;
-    return t->since && now - t->since >= HP_SILENT_BEATS * hp_comm_heartbeat(comm);
 }
 
 /* By what the ranks have told each other; where that does not tell, the neighbour who is waited for. */
@@ -219,44 +266,53 @@ accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_
     error->flags = HOOP_ERROR_BEST_EFFORT;
 }
 
-/* Without the server: who sees the culprit says so at the time-out; the others leave that rank a moment to tell them. */
-static void
-judge(hoop_comm *comm, uint64_t stalled, uint64_t limit, uint64_t now)
+/* Where a rank has done its part before others have theirs, it goes on, or rests. */
+static int
+may_rest(const hoop_comm *comm)
 {
-    hp_report r = hp_stats_report(comm);
-    hp_blame blame = {.guilt = HP_GUILT_NONE};
-    hoop_error error;
-    if (has_listened(comm, now))
-        blame = hp_ticks_blame(comm->ticks, r.sequence, now - HP_SILENT_BEATS * hp_comm_heartbeat(comm));
-    if (!blame.guilt && stalled < limit + WITNESS_MS * HP_MS)
-        return;
-    accuse(comm, &r, &blame, stalled, &error);
-    hp_fault_fail(comm, &error);
+    int kind = comm->running->call.kind;
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
 /* The server judges while it is heard; this is the end of a call that nobody else would end. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
-    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS, moved = comm->marked_at;
+    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    hp_tick_clock clock = {now, comm->marked_at, limit, hp_comm_heartbeat(comm)};
+    hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
         return;
-    if (comm->ticks->moved > moved)
-        moved = comm->ticks->moved;
     if (hp_client_hears(comm->client, now))
-        limit = 2 * limit + 5 * HP_SEC;
-    else if (!has_listened(comm, now))
+        clock.limit = 2 * limit + 5 * HP_SEC;
+    else if (!hp_ticks_listened(comm->ticks, clock.beat, now))
         return;
-    if (now - moved >= limit)
-        judge(comm, now - moved, limit, now);
+    hp_report r = hp_stats_report(comm);
+    hp_blame blame = hp_ticks_judge(comm->ticks, r.sequence, may_rest(comm), &clock);
+    if (!blame.guilt && !hp_ticks_late(comm->ticks, &clock))
+        return;
+    accuse(comm, &r, &blame, now - hp_ticks_moved(comm->ticks, &clock), &error);
+    hp_fault_fail(comm, &error);
+}
+
+/* A control connection that was reset is made again, also while the program computes. */
+static void
+keep_server(hoop_comm *comm)
+{
+    int away = hp_client_is_away(comm->client);
+    if (away)
+        hp_client_return(comm->client, hp_progress_started(comm), atomic_load(&comm->completed));
+    hp_progress_attend(comm, away);
 }
 
 void
 hp_fault_check(hoop_comm *comm, uint64_t now)
 {
     hoop_error verdict;
+    if (comm->client)
+        keep_server(comm);
     if (comm->client && hp_client_verdict(comm->client, &verdict)) {
-        hp_fault_fail(comm, &verdict);
+        fail(comm, &verdict, 1);
         return;
     }
     for (uint32_t c = 0; c < comm->channels; c++) {
@@ -269,5 +325,5 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     check_clock(comm, now);
     reconsider(comm);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
-        hp_fault_fail(comm, &comm->fault.suspicion);
+        conclude(comm, now);
 }

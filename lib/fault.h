@@ -7,6 +7,7 @@
 #define HP_FAULT_H
 
 #include "hoop.h"
+#include "lib/probe.h"
 #include "net/link.h"
 
 #include <stdatomic.h>
@@ -18,6 +19,7 @@ typedef struct hp_fault {
     hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
     uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
+    hp_probe probe;       /* of that link's peer */
 } hp_fault;
 
 /* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
@@ -26,11 +28,11 @@ void hp_fault_check(hoop_comm *comm, uint64_t now);
 /* Makes `cause` the error, unless there is one. Any thread. */
 void hp_fault_claim(hoop_comm *comm, const hoop_error *cause);
 
-/* Makes `cause` this communicator's error and ends all works with it; tells the neighbours. Idempotent. */
+/*
+ * Makes `cause` this communicator's error and ends all works with it; tells the neighbours and the server. A failure of
+ * this rank itself (its GPU, its memory) is kept here as it is; the others get HOOP_ERR_ABORTED. Idempotent.
+ */
 void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
-
-/* A failure of this rank itself (its GPU, its memory): kept here as it is; the others get HOOP_ERR_ABORTED. */
-void hp_fault_own(hoop_comm *comm, const hoop_error *cause);
 
 /* What the other ranks are told of a cause: one rank's own failure is not theirs. */
 hoop_error hp_fault_told(const hoop_comm *comm, const hoop_error *cause);

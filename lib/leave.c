@@ -9,7 +9,7 @@
 #include "lib/base/err.h"
 #include "lib/progress.h"
 
-enum { LINGER_MS = 1000, LOOK_MS = 1 };
+enum { LINGER_MS = 1000, RETURN_MS = 500, LOOK_MS = 1 };
 
 static int
 links_closed(hoop_comm *comm)
@@ -21,11 +21,25 @@ links_closed(hoop_comm *comm)
     return closed;
 }
 
+/* A rank whose control connection was reset comes back to say LEAVE: the others may wait for what it has not done. */
+static void
+find_server(hoop_comm *comm)
+{
+    uint64_t until = hp_now() + RETURN_MS * HP_MS;
+    hp_loop_run(comm->loop, 0); /* a reset may not have been seen yet */
+    while (hp_client_is_away(comm->client) && hp_now() < until) {
+        hp_client_return(comm->client, hp_progress_started(comm), comm->completed);
+        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
+    }
+}
+
 static void
 say_leave(hoop_comm *comm)
 {
     uint64_t until = hp_now() + LINGER_MS * HP_MS;
     comm->state = HP_COMM_CLOSED;
+    if (comm->client && !atomic_load(&comm->fault.failed))
+        find_server(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
     for (uint32_t c = 0; c < comm->channels; c++)

@@ -134,7 +134,7 @@ step(hoop_comm *comm)
     hp_guard_beat(comm);
     if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
         if (!atomic_load(&comm->fault.failed))
-            hp_fault_own(comm, &comm->fault.error);
+            hp_fault_fail(comm, &comm->fault.error);
         atomic_store(&comm->driver.aborting, 2);
     }
     if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
@@ -182,6 +182,19 @@ look_into_loop(hoop_comm *comm)
     hp_loop_run(comm->loop, 0);
 }
 
+/* Operations that never wait would give the loop no turn: then a control connection that was reset would be noticed, and
+ * made again, only when somebody else has failed. */
+static void
+attend(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    if ((++d->ended & 63) != 0 && !atomic_load_explicit(&d->attending, memory_order_relaxed))
+        return;
+    hp_loop_run(comm->loop, 0);
+    if (comm->client && hp_client_is_away(comm->client))
+        hp_comm_idle(comm, hp_loop_now(comm->loop));
+}
+
 /* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
  * look, and looking would never end. However soon the deadline, the loop has had a turn before this returns: who waits
  * in many short waits keeps the background thread from driving. All time here is the loop's. */
@@ -198,8 +211,10 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         int moved = passed(comm) > before;
         if (moved && idle > 0)
             d->spins = hp_spin_found(d->spins, d->most_spins);
-        if (until(comm, arg))
+        if (until(comm, arg)) {
+            attend(comm);
             return;
+        }
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 63) != 0)
             continue;
@@ -261,7 +276,7 @@ hp_progress_leave(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     d->waiting = 0;
-    if (d->has_thread && atomic_load(&d->outstanding))
+    if (d->has_thread && (atomic_load(&d->outstanding) || atomic_load(&d->attending)))
         pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -423,11 +438,11 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
 
 /* ---- the background thread ---- */
 
-/* Works to move, or an error that the guard has found and nobody has told the others yet. */
+/* Works to move, a control connection to make again, or an error of the guard's that nobody has told the others yet. */
 static int
 has_to_do(const hp_driver *d)
 {
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->aborting) == 1;
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->attending) || atomic_load(&d->aborting) == 1;
 }
 
 static int
@@ -543,6 +558,19 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
     pthread_mutex_unlock(&d->mutex);
     if (!blocking && (d->manual || atomic_load(&d->asleep)))
         hp_loop_wake(comm->loop);
+}
+
+void
+hp_progress_attend(hoop_comm *comm, int on)
+{
+    hp_driver *d = &comm->driver;
+    if (atomic_load(&d->attending) == on)
+        return;
+    pthread_mutex_lock(&d->mutex);
+    atomic_store(&d->attending, on);
+    if (on && !d->has_thread && !d->manual)
+        start_thread(comm);
+    pthread_mutex_unlock(&d->mutex);
 }
 
 uint64_t

@@ -68,6 +68,9 @@ void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause
  */
 void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
 
+/* The driver's: from now on the connections are looked after although nothing is outstanding; 0: no longer. */
+void hp_progress_attend(hoop_comm *comm, int on);
+
 /* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 

@@ -2,11 +2,12 @@
 /*
  * client: dials, says JOIN, collects the roster, waits for GO; from then on small reports go out and a verdict may come
  * in. The loss of the server is fatal only before GO: while joining it is dialled again, after GO the ring goes on
- * without it.
+ * without it. A line that was reset after GO is no loss of the server yet: the client is away, dials and says JOIN again.
  */
 #include "rendezvous/client.h"
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
+#include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
 #include "rendezvous/line.h"
@@ -23,8 +24,15 @@ enum {
     SERVER_QUIET_MS = 2000,
     ASLEEP_MS = 1000, /* reports come every quarter of a second, unless this process was stopped */
     FLUSH_MS = 100,
+    RETURN_MS = 5000,       /* how long a member tries to come back; the server waits for it for less while others do */
     REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
 };
+
+typedef enum away {
+    HERE,
+    AWAY,     /* the line was reset: the owner says hp_client_return */
+    RETURNING /* being dialled, or JOIN is out: awaits GO or a verdict */
+} away;
 
 struct hp_client {
     hp_loop *loop;
@@ -44,6 +52,10 @@ struct hp_client {
     int in_op;
     int refused;              /* a call, and has started none since */
     uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
+    away away;                /* while GO */
+    uint64_t away_until;
+    hoop_error owed;   /* a cause that the server is told when it is there again; code HOOP_SUCCESS: none */
+    hp_loss owed_loss; /* likewise; peer -1: none */
 };
 
 static void dial_server(void *arg);
@@ -60,16 +72,24 @@ fail(hp_client *c, const hoop_error *error)
     hp_timer_set(c->giving_up, HP_NEVER);
 }
 
-static int
-expected_world(const hp_client_options *options)
+/* What HELLO declares: the communicator that is cut or come back to, the rank and the size there. */
+static hp_hello
+declared(const hp_client *c)
 {
-    return options->parent ? options->parent_size : options->size;
+    const hp_client_options *o = &c->options;
+    int rank = c->away ? c->ring.rank : o->parent ? o->parent_rank : o->rank;
+    int size = c->away ? c->ring.size : o->parent ? o->parent_size : o->size;
+    return (hp_hello){.comm = c->away ? c->ring.comm : o->parent,
+                      .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
+                      .world = (uint32_t)size};
 }
 
-static int
-own_rank(const hp_client_options *options)
+static void
+gone(hp_client *c)
 {
-    return options->parent ? options->parent_rank : options->rank;
+    c->away = HERE;
+    c->state = HP_CLIENT_GONE;
+    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring goes on without it");
 }
 
 /* Frames from the server. */
@@ -135,7 +155,7 @@ take_cause(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS)
         return malformed(error, "error");
-    hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? expected_world(&c->options) : c->ring.size);
+    hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? (int)declared(c).world : c->ring.size);
     if (!c->verdict.code)
         c->verdict = cause;
     fail(c, &cause);
@@ -149,9 +169,38 @@ where(const hp_client *c)
     case HP_CLIENT_JOINING: return HP_AT_MEETING;
     case HP_CLIENT_ROSTER:
     case HP_CLIENT_READY: return HP_AT_LINKING;
-    case HP_CLIENT_GO: return HP_AT_RUNNING;
+    case HP_CLIENT_GO: return c->away ? HP_AT_LINKING : HP_AT_RUNNING;
     default: return HP_AT_END;
     }
+}
+
+static void
+pay_debts(hp_client *c)
+{
+    if (c->owed_loss.peer >= 0)
+        hp_client_lost(c, &c->owed_loss);
+    if (c->owed.code)
+        hp_client_abort(c, &c->owed);
+    c->owed_loss.peer = -1;
+    hp_err_clear(&c->owed);
+}
+
+/* The server's answer to a member that wants its seat again. */
+static int
+take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    if (type == HP_PING)
+        return 0;
+    if (type == HP_REFUSED) {
+        gone(c);
+        return -1;
+    }
+    c->away = HERE;
+    if (type == HP_ABORT)
+        return take_cause(c, payload, n, error);
+    hp_log(HP_LOG_INFO, "back at the rendezvous server");
+    pay_debts(c);
+    return 0;
 }
 
 static int
@@ -165,7 +214,9 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
                    type);
         return -1;
     }
-    if (type == HP_ROSTER)
+    if (c->away)
+        result = take_answer(c, type, payload, n, error);
+    else if (type == HP_ROSTER)
         result = take_part(c, payload, n, error);
     else if (type == HP_ABORT || type == HP_REFUSED)
         result = take_cause(c, payload, n, error);
@@ -189,6 +240,24 @@ redial_later(hp_client *c)
     hp_timer_set(c->redial, (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS);
 }
 
+/* A line that ended after GO; one that was reset may be dialled again. */
+static void
+leave_line(hp_client *c, const hoop_error *why)
+{
+    uint64_t now = hp_loop_now(c->loop);
+    if (!c->ring.size)
+        return; /* no part in a split: the server has said good-bye */
+    if (why->code != HOOP_ERR_SYSTEM || (c->away && now >= c->away_until)) {
+        gone(c);
+        return;
+    }
+    hp_log(HP_LOG_INFO, "%s; coming back", why->text);
+    if (!c->away)
+        c->away_until = now + RETURN_MS * HP_MS;
+    c->away = AWAY;
+    c->in_op = 0;
+}
+
 static void
 on_closed(void *arg, const hoop_error *why)
 {
@@ -198,7 +267,7 @@ on_closed(void *arg, const hoop_error *why)
     hp_line_free(c->line);
     c->line = NULL;
     if (c->state == HP_CLIENT_GO)
-        c->state = c->ring.size ? HP_CLIENT_GONE : HP_CLIENT_GO; /* no part in a split: the server has said good-bye */
+        leave_line(c, why);
     else if (why->code && why->code != HOOP_ERR_SYSTEM)
         fail(c, why);
     else if (c->state == HP_CLIENT_JOINING)
@@ -212,12 +281,42 @@ on_closed(void *arg, const hoop_error *why)
     c->kick(c->arg);
 }
 
+/* JOIN of a member: all that a server needs to know of this rank, also one that has been started anew. */
+static int
+send_return(hp_client *c)
+{
+    const hp_client_options *o = &c->options;
+    uint8_t payload[HP_CONTROL_MAX];
+    hp_join join = {.who = {.rank = c->ring.rank,
+                            .host_id = o->host_id,
+                            .processors = o->processors,
+                            .pid = o->pid,
+                            .addr = o->listen},
+                    .size = c->ring.size,
+                    .patience = RETURN_MS,
+                    .op_timeout = o->op_timeout,
+                    .warn_after = o->warn_after,
+                    .ring = c->ring.comm,
+                    .epoch = c->ring.epoch,
+                    .digest = hp_ring_digest(&c->ring),
+                    .started = o->started,
+                    .completed = o->completed,
+                    .parent_rank = -1,
+                    .agree = c->agree,
+                    .agree_n = strlen(c->agree)};
+    memcpy(join.who.host, o->host, sizeof(join.who.host));
+    size_t n = hp_join_put(payload, &join);
+    return n && hp_line_send(c->line, HP_JOIN, payload, n);
+}
+
 static int
 send_join(hp_client *c)
 {
     const hp_client_options *o = &c->options;
     uint8_t payload[HP_CONTROL_MAX];
     uint64_t now = hp_loop_now(c->loop), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
+    if (c->away)
+        return send_return(c);
     hp_join join = {.who = {.rank = o->parent ? -1 : o->rank,
                             .host_id = o->host_id,
                             .processors = o->processors,
@@ -253,6 +352,8 @@ open_line(hp_client *c, int fd)
         return;
     if (!c->line)
         close(fd);
+    if (c->away)
+        gone(c);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
     fail(c, &error);
 }
@@ -265,6 +366,8 @@ on_dialled(void *arg, const hp_dial_result *result)
     c->dial = NULL;
     if (result->fd >= 0)
         open_line(c, result->fd);
+    else if (c->away)
+        gone(c);
     else if (result->status == HP_DUPLICATE && c->attempts > 0)
         redial_later(c); /* most likely ourselves: the server has not noticed yet that our first connection broke */
     else if (result->status == HP_DUPLICATE) {
@@ -273,8 +376,8 @@ on_dialled(void *arg, const hp_dial_result *result)
             &error, HOOP_ERR_RENDEZVOUS,
             "duplicate rank: rank %d has already joined this job; two processes were started with one rank, or two "
             "jobs share one job name (HOOP_JOB)",
-            own_rank(&c->options));
-        error.rank = own_rank(&c->options);
+            (int)declared(c).my_rank);
+        error.rank = (int)declared(c).my_rank;
         fail(c, &error);
     } else
         fail(c, &result->error);
@@ -288,19 +391,19 @@ dial_server(void *arg)
     hp_client *c = arg;
     const hp_client_options *o = &c->options;
     hoop_error error;
-    hp_hello hello = {.comm = o->parent,
-                      .my_rank = own_rank(o) < 0 ? HP_RANK_UNKNOWN : (uint32_t)own_rank(o),
-                      .your_rank = HP_RANK_SERVER,
-                      .world = (uint32_t)expected_world(o),
-                      .role = HP_ROLE_CONTROL,
-                      .mode = c->keys->mode,
-                      .ver_min = HP_WIRE_MIN,
-                      .ver_max = HP_WIRE_MAX};
+    hp_hello hello = declared(c);
+    hello.your_rank = HP_RANK_SERVER;
+    hello.role = HP_ROLE_CONTROL;
+    hello.mode = c->keys->mode;
+    hello.ver_min = HP_WIRE_MIN;
+    hello.ver_max = HP_WIRE_MAX;
     memcpy(hello.job, c->keys->job, HP_JOB);
-    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server", o->deadline,
-                          on_dialled, c);
+    c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server",
+                          c->away ? c->away_until : o->deadline, on_dialled, c);
     if (c->dial)
         return;
+    if (c->away)
+        gone(c);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for the control connection");
     fail(c, &error);
     c->kick(c->arg);
@@ -341,6 +444,8 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     c->arg = arg;
     hp_err_clear(&c->error);
     hp_err_clear(&c->verdict);
+    hp_err_clear(&c->owed);
+    c->owed_loss.peer = -1;
     c->agree = hp_strdup(options->agree ? options->agree : "");
     c->redial = hp_timer_new(loop, dial_server, c);
     c->giving_up = hp_timer_new(loop, on_too_late, c);
@@ -386,7 +491,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
     uint64_t now = hp_loop_now(c->loop);
-    if (c->state != HP_CLIENT_GO || !c->line)
+    if (c->state != HP_CLIENT_GO || !c->line || c->away)
         return;
     if (!c->in_op || now - c->reported > ASLEEP_MS * HP_MS)
         c->heard = now;
@@ -407,7 +512,7 @@ void
 hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
 {
     uint8_t payload[HP_UNSTARTED_BYTES];
-    if (c->state != HP_CLIENT_GO || !c->line || !c->ring.size)
+    if (c->state != HP_CLIENT_GO || !c->line || c->away || !c->ring.size)
         return;
     c->refused = 1;
     hp_line_send(c->line, HP_UNSTARTED, payload, hp_unstarted_put(payload, unstarted));
@@ -417,11 +522,11 @@ void
 hp_client_started(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
-    if (c->state != HP_CLIENT_GO || !c->line)
+    if (c->state != HP_CLIENT_GO || !c->line || c->away)
         return;
     if (!c->in_op)
-        c->heard = hp_now();
-    c->reported = hp_now();
+        c->heard = hp_loop_now(c->loop);
+    c->reported = hp_loop_now(c->loop);
     c->refused = 0;
     c->in_op = 1;
     hp_report_put(payload, report);
@@ -432,7 +537,7 @@ int
 hp_client_hears(const hp_client *c, uint64_t now)
 {
     /* the caller's now may be a moment older than the frame */
-    return c->state != HP_CLIENT_GONE && (!c->in_op || now <= c->heard + SERVER_QUIET_MS * HP_MS);
+    return c->state != HP_CLIENT_GONE && !c->away && (!c->in_op || now <= c->heard + SERVER_QUIET_MS * HP_MS);
 }
 
 static void
@@ -456,9 +561,40 @@ void
 hp_client_abort(hp_client *c, const hoop_error *cause)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    if (!c->line || c->state < HP_CLIENT_ROSTER || c->state >= HP_CLIENT_LEFT || c->ring.size == 0)
+    if (c->away && !c->owed.code)
+        c->owed = *cause;
+    if (!c->line || c->away || c->state < HP_CLIENT_ROSTER || c->state >= HP_CLIENT_LEFT || c->ring.size == 0)
         return;
     hp_line_send(c->line, HP_ABORT, payload, hp_abort_put(payload, cause));
+}
+
+void
+hp_client_lost(hp_client *c, const hp_loss *loss)
+{
+    uint8_t payload[HP_LOSS_BYTES];
+    if (c->away && c->owed_loss.peer < 0)
+        c->owed_loss = *loss;
+    if (!c->line || c->away || c->state != HP_CLIENT_GO || c->ring.size == 0)
+        return;
+    hp_loss_put(payload, loss);
+    hp_line_send(c->line, HP_LOST, payload, sizeof(payload));
+}
+
+int
+hp_client_is_away(const hp_client *c)
+{
+    return c->state == HP_CLIENT_GO && c->away != HERE;
+}
+
+void
+hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
+{
+    if (c->state != HP_CLIENT_GO || c->away != AWAY)
+        return;
+    c->options.started = started;
+    c->options.completed = completed;
+    c->away = RETURNING;
+    dial_server(c);
 }
 
 void
@@ -483,6 +619,9 @@ hp_client_leave(hp_client *c, uint64_t completed)
 {
     if (c->state < HP_CLIENT_ROSTER || c->state > HP_CLIENT_GO || c->ring.size == 0)
         return;
+    hp_dial_free(c->dial); /* one that is away leaves without a word */
+    c->dial = NULL;
+    c->away = HERE;
     send_count(c, HP_LEAVE, completed);
     if (c->line)
         hp_line_shut(c->line);
@@ -494,6 +633,8 @@ hp_client_abandon(const hp_client *c)
 {
     if (c->line)
         hp_line_abandon(c->line);
+    if (c->dial)
+        hp_dial_abandon(c->dial);
 }
 
 void

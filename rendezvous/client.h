@@ -67,10 +67,25 @@ void hp_client_in_op(hp_client *client, const hp_report *report);
  */
 void hp_client_unstarted(hp_client *client, const hp_unstarted *unstarted);
 void hp_client_started(hp_client *client, const hp_report *report);
-/* Whether the server can be expected to judge: it is not gone, and has not been silent for two seconds of an operation. */
+/*
+ * Whether the server can be expected to judge: it is not gone, its line was not reset, and it has not been silent for
+ * two seconds of an operation.
+ */
 int hp_client_hears(const hp_client *client, uint64_t now);
 void hp_client_out(hp_client *client, uint64_t completed);        /* no-op when IN_OP was not said */
 void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
+
+/* A ring connection has ended without a word: the server finds out what that means, and tells all ranks. */
+void hp_client_lost(hp_client *client, const hp_loss *loss);
+
+/*
+ * The line was reset, not closed: the server waits a moment for this member to come back. The owner says how many
+ * operations it has started and completed; the client dials for five seconds at most, then it is HP_CLIENT_GONE. Causes
+ * and losses that are told meanwhile are told when it is back.
+ */
+int hp_client_is_away(const hp_client *client);
+void hp_client_return(hp_client *client, uint64_t started,
+                      uint64_t completed); /* no-op unless it is away, or when it dials */
 
 /* This rank takes no part in the split of that number of the client's communicator: who waits for it is told so. */
 void hp_client_refuse(hp_client *client, uint32_t split, const hoop_error *cause);

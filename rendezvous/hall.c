@@ -103,21 +103,20 @@ hp_hall_idle(const hp_hall *hall)
     return hall->guests == 0 && !hall->meetings && !hall->rosters && !hall->ended.size;
 }
 
-/* The ring that a split cuts. */
 static hp_roster *
-parent_of(const hp_hall *hall, uint64_t parent)
+ring_of(const hp_hall *hall, uint64_t comm)
 {
     hp_roster *r = hall->rosters;
-    while (r && r->ring.comm != parent)
+    while (r && r->ring.comm != comm)
         r = r->next;
-    return parent ? r : NULL;
+    return comm ? r : NULL;
 }
 
 /* A split that has failed is kept for the ranks that have yet to come to it: they would wait there for nobody. */
 static int
 is_kept(const hp_hall *hall, const hp_meeting *m)
 {
-    const hp_roster *parent = parent_of(hall, m->parent);
+    const hp_roster *parent = ring_of(hall, m->parent);
     return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_meeting_is_known(m);
 }
 
@@ -266,7 +265,7 @@ spent(const hp_hall *hall, const hp_meeting *m, uint64_t now)
 static void
 close_split(hp_hall *hall, const hp_meeting *m)
 {
-    hp_roster *parent = parent_of(hall, m->parent);
+    hp_roster *parent = ring_of(hall, m->parent);
     if (parent && m->split >= parent->splits)
         parent->splits = m->split + 1;
 }
@@ -294,7 +293,7 @@ settle(hp_hall *hall, uint64_t now)
         hp_overseer_nag(hall, now);
     for (hp_roster **at = &hall->rosters; *at;) {
         hp_roster *r = *at;
-        if (r->present) {
+        if (hp_roster_needed(r, now)) {
             at = &r->next;
             continue;
         }
@@ -306,6 +305,9 @@ settle(hp_hall *hall, uint64_t now)
 void
 hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
 {
+    for (hp_roster *r = hall->rosters; r; r = r->next)
+        if (r->world && r->ring.size == size && rank < size)
+            hp_roster_ended(r, rank);
     if (hall->ended.size)
         return; /* the first one is enough: no world of the whole job can do without it */
     hall->ended = (hp_ended){.rank = rank, .size = size};
@@ -362,7 +364,7 @@ check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
 static hoop_result
 check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
 {
-    const hp_roster *parent = parent_of(hall, join->parent);
+    const hp_roster *parent = ring_of(hall, join->parent);
     if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
                           join->split - parent->splits < SPLITS_AHEAD))
         return HOOP_SUCCESS;
@@ -389,7 +391,7 @@ as_declared(const hp_guest *guest, const hp_join *join)
 {
     int rank = join->parent ? join->parent_rank : join->who.rank;
     int world = join->parent ? join->parent_size : join->size;
-    return guest->parent_said == join->parent && guest->world_said == (uint32_t)world &&
+    return guest->parent_said == (join->ring ? join->ring : join->parent) && guest->world_said == (uint32_t)world &&
            guest->rank_said == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
 }
 
@@ -423,6 +425,33 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     return result;
 }
 
+/* A member whose control connection broke takes its seat again; the server may not have noticed the end of the old one. */
+static hoop_result
+come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
+{
+    hp_hall *hall = guest->hall;
+    hp_roster *r = ring_of(hall, join->ring);
+    if (!r || !hp_roster_knows(r, join)) {
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server does not know the ring that rank %d (%.60s) wants to come back to: was it "
+                   "started anew?",
+                   join->who.rank, join->who.host);
+        error->rank = join->who.rank;
+        error->phase = HOOP_PHASE_OPERATION;
+        return error->code;
+    }
+    hp_guest *before = r->peers[join->who.rank];
+    if (before) {
+        before->roster = NULL;
+        on_dismiss(hall, before);
+    }
+    guest->roster = r;
+    guest->rank = join->who.rank;
+    guest->returned = 1;
+    hp_roster_return(r, guest, join, now);
+    return HOOP_SUCCESS;
+}
+
 static int
 join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -441,7 +470,7 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
         return -1;
     }
     guest->where = HP_AT_MEETING;
-    if (seek_seat(guest, &said, now, &refusal))
+    if (said.ring ? come_back(guest, &said, now, &refusal) : seek_seat(guest, &said, now, &refusal))
         refuse(guest, &refusal);
     settle(hall, now);
     return 0;
@@ -511,6 +540,20 @@ hp_hall_lost(hp_guest *guest, const char *why, uint64_t now)
 {
     guest->hall->guests--;
     forget(guest, why, now);
+}
+
+void
+hp_hall_broke(hp_guest *guest, uint64_t now)
+{
+    hp_roster *r = guest->roster;
+    if (!r) {
+        hp_hall_lost(guest, NULL, now);
+        return;
+    }
+    guest->roster = NULL;
+    guest->hall->guests--;
+    hp_roster_broke(r, guest->rank, now);
+    settle(guest->hall, now);
 }
 
 void

@@ -37,6 +37,7 @@ typedef struct hp_guest {
     hp_meeting *meeting;
     hp_roster *roster;
     int rank;
+    int returned; /* it has taken its seat again: it knows the roster */
 } hp_guest;
 
 /* comm_seed: random, so that communicators of a restarted server or of another job differ. NULL: out of memory. */
@@ -61,6 +62,8 @@ void hp_hall_enter(hp_hall *hall, hp_guest *guest, const hp_hello *hello);
 int hp_hall_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
 /* The connection is closed. `why` as for hp_roster_lost; it is said only of members. */
 void hp_hall_lost(hp_guest *guest, const char *why, uint64_t now);
+/* The connection broke in a way that is no end: whoever was at the other side may still be there, and dial again. */
+void hp_hall_broke(hp_guest *guest, uint64_t now);
 void hp_hall_tick(hp_hall *hall, uint64_t now);
 
 #endif

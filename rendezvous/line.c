@@ -22,6 +22,7 @@ struct hp_line {
     hp_watch *watch;
     hp_line_owner owner;
     int shut, shut_done, ended;
+    int broke; /* errno of a write that failed, which takes it from the read; 0: none */
     uint8_t *queue;
     size_t capacity, head, tail; /* bytes [head, tail) wait */
     uint64_t moved;
@@ -68,8 +69,11 @@ write_some(hp_line *line)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
-            if (errno != EAGAIN && errno != EWOULDBLOCK)
-                line->head = line->tail = 0; /* broken: the read side will say so */
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                break;
+            if (errno != EPIPE && !line->broke) /* EPIPE: an end was there before */
+                line->broke = errno;
+            line->head = line->tail = 0; /* the read side will say so */
             break;
         }
         line->head += (size_t)n;
@@ -166,8 +170,8 @@ read_some(hp_line *line)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return 1;
-        if (n < 0)
-            hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "the control connection broke");
+        if (n < 0 || (n == 0 && line->broke))
+            hp_err_sys(&error, HOOP_ERR_SYSTEM, line->broke ? line->broke : errno, "the control connection broke");
         if (n <= 0 || feed(line, bytes, (size_t)n, &error)) {
             end(line, &error);
             return 0;

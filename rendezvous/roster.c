@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PING_MS = 1000 };
+enum { PING_MS = 1000, FORGET_MS = 1000 };
 
 typedef struct place {
     uint64_t host;
@@ -82,7 +82,8 @@ allocate(hp_roster *r, int count)
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
     r->ready = hp_alloc(n / 64 + 1, sizeof(uint64_t));
-    return r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
+    int opened = hp_breach_open(&r->breach, count);
+    return opened && r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
 
 hp_roster *
@@ -129,6 +130,7 @@ hp_roster_free(hp_roster *r)
     free(r->witnesses);
     hp_refusals_free(&r->refusals, r->ring.size);
     free(r->ready);
+    hp_breach_close(&r->breach);
     free(r);
 }
 
@@ -187,12 +189,25 @@ ring_stands(hp_roster *r, uint64_t now)
     say(r, line);
 }
 
+static void
+left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
+{
+    unsigned long long completed = r->witnesses[rank].completed, operation = sequence;
+    hoop_error error;
+    hp_err_set(&error, HOOP_ERR_PEER_LOST,
+               "rank %d (%s) left the communicator after %llu operation%s while rank %d (%s) waits in operation %llu",
+               rank, r->ring.members[rank].host, completed, completed == 1 ? "" : "s", waiter,
+               r->ring.members[waiter].host, operation);
+    error.rank = rank;
+    error.sequence = operation;
+    fail(r, &error, -1);
+}
+
 /* A rank has left after fewer operations than another one waits in: that one would wait for ever. */
 static void
 check_leavers(hp_roster *r)
 {
     int least = -1, waiter = -1;
-    hoop_error error;
     for (int i = 0; i < r->ring.size; i++) {
         const hp_witness *w = &r->witnesses[i];
         if (w->left && (least < 0 || w->completed < r->witnesses[least].completed))
@@ -200,16 +215,11 @@ check_leavers(hp_roster *r)
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
+    if (r->breach.first >= 0) /* who leaves now may have failed by what its neighbour reports */
+        return;
     if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
         return;
-    unsigned long long completed = r->witnesses[least].completed, operation = r->witnesses[waiter].report.sequence;
-    hp_err_set(&error, HOOP_ERR_PEER_LOST,
-               "rank %d (%s) left the communicator after %llu operation%s while rank %d (%s) waits in operation %llu",
-               least, r->ring.members[least].host, completed, completed == 1 ? "" : "s", waiter,
-               r->ring.members[waiter].host, operation);
-    error.rank = least;
-    error.sequence = operation;
-    fail(r, &error, -1);
+    left_early(r, least, waiter, r->witnesses[waiter].report.sequence);
 }
 
 static void
@@ -247,6 +257,8 @@ operation_of(const hp_roster *r, int rank)
     uint64_t oldest = 0;
     if (r->witnesses[rank].in_op)
         return r->witnesses[rank].report.sequence;
+    if (r->breach.first >= 0 && r->breach.loss[r->breach.first].sequence)
+        return r->breach.loss[r->breach.first].sequence;
     for (int i = 0; i < r->ring.size; i++)
         if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
             oldest = r->witnesses[i].report.sequence;
@@ -276,6 +288,24 @@ vanished(hp_roster *r, int rank, const char *why)
     fail(r, &error, rank);
 }
 
+/* What the ends of broken connections have reported, and who is away: a verdict, if it is time for one. */
+static void
+weigh(hp_roster *r, int hasty, uint64_t now)
+{
+    hoop_error error;
+    if (r->state != HP_ROSTER_RUNNING)
+        return;
+    hp_breach_cause cause = hp_breach_judge(&r->breach, r->witnesses, hasty, now);
+    if (cause.finding == HP_BREACH_GONE) {
+        vanished(r, cause.rank, NULL);
+    } else if (cause.finding == HP_BREACH_LEFT) {
+        left_early(r, cause.rank, cause.other, cause.sequence);
+    } else if (cause.finding == HP_BREACH_LINK) {
+        hp_breach_error(&cause, r->ring.members, r->breach.first, &error);
+        fail(r, &error, -1);
+    }
+}
+
 static void
 leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
 {
@@ -290,6 +320,8 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
         vanished(r, rank, "it left");
     else if (r->state == HP_ROSTER_RUNNING)
         check_leavers(r);
+    if (r->left_n == r->ring.size)
+        weigh(r, 1, now);
     if (r->state != HP_ROSTER_RUNNING || r->left_n < r->ring.size)
         return;
     char line[128];
@@ -358,6 +390,19 @@ fail_refused(hp_roster *r, int rank)
     fail(r, &error, -1);
 }
 
+static int
+lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_loss loss;
+    if (!hp_loss_get(&loss, payload, n) || loss.peer >= r->ring.size || loss.peer == rank)
+        return malformed(error);
+    if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left)
+        return 0;
+    hp_breach_lost(&r->breach, rank, &loss, now);
+    weigh(r, 0, now);
+    return 0;
+}
+
 int
 hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -377,6 +422,7 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
     case HP_OUT: out(r, rank, hp_get64(payload), now); return 0;
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, error);
+    case HP_LOST: return lost(r, rank, payload, n, now, error);
     default: return malformed(error);
     }
 }
@@ -387,6 +433,61 @@ hp_roster_lost(hp_roster *r, int rank, const char *why)
     r->present -= r->peers[rank] != NULL;
     r->peers[rank] = NULL;
     vanished(r, rank, why);
+}
+
+void
+hp_roster_broke(hp_roster *r, int rank, uint64_t now)
+{
+    int ended = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_OVER || r->witnesses[rank].left;
+    if (ended) {
+        hp_roster_lost(r, rank, NULL);
+        return;
+    }
+    r->present -= r->peers[rank] != NULL;
+    r->peers[rank] = NULL;
+    hp_breach_away(&r->breach, rank, now);
+    weigh(r, 0, now);
+}
+
+void
+hp_roster_ended(hp_roster *r, int rank)
+{
+    if (r->state == HP_ROSTER_RUNNING && r->breach.away[rank])
+        vanished(r, rank, NULL);
+}
+
+int
+hp_roster_knows(const hp_roster *r, const hp_join *join)
+{
+    int rank = join->who.rank;
+    if (r->ring.comm != join->ring || r->ring.size != join->size || rank < 0 || rank >= r->ring.size ||
+        r->ring.epoch != join->epoch || hp_ring_digest(&r->ring) != join->digest || r->witnesses[rank].left)
+        return 0;
+    const hp_member *m = &r->ring.members[rank];
+    return m->pid == join->who.pid && m->host_id == join->who.host_id && (r->peers[rank] || r->breach.away[rank]);
+}
+
+void
+hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    int rank = join->who.rank;
+    hp_breach_back(&r->breach, rank);
+    r->present += r->peers[rank] == NULL;
+    r->peers[rank] = peer;
+    if (r->state != HP_ROSTER_FAILED) {
+        out(r, rank, join->completed, now);
+        r->outlet->tell(r->outlet->arg, peer, HP_GO, NULL, 0);
+        return;
+    }
+    r->outlet->tell(r->outlet->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+}
+
+int
+hp_roster_needed(const hp_roster *r, uint64_t now)
+{
+    return r->present > 0 || (r->state == HP_ROSTER_FAILED && r->breach.away_n && (!r->forget || now < r->forget)) ||
+           (r->state == HP_ROSTER_RUNNING && hp_breach_returning(&r->breach, now));
 }
 
 static void
@@ -437,7 +538,8 @@ stalled(hp_roster *r, uint64_t now)
 int
 hp_roster_timed(const hp_roster *r)
 {
-    return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_RUNNING && r->in_op_n > 0);
+    return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_FAILED && r->present == 0) ||
+           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || hp_breach_waits(&r->breach)));
 }
 
 void
@@ -445,6 +547,9 @@ hp_roster_tick(hp_roster *r, uint64_t now)
 {
     if (r->state == HP_ROSTER_LINKING && now >= r->deadline)
         links_missing(r);
+    weigh(r, 0, now);
+    if (r->state == HP_ROSTER_FAILED && r->present == 0 && !r->forget)
+        r->forget = now + FORGET_MS * HP_MS;
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
         return;
     int refused = hp_refusals_due(&r->refusals, r->witnesses, r->ring.size, now);
@@ -468,5 +573,6 @@ const hp_member *
 hp_roster_holder(const hp_roster *r, int rank)
 {
     int sound = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_RUNNING;
-    return sound && rank < r->ring.size && r->peers[rank] && !r->witnesses[rank].left ? &r->ring.members[rank] : NULL;
+    int here = sound && rank < r->ring.size && (r->peers[rank] || r->breach.away[rank]);
+    return here && !r->witnesses[rank].left ? &r->ring.members[rank] : NULL;
 }

@@ -8,6 +8,7 @@
 #define HP_ROSTER_H
 
 #include "rendezvous/blame.h"
+#include "rendezvous/breach.h"
 #include "rendezvous/meeting.h"
 #include "rendezvous/refusal.h"
 
@@ -25,17 +26,19 @@ typedef struct hp_roster {
     hp_roster_state state;
     int world;             /* 1: a job's first ring, 0: made by a split */
     hp_ring ring;          /* ring.rank is not used */
-    void **peers;          /* by rank; NULL: gone */
+    void **peers;          /* by rank; NULL: gone, or away */
     hp_witness *witnesses; /* by rank */
     hp_refusals refusals;
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
+    hp_breach breach; /* connections that broke, and ranks that are away */
     hoop_error cause; /* of FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of bring-up */
     uint64_t moved;            /* when any report last grew */
     uint64_t pinged;
+    uint64_t forget; /* of FAILED, when nobody is here: until then one that is away may ask for the cause; 0: not set */
 } hp_roster;
 
 /* Seats `count` ranks (seat i is rank i) of the meeting, and has their rosters sent. NULL: out of memory. */
@@ -50,6 +53,17 @@ int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payl
                       hoop_error *error);
 /* The connection is closed. `why`: a sentence's end, "it broke the protocol"; NULL: it vanished. */
 void hp_roster_lost(hp_roster *roster, int rank, const char *why);
+/*
+ * The control connection broke, which is no end: the rank may dial again, and comes back. Where it was in an operation it
+ * has half a second for that.
+ */
+void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
+/* Who has started this rank says that its process has ended: one that is away does not come back. */
+void hp_roster_ended(hp_roster *roster, int rank);
+/* Whether a member's JOIN is one of this ring's ranks, here or away, that may come back; and its seat, which it takes. */
+int hp_roster_knows(const hp_roster *roster, const hp_join *join);
+void hp_roster_return(hp_roster *roster, void *peer, const hp_join *join, uint64_t now);
+int hp_roster_needed(const hp_roster *roster, uint64_t now); /* somebody is here, or may come back */
 void hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs ticks */
 

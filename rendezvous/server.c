@@ -76,7 +76,7 @@ send_parts(peer *p)
 {
     const hp_roster *roster = p->guest.roster;
     uint8_t payload[HP_CONTROL_MAX];
-    while (roster && p->next_part < roster->ring.size && hp_line_queued(p->line) < ROSTER_QUEUE) {
+    while (roster && !p->guest.returned && p->next_part < roster->ring.size && hp_line_queued(p->line) < ROSTER_QUEUE) {
         size_t n = hp_part_put(payload, &roster->ring, p->guest.rank, p->next_part, &p->next_part);
         if (!hp_line_send(p->line, HP_ROSTER, payload, n))
             p->full = 1;
@@ -158,15 +158,22 @@ sweep(hp_server *server)
     expect(server);
 }
 
+/* The hall knows already. */
 static void
-drop(peer *p, const char *why)
+discard(peer *p)
 {
-    hp_hall_lost(&p->guest, why, hp_loop_now(p->server->loop));
     hp_line_free(p->line);
     *p->link = p->next;
     if (p->next)
         p->next->link = p->link;
     free(p);
+}
+
+static void
+drop(peer *p, const char *why)
+{
+    hp_hall_lost(&p->guest, why, hp_loop_now(p->server->loop));
+    discard(p);
 }
 
 static int
@@ -195,7 +202,12 @@ on_closed(void *arg, const hoop_error *error)
         hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.hall->label,
                      error->text);
     }
-    drop(p, broke_rules ? why : NULL);
+    if (error->code == HOOP_ERR_SYSTEM) { /* a reset: an ended process closes its connection */
+        hp_hall_broke(&p->guest, hp_loop_now(p->server->loop));
+        discard(p);
+    } else {
+        drop(p, broke_rules ? why : NULL);
+    }
     sweep(server);
     arm(server);
 }

@@ -204,6 +204,51 @@ sim_abort(sim *s, int g, hoop_result code, int rank, const char *text)
     return sim_say(s, g, HP_ABORT, bytes, hp_abort_put(bytes, &error));
 }
 
+int
+sim_lost(sim *s, int g, int peer, int number, uint64_t sequence)
+{
+    uint8_t bytes[HP_LOSS_BYTES];
+    hp_loss loss = {peer, number, sequence};
+    hp_loss_put(bytes, &loss);
+    return sim_say(s, g, HP_LOST, bytes, sizeof(bytes));
+}
+
+void
+sim_break(sim *s, int g)
+{
+    s->guests[g].present = 0;
+    hp_hall_broke(&s->guests[g].guest, s->now);
+}
+
+int
+sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
+{
+    uint8_t bytes[HP_CONTROL_MAX];
+    const hp_ring *ring = &was->ring;
+    sim_guest *guest = &s->guests[g];
+    hp_join join = {.who = ring->members[was->rank],
+                    .size = ring->size,
+                    .ring = ring->comm,
+                    .epoch = ring->epoch,
+                    .digest = hp_ring_digest(ring),
+                    .started = completed + 1,
+                    .completed = completed,
+                    .parent_rank = -1,
+                    .agree = "slice=1\n",
+                    .agree_n = 8};
+    hp_hello hello = {.comm = ring->comm, .my_rank = (uint32_t)was->rank, .world = (uint32_t)ring->size};
+    size_t n = hp_join_put(bytes, &join);
+    if (hp_hall_judge(s->hall, &hello))
+        return -1;
+    if (guest == was)
+        guest->causes = guest->go = guest->dismissed = 0;
+    else
+        memset(guest, 0, sizeof(*guest));
+    guest->present = 1;
+    hp_hall_enter(s->hall, &guest->guest, &hello);
+    return sim_say(s, g, HP_JOIN, bytes, n);
+}
+
 void
 sim_lose(sim *s, int g)
 {

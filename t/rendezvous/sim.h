@@ -44,7 +44,11 @@ int sim_say(sim *s, int g, int type, const void *payload, size_t n);
 int sim_report(sim *s, int g, uint64_t sequence, uint64_t step, int waits_for);
 int sim_count(sim *s, int g, int type, uint64_t count); /* OUT or LEAVE */
 int sim_abort(sim *s, int g, hoop_result code, int rank, const char *text);
+int sim_lost(sim *s, int g, int peer, int number, uint64_t sequence);
 void sim_lose(sim *s, int g);
+void sim_break(sim *s, int g); /* its connection is reset: it is away */
+/* Guest g comes as the member that guest `was` is or was, from there on in g's place. -1: breach of protocol. */
+int sim_return(sim *s, int g, const sim_guest *was, uint64_t completed);
 void sim_pass(sim *s, int ms); /* time, with a tick every 50 ms */
 
 /* n ranks come in random order, all say READY; guest i is rank i. */

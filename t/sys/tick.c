@@ -116,6 +116,31 @@ stopped(void)
     is_int(n, good, "a stopped rank is named by all others within the time-out and a second, without a server");
 }
 
+/* The server is there, and says nothing: that is no other case. */
+static void
+frozen(void)
+{
+    int good = 0, n = getenv("HOOP_TEST_FULL") ? 20 : 3;
+    setenv("HOOP_OP_TIMEOUT_MS", "4000", 1);
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = i % RANKS};
+        party p;
+        party_open(&p);
+        party_start(&p, RANKS, endless, &s, 60);
+        party_nap(1.2);
+        kill(p.server, SIGSTOP);
+        party_nap(0.5 + (double)(tap_random() % 1000) / 500);
+        double at = party_clock();
+        kill(p.guest[s.victim].pid, SIGSTOP);
+        party_nap(5.5);
+        kill(p.guest[s.victim].pid, SIGCONT);
+        party_wait(&p);
+        good += all_name(&p, s.victim, at, 5.2, "rank");
+        party_close(&p);
+    }
+    is_int(n, good, "a stopped rank is named by all others within the time-out and a second, with a frozen server");
+}
+
 static void
 late(void)
 {
@@ -180,11 +205,12 @@ main(void)
 {
     char limit[16];
     tap_limit(200);
-    plan(3);
+    plan(4);
     snprintf(limit, sizeof limit, "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     stopped();
     late();
     slowness();
+    frozen();
     return 0;
 }

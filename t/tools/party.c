@@ -55,10 +55,20 @@ party_note(const char *format, ...)
 }
 
 static void
-serve(int tell, const hp_secret *secret)
+write_line(void *arg, const char *line)
+{
+    FILE *f = fopen(arg, "a");
+    if (!f)
+        return;
+    fprintf(f, "%s\n", line);
+    fclose(f);
+}
+
+static void
+serve(int tell, const hp_secret *secret, char *log)
 {
     hp_loop *loop = hp_loop_new();
-    hp_server_options options = {.mode = HP_MODE_AUTH};
+    hp_server_options options = {.mode = HP_MODE_AUTH, .say = write_line, .arg = log};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
     options.secret = secret;
@@ -98,13 +108,14 @@ party_open(party *p)
     int tube[2];
     *p = (party){0};
     make_secret(p, &secret);
+    snprintf(p->log, sizeof p->log, "%s/server.log", tap_tmpdir());
     if (pipe2(tube, O_CLOEXEC) != 0)
         bail("no pipe");
     fflush(NULL);
     p->server = fork();
     if (p->server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        serve(tube[1], &secret);
+        serve(tube[1], &secret, p->log);
     }
     close(tube[1]);
     if (read(tube[0], text, sizeof text) != sizeof text)

@@ -25,6 +25,7 @@ typedef struct party {
     pid_t server;
     char address[64]; /* host:port of the server */
     char secret_file[256];
+    char log[256]; /* a file: what the server says of jobs, a line each */
     party_guest *guest;
 } party;
 

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/* probe: see probe.h. */
+#include "lib/probe.h"
+
+#include "lib/base/err.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+static void
+take_answer(hp_probe *probe, hp_probe_state state)
+{
+    if (probe->state == HP_PROBE_ASKED)
+        close(probe->fd);
+    probe->state = state;
+}
+
+static hp_probe_state
+meaning(const hoop_error *error)
+{
+    return error->sys_errno == ECONNREFUSED ? HP_PROBE_ENDED : HP_PROBE_NONE;
+}
+
+void
+hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *options)
+{
+    hoop_error error;
+    hp_probe_stop(probe);
+    hp_err_clear(&error);
+    probe->fd = hp_sock_connect(addr, NULL, options, &error);
+    probe->state = probe->fd < 0 ? meaning(&error) : HP_PROBE_ASKED;
+}
+
+hp_probe_state
+hp_probe_look(hp_probe *probe)
+{
+    hoop_error error;
+    struct pollfd answer = {.fd = probe->fd, .events = POLLOUT};
+    if (probe->state != HP_PROBE_ASKED || poll(&answer, 1, 0) <= 0)
+        return probe->state;
+    hp_err_clear(&error);
+    take_answer(probe, hp_sock_connected(probe->fd, &error) > 0 ? HP_PROBE_ALIVE : meaning(&error));
+    return probe->state;
+}
+
+void
+hp_probe_stop(hp_probe *probe)
+{
+    take_answer(probe, HP_PROBE_NONE);
+}
+
+void
+hp_probe_abandon(const hp_probe *probe)
+{
+    if (probe->state == HP_PROBE_ASKED)
+        close(probe->fd);
+}

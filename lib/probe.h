@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * probe: whether the process behind an address is still there. A listener dies with its process, so a refused connection
+ * tells that it has ended; one that is taken, that it lives; anything else tells nothing. Never blocks.
+ */
+#ifndef HP_PROBE_H
+#define HP_PROBE_H
+
+#include "net/sock.h"
+
+typedef enum hp_probe_state {
+    HP_PROBE_NONE,  /* not asked, or no answer worth the name */
+    HP_PROBE_ASKED, /* no answer yet */
+    HP_PROBE_ALIVE,
+    HP_PROBE_ENDED
+} hp_probe_state;
+
+typedef struct hp_probe {
+    hp_probe_state state;
+    int fd; /* while ASKED */
+} hp_probe;
+
+void hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *options);
+hp_probe_state hp_probe_look(hp_probe *probe);
+void hp_probe_stop(hp_probe *probe);          /* forgets the answer too */
+void hp_probe_abandon(const hp_probe *probe); /* in a forked child: closes the descriptor, touches nothing else */
+
+#endif

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that are reset between processes that live: one of the ring ends the job, with one sentence on all ranks
+ * that names both its ends, whatever the ranks do after it; one to the server is made again, and nobody notices, also
+ * when a process is killed after that.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { RANKS = 8, FEW = 4, COUNT = 1 << 17, DESCRIPTORS = 256 };
+
+static party p;
+
+typedef struct plot {
+    int victim;
+    int server;    /* 1: the way to the server is reset, 0: one to another rank */
+    double at;     /* seconds after the ring stands */
+    double linger; /* before destroy */
+    double run;    /* seconds of operations; 0: until an error */
+} plot;
+
+static int
+server_port(void)
+{
+    return atoi(strrchr(p.address, ':') + 1);
+}
+
+/* As `ss -K` does it: both sides get a reset. */
+static int
+reset_one(int server)
+{
+    int found[DESCRIPTORS], n = 0;
+    for (int fd = 3; fd < DESCRIPTORS; fd++) {
+        struct sockaddr_in to = {0};
+        socklen_t length = sizeof to;
+        if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_family == AF_INET &&
+            (ntohs(to.sin_port) == server_port()) == server)
+            found[n++] = fd;
+    }
+    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    return n > 0 && connect(found[tap_random() % (uint64_t)n], &nobody, sizeof nobody) == 0;
+}
+
+static void *
+reset_later(void *arg)
+{
+    const plot *s = arg;
+    party_nap(s->at);
+    if (!reset_one(s->server))
+        abort();
+    return NULL;
+}
+
+/* All ranks end together: who leads says in every round whether it is the last one. */
+static hoop_result
+work(hoop_comm *comm, double seconds, int *wrong)
+{
+    static float in[COUNT], out[COUNT];
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm);
+    double end = party_clock() + seconds;
+    hoop_result result = HOOP_SUCCESS;
+    for (int round = 1; result == HOOP_SUCCESS; round++) {
+        for (int i = 1; i < COUNT; i++)
+            in[i] = (float)((rank + 1) * (1 + (i + round) % 13));
+        in[0] = rank == 0 && seconds > 0 && party_clock() > end;
+        result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+        for (int i = 1; i < COUNT && result == HOOP_SUCCESS; i++)
+            *wrong += out[i] != (float)(size * (size + 1) / 2 * (1 + (i + round) % 13));
+        if (result == HOOP_SUCCESS && out[0] > 0)
+            return result;
+    }
+    return result;
+}
+
+static int
+rank_of_plot(int rank, int size, void *arg)
+{
+    plot *s = arg;
+    hoop_error e = {.size = sizeof e};
+    hoop_comm *comm;
+    pthread_t thread;
+    int wrong = 0;
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 3;
+    if (rank == s->victim && pthread_create(&thread, NULL, reset_later, s) != 0)
+        return 4;
+    hoop_result result = work(comm, s->run, &wrong);
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %d %d %.3f %s", (int)result, e.rank, e.flags, (int)e.sequence, wrong, party_clock(), e.text);
+    party_nap(s->linger);
+    hoop_comm_destroy(comm);
+    if (rank == s->victim)
+        pthread_join(thread, NULL);
+    return 0;
+}
+
+typedef struct tale {
+    int code, rank, flags, sequence, wrong;
+    double at;
+    char text[256];
+} tale;
+
+static tale
+hear(int rank)
+{
+    tale t = {.code = -1, .rank = -1};
+    int used = 0;
+    if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.flags, &t.sequence, &t.wrong, &t.at,
+               &used) >= 6)
+        snprintf(t.text, sizeof t.text, "%.255s", p.guest[rank].note + used);
+    return t;
+}
+
+static int
+show_all(const char *what)
+{
+    for (int rank = 0; rank < p.size; rank++)
+        diag("%s, rank %d (status %#x): %s", what, rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
+    return 0;
+}
+
+/* Every rank has the same error, by `most` seconds after `since`; the server gave it, and it knows the operation. */
+static int
+all_say(int except, int victim, double since, double most, const char *part)
+{
+    tale first = hear(except == 0);
+    char name[32];
+    int good = strstr(first.text, part) != NULL;
+    snprintf(name, sizeof name, "rank %d (", victim);
+    good &= strstr(first.text, name) != NULL;
+    for (int rank = 0; rank < p.size; rank++) {
+        tale t = hear(rank);
+        good &= rank == except || (p.guest[rank].status == 0 && t.code == HOOP_ERR_PEER_LOST && t.flags == 0 &&
+                                   t.sequence > 0 && t.wrong == 0 && t.rank == first.rank &&
+                                   strcmp(t.text, first.text) == 0 && (since <= 0 || t.at - since <= most));
+    }
+    return good ? 1 : show_all(part);
+}
+
+static int
+lines_with(const char *part)
+{
+    char line[512];
+    int n = 0;
+    FILE *f = fopen(p.log, "r");
+    while (f && fgets(line, sizeof line, f))
+        n += strstr(line, part) != NULL;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+static double
+moment(void)
+{
+    return 0.2 + (double)(tap_random() % 1000) / 3000;
+}
+
+/* What the programs do after their error must not matter to the others. */
+static void
+data_reset(int n, double linger, const char *what)
+{
+    int good = 0, failed = lines_with("failed: the connection between"), over = lines_with("over: ");
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % RANKS), .at = moment(), .linger = linger};
+        party_run(&p, RANKS, rank_of_plot, &s, 30);
+        good += all_say(-1, s.victim, 0, 0, "the connection between rank ");
+    }
+    if (n > 0)
+        diag("%s", hear(0).text);
+    is_int(n, good, "a connection between two ranks is reset, %s: one sentence on all ranks, with both ends", what);
+    is_int(n, lines_with("failed: the connection between") - failed, "the server says so");
+    is_int(0, lines_with("over: ") - over, "and never that all is well");
+}
+
+static void
+control_reset(int n)
+{
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = moment(), .run = 1.2};
+        int bad = party_run(&p, FEW, rank_of_plot, &s, 30);
+        for (int rank = 0; rank < FEW; rank++)
+            bad += hear(rank).code != HOOP_SUCCESS || hear(rank).wrong;
+        good += !bad || show_all("control");
+    }
+    is_int(n, good, "the way of a rank to the server is reset within operations: all are right, nobody notices");
+    for (int i = 0; i < 100 && lines_with("over: all 4 ranks left") < n; i++)
+        party_nap(0.01); /* the server may write the last line when the ranks have gone */
+    is_int(n, lines_with("over: all 4 ranks left"), "all leave in peace");
+}
+
+/* `whose`: 0: the rank whose line was reset is killed, 1: the next one, of which the server tells the first. */
+static void
+then_killed(int n, int whose, double after, const char *what)
+{
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 0.3};
+        int dead = (s.victim + whose) % FEW;
+        party_start(&p, FEW, rank_of_plot, &s, 30);
+        party_nap(0.6 + after);
+        double at = party_clock();
+        kill(p.guest[dead].pid, SIGKILL);
+        party_wait(&p);
+        good += all_say(dead, dead, at, 1.0, "vanished");
+    }
+    is_int(n, good, "%s: the server's verdict reaches all within a second", what);
+}
+
+int
+main(void)
+{
+    tap_limit(200);
+    plan_lazy();
+    party_open(&p);
+    data_reset(party_rounds(140), 0, "programs destroy at once");
+    data_reset(party_rounds(120), 2, "programs sleep 2 s before");
+    control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
+    then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
+    then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
+    party_close(&p);
+    return 0;
+}

@@ -91,6 +91,14 @@ on_say(void *arg, const char *line)
     fuzz_check(strncmp(line, "job ", 4) == 0);
 }
 
+static int
+on_reached(void *arg, const void *peer)
+{
+    (void)arg;
+    (void)peer;
+    return 0;
+}
+
 static void
 on_failed(void *arg, const hoop_error *cause)
 {
@@ -275,7 +283,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job[HP_JOB];
-    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed};
+    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed, on_reached};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

@@ -67,6 +67,13 @@ on_failed(void *arg, const hoop_error *cause)
     hall->owner->failed(hall->owner->arg, cause);
 }
 
+static int
+on_reached(void *arg, const void *peer)
+{
+    const hp_hall *hall = arg;
+    return hall->owner->reached(hall->owner->arg, peer);
+}
+
 hp_hall *
 hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed)
 {
@@ -76,7 +83,7 @@ hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_see
     memcpy(hall->job, job, HP_JOB);
     snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
     hall->owner = owner;
-    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
+    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
     hall->next_comm = comm_seed;
     return hall;
 }

@@ -8,9 +8,11 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,6 +55,13 @@ size_t
 hp_line_queued(const hp_line *line)
 {
     return line->tail - line->head;
+}
+
+int
+hp_line_arrived(const hp_line *line)
+{
+    int waits = 0;
+    return line->tail == line->head && (ioctl(line->fd, SIOCOUTQ, &waits) < 0 || waits == 0);
 }
 
 uint64_t

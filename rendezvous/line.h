@@ -29,6 +29,8 @@ hp_line *hp_line_new(hp_loop *loop, int fd,
                      const hp_line_owner *owner); /* NULL: errno; the descriptor stays the caller's */
 int hp_line_send(hp_line *line, hp_frame_type type, const void *payload, size_t n); /* 0: the queue is full */
 size_t hp_line_queued(const hp_line *line);
+int
+hp_line_arrived(const hp_line *line); /* everything sent lies at the other side's kernel, as far as this one knows */
 uint64_t hp_line_blocked_since(const hp_line *line); /* when the output last moved; HP_NEVER: nothing waits */
 
 /* No more is sent; once the queue is written the other side sees the end. What still comes is thrown away. */

@@ -21,6 +21,8 @@ typedef struct hp_outlet {
     void (*warn)(void *arg, const char *line); /* for whoever started the job, also where nobody asked */
     /* A ring has failed, or will not come to be; the line that says so has been said. */
     void (*failed)(void *arg, const hoop_error *cause);
+    /* Whether the peer's host has taken all that was told to it, be it read or not; a question, no event. */
+    int (*reached)(void *arg, const void *peer);
 } hp_outlet;
 
 #endif

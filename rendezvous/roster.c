@@ -8,6 +8,7 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "rendezvous/silence.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -407,6 +408,7 @@ int
 hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_report said;
+    r->witnesses[rank].heard = now;
     switch (type) {
     case HP_READY: ready(r, rank, now); return 0;
     case HP_IN_OP:
@@ -523,12 +525,59 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
     return out;
 }
 
+/*
+ * Nothing is heard of a rank that ought to report, or its host has not taken the PING that it was sent half a time-out
+ * ago.
+ */
+static int
+is_silent(const hp_roster *r, int rank, uint64_t sequence, uint64_t freshest)
+{
+    const hp_witness *w = &r->witnesses[rank];
+    if (w->left || (!w->in_op && w->completed >= sequence))
+        return 0;
+    if (w->in_op)
+        return w->heard + HP_SILENT_BEATS * r->heartbeat < freshest;
+    return !r->peers[rank] || !r->outlet->reached(r->outlet->arg, r->peers[rank]);
+}
+
+/* The one who is blamed is silent: so it is told, with all others who are. Else the text stays. */
+static void
+name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
+{
+    uint64_t freshest = 0;
+    uint8_t *silent = hp_alloc((size_t)r->ring.size, 1);
+    for (int i = 0; silent && i < r->ring.size; i++)
+        if (r->witnesses[i].in_op && r->witnesses[i].heard > freshest)
+            freshest = r->witnesses[i].heard;
+    for (int i = 0; silent && i < r->ring.size; i++)
+        silent[i] = (uint8_t)is_silent(r, i, blame->sequence, freshest);
+    if (silent && blame->rank >= 0 && silent[blame->rank]) {
+        hp_silence s = hp_silence_find(r->witnesses, r->ring.members, silent, r->ring.size);
+        hp_silence_print(&s, r->ring.members, silent, r->ring.size, blame->sequence, now - r->moved, now, text, size);
+        blame->rank = s.first;
+    }
+    free(silent);
+}
+
+/* Who has not come is asked once a stall, so that it shows whether its host takes anything; it need not answer. */
+static void
+ask_the_absent(hp_roster *r, uint64_t now)
+{
+    if (!r->op_timeout || now - r->moved < r->op_timeout / 2 || r->asked == r->moved)
+        return;
+    r->asked = r->moved;
+    for (int i = 0; i < r->ring.size; i++)
+        if (!r->witnesses[i].in_op && !r->witnesses[i].left && r->peers[i])
+            r->outlet->tell(r->outlet->arg, r->peers[i], HP_PING, NULL, 0);
+}
+
 static void
 stalled(hp_roster *r, uint64_t now)
 {
     hoop_error error;
     char text[256];
     hp_blame blame = blame_of(r, now - r->moved, text, sizeof(text));
+    name_the_silent(r, &blame, now, text, sizeof(text));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     error.rank = blame.rank;
     error.sequence = blame.sequence;
@@ -561,6 +610,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         stalled(r, now);
         return;
     }
+    ask_the_absent(r, now);
     if (now - r->pinged < PING_MS * HP_MS)
         return;
     r->pinged = now;

@@ -38,6 +38,7 @@ typedef struct hp_roster {
     uint64_t opened, deadline; /* of bring-up */
     uint64_t moved;            /* when any report last grew */
     uint64_t pinged;
+    uint64_t asked;  /* the `moved` of the stall in which the absent were asked */
     uint64_t forget; /* of FAILED, when nobody is here: until then one that is away may ask for the cause; 0: not set */
 } hp_roster;
 

@@ -131,6 +131,14 @@ on_failed(void *arg, const hoop_error *cause)
         server->options.failed(server->options.arg, cause);
 }
 
+static int
+on_reached(void *arg, const void *who)
+{
+    const peer *p = who;
+    (void)arg;
+    return hp_line_arrived(p->line);
+}
+
 /* Peers. */
 
 /* How many may knock at once from one address: whoever belongs to the jobs that are here. */
@@ -387,7 +395,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_guests = share_of_a_job(options);
-    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
+    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};

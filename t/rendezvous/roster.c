@@ -4,6 +4,7 @@
  * stalled ring ends after the operation time-out and not before.
  */
 #include "lib/base/clock.h"
+#include "rendezvous/silence.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 #include <string.h>
@@ -154,7 +155,7 @@ test_timeout(void)
     is_string("rank 3 (node1, pid 803) has not entered operation 17, or was stopped; 7 ranks have waited 2.0 s",
               s.guests[0].cause.text, "the sentence");
     is_int(7, s.guests[0].pings > 0 ? 7 : 0, "those in an operation hear the server now and then");
-    is_int(0, s.guests[3].pings, "the others do not");
+    is_int(1, s.guests[3].pings, "who has not come is asked once");
     sim_close(&s);
 }
 
@@ -190,10 +191,44 @@ test_stopped(void)
         sim_pass(&s, 250);
     }
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 5), "rank 5, stopped in the operation, is named");
-    ok(strstr(s.guests[0].cause.text,
-              "rank 5 (node2, pid 805) is stopped or unreachable in operation 3; 7 ranks have waited") != NULL,
+    ok(strstr(
+           s.guests[0].cause.text,
+           "rank 5 (node2, pid 805) is unreachable or stopped; its host last spoke 0.2 s ago; 7 ranks have waited") !=
+           NULL,
        "the sentence: %s", s.guests[0].cause.text);
     sim_close(&s);
+}
+
+/* Hosts that take nothing: their ranks are named together, and how long they have been silent. */
+static void
+test_cut_off(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 8, 2);
+    for (int i = 0; i < 8; i++)
+        if (i != 4 && i != 5 && i != 1)
+            sim_report(&s, i, 17, 3, (i + 7) % 8);
+    s.guests[4].cut_off = s.guests[5].cut_off = s.guests[1].cut_off = 1;
+    sim_pass(&s, 2050);
+    is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 1), "ranks that are cut off: the first is the error's");
+    is_string(
+        "ranks 1 and 4-5 (the first on node1) are unreachable or stopped; their hosts last spoke 2.0 s ago; 5 ranks "
+        "have waited 2.0 s in operation 17",
+        s.guests[0].cause.text, "all are named");
+    sim_close(&s);
+}
+
+static void
+test_list(void)
+{
+    uint8_t silent[64] = {0};
+    char out[96];
+    silent[4] = silent[5] = silent[6] = silent[9] = 1;
+    is_string("4-6 and 9", hp_silence_list(silent, 64, out, sizeof(out)), "a list of ranges");
+    for (int i = 0; i < 64; i += 2)
+        silent[i] = 1;
+    is_string("0, 2, 4-6, 8-10, 12, 14 and 24 more", hp_silence_list(silent, 64, out, sizeof(out)), "a long one");
 }
 
 static void
@@ -243,6 +278,8 @@ main(void)
     test_timeout();
     test_trickle();
     test_stopped();
+    test_cut_off();
+    test_list();
     test_links();
     return 0;
 }

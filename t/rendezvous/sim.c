@@ -96,12 +96,20 @@ on_failed(void *arg, const hoop_error *cause)
     s->failure = *cause;
 }
 
+static int
+on_reached(void *arg, const void *peer)
+{
+    const sim_guest *g = peer;
+    (void)arg;
+    return !g->cut_off;
+}
+
 void
 sim_open(sim *s)
 {
     static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed};
+    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
     s->now = 1000 * HP_SEC;
     s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
     if (!s->hall)

@@ -13,6 +13,7 @@ enum { SIM_MAX = 80, SIM_LINES = 400 };
 typedef struct sim_guest {
     hp_guest guest; /* first */
     int present;    /* its connection is open */
+    int cut_off;    /* its host takes nothing */
     int seats, dismissed, go, pings, causes, empty;
     int rank;         /* as the roster says */
     hp_ring ring;     /* as decoded from the parts */

@@ -106,6 +106,7 @@ struct hoop_comm {
     hp_client *client; /* NULL in a ring of one */
     hp_seat seat;      /* where others reach it */
     hp_dialing *dialing;
+    uint64_t bringup_until; /* when a link that does not stand has failed */
     const hp_ring *ring; /* the client's: members for sentences */
     hp_plan_options plan;
     uint32_t channels;

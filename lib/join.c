@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 100 };
+enum { PATIENCE_MS = 100, SAY_MS = 300 };
 
 /* ---- who dials in ---- */
 
@@ -157,9 +157,9 @@ static void
 dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
 {
     hp_dialing *d = hp_alloc(1, sizeof *d);
-    uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
-    /* a chord's other end may be computing: the operation's own time-out judges that */
-    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : hp_loop_now(comm->loop) + patience;
+    /* a chord's other end may be computing: the operation's own time-out judges that. At the start this rank knows the
+     * address and the reason, so it speaks before the server does */
+    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
@@ -433,6 +433,8 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->host_id = hp_launch_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+    uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    comm->bringup_until = options->deadline - (patience / 4 < SAY_MS * HP_MS ? patience / 4 : SAY_MS * HP_MS);
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");

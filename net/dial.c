@@ -23,6 +23,7 @@
 #define LONGEST_WAIT (1 * HP_SEC)
 #define CONNECT_TIME (10 * HP_SEC)
 #define SHAKE_TIME (5 * HP_SEC)
+#define REFUSED_TIME (3 * HP_SEC)
 
 enum { UNPROVEN_MAX = 5, WHAT = 96 };
 
@@ -44,6 +45,7 @@ struct hp_dial {
     uint64_t began, deadline; /* of all attempts */
     uint64_t next;            /* when WAITING ends, or when this attempt has taken too long */
     uint64_t wait;            /* before jitter */
+    uint64_t refused;         /* since when all attempts have been refused; 0: the last one was not */
     int unproven;             /* in a row: closed after HELLO, or answered by something that is not hoop */
     int fd;
     hp_watch *watch;
@@ -143,6 +145,20 @@ is_final(const hoop_error *error)
            number == EINVAL;
 }
 
+/* A rank listens before it registers, so one that refuses for long is not waited for; a server may not be up yet. */
+static int
+is_out_of_reach(hp_dial *dial, const hoop_error *error)
+{
+    uint64_t now = hp_now();
+    if (error->sys_errno != ECONNREFUSED || dial->hello.your_rank >= HP_RANK_SERVER) {
+        dial->refused = 0;
+        return 0;
+    }
+    if (!dial->refused)
+        dial->refused = now;
+    return now - dial->refused >= REFUSED_TIME;
+}
+
 /* The system refused the attempt: for good, or only for now. */
 static void
 on_no_socket(hp_dial *dial, const hoop_error *error)
@@ -150,6 +166,13 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     char where[HP_ADDR_TEXT];
     hp_dial_result result = {.fd = -1};
     dial->unproven = 0;
+    if (is_out_of_reach(dial, error)) {
+        fail(dial, HOOP_ERR_RENDEZVOUS,
+             "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
+             "HOOP_SOCKET_IFNAME or HOOP_ADVERTISE wrong?",
+             dial->what, hp_addr_print(&dial->to, where));
+        return;
+    }
     if (!is_final(error)) {
         try_later(dial, error->text);
         return;

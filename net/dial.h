@@ -2,7 +2,8 @@
 /*
  * dial: from an address to a proven connection: CONNECT, HELLO, WELCOME, with back-off (50 ms to 1 s, +-50 %) until a
  * deadline. A peer that closes silently after HELLO five times in a row is HOOP_ERR_AUTH ("wrong secret or job, or the
- * server closes connections").
+ * server closes connections"). A rank that refuses connections for three seconds is given up: it listens before it is
+ * dialled.
  */
 #ifndef HP_DIAL_H
 #define HP_DIAL_H

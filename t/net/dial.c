@@ -260,6 +260,29 @@ test_silent(void)
     send_lout_away();
 }
 
+/* A rank listens before it registers: where it refuses, something is in the way. A server may yet be started. */
+static void
+test_refusing(void)
+{
+    struct caller caller;
+    hp_hello hello = greeting();
+    bring_lout(NULL, 1);
+    send_lout_away();
+    dial(&caller, &lout.addr, &hello, &keys, 60 * HP_SEC);
+    uint64_t took = wait_for(&caller);
+    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "a rank refuses");
+    ok(took > 2 * HP_SEC && took < 5 * HP_SEC, "for long: it is given up (%.3f)", (double)took / 1e9);
+    ok(strstr(caller.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.1:") &&
+           strstr(caller.result.error.text, "firewall"),
+       "%s", caller.result.error.text);
+    hang_up(&caller);
+    hello.your_rank = HP_RANK_SERVER;
+    dial(&caller, &lout.addr, &hello, &keys, 5 * HP_SEC);
+    took = wait_for(&caller);
+    ok(took >= 5 * HP_SEC, "a server is waited for until the deadline (%.3f)", (double)took / 1e9);
+    hang_up(&caller);
+}
+
 static void
 test_deadline(void)
 {
@@ -557,6 +580,7 @@ main(void)
     test_wrong_secret();
     test_silent();
     test_deadline();
+    test_refusing();
     test_server_late();
     test_refusals();
     test_for_now();

@@ -149,7 +149,7 @@ is_final(const hoop_error *error)
 static int
 is_out_of_reach(hp_dial *dial, const hoop_error *error)
 {
-    uint64_t now = hp_now();
+    uint64_t now = hp_loop_now(dial->loop);
     if (error->sys_errno != ECONNREFUSED || dial->hello.your_rank >= HP_RANK_SERVER) {
         dial->refused = 0;
         return 0;

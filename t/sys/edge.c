@@ -63,7 +63,7 @@ deafen(void *after)
     return NULL;
 }
 
-/* Allreduces, every element checked; tells "code rank wrong clock text". */
+/* Allreduces, every element checked; tells "code rank wrong operation clock text". */
 static int
 work(int rank, int size, void *arg)
 {
@@ -89,7 +89,7 @@ work(int rank, int size, void *arg)
             wrong += out[i] != factor * value(0, i, round);
     }
     hoop_comm_error(comm, &e);
-    party_note("%d %d %d %.3f %s", (int)result, e.rank, wrong, party_clock(), e.text);
+    party_note("%d %d %d %d %.3f %s", (int)result, e.rank, wrong, (int)e.sequence, party_clock(), e.text);
     if (s->deaf > 0 && rank == BEHIND)
         pthread_join(thread, NULL);
     hoop_comm_destroy(comm);
@@ -99,7 +99,7 @@ work(int rank, int size, void *arg)
 }
 
 typedef struct tale {
-    int code, rank, wrong;
+    int code, rank, wrong, operation;
     double at;
 } tale;
 
@@ -107,7 +107,7 @@ static tale
 hear(int rank)
 {
     tale t = {.code = -1, .rank = -1, .wrong = -1};
-    sscanf(p.guest[rank].note, "%d %d %d %lf", &t.code, &t.rank, &t.wrong, &t.at);
+    sscanf(p.guest[rank].note, "%d %d %d %d %lf", &t.code, &t.rank, &t.wrong, &t.operation, &t.at);
     return t;
 }
 
@@ -127,7 +127,8 @@ all_right(void)
     return good;
 }
 
-/* Every rank has this error, by `most` seconds after `since`, blames an end of the edge, and was never wrong. */
+/* Every rank has this error, of an operation, by `most` seconds after `since`, blames an end of the edge, and was never
+ * wrong. */
 static int
 all_fail(hoop_result code, double since, double most)
 {
@@ -135,7 +136,7 @@ all_fail(hoop_result code, double since, double most)
     for (int rank = 0; rank < RANKS; rank++) {
         tale t = hear(rank);
         good &= p.guest[rank].status == 0 && t.code == (int)code && t.wrong == 0 && t.at - since <= most;
-        good &= t.rank == BEHIND || t.rank == BEFORE;
+        good &= (t.rank == BEHIND || t.rank == BEFORE) && t.operation > 0;
     }
     return good;
 }

@@ -250,12 +250,26 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
+/* A rank that has told nothing may be anything but alive and in the operation. */
+static void
+word_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
+{
+    const hp_member *who = &comm->ring->members[blame->rank];
+    snprintf(
+        out, size,
+        "rank %d (%s, pid %u) has not entered operation %llu, or is unreachable or stopped; %d rank%s waited %.1f s",
+        who->rank, who->host, who->pid, (unsigned long long)blame->sequence, blame->waiting,
+        blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
+}
+
 /* By what the ranks have told each other; where that does not tell, the neighbour who is waited for. */
 static void
 accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[256];
-    if (blame->guilt)
+    if (blame->guilt == HP_GUILT_ABSENT && comm->ticks->of[blame->rank].completed < blame->sequence)
+        word_absence(comm, blame, stalled, text, sizeof text);
+    else if (blame->guilt)
         hp_blame_print(blame, comm->ticks->of, comm->ring->members, stalled, text, sizeof text);
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof text);

@@ -107,7 +107,7 @@ struct hoop_comm {
     hp_seat seat;      /* where others reach it */
     hp_dialing *dialing;
     uint64_t bringup_until; /* when a link that does not stand has failed */
-    const hp_ring *ring; /* the client's: members for sentences */
+    const hp_ring *ring;    /* the client's: members for sentences */
     hp_plan_options plan;
     uint32_t channels;
     hp_channel *channel[HP_CHANNELS_MAX];

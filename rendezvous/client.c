@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "rendezvous/entry.h"
 #include "rendezvous/line.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ enum {
     SERVER_QUIET_MS = 2000,
     ASLEEP_MS = 1000, /* reports come every quarter of a second, unless this process was stopped */
     FLUSH_MS = 100,
-    RETURN_MS = 5000,       /* how long a member tries to come back; the server waits for it for less while others do */
+    RETURN_MS = HP_ENTRY_AGAIN_MS,
     REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
 };
 
@@ -281,63 +282,13 @@ on_closed(void *arg, const hoop_error *why)
     c->kick(c->arg);
 }
 
-/* JOIN of a member: all that a server needs to know of this rank, also one that has been started anew. */
-static int
-send_return(hp_client *c)
-{
-    const hp_client_options *o = &c->options;
-    uint8_t payload[HP_CONTROL_MAX];
-    hp_join join = {.who = {.rank = c->ring.rank,
-                            .host_id = o->host_id,
-                            .processors = o->processors,
-                            .pid = o->pid,
-                            .addr = o->listen},
-                    .size = c->ring.size,
-                    .patience = RETURN_MS,
-                    .op_timeout = o->op_timeout,
-                    .warn_after = o->warn_after,
-                    .ring = c->ring.comm,
-                    .epoch = c->ring.epoch,
-                    .digest = hp_ring_digest(&c->ring),
-                    .started = o->started,
-                    .completed = o->completed,
-                    .parent_rank = -1,
-                    .agree = c->agree,
-                    .agree_n = strlen(c->agree)};
-    memcpy(join.who.host, o->host, sizeof(join.who.host));
-    size_t n = hp_join_put(payload, &join);
-    return n && hp_line_send(c->line, HP_JOIN, payload, n);
-}
-
 static int
 send_join(hp_client *c)
 {
-    const hp_client_options *o = &c->options;
     uint8_t payload[HP_CONTROL_MAX];
-    uint64_t now = hp_loop_now(c->loop), left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
-    if (c->away)
-        return send_return(c);
-    hp_join join = {.who = {.rank = o->parent ? -1 : o->rank,
-                            .host_id = o->host_id,
-                            .processors = o->processors,
-                            .pid = o->pid,
-                            .addr = o->listen},
-                    .size = o->size,
-                    .patience = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX,
-                    .op_timeout = o->op_timeout,
-                    .warn_after = o->warn_after,
-                    .digest = o->parent_digest,
-                    .started = o->started,
-                    .completed = o->completed,
-                    .parent = o->parent,
-                    .split = o->split,
-                    .parent_rank = o->parent ? o->parent_rank : -1,
-                    .parent_size = o->parent ? o->parent_size : 0,
-                    .color = o->color,
-                    .key = o->key,
-                    .agree = c->agree,
-                    .agree_n = strlen(c->agree)};
-    memcpy(join.who.host, o->host, sizeof(join.who.host));
+    hp_join join = c->away ? hp_entry_again(&c->options, &c->ring) : hp_entry_first(&c->options, hp_loop_now(c->loop));
+    join.agree = c->agree;
+    join.agree_n = strlen(c->agree);
     size_t n = hp_join_put(payload, &join);
     return n && hp_line_send(c->line, HP_JOIN, payload, n);
 }

@@ -8,62 +8,13 @@
 #include "lib/base/err.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "rendezvous/order.h"
 #include "rendezvous/silence.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PING_MS = 1000, FORGET_MS = 1000 };
-
-typedef struct place {
-    uint64_t host;
-    int first, rank; /* lowest rank of this host, own rank */
-} place;
-
-static int
-by_host(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-    if (x->host != y->host)
-        return x->host < y->host ? -1 : 1;
-    return x->rank - y->rank;
-}
-
-static int
-by_first(const void *a, const void *b)
-{
-    const place *x = a, *y = b;
-    return x->first != y->first ? x->first - y->first : x->rank - y->rank;
-}
-
-/* Ranks of one host next to each other, hosts by their lowest rank, ranks by number. */
-static int
-order_ring(hp_ring *ring)
-{
-    place *places = hp_alloc((size_t)ring->size, sizeof(*places));
-    if (!places)
-        return 0;
-    for (int i = 0; i < ring->size; i++)
-        places[i] = (place){ring->members[i].host_id, i, i};
-    qsort(places, (size_t)ring->size, sizeof(*places), by_host);
-    for (int i = 1; i < ring->size; i++)
-        if (places[i].host == places[i - 1].host)
-            places[i].first = places[i - 1].first;
-    qsort(places, (size_t)ring->size, sizeof(*places), by_first);
-    for (int i = 0; i < ring->size; i++)
-        ring->order[i] = places[i].rank;
-    free(places);
-    return 1;
-}
-
-static int
-hosts_of(const hp_ring *ring)
-{
-    int hosts = 0;
-    for (int i = 0; i < ring->size; i++)
-        hosts += i == 0 || ring->members[ring->order[i]].host_id != ring->members[ring->order[i - 1]].host_id;
-    return hosts;
-}
 
 static void
 say(const hp_roster *r, const char *what)
@@ -111,7 +62,7 @@ hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int 
         r->ring.members[i] = seats[i].who;
         r->peers[i] = seats[i].peer;
     }
-    if (!fits || !order_ring(&r->ring)) {
+    if (!fits || !hp_ring_arrange(&r->ring)) {
         hp_roster_free(r);
         return NULL;
     }
@@ -180,7 +131,7 @@ static void
 ring_stands(hp_roster *r, uint64_t now)
 {
     char line[128];
-    int hosts = hosts_of(&r->ring);
+    int hosts = hp_ring_hosts(&r->ring);
     r->state = HP_ROSTER_RUNNING;
     r->moved = now;
     tell_all(r, -1, HP_GO, NULL, 0);

@@ -14,6 +14,7 @@ typedef struct hp_caller {
     hp_visitor visitor; /* first: whoever waits in a door has one */
     uint32_t events;    /* as told to epoll */
     int expected;       /* the owner has said HP_OK and keeps a place */
+    uint64_t greeted;   /* by hp_now(): its other side's clock goes on when the door's stands */
     hp_conn conn;
     hp_keys *keys; /* held for conn */
     struct hp_caller *next, **link;

@@ -231,6 +231,7 @@ receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn
     }
     caller->visitor = stranger->visitor;
     caller->visitor.guest = 1;
+    caller->greeted = hp_now();
     caller->keys = hp_keys_hold(keys);
     caller->events = EPOLLIN;
     hp_callers_add(&door->callers, caller);

@@ -195,6 +195,11 @@ test_again(void)
     }
     hp_caller *caller = only_caller(&b);
     ok(caller && !hp_caller_is_stale(caller), "of three that dialled for one place the last one waits");
+    caller->visitor.deadline -= 100 * HP_SEC;
+    ok(!hp_caller_is_stale(caller), "also behind a door whose clock has lost some time");
+    caller->greeted -= 4 * HP_SEC;
+    ok(hp_caller_is_stale(caller), "but no longer than the other side has patience");
+    caller->greeted += 4 * HP_SEC;
     hang_up(&o[2]);
     ok(caller && hp_caller_is_stale(caller), "and whether it still does can be seen");
     hp_caller_free(caller);

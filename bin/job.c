@@ -97,14 +97,6 @@ time_is_up(void *arg)
     hp_job_stop(j, 124, HP_GRACE);
 }
 
-/* 0: there is none. */
-static void
-set_limit(hp_job *j, uint64_t left)
-{
-    j->limit_at = left > 0 ? hp_now() + left : HP_NEVER;
-    hp_timer_set(j->limit, left > 0 ? left : HP_NEVER);
-}
-
 /* --- verdicts --- */
 
 void
@@ -164,7 +156,8 @@ start_ranks(hp_job *j)
         if (j->party[i].contact != NULL)
             hp_party_order(&j->party[i]);
     hp_task_forget(&j->task);
-    set_limit(j, j->options->timeout);
+    if (j->options->timeout > 0)
+        hp_timer_set(j->limit, j->options->timeout);
     if (j->input != NULL)
         hp_input_go(j->input);
     else
@@ -339,18 +332,12 @@ pass_on(hp_job *j, int number)
 static void
 sleep_until_continued(hp_job *j)
 {
-    uint64_t now = hp_now(), left = j->limit_at > now ? j->limit_at - now : 1;
-    int limited = j->phase == HP_RUNNING && j->limit_at != HP_NEVER;
-
     if (j->phase == HP_RUNNING)
         pass_on(j, SIGSTOP);
+    (void)hp_loop_now(j->loop); /* what it sleeps from here on is not counted */
     kill(getpid(), SIGSTOP);
     if (j->phase == HP_RUNNING)
         pass_on(j, SIGCONT);
-    if (limited)
-        set_limit(j, left);
-    if (j->phase == HP_CALLING)
-        hp_timer_set(j->patience, patience());
 }
 
 /* How large a line of a rank may be: labels take their part of ours. */
@@ -500,7 +487,7 @@ close_job(hp_job *j)
 int
 hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
 {
-    hp_job j = {.options = options, .layout = layout, .limit_at = HP_NEVER};
+    hp_job j = {.options = options, .layout = layout};
     hoop_error error;
 
     j.label = wants_labels(&j);

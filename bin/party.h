@@ -46,8 +46,7 @@ struct hp_job {
     int paused;                      /* agents are held because the output has a slow reader */
     hp_signals signals;
     hp_timer *limit, *patience, *deadline, *deliberation;
-    uint64_t limit_at; /* when the time of --timeout is up */
-    int label;         /* ranks' lines have labels */
+    int label; /* ranks' lines have labels */
     int status, by_signal;
     int hurry;       /* told to stop twice */
     int last_resort; /* agents have been killed */

@@ -103,8 +103,8 @@ struct hoop_comm {
     hp_timer *alarm; /* with hoop_comm_fd: makes the descriptor readable in time for reports and time-outs */
     hp_keys *keys;   /* NULL in a ring of one that nobody launched */
     hp_sock_options sock;
-    hp_client *client; /* NULL in a ring of one */
-    hp_seat seat;      /* where others reach it */
+    hp_client *client;     /* NULL in a ring of one */
+    hp_listener_seat seat; /* where others reach it */
     hp_dialing *dialing;
     uint64_t bringup_until; /* when a link that does not stand has failed */
     const hp_ring *ring;    /* the client's: members for sentences */

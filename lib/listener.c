@@ -15,7 +15,7 @@ enum { PAST = 64 };
 struct hp_listener {
     hp_door *door;
     hp_listener_options options;
-    hp_seat *seats;
+    hp_listener_seat *seats;
     unsigned left;       /* communicators that have left so far, */
     uint64_t past[PAST]; /* and the numbers of the latest ones */
     struct hp_listener *next;
@@ -40,10 +40,10 @@ hp_listener_unlock(void)
 /* ---- the door's owner: all with the lock held ---- */
 
 /* A seat of this job: the one of this communicator, or one that is not yet known. NULL: there is none. */
-static hp_seat *
+static hp_listener_seat *
 find(const hp_listener *listener, const uint8_t job[HP_JOB], int named, uint64_t comm)
 {
-    for (hp_seat *seat = listener->seats; seat; seat = seat->next)
+    for (hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
         if (memcmp(seat->keys->job, job, HP_JOB) == 0 && seat->named == named && (!named || seat->comm == comm))
             return seat;
     return NULL;
@@ -53,7 +53,7 @@ static const hp_keys *
 keys_for(void *arg, const uint8_t job[HP_JOB])
 {
     const hp_listener *listener = arg;
-    for (const hp_seat *seat = listener->seats; seat; seat = seat->next)
+    for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
         if (memcmp(seat->keys->job, job, HP_JOB) == 0)
             return seat->keys;
     return NULL;
@@ -62,7 +62,7 @@ keys_for(void *arg, const uint8_t job[HP_JOB])
 static int
 policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
 {
-    const hp_seat *seat = find(arg, hello->job, 1, hello->comm);
+    const hp_listener_seat *seat = find(arg, hello->job, 1, hello->comm);
     const hp_keys *keys = keys_for(arg, hello->job);
     if (!keys)
         return 0;
@@ -95,7 +95,7 @@ same_place(const hp_hello *a, const hp_hello *b)
 }
 
 static void
-call_driver(hp_seat *seat)
+call_driver(hp_listener_seat *seat)
 {
     atomic_store(&seat->news, 1);
     hp_loop_wake(seat->loop);
@@ -105,7 +105,7 @@ call_driver(hp_seat *seat)
 static int
 take(void *arg, hp_caller *caller)
 {
-    hp_seat *seat = find(arg, caller->conn.hello.job, 1, caller->conn.hello.comm);
+    hp_listener_seat *seat = find(arg, caller->conn.hello.job, 1, caller->conn.hello.comm);
     hp_caller **at;
     if (!seat)
         return 0;
@@ -127,7 +127,7 @@ take(void *arg, hp_caller *caller)
 static void
 starved(void *arg, int number)
 {
-    for (hp_seat *seat = ((hp_listener *)arg)->seats; seat; seat = seat->next) {
+    for (hp_listener_seat *seat = ((hp_listener *)arg)->seats; seat; seat = seat->next) {
         seat->number = number;
         call_driver(seat);
     }
@@ -138,7 +138,7 @@ starved(void *arg, int number)
 static void
 on_knock(void *arg, int ready)
 {
-    hp_seat *seat = arg;
+    hp_listener_seat *seat = arg;
     (void)ready;
     hp_listener_lock();
     hp_door_serve(seat->listener->door);
@@ -149,7 +149,7 @@ static void
 expect(const hp_listener *listener)
 {
     int world = 0;
-    for (const hp_seat *seat = listener->seats; seat; seat = seat->next)
+    for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
         world += world < HP_WORLD_MOST ? seat->size : 0;
     hp_door_expect(listener->door, world);
 }
@@ -200,7 +200,7 @@ close_if_empty(hp_listener *listener)
 }
 
 static void
-sit(hp_seat *seat, hp_listener *listener)
+sit(hp_listener_seat *seat, hp_listener *listener)
 {
     seat->listener = listener;
     seat->addr = *hp_door_addr(listener->door);
@@ -213,7 +213,7 @@ sit(hp_seat *seat, hp_listener *listener)
 }
 
 static hoop_result
-watch(hp_seat *seat, hoop_error *error)
+watch(hp_listener_seat *seat, hoop_error *error)
 {
     seat->watch = hp_watch_new(seat->loop, hp_door_fd(seat->listener->door), on_knock, seat);
     if (seat->watch && hp_watch_set(seat->watch, HP_READ) == 0)
@@ -223,8 +223,8 @@ watch(hp_seat *seat, hoop_error *error)
 }
 
 hoop_result
-hp_listener_join(hp_seat *seat, const hp_listener_options *options, hp_loop *loop, const hp_keys *keys, int size,
-                 hoop_error *error)
+hp_listener_join(hp_listener_seat *seat, const hp_listener_options *options, hp_loop *loop, const hp_keys *keys,
+                 int size, hoop_error *error)
 {
     hp_listener_lock();
     hp_listener *listener = listeners;
@@ -242,7 +242,7 @@ hp_listener_join(hp_seat *seat, const hp_listener_options *options, hp_loop *loo
 }
 
 void
-hp_listener_name(hp_seat *seat, uint64_t comm, int rank, uint32_t epoch, int size)
+hp_listener_name(hp_listener_seat *seat, uint64_t comm, int rank, uint32_t epoch, int size)
 {
     if (!seat->listener)
         return;
@@ -257,7 +257,7 @@ hp_listener_name(hp_seat *seat, uint64_t comm, int rank, uint32_t epoch, int siz
 }
 
 hp_caller *
-hp_listener_next(hp_seat *seat, int *number)
+hp_listener_next(hp_listener_seat *seat, int *number)
 {
     hp_listener_lock();
     hp_caller *caller = seat->callers;
@@ -274,7 +274,7 @@ hp_listener_next(hp_seat *seat, int *number)
 }
 
 void
-hp_listener_leave(hp_seat *seat)
+hp_listener_leave(hp_listener_seat *seat)
 {
     hp_listener *listener = seat->listener;
     if (!listener)
@@ -294,7 +294,7 @@ hp_listener_leave(hp_seat *seat)
         following = caller->next;
         hp_caller_free(caller);
     }
-    *seat = (hp_seat){0};
+    *seat = (hp_listener_seat){0};
 }
 
 void
@@ -302,7 +302,7 @@ hp_listener_abandon(void)
 {
     for (const hp_listener *listener = listeners; listener; listener = listener->next) {
         hp_door_abandon(listener->door);
-        for (const hp_seat *seat = listener->seats; seat; seat = seat->next)
+        for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
             for (const hp_caller *caller = seat->callers; caller; caller = caller->next)
                 close(caller->visitor.fd);
     }

@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
-#include "rendezvous/entry.h"
+#include "rendezvous/registration.h"
 #include "rendezvous/line.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ enum {
     SERVER_QUIET_MS = 2000,
     ASLEEP_MS = 1000, /* reports come every quarter of a second, unless this process was stopped */
     FLUSH_MS = 100,
-    RETURN_MS = HP_ENTRY_AGAIN_MS,
+    RETURN_MS = HP_RETURN_MS,
     REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
 };
 
@@ -286,7 +286,8 @@ static int
 send_join(hp_client *c)
 {
     uint8_t payload[HP_CONTROL_MAX];
-    hp_join join = c->away ? hp_entry_again(&c->options, &c->ring) : hp_entry_first(&c->options, hp_loop_now(c->loop));
+    hp_join join = c->away ? hp_registration_again(&c->options, &c->ring)
+                           : hp_registration_first(&c->options, hp_loop_now(c->loop));
     join.agree = c->agree;
     join.agree_n = strlen(c->agree);
     size_t n = hp_join_put(payload, &join);

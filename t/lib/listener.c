@@ -30,7 +30,7 @@ make_keys(hp_keys *made, uint8_t first)
 
 /* A communicator as far as the listener knows it. */
 typedef struct member {
-    hp_seat seat;
+    hp_listener_seat seat;
     hp_loop *loop;
 } member;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* entry: see entry.h. */
-#include "rendezvous/entry.h"
+/* registration: see registration.h. */
+#include "rendezvous/registration.h"
 #include "lib/base/clock.h"
 #include <string.h>
 
@@ -19,7 +19,7 @@ common(const hp_client_options *o)
 }
 
 hp_join
-hp_entry_first(const hp_client_options *o, uint64_t now)
+hp_registration_first(const hp_client_options *o, uint64_t now)
 {
     uint64_t left = o->deadline > now ? (o->deadline - now) / HP_MS + 1 : 1;
     hp_join join = common(o);
@@ -40,12 +40,12 @@ hp_entry_first(const hp_client_options *o, uint64_t now)
 }
 
 hp_join
-hp_entry_again(const hp_client_options *o, const hp_ring *ring)
+hp_registration_again(const hp_client_options *o, const hp_ring *ring)
 {
     hp_join join = common(o);
     join.who.rank = ring->rank;
     join.size = ring->size;
-    join.patience = HP_ENTRY_AGAIN_MS;
+    join.patience = HP_RETURN_MS;
     join.ring = ring->comm;
     join.epoch = ring->epoch;
     join.digest = hp_ring_digest(ring);

@@ -163,12 +163,9 @@ taken(hp_door *door, hp_caller *caller)
 {
     if (!door->owner.take)
         return 0;
-    uint64_t deadline = caller->visitor.deadline;
     release(door, caller);
-    caller->visitor.deadline = hp_awake_when(&door->clock, deadline); /* the owner has another clock */
     if (door->owner.take(door->owner.arg, caller))
         return 1;
-    caller->visitor.deadline = deadline;
     struct epoll_event event = {.events = caller->events, .data.ptr = &caller->visitor};
     epoll_ctl(door->crowd, EPOLL_CTL_ADD, caller->visitor.fd, &event);
     hp_callers_add(&door->callers, caller);

@@ -124,7 +124,8 @@ main(void)
     plan_lazy();
     meet_open(&m);
     l.loop = m.loop;
-    if (hp_addr_parse(&any, "127.0.0.1:0", &error) || !(l.door = hp_door_new(m.loop, &any, &sock, &owner, 0, &error)))
+    if (hp_addr_parse(&any, "127.0.0.1:0", &error) ||
+        !(l.door = hp_door_new(m.loop, &any, NULL, &sock, &owner, 0, &error)))
         bail("no door");
     error = hear(&m, &l, HOOP_ERR_TIMEOUT, 3, 2);
     ok(error.code == HOOP_ERR_TIMEOUT && error.rank == 3 && error.reporter == 2, "a cause of the job's own");

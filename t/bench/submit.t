@@ -37,7 +37,7 @@ done
 HOOP_FAKE_CUDA_DEVICES=0 "$submit" >out 2>err
 is 1 $? 'without a GPU'
 like '^submit: .*shows no GPU' "$(cat err)" '... a sentence'
-HOOP_FAKE_CUDA_FAIL=2000 "$submit" 4096 100 >out 2>err
+HOOP_FAKE_CUDA_FAIL=2000 HOOP_FAKE_CUDA_STICKY=1 "$submit" 4096 100 >out 2>err
 is 1 $? 'a driver that fails in the middle ends it'
 like '^submit: cu[A-Za-z0-9]+ failed while ' "$(cat err)" '... by name'
 done_testing

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task: see task.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours is wiped when the orders are out. OMPI_*, PMI_* and
- * their like are not set.
+ * task: see task.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours
+ * is wiped when the orders are out. OMPI_*, PMI_* and their like are not set.
  */
 #include "bin/task.h"
 

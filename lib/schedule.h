@@ -32,8 +32,8 @@ typedef struct hp_step {
     int from, to;                   /* distances on the ring, 1 ... n-1 */
     uint64_t recv_count, send_count;
     uint32_t came, had; /* a reduction: ranks whose data is in what is received, and in what is here */
-    uint32_t round;   /* halves: the reduction is of this round, 1 ... L; came and had: hp_halves_ranks of each part */
-    uint64_t in, out; /* element offsets in sendbuf and recvbuf */
+    uint32_t round;     /* halves: of this round, 1 ... L; came and had are hp_halves_ranks of each part */
+    uint64_t in, out;   /* element offsets in sendbuf and recvbuf */
     struct {
         uint64_t in, out, count;
     } own;

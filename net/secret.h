@@ -21,8 +21,8 @@ enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB + 1 + 2 * HP_SECRET + 2 };
 hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job[HP_JOB], hoop_error *error);
 
 /*
- * From a sealed memfd (seals checked, closed on exec from now on, read so that it can be read again) or from a file (regular, own uid, mode & 077
- * == 0, O_NOFOLLOW). Errors are HOOP_ERR_AUTH with the reason and what to do.
+ * From a sealed memfd (seals checked, closed on exec from now on, read so that it can be read again) or from a file
+ * (regular, own uid, mode & 077 == 0, O_NOFOLLOW). Errors are HOOP_ERR_AUTH with the reason and what to do.
  */
 hoop_result hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error);
 hoop_result hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the rendezvous server as a room: libevent around roster.c. Used by bin/hoop-rendezvous, by bin/hoop-launch
- * and by tests, each with a loop of its own. Serves any number of jobs, each by a key of its own, made from the secret; they never mix.
+ * server: the rendezvous server as a room: libevent around hall.c. Used by bin/hoop-rendezvous, by bin/hoop-launch and
+ * by tests, each with a loop of its own. Serves any number of jobs, each by a key of its own, made from the secret; they
+ * never mix.
  */
 #ifndef HP_SERVER_H
 #define HP_SERVER_H

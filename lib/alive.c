@@ -2,6 +2,7 @@
 /* alive: see alive.h. */
 #include "lib/alive.h"
 
+#include "lib/base/log.h"
 #include "lib/join.h"
 
 static atomic_uint forks;
@@ -25,7 +26,7 @@ after_fork(void)
     hp_alive_unlock();
 }
 
-/* It only closes. */
+/* It only closes. The locks are made anew: whoever held one is not here, and one that knows its owner knows another. */
 static void
 in_child(void)
 {
@@ -42,7 +43,8 @@ in_child(void)
     hp_listener_abandon();
     alive = NULL;
     atomic_store(&stopped, 0);
-    after_fork();
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    hp_log_forked();
 }
 
 static void

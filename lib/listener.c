@@ -307,4 +307,5 @@ hp_listener_abandon(void)
                 close(caller->visitor.fd);
     }
     listeners = NULL;
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }

@@ -62,7 +62,7 @@ hp_caller *hp_listener_next(hp_listener_seat *seat, int *number);
 
 void hp_listener_leave(hp_listener_seat *seat);
 
-/* Around a fork; and in the child: closes the descriptors of all doors, and forgets them. */
+/* Around a fork; and in the child: closes the descriptors of all doors, and forgets them and the lock. */
 void hp_listener_lock(void);
 void hp_listener_unlock(void);
 void hp_listener_abandon(void);

@@ -45,6 +45,12 @@ hoop_log_to(hoop_log_fn *fn, void *arg)
 }
 
 void
+hp_log_forked(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+void
 hp_log_level(int level)
 {
     atomic_store_explicit(&log_level, level, memory_order_relaxed);

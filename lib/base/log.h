@@ -11,6 +11,8 @@
 
 enum { HP_LOG_NONE = 0, HP_LOG_WARN = 1, HP_LOG_INFO = 2, HP_LOG_TRACE = 3 };
 
+void hp_log_forked(void); /* in a forked child: another thread may have been in the middle of a line */
+
 void hp_log_level(int level); /* default HP_LOG_WARN */
 int hp_log_enabled(int level);
 

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -521,6 +522,61 @@ forks(int rank, int size, void *arg)
     return bad;
 }
 
+/* The log's function of this test: a line stands still while a thread of its own forks. */
+static atomic_int speaking, forked;
+
+static void
+speak(void *arg, int level, const char *line)
+{
+    (void)arg, (void)level;
+    if (!strstr(line, "listening on"))
+        return;
+    atomic_store(&speaking, 1);
+    while (!atomic_load(&forked))
+        usleep(1000);
+}
+
+/* The child of a process that has used the library is a rank: it takes the listener's lock, and logs. */
+static int
+is_a_rank(void)
+{
+    hoop_comm *comm = NULL;
+    alarm(20);
+    hoop_log_to(NULL, NULL);
+    setenv("HOOP_JOB", "the child's", 1);
+    return hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || adds_up(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static void *
+fork_a_rank(void *arg)
+{
+    int *status = arg;
+    while (!atomic_load(&speaking))
+        usleep(1000);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(is_a_rank());
+    atomic_store(&forked, 1);
+    waitpid(child, status, 0);
+    return NULL;
+}
+
+static int
+forks_in_a_line(int rank, int size, void *arg)
+{
+    hoop_comm *comm = NULL;
+    pthread_t thread;
+    int status = -1, bad;
+    (void)rank, (void)size, (void)arg;
+    setenv("HOOP_DEBUG", "info", 1);
+    hoop_log_to(speak, NULL);
+    pthread_create(&thread, NULL, fork_a_rank, &status);
+    bad = hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || adds_up(comm);
+    pthread_join(thread, NULL);
+    party_note("the child ended with %x", status);
+    return bad || status != 0 || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
 /* ---- mode none ---- */
 
 static int
@@ -560,6 +616,9 @@ main(void)
     test_replays();
     ok(party_run(&p, 3, forks, NULL, LIMIT) == 0,
        "a child that a rank has forked does not keep its port, and may have its own");
+    ok(party_run(&p, 2, forks_in_a_line, NULL, LIMIT) == 0,
+       "a child of a rank is a rank itself, whatever its parent's threads were doing");
+    diag("%s", p.guest[0].note);
     test_bare();
     party_close(&p);
     return 0;

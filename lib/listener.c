@@ -21,9 +21,11 @@ struct hp_listener {
     struct hp_listener *next;
 };
 
-/* Recursive: the door logs, and the program's function for that may fork. */
-static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+/* Whoever holds the lock logs nothing: the program's function for that may fork, which takes the lock. */
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hp_listener *listeners;
+static hp_remarks remarks; /* of all doors, */
+static int saying;         /* and whether somebody says them: nobody else waits for that */
 
 void
 hp_listener_lock(void)
@@ -135,13 +137,31 @@ starved(void *arg, int number)
 
 /* ---- seats ---- */
 
+/* With the lock, which it leaves meanwhile. */
+static void
+say(void)
+{
+    if (saying)
+        return;
+    saying = 1;
+    while (remarks.count) {
+        hp_remarks said = remarks;
+        remarks.count = remarks.more = 0;
+        hp_listener_unlock();
+        hp_remarks_say(&said);
+        hp_listener_lock();
+    }
+    saying = 0;
+}
+
 static void
 on_knock(void *arg, int ready)
 {
     hp_listener_seat *seat = arg;
     (void)ready;
     hp_listener_lock();
-    hp_door_serve(seat->listener->door);
+    hp_door_serve(seat->listener->door, &remarks);
+    say();
     hp_listener_unlock();
 }
 
@@ -238,7 +258,10 @@ hp_listener_join(hp_listener_seat *seat, const hp_listener_options *options, hp_
     if (listener)
         sit(seat, listener);
     hp_listener_unlock();
-    return listener ? watch(seat, error) : error->code;
+    if (!listener)
+        return error->code;
+    hp_door_tune(listener->door);
+    return watch(seat, error);
 }
 
 void
@@ -307,5 +330,6 @@ hp_listener_abandon(void)
                 close(caller->visitor.fd);
     }
     listeners = NULL;
-    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    remarks.count = remarks.more = saying = 0;
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

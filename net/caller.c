@@ -14,6 +14,18 @@
 #define STALE (4 * HP_SEC) /* the other side gives up a second later */
 
 int
+hp_callers_know(const uint8_t m1[HP_M1], const hp_keys *keys)
+{
+    enum { TAGGED = HP_M1 - HP_MAC };
+    uint8_t tag[HP_MAC];
+    int right = -1;
+    if (hp_mac(tag, keys->hello, m1, TAGGED, NULL, 0, NULL, 0) == HOOP_SUCCESS)
+        right = hp_mac_equal(tag, m1 + TAGGED);
+    hp_wipe(tag, sizeof(tag));
+    return right;
+}
+
+int
 hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1])
 {
     uint64_t nonce;

@@ -27,6 +27,9 @@ typedef struct hp_callers {
     uint64_t seen[HP_NONCES]; /* the first bytes of their nonces, the latest ones */
 } hp_callers;
 
+/* Whether a greeting's tag is right: 1 or 0; -1 when this side could not compute it. */
+int hp_callers_know(const uint8_t m1[HP_M1], const hp_keys *keys);
+
 /* Notes the nonce of a greeting with a right tag. 0: it was here before, so this is a copy. */
 int hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1]);
 

@@ -8,10 +8,10 @@
  */
 #include "net/door.h"
 
-#include "lib/base/clock.h"
 #include "lib/base/err.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "net/alarm.h"
 #include "net/shake.h"
 
 #include <errno.h>
@@ -19,10 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
-enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, TAGGED = HP_M1 - HP_MAC, JOB_AT = 16 };
+enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, JOB_AT = 16 };
 enum { CALLERS_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
 
 #define PATIENCE (5 * HP_SEC)
@@ -33,10 +32,11 @@ struct hp_door {
     hp_sock_options options;
     hp_addr addr;
     uint64_t patience;
-    int crowd;           /* an epoll set with all that follows */
-    int listener, alarm; /* socket, timerfd */
-    hp_awake clock;      /* all times here are by it; nobody may run the owner's loop for long */
+    int crowd; /* an epoll set with all that follows */
+    int listener;
+    hp_alarm alarm;      /* all times here are by it; nobody may run the owner's loop for long */
     hp_watch *watch;     /* NULL: the owner watches */
+    hp_remarks *remarks; /* while it serves: of whoever called */
     uint64_t sweep;      /* when to look who is late, */
     uint64_t resume;     /* when to accept again; HP_NEVER: nothing to do then */
     int lacking;         /* accepts in a row for which nothing was left */
@@ -48,41 +48,18 @@ struct hp_door {
 };
 
 static void
-tell(const char *class_name, int level, const hp_visitor *visitor, const char *what)
+tell(hp_door *door, const char *class_name, int level, const hp_visitor *visitor, const char *what)
 {
     char text[HP_ADDR_TEXT];
     if (hp_log_enabled(level))
-        hp_log_class(class_name, level, "closed %s: %s", hp_addr_print(&visitor->peer, text), what);
+        hp_remark_add(door->remarks, class_name, level, "closed %s: %s", hp_addr_print(&visitor->peer, text), what);
 }
 
-/* The door's clock. */
-
-/* By hp_now(). */
-static uint64_t
-next_alarm(const hp_door *door)
-{
-    return hp_awake_when(&door->clock, door->sweep < door->resume ? door->sweep : door->resume);
-}
-
-static uint64_t
-time_of(hp_door *door)
-{
-    uint64_t now = hp_awake_time(&door->clock, hp_now());
-    hp_awake_sleep(&door->clock, next_alarm(door));
-    return now;
-}
-
+/* When to look again: the sweep or the next accept. */
 static void
 set_alarm(hp_door *door)
 {
-    uint64_t when = next_alarm(door);
-    struct itimerspec spec = {0};
-    hp_awake_sleep(&door->clock, when);
-    if (when != HP_NEVER) {
-        spec.it_value.tv_sec = (time_t)(when / HP_SEC);
-        spec.it_value.tv_nsec = (long)(when % HP_SEC);
-    }
-    timerfd_settime(door->alarm, TFD_TIMER_ABSTIME, &spec, NULL);
+    hp_alarm_set(&door->alarm, door->sweep < door->resume ? door->sweep : door->resume);
 }
 
 static void
@@ -175,7 +152,7 @@ taken(hp_door *door, hp_caller *caller)
 static void
 refuse(hp_door *door, hp_caller *caller, const char *why)
 {
-    tell("door: refused", HP_LOG_INFO, &caller->visitor, why);
+    tell(door, "door: refused", HP_LOG_INFO, &caller->visitor, why);
     dismiss(door, caller);
 }
 
@@ -183,14 +160,14 @@ static void
 serve_caller(hp_door *door, hp_caller *caller)
 {
     hp_conn *conn = &caller->conn;
-    int next = hp_shake(conn, caller->visitor.fd, time_of(door));
+    int next = hp_shake(conn, caller->visitor.fd, hp_alarm_time(&door->alarm));
     if (next == HP_SHAKE_STOP && conn->state == HP_CONN_JUDGE) {
         if (taken(door, caller))
             return;
         judge(door, caller);
         if (door->dead)
             return;
-        next = hp_shake(conn, caller->visitor.fd, time_of(door));
+        next = hp_shake(conn, caller->visitor.fd, hp_alarm_time(&door->alarm));
     }
     if (next == HP_SHAKE_LOST)
         refuse(door, caller, "it went away during the handshake");
@@ -210,7 +187,8 @@ make_room(hp_door *door, const hp_hello *hello)
     if (door->callers.count < world + CALLERS_MORE)
         return;
     hp_caller *oldest = hp_callers_oldest(&door->callers);
-    tell("door: callers", HP_LOG_WARN, &oldest->visitor, "too many connections are in the middle of their handshake");
+    tell(door, "door: callers", HP_LOG_WARN, &oldest->visitor,
+         "too many connections are in the middle of their handshake");
     dismiss(door, oldest);
 }
 
@@ -235,7 +213,7 @@ receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn
     event.data.ptr = &caller->visitor;
     epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
     hp_conn_accept(&caller->conn, keys, policy, nonce, caller->visitor.deadline);
-    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), time_of(door));
+    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), hp_alarm_time(&door->alarm));
     stranger->visitor.fd = -1;
     serve_caller(door, caller);
 }
@@ -245,7 +223,7 @@ receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn
 static void
 turn_away(hp_door *door, hp_stranger *stranger, const char *class_name, int level, const char *what)
 {
-    tell(class_name, level, &stranger->visitor, what);
+    tell(door, class_name, level, &stranger->visitor, what);
     close_visitor(door, &stranger->visitor);
 }
 
@@ -262,18 +240,6 @@ turn_away_with_bytes(hp_door *door, hp_stranger *stranger, const char *class_nam
     turn_away(door, stranger, class_name, level, text);
 }
 
-/* 1 or 0; -1 when this side could not compute it. */
-static int
-tag_is_right(const hp_stranger *stranger, const hp_keys *keys)
-{
-    uint8_t tag[HP_MAC];
-    int right = -1;
-    if (hp_mac(tag, keys->hello, stranger->m1, TAGGED, NULL, 0, NULL, 0) == HOOP_SUCCESS)
-        right = hp_mac_equal(tag, stranger->m1 + TAGGED);
-    hp_wipe(tag, sizeof(tag));
-    return right;
-}
-
 /* The greeting is whole: only now is anybody asked about it, and only about the job until the tag was found right. */
 static void
 examine(hp_door *door, hp_stranger *stranger)
@@ -288,7 +254,7 @@ examine(hp_door *door, hp_stranger *stranger)
                              JOB_AT);
         return;
     }
-    int right = tag_is_right(stranger, keys);
+    int right = hp_callers_know(stranger->m1, keys);
     if (right <= 0) {
         turn_away(door, stranger, "door: secret", HP_LOG_WARN,
                   right < 0 ? "no memory here to check its secret; it may try again"
@@ -355,8 +321,8 @@ dismiss_late(hp_door *door, uint64_t now)
 static void
 ring(hp_door *door)
 {
-    uint64_t count, now = time_of(door);
-    if (read(door->alarm, &count, sizeof(count)) < 0 && errno == EAGAIN)
+    uint64_t now = hp_alarm_time(&door->alarm);
+    if (!hp_alarm_rang(&door->alarm))
         return;
     if (now >= door->resume) {
         door->resume = HP_NEVER;
@@ -395,7 +361,7 @@ admit(hp_door *door, int fd, const hp_addr *peer)
         close(fd);
         return;
     }
-    stranger->visitor = (hp_visitor){.fd = fd, .deadline = time_of(door) + door->patience, .peer = *peer};
+    stranger->visitor = (hp_visitor){.fd = fd, .deadline = hp_alarm_time(&door->alarm) + door->patience, .peer = *peer};
     stranger->have = 0;
     serve_stranger(door, stranger);
 }
@@ -417,10 +383,11 @@ out_of_descriptors(hp_door *door, int number)
                   number == EMFILE ? few : "it proves nothing, and this machine has nothing left for more connections");
         return;
     }
-    hp_log_class("door: descriptors", HP_LOG_WARN, "cannot accept a connection: %s; trying again in 100 ms%s",
-                 strerror(number), number == EMFILE ? " (raise \"ulimit -n\")" : "");
+    hp_remark_add(door->remarks, "door: descriptors", HP_LOG_WARN,
+                  "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
+                  number == EMFILE ? " (raise \"ulimit -n\")" : "");
     listen_to(door, &door->listener, EPOLL_CTL_MOD, 0);
-    door->resume = time_of(door) + PAUSE;
+    door->resume = hp_alarm_time(&door->alarm) + PAUSE;
     set_alarm(door);
     if (++door->lacking >= LACKING_MOST && door->owner.starved)
         door->owner.starved(door->owner.arg, number);
@@ -443,7 +410,7 @@ accept_some(hp_door *door)
         }
     }
     if (door->sweep == HP_NEVER && !door->dead) {
-        door->sweep = time_of(door) + door->patience;
+        door->sweep = hp_alarm_time(&door->alarm) + door->patience;
         set_alarm(door);
     }
 }
@@ -453,7 +420,7 @@ accept_some(hp_door *door)
 static void
 close_own(const hp_door *door)
 {
-    int fds[] = {door->listener, door->crowd, door->alarm};
+    int fds[] = {door->listener, door->crowd, door->alarm.fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -478,7 +445,7 @@ serve_one(hp_door *door, void *who)
 {
     if (who == &door->listener)
         accept_some(door);
-    else if (who == &door->alarm)
+    else if (who == &door->alarm.fd)
         ring(door);
     else if (((hp_visitor *)who)->guest)
         serve_caller(door, who);
@@ -488,12 +455,15 @@ serve_one(hp_door *door, void *who)
 
 /* One event at a time: what is served may close others, and a longer list would still name them. */
 void
-hp_door_serve(hp_door *door)
+hp_door_serve(hp_door *door, hp_remarks *remarks)
 {
     struct epoll_event event;
+    hp_remarks *others = door->remarks;
+    door->remarks = remarks;
     door->inside++;
     for (int i = 0; i < PER_TURN && !door->dead && epoll_wait(door->crowd, &event, 1, 0) == 1; i++)
         serve_one(door, event.data.ptr);
+    door->remarks = others;
     if (--door->inside == 0 && door->dead)
         take_down(door);
 }
@@ -501,8 +471,18 @@ hp_door_serve(hp_door *door)
 static void
 on_crowd(void *arg, int ready)
 {
+    hp_remarks remarks;
     (void)ready;
-    hp_door_serve(arg);
+    remarks.count = remarks.more = 0;
+    hp_door_serve(arg, &remarks);
+    hp_remarks_say(&remarks);
+}
+
+/* Accepted sockets inherit it, and windows are scaled from the first SYN. */
+void
+hp_door_tune(const hp_door *door)
+{
+    hp_sock_tune(door->listener, &door->options);
 }
 
 static hoop_result
@@ -512,13 +492,13 @@ set_up(hp_door *door, hp_loop *loop, const hp_addr *addr, const hp_ports *ports,
     door->listener = hp_ports_listen(ports ? ports : &any, addr, BACKLOG, error);
     if (door->listener < 0)
         return HOOP_ERR_SYSTEM;
-    hp_sock_tune(door->listener, &door->options); /* accepted sockets inherit; windows are scaled from the first SYN */
+    if (loop)
+        hp_door_tune(door);
     door->crowd = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
-    door->alarm = hp_sock_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
-    if (door->crowd < 0 || door->alarm < 0)
+    if (door->crowd < 0 || hp_alarm_open(&door->alarm) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
     listen_to(door, &door->listener, EPOLL_CTL_ADD, EPOLLIN);
-    listen_to(door, &door->alarm, EPOLL_CTL_ADD, EPOLLIN);
+    listen_to(door, &door->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
     if (loop) {
         door->watch = hp_watch_new(loop, door->crowd, on_crowd, door);
         if (!door->watch)
@@ -551,10 +531,9 @@ hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_
     door->owner = *owner;
     if (options)
         door->options = *options;
-    hp_awake_sleep(&door->clock, HP_NEVER);
     door->patience = PATIENCE;
     door->sweep = door->resume = HP_NEVER;
-    door->listener = door->crowd = door->alarm = -1;
+    door->listener = door->crowd = door->alarm.fd = -1;
     hp_pool_init(&door->strangers, world);
     hp_door_expect(door, world);
     hp_hello_put(greeting, &no_hello, no_nonce);

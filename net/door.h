@@ -11,6 +11,7 @@
 #include "net/caller.h"
 #include "net/loop.h"
 #include "net/ports.h"
+#include "net/remarks.h"
 #include "net/sock.h"
 
 enum { HP_WORLD_MOST = 65536 };
@@ -39,13 +40,16 @@ typedef struct hp_door_owner {
 
 /*
  * Listens on `addr` (port 0: on the first free one of `ports`, or on any where that is NULL). The door owns the listener.
- * NULL with the error filled. loop NULL: the owner calls hp_door_serve whenever hp_door_fd can be read.
+ * NULL with the error filled. loop NULL: the owner calls hp_door_tune soon, and hp_door_serve whenever hp_door_fd can be
+ * read.
  */
 hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
                      const hp_door_owner *owner, int world, hoop_error *error);
 
-int hp_door_fd(const hp_door *door); /* can be read whenever the door has something to do; any number may watch it */
-void hp_door_serve(hp_door *door);   /* does some of that: a bounded part; never waits */
+int hp_door_fd(const hp_door *door);    /* can be read whenever the door has something to do; any number may watch it */
+void hp_door_tune(const hp_door *door); /* sets the listener's options; may log */
+/* Does some of that: a bounded part; never waits, and logs nothing itself. */
+void hp_door_serve(hp_door *door, hp_remarks *remarks);
 
 /* From now on so many ranks, perhaps all of one address, have reason to knock. */
 void hp_door_expect(hp_door *door, int world);

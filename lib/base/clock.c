@@ -33,5 +33,5 @@ hp_awake_when(const hp_awake *clock, uint64_t time)
 void
 hp_awake_sleep(hp_awake *clock, uint64_t until)
 {
-    clock->due = until;
+    clock->due = until > clock->due ? until : clock->due;
 }

@@ -24,6 +24,8 @@ typedef struct hp_awake {
 
 uint64_t hp_awake_time(hp_awake *clock, uint64_t now);        /* looks; never goes back */
 uint64_t hp_awake_when(const hp_awake *clock, uint64_t time); /* by hp_now(), if nothing more is lost; NEVER stays */
-void hp_awake_sleep(hp_awake *clock, uint64_t until);         /* the next look comes by then; HP_NEVER: some day */
+void
+hp_awake_sleep(hp_awake *clock,
+               uint64_t until); /* the next look comes by then; HP_NEVER: some day. What is past announces nothing */
 
 #endif

@@ -26,6 +26,9 @@ test_awake(void)
             "of one that ends ten seconds late what was announced counts");
     hp_awake_sleep(&c, HP_NEVER);
     is_uint(1115 * HP_SEC, hp_awake_time(&c, 1131 * HP_SEC), "one without an end always counts");
+    hp_awake_sleep(&c, 1120 * HP_SEC);
+    is_uint(1115 * HP_SEC, hp_awake_time(&c, 1131 * HP_SEC),
+            "one that was to end before the last look takes nothing back");
 }
 
 int
@@ -35,7 +38,7 @@ main(void)
     int backwards = 0;
 
     tap_limit(60);
-    plan(13);
+    plan(14);
     before = hp_now();
     for (int i = 0; i < 100000; i++) {
         uint64_t now = hp_now();

@@ -12,6 +12,7 @@
 #include "lib/group.h"
 #include "lib/guard.h"
 #include "lib/progress.h"
+#include "lib/work_pool.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -82,7 +83,7 @@ device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 static hoop_work *
 make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *result)
 {
-    hoop_work *work = device < 0 ? NULL : hp_progress_work(comm);
+    hoop_work *work = device < 0 ? NULL : hp_work_pool_take(comm);
     if (work) {
         work->call = request->call;
         work->calls = 1;
@@ -109,7 +110,7 @@ mark_streams(hoop_comm *comm, hoop_work *first)
         next = work->next;
         if (work->mark)
             comm->device[work->device]->ops->unmark(work->mark);
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
     }
     return result == HOOP_SUCCESS ? result : fail_start(comm, &error);
 }
@@ -195,7 +196,7 @@ run(hoop_comm *comm, hp_request *request)
     hp_progress_wait(comm, work, HP_NEVER);
     hp_progress_leave(comm);
     result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
-    hp_progress_recycle(comm, work);
+    hp_work_pool_give(comm, work);
     return result;
 }
 
@@ -277,18 +278,18 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
         work->device = hp_comm_stream_device(comm, &error);
     if (work->device < 0) {
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
         return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
     }
     if (work->device > 0)
         hp_progress_enroll(comm, work->device);
     result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS) {
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
         return result;
     }
     if (stop_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
         return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
     }
     work->detached = 1;

@@ -10,6 +10,7 @@
 #include "lib/join.h"
 #include "lib/progress.h"
 #include "lib/stats.h"
+#include "lib/work_pool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -125,7 +126,7 @@ complete(hoop_comm *comm, hoop_work *work, hoop_result result)
     int detached = work->detached;
     atomic_store_explicit(&work->done, 1, memory_order_release);
     if (detached) /* otherwise the waiter owns it from here on */
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
 }
 
 static void
@@ -463,12 +464,7 @@ hp_comm_free(hoop_comm *comm)
         comm->shelf = behind(array);
         free(array);
     }
-    while (comm->driver.made) {
-        hoop_work *work = comm->driver.made;
-        comm->driver.made = work->made_before;
-        free(work->array);
-        free(work);
-    }
+    hp_work_pool_free(comm);
     pthread_mutex_destroy(&comm->driver.mutex);
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);

@@ -8,7 +8,7 @@
 
 #include "lib/base/dtype.h"
 #include "lib/base/wire.h"
-#include "lib/progress.h"
+#include "lib/work_pool.h"
 
 #include <stdlib.h>
 
@@ -147,7 +147,7 @@ drop(hoop_comm *comm, hoop_work *list)
 {
     while (list) {
         hoop_work *next = list->next;
-        hp_progress_recycle(comm, list);
+        hp_work_pool_give(comm, list);
         list = next;
     }
 }

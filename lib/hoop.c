@@ -15,6 +15,7 @@
 #include "lib/join.h"
 #include "lib/leave.h"
 #include "lib/progress.h"
+#include "lib/work_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -419,7 +420,7 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
     if (!done)
         return HOOP_IN_PROGRESS;
     result = work->result;
-    hp_progress_recycle(comm, work);
+    hp_work_pool_give(comm, work);
     return result == HOOP_SUCCESS ? result : hp_entry_check(comm);
 }
 
@@ -492,7 +493,7 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     result = hp_entry_check(comm);
     for (hoop_work *work = *first, *next; work && result != HOOP_SUCCESS; work = next) {
         next = work->next;
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
     }
     return result;
 }
@@ -509,7 +510,7 @@ start_group(hoop_comm *comm, int blocking, hoop_work **work)
     if (result != HOOP_SUCCESS)
         return result;
     if (!first) { /* an empty group is done before it starts */
-        last = hp_progress_work(comm);
+        last = hp_work_pool_take(comm);
         if (!last)
             return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group");
         last->comm = comm;
@@ -543,7 +544,7 @@ hoop_group_end(hoop_comm *comm)
     if (result == HOOP_SUCCESS) {
         hp_progress_wait(comm, work, HP_NEVER);
         result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
-        hp_progress_recycle(comm, work);
+        hp_work_pool_give(comm, work);
     }
     if (mine)
         hp_progress_leave(comm);

@@ -4,7 +4,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/err.h"
-#include "lib/base/mem.h"
 #include "lib/base/processors.h"
 #include "lib/baton.h"
 #include "lib/guard.h"
@@ -13,9 +12,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { STUCK_LOOKS = 5000 }; /* of a millisecond, without a sign of life */
@@ -38,47 +34,6 @@ hp_progress_set_spin(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->crowd, hp_processors_count());
     d->spins = d->most_spins;
-}
-
-/* ---- works ---- */
-
-static hoop_work *
-make_work(hp_driver *d)
-{
-    hoop_work *work = hp_alloc(1, sizeof *work);
-    if (!work)
-        return NULL;
-    pthread_mutex_lock(&d->mutex);
-    work->made_before = d->made;
-    d->made = work;
-    pthread_mutex_unlock(&d->mutex);
-    return work;
-}
-
-hoop_work *
-hp_progress_work(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    hoop_work *work;
-    pthread_mutex_lock(&d->mutex);
-    work = d->free;
-    if (work)
-        d->free = work->next;
-    pthread_mutex_unlock(&d->mutex);
-    if (!work)
-        return make_work(d);
-    memset(work, 0, offsetof(hoop_work, array));
-    return work;
-}
-
-void
-hp_progress_recycle(hoop_comm *comm, hoop_work *work)
-{
-    hp_driver *d = &comm->driver;
-    pthread_mutex_lock(&d->mutex);
-    work->next = d->free;
-    d->free = work;
-    pthread_mutex_unlock(&d->mutex);
 }
 
 /* ---- driving ---- */

@@ -15,10 +15,7 @@ void hp_progress_stop(hoop_comm *comm); /* ends the background thread; nobody dr
 /* How long the driver looks before it sleeps: by the setting, and by how many ranks share the host's processors. */
 void hp_progress_set_spin(hoop_comm *comm);
 
-/* A work from the free list, zeroed but for its segment array; NULL when memory runs out. */
 uint64_t hp_progress_started(hoop_comm *comm); /* operations, by any thread: the number of the last */
-hoop_work *hp_progress_work(hoop_comm *comm);
-void hp_progress_recycle(hoop_comm *comm, hoop_work *work);
 
 /* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
 void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking);

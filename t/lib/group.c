@@ -7,6 +7,7 @@
 
 #include "lib/base/err.h"
 #include "lib/progress.h"
+#include "lib/work_pool.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>
@@ -31,12 +32,7 @@ make_comm(void)
 static void
 free_comm(void)
 {
-    hoop_work *next;
-    for (hoop_work *work = comm.driver.made; work; work = next) {
-        next = work->made_before;
-        free(work->array);
-        free(work);
-    }
+    hp_work_pool_free(&comm);
     hp_loop_free(comm.loop);
 }
 
@@ -52,7 +48,7 @@ add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send
                              .count = count};
     if (hp_group_join(&comm, &request, 0))
         return;
-    hoop_work *work = hp_progress_work(&comm);
+    hoop_work *work = hp_work_pool_take(&comm);
     work->call = request.call;
     work->calls = 1;
     hp_work_single(work, send, recv);
@@ -81,7 +77,7 @@ recycle(const closed *c)
 {
     for (hoop_work *work = c->first, *next; work; work = next) {
         next = work->next;
-        hp_progress_recycle(&comm, work);
+        hp_work_pool_give(&comm, work);
     }
 }
 

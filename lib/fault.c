@@ -17,7 +17,7 @@
 
 enum {
     GRACE_MS = 200,
-    SERVER_GRACE_MS = 500, /* what was told to a server that is heard: its answer takes a tenth of a second */
+    SERVER_GRACE_MS = 800, /* what was told to a server that is heard: its answer takes half a second at most */
     SETTLE_MS = 2000       /* how long jobs may take before streams are let go all the same */
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * breach: see breach.h. The moment is shorter than the ranks' own patience, so that all of them get one cause. A process
- * that has ended tells the server within it: its control connection ends with it.
+ * that has ended tells the server within it, however the kernel ends its other connections: its control connection ends
+ * with it, half a second later where one packet is lost.
  */
 #include "rendezvous/breach.h"
 #include "lib/base/clock.h"
@@ -14,6 +15,7 @@
 
 enum {
     HOLD_MS = 100,
+    ENDED_MS = 500, /* instead, where the other end may be a process that has ended */
     RETURN_MS = 500,
     HEARD_MS = 1000 /* a rank heard so lately is alive */
 };
@@ -94,11 +96,20 @@ older(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* A reset or an end was made by somebody's kernel; silence was not. */
+/* A reset or an end was made by somebody's kernel, be it for a process that has ended; silence was not. */
 static int
 was_answered(int number)
 {
     return number == 0 || number == ECONNRESET || number == EPIPE;
+}
+
+/* What came a good moment after an answer was not on its way when the process ended. */
+static int
+is_alive(const hp_breach *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
+{
+    if (peer->left)
+        return 0;
+    return was_answered(loss->number) ? peer->heard > b->since + HOLD_MS * HP_MS : peer->heard + HEARD_MS * HP_MS > now;
 }
 
 static hp_breach_cause
@@ -112,27 +123,44 @@ between(const hp_breach *b, const hp_witness *w, int rank, uint64_t now)
         cause.number = b->loss[peer].number;
     if (both)
         cause.sequence = older(cause.sequence, b->loss[peer].sequence);
-    cause.alive = both || (!w[peer].left && (was_answered(mine->number) || w[peer].heard + HEARD_MS * HP_MS > now));
+    cause.alive = both || is_alive(b, mine, &w[peer], now);
     return cause;
+}
+
+/* Whether nobody else's word is to be waited for any more before the first loss is told. */
+static int
+is_ripe(const hp_breach *b, const hp_witness *w, uint64_t now)
+{
+    const hp_loss *first = &b->loss[b->first];
+    int may_have_ended = was_answered(first->number) && !w[first->peer].left && b->loss[first->peer].peer < 0;
+    return now - b->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
+}
+
+/* An end is a process's, whose control connection was reset by what it had not read; a reset may be of all it has. */
+static int
+has_ended(const hp_breach *b, const hp_loss *loss, uint64_t now)
+{
+    return loss->number == 0 || now - b->away[loss->peer] >= RETURN_MS * HP_MS;
 }
 
 hp_breach_cause
 hp_breach_judge(const hp_breach *b, const hp_witness *w, int hasty, uint64_t now)
 {
     hp_breach_cause none = {.finding = HP_BREACH_NONE, .rank = -1, .other = -1};
-    int gone = stayed_away(b, w, now);
+    int returning = 0, gone = stayed_away(b, w, now);
     if (gone >= 0)
         return (hp_breach_cause){.finding = HP_BREACH_GONE, .rank = gone, .other = -1};
     for (int i = 0; b->first >= 0 && i < b->size; i++) {
         const hp_loss *loss = &b->loss[i];
         if (loss->peer < 0)
             continue;
-        if (b->away[loss->peer])
+        if (b->away[loss->peer] && has_ended(b, loss, now))
             return (hp_breach_cause){HP_BREACH_GONE, loss->peer, i, loss->number, 0, loss->sequence};
         if (b->loss[loss->peer].peer == i)
             return between(b, w, i, now);
+        returning |= b->away[loss->peer] != 0;
     }
-    if (b->first < 0 || (!hasty && now - b->since < HOLD_MS * HP_MS))
+    if (b->first < 0 || (!hasty && (returning || !is_ripe(b, w, now))))
         return none;
     const hp_loss *first = &b->loss[b->first];
     if (w[first->peer].left && w[first->peer].completed < first->sequence)

@@ -61,11 +61,23 @@ test_one_end(void)
 {
     start();
     sim_lost(&s, 4, 3, EPIPE, 18);
-    sim_pass(&s, 100);
+    sim_pass(&s, 250);
+    sim_report(&s, 3, 17, 3, 2);
+    sim_pass(&s, 200);
+    is_int(0, s.guests[0].causes, "one end reports an end or a reset: the other's process has half a second to end");
+    sim_pass(&s, 50);
     ok(all_hear(N,
                 "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18: Broken pipe; both "
                 "processes are alive, so look at the network between them"),
-       "the other end is silent, but the process is there: the same after a tenth of a second");
+       "something is heard of it meanwhile: it is alive");
+    sim_close(&s);
+    start();
+    sim_lost(&s, 4, 3, 0, 18);
+    sim_report(&s, 3, 17, 3, 2);
+    sim_pass(&s, 500);
+    ok(all_hear(N, "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18; look at the "
+                   "network between them"),
+       "what it said before the end, and the end, say nothing about the process");
     sim_close(&s);
     start();
     sim_pass(&s, 2000); /* a rank of which something was heard just now lives */
@@ -95,7 +107,7 @@ test_leavers(void)
                 sim_count(&s, i, HP_LEAVE, 16);
         if (tap_random() % 2)
             sim_lost(&s, b, a, ECONNRESET, 17);
-        sim_pass(&s, 150);
+        sim_pass(&s, 550);
         int told = 0;
         for (int i = 0; i < N; i++)
             told += s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
@@ -126,6 +138,14 @@ test_process(void)
        "a process that has ended is named at once, though its neighbours report losses before");
     sim_close(&s);
     start();
+    sim_lost(&s, 4, 3, 0, 17);
+    sim_pass(&s, 300);
+    is_int(0, s.guests[0].causes, "the end of its control connection may come late, by a lost packet");
+    sim_lose(&s, 3);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "it is the process all the same");
+    ok(strstr(s.guests[0].cause.text, "vanished during operation 17") != NULL, "%s", s.guests[0].cause.text);
+    sim_close(&s);
+    start();
     sim_break(&s, 3);
     is_int(0, s.guests[0].causes, "a control connection that is reset is no verdict");
     sim_lost(&s, 4, 3, 0, 17);
@@ -135,6 +155,31 @@ test_process(void)
     sim_break(&s, 3);
     hp_hall_ended(s.hall, 3, N, "node2", s.now);
     is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "so does who started the process");
+    sim_close(&s);
+}
+
+/* All connections of one rank are reset, which lives. */
+static void
+test_all_reset(void)
+{
+    start();
+    sim_report(&s, 3, 17, 2, 2);
+    sim_break(&s, 3);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_lost(&s, 2, 3, ECONNRESET, 17);
+    sim_pass(&s, 400);
+    is_int(0, s.guests[0].causes, "all connections of a rank are reset: it may dial the server again");
+    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "so it does");
+    sim_lost(&s, 3, 2, ECONNRESET, 17);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, 2), "nobody is said to have vanished");
+    ok(strstr(s.guests[0].cause.text, "between rank 2 (node2) and rank 3 (node2) broke") != NULL, "%s",
+       s.guests[0].cause.text);
+    sim_close(&s);
+    start();
+    sim_break(&s, 3);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_pass(&s, 500);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "one that stays away for half a second has vanished");
     sim_close(&s);
 }
 
@@ -236,6 +281,7 @@ main(void)
     test_one_end();
     test_leavers();
     test_process();
+    test_all_reset();
     test_away();
     test_return();
     test_breaches();

@@ -38,6 +38,13 @@ hp_refusals_withdraw(hp_refusals *refusals, int rank, uint64_t sequence)
     refusals->pending--;
 }
 
+/* Who has refused the number too and is in it now has made right the same call, or makes another. */
+static int
+is_same(const hp_call *a, const hp_call *b)
+{
+    return a->kind == b->kind && a->count == b->count && a->dtype == b->dtype;
+}
+
 /* Whether a rank waits in the operation that was refused, or in a later one. */
 static int
 waits_for(const hp_refusals *refusals, const hp_witness *w, int rank, const hp_unstarted *said)
@@ -46,7 +53,7 @@ waits_for(const hp_refusals *refusals, const hp_witness *w, int rank, const hp_u
     if (!w->in_op || w->report.sequence < said->sequence)
         return 0;
     if (own && own->said.sequence == said->sequence)
-        return 0;
+        return !own->pending && w->report.sequence == said->sequence && is_same(&w->report.call, &said->call);
     return w->report.sequence > said->sequence || !w->report.call.kind || w->report.call.kind == said->call.kind;
 }
 

@@ -29,7 +29,8 @@ void hp_refusals_withdraw(hp_refusals *refusals, int rank, uint64_t sequence);
 
 /*
  * A rank whose refused operation others have waited in for a second; -1: none. Who refused the operation of that number
- * itself is in another one now, and whose call is another kind's too: they do not count.
+ * itself is in another one now, unless it is of the same kind, count and type; whose call is another kind's is too: they
+ * do not count.
  */
 int hp_refusals_due(hp_refusals *refusals, const hp_witness *witnesses, int size, uint64_t now);
 

@@ -128,18 +128,43 @@ test_made_right(void)
     sim_close(&s);
 }
 
+static void
+refuse_all(sim *s, uint64_t sequence, hp_kind kind)
+{
+    for (int i = 0; i < N; i++)
+        refuse(s, i, sequence, kind);
+}
+
+/* All have refused a call; all but one have made it right. */
+static void
+test_all_refuse(void)
+{
+    sim s;
+    open_ring(&s);
+    refuse_all(&s, 7, HP_ALLREDUCE);
+    others_wait(&s, GUILTY, 6, HP_ALLREDUCE, 2000);
+    is_int(0, s.guests[0].causes, "all ranks have refused a call: nobody waits for anybody");
+    for (int i = 0; i < N; i++)
+        if (i != GUILTY)
+            say_in_op(&s, i, HP_IN_OP, 7, HP_ALLREDUCE);
+    others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 900);
+    is_int(0, s.guests[0].causes, "all but one make the same call right: that one has a second");
+    others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 200);
+    is_int(N, mismatches(&s), "then all are told");
+    sim_close(&s);
+}
+
 /* A program that tries wrong calls on all ranks, or on one, and goes on in its own time. */
 static void
 test_probes(void)
 {
     sim s;
     open_ring(&s);
-    for (int i = 0; i < N; i++)
-        refuse(&s, i, 7, HP_ALLREDUCE);
+    refuse_all(&s, 7, HP_ALLREDUCE);
     for (int i = 0; i < N; i++)
         if (i != GUILTY)
-            say_in_op(&s, i, HP_IN_OP, 7, HP_ALLREDUCE);
-    others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 10000);
+            say_in_op(&s, i, HP_IN_OP, 7, HP_BROADCAST);
+    others_wait(&s, GUILTY, 7, HP_BROADCAST, 10000);
     is_int(0, s.guests[0].causes, "all have refused that call: the others wait in another one");
     sim_close(&s);
     open_ring(&s);
@@ -182,6 +207,7 @@ main(void)
     tap_limit(60);
     test_waited_for();
     test_made_right();
+    test_all_refuse();
     test_probes();
     test_nonsense();
     return 0;

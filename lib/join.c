@@ -461,9 +461,7 @@ static hoop_result
 alone(hoop_comm *comm, hoop_error *error)
 {
     hp_ring ring = {.size = 1};
-    hoop_result result = take_ring(comm, &ring, error);
-    hp_log(HP_LOG_INFO, "launcher: none, so a ring of one (no HOOP_RENDEZVOUS)");
-    return result;
+    return take_ring(comm, &ring, error);
 }
 
 hoop_result
@@ -476,6 +474,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
     if (result != HOOP_SUCCESS)
         return result;
     if (launch.alone) {
+        hp_log(HP_LOG_INFO, "launcher: %s, so a ring of one (no HOOP_RENDEZVOUS)", launch.by);
         result = alone(comm, error);
     } else {
         options.rank = launch.rank;

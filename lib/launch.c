@@ -11,27 +11,81 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* Launchers that say how many processes they started. */
+#define LINES "hoop_launch(7) has the lines that join them"
+
+/*
+ * Other launchers. None of them is joined by itself yet: `rank` is the variable that a user hands on as HOOP_RANK, as
+ * hoop_launch(7) shows. Those whose variables others set as well come last, and of those one that starts another
+ * launcher's daemons (srun) comes after that one.
+ */
 static const struct foreign {
-    const char *variable, *name;
-} foreigners[] = {{"OMPI_COMM_WORLD_SIZE", "mpirun (Open MPI)"},
-                  {"PMI_SIZE", "mpiexec (PMI)"},
-                  {"WORLD_SIZE", "torchrun"},
-                  {"SLURM_STEP_NUM_TASKS", "srun"}};
+    const char *size; /* variable: how many processes it has started; NULL: it does not tell */
+    const char *rank; /* variable: which of them this is */
+    const char *name;
+} foreigners[] = {{"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run"},
+                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH2's mpirun"},
+                  {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun"},
+                  {"HOROVOD_SIZE", "HOROVOD_RANK", "horovodrun"},
+                  {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun (Open MPI)"},
+                  {"PMI_SIZE", "PMI_RANK", "mpiexec (PMI)"},
+                  {"WORLD_SIZE", "RANK", "torchrun"},
+                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
+                  {NULL, "PALS_RANKID", "mpiexec (PALS)"},
+                  {NULL, "PMIX_RANK", "a launcher with PMIx"}};
+
+static long
+size_of(const struct foreign *foreign)
+{
+    const char *value = foreign->size ? getenv(foreign->size) : NULL;
+    return value ? strtol(value, NULL, 10) : 0;
+}
 
 static hoop_result
-refuse_foreigners(hoop_error *error)
+refuse_many(const struct foreign *foreign, hoop_error *error)
 {
-    for (size_t i = 0; i < sizeof foreigners / sizeof *foreigners; i++) {
-        const char *value = getenv(foreigners[i].variable);
-        if (value && strtol(value, NULL, 10) > 1)
-            return hp_err_set(
-                error, HOOP_ERR_RENDEZVOUS,
-                "%s started %.20s processes (%s), which this version of hoop cannot join into a ring: start "
-                "them with hooprun, or set HOOP_RENDEZVOUS, HOOP_RANK and HOOP_SIZE",
-                foreigners[i].name, value, foreigners[i].variable);
+    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                      "%s started %ld processes (%s), which hoop does not join by itself: use hooprun, or set "
+                      "HOOP_RENDEZVOUS, HOOP_SIZE and HOOP_RANK=$%s; " LINES,
+                      foreign->name, size_of(foreign), foreign->size, foreign->rank);
+}
+
+static hoop_result
+refuse_rank(const struct foreign *foreign, hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                      "%s started this process (%s), and perhaps others: use hooprun, or set HOOP_RENDEZVOUS, "
+                      "HOOP_SIZE and HOOP_RANK=$%s, or HOOP_SIZE=1 where it is the only one; " LINES,
+                      foreign->name, foreign->rank, foreign->rank);
+}
+
+/* Without a server: an error, unless this process is the only one as far as anything tells. */
+static hoop_result
+find_alone(hp_launch *launch, hoop_error *error)
+{
+    const struct foreign *end = foreigners + sizeof foreigners / sizeof *foreigners, *ranked = NULL;
+    int known = launch->size == 1;
+    launch->by = known ? "HOOP_SIZE" : "none";
+    if (launch->size > 1)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, "
+                          "or use hooprun; " LINES,
+                          launch->size);
+    for (const struct foreign *f = foreigners; f < end; f++) {
+        if (size_of(f) > 1)
+            return refuse_many(f, error);
+        if (size_of(f) == 1 && !known) {
+            known = 1;
+            launch->by = f->name;
+        }
+        if (!f->size && getenv(f->rank) && !ranked)
+            ranked = f;
     }
-    return HOOP_SUCCESS;
+    if (launch->rank >= 0 && launch->size != 1)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "HOOP_RANK=%d but neither HOOP_RENDEZVOUS nor HOOP_SIZE is set: start hoop-rendezvous and "
+                          "give its host:port and the number of ranks, or use hooprun; " LINES,
+                          launch->rank);
+    return ranked && !known ? refuse_rank(ranked, error) : HOOP_SUCCESS;
 }
 
 hoop_result
@@ -44,14 +98,8 @@ hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint
     if (launch->size > 0 && launch->rank >= launch->size)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", launch->rank, launch->size);
-    if (launch->alone && launch->size > 1)
-        return hp_err_set(
-            error, HOOP_ERR_RENDEZVOUS,
-            "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, or "
-            "use hooprun",
-            launch->size);
     if (launch->alone)
-        return refuse_foreigners(error);
+        return find_alone(launch, error);
     if (launch->size < 1)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",

@@ -11,7 +11,8 @@
 #include "net/sock.h"
 
 typedef struct hp_launch {
-    int alone;      /* no launcher: a ring of one */
+    int alone;      /* no launcher, or one that has started one process only: a ring of one */
+    const char *by; /* where alone: who says so; "none": nobody says otherwise */
     int rank, size; /* rank -1: the server gives one */
     hp_addr server;
 } hp_launch;

@@ -189,11 +189,24 @@ ring_failed(void *arg, const hoop_error *cause)
     hp_jury_ring_failed(&j->jury, cause);
 }
 
+static const char *
+host_of(void *arg, int rank)
+{
+    const hp_job *j = arg;
+    const hp_place *place = &j->layout->place;
+    int i;
+
+    for (i = 0; i < j->hosts; i++)
+        if (rank >= place->first[i] && rank < place->first[i] + place->count[i])
+            return hp_party_name(&j->party[i]);
+    return NULL;
+}
+
 /* Opens the server once a host has answered that can tell where it sees us. */
 static void
 meet(hp_job *j, const hp_party *p)
 {
-    const hp_task_owner owner = {j, server_says, server_warns, ring_failed};
+    const hp_task_owner owner = {j, server_says, server_warns, ring_failed, host_of};
     int met = j->task.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;

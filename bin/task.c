@@ -79,8 +79,12 @@ hoop_result
 hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
              hoop_error *error)
 {
-    hp_server_options options = {
-        .mode = HP_MODE_AUTH, .say = owner->say, .warn = owner->warn, .failed = owner->failed, .arg = owner->arg};
+    hp_server_options options = {.mode = HP_MODE_AUTH,
+                                 .say = owner->say,
+                                 .warn = owner->warn,
+                                 .failed = owner->failed,
+                                 .host_of = owner->host_of,
+                                 .arg = owner->arg};
 
     if (task->server != NULL || (!task->layout->all_here && task->layout->site[host].here))
         return HOOP_SUCCESS;

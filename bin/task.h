@@ -17,6 +17,7 @@ typedef struct hp_task_owner {
     void (*say)(void *arg, const char *line);  /* its own lines */
     void (*warn)(void *arg, const char *line); /* who holds up the job */
     void (*failed)(void *arg, const hoop_error *cause);
+    const char *(*host_of)(void *arg, int rank); /* where a rank was started */
 } hp_task_owner;
 
 typedef struct hp_task {

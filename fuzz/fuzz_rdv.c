@@ -91,6 +91,13 @@ on_say(void *arg, const char *line)
     fuzz_check(strncmp(line, "job ", 4) == 0);
 }
 
+static const char *
+on_host_of(void *arg, int rank)
+{
+    (void)arg;
+    return rank % 3 ? "node" : NULL;
+}
+
 static int
 on_reached(void *arg, const void *peer)
 {
@@ -283,7 +290,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job[HP_JOB];
-    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed, on_reached};
+    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed, on_reached, on_host_of};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);

@@ -10,6 +10,7 @@
 #include "lib/base/processors.h"
 #include "lib/launch.h"
 #include "lib/progress.h"
+#include "rendezvous/nag.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 100, SAY_MS = 300 };
+enum { PATIENCE_MS = 100, SAY_MS = 300, UNANSWERED_MS = 5000 };
 
 /* ---- who dials in ---- */
 
@@ -307,12 +308,51 @@ neighbours_open(const hoop_comm *comm)
     return 1;
 }
 
+/* One rank of each host, as far as it can be known, tells what only ranks see. */
+static int
+speaks_for_host(const hoop_comm *comm)
+{
+    int local = (int)hp_config_number(&comm->config, HP_SET_local_rank);
+    const char *other = getenv("LOCAL_RANK");
+    if (local >= 0)
+        return local == 0;
+    if (other && *other)
+        return strcmp(other, "0") == 0;
+    return hp_config_number(&comm->config, HP_SET_rank) <= 0;
+}
+
+typedef struct silence {
+    uint64_t since; /* when somebody answered, or was asked first */
+    hp_nag nag;
+} silence;
+
+/* Says that no server answers, and when one does after all; where one answers it is the server that warns. */
+static void
+heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
+{
+    const hp_addr *server = hp_client_awaits(comm->client);
+    char text[HP_ADDR_TEXT];
+    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !speaks_for_host(comm))
+        return;
+    if (!server || !s->since)
+        s->since = now;
+    hp_nag_word word = hp_nag_look(&s->nag, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
+    double seconds = (double)s->nag.lasted / 1e9;
+    if (word == HP_NAG_SPEAK)
+        hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
+               hp_addr_print(server, text), seconds);
+    else if (word == HP_NAG_OVER)
+        hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
+}
+
 /* Runs the loop until the client has reached `state` (or the links are open, when asked so). */
 static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 {
+    silence quiet = {0};
     for (;;) {
         uint64_t now = hp_loop_now(comm->loop);
+        heed_silence(comm, &quiet, now);
         hp_client_state reached = hp_client_status(comm->client);
         int ruled = hp_client_verdict(comm->client, error);
         if (atomic_load(&comm->fault.failed)) {

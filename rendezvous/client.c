@@ -422,6 +422,12 @@ hp_client_error(const hp_client *c)
     return &c->error;
 }
 
+const hp_addr *
+hp_client_awaits(const hp_client *c)
+{
+    return c->state == HP_CLIENT_JOINING && !c->line ? &c->options.server : NULL;
+}
+
 const hp_ring *
 hp_client_ring(const hp_client *c)
 {

@@ -74,6 +74,13 @@ on_reached(void *arg, const void *peer)
     return hall->owner->reached(hall->owner->arg, peer);
 }
 
+static const char *
+on_host_of(void *arg, int rank)
+{
+    const hp_hall *hall = arg;
+    return hall->owner->host_of(hall->owner->arg, rank);
+}
+
 hp_hall *
 hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed)
 {
@@ -83,7 +90,7 @@ hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_see
     memcpy(hall->job, job, HP_JOB);
     snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
     hall->owner = owner;
-    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
+    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
     hall->next_comm = comm_seed;
     return hall;
 }
@@ -284,10 +291,12 @@ settle(hp_hall *hall, uint64_t now)
     for (hp_meeting **at = &hall->meetings; *at;) {
         hp_meeting *m = *at;
         check_parent(hall, m, now);
-        if (m->came == m->size)
+        if (m->came == m->size) {
+            hp_overseer_await(hall, m, now);
             conclude(hall, m, now);
-        else
+        } else {
             hp_meeting_bereave(m, &hall->ended, now);
+        }
         if (!spent(hall, m, now)) {
             at = &m->next;
             continue;
@@ -566,8 +575,10 @@ hp_hall_broke(hp_guest *guest, uint64_t now)
 void
 hp_hall_tick(hp_hall *hall, uint64_t now)
 {
-    for (hp_meeting *m = hall->meetings; m; m = m->next)
+    for (hp_meeting *m = hall->meetings; m; m = m->next) {
         hp_meeting_tick(m, now);
+        hp_overseer_await(hall, m, now);
+    }
     for (hp_roster *r = hall->rosters; r; r = r->next)
         hp_roster_tick(r, now);
     hp_overseer_cross(hall, now);

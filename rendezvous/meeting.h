@@ -8,6 +8,7 @@
 #define HP_MEETING_H
 
 #include "rendezvous/message.h"
+#include "rendezvous/nag.h"
 #include "rendezvous/outlet.h"
 
 /* One who came. */
@@ -38,6 +39,7 @@ typedef struct hp_meeting {
     uint64_t op_timeout, warn_after; /* the first comer's */
     uint64_t opened, deadline;
     uint64_t crossed; /* since when a rank has been in an operation that one who is here has not started; 0: none is */
+    hp_nag nag;       /* the overseer's: a world that is not complete */
 } hp_meeting;
 
 /* Opened by its first JOIN, which must then be seated. NULL: out of memory. */

@@ -23,6 +23,8 @@ typedef struct hp_outlet {
     void (*failed)(void *arg, const hoop_error *cause);
     /* Whether the peer's host has taken all that was told to it, be it read or not; a question, no event. */
     int (*reached)(void *arg, const void *peer);
+    /* Where rank `rank` was started, as far as the owner knows; NULL: it does not. */
+    const char *(*host_of)(void *arg, int rank);
 } hp_outlet;
 
 #endif

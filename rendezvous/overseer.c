@@ -9,8 +9,67 @@
 #include "lib/base/err.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { CERTAIN_MS = 500 }; /* a report may be on its way that explains it */
+enum {
+    CERTAIN_MS = 500, /* a report may be on its way that explains it */
+    AWAIT_MS = 5000
+};
+
+/* " (node2)" where all who are missing were started on one host, and the owner knows it; else nothing. */
+static void
+place_missing(const hp_meeting *m, char *out, size_t size)
+{
+    char text[HP_HOST_TEXT + 4];
+    out[0] = 0;
+    for (int rank = 0; rank < m->size; rank++) {
+        const char *host = hp_meeting_has(m, rank) ? NULL : m->outlet->host_of(m->outlet->arg, rank);
+        snprintf(text, sizeof(text), " (%.*s)", HP_HOST_TEXT - 1, host ? host : "");
+        if (host && !*out)
+            snprintf(out, size, "%s", text);
+        else if (!hp_meeting_has(m, rank) && (!host || strcmp(text, out) != 0)) {
+            out[0] = 0;
+            return;
+        }
+    }
+}
+
+/* "rank 1 (node2) is missing", "2 are missing" where the server gives the ranks. */
+static void
+tell_missing(const hp_meeting *m, char *out, size_t size)
+{
+    char ranks[128], where[HP_HOST_TEXT + 4];
+    int given = 0, left = m->size - m->came;
+    const char *are = left == 1 ? "is" : "are";
+    for (int i = 0; i < m->came; i++)
+        given += m->seats[i].who.rank >= 0;
+    place_missing(m, where, sizeof(where));
+    if (given < m->came)
+        snprintf(out, size, "%d %s missing", left, are);
+    else
+        snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
+                 hp_rank_list(m->told, m->size, 0, ranks, sizeof(ranks)), where, are);
+}
+
+void
+hp_overseer_await(hp_hall *hall, hp_meeting *m, uint64_t now)
+{
+    char line[400], missing[300];
+    uint64_t after = m->warn_after ? AWAIT_MS * HP_MS : 0;
+    if (m->parent || m->failure.code || !m->came)
+        return;
+    hp_nag_word word = hp_nag_look(&m->nag, after, m->came < m->size, m->opened, now);
+    double seconds = (double)m->nag.lasted / 1e9;
+    if (word == HP_NAG_SPEAK)
+        tell_missing(m, missing, sizeof(missing));
+    if (word == HP_NAG_SPEAK)
+        snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s", m->label, m->came, m->size,
+                 m->came == 1 ? "is" : "are", seconds, missing);
+    else if (word == HP_NAG_OVER)
+        snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
+    if (word != HP_NAG_QUIET)
+        hall->outlet.warn(hall->outlet.arg, line);
+}
 
 /* The ring that is spoken of, unless it has failed. */
 static const hp_roster *

@@ -8,6 +8,12 @@
 
 #include "rendezvous/hall.h"
 
+/*
+ * Warns of a world that is not complete after five seconds, with those who are missing, and says when it is. Asked at
+ * every tick, and when the last rank has come.
+ */
+void hp_overseer_await(hp_hall *hall, hp_meeting *meeting, uint64_t now);
+
 /* Warns of the ring that stands still for longest, one at a time, and says when it goes on. */
 void hp_overseer_nag(hp_hall *hall, uint64_t now);
 

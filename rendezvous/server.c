@@ -139,6 +139,13 @@ on_reached(void *arg, const void *who)
     return hp_line_arrived(p->line);
 }
 
+static const char *
+on_host_of(void *arg, int rank)
+{
+    const hp_server *server = arg;
+    return server->options.host_of ? server->options.host_of(server->options.arg, rank) : NULL;
+}
+
 /* Peers. */
 
 /* How many may knock at once from one address: whoever belongs to the jobs that are here. */
@@ -395,7 +402,8 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_guests = share_of_a_job(options);
-    server->outlet = (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
+    server->outlet =
+        (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};

@@ -26,7 +26,9 @@ typedef struct hp_server_options {
     void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */
     void (*failed)(void *arg, const hoop_error *cause);
-    void *arg; /* of all three */
+    /* Where a rank that has not come was started, for an owner with one job; NULL: nobody knows. */
+    const char *(*host_of)(void *arg, int rank);
+    void *arg; /* of all four */
 } hp_server_options;
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);

@@ -104,12 +104,21 @@ on_reached(void *arg, const void *peer)
     return !g->cut_off;
 }
 
+static const char *
+on_host_of(void *arg, int rank)
+{
+    static char host[32];
+    const sim *s = arg;
+    snprintf(host, sizeof(host), "node%d", s->per_host ? rank / s->per_host + 1 : 0);
+    return s->per_host ? host : NULL;
+}
+
 void
 sim_open(sim *s)
 {
     static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached};
+    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
     s->now = 1000 * HP_SEC;
     s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
     if (!s->hall)

@@ -30,6 +30,7 @@ typedef struct sim {
     int lines;
     char warning[400]; /* likewise */
     int warnings;
+    int per_host;       /* the owner knows where ranks were started; 0: it does not */
     hoop_error failure; /* of a ring or a meeting, the last one */
     int failures;
 } sim;

@@ -1,0 +1,59 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# awaited.t: a start that does not go on is not silent: hooprun and hoop-rendezvous say which ranks are missing, and
+# where no server answers, one rank of each host says that.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+
+hooprun=$abs_top_builddir/bin/hooprun
+server=$abs_top_builddir/bin/hoop-rendezvous
+export sleeper="$abs_top_builddir/t/sys/sleeper"
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_DEBUG HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FD HOOP_JOB
+unset HOOP_LOCAL_RANK LOCAL_RANK HOOP_WARN_AFTER_MS
+cd "$tmp" || bail "no scratch folder"
+plan_lazy
+
+"$server" --new-secret secret || bail 'no secret'
+# A port that was free a moment ago; nobody answers there yet.
+start "$server" --secret-file secret >listening
+wait_for 10 grep -q 'listening on' listening || bail 'the server does not start'
+address=$(sed -n 's/^hoop-rendezvous: listening on //p' listening)
+stop "$started"
+export HOOP_SECRET_FILE="$tmp/secret"
+
+# rank_of SIZE RANK NAME: by hand, in the background
+rank_of()
+{
+    (
+        HOOP_SIZE=$1 HOOP_RANK=$2 HOOP_RENDEZVOUS=$address "$sleeper" 9 0 2>"$3.$2"
+        echo $? >"$3.status.$2"
+    ) &
+    tap_started="$tap_started $!"
+}
+ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = "$2" ]; }
+
+rank_of 3 0 hand
+LOCAL_RANK=1 rank_of 3 1 hand
+"$hooprun" -n 4 sh -c 'test $HOOP_RANK != 1 || sleep 6; exec "$sleeper" 9 0' >out 2>err </dev/null
+is 0 $? 'under hooprun a rank comes after six seconds'
+like '^hooprun: job [0-9a-f]{8}: 3 of 4 ranks are here after 5\.[0-9] s; rank 1 \([^ ]+\) is missing$' "$(head -n 1 err)" \
+    'a line says who is missing, and where it was started'
+like '^hooprun: job [0-9a-f]{8}: all 4 ranks are here after [6-9]\.[0-9] s$' "$(tail -n 1 err)" 'and one that it has come'
+is 2 "$(wc -l <err | tr -d ' ')" 'no other line'
+
+wait_for 10 test -s hand.0
+like "no server answers at $address \\(tried for 5\\.[0-9] s\\); is hoop-rendezvous running there\\?\$" "$(head -n 1 hand.0)" \
+    'by hand, no server: rank 0 says that none answers'
+is '' "$(cat hand.1)" 'another rank of its host does not'
+
+start "$server" --port "${address##*:}" --secret-file secret >server.out 2>server.err
+wait_for 20 grep -q 'is missing' server.err
+like '^hoop-rendezvous: job [0-9a-f]{8}: 2 of 3 ranks are here after 5\.[0-9] s; rank 2 is missing$' "$(cat server.err)" \
+    'a server comes: it says who is missing'
+like 'the rendezvous server answers after [0-9.]+ s$' "$(tail -n 1 hand.0)" 'and rank 0 that it answers'
+rank_of 3 2 hand
+wait_for 20 ended hand 3
+is '000' "$(cat hand.status.? | tr -d '\n')" 'the last rank comes, and all is well'
+like '^hoop-rendezvous: job [0-9a-f]{8}: all 3 ranks are here after [0-9.]+ s$' "$(tail -n 1 server.err)" 'the server says so'
+is '' "$(cat hand.1 hand.2)" 'the others have said nothing'
+done_testing

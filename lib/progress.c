@@ -365,13 +365,30 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     hp_baton_give(comm);
 }
 
-/* Whoever drives tells it, or this thread where nobody does; it does not wait for a driver that is stuck. */
+/* What the server has to hear now goes out: whoever drives sees to it, or this thread where nobody does. It does not wait
+ * for a driver that is stuck. */
+static void
+empty_inbox(hoop_comm *comm)
+{
+    enum { TRIES = 100 };
+    const struct timespec moment = {0, 1000000};
+    for (int i = 0; i < TRIES && atomic_load(&comm->driver.has_inbox); i++) {
+        hp_loop_wake(comm->loop);
+        if (hp_baton_try(comm)) {
+            step(comm);
+            hp_loop_run(comm->loop, 0);
+            call_owner(comm);
+            hp_baton_give(comm);
+        } else {
+            nanosleep(&moment, NULL);
+        }
+    }
+}
+
 void
 hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
 {
-    enum { TRIES = 100 };
     hp_driver *d = &comm->driver;
-    const struct timespec moment = {0, 1000000};
     if (!comm->client || comm->size == 1)
         return;
     pthread_mutex_lock(&d->mutex);
@@ -379,16 +396,7 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
     d->refused = 1;
     atomic_store(&d->has_inbox, 1);
     pthread_mutex_unlock(&d->mutex);
-    for (int i = 0; i < TRIES && atomic_load(&d->has_inbox); i++) {
-        hp_loop_wake(comm->loop);
-        if (hp_baton_try(comm)) {
-            step(comm);
-            hp_loop_run(comm->loop, 0);
-            hp_baton_give(comm);
-        } else {
-            nanosleep(&moment, NULL);
-        }
-    }
+    empty_inbox(comm);
 }
 
 /* ---- the background thread ---- */
@@ -493,6 +501,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
 {
     hp_driver *d = &comm->driver;
     uint64_t works = 0;
+    int amends; /* the server counts the seconds until this rank starts something */
     pthread_mutex_lock(&d->mutex);
     for (hoop_work *work = first; work; work = work == last ? NULL : work->next, works++) {
         d->sequence += (uint64_t)work->calls;
@@ -506,6 +515,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
     d->inbox_last = last;
     atomic_fetch_add(&d->outstanding, works);
     atomic_store(&d->has_inbox, 1);
+    amends = d->refused && !blocking;
     if (!blocking && !d->has_thread && !d->manual)
         start_thread(comm);
     if (!blocking && d->has_thread && !d->held)
@@ -513,6 +523,8 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
     pthread_mutex_unlock(&d->mutex);
     if (!blocking && (d->manual || atomic_load(&d->asleep)))
         hp_loop_wake(comm->loop);
+    if (amends)
+        empty_inbox(comm);
 }
 
 void

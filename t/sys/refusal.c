@@ -27,6 +27,7 @@ typedef struct plot {
     double pause;  /* seconds after which the guilty one calls rightly */
     int everybody; /* all ranks refuse; the guilty one is the last to go on */
     int busy;      /* a non-blocking operation is under way meanwhile */
+    double loop;   /* the guilty one has an event loop of its own, to which it comes back after so many seconds */
 } plot;
 
 static party p;
@@ -103,6 +104,27 @@ refuses(int rank, int size, void *arg)
     return 0;
 }
 
+/* What was started is told to the server at once, not when the program looks again. */
+static int
+looks_late(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_comm *comm = join();
+    hoop_work *work = NULL;
+    double since = party_clock();
+    (void)size;
+    if (rank == GUILTY) {
+        if (hoop_comm_fd(comm) < 0 || hoop_iallgather(out, out, COUNT, HOOP_FLOAT32, comm, &work) == HOOP_SUCCESS)
+            return 6;
+        party_nap(s->pause);
+    }
+    hoop_result result = hoop_iallgather(in, out, COUNT, HOOP_FLOAT32, comm, &work);
+    party_nap(rank == GUILTY ? s->loop : 0);
+    tell(comm, result ? result : hoop_work_wait(work, -1), since);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
 static int
 all_told(unsigned long long operation, const char *what)
 {
@@ -169,6 +191,16 @@ test_corrected(void)
     ok(all_succeed(), "where all have refused that call they may go on when they like");
 }
 
+static void
+test_loop(void)
+{
+    plot at_once = {.loop = 2.5}, later = {.loop = 2.5, .pause = 0.3};
+    party_run(&p, RANKS, looks_late, &at_once, 30);
+    ok(all_succeed(), "called rightly at once by a program that drives, and computes for long then");
+    party_run(&p, RANKS, looks_late, &later, 30);
+    ok(all_succeed(), "or a moment later");
+}
+
 /* Wrong calls between many right ones that are over at once, then nothing for long. */
 static int
 tries(int rank, int size, void *arg)
@@ -201,6 +233,7 @@ main(void)
     party_open(&p);
     test_forms();
     test_corrected();
+    test_loop();
     party_run(&p, RANKS, tries, NULL, 60);
     ok(all_succeed(), "a hundred refusals between short operations leave nothing behind");
     party_close(&p);

@@ -51,13 +51,21 @@ hp_jury_ended(hp_jury *jury, const hp_ending *ending)
     return first;
 }
 
+/* A rank that vanishes, or ends it all, once a ring has failed: a consequence, as a rule. */
+static int
+may_follow(const hoop_error *cause)
+{
+    return cause->code == HOOP_ERR_PEER_LOST || cause->code == HOOP_ERR_ABORTED;
+}
+
 void
 hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
 {
-    if (jury->ring != NULL && cause->code == HOOP_ERR_PEER_LOST)
-        return; /* who vanishes once a ring has failed is a consequence, as a rule */
+    if (jury->ring != NULL && (jury->ring_judged || may_follow(cause)))
+        return;
     free(jury->ring);
     jury->ring = hp_must(strdup(cause->text));
+    jury->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
     jury->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
 

@@ -21,13 +21,17 @@ typedef struct hp_jury {
     hp_ending verdict; /* of the rank that failed first; rank -1: none has */
     char *ring;        /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     int ring_worked;   /* it had stood, and failed in an operation */
+    int ring_judged;   /* by what its ranks have done: the sentence names who is to blame, whatever follows */
     int spoken;
 } hp_jury;
 
 void hp_jury_open(hp_jury *jury, int size);
 void hp_jury_started(hp_jury *jury, int rank);
 void hp_jury_heard(hp_jury *jury, int rank, const uint8_t *bytes, size_t n, uint64_t shown); /* on standard error */
-/* The last one counts, but for ranks that vanish where a ring has failed before: of a split, as a rule. */
+/*
+ * Where several communicators fail: who is late, or calls something else, is to blame, and the first such sentence stays;
+ * ranks that vanish or abort after another failure follow from it. Else the last one counts.
+ */
 void hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause);
 
 /* 1 when this is the first that failed: others may fail at the same moment, so speak a moment later. */

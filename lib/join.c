@@ -345,7 +345,31 @@ heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
         hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
 }
 
-/* Runs the loop until the client has reached `state` (or the links are open, when asked so). */
+/* What ends a bring-up, if anything has: its code, with the error filled. */
+static hoop_result
+find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_error *error)
+{
+    int ruled = hp_client_verdict(comm->client, error);
+    if (!ruled && reached == HP_CLIENT_FAILED)
+        *error = *hp_client_error(comm->client);
+    if (!ruled && reached == HP_CLIENT_FAILED && error->code == HOOP_ERR_AUTH)
+        hp_launch_name_secret(error, &comm->config);
+    if (ruled || reached == HP_CLIENT_FAILED)
+        return error->code;
+    if (comm->fault.grace && now >= comm->fault.grace) {
+        *error = comm->fault.suspicion;
+        return error->code;
+    }
+    if (reached == HP_CLIENT_GONE)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS, "the rendezvous server went away during bring-up");
+    return HOOP_SUCCESS;
+}
+
+/*
+ * Runs the loop until the client has reached `state` (or the links are open, when asked so). After GO every rank has its
+ * communicator: a failure that came behind it is the first operation's, or some ranks would have to create another one
+ * while others have this.
+ */
 static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 {
@@ -354,23 +378,15 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         uint64_t now = hp_loop_now(comm->loop);
         heed_silence(comm, &quiet, now);
         hp_client_state reached = hp_client_status(comm->client);
-        int ruled = hp_client_verdict(comm->client, error);
         if (atomic_load(&comm->fault.failed)) {
             *error = comm->fault.error;
             return error->code;
         }
-        if (!ruled && reached == HP_CLIENT_FAILED)
-            *error = *hp_client_error(comm->client);
-        if (!ruled && reached == HP_CLIENT_FAILED && error->code == HOOP_ERR_AUTH)
-            hp_launch_name_secret(error, &comm->config);
-        if (ruled || reached == HP_CLIENT_FAILED)
-            return error->code;
-        if (comm->fault.grace && now >= comm->fault.grace) {
-            *error = comm->fault.suspicion;
-            return error->code;
-        }
-        if (reached == HP_CLIENT_GONE)
-            return hp_err_set(error, HOOP_ERR_RENDEZVOUS, "the rendezvous server went away during bring-up");
+        if (!links && state == HP_CLIENT_GO && reached == HP_CLIENT_GO)
+            return HOOP_SUCCESS;
+        hoop_result failure = find_failure(comm, reached, now, error);
+        if (failure != HOOP_SUCCESS)
+            return failure;
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
         hp_loop_run(comm->loop, PATIENCE_MS * HP_MS);

@@ -24,6 +24,7 @@
 #define CONNECT_TIME (10 * HP_SEC)
 #define SHAKE_TIME (5 * HP_SEC)
 #define REFUSED_TIME (3 * HP_SEC)
+#define LACKING_TIME (10 * HP_SEC)
 
 enum { UNPROVEN_MAX = 5, WHAT = 96 };
 
@@ -45,6 +46,8 @@ struct hp_dial {
     uint64_t began, deadline; /* of all attempts */
     uint64_t next;            /* when WAITING ends, or when this attempt has taken too long */
     uint64_t wait;            /* before jitter */
+    uint64_t lacking;         /* since when this side has no descriptor for an attempt; 0: it has */
+    int number;               /* which limit that is */
     uint64_t refused;         /* since when all attempts have been refused; 0: the last one was not */
     int unproven;             /* in a row: closed after HELLO, or answered by something that is not hoop */
     int fd;
@@ -74,6 +77,10 @@ finish(hp_dial *dial, hp_dial_result *result)
     hp_timer_set(dial->timer, HP_NEVER);
     hp_wipe(&dial->conn, sizeof(dial->conn));
     dial->state = OVER;
+    if (result->fd < 0 && dial->lacking) {
+        result->error.code = HOOP_ERR_SYSTEM;
+        result->error.sys_errno = dial->number;
+    }
     if (result->fd < 0 && dial->hello.your_rank < HP_RANK_SERVER && result->error.rank < 0)
         result->error.rank = (int)dial->hello.your_rank;
     dial->fn(dial->arg, result);
@@ -141,8 +148,22 @@ static int
 is_final(const hoop_error *error)
 {
     int number = error->sys_errno;
-    return error->code != HOOP_ERR_SYSTEM || number == EMFILE || number == ENFILE || number == EAFNOSUPPORT ||
-           number == EINVAL;
+    return error->code != HOOP_ERR_SYSTEM || number == EAFNOSUPPORT || number == EINVAL;
+}
+
+/* Others may hold the descriptors for a while, strangers in a door among them: whoever lacks one for long is told so. */
+static int
+lacks_for_long(hp_dial *dial, const hoop_error *error)
+{
+    uint64_t now = hp_loop_now(dial->loop);
+    if (error->sys_errno != EMFILE && error->sys_errno != ENFILE) {
+        dial->lacking = 0;
+        return 0;
+    }
+    dial->number = error->sys_errno;
+    if (!dial->lacking)
+        dial->lacking = now;
+    return now - dial->lacking >= LACKING_TIME;
 }
 
 /* A rank listens before it registers, so one that refuses for long is not waited for; a server may not be up yet. */
@@ -173,7 +194,7 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
              dial->what, hp_addr_print(&dial->to, where));
         return;
     }
-    if (!is_final(error)) {
+    if (!lacks_for_long(dial, error) && !is_final(error)) {
         try_later(dial, error->text);
         return;
     }
@@ -335,6 +356,7 @@ attempt(hp_dial *dial, uint64_t now)
         on_no_socket(dial, &error);
         return;
     }
+    dial->lacking = 0;
     dial->watch = hp_watch_new(dial->loop, dial->fd, on_socket, dial);
     if (!dial->watch || hp_watch_set(dial->watch, HP_WRITE) != 0) {
         fail(dial, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM, "cannot watch the connection to %s: %s",

@@ -72,7 +72,7 @@ policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
     /* of a communicator that is not known nobody can say more: whoever judges does */
     policy->my_rank = seat ? seat->rank : hello->your_rank;
     policy->epoch = seat ? seat->epoch : hello->epoch;
-    return 1;
+    return seat || find(arg, hello->job, 0, 0) ? 1 : HP_DOOR_VAIN;
 }
 
 /* Who comes for a communicator that is not here. One that has left is as if nobody listened: why, its ring is told. */

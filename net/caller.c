@@ -47,6 +47,7 @@ hp_callers_add(hp_callers *callers, hp_caller *caller)
         caller->next->link = &caller->next;
     callers->first = caller;
     callers->count++;
+    callers->vain += caller->vain;
 }
 
 void
@@ -57,14 +58,15 @@ hp_callers_remove(hp_callers *callers, hp_caller *caller)
         caller->next->link = caller->link;
     caller->next = NULL;
     callers->count--;
+    callers->vain -= caller->vain;
 }
 
 hp_caller *
-hp_callers_oldest(const hp_callers *callers)
+hp_callers_vain(const hp_callers *callers)
 {
-    hp_caller *oldest = callers->first;
-    for (hp_caller *caller = oldest; caller; caller = caller->next)
-        if (caller->visitor.deadline < oldest->visitor.deadline)
+    hp_caller *oldest = NULL;
+    for (hp_caller *caller = callers->first; caller; caller = caller->next)
+        if (caller->vain && (!oldest || caller->visitor.deadline < oldest->visitor.deadline))
             oldest = caller;
     return oldest;
 }

@@ -13,6 +13,7 @@ enum { HP_NONCES = 1024 };
 typedef struct hp_caller {
     hp_visitor visitor; /* first: whoever waits in a door has one */
     uint32_t events;    /* as told to epoll */
+    int vain;           /* nobody here will let it in: the first to go */
     int expected;       /* the owner has said HP_OK and keeps a place */
     uint64_t greeted;   /* by hp_now(): its other side's clock goes on when the door's stands */
     hp_conn conn;
@@ -21,7 +22,7 @@ typedef struct hp_caller {
 } hp_caller;
 
 typedef struct hp_callers {
-    int count;
+    int count, vain; /* all, and those in vain */
     hp_caller *first;
     unsigned noted;           /* greetings so far */
     uint64_t seen[HP_NONCES]; /* the first bytes of their nonces, the latest ones */
@@ -35,7 +36,7 @@ int hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1]);
 
 void hp_callers_add(hp_callers *callers, hp_caller *caller);
 void hp_callers_remove(hp_callers *callers, hp_caller *caller); /* it is the caller of this function's from here on */
-hp_caller *hp_callers_oldest(const hp_callers *callers);        /* it has had the most time to answer; NULL: none */
+hp_caller *hp_callers_vain(const hp_callers *callers);          /* the oldest of those in vain; NULL: none */
 
 /*
  * For an owner that has taken a caller in HP_CONN_JUDGE out of the door: says the last message and frees the caller.

@@ -15,7 +15,6 @@
 #include "net/shake.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -115,6 +114,8 @@ enter(hp_door *door, hp_caller *caller)
 
 /* Callers: the handshake after a right tag. */
 
+static const char *const crowded = "too many connections are in the middle of their handshake";
+
 static void
 await(hp_door *door, hp_caller *caller, uint32_t events)
 {
@@ -179,22 +180,23 @@ serve_caller(hp_door *door, hp_caller *caller)
         refuse(door, caller, conn->why);
 }
 
-/* As many ranks as there are, or as the greeting says, may be in the middle of their handshake; then the oldest goes. */
-static void
-make_room(hp_door *door, const hp_hello *hello)
+/* As many ranks as there are, or as the greeting says, may be in the middle of their handshake. Then who comes in vain goes;
+ * where nobody does there is no room: whoever comes next dials again, and those who are here can end their handshake. */
+static int
+has_room(hp_door *door, const hp_hello *hello)
 {
     int world = hello->world > (uint32_t)door->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : door->world;
+    hp_caller *vain = hp_callers_vain(&door->callers);
     if (door->callers.count < world + CALLERS_MORE)
-        return;
-    hp_caller *oldest = hp_callers_oldest(&door->callers);
-    tell(door, "door: callers", HP_LOG_WARN, &oldest->visitor,
-         "too many connections are in the middle of their handshake");
-    dismiss(door, oldest);
+        return 1;
+    if (vain)
+        refuse(door, vain, crowded);
+    return vain != NULL;
 }
 
 /* The tag was right. Moves the connection from the pool to the heap and answers. */
 static void
-receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn_policy *policy)
+receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn_policy *policy, int vain)
 {
     uint8_t nonce[32];
     struct epoll_event event = {.events = EPOLLIN};
@@ -207,6 +209,7 @@ receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn
     caller->visitor = stranger->visitor;
     caller->visitor.guest = 1;
     caller->greeted = hp_now();
+    caller->vain = vain;
     caller->keys = hp_keys_hold(keys);
     caller->events = EPOLLIN;
     hp_callers_add(&door->callers, caller);
@@ -227,17 +230,12 @@ turn_away(hp_door *door, hp_stranger *stranger, const char *class_name, int leve
     close_visitor(door, &stranger->visitor);
 }
 
-/* "what (47 45 54 20)": at most 16 of the peer's bytes. */
 static void
 turn_away_with_bytes(hp_door *door, hp_stranger *stranger, const char *class_name, int level, const char *what,
                      size_t at)
 {
-    char text[160];
-    size_t n = (size_t)snprintf(text, sizeof(text), "%.80s (", what);
-    for (size_t i = at; i < stranger->have && i < at + 16; i++)
-        n += (size_t)snprintf(text + n, sizeof(text) - n, i == at ? "%02x" : " %02x", stranger->m1[i]);
-    snprintf(text + n, sizeof(text) - n, ")");
-    turn_away(door, stranger, class_name, level, text);
+    char text[HP_QUOTED];
+    turn_away(door, stranger, class_name, level, hp_stranger_quote(stranger, what, at, text));
 }
 
 /* The greeting is whole: only now is anybody asked about it, and only about the job until the tag was found right. */
@@ -262,16 +260,17 @@ examine(hp_door *door, hp_stranger *stranger)
         return;
     }
     memset(&policy, 0, sizeof(policy));
-    int fits = hp_hello_get(&hello, stranger->m1) && door->owner.policy(door->owner.arg, &hello, &policy);
+    int fits = hp_hello_get(&hello, stranger->m1) ? door->owner.policy(door->owner.arg, &hello, &policy) : 0;
     if (door->dead)
         return;
     if (!fits) {
         turn_away(door, stranger, "door: hello", HP_LOG_INFO, "nothing here answers to its greeting");
+    } else if (!has_room(door, &hello)) {
+        turn_away(door, stranger, "door: callers", HP_LOG_WARN, crowded);
     } else if (!hp_callers_note(&door->callers, stranger->m1)) {
         turn_away(door, stranger, "door: copy", HP_LOG_INFO, "its greeting is the copy of one that was here before");
     } else {
-        make_room(door, &hello);
-        receive(door, stranger, keys, &policy);
+        receive(door, stranger, keys, &policy, fits == HP_DOOR_VAIN);
     }
 }
 
@@ -338,15 +337,28 @@ ring(hp_door *door)
 
 static const char *const few = "it proves nothing, and descriptors are few (raise \"ulimit -n\")";
 
+/* The oldest of those who need not stay goes: who comes in vain, then a stranger. 0: there is none. */
+static int
+make_way(hp_door *door, const char *why)
+{
+    hp_caller *vain = hp_callers_vain(&door->callers);
+    hp_stranger *stranger = hp_pool_oldest(&door->strangers);
+    if (vain)
+        refuse(door, vain, why);
+    else if (stranger)
+        turn_away(door, stranger, "door: full", HP_LOG_WARN, why);
+    return vain || stranger;
+}
+
 /* A quarter of the descriptors that are left is for those who prove nothing; the program may have taken some since. */
 static void
 limit_strangers(hp_door *door, int newest)
 {
-    int taken = hp_pool_taken(&door->strangers);
+    int taken = hp_pool_taken(&door->strangers) + door->callers.vain;
     int spare = hp_sock_spare(newest);
     hp_pool_limit(&door->strangers, spare < HP_STRANGERS * POOL_PART ? (spare + taken) / POOL_PART : HP_STRANGERS);
     for (; taken > door->strangers.most; taken--)
-        turn_away(door, hp_pool_oldest(&door->strangers), "door: full", HP_LOG_WARN, few);
+        make_way(door, few);
 }
 
 static void
@@ -366,23 +378,14 @@ admit(hp_door *door, int fd, const hp_addr *peer)
     serve_stranger(door, stranger);
 }
 
-static int
-is_short(int number)
-{
-    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
-}
-
 /* Nothing is left for one more connection: the oldest stranger goes for it; where there is none it waits in the kernel,
  * unanswered, which its other side takes for what it is: a host that has no time. */
 static void
 out_of_descriptors(hp_door *door, int number)
 {
-    hp_stranger *victim = hp_pool_oldest(&door->strangers);
-    if (victim) {
-        turn_away(door, victim, "door: full", HP_LOG_WARN,
-                  number == EMFILE ? few : "it proves nothing, and this machine has nothing left for more connections");
+    static const char *const nothing = "it proves nothing, and this machine has nothing left for more connections";
+    if (make_way(door, number == EMFILE ? few : nothing))
         return;
-    }
     hp_remark_add(door->remarks, "door: descriptors", HP_LOG_WARN,
                   "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
                   number == EMFILE ? " (raise \"ulimit -n\")" : "");
@@ -391,6 +394,12 @@ out_of_descriptors(hp_door *door, int number)
     set_alarm(door);
     if (++door->lacking >= LACKING_MOST && door->owner.starved)
         door->owner.starved(door->owner.arg, number);
+}
+
+static int
+is_short(int number)
+{
+    return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
 /* The kernel asks for a descriptor before it looks whether anybody waits: behind the first, nobody may. */

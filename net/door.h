@@ -14,7 +14,7 @@
 #include "net/remarks.h"
 #include "net/sock.h"
 
-enum { HP_WORLD_MOST = 65536 };
+enum { HP_WORLD_MOST = 65536, HP_DOOR_VAIN = 2 };
 
 typedef struct hp_door hp_door;
 
@@ -22,7 +22,8 @@ typedef struct hp_door_owner {
     void *arg;
     /* Keys for a job id, or NULL when the job is unknown (the connection is then closed in silence). */
     const hp_keys *(*keys)(void *arg, const uint8_t job[HP_JOB]);
-    /* What this hello is compared with; return 0 to close in silence. */
+    /* What this hello is compared with; return 0 to close in silence; HP_DOOR_VAIN: nobody here will let it in, whoever it
+     * is, so it has no more right to a place than a stranger. */
     int (*policy)(void *arg, const hp_hello *hello, hp_conn_policy *policy);
     /* The peer is proven: HP_OK (and *assigned) or a refusal. Nothing is kept yet. */
     hp_status (*judge)(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned);

@@ -5,9 +5,20 @@
  */
 #include "net/pool.h"
 
+#include <stdio.h>
 #include <string.h>
 
 _Static_assert(sizeof(hp_stranger) <= 256, "a stranger costs at most 256 bytes");
+
+char *
+hp_stranger_quote(const hp_stranger *stranger, const char *what, size_t at, char text[HP_QUOTED])
+{
+    size_t n = (size_t)snprintf(text, HP_QUOTED, "%.80s (", what);
+    for (size_t i = at; i < stranger->have && i < at + 16; i++)
+        n += (size_t)snprintf(text + n, HP_QUOTED - n, i == at ? "%02x" : " %02x", stranger->m1[i]);
+    snprintf(text + n, HP_QUOTED - n, ")");
+    return text;
+}
 
 void
 hp_pool_share(hp_pool *pool, int world)

@@ -25,6 +25,10 @@ typedef struct hp_stranger {
     uint8_t m1[HP_M1];
 } hp_stranger;
 
+/* "what (47 45 54 20)": at most 16 of the bytes that it sent, from `at` on. Returns text. */
+enum { HP_QUOTED = 160 };
+char *hp_stranger_quote(const hp_stranger *stranger, const char *what, size_t at, char text[HP_QUOTED]);
+
 typedef struct hp_pool {
     int most;        /* places that may be taken at once */
     int per_address; /* most places for one address, loopback excepted; of IPv6, for one network of 64 bits */

@@ -57,11 +57,13 @@ static int
 on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
 {
     struct house *house = arg;
-    (void)hello;
     house->asked_policy++;
     *policy = house->policy;
     maybe_free(house, IN_POLICY);
-    return 1;
+    if (hello->comm == house->policy.comm)
+        return 1;
+    policy->comm = 0;
+    return HP_DOOR_VAIN;
 }
 
 static void

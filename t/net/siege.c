@@ -191,6 +191,37 @@ test_replays(void)
     raze(&house);
 }
 
+/* As many as may be in the middle of their handshake, and some more: nobody has to go for those who come last. */
+static void
+test_full(void)
+{
+    enum { MOST = 8 + 64, MORE = 10 };
+    static int fds[MOST + MORE];
+    struct house house;
+    uint8_t m1[HP_M1];
+    int open[2] = {0};
+    char bytes[HP_M2 + 1];
+    build(&house, "127.0.0.1:0");
+    hp_door_patience(house.door, 60 * HP_SEC);
+    int slow = confirm_later(&house, 200);
+    for (int i = 0; i < MOST - 1 + MORE; i++) {
+        make_another_m1(&house, m1, (uint8_t)(10 + i));
+        fds[i] = visit(&house, m1, HP_M1);
+        run_for(&house, HP_MS);
+    }
+    run_for(&house, 50 * HP_MS);
+    for (int i = 0; i < MOST - 1 + MORE; i++)
+        open[i >= MOST - 1] += recv(fds[i], bytes, sizeof(bytes), MSG_DONTWAIT) == HP_M2;
+    ok(open[0] == MOST - 1 && open[1] == 0, "of %d different greetings %d stay, and %d of those who came later",
+       MOST + MORE, open[0] + 1, open[1]);
+    (void)!send(slow, later.m3, HP_M3, MSG_NOSIGNAL);
+    ok(settle(&house, &house.entered, 1), "and the first of all ends its handshake");
+    for (int i = 0; i < MOST - 1 + MORE; i++)
+        close(fds[i]);
+    close(slow);
+    raze(&house);
+}
+
 /* More than the pool holds, sending garbage, greeting slowly or saying nothing, while a genuine rank comes. */
 static void
 test_crowd(void)
@@ -341,6 +372,39 @@ crowd_out(void)
     return bad;
 }
 
+/* In a child: likewise where recorded greetings with right tags come, for a communicator that is not here. */
+static int
+crowd_with_tags(void)
+{
+    enum { RECORDED = 60, LEFT = 20, RANKS = 5 };
+    static int fds[RECORDED], mine[RANKS];
+    struct house house;
+    build(&house, "127.0.0.1:0");
+    int bad = 0, next = dup(0);
+    close(next);
+    allow_descriptors((rlim_t)next + RECORDED + RANKS + LEFT);
+    for (int k = 0; k < RANKS; k++)
+        mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    for (int i = 0; i < RECORDED; i++) {
+        const uint8_t nonce[32] = {(uint8_t)i, 9};
+        hp_conn conn;
+        hp_hello hello = greeting(&house);
+        hello.comm++;
+        hp_conn_start(&conn, &house.keys, &hello, nonce, HP_NEVER);
+        fds[i] = visit(&house, conn.m1, HP_M1);
+    }
+    run_for(&house, 100 * HP_MS);
+    for (int k = 0; k < RANKS; k++)
+        bad |= !gets_in_over(&house, mine[k], (uint8_t)k);
+    diag("%d entered past %d recorded greetings; the owner heard of it %d times", house.entered, RECORDED,
+         house.starved);
+    bad |= house.starved > 0 || house.entered != RANKS;
+    for (int i = 0; i < RECORDED; i++)
+        close(fds[i]);
+    raze(&house);
+    return bad;
+}
+
 /* In a child: how many of n strangers stay. */
 static int
 count_open(const int *fds, int n)
@@ -405,6 +469,13 @@ test_no_descriptors(void)
     }
     waitpid(child, &status, 0);
     is_int(0, status, "and leave most of them to the program");
+    child = fork();
+    if (child == 0) {
+        alarm(40);
+        _exit(crowd_with_tags());
+    }
+    waitpid(child, &status, 0);
+    is_int(0, status, "so do those with a right tag for whom nobody is here");
 }
 
 /* What accept4 says instead of working, and how often. */
@@ -461,6 +532,7 @@ main(void)
     test_slow();
     test_replay();
     test_replays();
+    test_full();
     test_crowd();
     test_no_descriptors();
     test_short_machine();

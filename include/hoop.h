@@ -199,7 +199,8 @@ hoop_result hoop_wait_all(hoop_work **works, size_t count);
 /*
  * For a program with an event loop of its own: the descriptor becomes readable when hoop_comm_progress has something to
  * do. After the first call of hoop_comm_fd the library's background thread rests, and the program must call
- * hoop_comm_progress, which never blocks, whenever the descriptor is readable. The descriptor belongs to the library.
+ * hoop_comm_progress, which never blocks, whenever the descriptor is readable; only where it computes for long, a thread
+ * looks now and then, so that the others hear of this rank. The descriptor belongs to the library.
  */
 int hoop_comm_fd(const hoop_comm *comm);
 hoop_result hoop_comm_progress(hoop_comm *comm);

@@ -213,6 +213,7 @@ static void
 say_out(hoop_comm *comm)
 {
     comm->in_op = 0;
+    comm->said_out = 1;
     hp_stats_nag(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);

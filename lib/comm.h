@@ -75,6 +75,13 @@ typedef struct hp_guard {
     uint64_t looks;          /* since it has grown */
 } hp_guard;
 
+/* minder.c's; with the driver's mutex. */
+typedef struct hp_minder {
+    pthread_t thread;
+    pthread_cond_t bell;
+    int runs, stop, dozes; /* dozes: until it is rung for */
+} hp_minder;
+
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
     int open;
@@ -125,6 +132,7 @@ struct hoop_comm {
     uint64_t entered, entered_at;                   /* the oldest operation as last seen, and since when it is that */
     uint64_t reported_at;                           /* last IN_OP or PROGRESS */
     int in_op;                                      /* IN_OP was said */
+    int said_out;                                   /* and OUT after it, on a line not looked at since; progress.c's */
     uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */
     uint64_t murmured; /* sequence of the last operation of which this rank has said for whom it waits */
     hp_nag nag;        /* the job's line, which this rank says where the server is not heard */
@@ -135,6 +143,7 @@ struct hoop_comm {
     hp_fault fault;
     hp_driver driver;
     hp_guard guard;
+    hp_minder minder;
     hp_group group;
     hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };

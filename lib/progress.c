@@ -7,6 +7,7 @@
 #include "lib/base/processors.h"
 #include "lib/baton.h"
 #include "lib/guard.h"
+#include "lib/minder.h"
 #include "lib/spin.h"
 
 #include <errno.h>
@@ -138,13 +139,14 @@ look_into_loop(hoop_comm *comm)
 }
 
 /* Operations that never wait would give the loop no turn: then a control connection that was reset would be noticed, and
- * made again, only when somebody else has failed. */
+ * made again, only when somebody else has failed. One that was long has told the server so: that it is over may be lost. */
 static void
 attend(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if ((++d->ended & 63) != 0 && !atomic_load_explicit(&d->attending, memory_order_relaxed))
+    if ((++d->ended & 63) != 0 && !comm->said_out && !atomic_load_explicit(&d->attending, memory_order_relaxed))
         return;
+    comm->said_out = 0;
     hp_loop_run(comm->loop, 0);
     if (comm->client && hp_client_is_away(comm->client))
         hp_comm_idle(comm, hp_loop_now(comm->loop));
@@ -488,6 +490,7 @@ hp_progress_stop(hoop_comm *comm)
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
     hp_guard_stop(comm);
+    hp_minder_stop(comm);
     if (d->has_thread) {
         hp_loop_wake(comm->loop);
         pthread_join(d->thread, NULL);
@@ -520,6 +523,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         start_thread(comm);
     if (!blocking && d->has_thread && !d->held)
         pthread_cond_broadcast(&d->changed);
+    hp_minder_ring(comm);
     pthread_mutex_unlock(&d->mutex);
     if (!blocking && (d->manual || atomic_load(&d->asleep)))
         hp_loop_wake(comm->loop);
@@ -537,6 +541,7 @@ hp_progress_attend(hoop_comm *comm, int on)
     atomic_store(&d->attending, on);
     if (on && !d->has_thread && !d->manual)
         start_thread(comm);
+    hp_minder_ring(comm);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -576,5 +581,7 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
     }
     call_owner(comm);
     hp_baton_give(comm);
+    if (fd >= 0)
+        hp_minder_start(comm);
     return fd;
 }

@@ -105,6 +105,46 @@ rank_of_plot(int rank, int size, void *arg)
     return 0;
 }
 
+/*
+ * The victim has an event loop of its own, starts an operation, looks for a while and then computes; meanwhile its way to
+ * the server is reset, if that is the plot. `run`: so often it looks once in 1.2 s instead.
+ */
+static int
+computes(int rank, int size, void *arg)
+{
+    static float in[COUNT], out[COUNT];
+    const plot *s = arg;
+    hoop_comm *comm;
+    hoop_work *w = NULL;
+    hoop_error e = {.size = sizeof e};
+    int done = 0;
+    (void)size;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        return 3;
+    hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (rank == s->victim && hoop_comm_fd(comm) < 0)
+        return 4;
+    if (rank == (s->victim + FEW - 1) % FEW)
+        party_nap(s->linger);
+    if (result == HOOP_SUCCESS)
+        result = hoop_iallreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm, &w);
+    for (int i = 0; i < 40 && rank == s->victim && s->server && result == HOOP_SUCCESS; i++, party_nap(0.01))
+        result = hoop_work_test(w, &done);
+    if (rank == s->victim && s->server && !reset_one(1))
+        return 5;
+    if (rank == s->victim)
+        party_nap(s->at);
+    while (rank == s->victim && s->run > 0 && !done && result == HOOP_SUCCESS) {
+        party_nap(s->run);
+        result = hoop_work_test(w, &done);
+    }
+    result = result == HOOP_SUCCESS ? hoop_work_wait(w, -1) : result;
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %d %d %.3f %s", (int)result, e.rank, e.flags, (int)e.sequence, 0, party_clock(), e.text);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
 typedef struct tale {
     int code, rank, flags, sequence, wrong;
     double at;
@@ -219,6 +259,37 @@ then_killed(int n, int whose, double after, const char *what)
     is_int(n, good, "%s: the server's verdict reaches all within a second", what);
 }
 
+static void
+own_loop(int n)
+{
+    int good = 0;
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 2, .linger = 1.5};
+        int bad = party_run(&p, FEW, computes, &s, 30);
+        for (int rank = 0; rank < FEW; rank++)
+            bad += hear(rank).code != HOOP_SUCCESS;
+        good += !bad || show_all("own loop");
+    }
+    is_int(n, good, "the way to the server of a rank that drives by descriptor is reset while it computes: no harm");
+}
+
+/* Who looks seldom is in the operation all the same; who sleeps before it is not. */
+static void
+seldom(int n)
+{
+    int good = 0;
+    setenv("HOOP_OP_TIMEOUT_MS", "3000", 1);
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % FEW), .run = 1.1 + (double)(tap_random() % 100) / 400, .linger = 6};
+        int guilty = (s.victim + FEW - 1) % FEW, bad = party_run(&p, FEW, computes, &s, 30);
+        for (int rank = 0; rank < FEW; rank++)
+            bad += hear(rank).code != HOOP_ERR_TIMEOUT || hear(rank).rank != guilty;
+        good += !bad || show_all("seldom");
+    }
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    is_int(n, good, "a rank that drives by descriptor and looks once in more than a second is not taken for absent");
+}
+
 int
 main(void)
 {
@@ -230,6 +301,8 @@ main(void)
     control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
     then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
     then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
+    own_loop(party_rounds(40));
+    seldom(party_rounds(40));
     party_close(&p);
     return 0;
 }

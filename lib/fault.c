@@ -18,7 +18,9 @@
 enum {
     GRACE_MS = 200,
     SERVER_GRACE_MS = 800, /* what was told to a server that is heard: its answer takes half a second at most */
-    SETTLE_MS = 2000       /* how long jobs may take before streams are let go all the same */
+    RETURN_MS = 500,
+    LOOK_MS = 1,
+    SETTLE_MS = 2000 /* how long jobs may take before streams are let go all the same */
 };
 
 hoop_error
@@ -78,6 +80,19 @@ settle(hoop_comm *comm)
         hp_channel_drain(comm->channel[c]);
 }
 
+void
+hp_fault_find_server(hoop_comm *comm)
+{
+    uint64_t until = hp_now() + RETURN_MS * HP_MS;
+    if (!comm->client)
+        return;
+    hp_loop_run(comm->loop, 0);
+    while (hp_client_is_away(comm->client) && hp_now() < until) {
+        hp_client_return(comm->client, hp_progress_started(comm), atomic_load(&comm->completed));
+        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
+    }
+}
+
 /* Where who worded the cause did not know the operation, it is the one that this rank was in. */
 static hoop_error
 numbered(const hoop_comm *comm, const hoop_error *cause)
@@ -109,6 +124,8 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     /* nothing touches user memory from here on: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
     hp_comm_fail_works(comm);
+    if (!by_server)
+        hp_fault_find_server(comm);
 }
 
 void
@@ -212,6 +229,8 @@ reconsider(hoop_comm *comm)
         return;
     comm->fault.ended = NULL;
     comm->fault.grace = 0;
+    if (comm->client)
+        hp_client_found(comm->client);
     hp_probe_stop(&comm->fault.probe);
 }
 

@@ -25,6 +25,12 @@ typedef struct hp_fault {
 /* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
 void hp_fault_check(hoop_comm *comm, uint64_t now);
 
+/*
+ * What was just told to the server may have gone to a connection that was reset, seen or not: waits half a second at
+ * most until this rank is back there, and has told it again. Baton holder only.
+ */
+void hp_fault_find_server(hoop_comm *comm);
+
 /* Makes `cause` the error, unless there is one. Any thread. */
 void hp_fault_claim(hoop_comm *comm, const hoop_error *cause);
 

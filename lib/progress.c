@@ -364,6 +364,7 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
         return;
     hp_baton_take(comm, HP_NEVER);
     hp_client_refuse(comm->client, split, cause);
+    hp_fault_find_server(comm);
     hp_baton_give(comm);
 }
 

@@ -10,8 +10,8 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 #include "lib/base/wire.h"
+#include "rendezvous/debt.h"
 #include "rendezvous/registration.h"
-#include "rendezvous/line.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,8 +55,7 @@ struct hp_client {
     uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
     away away;                /* while GO */
     uint64_t away_until;
-    hoop_error owed;   /* a cause that the server is told when it is there again; code HOOP_SUCCESS: none */
-    hp_loss owed_loss; /* likewise; peer -1: none */
+    hp_debts debts;
 };
 
 static void dial_server(void *arg);
@@ -71,18 +70,6 @@ fail(hp_client *c, const hoop_error *error)
     c->state = HP_CLIENT_FAILED;
     hp_timer_set(c->redial, HP_NEVER);
     hp_timer_set(c->giving_up, HP_NEVER);
-}
-
-/* What HELLO declares: the communicator that is cut or come back to, the rank and the size there. */
-static hp_hello
-declared(const hp_client *c)
-{
-    const hp_client_options *o = &c->options;
-    int rank = c->away ? c->ring.rank : o->parent ? o->parent_rank : o->rank;
-    int size = c->away ? c->ring.size : o->parent ? o->parent_size : o->size;
-    return (hp_hello){.comm = c->away ? c->ring.comm : o->parent,
-                      .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
-                      .world = (uint32_t)size};
 }
 
 static void
@@ -102,20 +89,6 @@ malformed(hoop_error *error, const char *what)
     return -1;
 }
 
-static int
-fits(const hp_client *c, const hp_part *part)
-{
-    const hp_client_options *o = &c->options;
-    if (part->first != c->parts_to)
-        return 0;
-    if (c->parts_to > 0)
-        return part->comm == c->ring.comm && part->epoch == c->ring.epoch && part->rank == c->ring.rank &&
-               part->size == c->ring.size;
-    if (o->parent)
-        return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
-    return part->size == o->size && (o->rank < 0 || part->rank == o->rank);
-}
-
 /* Sized by what we were told to expect; the first part was checked against that. */
 static int
 open_ring(hp_client *c, const hp_part *part)
@@ -133,7 +106,7 @@ static int
 take_part(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
 {
     hp_part part;
-    if (!hp_part_get(&part, payload, n) || !fits(c, &part))
+    if (!hp_part_get(&part, payload, n) || !hp_registration_fits(&c->options, &c->ring, c->parts_to, &part))
         return malformed(error, "roster");
     if (c->parts_to == 0 && !open_ring(c, &part)) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a roster of %d ranks", part.size);
@@ -156,7 +129,8 @@ take_cause(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS)
         return malformed(error, "error");
-    hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? (int)declared(c).world : c->ring.size);
+    hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? (int)hp_registration_hello(&c->options, NULL).world
+                                                           : c->ring.size);
     if (!c->verdict.code)
         c->verdict = cause;
     fail(c, &cause);
@@ -175,17 +149,6 @@ where(const hp_client *c)
     }
 }
 
-static void
-pay_debts(hp_client *c)
-{
-    if (c->owed_loss.peer >= 0)
-        hp_client_lost(c, &c->owed_loss);
-    if (c->owed.code)
-        hp_client_abort(c, &c->owed);
-    c->owed_loss.peer = -1;
-    hp_err_clear(&c->owed);
-}
-
 /* The server's answer to a member that wants its seat again. */
 static int
 take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error *error)
@@ -200,7 +163,7 @@ take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error
     if (type == HP_ABORT)
         return take_cause(c, payload, n, error);
     hp_log(HP_LOG_INFO, "back at the rendezvous server");
-    pay_debts(c);
+    hp_debts_pay(&c->debts, c->line);
     return 0;
 }
 
@@ -328,8 +291,8 @@ on_dialled(void *arg, const hp_dial_result *result)
             &error, HOOP_ERR_RENDEZVOUS,
             "duplicate rank: rank %d has already joined this job; two processes were started with one rank, or two "
             "jobs share one job name (HOOP_JOB)",
-            (int)declared(c).my_rank);
-        error.rank = (int)declared(c).my_rank;
+            (int)hp_registration_hello(&c->options, NULL).my_rank);
+        error.rank = (int)hp_registration_hello(&c->options, NULL).my_rank;
         fail(c, &error);
     } else
         fail(c, &result->error);
@@ -343,7 +306,7 @@ dial_server(void *arg)
     hp_client *c = arg;
     const hp_client_options *o = &c->options;
     hoop_error error;
-    hp_hello hello = declared(c);
+    hp_hello hello = hp_registration_hello(&c->options, c->away ? &c->ring : NULL);
     hello.your_rank = HP_RANK_SERVER;
     hello.role = HP_ROLE_CONTROL;
     hello.mode = c->keys->mode;
@@ -396,8 +359,7 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     c->arg = arg;
     hp_err_clear(&c->error);
     hp_err_clear(&c->verdict);
-    hp_err_clear(&c->owed);
-    c->owed_loss.peer = -1;
+    hp_debts_clear(&c->debts);
     c->agree = hp_strdup(options->agree ? options->agree : "");
     c->redial = hp_timer_new(loop, dial_server, c);
     c->giving_up = hp_timer_new(loop, on_too_late, c);
@@ -466,26 +428,33 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     c->in_op = 1;
 }
 
+/* The line of a member that is heard at the server; NULL: not now. */
+static hp_line *
+heard_line(const hp_client *c)
+{
+    return c->away || !c->ring.size ? NULL : c->line;
+}
+
 void
 hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
 {
-    uint8_t payload[HP_UNSTARTED_BYTES];
-    if (c->state != HP_CLIENT_GO || !c->line || c->away || !c->ring.size)
+    if (c->state != HP_CLIENT_GO)
         return;
     c->refused = 1;
-    hp_line_send(c->line, HP_UNSTARTED, payload, hp_unstarted_put(payload, unstarted));
+    hp_debts_unstarted(&c->debts, heard_line(c), unstarted);
 }
 
 void
 hp_client_started(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
+    c->refused = 0;
+    c->debts.refusal.sequence = 0;
     if (c->state != HP_CLIENT_GO || !c->line || c->away)
         return;
     if (!c->in_op)
         c->heard = hp_loop_now(c->loop);
     c->reported = hp_loop_now(c->loop);
-    c->refused = 0;
     c->in_op = 1;
     hp_report_put(payload, report);
     hp_line_send(c->line, HP_IN_OP, payload, sizeof(payload));
@@ -518,24 +487,21 @@ hp_client_out(hp_client *c, uint64_t completed)
 void
 hp_client_abort(hp_client *c, const hoop_error *cause)
 {
-    uint8_t payload[HP_ABORT_BYTES];
-    if (c->away && !c->owed.code)
-        c->owed = *cause;
-    if (!c->line || c->away || c->state < HP_CLIENT_ROSTER || c->state >= HP_CLIENT_LEFT || c->ring.size == 0)
-        return;
-    hp_line_send(c->line, HP_ABORT, payload, hp_abort_put(payload, cause));
+    if (c->state >= HP_CLIENT_ROSTER && c->state < HP_CLIENT_LEFT)
+        hp_debts_abort(&c->debts, heard_line(c), c->debts.cause.code ? &c->debts.cause : cause);
 }
 
 void
 hp_client_lost(hp_client *c, const hp_loss *loss)
 {
-    uint8_t payload[HP_LOSS_BYTES];
-    if (c->away && c->owed_loss.peer < 0)
-        c->owed_loss = *loss;
-    if (!c->line || c->away || c->state != HP_CLIENT_GO || c->ring.size == 0)
-        return;
-    hp_loss_put(payload, loss);
-    hp_line_send(c->line, HP_LOST, payload, sizeof(payload));
+    if (c->state == HP_CLIENT_GO)
+        hp_debts_lost(&c->debts, heard_line(c), c->debts.loss.peer < 0 ? loss : &c->debts.loss);
+}
+
+void
+hp_client_found(hp_client *c)
+{
+    c->debts.loss.peer = -1;
 }
 
 int
@@ -552,15 +518,16 @@ hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
     c->options.started = started;
     c->options.completed = completed;
     c->away = RETURNING;
+    if (started >= c->debts.refusal.sequence)
+        c->debts.refusal.sequence = 0;
     dial_server(c);
 }
 
 void
 hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
 {
-    uint8_t payload[HP_REFUSAL_BYTES];
-    if (c->line && c->state == HP_CLIENT_GO && c->ring.size)
-        hp_line_send(c->line, HP_REFUSED, payload, hp_refusal_put(payload, split, cause));
+    if (c->state == HP_CLIENT_GO)
+        hp_debts_refuse(&c->debts, heard_line(c), split, cause);
 }
 
 int

@@ -78,11 +78,12 @@ void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to 
 
 /* A ring connection has ended without a word: the server finds out what that means, and tells all ranks. */
 void hp_client_lost(hp_client *client, const hp_loss *loss);
+void hp_client_found(hp_client *client); /* it has been made again: no loss is said again */
 
 /*
  * The line was reset, not closed: the server waits a moment for this member to come back. The owner says how many
- * operations it has started and completed; the client dials for five seconds at most, then it is HP_CLIENT_GONE. Causes
- * and losses that are told meanwhile are told when it is back.
+ * operations it has started and completed; the client dials for five seconds at most, then it is HP_CLIENT_GONE. Causes,
+ * losses and refusals are told again when it is back: they may have been told to a line that was broken already.
  */
 int hp_client_is_away(const hp_client *client);
 void hp_client_return(hp_client *client, uint64_t started,

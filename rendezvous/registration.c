@@ -51,3 +51,26 @@ hp_registration_again(const hp_client_options *o, const hp_ring *ring)
     join.digest = hp_ring_digest(ring);
     return join;
 }
+
+hp_hello
+hp_registration_hello(const hp_client_options *o, const hp_ring *again)
+{
+    int rank = again ? again->rank : o->parent ? o->parent_rank : o->rank;
+    int size = again ? again->size : o->parent ? o->parent_size : o->size;
+    return (hp_hello){.comm = again ? again->comm : o->parent,
+                      .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
+                      .world = (uint32_t)size};
+}
+
+int
+hp_registration_fits(const hp_client_options *o, const hp_ring *ring, int parts_to, const hp_part *part)
+{
+    if (part->first != parts_to)
+        return 0;
+    if (parts_to > 0)
+        return part->comm == ring->comm && part->epoch == ring->epoch && part->rank == ring->rank &&
+               part->size == ring->size;
+    if (o->parent)
+        return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
+    return part->size == o->size && (o->rank < 0 || part->rank == o->rank);
+}

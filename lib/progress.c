@@ -379,7 +379,7 @@ empty_inbox(hoop_comm *comm)
         hp_loop_wake(comm->loop);
         if (hp_baton_try(comm)) {
             step(comm);
-            hp_loop_run(comm->loop, 0);
+            hp_fault_find_server(comm);
             call_owner(comm);
             hp_baton_give(comm);
         } else {

@@ -12,6 +12,7 @@
 #include "lib/progress.h"
 #include "rendezvous/nag.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,12 +96,13 @@ awaits_somebody(const hoop_comm *comm)
     return 0;
 }
 
-/* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again. */
+/* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again, and so may
+ * everybody where all of the machine is short of something: that may pass, and who waits has a deadline. */
 static void
 starve(hoop_comm *comm, int number)
 {
     hoop_error error;
-    if (!awaits_somebody(comm))
+    if (number != EMFILE || !awaits_somebody(comm))
         return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
     blame(comm, &error, comm->rank);

@@ -44,17 +44,23 @@ hp_ports_parse(hp_ports *ports, const char *text, hoop_error *error)
 }
 
 static void
-say_used_up(const hp_ports *ports, const hp_addr *addr, hoop_error *error)
+say_used_up(const hp_ports *ports, const hp_addr *addr, int number, hoop_error *error)
 {
     char host[HP_ADDR_TEXT];
     int count = ports->last - ports->first + 1;
-    hp_err_set(error, HOOP_ERR_SYSTEM,
-               "%s of HOOP_PORT_RANGE=%u-%u %s in use on %s; every process of a host takes one port, and so does the "
-               "rendezvous server: give a larger range",
-               count > 1 ? "all ports" : "the one port", ports->first, ports->last, count > 1 ? "are" : "is",
-               hp_addr_host(addr, host));
+    if (number == EACCES)
+        hp_err_set(error, HOOP_ERR_SYSTEM,
+                   "this user may listen on no port of HOOP_PORT_RANGE=%u-%u: give one above 1023", ports->first,
+                   ports->last);
+    else
+        hp_err_set(
+            error, HOOP_ERR_SYSTEM,
+            "%s of HOOP_PORT_RANGE=%u-%u %s in use on %s; every process of a host takes one port, and so does the "
+            "rendezvous server: give a larger range",
+            count > 1 ? "all ports" : "the one port", ports->first, ports->last, count > 1 ? "are" : "is",
+            hp_addr_host(addr, host));
     if (error)
-        error->sys_errno = EADDRINUSE;
+        error->sys_errno = number;
 }
 
 int
@@ -62,6 +68,7 @@ hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_er
 {
     hp_addr at = *addr;
     hoop_error why;
+    int number = EACCES;
     if (hp_addr_port(addr) != 0 || ports->first == 0)
         return hp_sock_listen(addr, backlog, error);
     for (int port = ports->first; port <= ports->last; port++) {
@@ -69,12 +76,14 @@ hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_er
         int fd = hp_sock_listen(&at, backlog, &why);
         if (fd >= 0)
             return fd;
-        if (why.sys_errno != EADDRINUSE) {
+        if (why.sys_errno == EADDRINUSE)
+            number = EADDRINUSE;
+        else if (why.sys_errno != EACCES) {
             if (error)
                 *error = why;
             return -1;
         }
     }
-    say_used_up(ports, addr, error);
+    say_used_up(ports, addr, number, error);
     return -1;
 }

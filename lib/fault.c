@@ -115,6 +115,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_client_abort(comm->client, &other);
     comm->state = HP_COMM_FAILED;
+    hp_listener_retire(&comm->seat);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
     atomic_store(&comm->fault.failed, 1);

@@ -46,7 +46,8 @@ static hp_listener_seat *
 find(const hp_listener *listener, const uint8_t job[HP_JOB], int named, uint64_t comm)
 {
     for (hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
-        if (memcmp(seat->keys->job, job, HP_JOB) == 0 && seat->named == named && (!named || seat->comm == comm))
+        if (memcmp(seat->keys->job, job, HP_JOB) == 0 && !seat->retired && seat->named == named &&
+            (!named || seat->comm == comm))
             return seat;
     return NULL;
 }
@@ -296,6 +297,38 @@ hp_listener_next(hp_listener_seat *seat, int *number)
     return caller;
 }
 
+static void
+turn_away(hp_caller *callers)
+{
+    for (hp_caller *caller = callers, *following; caller; caller = following) {
+        following = caller->next;
+        hp_caller_free(caller);
+    }
+}
+
+static void
+forget(hp_listener_seat *seat)
+{
+    hp_listener *listener = seat->listener;
+    if (seat->named && !seat->retired)
+        listener->past[listener->left++ % PAST] = seat->comm;
+    seat->retired = 1;
+}
+
+void
+hp_listener_retire(hp_listener_seat *seat)
+{
+    hp_caller *callers;
+    if (!seat->listener)
+        return;
+    hp_listener_lock();
+    forget(seat);
+    callers = seat->callers;
+    seat->callers = NULL;
+    hp_listener_unlock();
+    turn_away(callers);
+}
+
 void
 hp_listener_leave(hp_listener_seat *seat)
 {
@@ -307,16 +340,12 @@ hp_listener_leave(hp_listener_seat *seat)
     *seat->link = seat->next;
     if (seat->next)
         seat->next->link = seat->link;
-    if (seat->named)
-        listener->past[listener->left++ % PAST] = seat->comm;
+    forget(seat);
     if (listener->seats)
         expect(listener);
     close_if_empty(listener);
     hp_listener_unlock();
-    for (hp_caller *caller = seat->callers, *following; caller; caller = following) {
-        following = caller->next;
-        hp_caller_free(caller);
-    }
+    turn_away(seat->callers);
     *seat = (hp_listener_seat){0};
 }
 

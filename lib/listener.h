@@ -27,6 +27,7 @@ typedef struct hp_listener_seat {
     hp_loop *loop;         /* to wake the driver */
     const hp_keys *keys;   /* the communicator's; they outlive the seat */
     int named;             /* what follows is known */
+    int retired;           /* and was: it is not any more */
     uint64_t comm;
     uint32_t rank, epoch;
     int size;           /* of the communicator; before it is known, of those who may come */
@@ -49,6 +50,9 @@ hoop_result hp_listener_join(hp_listener_seat *seat, const hp_listener_options *
 
 /* The communicator is known now. Until then who asks for it is told to come again. */
 void hp_listener_name(hp_listener_seat *seat, uint64_t comm, int rank, uint32_t epoch, int size);
+
+/* The communicator has failed: whoever comes for it is told to come again, as if nobody listened, and waits for nobody. */
+void hp_listener_retire(hp_listener_seat *seat);
 
 /* Whether hp_listener_next has something. */
 static inline int

@@ -11,8 +11,11 @@
 #include "net/ports.h"
 #include "t/tap/tap.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { RANKS = 8 };
@@ -249,6 +252,57 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
     rise(&a);
 }
 
+/* Nobody drives a communicator that has failed. */
+static void
+test_failed(void)
+{
+    member a;
+    outside o, late;
+    sit(&a, &keys);
+    hp_listener_name(&a.seat, 200, 5, 0, RANKS);
+    dial(&o, &a, 200, 1, 5);
+    run(&o, &a, &a, 5 * HP_SEC);
+    ok(hp_listener_news(&a.seat) && !o.done, "one waits for the last message");
+    hp_listener_retire(&a.seat);
+    dial(&late, &a, 200, 2, 5);
+    for (int k = 0; k < 100; k++) {
+        hp_loop_run(late.loop, HP_MS);
+        hp_loop_run(o.loop, HP_MS);
+        hp_loop_run(a.loop, HP_MS);
+    }
+    int number;
+    ok(!hp_listener_next(&a.seat, &number), "of a communicator that has failed nobody waits, old or new");
+    ok(!late.done && !o.done, "who comes is told to come again");
+    hang_up(&o);
+    hang_up(&late);
+    rise(&a);
+}
+
+/* What a user may not have, whoever runs this test. */
+int
+bind(int fd, const struct sockaddr *addr, socklen_t length)
+{
+    int port = addr->sa_family == AF_INET ? ntohs(((const struct sockaddr_in *)(const void *)addr)->sin_port) : 0;
+    if (port > 0 && port < 1024) {
+        errno = EACCES;
+        return -1;
+    }
+    return (int)syscall(SYS_bind, fd, addr, length);
+}
+
+static void
+test_low_ports(void)
+{
+    const hp_ports mixed = {.first = 1000, .last = 1200}, low = {.first = 1000, .last = 1001};
+    hoop_error error;
+    int fd = hp_ports_listen(&mixed, &options.local, 1, &error);
+    ok(fd >= 0, "ports that are not for this user are passed over");
+    close(fd);
+    ok(hp_ports_listen(&low, &options.local, 1, &error) < 0 && error.sys_errno == EACCES &&
+           strstr(error.text, "no port of HOOP_PORT_RANGE=1000-1001: give one above 1023"),
+       "%s", error.text);
+}
+
 static void
 test_doors(void)
 {
@@ -312,6 +366,8 @@ main(void)
     test_mistaken(1, 2, 1, HP_BAD_RANK, "a rank that was led to another one");
     test_mistaken(5, 2, 1, HP_BAD_RANK, "a rank that says it is this one");
     test_mistaken(1, 5, 0, HP_BAD_EPOCH, "a rank of another epoch");
+    test_failed();
+    test_low_ports();
     test_doors();
     test_ranges();
     return 0;

@@ -193,14 +193,14 @@ pop_running(hoop_comm *comm)
     return work;
 }
 
-/* To the previous rank, what it has not been told yet. What it is not ready to take is lost: there will be newer. */
+/* To the previous rank, what it has not been told yet. What it is not ready to take comes first the next time. */
 static void
 pass_ticks(hoop_comm *comm)
 {
     hp_link *previous = comm->channel[0]->in[1];
     uint8_t bytes[HP_TICKS_BYTES];
-    for (size_t n; (n = hp_ticks_put(comm->ticks, previous->peer, bytes)) > 0;)
-        hp_link_tick(previous, bytes, n);
+    for (size_t n; (n = hp_ticks_put(comm->ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+        hp_ticks_taken(comm->ticks);
 }
 
 static uint64_t

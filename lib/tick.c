@@ -129,22 +129,41 @@ put_one(const hp_ticks *t, int rank, uint8_t *out)
     hp_put64(out + 44, w->report.bytes);
 }
 
+static int
+candidate(const hp_ticks *t, int place)
+{
+    return t->order[(t->position + t->next + place) % t->size];
+}
+
+static void
+forget(hp_ticks *t, int rank)
+{
+    t->fresh_n -= t->fresh[rank];
+    t->fresh[rank] = 0;
+}
+
 size_t
 hp_ticks_put(hp_ticks *t, int to, uint8_t out[HP_TICKS_BYTES])
 {
     size_t used = 0;
-    for (int d = 0; d < t->size && t->fresh_n && used < HP_TICKS_BYTES; d++) {
-        int rank = t->order[(t->position + d) % t->size];
+    forget(t, to);
+    for (t->put = 0; t->put < t->size && used < HP_TICKS_BYTES && (int)(used / HP_TICK_BYTES) < t->fresh_n; t->put++) {
+        int rank = candidate(t, t->put);
         if (!t->fresh[rank])
-            continue;
-        t->fresh[rank] = 0;
-        t->fresh_n--;
-        if (rank == to)
             continue;
         put_one(t, rank, out + used);
         used += HP_TICK_BYTES;
     }
     return used;
+}
+
+void
+hp_ticks_taken(hp_ticks *t)
+{
+    for (int i = 0; i < t->put; i++)
+        forget(t, candidate(t, i));
+    t->next = (t->next + t->put) % t->size;
+    t->put = 0;
 }
 
 static int

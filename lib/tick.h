@@ -23,6 +23,7 @@ typedef struct hp_ticks {
     uint8_t *fresh;   /* by rank: not passed on yet */
     uint8_t *alone;   /* by rank: it does not hear the server */
     int fresh_n;
+    int next, put;  /* places downstream: where the next frame begins, and how many the last one went through */
     uint64_t since; /* when this rank began to tick; 0: it does not */
     uint64_t asked; /* when one that does not hear the server was last heard; 0: never */
     uint64_t moved; /* when a rank was last heard to have moved */
@@ -37,8 +38,13 @@ void hp_ticks_say(hp_ticks *ticks, const hp_report *report, uint64_t completed, 
 /* Takes the payloads of TICK frames, one behind the other. 0: malformed. */
 int hp_ticks_hear(hp_ticks *ticks, const uint8_t *in, size_t n, uint64_t now);
 
-/* As many ticks to pass on as a frame holds; those of rank `to` itself are not for it. 0: none are left. */
+/*
+ * As many ticks to pass on as a frame holds; those of rank `to` itself are not for it. 0: none are left. They stay to be
+ * passed on until the frame was taken, and the next frame begins where it ended: a way too narrow for all carries each
+ * in turn.
+ */
 size_t hp_ticks_put(hp_ticks *ticks, int to, uint8_t out[HP_TICKS_BYTES]);
+void hp_ticks_taken(hp_ticks *ticks);
 
 /*
  * Who holds up operation `sequence`, in which this rank has said that it is: the first rank downstream that was not heard

@@ -120,11 +120,10 @@ hp_link_move(hp_link *link)
     return moved;
 }
 
-void
+int
 hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n)
 {
-    if (!link->sending && link->state == HP_LINK_OPEN)
-        hp_stripe_tell(link->stripe[0], HP_TICK, ticks, n);
+    return !link->sending && link->state == HP_LINK_OPEN && hp_stripe_tell(link->stripe[0], HP_TICK, ticks, n);
 }
 
 /* The owner looks now and then; where it is far behind, what comes next is newer anyway. */

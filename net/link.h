@@ -79,8 +79,8 @@ uint64_t hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_piec
 /* Moves what can be moved now without blocking; 1 if anything moved. */
 int hp_link_move(hp_link *link);
 
-/* A TICK to the peer of a receiving link. One that finds what was told before still unwritten is dropped. */
-void hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n);
+/* A TICK to the peer of a receiving link. 0: not taken, what was told before is still on its way. */
+int hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n);
 void hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n); /* one has come; stripe.c's */
 
 /* Before the driver sleeps: watch exactly the directions in which something is awaited. */

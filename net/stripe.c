@@ -191,14 +191,15 @@ write_control(hp_stripe *s)
         s->blocked = TRY_AGAIN;
 }
 
-void
+int
 hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 {
     if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
-        return;
+        return 0;
     /* in the middle of a data frame nothing can be put in between */
     if (!s->link->sending || (!s->in_body && s->head_at == 0))
         write_control(s);
+    return 1;
 }
 
 /* ---- sending ---- */

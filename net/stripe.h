@@ -14,8 +14,8 @@ hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void 
 int
 hp_stripe_move(hp_stripe *stripe); /* sends or receives posts, and reads the idle direction when it was seen ready */
 void hp_stripe_arm(hp_stripe *stripe);
-void hp_stripe_tell(hp_stripe *stripe, int type, const void *payload, size_t n); /* a control frame, best effort */
-void hp_stripe_shut(hp_stripe *stripe);                                          /* writes and watches nothing more */
+int hp_stripe_tell(hp_stripe *stripe, int type, const void *payload, size_t n); /* a control frame; 0: not taken */
+void hp_stripe_shut(hp_stripe *stripe);                                         /* writes and watches nothing more */
 int hp_stripe_closed(hp_stripe *stripe);          /* 1 once nothing of ours is on its way; drains what comes */
 int hp_stripe_is_fresh(const hp_stripe *stripe);  /* no byte has come */
 int hp_stripe_has_ended(const hp_stripe *stripe); /* end of file or reset */

@@ -103,9 +103,11 @@ pass(const plot *s, int position, int now)
 {
     uint8_t bytes[HP_TICKS_BYTES];
     int before = (position + s->n - 1) % s->n;
-    for (size_t n; (n = hp_ticks_put(m[position].ticks, order[before], bytes)) > 0;)
+    for (size_t n; (n = hp_ticks_put(m[position].ticks, order[before], bytes)) > 0;) {
+        hp_ticks_taken(m[position].ticks);
         if (linked(s, position, before) && !hp_ticks_hear(m[before].ticks, bytes, n, (uint64_t)now * HP_MS))
             bail("a frame that cannot be read");
+    }
 }
 
 /* lib/fault.c's check_clock(), and the ABORT of a neighbour. */

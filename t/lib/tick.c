@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 40, SEEDS = 400, OPERATION = 17 };
+enum { MOST = 200, SMALL = 40, SEEDS = 400, OPERATION = 17 };
 
 typedef struct ring {
     int n, order[MOST], deaf[MOST]; /* deaf: by rank; it hears and passes on nothing */
@@ -54,6 +54,7 @@ pass(ring *r, int position, uint64_t now)
     size_t n = hp_ticks_put(r->ticks[position], r->order[before], bytes);
     if (!n)
         return 0;
+    hp_ticks_taken(r->ticks[position]);
     r->frames++;
     r->entries += (int)(n / HP_TICK_BYTES);
     exact = memcpy(malloc(n), bytes, n);
@@ -136,7 +137,7 @@ test_still(void)
     for (int seed = 0; seed < SEEDS; seed++) {
         ring r;
         int victim, waits[MOST], chords = seed / 2 % 2, direct = 0;
-        open_ring(&r, 2 + (int)(tap_random() % (MOST - 1)));
+        open_ring(&r, 2 + (int)(tap_random() % (SMALL - 1)));
         victim = (int)(tap_random() % (uint64_t)r.n);
         for (int i = 0; i < r.n; i++) {
             waits[i] = r.order[chords ? (int)(tap_random() % (uint64_t)r.n) : (i + r.n - 1) % r.n];
@@ -196,6 +197,30 @@ test_alive(void)
     close_ring(&r);
 }
 
+/* The way to the previous rank takes fewer frames than there are: each rank is heard often enough all the same. */
+static void
+test_narrow(void)
+{
+    enum { RANKS = 160, BEAT = 250, FRAMES = 4, LOOKS = 2, END = 200 * BEAT };
+    ring r;
+    open_ring(&r, RANKS);
+    int victim = (int)(tap_random() % RANKS);
+    r.deaf[r.order[victim]] = 1;
+    for (int now = BEAT; now <= END; now += BEAT / LOOKS)
+        for (int k = 0; k < RANKS; k++) {
+            int i = (victim + 1 + k) % RANKS;
+            hp_report report = {.sequence = OPERATION, .step = 3, .waits_for = r.order[victim]};
+            if (i != victim && now % BEAT == 0)
+                hp_ticks_say(r.ticks[i], &report, OPERATION - 1, 0, (uint64_t)now);
+            for (int sent = 0; i != victim && sent < FRAMES; sent++)
+                pass(&r, i, (uint64_t)now);
+        }
+    is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_BEATS * BEAT),
+           "%d ranks, %d ticks a beat from each to the one before: all name the one that stands still", RANKS,
+           LOOKS * FRAMES * HP_TICKS_BYTES / HP_TICK_BYTES);
+    close_ring(&r);
+}
+
 static void
 test_progress(void)
 {
@@ -244,6 +269,8 @@ test_garbage(void)
     hp_report report = {.sequence = OPERATION, .waits_for = 3};
     hp_ticks_say(r.ticks[1], &report, 5, 0, 1000);
     is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], good), "one tick");
+    is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], bytes), "stays until it was taken");
+    hp_ticks_taken(r.ticks[1]);
     is_uint(0, hp_ticks_put(r.ticks[1], r.order[0], bytes), "is told once");
     for (size_t n = 1; n < HP_TICK_BYTES; n++)
         refused += !hp_ticks_hear(r.ticks[0], good, n, 1);
@@ -283,6 +310,7 @@ main(void)
     test_still();
     test_rest();
     test_alive();
+    test_narrow();
     test_progress();
     test_asked();
     test_garbage();

@@ -17,6 +17,8 @@
 
 enum { STUCK_LOOKS = 5000 }; /* of a millisecond, without a sign of life */
 
+#define STUCK (5 * HP_SEC) /* for who has to come back, whoever drives */
+
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
 {
@@ -99,7 +101,7 @@ step(hoop_comm *comm)
 }
 
 static void
-sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
+sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
 {
     hp_driver *d = &comm->driver;
     uint64_t patience = hp_comm_patience(comm, now);
@@ -109,7 +111,7 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
     atomic_store(&d->asleep, 1);
     /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind; what the loop
      * knows (a socket has room again, a chord stands) is heard even then: the one who asks may wait for long */
-    if (atomic_load(&d->has_inbox) || atomic_load(&d->yield) || atomic_load(&d->aborting) == 1)
+    if (atomic_load(&d->has_inbox) || (yields && atomic_load(&d->yield)) || atomic_load(&d->aborting) == 1)
         patience = 0;
     hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
@@ -152,6 +154,8 @@ attend(hoop_comm *comm)
         hp_comm_idle(comm, hp_loop_now(comm->loop));
 }
 
+static until_fn thread_must_rest; /* the only one that hands the baton over where somebody asks */
+
 /* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
  * look, and looking would never end. However soon the deadline, the loop has had a turn before this returns: who waits
  * in many short waits keeps the background thread from driving. All time here is the loop's. */
@@ -188,7 +192,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         if (now >= deadline)
             break;
         if (idle > 0 && !heard)
-            sleep_in_loop(comm, deadline, now);
+            sleep_in_loop(comm, deadline, now, until == thread_must_rest);
         else
             hp_loop_run(comm->loop, 0);
         idle = 0;
@@ -362,7 +366,8 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
 {
     if (!comm->client)
         return;
-    hp_baton_take(comm, HP_NEVER);
+    if (!hp_baton_take(comm, hp_now() + STUCK))
+        return;
     hp_client_refuse(comm->client, split, cause);
     hp_fault_find_server(comm);
     hp_baton_give(comm);
@@ -474,9 +479,10 @@ hp_progress_return(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
     if (!atomic_load(&d->manual))
         return;
-    hp_baton_take(comm, HP_NEVER); /* the thread rests again, and a program that sleeps on the descriptor has to look */
-    hp_loop_wake(comm->loop);
-    hp_baton_give(comm);
+    int taken = hp_baton_take(comm, hp_now() + STUCK); /* the thread rests again, */
+    hp_loop_wake(comm->loop);                          /* and a program that sleeps on the descriptor has to look */
+    if (taken)
+        hp_baton_give(comm);
 }
 
 void
@@ -568,10 +574,14 @@ int
 hp_progress_fd(hoop_comm *comm, hoop_error *error)
 {
     int fd;
+    if (!hp_baton_take(comm, hp_now() + STUCK)) {
+        hp_err_set(error, HOOP_ERR_BUSY,
+                   "hoop_comm_fd: another thread has not come back from this communicator for 5 s");
+        return -1;
+    }
     pthread_mutex_lock(&comm->driver.mutex);
     comm->driver.manual = 1;
     pthread_mutex_unlock(&comm->driver.mutex);
-    hp_baton_take(comm, HP_NEVER);
     if (!comm->alarm)
         comm->alarm = hp_timer_new(comm->loop, wake_up, comm);
     fd = comm->alarm ? hp_loop_fd(comm->loop) : -1;

@@ -68,7 +68,8 @@ void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_erro
 /* The driver's: from now on the connections are looked after although nothing is outstanding; 0: no longer. */
 void hp_progress_attend(hoop_comm *comm, int on);
 
-/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. */
+/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most for
+ * whoever drives. */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 
 #endif

@@ -49,6 +49,17 @@ test_waits(hoop_work *work)
 }
 
 static void
+test_descriptor(void)
+{
+    hoop_error error = {.size = sizeof error};
+    uint64_t begin = hp_now();
+    is_int(-1, hoop_comm_fd(comm), "no descriptor behind a driver that is stuck");
+    double took = seconds_since(begin);
+    hoop_comm_error(comm, &error);
+    ok(took < 10 && error.code == HOOP_ERR_BUSY, "and that is said after some seconds (%.1f s): %s", took, error.text);
+}
+
+static void
 test_end(hoop_work *work)
 {
     hoop_error error = {.size = sizeof error};
@@ -82,6 +93,7 @@ main(void)
         continue;
     is_int(HOOP_SUCCESS, hoop_iallreduce(&in, &out, 1, HOOP_INT32, HOOP_SUM, comm, &work), "an operation starts");
     test_waits(work);
+    test_descriptor();
     test_end(work);
     atomic_store(&let_go, 1);
     pthread_join(holder, NULL);

@@ -179,7 +179,7 @@ report(hp_roster *r, int rank, const hp_report *said, uint64_t now)
 {
     hp_witness *w = &r->witnesses[rank];
     const hp_report *before = &w->report;
-    if (!w->in_op || said->sequence > before->sequence || said->step > before->step || said->bytes > before->bytes)
+    if (said->sequence > before->sequence || said->step > before->step || said->bytes > before->bytes)
         r->moved = now;
     r->in_op_n += !w->in_op;
     w->in_op = 1;
@@ -189,17 +189,19 @@ report(hp_roster *r, int rank, const hp_report *said, uint64_t now)
         check_leavers(r);
 }
 
+/* The rank is in no operation, as far as is known. Who only comes back has moved nothing, unless it has completed some. */
 static void
-out(hp_roster *r, int rank, uint64_t completed, uint64_t now)
+out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
 {
     hp_witness *w = &r->witnesses[rank];
+    int moves = !returns || (completed > w->completed && completed >= w->report.sequence);
     r->in_op_n -= w->in_op;
     w->in_op = 0;
     w->heard = now;
     if (completed > w->completed)
         w->completed = completed;
     hp_refusals_withdraw(&r->refusals, rank, completed);
-    r->moved = now;
+    r->moved = moves ? now : r->moved;
 }
 
 /* The operation a vanished rank was in, or, where it had not said, the one the others are in; 0: none. */
@@ -264,7 +266,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     hp_witness *w = &r->witnesses[rank];
     if (w->left)
         return;
-    out(r, rank, completed, now);
+    out(r, rank, completed, 0, now);
     w->left = 1;
     hp_refusals_withdraw(&r->refusals, rank, UINT64_MAX);
     r->left_n++;
@@ -372,7 +374,7 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
         }
         return 0;
     case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
-    case HP_OUT: out(r, rank, hp_get64(payload), now); return 0;
+    case HP_OUT: out(r, rank, hp_get64(payload), 0, now); return 0;
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
@@ -429,7 +431,7 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     r->present += r->peers[rank] == NULL;
     r->peers[rank] = peer;
     if (r->state != HP_ROSTER_FAILED) {
-        out(r, rank, join->completed, now);
+        out(r, rank, join->completed, 1, now);
         r->outlet->tell(r->outlet->arg, peer, HP_GO, NULL, 0);
         return;
     }

@@ -219,6 +219,28 @@ test_away(void)
     sim_close(&s);
 }
 
+/* A bad network to the server moves nothing in the ring. */
+static void
+test_stalled(void)
+{
+    start();
+    for (int k = 0; k < 5; k++) {
+        for (int i = 0; i < N; i++)
+            if (i != 3)
+                sim_report(&s, i, 17, 2, (i + N - 1) % N);
+        sim_pass(&s, 350);
+        if (k == 4)
+            break;
+        sim_break(&s, 5);
+        sim_pass(&s, 50);
+        sim_return(&s, 5, &s.guests[5], 16);
+    }
+    is_int(0, s.guests[0].causes, "a rank is away every 0.4 s: until the time-out nothing happens");
+    sim_pass(&s, 50);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_TIMEOUT, 3), "but then, and the one who holds up the others is named");
+    sim_close(&s);
+}
+
 static void
 test_return(void)
 {
@@ -283,6 +305,7 @@ main(void)
     test_process();
     test_all_reset();
     test_away();
+    test_stalled();
     test_return();
     test_breaches();
     return tap_failures() != 0;

@@ -160,6 +160,7 @@ take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error
         return -1;
     }
     c->away = HERE;
+    hp_timer_set(c->giving_up, HP_NEVER);
     if (type == HP_ABORT)
         return take_cause(c, payload, n, error);
     hp_log(HP_LOG_INFO, "back at the rendezvous server");
@@ -330,6 +331,15 @@ on_too_late(void *arg)
     hp_client *c = arg;
     char server[HP_ADDR_TEXT];
     hoop_error error;
+    if (c->away) { /* JOIN is out, and nobody answers */
+        hp_line_free(c->line);
+        hp_dial_free(c->dial);
+        c->line = NULL;
+        c->dial = NULL;
+        gone(c);
+        c->kick(c->arg);
+        return;
+    }
     hp_addr_print(&c->options.server, server);
     if (c->line)
         hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
@@ -513,6 +523,7 @@ hp_client_is_away(const hp_client *c)
 void
 hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
 {
+    uint64_t now = hp_loop_now(c->loop);
     if (c->state != HP_CLIENT_GO || c->away != AWAY)
         return;
     c->options.started = started;
@@ -520,6 +531,7 @@ hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
     c->away = RETURNING;
     if (started >= c->debts.refusal.sequence)
         c->debts.refusal.sequence = 0;
+    hp_timer_set(c->giving_up, c->away_until > now ? c->away_until - now : 0);
     dial_server(c);
 }
 

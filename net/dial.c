@@ -24,7 +24,7 @@
 #define CONNECT_TIME (10 * HP_SEC)
 #define SHAKE_TIME (5 * HP_SEC)
 #define REFUSED_TIME (3 * HP_SEC)
-#define LACKING_TIME (10 * HP_SEC)
+#define LACKING_TIME (HP_SEC / 2)
 
 enum { UNPROVEN_MAX = 5, WHAT = 96 };
 

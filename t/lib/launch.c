@@ -57,7 +57,7 @@ static void
 refused(const char *variables, const char *begin)
 {
     static const char end[] = "; hoop_launch(7) has the lines that join them";
-    hoop_error e;
+    hoop_error e = {0};
     hoop_result result = start(variables, &e);
     size_t n = strlen(e.text);
     ok(result == HOOP_ERR_RENDEZVOUS && strncmp(e.text, begin, strlen(begin)) == 0 && n > strlen(end) &&
@@ -68,7 +68,7 @@ refused(const char *variables, const char *begin)
 static void
 alone(const char *variables, const char *line)
 {
-    hoop_error e;
+    hoop_error e = {0};
     is_int(HOOP_SUCCESS, start(variables, &e), "%s: a ring of one%s%s", variables, *e.text ? ", but " : "", e.text);
     is_string(line, said, "and says so at INFO");
 }

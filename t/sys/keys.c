@@ -315,8 +315,8 @@ start_hooprun(void)
 {
     char launcher[4200], script[9000];
     snprintf(launcher, sizeof launcher, "%s/bin/hooprun", getenv("abs_top_builddir"));
-    snprintf(script, sizeof script, "cat <&3 >part.$HOOP_RANK && mv part.$HOOP_RANK secret.$HOOP_RANK; exec \"%s\" rank \"%s\"",
-             self, folder);
+    snprintf(script, sizeof script,
+             "cat <&3 >part.$HOOP_RANK && mv part.$HOOP_RANK secret.$HOOP_RANK; exec \"%s\" rank \"%s\"", self, folder);
     char *argv[] = {launcher, "-n", "2", "sh", "-c", script, NULL};
     pid_t pid = start(argv);
     if (!wait_for_file("ready.0") || !wait_for_file("ready.1"))

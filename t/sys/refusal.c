@@ -188,7 +188,11 @@ test_corrected(void)
     is_int(2 * FORMS, good, "called rightly in time it harms nobody, in every form");
     plot s = {.form = NO_HANDLE, .pause = 3, .everybody = 1};
     party_run(&p, RANKS, refuses, &s, 30);
-    ok(all_succeed(), "where all have refused that call they may go on when they like");
+    ok(all_told(3, ") could not start operation 3 (allgather"),
+       "where all have refused that call, those who correct it wait for who does not");
+    s.pause = 0.3;
+    party_run(&p, RANKS, refuses, &s, 30);
+    ok(all_succeed(), "where all correct it in time, all is well");
 }
 
 static void

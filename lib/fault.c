@@ -152,6 +152,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
         return; /* told already */
     comm->fault.suspicion = *cause;
     comm->fault.ended = NULL;
+    comm->fault.tell = 0;
     comm->fault.grace = now + (server_hears(comm, now) ? GRACE_MS * HP_MS : 1);
     if (comm->client)
         hp_client_abort(comm->client, cause);
@@ -179,6 +180,23 @@ word_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
     error->reporter = comm->rank;
 }
 
+static void
+tell_loss(hoop_comm *comm, const hp_link *link)
+{
+    hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno, .sequence = comm->fault.suspicion.sequence};
+    comm->fault.tell = 0;
+    if (comm->client)
+        hp_client_lost(comm->client, &loss);
+}
+
+/* One that has carried nothing may be dialled again: then nothing was lost. */
+static uint64_t
+when_to_tell(const hp_link *link, uint64_t now)
+{
+    int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
+    return fresh ? now + GRACE_MS * HP_MS : now;
+}
+
 /*
  * A connection ended under an operation. Who is at fault is not known yet: the server finds out, or a neighbour knows.
  * Whether the peer's process is there is asked meanwhile, in case nobody says.
@@ -186,11 +204,9 @@ word_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 static void
 suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
-    hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno};
     hoop_error *s = &comm->fault.suspicion;
     if (comm->fault.grace)
         return;
-    loss.sequence = comm->running ? comm->running->sequence : 0;
     comm->fault.grace = now + (server_hears(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
     if (link->state == HP_LINK_LEFT) {
@@ -198,10 +214,11 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
     } else {
         word_breach(comm, link, s);
         hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
-        if (comm->client)
-            hp_client_lost(comm->client, &loss);
+        comm->fault.tell = when_to_tell(link, now);
     }
-    s->sequence = loss.sequence;
+    s->sequence = comm->running ? comm->running->sequence : 0;
+    if (comm->fault.tell && now >= comm->fault.tell)
+        tell_loss(comm, link);
 }
 
 /* Nobody has told the cause in time, so it is this rank's guess. */
@@ -229,7 +246,7 @@ reconsider(hoop_comm *comm)
     if (!link || link->state != HP_LINK_OPEN || hp_link_is_stuck(link))
         return;
     comm->fault.ended = NULL;
-    comm->fault.grace = 0;
+    comm->fault.grace = comm->fault.tell = 0;
     if (comm->client)
         hp_client_found(comm->client);
     hp_probe_stop(&comm->fault.probe);
@@ -358,6 +375,8 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     }
     check_clock(comm, now);
     reconsider(comm);
+    if (comm->fault.tell && now >= comm->fault.tell)
+        tell_loss(comm, comm->fault.ended);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
         conclude(comm, now);
 }

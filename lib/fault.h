@@ -19,6 +19,7 @@ typedef struct hp_fault {
     hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
     uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
+    uint64_t tell;        /* when the server is to be told of that; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
 } hp_fault;
 

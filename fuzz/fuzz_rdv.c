@@ -272,7 +272,7 @@ decode(const uint8_t *in, size_t n)
         hp_blame blame = hp_ticks_blame(ticks, 1, 1);
         uint8_t out[HP_TICKS_BYTES];
         fuzz_check(blame.rank >= -1 && blame.rank < GUESTS && blame.other >= -1 && blame.other < GUESTS);
-        while (hp_ticks_put(ticks, 1, out))
+        for (; hp_ticks_put(ticks, 1, out); hp_ticks_taken(ticks))
             fuzz_check(hp_get32(out) < GUESTS && hp_get32(out) != 1 && hp_get64(out + 12) > 0);
     }
     hp_ticks_free(ticks);

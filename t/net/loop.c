@@ -135,18 +135,25 @@ test_free_inside(void)
     hp_loop_free(loop);
 }
 
+/* Between two readings of the clock lies what a timer goes by. */
+typedef struct span {
+    uint64_t least, most;
+} span;
+
 static struct {
-    uint64_t due[TIMERS], last;
+    span due[TIMERS];
+    uint64_t last;
     int fired, late, wrong;
 } order;
 
 static void
 on_ordered(void *arg)
 {
-    uint64_t due = *(uint64_t *)arg, now = hp_now();
-    order.wrong += due < order.last || now < due;
-    order.late += now > due + 20 * HP_MS;
-    order.last = due;
+    const span *due = arg;
+    uint64_t now = hp_now();
+    order.wrong += due->most < order.last || now < due->least;
+    order.late += now > due->most + 20 * HP_MS;
+    order.last = due->least;
     order.fired++;
 }
 
@@ -161,8 +168,9 @@ test_timers(void)
         uint64_t after = tap_random() % (80 * HP_MS);
         timers[i] = hp_timer_new(loop, on_ordered, &order.due[i]);
         hp_timer_set(timers[i], 10 * HP_SEC); /* and again: only the last setting counts */
-        order.due[i] = hp_now() + after;
+        order.due[i].least = hp_now() + after;
         hp_timer_set(timers[i], after);
+        order.due[i].most = hp_now() + after;
     }
     for (int i = 0; i < TIMERS; i += 10)
         hp_timer_set(timers[i], HP_NEVER);

@@ -344,12 +344,13 @@ copy_self(const char *path)
         bail("cannot copy this test");
 }
 
+static int sanitized; /* asked before clean(), which takes the variable away */
+
 static void
 test_privilege(void)
 {
     char path[400], command[500];
-    const char *sanitize = getenv("HOOP_TEST_SANITIZE");
-    if (getuid() != 0 || (sanitize && *sanitize)) {
+    if (getuid() != 0 || sanitized) {
         skip(2, "a set-user-ID program of another user needs root, and no sanitizer runs in one");
         return;
     }
@@ -378,6 +379,8 @@ main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "privileged") == 0)
         return getuid() == geteuid() ? 77 : be_privileged();
+    const char *sanitize = getenv("HOOP_TEST_SANITIZE");
+    sanitized = sanitize && *sanitize;
     plan_lazy();
     tap_limit(30);
     clean();

@@ -13,8 +13,8 @@
 #include "gpu/cuda.h"
 #include "gpu/gpu.h"
 #include "hoop.h"
-#include "lib/base/clock.h"
-#include "lib/base/dtype.h"
+#include "base/clock.h"
+#include "base/dtype.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "gpu/host.h"
-#include "lib/base/clock.h"
-#include "lib/base/dtype.h"
+#include "base/clock.h"
+#include "base/dtype.h"
 
 enum { SIZES = 6, ROUNDS = 5, LARGEST = 16 << 20, BYTES_A_ROUND = 32 << 20 };
 enum { SLOT = 2 }; /* the size that stands for the others: that of a slot, lib/config.def's slice_bytes */

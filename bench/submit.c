@@ -13,9 +13,9 @@
 
 #include "gpu/cuda.h"
 #include "gpu/gpu.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 enum { MOST_CALLS = 100000, ROW = 32, PATIENCE_MS = 1000 };
 

@@ -10,10 +10,10 @@
 #include "bin/must.h"
 #include "bin/outbox.h"
 #include "bin/signals.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
-#include "lib/base/wire.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
 #include "net/secret.h"
 #include <errno.h>
 #include <fcntl.h>

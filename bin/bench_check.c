@@ -2,7 +2,7 @@
 /* bench_check: walks over buffers in pieces of one period of the pattern. Touches them through bench_memory only. */
 #include "bin/bench_check.h"
 
-#include "lib/base/mem.h"
+#include "base/mem.h"
 
 #include <stdlib.h>
 #include <string.h>

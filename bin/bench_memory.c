@@ -3,7 +3,7 @@
 #include "bin/bench_memory.h"
 
 #include "bin/bench_gpu.h"
-#include "lib/base/mem.h"
+#include "base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

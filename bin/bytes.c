@@ -6,7 +6,7 @@
 #include "bin/bytes.h"
 
 #include "bin/must.h"
-#include "lib/base/mem.h"
+#include "base/mem.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -9,8 +9,8 @@
 #include "bin/kin.h"
 #include "bin/must.h"
 #include "bin/spawn.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

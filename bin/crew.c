@@ -14,7 +14,7 @@
 #include "bin/spawn.h"
 #include "bin/terminal.h"
 #include "bin/variables.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -6,7 +6,7 @@
 #include "bin/files.h"
 
 #include "bin/must.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include "bin/bench_options.h"
 #include "bin/bench_report.h"
 #include "gpu/gpu.h"
-#include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdlib.h>

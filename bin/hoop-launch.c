@@ -7,7 +7,7 @@
 #include "bin/job.h"
 #include "bin/spawn.h"
 #include "hoop.h"
-#include "lib/base/secmem.h"
+#include "base/secmem.h"
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,10 @@
  * ranks started by hand or by another launcher. Serves any number of jobs. Everything else is rendezvous/server.c.
  */
 #include "hoop.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
-#include "lib/base/secmem.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/secmem.h"
 #include "lib/config.h"
 #include "rendezvous/server.h"
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "bin/bytes.h"
 #include "bin/must.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "bin/input.h"
 
 #include "bin/must.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
 #include "bin/notice.h"
 #include "bin/party.h"
 #include "bin/terminal.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 
 #include "bin/meet.h"
 #include "bin/must.h"
-#include "lib/base/err.h"
-#include "lib/base/processors.h"
+#include "base/err.h"
+#include "base/processors.h"
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

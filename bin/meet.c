@@ -5,7 +5,7 @@
  */
 #include "bin/meet.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  */
 #include "bin/must.h"
 
-#include "lib/base/mem.h"
+#include "base/mem.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "bin/notice.h"
 
 #include "bin/must.h"
-#include "lib/base/text.h"
+#include "base/text.h"
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "bin/terminal.h"
 #include "bin/usage.h"
 #include "bin/variables.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>

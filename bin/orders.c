@@ -6,8 +6,8 @@
 #include "bin/orders.h"
 
 #include "bin/must.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

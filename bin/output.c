@@ -11,7 +11,7 @@
 #include "bin/files.h"
 #include "bin/must.h"
 #include "bin/screen.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>

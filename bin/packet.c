@@ -5,8 +5,8 @@
  */
 #include "bin/packet.h"
 
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include <string.h>
 
 typedef struct rule {

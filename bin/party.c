@@ -7,8 +7,8 @@
 
 #include "bin/meet.h"
 #include "bin/notice.h"
-#include "lib/base/clock.h"
-#include "lib/base/wire.h"
+#include "base/clock.h"
+#include "base/wire.h"
 #include <signal.h>
 
 enum {

@@ -6,7 +6,7 @@
 #include "bin/place.h"
 
 #include "bin/must.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include <stdlib.h>
 
 enum { RANKS_MAX = 65536 };

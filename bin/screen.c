@@ -6,7 +6,7 @@
 #include "bin/screen.h"
 
 #include "bin/must.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

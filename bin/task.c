@@ -8,8 +8,8 @@
 #include "bin/meet.h"
 #include "bin/must.h"
 #include "bin/variables.h"
-#include "lib/base/mem.h"
-#include "lib/base/secmem.h"
+#include "base/mem.h"
+#include "base/secmem.h"
 #include "lib/config.h"
 #include <stdio.h>
 #include <stdlib.h>

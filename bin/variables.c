@@ -5,7 +5,7 @@
 #include "bin/variables.h"
 
 #include "bin/must.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include <ctype.h>
 #include <glob.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "lib/base/text.h"
-#include "lib/base/wire.h"
+#include "base/text.h"
+#include "base/wire.h"
 #include "net/frame.h"
 
 const char fuzz_name[] = "frame";

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_handshake: the bytes of a stranger or of a lying member into both sides of net/conn.c, with the clock running.
+ * fuzz_handshake: the bytes of a stranger or of a lying member into both sides of net/handshake.c, with the clock running.
  * The input is a list of actions: one byte, then its bytes. The secret is the test vectors', so the harness can
  * complete a message the way a member would (header, job, MAC): both sides of every check are reached with the
  * product's own code. After each action: silence unless M1's tag was right, no key behind the end, no state that the
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "net/conn.h"
+#include "net/handshake.h"
 
 const char fuzz_name[] = "handshake";
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_rdv: lying members at the rendezvous server's state machine (rendezvous/hall.c and all below it), through a
+ * fuzz_rdv: lying members at the rendezvous server's state machine (rendezvous/job.c and all below it), through a
  * memory transport and a clock of its own. The input is a script of short commands: come in, say something well-formed
  * or raw, vanish, let time pass. Whatever happens, nobody who is gone is spoken to, nobody hears GO or a cause twice,
  * every roster is a ring, and in the end nothing is left. A script that begins with 0xFF is one message for a client's
  * decoders.
  */
 #include "fuzz/fuzz.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
-#include "lib/tick.h"
-#include "rendezvous/hall.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/wire.h"
+#include "lib/peer_heartbeat.h"
+#include "rendezvous/job.h"
 #include <string.h>
 
 const char fuzz_name[] = "rdv";

@@ -7,8 +7,8 @@
 #include "gpu/cuda_image.h"
 #include "gpu/cuda_room.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #include <limits.h>
 #include <stdio.h>

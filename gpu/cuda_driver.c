@@ -5,7 +5,7 @@
  */
 #include "gpu/cuda_driver.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -8,8 +8,8 @@
  */
 #include "gpu/cuda_room.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #include <stdlib.h>
 #include <time.h>

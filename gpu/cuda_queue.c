@@ -6,9 +6,9 @@
  */
 #include "gpu/cuda_room.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <stdlib.h>

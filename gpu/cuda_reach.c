@@ -5,8 +5,8 @@
  */
 #include "gpu/cuda_room.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #include <stdio.h>
 #include <stdlib.h>

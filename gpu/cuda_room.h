@@ -14,7 +14,7 @@
 #include "gpu/cuda_driver.h"
 #include "gpu/cuda_kernel.h"
 #include "gpu/gpu.h"
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

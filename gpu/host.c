@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #ifdef __x86_64__
 #include <immintrin.h>

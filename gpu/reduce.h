@@ -6,7 +6,7 @@
 #ifndef HP_REDUCE_H
 #define HP_REDUCE_H
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 typedef struct hp_arith {
     const char *name; /* "avx512" */

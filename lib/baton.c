@@ -2,7 +2,7 @@
 /* baton: see baton.h. Under the driver's mutex; its condition keeps the clock that deadlines are of. */
 #include "lib/baton.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <time.h>

@@ -6,9 +6,9 @@
  */
 #include "lib/channel.h"
 
-#include "lib/base/dtype.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/mem.h"
 #include "lib/slot.h"
 
 #include <stdlib.h>

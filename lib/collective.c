@@ -6,11 +6,11 @@
 #include "lib/entry.h"
 #include "lib/request.h"
 
-#include "lib/alive.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "lib/registry.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "lib/group.h"
-#include "lib/guard.h"
+#include "lib/stream_watchdog.h"
 #include "lib/progress.h"
 #include "lib/work_pool.h"
 

@@ -2,11 +2,11 @@
 /* comm: see comm.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
 #include "lib/comm.h"
 
-#include "lib/alive.h"
-#include "lib/base/clock.h"
-#include "lib/base/dtype.h"
-#include "lib/base/err.h"
-#include "lib/base/log.h"
+#include "lib/registry.h"
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "lib/join.h"
 #include "lib/progress.h"
 #include "lib/stats.h"

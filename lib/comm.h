@@ -8,14 +8,14 @@
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "lib/channel.h"
 #include "lib/config.h"
 #include "lib/fault.h"
 #include "lib/listener.h"
-#include "lib/tick.h"
+#include "lib/peer_heartbeat.h"
 #include "rendezvous/client.h"
-#include "rendezvous/nag.h"
+#include "rendezvous/stall_warning.h"
 
 #include <pthread.h>
 
@@ -66,7 +66,7 @@ typedef struct hp_driver {
     atomic_ullong beat;        /* grows while the driver is not stuck in anything */
 } hp_driver;
 
-/* guard.c's. */
+/* stream_watchdog.c's. */
 typedef struct hp_guard {
     pthread_t thread;
     pthread_cond_t bell; /* with the driver's mutex */
@@ -75,7 +75,7 @@ typedef struct hp_guard {
     uint64_t looks;          /* since it has grown */
 } hp_guard;
 
-/* minder.c's; with the driver's mutex. */
+/* standby.c's; with the driver's mutex. */
 typedef struct hp_minder {
     pthread_t thread;
     pthread_cond_t bell;
@@ -120,7 +120,7 @@ struct hoop_comm {
     hp_channel *channel[HP_CHANNELS_MAX];
     hp_device *device[HP_DEVICES]; /* [1] guarded by the driver's mutex until it is chosen */
     int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
-    atomic_int prepared;           /* device[1] was got ready, or that was tried; set under alive.c's lock */
+    atomic_int prepared;           /* device[1] was got ready, or that was tried; set under registry.c's lock */
     atomic_int standing;           /* callers' streams that wait for operations of this communicator */
     atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
@@ -138,7 +138,7 @@ struct hoop_comm {
     hp_nag nag;        /* the job's line, which this rank says where the server is not heard */
     hp_ticks *ticks;   /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
-    hoop_comm *next_alive, *previous_alive; /* alive.c's */
+    hoop_comm *next_alive, *previous_alive; /* registry.c's */
 
     hp_fault fault;
     hp_driver driver;

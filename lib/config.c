@@ -3,9 +3,9 @@
  */
 #include "lib/config.h"
 
-#include "lib/base/err.h"
-#include "lib/base/log.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
 
 #include <ctype.h>
 #include <errno.h>

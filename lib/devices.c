@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * devices: a communicator's one device beside the host: opened at the first use, or got ready ahead of it while another
- * communicator is about to stop a stream (alive.h), or refused when it is too late for that. See comm.h.
+ * communicator is about to stop a stream (registry.h), or refused when it is too late for that. See comm.h.
  */
-#include "lib/alive.h"
-#include "lib/base/err.h"
+#include "lib/registry.h"
+#include "base/err.h"
 #include "lib/comm.h"
 
 /* The communicator's one device beside the host. Under the driver's mutex. */

@@ -4,7 +4,7 @@
 #define HP_ENTRY_H
 
 #include "lib/comm.h"
-#include "lib/launch.h"
+#include "lib/environment.h"
 
 /* Keeps the error as this thread's last one (on comm); returns its code. */
 hoop_result hp_entry_fail(const hoop_comm *comm, const hoop_error *error);

@@ -2,14 +2,14 @@
 /* fault: see fault.h. */
 #include "lib/fault.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/log.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "lib/comm.h"
-#include "lib/guard.h"
+#include "lib/stream_watchdog.h"
 #include "lib/progress.h"
 #include "lib/stats.h"
-#include "rendezvous/breach.h"
+#include "rendezvous/link_loss.h"
 
 #include <stdio.h>
 #include <string.h>

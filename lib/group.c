@@ -6,8 +6,8 @@
  */
 #include "lib/group.h"
 
-#include "lib/base/dtype.h"
-#include "lib/base/wire.h"
+#include "base/dtype.h"
+#include "base/wire.h"
 #include "lib/work_pool.h"
 
 #include <stdlib.h>

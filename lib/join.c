@@ -3,14 +3,14 @@
  */
 #include "lib/join.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/log.h"
-#include "lib/base/mem.h"
-#include "lib/base/processors.h"
-#include "lib/launch.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "base/processors.h"
+#include "lib/environment.h"
 #include "lib/progress.h"
-#include "rendezvous/nag.h"
+#include "rendezvous/stall_warning.h"
 
 #include <errno.h>
 #include <fcntl.h>

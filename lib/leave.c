@@ -5,8 +5,8 @@
  */
 #include "lib/leave.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "lib/progress.h"
 
 enum { LINGER_MS = 1000, RETURN_MS = 500, LOOK_MS = 1 };

@@ -2,8 +2,8 @@
 /* listener: see listener.h. */
 #include "lib/listener.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 #ifndef HP_LISTENER_H
 #define HP_LISTENER_H
 
-#include "net/door.h"
+#include "net/acceptor.h"
 
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
 /* plan: see plan.h. The numbers that decide are at the top of this file; bench/RESULTS.md has the measurements. */
 #include "lib/plan.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 enum {
     CACHE_LINE = 64,

@@ -7,7 +7,7 @@
 #ifndef HP_PLAN_H
 #define HP_PLAN_H
 
-#include "lib/base/call.h"
+#include "base/call.h"
 
 /* Which row table an operation follows; schedule.c's head has the tables. */
 typedef enum hp_shape {

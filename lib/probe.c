@@ -2,7 +2,7 @@
 /* probe: see probe.h. */
 #include "lib/probe.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 
 #include <errno.h>
 #include <poll.h>

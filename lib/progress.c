@@ -2,12 +2,12 @@
 /* progress: see progress.h. */
 #include "lib/progress.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/processors.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/processors.h"
 #include "lib/baton.h"
-#include "lib/guard.h"
-#include "lib/minder.h"
+#include "lib/stream_watchdog.h"
+#include "lib/standby.h"
 #include "lib/spin.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* request: see request.h. */
 #include "lib/request.h"
 
-#include "lib/base/dtype.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/dtype.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 /* What a kind does with its buffers, in blocks of `count` elements; 0: all ranks' blocks, -1: not used on this rank. */
 typedef struct extent {

@@ -6,7 +6,7 @@
 #ifndef HP_REQUEST_H
 #define HP_REQUEST_H
 
-#include "lib/base/call.h"
+#include "base/call.h"
 
 typedef struct hp_request {
     hp_call call;

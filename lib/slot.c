@@ -2,7 +2,7 @@
 /* slot: see slot.h. */
 #include "lib/slot.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 #include <string.h>
 

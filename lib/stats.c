@@ -2,8 +2,8 @@
 /* stats: see stats.h. Reads counters, changes nothing but its own memory of what was said. */
 #include "lib/stats.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/log.h"
+#include "base/clock.h"
+#include "base/log.h"
 
 #include <stdio.h>
 

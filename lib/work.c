@@ -2,7 +2,7 @@
 /* work: see work.h. Finds bytes by element; the life of a work is comm.c's and progress.c's. */
 #include "lib/work.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 void
 hp_work_single(hoop_work *work, const void *send, void *recv)

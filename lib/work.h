@@ -8,7 +8,7 @@
 
 #include "gpu/gpu.h"
 #include "lib/place.h"
-#include "net/pieces.h"
+#include "net/iov.h"
 
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
 /* work_pool: see work_pool.h. The two lists are guarded by the driver's mutex. */
 #include "lib/work_pool.h"
 
-#include "lib/base/mem.h"
+#include "base/mem.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
  */
 #include "net/addr.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include "net/lookup.h"
 
 #include <arpa/inet.h>

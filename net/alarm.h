@@ -6,7 +6,7 @@
 #ifndef HP_ALARM_H
 #define HP_ALARM_H
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 
 typedef struct hp_alarm {
     int fd; /* timerfd */

@@ -6,11 +6,11 @@
  */
 #include "net/dial.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/log.h"
-#include "lib/base/mem.h"
-#include "net/shake.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/mem.h"
+#include "net/handshake_io.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
 #ifndef HP_DIAL_H
 #define HP_DIAL_H
 
-#include "net/conn.h"
+#include "net/handshake.h"
 #include "net/loop.h"
 #include "net/sock.h"
 

@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "lib/base/err.h"
-#include "lib/base/text.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/text.h"
+#include "base/wire.h"
 
 static const uint8_t magic[4] = {'H', 'O', 'O', 'P'};
 

@@ -10,7 +10,7 @@
 #ifndef HP_FRAME_H
 #define HP_FRAME_H
 
-#include "lib/base/call.h"
+#include "base/call.h"
 
 enum {
     HP_FRAME_VERSION = 1,
@@ -27,7 +27,7 @@ typedef enum hp_frame_type {
     HP_HELLO = 1,
     HP_CHALLENGE,
     HP_CONFIRM,
-    HP_WELCOME, /* handshake, see conn.h */
+    HP_WELCOME, /* handshake, see handshake.h */
     HP_JOIN = 16,
     HP_ROSTER,
     HP_READY,
@@ -55,7 +55,7 @@ enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
 /* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has taken since the beginning. */
 enum { HP_ACK_BYTES = 8 };
 
-/* Payload of HP_TICK: up to HP_TICKS_MOST of HP_TICK_BYTES each; lib/tick.h says what is in them. */
+/* Payload of HP_TICK: up to HP_TICKS_MOST of HP_TICK_BYTES each; lib/peer_heartbeat.h says what is in them. */
 enum { HP_TICK_BYTES = 52, HP_TICKS_MOST = 16, HP_TICKS_BYTES = HP_TICKS_MOST * HP_TICK_BYTES };
 
 typedef struct hp_frame {

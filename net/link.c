@@ -2,8 +2,8 @@
 /* link: see link.h. Keeps the posts and their order; the bytes are stripe.c's. */
 #include "net/link.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 #include "net/stripe.h"
 
 #include <stdlib.h>

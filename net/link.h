@@ -12,7 +12,7 @@
 
 #include "net/frame.h"
 #include "net/loop.h"
-#include "net/pieces.h"
+#include "net/iov.h"
 
 enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_TICKS_BYTES };
 

@@ -6,8 +6,8 @@
  */
 #include "net/lookup.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <dlfcn.h>
 #include <errno.h>

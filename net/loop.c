@@ -8,8 +8,8 @@
  */
 #include "net/loop.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <errno.h>
 #include <event2/event.h>

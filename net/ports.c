@@ -2,7 +2,7 @@
 /* ports: see ports.h. Asks the kernel port by port; processes that look at the same time find different ones. */
 #include "net/ports.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "net/sock.h"
 
 #include <ctype.h>

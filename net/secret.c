@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
+#include "base/err.h"
+#include "base/mem.h"
 
 enum {
     DIGITS = 2 * HP_SECRET,

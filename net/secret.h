@@ -6,7 +6,7 @@
 #ifndef HP_SECRET_H
 #define HP_SECRET_H
 
-#include "net/secure.h"
+#include "net/auth.h"
 
 typedef struct hp_secret {
     uint8_t key[HP_SECRET];

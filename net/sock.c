@@ -6,8 +6,8 @@
  */
 #include "net/sock.h"
 
-#include "lib/base/err.h"
-#include "lib/base/log.h"
+#include "base/err.h"
+#include "base/log.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,12 +7,12 @@
  */
 #include "net/stripe.h"
 
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
 #include "net/control.h"
-#include "net/flight.h"
-#include "net/match.h"
+#include "net/zerocopy.h"
+#include "net/frame_check.h"
 #include "net/sock.h"
 
 #include <errno.h>

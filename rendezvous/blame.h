@@ -41,7 +41,7 @@ typedef struct hp_blame {
     hp_call call;      /* what the oldest operation is; kind 0: nobody has said */
 } hp_blame;
 
-/* silence: how much longer than the freshest a rank's last report may be ago before it counts as silent, ns. */
+/* unreachable: how much longer than the freshest a rank's last report may be ago before it counts as silent, ns. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t silence);
 
 /* "operation 17 (allreduce of 100 x float32, sum)", without the call where nobody has said it; returns out. */

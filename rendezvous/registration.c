@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* registration: see registration.h. */
 #include "rendezvous/registration.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include <string.h>
 
 static hp_join

@@ -4,12 +4,12 @@
  * the normal state, and a rank is judged only by what the others wait for, or by its connection.
  */
 #include "rendezvous/roster.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
-#include "lib/base/wire.h"
-#include "rendezvous/order.h"
-#include "rendezvous/silence.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
+#include "rendezvous/ring_order.h"
+#include "rendezvous/unreachable.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

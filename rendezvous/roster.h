@@ -8,9 +8,9 @@
 #define HP_ROSTER_H
 
 #include "rendezvous/blame.h"
-#include "rendezvous/breach.h"
-#include "rendezvous/meeting.h"
-#include "rendezvous/refusal.h"
+#include "rendezvous/link_loss.h"
+#include "rendezvous/join_group.h"
+#include "rendezvous/refused_call.h"
 
 typedef enum hp_roster_state {
     HP_ROSTER_LINKING, /* rosters are out; awaits READY of all */

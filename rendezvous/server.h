@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the rendezvous server as a room: libevent around hall.c. Used by bin/hoop-rendezvous, by bin/hoop-launch and
+ * server: the rendezvous server as a room: libevent around job.c. Used by bin/hoop-rendezvous, by bin/hoop-launch and
  * by tests, each with a loop of its own. Serves any number of jobs, each by a key of its own, made from the secret; they
  * never mix.
  */
 #ifndef HP_SERVER_H
 #define HP_SERVER_H
 
-#include "net/conn.h"
+#include "net/handshake.h"
 #include "net/loop.h"
 #include "net/ports.h"
 #include "net/secret.h"

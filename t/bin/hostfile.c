@@ -2,7 +2,7 @@
 /* The hostfile parser: what the dialects mean, and what each mistake is answered with. Hosts are printed and compared.
  */
 #include "bin/hostfile.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>

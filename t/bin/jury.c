@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Why the ring failed, where several sentences come: the cause, not what follows from it. */
 #include "bin/jury.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/tap/tap.h"
 
 int

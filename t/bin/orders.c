@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets and orders: what the launcher writes the agent reads, cut anywhere; what is malformed is refused. */
 #include "bin/orders.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>

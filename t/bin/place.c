@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Placement: which ranks go where, for every way of asking; and how many slots there are when they do not fit. */
 #include "bin/place.h"
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>

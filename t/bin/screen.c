@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of several writers on one stream: whole lines on a pipe; on a terminal unfinished ones and progress bars too. */
 #include "bin/screen.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <string.h>

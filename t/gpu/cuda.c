@@ -5,7 +5,7 @@
  */
 #include "t/gpu/cuda_test.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/gpu/reference.h"
 
 #include <pthread.h>

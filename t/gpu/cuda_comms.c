@@ -7,7 +7,7 @@
  */
 #include "t/gpu/cuda_rank.h"
 
-#include "lib/alive.h"
+#include "lib/registry.h"
 #include "lib/comm.h"
 
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "t/gpu/cuda_test.h"
 
 #include "gpu/cuda_driver.h"
-#include "lib/base/clock.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/mem.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -6,7 +6,7 @@
 #include "t/gpu/cuda_test.h"
 
 #include "gpu/cuda_driver.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 
 #include <poll.h>
 #include <pthread.h>

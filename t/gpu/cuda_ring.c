@@ -6,7 +6,7 @@
  */
 #include "t/gpu/cuda_rank.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 #include <stdio.h>
 #include <stdlib.h>

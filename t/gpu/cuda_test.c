@@ -4,9 +4,9 @@
 
 #include "gpu/codec.h"
 #include "gpu/cuda_driver.h"
-#include "lib/base/clock.h"
-#include "lib/base/dtype.h"
-#include "lib/base/mem.h"
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "base/mem.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

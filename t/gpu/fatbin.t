@@ -57,8 +57,8 @@ case $asked in
 *) skip 1 'no PTX was asked for' ;;
 esac
 
-# Every name of kernel_name() in gpu/cuda.c, for the types of lib/base/dtype.c, each under its first name.
-types=$(sed -n 's/^    {"\([a-z0-9]*\)", \(HOOP_[A-Z0-9]*\)},$/\1 \2/p' "$abs_top_srcdir/lib/base/dtype.c" | awk '!seen[$2]++ { print $1 }')
+# Every name of kernel_name() in gpu/cuda.c, for the types of base/dtype.c, each under its first name.
+types=$(sed -n 's/^    {"\([a-z0-9]*\)", \(HOOP_[A-Z0-9]*\)},$/\1 \2/p' "$abs_top_srcdir/base/dtype.c" | awk '!seen[$2]++ { print $1 }')
 {
     echo hp_copy_1 hp_copy_2 hp_copy_4 hp_copy_8 hp_wire hp_stamp hp_gate
     for type in $types; do

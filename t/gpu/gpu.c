@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gpu/reduce.h"
-#include "lib/base/mem.h"
+#include "base/mem.h"
 #include "t/tap/tap.h"
 
 static int

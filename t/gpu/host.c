@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/dtype.h"
-#include "lib/base/err.h"
+#include "base/dtype.h"
+#include "base/err.h"
 #include "t/gpu/reference.h"
 #include "t/tap/tap.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/tap/tap.h"
 
 typedef struct format {

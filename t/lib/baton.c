@@ -4,7 +4,7 @@
  * an abort says that it could not end everything, destroying frees nothing; and all goes well once it has come back.
  */
 #include "hoop.h"
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "lib/baton.h"
 #include "t/tap/tap.h"
 

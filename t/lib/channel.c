@@ -5,7 +5,7 @@
  * identical results, a window of S or less locks; slots and gather buffers are not used again too early; a failing
  * device never delivers.
  */
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
 

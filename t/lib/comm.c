@@ -6,7 +6,7 @@
  */
 #include "lib/comm.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 

@@ -5,7 +5,7 @@
  */
 #include "lib/config.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>

@@ -5,7 +5,7 @@
  */
 #include "lib/group.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "lib/progress.h"
 #include "lib/work_pool.h"
 #include "t/tap/tap.h"

@@ -5,7 +5,7 @@
  */
 #include "lib/listener.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "lib/join.h"
 #include "net/dial.h"
 #include "net/ports.h"

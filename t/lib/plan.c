@@ -5,7 +5,7 @@
  */
 #include "lib/plan.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/tap/tap.h"
 
 static const uint64_t totals[] = {0,

@@ -3,7 +3,7 @@
  */
 #include "lib/request.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/tap/tap.h"
 
 #include <string.h>

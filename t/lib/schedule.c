@@ -7,7 +7,7 @@
  */
 #include "lib/schedule.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>

@@ -4,8 +4,8 @@
  * every rank hears, ticks, judges and passes on as lib/comm.c and lib/fault.c have it do. Whoever names a rank names
  * one that stands still, all agree, and nobody takes longer than the time-out and a second.
  */
-#include "lib/base/clock.h"
-#include "lib/tick.h"
+#include "base/clock.h"
+#include "lib/peer_heartbeat.h"
 #include "t/tap/tap.h"
 
 #include <string.h>

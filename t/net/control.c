@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lib/base/wire.h"
+#include "base/wire.h"
 #include "t/tap/tap.h"
 
 enum { IN_FLIGHT = 64, ACKS = 1000 };

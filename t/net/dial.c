@@ -5,9 +5,9 @@
  */
 #include "net/dial.h"
 
-#include "lib/base/clock.h"
-#include "lib/base/log.h"
-#include "net/door.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/acceptor.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include "t/tap/tap.h"
 
 /* CRC32C bit by bit, so that the product's is checked too. */

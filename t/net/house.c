@@ -2,7 +2,7 @@
 /* house: see house.h. */
 #include "t/net/house.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>

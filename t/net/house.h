@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* house: a door with an owner that counts what it is asked, and visitors of every kind. For t/net/door.c and siege.c.
+/* house: a door with an owner that counts what it is asked, and visitors of every kind. For t/net/acceptor.c and siege.c.
  */
 #ifndef T_NET_HOUSE_H
 #define T_NET_HOUSE_H
 
 #include "net/dial.h"
-#include "net/door.h"
+#include "net/acceptor.h"
 
 enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER, IN_GONE };
 

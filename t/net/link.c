@@ -3,8 +3,8 @@
  * net/link and net/stripe moving bytes: every cut of a call at every byte, one to four stripes, posts that come before
  * and after their frames, frames that leave without a copy. What goes wrong on the way is link_fault.c's.
  */
-#include "lib/base/mem.h"
-#include "lib/base/wire.h"
+#include "base/mem.h"
+#include "base/wire.h"
 #include "t/net/rig.h"
 #include "t/tap/tap.h"
 

@@ -4,9 +4,9 @@
  * ABORT and LEAVE on either direction at any moment, ends and resets at every byte. A post is never done by a frame
  * that is not whole and right, and whoever is blamed is blamed by name.
  */
-#include "lib/base/err.h"
-#include "lib/base/mem.h"
-#include "lib/base/wire.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
 #include "t/net/rig.h"
 #include "t/tap/tap.h"
 

@@ -5,7 +5,7 @@
  */
 #include "net/loop.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pair: both ends of one handshake H1 in memory, for t/net/conn.c: rank 3 dials rank 4 of 8 for data, with the keys and
+ * pair: both ends of one handshake H1 in memory, for t/net/handshake.c: rank 3 dials rank 4 of 8 for data, with the keys and
  * nonces of the known answers. Nothing here checks anything.
  */
 #ifndef T_NET_PAIR_H
 #define T_NET_PAIR_H
 
-#include "lib/base/clock.h"
-#include "net/conn.h"
+#include "base/clock.h"
+#include "net/handshake.h"
 
 enum { MESSAGES = 4 };
 static const size_t sizes[MESSAGES] = {HP_M1, HP_M2, HP_M3, HP_M4};

@@ -2,7 +2,7 @@
 /* rig: see rig.h. send, sendmsg, recv and recvmsg are replaced for the whole program, so that a call can be cut short. */
 #include "t/net/rig.h"
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <arpa/inet.h>

@@ -5,7 +5,7 @@
  */
 #include "net/sock.h"
 
-#include "lib/base/log.h"
+#include "base/log.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>

@@ -4,7 +4,7 @@
  * connection, for a reset and for the rest of the payload it is, also where the socket cannot hold as many bytes as it
  * would like to sleep for. Nobody else looks round here: a wake-up that is lost costs the whole patience.
  */
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/net/rig.h"
 #include "t/tap/tap.h"
 

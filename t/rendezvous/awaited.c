@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* awaited: what is said of a world while ranks are missing, and when all have come; through the hall, by its clock. */
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* blame: small stories with one culprit, told by all the others; who is named, and in which words. */
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "rendezvous/blame.h"
 #include "t/tap/tap.h"
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * A rank in a split while another is in a collective that the first has not started: both end within a second, with both
  * calls. Operations that all have started before the split harm nobody, nor does a rank that starts more meanwhile.
  */
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 

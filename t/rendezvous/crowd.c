@@ -3,7 +3,7 @@
  * crowd: 512 ranks at one server in a process of its own: they meet in time, and the server stays small in memory and
  * descriptors (F39). Then many small jobs at once: none hears of another's end.
  */
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * jobs: two jobs at one server. A rank of one, with its job's own key and the other's name, gets no byte in answer; nor
  * does whoever takes the server's secret for a job's key; a server that has one job's key serves no other.
  */
-#include "lib/base/err.h"
+#include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 

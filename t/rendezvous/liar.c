@@ -3,10 +3,10 @@
  * liar: a client at a server that has the right key and tells it impossible causes: ranks that the job has not, codes
  * that say that all is well with the communicator. A program must not get such things from the library.
  */
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
-#include "net/door.h"
-#include "rendezvous/line.h"
+#include "base/err.h"
+#include "base/wire.h"
+#include "net/acceptor.h"
+#include "rendezvous/control_conn.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* message: every payload there and back, cut at every byte, and out of random bytes; which frame is allowed where. */
 #include "rendezvous/message.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
-#include "net/conn.h"
+#include "base/err.h"
+#include "base/wire.h"
+#include "net/handshake.h"
 #include "t/tap/tap.h"
 #include <stdio.h>
 #include <stdlib.h>

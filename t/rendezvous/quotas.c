@@ -3,8 +3,8 @@
  * quotas: what one job may take of a server that others share: connections, meetings, patience, the right to knock from
  * one address, splits of rings that are not there. In the hall, without sockets; and once with them.
  */
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "base/clock.h"
+#include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"

@@ -6,7 +6,7 @@
 #ifndef T_RANKS_H
 #define T_RANKS_H
 
-#include "lib/base/clock.h"
+#include "base/clock.h"
 #include "rendezvous/client.h"
 #include "rendezvous/server.h"
 

@@ -3,8 +3,8 @@
  * roster: the verdicts. Who vanishes, at whatever moment, is named once to everyone else; the first cause wins; a
  * stalled ring ends after the operation time-out and not before.
  */
-#include "lib/base/clock.h"
-#include "rendezvous/silence.h"
+#include "base/clock.h"
+#include "rendezvous/unreachable.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 #include <string.h>

@@ -3,8 +3,8 @@
  * server: the server and its clients over loopback, in one process: rings of 1 to 200, jobs that never mix, ranks that
  * are missing, twice there or different, a server that dies or comes late, and members that break the rules.
  */
-#include "lib/base/err.h"
-#include "lib/base/log.h"
+#include "base/err.h"
+#include "base/log.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 #include <poll.h>

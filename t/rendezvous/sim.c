@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* sim: see sim.h. */
 #include "t/rendezvous/sim.h"
-#include "lib/base/clock.h"
-#include "lib/base/err.h"
-#include "lib/base/wire.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/wire.h"
 #include "t/tap/tap.h"
 #include <stdio.h>
 #include <stdlib.h>

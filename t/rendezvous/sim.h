@@ -6,7 +6,7 @@
 #ifndef T_SIM_HALL_H
 #define T_SIM_HALL_H
 
-#include "rendezvous/hall.h"
+#include "rendezvous/job.h"
 
 enum { SIM_MAX = 80, SIM_LINES = 400 };
 

@@ -3,8 +3,8 @@
  * strangers: who connects to the server and proves nothing has a share of the places, by address: 32, or as many as the
  * jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network of its own.
  */
-#include "lib/base/err.h"
-#include "net/pool.h"
+#include "base/err.h"
+#include "net/pending.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
 #include <errno.h>

@@ -2,7 +2,7 @@
 /* device: see sim.h. The arithmetic is the host's; when it happens and when it is told is the test's. */
 #include "t/sim/sim.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 
 #include <stdlib.h>
 

@@ -6,7 +6,7 @@
  */
 #include "t/sim/sim.h"
 
-#include "lib/base/err.h"
+#include "base/err.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  */
 #include "t/sim/symbol.h"
 
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -16,7 +16,7 @@ allowed()
     is '' "$found" "$text"
 }
 
-bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include lib net gpu rendezvous bin t/tap |
+bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous bin t/tap |
     sed 's/.*<\(.*\)>/\1/' | LC_ALL=C sort -u)
 own=$(for header in $bracketed; do
     [ ! -e "$header" ] && [ ! -e "include/$header" ] || echo "$header"
@@ -25,24 +25,24 @@ is '' "$own" 'angle brackets are for the system, our own headers are included by
 is '' "$(grep -n '#include' include/hoop.h | grep -vE '<(stddef|stdint)\.h>')" 'hoop.h needs stddef.h and stdint.h only'
 
 allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch] examples/*.cu
-allowed 'lib/base sees hoop.h' 'hoop\.h|lib/base/[a-z_]+\.(h|def)' lib/base/*.[ch]
-allowed 'net sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|net/[a-z_]+\.h' net/*.[ch]
-allowed 'gpu sees lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[ch] gpu/*.cu
-allowed 'rendezvous sees net and lib/base' 'hoop\.h|lib/base/[a-z_]+\.h|net/[a-z_]+\.h|rendezvous/[a-z_]+\.h' rendezvous/*.[ch]
-allowed 'lib sees rendezvous, net, gpu, lib/base' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
-allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|lib/base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
+allowed 'base sees hoop.h' 'hoop\.h|base/[a-z_]+\.(h|def)' base/*.[ch]
+allowed 'net sees base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h' net/*.[ch]
+allowed 'gpu sees base' 'hoop\.h|base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[ch] gpu/*.cu
+allowed 'rendezvous sees net and base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h|rendezvous/[a-z_]+\.h' rendezvous/*.[ch]
+allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(lib|base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
+allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
-pure='hoop\.h|lib/base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
+pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
 allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
 allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" lib/channel.[ch] lib/slot.[ch]
 
 # Limits stand still while a process is stopped: two clocks in one room would differ after that.
-is '' "$(grep -n 'hp_now()' rendezvous/server.c rendezvous/client.c rendezvous/hall.c rendezvous/meeting.c rendezvous/roster.c \
-    net/dial.c net/shake.c lib/comm.c lib/join.c lib/tick.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
+is '' "$(grep -n 'hp_now()' rendezvous/server.c rendezvous/client.c rendezvous/job.c rendezvous/join_group.c rendezvous/roster.c \
+    net/dial.c net/handshake_io.c lib/comm.c lib/join.c lib/peer_heartbeat.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
 
-is '' "$(grep -lE '#include <openssl/' -r lib net gpu rendezvous bin examples | grep -v '^net/secure\.c$')" \
-    'net/secure.c is the only file that knows the crypto library'
-is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r lib net gpu rendezvous bin --include='*.[ch]')" \
+is '' "$(grep -lE '#include <openssl/' -r base lib net gpu rendezvous bin examples | grep -v '^net/auth\.c$')" \
+    'net/auth.c is the only file that knows the crypto library'
+is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base lib net gpu rendezvous bin --include='*.[ch]')" \
     'no C file needs a CUDA header'
 done_testing

@@ -5,7 +5,7 @@
  * first and guarded; inputs must be untouched.
  */
 #include "hoop.h"
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 

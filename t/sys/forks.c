@@ -4,7 +4,7 @@
  * forks itself; and the child of such a fork is a rank.
  */
 #include "hoop.h"
-#include "net/conn.h"
+#include "net/handshake.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 

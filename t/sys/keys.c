@@ -7,7 +7,7 @@
  *     keys.t rank FOLDER     is a rank of it: waits for FOLDER/stop
  */
 #include "hoop.h"
-#include "lib/base/mem.h"
+#include "base/mem.h"
 #include "net/secret.h"
 #include "t/tap/tap.h"
 

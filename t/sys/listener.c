@@ -4,7 +4,7 @@
  * a firewall wants it; and crowds of strangers at every port of a job that has few descriptors.
  */
 #include "hoop.h"
-#include "net/conn.h"
+#include "net/handshake.h"
 #include "net/secret.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"

@@ -5,7 +5,7 @@
  * through. t/sim/answer.c has the data and the bound; some values are written out here.
  */
 #include "hoop.h"
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"

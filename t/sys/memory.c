@@ -5,7 +5,7 @@
  * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Under sanitizers k is a sample.
  */
 #include "hoop.h"
-#include "net/secure.h"
+#include "net/auth.h"
 #include "t/tap/tap.h"
 #include "t/tools/ledger.h"
 #include "t/tools/party.h"

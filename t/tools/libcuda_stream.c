@@ -3,7 +3,7 @@
 #include "t/tools/libcuda_room.h"
 
 #include "gpu/gpu.h"
-#include "lib/base/dtype.h"
+#include "base/dtype.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

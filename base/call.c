@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * call: the descriptor of a collective, as bytes, as a hash and as words. Bytes from the wire are taken as they are:
+ * a kind, type or reduction nobody knows is printed as unknown, never looked up out of bounds. Judges nothing.
+ */
+#include "base/call.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/dtype.h"
+#include "base/wire.h"
+
+static const char *const kind_names[HP_KINDS] = {
+    [HP_ALLREDUCE] = "allreduce", [HP_REDUCE_SCATTER] = "reduce_scatter",
+    [HP_ALLGATHER] = "allgather", [HP_BROADCAST] = "broadcast",
+    [HP_REDUCE] = "reduce",       [HP_GATHER] = "gather",
+    [HP_SCATTER] = "scatter",     [HP_ALLTOALL] = "alltoall",
+    [HP_BARRIER] = "barrier",
+};
+
+void
+hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call)
+{
+    out[0] = call->kind;
+    out[1] = call->dtype;
+    out[2] = call->op;
+    out[3] = call->fused;
+    hp_put32(out + 4, (uint32_t)call->root);
+    hp_put64(out + 8, call->count);
+}
+
+void
+hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
+{
+    call->kind = in[0];
+    call->dtype = in[1];
+    call->op = in[2];
+    call->fused = in[3];
+    call->root = (int32_t)hp_get32(in + 4);
+    call->count = hp_get64(in + 8);
+}
+
+int
+hp_call_equal(const hp_call *a, const hp_call *b)
+{
+    return a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->fused == b->fused && a->root == b->root &&
+           a->count == b->count;
+}
+
+uint32_t
+hp_call_signature(const hp_call *call)
+{
+    uint8_t bytes[HP_CALL_BYTES];
+
+    hp_call_put(bytes, call);
+    return hp_crc32c(bytes, sizeof bytes);
+}
+
+int
+hp_kind_is_rooted(int kind)
+{
+    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+}
+
+const char *
+hp_kind_name(int kind)
+{
+    if (kind <= 0 || kind >= HP_KINDS)
+        return "unknown operation";
+    return kind_names[kind];
+}
+
+static int
+reduces(int kind)
+{
+    return kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE;
+}
+
+const char *
+hp_call_print(const hp_call *call, char *out, size_t size)
+{
+    const char *fused = call->fused ? "fused " : "";
+    const char *towards = call->kind == HP_BROADCAST || call->kind == HP_SCATTER ? "from" : "to";
+    char op[32] = "";
+    char root[32] = "";
+
+    if (call->kind == HP_BARRIER) {
+        snprintf(out, size, "barrier");
+        return out;
+    }
+    if (reduces(call->kind))
+        snprintf(op, sizeof op, ", %s", hp_op_name((hoop_op)call->op));
+    if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
+        snprintf(root, sizeof root, ", tensor sizes %08" PRIx32, (uint32_t)call->root);
+    else if (call->root >= 0)
+        snprintf(root, sizeof root, "%s %s root %" PRId32, reduces(call->kind) ? "," : "", towards, call->root);
+    snprintf(out, size, "%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), call->count,
+             hp_dtype_name((hoop_dtype)call->dtype), op, root);
+    return out;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/* dtype: the names of element types and reductions, as printed and as read from settings and command lines. */
+#include "base/dtype.h"
+
+#include <string.h>
+
+typedef struct name_row {
+    const char *name;
+    int value;
+} name_row;
+
+/* The first row of each type is the one printed. */
+static const name_row dtype_names[] = {
+    {"int8", HOOP_INT8},
+    {"uint8", HOOP_UINT8},
+    {"int32", HOOP_INT32},
+    {"uint32", HOOP_UINT32},
+    {"int64", HOOP_INT64},
+    {"uint64", HOOP_UINT64},
+    {"float16", HOOP_FLOAT16},
+    {"float32", HOOP_FLOAT32},
+    {"float64", HOOP_FLOAT64},
+    {"bfloat16", HOOP_BFLOAT16},
+    {"float8e4m3", HOOP_FLOAT8E4M3},
+    {"float8e5m2", HOOP_FLOAT8E5M2},
+    {"char", HOOP_INT8},
+    {"int", HOOP_INT32},
+    {"half", HOOP_FLOAT16},
+    {"float", HOOP_FLOAT32},
+    {"double", HOOP_FLOAT64},
+    {"f8e4m3", HOOP_FLOAT8E4M3},
+    {"f8e5m2", HOOP_FLOAT8E5M2},
+    {"fp8_e4m3", HOOP_FLOAT8E4M3},
+    {"fp8_e5m2", HOOP_FLOAT8E5M2},
+};
+
+const hoop_dtype hp_narrow[HP_NARROW] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
+
+static const name_row op_names[] = {
+    {"sum", HOOP_SUM}, {"prod", HOOP_PROD}, {"max", HOOP_MAX}, {"min", HOOP_MIN}, {"avg", HOOP_AVG},
+};
+
+static const char *
+name_of(const name_row *rows, size_t count, int value, const char *otherwise)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (rows[i].value == value)
+            return rows[i].name;
+    }
+    return otherwise;
+}
+
+static int
+value_of(const name_row *rows, size_t count, const char *name)
+{
+    if (name == NULL)
+        return -1;
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].value;
+    }
+    return -1;
+}
+
+size_t
+hoop_dtype_size(hoop_dtype dtype)
+{
+    return (unsigned)dtype < HP_DTYPES ? hp_dtype_size(dtype) : 0;
+}
+
+int
+hp_narrow_index(hoop_dtype dtype)
+{
+    for (int i = 0; i < HP_NARROW; i++)
+        if (hp_narrow[i] == dtype)
+            return i;
+    return -1;
+}
+
+const char *
+hp_dtype_name(hoop_dtype dtype)
+{
+    return name_of(dtype_names, sizeof dtype_names / sizeof *dtype_names, (int)dtype, "unknown type");
+}
+
+const char *
+hp_op_name(hoop_op op)
+{
+    return name_of(op_names, sizeof op_names / sizeof *op_names, (int)op, "unknown reduction");
+}
+
+int
+hp_dtype_parse(const char *name)
+{
+    return value_of(dtype_names, sizeof dtype_names / sizeof *dtype_names, name);
+}
+
+int
+hp_op_parse(const char *name)
+{
+    return value_of(op_names, sizeof op_names / sizeof *op_names, name);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * log: "prefix hoop WARN text", one write per line, so that lines of many ranks on one terminal do not tear. The text
+ * may quote bytes of a peer or a file: control characters become '?'. One mutex guards the destination and the rate
+ * limits; it is held while the program's function runs, so that after hoop_log_to() returns the old one is not called.
+ * A line logged from within that function goes to standard error.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND = 10 };
+
+typedef struct log_class {
+    const char *name;
+    uint64_t since;   /* start of the current second */
+    unsigned lines;   /* printed in it */
+    unsigned dropped; /* not printed since the last printed line */
+} log_class;
+
+static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static atomic_int log_level = HP_LOG_WARN;
+static _Thread_local int inside; /* this thread is running the program's function */
+static hoop_log_fn *log_fn;
+static void *log_arg;
+static char log_prefix[PREFIX_BYTES];
+static log_class classes[CLASSES];
+
+void
+hoop_log_to(hoop_log_fn *fn, void *arg)
+{
+    pthread_mutex_lock(&mutex);
+    log_fn = fn;
+    log_arg = arg;
+    pthread_mutex_unlock(&mutex);
+}
+
+void
+hp_log_forked(void)
+{
+    mutex = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+void
+hp_log_level(int level)
+{
+    atomic_store_explicit(&log_level, level, memory_order_relaxed);
+}
+
+int
+hp_log_enabled(int level)
+{
+    return level > HP_LOG_NONE && level <= atomic_load_explicit(&log_level, memory_order_relaxed);
+}
+
+void
+hp_log_prefix(const char *prefix)
+{
+    pthread_mutex_lock(&mutex);
+    snprintf(log_prefix, sizeof log_prefix, "%s", prefix == NULL ? "" : prefix);
+    pthread_mutex_unlock(&mutex);
+}
+
+static const char *
+level_name(int level)
+{
+    return level == HP_LOG_WARN ? "WARN" : level == HP_LOG_INFO ? "INFO" : "TRACE";
+}
+
+static void
+write_stderr(char *line, size_t length)
+{
+    ssize_t wrote;
+    size_t at = 0;
+
+    line[length++] = '\n';
+    while (at < length) {
+        wrote = write(STDERR_FILENO, line + at, length - at);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return; /* nobody listens there: a lost line must not become a fault */
+        at += (size_t)wrote;
+    }
+}
+
+/* With the mutex held. */
+static void
+emit(int level, const char *text, unsigned dropped)
+{
+    char line[LINE_MAX_BYTES + PREFIX_BYTES + 64];
+    char note[48] = "";
+
+    if (dropped > 0)
+        snprintf(note, sizeof note, " (and %u more like it, not shown)", dropped);
+    snprintf(line, sizeof line, "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", level_name(level), text,
+             note);
+    hp_text_tame(line, strlen(line), 0);
+    if (log_fn == NULL || inside) {
+        write_stderr(line, strlen(line));
+        return;
+    }
+    inside = 1;
+    log_fn(log_arg, level, line);
+    inside = 0;
+}
+
+static log_class *
+class_find(const char *name)
+{
+    log_class *oldest = &classes[0];
+
+    for (size_t i = 0; i < CLASSES; i++) {
+        if (classes[i].name == name)
+            return &classes[i];
+        if (classes[i].name == NULL || classes[i].since < oldest->since)
+            oldest = &classes[i];
+        if (classes[i].name == NULL)
+            break;
+    }
+    *oldest = (log_class){.name = name};
+    return oldest;
+}
+
+/* 1: print, with *dropped lines to confess; 0: too many this second. */
+static int
+class_admit(const char *name, unsigned *dropped)
+{
+    log_class *class = class_find(name);
+    uint64_t now = hp_now();
+
+    if (now - class->since >= HP_SEC) {
+        class->since = now;
+        class->lines = 0;
+    }
+    if (class->lines >= LINES_PER_SECOND) {
+        class->dropped++;
+        return 0;
+    }
+    class->lines++;
+    *dropped = class->dropped;
+    class->dropped = 0;
+    return 1;
+}
+
+__attribute__((format(printf, 3, 0))) static void
+log_va(const char *class_name, int level, const char *format, va_list ap)
+{
+    char text[LINE_MAX_BYTES];
+    unsigned dropped = 0;
+    int saved = errno;
+
+    vsnprintf(text, sizeof text, format, ap);
+    pthread_mutex_lock(&mutex);
+    if (class_name == NULL || class_admit(class_name, &dropped))
+        emit(level, text, dropped);
+    pthread_mutex_unlock(&mutex);
+    errno = saved;
+}
+
+void
+hp_log(int level, const char *format, ...)
+{
+    va_list ap;
+
+    if (!hp_log_enabled(level))
+        return;
+    va_start(ap, format);
+    log_va(NULL, level, format, ap);
+    va_end(ap);
+}
+
+void
+hp_log_class(const char *class_name, int level, const char *format, ...)
+{
+    va_list ap;
+
+    if (!hp_log_enabled(level))
+        return;
+    va_start(ap, format);
+    log_va(class_name, level, format, ap);
+    va_end(ap);
+}

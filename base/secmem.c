@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * secmem: see secmem.h. Pages in a list, each a head and rooms of one size, taken by a bit. No mutex: a fork in another
+ * thread would leave it held in the child. A page that has come through a fork has no head any more, and so is passed
+ * over. Pages are never given back: there are as many as there were keys at a time.
+ */
+#include "base/secmem.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+enum { ROOMS_MAX = 64 }; /* of a page, its head among them */
+
+typedef struct page {
+    uint64_t alive;         /* 0 after a fork */
+    _Atomic uint64_t taken; /* rooms, as bits; the head's is always set */
+    struct page *next;
+} page;
+
+static _Atomic(page *) pages;
+
+static size_t
+page_size(void)
+{
+    return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+static unsigned
+rooms(void)
+{
+    size_t n = page_size() / HP_SECMEM_MOST;
+    return n < ROOMS_MAX ? (unsigned)n : ROOMS_MAX;
+}
+
+/* What the kernel refuses, or does not know, is gone without: a limit on locked memory is no reason to fail. */
+static page *
+new_page(void)
+{
+    size_t size = page_size();
+    page *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    (void)madvise(p, size, MADV_DONTDUMP);
+    (void)madvise(p, size, MADV_WIPEONFORK);
+    (void)mlock(p, size);
+    p->alive = 1;
+    return p;
+}
+
+/* A free room of the page, taken; NULL: there is none. */
+static void *
+take_room(page *p)
+{
+    uint64_t taken = atomic_load(&p->taken);
+    for (unsigned room = 1; room < rooms(); room++)
+        while (!(taken >> room & 1))
+            if (atomic_compare_exchange_weak(&p->taken, &taken, taken | UINT64_C(1) << room))
+                return (uint8_t *)p + (size_t)room * HP_SECMEM_MOST;
+    return NULL;
+}
+
+void *
+hp_secmem_new(size_t bytes)
+{
+    page *first = atomic_load(&pages), *fresh;
+    void *room = NULL;
+    if (bytes > HP_SECMEM_MOST)
+        return NULL;
+    for (page *p = first; p && p->alive && !room; p = p->next)
+        room = take_room(p);
+    if (room)
+        return room;
+    fresh = new_page();
+    if (!fresh)
+        return NULL;
+    room = take_room(fresh);
+    do
+        fresh->next = first && first->alive ? first : NULL;
+    while (!atomic_compare_exchange_weak(&pages, &first, fresh));
+    return room;
+}
+
+void
+hp_secmem_free(void *memory)
+{
+    size_t at = (uintptr_t)memory % page_size();
+    page *p = (page *)((uint8_t *)memory - at);
+    if (!memory)
+        return;
+    hp_wipe(memory, HP_SECMEM_MOST);
+    atomic_fetch_and(&p->taken, ~(UINT64_C(1) << at / HP_SECMEM_MOST));
+}
+
+void
+hp_secmem_hide_process(void)
+{
+    (void)prctl(PR_SET_DUMPABLE, 0);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * text: see text.h. A byte from 0x80 to 0x9f is harmless only where it goes on a whole UTF-8 character, in the shortest
+ * form and above U+009F.
+ */
+#include "base/text.h"
+
+#include <stdint.h>
+
+static int
+goes_on(uint8_t byte)
+{
+    return byte >= 0x80 && byte < 0xc0;
+}
+
+/* How many bytes the character takes that begins here: 0 where it is none, or a control character. */
+static size_t
+character(const uint8_t *text, size_t n, char keep)
+{
+    uint8_t first = text[0];
+    size_t length = first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+    if (length == 1)
+        return (first >= 0x20 && first != 0x7f) || (keep && first == (uint8_t)keep);
+    if (first < 0xc2 || first > 0xf4 || length > n)
+        return first >= 0xa0;
+    for (size_t i = 1; i < length; i++)
+        if (!goes_on(text[i]))
+            return 1;
+    if ((first == 0xc2 && text[1] < 0xa0) || (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90))
+        return 0;
+    return length;
+}
+
+void
+hp_text_tame(char *text, size_t n, char keep)
+{
+    for (size_t i = 0; i < n;) {
+        size_t length = character((const uint8_t *)text + i, n - i, keep);
+        if (length == 0)
+            text[i] = '?';
+        i += length ? length : 1;
+    }
+}
+
+int
+hp_text_is_tame(const char *text, size_t n, char keep)
+{
+    for (size_t i = 0, length; i < n; i += length) {
+        length = character((const uint8_t *)text + i, n - i, keep);
+        if (length == 0)
+            return 0;
+    }
+    return 1;
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/* environment: see environment.h. */
+#include "lib/environment.h"
+
+#include "base/err.h"
+#include "base/secmem.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LINES "hoop_launch(7) has the lines that join them"
+
+/*
+ * Other launchers. None of them is joined by itself yet: `rank` is the variable that a user hands on as HOOP_RANK, as
+ * hoop_launch(7) shows. Those whose variables others set as well come last, and of those one that starts another
+ * launcher's daemons (srun) comes after that one.
+ */
+static const struct foreign {
+    const char *size; /* variable: how many processes it has started; NULL: it does not tell */
+    const char *rank; /* variable: which of them this is */
+    const char *name;
+} foreigners[] = {{"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run"},
+                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH2's mpirun"},
+                  {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun"},
+                  {"HOROVOD_SIZE", "HOROVOD_RANK", "horovodrun"},
+                  {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun (Open MPI)"},
+                  {"PMI_SIZE", "PMI_RANK", "mpiexec (PMI)"},
+                  {"WORLD_SIZE", "RANK", "torchrun"},
+                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
+                  {NULL, "PALS_RANKID", "mpiexec (PALS)"},
+                  {NULL, "PMIX_RANK", "a launcher with PMIx"}};
+
+static long
+size_of(const struct foreign *foreign)
+{
+    const char *value = foreign->size ? getenv(foreign->size) : NULL;
+    return value ? strtol(value, NULL, 10) : 0;
+}
+
+static hoop_result
+refuse_many(const struct foreign *foreign, hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                      "%s started %ld processes (%s), which hoop does not join by itself: use hooprun, or set "
+                      "HOOP_RENDEZVOUS, HOOP_SIZE and HOOP_RANK=$%s; " LINES,
+                      foreign->name, size_of(foreign), foreign->size, foreign->rank);
+}
+
+static hoop_result
+refuse_rank(const struct foreign *foreign, hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                      "%s started this process (%s), and perhaps others: use hooprun, or set HOOP_RENDEZVOUS, "
+                      "HOOP_SIZE and HOOP_RANK=$%s, or HOOP_SIZE=1 where it is the only one; " LINES,
+                      foreign->name, foreign->rank, foreign->rank);
+}
+
+/* Without a server: an error, unless this process is the only one as far as anything tells. */
+static hoop_result
+find_alone(hp_launch *launch, hoop_error *error)
+{
+    const struct foreign *end = foreigners + sizeof foreigners / sizeof *foreigners, *ranked = NULL;
+    int known = launch->size == 1;
+    launch->by = known ? "HOOP_SIZE" : "none";
+    if (launch->size > 1)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, "
+                          "or use hooprun; " LINES,
+                          launch->size);
+    for (const struct foreign *f = foreigners; f < end; f++) {
+        if (size_of(f) > 1)
+            return refuse_many(f, error);
+        if (size_of(f) == 1 && !known) {
+            known = 1;
+            launch->by = f->name;
+        }
+        if (!f->size && getenv(f->rank) && !ranked)
+            ranked = f;
+    }
+    if (launch->rank >= 0 && launch->size != 1)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "HOOP_RANK=%d but neither HOOP_RENDEZVOUS nor HOOP_SIZE is set: start hoop-rendezvous and "
+                          "give its host:port and the number of ranks, or use hooprun; " LINES,
+                          launch->rank);
+    return ranked && !known ? refuse_rank(ranked, error) : HOOP_SUCCESS;
+}
+
+hoop_result
+hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
+{
+    const char *server = hp_config_text(config, HP_SET_rendezvous);
+    *launch = (hp_launch){.rank = (int)hp_config_number(config, HP_SET_rank)};
+    launch->size = (int)hp_config_number(config, HP_SET_size);
+    launch->alone = !*server;
+    if (launch->size > 0 && launch->rank >= launch->size)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", launch->rank, launch->size);
+    if (launch->alone)
+        return find_alone(launch, error);
+    if (launch->size < 1)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
+                          server);
+    return hp_launch_server(&launch->server, config, loop, deadline, error);
+}
+
+hoop_result
+hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
+{
+    hoop_error why;
+    hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
+    if (result != HOOP_SUCCESS)
+        hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
+    return result;
+}
+
+void
+hp_launch_name_secret(hoop_error *error, const hoop_config *config)
+{
+    hoop_error why = *error;
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    if (hp_config_number(config, HP_SET_security) == 1)
+        return; /* none */
+    if (fd >= 0)
+        hp_err_set(error, why.code, "%.200s; this rank's secret is that of HOOP_SECRET_FD=%d", why.text, fd);
+    else
+        hp_err_set(error, why.code, "%.180s; this rank's secret is that of HOOP_SECRET_FILE=%s", why.text,
+                   hp_config_text(config, HP_SET_secret_file));
+    error->rank = why.rank;
+    error->phase = why.phase;
+}
+
+/* The key of this job: as it was handed over, or made from a server's secret. */
+static hoop_result
+find_secret(hp_secret *secret, const uint8_t job[HP_JOB], const hoop_config *config, hoop_error *error)
+{
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    const char *file = hp_config_text(config, HP_SET_secret_file);
+    hoop_result result;
+    if (fd < 0 && !*file)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "there is no secret: start the program with hooprun, or give every rank and the server "
+                          "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one)");
+    result = fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (secret->of_job && memcmp(secret->job, job, HP_JOB) != 0)
+        return hp_err_set(
+            error, HOOP_ERR_AUTH,
+            "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
+            "for which it was made",
+            fd >= 0 ? "HOOP_SECRET_FD" : file, hp_config_text(config, HP_SET_job));
+    return hp_secret_of_job(secret, secret, job, error);
+}
+
+hp_keys *
+hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *error)
+{
+    int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
+    hp_secret *secret;
+    hp_keys *keys = NULL;
+    uint8_t job[HP_JOB];
+    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server)) {
+        hp_err_set(error, HOOP_ERR_AUTH,
+                   "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
+                   "HOOP_SECURITY=auth and a secret file");
+        return NULL;
+    }
+    secret = hp_secmem_new(sizeof *secret);
+    if (!secret)
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's secret");
+    else if (hp_job_id(job, hp_config_text(config, HP_SET_job), error) == HOOP_SUCCESS &&
+             (mode == HP_MODE_NONE || find_secret(secret, job, config, error) == HOOP_SUCCESS))
+        keys = hp_keys_new(secret->key, job, mode, error);
+    hp_secmem_free(secret);
+    return keys;
+}
+
+void
+hp_launch_limits(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+        return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int
+machine_allows(const char *congestion)
+{
+    FILE *file = fopen("/proc/sys/net/ipv4/tcp_allowed_congestion_control", "re");
+    char word[32];
+    int found = 0;
+    while (file && !found && fscanf(file, "%31s", word) == 1)
+        found = strcmp(word, congestion) == 0;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+void
+hp_launch_sock(hp_sock_options *sock, const hoop_config *config)
+{
+    const char *congestion = hp_config_text(config, HP_SET_tcp_congestion);
+    *sock = (hp_sock_options){.sndbuf = (int)hp_config_number(config, HP_SET_sndbuf),
+                              .rcvbuf = (int)hp_config_number(config, HP_SET_rcvbuf)};
+    sock->keepidle = (int)hp_config_number(config, HP_SET_keepalive_idle);
+    sock->keepintvl = (int)hp_config_number(config, HP_SET_keepalive_interval);
+    sock->keepcnt = (int)hp_config_number(config, HP_SET_keepalive_count);
+    /* a pacing congestion control (bbr) sends in bursts by timers, which costs most where there is no wire */
+    if (strcmp(congestion, "auto") == 0)
+        congestion = machine_allows("reno") ? "reno" : "";
+    else if (strcmp(congestion, "default") == 0)
+        congestion = "";
+    snprintf(sock->congestion, sizeof sock->congestion, "%.15s", congestion);
+}
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo): equal strings, equal ids. */
+static uint64_t
+hash(uint64_t seed, const char *text)
+{
+    for (; *text; text++)
+        seed = (seed ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
+    return seed;
+}
+
+uint64_t
+hp_launch_host(const hoop_config *config, char host[64])
+{
+    const char *given = hp_config_text(config, HP_SET_hostid);
+    char boot[64] = "";
+    FILE *file;
+    uint64_t id = UINT64_C(0xcbf29ce484222325);
+    if (gethostname(host, 64) != 0)
+        snprintf(host, 64, "unknown-host");
+    host[63] = 0;
+    if (*given)
+        return hash(id, given);
+    file = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (file && !fgets(boot, sizeof boot, file))
+        boot[0] = 0;
+    if (file)
+        fclose(file);
+    return hash(hash(id, host), boot);
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+/* peer_heartbeat: see peer_heartbeat.h. A table by rank; a tick is news if its beat is. */
+#include "lib/peer_heartbeat.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/wire.h"
+
+#include <stdlib.h>
+
+enum {
+    WITNESS_MS = 600, /* how long after the limit a rank that saw who stands still may be waited for */
+    GAP_MS = 1500     /* between two ticks of a rank: what changed meanwhile may have changed long ago */
+};
+
+hp_ticks *
+hp_ticks_new(int size, int position, const int *order)
+{
+    hp_ticks *t = hp_alloc(1, sizeof *t);
+    size_t n = (size_t)size;
+    if (!t)
+        return NULL;
+    *t = (hp_ticks){.size = size, .position = position, .order = order};
+    t->of = hp_alloc(n, sizeof *t->of);
+    t->beat = hp_alloc(n, sizeof *t->beat);
+    t->fresh = hp_alloc(n, 1);
+    t->alone = hp_alloc(n, 1);
+    if (t->of && t->beat && t->fresh && t->alone)
+        return t;
+    hp_ticks_free(t);
+    return NULL;
+}
+
+void
+hp_ticks_free(hp_ticks *t)
+{
+    if (!t)
+        return;
+    free(t->of);
+    free(t->beat);
+    free(t->fresh);
+    free(t->alone);
+    free(t);
+}
+
+static void
+freshen(hp_ticks *t, int rank)
+{
+    t->fresh_n += !t->fresh[rank];
+    t->fresh[rank] = 1;
+}
+
+void
+hp_ticks_say(hp_ticks *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
+{
+    int self = t->order[t->position];
+    hp_witness *w = &t->of[self];
+    if (!t->since)
+        t->since = now;
+    w->in_op = report != NULL;
+    if (report)
+        w->report = *report;
+    w->completed = completed;
+    w->heard = now;
+    t->alone[self] = alone != 0;
+    t->beat[self]++;
+    freshen(t, self);
+}
+
+static void
+note(hp_ticks *t, int rank, const hp_witness *said, uint64_t now)
+{
+    hp_witness *w = &t->of[rank];
+    const hp_report *r = &said->report, *before = &w->report;
+    int known = w->heard && now - w->heard <= GAP_MS * HP_MS; /* what one says first tells nothing of when it moved */
+    if (known && (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
+                  r->step > before->step || r->bytes > before->bytes))
+        t->moved = now;
+    *w = *said;
+    w->heard = now;
+    freshen(t, rank);
+}
+
+static int
+hear_one(hp_ticks *t, const uint8_t *in, uint64_t now)
+{
+    uint32_t rank = hp_get32(in), alone = hp_get32(in + 8);
+    int32_t waits_for = (int32_t)hp_get32(in + 4);
+    uint64_t beat = hp_get64(in + 12);
+    hp_witness said = {.report = {.sequence = hp_get64(in + 20), .waits_for = waits_for}};
+    said.in_op = said.report.sequence > 0;
+    said.completed = hp_get64(in + 28);
+    said.report.step = hp_get64(in + 36);
+    said.report.bytes = hp_get64(in + 44);
+    if (rank >= (uint32_t)t->size || waits_for < -1 || waits_for >= t->size || alone > 1 || beat == 0)
+        return 0;
+    if ((int)rank == t->order[t->position] || beat <= t->beat[rank])
+        return 1;
+    t->beat[rank] = beat;
+    t->alone[rank] = (uint8_t)alone;
+    if (alone)
+        t->asked = now;
+    note(t, (int)rank, &said, now);
+    return 1;
+}
+
+int
+hp_ticks_hear(hp_ticks *t, const uint8_t *in, size_t n, uint64_t now)
+{
+    if (n % HP_TICK_BYTES)
+        return 0;
+    for (; n > 0; n -= HP_TICK_BYTES, in += HP_TICK_BYTES)
+        if (!hear_one(t, in, now))
+            return 0;
+    return 1;
+}
+
+static void
+put_one(const hp_ticks *t, int rank, uint8_t *out)
+{
+    const hp_witness *w = &t->of[rank];
+    hp_put32(out, (uint32_t)rank);
+    hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.waits_for : -1));
+    hp_put32(out + 8, t->alone[rank]);
+    hp_put64(out + 12, t->beat[rank]);
+    hp_put64(out + 20, w->in_op ? w->report.sequence : 0);
+    hp_put64(out + 28, w->completed);
+    hp_put64(out + 36, w->report.step);
+    hp_put64(out + 44, w->report.bytes);
+}
+
+static int
+candidate(const hp_ticks *t, int place)
+{
+    return t->order[(t->position + t->next + place) % t->size];
+}
+
+static void
+forget(hp_ticks *t, int rank)
+{
+    t->fresh_n -= t->fresh[rank];
+    t->fresh[rank] = 0;
+}
+
+size_t
+hp_ticks_put(hp_ticks *t, int to, uint8_t out[HP_TICKS_BYTES])
+{
+    size_t used = 0;
+    forget(t, to);
+    for (t->put = 0; t->put < t->size && used < HP_TICKS_BYTES && (int)(used / HP_TICK_BYTES) < t->fresh_n; t->put++) {
+        int rank = candidate(t, t->put);
+        if (!t->fresh[rank])
+            continue;
+        put_one(t, rank, out + used);
+        used += HP_TICK_BYTES;
+    }
+    return used;
+}
+
+void
+hp_ticks_taken(hp_ticks *t)
+{
+    for (int i = 0; i < t->put; i++)
+        forget(t, candidate(t, i));
+    t->next = (t->next + t->put) % t->size;
+    t->put = 0;
+}
+
+static int
+waiting(const hp_ticks *t, int except, uint64_t alive)
+{
+    int n = 0;
+    for (int rank = 0; rank < t->size; rank++)
+        n += rank != except && t->of[rank].in_op && t->of[rank].heard >= alive;
+    return n;
+}
+
+/* The first rank downstream of which nothing is heard any more; -1: all are. Those behind it may be well. */
+static int
+first_silent(const hp_ticks *t, uint64_t alive)
+{
+    for (int d = 1; d < t->size; d++) {
+        int rank = t->order[(t->position + d) % t->size];
+        if (t->of[rank].heard < alive)
+            return rank;
+    }
+    return -1;
+}
+
+/* This rank waits for one, who waits for another, and so on: the last of them before `rank`; -1 if it is not waited for. */
+static int
+last_before(const hp_ticks *t, int rank, uint64_t alive)
+{
+    int at = t->order[t->position];
+    for (int steps = 0; steps < t->size; steps++) {
+        const hp_witness *w = &t->of[at];
+        if (!w->in_op || w->heard < alive || w->report.waits_for < 0)
+            return -1;
+        if (w->report.waits_for == rank)
+            return at;
+        at = w->report.waits_for;
+    }
+    return -1;
+}
+
+hp_blame
+hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
+{
+    hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
+    const hp_report *own = &t->of[t->order[t->position]].report;
+    int rank = first_silent(t, alive);
+    if (own->sequence == sequence)
+        blame.call = own->call;
+    if (rank < 0)
+        return hp_blame_find(t->of, t->size, UINT64_MAX);
+    blame.other = last_before(t, rank, alive);
+    if (blame.other < 0)
+        return blame;
+    const hp_witness *w = &t->of[rank];
+    blame.guilt = w->in_op && w->report.sequence >= sequence ? HP_GUILT_SILENT : HP_GUILT_ABSENT;
+    blame.rank = rank;
+    blame.waiting = waiting(t, rank, alive);
+    return blame;
+}
+
+/* Whether the rank so far downstream hears, by its own ticks, that its waits lead to the one `to` places downstream. */
+static int
+sees(const hp_ticks *t, int from, int to)
+{
+    int silent = t->order[(t->position + to) % t->size], far = from;
+    for (int steps = 0; steps < t->size; steps++) {
+        const hp_witness *w = &t->of[t->order[(t->position + far) % t->size]];
+        if (!w->in_op || w->report.waits_for < 0)
+            return 0;
+        if (w->report.waits_for == silent)
+            return 1;
+        for (far = from + 1; far < to && t->order[(t->position + far) % t->size] != w->report.waits_for; far++)
+            continue;
+        if (far >= to)
+            return 0;
+    }
+    return 0;
+}
+
+int
+hp_ticks_speaks(const hp_ticks *t, uint64_t alive)
+{
+    int to = 1;
+    while (to < t->size && t->of[t->order[(t->position + to) % t->size]].heard >= alive)
+        to++;
+    for (int d = 1; to < t->size && d < to; d++)
+        if (sees(t, d, to))
+            return 0;
+    for (int rank = 0; to == t->size && rank < t->order[t->position]; rank++)
+        if (t->of[rank].in_op)
+            return 0;
+    return 1;
+}
+
+/* Following the waits from here, the first that nothing is heard of; -1: they end at one that is alive. */
+static int
+silent_by_waits(const hp_ticks *t, uint64_t alive)
+{
+    int at = t->order[t->position];
+    for (int steps = 0; steps < t->size; steps++) {
+        const hp_witness *w = &t->of[at];
+        if (w->heard < alive)
+            return at;
+        if (!w->in_op || w->report.waits_for < 0)
+            return -1;
+        at = w->report.waits_for;
+    }
+    return -1;
+}
+
+/*
+ * Nobody who sees more has spoken. The first silent rank downstream stands still where all ranks wait for all: those
+ * before it pass on what they hear. Where one may have done its part and rest, as the root of a broadcast, it need not,
+ * and the silent one to whom the waits lead is likelier.
+ */
+static hp_blame
+guess(const hp_ticks *t, uint64_t sequence, int may_rest, uint64_t alive)
+{
+    hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
+    int rank = may_rest ? silent_by_waits(t, alive) : -1;
+    if (rank < 0)
+        rank = first_silent(t, alive);
+    if (rank < 0)
+        return blame;
+    const hp_witness *w = &t->of[rank];
+    blame.guilt = w->in_op && w->report.sequence >= sequence ? HP_GUILT_SILENT : HP_GUILT_ABSENT;
+    blame.rank = rank;
+    blame.other = t->order[t->position];
+    blame.waiting = waiting(t, rank, alive);
+    return blame;
+}
+
+int
+hp_ticks_listened(const hp_ticks *t, uint64_t beat, uint64_t now)
+{
+    return t->since && now - t->since >= HP_SILENT_BEATS * beat;
+}
+
+hp_blame
+hp_ticks_judge(const hp_ticks *t, uint64_t sequence, int may_rest, const hp_tick_clock *clock)
+{
+    hp_blame none = {.rank = -1, .other = -1, .sequence = sequence};
+    uint64_t alive = clock->now - HP_SILENT_BEATS * clock->beat, moved = hp_ticks_moved(t, clock);
+    if (clock->now - moved < clock->limit || !hp_ticks_listened(t, clock->beat, clock->now))
+        return none;
+    hp_blame blame = hp_ticks_blame(t, sequence, alive);
+    if (blame.guilt || clock->now - moved < clock->limit + WITNESS_MS * HP_MS)
+        return blame;
+    return guess(t, sequence, may_rest, alive);
+}
+
+uint64_t
+hp_ticks_moved(const hp_ticks *t, const hp_tick_clock *clock)
+{
+    return t->moved > clock->moved ? t->moved : clock->moved;
+}
+
+int
+hp_ticks_late(const hp_ticks *t, const hp_tick_clock *clock)
+{
+    return clock->now - hp_ticks_moved(t, clock) >= clock->limit + WITNESS_MS * HP_MS;
+}

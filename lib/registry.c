@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* registry: see registry.h. */
+#include "lib/registry.h"
+
+#include "base/log.h"
+#include "lib/join.h"
+
+static atomic_uint forks;
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static hoop_comm *alive;
+static atomic_int stopped; /* callers' streams that stand */
+
+/* ---- forks ---- */
+
+static void
+before_fork(void)
+{
+    hp_alive_lock();
+    hp_listener_lock();
+}
+
+static void
+after_fork(void)
+{
+    hp_listener_unlock();
+    hp_alive_unlock();
+}
+
+/* It only closes. The locks are made anew: whoever held one is not here, and one that knows its owner knows another. */
+static void
+in_child(void)
+{
+    atomic_fetch_add(&forks, 1);
+    for (const hoop_comm *comm = alive; comm; comm = comm->next_alive) {
+        for (uint32_t c = 0; c < comm->channels; c++)
+            for (int i = 0; i < comm->channel[c]->links; i++)
+                hp_link_abandon(comm->channel[c]->link[i]);
+        hp_join_abandon(comm);
+        if (comm->client)
+            hp_client_abandon(comm->client);
+        hp_probe_abandon(&comm->fault.probe);
+    }
+    hp_listener_abandon();
+    alive = NULL;
+    atomic_store(&stopped, 0);
+    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    hp_log_forked();
+}
+
+static void
+watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
+unsigned
+hp_forks(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return atomic_load(&forks);
+}
+
+/* ---- the list ---- */
+
+void
+hp_alive_lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+void
+hp_alive_unlock(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+void
+hp_alive_add(hoop_comm *comm)
+{
+    hp_alive_lock();
+    comm->next_alive = alive;
+    if (alive)
+        alive->previous_alive = comm;
+    alive = comm;
+    hp_alive_unlock();
+}
+
+void
+hp_alive_remove(hoop_comm *comm)
+{
+    hp_alive_lock();
+    if (comm->next_alive)
+        comm->next_alive->previous_alive = comm->previous_alive;
+    if (comm->previous_alive)
+        comm->previous_alive->next_alive = comm->next_alive;
+    else if (alive == comm)
+        alive = comm->next_alive;
+    hp_alive_unlock();
+}
+
+/* ---- streams ---- */
+
+void
+hp_alive_prepare(const hoop_comm *but, const void *send, const void *recv)
+{
+    for (hoop_comm *comm = alive; comm && atomic_load(&stopped) == 0; comm = comm->next_alive)
+        if (comm != but && !atomic_load(&comm->prepared))
+            hp_comm_prepare(comm, hp_device_of(send) == &hp_cuda_ops ? send : recv);
+}
+
+void
+hp_alive_stopped(int change)
+{
+    atomic_fetch_add(&stopped, change);
+}
+
+int
+hp_alive_stands(void)
+{
+    return atomic_load(&stopped) > 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * standby: a thread for a communicator whose program drives (hoop_comm_fd). A program that computes for long does not look:
+ * then reports are not sent and a control connection that was reset is not made again, and the server takes the rank for
+ * one that is stopped or gone. Where operations are outstanding and nobody has driven for a tenth of a second, this one
+ * looks once, as the program would.
+ */
+#ifndef HP_MINDER_H
+#define HP_MINDER_H
+
+#include "lib/comm.h"
+
+void hp_minder_start(hoop_comm *comm); /* once is enough; without a thread nobody looks */
+void hp_minder_ring(hoop_comm *comm);  /* under the driver's mutex: there is something to mind now */
+void hp_minder_stop(hoop_comm *comm);
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* stream_watchdog: see stream_watchdog.h. */
+#include "lib/stream_watchdog.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "lib/progress.h"
+
+#include <signal.h>
+#include <time.h>
+
+enum { LOOK_MS = 250, GRACE_LOOKS = 2, LEAST_LOOKS = 8 };
+
+/* Looks, not time: a process that was stopped has not been stuck meanwhile. 0: for ever. */
+static uint64_t
+patience(const hoop_comm *comm)
+{
+    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) / LOOK_MS;
+    if (hp_config_number(&comm->config, HP_SET_op_timeout_ms) == 0)
+        return 0;
+    return limit < LEAST_LOOKS ? LEAST_LOOKS : limit;
+}
+
+static void
+give_up(hoop_comm *comm)
+{
+    hoop_error error;
+    char me[96];
+    hp_err_set(&error, HOOP_ERR_TIMEOUT,
+               "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: was "
+               "more queued behind the stream than the driver takes?",
+               hp_comm_name(comm, comm->rank, me), (unsigned)comm->guard.looks * LOOK_MS);
+    error.rank = error.reporter = comm->rank;
+    hp_progress_give_up(comm, &error);
+}
+
+/* The device is chosen: a stream stands. What drives may be in the middle of a job: see hp_device_ops.release. */
+static void
+release(hoop_comm *comm)
+{
+    hp_device *device = comm->device[1];
+    comm->guard.released = 1;
+    hp_log(HP_LOG_WARN, "streams are let go while the CUDA driver keeps a call: arrays may still be written");
+    device->ops->release(device);
+}
+
+/*
+ * Under the driver's mutex. 1 if nobody gives a sign of life while a stream stands. Whoever has entered a call keeps the
+ * background thread from driving, and may be stuck before it drives itself; a program with a loop of its own drives when
+ * it likes.
+ */
+static int
+is_stuck(hoop_comm *comm)
+{
+    hp_guard *g = &comm->guard;
+    hp_driver *d = &comm->driver;
+    unsigned long long beat = atomic_load(&d->beat);
+    int drives = d->held || (atomic_load(&d->outstanding) > 0 && !atomic_load(&d->manual));
+    int same = drives && beat == g->beat && atomic_load(&comm->standing) > 0;
+    g->beat = beat;
+    g->looks = same ? g->looks + 1 : 0;
+    return g->looks > 0;
+}
+
+static void
+look(hoop_comm *comm)
+{
+    uint64_t most = patience(comm), looks = comm->guard.looks;
+    if (!atomic_load(&comm->fault.known) && most > 0 && looks >= most)
+        give_up(comm);
+    if (atomic_load(&comm->fault.known) && looks >= GRACE_LOOKS && !comm->guard.released)
+        release(comm);
+}
+
+static void
+wait_a_while(hoop_comm *comm)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LOOK_MS * 1000000;
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_cond_timedwait(&comm->guard.bell, &comm->driver.mutex, &until);
+}
+
+static void *
+run_guard(void *arg)
+{
+    hoop_comm *comm = arg;
+    hp_guard *g = &comm->guard;
+    pthread_mutex_lock(&comm->driver.mutex);
+    while (!g->stop) {
+        wait_a_while(comm);
+        if (g->stop || !is_stuck(comm))
+            continue;
+        pthread_mutex_unlock(&comm->driver.mutex);
+        look(comm);
+        pthread_mutex_lock(&comm->driver.mutex);
+    }
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return NULL;
+}
+
+static int
+start_thread(hoop_comm *comm)
+{
+    pthread_condattr_t monotonic;
+    sigset_t all, old;
+    int runs;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&comm->guard.bell, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    runs = pthread_create(&comm->guard.thread, NULL, run_guard, comm) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (!runs)
+        pthread_cond_destroy(&comm->guard.bell);
+    return runs;
+}
+
+void
+hp_guard_start(hoop_comm *comm)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    if (!comm->guard.runs && !comm->guard.stop)
+        comm->guard.runs = start_thread(comm);
+    pthread_mutex_unlock(&comm->driver.mutex);
+}
+
+void
+hp_guard_stop(hoop_comm *comm)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    comm->guard.stop = 1;
+    if (comm->guard.runs)
+        pthread_cond_signal(&comm->guard.bell);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (comm->guard.runs) {
+        pthread_join(comm->guard.thread, NULL);
+        pthread_cond_destroy(&comm->guard.bell);
+    }
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stream_watchdog: a thread that sees to it that callers' streams go on. Whoever drives may be stuck in the GPU's driver, which a
+ * thread of the caller's keeps to itself while it waits for room in a stream that waits for us: then only somebody who
+ * needs neither the baton nor the driver can end that. It looks a few times a second, and acts when it must.
+ */
+#ifndef HP_GUARD_H
+#define HP_GUARD_H
+
+#include "lib/comm.h"
+
+/* Before the first stream is stopped; without memory for a thread there is no guard. Idempotent, any thread. */
+void hp_guard_start(hoop_comm *comm);
+void hp_guard_stop(hoop_comm *comm);
+
+/* Baton holder: a sign of life. */
+static inline void
+hp_guard_beat(hoop_comm *comm)
+{
+    atomic_ullong *beat = &comm->driver.beat;
+    atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+#endif

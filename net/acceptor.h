@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * acceptor: a listener and the strangers in front of it. Accepts, holds at most 256 unauthenticated connections in a static
+ * pool, fewer where few descriptors may be opened (oldest without a valid tag evicted; per address 32 or `world`, no
+ * limit on loopback), runs handshake H1 with each (5 s), sends no byte to a stranger, and hands proven connections to
+ * the owner. Used by the rendezvous server and by every process's data listener.
+ */
+#ifndef HP_DOOR_H
+#define HP_DOOR_H
+
+#include "net/candidate.h"
+#include "net/loop.h"
+#include "net/ports.h"
+#include "net/log_queue.h"
+#include "net/sock.h"
+
+enum { HP_WORLD_MOST = 65536, HP_DOOR_VAIN = 2 };
+
+typedef struct hp_door hp_door;
+
+typedef struct hp_door_owner {
+    void *arg;
+    /* Keys for a job id, or NULL when the job is unknown (the connection is then closed in silence). */
+    const hp_keys *(*keys)(void *arg, const uint8_t job[HP_JOB]);
+    /* What this hello is compared with; return 0 to close in silence; HP_DOOR_VAIN: nobody here will let it in, whoever it
+     * is, so it has no more right to a place than a stranger. */
+    int (*policy)(void *arg, const hp_hello *hello, hp_conn_policy *policy);
+    /* The peer is proven: HP_OK (and *assigned) or a refusal. Nothing is kept yet. */
+    hp_status (*judge)(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned);
+    /* The connection is the owner's now (non-blocking, WELCOME already written). Called after judge said HP_OK. */
+    void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
+    /* Judged HP_OK but died before WELCOME was out: undo judge's reservation. May be NULL. */
+    void (*gone)(void *arg, const hp_hello *hello);
+    /* Nothing is left for a connection that waits (EMFILE, ENFILE ...), and there was no stranger whose place it could
+     * get, twice in a row. The door goes on trying. May be NULL: logged only. */
+    void (*starved)(void *arg, int number);
+    /* Asked before judge: 1: the caller is the owner's, out of the door, its last message still to be said
+     * (hp_caller_answer), in whatever thread. May be NULL. */
+    int (*take)(void *arg, hp_caller *caller);
+} hp_door_owner;
+
+/*
+ * Listens on `addr` (port 0: on the first free one of `ports`, or on any where that is NULL). The door owns the listener.
+ * NULL with the error filled. loop NULL: the owner calls hp_door_tune soon, and hp_door_serve whenever hp_door_fd can be
+ * read.
+ */
+hp_door *hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
+                     const hp_door_owner *owner, int world, hoop_error *error);
+
+int hp_door_fd(const hp_door *door);    /* can be read whenever the door has something to do; any number may watch it */
+void hp_door_tune(const hp_door *door); /* sets the listener's options; may log */
+/* Does some of that: a bounded part; never waits, and logs nothing itself. */
+void hp_door_serve(hp_door *door, hp_remarks *remarks);
+
+/* From now on so many ranks, perhaps all of one address, have reason to knock. */
+void hp_door_expect(hp_door *door, int world);
+const hp_addr *hp_door_addr(const hp_door *door);  /* with the real port */
+void hp_door_patience(hp_door *door, uint64_t ns); /* for a whole handshake, from accept: 5 s unless set (tests) */
+
+/* In a forked child: closes the descriptors, of the listener and of who is in the door; touches nothing else. */
+void hp_door_abandon(const hp_door *door);
+/* Closes everything that was not handed over, in silence and without `gone`. Allowed inside the owner's functions. */
+void hp_door_free(hp_door *door);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * auth: HMAC-SHA256, HKDF and a job's keys, on libcrypto of OpenSSL 3, which no other file includes. Random bytes come
+ * from the kernel: a generator of libcrypto's own would take 200 KiB in every rank for a few nonces. It keeps no secret
+ * of its own: callers own what they got and wipe it.
+ */
+#include "net/auth.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/params.h>
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/secmem.h"
+
+/* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
+static EVP_MAC *
+hmac(void)
+{
+    static _Atomic(EVP_MAC *) kept;
+    EVP_MAC *mine, *other = NULL;
+    if (atomic_load(&kept))
+        return atomic_load(&kept);
+    mine = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    if (!mine || atomic_compare_exchange_strong(&kept, &other, mine))
+        return mine;
+    EVP_MAC_free(mine); /* another thread was quicker */
+    return other;
+}
+
+/*
+ * libcrypto notes errors in a queue that it shares with the program's own use of it: what a call of ours leaves there
+ * is taken away again (ERR_set_mark before it). What is used here can fail for want of memory, and else only where its
+ * configuration switches it off.
+ */
+static hoop_result
+judge(int right, const char *what, hoop_error *error)
+{
+    unsigned long last = right ? 0 : ERR_peek_last_error();
+    ERR_pop_to_mark();
+    if (right)
+        return HOOP_SUCCESS;
+    if (!last || ERR_GET_REASON(last) == ERR_R_MALLOC_FAILURE)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory: libcrypto could not %s", what);
+    return hp_err_set(error, HOOP_ERR_SYSTEM,
+                      "libcrypto could not %s: out of memory, or its configuration does not allow it", what);
+}
+
+hoop_result
+hp_random(void *out, size_t n, hoop_error *error)
+{
+    if (getentropy(out, n) == 0)
+        return HOOP_SUCCESS;
+    return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot get random bytes from the kernel");
+}
+
+hoop_result
+hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error)
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    ERR_set_mark();
+    int right = EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) == 1;
+    if (right)
+        memcpy(job, digest, HP_JOB);
+    return judge(right, "compute SHA-256", error);
+}
+
+static int
+mac_update(EVP_MAC_CTX *ctx, const void *bytes, size_t n)
+{
+    return n == 0 || EVP_MAC_update(ctx, bytes, n) == 1;
+}
+
+hoop_result
+hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb, const void *c,
+       size_t nc)
+{
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+                           OSSL_PARAM_construct_end()};
+    size_t n = 0;
+    ERR_set_mark();
+    EVP_MAC *mac = hmac();
+    EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
+    int right = ctx != NULL && EVP_MAC_init(ctx, key, 32, params) == 1 && mac_update(ctx, a, na) &&
+                mac_update(ctx, b, nb) && mac_update(ctx, c, nc) && EVP_MAC_final(ctx, out, &n, HP_MAC) == 1;
+    EVP_MAC_CTX_free(ctx);
+    return judge(right && n == HP_MAC, "compute HMAC-SHA256", NULL);
+}
+
+int
+hp_mac_equal(const uint8_t a[HP_MAC], const uint8_t b[HP_MAC])
+{
+    return CRYPTO_memcmp(a, b, HP_MAC) == 0;
+}
+
+/* HKDF-Extract, salt "hoop-v1" || job: HMAC pads its key with zeros anyway, so a key of 32 bytes serves. */
+static hoop_result
+extract(uint8_t prk[32], const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB])
+{
+    uint8_t salt[32] = "hoop-v1";
+    memcpy(salt + 7, job, HP_JOB);
+    return hp_mac(prk, salt, secret, HP_SECRET, NULL, 0, NULL, 0);
+}
+
+/* HKDF-Expand to 32 bytes, which is its first round. */
+static hoop_result
+expand(uint8_t out[32], const uint8_t prk[32], const char *label)
+{
+    static const uint8_t round = 1;
+    return hp_mac(out, prk, "hoop1 ", 6, label, strlen(label), &round, 1);
+}
+
+hoop_result
+hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
+{
+    static const uint8_t no_secret[HP_SECRET];
+    uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
+    static const char *const label[] = {"hello", "resp", "init", "welcome"};
+    uint8_t prk[32];
+    memset(keys, 0, sizeof *keys);
+    atomic_store(&keys->holders, 1);
+    memcpy(keys->job, job, HP_JOB);
+    keys->mode = (uint8_t)mode;
+    hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job);
+    for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
+        result = expand(key[i], prk, label[i]);
+    hp_wipe(prk, sizeof prk);
+    if (result == HOOP_SUCCESS)
+        return result;
+    hp_keys_wipe(keys);
+    return hp_err_set(error, result, "libcrypto could not derive the job's keys (HMAC-SHA256): out of memory?");
+}
+
+void
+hp_keys_wipe(hp_keys *keys)
+{
+    hp_wipe(keys, sizeof *keys);
+}
+
+hp_keys *
+hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
+{
+    hp_keys *keys = hp_secmem_new(sizeof *keys);
+    if (keys && hp_keys_derive(keys, secret, job, mode, error) == HOOP_SUCCESS)
+        return keys;
+    if (!keys)
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's keys");
+    hp_secmem_free(keys);
+    return NULL;
+}
+
+hp_keys *
+hp_keys_hold(const hp_keys *keys)
+{
+    hp_keys *held = (hp_keys *)(uintptr_t)keys; /* constant but for this */
+    atomic_fetch_add(&held->holders, 1);
+    return held;
+}
+
+void
+hp_keys_drop(hp_keys *keys)
+{
+    if (keys && atomic_fetch_sub(&keys->holders, 1) == 1)
+        hp_secmem_free(keys);
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * handshake: handshake H1 (hoop_protocol(7)), both sides, pure. The four messages lie one behind the other in
+ * conn->transcript, and every MAC covers all that lies before it. It does no I/O, reads no clock, allocates nothing,
+ * and believes no field of a message before that message's MAC was found right. Duplicates and capacity are the owner's
+ * business (hp_conn_judge).
+ */
+#include "net/handshake.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/wire.h"
+#include "net/frame.h"
+
+/* Where the fields lie. M1's are in hp_hello_put. */
+enum { M1_RESERVED = 66, M1_FEATURES = 72 };
+enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
+enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
+enum { M4_STATUS = 16, M4_RESERVED = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
+
+/* The four messages: where each lies in the transcript, its size, and its header, which is the same for ever. */
+typedef struct message {
+    size_t at, bytes;
+    uint8_t header[HP_COMMON_BYTES];
+} message;
+
+static const message messages[] = {
+    [HP_HELLO] = {0, HP_M1, {'H', 'O', 'O', 'P', 1, 1, 0, 0, 128, 0, 0, 0, 0x2a, 0x5b, 0xac, 0x23}},
+    [HP_CHALLENGE] = {HP_M1, HP_M2, {'H', 'O', 'O', 'P', 1, 2, 0, 0, 96, 0, 0, 0, 0x21, 0xac, 0x8a, 0xb5}},
+    [HP_CONFIRM] = {HP_M1 + HP_M2, HP_M3, {'H', 'O', 'O', 'P', 1, 3, 0, 0, 32, 0, 0, 0, 0x0e, 0xdf, 0x2f, 0x76}},
+    [HP_WELCOME] = {HP_M1 + HP_M2 + HP_M3,
+                    HP_M4,
+                    {'H', 'O', 'O', 'P', 1, 4, 0, 0, 48, 0, 0, 0, 0xba, 0xde, 0xae, 0x82}},
+};
+
+static hp_conn_state on_hello(hp_conn *conn);
+static hp_conn_state on_challenge(hp_conn *conn);
+static hp_conn_state on_confirm(hp_conn *conn);
+static hp_conn_state on_welcome(hp_conn *conn);
+
+/* What each state awaits, what is done when it is whole, and which states may follow (BAD always may). */
+#define TO(state) (1u << (state))
+static const struct {
+    hp_conn_state (*whole)(hp_conn *conn);
+    int awaits; /* 0: nothing */
+    unsigned next;
+} states[] = {
+    [HP_CONN_HELLO] = {on_hello, HP_HELLO, TO(HP_CONN_CONFIRM) | TO(HP_CONN_REFUSED)},
+    [HP_CONN_CONFIRM] = {on_confirm, HP_CONFIRM, TO(HP_CONN_JUDGE)},
+    [HP_CONN_JUDGE] = {NULL, 0, TO(HP_CONN_DONE) | TO(HP_CONN_REFUSED)},
+    [HP_CONN_CHALLENGE] = {on_challenge, HP_CHALLENGE, TO(HP_CONN_WELCOME) | TO(HP_CONN_REFUSED)},
+    [HP_CONN_WELCOME] = {on_welcome, HP_WELCOME, TO(HP_CONN_DONE) | TO(HP_CONN_REFUSED)},
+    [HP_CONN_DONE] = {NULL, 0, 0},
+    [HP_CONN_REFUSED] = {NULL, 0, 0},
+    [HP_CONN_BAD] = {NULL, 0, 0},
+};
+
+static int
+ended(const hp_conn *conn)
+{
+    return conn->state >= HP_CONN_DONE;
+}
+
+/* The only place where the state changes. The keys are not used after the handshake. */
+static hp_conn_state
+go(hp_conn *conn, hp_conn_state next)
+{
+    if (next != HP_CONN_BAD && !(states[conn->state].next & TO(next))) {
+        conn->why = "a bug in the handshake's order of states";
+        next = HP_CONN_BAD;
+    }
+    conn->state = next;
+    conn->have = 0;
+    if (ended(conn))
+        conn->keys = NULL;
+    if (next == HP_CONN_BAD) {
+        conn->out = NULL;
+        conn->out_n = 0;
+    }
+    return next;
+}
+
+static hp_conn_state
+bad(hp_conn *conn, const char *why)
+{
+    conn->why = why;
+    return go(conn, HP_CONN_BAD);
+}
+
+/* The MAC that belongs at the end of a message: over the whole transcript up to there. */
+static int
+transcript_mac(uint8_t mac[HP_MAC], const hp_conn *conn, const message *m, const uint8_t key[32])
+{
+    return hp_mac(mac, key, conn->transcript, m->at + m->bytes - HP_MAC, NULL, 0, NULL, 0) == HOOP_SUCCESS;
+}
+
+/* Completes a message whose fields are written (header, MAC), puts it out and changes the state. */
+static hp_conn_state
+say(hp_conn *conn, int type, const uint8_t key[32], hp_conn_state next)
+{
+    const message *m = &messages[type];
+    uint8_t *at = conn->transcript + m->at;
+    memcpy(at, m->header, sizeof m->header);
+    if (!transcript_mac(at + m->bytes - HP_MAC, conn, m, key))
+        return bad(conn, "libcrypto could not compute a MAC");
+    conn->out = at;
+    conn->out_n = m->bytes;
+    return go(conn, next);
+}
+
+static int
+proven(const hp_conn *conn, int type, const uint8_t key[32])
+{
+    const message *m = &messages[type];
+    uint8_t mac[HP_MAC];
+    int right = transcript_mac(mac, conn, m, key) && hp_mac_equal(mac, conn->transcript + m->at + m->bytes - HP_MAC);
+    hp_wipe(mac, sizeof mac);
+    return right;
+}
+
+static int
+zeros(const uint8_t *bytes, size_t n)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= bytes[i];
+    return any == 0;
+}
+
+/* The highest version that both sides speak, or 0. */
+static uint16_t
+common_version(const hp_hello *hello)
+{
+    int low = hello->ver_min > HP_WIRE_MIN ? hello->ver_min : HP_WIRE_MIN;
+    int high = hello->ver_max < HP_WIRE_MAX ? hello->ver_max : HP_WIRE_MAX;
+    return low <= high ? (uint16_t)high : 0;
+}
+
+/* Dialled is who we are, the dialler is somebody else (no reflection) and a rank of its world. */
+static int
+ranks_fit(const hp_hello *hello, const hp_conn_policy *policy)
+{
+    if (hello->your_rank != policy->my_rank || hello->my_rank == policy->my_rank)
+        return 0;
+    if (hello->my_rank == HP_RANK_UNKNOWN)
+        return policy->my_rank == HP_RANK_SERVER;
+    return hello->my_rank != HP_RANK_SERVER && (hello->world == 0 || hello->my_rank < hello->world);
+}
+
+/* Compares a proven hello with what this side accepts. */
+static hp_status
+examine(const hp_hello *hello, const hp_conn_policy *policy)
+{
+    if (common_version(hello) == 0)
+        return HP_BAD_VERSION;
+    if (hello->mode != policy->mode)
+        return HP_BAD_MODE;
+    if (hello->role != policy->role)
+        return HP_BAD_ROLE;
+    if (policy->comm != 0 && hello->comm != policy->comm)
+        return HP_BAD_COMM;
+    if (hello->epoch != policy->epoch)
+        return HP_BAD_EPOCH;
+    if (policy->world != 0 && hello->world != policy->world)
+        return HP_BAD_WORLD;
+    return ranks_fit(hello, policy) ? HP_OK : HP_BAD_RANK;
+}
+
+/* Responder: M2. The nonce is there since hp_conn_accept. */
+static hp_conn_state
+challenge(hp_conn *conn)
+{
+    uint8_t *m2 = conn->m2;
+    uint16_t version = common_version(&conn->hello);
+    conn->status = (uint16_t)examine(&conn->hello, &conn->policy);
+    conn->version = version != 0 ? version : conn->hello.ver_max;
+    conn->features = conn->hello.features & conn->policy.features;
+    hp_put32(m2 + M2_EPOCH, conn->policy.epoch);
+    hp_put32(m2 + M2_RANK, conn->policy.my_rank);
+    hp_put16(m2 + M2_VERSION, version != 0 ? version : HP_WIRE_MAX);
+    hp_put16(m2 + M2_STATUS, conn->status);
+    hp_put64(m2 + M2_FEATURES, conn->policy.features);
+    if (conn->status == HP_OK)
+        return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_CONFIRM);
+    conn->why = hp_status_text(conn->status);
+    return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_REFUSED);
+}
+
+/* Responder: M1 is whole. Without keys it waits; nothing but the job may be used before the tag was found right. */
+static hp_conn_state
+on_hello(hp_conn *conn)
+{
+    if (!hp_hello_get(&conn->hello, conn->m1))
+        return bad(conn, "a HELLO with reserved bytes that are not 0");
+    if (!conn->keys)
+        return conn->state;
+    if (memcmp(conn->hello.job, conn->keys->job, HP_JOB) != 0)
+        return bad(conn, "a HELLO of another job");
+    if (!proven(conn, HP_HELLO, conn->keys->hello))
+        return bad(conn, "a HELLO made with another secret");
+    return challenge(conn);
+}
+
+/* Responder: M3 is whole. */
+static hp_conn_state
+on_confirm(hp_conn *conn)
+{
+    if (!proven(conn, HP_CONFIRM, conn->keys->init))
+        return bad(conn, "a CONFIRM made with another secret, or a replay");
+    return go(conn, HP_CONN_JUDGE);
+}
+
+/* Initiator: M2 is proven and says yes. Whether it is the yes that was asked for. */
+static const char *
+challenge_fault(const hp_conn *conn)
+{
+    const hp_hello *hello = &conn->hello;
+    if (hp_get32(conn->m2 + M2_EPOCH) != hello->epoch)
+        return "a CHALLENGE of another epoch";
+    if (conn->version < hello->ver_min || conn->version > hello->ver_max)
+        return "a CHALLENGE that chose a version which was not offered";
+    return NULL;
+}
+
+/* Initiator: M2 is whole. Who was not dialled has nothing to say, not even no: whoever led us there could end a job. */
+static hp_conn_state
+on_challenge(hp_conn *conn)
+{
+    const uint8_t *m2 = conn->m2;
+    if (!proven(conn, HP_CHALLENGE, conn->keys->resp))
+        return bad(conn, "a CHALLENGE made with another secret");
+    if (!zeros(m2 + M2_RESERVED, 4) || !zeros(m2 + M2_RESERVED_8, 8))
+        return bad(conn, "a CHALLENGE with reserved bytes that are not 0");
+    if (hp_get32(m2 + M2_RANK) != conn->hello.your_rank)
+        return bad(conn, "a CHALLENGE from another rank than the one that was dialled");
+    conn->version = hp_get16(m2 + M2_VERSION);
+    conn->status = hp_get16(m2 + M2_STATUS);
+    if (conn->status != HP_OK) {
+        conn->why = hp_status_text(conn->status);
+        return go(conn, HP_CONN_REFUSED);
+    }
+    const char *fault = challenge_fault(conn);
+    if (fault != NULL)
+        return bad(conn, fault);
+    conn->features = conn->hello.features & hp_get64(m2 + M2_FEATURES);
+    return say(conn, HP_CONFIRM, conn->keys->init, HP_CONN_WELCOME);
+}
+
+/* Initiator: M4 is whole. */
+static hp_conn_state
+on_welcome(hp_conn *conn)
+{
+    const uint8_t *m4 = conn->m4;
+    if (!proven(conn, HP_WELCOME, conn->keys->welcome))
+        return bad(conn, "a WELCOME made with another secret");
+    if (!zeros(m4 + M4_RESERVED, 2) || !zeros(m4 + M4_RESERVED_8, 8))
+        return bad(conn, "a WELCOME with reserved bytes that are not 0");
+    conn->status = hp_get16(m4 + M4_STATUS);
+    if (conn->status != HP_OK) {
+        conn->why = hp_status_text(conn->status);
+        return go(conn, HP_CONN_REFUSED);
+    }
+    conn->assigned_rank = hp_get32(m4 + M4_RANK);
+    return go(conn, HP_CONN_DONE);
+}
+
+static void
+begin(hp_conn *conn, hp_conn_state state, uint64_t deadline)
+{
+    memset(conn, 0, sizeof *conn);
+    conn->state = state;
+    conn->initiator = state == HP_CONN_CHALLENGE;
+    conn->assigned_rank = HP_RANK_UNKNOWN;
+    conn->deadline = deadline;
+    conn->why = "";
+}
+
+void
+hp_conn_start(hp_conn *conn, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32], uint64_t deadline)
+{
+    begin(conn, HP_CONN_CHALLENGE, deadline);
+    conn->keys = keys;
+    conn->hello = *hello;
+    hp_hello_put(conn->m1, hello, nonce);
+    if (!transcript_mac(conn->m1 + HP_M1 - HP_MAC, conn, &messages[HP_HELLO], keys->hello)) {
+        bad(conn, "libcrypto could not compute a MAC");
+        return;
+    }
+    conn->out = conn->m1;
+    conn->out_n = HP_M1;
+}
+
+static void
+take_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
+{
+    conn->keys = keys;
+    conn->policy = *policy;
+}
+
+void
+hp_conn_accept(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy, const uint8_t nonce[32],
+               uint64_t deadline)
+{
+    begin(conn, HP_CONN_HELLO, deadline);
+    memcpy(conn->m2 + M2_NONCE, nonce, 32);
+    if (keys != NULL)
+        take_keys(conn, keys, policy);
+}
+
+hp_conn_state
+hp_conn_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
+{
+    if (conn->state != HP_CONN_HELLO || conn->keys)
+        return conn->state;
+    if (keys == NULL)
+        return bad(conn, "a HELLO of an unknown job");
+    take_keys(conn, keys, policy);
+    return conn->have == HP_M1 ? on_hello(conn) : conn->state;
+}
+
+size_t
+hp_conn_want(const hp_conn *conn)
+{
+    int type = states[conn->state].awaits;
+    return type != 0 ? messages[type].bytes - conn->have : 0;
+}
+
+hp_conn_state
+hp_conn_feed(hp_conn *conn, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    if (hp_conn_tick(conn, now) == HP_CONN_BAD || n == 0 || states[conn->state].awaits == 0)
+        return conn->state;
+    if (n > hp_conn_want(conn))
+        return bad(conn, "more bytes than were asked for");
+    const message *m = &messages[states[conn->state].awaits];
+    uint8_t *at = conn->transcript + m->at;
+    size_t i = conn->have;
+    memcpy(at + i, bytes, n);
+    conn->have += n;
+    for (; i < conn->have && i < sizeof m->header; i++)
+        if (at[i] != m->header[i])
+            return bad(conn, i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the message that was awaited");
+    return conn->have == m->bytes ? states[conn->state].whole(conn) : conn->state;
+}
+
+hp_conn_state
+hp_conn_tick(hp_conn *conn, uint64_t now)
+{
+    if (!ended(conn) && now >= conn->deadline)
+        return bad(conn, "the handshake did not end in time");
+    return conn->state;
+}
+
+void
+hp_conn_wrote(hp_conn *conn, size_t n)
+{
+    n = n < conn->out_n ? n : conn->out_n;
+    conn->out_n -= n;
+    conn->out = conn->out_n > 0 ? conn->out + n : NULL;
+}
+
+void
+hp_conn_judge(hp_conn *conn, hp_status status, uint32_t assigned_rank)
+{
+    if (conn->state != HP_CONN_JUDGE)
+        return;
+    conn->status = (uint16_t)status;
+    conn->assigned_rank = status == HP_OK ? assigned_rank : HP_RANK_UNKNOWN;
+    conn->why = status == HP_OK ? "" : hp_status_text(conn->status);
+    hp_put16(conn->m4 + M4_STATUS, conn->status);
+    hp_put32(conn->m4 + M4_RANK, conn->assigned_rank);
+    say(conn, HP_WELCOME, conn->keys->welcome, status == HP_OK ? HP_CONN_DONE : HP_CONN_REFUSED);
+}
+
+void
+hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
+{
+    memcpy(out, messages[HP_HELLO].header, HP_COMMON_BYTES);
+    memcpy(out + 16, hello->job, HP_JOB);
+    hp_put64(out + 32, hello->comm);
+    hp_put32(out + 40, hello->epoch);
+    hp_put32(out + 44, hello->my_rank);
+    hp_put32(out + 48, hello->your_rank);
+    hp_put32(out + 52, hello->world);
+    out[56] = hello->role;
+    out[57] = hello->mode;
+    hp_put16(out + 58, hello->channel);
+    hp_put16(out + 60, hello->stripe);
+    hp_put16(out + 62, hello->ver_min);
+    hp_put16(out + 64, hello->ver_max);
+    memset(out + M1_RESERVED, 0, M1_FEATURES - M1_RESERVED);
+    hp_put64(out + M1_FEATURES, hello->features);
+    memcpy(out + HP_M1_NONCE, nonce, 32);
+}
+
+int
+hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
+{
+    if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0 ||
+        !zeros(in + M1_RESERVED, M1_FEATURES - M1_RESERVED))
+        return 0;
+    memcpy(hello->job, in + 16, HP_JOB);
+    hello->comm = hp_get64(in + 32);
+    hello->epoch = hp_get32(in + 40);
+    hello->my_rank = hp_get32(in + 44);
+    hello->your_rank = hp_get32(in + 48);
+    hello->world = hp_get32(in + 52);
+    hello->role = in[56];
+    hello->mode = in[57];
+    hello->channel = hp_get16(in + 58);
+    hello->stripe = hp_get16(in + 60);
+    hello->ver_min = hp_get16(in + 62);
+    hello->ver_max = hp_get16(in + 64);
+    hello->features = hp_get64(in + M1_FEATURES);
+    return 1;
+}
+
+const char *
+hp_status_text(int status)
+{
+    static const char *const texts[] = {
+        [HP_OK] = "accepted",
+        [HP_BAD_VERSION] = "the two sides speak no common version of the protocol",
+        [HP_BAD_EPOCH] = "the others are at another epoch",
+        [HP_DUPLICATE] = "another rank of that number has already joined",
+        [HP_BAD_WORLD] = "the two sides disagree about the number of ranks",
+        [HP_BAD_MODE] = "the two sides are set to different security modes",
+        [HP_BAD_RANK] = "that rank number does not fit: another rank lives at this address, or it is out of range",
+        [HP_BAD_COMM] = "the connection belongs to another communicator",
+        [HP_FULL] = "there is no room for another rank or job",
+        [HP_LATE] = "the job has already begun without this rank",
+        [HP_BAD_ROLE] = "a control connection was made to a data port, or the other way round",
+    };
+    if (status < 0 || status >= HP_STATUSES)
+        return "refused for a reason that this version does not know";
+    return texts[status];
+}

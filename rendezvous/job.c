@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * job: sends each JOIN to its meeting, turns full meetings into rings, hands every later frame to its ring, and throws
+ * away what nobody needs any more. Guests belong to the owner, meetings and rosters to the hall.
+ */
+#include "rendezvous/job.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "net/pending.h"
+#include "rendezvous/job_watch.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SPLITS_AHEAD = 64,    /* how many splits a rank may be ahead of one that all have seen the end of */
+    RINGS_PER_RANK = 256, /* connections of one rank: one for each communicator */
+    MEETINGS_MAX = 1024   /* of one job at a time, those that have failed and are kept among them */
+};
+
+static void
+on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
+{
+    const hp_hall *hall = arg;
+    hall->owner->tell(hall->owner->arg, peer, type, payload, n);
+}
+
+static void
+on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+{
+    const hp_hall *hall = arg;
+    hp_guest *guest = peer;
+    guest->meeting = NULL;
+    guest->roster = roster;
+    guest->rank = rank;
+    hall->owner->seat(hall->owner->arg, peer, roster, rank);
+}
+
+static void
+on_dismiss(void *arg, void *peer)
+{
+    const hp_hall *hall = arg;
+    hp_guest *guest = peer;
+    guest->meeting = NULL;
+    guest->done = 1;
+    hall->owner->dismiss(hall->owner->arg, peer);
+}
+
+static void
+on_say(void *arg, const char *line)
+{
+    const hp_hall *hall = arg;
+    hall->owner->say(hall->owner->arg, line);
+}
+
+static void
+on_warn(void *arg, const char *line)
+{
+    const hp_hall *hall = arg;
+    hall->owner->warn(hall->owner->arg, line);
+}
+
+static void
+on_failed(void *arg, const hoop_error *cause)
+{
+    const hp_hall *hall = arg;
+    hall->owner->failed(hall->owner->arg, cause);
+}
+
+static int
+on_reached(void *arg, const void *peer)
+{
+    const hp_hall *hall = arg;
+    return hall->owner->reached(hall->owner->arg, peer);
+}
+
+static const char *
+on_host_of(void *arg, int rank)
+{
+    const hp_hall *hall = arg;
+    return hall->owner->host_of(hall->owner->arg, rank);
+}
+
+hp_hall *
+hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed)
+{
+    hp_hall *hall = hp_alloc(1, sizeof(*hall));
+    if (!hall)
+        return NULL;
+    memcpy(hall->job, job, HP_JOB);
+    snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
+    hall->owner = owner;
+    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
+    hall->next_comm = comm_seed;
+    return hall;
+}
+
+void
+hp_hall_free(hp_hall *hall)
+{
+    while (hall->meetings) {
+        hp_meeting *meeting = hall->meetings;
+        hall->meetings = meeting->next;
+        hp_meeting_free(meeting);
+    }
+    while (hall->rosters) {
+        hp_roster *roster = hall->rosters;
+        hall->rosters = roster->next;
+        hp_roster_free(roster);
+    }
+    free(hall);
+}
+
+int
+hp_hall_idle(const hp_hall *hall)
+{
+    return hall->guests == 0 && !hall->meetings && !hall->rosters && !hall->ended.size;
+}
+
+static hp_roster *
+ring_of(const hp_hall *hall, uint64_t comm)
+{
+    hp_roster *r = hall->rosters;
+    while (r && r->ring.comm != comm)
+        r = r->next;
+    return comm ? r : NULL;
+}
+
+/* A split that has failed is kept for the ranks that have yet to come to it: they would wait there for nobody. */
+static int
+is_kept(const hp_hall *hall, const hp_meeting *m)
+{
+    const hp_roster *parent = ring_of(hall, m->parent);
+    return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_meeting_is_known(m);
+}
+
+int
+hp_hall_timed(const hp_hall *hall)
+{
+    if (hall->nag.since)
+        return 1;
+    for (const hp_meeting *m = hall->meetings; m; m = m->next)
+        if (!is_kept(hall, m))
+            return 1;
+    for (const hp_roster *r = hall->rosters; r; r = r->next)
+        if (hp_roster_timed(r))
+            return 1;
+    return 0;
+}
+
+int
+hp_hall_expects(const hp_hall *hall)
+{
+    int proven = HP_PER_ADDRESS + 2 * hall->guests;
+    return hall->world < proven ? hall->world : proven;
+}
+
+static int
+is_full(const hp_hall *hall, const hp_hello *hello)
+{
+    int64_t world = (int)hello->world > hall->world ? (int)hello->world : hall->world;
+    return hall->guests >= RINGS_PER_RANK * world;
+}
+
+hp_status
+hp_hall_judge(const hp_hall *hall, const hp_hello *hello)
+{
+    if (hello->world == 0 || hello->world > HP_WORLD_MAX)
+        return HP_BAD_WORLD;
+    if (hello->my_rank != HP_RANK_UNKNOWN && hello->my_rank >= hello->world)
+        return HP_BAD_RANK;
+    if (hall && is_full(hall, hello))
+        return HP_FULL;
+    if (!hall || hello->comm || hello->my_rank == HP_RANK_UNKNOWN)
+        return HP_OK;
+    for (const hp_meeting *m = hall->meetings; m; m = m->next)
+        if (!m->parent && !m->failure.code && hp_meeting_has(m, (int)hello->my_rank))
+            return HP_DUPLICATE;
+    return HP_OK;
+}
+
+void
+hp_hall_enter(hp_hall *hall, hp_guest *guest, const hp_hello *hello)
+{
+    *guest = (hp_guest){.hall = hall,
+                        .where = HP_AT_DOOR,
+                        .rank_said = hello->my_rank,
+                        .world_said = hello->world,
+                        .parent_said = hello->comm};
+    hall->guests++;
+    if (hello->world <= HP_WORLD_MAX && (int)hello->world > hall->world)
+        hall->world = (int)hello->world;
+}
+
+static uint64_t
+new_comm(hp_hall *hall)
+{
+    while (++hall->next_comm == 0)
+        continue;
+    return hall->next_comm;
+}
+
+static void
+refuse(hp_guest *guest, const hoop_error *error)
+{
+    hp_hall *hall = guest->hall;
+    uint8_t payload[HP_ABORT_BYTES];
+    on_tell(hall, guest, HP_REFUSED, payload, hp_abort_put(payload, error));
+    on_dismiss(hall, guest);
+}
+
+/* A colour below zero takes no part: an empty roster, and good-bye. */
+static void
+send_away(hp_guest *guest, uint64_t parent)
+{
+    uint8_t payload[HP_CONTROL_MAX];
+    hp_ring none = {.comm = parent, .rank = -1};
+    int next;
+    on_tell(guest->hall, guest, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    on_dismiss(guest->hall, guest);
+}
+
+static void
+open_ring(hp_hall *hall, const hp_meeting *m, int first, int count, uint64_t now)
+{
+    hoop_error error;
+    char label[64];
+    if (m->parent)
+        snprintf(label, sizeof(label), "%s split %u colour %d", hall->label, m->split, m->seats[first].color);
+    else
+        snprintf(label, sizeof(label), "%s", hall->label);
+    hp_roster *roster = hp_roster_new(m, label, m->seats + first, count, new_comm(hall), now);
+    if (roster) {
+        roster->next = hall->rosters;
+        hall->rosters = roster;
+        return;
+    }
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
+    for (int i = first; i < first + count; i++)
+        refuse(m->seats[i].peer, &error);
+}
+
+static void
+conclude(hp_hall *hall, hp_meeting *m, uint64_t now)
+{
+    hp_meeting_sort(m);
+    for (int first = 0, count; (count = hp_meeting_group(m, first)) > 0; first += count) {
+        if (m->seats[first].color >= 0) {
+            open_ring(hall, m, first, count, now);
+            continue;
+        }
+        for (int i = first; i < first + count; i++)
+            send_away(m->seats[i].peer, m->parent);
+    }
+    m->came = 0;
+}
+
+/* A split cannot end well when its parent has failed. */
+static void
+check_parent(const hp_hall *hall, hp_meeting *m, uint64_t now)
+{
+    if (!m->parent || m->failure.code)
+        return;
+    for (const hp_roster *r = hall->rosters; r; r = r->next)
+        if (r->ring.comm == m->parent && r->state == HP_ROSTER_FAILED) {
+            hp_meeting_fail(m, &r->cause, now);
+            return;
+        }
+}
+
+static int
+spent(const hp_hall *hall, const hp_meeting *m, uint64_t now)
+{
+    if (!m->failure.code)
+        return m->came == 0;
+    return now >= m->deadline && !is_kept(hall, m);
+}
+
+static void
+close_split(hp_hall *hall, const hp_meeting *m)
+{
+    hp_roster *parent = ring_of(hall, m->parent);
+    if (parent && m->split >= parent->splits)
+        parent->splits = m->split + 1;
+}
+
+/* After every event: full meetings become rings, spent meetings and empty rings go. */
+static void
+settle(hp_hall *hall, uint64_t now)
+{
+    for (hp_meeting **at = &hall->meetings; *at;) {
+        hp_meeting *m = *at;
+        check_parent(hall, m, now);
+        if (m->came == m->size) {
+            hp_overseer_await(hall, m, now);
+            conclude(hall, m, now);
+        } else {
+            hp_meeting_bereave(m, &hall->ended, now);
+        }
+        if (!spent(hall, m, now)) {
+            at = &m->next;
+            continue;
+        }
+        *at = m->next;
+        close_split(hall, m);
+        hp_meeting_free(m);
+    }
+    if (hall->nag.since)
+        hp_overseer_nag(hall, now);
+    for (hp_roster **at = &hall->rosters; *at;) {
+        hp_roster *r = *at;
+        if (hp_roster_needed(r, now)) {
+            at = &r->next;
+            continue;
+        }
+        *at = r->next;
+        hp_roster_free(r);
+    }
+}
+
+void
+hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
+{
+    for (hp_roster *r = hall->rosters; r; r = r->next)
+        if (r->world && r->ring.size == size && rank < size)
+            hp_roster_ended(r, rank);
+    if (hall->ended.size)
+        return; /* the first one is enough: no world of the whole job can do without it */
+    hall->ended = (hp_ended){.rank = rank, .size = size};
+    snprintf(hall->ended.host, sizeof(hall->ended.host), "%s", host);
+    settle(hall, now);
+}
+
+/*
+ * The meeting this JOIN belongs to; opened where there is none. A world that has failed and already knows this rank
+ * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own. NULL: no
+ * room.
+ */
+static hp_meeting *
+find_meeting(hp_hall *hall, const hp_join *join, uint64_t now)
+{
+    int rank = join->parent ? join->parent_rank : join->who.rank;
+    for (hp_meeting *m = hall->meetings; m; m = m->next)
+        if (!m->parent && hp_meeting_is(m, join) && m->failure.code && hp_meeting_has(m, rank))
+            m->deadline = now;
+    settle(hall, now);
+    int open = 0;
+    for (hp_meeting *m = hall->meetings; m; m = m->next, open++)
+        if (hp_meeting_is(m, join))
+            return m;
+    hp_meeting *m = open >= MEETINGS_MAX ? NULL : hp_meeting_new(&hall->outlet, hall->label, join, now);
+    if (m) {
+        m->next = hall->meetings;
+        hall->meetings = m;
+    }
+    return m;
+}
+
+/* Another process of this rank in a ring that is alive; the same process may well open a second communicator. */
+static hoop_result
+check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
+{
+    for (const hp_roster *r = hall->rosters; r && !join->parent && join->who.rank >= 0; r = r->next) {
+        const hp_member *holder = r->world ? hp_roster_holder(r, join->who.rank) : NULL;
+        if (!holder || (holder->pid == join->who.pid && holder->host_id == join->who.host_id))
+            continue;
+        hp_err_set(
+            error, HOOP_ERR_RENDEZVOUS,
+            "duplicate rank: the job is running, and its rank %d is %s, pid %u; start every job under a name of its "
+            "own (HOOP_JOB)",
+            join->who.rank, holder->host, holder->pid);
+        error->rank = join->who.rank;
+        error->phase = HOOP_PHASE_BRINGUP;
+        return error->code;
+    }
+    return HOOP_SUCCESS;
+}
+
+/* Nobody waits in a split of a ring that is not here, nor in one any more that all have seen the end of. */
+static hoop_result
+check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
+{
+    const hp_roster *parent = ring_of(hall, join->parent);
+    if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
+                          join->split - parent->splits < SPLITS_AHEAD))
+        return HOOP_SUCCESS;
+    if (!parent || parent->ring.size != join->parent_size)
+        hp_err_set(
+            error, HOOP_ERR_RENDEZVOUS,
+            "the rendezvous server does not know the communicator that rank %d splits: it was started again after "
+            "the ring had met, or has lost its ranks; end the job and start it anew",
+            join->parent_rank);
+    else if (join->split < parent->splits)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
+                   join->parent_rank);
+    else
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "rank %d joins split %u, but there is a rank that has not come to split %u", join->parent_rank,
+                   join->split, parent->splits ? parent->splits : 1);
+    error->rank = join->parent_rank;
+    error->phase = HOOP_PHASE_BRINGUP;
+    return error->code;
+}
+
+static int
+as_declared(const hp_guest *guest, const hp_join *join)
+{
+    int rank = join->parent ? join->parent_rank : join->who.rank;
+    int world = join->parent ? join->parent_size : join->size;
+    return guest->parent_said == (join->ring ? join->ring : join->parent) && guest->world_said == (uint32_t)world &&
+           guest->rank_said == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
+}
+
+static void
+say_refusal(hp_hall *hall, const hoop_error *error)
+{
+    char line[300];
+    snprintf(line, sizeof(line), "%s: refused: %s", hall->label, error->text);
+    on_say(hall, line);
+}
+
+static hoop_result
+seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
+{
+    hoop_result result = check_holders(guest->hall, join, error);
+    if (!result)
+        result = check_split(guest->hall, join, error);
+    if (result) {
+        say_refusal(guest->hall, error);
+        return result;
+    }
+    hp_meeting *m = find_meeting(guest->hall, join, now);
+    if (!m)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY,
+                          "the rendezvous server is out of memory, or has %d meetings of this job open", MEETINGS_MAX);
+    result = hp_meeting_join(m, guest, join, now, error);
+    if (!result)
+        guest->meeting = m;
+    else if (!m->failure.code)
+        say_refusal(guest->hall, error); /* a meeting that has failed has said so itself */
+    return result;
+}
+
+/* A member whose control connection broke takes its seat again; the server may not have noticed the end of the old one. */
+static hoop_result
+come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
+{
+    hp_hall *hall = guest->hall;
+    hp_roster *r = ring_of(hall, join->ring);
+    if (!r || !hp_roster_knows(r, join)) {
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server does not know the ring that rank %d (%.60s) wants to come back to: was it "
+                   "started anew?",
+                   join->who.rank, join->who.host);
+        error->rank = join->who.rank;
+        error->phase = HOOP_PHASE_OPERATION;
+        return error->code;
+    }
+    hp_guest *before = r->peers[join->who.rank];
+    if (before) {
+        before->roster = NULL;
+        on_dismiss(hall, before);
+    }
+    guest->roster = r;
+    guest->rank = join->who.rank;
+    guest->returned = 1;
+    hp_roster_return(r, guest, join, now);
+    return HOOP_SUCCESS;
+}
+
+static int
+join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_hall *hall = guest->hall;
+    hoop_error refusal;
+    hp_join said;
+    hp_err_clear(&refusal);
+    if (!hp_join_get(&said, payload, n) || !as_declared(guest, &said)) {
+        /* it has proven the secret, so it is told: closed without a word, it would dial again until its time is up */
+        hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
+                   "the rendezvous server cannot read what this rank says to join; install one release of hoop "
+                   "everywhere");
+        refusal.phase = HOOP_PHASE_BRINGUP;
+        refuse(guest, &refusal);
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed JOIN");
+        return -1;
+    }
+    guest->where = HP_AT_MEETING;
+    if (said.ring ? come_back(guest, &said, now, &refusal) : seek_seat(guest, &said, now, &refusal))
+        refuse(guest, &refusal);
+    settle(hall, now);
+    return 0;
+}
+
+/* A member cannot come to a split of its ring: the others shall not wait for it. */
+static int
+refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    const hp_roster *ring = guest->roster;
+    hp_join absent = {.parent = ring->ring.comm, .parent_rank = guest->rank, .parent_size = ring->ring.size};
+    hoop_error cause;
+    if (!hp_refusal_get(&absent.split, &cause, payload, n) ||
+        (absent.split > ring->splits && absent.split - ring->splits >= SPLITS_AHEAD)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
+        return -1;
+    }
+    cause.rank = cause.reporter = guest->rank;
+    cause.phase = HOOP_PHASE_BRINGUP;
+    if (absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING)
+        return 0;
+    hp_meeting *m = find_meeting(guest->hall, &absent, now);
+    if (m)
+        hp_meeting_refuse(m, guest->rank, &cause, now);
+    settle(guest->hall, now);
+    return 0;
+}
+
+static void
+forget(hp_guest *guest, const char *why, uint64_t now)
+{
+    if (guest->meeting)
+        hp_meeting_lost(guest->meeting, guest, now);
+    if (guest->roster)
+        hp_roster_lost(guest->roster, guest->rank, why);
+    guest->meeting = NULL;
+    guest->roster = NULL;
+    settle(guest->hall, now);
+}
+
+int
+hp_hall_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    if (guest->done)
+        return 0;
+    int where = guest->roster ? hp_roster_where(guest->roster, guest->rank) : guest->where;
+    if (!hp_message_fits(type, 0, where, n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a message of type %d with %zu bytes where none belongs", type, n);
+        return -1;
+    }
+    if (type == HP_JOIN)
+        return join(guest, payload, n, now, error);
+    if (type == HP_REFUSED)
+        return refused(guest, payload, n, now, error);
+    if (guest->roster) {
+        int result = hp_roster_message(guest->roster, guest->rank, type, payload, n, now, error);
+        settle(guest->hall, now);
+        return result;
+    }
+    forget(guest, NULL, now); /* LEAVE before the ranks have met */
+    on_dismiss(guest->hall, guest);
+    return 0;
+}
+
+void
+hp_hall_lost(hp_guest *guest, const char *why, uint64_t now)
+{
+    guest->hall->guests--;
+    forget(guest, why, now);
+}
+
+void
+hp_hall_broke(hp_guest *guest, uint64_t now)
+{
+    hp_roster *r = guest->roster;
+    if (!r) {
+        hp_hall_lost(guest, NULL, now);
+        return;
+    }
+    guest->roster = NULL;
+    guest->hall->guests--;
+    hp_roster_broke(r, guest->rank, now);
+    settle(guest->hall, now);
+}
+
+void
+hp_hall_tick(hp_hall *hall, uint64_t now)
+{
+    for (hp_meeting *m = hall->meetings; m; m = m->next) {
+        hp_meeting_tick(m, now);
+        hp_overseer_await(hall, m, now);
+    }
+    for (hp_roster *r = hall->rosters; r; r = r->next)
+        hp_roster_tick(r, now);
+    hp_overseer_cross(hall, now);
+    hp_overseer_nag(hall, now);
+    settle(hall, now);
+}

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * join_group: who has come and who is missing. A failed world is remembered by its owner for a few seconds, so that
+ * ranks of the same start that come late learn the cause too, instead of waiting for those who have already given up; a
+ * failed split until every rank has come, since nobody comes to the same split twice.
+ */
+#include "rendezvous/join_group.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOSTS_SHOWN = 4,
+    SETTING_SHOWN = 60,
+    AFTERMATH_MS = 3000,
+    PATIENCE_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
+};
+
+static int
+bit(const uint64_t *set, int i)
+{
+    return (int)(set[i / 64] >> (i % 64) & 1);
+}
+
+static void
+mark(hp_meeting *m, int rank)
+{
+    if (rank >= 0 && rank < m->size)
+        m->told[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+hp_meeting *
+hp_meeting_new(const hp_outlet *outlet, const char *label, const hp_join *first, uint64_t now)
+{
+    hp_meeting *m = hp_alloc(1, sizeof(*m));
+    if (!m)
+        return NULL;
+    m->outlet = outlet;
+    snprintf(m->label, sizeof(m->label), "%s", label);
+    m->parent = first->parent;
+    m->split = first->split;
+    m->size = first->parent ? first->parent_size : first->size;
+    m->op_timeout = first->op_timeout;
+    m->warn_after = first->warn_after;
+    m->opened = now;
+    m->deadline = HP_NEVER;
+    hp_err_clear(&m->failure);
+    m->told = hp_alloc((size_t)m->size / 64 + 1, sizeof(uint64_t));
+    m->agree = hp_alloc(first->agree_n + 1, 1);
+    if (!m->told || !m->agree) {
+        hp_meeting_free(m);
+        return NULL;
+    }
+    if (first->agree_n)
+        memcpy(m->agree, first->agree, first->agree_n);
+    return m;
+}
+
+void
+hp_meeting_free(hp_meeting *m)
+{
+    if (!m)
+        return;
+    free(m->seats);
+    free(m->agree);
+    free(m->told);
+    free(m);
+}
+
+int
+hp_meeting_is(const hp_meeting *m, const hp_join *join)
+{
+    return m->parent == join->parent && (!m->parent || m->split == join->split);
+}
+
+int
+hp_meeting_has(const hp_meeting *m, int rank)
+{
+    return rank >= 0 && rank < m->size && bit(m->told, rank);
+}
+
+static int
+rank_of(const hp_join *join)
+{
+    return join->parent ? join->parent_rank : join->who.rank;
+}
+
+/* "rank 5 (node2, pid 811)", or without the number where none was given. */
+static const char *
+name(const hp_member *who, char out[HP_HOST_TEXT + 48])
+{
+    if (who->rank >= 0)
+        snprintf(out, HP_HOST_TEXT + 48, "rank %d (%s, pid %u)", who->rank, who->host, who->pid);
+    else
+        snprintf(out, HP_HOST_TEXT + 48, "a rank on %s (pid %u)", who->host, who->pid);
+    return out;
+}
+
+void
+hp_meeting_fail(hp_meeting *m, const hoop_error *error, uint64_t now)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    char line[400];
+    size_t n = hp_abort_put(payload, error);
+    for (int i = 0; i < m->came; i++) {
+        m->outlet->tell(m->outlet->arg, m->seats[i].peer, HP_REFUSED, payload, n);
+        m->outlet->dismiss(m->outlet->arg, m->seats[i].peer);
+    }
+    m->came = 0;
+    m->failure = *error;
+    m->deadline = now + AFTERMATH_MS * HP_MS;
+    snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
+    m->outlet->say(m->outlet->arg, line);
+    m->outlet->failed(m->outlet->arg, error);
+}
+
+static hoop_result
+duplicate(const hp_meeting *m, const hp_join *join, hoop_error *error)
+{
+    char who[HP_HOST_TEXT + 48] = "another process";
+    int rank = rank_of(join);
+    for (int i = 0; i < m->came; i++)
+        if (m->seats[i].who.rank == rank)
+            name(&m->seats[i].who, who);
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "duplicate rank: %s has already joined this job; two processes were started with rank %d, or two jobs "
+               "share one job name (HOOP_JOB)",
+               who, rank);
+    error->rank = rank;
+    return HOOP_ERR_RENDEZVOUS;
+}
+
+/* The text between two newlines; returns its length and moves *at behind it. */
+static int
+next_line(const char **at, const char *end, const char **line)
+{
+    const char *start = *at;
+    const char *stop = start < end ? memchr(start, '\n', (size_t)(end - start)) : NULL;
+    *line = start;
+    *at = stop ? stop + 1 : end;
+    return (int)((stop ? stop : end) - start);
+}
+
+/* Settings are compared line by line, so that the sentence can name the first key that differs and both values. */
+static hoop_result
+same_settings(const hp_meeting *m, const hp_join *join, hoop_error *error)
+{
+    const char *a = m->agree, *a_end = a + strlen(a), *b = join->agree, *b_end = b + join->agree_n;
+    while (a < a_end || b < b_end) {
+        const char *mine, *theirs;
+        int n_mine = next_line(&a, a_end, &mine), n_theirs = next_line(&b, b_end, &theirs);
+        if (n_mine == n_theirs && memcmp(mine, theirs, (size_t)n_mine) == 0)
+            continue;
+        char newcomer[HP_HOST_TEXT + 48], has[SETTING_SHOWN], had[SETTING_SHOWN];
+        snprintf(has, sizeof(has), "%.*s", n_theirs ? n_theirs : 7, n_theirs ? theirs : "nothing");
+        snprintf(had, sizeof(had), "%.*s", n_mine ? n_mine : 7, n_mine ? mine : "nothing");
+        hp_err_set(error, HOOP_ERR_MISMATCH,
+                   "settings differ: %s has \"%s\", the first to join has \"%s\"; give all ranks the same",
+                   name(&join->who, newcomer), has, had);
+        error->rank = rank_of(join);
+        return HOOP_ERR_MISMATCH;
+    }
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+same_size(const hp_meeting *m, const hp_join *join, hoop_error *error)
+{
+    int size = join->parent ? join->parent_size : join->size;
+    char newcomer[HP_HOST_TEXT + 48];
+    if (size == m->size)
+        return HOOP_SUCCESS;
+    hp_err_set(
+        error, HOOP_ERR_MISMATCH,
+        "sizes differ: %s was started with size %d, but the first to join with size %d; check HOOP_SIZE, or give "
+        "every job a name of its own (HOOP_JOB)",
+        name(&join->who, newcomer), size, m->size);
+    error->rank = rank_of(join);
+    return HOOP_ERR_MISMATCH;
+}
+
+static hoop_result
+take_seat(hp_meeting *m, void *peer, const hp_join *join, hoop_error *error)
+{
+    if (m->came == m->capacity) {
+        int capacity = m->capacity ? 2 * m->capacity : 16;
+        hp_seat *seats = realloc(m->seats, (size_t)capacity * sizeof(*seats));
+        if (!seats)
+            return hp_err_set(error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
+        m->seats = seats;
+        m->capacity = capacity;
+    }
+    hp_seat *seat = &m->seats[m->came++];
+    *seat = (hp_seat){.peer = peer, .who = join->who};
+    seat->who.rank = rank_of(join);
+    if (m->parent) {
+        seat->color = join->color;
+        seat->key = join->key;
+        seat->started = join->started;
+    }
+    mark(m, seat->who.rank);
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_meeting_join(hp_meeting *m, void *peer, const hp_join *join, uint64_t now, hoop_error *error)
+{
+    int rank = rank_of(join);
+    if (m->failure.code) {
+        mark(m, rank);
+        *error = m->failure;
+        return error->code;
+    }
+    hoop_result result = same_size(m, join, error);
+    if (!result)
+        result = same_settings(m, join, error);
+    error->phase = HOOP_PHASE_BRINGUP;
+    if (result) {
+        mark(m, rank);
+        hp_meeting_fail(m, error, now);
+        return result;
+    }
+    if (hp_meeting_has(m, rank)) {
+        duplicate(m, join, error);
+        error->phase = HOOP_PHASE_BRINGUP;
+        return error->code;
+    }
+    uint64_t until = now + (join->patience < PATIENCE_MS ? join->patience : PATIENCE_MS) * HP_MS;
+    if (until < m->deadline)
+        m->deadline = until;
+    return take_seat(m, peer, join, error);
+}
+
+void
+hp_meeting_lost(hp_meeting *m, void *peer, uint64_t now)
+{
+    char who[HP_HOST_TEXT + 48];
+    for (int i = 0; i < m->came; i++) {
+        if (m->seats[i].peer != peer)
+            continue;
+        hp_member gone = m->seats[i].who;
+        m->seats[i] = m->seats[--m->came];
+        if (gone.rank >= 0)
+            m->told[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
+        if (m->parent) {
+            hoop_error error;
+            hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split",
+                       name(&gone, who));
+            error.rank = gone.rank;
+            error.phase = HOOP_PHASE_BRINGUP;
+            hp_meeting_fail(m, &error, now);
+        }
+        return;
+    }
+}
+
+void
+hp_meeting_bereave(hp_meeting *m, const hp_ended *ended, uint64_t now)
+{
+    hoop_error error;
+    if (m->parent || m->failure.code || m->size != ended->size || m->came == 0 || m->came == m->size)
+        return;
+    for (int i = 0; i < m->came; i++)
+        if (m->seats[i].who.rank < 0)
+            return;
+    hp_err_set(
+        &error, HOOP_ERR_RENDEZVOUS,
+        "rank %d (%s) ended with status 0 before all ranks had joined; does the program call hoop_comm_create on "
+        "every rank?",
+        ended->rank, ended->host);
+    error.rank = ended->rank;
+    error.phase = HOOP_PHASE_BRINGUP;
+    hp_meeting_fail(m, &error, now);
+}
+
+void
+hp_meeting_refuse(hp_meeting *m, int rank, const hoop_error *cause, uint64_t now)
+{
+    if (!m->failure.code)
+        hp_meeting_fail(m, cause, now);
+    mark(m, rank);
+}
+
+int
+hp_meeting_is_known(const hp_meeting *m)
+{
+    int known = 1;
+    for (int rank = 0; rank < m->size; rank++)
+        known &= bit(m->told, rank);
+    return known;
+}
+
+const char *
+hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size)
+{
+    size_t at = 0;
+    int left = 0;
+    out[0] = 0;
+    for (int i = 0; i < n; i++)
+        left += bit(set, i) == value;
+    for (int i = 0; i < n && left;) {
+        if (bit(set, i) != value) {
+            i++;
+            continue;
+        }
+        int last = i;
+        while (last + 1 < n && bit(set, last + 1) == value)
+            last++;
+        if (at + 32 > size) {
+            snprintf(out + at, size - at, " and %d more", left);
+            break;
+        }
+        const char *comma = at ? ", " : "";
+        int wrote = last > i ? snprintf(out + at, size - at, "%s%d%s%d", comma, i, last > i + 1 ? "-" : ", ", last)
+                             : snprintf(out + at, size - at, "%s%d", comma, i);
+        at += (size_t)wrote;
+        left -= last - i + 1;
+        i = last + 1;
+    }
+    return out;
+}
+
+/* "node1, node2 and 3 more hosts": where those who wait are. */
+static void
+list_hosts(const hp_meeting *m, char *out, size_t size)
+{
+    int shown = 0;
+    size_t at = 0;
+    out[0] = 0;
+    for (int i = 0; i < m->came && at < size; i++) {
+        int seen = 0;
+        for (int j = 0; j < i && !seen; j++)
+            seen = strcmp(m->seats[j].who.host, m->seats[i].who.host) == 0;
+        if (seen)
+            continue;
+        if (++shown > HOSTS_SHOWN) {
+            snprintf(out + at, size - at, " and other hosts");
+            return;
+        }
+        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->seats[i].who.host);
+    }
+}
+
+static void
+name_the_missing(const hp_meeting *m, hoop_error *error)
+{
+    char ranks[96], hosts[136], missing[128];
+    int given = 0, left = m->size - m->came;
+    double seconds = (double)(m->deadline - m->opened) / 1e9;
+    for (int i = 0; i < m->came; i++)
+        given += m->seats[i].who.rank >= 0;
+    if (given < m->came)
+        snprintf(missing, sizeof(missing), "%d of %d ranks", left, m->size);
+    else
+        snprintf(missing, sizeof(missing), "rank%s %s of %d", left == 1 ? "" : "s",
+                 hp_rank_list(m->told, m->size, 0, ranks, sizeof(ranks)), m->size);
+    list_hosts(m, hosts, sizeof(hosts));
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting", missing,
+               m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->came, m->came == 1 ? "" : "s", hosts,
+               m->came == 1 ? "is" : "are");
+    for (int i = 0; left == 1 && given == m->came && i < m->size; i++)
+        if (!bit(m->told, i))
+            error->rank = i;
+    error->phase = HOOP_PHASE_BRINGUP;
+}
+
+void
+hp_meeting_tick(hp_meeting *m, uint64_t now)
+{
+    hoop_error error;
+    if (m->failure.code || now < m->deadline || m->came == 0 || m->came == m->size)
+        return;
+    name_the_missing(m, &error);
+    hp_meeting_fail(m, &error, now);
+    m->deadline = now; /* who comes to a world later begins anew: this sentence may name the late-comer itself */
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+    const hp_seat *x = a, *y = b;
+    if (x->color != y->color)
+        return x->color < y->color ? -1 : 1;
+    if (x->key != y->key)
+        return x->key < y->key ? -1 : 1;
+    return x->who.rank - y->who.rank;
+}
+
+void
+hp_meeting_sort(hp_meeting *m)
+{
+    int free_rank = 0;
+    for (int i = 0; i < m->came; i++) {
+        if (m->seats[i].who.rank >= 0)
+            continue;
+        while (bit(m->told, free_rank))
+            free_rank++;
+        m->seats[i].who.rank = free_rank++;
+    }
+    qsort(m->seats, (size_t)m->came, sizeof(*m->seats), by_place);
+}
+
+int
+hp_meeting_group(hp_meeting *m, int first)
+{
+    int n = 0;
+    while (first + n < m->came && m->seats[first + n].color == m->seats[first].color) {
+        if (m->seats[first].color >= 0)
+            m->seats[first + n].who.rank = n;
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * link_loss: see link_loss.h. The moment is shorter than the ranks' own patience, so that all of them get one cause. A process
+ * that has ended tells the server within it, however the kernel ends its other connections: its control connection ends
+ * with it, half a second later where one packet is lost.
+ */
+#include "rendezvous/link_loss.h"
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOLD_MS = 100,
+    ENDED_MS = 500, /* instead, where the other end may be a process that has ended */
+    RETURN_MS = 500,
+    HEARD_MS = 1000 /* a rank heard so lately is alive */
+};
+
+int
+hp_breach_open(hp_breach *b, int size)
+{
+    *b = (hp_breach){.size = size, .first = -1};
+    b->loss = hp_alloc((size_t)size, sizeof(hp_loss));
+    b->away = hp_alloc((size_t)size, sizeof(uint64_t));
+    for (int i = 0; b->loss && i < size; i++)
+        b->loss[i].peer = -1;
+    return b->loss && b->away;
+}
+
+void
+hp_breach_close(hp_breach *b)
+{
+    free(b->loss);
+    free(b->away);
+}
+
+void
+hp_breach_lost(hp_breach *b, int rank, const hp_loss *loss, uint64_t now)
+{
+    if (b->loss[rank].peer >= 0)
+        return;
+    b->loss[rank] = *loss;
+    if (b->first >= 0)
+        return;
+    b->first = rank;
+    b->since = now;
+}
+
+void
+hp_breach_away(hp_breach *b, int rank, uint64_t now)
+{
+    b->away_n += !b->away[rank];
+    b->away[rank] = now;
+}
+
+void
+hp_breach_back(hp_breach *b, int rank)
+{
+    b->away_n -= b->away[rank] != 0;
+    b->away[rank] = 0;
+}
+
+int
+hp_breach_waits(const hp_breach *b)
+{
+    return b->first >= 0 || b->away_n > 0;
+}
+
+int
+hp_breach_returning(const hp_breach *b, uint64_t now)
+{
+    for (int i = 0; b->away_n && i < b->size; i++)
+        if (b->away[i] && now - b->away[i] < RETURN_MS * HP_MS)
+            return 1;
+    return 0;
+}
+
+/* One who was in an operation and has not come back drove its connections, so it would have. One who was in none may
+ * be computing, and hears of the breach when it comes to its next operation. */
+static int
+stayed_away(const hp_breach *b, const hp_witness *w, uint64_t now)
+{
+    for (int i = 0; b->away_n && i < b->size; i++)
+        if (b->away[i] && w[i].in_op && now - b->away[i] >= RETURN_MS * HP_MS)
+            return i;
+    return -1;
+}
+
+static uint64_t
+older(uint64_t a, uint64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+/* A reset or an end was made by somebody's kernel, be it for a process that has ended; silence was not. */
+static int
+was_answered(int number)
+{
+    return number == 0 || number == ECONNRESET || number == EPIPE;
+}
+
+/* What came a good moment after an answer was not on its way when the process ended. */
+static int
+is_alive(const hp_breach *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
+{
+    if (peer->left)
+        return 0;
+    return was_answered(loss->number) ? peer->heard > b->since + HOLD_MS * HP_MS : peer->heard + HEARD_MS * HP_MS > now;
+}
+
+static hp_breach_cause
+between(const hp_breach *b, const hp_witness *w, int rank, uint64_t now)
+{
+    const hp_loss *mine = &b->loss[rank];
+    int peer = mine->peer, both = b->loss[peer].peer == rank;
+    hp_breach_cause cause = {HP_BREACH_LINK, rank < peer ? rank : peer, rank < peer ? peer : rank, mine->number, 0,
+                             mine->sequence};
+    if (both && !cause.number)
+        cause.number = b->loss[peer].number;
+    if (both)
+        cause.sequence = older(cause.sequence, b->loss[peer].sequence);
+    cause.alive = both || is_alive(b, mine, &w[peer], now);
+    return cause;
+}
+
+/* Whether nobody else's word is to be waited for any more before the first loss is told. */
+static int
+is_ripe(const hp_breach *b, const hp_witness *w, uint64_t now)
+{
+    const hp_loss *first = &b->loss[b->first];
+    int may_have_ended = was_answered(first->number) && !w[first->peer].left && b->loss[first->peer].peer < 0;
+    return now - b->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
+}
+
+/* An end is a process's, whose control connection was reset by what it had not read; a reset may be of all it has. */
+static int
+has_ended(const hp_breach *b, const hp_loss *loss, uint64_t now)
+{
+    return loss->number == 0 || now - b->away[loss->peer] >= RETURN_MS * HP_MS;
+}
+
+hp_breach_cause
+hp_breach_judge(const hp_breach *b, const hp_witness *w, int hasty, uint64_t now)
+{
+    hp_breach_cause none = {.finding = HP_BREACH_NONE, .rank = -1, .other = -1};
+    int returning = 0, gone = stayed_away(b, w, now);
+    if (gone >= 0)
+        return (hp_breach_cause){.finding = HP_BREACH_GONE, .rank = gone, .other = -1};
+    for (int i = 0; b->first >= 0 && i < b->size; i++) {
+        const hp_loss *loss = &b->loss[i];
+        if (loss->peer < 0)
+            continue;
+        if (b->away[loss->peer] && has_ended(b, loss, now))
+            return (hp_breach_cause){HP_BREACH_GONE, loss->peer, i, loss->number, 0, loss->sequence};
+        if (b->loss[loss->peer].peer == i)
+            return between(b, w, i, now);
+        returning |= b->away[loss->peer] != 0;
+    }
+    if (b->first < 0 || (!hasty && (returning || !is_ripe(b, w, now))))
+        return none;
+    const hp_loss *first = &b->loss[b->first];
+    if (w[first->peer].left && w[first->peer].completed < first->sequence)
+        return (hp_breach_cause){HP_BREACH_LEFT, first->peer, b->first, first->number, 0, first->sequence};
+    return between(b, w, b->first, now);
+}
+
+void
+hp_breach_print(const hp_breach_cause *cause, const hp_member *members, char *out, size_t size)
+{
+    const hp_member *a = &members[cause->rank], *b = &members[cause->other];
+    char during[48] = "", why[64] = "";
+    if (cause->sequence)
+        snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)cause->sequence);
+    if (cause->number)
+        snprintf(why, sizeof(why), ": %.60s", strerror(cause->number));
+    snprintf(out, size, "the connection between rank %d (%.40s) and rank %d (%.40s) broke%s%s; %s", a->rank, a->host,
+             b->rank, b->host, during, why,
+             cause->alive ? "both processes are alive, so look at the network between them"
+                          : "look at the network between them");
+}
+
+void
+hp_breach_error(const hp_breach_cause *cause, const hp_member *members, int reporter, hoop_error *error)
+{
+    char text[sizeof(error->text)];
+    hp_breach_print(cause, members, text, sizeof(text));
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s", text);
+    error->rank = cause->rank;
+    error->reporter = reporter;
+    error->sequence = cause->sequence;
+    error->sys_errno = cause->number;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/* unreachable: see unreachable.h. */
+#include "rendezvous/unreachable.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { RANGES_SHOWN = 6 };
+
+hp_silence
+hp_silence_find(const hp_witness *w, const hp_member *members, const uint8_t *silent, int n)
+{
+    hp_silence s = {.first = -1};
+    for (int i = 0; i < n; i++) {
+        s.waiting += w[i].in_op && !silent[i];
+        s.count += silent[i];
+        if (silent[i] && s.first < 0)
+            s.first = i;
+        for (int j = 0; silent[i] && j < n; j++)
+            if (members[j].host_id == members[i].host_id && w[j].heard > s.spoke)
+                s.spoke = w[j].heard;
+    }
+    return s;
+}
+
+static int
+last_of_range(const uint8_t *silent, int n, int i)
+{
+    while (i + 1 < n && silent[i + 1])
+        i++;
+    return i;
+}
+
+const char *
+hp_silence_list(const uint8_t *silent, int n, char *out, size_t size)
+{
+    size_t at = 0;
+    int left = 0, shown = 0;
+    out[0] = 0;
+    for (int i = 0; i < n; i++)
+        left += silent[i];
+    for (int i = 0; i < n && left && at < size; i++) {
+        if (!silent[i])
+            continue;
+        if (shown++ == RANGES_SHOWN) {
+            snprintf(out + at, size - at, " and %d more", left);
+            break;
+        }
+        int last = last_of_range(silent, n, i), here = last - i + 1;
+        const char *join = !at ? "" : left == here ? " and " : ", ";
+        left -= here;
+        if (here == 1)
+            at += (size_t)snprintf(out + at, size - at, "%s%d", join, i);
+        else
+            at += (size_t)snprintf(out + at, size - at, "%s%d-%d", join, i, last);
+        i = last;
+    }
+    return out;
+}
+
+void
+hp_silence_print(const hp_silence *s, const hp_member *members, const uint8_t *silent, int n, uint64_t sequence,
+                 uint64_t stalled, uint64_t now, char *out, size_t size)
+{
+    const hp_member *who = &members[s->first];
+    char list[96], since[96];
+    double ago = s->spoke < now ? (double)(now - s->spoke) / 1e9 : 0;
+    snprintf(since, sizeof(since), "%d rank%s waited %.1f s in operation %llu", s->waiting,
+             s->waiting == 1 ? " has" : "s have", (double)stalled / 1e9, (unsigned long long)sequence);
+    if (s->count == 1)
+        snprintf(out, size, "rank %d (%.60s, pid %u) is unreachable or stopped; its host last spoke %.1f s ago; %s",
+                 who->rank, who->host, who->pid, ago, since);
+    else
+        snprintf(out, size,
+                 "ranks %s (the first on %.60s) are unreachable or stopped; their hosts last spoke %.1f s ago; %s",
+                 hp_silence_list(silent, n, list, sizeof(list)), who->host, ago, since);
+}

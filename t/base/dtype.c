@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT */
+/* dtype: sizes, names, and names back to numbers. */
+#include "base/dtype.h"
+
+#include <string.h>
+
+#include "t/tap/tap.h"
+
+static const struct {
+    hoop_dtype dtype;
+    size_t size;
+    const char *name;
+} types[] = {
+    {HOOP_INT8, 1, "int8"},         {HOOP_UINT8, 1, "uint8"},           {HOOP_INT32, 4, "int32"},
+    {HOOP_UINT32, 4, "uint32"},     {HOOP_INT64, 8, "int64"},           {HOOP_UINT64, 8, "uint64"},
+    {HOOP_FLOAT16, 2, "float16"},   {HOOP_FLOAT32, 4, "float32"},       {HOOP_FLOAT64, 8, "float64"},
+    {HOOP_BFLOAT16, 2, "bfloat16"}, {HOOP_FLOAT8E4M3, 1, "float8e4m3"}, {HOOP_FLOAT8E5M2, 1, "float8e5m2"},
+};
+
+static const struct {
+    const char *name;
+    hoop_dtype dtype;
+} others[] = {
+    {"half", HOOP_FLOAT16},        {"float", HOOP_FLOAT32},       {"double", HOOP_FLOAT64},
+    {"bfloat16", HOOP_BFLOAT16},   {"f8e4m3", HOOP_FLOAT8E4M3},   {"f8e5m2", HOOP_FLOAT8E5M2},
+    {"fp8_e4m3", HOOP_FLOAT8E4M3}, {"fp8_e5m2", HOOP_FLOAT8E5M2}, {"int", HOOP_INT32},
+    {"char", HOOP_INT8},
+};
+
+static void
+check_types(void)
+{
+    is_int(HP_DTYPES, sizeof types / sizeof *types, "twelve types");
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        is_uint(types[i].size, hoop_dtype_size(types[i].dtype), "size of %s", types[i].name);
+        is_uint(types[i].size, hp_dtype_size(types[i].dtype), "inline size of %s", types[i].name);
+        is_string(types[i].name, hp_dtype_name(types[i].dtype), "name of %s", types[i].name);
+        is_int(types[i].dtype, hp_dtype_parse(types[i].name), "%s as read", types[i].name);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        is_int(others[i].dtype, hp_dtype_parse(others[i].name), "%s as others call it", others[i].name);
+}
+
+static void
+check_ops(void)
+{
+    static const char *const names[HP_OPS] = {"sum", "prod", "max", "min", "avg"};
+
+    for (int op = 0; op < HP_OPS; op++) {
+        is_string(names[op], hp_op_name((hoop_op)op), "name of reduction %d", op);
+        is_int(op, hp_op_parse(names[op]), "%s as read", names[op]);
+    }
+}
+
+static void
+check_unknown(void)
+{
+    static const int strange[] = {-1, 12, 255, 1 << 20};
+
+    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+        is_uint(0, hoop_dtype_size((hoop_dtype)strange[i]), "type %d has no size", strange[i]);
+        is_string("unknown type", hp_dtype_name((hoop_dtype)strange[i]), "type %d has no name", strange[i]);
+        ok(strstr(hp_op_name((hoop_op)strange[i]), "unknown") != NULL, "nor has reduction %d", strange[i]);
+    }
+    is_int(-1, hp_dtype_parse("float128"), "an unknown type");
+    is_int(-1, hp_dtype_parse(""), "no type");
+    is_int(-1, hp_dtype_parse(NULL), "NULL is no type");
+    is_int(-1, hp_op_parse("Sum"), "reductions are lower case");
+    is_int(-1, hp_op_parse(NULL), "NULL is no reduction");
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    check_types();
+    check_ops();
+    check_unknown();
+    return 0;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/* log: where lines go, which go, how many go; whole lines from many threads; nothing on descriptor 1. */
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "t/tap/tap.h"
+
+enum { THREADS = 8, LINES = 200 };
+
+static char seen[1 << 18];
+static int saved_out, saved_err;
+
+static int
+capture_file(const char *name)
+{
+    char path[512];
+
+    snprintf(path, sizeof path, "%s/%s", tap_tmpdir(), name);
+    return open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
+}
+
+/* From here on descriptors 1 and 2 are files; `seen` gets what standard error has between begin and end. */
+static void
+begin(int out, int err)
+{
+    fflush(stdout);
+    saved_out = dup(1);
+    saved_err = dup(2);
+    dup2(out, 1);
+    dup2(err, 2);
+}
+
+static void
+end(int out, int err)
+{
+    ssize_t got;
+
+    dup2(saved_out, 1);
+    dup2(saved_err, 2);
+    close(saved_out);
+    close(saved_err);
+    got = pread(err, seen, sizeof seen - 1, 0);
+    seen[got > 0 ? got : 0] = '\0';
+    if (ftruncate(err, 0) != 0)
+        bail("cannot empty the file that stands for standard error");
+    is_int(0, (int)lseek(out, 0, SEEK_END), "nothing was written to standard output");
+}
+
+static void
+check_lines(int out, int err)
+{
+    int number;
+
+    begin(out, err);
+    hp_log(HP_LOG_WARN, "rank %d is late", 3);
+    hp_log(HP_LOG_INFO, "not shown by default");
+    hp_log_prefix("node2:811 [3]");
+    hp_log_level(HP_LOG_INFO);
+    errno = ENOENT;
+    hp_log(HP_LOG_INFO, "one\ntwo\x7f\x1b[31m");
+    number = errno;
+    hp_log(HP_LOG_TRACE, "not shown at INFO");
+    end(out, err);
+    is_int(ENOENT, number, "errno is left alone");
+    is_string("hoop WARN rank 3 is late\nnode2:811 [3] hoop INFO one?two??[31m\n", seen,
+              "levels, prefix, and control characters made harmless");
+}
+
+static void
+check_levels(void)
+{
+    hp_log_level(HP_LOG_NONE);
+    ok(!hp_log_enabled(HP_LOG_WARN), "NONE silences warnings");
+    hp_log_level(HP_LOG_TRACE);
+    ok(hp_log_enabled(HP_LOG_WARN) && hp_log_enabled(HP_LOG_TRACE), "TRACE shows all");
+    hp_log_level(HP_LOG_WARN);
+    ok(hp_log_enabled(HP_LOG_WARN) && !hp_log_enabled(HP_LOG_INFO), "WARN shows warnings only");
+}
+
+static void
+check_long(int out, int err)
+{
+    char text[4000], prefix[200];
+
+    memset(text, 'x', sizeof text);
+    text[sizeof text - 1] = '\0';
+    memset(prefix, 'p', sizeof prefix);
+    prefix[sizeof prefix - 1] = '\0';
+    begin(out, err);
+    hp_log_prefix(prefix);
+    hp_log(HP_LOG_WARN, "%s", text);
+    hp_log_prefix(NULL);
+    end(out, err);
+    ok(strlen(seen) > 900 && strlen(seen) < 1200 && strchr(seen, '\n') == seen + strlen(seen) - 1,
+       "a very long line is cut and still one line (%zu bytes)", strlen(seen));
+    is_uint(63, strspn(seen, "p"), "a prefix has 63 bytes at most");
+}
+
+static void
+keep(void *arg, int level, const char *line)
+{
+    snprintf(arg, 100, "%d|%s", level, line);
+    hp_log(HP_LOG_WARN, "from within");
+}
+
+static void
+check_function(int out, int err)
+{
+    char kept[100] = "";
+
+    begin(out, err);
+    hoop_log_to(keep, kept);
+    hp_log(HP_LOG_WARN, "to the program");
+    hoop_log_to(NULL, NULL);
+    hp_log(HP_LOG_WARN, "back again");
+    end(out, err);
+    is_string("1|hoop WARN to the program", kept, "the program's function gets level and line, without a newline");
+    is_string("hoop WARN from within\nhoop WARN back again\n", seen,
+              "a line logged from within it, and lines after it, go to standard error");
+}
+
+static size_t
+count(const char *what)
+{
+    size_t found = 0;
+
+    for (const char *at = seen; (at = strstr(at, what)) != NULL; at++)
+        found++;
+    return found;
+}
+
+static void
+check_rate(int out, int err)
+{
+    static const char flood[] = "flood", other[] = "other";
+
+    begin(out, err);
+    for (int i = 0; i < 500; i++)
+        hp_log_class(flood, HP_LOG_WARN, "stranger %d knocked", i);
+    hp_log_class(other, HP_LOG_WARN, "something else");
+    nanosleep(&(struct timespec){.tv_sec = 1, .tv_nsec = 100000000}, NULL);
+    hp_log_class(flood, HP_LOG_WARN, "and later");
+    end(out, err);
+    ok(count("knocked") >= 10 && count("knocked") <= 30, "500 lines of a class at once are about 10 (%zu)",
+       count("knocked"));
+    is_uint(1, count("something else"), "another class is not held back");
+    ok(strstr(seen, "and later (and 4") != NULL, "the next line says how many were dropped");
+}
+
+static void
+check_classes(int out, int err)
+{
+    static const char names[100][4];
+
+    begin(out, err);
+    for (int i = 0; i < 300; i++)
+        hp_log_class(names[i % 100], HP_LOG_WARN, "class %d", i % 100);
+    end(out, err);
+    is_uint(300, count("class"), "a hundred classes, few lines each: none is lost");
+}
+
+static void *
+chatter(void *arg)
+{
+    for (int i = 0; i < LINES; i++)
+        hp_log(HP_LOG_WARN, "<%d %d aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa>",
+               *(int *)arg, i);
+    return NULL;
+}
+
+static void
+check_threads(int out, int err)
+{
+    pthread_t threads[THREADS];
+    int number[THREADS];
+    size_t whole = 0;
+
+    begin(out, err);
+    for (int i = 0; i < THREADS; i++) {
+        number[i] = i;
+        pthread_create(&threads[i], NULL, chatter, &number[i]);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    end(out, err);
+    for (char *line = strtok(seen, "\n"); line != NULL; line = strtok(NULL, "\n"))
+        whole += strncmp(line, "hoop WARN <", 11) == 0 && strcspn(line, ">") == strlen(line) - 1;
+    is_uint(THREADS * LINES, whole, "lines of 8 threads are whole");
+}
+
+static void
+check_deaf(void)
+{
+    int err = dup(2);
+
+    close(2);
+    hp_log(HP_LOG_WARN, "nobody hears this");
+    dup2(err, 2);
+    close(err);
+    ok(1, "a closed standard error is survived");
+}
+
+int
+main(void)
+{
+    int out, err;
+
+    tap_limit(60);
+    plan_lazy();
+    out = capture_file("out");
+    err = capture_file("err");
+    check_lines(out, err);
+    hp_log_prefix(NULL);
+    check_levels();
+    check_long(out, err);
+    check_function(out, err);
+    check_rate(out, err);
+    check_classes(out, err);
+    check_threads(out, err);
+    check_deaf();
+    close(out);
+    close(err);
+    return 0;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What ranks tell each other without a server, flooded through rings in this process: everybody who is alive names the
+ * rank that stands still, wherever it stands; nothing goes round twice; and garbage is refused.
+ */
+#include "base/wire.h"
+#include "lib/peer_heartbeat.h"
+#include "t/tap/tap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 200, SMALL = 40, SEEDS = 400, OPERATION = 17 };
+
+typedef struct ring {
+    int n, order[MOST], deaf[MOST]; /* deaf: by rank; it hears and passes on nothing */
+    hp_ticks *ticks[MOST];          /* by position */
+    int frames, entries;
+} ring;
+
+static void
+open_ring(ring *r, int n)
+{
+    memset(r, 0, sizeof *r);
+    r->n = n;
+    for (int i = 0; i < n; i++) {
+        int j = (int)(tap_random() % (uint64_t)(i + 1));
+        r->order[i] = r->order[j];
+        r->order[j] = i;
+    }
+    for (int i = 0; i < n; i++)
+        r->ticks[i] = hp_ticks_new(n, i, r->order);
+}
+
+static void
+close_ring(ring *r)
+{
+    for (int i = 0; i < r->n; i++)
+        hp_ticks_free(r->ticks[i]);
+}
+
+static int
+is_deaf(const ring *r, int position)
+{
+    return r->deaf[r->order[position]];
+}
+
+/* One frame from a position to the one before it, if there is something to tell. */
+static int
+pass(ring *r, int position, uint64_t now)
+{
+    uint8_t bytes[HP_TICKS_BYTES], *exact;
+    int before = (position + r->n - 1) % r->n;
+    size_t n = hp_ticks_put(r->ticks[position], r->order[before], bytes);
+    if (!n)
+        return 0;
+    hp_ticks_taken(r->ticks[position]);
+    r->frames++;
+    r->entries += (int)(n / HP_TICK_BYTES);
+    exact = memcpy(malloc(n), bytes, n);
+    if (!is_deaf(r, before) && !hp_ticks_hear(r->ticks[before], exact, n, now))
+        bail("a frame that cannot be read");
+    free(exact);
+    return 1;
+}
+
+/* In some order, until nobody has anything to tell. */
+static void
+flood(ring *r, uint64_t now)
+{
+    int more = 1;
+    while (more) {
+        more = 0;
+        for (int k = 0, i = (int)(tap_random() % (uint64_t)r->n); k < r->n; k++, i = (i + 1) % r->n)
+            if (!is_deaf(r, i))
+                more |= pass(r, i, now);
+    }
+}
+
+/* Ranks wait for whom waits[] says, by position; without it for the one before. */
+static void
+everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint64_t now)
+{
+    for (int i = 0; i < r->n; i++) {
+        int before = r->order[(i + r->n - 1) % r->n];
+        hp_report report = {.sequence = sequence, .step = step, .waits_for = waits ? waits[i] : before};
+        if (!is_deaf(r, i))
+            hp_ticks_say(r->ticks[i], &report, sequence - 1, 0, now);
+    }
+    flood(r, now);
+}
+
+/* Whoever is missed is missed by somebody who waits for it, and whom the sentence can name. */
+static int
+is_witnessed(const hp_ticks *t, const hp_blame *b)
+{
+    if (b->guilt != HP_GUILT_SILENT && b->guilt != HP_GUILT_ABSENT)
+        return 1;
+    return b->other >= 0 && b->other != b->rank && t->of[b->other].report.waits_for == b->rank;
+}
+
+/* How many name this rank for this; -1: one names another. */
+static int
+named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++) {
+        hp_blame b = hp_ticks_blame(r->ticks[i], OPERATION, alive);
+        if (is_deaf(r, i) || b.guilt == HP_GUILT_NONE)
+            continue;
+        n++;
+        if (b.rank == rank && b.guilt == guilt && is_witnessed(r->ticks[i], &b))
+            continue;
+        diag("%d ranks, position %d (rank %d) names %d for %d, not %d for %d", r->n, i, r->order[i], b.rank,
+             (int)b.guilt, rank, (int)guilt);
+        return -1;
+    }
+    return n;
+}
+
+/* How many of those that name somebody are to tell people. */
+static int
+speakers(const ring *r, uint64_t alive)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++)
+        n += !is_deaf(r, i) && hp_ticks_blame(r->ticks[i], OPERATION, alive).guilt &&
+             hp_ticks_speaks(r->ticks[i], alive);
+    return n;
+}
+
+/* A rank stops in the operation, or has not entered it: whoever waits for it names it, and nobody names another. */
+static void
+test_still(void)
+{
+    int stopped = 0, absent = 0, loud = 0, moved = 0, voices = 0;
+    for (int seed = 0; seed < SEEDS; seed++) {
+        ring r;
+        int victim, waits[MOST], chords = seed / 2 % 2, direct = 0;
+        open_ring(&r, 2 + (int)(tap_random() % (SMALL - 1)));
+        victim = (int)(tap_random() % (uint64_t)r.n);
+        for (int i = 0; i < r.n; i++) {
+            waits[i] = r.order[chords ? (int)(tap_random() % (uint64_t)r.n) : (i + r.n - 1) % r.n];
+            direct += waits[i] == victim && r.order[i] != victim;
+        }
+        everybody_says(&r, waits, seed % 2 ? OPERATION : OPERATION - 1, 3, 1000);
+        loud += r.entries > r.n * (r.n - 1) || r.frames < r.n;
+        r.deaf[victim] = 1;
+        for (uint64_t now = 2000; now <= 9000; now += 1000)
+            everybody_says(&r, waits, OPERATION, 4, now);
+        int n = named(&r, victim, seed % 2 ? HP_GUILT_SILENT : HP_GUILT_ABSENT, 8000);
+        *(seed % 2 ? &stopped : &absent) += n >= direct && n >= !chords;
+        voices += speakers(&r, 8000) == (n > 0);
+        for (int i = 0; i < r.n; i++)
+            moved += r.ticks[i]->moved > 2000;
+        close_ring(&r);
+    }
+    is_int(SEEDS / 2, stopped, "a rank that stops in the operation is named by all that wait for it, at every place");
+    is_int(SEEDS / 2, absent, "so is one that has not entered it");
+    is_int(0, loud, "a tick goes round once and never comes back");
+    is_int(0, moved, "ticks without progress are none");
+    is_int(SEEDS, voices, "however many name it, one of them tells people");
+}
+
+/* Who has done its part and rests is not taken for the one that stands still, though nothing is heard of it either. */
+static void
+test_rest(void)
+{
+    ring r;
+    open_ring(&r, 8);
+    everybody_says(&r, NULL, OPERATION, 3, 1000);
+    int resting = r.order[3], victim = r.order[6], waits[8];
+    for (int i = 0; i < 8; i++)
+        waits[i] = r.order[i < 6 ? 6 : i - 1];
+    r.deaf[resting] = r.deaf[victim] = 1;
+    everybody_says(&r, waits, OPERATION, 3, 9000);
+    is_int(2, named(&r, victim, HP_GUILT_SILENT, 8000), "those between see whom they wait for, the others nobody");
+    close_ring(&r);
+}
+
+/* All are alive: the waits tell, as they tell the server. */
+static void
+test_alive(void)
+{
+    ring r;
+    hp_report stuck = {.sequence = OPERATION, .step = 2, .waits_for = -1};
+    open_ring(&r, 5);
+    everybody_says(&r, NULL, OPERATION, 3, 1000);
+    hp_ticks_say(r.ticks[2], &stuck, OPERATION - 1, 0, 1100);
+    flood(&r, 1100);
+    is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for nobody and does not move");
+    stuck.waits_for = r.order[1];
+    hp_ticks_say(r.ticks[2], &stuck, OPERATION - 1, 0, 1200);
+    flood(&r, 1200);
+    is_int(5, named(&r, r.order[2], HP_GUILT_LINK, 900), "a link between two that are alive: the one furthest behind");
+    is_int(1, speakers(&r, 900), "all see it, and one of them tells");
+    close_ring(&r);
+}
+
+/* The way to the previous rank takes fewer frames than there are: each rank is heard often enough all the same. */
+static void
+test_narrow(void)
+{
+    enum { RANKS = 160, BEAT = 250, FRAMES = 4, LOOKS = 2, END = 200 * BEAT };
+    ring r;
+    open_ring(&r, RANKS);
+    int victim = (int)(tap_random() % RANKS);
+    r.deaf[r.order[victim]] = 1;
+    for (int now = BEAT; now <= END; now += BEAT / LOOKS)
+        for (int k = 0; k < RANKS; k++) {
+            int i = (victim + 1 + k) % RANKS;
+            hp_report report = {.sequence = OPERATION, .step = 3, .waits_for = r.order[victim]};
+            if (i != victim && now % BEAT == 0)
+                hp_ticks_say(r.ticks[i], &report, OPERATION - 1, 0, (uint64_t)now);
+            for (int sent = 0; i != victim && sent < FRAMES; sent++)
+                pass(&r, i, (uint64_t)now);
+        }
+    is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_BEATS * BEAT),
+           "%d ranks, %d ticks a beat from each to the one before: all name the one that stands still", RANKS,
+           LOOKS * FRAMES * HP_TICKS_BYTES / HP_TICK_BYTES);
+    close_ring(&r);
+}
+
+static void
+test_progress(void)
+{
+    ring r;
+    hp_report report = {.sequence = OPERATION, .step = 3, .bytes = 5, .waits_for = 1};
+    uint64_t before;
+    open_ring(&r, 3);
+    everybody_says(&r, NULL, OPERATION, 3, 1000);
+    before = r.ticks[0]->moved;
+    report.bytes = 6;
+    hp_ticks_say(r.ticks[2], &report, OPERATION - 1, 0, 3000);
+    flood(&r, 3000);
+    ok(before == 0 && r.ticks[0]->moved == 3000, "a byte that moved somewhere is progress everywhere; what is heard "
+                                                 "first is none");
+    close_ring(&r);
+}
+
+/* One that does not hear the server asks all others to tell; those who tell because of it ask nobody. */
+static void
+test_asked(void)
+{
+    ring r;
+    hp_report report = {.sequence = OPERATION, .waits_for = 1};
+    int asked = 0;
+    open_ring(&r, 6);
+    everybody_says(&r, NULL, OPERATION, 3, 1000);
+    for (int i = 0; i < 6; i++)
+        asked += r.ticks[i]->asked != 0;
+    is_int(0, asked, "who hears the server asks nobody");
+    hp_ticks_say(r.ticks[2], &report, 5, 1, 2000);
+    flood(&r, 2000);
+    everybody_says(&r, NULL, OPERATION, 3, 3000);
+    for (int i = 0; i < 6; i++)
+        asked += r.ticks[i]->asked == 2000;
+    is_int(5, asked, "who does not asks all others, once");
+    close_ring(&r);
+}
+
+static void
+test_garbage(void)
+{
+    uint8_t good[HP_TICKS_BYTES], bytes[HP_TICKS_BYTES];
+    int refused = 0, taken = 0;
+    ring r;
+    open_ring(&r, 4);
+    hp_report report = {.sequence = OPERATION, .waits_for = 3};
+    hp_ticks_say(r.ticks[1], &report, 5, 0, 1000);
+    is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], good), "one tick");
+    is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], bytes), "stays until it was taken");
+    hp_ticks_taken(r.ticks[1]);
+    is_uint(0, hp_ticks_put(r.ticks[1], r.order[0], bytes), "is told once");
+    for (size_t n = 1; n < HP_TICK_BYTES; n++)
+        refused += !hp_ticks_hear(r.ticks[0], good, n, 1);
+    is_int(HP_TICK_BYTES - 1, refused, "no part of one is accepted");
+    static const struct {
+        size_t at;
+        uint32_t value;
+        const char *what;
+    } wrong[] = {{0, 4, "rank 4 of 4"},
+                 {4, 4, "one that waits for rank 4"},
+                 {4, 0xfffffffe, "for rank -2"},
+                 {12, 0, "beat 0"},
+                 {8, 2, "a third way to hear"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        memcpy(bytes, good, HP_TICK_BYTES);
+        hp_put32(bytes + wrong[i].at, wrong[i].value);
+        ok(!hp_ticks_hear(r.ticks[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
+    }
+    for (int i = 0; i < 100000; i++) {
+        memcpy(bytes, good, HP_TICK_BYTES);
+        for (int flips = 1 + (int)(tap_random() % 4); flips > 0; flips--)
+            bytes[tap_random() % HP_TICK_BYTES] = (uint8_t)tap_random();
+        taken += hp_ticks_hear(r.ticks[0], bytes, HP_TICK_BYTES, 1);
+        hp_blame b = hp_ticks_blame(r.ticks[0], OPERATION, 1);
+        if (b.rank < -1 || b.rank >= 4 || b.other >= 4)
+            bail("an impossible rank is named");
+    }
+    ok(taken > 0, "%d damaged ticks are read, and nobody impossible is named", taken);
+    close_ring(&r);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    test_still();
+    test_rest();
+    test_alive();
+    test_narrow();
+    test_progress();
+    test_asked();
+    test_garbage();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * link_loss: one broken connection is one cause, the same for all, whoever notices it first and whoever leaves then; a
+ * process that has ended is still named at once; and a rank whose control connection was reset comes back unnoticed.
+ */
+#include "base/clock.h"
+#include "t/rendezvous/sim.h"
+#include "t/tap/tap.h"
+#include <errno.h>
+#include <string.h>
+
+enum { N = 8 };
+
+static sim s;
+
+static void
+start(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, 2);
+}
+
+/* 1 if all `n` who are there have been told just this. */
+static int
+all_hear(int n, const char *text)
+{
+    int told = 0;
+    for (int i = 0; i < N; i++)
+        told += s.guests[i].present && s.guests[i].causes == 1 && strcmp(s.guests[i].cause.text, text) == 0;
+    if (told != n)
+        diag("%d of %d were told; rank 0 heard: %s", told, n, s.guests[0].cause.text);
+    return told == n;
+}
+
+static void
+test_link(void)
+{
+    start();
+    sim_lost(&s, 4, 3, ECONNRESET, 18);
+    sim_pass(&s, 50);
+    is_int(0, s.guests[0].causes, "one end reports a loss: the server waits a moment");
+    sim_lost(&s, 3, 4, 0, 17);
+    ok(all_hear(N,
+                "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 17: Connection reset "
+                "by peer; both processes are alive, so look at the network between them"),
+       "so does the other: all are told, at once, with both ends");
+    is_int(3, s.guests[0].cause.rank, "the rank is the lower end");
+    is_int(4, s.guests[0].cause.reporter, "the reporter the first one");
+    is_uint(17, s.guests[0].cause.sequence, "the operation the older one");
+    is_int(ECONNRESET, s.guests[0].cause.sys_errno, "with errno");
+    for (int i = 0; i < N; i++) {
+        sim_count(&s, i, HP_LEAVE, 16);
+        sim_lose(&s, i);
+    }
+    ok(strstr(s.line, "failed: the connection between rank 3") != NULL, "the log's last line: %s", s.line);
+    sim_close(&s);
+}
+
+static void
+test_one_end(void)
+{
+    start();
+    sim_lost(&s, 4, 3, EPIPE, 18);
+    sim_pass(&s, 250);
+    sim_report(&s, 3, 17, 3, 2);
+    sim_pass(&s, 200);
+    is_int(0, s.guests[0].causes, "one end reports an end or a reset: the other's process has half a second to end");
+    sim_pass(&s, 50);
+    ok(all_hear(N,
+                "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18: Broken pipe; both "
+                "processes are alive, so look at the network between them"),
+       "something is heard of it meanwhile: it is alive");
+    sim_close(&s);
+    start();
+    sim_lost(&s, 4, 3, 0, 18);
+    sim_report(&s, 3, 17, 3, 2);
+    sim_pass(&s, 500);
+    ok(all_hear(N, "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18; look at the "
+                   "network between them"),
+       "what it said before the end, and the end, say nothing about the process");
+    sim_close(&s);
+    start();
+    sim_pass(&s, 2000); /* a rank of which something was heard just now lives */
+    sim_lost(&s, 4, 3, ETIMEDOUT, 18);
+    sim_pass(&s, 100);
+    ok(all_hear(N,
+                "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18: Connection timed "
+                "out; look at the network between them"),
+       "nobody has answered: nothing is said about the processes");
+    sim_close(&s);
+}
+
+/* Every order of the first events after a reset, by chance: nobody is said to have left. */
+static void
+test_leavers(void)
+{
+    int good = 0, seeds = 300;
+    for (int seed = 0; seed < seeds; seed++) {
+        start();
+        int a = (int)(tap_random() % N), b = (a + 1) % N;
+        for (int i = 0; i < N; i++)
+            if (tap_random() % 2)
+                sim_report(&s, i, 17 + tap_random() % 2, 3, (i + N - 1) % N);
+        sim_lost(&s, a, b, ECONNRESET, 17);
+        for (int i = 0; i < N; i++) /* who failed by what a neighbour passed on, and left */
+            if (i != b && tap_random() % 2)
+                sim_count(&s, i, HP_LEAVE, 16);
+        if (tap_random() % 2)
+            sim_lost(&s, b, a, ECONNRESET, 17);
+        sim_pass(&s, 550);
+        int told = 0;
+        for (int i = 0; i < N; i++)
+            told += s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
+                    strstr(s.guests[i].cause.text, "the connection between") != NULL;
+        good += told == N;
+        sim_close(&s);
+    }
+    is_int(seeds, good, "whoever leaves after a loss was reported is not the cause");
+    start();
+    sim_count(&s, 3, HP_LEAVE, 16);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_pass(&s, 150);
+    ok(all_hear(N,
+                "rank 3 (node2) left the communicator after 16 operations while rank 4 (node3) waits in operation 17"),
+       "who left before is");
+    sim_close(&s);
+}
+
+static void
+test_process(void)
+{
+    start();
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_lost(&s, 2, 3, 0, 17);
+    sim_lose(&s, 3);
+    ok(all_hear(N - 1,
+                "rank 3 (node2, pid 803) vanished during operation 17: its process ended or its connection broke"),
+       "a process that has ended is named at once, though its neighbours report losses before");
+    sim_close(&s);
+    start();
+    sim_lost(&s, 4, 3, 0, 17);
+    sim_pass(&s, 300);
+    is_int(0, s.guests[0].causes, "the end of its control connection may come late, by a lost packet");
+    sim_lose(&s, 3);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "it is the process all the same");
+    ok(strstr(s.guests[0].cause.text, "vanished during operation 17") != NULL, "%s", s.guests[0].cause.text);
+    sim_close(&s);
+    start();
+    sim_break(&s, 3);
+    is_int(0, s.guests[0].causes, "a control connection that is reset is no verdict");
+    sim_lost(&s, 4, 3, 0, 17);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "a neighbour's loss makes it one, at once");
+    sim_close(&s);
+    start();
+    sim_break(&s, 3);
+    hp_hall_ended(s.hall, 3, N, "node2", s.now);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "so does who started the process");
+    sim_close(&s);
+}
+
+/* All connections of one rank are reset, which lives. */
+static void
+test_all_reset(void)
+{
+    start();
+    sim_report(&s, 3, 17, 2, 2);
+    sim_break(&s, 3);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_lost(&s, 2, 3, ECONNRESET, 17);
+    sim_pass(&s, 400);
+    is_int(0, s.guests[0].causes, "all connections of a rank are reset: it may dial the server again");
+    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "so it does");
+    sim_lost(&s, 3, 2, ECONNRESET, 17);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, 2), "nobody is said to have vanished");
+    ok(strstr(s.guests[0].cause.text, "between rank 2 (node2) and rank 3 (node2) broke") != NULL, "%s",
+       s.guests[0].cause.text);
+    sim_close(&s);
+    start();
+    sim_break(&s, 3);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_pass(&s, 500);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "one that stays away for half a second has vanished");
+    sim_close(&s);
+}
+
+static void
+test_away(void)
+{
+    start();
+    sim_report(&s, 3, 17, 2, 2);
+    sim_break(&s, 3);
+    ok(hp_hall_timed(s.hall), "the server looks after a rank that is away");
+    sim_pass(&s, 400);
+    is_int(0, s.guests[0].causes, "in an operation it has half a second");
+    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "it comes back");
+    ok(s.guests[3].go == 1 && s.guests[3].causes == 0, "and hears GO");
+    sim_report(&s, 3, 17, 4, 2);
+    sim_pass(&s, 1000);
+    is_int(0, s.guests[0].causes, "nobody has noticed");
+    sim_break(&s, 3);
+    sim_pass(&s, 550);
+    is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "the second time it stays away: it has vanished");
+    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "when it comes back after that");
+    is_int(3, s.guests[3].cause.rank, "it hears the verdict");
+    sim_break(&s, 3);
+    sim_break(&s, 2);
+    for (int i = 0; i < N; i++)
+        sim_lose(&s, i);
+    sim_pass(&s, 500);
+    is_int(0, sim_return(&s, 2, &s.guests[2], 16), "also when all others have gone already");
+    is_int(3, s.guests[2].cause.rank, "the same one");
+    sim_close(&s);
+    start();
+    sim_break(&s, 5);
+    sim_pass(&s, 60000);
+    is_int(0, s.guests[0].causes, "one that is in no operation may be computing, and comes back when it likes");
+    is_int(0, sim_return(&s, 5, &s.guests[5], 3), "here it is");
+    sim_count(&s, 5, HP_LEAVE, 3);
+    sim_close(&s);
+}
+
+/* A bad network to the server moves nothing in the ring. */
+static void
+test_stalled(void)
+{
+    start();
+    for (int k = 0; k < 5; k++) {
+        for (int i = 0; i < N; i++)
+            if (i != 3)
+                sim_report(&s, i, 17, 2, (i + N - 1) % N);
+        sim_pass(&s, 350);
+        if (k == 4)
+            break;
+        sim_break(&s, 5);
+        sim_pass(&s, 50);
+        sim_return(&s, 5, &s.guests[5], 16);
+    }
+    is_int(0, s.guests[0].causes, "a rank is away every 0.4 s: until the time-out nothing happens");
+    sim_pass(&s, 50);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_TIMEOUT, 3), "but then, and the one who holds up the others is named");
+    sim_close(&s);
+}
+
+static void
+test_return(void)
+{
+    sim_guest was;
+    start();
+    was = s.guests[3];
+    is_int(0, sim_return(&s, 20, &was, 5), "a member comes back before the server has seen that its line broke");
+    ok(s.guests[20].go == 1 && s.guests[3].dismissed == 1, "it takes the place of its former self");
+    sim_lose(&s, 3);
+    is_int(0, s.guests[0].causes, "whose end is no loss");
+    sim_break(&s, 20);
+    uint64_t right = was.ring.comm;
+    was.ring.comm -= 7;
+    sim_return(&s, 21, &was, 5);
+    ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].dismissed == 1, "another ring's: %s",
+       s.guests[21].cause.text);
+    was.ring.comm = right;
+    was.ring.members[was.rank].pid++;
+    sim_return(&s, 22, &was, 5);
+    is_int(HP_REFUSED, s.guests[22].cause_type, "another process is refused");
+    was.ring.members[was.rank].pid--;
+    was.ring.epoch++;
+    sim_return(&s, 23, &was, 5);
+    is_int(HP_REFUSED, s.guests[23].cause_type, "so is another epoch");
+    is_int(0, s.guests[0].causes, "and that harms nobody");
+    sim_close(&s);
+    start();
+    for (int i = 0; i < N; i++)
+        sim_break(&s, i);
+    sim_pass(&s, 300);
+    for (int i = 0; i < N; i++)
+        sim_return(&s, i, &s.guests[i], 5);
+    int go = 0;
+    for (int i = 0; i < N; i++)
+        go += s.guests[i].go == 1;
+    is_int(N, go, "all are away at once: their ring is kept for them");
+    for (int i = 0; i < N; i++)
+        sim_break(&s, i);
+    sim_pass(&s, 600);
+    ok(hp_hall_idle(s.hall), "but not for ever");
+    sim_close(&s);
+}
+
+static void
+test_breaches(void)
+{
+    start();
+    is_int(-1, sim_lost(&s, 2, 2, 0, 1), "a rank cannot lose itself");
+    is_int(-1, sim_lost(&s, 2, N, 0, 1), "nor rank %d of %d", N, N);
+    is_int(-1, sim_say(&s, 2, HP_LOST, "x", 1), "nor in one byte");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    test_link();
+    test_one_end();
+    test_leavers();
+    test_process();
+    test_all_reset();
+    test_away();
+    test_stalled();
+    test_return();
+    test_breaches();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * resend: what a rank says to a control connection that is reset, and has not been seen to be, reaches the server all the
+ * same when the rank is back; what no longer holds then does not.
+ */
+#include "rendezvous/resend.h"
+#include "base/err.h"
+#include "t/rendezvous/ranks.h"
+#include "t/tap/tap.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { N = 3, GUILTY = 1, DESCRIPTORS = 128 };
+
+typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED } event;
+
+static meet m;
+static hp_client *clients[N];
+
+/* A socket of this process that leads to the server and has a larger number than `above`. */
+static int
+line_above(int above)
+{
+    for (int fd = above + 1; fd < DESCRIPTORS; fd++) {
+        struct sockaddr_in to = {0};
+        socklen_t length = sizeof to;
+        if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_port == m.addr.u.v4.sin_port)
+            return fd;
+    }
+    return -1;
+}
+
+/* Returns the guilty one's socket. */
+static int
+start(void)
+{
+    int fd = -1;
+    meet_open(&m);
+    for (int i = 0; i < N; i++) {
+        int rank = (i + GUILTY) % N; /* its line is the first one */
+        hp_client_options o = rank_options(&m, "debt", rank, N, 1, 5000);
+        o.op_timeout = 60 * HP_SEC;
+        clients[rank] = rank_join(&m, &o);
+        while (i == 0 && (fd = line_above(2)) < 0)
+            meet_run(&m, 10);
+    }
+    if (!ranks_go(&m, clients, N, 5000))
+        bail("no ring");
+    return fd;
+}
+
+static hoop_error
+cause_of(hoop_result code, const char *text)
+{
+    hoop_error error;
+    hp_err_set(&error, code, "%s", text);
+    error.rank = GUILTY;
+    return error;
+}
+
+static void
+say(event what)
+{
+    hp_client *c = clients[GUILTY];
+    hoop_error cause = cause_of(HOOP_ERR_CUDA, "its GPU is out of order");
+    hp_loss loss = {.peer = 2, .number = ECONNRESET, .sequence = 1};
+    hp_unstarted refusal = {.sequence = 1, .cause = cause_of(HOOP_ERR_INVALID_ARGUMENT, "sendbuf is NULL")};
+    hp_report report = {.sequence = 1, .waits_for = 0};
+    refusal.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
+    switch (what) {
+    case ABORT: hp_client_abort(c, &cause); break;
+    case FOUND:
+    case LOST: hp_client_lost(c, &loss); break;
+    case REFUSED: hp_client_refuse(c, 1, &cause); break;
+    default: hp_client_unstarted(c, &refusal); break;
+    }
+    if (what == FOUND)
+        hp_client_found(c);
+    if (what == STARTED)
+        hp_client_started(c, &report);
+}
+
+/* The others wait in operation 1, and the guilty one comes back. */
+static void
+go_on(event what, int ms)
+{
+    hp_report report = {.sequence = 1, .waits_for = GUILTY};
+    uint64_t until = hp_now() + (uint64_t)ms * HP_MS;
+    while (hp_now() < until) {
+        for (int i = 0; i < N; i++)
+            if (i != GUILTY)
+                hp_client_in_op(clients[i], &report);
+        if (hp_client_is_away(clients[GUILTY]))
+            hp_client_return(clients[GUILTY], what == PASSED, what == PASSED);
+        meet_run(&m, 20);
+    }
+}
+
+/* 1 if the others have been told this; "": nothing, though the guilty one is back. */
+static int
+is_told(event what, const char *part)
+{
+    hoop_error verdict = {0};
+    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    int fd = start();
+    if (connect(fd, &nobody, sizeof nobody))
+        bail("the connection cannot be reset");
+    say(what);
+    go_on(what, 1800);
+    int told = hp_client_verdict(clients[0], &verdict);
+    int good = *part ? told && strstr(verdict.text, part) != NULL : !told && !hp_client_is_away(clients[GUILTY]);
+    if (what == REFUSED)
+        good = meet_said(&m, part) == 1;
+    if (!good)
+        diag("told: %s", told ? verdict.text : "nothing");
+    ranks_free(clients, N);
+    meet_close(&m);
+    return good;
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    ok(is_told(ABORT, "its GPU is out of order"), "a cause told to a line that was reset is told again");
+    ok(is_told(LOST, "the connection between rank 1 (node2) and rank 2 (node3) broke"), "so is a loss");
+    ok(is_told(FOUND, ""), "unless the connection stands again");
+    ok(is_told(UNSTARTED, "rank 1 (node2) could not start operation 1"), "so is a call that was refused");
+    ok(is_told(STARTED, ""), "unless the rank has started one");
+    ok(is_told(PASSED, ""), "even if nobody has said so");
+    ok(is_told(REFUSED, "its GPU is out of order"), "so is a split that a rank does not come to");
+    return tap_failures() != 0;
+}

@@ -413,7 +413,7 @@ setting(hp_setting which)
 void
 model_defaults(model_options *o)
 {
-    *o = (model_options){.ranks = 2, .kind = HP_ALLREDUCE, .count = 1, .shape = -1, .straggler = -1, .late = -1};
+    *o = (model_options){.ranks = 2, .kind = HP_ALLREDUCE, .count = 1, .algorithm = -1, .straggler = -1, .late = -1};
     o->window = setting(HP_SET_window);
     o->plan.slice_bytes = setting(HP_SET_slice_bytes);
     o->plan.slices = setting(HP_SET_slices);
@@ -432,11 +432,11 @@ static hp_plan_options
 options_for(const model_options *o)
 {
     hp_plan_options plan = o->plan;
-    if (o->shape >= 0)
+    if (o->algorithm >= 0)
         plan.spread_bytes = plan.halves_bytes = 0;
-    if (o->shape == HP_SHAPE_SPREAD)
+    if (o->algorithm == HP_ALG_SPREAD)
         plan.spread_bytes = plan.stage_bytes = UINT32_MAX;
-    if (o->shape == HP_SHAPE_HALVES || o->shape == HP_SHAPE_DOUBLING)
+    if (o->algorithm == HP_ALG_HALVES || o->algorithm == HP_ALG_DOUBLING)
         plan.channels = 1;
     return plan;
 }
@@ -446,7 +446,7 @@ static void
 make_halves(hp_plan *plan)
 {
     uint64_t n = (uint64_t)plan->size;
-    plan->shape = HP_SHAPE_HALVES;
+    plan->algorithm = HP_ALG_HALVES;
     plan->part = (plan->count + n - 1) / n;
     plan->loops = plan->slices = 1;
     plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
@@ -457,7 +457,7 @@ make_halves(hp_plan *plan)
 static void
 make_doubling(hp_plan *plan)
 {
-    plan->shape = HP_SHAPE_DOUBLING;
+    plan->algorithm = HP_ALG_DOUBLING;
     plan->loops = plan->slices = 1;
     plan->rows = hp_plan_rounds(plan->size) + (plan->size > 2 ? 2 : 1);
     plan->steps = plan->rows;
@@ -468,7 +468,7 @@ static void
 find_distances(model *m, int distances[DISTANCES])
 {
     const hp_plan *plan = &m->plans[0];
-    uint64_t steps = plan->shape == HP_SHAPE_RING ? plan->slices + 1 : plan->steps;
+    uint64_t steps = plan->algorithm == HP_ALG_RING ? plan->slices + 1 : plan->steps;
     for (uint64_t i = 0; i < steps && i < plan->steps; i++) {
         hp_step step = hp_schedule_at(plan, m->order, 0, i);
         int found[2] = {step.flags & HP_STEP_SEND ? step.to : 0, step.flags & HP_STEP_RECV ? step.from : 0};
@@ -527,9 +527,9 @@ make(model *m)
     }
     for (uint32_t c = 0; c < m->channels; c++)
         hp_plan_make(&m->plans[c], &call, m->order, o->ranks, &options, c, m->channels);
-    if (o->shape == HP_SHAPE_HALVES)
+    if (o->algorithm == HP_ALG_HALVES)
         make_halves(&m->plans[0]);
-    if (o->shape == HP_SHAPE_DOUBLING)
+    if (o->algorithm == HP_ALG_DOUBLING)
         make_doubling(&m->plans[0]);
     find_distances(m, distances);
     for (uint32_t b = 0; b < m->belts_left; b++)
@@ -560,7 +560,7 @@ static void
 sum_up(const model *m, model_result *result)
 {
     *result = (model_result){.locked = m->belts_left > 0, .time = m->end, .channels = m->channels};
-    result->shape = m->plans[0].shape;
+    result->algorithm = m->plans[0].algorithm;
     result->loops = m->plans[0].loops;
     result->slices = m->plans[0].slices;
     for (int r = 0; r < m->o->ranks; r++)

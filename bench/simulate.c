@@ -110,12 +110,12 @@ rank_and(const char *option, const char *text, int *rank)
 }
 
 static int
-shape(const char *text)
+algorithm(const char *text)
 {
-    static const hp_shape shapes[] = {HP_SHAPE_RING, HP_SHAPE_SPREAD, HP_SHAPE_DOUBLING, HP_SHAPE_HALVES};
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        if (strcmp(text, hp_shape_name(shapes[i])) == 0)
-            return (int)shapes[i];
+    static const hp_algorithm algorithms[] = {HP_ALG_RING, HP_ALG_SPREAD, HP_ALG_DOUBLING, HP_ALG_HALVES};
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
+        if (strcmp(text, hp_algorithm_name(algorithms[i])) == 0)
+            return (int)algorithms[i];
     if (strcmp(text, "auto") != 0)
         die("shape", text, "auto, ring, spread, doubling or halves");
     return -1;
@@ -201,7 +201,7 @@ logical_option(request *r, int option, const char *name, const char *value)
     case WINDOW: r->model.window = (uint32_t)size(name, value, NULL); break;
     case SLICE_BYTES: r->model.plan.slice_bytes = (uint32_t)size(name, value, NULL); break;
     case CHANNELS: r->model.plan.channels = (uint32_t)size(name, value, NULL); break;
-    case SHAPE: r->model.shape = shape(value); break;
+    case SHAPE: r->model.algorithm = algorithm(value); break;
     case HIERARCHY: r->group = (int)size(name, value, NULL); break;
     case RUNS: r->runs = (int)size(name, value, NULL); break;
     case CSV: r->csv = 1; break;
@@ -217,7 +217,7 @@ check_request(const request *r)
     for (int i = 0; i < r->ranks_count; i++)
         if (r->ranks[i] < 2 || r->ranks[i] > RANKS_MAX || (r->group && r->ranks[i] % (uint64_t)r->group))
             die("ranks", "", r->group ? "2 or more, a multiple of the hierarchy's group," : "2 to 65536");
-    for (int i = 0; i < r->ranks_count && m->shape == HP_SHAPE_DOUBLING; i++)
+    for (int i = 0; i < r->ranks_count && m->algorithm == HP_ALG_DOUBLING; i++)
         if (r->ranks[i] & (r->ranks[i] - 1))
             die("ranks", "", "a power of two where the shape is doubling");
     for (int i = 0; i < r->bytes_count; i++)
@@ -281,7 +281,7 @@ simulate_hierarchy(const request *r, const model_options *whole, model_result *r
 {
     model_options part = *whole;
     uint64_t group = (uint64_t)r->group;
-    *result = (model_result){.shape = HP_SHAPE_RING, .channels = whole->plan.channels, .slices = whole->plan.slices};
+    *result = (model_result){.algorithm = HP_ALG_RING, .channels = whole->plan.channels, .slices = whole->plan.slices};
     part.ranks = r->group;
     part.count = (whole->count + group - 1) / group;
     if (part.straggler >= r->group)
@@ -329,11 +329,11 @@ predict(const request *r, int ranks, uint64_t bytes)
 /* ---- printing ---- */
 
 static const char *
-shape_name(const request *r, const model_result *result)
+algorithm_name(const request *r, const model_result *result)
 {
     if (r->group)
         return "hierarchy";
-    return hp_shape_name(result->shape);
+    return hp_algorithm_name(result->algorithm);
 }
 
 static void
@@ -341,7 +341,7 @@ print(const request *r, int ranks, uint64_t bytes, const model_result *result)
 {
     double least = 2 * (double)bytes * (ranks - 1) / ranks, wire = least * r->model.beta;
     double share = result->time > 0 ? wire / result->time : 0;
-    const char *name = shape_name(r, result);
+    const char *name = algorithm_name(r, result);
     if (r->csv)
         printf("%d,%llu,%s,%u,%u,%u,%.9f,%.9f,%.4f,%llu,%.0f,%llu,%d\n", ranks, (unsigned long long)bytes, name,
                result->slices, r->model.window, result->channels, result->time, wire, share,

@@ -300,7 +300,7 @@ open_all(bench *b)
     b->slots = hp_pages(ROW * b->slice);
     if (b->slots == NULL)
         need(hp_err_set(&error, HOOP_ERR_NO_MEMORY, "not enough memory for %d slots", ROW), &error);
-    need(b->device->ops->enroll(b->device, b->slots, ROW * b->slice, &error), &error);
+    need(b->device->ops->pin(b->device, b->slots, ROW * b->slice, &error), &error);
     need(hp_cuda_alloc(b->device, &b->input, b->slice, &error), &error);
     need(hp_cuda_copy(b->device, b->input, b->slots, b->slice, &error), &error); /* zeros: nothing becomes denormal */
     need(b->device->ops->queue_open(b->device, &b->queue, &error), &error);
@@ -313,7 +313,7 @@ close_all(bench *b)
     hp_cuda_stream_close(b->device, b->stream);
     b->device->ops->queue_close(b->queue);
     hp_cuda_free(b->device, b->input);
-    b->device->ops->unenroll(b->device, b->slots);
+    b->device->ops->unpin(b->device, b->slots);
     hp_pages_free(b->slots, ROW * b->slice);
     b->device->ops->close(b->device);
 }

@@ -72,7 +72,7 @@ bench_line_interface(const hoop_comm *comm, char name[BENCH_INTERFACE])
 {
     struct ifaddrs *all, *one;
     name[0] = '\0';
-    if (comm->seat.listener == NULL || getifaddrs(&all) != 0)
+    if (comm->entry.listener == NULL || getifaddrs(&all) != 0)
         return;
     for (one = all; one != NULL && name[0] == '\0'; one = one->ifa_next) {
         hp_addr addr = {.length = 0};
@@ -83,7 +83,7 @@ bench_line_interface(const hoop_comm *comm, char name[BENCH_INTERFACE])
         else if (one->ifa_addr->sa_family == AF_INET6)
             addr.length = sizeof(addr.u.v6);
         memcpy(&addr.u, one->ifa_addr, addr.length);
-        if (addr.length > 0 && hp_addr_same_host(&addr, &comm->seat.addr))
+        if (addr.length > 0 && hp_addr_same_host(&addr, &comm->entry.addr))
             snprintf(name, BENCH_INTERFACE, "%.15s", one->ifa_name);
     }
     freeifaddrs(all);

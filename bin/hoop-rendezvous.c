@@ -105,13 +105,13 @@ secret_from_environment(hp_secret *secret, hoop_error *error)
 static hoop_result
 find_secret(hp_secret *secret, const settings *s, hoop_error *error)
 {
-    uint8_t job[HP_JOB];
+    uint8_t job[HP_JOB_ID];
     hoop_result result =
         s->secret_file ? hp_secret_from_file(secret, s->secret_file, error) : secret_from_environment(secret, error);
     if (result || !s->job)
         return result;
     result = hp_job_id(job, s->job, error);
-    if (!result && secret->of_job && memcmp(secret->job, job, sizeof(job)) != 0)
+    if (!result && secret->of_job && memcmp(secret->job_id, job, sizeof(job)) != 0)
         result = hp_err_set(error, HOOP_ERR_AUTH, "the secret is the key of another job than \"%.64s\"", s->job);
     return result ? result : hp_secret_of_job(secret, secret, job, error);
 }

@@ -32,7 +32,7 @@ hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, 
     for (i = 0; i < sizeof id; i++)
         snprintf(task->id + 2 * i, 3, "%02x", id[i]);
     task->secret->of_job = 1;
-    return hp_job_id(task->secret->job, task->id, error);
+    return hp_job_id(task->secret->job_id, task->id, error);
 }
 
 /* --- the server --- */
@@ -185,7 +185,7 @@ hp_task_forget(hp_task *task)
 void
 hp_task_rank_ended(hp_task *task, int rank, const char *host)
 {
-    uint8_t job[HP_JOB];
+    uint8_t job[HP_JOB_ID];
 
     if (task->server != NULL && hp_job_id(job, task->id, NULL) == HOOP_SUCCESS)
         hp_server_rank_ended(task->server, job, rank, task->layout->place.size, host);

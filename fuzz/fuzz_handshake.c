@@ -53,102 +53,104 @@ key_of(int m)
 
 /* Which message a state awaits (0 to 3), -1: none. */
 static int
-awaited(const hp_conn *conn)
+awaited(const hp_handshake *handshake)
 {
-    switch (conn->state) {
-    case HP_CONN_HELLO: return conn->have < HP_M1 ? 0 : -1;
-    case HP_CONN_CHALLENGE: return 1;
-    case HP_CONN_CONFIRM: return 2;
-    case HP_CONN_WELCOME: return 3;
+    switch (handshake->state) {
+    case HP_HANDSHAKE_HELLO: return handshake->have < HP_M1 ? 0 : -1;
+    case HP_HANDSHAKE_CHALLENGE: return 1;
+    case HP_HANDSHAKE_CONFIRM: return 2;
+    case HP_HANDSHAKE_WELCOME: return 3;
     default: return -1;
     }
 }
 
 /* Message m of this transcript ends in the right MAC. */
 static int
-proven(const hp_conn *conn, int m)
+proven(const hp_handshake *handshake, int m)
 {
     uint8_t mac[HP_MAC];
     size_t end = messages[m].at + messages[m].bytes - HP_MAC;
-    hp_mac(mac, key_of(m), conn->transcript, end, NULL, 0, NULL, 0);
-    return memcmp(mac, conn->transcript + end, HP_MAC) == 0;
+    hp_mac(mac, key_of(m), handshake->transcript, end, NULL, 0, NULL, 0);
+    return memcmp(mac, handshake->transcript + end, HP_MAC) == 0;
 }
 
 /* Feeds what the input has: up to `n` bytes, perhaps more than are wanted. */
 static void
-feed(hp_conn *conn, input *in, uint64_t now)
+feed(hp_handshake *handshake, input *in, uint64_t now)
 {
     size_t n = take(in);
     n = n < in->n ? n : in->n;
-    hp_conn_feed(conn, in->at, n, now);
+    hp_handshake_feed(handshake, in->at, n, now);
     in->at += n;
     in->n -= n;
 }
 
 /* Feeds the message that is awaited, its fields from the input, the rest as a member would have it. */
 static void
-feed_proven(hp_conn *conn, input *in, uint64_t now)
+feed_proven(hp_handshake *handshake, input *in, uint64_t now)
 {
-    uint8_t all[sizeof conn->transcript];
-    int m = awaited(conn);
+    uint8_t all[sizeof handshake->transcript];
+    int m = awaited(handshake);
     if (m < 0)
         return;
     size_t at = messages[m].at, body = messages[m].bytes - 16 - HP_MAC;
     size_t n = body < in->n ? body : in->n;
-    memcpy(all, conn->transcript, sizeof all);
-    if (conn->have < 16)
+    memcpy(all, handshake->transcript, sizeof all);
+    if (handshake->have < 16)
         memcpy(all + at, messages[m].header, 16);
-    for (size_t k = conn->have > 16 ? conn->have - 16 : 0; k < n; k++)
+    for (size_t k = handshake->have > 16 ? handshake->have - 16 : 0; k < n; k++)
         all[at + 16 + k] = in->at[k];
-    if (m == 0 && conn->have <= 16)
-        memcpy(all + at + 16, keys.job, HP_JOB);
+    if (m == 0 && handshake->have <= 16)
+        memcpy(all + at + 16, keys.job_id, HP_JOB_ID);
     in->at += n;
     in->n -= n;
     hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
-    hp_conn_feed(conn, all + at + conn->have, messages[m].bytes - conn->have, now);
+    hp_handshake_feed(handshake, all + at + handshake->have, messages[m].bytes - handshake->have, now);
 }
 
 static void
-check(const hp_conn *conn, const hp_conn *before)
+check(const hp_handshake *handshake, const hp_handshake *before)
 {
-    int end = conn->state >= HP_CONN_DONE;
-    fuzz_check(conn->state <= HP_CONN_BAD && conn->why != NULL);
-    fuzz_check(!end || conn->keys == NULL);
-    fuzz_check(before->state < HP_CONN_DONE || conn->state == before->state);
-    fuzz_check(conn->state != HP_CONN_BAD || (conn->out_n == 0 && conn->out == NULL));
-    fuzz_check(conn->out_n == 0 || (conn->out >= conn->transcript &&
-                                    conn->out + conn->out_n <= conn->transcript + sizeof conn->transcript));
-    fuzz_check(hp_conn_want(conn) <= HP_M1 && (!end || hp_conn_want(conn) == 0));
-    if (conn->state == HP_CONN_BAD || conn->state == HP_CONN_HELLO || conn->state == HP_CONN_CHALLENGE) {
-        fuzz_check(conn->initiator || conn->out_n == 0);
+    int end = handshake->state >= HP_HANDSHAKE_DONE;
+    fuzz_check(handshake->state <= HP_HANDSHAKE_BAD && handshake->why != NULL);
+    fuzz_check(!end || handshake->keys == NULL);
+    fuzz_check(before->state < HP_HANDSHAKE_DONE || handshake->state == before->state);
+    fuzz_check(handshake->state != HP_HANDSHAKE_BAD || (handshake->out_n == 0 && handshake->out == NULL));
+    fuzz_check(handshake->out_n == 0 ||
+               (handshake->out >= handshake->transcript &&
+                handshake->out + handshake->out_n <= handshake->transcript + sizeof handshake->transcript));
+    fuzz_check(hp_handshake_want(handshake) <= HP_M1 && (!end || hp_handshake_want(handshake) == 0));
+    if (handshake->state == HP_HANDSHAKE_BAD || handshake->state == HP_HANDSHAKE_HELLO ||
+        handshake->state == HP_HANDSHAKE_CHALLENGE) {
+        fuzz_check(handshake->initiator || handshake->out_n == 0);
         return;
     }
-    fuzz_check(proven(conn, conn->initiator ? 1 : 0));
-    if (conn->state == HP_CONN_JUDGE)
-        fuzz_check(proven(conn, 2) && conn->status == HP_OK);
-    if (conn->state == HP_CONN_DONE)
-        fuzz_check(proven(conn, 2) && proven(conn, 3) && conn->status == HP_OK &&
-                   conn->version >= conn->hello.ver_min && conn->version <= conn->hello.ver_max);
-    if (conn->state == HP_CONN_REFUSED)
-        fuzz_check(conn->status != HP_OK);
+    fuzz_check(proven(handshake, handshake->initiator ? 1 : 0));
+    if (handshake->state == HP_HANDSHAKE_JUDGE)
+        fuzz_check(proven(handshake, 2) && handshake->status == HP_OK);
+    if (handshake->state == HP_HANDSHAKE_DONE)
+        fuzz_check(proven(handshake, 2) && proven(handshake, 3) && handshake->status == HP_OK &&
+                   handshake->version >= handshake->hello.ver_min && handshake->version <= handshake->hello.ver_max);
+    if (handshake->state == HP_HANDSHAKE_REFUSED)
+        fuzz_check(handshake->status != HP_OK);
 }
 
 static void
-act(hp_conn *conn, input *in, const hp_conn_policy *policy, uint64_t *now)
+act(hp_handshake *handshake, input *in, const hp_handshake_policy *policy, uint64_t *now)
 {
     switch (take(in) % ACTIONS) {
-    case FEED: feed(conn, in, *now); break;
-    case FEED_PROVEN: feed_proven(conn, in, *now); break;
-    case TICK: hp_conn_tick(conn, *now += take(in)); break;
-    case WROTE: hp_conn_wrote(conn, take(in)); break;
-    case JUDGE: hp_conn_judge(conn, (hp_status)(take(in) % HP_STATUSES), take(in)); break;
-    case KEYS: hp_conn_keys(conn, take(in) % 8 ? &keys : NULL, policy); break;
+    case FEED: feed(handshake, in, *now); break;
+    case FEED_PROVEN: feed_proven(handshake, in, *now); break;
+    case TICK: hp_handshake_tick(handshake, *now += take(in)); break;
+    case WROTE: hp_handshake_wrote(handshake, take(in)); break;
+    case JUDGE: hp_handshake_judge(handshake, (hp_status)(take(in) % HP_STATUSES), take(in)); break;
+    case KEYS: hp_handshake_keys(handshake, take(in) % 8 ? &keys : NULL, policy); break;
     default: break;
     }
 }
 
 static void
-begin(hp_conn *conn, uint8_t how, const hp_conn_policy *policy)
+begin(hp_handshake *handshake, uint8_t how, const hp_handshake_policy *policy)
 {
     uint8_t nonce[32];
     hp_hello hello = {.comm = 5,
@@ -158,44 +160,44 @@ begin(hp_conn *conn, uint8_t how, const hp_conn_policy *policy)
                       .role = HP_ROLE_DATA,
                       .ver_min = 1,
                       .ver_max = (uint16_t)(1 + (how >> 7))};
-    memcpy(hello.job, keys.job, HP_JOB);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
     memset(nonce, how & 1 ? 0x11 : 0x22, sizeof nonce);
     if (how & 1)
-        hp_conn_start(conn, &keys, &hello, nonce, 1000);
+        hp_handshake_start(handshake, &keys, &hello, nonce, 1000);
     else
-        hp_conn_accept(conn, how & 2 ? NULL : &keys, how & 2 ? NULL : policy, nonce, 1000);
+        hp_handshake_accept(handshake, how & 2 ? NULL : &keys, how & 2 ? NULL : policy, nonce, 1000);
 }
 
 static void
 make_keys(void)
 {
-    uint8_t secret[HP_SECRET], job[HP_JOB];
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
     for (size_t k = 0; k < sizeof secret; k++)
         secret[k] = (uint8_t)k;
-    for (size_t k = 0; k < sizeof job; k++)
-        job[k] = (uint8_t)(0xa0 + k);
-    fuzz_check(hp_keys_derive(&keys, secret, job, HP_MODE_AUTH, NULL) == HOOP_SUCCESS);
+    for (size_t k = 0; k < sizeof job_id; k++)
+        job_id[k] = (uint8_t)(0xa0 + k);
+    fuzz_check(hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, NULL) == HOOP_SUCCESS);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static hp_conn conn, before;
+    static hp_handshake handshake, before;
     input in = {data, size};
     uint64_t now = 0;
-    if (!keys.job[0])
+    if (!keys.job_id[0])
         make_keys();
     uint8_t how = take(&in);
-    hp_conn_policy policy = {.my_rank = how & 4 ? HP_RANK_SERVER : 4,
-                             .world = how & 8 ? 8 : 0,
-                             .comm = how & 16 ? 5 : 0,
-                             .role = how & 32 ? HP_ROLE_CONTROL : HP_ROLE_DATA,
-                             .features = how};
-    begin(&conn, how, &policy);
+    hp_handshake_policy policy = {.my_rank = how & 4 ? HP_RANK_SERVER : 4,
+                                  .world = how & 8 ? 8 : 0,
+                                  .comm = how & 16 ? 5 : 0,
+                                  .role = how & 32 ? HP_ROLE_CONTROL : HP_ROLE_DATA,
+                                  .features = how};
+    begin(&handshake, how, &policy);
     do {
-        before = conn;
-        act(&conn, &in, &policy, &now);
-        check(&conn, &before);
+        before = handshake;
+        act(&handshake, &in, &policy, &now);
+        check(&handshake, &before);
     } while (in.n > 0);
     return 0;
 }

@@ -19,20 +19,20 @@ const char fuzz_name[] = "rdv";
 enum { GUESTS = 8, RING_MAX = 300 };
 enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, COMMANDS };
 
-typedef struct visitor {
+typedef struct incoming {
     hp_guest guest; /* first */
-    int present, go, causes, dismissed;
+    int present, go, causes, disconnected;
     uint64_t comm;
-} visitor;
+} incoming;
 
 typedef struct script {
     const uint8_t *at;
     size_t left;
 } script;
 
-static visitor visitors[GUESTS];
+static incoming incomings[GUESTS];
 static uint64_t now, last_comm;
-static hp_hall *hall;
+static hp_job *job;
 
 static uint8_t
 next(script *s)
@@ -46,7 +46,7 @@ next(script *s)
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 {
-    visitor *v = peer;
+    incoming *v = peer;
     hoop_error error;
     (void)arg;
     fuzz_check(v->present && n <= HP_CONTROL_MAX);
@@ -59,9 +59,9 @@ on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 }
 
 static void
-on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
-    visitor *v = peer;
+    incoming *v = peer;
     hp_member members[GUESTS];
     int order[GUESTS], from = 0;
     uint8_t bytes[HP_CONTROL_MAX];
@@ -76,12 +76,12 @@ on_seat(void *arg, void *peer, hp_roster *roster, int rank)
 }
 
 static void
-on_dismiss(void *arg, void *peer)
+on_disconnect(void *arg, void *peer)
 {
-    visitor *v = peer;
+    incoming *v = peer;
     (void)arg;
-    fuzz_check(v->present && v->dismissed == 0);
-    v->dismissed = 1;
+    fuzz_check(v->present && v->disconnected == 0);
+    v->disconnected = 1;
 }
 
 static void
@@ -114,40 +114,40 @@ on_failed(void *arg, const hoop_error *cause)
 }
 
 static void
-lose(visitor *v)
+lose(incoming *v)
 {
     if (!v->present)
         return;
     v->present = 0;
-    hp_hall_lost(&v->guest, NULL, now);
+    hp_job_lost(&v->guest, NULL, now);
 }
 
 static void
-say(visitor *v, int type, const uint8_t *payload, size_t n)
+say(incoming *v, int type, const uint8_t *payload, size_t n)
 {
     hoop_error error;
     hp_err_clear(&error);
     if (!v->present)
         return;
-    int result = hp_hall_message(&v->guest, type, payload, n, now, &error);
+    int result = hp_job_message(&v->guest, type, payload, n, now, &error);
     fuzz_check(result == 0 || error.code == HOOP_ERR_PROTOCOL);
     if (result)
         lose(v);
 }
 
 static void
-enter(visitor *v, uint32_t rank, uint32_t world, uint64_t parent)
+enter(incoming *v, uint32_t rank, uint32_t world, uint64_t parent)
 {
     hp_hello hello = {.comm = parent, .my_rank = rank, .world = world};
-    if (v->present || hp_hall_judge(hall, &hello) != HP_OK)
+    if (v->present || hp_job_judge(job, &hello) != HP_OK)
         return;
     memset(v, 0, sizeof(*v));
     v->present = 1;
-    hp_hall_enter(hall, &v->guest, &hello);
+    hp_job_enter(job, &v->guest, &hello);
 }
 
 static void
-join(visitor *v, script *s, uint64_t parent)
+join(incoming *v, script *s, uint64_t parent)
 {
     uint8_t bytes[HP_CONTROL_MAX];
     int world = next(s) % 5 + 1, rank = next(s) % (world + 1) - (parent == 0);
@@ -170,7 +170,7 @@ join(visitor *v, script *s, uint64_t parent)
 }
 
 static void
-say_something(visitor *v, int command, script *s)
+say_something(incoming *v, int command, script *s)
 {
     uint8_t bytes[HP_CONTROL_MAX] = {0};
     hp_report report = {.sequence = next(s), .step = next(s), .waits_for = (int)(next(s) % 7) - 1};
@@ -194,7 +194,7 @@ say_something(visitor *v, int command, script *s)
 }
 
 static void
-say_raw(visitor *v, script *s)
+say_raw(incoming *v, script *s)
 {
     int type = next(s);
     size_t n = next(s);
@@ -210,7 +210,7 @@ pass(int ticks)
 {
     for (; ticks > 0; ticks--) {
         now += 50 * HP_MS;
-        hp_hall_tick(hall, now);
+        hp_job_tick(job, now);
     }
 }
 
@@ -218,14 +218,14 @@ static void
 ended(script *s)
 {
     int size = next(s) % 5 + 1;
-    hp_hall_ended(hall, next(s) % size, size, "h", now);
+    hp_job_ended(job, next(s) % size, size, "h", now);
 }
 
 static void
 run(script *s)
 {
     uint8_t byte = next(s);
-    visitor *v = &visitors[byte >> 4 & 7];
+    incoming *v = &incomings[byte >> 4 & 7];
     int command = byte & 15;
     switch (command) {
     case ENTER: enter(v, next(s), next(s), byte & 128 ? last_comm : 0); break;
@@ -253,7 +253,7 @@ decode(const uint8_t *in, size_t n)
     hp_loss loss;
     hp_unstarted unstarted;
     static const int ring[GUESTS] = {0, 1, 2, 3, 4, 5, 6, 7};
-    hp_ticks *ticks = hp_ticks_new(GUESTS, 2, ring);
+    hp_heartbeats *ticks = hp_heartbeats_new(GUESTS, 2, ring);
     static hp_member members[RING_MAX];
     static int order[RING_MAX];
     if (hp_part_get(&part, in, n) && part.size > 0 && part.size <= RING_MAX && part.first == 0 &&
@@ -268,14 +268,14 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
         fuzz_check(hp_join_put(again, &said) == n);
     }
-    if (ticks && hp_ticks_hear(ticks, in, n, 1)) {
-        hp_blame blame = hp_ticks_blame(ticks, 1, 1);
-        uint8_t out[HP_TICKS_BYTES];
+    if (ticks && hp_heartbeats_hear(ticks, in, n, 1)) {
+        hp_blame blame = hp_heartbeats_blame(ticks, 1, 1);
+        uint8_t out[HP_HEARTBEATS_BYTES];
         fuzz_check(blame.rank >= -1 && blame.rank < GUESTS && blame.other >= -1 && blame.other < GUESTS);
-        for (; hp_ticks_put(ticks, 1, out); hp_ticks_taken(ticks))
+        for (; hp_heartbeats_put(ticks, 1, out); hp_heartbeats_taken(ticks))
             fuzz_check(hp_get32(out) < GUESTS && hp_get32(out) != 1 && hp_get64(out + 12) > 0);
     }
-    hp_ticks_free(ticks);
+    hp_heartbeats_free(ticks);
     if (hp_refusal_get(&split, &cause, in, n))
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
@@ -289,25 +289,25 @@ decode(const uint8_t *in, size_t n)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const uint8_t job[HP_JOB];
-    hp_outlet outlet = {NULL, on_tell, on_seat, on_dismiss, on_say, on_say, on_failed, on_reached, on_host_of};
+    static const uint8_t job_id[HP_JOB_ID];
+    hp_events events = {NULL, on_tell, on_assign, on_disconnect, on_say, on_say, on_failed, on_reached, on_host_of};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);
         return 0;
     }
-    memset(visitors, 0, sizeof(visitors));
+    memset(incomings, 0, sizeof(incomings));
     now = HP_SEC;
     last_comm = 0;
-    hall = hp_hall_new(&outlet, job, 7);
-    fuzz_check(hall != NULL);
+    job = hp_job_new(&events, job_id, 7);
+    fuzz_check(job != NULL);
     while (s.left > 0)
         run(&s);
     for (int i = 0; i < GUESTS; i++)
-        lose(&visitors[i]);
+        lose(&incomings[i]);
     pass(70);
-    hall->ended.size = 0; /* for that alone it is kept */
-    fuzz_check(hp_hall_idle(hall));
-    hp_hall_free(hall);
+    job->ended.size = 0; /* for that alone it is kept */
+    fuzz_check(hp_job_idle(job));
+    hp_job_free(job);
     return 0;
 }

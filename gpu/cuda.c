@@ -297,7 +297,7 @@ close_device(hp_device *base)
         (void)hp_cuda_enter(device, &before, NULL);
         hp_cuda_streams_free(device);
         while (device->pages != NULL)
-            hp_cuda_unenroll(base, device->pages->host);
+            hp_cuda_unpin(base, device->pages->host);
         if (device->module != NULL)
             (void)device->driver->module_unload(device->module);
         /* The thread must not be left with a context that is no more, unless it had chosen that itself. */
@@ -378,8 +378,8 @@ const hp_device_ops hp_cuda_ops = {
     .admit = hp_cuda_admit,
     .close = close_device,
     .addressable = addressable,
-    .enroll = hp_cuda_enroll,
-    .unenroll = hp_cuda_unenroll,
+    .pin = hp_cuda_pin,
+    .unpin = hp_cuda_unpin,
     .queue_open = hp_cuda_queue_open,
     .queue_close = hp_cuda_queue_close,
     .submit = hp_cuda_submit,

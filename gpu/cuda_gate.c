@@ -191,7 +191,7 @@ fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
     block->words = hp_pages(BYTES);
     if (block->words == NULL)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while holding a stream");
-    hoop_result result = hp_cuda_enroll(&device->base, block->words, BYTES, error);
+    hoop_result result = hp_cuda_pin(&device->base, block->words, BYTES, error);
     if (result != HOOP_SUCCESS) {
         hp_pages_free(block->words, BYTES);
         return result;
@@ -422,7 +422,7 @@ hp_cuda_streams_free(hp_cuda_device *device)
             keep(device, block);
             continue;
         }
-        hp_cuda_unenroll(&device->base, block->words);
+        hp_cuda_unpin(&device->base, block->words);
         hp_pages_free(block->words, BYTES);
         free(block);
     }

@@ -313,7 +313,7 @@ make_counter(hp_cuda_queue *queue)
     queue->counter = hp_pages(PAGE);
     if (queue->counter == NULL)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
-    if (hp_cuda_enroll(&device->base, queue->counter, PAGE, &queue->status) != HOOP_SUCCESS) {
+    if (hp_cuda_pin(&device->base, queue->counter, PAGE, &queue->status) != HOOP_SUCCESS) {
         hp_pages_free(queue->counter, PAGE);
         queue->counter = NULL;
         return queue->status.code;
@@ -421,7 +421,7 @@ hp_cuda_queue_close(hp_queue *base)
     close_streams(queue);
     hp_cuda_stage_free(queue);
     if (queue->counter != NULL) {
-        hp_cuda_unenroll(&queue->device->base, queue->counter);
+        hp_cuda_unpin(&queue->device->base, queue->counter);
         hp_pages_free(queue->counter, PAGE);
     }
     hp_cuda_leave(queue->device, before);

@@ -44,7 +44,7 @@ forget_pages(hp_cuda_device *device, hp_cuda_pages *pages)
 }
 
 hoop_result
-hp_cuda_enroll(hp_device *base, void *host, size_t bytes, hoop_error *error)
+hp_cuda_pin(hp_device *base, void *host, size_t bytes, hoop_error *error)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
@@ -70,7 +70,7 @@ hp_cuda_enroll(hp_device *base, void *host, size_t bytes, hoop_error *error)
 }
 
 void
-hp_cuda_unenroll(hp_device *base, void *host)
+hp_cuda_unpin(hp_device *base, void *host)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;

@@ -90,8 +90,8 @@ hoop_result hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_er
 void hp_cuda_leave(hp_cuda_device *device, hp_cu_context before);
 
 /* Pages of ours to and from the GPU's view (hp_device_ops.enroll). */
-hoop_result hp_cuda_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error);
-void hp_cuda_unenroll(hp_device *device, void *pages);
+hoop_result hp_cuda_pin(hp_device *device, void *pages, size_t bytes, hoop_error *error);
+void hp_cuda_unpin(hp_device *device, void *pages);
 
 /* What memory is, seen from this device. */
 typedef enum hp_cuda_reach {

@@ -105,7 +105,7 @@ hp_cuda_stage_new(hp_cuda_queue *queue)
     stage->pages = hp_pages((size_t)PIECE * LANES);
     if (stage->pages == NULL)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
-    if (hp_cuda_enroll(&queue->device->base, stage->pages, (size_t)PIECE * LANES, &queue->status) == HOOP_SUCCESS)
+    if (hp_cuda_pin(&queue->device->base, stage->pages, (size_t)PIECE * LANES, &queue->status) == HOOP_SUCCESS)
         stage->device = hp_cuda_page(queue->device, stage->pages);
     return queue->status.code;
 }
@@ -118,7 +118,7 @@ hp_cuda_stage_free(hp_cuda_queue *queue)
     if (stage == NULL)
         return;
     if (stage->pages != NULL) {
-        hp_cuda_unenroll(&queue->device->base, stage->pages);
+        hp_cuda_unpin(&queue->device->base, stage->pages);
         hp_pages_free(stage->pages, (size_t)PIECE * LANES);
     }
     while (stage->all != NULL) {

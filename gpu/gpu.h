@@ -59,8 +59,8 @@ typedef struct hp_device_ops {
     hoop_result (*admit)(hp_device *device, const void *ptr, hoop_error *error);
     void (*close)(hp_device *device);
     int (*addressable)(hp_device *device); /* 1: the host may send() and recv() the user's memory directly */
-    hoop_result (*enroll)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */
-    void (*unenroll)(hp_device *device, void *pages);
+    hoop_result (*pin)(hp_device *device, void *pages, size_t bytes, hoop_error *error); /* make slots visible */
+    void (*unpin)(hp_device *device, void *pages);
     hoop_result (*queue_open)(hp_device *device, hp_queue **queue, hoop_error *error);
     void (*queue_close)(hp_queue *queue);                   /* drains first */
     uint64_t (*submit)(hp_queue *queue, const hp_job *job); /* ticket 1, 2, 3 ...; 0: failed, see status */

@@ -311,7 +311,7 @@ host_addressable(hp_device *device)
 }
 
 static hoop_result
-host_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error)
+host_pin(hp_device *device, void *pages, size_t bytes, hoop_error *error)
 {
     (void)device;
     (void)pages;
@@ -321,7 +321,7 @@ host_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error)
 }
 
 static void
-host_unenroll(hp_device *device, void *pages)
+host_unpin(hp_device *device, void *pages)
 {
     (void)device;
     (void)pages;
@@ -397,8 +397,8 @@ const hp_device_ops hp_host_ops = {
     .open = host_open,
     .close = host_close,
     .addressable = host_addressable,
-    .enroll = host_enroll,
-    .unenroll = host_unenroll,
+    .pin = host_pin,
+    .unpin = host_unpin,
     .queue_open = host_queue_open,
     .queue_close = host_queue_close,
     .submit = host_submit,

@@ -29,7 +29,7 @@ open_queues(hp_channel *channel, hoop_error *error)
     hoop_result result = HOOP_SUCCESS;
     for (int i = 0; i < HP_DEVICES && result == HOOP_SUCCESS; i++)
         if (channel->o.device[i])
-            result = hp_channel_enroll(channel, i, channel->o.device[i], error);
+            result = hp_channel_pin(channel, i, channel->o.device[i], error);
     return result;
 }
 
@@ -81,7 +81,7 @@ hp_channel_free(hp_channel *channel)
     for (int i = 0; i < HP_DEVICES; i++) {
         if (channel->queue[i])
             channel->o.device[i]->ops->queue_close(channel->queue[i]);
-        hp_channel_strip(channel, i);
+        hp_channel_detach(channel, i);
     }
     free(channel->in);
     free(channel->out);
@@ -163,8 +163,8 @@ post_at(hp_channel *channel, hp_slot *slot, hp_link *link, const hp_frame *frame
     uint64_t run = UINT64_MAX; /* slots and stages are in one piece */
     if (count > 0 && (spot.where == HP_SENDBUF || spot.where == HP_RECVBUF)) {
         hp_side side = spot.where == HP_SENDBUF ? HP_SIDE_SEND : HP_SIDE_RECV;
-        hp_pieces pieces = hp_work_pieces(slot->work, side, spot.at, count);
-        return hp_link_post_pieces(link, frame, &pieces, bytes);
+        hp_iov pieces = hp_work_iov(slot->work, side, spot.at, count);
+        return hp_link_post_iov(link, frame, &pieces, bytes);
     }
     return hp_link_post(link, frame, count > 0 ? hp_slot_address(channel, slot, spot, &run) : NULL, bytes,
                         link->sending && spot.where == HP_SLOT);
@@ -175,7 +175,7 @@ static int
 take_stage(hp_channel *channel, hoop_work *work)
 {
     int c = channel->o.index;
-    if (!hp_shape_is_staged(work->plan[c].shape) || channel->next_step > 0)
+    if (!hp_algorithm_is_staged(work->plan[c].algorithm) || channel->next_step > 0)
         return 1;
     if (channel->spare_stages == 0)
         return 0;
@@ -336,7 +336,7 @@ send_on(hp_channel *channel)
 static void
 finish_work(hp_channel *channel, hoop_work *done)
 {
-    if (hp_shape_is_staged(done->plan[channel->o.index].shape))
+    if (hp_algorithm_is_staged(done->plan[channel->o.index].algorithm))
         channel->spare_stage[channel->spare_stages++] = done->stage[channel->o.index];
     done->channels_left--;
 }

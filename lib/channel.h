@@ -105,9 +105,9 @@ void hp_channel_drain(const hp_channel *channel);
  * A device that was not there at the beginning. equip shows it the memory and opens a queue, while the belt may run;
  * strip takes both back; enroll equips if need be, and makes the queue the belt's queue[index].
  */
-hoop_result hp_channel_equip(hp_channel *channel, int index, hp_device *device, hoop_error *error);
-void hp_channel_strip(hp_channel *channel, int index);
-hoop_result hp_channel_enroll(hp_channel *channel, int index, hp_device *device, hoop_error *error);
+hoop_result hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error);
+void hp_channel_detach(hp_channel *channel, int index);
+hoop_result hp_channel_pin(hp_channel *channel, int index, hp_device *device, hoop_error *error);
 
 /* The oldest step on the belt, for reports: what it waits for. */
 typedef struct hp_awaited {

@@ -249,11 +249,11 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
         return hp_err_set(
             error, HOOP_ERR_UNSUPPORTED,
             "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
-    hp_guard_start(comm);
-    hp_alive_lock();
-    hp_alive_prepare(comm, request->send, request->recv);
+    hp_stream_watchdog_start(comm);
+    hp_registry_lock();
+    hp_registry_prepare(comm, request->send, request->recv);
     hp_comm_stand(comm, 1);
-    hp_alive_unlock();
+    hp_registry_unlock();
     /* may wait for room in the stream, so for an operation before: not with a lock that others need to get there */
     result = close_gate(comm, work, stream, error);
     if (result != HOOP_SUCCESS)
@@ -282,7 +282,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
         return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
     }
     if (work->device > 0)
-        hp_progress_enroll(comm, work->device);
+        hp_progress_pin(comm, work->device);
     result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS) {
         hp_work_pool_give(comm, work);

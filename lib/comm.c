@@ -42,7 +42,7 @@ void
 hp_comm_stand(hoop_comm *comm, int change)
 {
     atomic_fetch_add(&comm->standing, change);
-    hp_alive_stopped(change);
+    hp_registry_stopped(change);
 }
 
 void
@@ -163,7 +163,7 @@ hp_comm_start(hoop_comm *comm, hoop_work *work)
         complete(comm, work, comm->fault.error.code);
         return;
     }
-    if (work->device > 0 && !hp_comm_enroll(comm, work->device)) {
+    if (work->device > 0 && !hp_comm_pin(comm, work->device)) {
         complete(comm, work, comm->fault.error.code);
         return;
     }
@@ -198,9 +198,10 @@ static void
 pass_ticks(hoop_comm *comm)
 {
     hp_link *previous = comm->channel[0]->in[1];
-    uint8_t bytes[HP_TICKS_BYTES];
-    for (size_t n; (n = hp_ticks_put(comm->ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
-        hp_ticks_taken(comm->ticks);
+    uint8_t bytes[HP_HEARTBEATS_BYTES];
+    for (size_t n;
+         (n = hp_heartbeats_put(comm->heartbeats, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+        hp_heartbeats_taken(comm->heartbeats);
 }
 
 static uint64_t
@@ -214,11 +215,11 @@ say_out(hoop_comm *comm)
 {
     comm->in_op = 0;
     comm->said_out = 1;
-    hp_stats_nag(comm, warn_after(comm), hp_loop_now(comm->loop));
+    hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
-    if (comm->ticks && comm->ticks->since) {
-        hp_ticks_say(comm->ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
+    if (comm->heartbeats && comm->heartbeats->since) {
+        hp_heartbeats_say(comm->heartbeats, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_ticks(comm);
     }
 }
@@ -229,7 +230,7 @@ hp_comm_step(hoop_comm *comm)
     int moved = 0;
     if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
         return 0;
-    if (hp_listener_news(&comm->seat))
+    if (hp_listener_news(&comm->entry))
         hp_join_receive(comm);
     for (uint32_t c = 0; c < comm->channels; c++) {
         moved |= hp_channel_progress(comm->channel[c]);
@@ -268,12 +269,12 @@ hp_comm_heartbeat(const hoop_comm *comm)
 static void
 tick(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
-    hp_ticks *t = comm->ticks;
+    hp_heartbeats *t = comm->heartbeats;
     int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
     if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
         t->since = 0; /* it was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
-        hp_ticks_say(t, r, comm->completed, alone, now);
+        hp_heartbeats_say(t, r, comm->completed, alone, now);
     else if (t)
         t->since = 0;
 }
@@ -283,7 +284,7 @@ static void
 exchange_ticks(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
-    if (next->tick_n && !hp_ticks_hear(comm->ticks, next->tick, next->tick_n, now)) {
+    if (next->tick_n && !hp_heartbeats_hear(comm->heartbeats, next->tick, next->tick_n, now)) {
         hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
@@ -380,9 +381,9 @@ hp_comm_idle(hoop_comm *comm, uint64_t now)
         heard |= hp_channel_listen(comm->channel[c]);
     mark_progress(comm, warn, now);
     report(comm, now);
-    if (comm->ticks) {
+    if (comm->heartbeats) {
         exchange_ticks(comm, now);
-        hp_stats_nag(comm, warn, now);
+        hp_stats_stall(comm, warn, now);
     }
     hp_fault_check(comm, now);
     return heard;
@@ -445,7 +446,7 @@ hp_comm_arm(hoop_comm *comm)
 void
 hp_comm_free(hoop_comm *comm)
 {
-    hp_alive_remove(comm);
+    hp_registry_remove(comm);
     hp_join_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->queue_watch[c]);
@@ -454,7 +455,7 @@ hp_comm_free(hoop_comm *comm)
     for (int i = 0; i < HP_DEVICES; i++)
         if (comm->device[i])
             comm->device[i]->ops->close(comm->device[i]);
-    hp_listener_leave(&comm->seat);
+    hp_listener_leave(&comm->entry);
     hp_client_free(comm->client);
     hp_probe_stop(&comm->fault.probe);
     hp_timer_free(comm->alarm);
@@ -469,7 +470,7 @@ hp_comm_free(hoop_comm *comm)
     pthread_mutex_destroy(&comm->driver.mutex);
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);
-    hp_ticks_free(comm->ticks);
+    hp_heartbeats_free(comm->heartbeats);
     free(comm->order);
     free(comm->position_of);
     free(comm);

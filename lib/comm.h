@@ -67,20 +67,20 @@ typedef struct hp_driver {
 } hp_driver;
 
 /* stream_watchdog.c's. */
-typedef struct hp_guard {
+typedef struct hp_stream_watchdog {
     pthread_t thread;
     pthread_cond_t bell; /* with the driver's mutex */
     int runs, stop, released;
     unsigned long long beat; /* the driver's, as last seen */
     uint64_t looks;          /* since it has grown */
-} hp_guard;
+} hp_stream_watchdog;
 
 /* standby.c's; with the driver's mutex. */
-typedef struct hp_minder {
+typedef struct hp_standby {
     pthread_t thread;
     pthread_cond_t bell;
     int runs, stop, dozes; /* dozes: until it is rung for */
-} hp_minder;
+} hp_standby;
 
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
@@ -96,8 +96,8 @@ typedef struct hp_group {
 struct hoop_comm {
     hoop_config config;
     int rank, size, local_rank, local_size, position;
-    int crowd;  /* ranks of the job who may run on the same processors as this one, also those that a split left out */
-    int *order; /* position -> rank */
+    int colocated; /* ranks of the job who may run on the same processors as this one, also those that a split left out */
+    int *order;    /* position -> rank */
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
@@ -110,8 +110,8 @@ struct hoop_comm {
     hp_timer *alarm; /* with hoop_comm_fd: makes the descriptor readable in time for reports and time-outs */
     hp_keys *keys;   /* NULL in a ring of one that nobody launched */
     hp_sock_options sock;
-    hp_client *client;     /* NULL in a ring of one */
-    hp_listener_seat seat; /* where others reach it */
+    hp_client *client;       /* NULL in a ring of one */
+    hp_listener_entry entry; /* where others reach it */
     hp_dialing *dialing;
     uint64_t bringup_until; /* when a link that does not stand has failed */
     const hp_ring *ring;    /* the client's: members for sentences */
@@ -122,7 +122,7 @@ struct hoop_comm {
     int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
     atomic_int prepared;           /* device[1] was got ready, or that was tried; set under registry.c's lock */
     atomic_int standing;           /* callers' streams that wait for operations of this communicator */
-    atomic_int enrolled;           /* a bit for each device on which the channels' queues are open */
+    atomic_int pinned;             /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
     hp_watch *queue_watch[HP_CHANNELS_MAX];
 
@@ -134,16 +134,17 @@ struct hoop_comm {
     int in_op;                                      /* IN_OP was said */
     int said_out;                                   /* and OUT after it, on a line not looked at since; progress.c's */
     uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */
-    uint64_t murmured; /* sequence of the last operation of which this rank has said for whom it waits */
-    hp_nag nag;        /* the job's line, which this rank says where the server is not heard */
-    hp_ticks *ticks;   /* what the ranks tell each other when the server is not heard; NULL without neighbours */
+    uint64_t murmured;    /* sequence of the last operation of which this rank has said for whom it waits */
+    hp_stall_warning nag; /* the job's line, which this rank says where the server is not heard */
+    hp_heartbeats
+        *heartbeats; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
-    hoop_comm *next_alive, *previous_alive; /* registry.c's */
+    hoop_comm *next_registered, *previous_registered; /* registry.c's */
 
     hp_fault fault;
     hp_driver driver;
-    hp_guard guard;
-    hp_minder minder;
+    hp_stream_watchdog watchdog;
+    hp_standby standby;
     hp_group group;
     hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };
@@ -160,11 +161,11 @@ int hp_comm_stands(const hoop_comm *comm);                /* 1 if a channel wait
 void hp_comm_arm(hoop_comm *comm);
 
 /* Opens the channels' queues on a device, unless they are open; baton holder only. 0: the communicator has failed. */
-int hp_comm_enroll(hoop_comm *comm, int index);
+int hp_comm_pin(hoop_comm *comm, int index);
 
 /*
  * Opens the GPU of `ptr`, and queues on it, ahead of a first call on it, which finds them unless it wants another GPU.
- * Any thread, under hp_alive_lock; whoever drives the communicator does not notice. Failures are left to that call.
+ * Any thread, under hp_registry_lock; whoever drives the communicator does not notice. Failures are left to that call.
  */
 void hp_comm_prepare(hoop_comm *comm, const void *ptr);
 

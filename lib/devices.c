@@ -28,17 +28,17 @@ is_wrong(const hoop_comm *comm, const void *ptr)
 static void
 drop_wrong_device(hoop_comm *comm, const void *ptr)
 {
-    hp_alive_lock();
+    hp_registry_lock();
     pthread_mutex_lock(&comm->driver.mutex);
     if (is_wrong(comm, ptr)) {
         for (uint32_t c = 0; c < comm->channels; c++)
-            hp_channel_strip(comm->channel[c], 1);
+            hp_channel_detach(comm->channel[c], 1);
         comm->device[1]->ops->close(comm->device[1]);
         comm->device[1] = NULL;
         atomic_store(&comm->prepared, 0);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
-    hp_alive_unlock();
+    hp_registry_unlock();
 }
 
 /* What is ready nobody else touches: who uses it does not wait for somebody who prepares others, which may take. */
@@ -47,7 +47,7 @@ lock_unless_ready(hoop_comm *comm)
 {
     if (atomic_load(&comm->prepared))
         return 0;
-    hp_alive_lock();
+    hp_registry_lock();
     return 1;
 }
 
@@ -56,14 +56,14 @@ static int
 comes_too_late(hoop_comm *comm, const void *ptr)
 {
     int late, locked;
-    if (atomic_load(&comm->enrolled) & 1 << 1)
+    if (atomic_load(&comm->pinned) & 1 << 1)
         return 0;
     locked = lock_unless_ready(comm);
     pthread_mutex_lock(&comm->driver.mutex);
-    late = hp_alive_stands() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
+    late = hp_registry_stands() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
     pthread_mutex_unlock(&comm->driver.mutex);
     if (locked)
-        hp_alive_unlock();
+        hp_registry_unlock();
     return late;
 }
 
@@ -137,29 +137,29 @@ hp_comm_prepare(hoop_comm *comm, const void *ptr)
     if (!device)
         device = open_ahead(comm, ptr, &error);
     for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
-        result = hp_channel_equip(comm->channel[c], 1, device, &error);
+        result = hp_channel_attach(comm->channel[c], 1, device, &error);
     atomic_store(&comm->prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
 int
-hp_comm_enroll(hoop_comm *comm, int index)
+hp_comm_pin(hoop_comm *comm, int index)
 {
     hoop_error error = {.size = sizeof error};
     hoop_result result = HOOP_SUCCESS;
     int locked;
-    if (atomic_load(&comm->enrolled) & (1 << index))
+    if (atomic_load(&comm->pinned) & (1 << index))
         return 1;
     locked = lock_unless_ready(comm);
     atomic_store(&comm->prepared, 1);
     for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
-        result = hp_channel_enroll(comm->channel[c], index, comm->device[index], &error);
+        result = hp_channel_pin(comm->channel[c], index, comm->device[index], &error);
     if (locked)
-        hp_alive_unlock();
+        hp_registry_unlock();
     if (result != HOOP_SUCCESS) {
         error.rank = error.reporter = comm->rank;
         hp_fault_fail(comm, &error);
         return 0;
     }
-    atomic_fetch_or(&comm->enrolled, 1 << index);
+    atomic_fetch_or(&comm->pinned, 1 << index);
     return 1;
 }

@@ -60,55 +60,57 @@ refuse_rank(const struct foreign *foreign, hoop_error *error)
 
 /* Without a server: an error, unless this process is the only one as far as anything tells. */
 static hoop_result
-find_alone(hp_launch *launch, hoop_error *error)
+find_alone(hp_environment *environment, hoop_error *error)
 {
     const struct foreign *end = foreigners + sizeof foreigners / sizeof *foreigners, *ranked = NULL;
-    int known = launch->size == 1;
-    launch->by = known ? "HOOP_SIZE" : "none";
-    if (launch->size > 1)
+    int known = environment->size == 1;
+    environment->by = known ? "HOOP_SIZE" : "none";
+    if (environment->size > 1)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, "
                           "or use hooprun; " LINES,
-                          launch->size);
+                          environment->size);
     for (const struct foreign *f = foreigners; f < end; f++) {
         if (size_of(f) > 1)
             return refuse_many(f, error);
         if (size_of(f) == 1 && !known) {
             known = 1;
-            launch->by = f->name;
+            environment->by = f->name;
         }
         if (!f->size && getenv(f->rank) && !ranked)
             ranked = f;
     }
-    if (launch->rank >= 0 && launch->size != 1)
+    if (environment->rank >= 0 && environment->size != 1)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "HOOP_RANK=%d but neither HOOP_RENDEZVOUS nor HOOP_SIZE is set: start hoop-rendezvous and "
                           "give its host:port and the number of ranks, or use hooprun; " LINES,
-                          launch->rank);
+                          environment->rank);
     return ranked && !known ? refuse_rank(ranked, error) : HOOP_SUCCESS;
 }
 
 hoop_result
-hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
+hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop, uint64_t deadline,
+                    hoop_error *error)
 {
     const char *server = hp_config_text(config, HP_SET_rendezvous);
-    *launch = (hp_launch){.rank = (int)hp_config_number(config, HP_SET_rank)};
-    launch->size = (int)hp_config_number(config, HP_SET_size);
-    launch->alone = !*server;
-    if (launch->size > 0 && launch->rank >= launch->size)
+    *environment = (hp_environment){.rank = (int)hp_config_number(config, HP_SET_rank)};
+    environment->size = (int)hp_config_number(config, HP_SET_size);
+    environment->alone = !*server;
+    if (environment->size > 0 && environment->rank >= environment->size)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", launch->rank, launch->size);
-    if (launch->alone)
-        return find_alone(launch, error);
-    if (launch->size < 1)
+                          "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", environment->rank,
+                          environment->size);
+    if (environment->alone)
+        return find_alone(environment, error);
+    if (environment->size < 1)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
                           server);
-    return hp_launch_server(&launch->server, config, loop, deadline, error);
+    return hp_environment_server(&environment->server, config, loop, deadline, error);
 }
 
 hoop_result
-hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
+hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     hoop_error why;
     hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
@@ -118,7 +120,7 @@ hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint
 }
 
 void
-hp_launch_name_secret(hoop_error *error, const hoop_config *config)
+hp_environment_name_secret(hoop_error *error, const hoop_config *config)
 {
     hoop_error why = *error;
     int fd = (int)hp_config_number(config, HP_SET_secret_fd);
@@ -135,7 +137,7 @@ hp_launch_name_secret(hoop_error *error, const hoop_config *config)
 
 /* The key of this job: as it was handed over, or made from a server's secret. */
 static hoop_result
-find_secret(hp_secret *secret, const uint8_t job[HP_JOB], const hoop_config *config, hoop_error *error)
+find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID], const hoop_config *config, hoop_error *error)
 {
     int fd = (int)hp_config_number(config, HP_SET_secret_fd);
     const char *file = hp_config_text(config, HP_SET_secret_file);
@@ -147,23 +149,23 @@ find_secret(hp_secret *secret, const uint8_t job[HP_JOB], const hoop_config *con
     result = fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
     if (result != HOOP_SUCCESS)
         return result;
-    if (secret->of_job && memcmp(secret->job, job, HP_JOB) != 0)
+    if (secret->of_job && memcmp(secret->job_id, job_id, HP_JOB_ID) != 0)
         return hp_err_set(
             error, HOOP_ERR_AUTH,
             "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
             "for which it was made",
             fd >= 0 ? "HOOP_SECRET_FD" : file, hp_config_text(config, HP_SET_job));
-    return hp_secret_of_job(secret, secret, job, error);
+    return hp_secret_of_job(secret, secret, job_id, error);
 }
 
 hp_keys *
-hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *error)
+hp_environment_keys(const hp_environment *environment, const hoop_config *config, hoop_error *error)
 {
     int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
     hp_secret *secret;
     hp_keys *keys = NULL;
-    uint8_t job[HP_JOB];
-    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&launch->server)) {
+    uint8_t job_id[HP_JOB_ID];
+    if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&environment->server)) {
         hp_err_set(error, HOOP_ERR_AUTH,
                    "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "
                    "HOOP_SECURITY=auth and a secret file");
@@ -172,15 +174,15 @@ hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *e
     secret = hp_secmem_new(sizeof *secret);
     if (!secret)
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's secret");
-    else if (hp_job_id(job, hp_config_text(config, HP_SET_job), error) == HOOP_SUCCESS &&
-             (mode == HP_MODE_NONE || find_secret(secret, job, config, error) == HOOP_SUCCESS))
-        keys = hp_keys_new(secret->key, job, mode, error);
+    else if (hp_job_id(job_id, hp_config_text(config, HP_SET_job), error) == HOOP_SUCCESS &&
+             (mode == HP_MODE_NONE || find_secret(secret, job_id, config, error) == HOOP_SUCCESS))
+        keys = hp_keys_new(secret->key, job_id, mode, error);
     hp_secmem_free(secret);
     return keys;
 }
 
 void
-hp_launch_limits(void)
+hp_environment_limits(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
@@ -203,7 +205,7 @@ machine_allows(const char *congestion)
 }
 
 void
-hp_launch_sock(hp_sock_options *sock, const hoop_config *config)
+hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
 {
     const char *congestion = hp_config_text(config, HP_SET_tcp_congestion);
     *sock = (hp_sock_options){.sndbuf = (int)hp_config_number(config, HP_SET_sndbuf),
@@ -229,7 +231,7 @@ hash(uint64_t seed, const char *text)
 }
 
 uint64_t
-hp_launch_host(const hoop_config *config, char host[64])
+hp_environment_host(const hoop_config *config, char host[64])
 {
     const char *given = hp_config_text(config, HP_SET_hostid);
     char boot[64] = "";

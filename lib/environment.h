@@ -3,40 +3,40 @@
  * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a user's
  * own script) left. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
  */
-#ifndef HP_LAUNCH_H
-#define HP_LAUNCH_H
+#ifndef HP_ENVIRONMENT_H
+#define HP_ENVIRONMENT_H
 
 #include "lib/config.h"
 #include "net/secret.h"
 #include "net/sock.h"
 
-typedef struct hp_launch {
+typedef struct hp_environment {
     int alone;      /* no launcher, or one that has started one process only: a ring of one */
     const char *by; /* where alone: who says so; "none": nobody says otherwise */
     int rank, size; /* rank -1: the server gives one */
     hp_addr server;
-} hp_launch;
+} hp_environment;
 
 /* Both may look up a name, until hp_loop_now() comes to the deadline. */
-hoop_result hp_launch_find(hp_launch *launch, const hoop_config *config, hp_loop *loop, uint64_t deadline,
-                           hoop_error *error);
+hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
+                                uint64_t deadline, hoop_error *error);
 
 /* The address that HOOP_RENDEZVOUS says. */
-hoop_result hp_launch_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
-                             hoop_error *error);
+hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
+                                  hoop_error *error);
 
 /* Adds to an error of the other side's disbelief where this rank has its secret from. */
-void hp_launch_name_secret(hoop_error *error, const hoop_config *config);
+void hp_environment_name_secret(hoop_error *error, const hoop_config *config);
 
 /* The job's keys, with one holder; the secret itself is wiped before this returns, its descriptor closes on exec. */
-hp_keys *hp_launch_keys(const hp_launch *launch, const hoop_config *config, hoop_error *error);
+hp_keys *hp_environment_keys(const hp_environment *environment, const hoop_config *config, hoop_error *error);
 
 /* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
-void hp_launch_limits(void);
+void hp_environment_limits(void);
 
-void hp_launch_sock(hp_sock_options *sock, const hoop_config *config);
+void hp_environment_sock(hp_sock_options *sock, const hoop_config *config);
 
 /* This host's name into host and its id: HOOP_HOSTID, else host name and boot id. */
-uint64_t hp_launch_host(const hoop_config *config, char host[64]);
+uint64_t hp_environment_host(const hoop_config *config, char host[64]);
 
 #endif

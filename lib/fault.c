@@ -58,7 +58,7 @@ await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
     const struct timespec moment = {0, 50000};
     for (uint32_t c = 0; work->gate && c < comm->channels; c++)
         while (!hp_channel_settled(comm->channel[c], work) && hp_now() < deadline) {
-            hp_guard_beat(comm);
+            hp_stream_watchdog_beat(comm);
             nanosleep(&moment, NULL);
         }
 }
@@ -115,7 +115,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_client_abort(comm->client, &other);
     comm->state = HP_COMM_FAILED;
-    hp_listener_retire(&comm->seat);
+    hp_listener_retire(&comm->entry);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
     atomic_store(&comm->fault.failed, 1);
@@ -163,9 +163,9 @@ static void
 word_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     int up = comm->rank < link->peer;
-    hp_breach_cause cause = {
-        .finding = HP_BREACH_LINK, .rank = up ? comm->rank : link->peer, .other = up ? link->peer : comm->rank};
-    hp_breach_error(&cause, comm->ring->members, comm->rank, error);
+    hp_link_loss_cause cause = {
+        .finding = HP_LINK_LOSS_LINK, .rank = up ? comm->rank : link->peer, .other = up ? link->peer : comm->rank};
+    hp_link_loss_error(&cause, comm->ring->members, comm->rank, error);
     error->sys_errno = link->error.sys_errno;
 }
 
@@ -304,10 +304,10 @@ static void
 accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[256];
-    if (blame->guilt == HP_GUILT_ABSENT && comm->ticks->of[blame->rank].completed < blame->sequence)
+    if (blame->guilt == HP_GUILT_ABSENT && comm->heartbeats->of[blame->rank].completed < blame->sequence)
         word_absence(comm, blame, stalled, text, sizeof text);
     else if (blame->guilt)
-        hp_blame_print(blame, comm->ticks->of, comm->ring->members, stalled, text, sizeof text);
+        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, stalled, text, sizeof text);
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof text);
     hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
@@ -330,19 +330,19 @@ static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
     uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
-    hp_tick_clock clock = {now, comm->marked_at, limit, hp_comm_heartbeat(comm)};
+    hp_heartbeat_clock clock = {now, comm->marked_at, limit, hp_comm_heartbeat(comm)};
     hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
         return;
     if (hp_client_hears(comm->client, now))
         clock.limit = 2 * limit + 5 * HP_SEC;
-    else if (!hp_ticks_listened(comm->ticks, clock.beat, now))
+    else if (!hp_heartbeats_listened(comm->heartbeats, clock.beat, now))
         return;
     hp_report r = hp_stats_report(comm);
-    hp_blame blame = hp_ticks_judge(comm->ticks, r.sequence, may_rest(comm), &clock);
-    if (!blame.guilt && !hp_ticks_late(comm->ticks, &clock))
+    hp_blame blame = hp_heartbeats_judge(comm->heartbeats, r.sequence, may_rest(comm), &clock);
+    if (!blame.guilt && !hp_heartbeats_late(comm->heartbeats, &clock))
         return;
-    accuse(comm, &r, &blame, now - hp_ticks_moved(comm->ticks, &clock), &error);
+    accuse(comm, &r, &blame, now - hp_heartbeats_moved(comm->heartbeats, &clock), &error);
     hp_fault_fail(comm, &error);
 }
 

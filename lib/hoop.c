@@ -101,7 +101,7 @@ static void
 set_log(const hoop_comm *comm)
 {
     char prefix[64], host[64];
-    hp_launch_host(&comm->config, host);
+    hp_environment_host(&comm->config, host);
     hp_log_level((int)hp_config_number(&comm->config, HP_SET_debug));
     snprintf(prefix, sizeof prefix, "%.40s:%d [%d]", host, (int)getpid(),
              (int)hp_config_number(&comm->config, HP_SET_rank));
@@ -190,7 +190,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     comm = hp_alloc(1, sizeof *comm);
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
-    hp_launch_limits();
+    hp_environment_limits();
     result = hp_progress_init(comm, &error); /* first: whatever fails later, give_up takes it down */
     if (result == HOOP_SUCCESS)
         result = hp_config_resolve(&comm->config, config, &error);
@@ -205,7 +205,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
     say_settings(comm);
-    hp_alive_add(comm);
+    hp_registry_add(comm);
     *out = comm;
     return HOOP_SUCCESS;
 }
@@ -231,7 +231,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     hp_err_clear(&error);
     if (part) {
         part->config = comm->config;
-        part->crowd = comm->crowd;
+        part->colocated = comm->colocated;
         result = hp_progress_init(part, &error);
         if (result == HOOP_SUCCESS)
             result = prepare(part, &error);
@@ -249,7 +249,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (part->size == 0) {
         hp_comm_free(part);
     } else {
-        hp_alive_add(part);
+        hp_registry_add(part);
         *out = part;
     }
     return HOOP_SUCCESS;

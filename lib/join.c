@@ -112,13 +112,13 @@ void
 hp_join_receive(hoop_comm *comm)
 {
     int number = 0;
-    for (hp_caller *caller; (caller = hp_listener_next(&comm->seat, &number));) {
-        hp_hello hello = caller->conn.hello;
-        if (hp_caller_is_stale(caller)) {
-            hp_caller_free(caller);
+    for (hp_candidate *candidate; (candidate = hp_listener_next(&comm->entry, &number));) {
+        hp_hello hello = candidate->handshake.hello;
+        if (hp_candidate_is_stale(candidate)) {
+            hp_candidate_free(candidate);
             continue;
         }
-        int fd = hp_caller_answer(caller, hp_join_judge(comm, &hello), hello.my_rank);
+        int fd = hp_candidate_answer(candidate, hp_join_judge(comm, &hello), hello.my_rank);
         if (fd >= 0)
             enter(comm, fd, &hello);
     }
@@ -166,7 +166,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
-    memcpy(hello.job, comm->keys->job, HP_JOB);
+    memcpy(hello.job_id, comm->keys->job_id, HP_JOB_ID);
     hello.your_rank = (uint32_t)link->peer;
     hello.world = (uint32_t)comm->size;
     hello.role = HP_ROLE_DATA;
@@ -237,8 +237,8 @@ count_locals(hoop_comm *comm)
         comm->local_rank += here && r < comm->rank;
         sharing += here && other->processors == me->processors;
     }
-    if (comm->crowd < sharing)
-        comm->crowd = sharing;
+    if (comm->colocated < sharing)
+        comm->colocated = sharing;
 }
 
 static hoop_result
@@ -284,12 +284,12 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     }
     comm->position = comm->position_of[comm->rank];
     if (comm->size > 1)
-        comm->ticks = hp_ticks_new(comm->size, comm->position, comm->order);
-    if (comm->size > 1 && !comm->ticks)
+        comm->heartbeats = hp_heartbeats_new(comm->size, comm->position, comm->order);
+    if (comm->size > 1 && !comm->heartbeats)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     comm->local_rank = 0;
     comm->local_size = 1;
-    comm->crowd = comm->crowd > 1 ? comm->crowd : 1;
+    comm->colocated = comm->colocated > 1 ? comm->colocated : 1;
     if (ring->members) {
         comm->ring = ring;
         count_locals(comm);
@@ -297,7 +297,7 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     hp_progress_set_spin(comm);
     hoop_result result = make_channels(comm, error);
     if (result == HOOP_SUCCESS)
-        hp_listener_name(&comm->seat, comm->id, comm->rank, comm->epoch, comm->size);
+        hp_listener_name(&comm->entry, comm->id, comm->rank, comm->epoch, comm->size);
     return result;
 }
 
@@ -325,7 +325,7 @@ speaks_for_host(const hoop_comm *comm)
 
 typedef struct silence {
     uint64_t since; /* when somebody answered, or was asked first */
-    hp_nag nag;
+    hp_stall_warning nag;
 } silence;
 
 /* Says that no server answers, and when one does after all; where one answers it is the server that warns. */
@@ -338,12 +338,12 @@ heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
         return;
     if (!server || !s->since)
         s->since = now;
-    hp_nag_word word = hp_nag_look(&s->nag, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
+    hp_stall_word word = hp_stall_warning_due(&s->nag, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
     double seconds = (double)s->nag.lasted / 1e9;
-    if (word == HP_NAG_SPEAK)
+    if (word == HP_STALL_WARN)
         hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
                hp_addr_print(server, text), seconds);
-    else if (word == HP_NAG_OVER)
+    else if (word == HP_STALL_OVER)
         hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
 }
 
@@ -355,7 +355,7 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
     if (!ruled && reached == HP_CLIENT_FAILED)
         *error = *hp_client_error(comm->client);
     if (!ruled && reached == HP_CLIENT_FAILED && error->code == HOOP_ERR_AUTH)
-        hp_launch_name_secret(error, &comm->config);
+        hp_environment_name_secret(error, &comm->config);
     if (ruled || reached == HP_CLIENT_FAILED)
         return error->code;
     if (comm->fault.grace && now >= comm->fault.grace) {
@@ -392,7 +392,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
         hp_loop_run(comm->loop, PATIENCE_MS * HP_MS);
-        if (hp_listener_news(&comm->seat))
+        if (hp_listener_news(&comm->entry))
             hp_join_receive(comm);
     }
 }
@@ -440,10 +440,10 @@ open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
         result = refuse_bare(&o.local, name, error);
     if (result == HOOP_SUCCESS)
-        result = hp_listener_join(&comm->seat, &o, comm->loop, comm->keys, comm->size, error);
+        result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    *advertised = comm->seat.addr;
+    *advertised = comm->entry.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
            *why ? "; not used: " : "", why);
     return *told ? hp_addr_find(advertised, told, comm->loop, options->deadline, error) : HOOP_SUCCESS;
@@ -488,7 +488,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->sock = comm->sock;
     options->pid = (uint32_t)getpid();
     options->processors = hp_processors_id();
-    options->host_id = hp_launch_host(&comm->config, options->host);
+    options->host_id = hp_environment_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
@@ -526,22 +526,22 @@ hoop_result
 hp_join_world(hoop_comm *comm, hoop_error *error)
 {
     hp_client_options options = {.deadline = deadline_of(comm), .parent_rank = -1, .color = 0};
-    hp_launch launch;
+    hp_environment environment;
     char text[HP_ADDR_TEXT];
-    hoop_result result = hp_launch_find(&launch, &comm->config, comm->loop, options.deadline, error);
+    hoop_result result = hp_environment_find(&environment, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
-    if (launch.alone) {
-        hp_log(HP_LOG_INFO, "launcher: %s, so a ring of one (no HOOP_RENDEZVOUS)", launch.by);
+    if (environment.alone) {
+        hp_log(HP_LOG_INFO, "launcher: %s, so a ring of one (no HOOP_RENDEZVOUS)", environment.by);
         result = alone(comm, error);
     } else {
-        options.rank = launch.rank;
-        options.size = comm->size = launch.size;
-        options.server = launch.server;
-        hp_launch_sock(&comm->sock, &comm->config);
-        hp_log(HP_LOG_INFO, "launcher: HOOP_*, rank %d of %d, rendezvous at %s", launch.rank, launch.size,
-               hp_addr_print(&launch.server, text));
-        comm->keys = hp_launch_keys(&launch, &comm->config, error);
+        options.rank = environment.rank;
+        options.size = comm->size = environment.size;
+        options.server = environment.server;
+        hp_environment_sock(&comm->sock, &comm->config);
+        hp_log(HP_LOG_INFO, "launcher: HOOP_*, rank %d of %d, rendezvous at %s", environment.rank, environment.size,
+               hp_addr_print(&environment.server, text));
+        comm->keys = hp_environment_keys(&environment, &comm->config, error);
         result = comm->keys ? HOOP_SUCCESS : error->code;
         if (result == HOOP_SUCCESS)
             result = meet(comm, &options, error);
@@ -562,7 +562,7 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
         return color < 0 ? HOOP_SUCCESS : alone(comm, error);
     }
     options.deadline = deadline_of(comm);
-    result = hp_launch_server(&options.server, &comm->config, comm->loop, options.deadline, error);
+    result = hp_environment_server(&options.server, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
     options.parent = parent->id;

@@ -13,9 +13,9 @@
 enum { PAST = 64 };
 
 struct hp_listener {
-    hp_door *door;
+    hp_acceptor *acceptor;
     hp_listener_options options;
-    hp_listener_seat *seats;
+    hp_listener_entry *entries;
     unsigned left;       /* communicators that have left so far, */
     uint64_t past[PAST]; /* and the numbers of the latest ones */
     struct hp_listener *next;
@@ -24,8 +24,8 @@ struct hp_listener {
 /* Whoever holds the lock logs nothing: the program's function for that may fork, which takes the lock. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hp_listener *listeners;
-static hp_remarks remarks; /* of all doors, */
-static int saying;         /* and whether somebody says them: nobody else waits for that */
+static hp_log_queue log_queue; /* of all doors, */
+static int saying;             /* and whether somebody says them: nobody else waits for that */
 
 void
 hp_listener_lock(void)
@@ -42,38 +42,38 @@ hp_listener_unlock(void)
 /* ---- the door's owner: all with the lock held ---- */
 
 /* A seat of this job: the one of this communicator, or one that is not yet known. NULL: there is none. */
-static hp_listener_seat *
-find(const hp_listener *listener, const uint8_t job[HP_JOB], int named, uint64_t comm)
+static hp_listener_entry *
+find(const hp_listener *listener, const uint8_t job_id[HP_JOB_ID], int named, uint64_t comm)
 {
-    for (hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
-        if (memcmp(seat->keys->job, job, HP_JOB) == 0 && !seat->retired && seat->named == named &&
-            (!named || seat->comm == comm))
-            return seat;
+    for (hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
+        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID) == 0 && !entry->retired && entry->named == named &&
+            (!named || entry->comm == comm))
+            return entry;
     return NULL;
 }
 
 static const hp_keys *
-keys_for(void *arg, const uint8_t job[HP_JOB])
+keys_for(void *arg, const uint8_t job_id[HP_JOB_ID])
 {
     const hp_listener *listener = arg;
-    for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
-        if (memcmp(seat->keys->job, job, HP_JOB) == 0)
-            return seat->keys;
+    for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
+        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID) == 0)
+            return entry->keys;
     return NULL;
 }
 
 static int
-policy_for(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+policy_for(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
-    const hp_listener_seat *seat = find(arg, hello->job, 1, hello->comm);
-    const hp_keys *keys = keys_for(arg, hello->job);
+    const hp_listener_entry *entry = find(arg, hello->job_id, 1, hello->comm);
+    const hp_keys *keys = keys_for(arg, hello->job_id);
     if (!keys)
         return 0;
-    *policy = (hp_conn_policy){.role = HP_ROLE_DATA, .mode = keys->mode, .features = HP_FEATURE_ACK};
+    *policy = (hp_handshake_policy){.role = HP_ROLE_DATA, .mode = keys->mode, .features = HP_FEATURE_ACK};
     /* of a communicator that is not known nobody can say more: whoever judges does */
-    policy->my_rank = seat ? seat->rank : hello->your_rank;
-    policy->epoch = seat ? seat->epoch : hello->epoch;
-    return seat || find(arg, hello->job, 0, 0) ? 1 : HP_DOOR_VAIN;
+    policy->my_rank = entry ? entry->rank : hello->your_rank;
+    policy->epoch = entry ? entry->epoch : hello->epoch;
+    return entry || find(arg, hello->job_id, 0, 0) ? 1 : HP_ACCEPTOR_VAIN;
 }
 
 /* Who comes for a communicator that is not here. One that has left is as if nobody listened: why, its ring is told. */
@@ -83,7 +83,7 @@ judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
     const hp_listener *listener = arg;
     (void)peer;
     *assigned = hello->my_rank;
-    if (find(listener, hello->job, 0, 0))
+    if (find(listener, hello->job_id, 0, 0))
         return HP_LATE;
     for (unsigned i = 0; i < PAST && i < listener->left; i++)
         if (listener->past[i] == hello->comm)
@@ -98,41 +98,41 @@ same_place(const hp_hello *a, const hp_hello *b)
 }
 
 static void
-call_driver(hp_listener_seat *seat)
+call_driver(hp_listener_entry *entry)
 {
-    atomic_store(&seat->news, 1);
-    hp_loop_wake(seat->loop);
+    atomic_store(&entry->news, 1);
+    hp_loop_wake(entry->loop);
 }
 
 /* Who dials again has given up what it dialled before: so no more of them wait here than there are connections. */
 static int
-take(void *arg, hp_caller *caller)
+take(void *arg, hp_candidate *candidate)
 {
-    hp_listener_seat *seat = find(arg, caller->conn.hello.job, 1, caller->conn.hello.comm);
-    hp_caller **at;
-    if (!seat)
+    hp_listener_entry *entry = find(arg, candidate->handshake.hello.job_id, 1, candidate->handshake.hello.comm);
+    hp_candidate **at;
+    if (!entry)
         return 0;
-    for (at = &seat->callers; *at;) {
-        hp_caller *other = *at;
-        if (!same_place(&other->conn.hello, &caller->conn.hello)) {
+    for (at = &entry->candidates; *at;) {
+        hp_candidate *other = *at;
+        if (!same_place(&other->handshake.hello, &candidate->handshake.hello)) {
             at = &other->next;
             continue;
         }
         *at = other->next;
-        hp_caller_free(other);
+        hp_candidate_free(other);
     }
-    *at = caller;
-    caller->next = NULL;
-    call_driver(seat);
+    *at = candidate;
+    candidate->next = NULL;
+    call_driver(entry);
     return 1;
 }
 
 static void
 starved(void *arg, int number)
 {
-    for (hp_listener_seat *seat = ((hp_listener *)arg)->seats; seat; seat = seat->next) {
-        seat->number = number;
-        call_driver(seat);
+    for (hp_listener_entry *entry = ((hp_listener *)arg)->entries; entry; entry = entry->next) {
+        entry->number = number;
+        call_driver(entry);
     }
 }
 
@@ -145,11 +145,11 @@ say(void)
     if (saying)
         return;
     saying = 1;
-    while (remarks.count) {
-        hp_remarks said = remarks;
-        remarks.count = remarks.more = 0;
+    while (log_queue.count) {
+        hp_log_queue said = log_queue;
+        log_queue.count = log_queue.more = 0;
         hp_listener_unlock();
-        hp_remarks_say(&said);
+        hp_log_queue_write(&said);
         hp_listener_lock();
     }
     saying = 0;
@@ -158,10 +158,10 @@ say(void)
 static void
 on_knock(void *arg, int ready)
 {
-    hp_listener_seat *seat = arg;
+    hp_listener_entry *entry = arg;
     (void)ready;
     hp_listener_lock();
-    hp_door_serve(seat->listener->door, &remarks);
+    hp_acceptor_serve(entry->listener->acceptor, &log_queue);
     say();
     hp_listener_unlock();
 }
@@ -170,9 +170,9 @@ static void
 expect(const hp_listener *listener)
 {
     int world = 0;
-    for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
-        world += world < HP_WORLD_MOST ? seat->size : 0;
-    hp_door_expect(listener->door, world);
+    for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
+        world += world < HP_WORLD_MOST ? entry->size : 0;
+    hp_acceptor_expect(listener->acceptor, world);
 }
 
 /* One secret a job: a greeting is compared with one key. */
@@ -180,7 +180,7 @@ static int
 suits(const hp_listener *listener, const hp_listener_options *options, const hp_keys *keys)
 {
     const hp_listener_options *o = &listener->options;
-    const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job);
+    const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job_id);
     return hp_addr_same_host(&o->local, &options->local) && o->ports.first == options->ports.first &&
            o->ports.last == options->ports.last &&
            (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof keys->hello) == 0));
@@ -189,7 +189,8 @@ suits(const hp_listener *listener, const hp_listener_options *options, const hp_
 static hp_listener *
 open_listener(const hp_listener_options *options, int size, hoop_error *error)
 {
-    hp_door_owner owner = {.keys = keys_for, .policy = policy_for, .judge = judge, .starved = starved, .take = take};
+    hp_acceptor_owner owner = {
+        .keys = keys_for, .policy = policy_for, .judge = judge, .starved = starved, .take = take};
     hp_listener *listener = hp_alloc(1, sizeof *listener);
     if (!listener) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
@@ -197,8 +198,8 @@ open_listener(const hp_listener_options *options, int size, hoop_error *error)
     }
     owner.arg = listener;
     listener->options = *options;
-    listener->door = hp_door_new(NULL, &options->local, &options->ports, &options->sock, &owner, size, error);
-    if (!listener->door) {
+    listener->acceptor = hp_acceptor_new(NULL, &options->local, &options->ports, &options->sock, &owner, size, error);
+    if (!listener->acceptor) {
         free(listener);
         return NULL;
     }
@@ -211,40 +212,40 @@ static void
 close_if_empty(hp_listener *listener)
 {
     hp_listener **at = &listeners;
-    if (listener->seats)
+    if (listener->entries)
         return;
     while (*at != listener)
         at = &(*at)->next;
     *at = listener->next;
-    hp_door_free(listener->door);
+    hp_acceptor_free(listener->acceptor);
     free(listener);
 }
 
 static void
-sit(hp_listener_seat *seat, hp_listener *listener)
+sit(hp_listener_entry *entry, hp_listener *listener)
 {
-    seat->listener = listener;
-    seat->addr = *hp_door_addr(listener->door);
-    seat->next = listener->seats;
-    seat->link = &listener->seats;
-    if (seat->next)
-        seat->next->link = &seat->next;
-    listener->seats = seat;
+    entry->listener = listener;
+    entry->addr = *hp_acceptor_addr(listener->acceptor);
+    entry->next = listener->entries;
+    entry->link = &listener->entries;
+    if (entry->next)
+        entry->next->link = &entry->next;
+    listener->entries = entry;
     expect(listener);
 }
 
 static hoop_result
-watch(hp_listener_seat *seat, hoop_error *error)
+watch(hp_listener_entry *entry, hoop_error *error)
 {
-    seat->watch = hp_watch_new(seat->loop, hp_door_fd(seat->listener->door), on_knock, seat);
-    if (seat->watch && hp_watch_set(seat->watch, HP_READ) == 0)
+    entry->watch = hp_watch_new(entry->loop, hp_acceptor_fd(entry->listener->acceptor), on_knock, entry);
+    if (entry->watch && hp_watch_set(entry->watch, HP_READ) == 0)
         return HOOP_SUCCESS;
-    hp_listener_leave(seat);
+    hp_listener_leave(entry);
     return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
 }
 
 hoop_result
-hp_listener_join(hp_listener_seat *seat, const hp_listener_options *options, hp_loop *loop, const hp_keys *keys,
+hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop, const hp_keys *keys,
                  int size, hoop_error *error)
 {
     hp_listener_lock();
@@ -253,112 +254,112 @@ hp_listener_join(hp_listener_seat *seat, const hp_listener_options *options, hp_
         listener = listener->next;
     if (!listener)
         listener = open_listener(options, size, error);
-    seat->loop = loop;
-    seat->keys = keys;
-    seat->size = size;
+    entry->loop = loop;
+    entry->keys = keys;
+    entry->size = size;
     if (listener)
-        sit(seat, listener);
+        sit(entry, listener);
     hp_listener_unlock();
     if (!listener)
         return error->code;
-    hp_door_tune(listener->door);
-    return watch(seat, error);
+    hp_acceptor_tune(listener->acceptor);
+    return watch(entry, error);
 }
 
 void
-hp_listener_name(hp_listener_seat *seat, uint64_t comm, int rank, uint32_t epoch, int size)
+hp_listener_name(hp_listener_entry *entry, uint64_t comm, int rank, uint32_t epoch, int size)
 {
-    if (!seat->listener)
+    if (!entry->listener)
         return;
     hp_listener_lock();
-    seat->comm = comm;
-    seat->rank = (uint32_t)rank;
-    seat->epoch = epoch;
-    seat->size = size;
-    seat->named = 1;
-    expect(seat->listener);
+    entry->comm = comm;
+    entry->rank = (uint32_t)rank;
+    entry->epoch = epoch;
+    entry->size = size;
+    entry->named = 1;
+    expect(entry->listener);
     hp_listener_unlock();
 }
 
-hp_caller *
-hp_listener_next(hp_listener_seat *seat, int *number)
+hp_candidate *
+hp_listener_next(hp_listener_entry *entry, int *number)
 {
     hp_listener_lock();
-    hp_caller *caller = seat->callers;
-    if (caller) {
-        seat->callers = caller->next;
-        caller->next = NULL;
+    hp_candidate *candidate = entry->candidates;
+    if (candidate) {
+        entry->candidates = candidate->next;
+        candidate->next = NULL;
     } else {
-        *number = seat->number;
-        seat->number = 0;
-        atomic_store(&seat->news, 0);
+        *number = entry->number;
+        entry->number = 0;
+        atomic_store(&entry->news, 0);
     }
     hp_listener_unlock();
-    return caller;
+    return candidate;
 }
 
 static void
-turn_away(hp_caller *callers)
+turn_away(hp_candidate *candidates)
 {
-    for (hp_caller *caller = callers, *following; caller; caller = following) {
-        following = caller->next;
-        hp_caller_free(caller);
+    for (hp_candidate *candidate = candidates, *following; candidate; candidate = following) {
+        following = candidate->next;
+        hp_candidate_free(candidate);
     }
 }
 
 static void
-forget(hp_listener_seat *seat)
+forget(hp_listener_entry *entry)
 {
-    hp_listener *listener = seat->listener;
-    if (seat->named && !seat->retired)
-        listener->past[listener->left++ % PAST] = seat->comm;
-    seat->retired = 1;
+    hp_listener *listener = entry->listener;
+    if (entry->named && !entry->retired)
+        listener->past[listener->left++ % PAST] = entry->comm;
+    entry->retired = 1;
 }
 
 void
-hp_listener_retire(hp_listener_seat *seat)
+hp_listener_retire(hp_listener_entry *entry)
 {
-    hp_caller *callers;
-    if (!seat->listener)
+    hp_candidate *candidates;
+    if (!entry->listener)
         return;
     hp_listener_lock();
-    forget(seat);
-    callers = seat->callers;
-    seat->callers = NULL;
+    forget(entry);
+    candidates = entry->candidates;
+    entry->candidates = NULL;
     hp_listener_unlock();
-    turn_away(callers);
+    turn_away(candidates);
 }
 
 void
-hp_listener_leave(hp_listener_seat *seat)
+hp_listener_leave(hp_listener_entry *entry)
 {
-    hp_listener *listener = seat->listener;
+    hp_listener *listener = entry->listener;
     if (!listener)
         return;
-    hp_watch_free(seat->watch);
+    hp_watch_free(entry->watch);
     hp_listener_lock();
-    *seat->link = seat->next;
-    if (seat->next)
-        seat->next->link = seat->link;
-    forget(seat);
-    if (listener->seats)
+    *entry->link = entry->next;
+    if (entry->next)
+        entry->next->link = entry->link;
+    forget(entry);
+    if (listener->entries)
         expect(listener);
     close_if_empty(listener);
     hp_listener_unlock();
-    turn_away(seat->callers);
-    *seat = (hp_listener_seat){0};
+    turn_away(entry->candidates);
+    *entry = (hp_listener_entry){0};
 }
 
 void
 hp_listener_abandon(void)
 {
     for (const hp_listener *listener = listeners; listener; listener = listener->next) {
-        hp_door_abandon(listener->door);
-        for (const hp_listener_seat *seat = listener->seats; seat; seat = seat->next)
-            for (const hp_caller *caller = seat->callers; caller; caller = caller->next)
-                close(caller->visitor.fd);
+        hp_acceptor_abandon(listener->acceptor);
+        for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
+            for (const hp_candidate *candidate = entry->candidates; candidate; candidate = candidate->next)
+                close(candidate->incoming.fd);
     }
     listeners = NULL;
-    remarks.count = remarks.more = saying = 0;
+    log_queue.count = log_queue.more = saying = 0;
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

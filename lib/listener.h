@@ -20,7 +20,7 @@
 typedef struct hp_listener hp_listener;
 
 /* A communicator's. Everything here is behind the lock, but for what its driver alone uses. */
-typedef struct hp_listener_seat {
+typedef struct hp_listener_entry {
     hp_listener *listener; /* NULL: it has none */
     hp_addr addr;          /* of the listener; the driver's */
     hp_watch *watch;       /* in the communicator's loop; the driver's */
@@ -30,12 +30,12 @@ typedef struct hp_listener_seat {
     int retired;           /* and was: it is not any more */
     uint64_t comm;
     uint32_t rank, epoch;
-    int size;           /* of the communicator; before it is known, of those who may come */
-    hp_caller *callers; /* proven, in the order in which they came: for the driver */
-    int number;         /* what is lacking for one more connection (errno), 0: nothing */
-    atomic_int news;    /* there are callers, or something is lacking: looked at without the lock */
-    struct hp_listener_seat *next, **link;
-} hp_listener_seat;
+    int size;                 /* of the communicator; before it is known, of those who may come */
+    hp_candidate *candidates; /* proven, in the order in which they came: for the driver */
+    int number;               /* what is lacking for one more connection (errno), 0: nothing */
+    atomic_int news;          /* there are callers, or something is lacking: looked at without the lock */
+    struct hp_listener_entry *next, **link;
+} hp_listener_entry;
 
 /* How this process is reached: at which address of its own, and in which ports. */
 typedef struct hp_listener_options {
@@ -45,26 +45,26 @@ typedef struct hp_listener_options {
 } hp_listener_options;
 
 /* Takes a seat, which is all zero, at the door that is there, or opens one. Nothing is kept after an error. */
-hoop_result hp_listener_join(hp_listener_seat *seat, const hp_listener_options *options, hp_loop *loop,
+hoop_result hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop,
                              const hp_keys *keys, int size, hoop_error *error);
 
 /* The communicator is known now. Until then who asks for it is told to come again. */
-void hp_listener_name(hp_listener_seat *seat, uint64_t comm, int rank, uint32_t epoch, int size);
+void hp_listener_name(hp_listener_entry *entry, uint64_t comm, int rank, uint32_t epoch, int size);
 
 /* The communicator has failed: whoever comes for it is told to come again, as if nobody listened, and waits for nobody. */
-void hp_listener_retire(hp_listener_seat *seat);
+void hp_listener_retire(hp_listener_entry *entry);
 
 /* Whether hp_listener_next has something. */
 static inline int
-hp_listener_news(const hp_listener_seat *seat)
+hp_listener_news(const hp_listener_entry *entry)
 {
-    return atomic_load_explicit(&seat->news, memory_order_relaxed);
+    return atomic_load_explicit(&entry->news, memory_order_relaxed);
 }
 
-/* The next proven caller, for hp_caller_answer; NULL: no more, and *number is what has been lacking, if anything. */
-hp_caller *hp_listener_next(hp_listener_seat *seat, int *number);
+/* The next proven caller, for hp_candidate_answer; NULL: no more, and *number is what has been lacking, if anything. */
+hp_candidate *hp_listener_next(hp_listener_entry *entry, int *number);
 
-void hp_listener_leave(hp_listener_seat *seat);
+void hp_listener_leave(hp_listener_entry *entry);
 
 /* Around a fork; and in the child: closes the descriptors of all doors, and forgets them and the lock. */
 void hp_listener_lock(void);

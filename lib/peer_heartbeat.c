@@ -13,26 +13,26 @@ enum {
     GAP_MS = 1500     /* between two ticks of a rank: what changed meanwhile may have changed long ago */
 };
 
-hp_ticks *
-hp_ticks_new(int size, int position, const int *order)
+hp_heartbeats *
+hp_heartbeats_new(int size, int position, const int *order)
 {
-    hp_ticks *t = hp_alloc(1, sizeof *t);
+    hp_heartbeats *t = hp_alloc(1, sizeof *t);
     size_t n = (size_t)size;
     if (!t)
         return NULL;
-    *t = (hp_ticks){.size = size, .position = position, .order = order};
+    *t = (hp_heartbeats){.size = size, .position = position, .order = order};
     t->of = hp_alloc(n, sizeof *t->of);
     t->beat = hp_alloc(n, sizeof *t->beat);
     t->fresh = hp_alloc(n, 1);
     t->alone = hp_alloc(n, 1);
     if (t->of && t->beat && t->fresh && t->alone)
         return t;
-    hp_ticks_free(t);
+    hp_heartbeats_free(t);
     return NULL;
 }
 
 void
-hp_ticks_free(hp_ticks *t)
+hp_heartbeats_free(hp_heartbeats *t)
 {
     if (!t)
         return;
@@ -44,14 +44,14 @@ hp_ticks_free(hp_ticks *t)
 }
 
 static void
-freshen(hp_ticks *t, int rank)
+freshen(hp_heartbeats *t, int rank)
 {
     t->fresh_n += !t->fresh[rank];
     t->fresh[rank] = 1;
 }
 
 void
-hp_ticks_say(hp_ticks *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
+hp_heartbeats_say(hp_heartbeats *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
 {
     int self = t->order[t->position];
     hp_witness *w = &t->of[self];
@@ -68,7 +68,7 @@ hp_ticks_say(hp_ticks *t, const hp_report *report, uint64_t completed, int alone
 }
 
 static void
-note(hp_ticks *t, int rank, const hp_witness *said, uint64_t now)
+note(hp_heartbeats *t, int rank, const hp_witness *said, uint64_t now)
 {
     hp_witness *w = &t->of[rank];
     const hp_report *r = &said->report, *before = &w->report;
@@ -82,7 +82,7 @@ note(hp_ticks *t, int rank, const hp_witness *said, uint64_t now)
 }
 
 static int
-hear_one(hp_ticks *t, const uint8_t *in, uint64_t now)
+hear_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
 {
     uint32_t rank = hp_get32(in), alone = hp_get32(in + 8);
     int32_t waits_for = (int32_t)hp_get32(in + 4);
@@ -105,7 +105,7 @@ hear_one(hp_ticks *t, const uint8_t *in, uint64_t now)
 }
 
 int
-hp_ticks_hear(hp_ticks *t, const uint8_t *in, size_t n, uint64_t now)
+hp_heartbeats_hear(hp_heartbeats *t, const uint8_t *in, size_t n, uint64_t now)
 {
     if (n % HP_TICK_BYTES)
         return 0;
@@ -116,7 +116,7 @@ hp_ticks_hear(hp_ticks *t, const uint8_t *in, size_t n, uint64_t now)
 }
 
 static void
-put_one(const hp_ticks *t, int rank, uint8_t *out)
+put_one(const hp_heartbeats *t, int rank, uint8_t *out)
 {
     const hp_witness *w = &t->of[rank];
     hp_put32(out, (uint32_t)rank);
@@ -130,24 +130,25 @@ put_one(const hp_ticks *t, int rank, uint8_t *out)
 }
 
 static int
-candidate(const hp_ticks *t, int place)
+candidate(const hp_heartbeats *t, int place)
 {
     return t->order[(t->position + t->next + place) % t->size];
 }
 
 static void
-forget(hp_ticks *t, int rank)
+forget(hp_heartbeats *t, int rank)
 {
     t->fresh_n -= t->fresh[rank];
     t->fresh[rank] = 0;
 }
 
 size_t
-hp_ticks_put(hp_ticks *t, int to, uint8_t out[HP_TICKS_BYTES])
+hp_heartbeats_put(hp_heartbeats *t, int to, uint8_t out[HP_HEARTBEATS_BYTES])
 {
     size_t used = 0;
     forget(t, to);
-    for (t->put = 0; t->put < t->size && used < HP_TICKS_BYTES && (int)(used / HP_TICK_BYTES) < t->fresh_n; t->put++) {
+    for (t->put = 0; t->put < t->size && used < HP_HEARTBEATS_BYTES && (int)(used / HP_TICK_BYTES) < t->fresh_n;
+         t->put++) {
         int rank = candidate(t, t->put);
         if (!t->fresh[rank])
             continue;
@@ -158,7 +159,7 @@ hp_ticks_put(hp_ticks *t, int to, uint8_t out[HP_TICKS_BYTES])
 }
 
 void
-hp_ticks_taken(hp_ticks *t)
+hp_heartbeats_taken(hp_heartbeats *t)
 {
     for (int i = 0; i < t->put; i++)
         forget(t, candidate(t, i));
@@ -167,7 +168,7 @@ hp_ticks_taken(hp_ticks *t)
 }
 
 static int
-waiting(const hp_ticks *t, int except, uint64_t alive)
+waiting(const hp_heartbeats *t, int except, uint64_t alive)
 {
     int n = 0;
     for (int rank = 0; rank < t->size; rank++)
@@ -177,7 +178,7 @@ waiting(const hp_ticks *t, int except, uint64_t alive)
 
 /* The first rank downstream of which nothing is heard any more; -1: all are. Those behind it may be well. */
 static int
-first_silent(const hp_ticks *t, uint64_t alive)
+first_silent(const hp_heartbeats *t, uint64_t alive)
 {
     for (int d = 1; d < t->size; d++) {
         int rank = t->order[(t->position + d) % t->size];
@@ -189,7 +190,7 @@ first_silent(const hp_ticks *t, uint64_t alive)
 
 /* This rank waits for one, who waits for another, and so on: the last of them before `rank`; -1 if it is not waited for. */
 static int
-last_before(const hp_ticks *t, int rank, uint64_t alive)
+last_before(const hp_heartbeats *t, int rank, uint64_t alive)
 {
     int at = t->order[t->position];
     for (int steps = 0; steps < t->size; steps++) {
@@ -204,7 +205,7 @@ last_before(const hp_ticks *t, int rank, uint64_t alive)
 }
 
 hp_blame
-hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
+hp_heartbeats_blame(const hp_heartbeats *t, uint64_t sequence, uint64_t alive)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
     const hp_report *own = &t->of[t->order[t->position]].report;
@@ -225,7 +226,7 @@ hp_ticks_blame(const hp_ticks *t, uint64_t sequence, uint64_t alive)
 
 /* Whether the rank so far downstream hears, by its own ticks, that its waits lead to the one `to` places downstream. */
 static int
-sees(const hp_ticks *t, int from, int to)
+sees(const hp_heartbeats *t, int from, int to)
 {
     int silent = t->order[(t->position + to) % t->size], far = from;
     for (int steps = 0; steps < t->size; steps++) {
@@ -243,7 +244,7 @@ sees(const hp_ticks *t, int from, int to)
 }
 
 int
-hp_ticks_speaks(const hp_ticks *t, uint64_t alive)
+hp_heartbeats_speaks(const hp_heartbeats *t, uint64_t alive)
 {
     int to = 1;
     while (to < t->size && t->of[t->order[(t->position + to) % t->size]].heard >= alive)
@@ -259,7 +260,7 @@ hp_ticks_speaks(const hp_ticks *t, uint64_t alive)
 
 /* Following the waits from here, the first that nothing is heard of; -1: they end at one that is alive. */
 static int
-silent_by_waits(const hp_ticks *t, uint64_t alive)
+silent_by_waits(const hp_heartbeats *t, uint64_t alive)
 {
     int at = t->order[t->position];
     for (int steps = 0; steps < t->size; steps++) {
@@ -279,7 +280,7 @@ silent_by_waits(const hp_ticks *t, uint64_t alive)
  * and the silent one to whom the waits lead is likelier.
  */
 static hp_blame
-guess(const hp_ticks *t, uint64_t sequence, int may_rest, uint64_t alive)
+guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
     int rank = may_rest ? silent_by_waits(t, alive) : -1;
@@ -296,32 +297,32 @@ guess(const hp_ticks *t, uint64_t sequence, int may_rest, uint64_t alive)
 }
 
 int
-hp_ticks_listened(const hp_ticks *t, uint64_t beat, uint64_t now)
+hp_heartbeats_listened(const hp_heartbeats *t, uint64_t beat, uint64_t now)
 {
     return t->since && now - t->since >= HP_SILENT_BEATS * beat;
 }
 
 hp_blame
-hp_ticks_judge(const hp_ticks *t, uint64_t sequence, int may_rest, const hp_tick_clock *clock)
+hp_heartbeats_judge(const hp_heartbeats *t, uint64_t sequence, int may_rest, const hp_heartbeat_clock *clock)
 {
     hp_blame none = {.rank = -1, .other = -1, .sequence = sequence};
-    uint64_t alive = clock->now - HP_SILENT_BEATS * clock->beat, moved = hp_ticks_moved(t, clock);
-    if (clock->now - moved < clock->limit || !hp_ticks_listened(t, clock->beat, clock->now))
+    uint64_t alive = clock->now - HP_SILENT_BEATS * clock->beat, moved = hp_heartbeats_moved(t, clock);
+    if (clock->now - moved < clock->limit || !hp_heartbeats_listened(t, clock->beat, clock->now))
         return none;
-    hp_blame blame = hp_ticks_blame(t, sequence, alive);
+    hp_blame blame = hp_heartbeats_blame(t, sequence, alive);
     if (blame.guilt || clock->now - moved < clock->limit + WITNESS_MS * HP_MS)
         return blame;
     return guess(t, sequence, may_rest, alive);
 }
 
 uint64_t
-hp_ticks_moved(const hp_ticks *t, const hp_tick_clock *clock)
+hp_heartbeats_moved(const hp_heartbeats *t, const hp_heartbeat_clock *clock)
 {
     return t->moved > clock->moved ? t->moved : clock->moved;
 }
 
 int
-hp_ticks_late(const hp_ticks *t, const hp_tick_clock *clock)
+hp_heartbeats_late(const hp_heartbeats *t, const hp_heartbeat_clock *clock)
 {
-    return clock->now - hp_ticks_moved(t, clock) >= clock->limit + WITNESS_MS * HP_MS;
+    return clock->now - hp_heartbeats_moved(t, clock) >= clock->limit + WITNESS_MS * HP_MS;
 }

@@ -205,7 +205,7 @@ hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, ui
         piece.dst[k].at += at;
     }
     piece.count -= at;
-    if (plan->shape != HP_SHAPE_HALVES)
+    if (plan->algorithm != HP_ALG_HALVES)
         return piece;
     ranks_of_part(plan, step, at / plan->part, piece.ranks);
     do {
@@ -220,11 +220,11 @@ hp_placement
 hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
     hp_placement p = {0};
-    int direct = o->direct && !(plan->shape == HP_SHAPE_PAIRS && o->in_place);
+    int direct = o->direct && !(plan->algorithm == HP_ALG_PAIRWISE && o->in_place);
     int receives = (step->flags & HP_STEP_RECV) && step->recv_count > 0, loads = (step->flags & HP_STEP_LOAD) != 0;
-    if (plan->shape == HP_SHAPE_HALVES)
+    if (plan->algorithm == HP_ALG_HALVES)
         return place_halves(plan, step);
-    if (plan->shape == HP_SHAPE_DOUBLING)
+    if (plan->algorithm == HP_ALG_DOUBLING)
         return place_doubling(plan, step, o);
     if (step->flags & HP_STEP_STAGED)
         return place_staged(plan, step);

@@ -18,17 +18,17 @@ enum {
 };
 
 const char *
-hp_shape_name(hp_shape shape)
+hp_algorithm_name(hp_algorithm algorithm)
 {
     static const char *const names[] = {"local",   "ring",  "chain-out", "chain-in", "gather",
                                         "scatter", "pairs", "halves",    "doubling", "spread"};
-    return names[shape];
+    return names[algorithm];
 }
 
 int
-hp_shape_is_staged(hp_shape shape)
+hp_algorithm_is_staged(hp_algorithm algorithm)
 {
-    return shape == HP_SHAPE_SPREAD || shape == HP_SHAPE_DOUBLING || shape == HP_SHAPE_HALVES;
+    return algorithm == HP_ALG_SPREAD || algorithm == HP_ALG_DOUBLING || algorithm == HP_ALG_HALVES;
 }
 
 uint64_t
@@ -96,24 +96,24 @@ fits_halves(const hp_call *call, int size, const hp_plan_options *options)
            (3 * n - 1) * part_of(call->count, n, elem) * elem <= options->stage_bytes;
 }
 
-static hp_shape
-pick_shape(const hp_call *call, int size, const hp_plan_options *options)
+static hp_algorithm
+pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
 {
     if (size == 1)
-        return HP_SHAPE_LOCAL;
+        return HP_ALG_LOCAL;
     if (fits_doubling(call, size, options))
-        return HP_SHAPE_DOUBLING;
+        return HP_ALG_DOUBLING;
     if (fits_spread(call, size, options))
-        return HP_SHAPE_SPREAD;
+        return HP_ALG_SPREAD;
     if (fits_halves(call, size, options))
-        return HP_SHAPE_HALVES;
+        return HP_ALG_HALVES;
     switch ((hp_kind)call->kind) {
-    case HP_BROADCAST: return HP_SHAPE_CHAIN_OUT;
-    case HP_REDUCE: return HP_SHAPE_CHAIN_IN;
-    case HP_GATHER: return HP_SHAPE_GATHER;
-    case HP_SCATTER: return HP_SHAPE_SCATTER;
-    case HP_ALLTOALL: return HP_SHAPE_PAIRS;
-    default: return HP_SHAPE_RING;
+    case HP_BROADCAST: return HP_ALG_CHAIN_OUT;
+    case HP_REDUCE: return HP_ALG_CHAIN_IN;
+    case HP_GATHER: return HP_ALG_GATHER;
+    case HP_SCATTER: return HP_ALG_SCATTER;
+    case HP_ALLTOALL: return HP_ALG_PAIRWISE;
+    default: return HP_ALG_RING;
     }
 }
 
@@ -121,8 +121,8 @@ uint32_t
 hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), useful = bytes / CHANNEL_BYTES;
-    hp_shape shape = pick_shape(call, size, options);
-    if (shape == HP_SHAPE_LOCAL || hp_shape_is_staged(shape) || useful < 1)
+    hp_algorithm algorithm = pick_algorithm(call, size, options);
+    if (algorithm == HP_ALG_LOCAL || hp_algorithm_is_staged(algorithm) || useful < 1)
         return 1;
     return useful < options->channels ? (uint32_t)useful : options->channels;
 }
@@ -179,17 +179,17 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     uint64_t slot = options->slice_bytes / plan->elem, pieces = plan->count ? ceil_div(plan->count, slot) : 1;
     plan->slices = 1;
     plan->loops = 1;
-    switch (plan->shape) {
-    case HP_SHAPE_RING: cut_ring(plan, options); break;
-    case HP_SHAPE_LOCAL: plan->rows = 1; break;
-    case HP_SHAPE_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
-    case HP_SHAPE_DOUBLING: plan->rows = hp_plan_rounds(plan->size) + (n == 2 ? 1 : 2); break;
-    case HP_SHAPE_HALVES:
+    switch (plan->algorithm) {
+    case HP_ALG_RING: cut_ring(plan, options); break;
+    case HP_ALG_LOCAL: plan->rows = 1; break;
+    case HP_ALG_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
+    case HP_ALG_DOUBLING: plan->rows = hp_plan_rounds(plan->size) + (n == 2 ? 1 : 2); break;
+    case HP_ALG_HALVES:
         plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
         plan->part = part_of(plan->count, n, plan->elem);
         break;
-    case HP_SHAPE_CHAIN_OUT:
-    case HP_SHAPE_CHAIN_IN:
+    case HP_ALG_CHAIN_OUT:
+    case HP_ALG_CHAIN_IN:
         plan->rows = (uint32_t)n; /* of one loop; loops overlap by a row each, see schedule.c */
         plan->loops = pieces;
         break;
@@ -215,7 +215,7 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, con
 {
     uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
     uint64_t total = call->count;
-    *plan = (hp_plan){.shape = pick_shape(call, size, options), .kind = (hp_kind)call->kind, .size = size};
+    *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
     plan->elem = elem;
     plan->grain = 1;
@@ -224,6 +224,6 @@ hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, con
     plan->count = hp_cut(total, channels, channel + 1, CACHE_LINE / elem) - plan->begin;
     cut_rows(plan, options);
     plan->steps = plan->loops * plan->rows * plan->slices;
-    if (plan->shape == HP_SHAPE_CHAIN_OUT || plan->shape == HP_SHAPE_CHAIN_IN)
+    if (plan->algorithm == HP_ALG_CHAIN_OUT || plan->algorithm == HP_ALG_CHAIN_IN)
         plan->steps = plan->loops + plan->rows - 1;
 }

@@ -10,18 +10,18 @@
 #include "base/call.h"
 
 /* Which row table an operation follows; schedule.c's head has the tables. */
-typedef enum hp_shape {
-    HP_SHAPE_LOCAL,     /* a ring of one */
-    HP_SHAPE_RING,      /* allreduce, reduce_scatter, allgather */
-    HP_SHAPE_CHAIN_OUT, /* broadcast: slices flow from the root round the ring */
-    HP_SHAPE_CHAIN_IN,  /* reduce: slices flow to the root and are reduced on the way */
-    HP_SHAPE_GATHER,    /* blocks flow to the root */
-    HP_SHAPE_SCATTER,   /* blocks flow from the root, the farthest first */
-    HP_SHAPE_PAIRS,     /* alltoall: each block goes straight to its rank over a chord */
-    HP_SHAPE_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
-    HP_SHAPE_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
-    HP_SHAPE_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
-} hp_shape;
+typedef enum hp_algorithm {
+    HP_ALG_LOCAL,     /* a ring of one */
+    HP_ALG_RING,      /* allreduce, reduce_scatter, allgather */
+    HP_ALG_CHAIN_OUT, /* broadcast: slices flow from the root round the ring */
+    HP_ALG_CHAIN_IN,  /* reduce: slices flow to the root and are reduced on the way */
+    HP_ALG_GATHER,    /* blocks flow to the root */
+    HP_ALG_SCATTER,   /* blocks flow from the root, the farthest first */
+    HP_ALG_PAIRWISE,  /* alltoall: each block goes straight to its rank over a chord */
+    HP_ALG_HALVES,    /* allreduce of middle size: reduce-scatter and all-gather in log2 n rounds each over chords */
+    HP_ALG_DOUBLING,  /* small allreduce of 2^k ranks: whole sums, of twice as many ranks after each round */
+    HP_ALG_SPREAD     /* small allreduce and barrier: whole vectors by dissemination over chords */
+} hp_algorithm;
 
 typedef struct hp_plan_options {
     uint32_t slice_bytes;  /* a slot's size: the largest slice */
@@ -34,7 +34,7 @@ typedef struct hp_plan_options {
 
 /* One channel's part of one operation. */
 typedef struct hp_plan {
-    hp_shape shape;
+    hp_algorithm algorithm;
     hp_kind kind;
     int size;        /* n, ranks */
     int root;        /* its position on the ring, -1 where none applies */
@@ -69,9 +69,9 @@ uint32_t hp_plan_spread(int64_t set, int one_host);
 /* ceil(log2 size): rounds in which everybody can hear of everybody. */
 uint32_t hp_plan_rounds(int size);
 
-const char *hp_shape_name(hp_shape shape);
+const char *hp_algorithm_name(hp_algorithm algorithm);
 
 /* Whether all the operation's data is there at once, in a gather buffer (stage) of its own instead of slots. */
-int hp_shape_is_staged(hp_shape shape);
+int hp_algorithm_is_staged(hp_algorithm algorithm);
 
 #endif

@@ -35,7 +35,7 @@ void
 hp_progress_set_spin(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->crowd, hp_processors_count());
+    d->most_spins = hp_spin_most(hp_config_number(&comm->config, HP_SET_spin), comm->colocated, hp_processors_count());
     d->spins = d->most_spins;
 }
 
@@ -89,7 +89,7 @@ take_inbox(hoop_comm *comm)
 static int
 step(hoop_comm *comm)
 {
-    hp_guard_beat(comm);
+    hp_stream_watchdog_beat(comm);
     if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
         if (!atomic_load(&comm->fault.failed))
             hp_fault_fail(comm, &comm->fault.error);
@@ -210,12 +210,12 @@ work_is_done(hoop_comm *comm, void *arg)
 }
 
 void
-hp_progress_enroll(hoop_comm *comm, int device)
+hp_progress_pin(hoop_comm *comm, int device)
 {
-    if (atomic_load(&comm->enrolled) & (1 << device))
+    if (atomic_load(&comm->pinned) & (1 << device))
         return;
     hp_baton_take(comm, HP_NEVER);
-    hp_comm_enroll(comm, device);
+    hp_comm_pin(comm, device);
     hp_baton_give(comm);
 }
 
@@ -496,8 +496,8 @@ hp_progress_stop(hoop_comm *comm)
     atomic_fetch_add(&d->yield, 1);
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
-    hp_guard_stop(comm);
-    hp_minder_stop(comm);
+    hp_stream_watchdog_stop(comm);
+    hp_standby_stop(comm);
     if (d->has_thread) {
         hp_loop_wake(comm->loop);
         pthread_join(d->thread, NULL);
@@ -530,7 +530,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         start_thread(comm);
     if (!blocking && d->has_thread && !d->held)
         pthread_cond_broadcast(&d->changed);
-    hp_minder_ring(comm);
+    hp_standby_ring(comm);
     pthread_mutex_unlock(&d->mutex);
     if (!blocking && (d->manual || atomic_load(&d->asleep)))
         hp_loop_wake(comm->loop);
@@ -548,7 +548,7 @@ hp_progress_attend(hoop_comm *comm, int on)
     atomic_store(&d->attending, on);
     if (on && !d->has_thread && !d->manual)
         start_thread(comm);
-    hp_minder_ring(comm);
+    hp_standby_ring(comm);
     pthread_mutex_unlock(&d->mutex);
 }
 
@@ -593,6 +593,6 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
     call_owner(comm);
     hp_baton_give(comm);
     if (fd >= 0)
-        hp_minder_start(comm);
+        hp_standby_start(comm);
     return fd;
 }

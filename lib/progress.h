@@ -35,7 +35,7 @@ void hp_progress_return(hoop_comm *comm);
  * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that
  * the GPU holds, so for a stream that waits for us, too. Waits for a blocking call of another thread to end.
  */
-void hp_progress_enroll(hoop_comm *comm, int device);
+void hp_progress_pin(hoop_comm *comm, int device);
 
 /* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);

@@ -15,7 +15,7 @@ static atomic_int stopped; /* callers' streams that stand */
 static void
 before_fork(void)
 {
-    hp_alive_lock();
+    hp_registry_lock();
     hp_listener_lock();
 }
 
@@ -23,7 +23,7 @@ static void
 after_fork(void)
 {
     hp_listener_unlock();
-    hp_alive_unlock();
+    hp_registry_unlock();
 }
 
 /* It only closes. The locks are made anew: whoever held one is not here, and one that knows its owner knows another. */
@@ -31,7 +31,7 @@ static void
 in_child(void)
 {
     atomic_fetch_add(&forks, 1);
-    for (const hoop_comm *comm = alive; comm; comm = comm->next_alive) {
+    for (const hoop_comm *comm = alive; comm; comm = comm->next_registered) {
         for (uint32_t c = 0; c < comm->channels; c++)
             for (int i = 0; i < comm->channel[c]->links; i++)
                 hp_link_abandon(comm->channel[c]->link[i]);
@@ -64,59 +64,59 @@ hp_forks(void)
 /* ---- the list ---- */
 
 void
-hp_alive_lock(void)
+hp_registry_lock(void)
 {
     pthread_mutex_lock(&mutex);
 }
 
 void
-hp_alive_unlock(void)
+hp_registry_unlock(void)
 {
     pthread_mutex_unlock(&mutex);
 }
 
 void
-hp_alive_add(hoop_comm *comm)
+hp_registry_add(hoop_comm *comm)
 {
-    hp_alive_lock();
-    comm->next_alive = alive;
+    hp_registry_lock();
+    comm->next_registered = alive;
     if (alive)
-        alive->previous_alive = comm;
+        alive->previous_registered = comm;
     alive = comm;
-    hp_alive_unlock();
+    hp_registry_unlock();
 }
 
 void
-hp_alive_remove(hoop_comm *comm)
+hp_registry_remove(hoop_comm *comm)
 {
-    hp_alive_lock();
-    if (comm->next_alive)
-        comm->next_alive->previous_alive = comm->previous_alive;
-    if (comm->previous_alive)
-        comm->previous_alive->next_alive = comm->next_alive;
+    hp_registry_lock();
+    if (comm->next_registered)
+        comm->next_registered->previous_registered = comm->previous_registered;
+    if (comm->previous_registered)
+        comm->previous_registered->next_registered = comm->next_registered;
     else if (alive == comm)
-        alive = comm->next_alive;
-    hp_alive_unlock();
+        alive = comm->next_registered;
+    hp_registry_unlock();
 }
 
 /* ---- streams ---- */
 
 void
-hp_alive_prepare(const hoop_comm *but, const void *send, const void *recv)
+hp_registry_prepare(const hoop_comm *but, const void *send, const void *recv)
 {
-    for (hoop_comm *comm = alive; comm && atomic_load(&stopped) == 0; comm = comm->next_alive)
+    for (hoop_comm *comm = alive; comm && atomic_load(&stopped) == 0; comm = comm->next_registered)
         if (comm != but && !atomic_load(&comm->prepared))
             hp_comm_prepare(comm, hp_device_of(send) == &hp_cuda_ops ? send : recv);
 }
 
 void
-hp_alive_stopped(int change)
+hp_registry_stopped(int change)
 {
     atomic_fetch_add(&stopped, change);
 }
 
 int
-hp_alive_stands(void)
+hp_registry_stands(void)
 {
     return atomic_load(&stopped) > 0;
 }

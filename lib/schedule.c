@@ -208,7 +208,7 @@ hp_pair_distance(int size, uint32_t k)
 }
 
 static hp_step
-pairs_step(const hp_plan *plan, const int *order, int position, uint64_t i)
+pairwise_step(const hp_plan *plan, const int *order, int position, uint64_t i)
 {
     int n = plan->size, me = order[position];
     uint64_t j = i % plan->rows, loop = i / plan->rows;
@@ -383,26 +383,26 @@ hp_step
 hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
 {
     int p;
-    switch (plan->shape) {
-    case HP_SHAPE_LOCAL: return local_step(plan);
-    case HP_SHAPE_SPREAD: return spread_step(plan, i);
-    case HP_SHAPE_DOUBLING: return finish(doubling_step(plan, position, i), plan, i);
-    case HP_SHAPE_HALVES: return finish(halves_step(plan, position, i), plan, i);
-    case HP_SHAPE_PAIRS: return finish(pairs_step(plan, order, position, i), plan, i);
-    case HP_SHAPE_RING: return finish(ring_step(plan, order, position, i), plan, i);
+    switch (plan->algorithm) {
+    case HP_ALG_LOCAL: return local_step(plan);
+    case HP_ALG_SPREAD: return spread_step(plan, i);
+    case HP_ALG_DOUBLING: return finish(doubling_step(plan, position, i), plan, i);
+    case HP_ALG_HALVES: return finish(halves_step(plan, position, i), plan, i);
+    case HP_ALG_PAIRWISE: return finish(pairwise_step(plan, order, position, i), plan, i);
+    case HP_ALG_RING: return finish(ring_step(plan, order, position, i), plan, i);
     default: break;
     }
     p = from_root(plan, position);
-    if (plan->shape == HP_SHAPE_CHAIN_OUT)
+    if (plan->algorithm == HP_ALG_CHAIN_OUT)
         return finish(chain_step(plan, p, 0, HP_STEP_LOAD | HP_STEP_COPY | HP_STEP_SEND,
                                  HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND, HP_STEP_RECV | HP_STEP_COPY, i),
                       plan, i);
-    if (plan->shape == HP_SHAPE_CHAIN_IN)
+    if (plan->algorithm == HP_ALG_CHAIN_IN)
         return finish(chain_step(plan, p ? p : plan->size, 1, HP_STEP_LOAD | HP_STEP_SEND,
                                  HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_SEND,
                                  HP_STEP_RECV | HP_STEP_REDUCE | HP_STEP_DIVIDE | HP_STEP_COPY, i),
                       plan, i);
-    if (plan->shape == HP_SHAPE_GATHER)
+    if (plan->algorithm == HP_ALG_GATHER)
         return finish(gather_step(plan, order, position, p, i), plan, i);
     return finish(scatter_step(plan, order, position, p, i), plan, i);
 }

@@ -14,7 +14,7 @@ enum {
     HP_SPIN_SHORT_NS = 200000, /* looking would have spared a sleep below this, most of which is waking up */
     HP_SPIN_ALONE = 1000,      /* looks, where at most HP_SPIN_SHARE ranks have a processor together */
     HP_SPIN_SHARE = 2,
-    HP_SPIN_CROWDED = 50,
+    HP_SPIN_COLOCATED = 50,
     HP_SPIN_LONGEST_NS = 10000000 /* others may keep the processor for long between two looks, but reports are due */
 };
 
@@ -24,7 +24,7 @@ hp_spin_most(int64_t set, int ranks, int processors)
 {
     if (set >= 0)
         return set;
-    return ranks <= HP_SPIN_SHARE * processors ? HP_SPIN_ALONE : HP_SPIN_CROWDED;
+    return ranks <= HP_SPIN_SHARE * processors ? HP_SPIN_ALONE : HP_SPIN_COLOCATED;
 }
 
 /* Whether to look for the n-th time, so long after the first one. */

@@ -22,7 +22,7 @@ wait_a_while(hoop_comm *comm)
     struct timespec until;
     uint64_t when = hp_now() + (atomic_load(&comm->driver.attending) ? RETURN_MS : LOOK_MS) * HP_MS;
     until = (struct timespec){.tv_sec = (time_t)(when / HP_SEC), .tv_nsec = (long)(when % HP_SEC)};
-    pthread_cond_timedwait(&comm->minder.bell, &comm->driver.mutex, &until);
+    pthread_cond_timedwait(&comm->standby.bell, &comm->driver.mutex, &until);
 }
 
 /* The program may have slept on what this look has taken away. */
@@ -34,10 +34,10 @@ look(hoop_comm *comm)
 }
 
 static void *
-run_minder(void *arg)
+run_standby(void *arg)
 {
     hoop_comm *comm = arg;
-    hp_minder *m = &comm->minder;
+    hp_standby *m = &comm->standby;
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!m->stop) {
@@ -66,37 +66,37 @@ start_thread(hoop_comm *comm)
     int runs;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->minder.bell, &monotonic);
+    pthread_cond_init(&comm->standby.bell, &monotonic);
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    runs = pthread_create(&comm->minder.thread, NULL, run_minder, comm) == 0;
+    runs = pthread_create(&comm->standby.thread, NULL, run_standby, comm) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!runs)
-        pthread_cond_destroy(&comm->minder.bell);
+        pthread_cond_destroy(&comm->standby.bell);
     return runs;
 }
 
 void
-hp_minder_start(hoop_comm *comm)
+hp_standby_start(hoop_comm *comm)
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    if (!comm->minder.runs && !comm->minder.stop && comm->client)
-        comm->minder.runs = start_thread(comm);
+    if (!comm->standby.runs && !comm->standby.stop && comm->client)
+        comm->standby.runs = start_thread(comm);
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
 void
-hp_minder_ring(hoop_comm *comm)
+hp_standby_ring(hoop_comm *comm)
 {
-    if (comm->minder.runs && comm->minder.dozes)
-        pthread_cond_signal(&comm->minder.bell);
+    if (comm->standby.runs && comm->standby.dozes)
+        pthread_cond_signal(&comm->standby.bell);
 }
 
 void
-hp_minder_stop(hoop_comm *comm)
+hp_standby_stop(hoop_comm *comm)
 {
-    hp_minder *m = &comm->minder;
+    hp_standby *m = &comm->standby;
     pthread_mutex_lock(&comm->driver.mutex);
     m->stop = 1;
     if (m->runs)

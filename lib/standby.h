@@ -5,13 +5,13 @@
  * one that is stopped or gone. Where operations are outstanding and nobody has driven for a tenth of a second, this one
  * looks once, as the program would.
  */
-#ifndef HP_MINDER_H
-#define HP_MINDER_H
+#ifndef HP_STANDBY_H
+#define HP_STANDBY_H
 
 #include "lib/comm.h"
 
-void hp_minder_start(hoop_comm *comm); /* once is enough; without a thread nobody looks */
-void hp_minder_ring(hoop_comm *comm);  /* under the driver's mutex: there is something to mind now */
-void hp_minder_stop(hoop_comm *comm);
+void hp_standby_start(hoop_comm *comm); /* once is enough; without a thread nobody looks */
+void hp_standby_ring(hoop_comm *comm);  /* under the driver's mutex: there is something to mind now */
+void hp_standby_stop(hoop_comm *comm);
 
 #endif

@@ -56,12 +56,12 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
 static hp_blame
 own_finding(const hoop_comm *comm, uint64_t now)
 {
-    const hp_ticks *t = comm->ticks;
+    const hp_heartbeats *t = comm->heartbeats;
     uint64_t listening = HP_SILENT_BEATS * hp_comm_heartbeat(comm), alive = now - listening;
     hp_blame blame = {.guilt = HP_GUILT_NONE};
-    if (!comm->running || !t->since || now - t->since < listening || !hp_ticks_speaks(t, alive))
+    if (!comm->running || !t->since || now - t->since < listening || !hp_heartbeats_speaks(t, alive))
         return blame;
-    return hp_ticks_blame(t, comm->running->sequence, alive);
+    return hp_heartbeats_blame(t, comm->running->sequence, alive);
 }
 
 static void
@@ -70,7 +70,7 @@ speak(const hoop_comm *comm, const hp_blame *blame)
     uint64_t lasted = comm->nag.lasted;
     char line[256];
     if (blame->guilt)
-        hp_blame_print(blame, comm->ticks->of, comm->ring->members, lasted, line, sizeof line);
+        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, lasted, line, sizeof line);
     else
         hp_stats_waiting(comm, lasted / HP_MS, line, sizeof line);
     hp_log(HP_LOG_WARN, "%s", line);
@@ -80,14 +80,14 @@ speak(const hoop_comm *comm, const hp_blame *blame)
 static int
 stands_still(const hoop_comm *comm, uint64_t after, uint64_t now)
 {
-    return now >= comm->marked_at + after && now >= comm->ticks->moved + after;
+    return now >= comm->marked_at + after && now >= comm->heartbeats->moved + after;
 }
 
 void
-hp_stats_nag(hoop_comm *comm, uint64_t after, uint64_t now)
+hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame;
-    if (!comm->ticks || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
+    if (!comm->heartbeats || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
         comm->nag.since = 0;
         return;
     }
@@ -96,9 +96,9 @@ hp_stats_nag(hoop_comm *comm, uint64_t after, uint64_t now)
     blame = own_finding(comm, now);
     if (!comm->nag.since && !blame.guilt)
         return;
-    hp_nag_word word = hp_nag_look(&comm->nag, after, comm->running != NULL, comm->marked_at, now);
-    if (word == HP_NAG_SPEAK)
+    hp_stall_word word = hp_stall_warning_due(&comm->nag, after, comm->running != NULL, comm->marked_at, now);
+    if (word == HP_STALL_WARN)
         speak(comm, &blame);
-    else if (word == HP_NAG_OVER)
+    else if (word == HP_STALL_OVER)
         hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->nag.lasted / 1e9);
 }

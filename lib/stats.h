@@ -14,6 +14,6 @@ const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size
  * Where the server is not heard, which would say it: who holds up the ring, as rendezvous/stall_warning.h wants it. Of all ranks that
  * wait, the one says it that can tell by the ranks' ticks; where several can, the lowest.
  */
-void hp_stats_nag(hoop_comm *comm, uint64_t after, uint64_t now);
+void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 
 #endif

@@ -30,7 +30,7 @@ give_up(hoop_comm *comm)
     hp_err_set(&error, HOOP_ERR_TIMEOUT,
                "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: was "
                "more queued behind the stream than the driver takes?",
-               hp_comm_name(comm, comm->rank, me), (unsigned)comm->guard.looks * LOOK_MS);
+               hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.looks * LOOK_MS);
     error.rank = error.reporter = comm->rank;
     hp_progress_give_up(comm, &error);
 }
@@ -40,7 +40,7 @@ static void
 release(hoop_comm *comm)
 {
     hp_device *device = comm->device[1];
-    comm->guard.released = 1;
+    comm->watchdog.released = 1;
     hp_log(HP_LOG_WARN, "streams are let go while the CUDA driver keeps a call: arrays may still be written");
     device->ops->release(device);
 }
@@ -53,7 +53,7 @@ release(hoop_comm *comm)
 static int
 is_stuck(hoop_comm *comm)
 {
-    hp_guard *g = &comm->guard;
+    hp_stream_watchdog *g = &comm->watchdog;
     hp_driver *d = &comm->driver;
     unsigned long long beat = atomic_load(&d->beat);
     int drives = d->held || (atomic_load(&d->outstanding) > 0 && !atomic_load(&d->manual));
@@ -66,10 +66,10 @@ is_stuck(hoop_comm *comm)
 static void
 look(hoop_comm *comm)
 {
-    uint64_t most = patience(comm), looks = comm->guard.looks;
+    uint64_t most = patience(comm), looks = comm->watchdog.looks;
     if (!atomic_load(&comm->fault.known) && most > 0 && looks >= most)
         give_up(comm);
-    if (atomic_load(&comm->fault.known) && looks >= GRACE_LOOKS && !comm->guard.released)
+    if (atomic_load(&comm->fault.known) && looks >= GRACE_LOOKS && !comm->watchdog.released)
         release(comm);
 }
 
@@ -81,14 +81,14 @@ wait_a_while(hoop_comm *comm)
     until.tv_nsec += LOOK_MS * 1000000;
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&comm->guard.bell, &comm->driver.mutex, &until);
+    pthread_cond_timedwait(&comm->watchdog.bell, &comm->driver.mutex, &until);
 }
 
 static void *
-run_guard(void *arg)
+run_watchdog(void *arg)
 {
     hoop_comm *comm = arg;
-    hp_guard *g = &comm->guard;
+    hp_stream_watchdog *g = &comm->watchdog;
     pthread_mutex_lock(&comm->driver.mutex);
     while (!g->stop) {
         wait_a_while(comm);
@@ -110,36 +110,36 @@ start_thread(hoop_comm *comm)
     int runs;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->guard.bell, &monotonic);
+    pthread_cond_init(&comm->watchdog.bell, &monotonic);
     pthread_condattr_destroy(&monotonic);
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    runs = pthread_create(&comm->guard.thread, NULL, run_guard, comm) == 0;
+    runs = pthread_create(&comm->watchdog.thread, NULL, run_watchdog, comm) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (!runs)
-        pthread_cond_destroy(&comm->guard.bell);
+        pthread_cond_destroy(&comm->watchdog.bell);
     return runs;
 }
 
 void
-hp_guard_start(hoop_comm *comm)
+hp_stream_watchdog_start(hoop_comm *comm)
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    if (!comm->guard.runs && !comm->guard.stop)
-        comm->guard.runs = start_thread(comm);
+    if (!comm->watchdog.runs && !comm->watchdog.stop)
+        comm->watchdog.runs = start_thread(comm);
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
 void
-hp_guard_stop(hoop_comm *comm)
+hp_stream_watchdog_stop(hoop_comm *comm)
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    comm->guard.stop = 1;
-    if (comm->guard.runs)
-        pthread_cond_signal(&comm->guard.bell);
+    comm->watchdog.stop = 1;
+    if (comm->watchdog.runs)
+        pthread_cond_signal(&comm->watchdog.bell);
     pthread_mutex_unlock(&comm->driver.mutex);
-    if (comm->guard.runs) {
-        pthread_join(comm->guard.thread, NULL);
-        pthread_cond_destroy(&comm->guard.bell);
+    if (comm->watchdog.runs) {
+        pthread_join(comm->watchdog.thread, NULL);
+        pthread_cond_destroy(&comm->watchdog.bell);
     }
 }

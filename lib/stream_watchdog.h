@@ -4,18 +4,18 @@
  * thread of the caller's keeps to itself while it waits for room in a stream that waits for us: then only somebody who
  * needs neither the baton nor the driver can end that. It looks a few times a second, and acts when it must.
  */
-#ifndef HP_GUARD_H
-#define HP_GUARD_H
+#ifndef HP_STREAM_WATCHDOG_H
+#define HP_STREAM_WATCHDOG_H
 
 #include "lib/comm.h"
 
 /* Before the first stream is stopped; without memory for a thread there is no guard. Idempotent, any thread. */
-void hp_guard_start(hoop_comm *comm);
-void hp_guard_stop(hoop_comm *comm);
+void hp_stream_watchdog_start(hoop_comm *comm);
+void hp_stream_watchdog_stop(hoop_comm *comm);
 
 /* Baton holder: a sign of life. */
 static inline void
-hp_guard_beat(hoop_comm *comm)
+hp_stream_watchdog_beat(hoop_comm *comm)
 {
     atomic_ullong *beat = &comm->driver.beat;
     atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1, memory_order_relaxed);

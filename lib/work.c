@@ -42,18 +42,18 @@ index_of(hoop_work *work, uint64_t at)
     return work->near;
 }
 
-hp_pieces
-hp_work_pieces(hoop_work *work, hp_side side, uint64_t at, uint64_t count)
+hp_iov
+hp_work_iov(hoop_work *work, hp_side side, uint64_t at, uint64_t count)
 {
     uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)work->call.dtype);
     const hp_segment *segment = &work->segments[index_of(work, at)];
     uint64_t skip = at - segment->begin, run = segment->count - skip;
     uint8_t *data = side == HP_SIDE_SEND ? (uint8_t *)(uintptr_t)segment->send : segment->recv;
-    return (hp_pieces){.data = data + skip * elem,
-                       .run = (uint32_t)((run < count ? run : count) * elem),
-                       .elem = elem,
-                       .rest = segment + 1,
-                       .side = side};
+    return (hp_iov){.data = data + skip * elem,
+                    .run = (uint32_t)((run < count ? run : count) * elem),
+                    .elem = elem,
+                    .rest = segment + 1,
+                    .side = side};
 }
 
 uint8_t *

@@ -55,7 +55,7 @@ struct hoop_work {
 uint8_t *hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run);
 
 /* Where `count` elements from `at` lie. */
-hp_pieces hp_work_pieces(hoop_work *work, hp_side side, uint64_t at, uint64_t count);
+hp_iov hp_work_iov(hoop_work *work, hp_side side, uint64_t at, uint64_t count);
 
 /* A step's place: straight from and to the tensors only where what it moves lies in pieces large enough for it. */
 hp_placement hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * acceptor: accepts, and lets nobody in who cannot prove the secret. A stranger has a place in a fixed pool and the 144
- * bytes of its greeting there; only a right tag makes it a caller with an hp_conn on the heap; only a whole handshake
+ * bytes of its greeting there; only a right tag makes it a caller with an hp_handshake on the heap; only a whole handshake
  * makes its socket the owner's. All of them wait in an epoll set of the door's own, and so do the listener and the
  * door's clock: one descriptor is all that a loop, or several, have to watch, a stranger costs no allocation, and a
  * crowd of them takes one turn in the loop, not hundreds.
@@ -21,95 +21,96 @@
 #include <unistd.h>
 
 enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, JOB_AT = 16 };
-enum { CALLERS_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
+enum { CANDIDATES_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
 
 #define PATIENCE (5 * HP_SEC)
 #define PAUSE (100 * HP_MS)
 
-struct hp_door {
-    hp_door_owner owner;
+struct hp_acceptor {
+    hp_acceptor_owner owner;
     hp_sock_options options;
     hp_addr addr;
     uint64_t patience;
-    int crowd; /* an epoll set with all that follows */
+    int epoll; /* an epoll set with all that follows */
     int listener;
-    hp_alarm alarm;      /* all times here are by it; nobody may run the owner's loop for long */
-    hp_watch *watch;     /* NULL: the owner watches */
-    hp_remarks *remarks; /* while it serves: of whoever called */
-    uint64_t sweep;      /* when to look who is late, */
-    uint64_t resume;     /* when to accept again; HP_NEVER: nothing to do then */
-    int lacking;         /* accepts in a row for which nothing was left */
-    int inside, dead;    /* freed inside an owner's function: taken down when that returns */
+    hp_alarm alarm;          /* all times here are by it; nobody may run the owner's loop for long */
+    hp_watch *watch;         /* NULL: the owner watches */
+    hp_log_queue *log_queue; /* while it serves: of whoever called */
+    uint64_t sweep;          /* when to look who is late, */
+    uint64_t resume;         /* when to accept again; HP_NEVER: nothing to do then */
+    int lacking;             /* accepts in a row for which nothing was left */
+    int inside, dead;        /* freed inside an owner's function: taken down when that returns */
     int world;
-    hp_callers callers;
+    hp_candidates candidates;
     uint8_t header[16]; /* how every greeting begins */
-    hp_pool strangers;
+    hp_pending_pool pending;
 };
 
 static void
-tell(hp_door *door, const char *class_name, int level, const hp_visitor *visitor, const char *what)
+tell(hp_acceptor *acceptor, const char *class_name, int level, const hp_incoming *incoming, const char *what)
 {
     char text[HP_ADDR_TEXT];
     if (hp_log_enabled(level))
-        hp_remark_add(door->remarks, class_name, level, "closed %s: %s", hp_addr_print(&visitor->peer, text), what);
+        hp_log_queue_add(acceptor->log_queue, class_name, level, "closed %s: %s", hp_addr_print(&incoming->peer, text),
+                         what);
 }
 
 /* When to look again: the sweep or the next accept. */
 static void
-set_alarm(hp_door *door)
+set_alarm(hp_acceptor *acceptor)
 {
-    hp_alarm_set(&door->alarm, door->sweep < door->resume ? door->sweep : door->resume);
+    hp_alarm_set(&acceptor->alarm, acceptor->sweep < acceptor->resume ? acceptor->sweep : acceptor->resume);
 }
 
 static void
-listen_to(hp_door *door, int *fd, int how, uint32_t events)
+listen_to(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = fd};
-    epoll_ctl(door->crowd, how, *fd, &event);
+    epoll_ctl(acceptor->epoll, how, *fd, &event);
 }
 
 /* Going away. Taken out of epoll by hand: a forked child may still hold the descriptor. */
 
 static void
-close_visitor(hp_door *door, hp_visitor *visitor)
+close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
 {
-    epoll_ctl(door->crowd, EPOLL_CTL_DEL, visitor->fd, NULL);
-    close(visitor->fd);
-    visitor->fd = -1;
+    epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
+    close(incoming->fd);
+    incoming->fd = -1;
 }
 
 static void
-dismiss(hp_door *door, hp_caller *caller)
+dismiss(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    hp_hello hello = caller->conn.hello;
-    int expected = caller->expected;
-    close_visitor(door, &caller->visitor);
-    hp_callers_remove(&door->callers, caller);
-    hp_caller_free(caller);
-    if (expected && door->owner.gone && !door->dead)
-        door->owner.gone(door->owner.arg, &hello);
+    hp_hello hello = candidate->handshake.hello;
+    int expected = candidate->expected;
+    close_incoming(acceptor, &candidate->incoming);
+    hp_candidates_remove(&acceptor->candidates, candidate);
+    hp_candidate_free(candidate);
+    if (expected && acceptor->owner.gone && !acceptor->dead)
+        acceptor->owner.gone(acceptor->owner.arg, &hello);
 }
 
 /* Out of the door with an open connection. */
 static void
-release(hp_door *door, hp_caller *caller)
+release(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    epoll_ctl(door->crowd, EPOLL_CTL_DEL, caller->visitor.fd, NULL);
-    hp_callers_remove(&door->callers, caller);
+    epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, candidate->incoming.fd, NULL);
+    hp_candidates_remove(&acceptor->candidates, candidate);
 }
 
 static void
-enter(hp_door *door, hp_caller *caller)
+enter(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    hp_hello hello = caller->conn.hello;
-    hp_addr peer = caller->visitor.peer;
-    uint64_t features = caller->conn.features;
-    int fd = caller->visitor.fd;
-    release(door, caller);
-    caller->visitor.fd = -1;
-    hp_caller_free(caller);
-    hp_sock_tune(fd, &door->options);
-    door->owner.enter(door->owner.arg, fd, &hello, features, &peer);
+    hp_hello hello = candidate->handshake.hello;
+    hp_addr peer = candidate->incoming.peer;
+    uint64_t features = candidate->handshake.features;
+    int fd = candidate->incoming.fd;
+    release(acceptor, candidate);
+    candidate->incoming.fd = -1;
+    hp_candidate_free(candidate);
+    hp_sock_tune(fd, &acceptor->options);
+    acceptor->owner.enter(acceptor->owner.arg, fd, &hello, features, &peer);
 }
 
 /* Callers: the handshake after a right tag. */
@@ -117,220 +118,223 @@ enter(hp_door *door, hp_caller *caller)
 static const char *const crowded = "too many connections are in the middle of their handshake";
 
 static void
-await(hp_door *door, hp_caller *caller, uint32_t events)
+await(hp_acceptor *acceptor, hp_candidate *candidate, uint32_t events)
 {
-    struct epoll_event event = {.events = events, .data.ptr = &caller->visitor};
-    if (events != caller->events)
-        epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
-    caller->events = events;
+    struct epoll_event event = {.events = events, .data.ptr = &candidate->incoming};
+    if (events != candidate->events)
+        epoll_ctl(acceptor->epoll, EPOLL_CTL_MOD, candidate->incoming.fd, &event);
+    candidate->events = events;
 }
 
 static void
-judge(hp_door *door, hp_caller *caller)
+judge(hp_acceptor *acceptor, hp_candidate *candidate)
 {
     uint32_t assigned = HP_RANK_UNKNOWN;
-    hp_status status = door->owner.judge(door->owner.arg, &caller->conn.hello, &caller->visitor.peer, &assigned);
-    caller->expected = status == HP_OK;
-    if (!door->dead)
-        hp_conn_judge(&caller->conn, status, assigned);
+    hp_status status =
+        acceptor->owner.judge(acceptor->owner.arg, &candidate->handshake.hello, &candidate->incoming.peer, &assigned);
+    candidate->expected = status == HP_OK;
+    if (!acceptor->dead)
+        hp_handshake_judge(&candidate->handshake, status, assigned);
 }
 
 /* Proven: 1 if the owner has taken it away. */
 static int
-taken(hp_door *door, hp_caller *caller)
+taken(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    if (!door->owner.take)
+    if (!acceptor->owner.take)
         return 0;
-    release(door, caller);
-    if (door->owner.take(door->owner.arg, caller))
+    release(acceptor, candidate);
+    if (acceptor->owner.take(acceptor->owner.arg, candidate))
         return 1;
-    struct epoll_event event = {.events = caller->events, .data.ptr = &caller->visitor};
-    epoll_ctl(door->crowd, EPOLL_CTL_ADD, caller->visitor.fd, &event);
-    hp_callers_add(&door->callers, caller);
+    struct epoll_event event = {.events = candidate->events, .data.ptr = &candidate->incoming};
+    epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, candidate->incoming.fd, &event);
+    hp_candidates_add(&acceptor->candidates, candidate);
     return 0;
 }
 
 static void
-refuse(hp_door *door, hp_caller *caller, const char *why)
+refuse(hp_acceptor *acceptor, hp_candidate *candidate, const char *why)
 {
-    tell(door, "door: refused", HP_LOG_INFO, &caller->visitor, why);
-    dismiss(door, caller);
+    tell(acceptor, "door: refused", HP_LOG_INFO, &candidate->incoming, why);
+    dismiss(acceptor, candidate);
 }
 
 static void
-serve_caller(hp_door *door, hp_caller *caller)
+serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    hp_conn *conn = &caller->conn;
-    int next = hp_shake(conn, caller->visitor.fd, hp_alarm_time(&door->alarm));
-    if (next == HP_SHAKE_STOP && conn->state == HP_CONN_JUDGE) {
-        if (taken(door, caller))
+    hp_handshake *handshake = &candidate->handshake;
+    int next = hp_handshake_io(handshake, candidate->incoming.fd, hp_alarm_time(&acceptor->alarm));
+    if (next == HP_IO_STOP && handshake->state == HP_HANDSHAKE_JUDGE) {
+        if (taken(acceptor, candidate))
             return;
-        judge(door, caller);
-        if (door->dead)
+        judge(acceptor, candidate);
+        if (acceptor->dead)
             return;
-        next = hp_shake(conn, caller->visitor.fd, hp_alarm_time(&door->alarm));
+        next = hp_handshake_io(handshake, candidate->incoming.fd, hp_alarm_time(&acceptor->alarm));
     }
-    if (next == HP_SHAKE_LOST)
-        refuse(door, caller, "it went away during the handshake");
-    else if (next != HP_SHAKE_STOP)
-        await(door, caller, next == HP_READ ? EPOLLIN : EPOLLOUT);
-    else if (conn->state == HP_CONN_DONE)
-        enter(door, caller);
+    if (next == HP_IO_LOST)
+        refuse(acceptor, candidate, "it went away during the handshake");
+    else if (next != HP_IO_STOP)
+        await(acceptor, candidate, next == HP_READ ? EPOLLIN : EPOLLOUT);
+    else if (handshake->state == HP_HANDSHAKE_DONE)
+        enter(acceptor, candidate);
     else
-        refuse(door, caller, conn->why);
+        refuse(acceptor, candidate, handshake->why);
 }
 
 /* As many ranks as there are, or as the greeting says, may be in the middle of their handshake. Then who comes in vain goes;
  * where nobody does there is no room: whoever comes next dials again, and those who are here can end their handshake. */
 static int
-has_room(hp_door *door, const hp_hello *hello)
+has_room(hp_acceptor *acceptor, const hp_hello *hello)
 {
-    int world = hello->world > (uint32_t)door->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : door->world;
-    hp_caller *vain = hp_callers_vain(&door->callers);
-    if (door->callers.count < world + CALLERS_MORE)
+    int world =
+        hello->world > (uint32_t)acceptor->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : acceptor->world;
+    hp_candidate *vain = hp_candidates_vain(&acceptor->candidates);
+    if (acceptor->candidates.count < world + CANDIDATES_MORE)
         return 1;
     if (vain)
-        refuse(door, vain, crowded);
+        refuse(acceptor, vain, crowded);
     return vain != NULL;
 }
 
 /* The tag was right. Moves the connection from the pool to the heap and answers. */
 static void
-receive(hp_door *door, hp_stranger *stranger, const hp_keys *keys, const hp_conn_policy *policy, int vain)
+receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const hp_handshake_policy *policy, int vain)
 {
     uint8_t nonce[32];
     struct epoll_event event = {.events = EPOLLIN};
-    hp_caller *caller = door->dead ? NULL : hp_alloc(1, sizeof(*caller));
-    if (!caller || hp_random(nonce, sizeof(nonce), NULL) != HOOP_SUCCESS) {
-        free(caller);
-        close_visitor(door, &stranger->visitor);
+    hp_candidate *candidate = acceptor->dead ? NULL : hp_alloc(1, sizeof(*candidate));
+    if (!candidate || hp_random(nonce, sizeof(nonce), NULL) != HOOP_SUCCESS) {
+        free(candidate);
+        close_incoming(acceptor, &pending->incoming);
         return;
     }
-    caller->visitor = stranger->visitor;
-    caller->visitor.guest = 1;
-    caller->greeted = hp_now();
-    caller->vain = vain;
-    caller->keys = hp_keys_hold(keys);
-    caller->events = EPOLLIN;
-    hp_callers_add(&door->callers, caller);
-    event.data.ptr = &caller->visitor;
-    epoll_ctl(door->crowd, EPOLL_CTL_MOD, caller->visitor.fd, &event);
-    hp_conn_accept(&caller->conn, keys, policy, nonce, caller->visitor.deadline);
-    hp_conn_feed(&caller->conn, stranger->m1, sizeof(stranger->m1), hp_alarm_time(&door->alarm));
-    stranger->visitor.fd = -1;
-    serve_caller(door, caller);
+    candidate->incoming = pending->incoming;
+    candidate->incoming.guest = 1;
+    candidate->greeted = hp_now();
+    candidate->vain = vain;
+    candidate->keys = hp_keys_hold(keys);
+    candidate->events = EPOLLIN;
+    hp_candidates_add(&acceptor->candidates, candidate);
+    event.data.ptr = &candidate->incoming;
+    epoll_ctl(acceptor->epoll, EPOLL_CTL_MOD, candidate->incoming.fd, &event);
+    hp_handshake_accept(&candidate->handshake, keys, policy, nonce, candidate->incoming.deadline);
+    hp_handshake_feed(&candidate->handshake, pending->m1, sizeof(pending->m1), hp_alarm_time(&acceptor->alarm));
+    pending->incoming.fd = -1;
+    serve_candidate(acceptor, candidate);
 }
 
 /* Strangers: the first 144 bytes. */
 
 static void
-turn_away(hp_door *door, hp_stranger *stranger, const char *class_name, int level, const char *what)
+turn_away(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what)
 {
-    tell(door, class_name, level, &stranger->visitor, what);
-    close_visitor(door, &stranger->visitor);
+    tell(acceptor, class_name, level, &pending->incoming, what);
+    close_incoming(acceptor, &pending->incoming);
 }
 
 static void
-turn_away_with_bytes(hp_door *door, hp_stranger *stranger, const char *class_name, int level, const char *what,
+turn_away_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what,
                      size_t at)
 {
     char text[HP_QUOTED];
-    turn_away(door, stranger, class_name, level, hp_stranger_quote(stranger, what, at, text));
+    turn_away(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
 }
 
 /* The greeting is whole: only now is anybody asked about it, and only about the job until the tag was found right. */
 static void
-examine(hp_door *door, hp_stranger *stranger)
+examine(hp_acceptor *acceptor, hp_pending *pending)
 {
     hp_hello hello;
-    hp_conn_policy policy;
-    const hp_keys *keys = door->owner.keys(door->owner.arg, stranger->m1 + JOB_AT);
-    if (door->dead)
+    hp_handshake_policy policy;
+    const hp_keys *keys = acceptor->owner.keys(acceptor->owner.arg, pending->m1 + JOB_AT);
+    if (acceptor->dead)
         return;
     if (!keys) {
-        turn_away_with_bytes(door, stranger, "door: job", HP_LOG_WARN, "it belongs to a job that is unknown here",
+        turn_away_with_bytes(acceptor, pending, "door: job", HP_LOG_WARN, "it belongs to a job that is unknown here",
                              JOB_AT);
         return;
     }
-    int right = hp_callers_know(stranger->m1, keys);
+    int right = hp_candidates_know(pending->m1, keys);
     if (right <= 0) {
-        turn_away(door, stranger, "door: secret", HP_LOG_WARN,
+        turn_away(acceptor, pending, "door: secret", HP_LOG_WARN,
                   right < 0 ? "no memory here to check its secret; it may try again"
                             : "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
         return;
     }
     memset(&policy, 0, sizeof(policy));
-    int fits = hp_hello_get(&hello, stranger->m1) ? door->owner.policy(door->owner.arg, &hello, &policy) : 0;
-    if (door->dead)
+    int fits = hp_hello_get(&hello, pending->m1) ? acceptor->owner.policy(acceptor->owner.arg, &hello, &policy) : 0;
+    if (acceptor->dead)
         return;
     if (!fits) {
-        turn_away(door, stranger, "door: hello", HP_LOG_INFO, "nothing here answers to its greeting");
-    } else if (!has_room(door, &hello)) {
-        turn_away(door, stranger, "door: callers", HP_LOG_WARN, crowded);
-    } else if (!hp_callers_note(&door->callers, stranger->m1)) {
-        turn_away(door, stranger, "door: copy", HP_LOG_INFO, "its greeting is the copy of one that was here before");
+        turn_away(acceptor, pending, "door: hello", HP_LOG_INFO, "nothing here answers to its greeting");
+    } else if (!has_room(acceptor, &hello)) {
+        turn_away(acceptor, pending, "door: callers", HP_LOG_WARN, crowded);
+    } else if (!hp_candidates_note(&acceptor->candidates, pending->m1)) {
+        turn_away(acceptor, pending, "door: copy", HP_LOG_INFO, "its greeting is the copy of one that was here before");
     } else {
-        receive(door, stranger, keys, &policy, fits == HP_DOOR_VAIN);
+        receive(acceptor, pending, keys, &policy, fits == HP_ACCEPTOR_VAIN);
     }
 }
 
 static int
-begins_well(const hp_door *door, const hp_stranger *stranger)
+begins_well(const hp_acceptor *acceptor, const hp_pending *pending)
 {
-    size_t n = stranger->have < sizeof(door->header) ? stranger->have : sizeof(door->header);
-    return memcmp(stranger->m1, door->header, n) == 0;
+    size_t n = pending->have < sizeof(acceptor->header) ? pending->have : sizeof(acceptor->header);
+    return memcmp(pending->m1, acceptor->header, n) == 0;
 }
 
 static void
-serve_stranger(hp_door *door, hp_stranger *stranger)
+serve_pending(hp_acceptor *acceptor, hp_pending *pending)
 {
-    ssize_t n = recv(stranger->visitor.fd, stranger->m1 + stranger->have, HP_M1 - stranger->have, 0);
+    ssize_t n = recv(pending->incoming.fd, pending->m1 + pending->have, HP_M1 - pending->have, 0);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        turn_away(door, stranger, "door: left", HP_LOG_TRACE, "it left before it had greeted");
+        turn_away(acceptor, pending, "door: left", HP_LOG_TRACE, "it left before it had greeted");
         return;
     }
-    stranger->have += (size_t)n;
-    if (!begins_well(door, stranger))
-        turn_away_with_bytes(door, stranger, "door: garbage", HP_LOG_INFO, "it does not speak hoop's protocol", 0);
-    else if (stranger->have == HP_M1)
-        examine(door, stranger);
+    pending->have += (size_t)n;
+    if (!begins_well(acceptor, pending))
+        turn_away_with_bytes(acceptor, pending, "door: garbage", HP_LOG_INFO, "it does not speak hoop's protocol", 0);
+    else if (pending->have == HP_M1)
+        examine(acceptor, pending);
 }
 
 /* Time. All deadlines are one patience after accept, so a new one never comes before those that exist. */
 
 static uint64_t
-dismiss_late(hp_door *door, uint64_t now)
+dismiss_late(hp_acceptor *acceptor, uint64_t now)
 {
-    hp_stranger *stranger;
-    while ((stranger = hp_pool_oldest(&door->strangers)) && stranger->visitor.deadline <= now)
-        turn_away_with_bytes(door, stranger, "door: late", HP_LOG_INFO, "it did not greet in time", 0);
-    uint64_t next = stranger ? stranger->visitor.deadline : HP_NEVER;
-    for (hp_caller *caller = door->callers.first, *following; caller && !door->dead; caller = following) {
-        following = caller->next;
-        if (caller->visitor.deadline <= now)
-            refuse(door, caller, "it did not end the handshake in time");
-        else if (caller->visitor.deadline < next)
-            next = caller->visitor.deadline;
+    hp_pending *pending;
+    while ((pending = hp_pending_pool_oldest(&acceptor->pending)) && pending->incoming.deadline <= now)
+        turn_away_with_bytes(acceptor, pending, "door: late", HP_LOG_INFO, "it did not greet in time", 0);
+    uint64_t next = pending ? pending->incoming.deadline : HP_NEVER;
+    for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate && !acceptor->dead;
+         candidate = following) {
+        following = candidate->next;
+        if (candidate->incoming.deadline <= now)
+            refuse(acceptor, candidate, "it did not end the handshake in time");
+        else if (candidate->incoming.deadline < next)
+            next = candidate->incoming.deadline;
     }
     return next;
 }
 
 static void
-ring(hp_door *door)
+ring(hp_acceptor *acceptor)
 {
-    uint64_t now = hp_alarm_time(&door->alarm);
-    if (!hp_alarm_rang(&door->alarm))
+    uint64_t now = hp_alarm_time(&acceptor->alarm);
+    if (!hp_alarm_rang(&acceptor->alarm))
         return;
-    if (now >= door->resume) {
-        door->resume = HP_NEVER;
-        listen_to(door, &door->listener, EPOLL_CTL_MOD, EPOLLIN);
+    if (now >= acceptor->resume) {
+        acceptor->resume = HP_NEVER;
+        listen_to(acceptor, &acceptor->listener, EPOLL_CTL_MOD, EPOLLIN);
     }
-    if (now >= door->sweep)
-        door->sweep = dismiss_late(door, now);
-    if (!door->dead)
-        set_alarm(door);
+    if (now >= acceptor->sweep)
+        acceptor->sweep = dismiss_late(acceptor, now);
+    if (!acceptor->dead)
+        set_alarm(acceptor);
 }
 
 /* Coming in. */
@@ -339,61 +343,63 @@ static const char *const few = "it proves nothing, and descriptors are few (rais
 
 /* The oldest of those who need not stay goes: who comes in vain, then a stranger. 0: there is none. */
 static int
-make_way(hp_door *door, const char *why)
+make_way(hp_acceptor *acceptor, const char *why)
 {
-    hp_caller *vain = hp_callers_vain(&door->callers);
-    hp_stranger *stranger = hp_pool_oldest(&door->strangers);
+    hp_candidate *vain = hp_candidates_vain(&acceptor->candidates);
+    hp_pending *pending = hp_pending_pool_oldest(&acceptor->pending);
     if (vain)
-        refuse(door, vain, why);
-    else if (stranger)
-        turn_away(door, stranger, "door: full", HP_LOG_WARN, why);
-    return vain || stranger;
+        refuse(acceptor, vain, why);
+    else if (pending)
+        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, why);
+    return vain || pending;
 }
 
 /* A quarter of the descriptors that are left is for those who prove nothing; the program may have taken some since. */
 static void
-limit_strangers(hp_door *door, int newest)
+limit_pending(hp_acceptor *acceptor, int newest)
 {
-    int taken = hp_pool_taken(&door->strangers) + door->callers.vain;
+    int taken = hp_pending_pool_taken(&acceptor->pending) + acceptor->candidates.vain;
     int spare = hp_sock_spare(newest);
-    hp_pool_limit(&door->strangers, spare < HP_STRANGERS * POOL_PART ? (spare + taken) / POOL_PART : HP_STRANGERS);
-    for (; taken > door->strangers.most; taken--)
-        make_way(door, few);
+    hp_pending_pool_limit(&acceptor->pending,
+                          spare < HP_PENDING_MAX * POOL_PART ? (spare + taken) / POOL_PART : HP_PENDING_MAX);
+    for (; taken > acceptor->pending.most; taken--)
+        make_way(acceptor, few);
 }
 
 static void
-admit(hp_door *door, int fd, const hp_addr *peer)
+admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
 {
-    limit_strangers(door, fd);
-    hp_stranger *stranger = hp_pool_place(&door->strangers, peer);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &stranger->visitor};
-    if (stranger->visitor.fd >= 0)
-        turn_away(door, stranger, "door: full", HP_LOG_WARN, "too many connections that do not prove themselves");
-    if (epoll_ctl(door->crowd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    limit_pending(acceptor, fd);
+    hp_pending *pending = hp_pending_pool_place(&acceptor->pending, peer);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &pending->incoming};
+    if (pending->incoming.fd >= 0)
+        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, "too many connections that do not prove themselves");
+    if (epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close(fd);
         return;
     }
-    stranger->visitor = (hp_visitor){.fd = fd, .deadline = hp_alarm_time(&door->alarm) + door->patience, .peer = *peer};
-    stranger->have = 0;
-    serve_stranger(door, stranger);
+    pending->incoming =
+        (hp_incoming){.fd = fd, .deadline = hp_alarm_time(&acceptor->alarm) + acceptor->patience, .peer = *peer};
+    pending->have = 0;
+    serve_pending(acceptor, pending);
 }
 
 /* Nothing is left for one more connection: the oldest stranger goes for it; where there is none it waits in the kernel,
  * unanswered, which its other side takes for what it is: a host that has no time. */
 static void
-out_of_descriptors(hp_door *door, int number)
+out_of_descriptors(hp_acceptor *acceptor, int number)
 {
     static const char *const nothing = "it proves nothing, and this machine has nothing left for more connections";
-    if (make_way(door, number == EMFILE ? few : nothing))
+    if (make_way(acceptor, number == EMFILE ? few : nothing))
         return;
-    hp_remark_add(door->remarks, "door: descriptors", HP_LOG_WARN,
-                  "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
-                  number == EMFILE ? " (raise \"ulimit -n\")" : "");
-    listen_to(door, &door->listener, EPOLL_CTL_MOD, 0);
-    door->resume = hp_alarm_time(&door->alarm) + PAUSE;
-    set_alarm(door);
-    if (++door->lacking >= LACKING_MOST && door->owner.starved)
-        door->owner.starved(door->owner.arg, number);
+    hp_log_queue_add(acceptor->log_queue, "door: descriptors", HP_LOG_WARN,
+                     "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
+                     number == EMFILE ? " (raise \"ulimit -n\")" : "");
+    listen_to(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
+    acceptor->resume = hp_alarm_time(&acceptor->alarm) + PAUSE;
+    set_alarm(acceptor);
+    if (++acceptor->lacking >= LACKING_MOST && acceptor->owner.starved)
+        acceptor->owner.starved(acceptor->owner.arg, number);
 }
 
 static int
@@ -404,191 +410,191 @@ is_short(int number)
 
 /* The kernel asks for a descriptor before it looks whether anybody waits: behind the first, nobody may. */
 static void
-accept_some(hp_door *door)
+accept_some(hp_acceptor *acceptor)
 {
-    for (int i = 0; i < ACCEPTS && !door->dead && door->resume == HP_NEVER; i++) {
+    for (int i = 0; i < ACCEPTS && !acceptor->dead && acceptor->resume == HP_NEVER; i++) {
         hp_addr peer;
-        int fd = hp_sock_accept(door->listener, &peer);
+        int fd = hp_sock_accept(acceptor->listener, &peer);
         if (fd >= 0) {
-            door->lacking = 0;
-            admit(door, fd, &peer);
+            acceptor->lacking = 0;
+            admit(acceptor, fd, &peer);
         } else if (i == 0 && is_short(errno)) {
-            out_of_descriptors(door, errno);
+            out_of_descriptors(acceptor, errno);
         } else if (errno == EAGAIN || is_short(errno)) {
             break;
         }
     }
-    if (door->sweep == HP_NEVER && !door->dead) {
-        door->sweep = hp_alarm_time(&door->alarm) + door->patience;
-        set_alarm(door);
+    if (acceptor->sweep == HP_NEVER && !acceptor->dead) {
+        acceptor->sweep = hp_alarm_time(&acceptor->alarm) + acceptor->patience;
+        set_alarm(acceptor);
     }
 }
 
 /* Turns. */
 
 static void
-close_own(const hp_door *door)
+close_own(const hp_acceptor *acceptor)
 {
-    int fds[] = {door->listener, door->crowd, door->alarm.fd};
+    int fds[] = {acceptor->listener, acceptor->epoll, acceptor->alarm.fd};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
 }
 
 static void
-take_down(hp_door *door)
+take_down(hp_acceptor *acceptor)
 {
-    hp_watch_free(door->watch);
-    close_own(door);
-    for (hp_stranger *stranger; (stranger = hp_pool_oldest(&door->strangers)); stranger->visitor.fd = -1)
-        close(stranger->visitor.fd);
-    for (hp_caller *caller = door->callers.first, *following; caller; caller = following) {
-        following = caller->next;
-        hp_caller_free(caller);
+    hp_watch_free(acceptor->watch);
+    close_own(acceptor);
+    for (hp_pending *pending; (pending = hp_pending_pool_oldest(&acceptor->pending)); pending->incoming.fd = -1)
+        close(pending->incoming.fd);
+    for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate; candidate = following) {
+        following = candidate->next;
+        hp_candidate_free(candidate);
     }
-    free(door);
+    free(acceptor);
 }
 
 static void
-serve_one(hp_door *door, void *who)
+serve_one(hp_acceptor *acceptor, void *who)
 {
-    if (who == &door->listener)
-        accept_some(door);
-    else if (who == &door->alarm.fd)
-        ring(door);
-    else if (((hp_visitor *)who)->guest)
-        serve_caller(door, who);
+    if (who == &acceptor->listener)
+        accept_some(acceptor);
+    else if (who == &acceptor->alarm.fd)
+        ring(acceptor);
+    else if (((hp_incoming *)who)->guest)
+        serve_candidate(acceptor, who);
     else
-        serve_stranger(door, who);
+        serve_pending(acceptor, who);
 }
 
 /* One event at a time: what is served may close others, and a longer list would still name them. */
 void
-hp_door_serve(hp_door *door, hp_remarks *remarks)
+hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue)
 {
     struct epoll_event event;
-    hp_remarks *others = door->remarks;
-    door->remarks = remarks;
-    door->inside++;
-    for (int i = 0; i < PER_TURN && !door->dead && epoll_wait(door->crowd, &event, 1, 0) == 1; i++)
-        serve_one(door, event.data.ptr);
-    door->remarks = others;
-    if (--door->inside == 0 && door->dead)
-        take_down(door);
+    hp_log_queue *others = acceptor->log_queue;
+    acceptor->log_queue = log_queue;
+    acceptor->inside++;
+    for (int i = 0; i < PER_TURN && !acceptor->dead && epoll_wait(acceptor->epoll, &event, 1, 0) == 1; i++)
+        serve_one(acceptor, event.data.ptr);
+    acceptor->log_queue = others;
+    if (--acceptor->inside == 0 && acceptor->dead)
+        take_down(acceptor);
 }
 
 static void
 on_crowd(void *arg, int ready)
 {
-    hp_remarks remarks;
+    hp_log_queue log_queue;
     (void)ready;
-    remarks.count = remarks.more = 0;
-    hp_door_serve(arg, &remarks);
-    hp_remarks_say(&remarks);
+    log_queue.count = log_queue.more = 0;
+    hp_acceptor_serve(arg, &log_queue);
+    hp_log_queue_write(&log_queue);
 }
 
 /* Accepted sockets inherit it, and windows are scaled from the first SYN. */
 void
-hp_door_tune(const hp_door *door)
+hp_acceptor_tune(const hp_acceptor *acceptor)
 {
-    hp_sock_tune(door->listener, &door->options);
+    hp_sock_tune(acceptor->listener, &acceptor->options);
 }
 
 static hoop_result
-set_up(hp_door *door, hp_loop *loop, const hp_addr *addr, const hp_ports *ports, hoop_error *error)
+set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports *ports, hoop_error *error)
 {
     static const hp_ports any;
-    door->listener = hp_ports_listen(ports ? ports : &any, addr, BACKLOG, error);
-    if (door->listener < 0)
+    acceptor->listener = hp_ports_listen(ports ? ports : &any, addr, BACKLOG, error);
+    if (acceptor->listener < 0)
         return HOOP_ERR_SYSTEM;
     if (loop)
-        hp_door_tune(door);
-    door->crowd = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
-    if (door->crowd < 0 || hp_alarm_open(&door->alarm) < 0)
+        hp_acceptor_tune(acceptor);
+    acceptor->epoll = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
+    if (acceptor->epoll < 0 || hp_alarm_open(&acceptor->alarm) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
-    listen_to(door, &door->listener, EPOLL_CTL_ADD, EPOLLIN);
-    listen_to(door, &door->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
+    listen_to(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
+    listen_to(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
     if (loop) {
-        door->watch = hp_watch_new(loop, door->crowd, on_crowd, door);
-        if (!door->watch)
+        acceptor->watch = hp_watch_new(loop, acceptor->epoll, on_crowd, acceptor);
+        if (!acceptor->watch)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
-        if (hp_watch_set(door->watch, HP_READ) != 0)
+        if (hp_watch_set(acceptor->watch, HP_READ) != 0)
             return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot watch a listener");
     }
-    return hp_sock_name(door->listener, &door->addr, error);
+    return hp_sock_name(acceptor->listener, &acceptor->addr, error);
 }
 
 void
-hp_door_expect(hp_door *door, int world)
+hp_acceptor_expect(hp_acceptor *acceptor, int world)
 {
-    door->world = world > 0 ? world : 0;
-    hp_pool_share(&door->strangers, world);
+    acceptor->world = world > 0 ? world : 0;
+    hp_pending_pool_share(&acceptor->pending, world);
 }
 
-hp_door *
-hp_door_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
-            const hp_door_owner *owner, int world, hoop_error *error)
+hp_acceptor *
+hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
+                const hp_acceptor_owner *owner, int world, hoop_error *error)
 {
     static const uint8_t no_nonce[32];
     static const hp_hello no_hello;
     uint8_t greeting[HP_M1];
-    hp_door *door = hp_alloc(1, sizeof(*door));
-    if (!door) {
+    hp_acceptor *acceptor = hp_alloc(1, sizeof(*acceptor));
+    if (!acceptor) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
         return NULL;
     }
-    door->owner = *owner;
+    acceptor->owner = *owner;
     if (options)
-        door->options = *options;
-    door->patience = PATIENCE;
-    door->sweep = door->resume = HP_NEVER;
-    door->listener = door->crowd = door->alarm.fd = -1;
-    hp_pool_init(&door->strangers, world);
-    hp_door_expect(door, world);
+        acceptor->options = *options;
+    acceptor->patience = PATIENCE;
+    acceptor->sweep = acceptor->resume = HP_NEVER;
+    acceptor->listener = acceptor->epoll = acceptor->alarm.fd = -1;
+    hp_pending_pool_init(&acceptor->pending, world);
+    hp_acceptor_expect(acceptor, world);
     hp_hello_put(greeting, &no_hello, no_nonce);
-    memcpy(door->header, greeting, sizeof(door->header));
-    if (set_up(door, loop, addr, ports, error) == HOOP_SUCCESS)
-        return door;
-    take_down(door);
+    memcpy(acceptor->header, greeting, sizeof(acceptor->header));
+    if (set_up(acceptor, loop, addr, ports, error) == HOOP_SUCCESS)
+        return acceptor;
+    take_down(acceptor);
     return NULL;
 }
 
 int
-hp_door_fd(const hp_door *door)
+hp_acceptor_fd(const hp_acceptor *acceptor)
 {
-    return door->crowd;
+    return acceptor->epoll;
 }
 
 const hp_addr *
-hp_door_addr(const hp_door *door)
+hp_acceptor_addr(const hp_acceptor *acceptor)
 {
-    return &door->addr;
+    return &acceptor->addr;
 }
 
 void
-hp_door_patience(hp_door *door, uint64_t ns)
+hp_acceptor_patience(hp_acceptor *acceptor, uint64_t ns)
 {
-    door->patience = ns;
+    acceptor->patience = ns;
 }
 
 void
-hp_door_abandon(const hp_door *door)
+hp_acceptor_abandon(const hp_acceptor *acceptor)
 {
-    close_own(door);
-    for (int i = 0; i < HP_STRANGERS; i++)
-        if (door->strangers.places[i].visitor.fd >= 0)
-            close(door->strangers.places[i].visitor.fd);
-    for (const hp_caller *caller = door->callers.first; caller; caller = caller->next)
-        if (caller->visitor.fd >= 0)
-            close(caller->visitor.fd);
+    close_own(acceptor);
+    for (int i = 0; i < HP_PENDING_MAX; i++)
+        if (acceptor->pending.places[i].incoming.fd >= 0)
+            close(acceptor->pending.places[i].incoming.fd);
+    for (const hp_candidate *candidate = acceptor->candidates.first; candidate; candidate = candidate->next)
+        if (candidate->incoming.fd >= 0)
+            close(candidate->incoming.fd);
 }
 
 void
-hp_door_free(hp_door *door)
+hp_acceptor_free(hp_acceptor *acceptor)
 {
-    if (!door)
+    if (!acceptor)
         return;
-    door->dead = 1;
-    if (door->inside == 0)
-        take_down(door);
+    acceptor->dead = 1;
+    if (acceptor->inside == 0)
+        take_down(acceptor);
 }

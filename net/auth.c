@@ -63,13 +63,13 @@ hp_random(void *out, size_t n, hoop_error *error)
 }
 
 hoop_result
-hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error)
+hp_job_id(uint8_t job_id[HP_JOB_ID], const char *name, hoop_error *error)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     ERR_set_mark();
     int right = EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) == 1;
     if (right)
-        memcpy(job, digest, HP_JOB);
+        memcpy(job_id, digest, HP_JOB_ID);
     return judge(right, "compute SHA-256", error);
 }
 
@@ -104,10 +104,10 @@ hp_mac_equal(const uint8_t a[HP_MAC], const uint8_t b[HP_MAC])
 
 /* HKDF-Extract, salt "hoop-v1" || job: HMAC pads its key with zeros anyway, so a key of 32 bytes serves. */
 static hoop_result
-extract(uint8_t prk[32], const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB])
+extract(uint8_t prk[32], const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID])
 {
     uint8_t salt[32] = "hoop-v1";
-    memcpy(salt + 7, job, HP_JOB);
+    memcpy(salt + 7, job_id, HP_JOB_ID);
     return hp_mac(prk, salt, secret, HP_SECRET, NULL, 0, NULL, 0);
 }
 
@@ -120,7 +120,8 @@ expand(uint8_t out[32], const uint8_t prk[32], const char *label)
 }
 
 hoop_result
-hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
+hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode,
+               hoop_error *error)
 {
     static const uint8_t no_secret[HP_SECRET];
     uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
@@ -128,9 +129,9 @@ hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job
     uint8_t prk[32];
     memset(keys, 0, sizeof *keys);
     atomic_store(&keys->holders, 1);
-    memcpy(keys->job, job, HP_JOB);
+    memcpy(keys->job_id, job_id, HP_JOB_ID);
     keys->mode = (uint8_t)mode;
-    hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job);
+    hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job_id);
     for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
         result = expand(key[i], prk, label[i]);
     hp_wipe(prk, sizeof prk);
@@ -147,10 +148,10 @@ hp_keys_wipe(hp_keys *keys)
 }
 
 hp_keys *
-hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error)
+hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error)
 {
     hp_keys *keys = hp_secmem_new(sizeof *keys);
-    if (keys && hp_keys_derive(keys, secret, job, mode, error) == HOOP_SUCCESS)
+    if (keys && hp_keys_derive(keys, secret, job_id, mode, error) == HOOP_SUCCESS)
         return keys;
     if (!keys)
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's keys");

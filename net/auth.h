@@ -3,34 +3,35 @@
  * auth: the only file that touches libcrypto. Keys, MACs, random bytes. Handshake H1's key schedule
  * (HKDF, RFC 5869; HMAC-SHA256, RFC 2104); hoop_protocol(7) has the layout.
  */
-#ifndef HP_SECURE_H
-#define HP_SECURE_H
+#ifndef HP_AUTH_H
+#define HP_AUTH_H
 
 #include "hoop.h"
 
 #include <stdatomic.h>
 
-enum { HP_MAC = 32, HP_JOB = 16, HP_SECRET = 32 };
+enum { HP_MAC = 32, HP_JOB_ID = 16, HP_SECRET = 32 };
 enum { HP_MODE_AUTH = 0, HP_MODE_TLS = 1, HP_MODE_NONE = 2 };
 
 /* Keys of one job. They never change; who needs them longer than a call holds them. */
 typedef struct hp_keys {
     _Atomic unsigned holders;
-    uint8_t job[HP_JOB];
+    uint8_t job_id[HP_JOB_ID];
     uint8_t hello[32], resp[32], init[32], welcome[32];
     uint8_t mode;
 } hp_keys;
 
 /* At most 256 bytes that nobody can guess. */
 hoop_result hp_random(void *out, size_t n, hoop_error *error);
-hoop_result hp_job_id(uint8_t job[HP_JOB], const char *name, hoop_error *error); /* first 16 bytes of SHA-256(name) */
+hoop_result hp_job_id(uint8_t job_id[HP_JOB_ID], const char *name,
+                      hoop_error *error); /* first 16 bytes of SHA-256(name) */
 /* From the job's own key; mode none: it is taken as 32 zero bytes. Into memory of the caller's, who wipes it. */
-hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode,
+hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode,
                            hoop_error *error);
 void hp_keys_wipe(hp_keys *keys);
 
 /* The same in secret memory (base/secmem.h), with one holder; NULL with the error filled. */
-hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job[HP_JOB], int mode, hoop_error *error);
+hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error);
 hp_keys *hp_keys_hold(const hp_keys *keys); /* one holder more */
 void hp_keys_drop(hp_keys *keys);           /* one less; the last one wipes them. NULL is fine */
 

@@ -14,7 +14,7 @@
 #define STALE (4 * HP_SEC) /* the other side gives up a second later */
 
 int
-hp_callers_know(const uint8_t m1[HP_M1], const hp_keys *keys)
+hp_candidates_know(const uint8_t m1[HP_M1], const hp_keys *keys)
 {
     enum { TAGGED = HP_M1 - HP_MAC };
     uint8_t tag[HP_MAC];
@@ -26,84 +26,85 @@ hp_callers_know(const uint8_t m1[HP_M1], const hp_keys *keys)
 }
 
 int
-hp_callers_note(hp_callers *callers, const uint8_t m1[HP_M1])
+hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1])
 {
     uint64_t nonce;
-    unsigned known = callers->noted < HP_NONCES ? callers->noted : HP_NONCES;
+    unsigned known = candidates->noted < HP_NONCES ? candidates->noted : HP_NONCES;
     memcpy(&nonce, m1 + HP_M1_NONCE, sizeof nonce);
     for (unsigned i = 0; i < known; i++)
-        if (callers->seen[i] == nonce)
+        if (candidates->seen[i] == nonce)
             return 0;
-    callers->seen[callers->noted++ % HP_NONCES] = nonce;
+    candidates->seen[candidates->noted++ % HP_NONCES] = nonce;
     return 1;
 }
 
 void
-hp_callers_add(hp_callers *callers, hp_caller *caller)
+hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate)
 {
-    caller->next = callers->first;
-    caller->link = &callers->first;
-    if (caller->next)
-        caller->next->link = &caller->next;
-    callers->first = caller;
-    callers->count++;
-    callers->vain += caller->vain;
+    candidate->next = candidates->first;
+    candidate->link = &candidates->first;
+    if (candidate->next)
+        candidate->next->link = &candidate->next;
+    candidates->first = candidate;
+    candidates->count++;
+    candidates->vain += candidate->vain;
 }
 
 void
-hp_callers_remove(hp_callers *callers, hp_caller *caller)
+hp_candidates_remove(hp_candidates *candidates, hp_candidate *candidate)
 {
-    *caller->link = caller->next;
-    if (caller->next)
-        caller->next->link = caller->link;
-    caller->next = NULL;
-    callers->count--;
-    callers->vain -= caller->vain;
+    *candidate->link = candidate->next;
+    if (candidate->next)
+        candidate->next->link = candidate->link;
+    candidate->next = NULL;
+    candidates->count--;
+    candidates->vain -= candidate->vain;
 }
 
-hp_caller *
-hp_callers_vain(const hp_callers *callers)
+hp_candidate *
+hp_candidates_vain(const hp_candidates *candidates)
 {
-    hp_caller *oldest = NULL;
-    for (hp_caller *caller = callers->first; caller; caller = caller->next)
-        if (caller->vain && (!oldest || caller->visitor.deadline < oldest->visitor.deadline))
-            oldest = caller;
+    hp_candidate *oldest = NULL;
+    for (hp_candidate *candidate = candidates->first; candidate; candidate = candidate->next)
+        if (candidate->vain && (!oldest || candidate->incoming.deadline < oldest->incoming.deadline))
+            oldest = candidate;
     return oldest;
 }
 
 int
-hp_caller_answer(hp_caller *caller, hp_status status, uint32_t assigned)
+hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned)
 {
     int fd = -1;
-    hp_conn_judge(&caller->conn, status, assigned);
+    hp_handshake_judge(&candidate->handshake, status, assigned);
     /* 64 bytes always have room in a connection that has carried 112 */
-    if (hp_shake(&caller->conn, caller->visitor.fd, 0) == HP_SHAKE_STOP && caller->conn.state == HP_CONN_DONE) {
-        fd = caller->visitor.fd;
-        caller->visitor.fd = -1;
+    if (hp_handshake_io(&candidate->handshake, candidate->incoming.fd, 0) == HP_IO_STOP &&
+        candidate->handshake.state == HP_HANDSHAKE_DONE) {
+        fd = candidate->incoming.fd;
+        candidate->incoming.fd = -1;
     }
-    hp_caller_free(caller);
+    hp_candidate_free(candidate);
     return fd;
 }
 
 static int
-has_left(const hp_caller *caller)
+has_left(const hp_candidate *candidate)
 {
     char byte;
-    ssize_t n = recv(caller->visitor.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n = recv(candidate->incoming.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 int
-hp_caller_is_stale(const hp_caller *caller)
+hp_candidate_is_stale(const hp_candidate *candidate)
 {
-    return hp_now() - caller->greeted >= STALE || has_left(caller);
+    return hp_now() - candidate->greeted >= STALE || has_left(candidate);
 }
 
 void
-hp_caller_free(hp_caller *caller)
+hp_candidate_free(hp_candidate *candidate)
 {
-    if (caller->visitor.fd >= 0)
-        close(caller->visitor.fd);
-    hp_keys_drop(caller->keys);
-    free(caller);
+    if (candidate->incoming.fd >= 0)
+        close(candidate->incoming.fd);
+    hp_keys_drop(candidate->keys);
+    free(candidate);
 }

@@ -12,7 +12,7 @@
 enum {
     HP_ACK_FRAME = HP_COMMON_BYTES + HP_ACK_BYTES + 4,
     /* a link has at most 64 posts in flight: so many acknowledgements, an ABORT, a LEAVE and a TICK always find room */
-    HP_CONTROL_ROOM = 64 * HP_ACK_FRAME + 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_TICKS_BYTES
+    HP_CONTROL_ROOM = 64 * HP_ACK_FRAME + 3 * (HP_COMMON_BYTES + 4) + HP_ABORT_BYTES + HP_HEARTBEATS_BYTES
 };
 
 typedef struct hp_control {

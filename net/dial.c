@@ -53,7 +53,7 @@ struct hp_dial {
     int fd;
     hp_watch *watch;
     hp_timer *timer;
-    hp_conn conn;
+    hp_handshake handshake;
     hp_dial_fn *fn;
     void *arg;
     char last[160]; /* why the last attempt failed */
@@ -75,7 +75,7 @@ finish(hp_dial *dial, hp_dial_result *result)
 {
     hang_up(dial);
     hp_timer_set(dial->timer, HP_NEVER);
-    hp_wipe(&dial->conn, sizeof(dial->conn));
+    hp_wipe(&dial->handshake, sizeof(dial->handshake));
     dial->state = OVER;
     if (result->fd < 0 && dial->lacking) {
         result->error.code = HOOP_ERR_SYSTEM;
@@ -225,7 +225,7 @@ static void
 on_lost(hp_dial *dial, int number)
 {
     char why[128];
-    int silent = dial->conn.state == HP_CONN_CHALLENGE && dial->conn.have == 0;
+    int silent = dial->handshake.state == HP_HANDSHAKE_CHALLENGE && dial->handshake.have == 0;
     if (silent && (number == 0 || number == ECONNRESET || number == EPIPE)) {
         on_unproven(dial, NULL);
         return;
@@ -244,14 +244,14 @@ refuse_version(hp_dial *dial)
     snprintf(ours, sizeof(ours), min == max ? "%d" : "%d to %d", min, max);
     fail(dial, HOOP_ERR_VERSION,
          "%s speaks version %u of hoop's protocol, this rank version %s; install one release of hoop everywhere",
-         dial->what, dial->conn.version, ours);
+         dial->what, dial->handshake.version, ours);
 }
 
 /* The other side is genuine and says no. */
 static void
 on_refusal(hp_dial *dial)
 {
-    uint16_t status = dial->conn.status;
+    uint16_t status = dial->handshake.status;
     char me[48] = "this rank";
     hp_dial_result result = {.fd = -1, .status = status};
     const char *advice = "";
@@ -274,7 +274,7 @@ static void
 on_done(hp_dial *dial)
 {
     hp_dial_result result = {
-        .fd = dial->fd, .features = dial->conn.features, .assigned_rank = dial->conn.assigned_rank};
+        .fd = dial->fd, .features = dial->handshake.features, .assigned_rank = dial->handshake.assigned_rank};
     hp_err_clear(&result.error);
     dial->fd = -1;
     finish(dial, &result);
@@ -283,18 +283,19 @@ on_done(hp_dial *dial)
 static void
 on_end(hp_dial *dial)
 {
-    const hp_conn *conn = &dial->conn;
-    if (conn->state == HP_CONN_DONE) {
+    const hp_handshake *handshake = &dial->handshake;
+    if (handshake->state == HP_HANDSHAKE_DONE) {
         on_done(dial);
-    } else if (conn->state == HP_CONN_REFUSED && conn->status == HP_BAD_VERSION) {
+    } else if (handshake->state == HP_HANDSHAKE_REFUSED && handshake->status == HP_BAD_VERSION) {
         refuse_version(dial);
-    } else if (conn->state == HP_CONN_REFUSED && (conn->status == HP_LATE || conn->status == HP_FULL)) {
+    } else if (handshake->state == HP_HANDSHAKE_REFUSED &&
+               (handshake->status == HP_LATE || handshake->status == HP_FULL)) {
         dial->unproven = 0;
-        try_later(dial, hp_status_text(conn->status));
-    } else if (conn->state == HP_CONN_REFUSED) {
+        try_later(dial, hp_status_text(handshake->status));
+    } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
         on_refusal(dial);
     } else {
-        on_unproven(dial, conn->why);
+        on_unproven(dial, handshake->why);
     }
 }
 
@@ -303,10 +304,10 @@ on_end(hp_dial *dial)
 static void
 shake(hp_dial *dial)
 {
-    int next = hp_shake(&dial->conn, dial->fd, hp_loop_now(dial->loop));
-    if (next == HP_SHAKE_LOST)
+    int next = hp_handshake_io(&dial->handshake, dial->fd, hp_loop_now(dial->loop));
+    if (next == HP_IO_LOST)
         on_lost(dial, errno);
-    else if (next == HP_SHAKE_STOP)
+    else if (next == HP_IO_STOP)
         on_end(dial);
     else if (hp_watch_set(dial->watch, next) != 0)
         try_later(dial, strerror(errno));
@@ -331,7 +332,7 @@ on_connected(hp_dial *dial)
     dial->next = now + SHAKE_TIME;
     set_timer(dial, now);
     /* Time is kept here, so that the end of an attempt can tell what it waited for. */
-    hp_conn_start(&dial->conn, dial->keys, &dial->hello, nonce, HP_NEVER);
+    hp_handshake_start(&dial->handshake, dial->keys, &dial->hello, nonce, HP_NEVER);
     shake(dial);
 }
 

@@ -43,7 +43,7 @@ same_call(const hp_frame *got, const hp_frame *want)
 }
 
 hoop_result
-hp_match(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer, hoop_error *error)
+hp_frame_check(const hp_frame *got, const hp_frame *want, uint32_t payload, int self, int peer, hoop_error *error)
 {
     int same_ring = got->epoch == want->epoch && got->channel == want->channel;
     int opens = (got->flags | want->flags) & HP_FRAME_CALL;

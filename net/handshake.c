@@ -3,7 +3,7 @@
  * handshake: handshake H1 (hoop_protocol(7)), both sides, pure. The four messages lie one behind the other in
  * conn->transcript, and every MAC covers all that lies before it. It does no I/O, reads no clock, allocates nothing,
  * and believes no field of a message before that message's MAC was found right. Duplicates and capacity are the owner's
- * business (hp_conn_judge).
+ * business (hp_handshake_judge).
  */
 #include "net/handshake.h"
 
@@ -34,87 +34,88 @@ static const message messages[] = {
                     {'H', 'O', 'O', 'P', 1, 4, 0, 0, 48, 0, 0, 0, 0xba, 0xde, 0xae, 0x82}},
 };
 
-static hp_conn_state on_hello(hp_conn *conn);
-static hp_conn_state on_challenge(hp_conn *conn);
-static hp_conn_state on_confirm(hp_conn *conn);
-static hp_conn_state on_welcome(hp_conn *conn);
+static hp_handshake_state on_hello(hp_handshake *handshake);
+static hp_handshake_state on_challenge(hp_handshake *handshake);
+static hp_handshake_state on_confirm(hp_handshake *handshake);
+static hp_handshake_state on_welcome(hp_handshake *handshake);
 
 /* What each state awaits, what is done when it is whole, and which states may follow (BAD always may). */
 #define TO(state) (1u << (state))
 static const struct {
-    hp_conn_state (*whole)(hp_conn *conn);
+    hp_handshake_state (*whole)(hp_handshake *handshake);
     int awaits; /* 0: nothing */
     unsigned next;
 } states[] = {
-    [HP_CONN_HELLO] = {on_hello, HP_HELLO, TO(HP_CONN_CONFIRM) | TO(HP_CONN_REFUSED)},
-    [HP_CONN_CONFIRM] = {on_confirm, HP_CONFIRM, TO(HP_CONN_JUDGE)},
-    [HP_CONN_JUDGE] = {NULL, 0, TO(HP_CONN_DONE) | TO(HP_CONN_REFUSED)},
-    [HP_CONN_CHALLENGE] = {on_challenge, HP_CHALLENGE, TO(HP_CONN_WELCOME) | TO(HP_CONN_REFUSED)},
-    [HP_CONN_WELCOME] = {on_welcome, HP_WELCOME, TO(HP_CONN_DONE) | TO(HP_CONN_REFUSED)},
-    [HP_CONN_DONE] = {NULL, 0, 0},
-    [HP_CONN_REFUSED] = {NULL, 0, 0},
-    [HP_CONN_BAD] = {NULL, 0, 0},
+    [HP_HANDSHAKE_HELLO] = {on_hello, HP_HELLO, TO(HP_HANDSHAKE_CONFIRM) | TO(HP_HANDSHAKE_REFUSED)},
+    [HP_HANDSHAKE_CONFIRM] = {on_confirm, HP_CONFIRM, TO(HP_HANDSHAKE_JUDGE)},
+    [HP_HANDSHAKE_JUDGE] = {NULL, 0, TO(HP_HANDSHAKE_DONE) | TO(HP_HANDSHAKE_REFUSED)},
+    [HP_HANDSHAKE_CHALLENGE] = {on_challenge, HP_CHALLENGE, TO(HP_HANDSHAKE_WELCOME) | TO(HP_HANDSHAKE_REFUSED)},
+    [HP_HANDSHAKE_WELCOME] = {on_welcome, HP_WELCOME, TO(HP_HANDSHAKE_DONE) | TO(HP_HANDSHAKE_REFUSED)},
+    [HP_HANDSHAKE_DONE] = {NULL, 0, 0},
+    [HP_HANDSHAKE_REFUSED] = {NULL, 0, 0},
+    [HP_HANDSHAKE_BAD] = {NULL, 0, 0},
 };
 
 static int
-ended(const hp_conn *conn)
+ended(const hp_handshake *handshake)
 {
-    return conn->state >= HP_CONN_DONE;
+    return handshake->state >= HP_HANDSHAKE_DONE;
 }
 
 /* The only place where the state changes. The keys are not used after the handshake. */
-static hp_conn_state
-go(hp_conn *conn, hp_conn_state next)
+static hp_handshake_state
+go(hp_handshake *handshake, hp_handshake_state next)
 {
-    if (next != HP_CONN_BAD && !(states[conn->state].next & TO(next))) {
-        conn->why = "a bug in the handshake's order of states";
-        next = HP_CONN_BAD;
+    if (next != HP_HANDSHAKE_BAD && !(states[handshake->state].next & TO(next))) {
+        handshake->why = "a bug in the handshake's order of states";
+        next = HP_HANDSHAKE_BAD;
     }
-    conn->state = next;
-    conn->have = 0;
-    if (ended(conn))
-        conn->keys = NULL;
-    if (next == HP_CONN_BAD) {
-        conn->out = NULL;
-        conn->out_n = 0;
+    handshake->state = next;
+    handshake->have = 0;
+    if (ended(handshake))
+        handshake->keys = NULL;
+    if (next == HP_HANDSHAKE_BAD) {
+        handshake->out = NULL;
+        handshake->out_n = 0;
     }
     return next;
 }
 
-static hp_conn_state
-bad(hp_conn *conn, const char *why)
+static hp_handshake_state
+bad(hp_handshake *handshake, const char *why)
 {
-    conn->why = why;
-    return go(conn, HP_CONN_BAD);
+    handshake->why = why;
+    return go(handshake, HP_HANDSHAKE_BAD);
 }
 
 /* The MAC that belongs at the end of a message: over the whole transcript up to there. */
 static int
-transcript_mac(uint8_t mac[HP_MAC], const hp_conn *conn, const message *m, const uint8_t key[32])
+transcript_mac(uint8_t mac[HP_MAC], const hp_handshake *handshake, const message *m, const uint8_t key[32])
 {
-    return hp_mac(mac, key, conn->transcript, m->at + m->bytes - HP_MAC, NULL, 0, NULL, 0) == HOOP_SUCCESS;
+    return hp_mac(mac, key, handshake->transcript, m->at + m->bytes - HP_MAC, NULL, 0, NULL, 0) == HOOP_SUCCESS;
 }
 
 /* Completes a message whose fields are written (header, MAC), puts it out and changes the state. */
-static hp_conn_state
-say(hp_conn *conn, int type, const uint8_t key[32], hp_conn_state next)
+static hp_handshake_state
+say(hp_handshake *handshake, int type, const uint8_t key[32], hp_handshake_state next)
 {
     const message *m = &messages[type];
-    uint8_t *at = conn->transcript + m->at;
+    uint8_t *at = handshake->transcript + m->at;
     memcpy(at, m->header, sizeof m->header);
-    if (!transcript_mac(at + m->bytes - HP_MAC, conn, m, key))
-        return bad(conn, "libcrypto could not compute a MAC");
-    conn->out = at;
-    conn->out_n = m->bytes;
-    return go(conn, next);
+    if (!transcript_mac(at + m->bytes - HP_MAC, handshake, m, key))
+        return bad(handshake, "libcrypto could not compute a MAC");
+    handshake->out = at;
+    handshake->out_n = m->bytes;
+    return go(handshake, next);
 }
 
 static int
-proven(const hp_conn *conn, int type, const uint8_t key[32])
+proven(const hp_handshake *handshake, int type, const uint8_t key[32])
 {
     const message *m = &messages[type];
     uint8_t mac[HP_MAC];
-    int right = transcript_mac(mac, conn, m, key) && hp_mac_equal(mac, conn->transcript + m->at + m->bytes - HP_MAC);
+    int right =
+        transcript_mac(mac, handshake, m, key) && hp_mac_equal(mac, handshake->transcript + m->at + m->bytes - HP_MAC);
     hp_wipe(mac, sizeof mac);
     return right;
 }
@@ -139,7 +140,7 @@ common_version(const hp_hello *hello)
 
 /* Dialled is who we are, the dialler is somebody else (no reflection) and a rank of its world. */
 static int
-ranks_fit(const hp_hello *hello, const hp_conn_policy *policy)
+ranks_fit(const hp_hello *hello, const hp_handshake_policy *policy)
 {
     if (hello->your_rank != policy->my_rank || hello->my_rank == policy->my_rank)
         return 0;
@@ -150,7 +151,7 @@ ranks_fit(const hp_hello *hello, const hp_conn_policy *policy)
 
 /* Compares a proven hello with what this side accepts. */
 static hp_status
-examine(const hp_hello *hello, const hp_conn_policy *policy)
+examine(const hp_hello *hello, const hp_handshake_policy *policy)
 {
     if (common_version(hello) == 0)
         return HP_BAD_VERSION;
@@ -167,217 +168,219 @@ examine(const hp_hello *hello, const hp_conn_policy *policy)
     return ranks_fit(hello, policy) ? HP_OK : HP_BAD_RANK;
 }
 
-/* Responder: M2. The nonce is there since hp_conn_accept. */
-static hp_conn_state
-challenge(hp_conn *conn)
+/* Responder: M2. The nonce is there since hp_handshake_accept. */
+static hp_handshake_state
+challenge(hp_handshake *handshake)
 {
-    uint8_t *m2 = conn->m2;
-    uint16_t version = common_version(&conn->hello);
-    conn->status = (uint16_t)examine(&conn->hello, &conn->policy);
-    conn->version = version != 0 ? version : conn->hello.ver_max;
-    conn->features = conn->hello.features & conn->policy.features;
-    hp_put32(m2 + M2_EPOCH, conn->policy.epoch);
-    hp_put32(m2 + M2_RANK, conn->policy.my_rank);
+    uint8_t *m2 = handshake->m2;
+    uint16_t version = common_version(&handshake->hello);
+    handshake->status = (uint16_t)examine(&handshake->hello, &handshake->policy);
+    handshake->version = version != 0 ? version : handshake->hello.ver_max;
+    handshake->features = handshake->hello.features & handshake->policy.features;
+    hp_put32(m2 + M2_EPOCH, handshake->policy.epoch);
+    hp_put32(m2 + M2_RANK, handshake->policy.my_rank);
     hp_put16(m2 + M2_VERSION, version != 0 ? version : HP_WIRE_MAX);
-    hp_put16(m2 + M2_STATUS, conn->status);
-    hp_put64(m2 + M2_FEATURES, conn->policy.features);
-    if (conn->status == HP_OK)
-        return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_CONFIRM);
-    conn->why = hp_status_text(conn->status);
-    return say(conn, HP_CHALLENGE, conn->keys->resp, HP_CONN_REFUSED);
+    hp_put16(m2 + M2_STATUS, handshake->status);
+    hp_put64(m2 + M2_FEATURES, handshake->policy.features);
+    if (handshake->status == HP_OK)
+        return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_CONFIRM);
+    handshake->why = hp_status_text(handshake->status);
+    return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
 }
 
 /* Responder: M1 is whole. Without keys it waits; nothing but the job may be used before the tag was found right. */
-static hp_conn_state
-on_hello(hp_conn *conn)
+static hp_handshake_state
+on_hello(hp_handshake *handshake)
 {
-    if (!hp_hello_get(&conn->hello, conn->m1))
-        return bad(conn, "a HELLO with reserved bytes that are not 0");
-    if (!conn->keys)
-        return conn->state;
-    if (memcmp(conn->hello.job, conn->keys->job, HP_JOB) != 0)
-        return bad(conn, "a HELLO of another job");
-    if (!proven(conn, HP_HELLO, conn->keys->hello))
-        return bad(conn, "a HELLO made with another secret");
-    return challenge(conn);
+    if (!hp_hello_get(&handshake->hello, handshake->m1))
+        return bad(handshake, "a HELLO with reserved bytes that are not 0");
+    if (!handshake->keys)
+        return handshake->state;
+    if (memcmp(handshake->hello.job_id, handshake->keys->job_id, HP_JOB_ID) != 0)
+        return bad(handshake, "a HELLO of another job");
+    if (!proven(handshake, HP_HELLO, handshake->keys->hello))
+        return bad(handshake, "a HELLO made with another secret");
+    return challenge(handshake);
 }
 
 /* Responder: M3 is whole. */
-static hp_conn_state
-on_confirm(hp_conn *conn)
+static hp_handshake_state
+on_confirm(hp_handshake *handshake)
 {
-    if (!proven(conn, HP_CONFIRM, conn->keys->init))
-        return bad(conn, "a CONFIRM made with another secret, or a replay");
-    return go(conn, HP_CONN_JUDGE);
+    if (!proven(handshake, HP_CONFIRM, handshake->keys->init))
+        return bad(handshake, "a CONFIRM made with another secret, or a replay");
+    return go(handshake, HP_HANDSHAKE_JUDGE);
 }
 
 /* Initiator: M2 is proven and says yes. Whether it is the yes that was asked for. */
 static const char *
-challenge_fault(const hp_conn *conn)
+challenge_fault(const hp_handshake *handshake)
 {
-    const hp_hello *hello = &conn->hello;
-    if (hp_get32(conn->m2 + M2_EPOCH) != hello->epoch)
+    const hp_hello *hello = &handshake->hello;
+    if (hp_get32(handshake->m2 + M2_EPOCH) != hello->epoch)
         return "a CHALLENGE of another epoch";
-    if (conn->version < hello->ver_min || conn->version > hello->ver_max)
+    if (handshake->version < hello->ver_min || handshake->version > hello->ver_max)
         return "a CHALLENGE that chose a version which was not offered";
     return NULL;
 }
 
 /* Initiator: M2 is whole. Who was not dialled has nothing to say, not even no: whoever led us there could end a job. */
-static hp_conn_state
-on_challenge(hp_conn *conn)
+static hp_handshake_state
+on_challenge(hp_handshake *handshake)
 {
-    const uint8_t *m2 = conn->m2;
-    if (!proven(conn, HP_CHALLENGE, conn->keys->resp))
-        return bad(conn, "a CHALLENGE made with another secret");
+    const uint8_t *m2 = handshake->m2;
+    if (!proven(handshake, HP_CHALLENGE, handshake->keys->resp))
+        return bad(handshake, "a CHALLENGE made with another secret");
     if (!zeros(m2 + M2_RESERVED, 4) || !zeros(m2 + M2_RESERVED_8, 8))
-        return bad(conn, "a CHALLENGE with reserved bytes that are not 0");
-    if (hp_get32(m2 + M2_RANK) != conn->hello.your_rank)
-        return bad(conn, "a CHALLENGE from another rank than the one that was dialled");
-    conn->version = hp_get16(m2 + M2_VERSION);
-    conn->status = hp_get16(m2 + M2_STATUS);
-    if (conn->status != HP_OK) {
-        conn->why = hp_status_text(conn->status);
-        return go(conn, HP_CONN_REFUSED);
+        return bad(handshake, "a CHALLENGE with reserved bytes that are not 0");
+    if (hp_get32(m2 + M2_RANK) != handshake->hello.your_rank)
+        return bad(handshake, "a CHALLENGE from another rank than the one that was dialled");
+    handshake->version = hp_get16(m2 + M2_VERSION);
+    handshake->status = hp_get16(m2 + M2_STATUS);
+    if (handshake->status != HP_OK) {
+        handshake->why = hp_status_text(handshake->status);
+        return go(handshake, HP_HANDSHAKE_REFUSED);
     }
-    const char *fault = challenge_fault(conn);
+    const char *fault = challenge_fault(handshake);
     if (fault != NULL)
-        return bad(conn, fault);
-    conn->features = conn->hello.features & hp_get64(m2 + M2_FEATURES);
-    return say(conn, HP_CONFIRM, conn->keys->init, HP_CONN_WELCOME);
+        return bad(handshake, fault);
+    handshake->features = handshake->hello.features & hp_get64(m2 + M2_FEATURES);
+    return say(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
 }
 
 /* Initiator: M4 is whole. */
-static hp_conn_state
-on_welcome(hp_conn *conn)
+static hp_handshake_state
+on_welcome(hp_handshake *handshake)
 {
-    const uint8_t *m4 = conn->m4;
-    if (!proven(conn, HP_WELCOME, conn->keys->welcome))
-        return bad(conn, "a WELCOME made with another secret");
+    const uint8_t *m4 = handshake->m4;
+    if (!proven(handshake, HP_WELCOME, handshake->keys->welcome))
+        return bad(handshake, "a WELCOME made with another secret");
     if (!zeros(m4 + M4_RESERVED, 2) || !zeros(m4 + M4_RESERVED_8, 8))
-        return bad(conn, "a WELCOME with reserved bytes that are not 0");
-    conn->status = hp_get16(m4 + M4_STATUS);
-    if (conn->status != HP_OK) {
-        conn->why = hp_status_text(conn->status);
-        return go(conn, HP_CONN_REFUSED);
+        return bad(handshake, "a WELCOME with reserved bytes that are not 0");
+    handshake->status = hp_get16(m4 + M4_STATUS);
+    if (handshake->status != HP_OK) {
+        handshake->why = hp_status_text(handshake->status);
+        return go(handshake, HP_HANDSHAKE_REFUSED);
     }
-    conn->assigned_rank = hp_get32(m4 + M4_RANK);
-    return go(conn, HP_CONN_DONE);
+    handshake->assigned_rank = hp_get32(m4 + M4_RANK);
+    return go(handshake, HP_HANDSHAKE_DONE);
 }
 
 static void
-begin(hp_conn *conn, hp_conn_state state, uint64_t deadline)
+begin(hp_handshake *handshake, hp_handshake_state state, uint64_t deadline)
 {
-    memset(conn, 0, sizeof *conn);
-    conn->state = state;
-    conn->initiator = state == HP_CONN_CHALLENGE;
-    conn->assigned_rank = HP_RANK_UNKNOWN;
-    conn->deadline = deadline;
-    conn->why = "";
+    memset(handshake, 0, sizeof *handshake);
+    handshake->state = state;
+    handshake->initiator = state == HP_HANDSHAKE_CHALLENGE;
+    handshake->assigned_rank = HP_RANK_UNKNOWN;
+    handshake->deadline = deadline;
+    handshake->why = "";
 }
 
 void
-hp_conn_start(hp_conn *conn, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32], uint64_t deadline)
+hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
+                   uint64_t deadline)
 {
-    begin(conn, HP_CONN_CHALLENGE, deadline);
-    conn->keys = keys;
-    conn->hello = *hello;
-    hp_hello_put(conn->m1, hello, nonce);
-    if (!transcript_mac(conn->m1 + HP_M1 - HP_MAC, conn, &messages[HP_HELLO], keys->hello)) {
-        bad(conn, "libcrypto could not compute a MAC");
+    begin(handshake, HP_HANDSHAKE_CHALLENGE, deadline);
+    handshake->keys = keys;
+    handshake->hello = *hello;
+    hp_hello_put(handshake->m1, hello, nonce);
+    if (!transcript_mac(handshake->m1 + HP_M1 - HP_MAC, handshake, &messages[HP_HELLO], keys->hello)) {
+        bad(handshake, "libcrypto could not compute a MAC");
         return;
     }
-    conn->out = conn->m1;
-    conn->out_n = HP_M1;
+    handshake->out = handshake->m1;
+    handshake->out_n = HP_M1;
 }
 
 static void
-take_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
+take_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy)
 {
-    conn->keys = keys;
-    conn->policy = *policy;
+    handshake->keys = keys;
+    handshake->policy = *policy;
 }
 
 void
-hp_conn_accept(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy, const uint8_t nonce[32],
-               uint64_t deadline)
+hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
+                    const uint8_t nonce[32], uint64_t deadline)
 {
-    begin(conn, HP_CONN_HELLO, deadline);
-    memcpy(conn->m2 + M2_NONCE, nonce, 32);
+    begin(handshake, HP_HANDSHAKE_HELLO, deadline);
+    memcpy(handshake->m2 + M2_NONCE, nonce, 32);
     if (keys != NULL)
-        take_keys(conn, keys, policy);
+        take_keys(handshake, keys, policy);
 }
 
-hp_conn_state
-hp_conn_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy)
+hp_handshake_state
+hp_handshake_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy)
 {
-    if (conn->state != HP_CONN_HELLO || conn->keys)
-        return conn->state;
+    if (handshake->state != HP_HANDSHAKE_HELLO || handshake->keys)
+        return handshake->state;
     if (keys == NULL)
-        return bad(conn, "a HELLO of an unknown job");
-    take_keys(conn, keys, policy);
-    return conn->have == HP_M1 ? on_hello(conn) : conn->state;
+        return bad(handshake, "a HELLO of an unknown job");
+    take_keys(handshake, keys, policy);
+    return handshake->have == HP_M1 ? on_hello(handshake) : handshake->state;
 }
 
 size_t
-hp_conn_want(const hp_conn *conn)
+hp_handshake_want(const hp_handshake *handshake)
 {
-    int type = states[conn->state].awaits;
-    return type != 0 ? messages[type].bytes - conn->have : 0;
+    int type = states[handshake->state].awaits;
+    return type != 0 ? messages[type].bytes - handshake->have : 0;
 }
 
-hp_conn_state
-hp_conn_feed(hp_conn *conn, const uint8_t *bytes, size_t n, uint64_t now)
+hp_handshake_state
+hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint64_t now)
 {
-    if (hp_conn_tick(conn, now) == HP_CONN_BAD || n == 0 || states[conn->state].awaits == 0)
-        return conn->state;
-    if (n > hp_conn_want(conn))
-        return bad(conn, "more bytes than were asked for");
-    const message *m = &messages[states[conn->state].awaits];
-    uint8_t *at = conn->transcript + m->at;
-    size_t i = conn->have;
+    if (hp_handshake_tick(handshake, now) == HP_HANDSHAKE_BAD || n == 0 || states[handshake->state].awaits == 0)
+        return handshake->state;
+    if (n > hp_handshake_want(handshake))
+        return bad(handshake, "more bytes than were asked for");
+    const message *m = &messages[states[handshake->state].awaits];
+    uint8_t *at = handshake->transcript + m->at;
+    size_t i = handshake->have;
     memcpy(at + i, bytes, n);
-    conn->have += n;
-    for (; i < conn->have && i < sizeof m->header; i++)
+    handshake->have += n;
+    for (; i < handshake->have && i < sizeof m->header; i++)
         if (at[i] != m->header[i])
-            return bad(conn, i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the message that was awaited");
-    return conn->have == m->bytes ? states[conn->state].whole(conn) : conn->state;
+            return bad(handshake,
+                       i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the message that was awaited");
+    return handshake->have == m->bytes ? states[handshake->state].whole(handshake) : handshake->state;
 }
 
-hp_conn_state
-hp_conn_tick(hp_conn *conn, uint64_t now)
+hp_handshake_state
+hp_handshake_tick(hp_handshake *handshake, uint64_t now)
 {
-    if (!ended(conn) && now >= conn->deadline)
-        return bad(conn, "the handshake did not end in time");
-    return conn->state;
-}
-
-void
-hp_conn_wrote(hp_conn *conn, size_t n)
-{
-    n = n < conn->out_n ? n : conn->out_n;
-    conn->out_n -= n;
-    conn->out = conn->out_n > 0 ? conn->out + n : NULL;
+    if (!ended(handshake) && now >= handshake->deadline)
+        return bad(handshake, "the handshake did not end in time");
+    return handshake->state;
 }
 
 void
-hp_conn_judge(hp_conn *conn, hp_status status, uint32_t assigned_rank)
+hp_handshake_wrote(hp_handshake *handshake, size_t n)
 {
-    if (conn->state != HP_CONN_JUDGE)
+    n = n < handshake->out_n ? n : handshake->out_n;
+    handshake->out_n -= n;
+    handshake->out = handshake->out_n > 0 ? handshake->out + n : NULL;
+}
+
+void
+hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank)
+{
+    if (handshake->state != HP_HANDSHAKE_JUDGE)
         return;
-    conn->status = (uint16_t)status;
-    conn->assigned_rank = status == HP_OK ? assigned_rank : HP_RANK_UNKNOWN;
-    conn->why = status == HP_OK ? "" : hp_status_text(conn->status);
-    hp_put16(conn->m4 + M4_STATUS, conn->status);
-    hp_put32(conn->m4 + M4_RANK, conn->assigned_rank);
-    say(conn, HP_WELCOME, conn->keys->welcome, status == HP_OK ? HP_CONN_DONE : HP_CONN_REFUSED);
+    handshake->status = (uint16_t)status;
+    handshake->assigned_rank = status == HP_OK ? assigned_rank : HP_RANK_UNKNOWN;
+    handshake->why = status == HP_OK ? "" : hp_status_text(handshake->status);
+    hp_put16(handshake->m4 + M4_STATUS, handshake->status);
+    hp_put32(handshake->m4 + M4_RANK, handshake->assigned_rank);
+    say(handshake, HP_WELCOME, handshake->keys->welcome, status == HP_OK ? HP_HANDSHAKE_DONE : HP_HANDSHAKE_REFUSED);
 }
 
 void
 hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
 {
     memcpy(out, messages[HP_HELLO].header, HP_COMMON_BYTES);
-    memcpy(out + 16, hello->job, HP_JOB);
+    memcpy(out + 16, hello->job_id, HP_JOB_ID);
     hp_put64(out + 32, hello->comm);
     hp_put32(out + 40, hello->epoch);
     hp_put32(out + 44, hello->my_rank);
@@ -400,7 +403,7 @@ hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
     if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0 ||
         !zeros(in + M1_RESERVED, M1_FEATURES - M1_RESERVED))
         return 0;
-    memcpy(hello->job, in + 16, HP_JOB);
+    memcpy(hello->job_id, in + 16, HP_JOB_ID);
     hello->comm = hp_get64(in + 32);
     hello->epoch = hp_get32(in + 40);
     hello->my_rank = hp_get32(in + 44);

@@ -3,8 +3,8 @@
  * handshake: handshake H1 as a pure state machine: bytes in, bytes out, no I/O, no clock of its own. The same machine runs
  * under libevent (acceptor.c, dial.c), under the fuzzer and under a virtual clock.
  */
-#ifndef HP_CONN_H
-#define HP_CONN_H
+#ifndef HP_HANDSHAKE_H
+#define HP_HANDSHAKE_H
 
 #include "net/auth.h"
 
@@ -19,7 +19,7 @@ enum { HP_FEATURE_ACK = 1 }; /* data: frames with HP_FRAME_ACK are acknowledged,
 
 /* M1 as a struct: who dials whom, and for what. */
 typedef struct hp_hello {
-    uint8_t job[HP_JOB];
+    uint8_t job_id[HP_JOB_ID];
     uint64_t comm; /* communicator instance; 0 before JOIN */
     uint32_t epoch, my_rank, your_rank, world;
     uint8_t role, mode;
@@ -44,41 +44,41 @@ typedef enum hp_status {
 } hp_status;
 const char *hp_status_text(int status); /* a phrase: "another rank of that number has already joined" */
 
-typedef enum hp_conn_state {
-    HP_CONN_HELLO,     /* responder: awaits M1 */
-    HP_CONN_CONFIRM,   /* responder: M2 is out, awaits M3 */
-    HP_CONN_JUDGE,     /* responder: the peer is proven; awaits the owner's hp_conn_judge */
-    HP_CONN_CHALLENGE, /* initiator: M1 is out, awaits M2 */
-    HP_CONN_WELCOME,   /* initiator: M3 is out, awaits M4 */
-    HP_CONN_DONE,      /* both proven; whatever comes next belongs to the owner */
-    HP_CONN_REFUSED,   /* the other side is genuine; it said no, or we did: conn.status, conn.version */
-    HP_CONN_BAD        /* garbage, wrong MAC, time-out: close without a byte; conn.why for the log */
-} hp_conn_state;
+typedef enum hp_handshake_state {
+    HP_HANDSHAKE_HELLO,     /* responder: awaits M1 */
+    HP_HANDSHAKE_CONFIRM,   /* responder: M2 is out, awaits M3 */
+    HP_HANDSHAKE_JUDGE,     /* responder: the peer is proven; awaits the owner's hp_handshake_judge */
+    HP_HANDSHAKE_CHALLENGE, /* initiator: M1 is out, awaits M2 */
+    HP_HANDSHAKE_WELCOME,   /* initiator: M3 is out, awaits M4 */
+    HP_HANDSHAKE_DONE,      /* both proven; whatever comes next belongs to the owner */
+    HP_HANDSHAKE_REFUSED,   /* the other side is genuine; it said no, or we did: conn.status, conn.version */
+    HP_HANDSHAKE_BAD        /* garbage, wrong MAC, time-out: close without a byte; conn.why for the log */
+} hp_handshake_state;
 
 /* What a responder accepts; what does not fit is refused in M2's status (only after M1's tag was found right). */
-typedef struct hp_conn_policy {
+typedef struct hp_handshake_policy {
     uint32_t epoch, my_rank; /* my_rank HP_RANK_SERVER for the server */
     uint32_t world;          /* 0: any */
     uint64_t comm;           /* 0: any */
     uint8_t role, mode;
     uint64_t features;
-} hp_conn_policy;
+} hp_handshake_policy;
 
 /*
  * One handshake. Do not move it in memory while out_n > 0 (out points into it). Always write `out` before acting on the
  * state: a responder that refuses is REFUSED, and one that welcomed is DONE, with its last message still in `out`. In
  * BAD there is never anything to write.
  */
-typedef struct hp_conn {
-    hp_conn_state state;
+typedef struct hp_handshake {
+    hp_handshake_state state;
     int initiator;
-    const hp_keys *keys;    /* the owner's, who keeps them until the end; NULL: not there yet, or not any more */
-    hp_conn_policy policy;  /* responder only; copied */
-    hp_hello hello;         /* the peer's (responder; proven only from CONFIRM on) or ours (initiator) */
-    uint16_t version;       /* agreed, or the peer's when it refused ours */
-    uint16_t status;        /* hp_status of the refusal */
-    uint64_t features;      /* agreed: both sides' AND */
-    uint32_t assigned_rank; /* from WELCOME */
+    const hp_keys *keys;        /* the owner's, who keeps them until the end; NULL: not there yet, or not any more */
+    hp_handshake_policy policy; /* responder only; copied */
+    hp_hello hello;             /* the peer's (responder; proven only from CONFIRM on) or ours (initiator) */
+    uint16_t version;           /* agreed, or the peer's when it refused ours */
+    uint16_t status;            /* hp_status of the refusal */
+    uint64_t features;          /* agreed: both sides' AND */
+    uint32_t assigned_rank;     /* from WELCOME */
     uint64_t deadline;
     const char *why;
     union { /* as far as it exists */
@@ -90,32 +90,32 @@ typedef struct hp_conn {
     size_t have;        /* bytes of the awaited message */
     const uint8_t *out; /* bytes to write, points into the transcript */
     size_t out_n;
-} hp_conn;
+} hp_handshake;
 
 /* Initiator: M1 is in conn->out at once. nonce: 32 random bytes. */
-void hp_conn_start(hp_conn *conn, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
-                   uint64_t deadline);
+void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
+                        uint64_t deadline);
 
 /*
- * Responder. `keys` NULL (and `policy` too): they depend on the job, so hp_conn_feed stops in HELLO with conn->have ==
- * HP_M1 and conn->hello filled but unproven; look both up without believing anything, then call hp_conn_keys.
+ * Responder. `keys` NULL (and `policy` too): they depend on the job, so hp_handshake_feed stops in HELLO with conn->have ==
+ * HP_M1 and conn->hello filled but unproven; look both up without believing anything, then call hp_handshake_keys.
  */
-void hp_conn_accept(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy, const uint8_t nonce[32],
-                    uint64_t deadline);
+void hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
+                         const uint8_t nonce[32], uint64_t deadline);
 
-/* The keys and policy that were left out of hp_conn_accept; keys NULL: unknown job, BAD. Goes on with M1. */
-hp_conn_state hp_conn_keys(hp_conn *conn, const hp_keys *keys, const hp_conn_policy *policy);
+/* The keys and policy that were left out of hp_handshake_accept; keys NULL: unknown job, BAD. Goes on with M1. */
+hp_handshake_state hp_handshake_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy);
 
 /* Bytes the machine wants next, 0: none. Never read more from the socket: what follows belongs to the owner. */
-size_t hp_conn_want(const hp_conn *conn);
+size_t hp_handshake_want(const hp_handshake *handshake);
 
 /* Takes n <= want bytes. The first 16 are checked as they come: the first wrong byte is BAD. Returns the state. */
-hp_conn_state hp_conn_feed(hp_conn *conn, const uint8_t *bytes, size_t n, uint64_t now);
-hp_conn_state hp_conn_tick(hp_conn *conn, uint64_t now); /* BAD when the deadline has passed */
-void hp_conn_wrote(hp_conn *conn, size_t n);             /* n bytes of conn->out are on their way */
+hp_handshake_state hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint64_t now);
+hp_handshake_state hp_handshake_tick(hp_handshake *handshake, uint64_t now); /* BAD when the deadline has passed */
+void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of conn->out are on their way */
 
 /* Responder in JUDGE: HP_OK and the rank, or a refusal. DONE or REFUSED at once, with M4 in conn->out. */
-void hp_conn_judge(hp_conn *conn, hp_status status, uint32_t assigned_rank);
+void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank);
 
 /* M1's bytes to and from the struct; get returns 0 where a header byte or a reserved byte is wrong. */
 void hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32]); /* without the tag */

@@ -8,42 +8,42 @@
 #include <sys/socket.h>
 
 static int
-send_some(hp_conn *conn, int fd)
+send_some(hp_handshake *handshake, int fd)
 {
-    ssize_t n = send(fd, conn->out, conn->out_n, MSG_NOSIGNAL);
+    ssize_t n = send(fd, handshake->out, handshake->out_n, MSG_NOSIGNAL);
     if (n > 0)
-        hp_conn_wrote(conn, (size_t)n);
+        hp_handshake_wrote(handshake, (size_t)n);
     if (n > 0 || errno == EINTR)
-        return HP_SHAKE_STOP;
-    return errno == EAGAIN ? HP_WRITE : HP_SHAKE_LOST;
+        return HP_IO_STOP;
+    return errno == EAGAIN ? HP_WRITE : HP_IO_LOST;
 }
 
 static int
-receive_some(hp_conn *conn, int fd, uint64_t now)
+receive_some(hp_handshake *handshake, int fd, uint64_t now)
 {
     uint8_t bytes[HP_M1];
-    size_t want = hp_conn_want(conn);
+    size_t want = hp_handshake_want(handshake);
     ssize_t n = recv(fd, bytes, want < sizeof(bytes) ? want : sizeof(bytes), 0);
     if (n > 0)
-        hp_conn_feed(conn, bytes, (size_t)n, now);
+        hp_handshake_feed(handshake, bytes, (size_t)n, now);
     if (n == 0)
         errno = 0;
     if (n > 0 || errno == EINTR)
-        return HP_SHAKE_STOP;
-    return errno == EAGAIN ? HP_READ : HP_SHAKE_LOST;
+        return HP_IO_STOP;
+    return errno == EAGAIN ? HP_READ : HP_IO_LOST;
 }
 
 int
-hp_shake(hp_conn *conn, int fd, uint64_t now)
+hp_handshake_io(hp_handshake *handshake, int fd, uint64_t now)
 {
-    int step = HP_SHAKE_STOP;
-    while (step == HP_SHAKE_STOP) {
-        if (conn->out_n > 0)
-            step = send_some(conn, fd);
-        else if (hp_conn_want(conn) > 0)
-            step = receive_some(conn, fd, now);
+    int step = HP_IO_STOP;
+    while (step == HP_IO_STOP) {
+        if (handshake->out_n > 0)
+            step = send_some(handshake, fd);
+        else if (hp_handshake_want(handshake) > 0)
+            step = receive_some(handshake, fd, now);
         else
-            return HP_SHAKE_STOP;
+            return HP_IO_STOP;
     }
     return step;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static uint8_t *
-address(const hp_pieces *p, const hp_segment *segment)
+address(const hp_iov *p, const hp_segment *segment)
 {
     return p->side == HP_SIDE_SEND ? (uint8_t *)(uintptr_t)segment->send : segment->recv;
 }
@@ -19,7 +19,7 @@ smaller(uint64_t a, uint32_t b)
 }
 
 int
-hp_pieces_list(const hp_pieces *p, uint32_t from, uint32_t to, struct iovec *places, int room)
+hp_iov_list(const hp_iov *p, uint32_t from, uint32_t to, struct iovec *places, int room)
 {
     const hp_segment *next = p->rest;
     uint8_t *data = p->data;
@@ -42,22 +42,22 @@ hp_pieces_list(const hp_pieces *p, uint32_t from, uint32_t to, struct iovec *pla
 }
 
 void
-hp_pieces_copy(const hp_pieces *p, uint32_t n, uint8_t *out)
+hp_iov_copy(const hp_iov *p, uint32_t n, uint8_t *out)
 {
     struct iovec place;
     for (uint32_t at = 0; at < n; at += (uint32_t)place.iov_len) {
-        hp_pieces_list(p, at, n, &place, 1);
+        hp_iov_list(p, at, n, &place, 1);
         memcpy(out + at, place.iov_base, place.iov_len);
     }
 }
 
 uint32_t
-hp_pieces_crc(const hp_pieces *p, uint32_t n)
+hp_iov_crc(const hp_iov *p, uint32_t n)
 {
     struct iovec places[64];
     uint32_t crc = 0;
     for (uint32_t at = 0; at < n;) {
-        int count = hp_pieces_list(p, at, n, places, 64);
+        int count = hp_iov_list(p, at, n, places, 64);
         for (int i = 0; i < count; i++) {
             crc = hp_crc32c_more(crc, places[i].iov_base, places[i].iov_len);
             at += (uint32_t)places[i].iov_len;

@@ -80,7 +80,7 @@ hp_link_abandon(const hp_link *link)
 }
 
 static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t bytes, int pages)
+append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
 {
     link->posts[link->posted & (link->capacity - 1)] =
         (hp_post){.frame = *frame, .bytes = bytes, .body = *body, .pages = pages};
@@ -90,12 +90,12 @@ append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t byt
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
 {
-    hp_pieces one = {.data = data, .run = bytes};
+    hp_iov one = {.data = data, .run = bytes};
     return append(link, frame, &one, bytes, pages);
 }
 
 uint64_t
-hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes)
+hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
     return append(link, frame, pieces, bytes, 0);
 }

@@ -14,7 +14,7 @@
 #include "net/loop.h"
 #include "net/iov.h"
 
-enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_TICKS_BYTES };
+enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_HEARTBEATS_BYTES };
 
 typedef struct hp_stripe hp_stripe;
 
@@ -31,7 +31,7 @@ typedef enum hp_link_state {
 typedef struct hp_post {
     hp_frame frame; /* what is sent, or what must come */
     uint32_t bytes; /* payload */
-    hp_pieces body;
+    hp_iov body;
     int pages; /* the body lies, in one piece, in library pages that nobody rewrites before this is done: may leave without a copy */
     int done;
 } hp_post;
@@ -74,7 +74,7 @@ void hp_link_abandon(const hp_link *link);
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
 
 /* The same where the payload lies in several places, which stay as they are until the post is done. */
-uint64_t hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes);
+uint64_t hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes);
 
 /* Moves what can be moved now without blocking; 1 if anything moved. */
 int hp_link_move(hp_link *link);

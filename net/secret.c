@@ -17,7 +17,7 @@
 
 enum {
     DIGITS = 2 * HP_SECRET,
-    JOB_DIGITS = 2 * HP_JOB,
+    JOB_DIGITS = 2 * HP_JOB_ID,
     READ_MAX = HP_SECRET_TEXT + 1,
     SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
 };
@@ -75,7 +75,7 @@ parse(hp_secret *secret, const char *text, size_t n)
         return n < wanted ? "is too short" : "is too long";
     int right = from_digits(secret->key, HP_SECRET, text + n - DIGITS);
     if (secret->of_job)
-        right &= from_digits(secret->job, HP_JOB, text + word) && text[word + JOB_DIGITS] == ' ';
+        right &= from_digits(secret->job_id, HP_JOB_ID, text + word) && text[word + JOB_DIGITS] == ' ';
     if (right)
         return NULL;
     hp_wipe(secret, sizeof *secret);
@@ -99,7 +99,7 @@ hp_secret_format(char out[HP_SECRET_TEXT], const hp_secret *secret)
 {
     if (secret->of_job) {
         memcpy(out, job_word, sizeof(job_word) - 1);
-        out = to_digits(out + sizeof(job_word) - 1, secret->job, HP_JOB);
+        out = to_digits(out + sizeof(job_word) - 1, secret->job_id, HP_JOB_ID);
         *out++ = ' ';
     }
     out = to_digits(out, secret->key, HP_SECRET);
@@ -260,22 +260,22 @@ hp_secret_memfd(const hp_secret *secret, hoop_error *error)
 
 /* HKDF of one round: the salt is shorter than a block of SHA-256, which HMAC fills with zeros, so 32 bytes serve. */
 hoop_result
-hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job[HP_JOB], hoop_error *error)
+hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID], hoop_error *error)
 {
     static const uint8_t salt[32] = "hoop-v1", round = 1;
     uint8_t prk[32];
     if (secret->of_job) {
         *out = *secret;
-        if (memcmp(secret->job, job, HP_JOB) == 0)
+        if (memcmp(secret->job_id, job_id, HP_JOB_ID) == 0)
             return HOOP_SUCCESS;
         hp_wipe(out, sizeof *out);
         return hp_err_set(error, HOOP_ERR_AUTH, "the secret is another job's own key");
     }
     hoop_result result = hp_mac(prk, salt, secret->key, HP_SECRET, NULL, 0, NULL, 0);
     if (result == HOOP_SUCCESS)
-        result = hp_mac(out->key, prk, "hoop1 job", 9, job, HP_JOB, &round, 1);
+        result = hp_mac(out->key, prk, "hoop1 job", 9, job_id, HP_JOB_ID, &round, 1);
     hp_wipe(prk, sizeof prk);
-    memcpy(out->job, job, HP_JOB);
+    memcpy(out->job_id, job_id, HP_JOB_ID);
     out->of_job = 1;
     if (result == HOOP_SUCCESS)
         return result;

@@ -10,15 +10,16 @@
 
 typedef struct hp_secret {
     uint8_t key[HP_SECRET];
-    uint8_t job[HP_JOB]; /* whose own key it is, with of_job */
+    uint8_t job_id[HP_JOB_ID]; /* whose own key it is, with of_job */
     int of_job;
 } hp_secret;
 
 /* "hoop-job J KEY": 32 and 64 digits; newline, NUL. A server's secret is the 64 digits and a newline. */
-enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB + 1 + 2 * HP_SECRET + 2 };
+enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB_ID + 1 + 2 * HP_SECRET + 2 };
 
 /* The job's own key: HKDF of a server's secret and the job; a job's own key as it is, another job's is refused (AUTH). */
-hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job[HP_JOB], hoop_error *error);
+hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID],
+                             hoop_error *error);
 
 /*
  * From a sealed memfd (seals checked, closed on exec from now on, read so that it can be read again) or from a file

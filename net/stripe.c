@@ -50,9 +50,9 @@ struct hp_stripe {
     int in_body;            /* the head is done (receive: and was accepted) */
     uint32_t body_at;
 
-    hp_flight flight; /* sending */
-    uint64_t taken;   /* receiving: frames with HP_FRAME_ACK taken */
-    int wake_at;      /* receiving: bytes that wake a sleeper; 0: as the kernel has it */
+    hp_zerocopy zerocopy; /* sending */
+    uint64_t taken;       /* receiving: frames with HP_FRAME_ACK taken */
+    int wake_at;          /* receiving: bytes that wake a sleeper; 0: as the kernel has it */
 
     hp_control control; /* sending: between data frames; receiving, and what a sender reads: the idle direction */
 };
@@ -84,7 +84,7 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     }
     *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
     s->next = (uint64_t)number;
-    hp_flight_init(&s->flight);
+    hp_zerocopy_init(&s->zerocopy);
     s->watch = hp_watch_new(loop, fd, on_ready, s);
     /* watched once now: libevent makes room for a descriptor at its first time, and no call may ask for memory */
     if (!s->watch || hp_watch_set(s->watch, HP_READ) != 0) {
@@ -129,7 +129,7 @@ lost(hp_stripe *s, int number)
 static void
 land(hp_stripe *s, uint64_t count)
 {
-    if (hp_flight_land(&s->flight, s->link, count, s->next))
+    if (hp_zerocopy_acknowledged(&s->zerocopy, s->link, count, s->next))
         return;
     hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
                s->link->peer, s->link->self);
@@ -149,7 +149,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
         l->state = HP_LINK_ABORT;
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
         land(s, hp_get64(payload));
-    } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_TICKS_BYTES) {
+    } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
         hp_link_keep_tick(l, payload, n);
     } else {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
@@ -214,11 +214,11 @@ is_small(const hp_post *post)
 static void
 load_head(hp_stripe *s, hp_post *post)
 {
-    post->pages = hp_flight_boards(&s->flight, s->link, post);
+    post->pages = hp_zerocopy_wanted(&s->zerocopy, s->link, post);
     if (post->pages)
         post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
-        post->frame.payload_crc = hp_pieces_crc(&post->body, post->bytes);
+        post->frame.payload_crc = hp_iov_crc(&post->body, post->bytes);
     s->head_n = hp_frame_put_data(s->head, &post->frame, post->bytes);
     if (!post->pages && is_small(post) && post->bytes > 0)
         memcpy(s->head + s->head_n, post->body.data, post->bytes);
@@ -239,7 +239,7 @@ sent(hp_stripe *s, hp_post *post, size_t n)
     if (s->head_at < s->head_n || s->body_at < post->bytes)
         return;
     if (post->pages)
-        hp_flight_depart(&s->flight, s->next);
+        hp_zerocopy_sent(&s->zerocopy, s->next);
     else
         post->done = 1;
     s->next += (uint64_t)s->link->stripes;
@@ -251,17 +251,17 @@ sent(hp_stripe *s, hp_post *post, size_t n)
 static ssize_t
 write_post(hp_stripe *s, hp_post *post)
 {
-    struct iovec iov[1 + HP_PIECES_ONCE];
+    struct iovec iov[1 + HP_IOV_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     if (post->pages && s->head_at == s->head_n)
-        return hp_pipe_send(&s->flight.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
+        return hp_pipe_send(&s->zerocopy.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
     if (!post->pages && is_small(post)) {
         size_t at = s->head_at + s->body_at; /* the body begins when the head is out */
         return send(s->fd, s->head + at, s->head_n + post->bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
     if (!post->pages)
-        message.msg_iovlen += (size_t)hp_pieces_list(&post->body, s->body_at, post->bytes, iov + 1, HP_PIECES_ONCE);
+        message.msg_iovlen += (size_t)hp_iov_list(&post->body, s->body_at, post->bytes, iov + 1, HP_IOV_ONCE);
     return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
 }
 
@@ -311,7 +311,7 @@ take_control(hp_stripe *s, const hp_post *post, uint32_t n)
     if (n > sizeof s->head - s->head_at)
         n = (uint32_t)(sizeof s->head - s->head_at);
     if (post)
-        hp_pieces_copy(&post->body, n, s->head + s->head_at);
+        hp_iov_copy(&post->body, n, s->head + s->head_at);
     s->head_at += n;
     if (s->head_at < whole)
         return;
@@ -341,7 +341,7 @@ received(hp_stripe *s, hp_post *post, uint32_t n)
     s->link->bytes += n;
     if (s->body_at < post->bytes)
         return;
-    if ((s->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_pieces_crc(&post->body, post->bytes) != s->frame.payload_crc) {
+    if ((s->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_iov_crc(&post->body, post->bytes) != s->frame.payload_crc) {
         hp_err_set(&s->link->error, HOOP_ERR_CORRUPT,
                    "the bytes of operation %llu from rank %d to rank %d changed on the way",
                    (unsigned long long)post->frame.sequence, s->link->peer, s->link->self);
@@ -373,7 +373,7 @@ pull_back(hp_stripe *s, const hp_post *post, uint32_t n)
     size_t missing = hp_frame_head(s->frame.flags) - s->head_at;
     if (n > missing)
         n = (uint32_t)missing;
-    hp_pieces_copy(&post->body, n, s->head + s->head_at);
+    hp_iov_copy(&post->body, n, s->head + s->head_at);
     s->head_at += n;
     return n;
 }
@@ -394,7 +394,8 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
         fault(s);
         return;
     }
-    if (hp_match(&s->frame, &post->frame, post->bytes, s->link->self, s->link->peer, &s->link->error) != HOOP_SUCCESS) {
+    if (hp_frame_check(&s->frame, &post->frame, post->bytes, s->link->self, s->link->peer, &s->link->error) !=
+        HOOP_SUCCESS) {
         fault(s);
         return;
     }
@@ -417,13 +418,13 @@ read_small(hp_stripe *s, const hp_post *post, size_t head, uint32_t from)
 static ssize_t
 read_into(hp_stripe *s, hp_post *post, size_t head)
 {
-    struct iovec iov[1 + HP_PIECES_ONCE];
+    struct iovec iov[1 + HP_IOV_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     uint32_t from = s->in_body ? s->body_at : 0;
     if (!post || (is_small(post) && s->head_at + head + post->bytes <= sizeof s->head))
         return post ? read_small(s, post, head, from) : recv(s->fd, s->head + s->head_at, head, MSG_DONTWAIT);
     iov[0] = (struct iovec){s->head + s->head_at, head};
-    message.msg_iovlen += (size_t)hp_pieces_list(&post->body, from, post->bytes, iov + 1, HP_PIECES_ONCE);
+    message.msg_iovlen += (size_t)hp_iov_list(&post->body, from, post->bytes, iov + 1, HP_IOV_ONCE);
     return recvmsg(s->fd, &message, MSG_DONTWAIT);
 }
 
@@ -477,7 +478,7 @@ hp_stripe_move(hp_stripe *s)
         return 0;
     if (s->link->sending) {
         moved = send_once(s);
-        if ((s->readable || s->flight.flown > s->flight.landed) && !s->eof)
+        if ((s->readable || s->zerocopy.sent > s->zerocopy.acknowledged) && !s->eof)
             moved |= read_idle(s);
         return moved;
     }
@@ -555,10 +556,10 @@ void
 hp_stripe_abandon(const hp_stripe *s)
 {
     close(s->fd);
-    if (s->flight.pipe.in >= 0)
-        close(s->flight.pipe.in);
-    if (s->flight.pipe.out >= 0)
-        close(s->flight.pipe.out);
+    if (s->zerocopy.pipe.in >= 0)
+        close(s->zerocopy.pipe.in);
+    if (s->zerocopy.pipe.out >= 0)
+        close(s->zerocopy.pipe.out);
 }
 
 void
@@ -567,7 +568,7 @@ hp_stripe_free(hp_stripe *s)
     if (!s)
         return;
     hp_watch_free(s->watch);
-    hp_flight_free(&s->flight);
+    hp_zerocopy_free(&s->zerocopy);
     close(s->fd);
     free(s);
 }

@@ -96,11 +96,11 @@ judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
 }
 
 hp_blame
-hp_blame_find(const hp_witness *w, int n, uint64_t silence)
+hp_blame_find(const hp_witness *w, int n, uint64_t unreachable)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = oldest_operation(w, n)};
     uint64_t freshest = freshest_report(w, n);
-    uint64_t silent_before = freshest > silence ? freshest - silence : 0;
+    uint64_t silent_before = freshest > unreachable ? freshest - unreachable : 0;
     int found = 0;
     if (!blame.sequence)
         return blame;

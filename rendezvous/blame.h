@@ -42,7 +42,7 @@ typedef struct hp_blame {
 } hp_blame;
 
 /* unreachable: how much longer than the freshest a rank's last report may be ago before it counts as silent, ns. */
-hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t silence);
+hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable);
 
 /* "operation 17 (allreduce of 100 x float32, sum)", without the call where nobody has said it; returns out. */
 const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);

@@ -45,7 +45,7 @@ struct hp_client {
     hp_client_state state;
     hoop_error error, verdict;
     hp_dial *dial;
-    hp_line *line;
+    hp_control_conn *control;
     hp_timer *redial, *giving_up;
     int attempts;
     hp_ring ring;
@@ -55,7 +55,7 @@ struct hp_client {
     uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
     away away;                /* while GO */
     uint64_t away_until;
-    hp_debts debts;
+    hp_resend resend;
 };
 
 static void dial_server(void *arg);
@@ -141,7 +141,7 @@ static int
 where(const hp_client *c)
 {
     switch (c->state) {
-    case HP_CLIENT_JOINING: return HP_AT_MEETING;
+    case HP_CLIENT_JOINING: return HP_JOINING;
     case HP_CLIENT_ROSTER:
     case HP_CLIENT_READY: return HP_AT_LINKING;
     case HP_CLIENT_GO: return c->away ? HP_AT_LINKING : HP_AT_RUNNING;
@@ -164,7 +164,7 @@ take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error
     if (type == HP_ABORT)
         return take_cause(c, payload, n, error);
     hp_log(HP_LOG_INFO, "back at the rendezvous server");
-    hp_debts_pay(&c->debts, c->line);
+    hp_resend_all(&c->resend, c->control);
     return 0;
 }
 
@@ -229,8 +229,8 @@ on_closed(void *arg, const hoop_error *why)
     hp_client *c = arg;
     char server[HP_ADDR_TEXT];
     hoop_error error;
-    hp_line_free(c->line);
-    c->line = NULL;
+    hp_control_conn_free(c->control);
+    c->control = NULL;
     if (c->state == HP_CLIENT_GO)
         leave_line(c, why);
     else if (why->code && why->code != HOOP_ERR_SYSTEM)
@@ -255,18 +255,18 @@ send_join(hp_client *c)
     join.agree = c->agree;
     join.agree_n = strlen(c->agree);
     size_t n = hp_join_put(payload, &join);
-    return n && hp_line_send(c->line, HP_JOIN, payload, n);
+    return n && hp_control_conn_send(c->control, HP_JOIN, payload, n);
 }
 
 static void
 open_line(hp_client *c, int fd)
 {
-    hp_line_owner owner = {c, on_frame, NULL, on_closed};
+    hp_control_conn_owner owner = {c, on_frame, NULL, on_closed};
     hoop_error error;
-    c->line = hp_line_new(c->loop, fd, &owner);
-    if (c->line && send_join(c))
+    c->control = hp_control_conn_new(c->loop, fd, &owner);
+    if (c->control && send_join(c))
         return;
-    if (!c->line)
+    if (!c->control)
         close(fd);
     if (c->away)
         gone(c);
@@ -313,7 +313,7 @@ dial_server(void *arg)
     hello.mode = c->keys->mode;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
-    memcpy(hello.job, c->keys->job, HP_JOB);
+    memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server",
                           c->away ? c->away_until : o->deadline, on_dialled, c);
     if (c->dial)
@@ -332,16 +332,16 @@ on_too_late(void *arg)
     char server[HP_ADDR_TEXT];
     hoop_error error;
     if (c->away) { /* JOIN is out, and nobody answers */
-        hp_line_free(c->line);
+        hp_control_conn_free(c->control);
         hp_dial_free(c->dial);
-        c->line = NULL;
+        c->control = NULL;
         c->dial = NULL;
         gone(c);
         c->kick(c->arg);
         return;
     }
     hp_addr_print(&c->options.server, server);
-    if (c->line)
+    if (c->control)
         hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server at %s did not answer within the bring-up time-out", server);
     else
@@ -369,7 +369,7 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     c->arg = arg;
     hp_err_clear(&c->error);
     hp_err_clear(&c->verdict);
-    hp_debts_clear(&c->debts);
+    hp_resend_clear(&c->resend);
     c->agree = hp_strdup(options->agree ? options->agree : "");
     c->redial = hp_timer_new(loop, dial_server, c);
     c->giving_up = hp_timer_new(loop, on_too_late, c);
@@ -397,7 +397,7 @@ hp_client_error(const hp_client *c)
 const hp_addr *
 hp_client_awaits(const hp_client *c)
 {
-    return c->state == HP_CLIENT_JOINING && !c->line ? &c->options.server : NULL;
+    return c->state == HP_CLIENT_JOINING && !c->control ? &c->options.server : NULL;
 }
 
 const hp_ring *
@@ -412,8 +412,8 @@ hp_client_ready(hp_client *c)
     if (c->state != HP_CLIENT_ROSTER)
         return;
     c->state = c->ring.size ? HP_CLIENT_READY : HP_CLIENT_GO;
-    if (c->line && c->ring.size)
-        hp_line_send(c->line, HP_READY, NULL, 0);
+    if (c->control && c->ring.size)
+        hp_control_conn_send(c->control, HP_READY, NULL, 0);
 }
 
 void
@@ -421,7 +421,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
     uint64_t now = hp_loop_now(c->loop);
-    if (c->state != HP_CLIENT_GO || !c->line || c->away)
+    if (c->state != HP_CLIENT_GO || !c->control || c->away)
         return;
     if (!c->in_op || now - c->reported > ASLEEP_MS * HP_MS)
         c->heard = now;
@@ -431,18 +431,18 @@ hp_client_in_op(hp_client *c, const hp_report *report)
         c->kick(c->arg);
         return;
     }
-    if (hp_line_queued(c->line) > REPORT_QUEUE)
+    if (hp_control_conn_queued(c->control) > REPORT_QUEUE)
         return;
     hp_report_put(payload, report);
-    hp_line_send(c->line, c->in_op || c->refused ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
+    hp_control_conn_send(c->control, c->in_op || c->refused ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
     c->in_op = 1;
 }
 
 /* The line of a member that is heard at the server; NULL: not now. */
-static hp_line *
-heard_line(const hp_client *c)
+static hp_control_conn *
+heard_control(const hp_client *c)
 {
-    return c->away || !c->ring.size ? NULL : c->line;
+    return c->away || !c->ring.size ? NULL : c->control;
 }
 
 void
@@ -451,7 +451,7 @@ hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
     if (c->state != HP_CLIENT_GO)
         return;
     c->refused = 1;
-    hp_debts_unstarted(&c->debts, heard_line(c), unstarted);
+    hp_resend_unstarted(&c->resend, heard_control(c), unstarted);
 }
 
 void
@@ -459,15 +459,15 @@ hp_client_started(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
     c->refused = 0;
-    c->debts.refusal.sequence = 0;
-    if (c->state != HP_CLIENT_GO || !c->line || c->away)
+    c->resend.refusal.sequence = 0;
+    if (c->state != HP_CLIENT_GO || !c->control || c->away)
         return;
     if (!c->in_op)
         c->heard = hp_loop_now(c->loop);
     c->reported = hp_loop_now(c->loop);
     c->in_op = 1;
     hp_report_put(payload, report);
-    hp_line_send(c->line, HP_IN_OP, payload, sizeof(payload));
+    hp_control_conn_send(c->control, HP_IN_OP, payload, sizeof(payload));
 }
 
 int
@@ -482,8 +482,8 @@ send_count(hp_client *c, hp_frame_type type, uint64_t completed)
 {
     uint8_t payload[HP_COUNT_BYTES];
     hp_put64(payload, completed);
-    if (c->line)
-        hp_line_send(c->line, type, payload, sizeof(payload));
+    if (c->control)
+        hp_control_conn_send(c->control, type, payload, sizeof(payload));
 }
 
 void
@@ -498,20 +498,20 @@ void
 hp_client_abort(hp_client *c, const hoop_error *cause)
 {
     if (c->state >= HP_CLIENT_ROSTER && c->state < HP_CLIENT_LEFT)
-        hp_debts_abort(&c->debts, heard_line(c), c->debts.cause.code ? &c->debts.cause : cause);
+        hp_resend_abort(&c->resend, heard_control(c), c->resend.cause.code ? &c->resend.cause : cause);
 }
 
 void
 hp_client_lost(hp_client *c, const hp_loss *loss)
 {
     if (c->state == HP_CLIENT_GO)
-        hp_debts_lost(&c->debts, heard_line(c), c->debts.loss.peer < 0 ? loss : &c->debts.loss);
+        hp_resend_lost(&c->resend, heard_control(c), c->resend.loss.peer < 0 ? loss : &c->resend.loss);
 }
 
 void
 hp_client_found(hp_client *c)
 {
-    c->debts.loss.peer = -1;
+    c->resend.loss.peer = -1;
 }
 
 int
@@ -529,8 +529,8 @@ hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
     c->options.started = started;
     c->options.completed = completed;
     c->away = RETURNING;
-    if (started >= c->debts.refusal.sequence)
-        c->debts.refusal.sequence = 0;
+    if (started >= c->resend.refusal.sequence)
+        c->resend.refusal.sequence = 0;
     hp_timer_set(c->giving_up, c->away_until > now ? c->away_until - now : 0);
     dial_server(c);
 }
@@ -539,7 +539,7 @@ void
 hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
 {
     if (c->state == HP_CLIENT_GO)
-        hp_debts_refuse(&c->debts, heard_line(c), split, cause);
+        hp_resend_refuse(&c->resend, heard_control(c), split, cause);
 }
 
 int
@@ -560,16 +560,16 @@ hp_client_leave(hp_client *c, uint64_t completed)
     c->dial = NULL;
     c->away = HERE;
     send_count(c, HP_LEAVE, completed);
-    if (c->line)
-        hp_line_shut(c->line);
+    if (c->control)
+        hp_control_conn_shut(c->control);
     c->state = HP_CLIENT_LEFT;
 }
 
 void
 hp_client_abandon(const hp_client *c)
 {
-    if (c->line)
-        hp_line_abandon(c->line);
+    if (c->control)
+        hp_control_conn_abandon(c->control);
     if (c->dial)
         hp_dial_abandon(c->dial);
 }
@@ -579,9 +579,9 @@ hp_client_free(hp_client *c)
 {
     if (!c)
         return;
-    if (c->line && (c->state == HP_CLIENT_LEFT || hp_line_queued(c->line)))
-        hp_line_finish(c->line, FLUSH_MS * HP_MS);
-    hp_line_free(c->line);
+    if (c->control && (c->state == HP_CLIENT_LEFT || hp_control_conn_queued(c->control)))
+        hp_control_conn_finish(c->control, FLUSH_MS * HP_MS);
+    hp_control_conn_free(c->control);
     hp_dial_free(c->dial);
     hp_timer_free(c->redial);
     hp_timer_free(c->giving_up);

@@ -18,11 +18,11 @@
 
 enum { READ_BYTES = 16 << 10, READS_PER_EVENT = 4, FIRST_QUEUE = 1 << 10 };
 
-struct hp_line {
+struct hp_control_conn {
     hp_loop *loop;
     int fd;
     hp_watch *watch;
-    hp_line_owner owner;
+    hp_control_conn_owner owner;
     int shut, shut_done, ended;
     int broke; /* errno of a write that failed, which takes it from the read; 0: none */
     uint8_t *queue;
@@ -33,156 +33,159 @@ struct hp_line {
 
 static void on_ready(void *arg, int ready);
 
-hp_line *
-hp_line_new(hp_loop *loop, int fd, const hp_line_owner *owner)
+hp_control_conn *
+hp_control_conn_new(hp_loop *loop, int fd, const hp_control_conn_owner *owner)
 {
-    hp_line *line = hp_alloc(1, sizeof(*line));
-    if (!line)
+    hp_control_conn *control = hp_alloc(1, sizeof(*control));
+    if (!control)
         return NULL;
-    line->loop = loop;
-    line->fd = fd;
-    line->owner = *owner;
-    line->watch = hp_watch_new(loop, fd, on_ready, line);
-    if (!line->watch || hp_watch_set(line->watch, HP_READ)) {
-        hp_watch_free(line->watch);
-        free(line);
+    control->loop = loop;
+    control->fd = fd;
+    control->owner = *owner;
+    control->watch = hp_watch_new(loop, fd, on_ready, control);
+    if (!control->watch || hp_watch_set(control->watch, HP_READ)) {
+        hp_watch_free(control->watch);
+        free(control);
         return NULL;
     }
-    return line;
+    return control;
 }
 
 size_t
-hp_line_queued(const hp_line *line)
+hp_control_conn_queued(const hp_control_conn *control)
 {
-    return line->tail - line->head;
+    return control->tail - control->head;
 }
 
 int
-hp_line_arrived(const hp_line *line)
+hp_control_conn_arrived(const hp_control_conn *control)
 {
     int waits = 0;
-    return line->tail == line->head && (ioctl(line->fd, SIOCOUTQ, &waits) < 0 || waits == 0);
+    return control->tail == control->head && (ioctl(control->fd, SIOCOUTQ, &waits) < 0 || waits == 0);
 }
 
 uint64_t
-hp_line_blocked_since(const hp_line *line)
+hp_control_conn_blocked_since(const hp_control_conn *control)
 {
-    return line->tail > line->head ? line->moved : HP_NEVER;
+    return control->tail > control->head ? control->moved : HP_NEVER;
 }
 
 static void
-write_some(hp_line *line)
+write_some(hp_control_conn *control)
 {
-    while (line->head < line->tail && !line->ended) {
-        ssize_t n = send(line->fd, line->queue + line->head, line->tail - line->head, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (control->head < control->tail && !control->ended) {
+        ssize_t n = send(control->fd, control->queue + control->head, control->tail - control->head,
+                         MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0) {
             if (errno == EAGAIN || errno == EWOULDBLOCK)
                 break;
-            if (errno != EPIPE && !line->broke) /* EPIPE: an end was there before */
-                line->broke = errno;
-            line->head = line->tail = 0; /* the read side will say so */
+            if (errno != EPIPE && !control->broke) /* EPIPE: an end was there before */
+                control->broke = errno;
+            control->head = control->tail = 0; /* the read side will say so */
             break;
         }
-        line->head += (size_t)n;
-        line->moved = hp_loop_now(line->loop);
+        control->head += (size_t)n;
+        control->moved = hp_loop_now(control->loop);
     }
-    if (line->head == line->tail) {
-        line->head = line->tail = 0;
-        if (line->shut && !line->shut_done) {
-            shutdown(line->fd, SHUT_WR);
-            line->shut_done = 1;
+    if (control->head == control->tail) {
+        control->head = control->tail = 0;
+        if (control->shut && !control->shut_done) {
+            shutdown(control->fd, SHUT_WR);
+            control->shut_done = 1;
         }
     }
-    hp_watch_set(line->watch, line->ended ? 0 : line->tail ? HP_READ | HP_WRITE : HP_READ);
+    hp_watch_set(control->watch, control->ended ? 0 : control->tail ? HP_READ | HP_WRITE : HP_READ);
 }
 
 /* Makes room behind the tail: moves the bytes to the front, or doubles the queue up to its limit. */
 static int
-make_room(hp_line *line, size_t n)
+make_room(hp_control_conn *control, size_t n)
 {
-    size_t used = line->tail - line->head, want = line->capacity ? line->capacity : FIRST_QUEUE;
-    if (used + n > HP_LINE_QUEUE)
+    size_t used = control->tail - control->head, want = control->capacity ? control->capacity : FIRST_QUEUE;
+    if (used + n > HP_CONTROL_QUEUE)
         return 0;
     while (want < used + n)
         want *= 2;
-    if (want > line->capacity) {
-        uint8_t *queue = realloc(line->queue, want);
+    if (want > control->capacity) {
+        uint8_t *queue = realloc(control->queue, want);
         if (!queue)
             return 0;
-        line->queue = queue;
-        line->capacity = want;
+        control->queue = queue;
+        control->capacity = want;
     }
-    if (line->capacity - line->tail < n) {
-        memmove(line->queue, line->queue + line->head, used);
-        line->head = 0;
-        line->tail = used;
+    if (control->capacity - control->tail < n) {
+        memmove(control->queue, control->queue + control->head, used);
+        control->head = 0;
+        control->tail = used;
     }
     return 1;
 }
 
 int
-hp_line_send(hp_line *line, hp_frame_type type, const void *payload, size_t n)
+hp_control_conn_send(hp_control_conn *control, hp_frame_type type, const void *payload, size_t n)
 {
-    int idle = line->head == line->tail;
-    if (line->shut || line->ended)
+    int idle = control->head == control->tail;
+    if (control->shut || control->ended)
         return 1;
-    if (!make_room(line, HP_COMMON_BYTES + n + 4))
+    if (!make_room(control, HP_COMMON_BYTES + n + 4))
         return 0;
-    line->tail += hp_frame_put_control(line->queue + line->tail, type, payload, n);
+    control->tail += hp_frame_put_control(control->queue + control->tail, type, payload, n);
     if (!idle)
         return 1;
-    line->moved = hp_loop_now(line->loop);
-    write_some(line);
+    control->moved = hp_loop_now(control->loop);
+    write_some(control);
     return 1;
 }
 
 void
-hp_line_shut(hp_line *line)
+hp_control_conn_shut(hp_control_conn *control)
 {
-    line->shut = 1;
-    write_some(line);
+    control->shut = 1;
+    write_some(control);
 }
 
 static void
-end(hp_line *line, const hoop_error *error)
+end(hp_control_conn *control, const hoop_error *error)
 {
-    line->ended = 1;
-    hp_watch_set(line->watch, 0);
-    line->owner.closed(line->owner.arg, error); /* may free the line */
+    control->ended = 1;
+    hp_watch_set(control->watch, 0);
+    control->owner.closed(control->owner.arg, error); /* may free the line */
 }
 
 /* Every whole frame to the owner; 0, or -1 with the error filled. */
 static int
-feed(hp_line *line, const uint8_t *bytes, size_t n, hoop_error *error)
+feed(hp_control_conn *control, const uint8_t *bytes, size_t n, hoop_error *error)
 {
     int type, got;
     const uint8_t *payload;
     size_t payload_n;
-    while (!line->shut && (got = hp_frame_read(&line->reader, &bytes, &n, &type, &payload, &payload_n, error)) != 0)
-        if (got < 0 || line->owner.frame(line->owner.arg, type, payload, payload_n, error))
+    while (!control->shut &&
+           (got = hp_frame_read(&control->reader, &bytes, &n, &type, &payload, &payload_n, error)) != 0)
+        if (got < 0 || control->owner.frame(control->owner.arg, type, payload, payload_n, error))
             return -1;
     return 0;
 }
 
 /* Returns 0 when the line has ended (and may be gone). */
 static int
-read_some(hp_line *line)
+read_some(hp_control_conn *control)
 {
     uint8_t bytes[READ_BYTES];
     hoop_error error;
     hp_err_clear(&error);
     for (int i = 0; i < READS_PER_EVENT; i++) {
-        ssize_t n = recv(line->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        ssize_t n = recv(control->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
             return 1;
-        if (n < 0 || (n == 0 && line->broke))
-            hp_err_sys(&error, HOOP_ERR_SYSTEM, line->broke ? line->broke : errno, "the control connection broke");
-        if (n <= 0 || feed(line, bytes, (size_t)n, &error)) {
-            end(line, &error);
+        if (n < 0 || (n == 0 && control->broke))
+            hp_err_sys(&error, HOOP_ERR_SYSTEM, control->broke ? control->broke : errno,
+                       "the control connection broke");
+        if (n <= 0 || feed(control, bytes, (size_t)n, &error)) {
+            end(control, &error);
             return 0;
         }
         if ((size_t)n < sizeof(bytes))
@@ -194,45 +197,45 @@ read_some(hp_line *line)
 static void
 on_ready(void *arg, int ready)
 {
-    hp_line *line = arg;
+    hp_control_conn *control = arg;
     if (ready & HP_WRITE)
-        write_some(line);
-    if (ready & HP_WRITE && line->head == line->tail && !line->shut && line->owner.room)
-        line->owner.room(line->owner.arg);
+        write_some(control);
+    if (ready & HP_WRITE && control->head == control->tail && !control->shut && control->owner.room)
+        control->owner.room(control->owner.arg);
     if (ready & HP_READ)
-        read_some(line);
+        read_some(control);
 }
 
 void
-hp_line_finish(hp_line *line, uint64_t limit)
+hp_control_conn_finish(hp_control_conn *control, uint64_t limit)
 {
     uint64_t until = hp_now() + limit;
     uint8_t bytes[512];
-    hp_line_shut(line);
-    for (uint64_t now = hp_now(); now < until && !line->ended; now = hp_now()) {
-        struct pollfd wait = {line->fd, line->tail ? POLLIN | POLLOUT : POLLIN, 0};
+    hp_control_conn_shut(control);
+    for (uint64_t now = hp_now(); now < until && !control->ended; now = hp_now()) {
+        struct pollfd wait = {control->fd, control->tail ? POLLIN | POLLOUT : POLLIN, 0};
         if (poll(&wait, 1, (int)((until - now) / HP_MS) + 1) <= 0)
             continue;
         if (wait.revents & POLLOUT)
-            write_some(line);
-        ssize_t n = wait.revents & ~POLLOUT ? recv(line->fd, bytes, sizeof(bytes), MSG_DONTWAIT) : 1;
-        line->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+            write_some(control);
+        ssize_t n = wait.revents & ~POLLOUT ? recv(control->fd, bytes, sizeof(bytes), MSG_DONTWAIT) : 1;
+        control->ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     }
 }
 
 void
-hp_line_free(hp_line *line)
+hp_control_conn_free(hp_control_conn *control)
 {
-    if (!line)
+    if (!control)
         return;
-    hp_watch_free(line->watch);
-    close(line->fd);
-    free(line->queue);
-    free(line);
+    hp_watch_free(control->watch);
+    close(control->fd);
+    free(control->queue);
+    free(control);
 }
 
 void
-hp_line_abandon(const hp_line *line)
+hp_control_conn_abandon(const hp_control_conn *control)
 {
-    close(line->fd);
+    close(control->fd);
 }

@@ -13,114 +13,115 @@
 #include <string.h>
 
 enum {
-    SPLITS_AHEAD = 64,    /* how many splits a rank may be ahead of one that all have seen the end of */
-    RINGS_PER_RANK = 256, /* connections of one rank: one for each communicator */
-    MEETINGS_MAX = 1024   /* of one job at a time, those that have failed and are kept among them */
+    SPLITS_AHEAD = 64,     /* how many splits a rank may be ahead of one that all have seen the end of */
+    RINGS_PER_RANK = 256,  /* connections of one rank: one for each communicator */
+    JOIN_GROUPS_MAX = 1024 /* of one job at a time, those that have failed and are kept among them */
 };
 
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 {
-    const hp_hall *hall = arg;
-    hall->owner->tell(hall->owner->arg, peer, type, payload, n);
+    const hp_job *job = arg;
+    job->owner->tell(job->owner->arg, peer, type, payload, n);
 }
 
 static void
-on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
-    const hp_hall *hall = arg;
+    const hp_job *job = arg;
     hp_guest *guest = peer;
-    guest->meeting = NULL;
+    guest->join_group = NULL;
     guest->roster = roster;
     guest->rank = rank;
-    hall->owner->seat(hall->owner->arg, peer, roster, rank);
+    job->owner->assign(job->owner->arg, peer, roster, rank);
 }
 
 static void
-on_dismiss(void *arg, void *peer)
+on_disconnect(void *arg, void *peer)
 {
-    const hp_hall *hall = arg;
+    const hp_job *job = arg;
     hp_guest *guest = peer;
-    guest->meeting = NULL;
+    guest->join_group = NULL;
     guest->done = 1;
-    hall->owner->dismiss(hall->owner->arg, peer);
+    job->owner->disconnect(job->owner->arg, peer);
 }
 
 static void
 on_say(void *arg, const char *line)
 {
-    const hp_hall *hall = arg;
-    hall->owner->say(hall->owner->arg, line);
+    const hp_job *job = arg;
+    job->owner->say(job->owner->arg, line);
 }
 
 static void
 on_warn(void *arg, const char *line)
 {
-    const hp_hall *hall = arg;
-    hall->owner->warn(hall->owner->arg, line);
+    const hp_job *job = arg;
+    job->owner->warn(job->owner->arg, line);
 }
 
 static void
 on_failed(void *arg, const hoop_error *cause)
 {
-    const hp_hall *hall = arg;
-    hall->owner->failed(hall->owner->arg, cause);
+    const hp_job *job = arg;
+    job->owner->failed(job->owner->arg, cause);
 }
 
 static int
 on_reached(void *arg, const void *peer)
 {
-    const hp_hall *hall = arg;
-    return hall->owner->reached(hall->owner->arg, peer);
+    const hp_job *job = arg;
+    return job->owner->reached(job->owner->arg, peer);
 }
 
 static const char *
 on_host_of(void *arg, int rank)
 {
-    const hp_hall *hall = arg;
-    return hall->owner->host_of(hall->owner->arg, rank);
+    const hp_job *job = arg;
+    return job->owner->host_of(job->owner->arg, rank);
 }
 
-hp_hall *
-hp_hall_new(const hp_outlet *owner, const uint8_t job[HP_JOB], uint64_t comm_seed)
+hp_job *
+hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID], uint64_t comm_seed)
 {
-    hp_hall *hall = hp_alloc(1, sizeof(*hall));
-    if (!hall)
+    hp_job *job = hp_alloc(1, sizeof(*job));
+    if (!job)
         return NULL;
-    memcpy(hall->job, job, HP_JOB);
-    snprintf(hall->label, sizeof(hall->label), "job %02x%02x%02x%02x", job[0], job[1], job[2], job[3]);
-    hall->owner = owner;
-    hall->outlet = (hp_outlet){hall, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
-    hall->next_comm = comm_seed;
-    return hall;
+    memcpy(job->job_id, job_id, HP_JOB_ID);
+    snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
+    job->owner = owner;
+    job->events =
+        (hp_events){job, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
+    job->next_comm = comm_seed;
+    return job;
 }
 
 void
-hp_hall_free(hp_hall *hall)
+hp_job_free(hp_job *job)
 {
-    while (hall->meetings) {
-        hp_meeting *meeting = hall->meetings;
-        hall->meetings = meeting->next;
-        hp_meeting_free(meeting);
+    while (job->join_groups) {
+        hp_join_group *join_group = job->join_groups;
+        job->join_groups = join_group->next;
+        hp_join_group_free(join_group);
     }
-    while (hall->rosters) {
-        hp_roster *roster = hall->rosters;
-        hall->rosters = roster->next;
+    while (job->rosters) {
+        hp_roster *roster = job->rosters;
+        job->rosters = roster->next;
         hp_roster_free(roster);
     }
-    free(hall);
+    free(job);
 }
 
 int
-hp_hall_idle(const hp_hall *hall)
+hp_job_idle(const hp_job *job)
 {
-    return hall->guests == 0 && !hall->meetings && !hall->rosters && !hall->ended.size;
+    return job->guests == 0 && !job->join_groups && !job->rosters && !job->ended.size;
 }
 
 static hp_roster *
-ring_of(const hp_hall *hall, uint64_t comm)
+ring_of(const hp_job *job, uint64_t comm)
 {
-    hp_roster *r = hall->rosters;
+    hp_roster *r = job->rosters;
     while (r && r->ring.comm != comm)
         r = r->next;
     return comm ? r : NULL;
@@ -128,85 +129,85 @@ ring_of(const hp_hall *hall, uint64_t comm)
 
 /* A split that has failed is kept for the ranks that have yet to come to it: they would wait there for nobody. */
 static int
-is_kept(const hp_hall *hall, const hp_meeting *m)
+is_kept(const hp_job *job, const hp_join_group *m)
 {
-    const hp_roster *parent = ring_of(hall, m->parent);
-    return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_meeting_is_known(m);
+    const hp_roster *parent = ring_of(job, m->parent);
+    return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_join_group_is_known(m);
 }
 
 int
-hp_hall_timed(const hp_hall *hall)
+hp_job_timed(const hp_job *job)
 {
-    if (hall->nag.since)
+    if (job->warning.since)
         return 1;
-    for (const hp_meeting *m = hall->meetings; m; m = m->next)
-        if (!is_kept(hall, m))
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        if (!is_kept(job, m))
             return 1;
-    for (const hp_roster *r = hall->rosters; r; r = r->next)
+    for (const hp_roster *r = job->rosters; r; r = r->next)
         if (hp_roster_timed(r))
             return 1;
     return 0;
 }
 
 int
-hp_hall_expects(const hp_hall *hall)
+hp_job_expects(const hp_job *job)
 {
-    int proven = HP_PER_ADDRESS + 2 * hall->guests;
-    return hall->world < proven ? hall->world : proven;
+    int proven = HP_PER_ADDRESS + 2 * job->guests;
+    return job->world < proven ? job->world : proven;
 }
 
 static int
-is_full(const hp_hall *hall, const hp_hello *hello)
+is_full(const hp_job *job, const hp_hello *hello)
 {
-    int64_t world = (int)hello->world > hall->world ? (int)hello->world : hall->world;
-    return hall->guests >= RINGS_PER_RANK * world;
+    int64_t world = (int)hello->world > job->world ? (int)hello->world : job->world;
+    return job->guests >= RINGS_PER_RANK * world;
 }
 
 hp_status
-hp_hall_judge(const hp_hall *hall, const hp_hello *hello)
+hp_job_judge(const hp_job *job, const hp_hello *hello)
 {
     if (hello->world == 0 || hello->world > HP_WORLD_MAX)
         return HP_BAD_WORLD;
     if (hello->my_rank != HP_RANK_UNKNOWN && hello->my_rank >= hello->world)
         return HP_BAD_RANK;
-    if (hall && is_full(hall, hello))
+    if (job && is_full(job, hello))
         return HP_FULL;
-    if (!hall || hello->comm || hello->my_rank == HP_RANK_UNKNOWN)
+    if (!job || hello->comm || hello->my_rank == HP_RANK_UNKNOWN)
         return HP_OK;
-    for (const hp_meeting *m = hall->meetings; m; m = m->next)
-        if (!m->parent && !m->failure.code && hp_meeting_has(m, (int)hello->my_rank))
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        if (!m->parent && !m->failure.code && hp_join_group_has(m, (int)hello->my_rank))
             return HP_DUPLICATE;
     return HP_OK;
 }
 
 void
-hp_hall_enter(hp_hall *hall, hp_guest *guest, const hp_hello *hello)
+hp_job_enter(hp_job *job, hp_guest *guest, const hp_hello *hello)
 {
-    *guest = (hp_guest){.hall = hall,
-                        .where = HP_AT_DOOR,
+    *guest = (hp_guest){.job = job,
+                        .where = HP_BEFORE_JOIN,
                         .rank_said = hello->my_rank,
                         .world_said = hello->world,
                         .parent_said = hello->comm};
-    hall->guests++;
-    if (hello->world <= HP_WORLD_MAX && (int)hello->world > hall->world)
-        hall->world = (int)hello->world;
+    job->guests++;
+    if (hello->world <= HP_WORLD_MAX && (int)hello->world > job->world)
+        job->world = (int)hello->world;
 }
 
 static uint64_t
-new_comm(hp_hall *hall)
+new_comm(hp_job *job)
 {
-    while (++hall->next_comm == 0)
+    while (++job->next_comm == 0)
         continue;
-    return hall->next_comm;
+    return job->next_comm;
 }
 
 static void
 refuse(hp_guest *guest, const hoop_error *error)
 {
-    hp_hall *hall = guest->hall;
+    hp_job *job = guest->job;
     uint8_t payload[HP_ABORT_BYTES];
-    on_tell(hall, guest, HP_REFUSED, payload, hp_abort_put(payload, error));
-    on_dismiss(hall, guest);
+    on_tell(job, guest, HP_REFUSED, payload, hp_abort_put(payload, error));
+    on_disconnect(job, guest);
 }
 
 /* A colour below zero takes no part: an empty roster, and good-bye. */
@@ -216,98 +217,98 @@ send_away(hp_guest *guest, uint64_t parent)
     uint8_t payload[HP_CONTROL_MAX];
     hp_ring none = {.comm = parent, .rank = -1};
     int next;
-    on_tell(guest->hall, guest, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
-    on_dismiss(guest->hall, guest);
+    on_tell(guest->job, guest, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    on_disconnect(guest->job, guest);
 }
 
 static void
-open_ring(hp_hall *hall, const hp_meeting *m, int first, int count, uint64_t now)
+open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t now)
 {
     hoop_error error;
     char label[64];
     if (m->parent)
-        snprintf(label, sizeof(label), "%s split %u colour %d", hall->label, m->split, m->seats[first].color);
+        snprintf(label, sizeof(label), "%s split %u colour %d", job->label, m->split, m->joined[first].color);
     else
-        snprintf(label, sizeof(label), "%s", hall->label);
-    hp_roster *roster = hp_roster_new(m, label, m->seats + first, count, new_comm(hall), now);
+        snprintf(label, sizeof(label), "%s", job->label);
+    hp_roster *roster = hp_roster_new(m, label, m->joined + first, count, new_comm(job), now);
     if (roster) {
-        roster->next = hall->rosters;
-        hall->rosters = roster;
+        roster->next = job->rosters;
+        job->rosters = roster;
         return;
     }
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
     for (int i = first; i < first + count; i++)
-        refuse(m->seats[i].peer, &error);
+        refuse(m->joined[i].peer, &error);
 }
 
 static void
-conclude(hp_hall *hall, hp_meeting *m, uint64_t now)
+conclude(hp_job *job, hp_join_group *m, uint64_t now)
 {
-    hp_meeting_sort(m);
-    for (int first = 0, count; (count = hp_meeting_group(m, first)) > 0; first += count) {
-        if (m->seats[first].color >= 0) {
-            open_ring(hall, m, first, count, now);
+    hp_join_group_sort(m);
+    for (int first = 0, count; (count = hp_join_group_group(m, first)) > 0; first += count) {
+        if (m->joined[first].color >= 0) {
+            open_ring(job, m, first, count, now);
             continue;
         }
         for (int i = first; i < first + count; i++)
-            send_away(m->seats[i].peer, m->parent);
+            send_away(m->joined[i].peer, m->parent);
     }
     m->came = 0;
 }
 
 /* A split cannot end well when its parent has failed. */
 static void
-check_parent(const hp_hall *hall, hp_meeting *m, uint64_t now)
+check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 {
     if (!m->parent || m->failure.code)
         return;
-    for (const hp_roster *r = hall->rosters; r; r = r->next)
+    for (const hp_roster *r = job->rosters; r; r = r->next)
         if (r->ring.comm == m->parent && r->state == HP_ROSTER_FAILED) {
-            hp_meeting_fail(m, &r->cause, now);
+            hp_join_group_fail(m, &r->cause, now);
             return;
         }
 }
 
 static int
-spent(const hp_hall *hall, const hp_meeting *m, uint64_t now)
+spent(const hp_job *job, const hp_join_group *m, uint64_t now)
 {
     if (!m->failure.code)
         return m->came == 0;
-    return now >= m->deadline && !is_kept(hall, m);
+    return now >= m->deadline && !is_kept(job, m);
 }
 
 static void
-close_split(hp_hall *hall, const hp_meeting *m)
+close_split(hp_job *job, const hp_join_group *m)
 {
-    hp_roster *parent = ring_of(hall, m->parent);
+    hp_roster *parent = ring_of(job, m->parent);
     if (parent && m->split >= parent->splits)
         parent->splits = m->split + 1;
 }
 
 /* After every event: full meetings become rings, spent meetings and empty rings go. */
 static void
-settle(hp_hall *hall, uint64_t now)
+settle(hp_job *job, uint64_t now)
 {
-    for (hp_meeting **at = &hall->meetings; *at;) {
-        hp_meeting *m = *at;
-        check_parent(hall, m, now);
+    for (hp_join_group **at = &job->join_groups; *at;) {
+        hp_join_group *m = *at;
+        check_parent(job, m, now);
         if (m->came == m->size) {
-            hp_overseer_await(hall, m, now);
-            conclude(hall, m, now);
+            hp_job_watch_start(job, m, now);
+            conclude(job, m, now);
         } else {
-            hp_meeting_bereave(m, &hall->ended, now);
+            hp_join_group_fail_missing(m, &job->ended, now);
         }
-        if (!spent(hall, m, now)) {
+        if (!spent(job, m, now)) {
             at = &m->next;
             continue;
         }
         *at = m->next;
-        close_split(hall, m);
-        hp_meeting_free(m);
+        close_split(job, m);
+        hp_join_group_free(m);
     }
-    if (hall->nag.since)
-        hp_overseer_nag(hall, now);
-    for (hp_roster **at = &hall->rosters; *at;) {
+    if (job->warning.since)
+        hp_job_watch_stall(job, now);
+    for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         if (hp_roster_needed(r, now)) {
             at = &r->next;
@@ -319,16 +320,16 @@ settle(hp_hall *hall, uint64_t now)
 }
 
 void
-hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
+hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now)
 {
-    for (hp_roster *r = hall->rosters; r; r = r->next)
+    for (hp_roster *r = job->rosters; r; r = r->next)
         if (r->world && r->ring.size == size && rank < size)
             hp_roster_ended(r, rank);
-    if (hall->ended.size)
+    if (job->ended.size)
         return; /* the first one is enough: no world of the whole job can do without it */
-    hall->ended = (hp_ended){.rank = rank, .size = size};
-    snprintf(hall->ended.host, sizeof(hall->ended.host), "%s", host);
-    settle(hall, now);
+    job->ended = (hp_ended){.rank = rank, .size = size};
+    snprintf(job->ended.host, sizeof(job->ended.host), "%s", host);
+    settle(job, now);
 }
 
 /*
@@ -336,31 +337,31 @@ hp_hall_ended(hp_hall *hall, int rank, int size, const char *host, uint64_t now)
  * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own. NULL: no
  * room.
  */
-static hp_meeting *
-find_meeting(hp_hall *hall, const hp_join *join, uint64_t now)
+static hp_join_group *
+find_join_group(hp_job *job, const hp_join *join, uint64_t now)
 {
     int rank = join->parent ? join->parent_rank : join->who.rank;
-    for (hp_meeting *m = hall->meetings; m; m = m->next)
-        if (!m->parent && hp_meeting_is(m, join) && m->failure.code && hp_meeting_has(m, rank))
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        if (!m->parent && hp_join_group_is(m, join) && m->failure.code && hp_join_group_has(m, rank))
             m->deadline = now;
-    settle(hall, now);
+    settle(job, now);
     int open = 0;
-    for (hp_meeting *m = hall->meetings; m; m = m->next, open++)
-        if (hp_meeting_is(m, join))
+    for (hp_join_group *m = job->join_groups; m; m = m->next, open++)
+        if (hp_join_group_is(m, join))
             return m;
-    hp_meeting *m = open >= MEETINGS_MAX ? NULL : hp_meeting_new(&hall->outlet, hall->label, join, now);
+    hp_join_group *m = open >= JOIN_GROUPS_MAX ? NULL : hp_join_group_new(&job->events, job->label, join, now);
     if (m) {
-        m->next = hall->meetings;
-        hall->meetings = m;
+        m->next = job->join_groups;
+        job->join_groups = m;
     }
     return m;
 }
 
 /* Another process of this rank in a ring that is alive; the same process may well open a second communicator. */
 static hoop_result
-check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
+check_holders(const hp_job *job, const hp_join *join, hoop_error *error)
 {
-    for (const hp_roster *r = hall->rosters; r && !join->parent && join->who.rank >= 0; r = r->next) {
+    for (const hp_roster *r = job->rosters; r && !join->parent && join->who.rank >= 0; r = r->next) {
         const hp_member *holder = r->world ? hp_roster_holder(r, join->who.rank) : NULL;
         if (!holder || (holder->pid == join->who.pid && holder->host_id == join->who.host_id))
             continue;
@@ -378,9 +379,9 @@ check_holders(const hp_hall *hall, const hp_join *join, hoop_error *error)
 
 /* Nobody waits in a split of a ring that is not here, nor in one any more that all have seen the end of. */
 static hoop_result
-check_split(const hp_hall *hall, const hp_join *join, hoop_error *error)
+check_split(const hp_job *job, const hp_join *join, hoop_error *error)
 {
-    const hp_roster *parent = ring_of(hall, join->parent);
+    const hp_roster *parent = ring_of(job, join->parent);
     if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
                           join->split - parent->splits < SPLITS_AHEAD))
         return HOOP_SUCCESS;
@@ -412,32 +413,33 @@ as_declared(const hp_guest *guest, const hp_join *join)
 }
 
 static void
-say_refusal(hp_hall *hall, const hoop_error *error)
+say_refusal(hp_job *job, const hoop_error *error)
 {
     char line[300];
-    snprintf(line, sizeof(line), "%s: refused: %s", hall->label, error->text);
-    on_say(hall, line);
+    snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
+    on_say(job, line);
 }
 
 static hoop_result
 seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hoop_result result = check_holders(guest->hall, join, error);
+    hoop_result result = check_holders(guest->job, join, error);
     if (!result)
-        result = check_split(guest->hall, join, error);
+        result = check_split(guest->job, join, error);
     if (result) {
-        say_refusal(guest->hall, error);
+        say_refusal(guest->job, error);
         return result;
     }
-    hp_meeting *m = find_meeting(guest->hall, join, now);
+    hp_join_group *m = find_join_group(guest->job, join, now);
     if (!m)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY,
-                          "the rendezvous server is out of memory, or has %d meetings of this job open", MEETINGS_MAX);
-    result = hp_meeting_join(m, guest, join, now, error);
+                          "the rendezvous server is out of memory, or has %d meetings of this job open",
+                          JOIN_GROUPS_MAX);
+    result = hp_join_group_join(m, guest, join, now, error);
     if (!result)
-        guest->meeting = m;
+        guest->join_group = m;
     else if (!m->failure.code)
-        say_refusal(guest->hall, error); /* a meeting that has failed has said so itself */
+        say_refusal(guest->job, error); /* a meeting that has failed has said so itself */
     return result;
 }
 
@@ -445,8 +447,8 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 static hoop_result
 come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hp_hall *hall = guest->hall;
-    hp_roster *r = ring_of(hall, join->ring);
+    hp_job *job = guest->job;
+    hp_roster *r = ring_of(job, join->ring);
     if (!r || !hp_roster_knows(r, join)) {
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server does not know the ring that rank %d (%.60s) wants to come back to: was it "
@@ -459,7 +461,7 @@ come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     hp_guest *before = r->peers[join->who.rank];
     if (before) {
         before->roster = NULL;
-        on_dismiss(hall, before);
+        on_disconnect(job, before);
     }
     guest->roster = r;
     guest->rank = join->who.rank;
@@ -471,7 +473,7 @@ come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 static int
 join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_hall *hall = guest->hall;
+    hp_job *job = guest->job;
     hoop_error refusal;
     hp_join said;
     hp_err_clear(&refusal);
@@ -485,10 +487,10 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed JOIN");
         return -1;
     }
-    guest->where = HP_AT_MEETING;
+    guest->where = HP_JOINING;
     if (said.ring ? come_back(guest, &said, now, &refusal) : seek_seat(guest, &said, now, &refusal))
         refuse(guest, &refusal);
-    settle(hall, now);
+    settle(job, now);
     return 0;
 }
 
@@ -508,27 +510,27 @@ refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_er
     cause.phase = HOOP_PHASE_BRINGUP;
     if (absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING)
         return 0;
-    hp_meeting *m = find_meeting(guest->hall, &absent, now);
+    hp_join_group *m = find_join_group(guest->job, &absent, now);
     if (m)
-        hp_meeting_refuse(m, guest->rank, &cause, now);
-    settle(guest->hall, now);
+        hp_join_group_refuse(m, guest->rank, &cause, now);
+    settle(guest->job, now);
     return 0;
 }
 
 static void
 forget(hp_guest *guest, const char *why, uint64_t now)
 {
-    if (guest->meeting)
-        hp_meeting_lost(guest->meeting, guest, now);
+    if (guest->join_group)
+        hp_join_group_lost(guest->join_group, guest, now);
     if (guest->roster)
         hp_roster_lost(guest->roster, guest->rank, why);
-    guest->meeting = NULL;
+    guest->join_group = NULL;
     guest->roster = NULL;
-    settle(guest->hall, now);
+    settle(guest->job, now);
 }
 
 int
-hp_hall_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_job_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     if (guest->done)
         return 0;
@@ -543,45 +545,45 @@ hp_hall_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uin
         return refused(guest, payload, n, now, error);
     if (guest->roster) {
         int result = hp_roster_message(guest->roster, guest->rank, type, payload, n, now, error);
-        settle(guest->hall, now);
+        settle(guest->job, now);
         return result;
     }
     forget(guest, NULL, now); /* LEAVE before the ranks have met */
-    on_dismiss(guest->hall, guest);
+    on_disconnect(guest->job, guest);
     return 0;
 }
 
 void
-hp_hall_lost(hp_guest *guest, const char *why, uint64_t now)
+hp_job_lost(hp_guest *guest, const char *why, uint64_t now)
 {
-    guest->hall->guests--;
+    guest->job->guests--;
     forget(guest, why, now);
 }
 
 void
-hp_hall_broke(hp_guest *guest, uint64_t now)
+hp_job_broke(hp_guest *guest, uint64_t now)
 {
     hp_roster *r = guest->roster;
     if (!r) {
-        hp_hall_lost(guest, NULL, now);
+        hp_job_lost(guest, NULL, now);
         return;
     }
     guest->roster = NULL;
-    guest->hall->guests--;
+    guest->job->guests--;
     hp_roster_broke(r, guest->rank, now);
-    settle(guest->hall, now);
+    settle(guest->job, now);
 }
 
 void
-hp_hall_tick(hp_hall *hall, uint64_t now)
+hp_job_tick(hp_job *job, uint64_t now)
 {
-    for (hp_meeting *m = hall->meetings; m; m = m->next) {
-        hp_meeting_tick(m, now);
-        hp_overseer_await(hall, m, now);
+    for (hp_join_group *m = job->join_groups; m; m = m->next) {
+        hp_join_group_tick(m, now);
+        hp_job_watch_start(job, m, now);
     }
-    for (hp_roster *r = hall->rosters; r; r = r->next)
+    for (hp_roster *r = job->rosters; r; r = r->next)
         hp_roster_tick(r, now);
-    hp_overseer_cross(hall, now);
-    hp_overseer_nag(hall, now);
-    settle(hall, now);
+    hp_job_watch_cross(job, now);
+    hp_job_watch_stall(job, now);
+    settle(job, now);
 }

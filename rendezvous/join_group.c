@@ -27,19 +27,19 @@ bit(const uint64_t *set, int i)
 }
 
 static void
-mark(hp_meeting *m, int rank)
+mark(hp_join_group *m, int rank)
 {
     if (rank >= 0 && rank < m->size)
         m->told[rank / 64] |= UINT64_C(1) << (rank % 64);
 }
 
-hp_meeting *
-hp_meeting_new(const hp_outlet *outlet, const char *label, const hp_join *first, uint64_t now)
+hp_join_group *
+hp_join_group_new(const hp_events *events, const char *label, const hp_join *first, uint64_t now)
 {
-    hp_meeting *m = hp_alloc(1, sizeof(*m));
+    hp_join_group *m = hp_alloc(1, sizeof(*m));
     if (!m)
         return NULL;
-    m->outlet = outlet;
+    m->events = events;
     snprintf(m->label, sizeof(m->label), "%s", label);
     m->parent = first->parent;
     m->split = first->split;
@@ -52,7 +52,7 @@ hp_meeting_new(const hp_outlet *outlet, const char *label, const hp_join *first,
     m->told = hp_alloc((size_t)m->size / 64 + 1, sizeof(uint64_t));
     m->agree = hp_alloc(first->agree_n + 1, 1);
     if (!m->told || !m->agree) {
-        hp_meeting_free(m);
+        hp_join_group_free(m);
         return NULL;
     }
     if (first->agree_n)
@@ -61,24 +61,24 @@ hp_meeting_new(const hp_outlet *outlet, const char *label, const hp_join *first,
 }
 
 void
-hp_meeting_free(hp_meeting *m)
+hp_join_group_free(hp_join_group *m)
 {
     if (!m)
         return;
-    free(m->seats);
+    free(m->joined);
     free(m->agree);
     free(m->told);
     free(m);
 }
 
 int
-hp_meeting_is(const hp_meeting *m, const hp_join *join)
+hp_join_group_is(const hp_join_group *m, const hp_join *join)
 {
     return m->parent == join->parent && (!m->parent || m->split == join->split);
 }
 
 int
-hp_meeting_has(const hp_meeting *m, int rank)
+hp_join_group_has(const hp_join_group *m, int rank)
 {
     return rank >= 0 && rank < m->size && bit(m->told, rank);
 }
@@ -101,31 +101,31 @@ name(const hp_member *who, char out[HP_HOST_TEXT + 48])
 }
 
 void
-hp_meeting_fail(hp_meeting *m, const hoop_error *error, uint64_t now)
+hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
 {
     uint8_t payload[HP_ABORT_BYTES];
     char line[400];
     size_t n = hp_abort_put(payload, error);
     for (int i = 0; i < m->came; i++) {
-        m->outlet->tell(m->outlet->arg, m->seats[i].peer, HP_REFUSED, payload, n);
-        m->outlet->dismiss(m->outlet->arg, m->seats[i].peer);
+        m->events->tell(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
+        m->events->disconnect(m->events->arg, m->joined[i].peer);
     }
     m->came = 0;
     m->failure = *error;
     m->deadline = now + AFTERMATH_MS * HP_MS;
     snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
-    m->outlet->say(m->outlet->arg, line);
-    m->outlet->failed(m->outlet->arg, error);
+    m->events->say(m->events->arg, line);
+    m->events->failed(m->events->arg, error);
 }
 
 static hoop_result
-duplicate(const hp_meeting *m, const hp_join *join, hoop_error *error)
+duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     char who[HP_HOST_TEXT + 48] = "another process";
     int rank = rank_of(join);
     for (int i = 0; i < m->came; i++)
-        if (m->seats[i].who.rank == rank)
-            name(&m->seats[i].who, who);
+        if (m->joined[i].who.rank == rank)
+            name(&m->joined[i].who, who);
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                "duplicate rank: %s has already joined this job; two processes were started with rank %d, or two jobs "
                "share one job name (HOOP_JOB)",
@@ -147,7 +147,7 @@ next_line(const char **at, const char *end, const char **line)
 
 /* Settings are compared line by line, so that the sentence can name the first key that differs and both values. */
 static hoop_result
-same_settings(const hp_meeting *m, const hp_join *join, hoop_error *error)
+same_settings(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     const char *a = m->agree, *a_end = a + strlen(a), *b = join->agree, *b_end = b + join->agree_n;
     while (a < a_end || b < b_end) {
@@ -168,7 +168,7 @@ same_settings(const hp_meeting *m, const hp_join *join, hoop_error *error)
 }
 
 static hoop_result
-same_size(const hp_meeting *m, const hp_join *join, hoop_error *error)
+same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     int size = join->parent ? join->parent_size : join->size;
     char newcomer[HP_HOST_TEXT + 48];
@@ -184,30 +184,30 @@ same_size(const hp_meeting *m, const hp_join *join, hoop_error *error)
 }
 
 static hoop_result
-take_seat(hp_meeting *m, void *peer, const hp_join *join, hoop_error *error)
+take_seat(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
 {
     if (m->came == m->capacity) {
         int capacity = m->capacity ? 2 * m->capacity : 16;
-        hp_seat *seats = realloc(m->seats, (size_t)capacity * sizeof(*seats));
-        if (!seats)
+        hp_joined *joined = realloc(m->joined, (size_t)capacity * sizeof(*joined));
+        if (!joined)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
-        m->seats = seats;
+        m->joined = joined;
         m->capacity = capacity;
     }
-    hp_seat *seat = &m->seats[m->came++];
-    *seat = (hp_seat){.peer = peer, .who = join->who};
-    seat->who.rank = rank_of(join);
+    hp_joined *member = &m->joined[m->came++];
+    *member = (hp_joined){.peer = peer, .who = join->who};
+    member->who.rank = rank_of(join);
     if (m->parent) {
-        seat->color = join->color;
-        seat->key = join->key;
-        seat->started = join->started;
+        member->color = join->color;
+        member->key = join->key;
+        member->started = join->started;
     }
-    mark(m, seat->who.rank);
+    mark(m, member->who.rank);
     return HOOP_SUCCESS;
 }
 
 hoop_result
-hp_meeting_join(hp_meeting *m, void *peer, const hp_join *join, uint64_t now, hoop_error *error)
+hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop_error *error)
 {
     int rank = rank_of(join);
     if (m->failure.code) {
@@ -221,10 +221,10 @@ hp_meeting_join(hp_meeting *m, void *peer, const hp_join *join, uint64_t now, ho
     error->phase = HOOP_PHASE_BRINGUP;
     if (result) {
         mark(m, rank);
-        hp_meeting_fail(m, error, now);
+        hp_join_group_fail(m, error, now);
         return result;
     }
-    if (hp_meeting_has(m, rank)) {
+    if (hp_join_group_has(m, rank)) {
         duplicate(m, join, error);
         error->phase = HOOP_PHASE_BRINGUP;
         return error->code;
@@ -236,14 +236,14 @@ hp_meeting_join(hp_meeting *m, void *peer, const hp_join *join, uint64_t now, ho
 }
 
 void
-hp_meeting_lost(hp_meeting *m, void *peer, uint64_t now)
+hp_join_group_lost(hp_join_group *m, void *peer, uint64_t now)
 {
     char who[HP_HOST_TEXT + 48];
     for (int i = 0; i < m->came; i++) {
-        if (m->seats[i].peer != peer)
+        if (m->joined[i].peer != peer)
             continue;
-        hp_member gone = m->seats[i].who;
-        m->seats[i] = m->seats[--m->came];
+        hp_member gone = m->joined[i].who;
+        m->joined[i] = m->joined[--m->came];
         if (gone.rank >= 0)
             m->told[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
         if (m->parent) {
@@ -252,20 +252,20 @@ hp_meeting_lost(hp_meeting *m, void *peer, uint64_t now)
                        name(&gone, who));
             error.rank = gone.rank;
             error.phase = HOOP_PHASE_BRINGUP;
-            hp_meeting_fail(m, &error, now);
+            hp_join_group_fail(m, &error, now);
         }
         return;
     }
 }
 
 void
-hp_meeting_bereave(hp_meeting *m, const hp_ended *ended, uint64_t now)
+hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now)
 {
     hoop_error error;
     if (m->parent || m->failure.code || m->size != ended->size || m->came == 0 || m->came == m->size)
         return;
     for (int i = 0; i < m->came; i++)
-        if (m->seats[i].who.rank < 0)
+        if (m->joined[i].who.rank < 0)
             return;
     hp_err_set(
         &error, HOOP_ERR_RENDEZVOUS,
@@ -274,19 +274,19 @@ hp_meeting_bereave(hp_meeting *m, const hp_ended *ended, uint64_t now)
         ended->rank, ended->host);
     error.rank = ended->rank;
     error.phase = HOOP_PHASE_BRINGUP;
-    hp_meeting_fail(m, &error, now);
+    hp_join_group_fail(m, &error, now);
 }
 
 void
-hp_meeting_refuse(hp_meeting *m, int rank, const hoop_error *cause, uint64_t now)
+hp_join_group_refuse(hp_join_group *m, int rank, const hoop_error *cause, uint64_t now)
 {
     if (!m->failure.code)
-        hp_meeting_fail(m, cause, now);
+        hp_join_group_fail(m, cause, now);
     mark(m, rank);
 }
 
 int
-hp_meeting_is_known(const hp_meeting *m)
+hp_join_group_is_known(const hp_join_group *m)
 {
     int known = 1;
     for (int rank = 0; rank < m->size; rank++)
@@ -326,7 +326,7 @@ hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size)
 
 /* "node1, node2 and 3 more hosts": where those who wait are. */
 static void
-list_hosts(const hp_meeting *m, char *out, size_t size)
+list_hosts(const hp_join_group *m, char *out, size_t size)
 {
     int shown = 0;
     size_t at = 0;
@@ -334,25 +334,25 @@ list_hosts(const hp_meeting *m, char *out, size_t size)
     for (int i = 0; i < m->came && at < size; i++) {
         int seen = 0;
         for (int j = 0; j < i && !seen; j++)
-            seen = strcmp(m->seats[j].who.host, m->seats[i].who.host) == 0;
+            seen = strcmp(m->joined[j].who.host, m->joined[i].who.host) == 0;
         if (seen)
             continue;
         if (++shown > HOSTS_SHOWN) {
             snprintf(out + at, size - at, " and other hosts");
             return;
         }
-        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->seats[i].who.host);
+        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->joined[i].who.host);
     }
 }
 
 static void
-name_the_missing(const hp_meeting *m, hoop_error *error)
+name_the_missing(const hp_join_group *m, hoop_error *error)
 {
     char ranks[96], hosts[136], missing[128];
     int given = 0, left = m->size - m->came;
     double seconds = (double)(m->deadline - m->opened) / 1e9;
     for (int i = 0; i < m->came; i++)
-        given += m->seats[i].who.rank >= 0;
+        given += m->joined[i].who.rank >= 0;
     if (given < m->came)
         snprintf(missing, sizeof(missing), "%d of %d ranks", left, m->size);
     else
@@ -369,20 +369,20 @@ name_the_missing(const hp_meeting *m, hoop_error *error)
 }
 
 void
-hp_meeting_tick(hp_meeting *m, uint64_t now)
+hp_join_group_tick(hp_join_group *m, uint64_t now)
 {
     hoop_error error;
     if (m->failure.code || now < m->deadline || m->came == 0 || m->came == m->size)
         return;
     name_the_missing(m, &error);
-    hp_meeting_fail(m, &error, now);
+    hp_join_group_fail(m, &error, now);
     m->deadline = now; /* who comes to a world later begins anew: this sentence may name the late-comer itself */
 }
 
 static int
 by_place(const void *a, const void *b)
 {
-    const hp_seat *x = a, *y = b;
+    const hp_joined *x = a, *y = b;
     if (x->color != y->color)
         return x->color < y->color ? -1 : 1;
     if (x->key != y->key)
@@ -391,26 +391,26 @@ by_place(const void *a, const void *b)
 }
 
 void
-hp_meeting_sort(hp_meeting *m)
+hp_join_group_sort(hp_join_group *m)
 {
     int free_rank = 0;
     for (int i = 0; i < m->came; i++) {
-        if (m->seats[i].who.rank >= 0)
+        if (m->joined[i].who.rank >= 0)
             continue;
         while (bit(m->told, free_rank))
             free_rank++;
-        m->seats[i].who.rank = free_rank++;
+        m->joined[i].who.rank = free_rank++;
     }
-    qsort(m->seats, (size_t)m->came, sizeof(*m->seats), by_place);
+    qsort(m->joined, (size_t)m->came, sizeof(*m->joined), by_place);
 }
 
 int
-hp_meeting_group(hp_meeting *m, int first)
+hp_join_group_group(hp_join_group *m, int first)
 {
     int n = 0;
-    while (first + n < m->came && m->seats[first + n].color == m->seats[first].color) {
-        if (m->seats[first].color >= 0)
-            m->seats[first + n].who.rank = n;
+    while (first + n < m->came && m->joined[first + n].color == m->joined[first].color) {
+        if (m->joined[first].color >= 0)
+            m->joined[first + n].who.rank = n;
         n++;
     }
     return n;

@@ -21,9 +21,9 @@ enum {
 };
 
 int
-hp_breach_open(hp_breach *b, int size)
+hp_link_loss_open(hp_link_loss *b, int size)
 {
-    *b = (hp_breach){.size = size, .first = -1};
+    *b = (hp_link_loss){.size = size, .first = -1};
     b->loss = hp_alloc((size_t)size, sizeof(hp_loss));
     b->away = hp_alloc((size_t)size, sizeof(uint64_t));
     for (int i = 0; b->loss && i < size; i++)
@@ -32,14 +32,14 @@ hp_breach_open(hp_breach *b, int size)
 }
 
 void
-hp_breach_close(hp_breach *b)
+hp_link_loss_close(hp_link_loss *b)
 {
     free(b->loss);
     free(b->away);
 }
 
 void
-hp_breach_lost(hp_breach *b, int rank, const hp_loss *loss, uint64_t now)
+hp_link_loss_lost(hp_link_loss *b, int rank, const hp_loss *loss, uint64_t now)
 {
     if (b->loss[rank].peer >= 0)
         return;
@@ -51,27 +51,27 @@ hp_breach_lost(hp_breach *b, int rank, const hp_loss *loss, uint64_t now)
 }
 
 void
-hp_breach_away(hp_breach *b, int rank, uint64_t now)
+hp_link_loss_away(hp_link_loss *b, int rank, uint64_t now)
 {
     b->away_n += !b->away[rank];
     b->away[rank] = now;
 }
 
 void
-hp_breach_back(hp_breach *b, int rank)
+hp_link_loss_back(hp_link_loss *b, int rank)
 {
     b->away_n -= b->away[rank] != 0;
     b->away[rank] = 0;
 }
 
 int
-hp_breach_waits(const hp_breach *b)
+hp_link_loss_waits(const hp_link_loss *b)
 {
     return b->first >= 0 || b->away_n > 0;
 }
 
 int
-hp_breach_returning(const hp_breach *b, uint64_t now)
+hp_link_loss_returning(const hp_link_loss *b, uint64_t now)
 {
     for (int i = 0; b->away_n && i < b->size; i++)
         if (b->away[i] && now - b->away[i] < RETURN_MS * HP_MS)
@@ -82,7 +82,7 @@ hp_breach_returning(const hp_breach *b, uint64_t now)
 /* One who was in an operation and has not come back drove its connections, so it would have. One who was in none may
  * be computing, and hears of the breach when it comes to its next operation. */
 static int
-stayed_away(const hp_breach *b, const hp_witness *w, uint64_t now)
+stayed_away(const hp_link_loss *b, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; b->away_n && i < b->size; i++)
         if (b->away[i] && w[i].in_op && now - b->away[i] >= RETURN_MS * HP_MS)
@@ -105,20 +105,20 @@ was_answered(int number)
 
 /* What came a good moment after an answer was not on its way when the process ended. */
 static int
-is_alive(const hp_breach *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
+is_alive(const hp_link_loss *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
 {
     if (peer->left)
         return 0;
     return was_answered(loss->number) ? peer->heard > b->since + HOLD_MS * HP_MS : peer->heard + HEARD_MS * HP_MS > now;
 }
 
-static hp_breach_cause
-between(const hp_breach *b, const hp_witness *w, int rank, uint64_t now)
+static hp_link_loss_cause
+between(const hp_link_loss *b, const hp_witness *w, int rank, uint64_t now)
 {
     const hp_loss *mine = &b->loss[rank];
     int peer = mine->peer, both = b->loss[peer].peer == rank;
-    hp_breach_cause cause = {HP_BREACH_LINK, rank < peer ? rank : peer, rank < peer ? peer : rank, mine->number, 0,
-                             mine->sequence};
+    hp_link_loss_cause cause = {
+        HP_LINK_LOSS_LINK, rank < peer ? rank : peer, rank < peer ? peer : rank, mine->number, 0, mine->sequence};
     if (both && !cause.number)
         cause.number = b->loss[peer].number;
     if (both)
@@ -129,7 +129,7 @@ between(const hp_breach *b, const hp_witness *w, int rank, uint64_t now)
 
 /* Whether nobody else's word is to be waited for any more before the first loss is told. */
 static int
-is_ripe(const hp_breach *b, const hp_witness *w, uint64_t now)
+is_ripe(const hp_link_loss *b, const hp_witness *w, uint64_t now)
 {
     const hp_loss *first = &b->loss[b->first];
     int may_have_ended = was_answered(first->number) && !w[first->peer].left && b->loss[first->peer].peer < 0;
@@ -138,24 +138,24 @@ is_ripe(const hp_breach *b, const hp_witness *w, uint64_t now)
 
 /* An end is a process's, whose control connection was reset by what it had not read; a reset may be of all it has. */
 static int
-has_ended(const hp_breach *b, const hp_loss *loss, uint64_t now)
+has_ended(const hp_link_loss *b, const hp_loss *loss, uint64_t now)
 {
     return loss->number == 0 || now - b->away[loss->peer] >= RETURN_MS * HP_MS;
 }
 
-hp_breach_cause
-hp_breach_judge(const hp_breach *b, const hp_witness *w, int hasty, uint64_t now)
+hp_link_loss_cause
+hp_link_loss_judge(const hp_link_loss *b, const hp_witness *w, int hasty, uint64_t now)
 {
-    hp_breach_cause none = {.finding = HP_BREACH_NONE, .rank = -1, .other = -1};
+    hp_link_loss_cause none = {.finding = HP_LINK_LOSS_NONE, .rank = -1, .other = -1};
     int returning = 0, gone = stayed_away(b, w, now);
     if (gone >= 0)
-        return (hp_breach_cause){.finding = HP_BREACH_GONE, .rank = gone, .other = -1};
+        return (hp_link_loss_cause){.finding = HP_LINK_LOSS_GONE, .rank = gone, .other = -1};
     for (int i = 0; b->first >= 0 && i < b->size; i++) {
         const hp_loss *loss = &b->loss[i];
         if (loss->peer < 0)
             continue;
         if (b->away[loss->peer] && has_ended(b, loss, now))
-            return (hp_breach_cause){HP_BREACH_GONE, loss->peer, i, loss->number, 0, loss->sequence};
+            return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
         if (b->loss[loss->peer].peer == i)
             return between(b, w, i, now);
         returning |= b->away[loss->peer] != 0;
@@ -164,12 +164,12 @@ hp_breach_judge(const hp_breach *b, const hp_witness *w, int hasty, uint64_t now
         return none;
     const hp_loss *first = &b->loss[b->first];
     if (w[first->peer].left && w[first->peer].completed < first->sequence)
-        return (hp_breach_cause){HP_BREACH_LEFT, first->peer, b->first, first->number, 0, first->sequence};
+        return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, b->first, first->number, 0, first->sequence};
     return between(b, w, b->first, now);
 }
 
 void
-hp_breach_print(const hp_breach_cause *cause, const hp_member *members, char *out, size_t size)
+hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size)
 {
     const hp_member *a = &members[cause->rank], *b = &members[cause->other];
     char during[48] = "", why[64] = "";
@@ -184,10 +184,10 @@ hp_breach_print(const hp_breach_cause *cause, const hp_member *members, char *ou
 }
 
 void
-hp_breach_error(const hp_breach_cause *cause, const hp_member *members, int reporter, hoop_error *error)
+hp_link_loss_error(const hp_link_loss_cause *cause, const hp_member *members, int reporter, hoop_error *error)
 {
     char text[sizeof(error->text)];
-    hp_breach_print(cause, members, text, sizeof(text));
+    hp_link_loss_print(cause, members, text, sizeof(text));
     hp_err_set(error, HOOP_ERR_PEER_LOST, "%s", text);
     error->rank = cause->rank;
     error->reporter = reporter;

@@ -395,7 +395,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         uint8_t type, from_server, where;
         uint16_t least, most;
     } table[] = {
-        {HP_JOIN, 0, HP_AT_DOOR, JOIN_LEAST, HP_CONTROL_MAX},
+        {HP_JOIN, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
         {HP_READY, 0, HP_AT_LINKING | HP_AT_END, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
@@ -404,12 +404,12 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
         {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
         {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
-        {HP_LEAVE, 0, HP_AT_MEETING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
-        {HP_ROSTER, 1, HP_AT_MEETING, PART_HEAD, HP_CONTROL_MAX},
+        {HP_LEAVE, 0, HP_JOINING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
+        {HP_ROSTER, 1, HP_JOINING, PART_HEAD, HP_CONTROL_MAX},
         {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},
-        {HP_ABORT, 1, HP_AT_MEETING | MEMBER, 1, HP_ABORT_BYTES},
-        {HP_REFUSED, 1, HP_AT_MEETING | MEMBER, 1, HP_ABORT_BYTES},
-        {HP_PING, 1, HP_AT_MEETING | MEMBER, 0, 0},
+        {HP_ABORT, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
+        {HP_REFUSED, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
+        {HP_PING, 1, HP_JOINING | MEMBER, 0, 0},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         if (table[i].type == type && table[i].from_server == from_server && (table[i].where & where))

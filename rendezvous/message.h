@@ -128,11 +128,11 @@ int hp_report_get(hp_report *report, const uint8_t *in, size_t n);
  * Anything else is a breach of protocol.
  */
 enum {
-    HP_AT_DOOR = 1,    /* proven, awaits JOIN */
-    HP_AT_MEETING = 2, /* JOIN is in, awaits the roster */
-    HP_AT_LINKING = 4, /* the roster is out, links are being opened, awaits GO */
-    HP_AT_RUNNING = 8, /* member of a ring */
-    HP_AT_END = 16     /* the ring has failed, or this rank has left it */
+    HP_BEFORE_JOIN = 1, /* proven, awaits JOIN */
+    HP_JOINING = 2,     /* JOIN is in, awaits the roster */
+    HP_AT_LINKING = 4,  /* the roster is out, links are being opened, awaits GO */
+    HP_AT_RUNNING = 8,  /* member of a ring */
+    HP_AT_END = 16      /* the ring has failed, or this rank has left it */
 };
 int hp_message_fits(int type, int from_server, int where, size_t n);
 

@@ -15,27 +15,27 @@ enum {
 };
 
 void
-hp_refusals_note(hp_refusals *refusals, int size, int rank, const hp_unstarted *said)
+hp_refused_calls_note(hp_refused_calls *refused_calls, int size, int rank, const hp_unstarted *said)
 {
-    if (!refusals->of)
-        refusals->of = hp_alloc((size_t)size, sizeof(*refusals->of));
-    if (refusals->of && !refusals->of[rank])
-        refusals->of[rank] = hp_alloc(1, sizeof(hp_refusal));
-    hp_refusal *refusal = refusals->of ? refusals->of[rank] : NULL;
+    if (!refused_calls->of)
+        refused_calls->of = hp_alloc((size_t)size, sizeof(*refused_calls->of));
+    if (refused_calls->of && !refused_calls->of[rank])
+        refused_calls->of[rank] = hp_alloc(1, sizeof(hp_refused_call));
+    hp_refused_call *refusal = refused_calls->of ? refused_calls->of[rank] : NULL;
     if (!refusal)
         return;
-    refusals->pending += !refusal->pending;
-    *refusal = (hp_refusal){.said = *said, .pending = 1};
+    refused_calls->pending += !refusal->pending;
+    *refusal = (hp_refused_call){.said = *said, .pending = 1};
 }
 
 void
-hp_refusals_withdraw(hp_refusals *refusals, int rank, uint64_t sequence)
+hp_refused_calls_withdraw(hp_refused_calls *refused_calls, int rank, uint64_t sequence)
 {
-    hp_refusal *refusal = refusals->pending ? refusals->of[rank] : NULL;
+    hp_refused_call *refusal = refused_calls->pending ? refused_calls->of[rank] : NULL;
     if (!refusal || !refusal->pending || refusal->said.sequence > sequence)
         return;
     refusal->pending = 0;
-    refusals->pending--;
+    refused_calls->pending--;
 }
 
 /* Who has refused the number too and is in it now has made right the same call, or makes another. */
@@ -47,9 +47,9 @@ is_same(const hp_call *a, const hp_call *b)
 
 /* Whether a rank waits in the operation that was refused, or in a later one. */
 static int
-waits_for(const hp_refusals *refusals, const hp_witness *w, int rank, const hp_unstarted *said)
+waits_for(const hp_refused_calls *refused_calls, const hp_witness *w, int rank, const hp_unstarted *said)
 {
-    const hp_refusal *own = refusals->of[rank];
+    const hp_refused_call *own = refused_calls->of[rank];
     if (!w->in_op || w->report.sequence < said->sequence)
         return 0;
     if (own && own->said.sequence == said->sequence)
@@ -59,12 +59,12 @@ waits_for(const hp_refusals *refusals, const hp_witness *w, int rank, const hp_u
 
 /* Whether others have waited for the rank for long enough. */
 static int
-is_due(const hp_refusals *refusals, const hp_witness *w, int size, int rank, uint64_t now)
+is_due(const hp_refused_calls *refused_calls, const hp_witness *w, int size, int rank, uint64_t now)
 {
-    hp_refusal *refusal = refusals->of[rank];
+    hp_refused_call *refusal = refused_calls->of[rank];
     int waited_for = 0;
     for (int i = 0; i < size && !waited_for; i++)
-        waited_for = i != rank && waits_for(refusals, &w[i], i, &refusal->said);
+        waited_for = i != rank && waits_for(refused_calls, &w[i], i, &refusal->said);
     if (!waited_for)
         refusal->since = 0;
     else if (!refusal->since)
@@ -73,25 +73,25 @@ is_due(const hp_refusals *refusals, const hp_witness *w, int size, int rank, uin
 }
 
 int
-hp_refusals_due(hp_refusals *refusals, const hp_witness *w, int size, uint64_t now)
+hp_refused_calls_due(hp_refused_calls *refused_calls, const hp_witness *w, int size, uint64_t now)
 {
     int looked = 0;
-    if (!refusals->pending)
+    if (!refused_calls->pending)
         return -1;
     for (int rank = 0; rank < size && looked < JUDGED; rank++) {
-        if (!refusals->of[rank] || !refusals->of[rank]->pending)
+        if (!refused_calls->of[rank] || !refused_calls->of[rank]->pending)
             continue;
         looked++;
-        if (is_due(refusals, w, size, rank, now))
+        if (is_due(refused_calls, w, size, rank, now))
             return rank;
     }
     return -1;
 }
 
 void
-hp_refusals_print(const hp_refusals *refusals, const hp_member *who, hoop_error *error)
+hp_refused_calls_print(const hp_refused_calls *refused_calls, const hp_member *who, hoop_error *error)
 {
-    const hp_unstarted *said = &refusals->of[who->rank]->said;
+    const hp_unstarted *said = &refused_calls->of[who->rank]->said;
     char operation[HP_OPERATION_TEXT];
     hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d (%s) could not start %s: %s", who->rank, who->host,
                hp_blame_operation(said->sequence, &said->call, operation), said->cause.text);
@@ -100,9 +100,9 @@ hp_refusals_print(const hp_refusals *refusals, const hp_member *who, hoop_error 
 }
 
 void
-hp_refusals_free(hp_refusals *refusals, int size)
+hp_refused_calls_free(hp_refused_calls *refused_calls, int size)
 {
-    for (int rank = 0; refusals->of && rank < size; rank++)
-        free(refusals->of[rank]);
-    free(refusals->of);
+    for (int rank = 0; refused_calls->of && rank < size; rank++)
+        free(refused_calls->of[rank]);
+    free(refused_calls->of);
 }

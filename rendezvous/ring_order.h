@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* ring_order: how the ranks of a ring follow each other; pure. */
-#ifndef HP_ORDER_H
-#define HP_ORDER_H
+#ifndef HP_RING_ORDER_H
+#define HP_RING_ORDER_H
 
 #include "rendezvous/message.h"
 

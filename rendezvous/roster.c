@@ -21,7 +21,7 @@ say(const hp_roster *r, const char *what)
 {
     char line[400];
     snprintf(line, sizeof(line), "%s: %s", r->label, what);
-    r->outlet->say(r->outlet->arg, line);
+    r->events->say(r->events->arg, line);
 }
 
 static int
@@ -34,17 +34,18 @@ allocate(hp_roster *r, int count)
     r->peers = hp_alloc(n, sizeof(void *));
     r->witnesses = hp_alloc(n, sizeof(hp_witness));
     r->ready = hp_alloc(n / 64 + 1, sizeof(uint64_t));
-    int opened = hp_breach_open(&r->breach, count);
+    int opened = hp_link_loss_open(&r->losses, count);
     return opened && r->ring.order && r->ring.members && r->peers && r->witnesses && r->ready;
 }
 
 hp_roster *
-hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int count, uint64_t comm, uint64_t now)
+hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined, int count, uint64_t comm,
+              uint64_t now)
 {
     hp_roster *r = hp_alloc(1, sizeof(*r));
     if (!r)
         return NULL;
-    r->outlet = m->outlet;
+    r->events = m->events;
     snprintf(r->label, sizeof(r->label), "%s", label);
     r->world = m->parent == 0;
     r->ring.comm = comm;
@@ -59,15 +60,15 @@ hp_roster_new(const hp_meeting *m, const char *label, const hp_seat *seats, int 
     hp_err_clear(&r->cause);
     int fits = allocate(r, count);
     for (int i = 0; fits && i < count; i++) {
-        r->ring.members[i] = seats[i].who;
-        r->peers[i] = seats[i].peer;
+        r->ring.members[i] = joined[i].who;
+        r->peers[i] = joined[i].peer;
     }
     if (!fits || !hp_ring_arrange(&r->ring)) {
         hp_roster_free(r);
         return NULL;
     }
     for (int i = 0; i < count; i++)
-        r->outlet->seat(r->outlet->arg, r->peers[i], r, i);
+        r->events->assign(r->events->arg, r->peers[i], r, i);
     return r;
 }
 
@@ -80,9 +81,9 @@ hp_roster_free(hp_roster *r)
     free(r->ring.members);
     free(r->peers);
     free(r->witnesses);
-    hp_refusals_free(&r->refusals, r->ring.size);
+    hp_refused_calls_free(&r->refused_calls, r->ring.size);
     free(r->ready);
-    hp_breach_close(&r->breach);
+    hp_link_loss_close(&r->losses);
     free(r);
 }
 
@@ -99,7 +100,7 @@ tell_all(const hp_roster *r, int except, int type, const void *payload, size_t n
 {
     for (int i = 0; i < r->ring.size; i++)
         if (i != except && r->peers[i])
-            r->outlet->tell(r->outlet->arg, r->peers[i], type, payload, n);
+            r->events->tell(r->events->arg, r->peers[i], type, payload, n);
 }
 
 /* The verdict: kept, told to everyone but the rank that brought it (it knows), said in one line. */
@@ -118,7 +119,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     tell_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     say(r, line);
-    r->outlet->failed(r->outlet->arg, &r->cause);
+    r->events->failed(r->events->arg, &r->cause);
 }
 
 void
@@ -167,7 +168,7 @@ check_leavers(hp_roster *r)
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
-    if (r->breach.first >= 0) /* who leaves now may have failed by what its neighbour reports */
+    if (r->losses.first >= 0) /* who leaves now may have failed by what its neighbour reports */
         return;
     if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
         return;
@@ -200,7 +201,7 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     w->heard = now;
     if (completed > w->completed)
         w->completed = completed;
-    hp_refusals_withdraw(&r->refusals, rank, completed);
+    hp_refused_calls_withdraw(&r->refused_calls, rank, completed);
     r->moved = moves ? now : r->moved;
 }
 
@@ -211,8 +212,8 @@ operation_of(const hp_roster *r, int rank)
     uint64_t oldest = 0;
     if (r->witnesses[rank].in_op)
         return r->witnesses[rank].report.sequence;
-    if (r->breach.first >= 0 && r->breach.loss[r->breach.first].sequence)
-        return r->breach.loss[r->breach.first].sequence;
+    if (r->losses.first >= 0 && r->losses.loss[r->losses.first].sequence)
+        return r->losses.loss[r->losses.first].sequence;
     for (int i = 0; i < r->ring.size; i++)
         if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
             oldest = r->witnesses[i].report.sequence;
@@ -249,13 +250,13 @@ weigh(hp_roster *r, int hasty, uint64_t now)
     hoop_error error;
     if (r->state != HP_ROSTER_RUNNING)
         return;
-    hp_breach_cause cause = hp_breach_judge(&r->breach, r->witnesses, hasty, now);
-    if (cause.finding == HP_BREACH_GONE) {
+    hp_link_loss_cause cause = hp_link_loss_judge(&r->losses, r->witnesses, hasty, now);
+    if (cause.finding == HP_LINK_LOSS_GONE) {
         vanished(r, cause.rank, NULL);
-    } else if (cause.finding == HP_BREACH_LEFT) {
+    } else if (cause.finding == HP_LINK_LOSS_LEFT) {
         left_early(r, cause.rank, cause.other, cause.sequence);
-    } else if (cause.finding == HP_BREACH_LINK) {
-        hp_breach_error(&cause, r->ring.members, r->breach.first, &error);
+    } else if (cause.finding == HP_LINK_LOSS_LINK) {
+        hp_link_loss_error(&cause, r->ring.members, r->losses.first, &error);
         fail(r, &error, -1);
     }
 }
@@ -268,7 +269,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
         return;
     out(r, rank, completed, 0, now);
     w->left = 1;
-    hp_refusals_withdraw(&r->refusals, rank, UINT64_MAX);
+    hp_refused_calls_withdraw(&r->refused_calls, rank, UINT64_MAX);
     r->left_n++;
     if (r->state == HP_ROSTER_LINKING)
         vanished(r, rank, "it left");
@@ -332,7 +333,7 @@ unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *
     if (!hp_unstarted_get(&said, payload, n))
         return malformed(error);
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
-        hp_refusals_note(&r->refusals, r->ring.size, rank, &said);
+        hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &said);
     return 0;
 }
 
@@ -340,7 +341,7 @@ static void
 fail_refused(hp_roster *r, int rank)
 {
     hoop_error error;
-    hp_refusals_print(&r->refusals, &r->ring.members[rank], &error);
+    hp_refused_calls_print(&r->refused_calls, &r->ring.members[rank], &error);
     fail(r, &error, -1);
 }
 
@@ -352,7 +353,7 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
         return malformed(error);
     if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left)
         return 0;
-    hp_breach_lost(&r->breach, rank, &loss, now);
+    hp_link_loss_lost(&r->losses, rank, &loss, now);
     weigh(r, 0, now);
     return 0;
 }
@@ -370,7 +371,7 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
             return malformed(error);
         if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left) {
             report(r, rank, &said, now);
-            hp_refusals_withdraw(&r->refusals, rank, type == HP_IN_OP ? UINT64_MAX : said.sequence);
+            hp_refused_calls_withdraw(&r->refused_calls, rank, type == HP_IN_OP ? UINT64_MAX : said.sequence);
         }
         return 0;
     case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
@@ -400,14 +401,14 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
     }
     r->present -= r->peers[rank] != NULL;
     r->peers[rank] = NULL;
-    hp_breach_away(&r->breach, rank, now);
+    hp_link_loss_away(&r->losses, rank, now);
     weigh(r, 0, now);
 }
 
 void
 hp_roster_ended(hp_roster *r, int rank)
 {
-    if (r->state == HP_ROSTER_RUNNING && r->breach.away[rank])
+    if (r->state == HP_ROSTER_RUNNING && r->losses.away[rank])
         vanished(r, rank, NULL);
 }
 
@@ -419,7 +420,7 @@ hp_roster_knows(const hp_roster *r, const hp_join *join)
         r->ring.epoch != join->epoch || hp_ring_digest(&r->ring) != join->digest || r->witnesses[rank].left)
         return 0;
     const hp_member *m = &r->ring.members[rank];
-    return m->pid == join->who.pid && m->host_id == join->who.host_id && (r->peers[rank] || r->breach.away[rank]);
+    return m->pid == join->who.pid && m->host_id == join->who.host_id && (r->peers[rank] || r->losses.away[rank]);
 }
 
 void
@@ -427,22 +428,22 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
 {
     uint8_t payload[HP_ABORT_BYTES];
     int rank = join->who.rank;
-    hp_breach_back(&r->breach, rank);
+    hp_link_loss_back(&r->losses, rank);
     r->present += r->peers[rank] == NULL;
     r->peers[rank] = peer;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);
-        r->outlet->tell(r->outlet->arg, peer, HP_GO, NULL, 0);
+        r->events->tell(r->events->arg, peer, HP_GO, NULL, 0);
         return;
     }
-    r->outlet->tell(r->outlet->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+    r->events->tell(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
 }
 
 int
 hp_roster_needed(const hp_roster *r, uint64_t now)
 {
-    return r->present > 0 || (r->state == HP_ROSTER_FAILED && r->breach.away_n && (!r->forget || now < r->forget)) ||
-           (r->state == HP_ROSTER_RUNNING && hp_breach_returning(&r->breach, now));
+    return r->present > 0 || (r->state == HP_ROSTER_FAILED && r->losses.away_n && (!r->forget || now < r->forget)) ||
+           (r->state == HP_ROSTER_RUNNING && hp_link_loss_returning(&r->losses, now));
 }
 
 static void
@@ -490,7 +491,7 @@ is_silent(const hp_roster *r, int rank, uint64_t sequence, uint64_t freshest)
         return 0;
     if (w->in_op)
         return w->heard + HP_SILENT_BEATS * r->heartbeat < freshest;
-    return !r->peers[rank] || !r->outlet->reached(r->outlet->arg, r->peers[rank]);
+    return !r->peers[rank] || !r->events->reached(r->events->arg, r->peers[rank]);
 }
 
 /* The one who is blamed is silent: so it is told, with all others who are. Else the text stays. */
@@ -505,8 +506,9 @@ name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, s
     for (int i = 0; silent && i < r->ring.size; i++)
         silent[i] = (uint8_t)is_silent(r, i, blame->sequence, freshest);
     if (silent && blame->rank >= 0 && silent[blame->rank]) {
-        hp_silence s = hp_silence_find(r->witnesses, r->ring.members, silent, r->ring.size);
-        hp_silence_print(&s, r->ring.members, silent, r->ring.size, blame->sequence, now - r->moved, now, text, size);
+        hp_unreachable s = hp_unreachable_find(r->witnesses, r->ring.members, silent, r->ring.size);
+        hp_unreachable_print(&s, r->ring.members, silent, r->ring.size, blame->sequence, now - r->moved, now, text,
+                             size);
         blame->rank = s.first;
     }
     free(silent);
@@ -521,7 +523,7 @@ ask_the_absent(hp_roster *r, uint64_t now)
     r->asked = r->moved;
     for (int i = 0; i < r->ring.size; i++)
         if (!r->witnesses[i].in_op && !r->witnesses[i].left && r->peers[i])
-            r->outlet->tell(r->outlet->arg, r->peers[i], HP_PING, NULL, 0);
+            r->events->tell(r->events->arg, r->peers[i], HP_PING, NULL, 0);
 }
 
 static void
@@ -541,7 +543,7 @@ int
 hp_roster_timed(const hp_roster *r)
 {
     return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_FAILED && r->present == 0) ||
-           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || hp_breach_waits(&r->breach)));
+           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || hp_link_loss_waits(&r->losses)));
 }
 
 void
@@ -554,7 +556,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         r->forget = now + FORGET_MS * HP_MS;
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
         return;
-    int refused = hp_refusals_due(&r->refusals, r->witnesses, r->ring.size, now);
+    int refused = hp_refused_calls_due(&r->refused_calls, r->witnesses, r->ring.size, now);
     if (refused >= 0) {
         fail_refused(r, refused);
         return;
@@ -569,13 +571,13 @@ hp_roster_tick(hp_roster *r, uint64_t now)
     r->pinged = now;
     for (int i = 0; i < r->ring.size; i++)
         if (r->witnesses[i].in_op && r->peers[i])
-            r->outlet->tell(r->outlet->arg, r->peers[i], HP_PING, NULL, 0);
+            r->events->tell(r->events->arg, r->peers[i], HP_PING, NULL, 0);
 }
 
 const hp_member *
 hp_roster_holder(const hp_roster *r, int rank)
 {
     int sound = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_RUNNING;
-    int here = sound && rank < r->ring.size && (r->peers[rank] || r->breach.away[rank]);
+    int here = sound && rank < r->ring.size && (r->peers[rank] || r->losses.away[rank]);
     return here && !r->witnesses[rank].left ? &r->ring.members[rank] : NULL;
 }

@@ -21,19 +21,19 @@ typedef enum hp_roster_state {
 
 typedef struct hp_roster {
     struct hp_roster *next; /* the owner's */
-    const hp_outlet *outlet;
+    const hp_events *events;
     char label[64];
     hp_roster_state state;
     int world;             /* 1: a job's first ring, 0: made by a split */
     hp_ring ring;          /* ring.rank is not used */
     void **peers;          /* by rank; NULL: gone, or away */
     hp_witness *witnesses; /* by rank */
-    hp_refusals refusals;
+    hp_refused_calls refused_calls;
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
-    hp_breach breach; /* connections that broke, and ranks that are away */
-    hoop_error cause; /* of FAILED */
+    hp_link_loss losses; /* connections that broke, and ranks that are away */
+    hoop_error cause;    /* of FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of bring-up */
     uint64_t moved;            /* when any report last grew */
@@ -43,8 +43,8 @@ typedef struct hp_roster {
 } hp_roster;
 
 /* Seats `count` ranks (seat i is rank i) of the meeting, and has their rosters sent. NULL: out of memory. */
-hp_roster *hp_roster_new(const hp_meeting *meeting, const char *label, const hp_seat *seats, int count, uint64_t comm,
-                         uint64_t now);
+hp_roster *hp_roster_new(const hp_join_group *join_group, const char *label, const hp_joined *joined, int count,
+                         uint64_t comm, uint64_t now);
 void hp_roster_free(hp_roster *roster); /* tells nobody; NULL is fine */
 
 int hp_roster_where(const hp_roster *roster, int rank); /* HP_AT_*, for hp_message_fits */

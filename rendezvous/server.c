@@ -32,7 +32,7 @@ typedef struct peer {
     hp_guest guest; /* first: the outlet's peer is its address */
     struct peer *next, **link;
     hp_server *server;
-    hp_line *line;
+    hp_control_conn *control;
     uint64_t since; /* entered, or dismissed */
     int next_part;  /* of the roster, while there are more */
     int full;       /* its queue overflowed */
@@ -40,15 +40,15 @@ typedef struct peer {
 
 struct hp_server {
     hp_loop *loop;
-    hp_door *door;
+    hp_acceptor *acceptor;
     hp_timer *tick;
     int ticking;
     hp_server_options options;
-    hp_outlet outlet;
+    hp_events events;
     int most_guests; /* of one job */
     hp_secret *secret;
     hp_keys *keys; /* of the job asked for last */
-    hp_hall *halls;
+    hp_job *jobs;
     peer *peers;
 };
 
@@ -66,7 +66,7 @@ static void
 on_tell(void *arg, void *who, int type, const void *payload, size_t n)
 {
     peer *p = who;
-    if (!hp_line_send(p->line, (hp_frame_type)type, payload, n))
+    if (!hp_control_conn_send(p->control, (hp_frame_type)type, payload, n))
         p->full = 1;
     arm(arg);
 }
@@ -76,15 +76,16 @@ send_parts(peer *p)
 {
     const hp_roster *roster = p->guest.roster;
     uint8_t payload[HP_CONTROL_MAX];
-    while (roster && !p->guest.returned && p->next_part < roster->ring.size && hp_line_queued(p->line) < ROSTER_QUEUE) {
+    while (roster && !p->guest.returned && p->next_part < roster->ring.size &&
+           hp_control_conn_queued(p->control) < ROSTER_QUEUE) {
         size_t n = hp_part_put(payload, &roster->ring, p->guest.rank, p->next_part, &p->next_part);
-        if (!hp_line_send(p->line, HP_ROSTER, payload, n))
+        if (!hp_control_conn_send(p->control, HP_ROSTER, payload, n))
             p->full = 1;
     }
 }
 
 static void
-on_seat(void *arg, void *who, hp_roster *roster, int rank)
+on_assign(void *arg, void *who, hp_roster *roster, int rank)
 {
     (void)roster;
     (void)rank;
@@ -95,32 +96,32 @@ on_seat(void *arg, void *who, hp_roster *roster, int rank)
 }
 
 static void
-on_dismiss(void *arg, void *who)
+on_disconnect(void *arg, void *who)
 {
     peer *p = who;
     p->since = hp_loop_now(p->server->loop);
-    hp_line_shut(p->line);
+    hp_control_conn_shut(p->control);
     arm(arg);
 }
 
 static void
-on_say(void *arg, const char *line)
+on_say(void *arg, const char *control)
 {
     const hp_server *server = arg;
     if (server->options.say)
-        server->options.say(server->options.arg, line);
+        server->options.say(server->options.arg, control);
     else
-        hp_log(HP_LOG_INFO, "%s", line);
+        hp_log(HP_LOG_INFO, "%s", control);
 }
 
 static void
-on_warn(void *arg, const char *line)
+on_warn(void *arg, const char *control)
 {
     const hp_server *server = arg;
     if (server->options.warn)
-        server->options.warn(server->options.arg, line);
+        server->options.warn(server->options.arg, control);
     else
-        hp_log(HP_LOG_WARN, "%s", line);
+        hp_log(HP_LOG_WARN, "%s", control);
 }
 
 static void
@@ -136,7 +137,7 @@ on_reached(void *arg, const void *who)
 {
     const peer *p = who;
     (void)arg;
-    return hp_line_arrived(p->line);
+    return hp_control_conn_arrived(p->control);
 }
 
 static const char *
@@ -153,22 +154,22 @@ static void
 expect(hp_server *server)
 {
     int world = 0;
-    for (const hp_hall *hall = server->halls; hall; hall = hall->next)
-        world += world < HP_WORLD_MAX ? hp_hall_expects(hall) : 0;
-    hp_door_expect(server->door, world);
+    for (const hp_job *job = server->jobs; job; job = job->next)
+        world += world < HP_WORLD_MAX ? hp_job_expects(job) : 0;
+    hp_acceptor_expect(server->acceptor, world);
 }
 
 static void
 sweep(hp_server *server)
 {
-    for (hp_hall **at = &server->halls; *at;) {
-        hp_hall *hall = *at;
-        if (!hp_hall_idle(hall)) {
-            at = &hall->next;
+    for (hp_job **at = &server->jobs; *at;) {
+        hp_job *job = *at;
+        if (!hp_job_idle(job)) {
+            at = &job->next;
             continue;
         }
-        *at = hall->next;
-        hp_hall_free(hall);
+        *at = job->next;
+        hp_job_free(job);
     }
     expect(server);
 }
@@ -177,7 +178,7 @@ sweep(hp_server *server)
 static void
 discard(peer *p)
 {
-    hp_line_free(p->line);
+    hp_control_conn_free(p->control);
     *p->link = p->next;
     if (p->next)
         p->next->link = p->link;
@@ -187,7 +188,7 @@ discard(peer *p)
 static void
 drop(peer *p, const char *why)
 {
-    hp_hall_lost(&p->guest, why, hp_loop_now(p->server->loop));
+    hp_job_lost(&p->guest, why, hp_loop_now(p->server->loop));
     discard(p);
 }
 
@@ -196,7 +197,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     peer *p = arg;
     arm(p->server);
-    return hp_hall_message(&p->guest, type, payload, n, hp_loop_now(p->server->loop), error);
+    return hp_job_message(&p->guest, type, payload, n, hp_loop_now(p->server->loop), error);
 }
 
 static void
@@ -214,11 +215,11 @@ on_closed(void *arg, const hoop_error *error)
     int broke_rules = error->code == HOOP_ERR_PROTOCOL || error->code == HOOP_ERR_CORRUPT;
     if (broke_rules) {
         snprintf(why, sizeof(why), "it broke the protocol: %s", error->text);
-        hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.hall->label,
+        hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.job->label,
                      error->text);
     }
     if (error->code == HOOP_ERR_SYSTEM) { /* a reset: an ended process closes its connection */
-        hp_hall_broke(&p->guest, hp_loop_now(p->server->loop));
+        hp_job_broke(&p->guest, hp_loop_now(p->server->loop));
         discard(p);
     } else {
         drop(p, broke_rules ? why : NULL);
@@ -230,12 +231,12 @@ on_closed(void *arg, const hoop_error *error)
 static const char *
 overdue(const peer *p, uint64_t now)
 {
-    uint64_t blocked = hp_line_blocked_since(p->line);
+    uint64_t blocked = hp_control_conn_blocked_since(p->control);
     if (p->full || (blocked != HP_NEVER && now > blocked && now - blocked > UNREAD_MS * HP_MS))
         return "it does not read what the rendezvous server tells it";
     if (p->guest.done)
         return now - p->since > GOODBYE_MS * HP_MS ? "" : NULL;
-    int idle = !p->guest.roster && p->guest.where == HP_AT_DOOR;
+    int idle = !p->guest.roster && p->guest.where == HP_BEFORE_JOIN;
     return idle && now - p->since > JOIN_MS * HP_MS ? "it did not say what it wants" : NULL;
 }
 
@@ -243,7 +244,8 @@ overdue(const peer *p, uint64_t now)
 static int
 watched(const peer *p)
 {
-    return p->guest.done || hp_line_queued(p->line) || (!p->guest.roster && p->guest.where == HP_AT_DOOR);
+    return p->guest.done || hp_control_conn_queued(p->control) ||
+           (!p->guest.roster && p->guest.where == HP_BEFORE_JOIN);
 }
 
 static void
@@ -253,8 +255,8 @@ on_tick(void *arg)
     uint64_t now = hp_loop_now(server->loop);
     int more = 0;
     server->ticking = 0;
-    for (hp_hall *hall = server->halls; hall; hall = hall->next)
-        hp_hall_tick(hall, now);
+    for (hp_job *job = server->jobs; job; job = job->next)
+        hp_job_tick(job, now);
     for (peer *p = server->peers, *next; p; p = next) {
         next = p->next;
         const char *why = overdue(p, now);
@@ -264,46 +266,46 @@ on_tick(void *arg)
             more |= watched(p);
     }
     sweep(server);
-    for (const hp_hall *hall = server->halls; hall && !more; hall = hall->next)
-        more = hp_hall_timed(hall);
+    for (const hp_job *job = server->jobs; job && !more; job = job->next)
+        more = hp_job_timed(job);
     if (more)
         arm(server);
 }
 
 /* The door's questions. */
 
-static hp_hall *
-find_hall(const hp_server *server, const uint8_t job[HP_JOB])
+static hp_job *
+find_job(const hp_server *server, const uint8_t job_id[HP_JOB_ID])
 {
-    for (hp_hall *hall = server->halls; hall; hall = hall->next)
-        if (memcmp(hall->job, job, HP_JOB) == 0)
-            return hall;
+    for (hp_job *job = server->jobs; job; job = job->next)
+        if (memcmp(job->job_id, job_id, HP_JOB_ID) == 0)
+            return job;
     return NULL;
 }
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job[HP_JOB])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
 {
     hp_server *server = arg;
     hp_secret *own;
-    if (server->keys && memcmp(server->keys->job, job, HP_JOB) == 0)
+    if (server->keys && memcmp(server->keys->job_id, job_id, HP_JOB_ID) == 0)
         return server->keys;
     hp_keys_drop(server->keys);
     server->keys = NULL;
     own = hp_secmem_new(sizeof(*own));
-    if (own && !hp_secret_of_job(own, server->secret, job, NULL))
-        server->keys = hp_keys_new(own->key, job, server->options.mode, NULL);
+    if (own && !hp_secret_of_job(own, server->secret, job_id, NULL))
+        server->keys = hp_keys_new(own->key, job_id, server->options.mode, NULL);
     hp_secmem_free(own);
     return server->keys;
 }
 
 static int
-on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     const hp_server *server = arg;
     (void)hello;
-    *policy =
-        (hp_conn_policy){.my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL, .mode = (uint8_t)server->options.mode};
+    *policy = (hp_handshake_policy){
+        .my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL, .mode = (uint8_t)server->options.mode};
     return 1;
 }
 
@@ -313,23 +315,23 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     const hp_server *server = arg;
     (void)from;
     *assigned = hello->my_rank;
-    const hp_hall *hall = find_hall(server, hello->job);
-    return hall && hall->guests >= server->most_guests ? HP_FULL : hp_hall_judge(hall, hello);
+    const hp_job *job = find_job(server, hello->job_id);
+    return job && job->guests >= server->most_guests ? HP_FULL : hp_job_judge(job, hello);
 }
 
-static hp_hall *
-open_hall(hp_server *server, const uint8_t job[HP_JOB])
+static hp_job *
+open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID])
 {
     uint64_t seed;
-    hp_hall *hall = find_hall(server, job);
-    if (hall || hp_random(&seed, sizeof(seed), NULL))
-        return hall;
-    hall = hp_hall_new(&server->outlet, job, seed);
-    if (hall) {
-        hall->next = server->halls;
-        server->halls = hall;
+    hp_job *job = find_job(server, job_id);
+    if (job || hp_random(&seed, sizeof(seed), NULL))
+        return job;
+    job = hp_job_new(&server->events, job_id, seed);
+    if (job) {
+        job->next = server->jobs;
+        server->jobs = job;
     }
-    return hall;
+    return job;
 }
 
 static void
@@ -339,17 +341,17 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     (void)features;
     (void)from;
     peer *p = hp_alloc(1, sizeof(*p));
-    hp_line_owner owner = {p, on_frame, on_room, on_closed};
-    hp_hall *hall = open_hall(server, hello->job);
-    if (p && hall)
-        p->line = hp_line_new(server->loop, fd, &owner);
-    if (!p || !p->line) {
+    hp_control_conn_owner owner = {p, on_frame, on_room, on_closed};
+    hp_job *job = open_job(server, hello->job_id);
+    if (p && job)
+        p->control = hp_control_conn_new(server->loop, fd, &owner);
+    if (!p || !p->control) {
         hp_log_class("rendezvous memory", HP_LOG_WARN, "a control connection is refused: out of memory or descriptors");
         free(p);
         close(fd);
         return;
     }
-    hp_hall_enter(hall, &p->guest, hello);
+    hp_job_enter(job, &p->guest, hello);
     expect(server);
     p->server = server;
     p->since = hp_loop_now(server->loop);
@@ -402,19 +404,19 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_guests = share_of_a_job(options);
-    server->outlet =
-        (hp_outlet){server, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
+    server->events =
+        (hp_events){server, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
     server->tick = hp_timer_new(loop, on_tick, server);
-    hp_door_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     hp_sock_options sock = {0};
     server->secret = hp_secmem_new(sizeof(*server->secret));
     if (server->secret && options->mode == HP_MODE_AUTH)
         *server->secret = *options->secret;
     if (server->tick && server->secret)
-        server->door = hp_door_new(loop, &options->listen, &options->ports, &sock, &owner, 0, error);
+        server->acceptor = hp_acceptor_new(loop, &options->listen, &options->ports, &sock, &owner, 0, error);
     else
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
-    if (server->door)
+    if (server->acceptor)
         return server;
     hp_server_free(server);
     return NULL;
@@ -423,24 +425,24 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
 const hp_addr *
 hp_server_addr(const hp_server *server)
 {
-    return hp_door_addr(server->door);
+    return hp_acceptor_addr(server->acceptor);
 }
 
 int
 hp_server_jobs(const hp_server *server)
 {
     int jobs = 0;
-    for (const hp_hall *hall = server->halls; hall; hall = hall->next)
+    for (const hp_job *job = server->jobs; job; job = job->next)
         jobs++;
     return jobs;
 }
 
 void
-hp_server_rank_ended(hp_server *server, const uint8_t job[HP_JOB], int rank, int size, const char *host)
+hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID], int rank, int size, const char *host)
 {
-    hp_hall *hall = open_hall(server, job);
-    if (hall)
-        hp_hall_ended(hall, rank, size, host, hp_loop_now(server->loop));
+    hp_job *job = open_job(server, job_id);
+    if (job)
+        hp_job_ended(job, rank, size, host, hp_loop_now(server->loop));
     arm(server);
 }
 
@@ -449,17 +451,17 @@ hp_server_free(hp_server *server)
 {
     if (!server)
         return;
-    if (server->door)
-        hp_door_free(server->door);
+    if (server->acceptor)
+        hp_acceptor_free(server->acceptor);
     for (peer *p = server->peers, *next; p; p = next) {
         next = p->next;
-        hp_line_free(p->line);
+        hp_control_conn_free(p->control);
         free(p);
     }
-    while (server->halls) {
-        hp_hall *hall = server->halls;
-        server->halls = hall->next;
-        hp_hall_free(hall);
+    while (server->jobs) {
+        hp_job *job = server->jobs;
+        server->jobs = job->next;
+        hp_job_free(job);
     }
     if (server->tick)
         hp_timer_free(server->tick);

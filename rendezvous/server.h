@@ -21,9 +21,9 @@ typedef struct hp_server_options {
     const hp_secret *secret; /* copied; a job's own key: this job is served, and no other. Mode none: not looked at */
     int mode;                /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
-    void (*say)(void *arg, const char *line);
+    void (*say)(void *arg, const char *control);
     /* A line that whoever started the job should see: who holds it up. Starts like say's; NULL: hp_log WARN. */
-    void (*warn)(void *arg, const char *line);
+    void (*warn)(void *arg, const char *control);
     /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */
     void (*failed)(void *arg, const hoop_error *cause);
     /* Where a rank that has not come was started, for an owner with one job; NULL: nobody knows. */
@@ -39,7 +39,7 @@ int hp_server_jobs(const hp_server *server); /* groups alive */
  * For an owner that has started the ranks: the process of this rank of this job, which has `size` ranks on the whole,
  * has ended with status 0. Who waits for it to join, or comes to, is told so at once; kept as long as the server.
  */
-void hp_server_rank_ended(hp_server *server, const uint8_t job[HP_JOB], int rank, int size, const char *host);
+void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID], int rank, int size, const char *host);
 void hp_server_free(hp_server *server);
 
 #endif

@@ -9,47 +9,48 @@
 
 enum { GOING_MS = 1000 };
 
-static hp_nag_word
-speak(hp_nag *nag, uint64_t now)
+static hp_stall_word
+speak(hp_stall_warning *warning, uint64_t now)
 {
-    nag->lasted = now - nag->since;
-    while (nag->next <= nag->lasted)
-        nag->next *= 2;
-    return HP_NAG_SPEAK;
+    warning->lasted = now - warning->since;
+    while (warning->next <= warning->lasted)
+        warning->next *= 2;
+    return HP_STALL_WARN;
 }
 
-static hp_nag_word
-begin(hp_nag *nag, uint64_t after, int waiting, uint64_t moved, uint64_t now)
+static hp_stall_word
+begin(hp_stall_warning *warning, uint64_t after, int waiting, uint64_t moved, uint64_t now)
 {
     if (!after || !waiting || now < moved + after)
-        return HP_NAG_QUIET;
-    *nag = (hp_nag){.since = moved, .next = after, .moved = moved};
-    return speak(nag, now);
+        return HP_STALL_QUIET;
+    *warning = (hp_stall_warning){.since = moved, .next = after, .moved = moved};
+    return speak(warning, now);
 }
 
 /* Whether what moves again does so for good. */
 static int
-is_over(const hp_nag *nag, int waiting, uint64_t now)
+is_over(const hp_stall_warning *warning, int waiting, uint64_t now)
 {
-    return nag->going && (!waiting || (now >= nag->going + GOING_MS * HP_MS && now < nag->moved + GOING_MS * HP_MS));
+    return warning->going &&
+           (!waiting || (now >= warning->going + GOING_MS * HP_MS && now < warning->moved + GOING_MS * HP_MS));
 }
 
-hp_nag_word
-hp_nag_look(hp_nag *nag, uint64_t after, int waiting, uint64_t moved, uint64_t now)
+hp_stall_word
+hp_stall_warning_due(hp_stall_warning *warning, uint64_t after, int waiting, uint64_t moved, uint64_t now)
 {
-    if (!nag->since)
-        return begin(nag, after, waiting, moved, now);
-    if (!nag->going && (moved != nag->moved || !waiting))
-        nag->going = moved != nag->moved ? moved : now;
-    nag->moved = moved;
-    if (is_over(nag, waiting, now)) {
-        nag->lasted = nag->going - nag->since;
-        nag->since = 0;
-        return HP_NAG_OVER;
+    if (!warning->since)
+        return begin(warning, after, waiting, moved, now);
+    if (!warning->going && (moved != warning->moved || !waiting))
+        warning->going = moved != warning->moved ? moved : now;
+    warning->moved = moved;
+    if (is_over(warning, waiting, now)) {
+        warning->lasted = warning->going - warning->since;
+        warning->since = 0;
+        return HP_STALL_OVER;
     }
     if (now >= moved + GOING_MS * HP_MS)
-        nag->going = 0;
-    if (now < nag->since + nag->next || now < moved + after)
-        return HP_NAG_QUIET;
-    return speak(nag, now);
+        warning->going = 0;
+    if (now < warning->since + warning->next || now < moved + after)
+        return HP_STALL_QUIET;
+    return speak(warning, now);
 }

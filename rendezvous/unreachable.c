@@ -6,10 +6,10 @@
 
 enum { RANGES_SHOWN = 6 };
 
-hp_silence
-hp_silence_find(const hp_witness *w, const hp_member *members, const uint8_t *silent, int n)
+hp_unreachable
+hp_unreachable_find(const hp_witness *w, const hp_member *members, const uint8_t *silent, int n)
 {
-    hp_silence s = {.first = -1};
+    hp_unreachable s = {.first = -1};
     for (int i = 0; i < n; i++) {
         s.waiting += w[i].in_op && !silent[i];
         s.count += silent[i];
@@ -31,7 +31,7 @@ last_of_range(const uint8_t *silent, int n, int i)
 }
 
 const char *
-hp_silence_list(const uint8_t *silent, int n, char *out, size_t size)
+hp_unreachable_list(const uint8_t *silent, int n, char *out, size_t size)
 {
     size_t at = 0;
     int left = 0, shown = 0;
@@ -58,8 +58,8 @@ hp_silence_list(const uint8_t *silent, int n, char *out, size_t size)
 }
 
 void
-hp_silence_print(const hp_silence *s, const hp_member *members, const uint8_t *silent, int n, uint64_t sequence,
-                 uint64_t stalled, uint64_t now, char *out, size_t size)
+hp_unreachable_print(const hp_unreachable *s, const hp_member *members, const uint8_t *silent, int n, uint64_t sequence,
+                     uint64_t stalled, uint64_t now, char *out, size_t size)
 {
     const hp_member *who = &members[s->first];
     char list[96], since[96];
@@ -72,5 +72,5 @@ hp_silence_print(const hp_silence *s, const hp_member *members, const uint8_t *s
     else
         snprintf(out, size,
                  "ranks %s (the first on %.60s) are unreachable or stopped; their hosts last spoke %.1f s ago; %s",
-                 hp_silence_list(silent, n, list, sizeof(list)), who->host, ago, since);
+                 hp_unreachable_list(silent, n, list, sizeof(list)), who->host, ago, since);
 }

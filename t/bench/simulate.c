@@ -23,7 +23,7 @@ usual(int ranks, uint64_t bytes, uint32_t slices)
     model_defaults(&o);
     o.ranks = ranks;
     o.count = bytes / ELEM;
-    o.shape = HP_SHAPE_RING;
+    o.algorithm = HP_ALG_RING;
     o.plan.slices = slices;
     o.plan.slice_bytes = SLICE;
     o.window = 4 * slices;
@@ -132,7 +132,7 @@ test_spread(void)
 {
     model_options o = usual(8, 1024, 1);
     double time = 8 * 1024 * o.gamma;
-    o.shape = HP_SHAPE_SPREAD;
+    o.algorithm = HP_ALG_SPREAD;
     o.window = 8;
     for (int k = 0; k < 3; k++)
         time += wire_of(&o, 1024 << k) + o.alpha;
@@ -145,7 +145,7 @@ test_doubling(void)
 {
     model_options o = usual(8, 64 << 10, 1);
     double bytes = 64 << 10;
-    o.shape = HP_SHAPE_DOUBLING;
+    o.algorithm = HP_ALG_DOUBLING;
     o.window = 8;
     is_near(bytes * o.gamma + 3 * (wire_of(&o, bytes) + o.alpha + bytes * o.gamma), time_of(&o), 0.05,
             "doubling, eight ranks: three hops");
@@ -157,7 +157,7 @@ test_halves(void)
 {
     model_options o = usual(8, 64 << 10, 1);
     double time = 0, bytes = 64 << 10, load = bytes * o.gamma;
-    o.shape = HP_SHAPE_HALVES;
+    o.algorithm = HP_ALG_HALVES;
     for (int k = 1; k <= 3; k++)
         time += 2 * (wire_of(&o, bytes / (1 << k)) + o.alpha) + bytes / (1 << k) * o.gamma;
     time += 2 * load; /* into the stage, and out of it */
@@ -234,18 +234,18 @@ test_monotony(void)
 static void
 test_bytes(void)
 {
-    static const int shapes[] = {HP_SHAPE_RING, HP_SHAPE_HALVES};
+    static const int algorithms[] = {HP_ALG_RING, HP_ALG_HALVES};
     int exact = 1, laws = 1;
     for (int n = 2; n <= 33; n++)
         for (int s = 0; s < 2; s++) {
             uint64_t bytes = (uint64_t)n * 64 << 10;
             model_options o = usual(n, bytes, 4);
-            o.shape = shapes[s];
+            o.algorithm = algorithms[s];
             exact &= run(&o).sent == 2 * bytes / (uint64_t)n * (uint64_t)(n - 1);
             laws &= !run(&o).locked;
             o.count = 1 + (uint64_t)n * 1000 / 7;
             laws &= !run(&o).locked;
-            o.shape = HP_SHAPE_SPREAD;
+            o.algorithm = HP_ALG_SPREAD;
             laws &= !run(&o).locked;
         }
     ok(exact, "2N(n-1)/n bytes a rank, ring and halves, 2 to 33 ranks");

@@ -184,7 +184,7 @@ never_used(int number, int size, void *arg)
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
 
     (void)arg;
-    if (!bad && (p.second->device[1] == NULL || p.second->chosen || p.second->enrolled != 0)) {
+    if (!bad && (p.second->device[1] == NULL || p.second->chosen || p.second->pinned != 0)) {
         party_note("the second communicator is not prepared, or thinks that it was used");
         bad = 1;
     }
@@ -229,10 +229,10 @@ locked(int number, int size, void *arg)
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
 
     (void)arg;
-    hp_alive_lock();
+    hp_registry_lock();
     if (!bad && hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce");
-    hp_alive_unlock();
+    hp_registry_unlock();
     bad = bad || !is_sum(&p, 1);
     return end(&p) || bad;
 }
@@ -248,7 +248,7 @@ counted(int number, int size, void *arg)
     (void)arg;
     for (int round = 0; round < ROUNDS && !bad; round++) {
         bad = first_on_stream(&p) || hp_cuda_stream_wait(p.r.device, p.stream, NULL) != HOOP_SUCCESS;
-        standing += hp_alive_stands();
+        standing += hp_registry_stands();
     }
     if (standing != 0)
         party_note("%d of %d times the stream was said to stand", standing, ROUNDS);

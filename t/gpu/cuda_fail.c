@@ -98,7 +98,7 @@ use_device(hp_device *device, void *pages)
     hp_queue *queue = NULL;
     void *array = NULL, *stream = NULL;
 
-    if (!failed(device->ops->enroll(device, pages, 4096, &error), &error)) {
+    if (!failed(device->ops->pin(device, pages, 4096, &error), &error)) {
         if (!failed(hp_cuda_alloc(device, &array, 4096, &error), &error) &&
             !failed(hp_cuda_stream_open(device, &stream, &error), &error) &&
             !failed(device->ops->queue_open(device, &queue, &error), &error)) {
@@ -107,7 +107,7 @@ use_device(hp_device *device, void *pages)
         }
         hp_cuda_stream_close(device, stream);
         hp_cuda_free(device, array);
-        device->ops->unenroll(device, pages);
+        device->ops->unpin(device, pages);
     }
 }
 

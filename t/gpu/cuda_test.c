@@ -120,7 +120,7 @@ arena_new(hp_device *device, arena_kind kind, size_t bytes)
         memory = kind == ARENA_SLOT ? hp_pages(bytes) : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
         if (memory == NULL)
             bail("out of memory");
-        if (kind == ARENA_SLOT && device->ops->enroll(device, memory, bytes, &error) != HOOP_SUCCESS)
+        if (kind == ARENA_SLOT && device->ops->pin(device, memory, bytes, &error) != HOOP_SUCCESS)
             bail("%s", error.text);
     }
     a.memory = memory;
@@ -133,7 +133,7 @@ arena_free(arena *a)
     if (a->kind == ARENA_DEVICE) {
         hp_cuda_free(a->device, a->memory);
     } else if (a->kind == ARENA_SLOT) {
-        a->device->ops->unenroll(a->device, a->memory);
+        a->device->ops->unpin(a->device, a->memory);
         hp_pages_free(a->memory, a->bytes);
     } else {
         free(a->memory);

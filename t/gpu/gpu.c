@@ -12,7 +12,7 @@
 static int
 is_complete(const hp_device_ops *ops)
 {
-    return ops->name && ops->owns && ops->open && ops->close && ops->addressable && ops->enroll && ops->unenroll &&
+    return ops->name && ops->owns && ops->open && ops->close && ops->addressable && ops->pin && ops->unpin &&
            ops->queue_open && ops->queue_close && ops->submit && ops->done && ops->wake_fd && ops->wake_arm &&
            ops->drain && ops->status;
 }

@@ -538,8 +538,8 @@ check_queue(void)
     is_int(HOOP_SUCCESS, hp_host_ops.open(&device, from, &error), "the device opens");
     ok(device->ops == &hp_host_ops && hp_host_ops.addressable(device), "its memory may be sent directly");
     is_int(0, hp_host_ops.owns(from), "it claims nothing");
-    is_int(HOOP_SUCCESS, hp_host_ops.enroll(device, from, 4, &error), "slots are visible anyway");
-    hp_host_ops.unenroll(device, from);
+    is_int(HOOP_SUCCESS, hp_host_ops.pin(device, from, 4, &error), "slots are visible anyway");
+    hp_host_ops.unpin(device, from);
     is_int(HOOP_SUCCESS, hp_host_ops.queue_open(device, &queue, &error), "a queue opens");
     ok(queue->ops == &hp_host_ops, "and knows its device's functions");
     is_uint(0, hp_host_ops.done(queue), "nothing is done yet");

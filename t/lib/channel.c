@@ -216,8 +216,8 @@ test_fused(void)
 }
 
 /* One rank's plan, to know that every shape was there. */
-static hp_shape
-shape_of(const sim_ring *o)
+static hp_algorithm
+algorithm_of(const sim_ring *o)
 {
     hp_plan_options options = {.slice_bytes = o->slice_bytes, .slices = o->slices, .channels = 1};
     int order[SIM_RANKS_MAX];
@@ -228,7 +228,7 @@ shape_of(const sim_ring *o)
     for (int i = 0; i < o->size; i++)
         order[i] = i;
     hp_plan_make(&plan, &o->call[0], order, o->size, &options, 0, 1);
-    return plan.shape;
+    return plan.algorithm;
 }
 
 /* A mean of a 16- or 8-bit float: of one to nine ranks, of 13 and of 64, in every shape that reduces. */
@@ -254,21 +254,21 @@ static void
 test_means(void)
 {
     static const hoop_dtype types[] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
-    int seen[HP_SHAPE_SPREAD + 1] = {0};
+    int seen[HP_ALG_SPREAD + 1] = {0};
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         int right = 1, runs = 0;
         for (int k = 0; k < 11 * 40 && right; k++, runs++) {
             int size = k % 11 < 9 ? 1 + k % 11 : k % 11 == 9 ? 13 : k % 4 ? 16 : 64;
             sim_ring o = mean_of(types[t], size, k / 11);
-            seen[shape_of(&o)]++;
+            seen[algorithm_of(&o)]++;
             right = ends(&o, SIM_RIGHT);
         }
         ok(right, "%s: means are within their bound, and identical (%d seeds)", hp_dtype_name(types[t]), runs);
     }
-    ok(seen[HP_SHAPE_RING] > 100 && seen[HP_SHAPE_CHAIN_IN] > 100 && seen[HP_SHAPE_HALVES] > 50 &&
-           seen[HP_SHAPE_DOUBLING] > 20 && seen[HP_SHAPE_SPREAD] > 50 && seen[HP_SHAPE_LOCAL] > 10,
-       "... on rings, chains, halves, doublings and spreads: %d, %d, %d, %d, %d", seen[HP_SHAPE_RING],
-       seen[HP_SHAPE_CHAIN_IN], seen[HP_SHAPE_HALVES], seen[HP_SHAPE_DOUBLING], seen[HP_SHAPE_SPREAD]);
+    ok(seen[HP_ALG_RING] > 100 && seen[HP_ALG_CHAIN_IN] > 100 && seen[HP_ALG_HALVES] > 50 &&
+           seen[HP_ALG_DOUBLING] > 20 && seen[HP_ALG_SPREAD] > 50 && seen[HP_ALG_LOCAL] > 10,
+       "... on rings, chains, halves, doublings and spreads: %d, %d, %d, %d, %d", seen[HP_ALG_RING],
+       seen[HP_ALG_CHAIN_IN], seen[HP_ALG_HALVES], seen[HP_ALG_DOUBLING], seen[HP_ALG_SPREAD]);
 }
 
 static void

@@ -186,7 +186,7 @@ test_any_order(void)
             continue;
         right &= hp_work_at(c.first, HP_SIDE_SEND, begin[i] + skip, &run) == (uint8_t *)&in[i][skip];
         right &= run == n - skip;
-        hp_pieces pieces = hp_work_pieces(c.first, HP_SIDE_RECV, begin[i] + skip, n - skip);
+        hp_iov pieces = hp_work_iov(c.first, HP_SIDE_RECV, begin[i] + skip, n - skip);
         right &= pieces.data == (uint8_t *)&out[39 - i][skip] && pieces.run == (n - skip) * 4 && pieces.elem == 4;
     }
     ok(right, "tensors are found in any order, on both sides");

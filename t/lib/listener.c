@@ -26,14 +26,14 @@ static hp_keys keys, others; /* of one job, with different secrets */
 static void
 make_keys(hp_keys *made, uint8_t first)
 {
-    uint8_t secret[HP_SECRET] = {first}, job[HP_JOB] = {7};
-    if (hp_keys_derive(made, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
+    uint8_t secret[HP_SECRET] = {first}, job_id[HP_JOB_ID] = {7};
+    if (hp_keys_derive(made, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
 }
 
 /* A communicator as far as the listener knows it. */
 typedef struct member {
-    hp_listener_seat seat;
+    hp_listener_entry entry;
     hp_loop *loop;
 } member;
 
@@ -42,14 +42,14 @@ sit(member *m, const hp_keys *its)
 {
     hoop_error error;
     *m = (member){.loop = hp_loop_new()};
-    if (!m->loop || hp_listener_join(&m->seat, &options, m->loop, its, RANKS, &error) != HOOP_SUCCESS)
+    if (!m->loop || hp_listener_join(&m->entry, &options, m->loop, its, RANKS, &error) != HOOP_SUCCESS)
         bail("no seat: %s", error.text);
 }
 
 static void
 rise(member *m)
 {
-    hp_listener_leave(&m->seat);
+    hp_listener_leave(&m->entry);
     hp_loop_free(m->loop);
 }
 
@@ -73,7 +73,7 @@ static hp_hello
 greeting(uint64_t comm, uint32_t from, uint32_t to)
 {
     hp_hello hello = {.comm = comm, .my_rank = from, .your_rank = to, .world = RANKS, .role = HP_ROLE_DATA};
-    memcpy(hello.job, keys.job, HP_JOB);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
     hello.mode = HP_MODE_AUTH;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
@@ -85,7 +85,7 @@ dial(outside *o, const member *m, uint64_t comm, uint32_t from, uint32_t to)
 {
     hp_hello hello = greeting(comm, from, to);
     *o = (outside){.loop = hp_loop_new(), .result.fd = -1};
-    o->dial = hp_dial_new(o->loop, &m->seat.addr, NULL, NULL, m->seat.keys, &hello, "rank", hp_now() + 20 * HP_SEC,
+    o->dial = hp_dial_new(o->loop, &m->entry.addr, NULL, NULL, m->entry.keys, &hello, "rank", hp_now() + 20 * HP_SEC,
                           on_dialled, o);
 }
 
@@ -102,21 +102,21 @@ hang_up(outside *o)
 static void
 run(outside *o, member *driven, const member *other, uint64_t ns)
 {
-    for (uint64_t end = hp_now() + ns; !o->done && !hp_listener_news(&other->seat) && hp_now() < end;) {
+    for (uint64_t end = hp_now() + ns; !o->done && !hp_listener_news(&other->entry) && hp_now() < end;) {
         hp_loop_run(o->loop, HP_MS);
         hp_loop_run(driven->loop, HP_MS);
     }
 }
 
 /* The one caller that waits at a seat; NULL: none does. */
-static hp_caller *
-only_caller(member *m)
+static hp_candidate *
+only_candidate(member *m)
 {
     int number = 0;
-    hp_caller *caller = hp_listener_next(&m->seat, &number), *more = hp_listener_next(&m->seat, &number);
+    hp_candidate *candidate = hp_listener_next(&m->entry, &number), *more = hp_listener_next(&m->entry, &number);
     if (more)
         bail("two callers");
-    return caller;
+    return candidate;
 }
 
 /* ---- what is tried ---- */
@@ -128,19 +128,20 @@ test_hand_over(void)
     outside o;
     sit(&a, &keys);
     sit(&b, &keys);
-    ok(hp_addr_port(&a.seat.addr) == hp_addr_port(&b.seat.addr), "two communicators, one port");
-    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
-    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    ok(hp_addr_port(&a.entry.addr) == hp_addr_port(&b.entry.addr), "two communicators, one port");
+    hp_listener_name(&a.entry, 100, 2, 0, RANKS);
+    hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     dial(&o, &a, 200, 1, 5);
     run(&o, &a, &b, 5 * HP_SEC);
-    ok(hp_listener_news(&b.seat) && !hp_listener_news(&a.seat), "who drives one serves who knocks for the other");
+    ok(hp_listener_news(&b.entry) && !hp_listener_news(&a.entry), "who drives one serves who knocks for the other");
     is_int(0, o.done, "the last message is not said yet");
     uint64_t begin = hp_now();
     hp_loop_run(b.loop, 5 * HP_SEC);
     ok(hp_now() - begin < HP_SEC, "the other's driver is woken");
-    hp_caller *caller = only_caller(&b);
-    ok(caller && caller->conn.hello.comm == 200 && caller->conn.hello.my_rank == 1, "it is told who has come");
-    int fd = hp_caller_answer(caller, HP_OK, 1);
+    hp_candidate *candidate = only_candidate(&b);
+    ok(candidate && candidate->handshake.hello.comm == 200 && candidate->handshake.hello.my_rank == 1,
+       "it is told who has come");
+    int fd = hp_candidate_answer(candidate, HP_OK, 1);
     run(&o, &a, &b, 5 * HP_SEC);
     ok(fd >= 0 && o.result.fd >= 0, "and lets it in");
     close(fd);
@@ -156,16 +157,16 @@ test_not_yet(void)
     outside o, wrong;
     sit(&a, &keys);
     sit(&b, &keys);
-    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
+    hp_listener_name(&a.entry, 100, 2, 0, RANKS);
     dial(&o, &b, 200, 1, 5);
     run(&o, &a, &b, 300 * HP_MS);
     ok(!o.done, "while a communicator is not known yet, who asks for an unknown one is told to come again");
-    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     run(&o, &a, &b, 5 * HP_SEC);
-    hp_caller *caller = only_caller(&b);
-    ok(caller != NULL, "and comes, and is known then");
-    if (caller)
-        hp_caller_free(caller);
+    hp_candidate *candidate = only_candidate(&b);
+    ok(candidate != NULL, "and comes, and is known then");
+    if (candidate)
+        hp_candidate_free(candidate);
     dial(&wrong, &a, 300, 1, 5);
     run(&wrong, &a, &b, 5 * HP_SEC);
     ok(wrong.done && wrong.result.status == HP_BAD_COMM, "when all are known, an unknown one is refused");
@@ -187,8 +188,8 @@ test_again(void)
     outside o[3];
     sit(&a, &keys);
     sit(&b, &keys);
-    hp_listener_name(&a.seat, 100, 2, 0, RANKS);
-    hp_listener_name(&b.seat, 200, 5, 0, RANKS);
+    hp_listener_name(&a.entry, 100, 2, 0, RANKS);
+    hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     for (int i = 0; i < 3; i++) {
         dial(&o[i], &a, 200, 1, 5);
         for (int k = 0; k < 20; k++) {
@@ -196,16 +197,16 @@ test_again(void)
             hp_loop_run(a.loop, HP_MS);
         }
     }
-    hp_caller *caller = only_caller(&b);
-    ok(caller && !hp_caller_is_stale(caller), "of three that dialled for one place the last one waits");
-    caller->visitor.deadline -= 100 * HP_SEC;
-    ok(!hp_caller_is_stale(caller), "also behind a door whose clock has lost some time");
-    caller->greeted -= 4 * HP_SEC;
-    ok(hp_caller_is_stale(caller), "but no longer than the other side has patience");
-    caller->greeted += 4 * HP_SEC;
+    hp_candidate *candidate = only_candidate(&b);
+    ok(candidate && !hp_candidate_is_stale(candidate), "of three that dialled for one place the last one waits");
+    candidate->incoming.deadline -= 100 * HP_SEC;
+    ok(!hp_candidate_is_stale(candidate), "also behind a door whose clock has lost some time");
+    candidate->greeted -= 4 * HP_SEC;
+    ok(hp_candidate_is_stale(candidate), "but no longer than the other side has patience");
+    candidate->greeted += 4 * HP_SEC;
     hang_up(&o[2]);
-    ok(caller && hp_caller_is_stale(caller), "and whether it still does can be seen");
-    hp_caller_free(caller);
+    ok(candidate && hp_candidate_is_stale(candidate), "and whether it still does can be seen");
+    hp_candidate_free(candidate);
     hang_up(&o[0]);
     hang_up(&o[1]);
     rise(&a);
@@ -220,34 +221,35 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
     uint8_t m2[HP_M2], m4[HP_M4];
     hoop_comm comm = {.id = 200, .rank = 5, .size = RANKS, .epoch = 1, .channels = 1};
     member a;
-    hp_conn conn;
+    hp_handshake handshake;
     hp_hello hello = greeting(200, from, to);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sit(&a, &keys);
     hello.epoch = epoch;
-    hp_conn_start(&conn, &keys, &hello, nonce, HP_NEVER);
-    if (connect(fd, &a.seat.addr.u.any, a.seat.addr.length) != 0 || send(fd, conn.m1, HP_M1, 0) != HP_M1)
+    hp_handshake_start(&handshake, &keys, &hello, nonce, HP_NEVER);
+    if (connect(fd, &a.entry.addr.u.any, a.entry.addr.length) != 0 || send(fd, handshake.m1, HP_M1, 0) != HP_M1)
         bail("no connection");
-    hp_conn_wrote(&conn, HP_M1);
+    hp_handshake_wrote(&handshake, HP_M1);
     for (int k = 0; k < 20; k++)
         hp_loop_run(a.loop, HP_MS);
     if (recv(fd, m2, sizeof m2, MSG_DONTWAIT) == HP_M2)
-        hp_conn_feed(&conn, m2, HP_M2, 0);
-    is_int(HP_CONN_WELCOME, conn.state, "%s: before the roster, it is challenged", what);
-    hp_listener_name(&a.seat, comm.id, comm.rank, comm.epoch, comm.size);
-    if (send(fd, conn.m3, HP_M3, MSG_NOSIGNAL) != HP_M3)
+        hp_handshake_feed(&handshake, m2, HP_M2, 0);
+    is_int(HP_HANDSHAKE_WELCOME, handshake.state, "%s: before the roster, it is challenged", what);
+    hp_listener_name(&a.entry, comm.id, comm.rank, comm.epoch, comm.size);
+    if (send(fd, handshake.m3, HP_M3, MSG_NOSIGNAL) != HP_M3)
         bail("no connection any more");
-    hp_conn_wrote(&conn, HP_M3);
+    hp_handshake_wrote(&handshake, HP_M3);
     for (int k = 0; k < 20; k++)
         hp_loop_run(a.loop, HP_MS);
-    hp_caller *caller = only_caller(&a);
-    ok(caller != NULL, "%s: and proven", what);
-    hp_status said = caller ? hp_join_judge(&comm, &caller->conn.hello) : HP_OK;
-    if (caller)
-        hp_caller_answer(caller, said, from);
+    hp_candidate *candidate = only_candidate(&a);
+    ok(candidate != NULL, "%s: and proven", what);
+    hp_status said = candidate ? hp_join_judge(&comm, &candidate->handshake.hello) : HP_OK;
+    if (candidate)
+        hp_candidate_answer(candidate, said, from);
     if (recv(fd, m4, sizeof m4, MSG_DONTWAIT) == HP_M4)
-        hp_conn_feed(&conn, m4, HP_M4, 0);
-    ok(said == status && conn.state == HP_CONN_REFUSED && conn.status == status, "%s: %s", what, conn.why);
+        hp_handshake_feed(&handshake, m4, HP_M4, 0);
+    ok(said == status && handshake.state == HP_HANDSHAKE_REFUSED && handshake.status == status, "%s: %s", what,
+       handshake.why);
     close(fd);
     rise(&a);
 }
@@ -259,11 +261,11 @@ test_failed(void)
     member a;
     outside o, late;
     sit(&a, &keys);
-    hp_listener_name(&a.seat, 200, 5, 0, RANKS);
+    hp_listener_name(&a.entry, 200, 5, 0, RANKS);
     dial(&o, &a, 200, 1, 5);
     run(&o, &a, &a, 5 * HP_SEC);
-    ok(hp_listener_news(&a.seat) && !o.done, "one waits for the last message");
-    hp_listener_retire(&a.seat);
+    ok(hp_listener_news(&a.entry) && !o.done, "one waits for the last message");
+    hp_listener_retire(&a.entry);
     dial(&late, &a, 200, 2, 5);
     for (int k = 0; k < 100; k++) {
         hp_loop_run(late.loop, HP_MS);
@@ -271,7 +273,7 @@ test_failed(void)
         hp_loop_run(a.loop, HP_MS);
     }
     int number;
-    ok(!hp_listener_next(&a.seat, &number), "of a communicator that has failed nobody waits, old or new");
+    ok(!hp_listener_next(&a.entry, &number), "of a communicator that has failed nobody waits, old or new");
     ok(!late.done && !o.done, "who comes is told to come again");
     hang_up(&o);
     hang_up(&late);
@@ -311,20 +313,21 @@ test_doors(void)
     hp_ports one;
     sit(&a, &keys);
     sit(&b, &others);
-    ok(hp_addr_port(&a.seat.addr) != hp_addr_port(&b.seat.addr),
+    ok(hp_addr_port(&a.entry.addr) != hp_addr_port(&b.entry.addr),
        "a job of the same name with another secret has a door of its own");
     rise(&b);
     hp_listener_options before = options;
-    options.ports = one = (hp_ports){.first = hp_addr_port(&a.seat.addr), .last = hp_addr_port(&a.seat.addr)};
+    options.ports = one = (hp_ports){.first = hp_addr_port(&a.entry.addr), .last = hp_addr_port(&a.entry.addr)};
     c = (member){.loop = hp_loop_new()};
-    ok(hp_listener_join(&c.seat, &options, c.loop, &keys, RANKS, &error) == HOOP_ERR_SYSTEM, "a range that is used up");
+    ok(hp_listener_join(&c.entry, &options, c.loop, &keys, RANKS, &error) == HOOP_ERR_SYSTEM,
+       "a range that is used up");
     char range[64];
     snprintf(range, sizeof range, "HOOP_PORT_RANGE=%u-%u", one.first, one.last);
     ok(strstr(error.text, range) != NULL, "%s", error.text);
     rise(&a);
-    ok(hp_listener_join(&c.seat, &options, c.loop, &keys, RANKS, &error) == HOOP_SUCCESS,
+    ok(hp_listener_join(&c.entry, &options, c.loop, &keys, RANKS, &error) == HOOP_SUCCESS,
        "the last one closes the door");
-    is_int(one.first, hp_addr_port(&c.seat.addr), "and its port is free again");
+    is_int(one.first, hp_addr_port(&c.entry.addr), "and its port is free again");
     rise(&c);
     options = before;
 }

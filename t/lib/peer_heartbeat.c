@@ -13,8 +13,8 @@
 enum { MOST = 200, SMALL = 40, SEEDS = 400, OPERATION = 17 };
 
 typedef struct ring {
-    int n, order[MOST], deaf[MOST]; /* deaf: by rank; it hears and passes on nothing */
-    hp_ticks *ticks[MOST];          /* by position */
+    int n, order[MOST], deaf[MOST];  /* deaf: by rank; it hears and passes on nothing */
+    hp_heartbeats *heartbeats[MOST]; /* by position */
     int frames, entries;
 } ring;
 
@@ -29,14 +29,14 @@ open_ring(ring *r, int n)
         r->order[j] = i;
     }
     for (int i = 0; i < n; i++)
-        r->ticks[i] = hp_ticks_new(n, i, r->order);
+        r->heartbeats[i] = hp_heartbeats_new(n, i, r->order);
 }
 
 static void
 close_ring(ring *r)
 {
     for (int i = 0; i < r->n; i++)
-        hp_ticks_free(r->ticks[i]);
+        hp_heartbeats_free(r->heartbeats[i]);
 }
 
 static int
@@ -49,16 +49,16 @@ is_deaf(const ring *r, int position)
 static int
 pass(ring *r, int position, uint64_t now)
 {
-    uint8_t bytes[HP_TICKS_BYTES], *exact;
+    uint8_t bytes[HP_HEARTBEATS_BYTES], *exact;
     int before = (position + r->n - 1) % r->n;
-    size_t n = hp_ticks_put(r->ticks[position], r->order[before], bytes);
+    size_t n = hp_heartbeats_put(r->heartbeats[position], r->order[before], bytes);
     if (!n)
         return 0;
-    hp_ticks_taken(r->ticks[position]);
+    hp_heartbeats_taken(r->heartbeats[position]);
     r->frames++;
     r->entries += (int)(n / HP_TICK_BYTES);
     exact = memcpy(malloc(n), bytes, n);
-    if (!is_deaf(r, before) && !hp_ticks_hear(r->ticks[before], exact, n, now))
+    if (!is_deaf(r, before) && !hp_heartbeats_hear(r->heartbeats[before], exact, n, now))
         bail("a frame that cannot be read");
     free(exact);
     return 1;
@@ -85,14 +85,14 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
         int before = r->order[(i + r->n - 1) % r->n];
         hp_report report = {.sequence = sequence, .step = step, .waits_for = waits ? waits[i] : before};
         if (!is_deaf(r, i))
-            hp_ticks_say(r->ticks[i], &report, sequence - 1, 0, now);
+            hp_heartbeats_say(r->heartbeats[i], &report, sequence - 1, 0, now);
     }
     flood(r, now);
 }
 
 /* Whoever is missed is missed by somebody who waits for it, and whom the sentence can name. */
 static int
-is_witnessed(const hp_ticks *t, const hp_blame *b)
+is_witnessed(const hp_heartbeats *t, const hp_blame *b)
 {
     if (b->guilt != HP_GUILT_SILENT && b->guilt != HP_GUILT_ABSENT)
         return 1;
@@ -105,11 +105,11 @@ named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
 {
     int n = 0;
     for (int i = 0; i < r->n; i++) {
-        hp_blame b = hp_ticks_blame(r->ticks[i], OPERATION, alive);
+        hp_blame b = hp_heartbeats_blame(r->heartbeats[i], OPERATION, alive);
         if (is_deaf(r, i) || b.guilt == HP_GUILT_NONE)
             continue;
         n++;
-        if (b.rank == rank && b.guilt == guilt && is_witnessed(r->ticks[i], &b))
+        if (b.rank == rank && b.guilt == guilt && is_witnessed(r->heartbeats[i], &b))
             continue;
         diag("%d ranks, position %d (rank %d) names %d for %d, not %d for %d", r->n, i, r->order[i], b.rank,
              (int)b.guilt, rank, (int)guilt);
@@ -124,8 +124,8 @@ speakers(const ring *r, uint64_t alive)
 {
     int n = 0;
     for (int i = 0; i < r->n; i++)
-        n += !is_deaf(r, i) && hp_ticks_blame(r->ticks[i], OPERATION, alive).guilt &&
-             hp_ticks_speaks(r->ticks[i], alive);
+        n += !is_deaf(r, i) && hp_heartbeats_blame(r->heartbeats[i], OPERATION, alive).guilt &&
+             hp_heartbeats_speaks(r->heartbeats[i], alive);
     return n;
 }
 
@@ -152,7 +152,7 @@ test_still(void)
         *(seed % 2 ? &stopped : &absent) += n >= direct && n >= !chords;
         voices += speakers(&r, 8000) == (n > 0);
         for (int i = 0; i < r.n; i++)
-            moved += r.ticks[i]->moved > 2000;
+            moved += r.heartbeats[i]->moved > 2000;
         close_ring(&r);
     }
     is_int(SEEDS / 2, stopped, "a rank that stops in the operation is named by all that wait for it, at every place");
@@ -186,11 +186,11 @@ test_alive(void)
     hp_report stuck = {.sequence = OPERATION, .step = 2, .waits_for = -1};
     open_ring(&r, 5);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
-    hp_ticks_say(r.ticks[2], &stuck, OPERATION - 1, 0, 1100);
+    hp_heartbeats_say(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1100);
     flood(&r, 1100);
     is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for nobody and does not move");
     stuck.waits_for = r.order[1];
-    hp_ticks_say(r.ticks[2], &stuck, OPERATION - 1, 0, 1200);
+    hp_heartbeats_say(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1200);
     flood(&r, 1200);
     is_int(5, named(&r, r.order[2], HP_GUILT_LINK, 900), "a link between two that are alive: the one furthest behind");
     is_int(1, speakers(&r, 900), "all see it, and one of them tells");
@@ -211,13 +211,13 @@ test_narrow(void)
             int i = (victim + 1 + k) % RANKS;
             hp_report report = {.sequence = OPERATION, .step = 3, .waits_for = r.order[victim]};
             if (i != victim && now % BEAT == 0)
-                hp_ticks_say(r.ticks[i], &report, OPERATION - 1, 0, (uint64_t)now);
+                hp_heartbeats_say(r.heartbeats[i], &report, OPERATION - 1, 0, (uint64_t)now);
             for (int sent = 0; i != victim && sent < FRAMES; sent++)
                 pass(&r, i, (uint64_t)now);
         }
     is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_BEATS * BEAT),
            "%d ranks, %d ticks a beat from each to the one before: all name the one that stands still", RANKS,
-           LOOKS * FRAMES * HP_TICKS_BYTES / HP_TICK_BYTES);
+           LOOKS * FRAMES * HP_HEARTBEATS_BYTES / HP_TICK_BYTES);
     close_ring(&r);
 }
 
@@ -229,12 +229,13 @@ test_progress(void)
     uint64_t before;
     open_ring(&r, 3);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
-    before = r.ticks[0]->moved;
+    before = r.heartbeats[0]->moved;
     report.bytes = 6;
-    hp_ticks_say(r.ticks[2], &report, OPERATION - 1, 0, 3000);
+    hp_heartbeats_say(r.heartbeats[2], &report, OPERATION - 1, 0, 3000);
     flood(&r, 3000);
-    ok(before == 0 && r.ticks[0]->moved == 3000, "a byte that moved somewhere is progress everywhere; what is heard "
-                                                 "first is none");
+    ok(before == 0 && r.heartbeats[0]->moved == 3000,
+       "a byte that moved somewhere is progress everywhere; what is heard "
+       "first is none");
     close_ring(&r);
 }
 
@@ -248,13 +249,13 @@ test_asked(void)
     open_ring(&r, 6);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
     for (int i = 0; i < 6; i++)
-        asked += r.ticks[i]->asked != 0;
+        asked += r.heartbeats[i]->asked != 0;
     is_int(0, asked, "who hears the server asks nobody");
-    hp_ticks_say(r.ticks[2], &report, 5, 1, 2000);
+    hp_heartbeats_say(r.heartbeats[2], &report, 5, 1, 2000);
     flood(&r, 2000);
     everybody_says(&r, NULL, OPERATION, 3, 3000);
     for (int i = 0; i < 6; i++)
-        asked += r.ticks[i]->asked == 2000;
+        asked += r.heartbeats[i]->asked == 2000;
     is_int(5, asked, "who does not asks all others, once");
     close_ring(&r);
 }
@@ -262,18 +263,18 @@ test_asked(void)
 static void
 test_garbage(void)
 {
-    uint8_t good[HP_TICKS_BYTES], bytes[HP_TICKS_BYTES];
+    uint8_t good[HP_HEARTBEATS_BYTES], bytes[HP_HEARTBEATS_BYTES];
     int refused = 0, taken = 0;
     ring r;
     open_ring(&r, 4);
     hp_report report = {.sequence = OPERATION, .waits_for = 3};
-    hp_ticks_say(r.ticks[1], &report, 5, 0, 1000);
-    is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], good), "one tick");
-    is_uint(HP_TICK_BYTES, hp_ticks_put(r.ticks[1], r.order[0], bytes), "stays until it was taken");
-    hp_ticks_taken(r.ticks[1]);
-    is_uint(0, hp_ticks_put(r.ticks[1], r.order[0], bytes), "is told once");
+    hp_heartbeats_say(r.heartbeats[1], &report, 5, 0, 1000);
+    is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], good), "one tick");
+    is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "stays until it was taken");
+    hp_heartbeats_taken(r.heartbeats[1]);
+    is_uint(0, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "is told once");
     for (size_t n = 1; n < HP_TICK_BYTES; n++)
-        refused += !hp_ticks_hear(r.ticks[0], good, n, 1);
+        refused += !hp_heartbeats_hear(r.heartbeats[0], good, n, 1);
     is_int(HP_TICK_BYTES - 1, refused, "no part of one is accepted");
     static const struct {
         size_t at;
@@ -287,14 +288,14 @@ test_garbage(void)
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         memcpy(bytes, good, HP_TICK_BYTES);
         hp_put32(bytes + wrong[i].at, wrong[i].value);
-        ok(!hp_ticks_hear(r.ticks[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
+        ok(!hp_heartbeats_hear(r.heartbeats[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
     }
     for (int i = 0; i < 100000; i++) {
         memcpy(bytes, good, HP_TICK_BYTES);
         for (int flips = 1 + (int)(tap_random() % 4); flips > 0; flips--)
             bytes[tap_random() % HP_TICK_BYTES] = (uint8_t)tap_random();
-        taken += hp_ticks_hear(r.ticks[0], bytes, HP_TICK_BYTES, 1);
-        hp_blame b = hp_ticks_blame(r.ticks[0], OPERATION, 1);
+        taken += hp_heartbeats_hear(r.heartbeats[0], bytes, HP_TICK_BYTES, 1);
+        hp_blame b = hp_heartbeats_blame(r.heartbeats[0], OPERATION, 1);
         if (b.rank < -1 || b.rank >= 4 || b.other >= 4)
             bail("an impossible rank is named");
     }

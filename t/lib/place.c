@@ -119,7 +119,7 @@ test_halves(void)
         c.wire = (uint32_t)pick(3) * 50;
         c.early_jobs = (int)pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
-        halves += plan.shape == HP_SHAPE_HALVES;
+        halves += plan.algorithm == HP_ALG_HALVES;
         right = holds(&c);
     }
     ok(right, "halving and doubling on 8 to 33 ranks");
@@ -144,7 +144,7 @@ test_doubling(void)
         c.wire = (uint32_t)pick(3) * 50;
         c.early_jobs = (int)pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
-        doublings += plan.shape == HP_SHAPE_DOUBLING;
+        doublings += plan.algorithm == HP_ALG_DOUBLING;
         right = holds(&c);
     }
     ok(right, "doubling on 2 to 32 ranks");
@@ -242,7 +242,7 @@ test_that_it_can_fail(void)
 static hp_placement
 placed(int flags, const hp_place_options *o)
 {
-    hp_plan plan = {.shape = HP_SHAPE_RING, .kind = HP_ALLREDUCE, .size = 4, .elem = 4, .grain = 1, .slices = 1};
+    hp_plan plan = {.algorithm = HP_ALG_RING, .kind = HP_ALLREDUCE, .size = 4, .elem = 4, .grain = 1, .slices = 1};
     hp_step step = {.flags = (uint16_t)flags, .from = 1, .to = 1, .in = 100, .out = 200};
     step.recv_count = flags & HP_STEP_RECV ? 10 : 0;
     step.send_count = flags & HP_STEP_SEND ? 10 : 0;

@@ -86,57 +86,58 @@ call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)
     return (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = rooted ? 0 : -1, .count = count};
 }
 
-static hp_shape
-shape_of(hp_kind kind, hoop_dtype dtype, uint64_t count, int size, const hp_plan_options *options)
+static hp_algorithm
+algorithm_of(hp_kind kind, hoop_dtype dtype, uint64_t count, int size, const hp_plan_options *options)
 {
     hp_call call = call_of(kind, dtype, count);
     hp_plan plan;
     hp_plan_make(&plan, &call, order, size, options, 0, 1);
-    return plan.shape;
+    return plan.algorithm;
 }
 
 static void
-test_shapes(void)
+test_algorithms(void)
 {
-    static const hp_shape large[HP_KINDS] = {
-        [HP_ALLREDUCE] = HP_SHAPE_RING,      [HP_REDUCE_SCATTER] = HP_SHAPE_RING, [HP_ALLGATHER] = HP_SHAPE_RING,
-        [HP_BROADCAST] = HP_SHAPE_CHAIN_OUT, [HP_REDUCE] = HP_SHAPE_CHAIN_IN,     [HP_GATHER] = HP_SHAPE_GATHER,
-        [HP_SCATTER] = HP_SHAPE_SCATTER,     [HP_ALLTOALL] = HP_SHAPE_PAIRS,      [HP_BARRIER] = HP_SHAPE_SPREAD};
+    static const hp_algorithm large[HP_KINDS] = {
+        [HP_ALLREDUCE] = HP_ALG_RING,      [HP_REDUCE_SCATTER] = HP_ALG_RING, [HP_ALLGATHER] = HP_ALG_RING,
+        [HP_BROADCAST] = HP_ALG_CHAIN_OUT, [HP_REDUCE] = HP_ALG_CHAIN_IN,     [HP_GATHER] = HP_ALG_GATHER,
+        [HP_SCATTER] = HP_ALG_SCATTER,     [HP_ALLTOALL] = HP_ALG_PAIRWISE,   [HP_BARRIER] = HP_ALG_SPREAD};
     for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         uint64_t count = kind == HP_BARRIER ? 0 : 1 << 20;
-        is_string(hp_shape_name(large[kind]), hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 5, &standard)),
-                  "a long %s", hp_kind_name(kind));
-        is_string("local", hp_shape_name(shape_of((hp_kind)kind, HOOP_FLOAT32, count, 1, &standard)), "%s alone",
+        is_string(hp_algorithm_name(large[kind]),
+                  hp_algorithm_name(algorithm_of((hp_kind)kind, HOOP_FLOAT32, count, 5, &standard)), "a long %s",
                   hp_kind_name(kind));
+        is_string("local", hp_algorithm_name(algorithm_of((hp_kind)kind, HOOP_FLOAT32, count, 1, &standard)),
+                  "%s alone", hp_kind_name(kind));
     }
 }
 
 static void
 test_names(void)
 {
-    is_string("local", hp_shape_name(HP_SHAPE_LOCAL), "the first shape's name");
-    is_string("pairs", hp_shape_name(HP_SHAPE_PAIRS), "an alltoall's");
-    is_string("halves", hp_shape_name(HP_SHAPE_HALVES), "halving and doubling");
-    is_string("doubling", hp_shape_name(HP_SHAPE_DOUBLING), "doubling alone");
-    is_string("spread", hp_shape_name(HP_SHAPE_SPREAD), "the last shape's name");
+    is_string("local", hp_algorithm_name(HP_ALG_LOCAL), "the first shape's name");
+    is_string("pairs", hp_algorithm_name(HP_ALG_PAIRWISE), "an alltoall's");
+    is_string("halves", hp_algorithm_name(HP_ALG_HALVES), "halving and doubling");
+    is_string("doubling", hp_algorithm_name(HP_ALG_DOUBLING), "doubling alone");
+    is_string("spread", hp_algorithm_name(HP_ALG_SPREAD), "the last shape's name");
 }
 
 static void
 test_spread_limits(void)
 {
     hp_plan_options o = standard;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 5213, 12, &o), "eleven times 20 KiB on 12 ranks");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 5214, 12, &o), "one element more takes the ring");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7168, 9, &o), "9 ranks: 8 x 7168 x 4 are as many");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 7169, 9, &o), "8 x 7169 x 4 are more");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 5213, 12, &o), "eleven times 20 KiB on 12 ranks");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 5214, 12, &o), "one element more takes the ring");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 7168, 9, &o), "9 ranks: 8 x 7168 x 4 are as many");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 7169, 9, &o), "8 x 7169 x 4 are more");
     o.stage_bytes = 192 << 10;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 12, &o), "twelve times 16 KiB fit the stage");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 4097, 12, &o), "one element more does not");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT64, 0, 9, &o), "an empty allreduce is a spread");
-    is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 4096, 12, &o), "twelve times 16 KiB fit the stage");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 4097, 12, &o), "one element more does not");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT64, 0, 9, &o), "an empty allreduce is a spread");
+    is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
     o.spread_bytes = 0;
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
 }
 
 static void
@@ -144,20 +145,20 @@ test_doubling_limits(void)
 {
     hp_plan_options o = standard;
     o.stage_bytes = 1 << 20;
-    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 19114, 8, &o), "three times 75 KiB on 8 ranks");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 19115, 8, &o), "one element more takes the ring");
-    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 14336, 4, &o), "a quarter of spread_bytes spared");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 14335, 4, &o), "less is not worth a frame more");
-    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 2, &o), "two ranks have no such frame");
-    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nor any size, down to nothing");
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19114, 8, &o), "three times 75 KiB on 8 ranks");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19115, 8, &o), "one element more takes the ring");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 14336, 4, &o), "a quarter of spread_bytes spared");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 14335, 4, &o), "less is not worth a frame more");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 2, &o), "two ranks have no such frame");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nor any size, down to nothing");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
            "6 ranks have no partners to double with");
-    is_int(HP_SHAPE_CHAIN_OUT, shape_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
+    is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
     o.stage_bytes = 128 << 10;
-    is_int(HP_SHAPE_DOUBLING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");
     o.spread_bytes = 0;
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off too");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off too");
 }
 
 static void
@@ -166,14 +167,14 @@ test_halves_limits(void)
     hp_plan_options o = standard;
     o.spread_bytes = 0;
     o.halves_bytes = 64 << 10;
-    is_int(HP_SHAPE_HALVES, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "64 KiB on 8 ranks halve and double");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 8, &o), "one element more takes the ring");
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 7, &o), "and so do 7 ranks");
+    is_int(HP_ALG_HALVES, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "64 KiB on 8 ranks halve and double");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16385, 8, &o), "one element more takes the ring");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 7, &o), "and so do 7 ranks");
     o.stage_bytes = 128 << 10;
-    is_int(HP_SHAPE_RING, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
+    is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
     o.spread_bytes = 129 << 10;
-    is_int(HP_SHAPE_SPREAD, shape_of(HP_ALLREDUCE, HOOP_FLOAT32, 2000, 8, &o), "what can spread does");
-    is_int(HP_SHAPE_CHAIN_IN, shape_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 2000, 8, &o), "what can spread does");
+    is_int(HP_ALG_CHAIN_IN, algorithm_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
 }
 
 static void
@@ -223,14 +224,14 @@ static int
 slices_fit(const hp_plan *plan, const hp_plan_options *o)
 {
     uint64_t slot = o->slice_bytes / plan->elem, count = hp_cut(plan->count, plan->loops, 1, plan->grain);
-    if (plan->shape == HP_SHAPE_LOCAL || plan->shape == HP_SHAPE_SPREAD)
+    if (plan->algorithm == HP_ALG_LOCAL || plan->algorithm == HP_ALG_SPREAD)
         return 1;
-    if (plan->shape == HP_SHAPE_DOUBLING)
+    if (plan->algorithm == HP_ALG_DOUBLING)
         return (hp_plan_rounds(plan->size) + 1) * plan->count * plan->elem <= o->stage_bytes;
-    if (plan->shape == HP_SHAPE_HALVES)
+    if (plan->algorithm == HP_ALG_HALVES)
         return plan->part * (uint64_t)plan->size >= plan->count &&
                (3 * (uint64_t)plan->size - 1) * plan->part * plan->elem <= o->stage_bytes;
-    if (plan->shape == HP_SHAPE_RING && !plan->block)
+    if (plan->algorithm == HP_ALG_RING && !plan->block)
         count = hp_cut(count, (uint64_t)plan->size, 1, plan->grain);
     count = hp_cut(count, plan->slices, 1, plan->grain);
     return count <= slot && plan->slices <= o->slices && plan->loops > 0 && plan->grain > 0;
@@ -241,7 +242,7 @@ static int
 loops_are_needed(const hp_plan *plan, const hp_plan_options *o)
 {
     uint64_t slot = o->slice_bytes / plan->elem / plan->grain * plan->grain, parts = plan->slices;
-    if (plan->shape == HP_SHAPE_RING && !plan->block)
+    if (plan->algorithm == HP_ALG_RING && !plan->block)
         parts *= (uint64_t)plan->size;
     return plan->loops == 1 || (plan->loops - 1) * parts * slot < plan->count;
 }
@@ -252,7 +253,7 @@ plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t 
     for (uint32_t c = 0; c < channels; c++) {
         hp_plan plan;
         hp_plan_make(&plan, call, order, size, o, c, channels);
-        int chain = plan.shape == HP_SHAPE_CHAIN_IN || plan.shape == HP_SHAPE_CHAIN_OUT;
+        int chain = plan.algorithm == HP_ALG_CHAIN_IN || plan.algorithm == HP_ALG_CHAIN_OUT;
         uint64_t steps = chain ? plan.loops + plan.rows - 1 : plan.loops * plan.rows * plan.slices;
         if (!slices_fit(&plan, o) || !loops_are_needed(&plan, o) || plan.steps != steps || plan.steps == 0)
             return 0;
@@ -331,7 +332,7 @@ main(void)
     tap_seed();
     test_cut_exactly();
     test_cut();
-    test_shapes();
+    test_algorithms();
     test_names();
     test_spread_limits();
     test_doubling_limits();

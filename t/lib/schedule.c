@@ -89,21 +89,21 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
 {
     uint64_t block = c->plan.block;
     int n = c->size, peer = c->order[(position + sent->to) % n], me = c->order[position];
-    switch (c->plan.shape) {
-    case HP_SHAPE_RING:
+    switch (c->plan.algorithm) {
+    case HP_ALG_RING:
         if (c->plan.kind == HP_ALLREDUCE)
             return sent->in == got->in && sent->out == got->out;
         return c->plan.kind == HP_ALLGATHER ? sent->out == got->out : sent->in == got->in;
-    case HP_SHAPE_GATHER: return sent->out == got->out;
-    case HP_SHAPE_SCATTER: return sent->in == got->in;
-    case HP_SHAPE_PAIRS: return sent->in - block * (uint64_t)peer == got->out - block * (uint64_t)me;
-    case HP_SHAPE_HALVES: /* parts to.. become the receiver's first ones; its gathered ones lie behind its own */
+    case HP_ALG_GATHER: return sent->out == got->out;
+    case HP_ALG_SCATTER: return sent->in == got->in;
+    case HP_ALG_PAIRWISE: return sent->in - block * (uint64_t)peer == got->out - block * (uint64_t)me;
+    case HP_ALG_HALVES: /* parts to.. become the receiver's first ones; its gathered ones lie behind its own */
         if (got->flags & HP_STEP_REDUCE)
             return sent->stage_send == (uint64_t)sent->to * c->plan.part;
         return got->stage_recv - sent->stage_send == (uint64_t)sent->to * c->plan.part;
-    case HP_SHAPE_DOUBLING: /* every area but the first is the place of one receive */
+    case HP_ALG_DOUBLING: /* every area but the first is the place of one receive */
         return got->stage_recv - sent->stage_send == c->plan.count;
-    case HP_SHAPE_SPREAD: return got->stage_recv == (uint64_t)sent->to * c->plan.count;
+    case HP_ALG_SPREAD: return got->stage_recv == (uint64_t)sent->to * c->plan.count;
     default: return sent->in == got->in && sent->out == got->out;
     }
 }
@@ -355,7 +355,7 @@ allreduce_bytes(int n, uint64_t count, uint32_t slices)
 {
     config c = make(HP_ALLREDUCE, n, count, HOOP_FLOAT32, slices, 4096, 0, 1);
     uint64_t all = 0, ideal = 2 * count * (uint64_t)(n - 1) / (uint64_t)n, slack = 4 * c.plan.loops * c.plan.grain + 1;
-    if (c.plan.shape != HP_SHAPE_RING)
+    if (c.plan.algorithm != HP_ALG_RING)
         return 1;
     for (int r = 0; r < n; r++) {
         uint64_t mine = elements_sent(&c, r);

@@ -21,7 +21,7 @@ typedef struct plot {
 } plot;
 
 typedef struct member {
-    hp_ticks *ticks;
+    hp_heartbeats *heartbeats;
     int gone;  /* stands still */
     int enter; /* when it came to the operation */
     int moved; /* its own last progress */
@@ -70,7 +70,7 @@ open_ring(const plot *s)
         m[i].look = 1 + upto(BEAT / 2);
         m[i].named = -1;
         m[i].waits_for = order[(i + s->n - 1) % s->n];
-        m[i].ticks = hp_ticks_new(s->n, i, order);
+        m[i].heartbeats = hp_heartbeats_new(s->n, i, order);
         if (is_in(s, (i + 1) % s->n) && !is_in(s, i) && upto(2))
             m[i].waits_for = order[(i + 1) % s->n]; /* it waits for that one to take data */
     }
@@ -82,7 +82,7 @@ report(member *self, int position, int now)
 {
     hp_report r = {.sequence = OPERATION, .step = 3, .waits_for = self->waits_for};
     int wait = self->said ? BEAT : BEAT / 2, before = self->said ? self->said : self->enter;
-    hp_ticks *t = self->ticks;
+    hp_heartbeats *t = self->heartbeats;
     uint64_t ns = (uint64_t)now * HP_MS;
     if (now < self->enter || now - before < wait)
         return;
@@ -93,7 +93,7 @@ report(member *self, int position, int now)
     if (ns - t->of[order[position]].heard > HP_SILENT_BEATS * BEAT * HP_MS)
         t->since = 0;
     if (alone || asked)
-        hp_ticks_say(t, &r, OPERATION - 1, alone, ns);
+        hp_heartbeats_say(t, &r, OPERATION - 1, alone, ns);
     else
         t->since = 0;
 }
@@ -101,11 +101,11 @@ report(member *self, int position, int now)
 static void
 pass(const plot *s, int position, int now)
 {
-    uint8_t bytes[HP_TICKS_BYTES];
+    uint8_t bytes[HP_HEARTBEATS_BYTES];
     int before = (position + s->n - 1) % s->n;
-    for (size_t n; (n = hp_ticks_put(m[position].ticks, order[before], bytes)) > 0;) {
-        hp_ticks_taken(m[position].ticks);
-        if (linked(s, position, before) && !hp_ticks_hear(m[before].ticks, bytes, n, (uint64_t)now * HP_MS))
+    for (size_t n; (n = hp_heartbeats_put(m[position].heartbeats, order[before], bytes)) > 0;) {
+        hp_heartbeats_taken(m[position].heartbeats);
+        if (linked(s, position, before) && !hp_heartbeats_hear(m[before].heartbeats, bytes, n, (uint64_t)now * HP_MS))
             bail("a frame that cannot be read");
     }
 }
@@ -115,7 +115,7 @@ static void
 judge(const plot *s, int position, int now)
 {
     member *self = &m[position];
-    hp_tick_clock clock = {(uint64_t)now * HP_MS, (uint64_t)self->moved * HP_MS, LIMIT * HP_MS, BEAT * HP_MS};
+    hp_heartbeat_clock clock = {(uint64_t)now * HP_MS, (uint64_t)self->moved * HP_MS, LIMIT * HP_MS, BEAT * HP_MS};
     for (int d = -1; d <= 1; d += 2) {
         const member *other = &m[(position + d + s->n) % s->n];
         if (self->named < 0 && other->named >= 0 && other->named_at < now &&
@@ -123,7 +123,7 @@ judge(const plot *s, int position, int now)
             self->named = other->named;
     }
     if (self->named < 0 && self->said && now > self->heard + QUIET)
-        self->named = hp_ticks_judge(self->ticks, OPERATION, 0, &clock).rank;
+        self->named = hp_heartbeats_judge(self->heartbeats, OPERATION, 0, &clock).rank;
     if (self->named >= 0)
         self->named_at = now;
 }
@@ -164,7 +164,7 @@ play(const plot *s, int seed)
         }
     int bad = wrong(s, seed);
     for (int i = 0; i < s->n; i++)
-        hp_ticks_free(m[i].ticks);
+        hp_heartbeats_free(m[i].heartbeats);
     return bad;
 }
 

@@ -29,7 +29,7 @@ test_most(void)
     is_int(0, hp_spin_most(0, 1, 64), "none, if none are set");
     is_int(HP_SPIN_ALONE, hp_spin_most(-1, 2, 2), "many, with a processor for each rank");
     is_int(HP_SPIN_ALONE, hp_spin_most(-1, 4, 2), "or with two ranks on each");
-    is_int(HP_SPIN_CROWDED, hp_spin_most(-1, 5, 2), "few, with more");
+    is_int(HP_SPIN_COLOCATED, hp_spin_most(-1, 5, 2), "few, with more");
 }
 
 static void

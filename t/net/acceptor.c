@@ -21,7 +21,7 @@ static void
 test_genuine(const char *where)
 {
     struct house house;
-    struct caller caller;
+    struct candidate candidate;
     char byte = 0, text[HP_ADDR_TEXT];
     if (!build(&house, where)) {
         skip(1, "%s cannot be used here", where);
@@ -29,22 +29,23 @@ test_genuine(const char *where)
         return;
     }
     hp_hello hello = greeting(&house);
-    hp_dial *dial = call(&house, &caller, &house.keys, &hello);
-    is_int(0, caller.done, "%s: nothing is called before the loop runs", hp_addr_print(hp_door_addr(house.door), text));
-    ok(settle(&house, &caller.done, 1) && caller.result.fd >= 3, "the dial ends with a descriptor");
+    hp_dial *dial = call(&house, &candidate, &house.keys, &hello);
+    is_int(0, candidate.done, "%s: nothing is called before the loop runs",
+           hp_addr_print(hp_acceptor_addr(house.acceptor), text));
+    ok(settle(&house, &candidate.done, 1) && candidate.result.fd >= 3, "the dial ends with a descriptor");
     ok(settle(&house, &house.entered, 1) && house.fd >= 3, "and so does the door");
     is_int(1, house.judged, "judged once");
-    is_uint(0x0f, caller.result.features, "both know the features of both: the dialler");
+    is_uint(0x0f, candidate.result.features, "both know the features of both: the dialler");
     is_uint(0x0f, house.features, "and the door");
-    is_uint(103, caller.result.assigned_rank, "the assigned rank");
+    is_uint(103, candidate.result.assigned_rank, "the assigned rank");
     ok(house.hello.my_rank == 3 && house.hello.channel == 2 && house.hello.stripe == 1 && house.hello.comm == 5,
        "the owner sees the whole greeting");
-    ok(hp_addr_same_host(&house.peer, hp_door_addr(house.door)), "and the peer's address");
-    ok(write(house.fd, "d", 1) == 1 && write(caller.result.fd, "u", 1) == 1, "they write");
+    ok(hp_addr_same_host(&house.peer, hp_acceptor_addr(house.acceptor)), "and the peer's address");
+    ok(write(house.fd, "d", 1) == 1 && write(candidate.result.fd, "u", 1) == 1, "they write");
     run_for(&house, 5 * HP_MS);
-    ok(read(caller.result.fd, &byte, 1) == 1 && byte == 'd', "and read, down");
+    ok(read(candidate.result.fd, &byte, 1) == 1 && byte == 'd', "and read, down");
     ok(read(house.fd, &byte, 1) == 1 && byte == 'u', "and up");
-    close(caller.result.fd);
+    close(candidate.result.fd);
     hp_dial_free(dial);
     raze(&house);
 }
@@ -56,16 +57,16 @@ test_what_follows(void)
     struct house house;
     uint8_t packet[HP_M3 + 5], m2[HP_M2], nonce[32] = {9};
     char bytes[16];
-    hp_conn conn;
+    hp_handshake handshake;
     build(&house, "127.0.0.1:0");
     hp_hello hello = greeting(&house);
-    hp_conn_start(&conn, &house.keys, &hello, nonce, HP_NEVER);
-    int fd = visit(&house, conn.m1, HP_M1);
-    hp_conn_wrote(&conn, HP_M1);
+    hp_handshake_start(&handshake, &house.keys, &hello, nonce, HP_NEVER);
+    int fd = visit(&house, handshake.m1, HP_M1);
+    hp_handshake_wrote(&handshake, HP_M1);
     run_for(&house, 20 * HP_MS);
     is_int(HP_M2, recv(fd, m2, sizeof(m2), MSG_WAITALL), "a challenge");
-    is_int(HP_CONN_WELCOME, hp_conn_feed(&conn, m2, sizeof(m2), 0), "is proven");
-    memcpy(packet, conn.m3, HP_M3);
+    is_int(HP_HANDSHAKE_WELCOME, hp_handshake_feed(&handshake, m2, sizeof(m2), 0), "is proven");
+    memcpy(packet, handshake.m3, HP_M3);
     memcpy(packet + HP_M3, "after", 5);
     (void)!send(fd, packet, sizeof(packet), MSG_NOSIGNAL);
     ok(settle(&house, &house.entered, 1), "entered");
@@ -79,20 +80,20 @@ test_log(void)
 {
     struct house house;
     hp_keys others;
-    struct caller caller;
+    struct candidate candidate;
     build(&house, "127.0.0.1:0");
     hp_hello hello = greeting(&house);
     make_keys(&others, 1, 0xa0);
     house_log_lines = 0;
-    hp_dial *dial = call(&house, &caller, &others, &hello);
+    hp_dial *dial = call(&house, &candidate, &others, &hello);
     ok(settle(&house, &house_log_lines, 1), "a line about a wrong secret");
     hp_dial_free(dial);
     ok(strstr(house_log_text, "closed 127.0.0.1:") && strstr(house_log_text, "its secret is not this job's"), "%s",
        house_log_text);
     make_keys(&others, 0, 0xb0);
-    memcpy(hello.job, others.job, HP_JOB);
+    memcpy(hello.job_id, others.job_id, HP_JOB_ID);
     house_log_lines = 0;
-    dial = call(&house, &caller, &others, &hello);
+    dial = call(&house, &candidate, &others, &hello);
     ok(settle(&house, &house_log_lines, 1), "a line about an unknown job");
     hp_dial_free(dial);
     ok(strstr(house_log_text, "it belongs to a job that is unknown here (b0 b1 b2") != NULL, "%s", house_log_text);
@@ -115,19 +116,19 @@ static void
 test_refusals(void)
 {
     struct house house;
-    struct caller caller;
+    struct candidate candidate;
     build(&house, "127.0.0.1:0");
     hp_hello hello = greeting(&house);
     house.verdict = HP_DUPLICATE;
-    hp_dial *dial = call(&house, &caller, &house.keys, &hello);
-    settle(&house, &caller.done, 1);
+    hp_dial *dial = call(&house, &candidate, &house.keys, &hello);
+    settle(&house, &candidate.done, 1);
     hp_dial_free(dial);
-    ok(caller.result.fd < 0 && caller.result.status == HP_DUPLICATE, "the owner's refusal reaches the dialler");
+    ok(candidate.result.fd < 0 && candidate.result.status == HP_DUPLICATE, "the owner's refusal reaches the dialler");
     hello.epoch = 9;
-    dial = call(&house, &caller, &house.keys, &hello);
-    settle(&house, &caller.done, 1);
+    dial = call(&house, &candidate, &house.keys, &hello);
+    settle(&house, &candidate.done, 1);
     hp_dial_free(dial);
-    is_int(HP_BAD_EPOCH, caller.result.status, "and so does the policy's");
+    is_int(HP_BAD_EPOCH, candidate.result.status, "and so does the policy's");
     is_int(1, house.judged, "which is not for the owner to judge");
     is_int(0, house.entered + house.gone, "nobody entered, nobody is missed");
     raze(&house);
@@ -138,20 +139,20 @@ static int
 confirm(struct house *house)
 {
     uint8_t nonce[32] = {7}, m2[HP_M2];
-    hp_conn conn;
+    hp_handshake handshake;
     hp_hello hello = greeting(house);
-    hp_conn_start(&conn, &house->keys, &hello, nonce, HP_NEVER);
-    int fd = visit(house, conn.m1, HP_M1);
-    hp_conn_wrote(&conn, HP_M1);
+    hp_handshake_start(&handshake, &house->keys, &hello, nonce, HP_NEVER);
+    int fd = visit(house, handshake.m1, HP_M1);
+    hp_handshake_wrote(&handshake, HP_M1);
     for (uint64_t end = hp_now() + 5 * HP_SEC; hp_now() < end;) {
         struct pollfd poller = {.fd = fd, .events = POLLIN};
         hp_loop_run(house->loop, HP_MS);
-        if (!house->door || poll(&poller, 1, 0) == 1)
+        if (!house->acceptor || poll(&poller, 1, 0) == 1)
             break;
     }
-    if (house->door && recv(fd, m2, sizeof(m2), MSG_WAITALL) == HP_M2) {
-        hp_conn_feed(&conn, m2, sizeof(m2), 0);
-        (void)!send(fd, conn.m3, HP_M3, MSG_NOSIGNAL);
+    if (house->acceptor && recv(fd, m2, sizeof(m2), MSG_WAITALL) == HP_M2) {
+        hp_handshake_feed(&handshake, m2, sizeof(m2), 0);
+        (void)!send(fd, handshake.m3, HP_M3, MSG_NOSIGNAL);
     }
     return fd;
 }
@@ -178,15 +179,15 @@ test_free_inside(void)
     for (enum free_in where = IN_KEYS; where <= IN_GONE; where++) {
         struct house house;
         build(&house, "127.0.0.1:0");
-        hp_addr addr = *hp_door_addr(house.door);
+        hp_addr addr = *hp_acceptor_addr(house.acceptor);
         int bystander = visit(&house, "HOOP", 4);
         run_for(&house, 5 * HP_MS);
         house.free_in = where;
         int fd = confirm(&house);
         house.kill = where == IN_GONE ? fd : 0;
-        for (uint64_t end = hp_now() + 5 * HP_SEC; house.door && hp_now() < end;)
+        for (uint64_t end = hp_now() + 5 * HP_SEC; house.acceptor && hp_now() < end;)
             hp_loop_run(house.loop, 5 * HP_MS);
-        ok(house.door == NULL, "the owner may free the door in its function %s", names[where]);
+        ok(house.acceptor == NULL, "the owner may free the door in its function %s", names[where]);
         is_int(where == IN_ENTER, house.entered, "entered");
         char byte;
         struct pollfd poller = {.fd = bystander, .events = POLLIN};
@@ -257,31 +258,31 @@ test_abandon(void)
     char byte;
     int let_go[2];
     build(&house, "127.0.0.1:0");
-    hp_addr addr = *hp_door_addr(house.door);
+    hp_addr addr = *hp_acceptor_addr(house.acceptor);
     make_m1(&house, m1);
-    int stranger = visit(&house, "HOOP", 4), guest = visit(&house, m1, sizeof(m1));
+    int pending = visit(&house, "HOOP", 4), guest = visit(&house, m1, sizeof(m1));
     run_for(&house, 20 * HP_MS);
     if (pipe(let_go) != 0)
         bail("no pipe");
     pid_t child = fork();
     if (child == 0) {
         alarm(30);
-        hp_door_abandon(house.door);
+        hp_acceptor_abandon(house.acceptor);
         (void)!write(let_go[1], "", 1);
         for (;;)
             pause();
     }
     is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
-    is_int(-1, answer(&house, stranger, 50 * HP_MS), "a stranger stays in the parent's door");
-    hp_door_free(house.door);
-    house.door = NULL;
-    is_int(0, answer(&house, stranger, 2 * HP_SEC), "the child does not hold the stranger's connection");
+    is_int(-1, answer(&house, pending, 50 * HP_MS), "a stranger stays in the parent's door");
+    hp_acceptor_free(house.acceptor);
+    house.acceptor = NULL;
+    is_int(0, answer(&house, pending, 2 * HP_SEC), "the child does not hold the stranger's connection");
     ok(answer(&house, guest, 2 * HP_SEC) > 0, "nor a guest's");
     int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok(connect(late, &addr.u.any, addr.length) != 0 && errno == ECONNREFUSED, "nor the listener");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    int fds[] = {late, stranger, guest, let_go[0], let_go[1]};
+    int fds[] = {late, pending, guest, let_go[0], let_go[1]};
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         close(fds[i]);
     raze(&house);
@@ -293,8 +294,9 @@ test_port_in_use(void)
     struct house house;
     hoop_error error;
     build(&house, "127.0.0.1:0");
-    hp_door_owner owner = {0};
-    ok(!hp_door_new(house.loop, hp_door_addr(house.door), NULL, NULL, &owner, 0, &error), "a port has one door");
+    hp_acceptor_owner owner = {0};
+    ok(!hp_acceptor_new(house.loop, hp_acceptor_addr(house.acceptor), NULL, NULL, &owner, 0, &error),
+       "a port has one door");
     ok(strstr(error.text, "in use by another program") != NULL, "%s", error.text);
     raze(&house);
 }

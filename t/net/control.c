@@ -76,7 +76,7 @@ one_byte_at_a_time(void)
 static void
 room_for_all(void)
 {
-    uint8_t cause[HP_ABORT_BYTES] = {0}, ticks[HP_TICKS_BYTES] = {0};
+    uint8_t cause[HP_ABORT_BYTES] = {0}, ticks[HP_HEARTBEATS_BYTES] = {0};
     int taken = 0;
     for (int k = 0; k < IN_FLIGHT; k++)
         taken += acknowledge(1);

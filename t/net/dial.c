@@ -22,7 +22,7 @@
 enum { MANY = 64 };
 
 /* One who calls, and what became of it. */
-struct caller {
+struct candidate {
     hp_dial *dial;
     int done, free_inside;
     hp_dial_result result;
@@ -30,9 +30,9 @@ struct caller {
 
 /* A door and its owner. */
 static struct {
-    hp_door *door;
+    hp_acceptor *acceptor;
     hp_keys keys;
-    hp_conn_policy policy;
+    hp_handshake_policy policy;
     hp_status verdicts[4]; /* of the first, second, ... judged; the last one for all that follow */
     int judged, entered;
     hp_addr peer;
@@ -52,12 +52,12 @@ static hp_keys keys, others;
 static void
 on_dialled(void *arg, const hp_dial_result *result)
 {
-    struct caller *caller = arg;
-    caller->done++;
-    caller->result = *result;
-    if (caller->free_inside) {
-        hp_dial_free(caller->dial);
-        caller->dial = NULL;
+    struct candidate *candidate = arg;
+    candidate->done++;
+    candidate->result = *result;
+    if (candidate->free_inside) {
+        hp_dial_free(candidate->dial);
+        candidate->dial = NULL;
     }
 }
 
@@ -65,35 +65,35 @@ static hp_hello
 greeting(void)
 {
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
-    memcpy(hello.job, keys.job, HP_JOB);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     return hello;
 }
 
 static void
-dial(struct caller *caller, const hp_addr *to, const hp_hello *hello, const hp_keys *with, uint64_t limit)
+dial(struct candidate *candidate, const hp_addr *to, const hp_hello *hello, const hp_keys *with, uint64_t limit)
 {
-    memset(caller, 0, sizeof(*caller));
-    caller->dial =
-        hp_dial_new(loop, to, NULL, NULL, with, hello, "rank 4 (node3)", hp_now() + limit, on_dialled, caller);
+    memset(candidate, 0, sizeof(*candidate));
+    candidate->dial =
+        hp_dial_new(loop, to, NULL, NULL, with, hello, "rank 4 (node3)", hp_now() + limit, on_dialled, candidate);
 }
 
 /* Runs until the caller has its answer; returns the time it took. */
 static uint64_t
-wait_for(const struct caller *caller)
+wait_for(const struct candidate *candidate)
 {
     uint64_t begin = hp_now(), end = begin + 30 * HP_SEC;
-    while (!caller->done && hp_now() < end)
+    while (!candidate->done && hp_now() < end)
         hp_loop_run(loop, 10 * HP_MS);
     return hp_now() - begin;
 }
 
 static void
-hang_up(struct caller *caller)
+hang_up(struct candidate *candidate)
 {
-    hp_dial_free(caller->dial);
-    if (caller->result.fd > 0)
-        close(caller->result.fd);
+    hp_dial_free(candidate->dial);
+    if (candidate->result.fd > 0)
+        close(candidate->result.fd);
 }
 
 static void
@@ -106,14 +106,14 @@ run_for(uint64_t ns)
 /* The house. */
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job[HP_JOB])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
 {
     (void)arg;
-    return memcmp(job, house.keys.job, HP_JOB) == 0 ? &house.keys : NULL;
+    return memcmp(job_id, house.keys.job_id, HP_JOB_ID) == 0 ? &house.keys : NULL;
 }
 
 static int
-on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     (void)arg, (void)hello;
     *policy = house.policy;
@@ -146,10 +146,10 @@ build(const hp_addr *where)
     hp_addr_parse(&addr, "127.0.0.1:0", NULL);
     memset(&house, 0, sizeof(house));
     house.keys = keys;
-    house.policy = (hp_conn_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
-    hp_door_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
-    house.door = hp_door_new(loop, where ? where : &addr, NULL, NULL, &owner, 8, &error);
-    if (!house.door)
+    house.policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
+    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    house.acceptor = hp_acceptor_new(loop, where ? where : &addr, NULL, NULL, &owner, 8, &error);
+    if (!house.acceptor)
         bail("no door: %s", error.text);
 }
 
@@ -213,50 +213,50 @@ send_lout_away(void)
 static void
 test_wrong_secret(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     build(NULL);
-    dial(&caller, hp_door_addr(house.door), &hello, &others, 30 * HP_SEC);
-    uint64_t took = wait_for(&caller);
-    is_int(HOOP_ERR_AUTH, caller.result.error.code, "a wrong secret");
-    ok(strstr(caller.result.error.text, "rank 4 (node3) at 127.0.0.1:") &&
-           strstr(caller.result.error.text, "closed 5 connections without an answer: wrong secret or job name"),
-       "%s", caller.result.error.text);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, 30 * HP_SEC);
+    uint64_t took = wait_for(&candidate);
+    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "a wrong secret");
+    ok(strstr(candidate.result.error.text, "rank 4 (node3) at 127.0.0.1:") &&
+           strstr(candidate.result.error.text, "closed 5 connections without an answer: wrong secret or job name"),
+       "%s", candidate.result.error.text);
     ok(took <= 3 * HP_SEC, "is known within 3 s (%.2f)", (double)took / 1e9);
-    is_int(4, caller.result.error.rank, "it names the rank that was dialled");
-    is_int(-1, caller.result.fd, "no descriptor");
+    is_int(4, candidate.result.error.rank, "it names the rank that was dialled");
+    is_int(-1, candidate.result.fd, "no descriptor");
     is_int(0, house.judged, "the door's owner was not asked");
-    hang_up(&caller);
-    hello.job[0] ^= 1;
+    hang_up(&candidate);
+    hello.job_id[0] ^= 1;
     others = keys;
-    others.job[0] ^= 1;
-    dial(&caller, hp_door_addr(house.door), &hello, &others, 30 * HP_SEC);
-    wait_for(&caller);
-    is_int(HOOP_ERR_AUTH, caller.result.error.code, "a job that is unknown there");
-    hang_up(&caller);
-    hp_door_free(house.door);
+    others.job_id[0] ^= 1;
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, 30 * HP_SEC);
+    wait_for(&candidate);
+    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "a job that is unknown there");
+    hang_up(&candidate);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 test_silent(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     bring_lout(NULL, 0);
-    dial(&caller, &lout.addr, &hello, &keys, 30 * HP_SEC);
-    uint64_t took = wait_for(&caller);
-    is_int(HOOP_ERR_AUTH, caller.result.error.code, "closed after the greeting");
+    dial(&candidate, &lout.addr, &hello, &keys, 30 * HP_SEC);
+    uint64_t took = wait_for(&candidate);
+    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "closed after the greeting");
     ok(took > 100 * HP_MS && took < 3 * HP_SEC, "within 3 s, with pauses (%.2f)", (double)took / 1e9);
     is_int(5, lout.accepted, "after five attempts");
-    hang_up(&caller);
+    hang_up(&candidate);
     send_lout_away();
     bring_lout("SSH-2.0-OpenSSH_9.2p1 Debian\r\n", 0);
-    dial(&caller, &lout.addr, &hello, &keys, 30 * HP_SEC);
-    wait_for(&caller);
-    is_int(HOOP_ERR_AUTH, caller.result.error.code, "another program answers");
-    ok(strstr(caller.result.error.text, "what answers there is not this job's: not hoop's protocol") != NULL, "%s",
-       caller.result.error.text);
-    hang_up(&caller);
+    dial(&candidate, &lout.addr, &hello, &keys, 30 * HP_SEC);
+    wait_for(&candidate);
+    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "another program answers");
+    ok(strstr(candidate.result.error.text, "what answers there is not this job's: not hoop's protocol") != NULL, "%s",
+       candidate.result.error.text);
+    hang_up(&candidate);
     send_lout_away();
 }
 
@@ -264,96 +264,96 @@ test_silent(void)
 static void
 test_refusing(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     bring_lout(NULL, 1);
     send_lout_away();
-    dial(&caller, &lout.addr, &hello, &keys, 60 * HP_SEC);
-    uint64_t took = wait_for(&caller);
-    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "a rank refuses");
+    dial(&candidate, &lout.addr, &hello, &keys, 60 * HP_SEC);
+    uint64_t took = wait_for(&candidate);
+    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "a rank refuses");
     ok(took > 2 * HP_SEC && took < 5 * HP_SEC, "for long: it is given up (%.3f)", (double)took / 1e9);
-    ok(strstr(caller.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.1:") &&
-           strstr(caller.result.error.text, "firewall"),
-       "%s", caller.result.error.text);
-    hang_up(&caller);
+    ok(strstr(candidate.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.1:") &&
+           strstr(candidate.result.error.text, "firewall"),
+       "%s", candidate.result.error.text);
+    hang_up(&candidate);
     hello.your_rank = HP_RANK_SERVER;
-    dial(&caller, &lout.addr, &hello, &keys, 5 * HP_SEC);
-    took = wait_for(&caller);
+    dial(&candidate, &lout.addr, &hello, &keys, 5 * HP_SEC);
+    took = wait_for(&candidate);
     ok(took >= 5 * HP_SEC, "a server is waited for until the deadline (%.3f)", (double)took / 1e9);
-    hang_up(&caller);
+    hang_up(&candidate);
 }
 
 static void
 test_deadline(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     bring_lout(NULL, 1);
-    dial(&caller, &lout.addr, &hello, &keys, 300 * HP_MS);
-    uint64_t took = wait_for(&caller);
-    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "nobody accepts");
+    dial(&candidate, &lout.addr, &hello, &keys, 300 * HP_MS);
+    uint64_t took = wait_for(&candidate);
+    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody accepts");
     ok(took >= 300 * HP_MS && took < 3 * HP_SEC, "at the deadline (%.3f)", (double)took / 1e9);
-    ok(strstr(caller.result.error.text, "could not reach rank 4 (node3) at 127.0.0.1:") &&
-           strstr(caller.result.error.text, "within 0.3 s: no answer to the greeting"),
-       "%s", caller.result.error.text);
-    hang_up(&caller);
+    ok(strstr(candidate.result.error.text, "could not reach rank 4 (node3) at 127.0.0.1:") &&
+           strstr(candidate.result.error.text, "within 0.3 s: no answer to the greeting"),
+       "%s", candidate.result.error.text);
+    hang_up(&candidate);
     send_lout_away();
-    dial(&caller, &lout.addr, &hello, &keys, 400 * HP_MS);
-    took = wait_for(&caller);
-    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "nobody listens");
+    dial(&candidate, &lout.addr, &hello, &keys, 400 * HP_MS);
+    took = wait_for(&candidate);
+    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody listens");
     ok(took >= 400 * HP_MS && took < 3 * HP_SEC, "at the deadline and not before (%.3f)", (double)took / 1e9);
-    ok(strstr(caller.result.error.text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s",
-       caller.result.error.text);
-    hang_up(&caller);
-    dial(&caller, &lout.addr, &hello, &keys, 0);
+    ok(strstr(candidate.result.error.text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s",
+       candidate.result.error.text);
+    hang_up(&candidate);
+    dial(&candidate, &lout.addr, &hello, &keys, 0);
     run_for(2 * HP_MS);
-    ok(caller.result.error.code == HOOP_ERR_RENDEZVOUS &&
-           strstr(caller.result.error.text, "within 0 s: there was no time to try"),
-       "%s", caller.result.error.text);
-    hang_up(&caller);
+    ok(candidate.result.error.code == HOOP_ERR_RENDEZVOUS &&
+           strstr(candidate.result.error.text, "within 0 s: there was no time to try"),
+       "%s", candidate.result.error.text);
+    hang_up(&candidate);
 }
 
 /* F33: the server comes after the ranks. */
 static void
 test_server_late(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     hp_timer *timer = hp_timer_new(loop, build_later, &lout.addr);
-    dial(&caller, &lout.addr, &hello, &keys, 20 * HP_SEC);
+    dial(&candidate, &lout.addr, &hello, &keys, 20 * HP_SEC);
     hp_timer_set(timer, 600 * HP_MS);
-    uint64_t took = wait_for(&caller);
-    ok(caller.result.fd >= 3, "a door that opens after 0.6 s is found");
-    is_int(HOOP_SUCCESS, caller.result.error.code, "without an error");
+    uint64_t took = wait_for(&candidate);
+    ok(candidate.result.fd >= 3, "a door that opens after 0.6 s is found");
+    is_int(HOOP_SUCCESS, candidate.result.error.code, "without an error");
     ok(took >= 600 * HP_MS && took < 4 * HP_SEC, "soon (%.2f)", (double)took / 1e9);
     run_for(5 * HP_MS);
     is_int(1, house.entered, "and entered once");
-    hang_up(&caller);
+    hang_up(&candidate);
     hp_timer_free(timer);
-    hp_door_free(house.door);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 check_refusal(hp_status status, hoop_result code, const char *says)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     for (int i = 0; i < 4; i++)
         house.verdicts[i] = status;
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    uint64_t took = wait_for(&caller);
-    is_int(code, caller.result.error.code, "refused: %s", hp_status_text((int)status));
-    is_int(status, caller.result.status, "the status is handed on");
-    ok(strstr(caller.result.error.text, says) && strstr(caller.result.error.text, "rank 4 (node3)"), "%s",
-       caller.result.error.text);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    uint64_t took = wait_for(&candidate);
+    is_int(code, candidate.result.error.code, "refused: %s", hp_status_text((int)status));
+    is_int(status, candidate.result.status, "the status is handed on");
+    ok(strstr(candidate.result.error.text, says) && strstr(candidate.result.error.text, "rank 4 (node3)"), "%s",
+       candidate.result.error.text);
     ok(took < 2 * HP_SEC, "at once");
-    hang_up(&caller);
+    hang_up(&candidate);
 }
 
 static void
 test_refusals(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     build(NULL);
     check_refusal(HP_DUPLICATE, HOOP_ERR_RENDEZVOUS, "refuses rank 3 of 8: another rank of that number");
@@ -363,117 +363,118 @@ test_refusals(void)
     check_refusal(HP_BAD_COMM, HOOP_ERR_RENDEZVOUS, "another communicator");
     hello.ver_min = HP_WIRE_MAX + 1;
     hello.ver_max = HP_WIRE_MAX + 2;
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    wait_for(&caller);
-    is_int(HOOP_ERR_VERSION, caller.result.error.code, "no common version");
-    ok(strstr(caller.result.error.text, "speaks version 2 of hoop's protocol, this rank version 3 to 4") != NULL, "%s",
-       caller.result.error.text);
-    hang_up(&caller);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    wait_for(&candidate);
+    is_int(HOOP_ERR_VERSION, candidate.result.error.code, "no common version");
+    ok(strstr(candidate.result.error.text, "speaks version 2 of hoop's protocol, this rank version 3 to 4") != NULL,
+       "%s", candidate.result.error.text);
+    hang_up(&candidate);
     is_int(0, house.entered, "nobody entered");
-    hp_door_free(house.door);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 test_for_now(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     build(NULL);
     house.verdicts[0] = HP_FULL;
     house.verdicts[1] = HP_LATE;
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    wait_for(&caller);
-    ok(caller.result.fd >= 3, "full and late are asked again");
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    wait_for(&candidate);
+    ok(candidate.result.fd >= 3, "full and late are asked again");
     is_int(3, house.judged, "the third answer was yes");
-    hang_up(&caller);
+    hang_up(&candidate);
     for (int i = 0; i < 4; i++)
         house.verdicts[i] = HP_FULL;
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 700 * HP_MS);
-    wait_for(&caller);
-    is_int(HOOP_ERR_RENDEZVOUS, caller.result.error.code, "full until the deadline");
-    ok(strstr(caller.result.error.text, "within 0.7 s: there is no room") != NULL, "%s", caller.result.error.text);
-    hang_up(&caller);
-    hp_door_free(house.door);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 700 * HP_MS);
+    wait_for(&candidate);
+    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "full until the deadline");
+    ok(strstr(candidate.result.error.text, "within 0.7 s: there is no room") != NULL, "%s",
+       candidate.result.error.text);
+    hang_up(&candidate);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 test_from(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_addr from;
     char text[HP_ADDR_TEXT];
     hp_hello hello = greeting();
     build(NULL);
     hp_addr_parse(&from, "127.0.0.5:99", NULL);
-    caller = (struct caller){.done = 0};
-    caller.dial = hp_dial_new(loop, hp_door_addr(house.door), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
-                              on_dialled, &caller);
-    wait_for(&caller);
+    candidate = (struct candidate){.done = 0};
+    candidate.dial = hp_dial_new(loop, hp_acceptor_addr(house.acceptor), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
+                                 on_dialled, &candidate);
+    wait_for(&candidate);
     is_string("127.0.0.5", hp_addr_host(&house.peer, text), "the source address that was asked for");
-    hang_up(&caller);
+    hang_up(&candidate);
     hp_addr_parse(&from, "192.0.2.77:0", NULL); /* RFC 5737: nobody's */
-    caller = (struct caller){.done = 0};
-    caller.dial = hp_dial_new(loop, hp_door_addr(house.door), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
-                              on_dialled, &caller);
-    wait_for(&caller);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, caller.result.error.code, "one that is not ours is not tried again");
-    ok(strstr(caller.result.error.text, "192.0.2.77 is not an address of this machine") != NULL, "%s",
-       caller.result.error.text);
-    hang_up(&caller);
-    hp_door_free(house.door);
+    candidate = (struct candidate){.done = 0};
+    candidate.dial = hp_dial_new(loop, hp_acceptor_addr(house.acceptor), &from, NULL, &keys, &hello, "rank 4", HP_NEVER,
+                                 on_dialled, &candidate);
+    wait_for(&candidate);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, candidate.result.error.code, "one that is not ours is not tried again");
+    ok(strstr(candidate.result.error.text, "192.0.2.77 is not an address of this machine") != NULL, "%s",
+       candidate.result.error.text);
+    hang_up(&candidate);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 test_free(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     build(NULL);
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    caller.free_inside = 1;
-    wait_for(&caller);
-    ok(caller.done == 1 && caller.dial == NULL, "freed inside its own answer");
-    hang_up(&caller);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    candidate.free_inside = 1;
+    wait_for(&candidate);
+    ok(candidate.done == 1 && candidate.dial == NULL, "freed inside its own answer");
+    hang_up(&candidate);
     hello.ver_min = hello.ver_max = 9;
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    caller.free_inside = 1;
-    wait_for(&caller);
-    ok(caller.done == 1 && caller.dial == NULL && caller.result.fd < 0, "and inside a refusal");
-    hang_up(&caller);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    candidate.free_inside = 1;
+    wait_for(&candidate);
+    ok(candidate.done == 1 && candidate.dial == NULL && candidate.result.fd < 0, "and inside a refusal");
+    hang_up(&candidate);
     hello = greeting();
     int answered = 0;
     for (int turns = 0; turns < 12; turns++) {
-        dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+        dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
         for (int i = 0; i < turns; i++)
             hp_loop_run(loop, 0);
-        answered += caller.done;
-        hang_up(&caller);
+        answered += candidate.done;
+        hang_up(&candidate);
         run_for(2 * HP_MS);
     }
     ok(answered < 12, "freed at any moment before (%d of 12 had their answer)", answered);
     hp_dial_free(NULL);
-    hp_door_free(house.door);
+    hp_acceptor_free(house.acceptor);
 }
 
 static void
 test_many(void)
 {
-    static struct caller callers[MANY];
+    static struct candidate candidates[MANY];
     int proven = 0;
     hp_hello hello = greeting();
     build(NULL);
     for (int i = 0; i < MANY; i++)
-        dial(&callers[i], hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+        dial(&candidates[i], hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     for (int i = 0; i < MANY; i++)
-        wait_for(&callers[i]);
+        wait_for(&candidates[i]);
     for (int i = 0; i < MANY; i++) {
-        proven += callers[i].result.fd >= 3 && callers[i].done == 1;
-        hang_up(&callers[i]);
+        proven += candidates[i].result.fd >= 3 && candidates[i].done == 1;
+        hang_up(&candidates[i]);
     }
     run_for(5 * HP_MS);
     is_int(MANY, proven, "%d dials at once", MANY);
     is_int(MANY, house.entered, "all in");
-    hp_door_free(house.door);
+    hp_acceptor_free(house.acceptor);
 }
 
 /* Whether fd is closed by its other end, after whatever that has said, within two seconds. */
@@ -492,13 +493,13 @@ ends(int fd)
 static void
 test_abandon(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
     hp_addr peer;
     char byte;
     int let_go[2];
     bring_lout(NULL, 1);
-    dial(&caller, &lout.addr, &hello, &keys, 20 * HP_SEC);
+    dial(&candidate, &lout.addr, &hello, &keys, 20 * HP_SEC);
     run_for(20 * HP_MS);
     int fd = hp_sock_accept(lout.fd, &peer);
     if (fd < 0 || pipe(let_go) != 0)
@@ -506,13 +507,13 @@ test_abandon(void)
     pid_t child = fork();
     if (child == 0) {
         alarm(30);
-        hp_dial_abandon(caller.dial);
+        hp_dial_abandon(candidate.dial);
         (void)!write(let_go[1], "", 1);
         for (;;)
             pause();
     }
     is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
-    hang_up(&caller);
+    hang_up(&candidate);
     ok(ends(fd), "and does not hold the connection when its parent hangs up");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
@@ -533,24 +534,24 @@ allow_descriptors(rlim_t n)
 static int
 lack(void)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting();
-    const hoop_error *error = &caller.result.error;
+    const hoop_error *error = &candidate.result.error;
     alarm(20);
     loop = hp_loop_new();
     build(NULL);
     allow_descriptors(3);
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
-    uint64_t took = wait_for(&caller);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
+    uint64_t took = wait_for(&candidate);
     int bad = error->code != HOOP_ERR_SYSTEM || error->sys_errno != EMFILE || !strstr(error->text, "ulimit -n") ||
               took < 500 * HP_MS || took > 3 * HP_SEC;
-    hang_up(&caller);
-    dial(&caller, hp_door_addr(house.door), &hello, &keys, 20 * HP_SEC);
+    hang_up(&candidate);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     run_for(100 * HP_MS);
-    bad |= caller.done;
+    bad |= candidate.done;
     allow_descriptors(64);
-    wait_for(&caller);
-    return bad || caller.result.fd < 0;
+    wait_for(&candidate);
+    return bad || candidate.result.fd < 0;
 }
 
 static void
@@ -567,10 +568,10 @@ test_no_descriptors(void)
 static void
 make_keys(hp_keys *made, uint8_t first)
 {
-    uint8_t secret[HP_SECRET], job[HP_JOB] = "the job of test";
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID] = "the job of test";
     for (size_t i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(first + i);
-    if (hp_keys_derive(made, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
+    if (hp_keys_derive(made, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
 }
 

@@ -56,7 +56,7 @@ match(const hp_call *theirs, const hp_call *ours, uint16_t flags, hoop_error *er
 {
     hp_frame got = frame_of(theirs, flags), want = frame_of(ours, flags);
     hp_err_clear(error);
-    return hp_match(&got, &want, 0, 0, 1, error);
+    return hp_frame_check(&got, &want, 0, 0, 1, error);
 }
 
 int

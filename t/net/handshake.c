@@ -35,26 +35,28 @@ known_answers(void)
     begin(&p);
     unhex(want, m1_known);
     is_blob(want, p.i.out, HP_M1, "M1 is the known answer");
-    is_int(HP_CONN_CONFIRM, pass(&p.i, &p.r), "the responder takes M1");
+    is_int(HP_HANDSHAKE_CONFIRM, pass(&p.i, &p.r), "the responder takes M1");
     unhex(want, m2_known);
     is_blob(want, p.r.out, HP_M2, "M2 is the known answer");
-    is_int(HP_CONN_WELCOME, pass(&p.r, &p.i), "the initiator takes M2");
+    is_int(HP_HANDSHAKE_WELCOME, pass(&p.r, &p.i), "the initiator takes M2");
     unhex(want, m3_known);
     is_blob(want, p.i.out, HP_M3, "M3 is the known answer");
-    is_int(HP_CONN_JUDGE, pass(&p.i, &p.r), "the responder takes M3");
+    is_int(HP_HANDSHAKE_JUDGE, pass(&p.i, &p.r), "the responder takes M3");
     ok(p.r.out_n == 0, "and says nothing before it has judged");
-    hp_conn_judge(&p.r, HP_OK, 3);
-    is_int(HP_CONN_DONE, p.r.state, "the responder is done once it has judged");
+    hp_handshake_judge(&p.r, HP_OK, 3);
+    is_int(HP_HANDSHAKE_DONE, p.r.state, "the responder is done once it has judged");
     unhex(want, m4_known);
     is_blob(want, p.r.out, HP_M4, "M4 is the known answer");
-    is_int(HP_CONN_DONE, pass(&p.r, &p.i), "the initiator takes M4");
+    is_int(HP_HANDSHAKE_DONE, pass(&p.r, &p.i), "the initiator takes M4");
     is_int(3, p.i.assigned_rank, "it has its rank");
     is_int(2, p.i.version, "both agreed on version 2");
     is_int(2, p.r.version, "both agreed on version 2");
     ok(wiped(&p.i) && wiped(&p.r), "the keys are gone at the end");
-    ok(p.i.out_n == 0 && p.r.out_n == 0 && hp_conn_want(&p.i) == 0 && hp_conn_want(&p.r) == 0, "nothing is left to do");
-    hp_conn_judge(&p.r, HP_FULL, 9);
-    ok(p.r.state == HP_CONN_DONE && p.r.out_n == 0 && p.r.status == HP_OK, "judging a second time changes nothing");
+    ok(p.i.out_n == 0 && p.r.out_n == 0 && hp_handshake_want(&p.i) == 0 && hp_handshake_want(&p.r) == 0,
+       "nothing is left to do");
+    hp_handshake_judge(&p.r, HP_FULL, 9);
+    ok(p.r.state == HP_HANDSHAKE_DONE && p.r.out_n == 0 && p.r.status == HP_OK,
+       "judging a second time changes nothing");
 }
 
 /* Feeds one message in two parts; the first part must change nothing. */
@@ -62,16 +64,16 @@ static int
 split_at(int m, size_t k)
 {
     pair p;
-    hp_conn *to;
+    hp_handshake *to;
     set_up(&p);
-    hp_conn *from = reach(&p, m, &to);
-    hp_conn_state before = to->state;
+    hp_handshake *from = reach(&p, m, &to);
+    hp_handshake_state before = to->state;
     size_t out = to->out_n;
-    int fine = hp_conn_want(to) == sizes[m] && from->out_n == sizes[m];
-    fine &= hp_conn_feed(to, from->out, k, start) == before && to->out_n == out && to->have == k;
-    fine &= hp_conn_want(to) == sizes[m] - k;
-    hp_conn_feed(to, from->out + k, sizes[m] - k, start);
-    return fine && to->state != before && to->state != HP_CONN_BAD;
+    int fine = hp_handshake_want(to) == sizes[m] && from->out_n == sizes[m];
+    fine &= hp_handshake_feed(to, from->out, k, start) == before && to->out_n == out && to->have == k;
+    fine &= hp_handshake_want(to) == sizes[m] - k;
+    hp_handshake_feed(to, from->out + k, sizes[m] - k, start);
+    return fine && to->state != before && to->state != HP_HANDSHAKE_BAD;
 }
 
 static void
@@ -91,14 +93,14 @@ byte_by_byte(void)
     pair p;
     set_up(&p);
     begin(&p);
-    for (int rounds = 0; p.i.state != HP_CONN_DONE && rounds < 1000; rounds++) {
-        hp_conn *from = p.i.out_n > 0 ? &p.i : &p.r, *to = from == &p.i ? &p.r : &p.i;
-        hp_conn_feed(to, from->out, 1, start);
-        hp_conn_wrote(from, 1);
-        if (p.r.state == HP_CONN_JUDGE)
-            hp_conn_judge(&p.r, HP_OK, 3);
+    for (int rounds = 0; p.i.state != HP_HANDSHAKE_DONE && rounds < 1000; rounds++) {
+        hp_handshake *from = p.i.out_n > 0 ? &p.i : &p.r, *to = from == &p.i ? &p.r : &p.i;
+        hp_handshake_feed(to, from->out, 1, start);
+        hp_handshake_wrote(from, 1);
+        if (p.r.state == HP_HANDSHAKE_JUDGE)
+            hp_handshake_judge(&p.r, HP_OK, 3);
     }
-    ok(p.i.state == HP_CONN_DONE && p.r.state == HP_CONN_DONE, "the handshake works byte by byte");
+    ok(p.i.state == HP_HANDSHAKE_DONE && p.r.state == HP_HANDSHAKE_DONE, "the handshake works byte by byte");
 }
 
 static void
@@ -109,11 +111,11 @@ flipped_bits(void)
         size_t caught = 0;
         for (size_t bit = 0; bit < sizes[m] * 8; bit++) {
             pair p;
-            hp_conn *to;
+            hp_handshake *to;
             set_up(&p);
             memcpy(bytes, reach(&p, m, &to)->out, sizes[m]);
             bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
-            hp_conn_feed(to, bytes, sizes[m], start);
+            hp_handshake_feed(to, bytes, sizes[m], start);
             caught += (size_t)is_bad(to);
         }
         is_uint(sizes[m] * 8, caught, "each flipped bit of M%d ends in BAD and in silence", m + 1);
@@ -132,14 +134,15 @@ replays(void)
     pass(&old.i, &old.r);
     memset(now.nonce_r, 0x23, 32);
     begin(&now);
-    is_int(HP_CONN_CONFIRM, hp_conn_feed(&now.r, old.i.m1, HP_M1, start), "a replayed M1 earns a CHALLENGE, no more");
+    is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_feed(&now.r, old.i.m1, HP_M1, start),
+           "a replayed M1 earns a CHALLENGE, no more");
     ok(memcmp(now.r.m2, old.r.m2, HP_M2) != 0, "and the CHALLENGE is another one");
-    hp_conn_wrote(&now.r, HP_M2);
-    hp_conn_feed(&now.r, old.i.m3, HP_M3, start);
+    hp_handshake_wrote(&now.r, HP_M2);
+    hp_handshake_feed(&now.r, old.i.m3, HP_M3, start);
     ok(is_bad(&now.r), "a replayed M1 and M3 are BAD");
     memset(now.nonce_i, 0x12, 32);
     begin(&now);
-    hp_conn_feed(&now.i, old.r.m2, HP_M2, start);
+    hp_handshake_feed(&now.i, old.r.m2, HP_M2, start);
     ok(is_bad(&now.i), "a replayed M2 is BAD");
 }
 
@@ -153,15 +156,15 @@ other_edges(void)
     begin(&a);
     begin(&b);
     pass(&b.i, &b.r);
-    hp_conn_feed(&a.i, b.r.out, HP_M2, start);
+    hp_handshake_feed(&a.i, b.r.out, HP_M2, start);
     ok(is_bad(&a.i), "the M2 of another edge is BAD");
     begin(&a);
-    hp_conn_feed(&a.i, a.i.m1, HP_M2, start);
+    hp_handshake_feed(&a.i, a.i.m1, HP_M2, start);
     ok(is_bad(&a.i), "our own M1, sent back, is BAD");
     begin(&a);
     pass(&a.i, &a.r);
     pass(&a.r, &a.i);
-    hp_conn_feed(&a.r, a.r.m2, HP_M3, start);
+    hp_handshake_feed(&a.r, a.r.m2, HP_M3, start);
     ok(is_bad(&a.r), "our own M2, sent back, is BAD");
 }
 
@@ -176,13 +179,13 @@ wrong_keys(void)
         pair p;
         set_up(&p);
         begin(&p);
-        hp_conn_accept(&p.r, wrong[k], &p.policy, p.nonce_r, limit);
+        hp_handshake_accept(&p.r, wrong[k], &p.policy, p.nonce_r, limit);
         pass(&p.i, &p.r);
         ok(is_bad(&p.r), "%s: BAD, no reply (%s)", k ? "another job" : "another secret", p.r.why);
     }
     pair p;
     set_up(&p);
-    memcpy(p.hello.job, other_job.job, HP_JOB);
+    memcpy(p.hello.job_id, other_job.job_id, HP_JOB_ID);
     begin(&p);
     pass(&p.i, &p.r);
     ok(is_bad(&p.r), "the job's name alone, with another job's keys: BAD, no reply");
@@ -194,23 +197,25 @@ late_keys(void)
     pair p;
     set_up(&p);
     begin(&p);
-    hp_conn_accept(&p.r, NULL, NULL, p.nonce_r, limit);
-    ok(pass(&p.i, &p.r) == HP_CONN_HELLO && p.r.have == HP_M1 && p.r.out_n == 0, "without keys the responder stops");
-    is_blob(keys.job, p.r.hello.job, HP_JOB, "and shows the job");
-    is_int(0, (intmax_t)hp_conn_want(&p.r), "and wants nothing");
-    is_int(HP_CONN_HELLO, hp_conn_feed(&p.r, p.nonce_r, 0, start), "and waits");
-    is_int(HP_CONN_CONFIRM, hp_conn_keys(&p.r, &keys, &p.policy), "with keys it goes on");
-    is_int(HP_CONN_WELCOME, pass(&p.r, &p.i), "to a CHALLENGE that the initiator believes");
-    is_int(HP_CONN_CONFIRM, hp_conn_keys(&p.r, NULL, NULL), "keys that come again change nothing");
+    hp_handshake_accept(&p.r, NULL, NULL, p.nonce_r, limit);
+    ok(pass(&p.i, &p.r) == HP_HANDSHAKE_HELLO && p.r.have == HP_M1 && p.r.out_n == 0,
+       "without keys the responder stops");
+    is_blob(keys.job_id, p.r.hello.job_id, HP_JOB_ID, "and shows the job");
+    is_int(0, (intmax_t)hp_handshake_want(&p.r), "and wants nothing");
+    is_int(HP_HANDSHAKE_HELLO, hp_handshake_feed(&p.r, p.nonce_r, 0, start), "and waits");
+    is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_keys(&p.r, &keys, &p.policy), "with keys it goes on");
+    is_int(HP_HANDSHAKE_WELCOME, pass(&p.r, &p.i), "to a CHALLENGE that the initiator believes");
+    is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_keys(&p.r, NULL, NULL), "keys that come again change nothing");
 
-    hp_conn_accept(&p.r, NULL, NULL, p.nonce_r, limit);
-    hp_conn_feed(&p.r, p.i.m1, HP_M1, start);
-    hp_conn_keys(&p.r, NULL, NULL);
+    hp_handshake_accept(&p.r, NULL, NULL, p.nonce_r, limit);
+    hp_handshake_feed(&p.r, p.i.m1, HP_M1, start);
+    hp_handshake_keys(&p.r, NULL, NULL);
     ok(is_bad(&p.r), "an unknown job is BAD, no reply");
-    hp_conn_accept(&p.r, NULL, NULL, p.nonce_r, limit);
-    hp_conn_feed(&p.r, p.i.m1, 100, start);
-    is_int(HP_CONN_HELLO, hp_conn_keys(&p.r, &keys, &p.policy), "keys may also come before M1 is whole");
-    is_int(HP_CONN_CONFIRM, hp_conn_feed(&p.r, p.i.m1 + 100, HP_M1 - 100, start), "and M1 is then judged as it ends");
+    hp_handshake_accept(&p.r, NULL, NULL, p.nonce_r, limit);
+    hp_handshake_feed(&p.r, p.i.m1, 100, start);
+    is_int(HP_HANDSHAKE_HELLO, hp_handshake_keys(&p.r, &keys, &p.policy), "keys may also come before M1 is whole");
+    is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_feed(&p.r, p.i.m1 + 100, HP_M1 - 100, start),
+           "and M1 is then judged as it ends");
 }
 
 /* One field of the hello that does not fit, and what both sides must say. */
@@ -220,7 +225,7 @@ refusal(const pair *wanted, int status, const char *what)
     pair p = *wanted;
     begin(&p);
     pass(&p.i, &p.r);
-    ok(p.r.state == HP_CONN_REFUSED && p.r.status == status && p.r.out_n == HP_M2 && wiped(&p.r),
+    ok(p.r.state == HP_HANDSHAKE_REFUSED && p.r.status == status && p.r.out_n == HP_M2 && wiped(&p.r),
        "%s: the responder refuses inside M2 (%d)", what, p.r.status);
     pass(&p.r, &p.i);
     if (p.hello.your_rank != p.policy.my_rank) {
@@ -228,7 +233,7 @@ refusal(const pair *wanted, int status, const char *what)
            what, p.i.why);
         return;
     }
-    ok(p.i.state == HP_CONN_REFUSED && p.i.status == status && p.i.out_n == 0 && wiped(&p.i),
+    ok(p.i.state == HP_HANDSHAKE_REFUSED && p.i.status == status && p.i.out_n == 0 && wiped(&p.i),
        "%s: the initiator hears why: %s", what, p.i.why);
 }
 
@@ -287,8 +292,8 @@ old_epoch(void)
     refusal(&p, HP_BAD_EPOCH, "an old epoch");
     p.hello.epoch = 2;
     begin(&p);
-    is_int(HP_CONN_CONFIRM, pass(&p.i, &p.r), "the right epoch is let in");
-    is_int(HP_CONN_WELCOME, pass(&p.r, &p.i), "on both sides");
+    is_int(HP_HANDSHAKE_CONFIRM, pass(&p.i, &p.r), "the right epoch is let in");
+    is_int(HP_HANDSHAKE_WELCOME, pass(&p.r, &p.i), "on both sides");
 }
 
 static void
@@ -307,10 +312,10 @@ versions(void)
         pass(&p.i, &p.r);
         pass(&p.r, &p.i);
         if (rows[k].agreed)
-            ok(p.i.state == HP_CONN_WELCOME && p.i.version == rows[k].agreed && p.r.version == rows[k].agreed,
+            ok(p.i.state == HP_HANDSHAKE_WELCOME && p.i.version == rows[k].agreed && p.r.version == rows[k].agreed,
                "versions %d to %d agree on %d", rows[k].min, rows[k].max, rows[k].agreed);
         else
-            ok(p.i.state == HP_CONN_REFUSED && p.i.status == HP_BAD_VERSION && p.i.version == HP_WIRE_MAX &&
+            ok(p.i.state == HP_HANDSHAKE_REFUSED && p.i.status == HP_BAD_VERSION && p.i.version == HP_WIRE_MAX &&
                    p.r.version == rows[k].max,
                "versions %d to %d are refused, and each side knows the other's", rows[k].min, rows[k].max);
     }
@@ -343,9 +348,9 @@ joining(void)
     begin(&p);
     pass(&p.i, &p.r);
     pass(&p.r, &p.i);
-    is_int(HP_CONN_JUDGE, pass(&p.i, &p.r), "a rank without a number may dial the server");
-    hp_conn_judge(&p.r, HP_OK, 6);
-    ok(pass(&p.r, &p.i) == HP_CONN_DONE && p.i.assigned_rank == 6 && p.r.assigned_rank == 6, "and gets a number");
+    is_int(HP_HANDSHAKE_JUDGE, pass(&p.i, &p.r), "a rank without a number may dial the server");
+    hp_handshake_judge(&p.r, HP_OK, 6);
+    ok(pass(&p.r, &p.i) == HP_HANDSHAKE_DONE && p.i.assigned_rank == 6 && p.r.assigned_rank == 6, "and gets a number");
 }
 
 static void
@@ -353,13 +358,13 @@ judged_out(void)
 {
     for (int status = HP_OK + 1; status < HP_STATUSES; status++) {
         pair p;
-        hp_conn *to;
+        hp_handshake *to;
         set_up(&p);
         reach(&p, 2, &to);
         pass(&p.i, &p.r);
-        hp_conn_judge(&p.r, (hp_status)status, 3);
-        int said = p.r.state == HP_CONN_REFUSED && p.r.out_n == HP_M4 && wiped(&p.r);
-        ok(said && pass(&p.r, &p.i) == HP_CONN_REFUSED && p.i.status == status && wiped(&p.i) &&
+        hp_handshake_judge(&p.r, (hp_status)status, 3);
+        int said = p.r.state == HP_HANDSHAKE_REFUSED && p.r.out_n == HP_M4 && wiped(&p.r);
+        ok(said && pass(&p.r, &p.i) == HP_HANDSHAKE_REFUSED && p.i.status == status && wiped(&p.i) &&
                p.i.assigned_rank == HP_RANK_UNKNOWN && strcmp(p.i.why, hp_status_text(status)) == 0,
            "judged out inside M4: %s", hp_status_text(status));
     }
@@ -372,16 +377,16 @@ static int
 lie(int m, size_t offset, uint8_t value)
 {
     pair p;
-    hp_conn *to;
+    hp_handshake *to;
     uint8_t bytes[HP_M1 + HP_M2 + HP_M3 + HP_M4];
     const uint8_t *message_keys[] = {keys.hello, keys.resp, keys.init, keys.welcome};
     set_up(&p);
-    hp_conn *from = reach(&p, m, &to);
+    hp_handshake *from = reach(&p, m, &to);
     size_t at = (size_t)(from->out - from->transcript), mac_at = at + sizes[m] - HP_MAC;
     memcpy(bytes, from->transcript, sizeof bytes);
     bytes[at + offset] = value;
     hp_mac(bytes + mac_at, message_keys[m], bytes, mac_at, NULL, 0, NULL, 0);
-    hp_conn_feed(to, bytes + at, sizes[m], start);
+    hp_handshake_feed(to, bytes + at, sizes[m], start);
     return is_bad(to);
 }
 
@@ -407,28 +412,29 @@ deadlines(void)
 {
     for (int m = 0; m < MESSAGES; m++) {
         pair p;
-        hp_conn *to;
+        hp_handshake *to;
         set_up(&p);
-        hp_conn *from = reach(&p, m, &to);
-        hp_conn_state before = to->state;
-        ok(hp_conn_tick(to, limit - 1) == before && hp_conn_feed(to, from->out, 3, limit - 1) == before,
+        hp_handshake *from = reach(&p, m, &to);
+        hp_handshake_state before = to->state;
+        ok(hp_handshake_tick(to, limit - 1) == before && hp_handshake_feed(to, from->out, 3, limit - 1) == before,
            "before the deadline M%d is awaited", m + 1);
-        hp_conn copy = *to;
-        hp_conn_tick(&copy, limit);
+        hp_handshake copy = *to;
+        hp_handshake_tick(&copy, limit);
         ok(is_bad(&copy), "at the deadline waiting for M%d is BAD", m + 1);
-        hp_conn_feed(to, from->out + 3, sizes[m] - 3, limit);
+        hp_handshake_feed(to, from->out + 3, sizes[m] - 3, limit);
         ok(is_bad(to), "an M%d that comes too late is BAD", m + 1);
     }
     pair p;
-    hp_conn *to;
+    hp_handshake *to;
     set_up(&p);
     reach(&p, 2, &to);
     pass(&p.i, &p.r);
-    ok(hp_conn_tick(&p.r, limit) == HP_CONN_BAD && is_bad(&p.r), "an owner that does not judge in time loses the peer");
+    ok(hp_handshake_tick(&p.r, limit) == HP_HANDSHAKE_BAD && is_bad(&p.r),
+       "an owner that does not judge in time loses the peer");
     set_up(&p);
     reach(&p, 3, &to);
     pass(&p.r, &p.i);
-    ok(hp_conn_tick(&p.i, HP_NEVER) == HP_CONN_DONE && hp_conn_tick(&p.r, HP_NEVER) == HP_CONN_DONE,
+    ok(hp_handshake_tick(&p.i, HP_NEVER) == HP_HANDSHAKE_DONE && hp_handshake_tick(&p.r, HP_NEVER) == HP_HANDSHAKE_DONE,
        "a finished handshake has no deadline");
 }
 
@@ -441,15 +447,15 @@ truncated(void)
         pair p;
         set_up(&p);
         begin(&p);
-        int waits = hp_conn_feed(&p.r, p.i.out, k, start) == HP_CONN_HELLO && p.r.out_n == 0;
-        hp_conn_tick(&p.r, limit);
+        int waits = hp_handshake_feed(&p.r, p.i.out, k, start) == HP_HANDSHAKE_HELLO && p.r.out_n == 0;
+        hp_handshake_tick(&p.r, limit);
         silent += (size_t)(waits && is_bad(&p.r));
     }
     is_uint(HP_M1, silent, "M1 cut at any byte earns silence and the deadline");
 }
 
 static void
-strangers(void)
+pending(void)
 {
     static const char *const lines[] = {"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
                                         "\x16\x03\x01\x02",
@@ -464,7 +470,7 @@ strangers(void)
         pair p;
         set_up(&p);
         begin(&p);
-        hp_conn_feed(&p.r, (const uint8_t *)lines[k], strlen(lines[k]), start);
+        hp_handshake_feed(&p.r, (const uint8_t *)lines[k], strlen(lines[k]), start);
         ok(is_bad(&p.r), "a stranger (%d) is BAD at once, in silence: %s", (int)k, p.r.why);
     }
     size_t silent = 0;
@@ -477,7 +483,7 @@ strangers(void)
         set_up(&p);
         begin(&p);
         memcpy(noise, p.i.out, (size_t)(tap_random() % (HP_M1 - 16))); /* at least half the tag stays noise */
-        hp_conn_feed(&p.r, noise, sizeof noise, start);
+        hp_handshake_feed(&p.r, noise, sizeof noise, start);
         silent += (size_t)is_bad(&p.r);
     }
     is_uint(tries, silent, "noise behind a good beginning is BAD, in silence");
@@ -492,14 +498,14 @@ contract(void)
     set_up(&p);
     begin(&p);
     memcpy(bytes, p.i.out, HP_M1);
-    hp_conn_feed(&p.r, bytes, sizeof bytes, start);
+    hp_handshake_feed(&p.r, bytes, sizeof bytes, start);
     ok(is_bad(&p.r), "more bytes than wanted are BAD");
-    is_int(HP_CONN_BAD, hp_conn_feed(&p.r, bytes, 1, start), "BAD is for ever");
-    is_int(HP_CONN_BAD, hp_conn_keys(&p.r, &keys, &p.policy), "also when keys come");
-    hp_conn_wrote(&p.i, 100);
+    is_int(HP_HANDSHAKE_BAD, hp_handshake_feed(&p.r, bytes, 1, start), "BAD is for ever");
+    is_int(HP_HANDSHAKE_BAD, hp_handshake_keys(&p.r, &keys, &p.policy), "also when keys come");
+    hp_handshake_wrote(&p.i, 100);
     is_uint(HP_M1 - 100, p.i.out_n, "a partial write leaves the rest");
     ok(p.i.out == p.i.m1 + 100, "which begins where the write ended");
-    hp_conn_wrote(&p.i, 1000);
+    hp_handshake_wrote(&p.i, 1000);
     ok(p.i.out_n == 0 && p.i.out == NULL, "more than there is ends it");
     p.hello = (hp_hello){.comm = 0x0102030405060708,
                          .epoch = 9,
@@ -513,13 +519,14 @@ contract(void)
                          .ver_min = 0x1920,
                          .ver_max = 0x2122,
                          .features = 0x2324252627282930};
-    memset(p.hello.job, 0x5a, HP_JOB);
+    memset(p.hello.job_id, 0x5a, HP_JOB_ID);
     hp_hello_put(bytes, &p.hello, p.nonce_i);
     memset(&got, 0, sizeof got);
     ok(hp_hello_get(&got, bytes), "a hello that was put can be got");
-    ok(memcmp(got.job, p.hello.job, HP_JOB) == 0 && got.comm == p.hello.comm && got.epoch == 9 && got.my_rank == 10 &&
-           got.your_rank == 11 && got.world == 12 && got.role == 13 && got.mode == 14 && got.channel == 0x1516 &&
-           got.stripe == 0x1718 && got.ver_min == 0x1920 && got.ver_max == 0x2122 && got.features == p.hello.features,
+    ok(memcmp(got.job_id, p.hello.job_id, HP_JOB_ID) == 0 && got.comm == p.hello.comm && got.epoch == 9 &&
+           got.my_rank == 10 && got.your_rank == 11 && got.world == 12 && got.role == 13 && got.mode == 14 &&
+           got.channel == 0x1516 && got.stripe == 0x1718 && got.ver_min == 0x1920 && got.ver_max == 0x2122 &&
+           got.features == p.hello.features,
        "and all its fields are the same");
 }
 
@@ -529,7 +536,7 @@ headers(void)
 {
     for (int m = 0; m < MESSAGES; m++) {
         pair p;
-        hp_conn *to;
+        hp_handshake *to;
         hp_frame frame;
         set_up(&p);
         const uint8_t *bytes = reach(&p, m, &to)->out;
@@ -563,7 +570,7 @@ main(void)
     lies();
     deadlines();
     truncated();
-    strangers();
+    pending();
     contract();
     headers();
     return 0;

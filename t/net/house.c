@@ -26,12 +26,12 @@ house_log(void *arg, int level, const char *line)
 void
 make_keys(hp_keys *keys, uint8_t first, uint8_t job_first)
 {
-    uint8_t secret[HP_SECRET], job[HP_JOB];
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
     for (size_t i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(first + i);
-    for (size_t i = 0; i < sizeof(job); i++)
-        job[i] = (uint8_t)(job_first + i);
-    if (hp_keys_derive(keys, secret, job, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
+    for (size_t i = 0; i < sizeof(job_id); i++)
+        job_id[i] = (uint8_t)(job_first + i);
+    if (hp_keys_derive(keys, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
 }
 
@@ -40,21 +40,21 @@ maybe_free(struct house *house, enum free_in here)
 {
     if (house->free_in != here)
         return;
-    hp_door_free(house->door);
-    house->door = NULL;
+    hp_acceptor_free(house->acceptor);
+    house->acceptor = NULL;
 }
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job[HP_JOB])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
 {
     struct house *house = arg;
     house->asked_keys++;
     maybe_free(house, IN_KEYS);
-    return memcmp(job, house->keys.job, HP_JOB) == 0 ? &house->keys : NULL;
+    return memcmp(job_id, house->keys.job_id, HP_JOB_ID) == 0 ? &house->keys : NULL;
 }
 
 static int
-on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     struct house *house = arg;
     house->asked_policy++;
@@ -63,7 +63,7 @@ on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
     if (hello->comm == house->policy.comm)
         return 1;
     policy->comm = 0;
-    return HP_DOOR_VAIN;
+    return HP_ACCEPTOR_VAIN;
 }
 
 static void
@@ -125,21 +125,21 @@ build(struct house *house, const char *where)
     hoop_error error;
     memset(house, 0, sizeof(*house));
     make_keys(&house->keys, 0, 0xa0);
-    house->policy = (hp_conn_policy){
+    house->policy = (hp_handshake_policy){
         .my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .features = FEATURES};
     house->loop = hp_loop_new();
     hp_addr_parse(&addr, where, NULL);
-    hp_door_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, on_starved, NULL};
-    house->door = hp_door_new(house->loop, &addr, NULL, NULL, &owner, 8, &error);
-    if (!house->door)
+    hp_acceptor_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, on_starved, NULL};
+    house->acceptor = hp_acceptor_new(house->loop, &addr, NULL, NULL, &owner, 8, &error);
+    if (!house->acceptor)
         diag("%s", error.text);
-    return house->door != NULL;
+    return house->acceptor != NULL;
 }
 
 void
 raze(struct house *house)
 {
-    hp_door_free(house->door);
+    hp_acceptor_free(house->acceptor);
     hp_loop_free(house->loop);
     if (house->fd > 0)
         close(house->fd);
@@ -164,7 +164,7 @@ hp_hello
 greeting(const struct house *house)
 {
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .channel = 2};
-    memcpy(hello.job, house->keys.job, HP_JOB);
+    memcpy(hello.job_id, house->keys.job_id, HP_JOB_ID);
     hello.stripe = 1;
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     hello.features = 0xf0f;
@@ -174,7 +174,7 @@ greeting(const struct house *house)
 static int
 visit_fd(const struct house *house)
 {
-    const hp_addr *addr = hp_door_addr(house->door);
+    const hp_addr *addr = hp_acceptor_addr(house->acceptor);
     struct timeval limit = {.tv_sec = 10};
     int fd = socket(addr->u.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || connect(fd, &addr->u.any, addr->length) != 0)
@@ -218,40 +218,40 @@ make_another_m1(const struct house *house, uint8_t m1[HP_M1], uint8_t first)
 {
     const uint8_t nonce[32] = {first, 2, 3};
     hp_hello hello = greeting(house);
-    hp_conn conn;
-    hp_conn_start(&conn, &house->keys, &hello, nonce, HP_NEVER);
-    memcpy(m1, conn.m1, HP_M1);
+    hp_handshake handshake;
+    hp_handshake_start(&handshake, &house->keys, &hello, nonce, HP_NEVER);
+    memcpy(m1, handshake.m1, HP_M1);
 }
 
 static void
 on_dialled(void *arg, const hp_dial_result *result)
 {
-    struct caller *caller = arg;
-    caller->done++;
-    caller->result = *result;
+    struct candidate *candidate = arg;
+    candidate->done++;
+    candidate->result = *result;
 }
 
 hp_dial *
-call(struct house *house, struct caller *caller, const hp_keys *keys, const hp_hello *hello)
+call(struct house *house, struct candidate *candidate, const hp_keys *keys, const hp_hello *hello)
 {
-    memset(caller, 0, sizeof(*caller));
-    return hp_dial_new(house->loop, hp_door_addr(house->door), NULL, NULL, keys, hello, "rank 4 (node3)",
-                       hp_now() + 20 * HP_SEC, on_dialled, caller);
+    memset(candidate, 0, sizeof(*candidate));
+    return hp_dial_new(house->loop, hp_acceptor_addr(house->acceptor), NULL, NULL, keys, hello, "rank 4 (node3)",
+                       hp_now() + 20 * HP_SEC, on_dialled, candidate);
 }
 
 int
 gets_in(struct house *house, uint64_t *took)
 {
-    struct caller caller;
+    struct candidate candidate;
     hp_hello hello = greeting(house);
     uint64_t begin = hp_now();
-    hp_dial *dial = call(house, &caller, &house->keys, &hello);
-    settle(house, &caller.done, 1);
+    hp_dial *dial = call(house, &candidate, &house->keys, &hello);
+    settle(house, &candidate.done, 1);
     *took = hp_now() - begin;
     hp_dial_free(dial);
-    if (caller.result.fd >= 0)
-        close(caller.result.fd);
+    if (candidate.result.fd >= 0)
+        close(candidate.result.fd);
     else
-        diag("%s", caller.result.error.text);
-    return caller.result.fd >= 0;
+        diag("%s", candidate.result.error.text);
+    return candidate.result.fd >= 0;
 }

@@ -11,9 +11,9 @@ enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER, IN_GONE };
 
 struct house {
     hp_loop *loop;
-    hp_door *door;
+    hp_acceptor *acceptor;
     hp_keys keys;
-    hp_conn_policy policy;
+    hp_handshake_policy policy;
     hp_status verdict;
     enum free_in free_in; /* the owner's function that frees the door */
     int asked_keys, asked_policy, judged, entered, gone, starved;
@@ -26,7 +26,7 @@ struct house {
 };
 
 /* A dial in the house's own loop. */
-struct caller {
+struct candidate {
     int done;
     hp_dial_result result;
 };
@@ -55,7 +55,7 @@ int visit(const struct house *house, const void *bytes, size_t n);
 /* Runs the door until it has closed fd; returns the number of bytes that it answered, -1 when it does not close. */
 int answer(struct house *house, int fd, uint64_t limit);
 
-hp_dial *call(struct house *house, struct caller *caller, const hp_keys *keys, const hp_hello *hello);
+hp_dial *call(struct house *house, struct candidate *candidate, const hp_keys *keys, const hp_hello *hello);
 int gets_in(struct house *house, uint64_t *took); /* whether a genuine rank does, now, and how long that takes */
 
 #endif

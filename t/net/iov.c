@@ -15,7 +15,7 @@ enum { PIECES = 20, MOST = 400 };
 typedef struct payload {
     uint8_t memory[2][MOST], plain[MOST];
     hp_segment segment[PIECES];
-    hp_pieces pieces;
+    hp_iov pieces;
     uint32_t bytes;
 } payload;
 
@@ -37,7 +37,7 @@ make(payload *p, hp_side side, uint32_t elem)
         begin += count;
     }
     uint8_t *first = p->memory[side] + (p->segment[0].send - p->memory[HP_SIDE_SEND]);
-    p->pieces = (hp_pieces){.data = first + skip, .elem = elem, .rest = p->segment + 1, .side = side};
+    p->pieces = (hp_iov){.data = first + skip, .elem = elem, .rest = p->segment + 1, .side = side};
     p->pieces.run = (uint32_t)p->segment[0].count * elem - skip;
 }
 
@@ -46,7 +46,7 @@ static int
 stretch_is_right(const payload *p, uint32_t from, uint32_t to, int room)
 {
     struct iovec places[2 * PIECES + 1] = {{0}};
-    int n = hp_pieces_list(&p->pieces, from, to, places, room);
+    int n = hp_iov_list(&p->pieces, from, to, places, room);
     uint32_t at = from;
     if (n > room || places[n].iov_base)
         return 0;
@@ -75,8 +75,8 @@ wholes_are_right(const payload *p)
 {
     uint8_t copy[MOST];
     for (uint32_t n = 0; n <= p->bytes; n++) {
-        hp_pieces_copy(&p->pieces, n, copy);
-        if (memcmp(copy, p->plain, n) != 0 || hp_pieces_crc(&p->pieces, n) != hp_crc32c(p->plain, n))
+        hp_iov_copy(&p->pieces, n, copy);
+        if (memcmp(copy, p->plain, n) != 0 || hp_iov_crc(&p->pieces, n) != hp_crc32c(p->plain, n))
             return 0;
     }
     return 1;
@@ -97,10 +97,10 @@ main(void)
     }
     ok(stretches, "every stretch of a payload in pieces, with room for one place, for some and for all");
     ok(wholes, "its beginning put together, and its checksum, for every length");
-    hp_pieces one = {.data = p.plain, .run = 10};
+    hp_iov one = {.data = p.plain, .run = 10};
     struct iovec place = {0};
-    ok(hp_pieces_list(&one, 3, 10, &place, 1) == 1 && place.iov_base == p.plain + 3 && place.iov_len == 7,
+    ok(hp_iov_list(&one, 3, 10, &place, 1) == 1 && place.iov_base == p.plain + 3 && place.iov_len == 7,
        "one array is one place");
-    is_int(0, hp_pieces_list(&(hp_pieces){0}, 0, 0, &place, 1), "an empty payload is none");
+    is_int(0, hp_iov_list(&(hp_iov){0}, 0, 0, &place, 1), "an empty payload is none");
     return tap_failures() != 0;
 }

@@ -38,11 +38,11 @@ two_frames_arrive(rig *r, uint16_t more, int in_pieces)
         rig_scatter_make(&from_pieces[i], bytes[i], SMALL);
         rig_scatter_make(&to_pieces[i], NULL, SMALL);
         if (in_pieces & RECEIVER)
-            hp_link_post_pieces(r->in, &frame, &to_pieces[i].pieces, SMALL);
+            hp_link_post_iov(r->in, &frame, &to_pieces[i].pieces, SMALL);
         else
             hp_link_post(r->in, &frame, to[i], SMALL, 0);
         if (in_pieces & SENDER)
-            hp_link_post_pieces(r->out, &frame, &from_pieces[i].pieces, SMALL);
+            hp_link_post_iov(r->out, &frame, &from_pieces[i].pieces, SMALL);
         else
             hp_link_post(r->out, &frame, bytes[i], SMALL, 0);
     }
@@ -97,10 +97,10 @@ test_many_pieces(void)
         from_list[i] = (hp_segment){i * EACH, EACH, data + at, NULL};
         to_list[i] = (hp_segment){i * EACH, EACH, NULL, to + at};
     }
-    hp_pieces from = {.data = data, .run = EACH, .elem = 1, .rest = from_list + 1, .side = HP_SIDE_SEND};
-    hp_pieces into = {.data = to, .run = EACH, .elem = 1, .rest = to_list + 1, .side = HP_SIDE_RECV};
-    hp_link_post_pieces(r.in, &frame, &into, sizeof data);
-    hp_link_post_pieces(r.out, &frame, &from, sizeof data);
+    hp_iov from = {.data = data, .run = EACH, .elem = 1, .rest = from_list + 1, .side = HP_SIDE_SEND};
+    hp_iov into = {.data = to, .run = EACH, .elem = 1, .rest = to_list + 1, .side = HP_SIDE_RECV};
+    hp_link_post_iov(r.in, &frame, &into, sizeof data);
+    hp_link_post_iov(r.out, &frame, &from, sizeof data);
     right = rig_until_done(&r, r.in, 1) && rig_until_done(&r, r.out, 1) && memcmp(data, to, sizeof data) == 0;
     ok(right, "%d pieces of %d bytes arrive, each at its place", PIECES, EACH);
     rig_close(&r);
@@ -365,7 +365,7 @@ test_full_socket(void)
 static void
 test_ticks(void)
 {
-    uint8_t ticks[HP_TICKS_BYTES], *pages = hp_pages(4 * 65536), *to = calloc(4, 65536);
+    uint8_t ticks[HP_HEARTBEATS_BYTES], *pages = hp_pages(4 * 65536), *to = calloc(4, 65536);
     rig r;
     rig_open(&r, 1);
     r.out->zerocopy = 4096;
@@ -397,9 +397,9 @@ test_ticks(void)
 static void
 test_ticks_unread(void)
 {
-    enum { TOLD = 100000, WHOLE = HP_COMMON_BYTES + HP_TICKS_BYTES + 4 };
+    enum { TOLD = 100000, WHOLE = HP_COMMON_BYTES + HP_HEARTBEATS_BYTES + 4 };
     static uint8_t sink[1 << 20];
-    uint8_t ticks[HP_TICKS_BYTES] = {0};
+    uint8_t ticks[HP_HEARTBEATS_BYTES] = {0};
     size_t n = 0, got = 1, taken = 0;
     rig r;
     rig_open_in(&r);
@@ -423,8 +423,8 @@ test_ticks_unread(void)
 static void
 test_ticks_refused(void)
 {
-    static const size_t sizes[] = {0, HP_TICKS_BYTES + 1, HP_TICK_BYTES};
-    uint8_t payload[HP_TICKS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof payload + 4];
+    static const size_t sizes[] = {0, HP_HEARTBEATS_BYTES + 1, HP_TICK_BYTES};
+    uint8_t payload[HP_HEARTBEATS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof payload + 4];
     for (size_t i = 0; i < 3; i++) {
         rig r;
         if (i == 2)

@@ -36,7 +36,7 @@ await(rig *r, trial *t, const hp_frame *want, uint32_t bytes)
     memset(t->to, 0, sizeof t->to);
     rig_scatter_make(&t->pieces, NULL, bytes);
     if (in_pieces)
-        hp_link_post_pieces(r->in, want, &t->pieces.pieces, bytes);
+        hp_link_post_iov(r->in, want, &t->pieces.pieces, bytes);
     else
         hp_link_post(r->in, want, t->to, bytes, 0);
 }

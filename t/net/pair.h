@@ -16,9 +16,9 @@ extern hp_keys keys;
 
 typedef struct pair {
     hp_hello hello;
-    hp_conn_policy policy;
+    hp_handshake_policy policy;
     uint8_t nonce_i[32], nonce_r[32];
-    hp_conn i, r;
+    hp_handshake i, r;
 } pair;
 
 void unhex(uint8_t *out, const char *text);
@@ -29,13 +29,13 @@ void set_up(pair *p);
 void begin(pair *p);
 
 /* Moves all of one side's output to the other. */
-hp_conn_state pass(hp_conn *from, hp_conn *to);
+hp_handshake_state pass(hp_handshake *from, hp_handshake *to);
 
 /* Brings a fresh pair to where message m (0 to 3) lies in its sender's output; returns the sender. */
-hp_conn *reach(pair *p, int m, hp_conn **receiver);
+hp_handshake *reach(pair *p, int m, hp_handshake **receiver);
 
 /* The keys are gone; and: BAD, silent, and without keys. */
-int wiped(const hp_conn *conn);
-int is_bad(const hp_conn *conn);
+int wiped(const hp_handshake *handshake);
+int is_bad(const hp_handshake *handshake);
 
 #endif

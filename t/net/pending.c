@@ -6,7 +6,7 @@
 
 #include <arpa/inet.h>
 
-static hp_pool pool;
+static hp_pending_pool pool;
 static uint64_t clock_now;
 
 static hp_addr
@@ -24,9 +24,9 @@ static uint64_t
 take(uint32_t host)
 {
     hp_addr peer = address(host);
-    hp_stranger *place = hp_pool_place(&pool, &peer);
-    uint64_t gone = place->visitor.fd >= 0 ? place->visitor.deadline : 0;
-    place->visitor = (hp_visitor){.fd = 1000, .deadline = ++clock_now, .peer = peer};
+    hp_pending *place = hp_pending_pool_place(&pool, &peer);
+    uint64_t gone = place->incoming.fd >= 0 ? place->incoming.deadline : 0;
+    place->incoming = (hp_incoming){.fd = 1000, .deadline = ++clock_now, .peer = peer};
     return gone;
 }
 
@@ -34,15 +34,15 @@ static int
 taken(void)
 {
     int n = 0;
-    for (int i = 0; i < HP_STRANGERS; i++)
-        n += pool.places[i].visitor.fd >= 0;
+    for (int i = 0; i < HP_PENDING_MAX; i++)
+        n += pool.places[i].incoming.fd >= 0;
     return n;
 }
 
 static void
 begin(int world)
 {
-    hp_pool_init(&pool, world);
+    hp_pending_pool_init(&pool, world);
     clock_now = 0;
 }
 
@@ -69,9 +69,9 @@ take_v6(uint8_t network, uint8_t host)
     peer.u.v6.sin6_addr.s6_addr[0] = 0xfd;
     peer.u.v6.sin6_addr.s6_addr[7] = network;
     peer.u.v6.sin6_addr.s6_addr[15] = host;
-    hp_stranger *place = hp_pool_place(&pool, &peer);
-    uint64_t gone = place->visitor.fd >= 0 ? place->visitor.deadline : 0;
-    place->visitor = (hp_visitor){.fd = 1000, .deadline = ++clock_now, .peer = peer};
+    hp_pending *place = hp_pending_pool_place(&pool, &peer);
+    uint64_t gone = place->incoming.fd >= 0 ? place->incoming.deadline : 0;
+    place->incoming = (hp_incoming){.fd = 1000, .deadline = ++clock_now, .peer = peer};
     return gone;
 }
 
@@ -92,16 +92,16 @@ test_few(void)
 {
     uint64_t gone = 0;
     begin(0);
-    hp_pool_limit(&pool, 20);
+    hp_pending_pool_limit(&pool, 20);
     for (int i = 0; i < 20; i++)
         gone += take(0x7f000001);
     is_uint(0, gone, "a pool of 20 places");
     is_uint(1, take(0x7f000001), "then the oldest goes");
     is_int(20, taken(), "and 20 are taken");
-    hp_pool_limit(&pool, 0);
+    hp_pending_pool_limit(&pool, 0);
     is_int(HP_PLACES_LEAST, pool.most, "some are left, however few there should be");
-    hp_pool_limit(&pool, 100000);
-    is_int(HP_STRANGERS, pool.most, "and never more than all");
+    hp_pending_pool_limit(&pool, 100000);
+    is_int(HP_PENDING_MAX, pool.most, "and never more than all");
 }
 
 int
@@ -115,16 +115,16 @@ main(void)
     test_few();
 
     begin(0);
-    ok(hp_pool_oldest(&pool) == NULL, "an empty pool has no oldest");
+    ok(hp_pending_pool_oldest(&pool) == NULL, "an empty pool has no oldest");
     uint64_t gone = 0;
-    for (int i = 0; i < HP_STRANGERS; i++)
+    for (int i = 0; i < HP_PENDING_MAX; i++)
         gone += take(0x7f000001);
-    is_uint(0, gone, "loopback may take all %d places", HP_STRANGERS);
+    is_uint(0, gone, "loopback may take all %d places", HP_PENDING_MAX);
     is_uint(1, take(0x0a000001), "then the oldest of all goes");
-    is_uint(2, hp_pool_oldest(&pool)->visitor.deadline, "the oldest is the one with the first deadline");
-    hp_pool_oldest(&pool)->visitor.fd = -1;
+    is_uint(2, hp_pending_pool_oldest(&pool)->incoming.deadline, "the oldest is the one with the first deadline");
+    hp_pending_pool_oldest(&pool)->incoming.fd = -1;
     is_uint(0, take(0x0a000002), "a free place is taken first");
-    is_int(HP_STRANGERS, taken(), "full again");
+    is_int(HP_PENDING_MAX, taken(), "full again");
 
     begin(0);
     for (uint32_t i = 0; i < 100000; i++)
@@ -134,11 +134,11 @@ main(void)
     for (uint32_t host = 0; host < 50; host++) {
         hp_addr addr = address(0x0a000000 + host);
         int n = 0;
-        for (int i = 0; i < HP_STRANGERS; i++)
-            n += pool.places[i].visitor.fd >= 0 && hp_addr_same_host(&pool.places[i].visitor.peer, &addr);
+        for (int i = 0; i < HP_PENDING_MAX; i++)
+            n += pool.places[i].incoming.fd >= 0 && hp_addr_same_host(&pool.places[i].incoming.peer, &addr);
         worst = n > worst ? n : worst;
     }
     ok(worst <= HP_PER_ADDRESS, "no address has more than its share (%d)", worst);
-    is_int(HP_STRANGERS, taken(), "and every place is taken");
+    is_int(HP_PENDING_MAX, taken(), "and every place is taken");
     return 0;
 }

@@ -32,7 +32,7 @@ rig_unlimited(void)
 
 /* A copy of the message with no more than `most` bytes. */
 static struct msghdr
-shortened(const struct msghdr *message, size_t most, struct iovec iov[1 + HP_PIECES_ONCE])
+shortened(const struct msghdr *message, size_t most, struct iovec iov[1 + HP_IOV_ONCE])
 {
     struct msghdr shorter = *message;
     shorter.msg_iov = iov;
@@ -50,7 +50,7 @@ shortened(const struct msghdr *message, size_t most, struct iovec iov[1 + HP_PIE
 static ssize_t
 limited(long number, rig_limit *limit, int fd, const struct msghdr *message, int flags)
 {
-    struct iovec iov[1 + HP_PIECES_ONCE];
+    struct iovec iov[1 + HP_IOV_ONCE];
     size_t most = limit->calls++ == 0 ? limit->first : limit->others;
     if (most == 0) {
         errno = EAGAIN;
@@ -106,7 +106,7 @@ rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n)
             memcpy(s->memory + place, bytes + at, here);
         at += here;
     }
-    s->pieces = (hp_pieces){.data = s->segment[0].recv, .run = (uint32_t)s->segment[0].count, .elem = 1};
+    s->pieces = (hp_iov){.data = s->segment[0].recv, .run = (uint32_t)s->segment[0].count, .elem = 1};
     s->pieces.rest = s->segment + 1;
     s->pieces.side = bytes ? HP_SIDE_SEND : HP_SIDE_RECV;
 }

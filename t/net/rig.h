@@ -32,7 +32,7 @@ extern int rig_receive_buffer;
 typedef struct rig_scatter {
     uint8_t memory[128];
     hp_segment segment[RIG_PIECES];
-    hp_pieces pieces;
+    hp_iov pieces;
 } rig_scatter;
 void rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n); /* bytes NULL: to receive into */
 int rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes);       /* them, and the gaps are as they were */

@@ -32,20 +32,20 @@ keys_of_jobs(void)
 {
     static const char own_text[] = "hoop-job a0a1a2a3a4a5a6a7a8a9aaabacadaeaf "
                                    "cb6ef5a1727cf926231db22913abde5e83ac9f7818a426166478d2aae62e8450\n";
-    uint8_t job[HP_JOB], other[HP_JOB];
+    uint8_t job_id[HP_JOB_ID], other[HP_JOB_ID];
     hp_secret own, got, again;
     char said[HP_SECRET_TEXT], cut[HP_SECRET_TEXT];
     hoop_error error;
     hp_job_id(other, "second", NULL);
-    for (size_t k = 0; k < sizeof job; k++)
-        job[k] = (uint8_t)(0xa0 + k);
-    is_int(HOOP_SUCCESS, hp_secret_of_job(&own, &secret, job, &error), "a job's own key");
+    for (size_t k = 0; k < sizeof job_id; k++)
+        job_id[k] = (uint8_t)(0xa0 + k);
+    is_int(HOOP_SUCCESS, hp_secret_of_job(&own, &secret, job_id, &error), "a job's own key");
     hp_secret_format(said, &own);
     is_string(own_text, said, "as Python makes it, and says whose it is");
     is_int(HP_SECRET_TEXT - 1, (int)strlen(said), "in a text of fixed length");
     is_int(HOOP_SUCCESS, hp_secret_parse(&got, said, strlen(said), &error), "which comes back");
     ok(memcmp(&got, &own, sizeof own) == 0, "as it was");
-    ok(hp_secret_of_job(&again, &got, job, &error) == HOOP_SUCCESS && memcmp(&again, &own, sizeof own) == 0,
+    ok(hp_secret_of_job(&again, &got, job_id, &error) == HOOP_SUCCESS && memcmp(&again, &own, sizeof own) == 0,
        "and is taken as it is for its job");
     is_int(HOOP_ERR_AUTH, hp_secret_of_job(&again, &got, other, &error), "but not for another: %s", error.text);
     hp_secret_of_job(&again, &secret, other, &error);

@@ -71,7 +71,7 @@ test_truncated(void)
         hp_loop_run(house.loop, 0);
     }
     run_for(&house, 20 * HP_MS);
-    hp_door_patience(house.door, 800 * HP_MS);
+    hp_acceptor_patience(house.acceptor, 800 * HP_MS);
     uint64_t begin = hp_now();
     for (size_t n = 0; n < HP_M1; n++) {
         held[n] = visit(&house, m1, n);
@@ -112,7 +112,7 @@ test_slow(void)
 }
 
 /* A genuine visitor that has its challenge and lets time pass; later.m3 is what it will say. */
-static hp_conn later;
+static hp_handshake later;
 
 static int
 confirm_later(struct house *house, uint8_t first)
@@ -120,11 +120,12 @@ confirm_later(struct house *house, uint8_t first)
     const uint8_t nonce[32] = {first};
     uint8_t m2[HP_M2];
     hp_hello hello = greeting(house);
-    hp_conn_start(&later, &house->keys, &hello, nonce, HP_NEVER);
+    hp_handshake_start(&later, &house->keys, &hello, nonce, HP_NEVER);
     int fd = visit(house, later.m1, HP_M1);
-    hp_conn_wrote(&later, HP_M1);
+    hp_handshake_wrote(&later, HP_M1);
     run_for(house, 20 * HP_MS);
-    if (recv(fd, m2, sizeof(m2), MSG_WAITALL) != HP_M2 || hp_conn_feed(&later, m2, HP_M2, 0) != HP_CONN_WELCOME)
+    if (recv(fd, m2, sizeof(m2), MSG_WAITALL) != HP_M2 ||
+        hp_handshake_feed(&later, m2, HP_M2, 0) != HP_HANDSHAKE_WELCOME)
         bail("no challenge");
     return fd;
 }
@@ -135,7 +136,7 @@ test_replay(void)
     struct house house;
     uint8_t m1[HP_M1], junk[HP_M3] = "HOOP\x01\x03";
     build(&house, "127.0.0.1:0");
-    hp_door_patience(house.door, 150 * HP_MS);
+    hp_acceptor_patience(house.acceptor, 150 * HP_MS);
     make_m1(&house, m1);
     for (int i = 0; i < 3; i++) {
         int fd = visit(&house, m1, HP_M1);
@@ -164,7 +165,7 @@ test_replays(void)
     uint64_t took;
     char byte;
     build(&house, "127.0.0.1:0");
-    hp_door_patience(house.door, 60 * HP_SEC);
+    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
     for (int k = 0; k < RECORDED; k++)
         make_another_m1(&house, m1[k], (uint8_t)(10 + k));
     int slow = confirm_later(&house, 20);
@@ -182,7 +183,7 @@ test_replays(void)
         close(fds[i]);
     }
     is_int(RECORDED, open, "%d copies of %d greetings: one place for each greeting", COPIES, RECORDED);
-    ok(cost < (size_t)(RECORDED + 1) * 2 * sizeof(hp_caller), "and %zu bytes of memory", cost);
+    ok(cost < (size_t)(RECORDED + 1) * 2 * sizeof(hp_candidate), "and %zu bytes of memory", cost);
     int in = gets_in(&house, &took);
     ok(in && took < 2 * HP_SEC, "a genuine rank gets in meanwhile, after %.1f ms", (double)took / 1e6);
     (void)!send(slow, later.m3, HP_M3, MSG_NOSIGNAL);
@@ -202,7 +203,7 @@ test_full(void)
     int open[2] = {0};
     char bytes[HP_M2 + 1];
     build(&house, "127.0.0.1:0");
-    hp_door_patience(house.door, 60 * HP_SEC);
+    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
     int slow = confirm_later(&house, 200);
     for (int i = 0; i < MOST - 1 + MORE; i++) {
         make_another_m1(&house, m1, (uint8_t)(10 + i));
@@ -231,7 +232,7 @@ test_crowd(void)
     uint8_t m1[HP_M1];
     uint64_t took;
     build(&house, "127.0.0.1:0");
-    hp_door_patience(house.door, 60 * HP_SEC);
+    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
     make_m1(&house, m1);
     ok(gets_in(&house, &took), "a first one gets in");
     size_t before = mallinfo2().uordblks;
@@ -323,16 +324,17 @@ gets_in_over(struct house *house, int fd, uint8_t first)
 {
     const uint8_t nonce[32] = {first, 7};
     uint8_t m2[HP_M2];
-    const hp_addr *addr = hp_door_addr(house->door);
+    const hp_addr *addr = hp_acceptor_addr(house->acceptor);
     hp_hello hello = greeting(house);
     int before = house->entered;
-    hp_conn_start(&later, &house->keys, &hello, nonce, HP_NEVER);
+    hp_handshake_start(&later, &house->keys, &hello, nonce, HP_NEVER);
     if (connect(fd, &addr->u.any, addr->length) != 0 || send(fd, later.m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
         return 0;
-    hp_conn_wrote(&later, HP_M1);
+    hp_handshake_wrote(&later, HP_M1);
     for (uint64_t end = hp_now() + 2 * HP_SEC; recv(fd, m2, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && hp_now() < end;)
         run_for(house, HP_MS);
-    if (recv(fd, m2, sizeof(m2), MSG_DONTWAIT) != HP_M2 || hp_conn_feed(&later, m2, HP_M2, 0) != HP_CONN_WELCOME ||
+    if (recv(fd, m2, sizeof(m2), MSG_DONTWAIT) != HP_M2 ||
+        hp_handshake_feed(&later, m2, HP_M2, 0) != HP_HANDSHAKE_WELCOME ||
         send(fd, later.m3, HP_M3, MSG_NOSIGNAL) != HP_M3)
         return 0;
     for (uint64_t end = hp_now() + 2 * HP_SEC; house->entered == before && hp_now() < end;)
@@ -387,11 +389,11 @@ crowd_with_tags(void)
         mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     for (int i = 0; i < RECORDED; i++) {
         const uint8_t nonce[32] = {(uint8_t)i, 9};
-        hp_conn conn;
+        hp_handshake handshake;
         hp_hello hello = greeting(&house);
         hello.comm++;
-        hp_conn_start(&conn, &house.keys, &hello, nonce, HP_NEVER);
-        fds[i] = visit(&house, conn.m1, HP_M1);
+        hp_handshake_start(&handshake, &house.keys, &hello, nonce, HP_NEVER);
+        fds[i] = visit(&house, handshake.m1, HP_M1);
     }
     run_for(&house, 100 * HP_MS);
     for (int k = 0; k < RANKS; k++)

@@ -38,7 +38,7 @@ test_awaited(void)
     sim_join(&s, 1, &late);
     warned(&s, "all 4 ranks are here after 25.2 s", "it comes: the last line");
     is_int(4, s.warnings, "at once");
-    is_int(1, s.guests[0].seats, "and the ring is made");
+    is_int(1, s.guests[0].joined, "and the ring is made");
     sim_close(&s);
 }
 

@@ -16,7 +16,7 @@
 
 typedef struct side {
     hp_loop *loop;
-    hp_line *line;
+    hp_control_conn *control;
     int fd; /* the other end */
     int frames, rooms, closed, refuse_at;
     int type;
@@ -63,18 +63,18 @@ start(side *s)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds))
         bail("no socket pair");
     setsockopt(fds[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
-    hp_line_owner owner = {s, on_frame, on_room, on_closed};
+    hp_control_conn_owner owner = {s, on_frame, on_room, on_closed};
     s->loop = hp_loop_new();
     s->fd = fds[1];
-    s->line = hp_line_new(s->loop, fds[0], &owner);
-    if (!s->line)
+    s->control = hp_control_conn_new(s->loop, fds[0], &owner);
+    if (!s->control)
         bail("no line");
 }
 
 static void
 finish(side *s)
 {
-    hp_line_free(s->line);
+    hp_control_conn_free(s->control);
     hp_loop_free(s->loop);
     close(s->fd);
 }
@@ -112,7 +112,7 @@ test_cuts(void)
 }
 
 static void
-test_breaches(void)
+test_link_losses(void)
 {
     side s;
     uint8_t frame[64];
@@ -166,19 +166,20 @@ test_queue(void)
     uint8_t payload[100] = {0};
     int sent = 0, next = 0, wrong = 0;
     start(&s);
-    is_uint(HP_NEVER, hp_line_blocked_since(s.line), "an empty queue is not blocked");
+    is_uint(HP_NEVER, hp_control_conn_blocked_since(s.control), "an empty queue is not blocked");
     uint64_t before = hp_now();
     for (; sent < 10000; sent++) {
         payload[0] = (uint8_t)sent;
-        if (!hp_line_send(s.line, HP_PING, payload, sizeof(payload)))
+        if (!hp_control_conn_send(s.control, HP_PING, payload, sizeof(payload)))
             break;
     }
     ok(sent > 100 && sent < 10000, "the queue takes %d frames that nobody reads", sent);
-    ok(hp_line_queued(s.line) <= HP_LINE_QUEUE, "and not more than 64 KiB: %zu", hp_line_queued(s.line));
-    uint64_t since = hp_line_blocked_since(s.line);
+    ok(hp_control_conn_queued(s.control) <= HP_CONTROL_QUEUE, "and not more than 64 KiB: %zu",
+       hp_control_conn_queued(s.control));
+    uint64_t since = hp_control_conn_blocked_since(s.control);
     ok(since >= before && since <= hp_now(), "it knows since when it is blocked");
     turn(&s);
-    is_uint(since, hp_line_blocked_since(s.line), "time alone does not change that");
+    is_uint(since, hp_control_conn_blocked_since(s.control), "time alone does not change that");
     for (int i = 0; i < 1000 && next < sent; i++) {
         wrong += take_frames(&s, &reader, &next);
         turn(&s);
@@ -186,7 +187,7 @@ test_queue(void)
     is_int(sent, next, "all of them arrive when they are read");
     is_int(0, wrong, "in order and unharmed");
     is_int(1, s.rooms, "then there is room again");
-    is_uint(HP_NEVER, hp_line_blocked_since(s.line), "and nothing is blocked");
+    is_uint(HP_NEVER, hp_control_conn_blocked_since(s.control), "and nothing is blocked");
     finish(&s);
 }
 
@@ -196,9 +197,9 @@ test_ends(void)
     side s;
     uint8_t bytes[256];
     start(&s);
-    hp_line_send(s.line, HP_LEAVE, "12345678", 8);
-    hp_line_shut(s.line);
-    hp_line_send(s.line, HP_PING, NULL, 0);
+    hp_control_conn_send(s.control, HP_LEAVE, "12345678", 8);
+    hp_control_conn_shut(s.control);
+    hp_control_conn_send(s.control, HP_PING, NULL, 0);
     is_int(HP_COMMON_BYTES + 12, recv(s.fd, bytes, sizeof(bytes), 0), "what was sent before the end arrives");
     is_int(0, recv(s.fd, bytes, sizeof(bytes), 0), "then the end, and nothing after it");
     size_t n = hp_frame_put_control(bytes, HP_OUT, "12345678", 8);
@@ -207,16 +208,16 @@ test_ends(void)
     is_int(0, s.frames, "what still comes is not looked at");
     finish(&s);
     start(&s);
-    hp_line_send(s.line, HP_LEAVE, "12345678", 8);
+    hp_control_conn_send(s.control, HP_LEAVE, "12345678", 8);
     uint64_t before = hp_now();
-    hp_line_finish(s.line, 60 * HP_MS);
+    hp_control_conn_finish(s.control, 60 * HP_MS);
     uint64_t took = (hp_now() - before) / HP_MS;
     ok(took >= 59 && took < 1000, "a good end waits for the other side, but not for ever: %d ms", (int)took);
     finish(&s);
     start(&s);
     shutdown(s.fd, SHUT_WR);
     before = hp_now();
-    hp_line_finish(s.line, HP_SEC);
+    hp_control_conn_finish(s.control, HP_SEC);
     ok(hp_now() - before < 900 * HP_MS, "and no longer than needed");
     finish(&s);
 }
@@ -227,7 +228,7 @@ main(void)
     plan_lazy();
     tap_limit(60);
     test_cuts();
-    test_breaches();
+    test_link_losses();
     test_queue();
     test_ends();
     return 0;

@@ -90,7 +90,7 @@ test_harmless(void)
     sim_pass(&s, 20000);
     is_int(0, s.guests[0].causes, "operations that all have started before it may take as long as they like");
     split(&s, N - 1, 9);
-    is_int(1, s.guests[SPLIT].seats, "the last one comes, and the split is made");
+    is_int(1, s.guests[SPLIT].joined, "the last one comes, and the split is made");
     sim_close(&s);
     open_ring(&s);
     split(&s, 1, 7);

@@ -14,9 +14,9 @@ enum { PATIENCE = 30000, SOON = 15000 };
 
 /* Rank 0 of one in the job, with these keys, must be turned away in silence. */
 static void
-is_turned_away(meet *m, const hp_keys *keys, const char *job, const char *what)
+is_turned_away(meet *m, const hp_keys *keys, const char *job_id, const char *what)
 {
-    hp_client_options o = rank_options(m, job, 0, 1, 1, PATIENCE);
+    hp_client_options o = rank_options(m, job_id, 0, 1, 1, PATIENCE);
     o.keys = keys;
     hp_client *client = rank_join(m, &o);
     int failed = ranks_reach(m, &client, 1, HP_CLIENT_FAILED, SOON);
@@ -27,11 +27,11 @@ is_turned_away(meet *m, const hp_keys *keys, const char *job, const char *what)
 }
 
 static void
-is_let_in(meet *m, const char *job, const char *what)
+is_let_in(meet *m, const char *job_id, const char *what)
 {
     hp_client *clients[2];
     for (int rank = 0; rank < 2; rank++) {
-        hp_client_options o = rank_options(m, job, rank, 2, 1, PATIENCE);
+        hp_client_options o = rank_options(m, job_id, rank, 2, 1, PATIENCE);
         clients[rank] = rank_join(m, &o);
     }
     ok(ranks_go(m, clients, 2, SOON), "%s", what);
@@ -42,7 +42,7 @@ is_let_in(meet *m, const char *job, const char *what)
 static hp_keys
 keys_of(const hp_secret *secret, const char *owner, const char *name)
 {
-    uint8_t mine[HP_JOB], other[HP_JOB];
+    uint8_t mine[HP_JOB_ID], other[HP_JOB_ID];
     hp_secret own = *secret;
     hp_keys keys;
     if (hp_job_id(mine, owner, NULL) || hp_job_id(other, name, NULL) ||
@@ -73,12 +73,12 @@ static void
 one_job(void)
 {
     hp_secret secret = rank_secret();
-    uint8_t job[HP_JOB];
+    uint8_t job_id[HP_JOB_ID];
     meet m = {0};
     hp_keys gamma = keys_of(&secret, "gamma", "gamma");
-    if (hp_job_id(job, "beta", NULL))
+    if (hp_job_id(job_id, "beta", NULL))
         bail("no job");
-    meet_open_as(&m, &secret, job);
+    meet_open_as(&m, &secret, job_id);
     is_let_in(&m, "beta", "a server with one job's key serves that job");
     is_turned_away(&m, &gamma, "gamma", "and no other of its secret");
     meet_close(&m);

@@ -57,13 +57,13 @@ one_world(void)
         if (tap_random() % 3 == 0)
             join.who.rank = ranks[g] = -1;
         good &= sim_join(&s, g, &join) == 0;
-        good &= (s.guests[0].seats == 1) == (g == n - 1);
+        good &= (s.guests[0].joined == 1) == (g == n - 1);
     }
     const hp_ring *ring = &s.guests[0].ring;
     reference_order(ring->members, n, order);
     good &= memcmp(order, ring->order, (size_t)n * sizeof(int)) == 0 && ring->comm != 0;
     for (int g = 0; g < n; g++) {
-        good &= s.guests[g].seats == 1 && same_ring(ring, &s.guests[g].ring);
+        good &= s.guests[g].joined == 1 && same_ring(ring, &s.guests[g].ring);
         good &= ranks[g] < 0 || s.guests[g].rank == ranks[g];
         good &= ring->members[s.guests[g].rank].pid == (uint32_t)g + 1;
     }
@@ -98,7 +98,7 @@ test_missing(void)
     is_string("ranks 3, 5-7 of 8 did not join within 5.0 s; 4 ranks on node1, node2, node3 are waiting",
               s.guests[4].cause.text, "exactly the missing ranks");
     is_int(HP_REFUSED, s.guests[4].cause_type, "as a refusal");
-    is_int(1, s.guests[4].dismissed, "and good-bye");
+    is_int(1, s.guests[4].disconnected, "and good-bye");
     is_int(1, s.failures, "the owner hears of it once");
     is_string(s.guests[4].cause.text, s.failure.text, "in the same words");
     for (int i = 0; i < 5; i++)
@@ -141,7 +141,7 @@ test_come_and_go(void)
         }
     hp_join last = sim_join_of(3, 4, 1);
     sim_join(&s, 3, &last);
-    is_int(1, s.guests[0].seats, "a connection that broke before all had met may come again");
+    is_int(1, s.guests[0].joined, "a connection that broke before all had met may come again");
     is_int(0, s.guests[0].causes, "and harms nobody");
     sim_close(&s);
 }
@@ -162,11 +162,11 @@ test_ended(void)
     sim_open(&s);
     come(&s, 0, 0, 4);
     come(&s, 2, 2, 4);
-    hp_hall_ended(s.hall, 1, 4, "node2", s.now);
+    hp_job_ended(s.job, 1, 4, "node2", s.now);
     is_int(2, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 1), "a rank has ended: all who wait for it are told at once");
     is_string(sentence, s.guests[2].cause.text, "the sentence");
     is_int(HOOP_PHASE_BRINGUP, s.guests[2].cause.phase, "the phase");
-    hp_hall_ended(s.hall, 0, 4, "node1", s.now);
+    hp_job_ended(s.job, 0, 4, "node1", s.now);
     come(&s, 3, 3, 4);
     is_string(sentence, s.guests[3].cause.text, "who comes later gets the same");
     sim_pass(&s, 4000);
@@ -176,10 +176,10 @@ test_ended(void)
     is_string(sentence, s.guests[4].cause.text, "also long after");
     sim_close(&s);
     sim_open(&s);
-    hp_hall_ended(s.hall, 1, 2, "node2", s.now);
+    hp_job_ended(s.job, 1, 2, "node2", s.now);
     sim_pass(&s, 4000);
     is_int(0, s.lines, "where nobody joins nothing is said");
-    ok(!hp_hall_idle(s.hall) && !hp_hall_timed(s.hall), "it is kept without a timer");
+    ok(!hp_job_idle(s.job) && !hp_job_timed(s.job), "it is kept without a timer");
     come(&s, 0, 0, 2);
     is_string(sentence, s.guests[0].cause.text, "until somebody joins");
     sim_close(&s);
@@ -194,7 +194,7 @@ test_ended_well(void)
     sim_world(&s, 3, 1);
     sim_count(&s, 1, HP_LEAVE, 5);
     sim_lose(&s, 1);
-    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    hp_job_ended(s.job, 1, 3, "node2", s.now);
     sim_pass(&s, 500);
     is_int(0, s.failures, "a rank that ends after it has left harms nobody");
     come(&s, 3, 0, 3);
@@ -202,17 +202,17 @@ test_ended_well(void)
     is_int(0, s.guests[0].causes, "the first goes on");
     come(&s, 4, 0, 2);
     come(&s, 5, 1, 2);
-    is_int(1, s.guests[5].seats, "a communicator of fewer can");
+    is_int(1, s.guests[5].joined, "a communicator of fewer can");
     sim_close(&s);
     sim_open(&s);
     for (int g = 0; g < 2; g++)
         come(&s, g, -1, 3);
-    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    hp_job_ended(s.job, 1, 3, "node2", s.now);
     is_int(0, s.failures, "where the server gives the ranks it waits on");
     sim_close(&s);
     sim_open(&s);
     come(&s, 1, 1, 3);
-    hp_hall_ended(s.hall, 1, 3, "node2", s.now);
+    hp_job_ended(s.job, 1, 3, "node2", s.now);
     is_int(1, s.failures, "so does one that ends while it waits itself");
     sim_close(&s);
 }
@@ -233,7 +233,7 @@ test_duplicate(void)
         if (i != 2)
             sim_join(&s, i, &join);
     }
-    is_int(1, s.guests[3].seats, "the ring meets");
+    is_int(1, s.guests[3].joined, "the ring meets");
     uint8_t bytes[HP_CONTROL_MAX];
     second = sim_join_of(3, 4, 1);
     second.who.pid = 4711;
@@ -299,13 +299,13 @@ test_hello(void)
     uint8_t bytes[HP_CONTROL_MAX];
     sim_open(&s);
     hp_hello hello = {.world = 0};
-    is_int(HP_BAD_WORLD, hp_hall_judge(NULL, &hello), "a world of none");
+    is_int(HP_BAD_WORLD, hp_job_judge(NULL, &hello), "a world of none");
     hello.world = HP_WORLD_MAX + 1;
-    is_int(HP_BAD_WORLD, hp_hall_judge(NULL, &hello), "a world too large");
+    is_int(HP_BAD_WORLD, hp_job_judge(NULL, &hello), "a world too large");
     hello = (hp_hello){.world = 4, .my_rank = 4};
-    is_int(HP_BAD_RANK, hp_hall_judge(NULL, &hello), "rank 4 of 4");
+    is_int(HP_BAD_RANK, hp_job_judge(NULL, &hello), "rank 4 of 4");
     hello.my_rank = HP_RANK_UNKNOWN;
-    is_int(HP_OK, hp_hall_judge(s.hall, &hello), "no rank yet");
+    is_int(HP_OK, hp_job_judge(s.job, &hello), "no rank yet");
     hp_join said = sim_join_of(1, 4, 1), then = sim_join_of(2, 4, 1);
     sim_enter(&s, 0, &said);
     is_int(-1, sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &then)), "JOIN must say what HELLO said");
@@ -348,10 +348,10 @@ one_split(void)
     for (int i = 0; i < n; i++) {
         const sim_guest *g = &s.guests[20 + i];
         if (joins[i].color < 0) {
-            good &= g->empty == 1 && g->dismissed == 1 && g->seats == 0;
+            good &= g->empty == 1 && g->disconnected == 1 && g->joined == 0;
             continue;
         }
-        good &= g->seats == 1 && g->rank == reference_rank(joins, n, i) && g->ring.comm != parent;
+        good &= g->joined == 1 && g->rank == reference_rank(joins, n, i) && g->ring.comm != parent;
         for (int j = 0; j < n; j++)
             if (joins[j].color >= 0)
                 good &= (g->ring.comm == s.guests[20 + j].ring.comm) == (joins[i].color == joins[j].color);
@@ -453,7 +453,7 @@ test_split_refused(void)
         told += s.guests[20].cause.rank == 3 && s.guests[20].cause.code == HOOP_ERR_ABORTED;
     }
     is_int(2 * 3, told + (s.guests[20].causes == 1), "who waits, and who comes a minute later, is told who refused");
-    ok(!s.hall->meetings && !hp_hall_timed(s.hall), "then it is forgotten");
+    ok(!s.job->join_groups && !hp_job_timed(s.job), "then it is forgotten");
     for (int i = 0; i < 4; i++) {
         hp_join join = split_of(&s, i, 4);
         join.split = 3;
@@ -461,10 +461,10 @@ test_split_refused(void)
         sim_join(&s, 20 + i, &join);
     }
     for (int i = 0; i < 4; i++)
-        next += s.guests[20 + i].seats;
+        next += s.guests[20 + i].joined;
     is_int(4, next, "and the next split meets");
     is_int(0, sim_refuse(&s, 2, 3), "a refusal that comes too late");
-    ok(!s.hall->meetings && s.guests[20].causes == 0, "says nothing to anybody");
+    ok(!s.job->join_groups && s.guests[20].causes == 0, "says nothing to anybody");
     hp_join late = split_of(&s, 1, 4);
     late.split = 2;
     sim_join(&s, 30, &late);
@@ -472,7 +472,7 @@ test_split_refused(void)
     late.split = 1000;
     sim_join(&s, 31, &late);
     is_int(HOOP_ERR_RENDEZVOUS, s.guests[31].cause.code, "nor in one that is far ahead: %s", s.guests[31].cause.text);
-    ok(!s.hall->meetings, "and nothing is kept of it");
+    ok(!s.job->join_groups, "and nothing is kept of it");
     is_int(-1, sim_refuse(&s, 1, UINT32_MAX), "a refusal of one that is far ahead");
     is_int(-1, sim_say(&s, 0, HP_REFUSED, "12345", 5), "a malformed refusal");
     sim_close(&s);
@@ -488,9 +488,9 @@ test_split_kept(void)
     for (uint32_t split = 1; split <= 5; split++)
         sim_refuse(&s, 1, split);
     sim_pass(&s, 60000);
-    ok(s.hall->meetings && !hp_hall_timed(s.hall), "five refusals are kept, without a timer");
+    ok(s.job->join_groups && !hp_job_timed(s.job), "five refusals are kept, without a timer");
     sim_lose(&s, 2);
-    ok(!s.hall->meetings, "until the ring fails");
+    ok(!s.job->join_groups, "until the ring fails");
     sim_close(&s);
 }
 

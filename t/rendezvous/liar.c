@@ -13,27 +13,27 @@
 #include <string.h>
 
 typedef struct liar {
-    hp_door *door;
+    hp_acceptor *acceptor;
     const hp_keys *keys;
     hp_loop *loop;
-    hp_line *line;
+    hp_control_conn *line;
     int code, rank, reporter;
 } liar;
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job[HP_JOB])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
 {
     const liar *l = arg;
-    (void)job;
+    (void)job_id;
     return l->keys;
 }
 
 static int
-on_policy(void *arg, const hp_hello *hello, hp_conn_policy *policy)
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     (void)arg;
     (void)hello;
-    *policy = (hp_conn_policy){.my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL};
+    *policy = (hp_handshake_policy){.my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL};
     return 1;
 }
 
@@ -62,7 +62,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     cause.reporter = l->reporter;
     size_t size = hp_abort_put(bytes, &cause);
     hp_put32(bytes, (uint32_t)l->code);
-    hp_line_send(l->line, HP_REFUSED, bytes, size);
+    hp_control_conn_send(l->line, HP_REFUSED, bytes, size);
     return 0;
 }
 
@@ -77,7 +77,7 @@ on_closed(void *arg, const hoop_error *error)
 {
     liar *l = arg;
     (void)error;
-    hp_line_free(l->line);
+    hp_control_conn_free(l->line);
     l->line = NULL;
 }
 
@@ -85,12 +85,12 @@ static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *from)
 {
     liar *l = arg;
-    hp_line_owner owner = {l, on_frame, on_room, on_closed};
+    hp_control_conn_owner owner = {l, on_frame, on_room, on_closed};
     (void)hello;
     (void)features;
     (void)from;
-    hp_line_free(l->line);
-    l->line = hp_line_new(l->loop, fd, &owner);
+    hp_control_conn_free(l->line);
+    l->line = hp_control_conn_new(l->loop, fd, &owner);
 }
 
 /* What a rank of four hears. */
@@ -102,7 +102,7 @@ hear(meet *m, liar *l, int code, int rank, int reporter)
     l->rank = rank;
     l->reporter = reporter;
     l->keys = o.keys;
-    o.server = *hp_door_addr(l->door);
+    o.server = *hp_acceptor_addr(l->acceptor);
     hp_client *client = rank_join(m, &o);
     if (!ranks_reach(m, &client, 1, HP_CLIENT_FAILED, 5000))
         bail("the client heard nothing");
@@ -119,13 +119,13 @@ main(void)
     hoop_error error;
     hp_addr any;
     hp_sock_options sock = {0};
-    hp_door_owner owner = {.arg = &l, .keys = on_keys, .policy = on_policy, .judge = on_judge, .enter = on_enter};
+    hp_acceptor_owner owner = {.arg = &l, .keys = on_keys, .policy = on_policy, .judge = on_judge, .enter = on_enter};
     tap_limit(60);
     plan_lazy();
     meet_open(&m);
     l.loop = m.loop;
     if (hp_addr_parse(&any, "127.0.0.1:0", &error) ||
-        !(l.door = hp_door_new(m.loop, &any, NULL, &sock, &owner, 0, &error)))
+        !(l.acceptor = hp_acceptor_new(m.loop, &any, NULL, &sock, &owner, 0, &error)))
         bail("no door");
     error = hear(&m, &l, HOOP_ERR_TIMEOUT, 3, 2);
     ok(error.code == HOOP_ERR_TIMEOUT && error.rank == 3 && error.reporter == 2, "a cause of the job's own");
@@ -135,8 +135,8 @@ main(void)
     ok(error.rank == -1 && error.reporter == -1, "nor is the largest number a rank");
     error = hear(&m, &l, HOOP_ERR_BUSY, 1, 1);
     is_int(HOOP_ERR_PROTOCOL, error.code, "BUSY ends no start: %s", error.text);
-    hp_line_free(l.line);
-    hp_door_free(l.door);
+    hp_control_conn_free(l.line);
+    hp_acceptor_free(l.acceptor);
     meet_close(&m);
     return 0;
 }

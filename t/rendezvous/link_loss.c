@@ -153,7 +153,7 @@ test_process(void)
     sim_close(&s);
     start();
     sim_break(&s, 3);
-    hp_hall_ended(s.hall, 3, N, "node2", s.now);
+    hp_job_ended(s.job, 3, N, "node2", s.now);
     is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "so does who started the process");
     sim_close(&s);
 }
@@ -189,7 +189,7 @@ test_away(void)
     start();
     sim_report(&s, 3, 17, 2, 2);
     sim_break(&s, 3);
-    ok(hp_hall_timed(s.hall), "the server looks after a rank that is away");
+    ok(hp_job_timed(s.job), "the server looks after a rank that is away");
     sim_pass(&s, 400);
     is_int(0, s.guests[0].causes, "in an operation it has half a second");
     is_int(0, sim_return(&s, 3, &s.guests[3], 16), "it comes back");
@@ -248,14 +248,14 @@ test_return(void)
     start();
     was = s.guests[3];
     is_int(0, sim_return(&s, 20, &was, 5), "a member comes back before the server has seen that its line broke");
-    ok(s.guests[20].go == 1 && s.guests[3].dismissed == 1, "it takes the place of its former self");
+    ok(s.guests[20].go == 1 && s.guests[3].disconnected == 1, "it takes the place of its former self");
     sim_lose(&s, 3);
     is_int(0, s.guests[0].causes, "whose end is no loss");
     sim_break(&s, 20);
     uint64_t right = was.ring.comm;
     was.ring.comm -= 7;
     sim_return(&s, 21, &was, 5);
-    ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].dismissed == 1, "another ring's: %s",
+    ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].disconnected == 1, "another ring's: %s",
        s.guests[21].cause.text);
     was.ring.comm = right;
     was.ring.members[was.rank].pid++;
@@ -280,12 +280,12 @@ test_return(void)
     for (int i = 0; i < N; i++)
         sim_break(&s, i);
     sim_pass(&s, 600);
-    ok(hp_hall_idle(s.hall), "but not for ever");
+    ok(hp_job_idle(s.job), "but not for ever");
     sim_close(&s);
 }
 
 static void
-test_breaches(void)
+test_link_losses(void)
 {
     start();
     is_int(-1, sim_lost(&s, 2, 2, 0, 1), "a rank cannot lose itself");
@@ -307,6 +307,6 @@ main(void)
     test_away();
     test_stalled();
     test_return();
-    test_breaches();
+    test_link_losses();
     return tap_failures() != 0;
 }

@@ -22,19 +22,19 @@ claimed_worlds(void)
     sim s;
     sim_open(&s);
     sim_enter(&s, 0, &join);
-    ok(hp_hall_expects(s.hall) < 64, "a world of 65536 by one member's word: %d may knock from one address",
-       hp_hall_expects(s.hall));
-    int before = hp_hall_expects(s.hall);
+    ok(hp_job_expects(s.job) < 64, "a world of 65536 by one member's word: %d may knock from one address",
+       hp_job_expects(s.job));
+    int before = hp_job_expects(s.job);
     for (int i = 1; i < 20; i++) {
         join = sim_join_of(i, HP_WORLD_MAX, 1);
         sim_enter(&s, i, &join);
     }
-    ok(hp_hall_expects(s.hall) >= before + 19, "with 19 more members more: %d", hp_hall_expects(s.hall));
+    ok(hp_job_expects(s.job) >= before + 19, "with 19 more members more: %d", hp_job_expects(s.job));
     sim_close(&s);
     join = sim_join_of(0, 3, 1);
     sim_open(&s);
     sim_enter(&s, 0, &join);
-    is_int(3, hp_hall_expects(s.hall), "never more than the world");
+    is_int(3, hp_job_expects(s.job), "never more than the world");
     sim_close(&s);
 }
 
@@ -46,17 +46,17 @@ connections(void)
     int entered = 0;
     sim s;
     sim_open(&s);
-    while (entered < 2 * PER_RANK && hp_hall_judge(s.hall, &hello) == HP_OK)
-        hp_hall_enter(s.hall, &guests[entered++], &hello);
+    while (entered < 2 * PER_RANK && hp_job_judge(s.job, &hello) == HP_OK)
+        hp_job_enter(s.job, &guests[entered++], &hello);
     is_int(2 * PER_RANK, entered, "a job of two ranks has %d connections", 2 * PER_RANK);
-    is_int(HP_FULL, hp_hall_judge(s.hall, &hello), "and no more");
+    is_int(HP_FULL, hp_job_judge(s.job, &hello), "and no more");
     hello.world = 3;
-    is_int(HP_OK, hp_hall_judge(s.hall, &hello), "one of three has more");
-    hp_hall_lost(&guests[0], NULL, s.now);
+    is_int(HP_OK, hp_job_judge(s.job, &hello), "one of three has more");
+    hp_job_lost(&guests[0], NULL, s.now);
     hello.world = 2;
-    is_int(HP_OK, hp_hall_judge(s.hall, &hello), "a place that is left is free");
+    is_int(HP_OK, hp_job_judge(s.job, &hello), "a place that is left is free");
     for (int i = 1; i < entered; i++)
-        hp_hall_lost(&guests[i], NULL, s.now);
+        hp_job_lost(&guests[i], NULL, s.now);
     sim_close(&s);
 }
 
@@ -78,17 +78,17 @@ patience(void)
 }
 
 static int
-count_meetings(const sim *s)
+count_join_groups(const sim *s)
 {
     int n = 0;
-    for (const hp_meeting *m = s->hall->meetings; m; m = m->next)
+    for (const hp_join_group *m = s->job->join_groups; m; m = m->next)
         n++;
     return n;
 }
 
 /* Rings of two, of which one rank refuses all splits that it may: each is kept for the other rank. */
 static void
-meetings(void)
+join_groups(void)
 {
     uint8_t bytes[HP_REFUSAL_BYTES];
     hoop_error cause;
@@ -109,7 +109,7 @@ meetings(void)
     }
     ok(s.guests[0].go && s.guests[last - 1].go, "%d rings of one job stand", last / 2);
     is_int(0, breaches, "and refuse what they may refuse");
-    is_int(MEETINGS, count_meetings(&s), "so many meetings are kept, and no more");
+    is_int(MEETINGS, count_join_groups(&s), "so many meetings are kept, and no more");
     hp_join join = sim_join_of(0, 2, 1);
     join.who.pid = 1;
     sim_join(&s, last, &join);
@@ -141,7 +141,7 @@ unknown_parents(void)
     sim_join(&s, 21, &join);
     ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].cause.code == HOOP_ERR_RENDEZVOUS,
        "and one of a ring that is larger than the one of that number");
-    ok(!s.hall->meetings && s.guests[0].causes == 0, "nothing is kept of them, and nobody else is told");
+    ok(!s.job->join_groups && s.guests[0].causes == 0, "nothing is kept of them, and nobody else is told");
     join.parent_size = 4;
     sim_join(&s, 22, &join);
     is_int(0, s.guests[22].causes, "the ring that is there may be split");
@@ -189,7 +189,7 @@ main(void)
     claimed_worlds();
     connections();
     patience();
-    meetings();
+    join_groups();
     unknown_parents();
     descriptors();
     return 0;

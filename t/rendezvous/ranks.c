@@ -49,10 +49,10 @@ meet_open(meet *m)
 }
 
 void
-meet_open_as(meet *m, const hp_secret *known, const uint8_t job[HP_JOB])
+meet_open_as(meet *m, const hp_secret *known, const uint8_t job_id[HP_JOB_ID])
 {
     hp_secret own;
-    if (hp_secret_of_job(&own, known, job, NULL))
+    if (hp_secret_of_job(&own, known, job_id, NULL))
         bail("no key");
     prepare(m, &own);
 }
@@ -86,22 +86,22 @@ no_kick(void *arg)
 }
 
 hp_client_options
-rank_options(const meet *m, const char *job, int rank, int size, int per_host, int patience_ms)
+rank_options(const meet *m, const char *job_id, int rank, int size, int per_host, int patience_ms)
 {
     static hp_keys keys[JOBS_MAX];
     static char names[JOBS_MAX][32];
     static int used;
     hp_client_options o = {.server = m->addr, .rank = rank, .size = size, .agree = ""};
-    uint8_t id[HP_JOB];
+    uint8_t id[HP_JOB_ID];
     hp_secret own;
     int at = 0;
-    while (at < used && strcmp(names[at], job) != 0)
+    while (at < used && strcmp(names[at], job_id) != 0)
         at++;
     if (at == JOBS_MAX)
         bail("too many job names in one test");
     if (at == used) {
-        snprintf(names[used++], sizeof(names[0]), "%s", job);
-        if (hp_job_id(id, job, NULL) || hp_secret_of_job(&own, &secret, id, NULL) ||
+        snprintf(names[used++], sizeof(names[0]), "%s", job_id);
+        if (hp_job_id(id, job_id, NULL) || hp_secret_of_job(&own, &secret, id, NULL) ||
             hp_keys_derive(&keys[at], own.key, id, HP_MODE_AUTH, NULL))
             bail("no keys");
     }

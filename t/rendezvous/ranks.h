@@ -21,8 +21,8 @@ typedef struct meet {
     int lines_n;
 } meet;
 
-void meet_open(meet *m);                                                        /* bails out where it cannot */
-void meet_open_as(meet *m, const hp_secret *secret, const uint8_t job[HP_JOB]); /* with this job's own key only */
+void meet_open(meet *m);                                                              /* bails out where it cannot */
+void meet_open_as(meet *m, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID]); /* with this job's own key only */
 void meet_close(meet *m);
 void meet_serve(meet *m);                       /* (re)starts the server at m->addr */
 int meet_said(const meet *m, const char *part); /* how many lines contain this */
@@ -31,7 +31,7 @@ int meet_said(const meet *m, const char *part); /* how many lines contain this *
 hp_secret rank_secret(void);
 
 /* Options of rank `rank` of `size` in the job of this name: hosts of `per_host` ranks, patience in milliseconds. */
-hp_client_options rank_options(const meet *m, const char *job, int rank, int size, int per_host, int patience_ms);
+hp_client_options rank_options(const meet *m, const char *job_id, int rank, int size, int per_host, int patience_ms);
 hp_client *rank_join(meet *m, const hp_client_options *options);
 
 /* Runs the loop until all (or any) of the clients are in `state`, or the milliseconds are over; 1: they are. */

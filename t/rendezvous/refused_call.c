@@ -75,7 +75,7 @@ test_waited_for(void)
     open_ring(&s);
     is_int(0, refuse(&s, GUILTY, 7, HP_ALLGATHER), "a rank says which call it has refused");
     sim_pass(&s, 20000);
-    ok(!s.guests[0].causes && !hp_hall_timed(s.hall), "while nobody waits for it that costs nothing");
+    ok(!s.guests[0].causes && !hp_job_timed(s.job), "while nobody waits for it that costs nothing");
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 900);
     is_int(0, s.guests[0].causes, "others wait in that operation: it has a second to come");
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 200);
@@ -188,16 +188,16 @@ test_probes(void)
 static void
 test_nonsense(void)
 {
-    hp_refusals none = {0};
+    hp_refused_calls none = {0};
     hp_witness w[2] = {0};
     sim s;
     open_ring(&s);
     is_int(-1, sim_say(&s, 0, HP_UNSTARTED, "x", 1), "a refusal that cannot be read is a breach of protocol");
     is_int(-1, refuse(&s, 0, 0, HP_REDUCE), "so is one of operation 0");
     sim_close(&s);
-    hp_refusals_withdraw(&none, 1, 7);
-    is_int(-1, hp_refusals_due(&none, w, 2, HP_SEC), "where nobody has refused anything, nothing is due");
-    hp_refusals_free(&none, 2);
+    hp_refused_calls_withdraw(&none, 1, 7);
+    is_int(-1, hp_refused_calls_due(&none, w, 2, HP_SEC), "where nobody has refused anything, nothing is due");
+    hp_refused_calls_free(&none, 2);
 }
 
 int

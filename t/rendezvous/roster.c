@@ -20,7 +20,7 @@ test_peace(void)
         go += s.guests[i].go == 1 && s.guests[i].rank == i;
     is_int(8, go, "each of 8 ranks hears GO once");
     is_string("job 4f21c0de: 8 ranks on 2 hosts meet, ring stands after 0.00 s", s.line, "a line says so");
-    ok(!hp_hall_timed(s.hall), "a ring in which nothing lasts needs no timer");
+    ok(!hp_job_timed(s.job), "a ring in which nothing lasts needs no timer");
     sim_pass(&s, 100000);
     for (int i = 0; i < 8; i++) {
         sim_count(&s, i, HP_LEAVE, 1041);
@@ -28,7 +28,7 @@ test_peace(void)
     }
     is_string("job 4f21c0de: over: all 8 ranks left after 1041 operations", s.line, "and another at the end");
     is_int(0, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 0), "nobody was blamed");
-    ok(hp_hall_idle(s.hall), "nothing is kept");
+    ok(hp_job_idle(s.job), "nothing is kept");
     sim_close(&s);
 }
 
@@ -134,7 +134,7 @@ test_leave(void)
     sim_join(&s, 0, &one);
     sim_count(&s, 0, HP_LEAVE, 0);
     sim_lose(&s, 0);
-    ok(hp_hall_idle(s.hall), "a rank may leave before its ring stands");
+    ok(hp_job_idle(s.job), "a rank may leave before its ring stands");
     sim_close(&s);
 }
 
@@ -147,7 +147,7 @@ test_timeout(void)
     for (int i = 0; i < 8; i++)
         if (i != 3)
             sim_report(&s, i, 17, (uint64_t)i, (i + 7) % 8);
-    ok(hp_hall_timed(s.hall), "a ring in an operation needs a timer");
+    ok(hp_job_timed(s.job), "a ring in an operation needs a timer");
     sim_pass(&s, 1900);
     is_int(0, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "nothing before the time-out");
     sim_pass(&s, 150);
@@ -225,10 +225,10 @@ test_list(void)
     uint8_t silent[64] = {0};
     char out[96];
     silent[4] = silent[5] = silent[6] = silent[9] = 1;
-    is_string("4-6 and 9", hp_silence_list(silent, 64, out, sizeof(out)), "a list of ranges");
+    is_string("4-6 and 9", hp_unreachable_list(silent, 64, out, sizeof(out)), "a list of ranges");
     for (int i = 0; i < 64; i += 2)
         silent[i] = 1;
-    is_string("0, 2, 4-6, 8-10, 12, 14 and 24 more", hp_silence_list(silent, 64, out, sizeof(out)), "a long one");
+    is_string("0, 2, 4-6, 8-10, 12, 14 and 24 more", hp_unreachable_list(silent, 64, out, sizeof(out)), "a long one");
 }
 
 static void

@@ -17,10 +17,10 @@
 static hp_client *clients[RANKS_MAX];
 
 static void
-join_all(meet *m, const char *job, hp_client **to, int n, int per_host, int patience_ms)
+join_all(meet *m, const char *job_id, hp_client **to, int n, int per_host, int patience_ms)
 {
     for (int i = 0; i < n; i++) {
-        hp_client_options o = rank_options(m, job, i, n, per_host, patience_ms);
+        hp_client_options o = rank_options(m, job_id, i, n, per_host, patience_ms);
         to[i] = rank_join(m, &o);
     }
 }
@@ -356,16 +356,16 @@ on_proven(void *arg, const hp_dial_result *result)
 
 /* A connection that knows the secret, and no more. */
 static int
-prove(meet *m, const char *job, int rank, int size)
+prove(meet *m, const char *job_id, int rank, int size)
 {
-    hp_client_options o = rank_options(m, job, rank, size, 1, 5000);
+    hp_client_options o = rank_options(m, job_id, rank, size, 1, 5000);
     hp_hello hello = {.my_rank = (uint32_t)rank,
                       .your_rank = HP_RANK_SERVER,
                       .world = (uint32_t)size,
                       .role = HP_ROLE_CONTROL,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX};
-    memcpy(hello.job, o.keys->job, HP_JOB);
+    memcpy(hello.job_id, o.keys->job_id, HP_JOB_ID);
     proven_fd = -1;
     hp_dial *dial =
         hp_dial_new(m->loop, &o.server, NULL, &o.sock, o.keys, &hello, "the server", o.deadline, on_proven, NULL);

@@ -39,14 +39,14 @@ on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 
 /* Takes the roster as a client would: through its bytes. */
 static void
-on_seat(void *arg, void *peer, hp_roster *roster, int rank)
+on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
     sim_guest *g = peer;
     uint8_t bytes[HP_CONTROL_MAX];
     hp_part part;
     (void)arg;
     drop_ring(g);
-    g->seats++;
+    g->joined++;
     g->rank = rank;
     for (int next = 0; next < roster->ring.size;) {
         size_t n = hp_part_put(bytes, &roster->ring, rank, next, &next);
@@ -65,11 +65,11 @@ on_seat(void *arg, void *peer, hp_roster *roster, int rank)
 }
 
 static void
-on_dismiss(void *arg, void *peer)
+on_disconnect(void *arg, void *peer)
 {
     sim_guest *g = peer;
     (void)arg;
-    g->dismissed++;
+    g->disconnected++;
 }
 
 static void
@@ -116,12 +116,12 @@ on_host_of(void *arg, int rank)
 void
 sim_open(sim *s)
 {
-    static const uint8_t job[HP_JOB] = {0x4f, 0x21, 0xc0, 0xde};
+    static const uint8_t job_id[HP_JOB_ID] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->outlet = (hp_outlet){s, on_tell, on_seat, on_dismiss, on_say, on_warn, on_failed, on_reached, on_host_of};
+    s->events = (hp_events){s, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
     s->now = 1000 * HP_SEC;
-    s->hall = hp_hall_new(&s->outlet, job, UINT64_MAX - 1);
-    if (!s->hall)
+    s->job = hp_job_new(&s->events, job_id, UINT64_MAX - 1);
+    if (!s->job)
         bail("no hall");
 }
 
@@ -133,10 +133,10 @@ sim_close(sim *s)
         drop_ring(&s->guests[g]);
     }
     sim_pass(s, 4000);
-    s->hall->ended.size = 0; /* for that alone it is kept */
-    if (!hp_hall_idle(s->hall))
+    s->job->ended.size = 0; /* for that alone it is kept */
+    if (!hp_job_idle(s->job))
         bail("something is left in an empty hall");
-    hp_hall_free(s->hall);
+    hp_job_free(s->job);
 }
 
 hp_join
@@ -163,13 +163,13 @@ sim_enter(sim *s, int g, const hp_join *join)
     hp_hello hello = {.comm = join->parent,
                       .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
                       .world = (uint32_t)(join->parent ? join->parent_size : join->size)};
-    hp_status status = hp_hall_judge(s->hall, &hello);
+    hp_status status = hp_job_judge(s->job, &hello);
     if (status)
         return (int)status;
     drop_ring(&s->guests[g]);
     memset(&s->guests[g], 0, sizeof(s->guests[g]));
     s->guests[g].present = 1;
-    hp_hall_enter(s->hall, &s->guests[g].guest, &hello);
+    hp_job_enter(s->job, &s->guests[g].guest, &hello);
     return HP_OK;
 }
 
@@ -180,7 +180,7 @@ sim_say(sim *s, int g, int type, const void *payload, size_t n)
     uint8_t *exact = malloc(n ? n : 1);
     if (n)
         memcpy(exact, payload, n);
-    int result = hp_hall_message(&s->guests[g].guest, type, exact, n, s->now, &error);
+    int result = hp_job_message(&s->guests[g].guest, type, exact, n, s->now, &error);
     free(exact);
     return result;
 }
@@ -234,7 +234,7 @@ void
 sim_break(sim *s, int g)
 {
     s->guests[g].present = 0;
-    hp_hall_broke(&s->guests[g].guest, s->now);
+    hp_job_broke(&s->guests[g].guest, s->now);
 }
 
 int
@@ -255,14 +255,14 @@ sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
                     .agree_n = 8};
     hp_hello hello = {.comm = ring->comm, .my_rank = (uint32_t)was->rank, .world = (uint32_t)ring->size};
     size_t n = hp_join_put(bytes, &join);
-    if (hp_hall_judge(s->hall, &hello))
+    if (hp_job_judge(s->job, &hello))
         return -1;
     if (guest == was)
-        guest->causes = guest->go = guest->dismissed = 0;
+        guest->causes = guest->go = guest->disconnected = 0;
     else
         memset(guest, 0, sizeof(*guest));
     guest->present = 1;
-    hp_hall_enter(s->hall, &guest->guest, &hello);
+    hp_job_enter(s->job, &guest->guest, &hello);
     return sim_say(s, g, HP_JOIN, bytes, n);
 }
 
@@ -272,7 +272,7 @@ sim_lose(sim *s, int g)
     if (!s->guests[g].present)
         return;
     s->guests[g].present = 0;
-    hp_hall_lost(&s->guests[g].guest, NULL, s->now);
+    hp_job_lost(&s->guests[g].guest, NULL, s->now);
 }
 
 void
@@ -280,7 +280,7 @@ sim_pass(sim *s, int ms)
 {
     for (int passed = 0; passed < ms; passed += 50) {
         s->now += 50 * HP_MS;
-        hp_hall_tick(s->hall, s->now);
+        hp_job_tick(s->job, s->now);
     }
 }
 
@@ -299,7 +299,7 @@ sim_world(sim *s, int n, int per_host)
             bail("rank %d could not join", order[i]);
     }
     for (int i = 0; i < n; i++)
-        if (sim_say(s, order[i], HP_READY, NULL, 0) || s->guests[order[i]].seats != 1)
+        if (sim_say(s, order[i], HP_READY, NULL, 0) || s->guests[order[i]].joined != 1)
             bail("rank %d has no seat", order[i]);
 }
 

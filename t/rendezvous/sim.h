@@ -3,8 +3,8 @@
  * sim: one job's hall without sockets and without a clock: guests that keep what they are told, time that moves when
  * the test says so. Shared by the tests of the pure rooms.
  */
-#ifndef T_SIM_HALL_H
-#define T_SIM_HALL_H
+#ifndef T_SIM_JOB_H
+#define T_SIM_JOB_H
 
 #include "rendezvous/job.h"
 
@@ -14,7 +14,7 @@ typedef struct sim_guest {
     hp_guest guest; /* first */
     int present;    /* its connection is open */
     int cut_off;    /* its host takes nothing */
-    int seats, dismissed, go, pings, causes, empty;
+    int joined, disconnected, go, pings, causes, empty;
     int rank;         /* as the roster says */
     hp_ring ring;     /* as decoded from the parts */
     hoop_error cause; /* of ABORT or REFUSED, the first one */
@@ -22,8 +22,8 @@ typedef struct sim_guest {
 } sim_guest;
 
 typedef struct sim {
-    hp_outlet outlet;
-    hp_hall *hall;
+    hp_events events;
+    hp_job *job;
     uint64_t now;
     sim_guest guests[SIM_MAX];
     char line[400]; /* the last one said */

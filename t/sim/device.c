@@ -11,7 +11,7 @@ enum { QUEUE_ROOM = 4096 };
 typedef struct sim_device {
     hp_device device;
     sim_device_options o;
-    int enrolled, held;
+    int pinned, held;
 } sim_device;
 
 typedef struct sim_queue {
@@ -80,18 +80,18 @@ sim_addressable(hp_device *device)
 }
 
 static hoop_result
-sim_enroll(hp_device *device, void *pages, size_t bytes, hoop_error *error)
+sim_pin(hp_device *device, void *pages, size_t bytes, hoop_error *error)
 {
     (void)pages, (void)bytes, (void)error;
-    ((sim_device *)device)->enrolled++;
+    ((sim_device *)device)->pinned++;
     return HOOP_SUCCESS;
 }
 
 static void
-sim_unenroll(hp_device *device, void *pages)
+sim_unpin(hp_device *device, void *pages)
 {
     (void)pages;
-    ((sim_device *)device)->enrolled--;
+    ((sim_device *)device)->pinned--;
 }
 
 static hoop_result
@@ -195,8 +195,8 @@ static const hp_device_ops sim_ops = {
     .open = sim_open,
     .close = sim_close,
     .addressable = sim_addressable,
-    .enroll = sim_enroll,
-    .unenroll = sim_unenroll,
+    .pin = sim_pin,
+    .unpin = sim_unpin,
     .queue_open = sim_queue_open,
     .queue_close = sim_queue_close,
     .submit = sim_submit,

@@ -152,7 +152,7 @@ static uint8_t *
 byte_at(const hp_post *post, uint64_t at)
 {
     struct iovec place;
-    hp_pieces_list(&post->body, (uint32_t)at, (uint32_t)at + 1, &place, 1);
+    hp_iov_list(&post->body, (uint32_t)at, (uint32_t)at + 1, &place, 1);
     return place.iov_base;
 }
 
@@ -328,13 +328,13 @@ hp_link_abandon(const hp_link *link)
 }
 
 static uint64_t
-append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t bytes, int pages)
+append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
 {
     struct iovec place;
     if (link->posted - link->done == link->capacity && !fault[0])
         snprintf(fault, sizeof fault, "rank %d has more posts than the link has room for", link->self);
     for (uint32_t at = 0; at < bytes && !link->sending; at += (uint32_t)place.iov_len) {
-        hp_pieces_list(body, at, bytes, &place, 1);
+        hp_iov_list(body, at, bytes, &place, 1);
         net.spoil(place.iov_base, (uint32_t)place.iov_len);
     }
     link->posts[link->posted & (link->capacity - 1)] =
@@ -345,12 +345,12 @@ append(hp_link *link, const hp_frame *frame, const hp_pieces *body, uint32_t byt
 uint64_t
 hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages)
 {
-    hp_pieces one = {.data = data, .run = bytes};
+    hp_iov one = {.data = data, .run = bytes};
     return append(link, frame, &one, bytes, pages);
 }
 
 uint64_t
-hp_link_post_pieces(hp_link *link, const hp_frame *frame, const hp_pieces *pieces, uint32_t bytes)
+hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pieces, uint32_t bytes)
 {
     return append(link, frame, pieces, bytes, 0);
 }

@@ -196,7 +196,7 @@ two_jobs(int rank, int size, void *arg)
 /* ---- many ranks ---- */
 
 static int
-crowd(int rank, int size, void *arg)
+colocated(int rank, int size, void *arg)
 {
     enum { N = 5000 };
     hoop_comm *comm;
@@ -363,7 +363,7 @@ main(void)
        "F31 two jobs interleaved on one server; one dies, the other does not notice");
     ok(party_run(&p, 3, again, NULL, 60) == 0, "F71 thirty times create and destroy: no descriptor is left");
     poverty();
-    ok(party_run(&p, 200, crowd, NULL, 100) == 0, "200 ranks meet and allreduce");
+    ok(party_run(&p, 200, colocated, NULL, 100) == 0, "200 ranks meet and allreduce");
     measure_wire();
     party_close(&p);
     return 0;

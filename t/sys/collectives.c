@@ -18,12 +18,12 @@ enum { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER,
 static const char *const names[KINDS] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
                                          "reduce",    "gather",         "scatter",   "alltoall"};
 
-typedef struct shape {
+typedef struct algorithm {
     int kind, root, in_place;
     size_t count;
     hoop_dtype dtype;
     hoop_op op;
-} shape;
+} algorithm;
 
 static uint64_t
 mix(uint64_t x)
@@ -113,7 +113,7 @@ blocks_of_recv(int kind, int size)
 
 /* Two arrays, or one with the sender's part where the in-place form wants it. */
 static void
-make(buffers *b, const shape *s, int rank, int size, uint64_t seed)
+make(buffers *b, const algorithm *s, int rank, int size, uint64_t seed)
 {
     size_t elem = hp_dtype_size(s->dtype), block = s->count * elem;
     size_t sends = blocks_of_send(s->kind, size), recvs = blocks_of_recv(s->kind, size);
@@ -134,7 +134,7 @@ make(buffers *b, const shape *s, int rank, int size, uint64_t seed)
 }
 
 static void
-drop(buffers *b, const shape *s)
+drop(buffers *b, const algorithm *s)
 {
     if (s->in_place)
         free(b->send < b->recv ? b->send : b->recv);
@@ -146,7 +146,7 @@ drop(buffers *b, const shape *s)
 }
 
 static hoop_result
-call(const shape *s, const buffers *b, hoop_comm *comm, hoop_work **work)
+call(const algorithm *s, const buffers *b, hoop_comm *comm, hoop_work **work)
 {
     const void *in = b->send;
     void *out = b->recv;
@@ -180,7 +180,7 @@ call(const shape *s, const buffers *b, hoop_comm *comm, hoop_work **work)
 
 /* Element i of what this rank must have received. */
 static int
-wanted(const shape *s, int rank, int size, uint64_t seed, size_t i)
+wanted(const algorithm *s, int rank, int size, uint64_t seed, size_t i)
 {
     size_t block = s->count ? i / s->count : 0, within = s->count ? i % s->count : 0;
     switch (s->kind) {
@@ -198,7 +198,7 @@ wanted(const shape *s, int rank, int size, uint64_t seed, size_t i)
 }
 
 static int
-receives(const shape *s, int rank)
+receives(const algorithm *s, int rank)
 {
     return (s->kind != REDUCE && s->kind != GATHER) || rank == s->root;
 }
@@ -210,7 +210,7 @@ is_float(hoop_dtype dtype)
 }
 
 static int
-check(const shape *s, const buffers *b, int rank, int size, uint64_t seed)
+check(const algorithm *s, const buffers *b, int rank, int size, uint64_t seed)
 {
     size_t elem = hp_dtype_size(s->dtype), n = blocks_of_recv(s->kind, size) * s->count;
     uint8_t *want = calloc(n + 1, elem);
@@ -244,7 +244,7 @@ check(const shape *s, const buffers *b, int rank, int size, uint64_t seed)
 }
 
 static int
-one(const shape *s, hoop_comm *comm, uint64_t seed)
+one(const algorithm *s, hoop_comm *comm, uint64_t seed)
 {
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good;
     buffers b;
@@ -276,7 +276,7 @@ try_counts(hoop_comm *comm, uint64_t seed)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int in_place = 0; in_place < 2; in_place++) {
-                shape s = {kind, (int)(mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
+                algorithm s = {kind, (int)(mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
                 if (!one(&s, comm, mix(seed + (uint64_t)(c * 100) + (uint64_t)kind)))
                     return 0;
             }
@@ -291,7 +291,7 @@ try_types(hoop_comm *comm, uint64_t seed)
         for (int op = 0; op < HP_OPS; op++)
             for (int kind = 0; kind < KINDS; kind++) {
                 int narrow = dtype >= HOOP_FLOAT8E4M3;
-                shape s = {kind, 0, 0, 1031, (hoop_dtype)dtype, (hoop_op)op};
+                algorithm s = {kind, 0, 0, 1031, (hoop_dtype)dtype, (hoop_op)op};
                 if (narrow && hoop_comm_size(comm) > 2 && (op == HOOP_SUM || op == HOOP_PROD || op == HOOP_AVG))
                     s.op = op == HOOP_SUM ? HOOP_MAX : HOOP_MIN;
                 if (!one(&s, comm, mix(seed + (uint64_t)(dtype * 64 + op * 8 + kind))))
@@ -305,14 +305,14 @@ try_flight(hoop_comm *comm, uint64_t seed)
 {
     enum { N = 24 };
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = 1;
-    shape s[N];
+    algorithm s[N];
     buffers b[N];
     hoop_work *work[N];
     for (int i = 0; i < N; i++) {
         uint64_t r = mix(seed + (uint64_t)i);
-        s[i] =
-            (shape){(int)(r % KINDS), (int)((r >> 8) % (uint64_t)size), (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
-                    HOOP_INT32,       (hoop_op)((r >> 40) % 4)};
+        s[i] = (algorithm){(int)(r % KINDS),   (int)((r >> 8) % (uint64_t)size),
+                           (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
+                           HOOP_INT32,         (hoop_op)((r >> 40) % 4)};
         make(&b[i], &s[i], rank, size, r);
         if (call(&s[i], &b[i], comm, &work[i]) != HOOP_SUCCESS)
             return 0;
@@ -329,7 +329,7 @@ static int
 try_big(hoop_comm *comm, uint64_t seed)
 {
     for (int kind = 0; kind < KINDS; kind++) {
-        shape s = {kind, hoop_comm_size(comm) - 1, kind & 1, (1 << 20) + 3, HOOP_INT64, HOOP_SUM};
+        algorithm s = {kind, hoop_comm_size(comm) - 1, kind & 1, (1 << 20) + 3, HOOP_INT64, HOOP_SUM};
         if (!one(&s, comm, seed + (uint64_t)kind))
             return 0;
     }
@@ -350,12 +350,12 @@ static int
 one_group(hoop_comm *comm, uint64_t seed, size_t tensors, int tiny)
 {
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = hoop_group_start(comm) == HOOP_SUCCESS;
-    shape *s = calloc(tensors, sizeof *s);
+    algorithm *s = calloc(tensors, sizeof *s);
     buffers *b = calloc(tensors, sizeof *b);
     for (size_t i = 0; i < tensors; i++) {
         uint64_t r = mix(seed + i);
         int places = (int)(mix(seed) % 3); /* all in place, none, or mixed */
-        s[i] = (shape){ALLREDUCE, 0, places == 2 ? (int)(r & 1) : places, tensor_of(r >> 1, tiny && i % 256), 0, 0};
+        s[i] = (algorithm){ALLREDUCE, 0, places == 2 ? (int)(r & 1) : places, tensor_of(r >> 1, tiny && i % 256), 0, 0};
         s[i].dtype = i % 40 == 39 ? HOOP_FLOAT16 : HOOP_FLOAT32;
         s[i].op = i % 50 == 49 ? HOOP_MAX : HOOP_SUM;
         make(&b[i], &s[i], rank, size, r);

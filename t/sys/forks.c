@@ -142,7 +142,7 @@ static int
 knock(void)
 {
     const uint8_t nonce[32] = {1};
-    const hp_hello hello = {.job = {9}, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .ver_min = HP_WIRE_MIN};
+    const hp_hello hello = {.job_id = {9}, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .ver_min = HP_WIRE_MIN};
     uint8_t m1[HP_M1] = {0};
     struct sockaddr_in sin = own_port();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

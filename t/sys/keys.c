@@ -130,9 +130,9 @@ add_keys(const hp_secret *own)
 {
     uint8_t salt[32] = "hoop-v1", prk[32];
     hp_keys keys;
-    memcpy(salt + 7, own->job, HP_JOB);
+    memcpy(salt + 7, own->job_id, HP_JOB_ID);
     if (hp_mac(prk, salt, own->key, HP_SECRET, NULL, 0, NULL, 0) ||
-        hp_keys_derive(&keys, own->key, own->job, HP_MODE_AUTH, NULL))
+        hp_keys_derive(&keys, own->key, own->job_id, HP_MODE_AUTH, NULL))
         bail("no keys");
     add_secret("S", "S in digits", own);
     add_needle("PRK", prk, 32);
@@ -409,14 +409,14 @@ static void
 under_rendezvous(void)
 {
     char program[4200], path[4200], text[HP_SECRET_TEXT], address[128] = "", rank[8];
-    uint8_t job[HP_JOB];
+    uint8_t job_id[HP_JOB_ID];
     hp_secret secret = {0}, own;
     pid_t ranks[RANKS];
     forget_marks();
     unlink("output");
     needle_count = 0;
-    if (hp_random(secret.key, HP_SECRET, NULL) || hp_job_id(job, "by hand", NULL) ||
-        hp_secret_of_job(&own, &secret, job, NULL))
+    if (hp_random(secret.key, HP_SECRET, NULL) || hp_job_id(job_id, "by hand", NULL) ||
+        hp_secret_of_job(&own, &secret, job_id, NULL))
         bail("no secret");
     hp_secret_format(text, &secret);
     write_file("ring.secret", text);

@@ -350,12 +350,12 @@ test_strangers(void)
         ports[k] = range + k;
     ports[RANKS] = (int)strtol(strrchr(p.address, ':') + 1, NULL, 10);
     set_range(range, RANKS);
-    pid_t crowd = crowd_before(ports, RANKS + 1);
+    pid_t colocated = crowd_before(ports, RANKS + 1);
     usleep(200000);
     ok(party_run(&p, RANKS, besieged, NULL, LIMIT) == 0,
        "%d descriptors, %d silent strangers at every port: the job goes on to the right result", FEW, CROWD);
     diag("%s", p.guest[0].note);
-    end(crowd);
+    end(colocated);
     unsetenv("HOOP_PORT_RANGE");
     party_close(&p);
     party_open(&p);
@@ -370,12 +370,12 @@ record(uint8_t m1[HP_M1], const hp_keys *keys, int role, int from, uint32_t to)
 {
     uint8_t nonce[32] = {(uint8_t)from, (uint8_t)role};
     hp_hello hello = {.my_rank = (uint32_t)from, .your_rank = to, .world = BIG, .role = (uint8_t)role};
-    hp_conn conn;
-    memcpy(hello.job, keys->job, HP_JOB);
+    hp_handshake handshake;
+    memcpy(hello.job_id, keys->job_id, HP_JOB_ID);
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
-    hp_conn_start(&conn, keys, &hello, nonce, UINT64_MAX);
-    memcpy(m1, conn.m1, HP_M1);
+    hp_handshake_start(&handshake, keys, &hello, nonce, UINT64_MAX);
+    memcpy(m1, handshake.m1, HP_M1);
 }
 
 /* Waits for what the server says to a greeting, if it says anything before it closes. */
@@ -393,14 +393,14 @@ static pid_t
 replay_to(const int *ports, int n, atomic_int *challenges)
 {
     static uint8_t m1[BIG + 1][RECORDED][HP_M1];
-    uint8_t job[HP_JOB];
+    uint8_t job_id[HP_JOB_ID];
     hp_secret secret, own;
     hp_keys keys;
     hoop_error error;
     if (hp_secret_from_file(&secret, p.secret_file, &error) != HOOP_SUCCESS ||
-        hp_job_id(job, "replay", &error) != HOOP_SUCCESS ||
-        hp_secret_of_job(&own, &secret, job, &error) != HOOP_SUCCESS ||
-        hp_keys_derive(&keys, own.key, job, HP_MODE_AUTH, &error) != HOOP_SUCCESS)
+        hp_job_id(job_id, "replay", &error) != HOOP_SUCCESS ||
+        hp_secret_of_job(&own, &secret, job_id, &error) != HOOP_SUCCESS ||
+        hp_keys_derive(&keys, own.key, job_id, HP_MODE_AUTH, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
     for (int k = 0; k < n; k++)
         for (int i = 0; i < RECORDED; i++)

@@ -128,7 +128,7 @@ try(const char *const *hosts, const int one_host[3], unsigned slices, const char
 
 /* Four ranks on the first of our processors, or on the first two in turns. */
 static int
-crowd(int rank, int size, void *arg)
+colocated(int rank, int size, void *arg)
 {
     const int *processors = arg;
     hoop_comm *comm;
@@ -168,7 +168,7 @@ static void
 try_crowd(int a, int b, const char *what)
 {
     int processors[] = {a, b};
-    int good = party_run(&p, RANKS, crowd, processors, 60) == 0;
+    int good = party_run(&p, RANKS, colocated, processors, 60) == 0;
     int64_t wanted = hp_spin_most(-1, a == b ? RANKS : RANKS / 2, 1);
     for (int rank = 0; rank < RANKS; rank++) {
         good &= looks_of(rank) == wanted;

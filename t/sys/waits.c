@@ -23,7 +23,7 @@ static const char *const way_name[WAYS] = {
     "waits of 0 ms", "waits of 1 ms",      "waits of 2 ms", "waits of 5 ms", "each rank in another way",
     "tests",         "hoop_comm_progress", "a descriptor",  "two threads"};
 
-typedef enum shape {
+typedef enum algorithm {
     ALLREDUCE,
     BROADCAST,
     REDUCE,
@@ -34,11 +34,11 @@ typedef enum shape {
     ALLGATHER,
     REDUCE_SCATTER,
     GROUP
-} shape;
+} algorithm;
 
 /* The sizes of allreduce are those of SPREAD, DOUBLING, HALVES and the ring, with HOOP_SPREAD_BYTES=16384. */
 static const struct first {
-    shape shape;
+    algorithm algorithm;
     size_t count;
 } firsts[] = {{ALLREDUCE, 1},    {ALLREDUCE, 500},  {ALLREDUCE, 4000},      {ALLREDUCE, 50000}, {ALLREDUCE, LONG},
               {BROADCAST, 5000}, {REDUCE, 5000},    {GATHER, 1000},         {SCATTER, 1000},    {ALLTOALL, 1000},
@@ -53,7 +53,7 @@ static hoop_result
 start(const struct first *f, hoop_comm *comm, hoop_work **work)
 {
     int root = hoop_comm_size(comm) - 1;
-    switch (f->shape) {
+    switch (f->algorithm) {
     case ALLREDUCE: return hoop_iallreduce(in, out, f->count, HOOP_INT32, HOOP_SUM, comm, work);
     case BROADCAST: return hoop_ibroadcast(in, out, f->count, HOOP_INT32, root, comm, work);
     case REDUCE: return hoop_ireduce(in, out, f->count, HOOP_INT32, HOOP_SUM, root, comm, work);
@@ -77,7 +77,7 @@ expected(const struct first *f, int rank, int n, size_t i)
 {
     int64_t all = 1000 * (int64_t)n * (n - 1) / 2, root = 1000 * (int64_t)(n - 1);
     size_t c = f->count;
-    switch (f->shape) {
+    switch (f->algorithm) {
     case ALLREDUCE:
     case GROUP:
     case REDUCE: return all + n * (int64_t)(i % 997);
@@ -97,11 +97,11 @@ wrong(const struct first *f, int rank, int n)
 {
     size_t count = f->count;
     int bad = 0;
-    if (f->shape == GATHER || f->shape == ALLGATHER || f->shape == ALLTOALL)
+    if (f->algorithm == GATHER || f->algorithm == ALLGATHER || f->algorithm == ALLTOALL)
         count *= (size_t)n;
-    if (f->shape == GROUP)
+    if (f->algorithm == GROUP)
         count *= 2;
-    if (f->shape == BARRIER || ((f->shape == REDUCE || f->shape == GATHER) && rank != n - 1))
+    if (f->algorithm == BARRIER || ((f->algorithm == REDUCE || f->algorithm == GATHER) && rank != n - 1))
         count = 0;
     for (size_t i = 0; i < count; i++)
         bad += out[i] != expected(f, rank, n, i);
@@ -190,10 +190,10 @@ operate(hoop_comm *world, const struct first *f, way how)
         bad = wrong(f, rank, n);
     hoop_comm_error(comm, &e);
     if (by_hooprun && (bad || result != HOOP_SUCCESS))
-        fprintf(stderr, "shape %d of %zu elements, %s: result %d, %d wrong: %s\n", f->shape, f->count, way_name[how],
-                (int)result, bad, e.text);
+        fprintf(stderr, "shape %d of %zu elements, %s: result %d, %d wrong: %s\n", f->algorithm, f->count,
+                way_name[how], (int)result, bad, e.text);
     else if (bad || result != HOOP_SUCCESS)
-        party_note("shape %d of %zu elements, %s: result %d, %d wrong: %s", f->shape, f->count, way_name[how],
+        party_note("shape %d of %zu elements, %s: result %d, %d wrong: %s", f->algorithm, f->count, way_name[how],
                    (int)result, bad, e.text);
     hoop_comm_destroy(comm);
     return bad || result != HOOP_SUCCESS;

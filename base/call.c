@@ -5,11 +5,11 @@
  */
 #include "base/call.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "base/dtype.h"
 #include "base/wire.h"
+
+#include <inttypes.h>
+#include <stdio.h>
 
 static const char *const kind_names[HP_KINDS] = {
     [HP_ALLREDUCE] = "allreduce", [HP_REDUCE_SCATTER] = "reduce_scatter",
@@ -52,9 +52,8 @@ uint32_t
 hp_call_signature(const hp_call *call)
 {
     uint8_t bytes[HP_CALL_BYTES];
-
     hp_call_put(bytes, call);
-    return hp_crc32c(bytes, sizeof bytes);
+    return hp_crc32c(bytes, sizeof(bytes));
 }
 
 int
@@ -84,17 +83,16 @@ hp_call_print(const hp_call *call, char *out, size_t size)
     const char *towards = call->kind == HP_BROADCAST || call->kind == HP_SCATTER ? "from" : "to";
     char op[32] = "";
     char root[32] = "";
-
     if (call->kind == HP_BARRIER) {
         snprintf(out, size, "barrier");
         return out;
     }
     if (reduces(call->kind))
-        snprintf(op, sizeof op, ", %s", hp_op_name((hoop_op)call->op));
+        snprintf(op, sizeof(op), ", %s", hp_op_name((hoop_op)call->op));
     if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
-        snprintf(root, sizeof root, ", tensor sizes %08" PRIx32, (uint32_t)call->root);
+        snprintf(root, sizeof(root), ", tensor sizes %08" PRIx32, (uint32_t)call->root);
     else if (call->root >= 0)
-        snprintf(root, sizeof root, "%s %s root %" PRId32, reduces(call->kind) ? "," : "", towards, call->root);
+        snprintf(root, sizeof(root), "%s %s root %" PRId32, reduces(call->kind) ? "," : "", towards, call->root);
     snprintf(out, size, "%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), call->count,
              hp_dtype_name((hoop_dtype)call->dtype), op, root);
     return out;

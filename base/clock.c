@@ -10,7 +10,6 @@ uint64_t
 hp_now(void)
 {
     struct timespec ts;
-
     clock_gettime(CLOCK_MONOTONIC, &ts);
     return (uint64_t)ts.tv_sec * HP_SEC + (uint64_t)ts.tv_nsec;
 }

@@ -53,7 +53,7 @@ name_of(const name_row *rows, size_t count, int value, const char *otherwise)
 static int
 value_of(const name_row *rows, size_t count, const char *name)
 {
-    if (name == NULL)
+    if (!name)
         return -1;
     for (size_t i = 0; i < count; i++) {
         if (strcmp(rows[i].name, name) == 0)
@@ -80,23 +80,23 @@ hp_narrow_index(hoop_dtype dtype)
 const char *
 hp_dtype_name(hoop_dtype dtype)
 {
-    return name_of(dtype_names, sizeof dtype_names / sizeof *dtype_names, (int)dtype, "unknown type");
+    return name_of(dtype_names, sizeof(dtype_names) / sizeof(*dtype_names), (int)dtype, "unknown type");
 }
 
 const char *
 hp_op_name(hoop_op op)
 {
-    return name_of(op_names, sizeof op_names / sizeof *op_names, (int)op, "unknown reduction");
+    return name_of(op_names, sizeof(op_names) / sizeof(*op_names), (int)op, "unknown reduction");
 }
 
 int
 hp_dtype_parse(const char *name)
 {
-    return value_of(dtype_names, sizeof dtype_names / sizeof *dtype_names, name);
+    return value_of(dtype_names, sizeof(dtype_names) / sizeof(*dtype_names), name);
 }
 
 int
 hp_op_parse(const char *name)
 {
-    return value_of(op_names, sizeof op_names / sizeof *op_names, name);
+    return value_of(op_names, sizeof(op_names) / sizeof(*op_names), name);
 }

@@ -43,10 +43,10 @@ hoop_strerror(hoop_result result)
 void
 hp_err_clear(hoop_error *error)
 {
-    if (error == NULL)
+    if (!error)
         return;
-    memset(error, 0, sizeof *error);
-    error->size = sizeof *error;
+    memset(error, 0, sizeof(*error));
+    error->size = sizeof(*error);
     error->code = HOOP_SUCCESS;
     error->rank = -1;
     error->reporter = -1;
@@ -55,12 +55,11 @@ hp_err_clear(hoop_error *error)
 __attribute__((format(printf, 3, 0))) static void
 set_va(hoop_error *error, hoop_result code, const char *format, va_list ap)
 {
-    char text[sizeof error->text]; /* a sentence may quote the one it replaces */
-
-    vsnprintf(text, sizeof text, format, ap);
+    char text[sizeof(error->text)]; /* a sentence may quote the one it replaces */
+    vsnprintf(text, sizeof(text), format, ap);
     hp_err_clear(error);
     error->code = code;
-    memcpy(error->text, text, sizeof text);
+    memcpy(error->text, text, sizeof(text));
 }
 
 hoop_result
@@ -68,8 +67,7 @@ hp_err_set(hoop_error *error, hoop_result code, const char *format, ...)
 {
     int saved = errno;
     va_list ap;
-
-    if (error == NULL)
+    if (!error)
         return code;
     va_start(ap, format);
     set_va(error, code, format, ap);
@@ -85,15 +83,14 @@ hp_err_sys(hoop_error *error, hoop_result code, int number, const char *format, 
     char buffer[128];
     va_list ap;
     size_t used;
-
-    if (error == NULL)
+    if (!error)
         return code;
     va_start(ap, format);
     set_va(error, code, format, ap);
     va_end(ap);
     error->sys_errno = number;
     used = strlen(error->text);
-    snprintf(error->text + used, sizeof error->text - used, ": %s", strerror_r(number, buffer, sizeof buffer));
+    snprintf(error->text + used, sizeof(error->text) - used, ": %s", strerror_r(number, buffer, sizeof(buffer)));
     errno = saved;
     return code;
 }

@@ -7,6 +7,9 @@
  */
 #include "base/log.h"
 
+#include "base/clock.h"
+#include "base/text.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -14,9 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/clock.h"
-#include "base/text.h"
 
 enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND = 10 };
 
@@ -66,7 +66,7 @@ void
 hp_log_prefix(const char *prefix)
 {
     pthread_mutex_lock(&mutex);
-    snprintf(log_prefix, sizeof log_prefix, "%s", prefix == NULL ? "" : prefix);
+    snprintf(log_prefix, sizeof(log_prefix), "%s", !prefix ? "" : prefix);
     pthread_mutex_unlock(&mutex);
 }
 
@@ -81,7 +81,6 @@ write_stderr(char *line, size_t length)
 {
     ssize_t wrote;
     size_t at = 0;
-
     line[length++] = '\n';
     while (at < length) {
         wrote = write(STDERR_FILENO, line + at, length - at);
@@ -99,13 +98,12 @@ emit(int level, const char *text, unsigned dropped)
 {
     char line[LINE_MAX_BYTES + PREFIX_BYTES + 64];
     char note[48] = "";
-
     if (dropped > 0)
-        snprintf(note, sizeof note, " (and %u more like it, not shown)", dropped);
-    snprintf(line, sizeof line, "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", level_name(level), text,
+        snprintf(note, sizeof(note), " (and %u more like it, not shown)", dropped);
+    snprintf(line, sizeof(line), "%s%shoop %s %s%s", log_prefix, log_prefix[0] ? " " : "", level_name(level), text,
              note);
     hp_text_tame(line, strlen(line), 0);
-    if (log_fn == NULL || inside) {
+    if (!log_fn || inside) {
         write_stderr(line, strlen(line));
         return;
     }
@@ -118,13 +116,12 @@ static log_class *
 class_find(const char *name)
 {
     log_class *oldest = &classes[0];
-
     for (size_t i = 0; i < CLASSES; i++) {
         if (classes[i].name == name)
             return &classes[i];
-        if (classes[i].name == NULL || classes[i].since < oldest->since)
+        if (!classes[i].name || classes[i].since < oldest->since)
             oldest = &classes[i];
-        if (classes[i].name == NULL)
+        if (!classes[i].name)
             break;
     }
     *oldest = (log_class){.name = name};
@@ -137,7 +134,6 @@ class_admit(const char *name, unsigned *dropped)
 {
     log_class *class = class_find(name);
     uint64_t now = hp_now();
-
     if (now - class->since >= HP_SEC) {
         class->since = now;
         class->lines = 0;
@@ -158,10 +154,9 @@ log_va(const char *class_name, int level, const char *format, va_list ap)
     char text[LINE_MAX_BYTES];
     unsigned dropped = 0;
     int saved = errno;
-
-    vsnprintf(text, sizeof text, format, ap);
+    vsnprintf(text, sizeof(text), format, ap);
     pthread_mutex_lock(&mutex);
-    if (class_name == NULL || class_admit(class_name, &dropped))
+    if (!class_name || class_admit(class_name, &dropped))
         emit(level, text, dropped);
     pthread_mutex_unlock(&mutex);
     errno = saved;
@@ -171,7 +166,6 @@ void
 hp_log(int level, const char *format, ...)
 {
     va_list ap;
-
     if (!hp_log_enabled(level))
         return;
     va_start(ap, format);
@@ -183,7 +177,6 @@ void
 hp_log_class(const char *class_name, int level, const char *format, ...)
 {
     va_list ap;
-
     if (!hp_log_enabled(level))
         return;
     va_start(ap, format);

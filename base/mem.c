@@ -14,7 +14,6 @@ void *
 hp_alloc(size_t count, size_t size)
 {
     size_t bytes;
-
     if (!hp_mul(count, size, &bytes))
         return NULL;
     return calloc(1, bytes ? bytes : 1); /* calloc(1, 0) may be NULL, which callers take for an empty memory */
@@ -23,14 +22,13 @@ hp_alloc(size_t count, size_t size)
 char *
 hp_strdup(const char *text)
 {
-    return text == NULL ? NULL : strdup(text);
+    return !text ? NULL : strdup(text);
 }
 
 void *
 hp_pages(size_t bytes)
 {
     void *pages = mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
     if (pages == MAP_FAILED)
         return NULL;
     /*
@@ -47,7 +45,7 @@ hp_pages(size_t bytes)
 void
 hp_pages_free(void *pages, size_t bytes)
 {
-    if (pages != NULL)
+    if (pages)
         munmap(pages, bytes ? bytes : 1);
 }
 
@@ -62,7 +60,6 @@ hp_overlap(const void *a, size_t na, const void *b, size_t nb)
 {
     uintptr_t pa = (uintptr_t)a;
     uintptr_t pb = (uintptr_t)b;
-
     if (na == 0 || nb == 0)
         return 0;
     return pa <= pb ? pb - pa < na : pa - pb < nb;

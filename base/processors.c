@@ -11,7 +11,7 @@ static int
 mask(cpu_set_t *set)
 {
     CPU_ZERO(set);
-    return sched_getaffinity(0, sizeof *set, set) == 0;
+    return sched_getaffinity(0, sizeof(*set), set) == 0;
 }
 
 int
@@ -26,5 +26,5 @@ uint32_t
 hp_processors_id(void)
 {
     cpu_set_t set;
-    return mask(&set) ? hp_crc32c(&set, sizeof set) : 0;
+    return mask(&set) ? hp_crc32c(&set, sizeof(set)) : 0;
 }

@@ -6,13 +6,13 @@
  */
 #include "base/secmem.h"
 
+#include "base/mem.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-
-#include "base/mem.h"
 
 enum { ROOMS_MAX = 64 }; /* of a page, its head among them */
 

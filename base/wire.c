@@ -56,7 +56,6 @@ raw_by_instruction(uint32_t crc, const uint8_t *p, size_t length)
     uint64_t wide = crc;
     uint64_t word;
     uint32_t half;
-
     for (; length >= 8; length -= 8, p += 8) {
         memcpy(&word, p, 8);
         wide = _mm_crc32_u64(wide, word);

@@ -116,7 +116,7 @@ status_kb(const char *name)
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
     long kb = 0;
-    while (file && fgets(line, sizeof line, file))
+    while (file && fgets(line, sizeof(line), file))
         if (strncmp(line, name, strlen(name)) == 0)
             kb = strtol(line + strlen(name), NULL, 10);
     if (file)
@@ -132,7 +132,7 @@ bytes_on_wire(void)
     char line[512];
     unsigned long long sent;
     double total = 0;
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof(line), file)) {
         const char *colon = strchr(line, ':');
         if (colon && sscanf(colon + 1, "%*u %*u %*u %*u %*u %*u %*u %*u %llu", &sent) == 1)
             total += (double)sent;
@@ -142,7 +142,7 @@ bytes_on_wire(void)
     return total;
 }
 
-/* ---- time limits ---- */
+/* --- time limits --- */
 
 static void
 stop(int number)
@@ -160,7 +160,7 @@ set_limit(long seconds, const char *during, size_t bytes)
     alarm(0);
     if (seconds <= 0)
         return;
-    snprintf(last_words, sizeof last_words, "bench: stopped after %ld s of %s %zu bytes\n", seconds, during, bytes);
+    snprintf(last_words, sizeof(last_words), "bench: stopped after %ld s of %s %zu bytes\n", seconds, during, bytes);
     alarm((unsigned)seconds);
 }
 
@@ -186,7 +186,7 @@ begin(void)
     set_limit(limit_of(0), "bring-up before", 0);
 }
 
-/* ---- ranks ---- */
+/* --- ranks --- */
 
 void
 bench_join(int my_rank, int my_size)
@@ -237,7 +237,7 @@ bench_barrier(void)
     leave_if_broken();
 }
 
-/* ---- one operation ---- */
+/* --- one operation --- */
 
 static double
 timed(trial *t)
@@ -280,7 +280,7 @@ check(trial *t)
     shared->wrong[rank] = wrong;
 }
 
-/* ---- series ---- */
+/* --- series --- */
 
 static void
 warm_up(trial *t)
@@ -350,7 +350,7 @@ run_back_to_back(trial *t)
     t->cpu = (cpu_seconds() - cpu) / repeats;
 }
 
-/* ---- results ---- */
+/* --- results --- */
 
 static int
 by_value(const void *a, const void *b)
@@ -376,7 +376,7 @@ report(trial *t)
             before = shared->before_kb[r];
         }
     }
-    qsort(s, (size_t)n, sizeof *s, by_value);
+    qsort(s, (size_t)n, sizeof(*s), by_value);
     printf("RES peer=%s ranks=%d bytes=%zu n=%d first=%.9f median=%.9f back_to_back=%.9f cpu=%.9f peak_kb=%ld "
            "beyond_kb=%ld "
            "before_kb=%ld wrong=%ld wire=%.0f opening=%d samples=",

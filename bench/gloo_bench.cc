@@ -21,7 +21,6 @@
 
 namespace
 {
-
 struct Run {
     std::string algorithm;
     std::shared_ptr<gloo::rendezvous::Context> context;

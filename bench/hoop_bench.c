@@ -4,19 +4,19 @@
  * says how the array is reduced: "fused", as tensors of 4 KiB in one group; "apart", the same with a call for each that
  * waits; otherwise at once.
  */
+#include "bench.h"
+#include "hoop.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "bench.h"
-#include "hoop.h"
 
 enum { TENSOR = 4096 / sizeof(float) };
 
 static void
 must(hoop_result result, const hoop_comm *comm)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     if (result == HOOP_SUCCESS)
         return;
     hoop_comm_error(comm, &error);

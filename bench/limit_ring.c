@@ -12,6 +12,8 @@
  * BENCH_NET is the first three bytes of the ranks' addresses, with a dot behind: rank r is BENCH_NET(r + 1). Unset: all
  * are on loopback.
  */
+#include "bench.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +26,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#include "bench.h"
 
 enum { SCRATCH = 256 << 10, CALL = 1 << 20, PIPE = 1 << 20 };
 enum { PORT = 21000 }; /* below those that the kernel gives to connections */
@@ -121,7 +121,7 @@ static void
 move_bytes(void *context, float *data, size_t count)
 {
     const ring *r = context;
-    size_t bytes = count * sizeof *data, total = 2 * bytes / (size_t)r->size * (size_t)(r->size - 1);
+    size_t bytes = count * sizeof(*data), total = 2 * bytes / (size_t)r->size * (size_t)(r->size - 1);
     flow f = {.r = r, .from = (char *)data, .into = (char *)data, .window = bytes, .total = total ? total : 1};
     if (r->hot) {
         f.from = r->from;
@@ -139,7 +139,7 @@ move_bytes(void *context, float *data, size_t count)
     }
 }
 
-/* ---- bring-up ---- */
+/* --- bring-up --- */
 
 static struct sockaddr_in
 address_of(int rank)
@@ -148,7 +148,7 @@ address_of(int rank)
     struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(PORT + rank))};
     char text[32] = "127.0.0.1";
     if (net)
-        snprintf(text, sizeof text, "%s%d", net, rank + 1);
+        snprintf(text, sizeof(text), "%s%d", net, rank + 1);
     if (inet_pton(AF_INET, text, &a.sin_addr) != 1) {
         errno = 0;
         bench_die("BENCH_NET is no network; it looks like 10.99.0.");
@@ -162,19 +162,19 @@ connect_ring(ring *r, int rank)
     struct sockaddr_in mine = address_of(rank), next = address_of((rank + 1) % r->size);
     const char *cc = getenv("LIMIT_CC");
     int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(listener, (const struct sockaddr *)&mine, sizeof mine) != 0 || listen(listener, 8) != 0)
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    if (bind(listener, (const struct sockaddr *)&mine, sizeof(mine)) != 0 || listen(listener, 8) != 0)
         bench_die("cannot listen on port 21000 + rank");
     bench_barrier();
     r->out = socket(AF_INET, SOCK_STREAM, 0);
     if (cc && setsockopt(r->out, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)) != 0)
         bench_die("this congestion control is not to be had");
-    if (connect(r->out, (const struct sockaddr *)&next, sizeof next) != 0)
+    if (connect(r->out, (const struct sockaddr *)&next, sizeof(next)) != 0)
         bench_die("cannot connect to the next rank");
     r->in = accept(listener, NULL, NULL);
     if (r->in < 0)
         bench_die("cannot accept the previous rank");
-    setsockopt(r->out, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(r->out, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     fcntl(r->out, F_SETFL, O_NONBLOCK); /* splice has no flag of its own for the socket's side */
     close(listener);
 }

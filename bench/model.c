@@ -2,11 +2,11 @@
 /* model: see model.h. Each event moves one counter and then lets a belt, and the ports it touched, do what they can. */
 #include "bench/model.h"
 
-#include <stdlib.h>
-
 #include "lib/config.h"
 #include "lib/place.h"
 #include "net/frame.h"
+
+#include <stdlib.h>
 
 enum { ELEM = 4, DISTANCES = 40 /* different distances of one plan: halves have most, two for each doubling */ };
 
@@ -69,7 +69,7 @@ typedef struct model {
     const char *why;
 } model;
 
-/* ---- events: a binary heap ---- */
+/* --- events: a binary heap --- */
 
 static int
 earlier(const event *a, const event *b)
@@ -83,7 +83,7 @@ push(model *m, event e)
     size_t i = m->events;
     if (i == m->room) {
         size_t room = m->room ? 2 * m->room : 1024;
-        event *heap = realloc(m->heap, room * sizeof *heap);
+        event *heap = realloc(m->heap, room * sizeof(*heap));
         if (!heap) {
             m->why = "out of memory";
             return;
@@ -126,7 +126,7 @@ at_time(model *m, double at, event_kind kind, const belt *b, uint32_t p, uint64_
     push(m, (event){.at = at, .kind = kind, .belt = index_of(m, b), .port = p, .step = step});
 }
 
-/* ---- machines ---- */
+/* --- machines --- */
 
 /* splitmix64, a stream a rank. */
 static double
@@ -152,7 +152,7 @@ later(double a, double b)
     return a > b ? a : b;
 }
 
-/* ---- ports ---- */
+/* --- ports --- */
 
 static uint32_t
 port_at(model *m, belt *b, int distance)
@@ -264,7 +264,7 @@ take_frames(model *m, belt *b, uint32_t p)
     return in->in_done > before;
 }
 
-/* ---- the belt: the stations of lib/channel.c ---- */
+/* --- the belt: the stations of lib/channel.c --- */
 
 static int
 admit(model *m, belt *b)
@@ -402,7 +402,7 @@ happen(model *m, const event *e)
     progress(m, b);
 }
 
-/* ---- setting up ---- */
+/* --- setting up --- */
 
 static uint32_t
 setting(hp_setting which)
@@ -488,13 +488,13 @@ make_belt(model *m, belt *b, uint32_t index, const int distances[DISTANCES])
     int made = 1;
     b->rank = (int)(index / m->channels);
     b->plan = &m->plans[index % m->channels];
-    b->slots = calloc(m->window, sizeof *b->slots);
+    b->slots = calloc(m->window, sizeof(*b->slots));
     for (uint32_t p = 0; p < m->ports; p++) {
         port *q = &b->ports[p];
         q->distance = distances[p];
-        q->out_step = calloc(m->window, sizeof *q->out_step);
-        q->in_step = calloc(m->window, sizeof *q->in_step);
-        q->out_time = calloc(m->window, sizeof *q->out_time);
+        q->out_step = calloc(m->window, sizeof(*q->out_step));
+        q->in_step = calloc(m->window, sizeof(*q->in_step));
+        q->out_time = calloc(m->window, sizeof(*q->out_time));
         made &= q->out_step && q->in_step && q->out_time;
     }
     at_time(m, b->rank == m->o->late ? m->o->lateness : 0, STARTS, b, 0, 0);
@@ -514,10 +514,10 @@ make(model *m)
     m->channels = hp_plan_channels(&call, o->ranks, &options);
     m->window = o->window;
     m->belts_left = n * m->channels;
-    m->plans = calloc(m->channels, sizeof *m->plans);
-    m->order = calloc(n, sizeof *m->order);
-    m->belts = calloc(m->belts_left, sizeof *m->belts);
-    m->machines = calloc(n, sizeof *m->machines);
+    m->plans = calloc(m->channels, sizeof(*m->plans));
+    m->order = calloc(n, sizeof(*m->order));
+    m->belts = calloc(m->belts_left, sizeof(*m->belts));
+    m->machines = calloc(n, sizeof(*m->machines));
     if (!m->plans || !m->order || !m->belts || !m->machines)
         return 0;
     for (size_t r = 0; r < n; r++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* mpi_bench: an MPI library's MPI_Allreduce under the harness of bench.h. */
-#include <mpi.h>
-
 #include "bench.h"
+
+#include <mpi.h>
 
 static void
 allreduce(void *context, float *data, size_t count)

@@ -10,11 +10,11 @@
  * size and library one result more is made in memory that held something else, and looked at, every element of it; a
  * wrong one is told, and ends the program with 1 when all is measured.
  */
+#include "base/clock.h"
+#include "base/dtype.h"
 #include "gpu/cuda.h"
 #include "gpu/gpu.h"
 #include "hoop.h"
-#include "base/clock.h"
-#include "base/dtype.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -52,8 +52,7 @@ typedef struct bench {
 static void
 need(const bench *b, hoop_result result, const char *what)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (result == HOOP_SUCCESS)
         return;
     hoop_comm_error(b->comm, &error);
@@ -74,12 +73,11 @@ static void
 find(void *library, const char *name, void *function)
 {
     void *symbol = dlsym(library, name);
-
-    if (symbol == NULL) {
+    if (!symbol) {
         fprintf(stderr, "nccl_bench: NCCL has no %s\n", name);
         exit(EXIT_FAILURE);
     }
-    memcpy(function, &symbol, sizeof symbol);
+    memcpy(function, &symbol, sizeof(symbol));
 }
 
 /* 0 where there is no NCCL on this machine. */
@@ -87,9 +85,8 @@ static int
 load_nccl(nccl *n)
 {
     const char *path = getenv("NCCL_LIBRARY");
-    void *library = dlopen(path != NULL && *path != '\0' ? path : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
-
-    if (library == NULL)
+    void *library = dlopen(path && *path != '\0' ? path : "libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
         return 0;
     find(library, "ncclGetUniqueId", &n->get_id);
     find(library, "ncclCommInitRank", &n->init);
@@ -107,19 +104,18 @@ join_nccl(bench *b)
     char host[32];
     nccl_id id;
     int32_t bad = !load_nccl(&b->peer), result = 0;
-
     need(b, hoop_allreduce(&bad, &bad, 1, HOOP_INT32, HOOP_MAX, b->comm), "allreduce");
     if (bad) {
         if (b->rank == 0)
             printf("# no NCCL on this machine (libnccl.so.2, or NCCL_LIBRARY): hoop alone\n");
         return;
     }
-    snprintf(host, sizeof host, "hoop%d", b->rank);
+    snprintf(host, sizeof(host), "hoop%d", b->rank);
     setenv("NCCL_HOSTID", host, 1);
-    memset(&id, 0, sizeof id);
+    memset(&id, 0, sizeof(id));
     if (b->rank == 0)
         result = b->peer.get_id(&id);
-    need(b, hoop_broadcast(&id, &id, sizeof id, HOOP_UINT8, 0, b->comm), "broadcast");
+    need(b, hoop_broadcast(&id, &id, sizeof(id), HOOP_UINT8, 0, b->comm), "broadcast");
     bad = result;
     need(b, hoop_broadcast(&bad, &bad, 1, HOOP_INT32, 0, b->comm), "broadcast");
     if (bad == 0) /* without an id the others would look for rank 0 for ever */
@@ -135,8 +131,7 @@ join_nccl(bench *b)
 static void
 run_once(bench *b, int by_nccl, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (!by_nccl) {
         need(b, hoop_allreduce(b->in, b->out, count, b->dtype, HOOP_SUM, b->comm), "allreduce");
         return;
@@ -159,8 +154,7 @@ put_value(const bench *b, size_t i, int value)
 {
     float wide = (float)value;
     uint32_t bits;
-
-    memcpy(&bits, &wide, sizeof bits);
+    memcpy(&bits, &wide, sizeof(bits));
     if (b->dtype == HOOP_FLOAT32)
         ((float *)b->host)[i] = wide;
     else
@@ -172,19 +166,17 @@ value_at(const bench *b, size_t i)
 {
     float wide;
     uint32_t bits;
-
     if (b->dtype == HOOP_FLOAT32)
         return ((const float *)b->host)[i];
     bits = (uint32_t)((const uint16_t *)b->host)[i] << 16;
-    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&wide, &bits, sizeof(wide));
     return wide;
 }
 
 static void
 fill(const bench *b)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     for (size_t i = 0; i < b->largest / hp_dtype_size(b->dtype); i++)
         put_value(b, i, i % (size_t)b->size == (size_t)b->rank ? 2 + (int)(i % 7) : 1);
     need_gpu(hp_cuda_copy(b->device, b->in, b->host, b->largest, &error), &error);
@@ -194,10 +186,9 @@ fill(const bench *b)
 static void
 check(bench *b, int by_nccl, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     size_t bytes = count * hp_dtype_size(b->dtype), at = 0;
     int32_t bad = 0;
-
     memset(b->host, 0x7e, bytes);
     need_gpu(hp_cuda_copy(b->device, b->out, b->host, bytes, &error), &error);
     run_once(b, by_nccl, count);
@@ -217,7 +208,6 @@ static int
 by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
-
     return (x > y) - (x < y);
 }
 
@@ -232,7 +222,7 @@ sample(bench *b, int by_nccl, size_t count, double *times, int rounds)
         times[i] = (double)(hp_now() - start) / 1000;
     }
     need(b, hoop_allreduce(times, times, (size_t)rounds, HOOP_FLOAT64, HOOP_MAX, b->comm), "allreduce");
-    qsort(times, (size_t)rounds, sizeof *times, by_value);
+    qsort(times, (size_t)rounds, sizeof(*times), by_value);
 }
 
 /* Three rounds to warm up, then as many as fit into two seconds; the same on every rank. Returns how many. */
@@ -255,7 +245,6 @@ measure(bench *b, size_t bytes)
     size_t count = bytes / hp_dtype_size(b->dtype);
     int by_nccl = b->peer.comm != NULL, rounds = sample_well(b, 0, count, hoop);
     int peer_rounds = by_nccl ? sample_well(b, 1, count, peer) : 0;
-
     check(b, 0, count);
     if (by_nccl)
         check(b, 1, count);
@@ -273,14 +262,13 @@ measure(bench *b, size_t bytes)
 static void
 take_gpu(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     need_gpu(hp_cuda_ops.open(&b->device, NULL, &error), &error);
     need_gpu(hp_cuda_alloc(b->device, &b->in, b->largest, &error), &error);
     need_gpu(hp_cuda_alloc(b->device, &b->out, b->largest, &error), &error);
     need_gpu(hp_cuda_stream_open(b->device, &b->stream, &error), &error);
     b->host = malloc(b->largest);
-    if (b->host == NULL) {
+    if (!b->host) {
         fprintf(stderr, "nccl_bench: no memory for %zu bytes\n", b->largest);
         exit(EXIT_FAILURE);
     }
@@ -291,7 +279,6 @@ int
 main(int argc, char **argv)
 {
     bench b = {.dtype = HOOP_FLOAT32, .largest = (size_t)256 << 20, .rounds = 50};
-
     if (argc > 1)
         b.dtype = (hoop_dtype)hp_dtype_parse(argv[1]);
     if (argc > 2)
@@ -312,7 +299,7 @@ main(int argc, char **argv)
         printf("# %d ranks, times in us: hoop median, min, max; NCCL median, min, max; NCCL/hoop\n", b.size);
     for (size_t bytes = 8; bytes <= b.largest; bytes *= bytes < 4096 ? 8 : 4)
         measure(&b, bytes);
-    if (b.peer.comm != NULL)
+    if (b.peer.comm)
         b.peer.destroy(b.peer.comm);
     need(&b, hoop_comm_destroy(b.comm), "hoop_comm_destroy");
     hp_cuda_stream_close(b.device, b.stream);

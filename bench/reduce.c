@@ -5,13 +5,13 @@
  * two ranks with a third one's array; "sum, two" writes two destinations.
  * Usage: reduce [avx512|avx2|plain|all] [TYPE...]
  */
+#include "base/clock.h"
+#include "base/dtype.h"
+#include "gpu/host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "gpu/host.h"
-#include "base/clock.h"
-#include "base/dtype.h"
 
 enum { SIZES = 6, ROUNDS = 5, LARGEST = 16 << 20, BYTES_A_ROUND = 32 << 20 };
 enum { SLOT = 2 }; /* the size that stands for the others: that of a slot, lib/config.def's slice_bytes */
@@ -46,7 +46,6 @@ static void
 reduce_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
 {
     hp_job job = {.elem = dtype, .wire = dtype, .op = what->op, .divisor = what->divisor};
-
     if (what->divisor > 1 && hp_narrow_index(dtype) >= 0) {
         job.ranks[0] = what->divisor - 1;
         job.ranks[1] = 1;
@@ -67,11 +66,9 @@ rate(void (*once)(const bench_case *, hoop_dtype, size_t), const bench_case *wha
 {
     size_t repeats = BYTES_A_ROUND / 4 / bytes + 1;
     double best = 0;
-
     for (int round = 0; round < ROUNDS; round++) {
         uint64_t start = hp_now();
         double speed;
-
         for (size_t i = 0; i < repeats; i++)
             once(what, dtype, bytes);
         speed = (double)(repeats * bytes) / (double)(hp_now() - start);
@@ -97,7 +94,6 @@ fill(hoop_dtype dtype)
                                             [HOOP_FLOAT8E4M3] = 0x38,
                                             [HOOP_FLOAT8E5M2] = 0x3c};
     size_t size = hp_dtype_size(dtype);
-
     for (size_t i = 0; i < LARGEST; i += size) {
         memcpy((char *)slot + i, &one[dtype], size);
         memcpy((char *)input + i, &one[dtype], size);
@@ -120,8 +116,7 @@ static void
 print_type(hoop_dtype dtype)
 {
     double rates[SIZES];
-
-    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+    for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
         fill(dtype);
         for (int s = 0; s < SIZES; s++)
             rates[s] = rate(reduce_once, &cases[c], dtype, sizes[s]);
@@ -172,7 +167,6 @@ choose_types(char *wanted, int count, char **names)
     memset(wanted, count == 0, HP_DTYPES);
     for (int i = 0; i < count; i++) {
         int dtype = hp_dtype_parse(names[i]);
-
         if (dtype < 0) {
             fprintf(stderr, "reduce: there is no type %s: try float32, half, int8\n", names[i]);
             return -1;
@@ -187,23 +181,21 @@ print_machine(void)
 {
     FILE *file = fopen("/proc/cpuinfo", "r");
     char line[256];
-
-    while (file != NULL && fgets(line, sizeof line, file) != NULL)
-        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':') != NULL) {
+    while (file && fgets(line, sizeof(line), file))
+        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) {
             printf("One core of %s", strchr(line, ':') + 2);
             break;
         }
-    if (file != NULL)
+    if (file)
         fclose(file);
 }
 
 static int
 print_all(const char *loops, const char *wanted)
 {
-    int all = loops != NULL && strcmp(loops, "all") == 0;
-
-    arith = loops == NULL || all ? hp_arith_best() : loops_named(loops);
-    if (arith == NULL)
+    int all = loops && strcmp(loops, "all") == 0;
+    arith = !loops || all ? hp_arith_best() : loops_named(loops);
+    if (!arith)
         return 2;
     print_machine();
     if (!all)
@@ -221,11 +213,10 @@ main(int argc, char **argv)
 {
     char wanted[HP_DTYPES];
     int status = 2;
-
     slot = aligned_alloc(4096, LARGEST);
     input = aligned_alloc(4096, LARGEST);
     output = aligned_alloc(4096, LARGEST);
-    if (slot == NULL || input == NULL || output == NULL) {
+    if (!slot || !input || !output) {
         fprintf(stderr, "reduce: not enough memory for three arrays of 16 MiB\n");
         return 1;
     }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* simulate: predicts operations by the model of model.h and prints a line for each, beside 2N(n-1)/n. --help tells how.
  */
+#include "bench/model.h"
+
 #include <ctype.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "bench/model.h"
 
 enum { LIST_MAX = 64, RUNS_MAX = 1001, RANKS_MAX = 65536, ELEM = 4 };
 
@@ -50,7 +50,7 @@ die(const char *option, const char *value, const char *wanted)
     exit(2);
 }
 
-/* ---- the command line ---- */
+/* --- the command line --- */
 
 static double
 number(const char *option, const char *text, const char **end)
@@ -113,7 +113,7 @@ static int
 algorithm(const char *text)
 {
     static const hp_algorithm algorithms[] = {HP_ALG_RING, HP_ALG_SPREAD, HP_ALG_DOUBLING, HP_ALG_HALVES};
-    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++)
+    for (size_t i = 0; i < sizeof(algorithms) / sizeof(*algorithms); i++)
         if (strcmp(text, hp_algorithm_name(algorithms[i])) == 0)
             return (int)algorithms[i];
     if (strcmp(text, "auto") != 0)
@@ -252,7 +252,7 @@ read_options(request *r, int argc, char **argv)
     check_request(r);
 }
 
-/* ---- predictions ---- */
+/* --- predictions --- */
 
 static void
 simulate(const model_options *o, model_result *result)
@@ -322,11 +322,11 @@ predict(const request *r, int ranks, uint64_t bytes)
             simulate(&o, &results[i]);
         o.seed++;
     }
-    qsort(results, (size_t)r->runs, sizeof *results, by_time);
+    qsort(results, (size_t)r->runs, sizeof(*results), by_time);
     return results[r->runs / 2];
 }
 
-/* ---- printing ---- */
+/* --- printing --- */
 
 static const char *
 algorithm_name(const request *r, const model_result *result)

@@ -6,16 +6,16 @@
  * a slot: slot = slot + input, the input in the GPU's memory.
  * Usage: submit [SLICE_BYTES [CALLS]]
  */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "gpu/cuda.h"
+#include "gpu/gpu.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#include "gpu/cuda.h"
-#include "gpu/gpu.h"
-#include "base/clock.h"
-#include "base/err.h"
-#include "base/mem.h"
 
 enum { MOST_CALLS = 100000, ROW = 32, PATIENCE_MS = 1000 };
 
@@ -41,8 +41,7 @@ need(hoop_result result, const hoop_error *error)
 static void
 need_queue(const bench *b)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     need(b->queue->ops->status(b->queue, &error), &error);
 }
 
@@ -51,7 +50,6 @@ submit(const bench *b, int slot, size_t bytes)
 {
     void *memory = b->slots + (size_t)slot * b->slice;
     hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2};
-
     job.destinations = bytes > 0;
     job.src[0].ptr = job.dst[0].ptr = memory;
     job.src[1].ptr = b->input;
@@ -70,7 +68,7 @@ drain(const bench *b)
     (void)b->queue->ops->done(b->queue);
 }
 
-/* --- what is measured: each gives the nanoseconds of one call ------------------------------------------------------ */
+/* --- what is measured: each gives the nanoseconds of one call --- */
 
 static uint64_t
 time_submit(const bench *b, size_t bytes)
@@ -104,7 +102,6 @@ static uint64_t
 polled(const bench *b, size_t bytes)
 {
     uint64_t start = hp_now(), ticket = submit(b, 0, bytes);
-
     while (b->queue->ops->done(b->queue) < ticket)
         need_queue(b);
     return hp_now() - start;
@@ -127,7 +124,6 @@ slept(const bench *b, size_t bytes)
 {
     struct pollfd fd = {.fd = b->queue->ops->wake_fd(b->queue), .events = POLLIN};
     uint64_t start = hp_now(), ticket = submit(b, 0, bytes);
-
     while (b->queue->ops->done(b->queue) < ticket) {
         b->queue->ops->wake_arm(b->queue);
         if (poll(&fd, 1, PATIENCE_MS) < 0 && errno != EINTR)
@@ -154,7 +150,6 @@ static uint64_t
 slice_in_row(bench *b)
 {
     uint64_t start = hp_now();
-
     for (int i = 0; i < ROW; i++)
         submit(b, i, b->slice);
     drain(b);
@@ -175,11 +170,10 @@ arm(bench *b)
 static uint64_t
 mark(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
     hoop_result result = b->device->ops->mark(b->device, b->stream, &b->mark, &error);
     uint64_t end = hp_now();
-
     need(result, &error);
     b->device->ops->unmark(b->mark);
     return end - start;
@@ -189,9 +183,8 @@ mark(bench *b)
 static uint64_t
 pass(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
-
     need(b->device->ops->mark(b->device, b->stream, &b->mark, &error), &error);
     while (!b->queue->ops->passed(b->queue, b->mark))
         continue;
@@ -203,11 +196,10 @@ pass(bench *b)
 static uint64_t
 close_gate(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
     hoop_result result = b->device->ops->gate_close(b->device, b->stream, &b->gate, &error);
     uint64_t end = hp_now();
-
     need(result, &error);
     b->device->ops->gate_open(b->gate);
     need(hp_cuda_stream_wait(b->device, b->stream, &error), &error);
@@ -218,8 +210,7 @@ close_gate(bench *b)
 static uint64_t
 open_gate(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     need(b->device->ops->gate_close(b->device, b->stream, &b->gate, &error), &error);
     uint64_t start = hp_now();
     b->device->ops->gate_open(b->gate);
@@ -246,13 +237,12 @@ static const struct {
     {"a job of a slice, one of 32 in a row", slice_in_row},
 };
 
-/* --- the table ----------------------------------------------------------------------------------------------------- */
+/* --- the table --- */
 
 static int
 by_value(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
     return (x > y) - (x < y);
 }
 
@@ -260,12 +250,11 @@ static void
 print_row(bench *b, size_t row, uint64_t *times, size_t calls)
 {
     size_t warm = calls / 10 + 1;
-
     for (size_t i = 0; i < warm; i++)
         rows[row].once(b);
     for (size_t i = 0; i < calls; i++)
         times[i] = rows[row].once(b);
-    qsort(times, calls, sizeof *times, by_value);
+    qsort(times, calls, sizeof(*times), by_value);
     printf("| %s | %.2f | %.2f | %.2f |\n", rows[row].name, (double)times[calls / 2] / 1000, (double)times[0] / 1000,
            (double)times[calls * 99 / 100] / 1000);
     fflush(stdout);
@@ -275,9 +264,8 @@ static void
 print_table(bench *b, size_t calls)
 {
     hp_cuda_limits limits;
-    uint64_t *times = calloc(calls, sizeof *times);
-
-    if (times == NULL) {
+    uint64_t *times = calloc(calls, sizeof(*times));
+    if (!times) {
         fprintf(stderr, "submit: not enough memory for %zu times\n", calls);
         exit(EXIT_FAILURE);
     }
@@ -286,7 +274,7 @@ print_table(bench *b, size_t calls)
            limits.memory_ops ? "stream memory operations" : "kernels that stamp and wait", limits.blocks);
     printf("### Submission, slices of %zu KiB of float32, %zu calls\n\n", b->slice >> 10, calls);
     printf("| what | median us | least us | 99 %% us |\n|---|---|---|---|\n");
-    for (size_t row = 0; row < sizeof rows / sizeof *rows; row++)
+    for (size_t row = 0; row < sizeof(rows) / sizeof(*rows); row++)
         print_row(b, row, times, calls);
     free(times);
 }
@@ -294,11 +282,10 @@ print_table(bench *b, size_t calls)
 static void
 open_all(bench *b)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     need(hp_cuda_ops.open(&b->device, NULL, &error), &error);
     b->slots = hp_pages(ROW * b->slice);
-    if (b->slots == NULL)
+    if (!b->slots)
         need(hp_err_set(&error, HOOP_ERR_NO_MEMORY, "not enough memory for %d slots", ROW), &error);
     need(b->device->ops->pin(b->device, b->slots, ROW * b->slice, &error), &error);
     need(hp_cuda_alloc(b->device, &b->input, b->slice, &error), &error);
@@ -323,7 +310,6 @@ number(const char *text, size_t least, size_t most)
 {
     char *end = NULL;
     unsigned long long value = strtoull(text, &end, 10);
-
     if (end != text && *end == '\0' && value >= least && value <= most)
         return value;
     fprintf(stderr, "submit: %s is no number from %zu to %zu\nusage: submit [SLICE_BYTES [CALLS]]\n", text, least,
@@ -336,7 +322,6 @@ main(int argc, char **argv)
 {
     bench b = {.slice = 512 << 10}; /* lib/config.def's slice_bytes */
     size_t calls = 1000;
-
     if (argc > 1)
         b.slice = number(argv[1], 4096, (size_t)64 << 20) & ~(size_t)4095;
     if (argc > 2)

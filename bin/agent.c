@@ -6,15 +6,16 @@
  */
 #include "bin/agent.h"
 
-#include "bin/crew.h"
-#include "bin/must.h"
-#include "bin/outbox.h"
-#include "bin/signals.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
+#include "bin/crew.h"
+#include "bin/must.h"
+#include "bin/outbox.h"
+#include "bin/signals.h"
 #include "net/secret.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -51,7 +52,7 @@ static void
 push(agent *a)
 {
     hp_outbox_push(&a->out);
-    if (a->crew == NULL)
+    if (!a->crew)
         return;
     if (hp_bytes_size(&a->out.bytes) > HIGH_WATER)
         hp_crew_pause(a->crew, 1);
@@ -72,7 +73,6 @@ greet(agent *a)
     int n = connection ? (int)strcspn(connection, " ") : 0;
     char *line = hp_must_print("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
                                HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
-
     hp_bytes_add(&a->out.bytes, line, strlen(line));
     free(line);
     push(a);
@@ -83,10 +83,9 @@ started(void *arg, int rank, int pid)
 {
     agent *a = arg;
     uint8_t payload[8];
-
     hp_put32(payload, (uint32_t)rank);
     hp_put32(payload + 4, (uint32_t)pid);
-    hp_packet_put(&a->out.bytes, HP_PK_STARTED, payload, sizeof payload, NULL, 0);
+    hp_packet_put(&a->out.bytes, HP_PK_STARTED, payload, sizeof(payload), NULL, 0);
     push(a);
 }
 
@@ -95,10 +94,9 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
 {
     agent *a = arg;
     uint8_t head[5];
-
     hp_put32(head, (uint32_t)rank);
     head[4] = (uint8_t)stream;
-    hp_packet_put(&a->out.bytes, HP_PK_OUTPUT, head, sizeof head, bytes, n);
+    hp_packet_put(&a->out.bytes, HP_PK_OUTPUT, head, sizeof(head), bytes, n);
     push(a);
 }
 
@@ -107,12 +105,11 @@ exited(void *arg, int rank, int pid, int status, uint64_t ms)
 {
     agent *a = arg;
     uint8_t payload[20];
-
     hp_put32(payload, (uint32_t)rank);
     hp_put32(payload + 4, (uint32_t)pid);
     hp_put32(payload + 8, (uint32_t)status);
     hp_put64(payload + 12, ms);
-    hp_packet_put(&a->out.bytes, HP_PK_EXIT, payload, sizeof payload, NULL, 0);
+    hp_packet_put(&a->out.bytes, HP_PK_EXIT, payload, sizeof(payload), NULL, 0);
     push(a);
 }
 
@@ -120,7 +117,6 @@ static void
 taken(void *arg, size_t n)
 {
     agent *a = arg;
-
     hp_packet_put32(&a->out.bytes, HP_PK_TAKEN, (uint32_t)n);
     push(a);
 }
@@ -129,7 +125,6 @@ static void
 ended(void *arg)
 {
     agent *a = arg;
-
     hp_packet_put(&a->out.bytes, HP_PK_DONE, NULL, 0, NULL, 0);
     push(a);
     a->over = 1;
@@ -139,9 +134,8 @@ static void
 fail(agent *a, int status, const char *text)
 {
     uint8_t head[4];
-
     hp_put32(head, (uint32_t)status);
-    hp_packet_put(&a->out.bytes, HP_PK_FAIL, head, sizeof head, text, strlen(text));
+    hp_packet_put(&a->out.bytes, HP_PK_FAIL, head, sizeof(head), text, strlen(text));
     push(a);
     a->over = 1;
 }
@@ -155,7 +149,7 @@ desert(agent *a)
         return;
     a->deserted = 1;
     hp_watch_set(a->in_watch, 0);
-    if (a->crew == NULL)
+    if (!a->crew)
         a->over = 1;
     else
         hp_crew_stop(a->crew, ORPHAN_GRACE);
@@ -166,9 +160,8 @@ start_crew(agent *a)
 {
     const hp_crew_owner owner = {a, started, output, exited, taken, ended};
     hp_refusal refusal = {.status = 1, .text = "cannot start the ranks"};
-
     a->crew = hp_crew_start(a->loop, &a->orders, a->secret_fd, a->own_dir, &owner, &refusal);
-    if (a->crew == NULL)
+    if (!a->crew)
         fail(a, refusal.status, refusal.text);
     close(a->secret_fd);
     a->secret_fd = -1;
@@ -178,8 +171,7 @@ static void
 obey(agent *a, const hp_packet *packet)
 {
     hoop_error error;
-
-    if (a->crew == NULL) {
+    if (!a->crew) {
         if (hp_orders_take(&a->orders, packet, &error) != HOOP_SUCCESS)
             fail(a, 1, error.text);
         else if (a->orders.complete)
@@ -202,12 +194,11 @@ take_secret(agent *a)
 {
     hp_secret secret;
     hoop_error error;
-
     if (hp_bytes_size(&a->in) < SECRET_LINE)
         return 0;
     if (hp_secret_parse(&secret, (const char *)hp_bytes_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
         a->secret_fd = hp_secret_memfd(&secret, &error);
-    hp_wipe(&secret, sizeof secret);
+    hp_wipe(&secret, sizeof(secret));
     hp_bytes_drop(&a->in, SECRET_LINE);
     if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0)
         return 1;
@@ -223,8 +214,7 @@ take_packets(agent *a)
     hp_packet packet;
     hoop_error error;
     int got;
-
-    if (a->secret_fd < 0 && a->crew == NULL && !take_secret(a))
+    if (a->secret_fd < 0 && !a->crew && !take_secret(a))
         return;
     while (!a->over && (got = hp_packet_get(&a->in, HP_TO_AGENT, &packet, &error)) != 0) {
         if (got < 0) {
@@ -241,7 +231,6 @@ readable(void *arg, int ready)
 {
     agent *a = arg;
     ssize_t n = read(STDIN_FILENO, hp_bytes_room(&a->in, PIECE), PIECE);
-
     (void)ready;
     if (n > 0) {
         hp_bytes_grown(&a->in, (size_t)n);
@@ -257,10 +246,9 @@ static void
 signalled(void *arg, int number)
 {
     agent *a = arg;
-
     if (number == SIGTERM)
         desert(a);
-    else if (a->crew != NULL)
+    else if (a->crew)
         hp_crew_reap(a->crew);
 }
 
@@ -271,8 +259,7 @@ open_signals(agent *a)
     static const int ours[] = {SIGCHLD, SIGTERM, 0};
     static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
     size_t i;
-
-    for (i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
+    for (i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         signal(ignored[i], SIG_IGN);
     return hp_signals_open(&a->signals, a->loop, ours, signalled, a);
 }
@@ -282,12 +269,11 @@ open_signals(agent *a)
 static void
 find_own_dir(agent *a)
 {
-    ssize_t n = readlink("/proc/self/exe", a->own_dir, sizeof a->own_dir - 1);
+    ssize_t n = readlink("/proc/self/exe", a->own_dir, sizeof(a->own_dir) - 1);
     char *slash;
-
     a->own_dir[n > 0 ? n : 0] = '\0';
     slash = strrchr(a->own_dir, '/');
-    if (slash != NULL)
+    if (slash)
         *slash = '\0';
 }
 
@@ -296,7 +282,6 @@ static int
 is_channel(int fd)
 {
     struct stat st;
-
     return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || isatty(fd));
 }
 
@@ -304,15 +289,14 @@ static int
 open_agent(agent *a)
 {
     int flags = fcntl(STDIN_FILENO, F_GETFL);
-
     find_own_dir(a);
     a->loop = hp_loop_new();
-    if (a->loop == NULL || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+    if (!a->loop || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return -1;
     if (fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
     a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
-    if (a->in_watch == NULL || hp_watch_set(a->in_watch, HP_READ) < 0)
+    if (!a->in_watch || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
     return hp_outbox_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
 }
@@ -320,14 +304,14 @@ open_agent(agent *a)
 static void
 close_agent(agent *a)
 {
-    if (a->crew != NULL)
+    if (a->crew)
         hp_crew_free(a->crew);
     hp_outbox_close(&a->out);
     hp_watch_free(a->in_watch);
     hp_signals_close(&a->signals);
     hp_orders_free(&a->orders);
     hp_bytes_free(&a->in);
-    if (a->loop != NULL)
+    if (a->loop)
         hp_loop_free(a->loop);
 }
 
@@ -335,7 +319,6 @@ int
 hp_agent_main(void)
 {
     agent a = {.secret_fd = -1};
-
     if (!is_channel(STDIN_FILENO) || !is_channel(STDOUT_FILENO)) {
         fprintf(stderr,
                 "hooprun: an agent's standard input and output are pipes to its launcher, and these are not; does "

@@ -15,7 +15,7 @@ bench_check_open(bench_check *check)
 {
     check->table = hp_alloc(BENCH_PERIOD, LARGEST_ELEMENT);
     check->piece = hp_alloc(BENCH_PERIOD, LARGEST_ELEMENT);
-    if (check->table != NULL && check->piece != NULL)
+    if (check->table && check->piece)
         return 0;
     bench_check_close(check);
     return -1;

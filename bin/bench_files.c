@@ -10,7 +10,7 @@ FILE *
 bench_file_open(const char *path)
 {
     FILE *file = fopen(path, "w");
-    if (file == NULL)
+    if (!file)
         fprintf(stderr, "hoop-bench: cannot write %s: %s\n", path, strerror(errno));
     return file;
 }
@@ -30,8 +30,8 @@ bench_file_close(FILE *file, const char *path)
 const char *
 bench_file_numbered(const char *path, int number, char name[PATH_MAX])
 {
-    const char *slash = strrchr(path, '/'), *own = slash == NULL ? path : slash + 1, *dot = strrchr(own, '.');
-    if (dot == NULL || dot == own)
+    const char *slash = strrchr(path, '/'), *own = !slash ? path : slash + 1, *dot = strrchr(own, '.');
+    if (!dot || dot == own)
         dot = own + strlen(own);
     if (number == 0)
         snprintf(name, PATH_MAX, "%s", path);
@@ -85,7 +85,7 @@ int
 bench_csv_write(const char *path, const bench_report *report)
 {
     FILE *f = bench_file_open(path);
-    if (f == NULL)
+    if (!f)
         return -1;
     fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,"
                "max_us,ci95_low_us,ci95_high_us,line_percent\n");

@@ -30,7 +30,6 @@ static void *
 gpu_alloc(size_t bytes)
 {
     void *memory = NULL;
-
     return hp_cuda_alloc(gpu, &memory, bytes, NULL) == HOOP_SUCCESS ? memory : NULL;
 }
 
@@ -44,8 +43,7 @@ gpu_release(void *memory, size_t bytes)
 static void
 gpu_copy(void *to, const void *from, size_t bytes)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (bytes > 0)
         must(hp_cuda_copy(gpu, to, from, bytes, &error), &error);
 }
@@ -64,10 +62,9 @@ const bench_memory *
 bench_gpu_open(hoop_error *error)
 {
     hp_cuda_limits limits;
-
     if (hp_cuda_ops.open(&gpu, NULL, error) != HOOP_SUCCESS)
         return NULL;
     hp_cuda_limits_of(gpu, &limits);
-    snprintf(name, sizeof name, "memory of GPU %d (%s)", limits.ordinal, limits.name);
+    snprintf(name, sizeof(name), "memory of GPU %d (%s)", limits.ordinal, limits.name);
     return &row;
 }

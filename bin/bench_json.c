@@ -4,7 +4,6 @@
  * the environment only HOOP_ variables are written: others may be nobody's business.
  */
 #include "bin/bench_report.h"
-
 #include "hoop.h"
 
 #include <errno.h>
@@ -41,7 +40,7 @@ bench_json_open(const char *path)
     char name[PATH_MAX];
     for (int try = 0; try < BENCH_NUMBERED; try++) {
         FILE *file = fopen(bench_file_numbered(path, try, name), "wx");
-        if (file != NULL) {
+        if (file) {
             printf("# Writing JSON output to %s\n", name);
             return file;
         }

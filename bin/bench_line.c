@@ -41,9 +41,9 @@ has_hardware(const char *path)
 {
     DIR *folder = opendir(path);
     int found = 0;
-    if (folder == NULL)
+    if (!folder)
         return 0;
-    for (const struct dirent *entry = readdir(folder); entry != NULL && !found; entry = readdir(folder))
+    for (const struct dirent *entry = readdir(folder); entry && !found; entry = readdir(folder))
         found = strcmp(entry->d_name, "device") == 0 || strncmp(entry->d_name, "lower_", 6) == 0;
     closedir(folder);
     return found;
@@ -58,12 +58,12 @@ bench_line_speed(const char *folder, const char *interface)
         return 0;
     snprintf(path, sizeof(path), "%s/%s/speed", folder, interface);
     FILE *file = fopen(path, "r");
-    if (file == NULL)
+    if (!file)
         return 0;
     /* Reading fails where there is nothing to be said, and -1 or 4294967295 stands for unknown. */
     const char *got = fgets(text, sizeof(text), file);
     fclose(file);
-    double megabits = got == NULL ? 0 : strtod(text, NULL);
+    double megabits = !got ? 0 : strtod(text, NULL);
     return megabits > 0 && megabits < 1e8 ? megabits * MEGA : 0;
 }
 
@@ -72,11 +72,11 @@ bench_line_interface(const hoop_comm *comm, char name[BENCH_INTERFACE])
 {
     struct ifaddrs *all, *one;
     name[0] = '\0';
-    if (comm->entry.listener == NULL || getifaddrs(&all) != 0)
+    if (!comm->entry.listener || getifaddrs(&all) != 0)
         return;
-    for (one = all; one != NULL && name[0] == '\0'; one = one->ifa_next) {
+    for (one = all; one && name[0] == '\0'; one = one->ifa_next) {
         hp_addr addr = {.length = 0};
-        if (one->ifa_addr == NULL)
+        if (!one->ifa_addr)
             continue;
         if (one->ifa_addr->sa_family == AF_INET)
             addr.length = sizeof(addr.u.v4);

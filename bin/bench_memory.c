@@ -2,8 +2,8 @@
 /* bench_memory: host memory; a GPU's is in bench_gpu.c. */
 #include "bin/bench_memory.h"
 
-#include "bin/bench_gpu.h"
 #include "base/mem.h"
+#include "bin/bench_gpu.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ bench_memory_open(int gpus, char *why, size_t size)
     if (gpus == 0)
         return &host;
     gpu = bench_gpu_open(&error);
-    if (gpu == NULL)
+    if (!gpu)
         snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory",
                  gpus, error.text);
     return gpu;
@@ -46,9 +46,9 @@ bench_memory_available(const char *meminfo)
     uint64_t bytes = UINT64_MAX;
     char line[128];
     FILE *file = fopen(meminfo, "re");
-    if (file == NULL)
+    if (!file)
         return bytes;
-    while (bytes == UINT64_MAX && fgets(line, sizeof(line), file) != NULL)
+    while (bytes == UINT64_MAX && fgets(line, sizeof(line), file))
         if (strncmp(line, name, sizeof(name) - 1) == 0)
             bytes = strtoull(line + sizeof(name) - 1, NULL, 10) * 1024;
     fclose(file);
@@ -72,7 +72,7 @@ bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes
 {
     *buffer = (bench_buffer){.memory = memory, .bytes = bytes};
     buffer->base = memory->alloc(bytes + GUARDS);
-    if (buffer->base == NULL)
+    if (!buffer->base)
         return -1;
     buffer->data = buffer->base + BENCH_GUARD;
     memory->fill(buffer->base, 0, bytes + GUARDS); /* all pages are there before anything is timed */
@@ -82,7 +82,7 @@ bench_buffer_open(bench_buffer *buffer, const bench_memory *memory, size_t bytes
 void
 bench_buffer_close(bench_buffer *buffer)
 {
-    if (buffer->base != NULL)
+    if (buffer->base)
         buffer->memory->release(buffer->base, buffer->bytes + GUARDS);
     buffer->base = NULL;
 }

@@ -239,7 +239,7 @@ settle(reader *r, int blocking_set)
         o->blocking = 3;
     if (o->min_bytes > o->max_bytes)
         complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
-    if (o->plot != NULL && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
+    if (o->plot && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
         complain(r, "--plot takes a file that ends in .png or .svg, not \"%s\"", o->plot);
 }
 
@@ -265,7 +265,7 @@ bench_options_read(bench_options *options, int argc, char **argv, char *why, siz
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
         else if (option == ':')
             complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
-        else if (bench_foreign_find(option) != NULL)
+        else if (bench_foreign_find(option))
             pass(&r, bench_foreign_find(option), optarg);
         else
             take(&r, option, optarg);

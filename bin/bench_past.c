@@ -3,9 +3,8 @@
  * bench_past: reads the results out of a JSON file of a former run and puts them beside those of this one. The reader
  * knows JSON's shape and nothing else: it walks through any file and picks up values by their path.
  */
-#include "bin/bench_report.h"
-
 #include "bin/bench_coll.h"
+#include "bin/bench_report.h"
 #include "bin/bench_types.h"
 
 #include <errno.h>
@@ -96,7 +95,7 @@ static int
 number_or_word(scan *s, int c)
 {
     size_t length = 0;
-    for (; c != EOF && strchr(",]} \t\r\n", c) == NULL; c = getc(s->file))
+    for (; c != EOF && !strchr(",]} \t\r\n", c); c = getc(s->file))
         if (length < TEXT_ROOM - 1)
             s->text[length++] = (char)c;
     ungetc(c, s->file);
@@ -175,7 +174,7 @@ int
 bench_past_read(bench_past *past, const char *path, char *why, size_t size)
 {
     scan s = {.file = fopen(bench_file_newest(path, past->path), "r"), .past = past};
-    if (s.file == NULL) {
+    if (!s.file) {
         snprintf(why, size, "--compare cannot read %s: %s", past->path, strerror(errno));
         return -1;
     }
@@ -250,7 +249,7 @@ bench_past_compare(const bench_report *report, const bench_past *past)
            "in-place");
     for (size_t i = 0; i < report->rows.count; i++) {
         const bench_row *now = &report->rows.row[i], *then = bench_past_find(past, now);
-        if (then == NULL)
+        if (!then)
             continue;
         printf("# %14s  %10zu  %8s  %6s  %6d", now->coll, now->bytes, now->type, now->op, now->root);
         ratio(&now->side[0], &then->side[0], &v);

@@ -23,7 +23,7 @@ static void
 write_run(FILE *f, const bench_row *row, int median)
 {
     for (int place = 0; place < 2; place++) {
-        bench_figures p = bench_figures_of(row == NULL ? NULL : &row->side[place], median);
+        bench_figures p = bench_figures_of(!row ? NULL : &row->side[place], median);
         fprintf(f, " %.3f %.3f %.3f %.6f %.6f %.6f", p.time, p.low, p.high, p.busbw, p.bus_low, p.bus_high);
     }
 }
@@ -34,7 +34,7 @@ write_data(const char *path, const bench_report *report, const bench_past *past)
 {
     FILE *f = bench_file_open(path);
     bench_series series = {0};
-    if (f == NULL)
+    if (!f)
         return -1;
     fprintf(f, "# size_B, then time_us low high busbw low high out of place and in place, then the same of before\n");
     while (bench_series_next(&report->rows, &series)) {
@@ -55,7 +55,7 @@ static int
 write_script(const files *to, const char *picture, const bench_report *report, const bench_past *past)
 {
     FILE *f = bench_file_open(to->script);
-    if (f == NULL)
+    if (!f)
         return -1;
     bench_script_write(f, picture, to->data, report, past);
     return bench_file_close(f, to->script);

@@ -6,7 +6,6 @@
 #include "bin/bench_script.h"
 
 #include "bin/bench_series.h"
-
 #include "hoop.h"
 
 #include <math.h>
@@ -45,7 +44,7 @@ terminal(FILE *f, const char *picture, double height)
         fprintf(f, "set terminal svg size %d,%.0f dynamic background 'white'\n", WIDTH, height);
 }
 
-/* --- what the rows have in common --------------------------------------------------------------------------------- */
+/* --- what the rows have in common --- */
 
 /* "node1, node2, node3 and 5 others": hosts in the order of their first ranks. */
 static void
@@ -99,7 +98,7 @@ size_axis(const sheet *s)
     fprintf(s->f, ")\n");
 }
 
-/* --- one row ------------------------------------------------------------------------------------------------------ */
+/* --- one row --- */
 
 static int
 same_coll(const bench_series *a, const bench_series *b)
@@ -111,7 +110,7 @@ static const bench_side *
 side_of(const sheet *s, const bench_row *row, int former, int place)
 {
     const bench_row *from = former ? bench_past_find(s->past, row) : row;
-    return from == NULL ? NULL : &from->side[place];
+    return !from ? NULL : &from->side[place];
 }
 
 /* The least and the most time of a collective, which its axis is made for. */
@@ -186,7 +185,7 @@ curve(const sheet *s, const bench_series *series, int column, int number, int fo
     static const int points[] = {7, 6, 5, 4, 9, 8, 11, 10, 13, 12};
     int place = number % 2, shape = 2 * (number / COLOURS % 5) + place;
     const bench_side *first = side_of(s, &series->row[series->count - 1], former, place);
-    int ranges = s->report->options->stats && first != NULL && bench_stats_has_interval(&first->stats);
+    int ranges = s->report->options->stats && first && bench_stats_has_interval(&first->stats);
     int at = 2 + BENCH_SCRIPT_FIGURES * (2 * former + place) + column;
     fprintf(s->f, ", \\\n    data index %d using 1:%d", series->number, at);
     if (ranges)
@@ -257,7 +256,7 @@ next_coll(const sheet *s, bench_series *series)
 {
     const bench_series last = *series;
     while (bench_series_next(&s->report->rows, series))
-        if (last.row == NULL || !same_coll(&last, series))
+        if (!last.row || !same_coll(&last, series))
             return 1;
     return 0;
 }

@@ -9,8 +9,8 @@
 int
 bench_series_next(const bench_rows *rows, bench_series *series)
 {
-    size_t at = series->row == NULL ? 0 : (size_t)(series->row - rows->row) + series->count;
-    int number = series->row == NULL ? 0 : series->number + 1;
+    size_t at = !series->row ? 0 : (size_t)(series->row - rows->row) + series->count;
+    int number = !series->row ? 0 : series->number + 1;
     while (at < rows->count) {
         size_t first = at;
         while (at < rows->count && bench_same_series(&rows->row[first], &rows->row[at]))
@@ -27,7 +27,7 @@ bench_figures
 bench_figures_of(const bench_side *side, int median)
 {
     bench_figures none = {NAN, NAN, NAN, NAN, NAN, NAN};
-    if (side == NULL || side->time <= 0)
+    if (!side || side->time <= 0)
         return none;
     const bench_stats *s = &side->stats;
     int has_median = median && s->median > 0;

@@ -4,7 +4,6 @@
  * line stand at the very end of a row, and only where the line's speed is known.
  */
 #include "bin/bench_report.h"
-
 #include "hoop.h"
 
 #include <stdlib.h>
@@ -29,7 +28,7 @@ bench_report_clock(char *text, size_t size)
     time_t now;
     struct tm parts;
     time(&now); /* the date, for the reader of a file; nothing is measured by it */
-    if (localtime_r(&now, &parts) == NULL || strftime(text, size, "%Y-%m-%d %H:%M:%S", &parts) == 0)
+    if (!localtime_r(&now, &parts) || strftime(text, size, "%Y-%m-%d %H:%M:%S", &parts) == 0)
         snprintf(text, size, "unknown");
 }
 
@@ -39,7 +38,7 @@ bench_rows_add(bench_rows *rows, const bench_row *row)
     if (rows->count == rows->room) {
         size_t room = rows->room == 0 ? 64 : 2 * rows->room;
         bench_row *grown = realloc(rows->row, room * sizeof(*grown));
-        if (grown == NULL)
+        if (!grown)
             return -1;
         rows->row = grown;
         rows->room = room;

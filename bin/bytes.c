@@ -5,8 +5,9 @@
  */
 #include "bin/bytes.h"
 
-#include "bin/must.h"
 #include "base/mem.h"
+#include "bin/must.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,6 @@ move(hp_bytes *bytes, size_t room)
 {
     uint8_t *memory = hp_must(malloc(room));
     size_t size = hp_bytes_size(bytes);
-
     if (size != 0)
         memcpy(memory, hp_bytes_first(bytes), size);
     hp_bytes_free(bytes);
@@ -30,8 +30,7 @@ hp_bytes_room(hp_bytes *bytes, size_t n)
 {
     size_t size = hp_bytes_size(bytes);
     size_t room = bytes->room ? bytes->room : SMALL;
-
-    if (bytes->room - bytes->tail >= n && bytes->memory != NULL)
+    if (bytes->room - bytes->tail >= n && bytes->memory)
         return bytes->memory + bytes->tail;
     while (room - size < n || room / 2 < size)
         room *= 2;
@@ -71,7 +70,7 @@ hp_bytes_drop(hp_bytes *bytes, size_t n)
 void
 hp_bytes_free(hp_bytes *bytes)
 {
-    if (bytes->memory != NULL)
+    if (bytes->memory)
         hp_wipe(bytes->memory + bytes->head, hp_bytes_size(bytes));
     free(bytes->memory);
     *bytes = (hp_bytes){0};

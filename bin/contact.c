@@ -6,11 +6,12 @@
  */
 #include "bin/contact.h"
 
+#include "base/clock.h"
+#include "base/err.h"
 #include "bin/kin.h"
 #include "bin/must.h"
 #include "bin/spawn.h"
-#include "base/clock.h"
-#include "base/err.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -58,7 +59,6 @@ static void
 keep_words(hp_contact *c)
 {
     size_t size = hp_bytes_size(&c->said);
-
     if (size > WORDS_MAX)
         hp_bytes_drop(&c->said, size - WORDS_MAX);
     free(c->words);
@@ -80,7 +80,6 @@ static int
 read_err(hp_contact *c)
 {
     ssize_t n;
-
     if (c->err_fd < 0)
         return 0;
     n = read(c->err_fd, hp_bytes_room(&c->said, WORDS_MAX), WORDS_MAX);
@@ -115,12 +114,11 @@ take_greeting(hp_contact *c, const char *line, size_t n)
 {
     char text[96], from[64];
     int end = 0;
-
-    snprintf(text, sizeof text, "%.*s", (int)(n < sizeof text ? n : sizeof text - 1), line);
+    snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), line);
     if (sscanf(text, "%*d.%*d.%*d %63s%n", from, &end) != 1 || (size_t)end != n)
         return 0;
     if (strcmp(from, "-") != 0)
-        snprintf(c->seen_from, sizeof c->seen_from, "%s", from);
+        snprintf(c->seen_from, sizeof(c->seen_from), "%s", from);
     return 1;
 }
 
@@ -131,12 +129,10 @@ find_greeting(hp_contact *c)
     static const char mark[] = "\n" HP_AGENT_GREETING;
     const char *first = (const char *)hp_bytes_first(&c->from), *end = first + hp_bytes_size(&c->from);
     const char *at, *newline;
-
-    for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof mark - 1)) != NULL; at = newline) {
-        const char *line = at + sizeof mark - 1;
-
+    for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)) != NULL; at = newline) {
+        const char *line = at + sizeof(mark) - 1;
         newline = memchr(line, '\n', (size_t)(end - line));
-        if (newline == NULL)
+        if (!newline)
             break;
         if (!take_greeting(c, line, (size_t)(newline - line)))
             continue;
@@ -166,7 +162,6 @@ take_packets(hp_contact *c)
     hp_packet packet;
     hoop_error error;
     int got;
-
     if (c->state == HP_CONTACT_CALLING) {
         if (!find_greeting(c))
             return;
@@ -179,7 +174,7 @@ take_packets(hp_contact *c)
         hp_packet_done(&c->from, &packet);
     }
     if (got < 0) {
-        snprintf(c->broken, sizeof c->broken, "%s", error.text);
+        snprintf(c->broken, sizeof(c->broken), "%s", error.text);
         hp_contact_hang_up(c);
         hp_contact_kill(c, SIGTERM);
         close_out(c);
@@ -191,7 +186,6 @@ static int
 read_out(hp_contact *c)
 {
     ssize_t n;
-
     if (c->out_fd < 0)
         return 0;
     n = read(c->out_fd, hp_bytes_room(&c->from, PIECE), PIECE);
@@ -212,15 +206,14 @@ program_missing(const hp_contact *c)
 {
     const char *path = NULL;
     int i;
-
     for (i = 0; c->argv[i] != NULL; i++)
-        if (strstr(c->argv[i], "hoop-launch") != NULL)
+        if (strstr(c->argv[i], "hoop-launch"))
             path = c->argv[i];
     if (c->greeted || c->pid != 0 || !WIFEXITED(c->status))
         return 0;
     if (WEXITSTATUS(c->status) == 126 || WEXITSTATUS(c->status) == 127)
         return 1;
-    return path != NULL && WEXITSTATUS(c->status) != 0 && strstr(c->words, path) != NULL;
+    return path && WEXITSTATUS(c->status) != 0 && strstr(c->words, path) != NULL;
 }
 
 /* Tries the other command. 1: it has been started. */
@@ -228,8 +221,7 @@ static int
 call_again(hp_contact *c)
 {
     hp_spawn_step step;
-
-    if (c->other == NULL || c->state != HP_CONTACT_CALLING || c->in_fd < 0 || !program_missing(c))
+    if (!c->other || c->state != HP_CONTACT_CALLING || c->in_fd < 0 || !program_missing(c))
         return 0;
     close_err(c);
     hp_contact_hang_up(c);
@@ -266,7 +258,6 @@ static void
 waited_long_enough(void *arg)
 {
     hp_contact *c = arg;
-
     while (!c->paused && read_out(c))
         continue;
     if (c->paused) {
@@ -284,7 +275,6 @@ join_words(hp_contact *c)
 {
     hp_bytes line = {0};
     int i;
-
     for (i = 0; c->argv[i] != NULL; i++) {
         if (i > 0)
             hp_bytes_add(&line, " ", 1);
@@ -302,7 +292,7 @@ watch(hp_contact *c)
         return -1;
     c->out_watch = hp_watch_new(c->loop, c->out_fd, out_readable, c);
     c->err_watch = hp_watch_new(c->loop, c->err_fd, err_readable, c);
-    if (c->out_watch == NULL || c->err_watch == NULL || hp_outbox_open(&c->to, c->loop, c->in_fd, NULL, NULL) < 0)
+    if (!c->out_watch || !c->err_watch || hp_outbox_open(&c->to, c->loop, c->in_fd, NULL, NULL) < 0)
         return -1;
     return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
@@ -312,7 +302,6 @@ call(hp_contact *c, hp_spawn_step *step)
 {
     hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
     hp_spawn_pipes p;
-
     join_words(c);
     *step = HP_SPAWN_FORK;
     if (hp_spawn_pipes_open(&p, 1) < 0)
@@ -337,9 +326,8 @@ hp_contact *
 hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
                const hp_contact_owner *owner, hoop_error *error)
 {
-    hp_contact *c = hp_must_alloc(1, sizeof *c);
+    hp_contact *c = hp_must_alloc(1, sizeof(*c));
     hp_spawn_step step;
-
     *c = (hp_contact){.loop = loop, .argv = argv, .other = other, .local = local, .owner = *owner};
     c->in_fd = c->out_fd = c->err_fd = -1;
     c->words = hp_must(strdup(""));
@@ -440,7 +428,7 @@ hp_contact_pause(hp_contact *c, int pause)
     if (c->paused == pause)
         return;
     c->paused = pause;
-    if (c->out_watch != NULL)
+    if (c->out_watch)
         hp_watch_set(c->out_watch, pause ? 0 : HP_READ);
 }
 

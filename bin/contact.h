@@ -9,6 +9,7 @@
 
 #include "bin/outbox.h"
 #include "bin/packet.h"
+
 #include <sys/types.h>
 
 typedef struct hp_contact hp_contact;

@@ -6,6 +6,7 @@
  */
 #include "bin/crew.h"
 
+#include "base/clock.h"
 #include "bin/folder.h"
 #include "bin/kin.h"
 #include "bin/must.h"
@@ -14,7 +15,7 @@
 #include "bin/spawn.h"
 #include "bin/terminal.h"
 #include "bin/variables.h"
-#include "base/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -76,10 +77,9 @@ read_stream(stream *s)
 {
     static uint8_t piece[PIECE];
     ssize_t n;
-
     if (s->fd < 0)
         return 0;
-    n = read(s->fd, piece, sizeof piece);
+    n = read(s->fd, piece, sizeof(piece));
     if (n > 0)
         s->crew->owner.output(s->crew->owner.arg, s->rank, s->number, piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -99,7 +99,6 @@ static void
 drain_stream(stream *s)
 {
     size_t drained = 0, n;
-
     while (drained < DRAIN_MAX && (n = read_stream(s)) > 0)
         drained += n;
 }
@@ -109,7 +108,7 @@ open_stream(stream *s, int fd)
 {
     s->fd = fd;
     s->watch = hp_watch_new(s->crew->loop, fd, readable, s);
-    if (s->watch == NULL || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+    if (!s->watch || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
     return hp_watch_set(s->watch, HP_READ);
 }
@@ -118,7 +117,6 @@ void
 hp_crew_pause(hp_crew *crew, int pause)
 {
     int i;
-
     if (crew->paused == pause)
         return;
     crew->paused = pause;
@@ -147,7 +145,6 @@ settle_input(hp_crew *crew)
 {
     size_t waiting = crew->input_fd >= 0 ? hp_bytes_size(&crew->input.bytes) : 0;
     size_t taken = crew->owed - waiting;
-
     crew->owed = waiting;
     if (taken > 0)
         crew->owner.taken(crew->owner.arg, taken);
@@ -185,7 +182,6 @@ void
 hp_crew_signal(hp_crew *crew, int signal)
 {
     int i;
-
     for (i = 0; i < crew->count; i++)
         if (crew->member[i].pid > 0)
             kill(-crew->member[i].pid, signal);
@@ -195,7 +191,6 @@ void
 hp_crew_window(hp_crew *crew, hp_window window)
 {
     int i;
-
     for (i = 0; i < crew->count; i++)
         if (crew->member[i].out.fd >= 0)
             hp_terminal_resize(crew->member[i].out.fd, window);
@@ -206,7 +201,6 @@ static void
 end(hp_crew *crew)
 {
     int i;
-
     if (crew->ended)
         return;
     crew->ended = 1;
@@ -234,7 +228,6 @@ alarm_rings(void *arg)
 {
     hp_crew *crew = arg;
     uint64_t now = hp_now();
-
     hp_crew_reap(crew);
     if (crew->ended)
         return;
@@ -250,7 +243,6 @@ void
 hp_crew_stop(hp_crew *crew, uint64_t grace_ns)
 {
     uint64_t kill_at = hp_now() + grace_ns;
-
     if (crew->ended)
         return;
     if (!crew->stopping) {
@@ -272,7 +264,6 @@ static void
 bury(hp_crew *crew, member *m, int status)
 {
     pid_t pid = m->pid;
-
     m->pid = 0;
     crew->living--;
     drain_stream(&m->out);
@@ -290,7 +281,6 @@ hp_crew_reap(hp_crew *crew)
 {
     int status, i;
     pid_t pid;
-
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (i = 0; i < crew->count; i++)
             if (crew->member[i].pid == pid)
@@ -307,8 +297,7 @@ own_secret(int secret_fd)
 {
     char path[40];
     int fd;
-
-    snprintf(path, sizeof path, "/proc/self/fd/%d", secret_fd);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", secret_fd);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
 }
@@ -334,7 +323,6 @@ static int
 terminals_work(void)
 {
     int pair[2];
-
     if (hp_terminal_open(pair, (hp_window){0}) < 0)
         return 0;
     close(pair[0]);
@@ -348,14 +336,13 @@ open_channels(const hp_crew *crew, int rank, hp_spawn_pipes *p)
 {
     const hp_wish *wish = &crew->orders->wish;
     int pair[2];
-
     if (hp_spawn_pipes_open(p, rank == 0) < 0)
         return -1;
     if (wish->pty == HP_PTY_NEVER || hp_terminal_open(pair, crew->orders->window) < 0)
         return 0;
     close(p->out[0]);
     close(p->out[1]);
-    memcpy(p->out, pair, sizeof pair);
+    memcpy(p->out, pair, sizeof(pair));
     return 0;
 }
 
@@ -368,7 +355,6 @@ start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn
     char **variables;
     int number;
     hp_spawn_pipes p;
-
     *m = (member){.rank = crew->orders->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
     if (open_channels(crew, m->rank, &p) < 0)
@@ -415,14 +401,13 @@ hp_crew *
 hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_dir, const hp_crew_owner *owner,
               hp_refusal *refusal)
 {
-    hp_crew *crew = hp_must_alloc(1, sizeof *crew);
+    hp_crew *crew = hp_must_alloc(1, sizeof(*crew));
     hp_spawn_step step = HP_SPAWN_FORK;
-
     *crew = (hp_crew){.loop = loop, .orders = orders, .owner = *owner, .input_fd = -1};
-    crew->member = hp_must_alloc((size_t)orders->ranks, sizeof *crew->member);
+    crew->member = hp_must_alloc((size_t)orders->ranks, sizeof(*crew->member));
     crew->timer = hp_must(hp_timer_new(loop, alarm_rings, crew));
     hp_variables_adopt(orders);
-    if (orders->prefix != NULL)
+    if (orders->prefix)
         hp_variables_library(orders->prefix);
     if (hp_folder_enter(orders) < 0) {
         hp_refusal_of_folder(refusal, orders);
@@ -453,7 +438,6 @@ void
 hp_crew_free(hp_crew *crew)
 {
     int i;
-
     for (i = 0; i < crew->count; i++) {
         close_stream(&crew->member[i].out);
         close_stream(&crew->member[i].err);

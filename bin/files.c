@@ -5,8 +5,9 @@
  */
 #include "bin/files.h"
 
-#include "bin/must.h"
 #include "base/err.h"
+#include "bin/must.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -31,8 +32,7 @@ make_parents(const char *dir)
 {
     char *path = hp_must(strdup(dir)), *slash;
     int result = 0, number;
-
-    for (slash = strchr(path + 1, '/'); slash != NULL && result == 0; slash = strchr(slash + 1, '/')) {
+    for (slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
         *slash = '/';
@@ -49,7 +49,6 @@ open_folder(int parent, const char *name)
 {
     struct stat st;
     int fd;
-
     if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
         return -1;
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
@@ -69,7 +68,6 @@ open_top(const char *dir)
 {
     char *path = hp_must(strdup(dir)), *end = path + strlen(path);
     int fd, number;
-
     while (end > path + 1 && end[-1] == '/') /* behind a link it would mean what the link leads to */
         *--end = '\0';
     fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
@@ -88,7 +86,6 @@ find_former(int dir, int ranks)
     char *path = NULL;
     struct stat st;
     int i;
-
     for (i = 0; i < STREAMS * ranks; i++) {
         path = hp_must_print("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
         if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -105,7 +102,6 @@ open_files_of(hp_files *files, int dir, int rank, int force)
     int folder = open_folder(dir, name), i, number;
     int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
     int result = folder;
-
     for (i = 0; i < STREAMS && result >= 0; i++)
         result = files->fd[STREAMS * rank + i] = openat(folder, names[i], how, 0666);
     number = errno;
@@ -138,8 +134,7 @@ open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
 {
     char *former = force ? NULL : find_former(fd, files->count / STREAMS);
     int i;
-
-    if (former != NULL) {
+    if (former) {
         hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                    "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
                    former);
@@ -157,10 +152,9 @@ open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
 hp_files *
 hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
 {
-    hp_files *files = hp_must_alloc(1, sizeof *files + (size_t)(STREAMS * ranks) * sizeof files->fd[0]);
+    hp_files *files = hp_must_alloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
     hoop_result result;
     int i, fd;
-
     files->count = STREAMS * ranks;
     for (i = 0; i < files->count; i++)
         files->fd[i] = -1;
@@ -178,10 +172,8 @@ int
 hp_files_write(hp_files *files, int rank, int stream, const uint8_t *bytes, size_t n)
 {
     int fd = files->fd[STREAMS * rank + stream - 1];
-
     while (n > 0) {
         ssize_t done = write(fd, bytes, n);
-
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -196,8 +188,7 @@ void
 hp_files_close(hp_files *files)
 {
     int i;
-
-    for (i = 0; files != NULL && i < files->count; i++)
+    for (i = 0; files && i < files->count; i++)
         if (files->fd[i] >= 0)
             close(files->fd[i]);
     free(files);

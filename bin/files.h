@@ -8,6 +8,7 @@
 #define HP_FILES_H
 
 #include "hoop.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -7,12 +7,12 @@
  *
  * All ranks do the same; rank 0 alone prints results. An error of the library ends the program with its sentence.
  */
+#include "base/clock.h"
+#include "base/mem.h"
 #include "bin/bench_check.h"
 #include "bin/bench_options.h"
 #include "bin/bench_report.h"
 #include "gpu/gpu.h"
-#include "base/clock.h"
-#include "base/mem.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,10 +85,10 @@ static int
 is_behind_pipe(int fd)
 {
     const char *terminals = getenv("HOOPRUN_TTY");
-    return !isatty(fd) && terminals != NULL && strchr(terminals, '0' + fd) != NULL;
+    return !isatty(fd) && terminals && strchr(terminals, '0' + fd) != NULL;
 }
 
-/* --- one row --------------------------------------------------------------------------------------------------- */
+/* --- one row --- */
 
 /*
  * On a terminal of our own, behind the row in the making, the cursor goes back to where it was; on hooprun's, which
@@ -228,7 +228,7 @@ measure_row(bench *b, task *t, size_t bytes)
         abandon(b, "has no memory for its results");
 }
 
-/* --- all rows -------------------------------------------------------------------------------------------------- */
+/* --- all rows --- */
 
 static void
 measure_sizes(bench *b, task *t)
@@ -284,7 +284,7 @@ measure_all(bench *b)
         measure_coll(b, bench_coll_at(coll));
 }
 
-/* --- before and after ------------------------------------------------------------------------------------------- */
+/* --- before and after --- */
 
 /* The slowest interface's speed; 0 unless all ranks know theirs and the ring leaves this host. */
 static double
@@ -301,7 +301,7 @@ introduce(bench *b)
 {
     bench_member own = {.rank = b->rank, .pid = getpid()};
     bench_member *all = hp_alloc((size_t)b->ranks, sizeof(*all));
-    if (all == NULL)
+    if (!all)
         abandon(b, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
     bench_line_interface(b->comm, own.interface);
@@ -353,7 +353,7 @@ take_memory(bench *b)
     char why[512];
     const bench_memory *memory = bench_memory_open(b->options.gpus, why, sizeof(why));
     uint64_t lacking = 0;
-    if (memory == NULL)
+    if (!memory)
         refuse(b, 1, why);
     if (bench_memory_is_host(memory))
         check_room(b);
@@ -363,7 +363,7 @@ take_memory(bench *b)
     b->check.rank = b->rank;
     lacking |= bench_buffer_open(&b->send, memory, b->options.max_bytes) != 0;
     lacking |= bench_buffer_open(&b->recv, memory, b->options.max_bytes) != 0;
-    lacking |= b->samples == NULL || bench_check_open(&b->check) != 0;
+    lacking |= !b->samples || bench_check_open(&b->check) != 0;
     need(b, hoop_allreduce(&lacking, &lacking, 1, HOOP_UINT64, HOOP_SUM, b->comm));
     if (lacking == 0)
         return;
@@ -389,15 +389,15 @@ tell_files(bench *b, const bench_past *past)
 {
     const bench_options *o = &b->options;
     int failed = 0;
-    if (b->json != NULL) {
+    if (b->json) {
         bench_json_write(b->json, &b->report);
         failed |= fclose(b->json) != 0;
     }
-    if (o->csv != NULL)
+    if (o->csv)
         failed |= bench_csv_write(o->csv, &b->report);
-    if (o->plot != NULL)
+    if (o->plot)
         failed |= bench_plot_write(o->plot, &b->report, past);
-    if (o->compare != NULL)
+    if (o->compare)
         bench_past_compare(&b->report, past);
     return failed ? -1 : 0;
 }
@@ -423,13 +423,13 @@ open_outputs(bench *b, char *why, size_t size)
     const bench_options *o = &b->options;
     const char *path = o->json;
     FILE *csv;
-    if (path != NULL && (b->json = bench_json_open(path)) == NULL)
+    if (path && (b->json = bench_json_open(path)) == NULL)
         goto failed;
     path = o->csv;
-    if (path == NULL)
+    if (!path)
         return 0;
     csv = fopen(path, "a"); /* what is there stays until there is something better */
-    if (csv != NULL && fclose(csv) == 0)
+    if (csv && fclose(csv) == 0)
         return 0;
 failed:
     snprintf(why, size, "cannot write %s: %s", path, strerror(errno));
@@ -442,7 +442,7 @@ open_files(bench *b, bench_past *past)
 {
     char why[512] = "";
     uint64_t failed = 0;
-    if (b->rank == 0 && b->options.compare != NULL)
+    if (b->rank == 0 && b->options.compare)
         failed = bench_past_read(past, b->options.compare, why, sizeof(why)) != 0;
     if (b->rank == 0 && !failed)
         failed = open_outputs(b, why, sizeof(why)) != 0;

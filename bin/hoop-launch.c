@@ -3,11 +3,12 @@
  * hoop-launch: the program behind hooprun(1), in two roles: the launcher, which places ranks and watches over them, and
  * with --agent its hand on one host. Here is only which of the two, and how the program ends.
  */
+#include "base/secmem.h"
 #include "bin/agent.h"
 #include "bin/job.h"
 #include "bin/spawn.h"
 #include "hoop.h"
-#include "base/secmem.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,6 @@ static int
 die_of(int number)
 {
     sigset_t set;
-
     signal(number, SIG_DFL);
     sigemptyset(&set);
     sigaddset(&set, number);
@@ -34,7 +34,6 @@ launch(int argc, char **argv)
     hp_layout layout = {0};
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
-
     if (status == HP_OPTIONS_RUN && hp_layout_make(&layout, &options, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;

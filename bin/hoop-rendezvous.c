@@ -3,13 +3,14 @@
  * hoop-rendezvous: the place where ranks meet, as a program of its own. hooprun starts one inside itself; this is for
  * ranks started by hand or by another launcher. Serves any number of jobs. Everything else is rendezvous/server.c.
  */
-#include "hoop.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/secmem.h"
+#include "hoop.h"
 #include "lib/config.h"
 #include "rendezvous/server.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>

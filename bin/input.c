@@ -5,8 +5,9 @@
  */
 #include "bin/input.h"
 
-#include "bin/must.h"
 #include "base/clock.h"
+#include "bin/must.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -30,10 +31,9 @@ read_some(hp_input *input)
     static uint8_t piece[PIECE];
     struct pollfd p = {.fd = input->fd, .events = POLLIN};
     ssize_t n;
-
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    n = read(input->fd, piece, sizeof piece);
+    n = read(input->fd, piece, sizeof(piece));
     if (n > 0) {
         input->out += (size_t)n;
         input->owner.bytes(input->owner.arg, piece, (size_t)n);
@@ -49,7 +49,6 @@ static int
 in_background(const hp_input *input)
 {
     pid_t foreground = isatty(input->fd) ? tcgetpgrp(input->fd) : -1; /* -1 too when it is not our terminal */
-
     return foreground >= 0 && foreground != getpgrp();
 }
 
@@ -58,7 +57,6 @@ pump(hp_input *input)
 {
     int background = in_background(input);
     int interest;
-
     hp_timer_set(input->timer, background && !input->over ? HP_SEC : HP_NEVER);
     while (!background && !input->over && input->out + PIECE <= WINDOW && read_some(input))
         continue;
@@ -85,8 +83,7 @@ look_again(void *arg)
 hp_input *
 hp_input_new(hp_loop *loop, int fd, const hp_input_owner *owner)
 {
-    hp_input *input = hp_must_alloc(1, sizeof *input);
-
+    hp_input *input = hp_must_alloc(1, sizeof(*input));
     *input = (hp_input){.loop = loop, .fd = fd, .owner = *owner};
     input->watch = hp_must(hp_watch_new(loop, fd, readable, input));
     input->timer = hp_must(hp_timer_new(loop, look_again, input));
@@ -111,7 +108,7 @@ hp_input_taken(hp_input *input, size_t n)
 void
 hp_input_free(hp_input *input)
 {
-    if (input == NULL)
+    if (!input)
         return;
     hp_watch_free(input->watch);
     hp_timer_free(input->timer);

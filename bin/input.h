@@ -7,6 +7,7 @@
 #define HP_INPUT_H
 
 #include "net/loop.h"
+
 #include <stddef.h>
 
 typedef struct hp_input hp_input;

@@ -7,13 +7,14 @@
  */
 #include "bin/job.h"
 
+#include "base/clock.h"
+#include "base/err.h"
 #include "bin/meet.h"
 #include "bin/must.h"
 #include "bin/notice.h"
 #include "bin/party.h"
 #include "bin/terminal.h"
-#include "base/clock.h"
-#include "base/err.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,7 +56,6 @@ void
 hp_job_stop(hp_job *j, int status, uint64_t grace)
 {
     int i;
-
     if (j->phase == HP_FINISHED)
         return;
     if (j->phase != HP_STOPPING)
@@ -75,14 +75,13 @@ deadline_passed(void *arg)
 {
     hp_job *j = arg;
     int i;
-
     if (j->last_resort || j->flushing)
         j->phase = HP_FINISHED;
     if (j->over == j->called)
         return;
     j->last_resort = 1;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact != NULL && hp_contact_status(j->party[i].contact) != HP_CONTACT_OVER)
+        if (j->party[i].contact && hp_contact_status(j->party[i].contact) != HP_CONTACT_OVER)
             hp_contact_kill(j->party[i].contact, SIGKILL);
     hp_timer_set(j->deadline, HP_SEC);
 }
@@ -91,7 +90,6 @@ static void
 time_is_up(void *arg)
 {
     hp_job *j = arg;
-
     hp_notice(j->output, "the time limit of %g s is reached; stopping %d rank%s",
               (double)j->options->timeout / (double)HP_SEC, j->jury.running, plural(j->jury.running));
     hp_job_stop(j, 124, HP_GRACE);
@@ -104,7 +102,7 @@ hp_job_pronounce(hp_job *j)
 {
     if (j->jury.verdict.rank < 0 || j->jury.spoken || j->phase == HP_STOPPING)
         return;
-    hp_jury_speak(&j->jury, j->output, j->options->output_dir != NULL && !j->options->tee);
+    hp_jury_speak(&j->jury, j->output, j->options->output_dir && !j->options->tee);
     hp_job_stop(j, hp_verdict_status(j->jury.verdict.status), HP_GRACE);
 }
 
@@ -127,7 +125,6 @@ give_input(void *arg, const uint8_t *bytes, size_t n)
 {
     hp_job *j = arg;
     hp_contact *contact = j->party[j->first].contact;
-
     hp_packet_put(hp_contact_out(contact), HP_PK_STDIN, bytes, n, NULL, 0);
     hp_contact_push(contact);
 }
@@ -137,7 +134,6 @@ end_input(void *arg)
 {
     hp_job *j = arg;
     hp_contact *contact = j->party[j->first].contact;
-
     hp_packet_put(hp_contact_out(contact), HP_PK_STDIN_END, NULL, 0, NULL, 0);
     hp_contact_push(contact);
 }
@@ -148,17 +144,16 @@ static void
 start_ranks(hp_job *j)
 {
     int i;
-
     hp_timer_set(j->patience, HP_NEVER);
     j->phase = HP_RUNNING;
     j->jury.running = j->layout->place.size;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact != NULL)
+        if (j->party[i].contact)
             hp_party_order(&j->party[i]);
     hp_task_forget(&j->task);
     if (j->options->timeout > 0)
         hp_timer_set(j->limit, j->options->timeout);
-    if (j->input != NULL)
+    if (j->input)
         hp_input_go(j->input);
     else
         end_input(j);
@@ -168,7 +163,6 @@ static void
 server_says(void *arg, const char *line)
 {
     const hp_job *j = arg;
-
     if (j->options->verbose)
         hp_notice(j->output, "%s", line);
 }
@@ -177,7 +171,6 @@ static void
 server_warns(void *arg, const char *line)
 {
     const hp_job *j = arg;
-
     hp_notice(j->output, "%s", line);
 }
 
@@ -185,7 +178,6 @@ static void
 ring_failed(void *arg, const hoop_error *cause)
 {
     hp_job *j = arg;
-
     hp_jury_ring_failed(&j->jury, cause);
 }
 
@@ -195,7 +187,6 @@ host_of(void *arg, int rank)
     const hp_job *j = arg;
     const hp_place *place = &j->layout->place;
     int i;
-
     for (i = 0; i < j->hosts; i++)
         if (rank >= place->first[i] && rank < place->first[i] + place->count[i])
             return hp_party_name(&j->party[i]);
@@ -210,11 +201,10 @@ meet(hp_job *j, const hp_party *p)
     int met = j->task.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;
-
     if (hp_task_meet(&j->task, j->loop, p->host, hp_contact_seen_from(p->contact), &owner, &error)) {
         hp_notice(j->output, "cannot open the rendezvous server: %s", error.text);
         hp_job_stop(j, 2, HP_GRACE);
-    } else if (j->options->verbose && !met && j->task.server != NULL) {
+    } else if (j->options->verbose && !met && j->task.server) {
         hp_notice(j->output, "the rendezvous server listens on %s", hp_addr_print(&j->task.address, text));
     }
 }
@@ -239,12 +229,11 @@ balance(hp_job *j)
     size_t backlog = hp_output_backlog(j->output);
     int pause = j->phase != HP_STOPPING && (backlog > BACKLOG_HIGH || (j->paused && backlog > BACKLOG_LOW));
     int i;
-
     if (pause == j->paused)
         return;
     j->paused = pause;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact != NULL)
+        if (j->party[i].contact)
             hp_contact_pause(j->party[i].contact, pause);
 }
 
@@ -252,7 +241,6 @@ void
 hp_job_check_output(hp_job *j)
 {
     int number = hp_output_broken(j->output);
-
     balance(j);
     if (number == 0 || j->phase != HP_RUNNING)
         return;
@@ -266,7 +254,6 @@ static void
 output_moved(void *arg)
 {
     hp_job *j = arg;
-
     hp_job_check_output(j);
     if (j->over == j->called && j->phase != HP_CALLING)
         hp_job_finish(j);
@@ -280,7 +267,6 @@ patience(void)
 {
     const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
     long value = ms ? strtol(ms, NULL, 10) : 0;
-
     return value > 0 ? (uint64_t)value * HP_MS : GREETING_LIMIT;
 }
 
@@ -289,9 +275,8 @@ lost_patience(void *arg)
 {
     hp_job *j = arg;
     int i;
-
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact != NULL && hp_contact_status(j->party[i].contact) == HP_CONTACT_CALLING)
+        if (j->party[i].contact && hp_contact_status(j->party[i].contact) == HP_CONTACT_CALLING)
             hp_notice_silent(j->output, hp_party_name(&j->party[i]), j->party[i].contact, &j->layout->site[i].call,
                              (double)patience() / (double)HP_SEC);
     hp_job_stop(j, 1, HP_GRACE);
@@ -304,10 +289,9 @@ reap(hp_job *j)
 {
     int status, i;
     pid_t pid;
-
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (i = 0; i < j->hosts; i++)
-            if (j->party[i].contact != NULL && hp_contact_reaped(j->party[i].contact, pid, status))
+            if (j->party[i].contact && hp_contact_reaped(j->party[i].contact, pid, status))
                 break;
 }
 
@@ -315,7 +299,6 @@ static void
 interrupted(hp_job *j, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
-
     if (j->by_signal != 0) {
         hp_notice(j->output, "%s again; killing what is left", name);
         j->hurry = 1;
@@ -333,7 +316,6 @@ static void
 pass_on(hp_job *j, int number)
 {
     int i;
-
     for (i = 0; i < j->hosts; i++)
         hp_party_signal(&j->party[i], number);
 }
@@ -359,7 +341,6 @@ window_of_ranks(const hp_job *j)
 {
     hp_window window = hp_terminal_window(STDOUT_FILENO);
     int label = j->label ? snprintf(NULL, 0, "[%d] ", j->layout->place.size - 1) : 0;
-
     if (window.columns > label)
         window.columns = (uint16_t)(window.columns - label);
     return window;
@@ -369,7 +350,6 @@ static void
 resized(hp_job *j)
 {
     int i;
-
     j->task.window = window_of_ranks(j);
     for (i = 0; i < j->hosts; i++)
         hp_party_window(&j->party[i]);
@@ -379,7 +359,6 @@ static void
 signalled(void *arg, int number)
 {
     hp_job *j = arg;
-
     switch (number) {
     case SIGCHLD: reap(j); break;
     case SIGUSR1:
@@ -387,7 +366,7 @@ signalled(void *arg, int number)
     case SIGTSTP: sleep_until_continued(j); break;
     case SIGWINCH: resized(j); break;
     case SIGCONT:
-        if (j->input != NULL && j->phase == HP_RUNNING)
+        if (j->input && j->phase == HP_RUNNING)
             hp_input_go(j->input);
         break;
     default: interrupted(j, number);
@@ -399,7 +378,6 @@ static int
 is_ignored(int number)
 {
     struct sigaction old;
-
     return sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
 }
 
@@ -407,10 +385,9 @@ static int
 open_signals(hp_job *j)
 {
     static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGHUP, SIGTSTP};
-    int numbers[sizeof ours / sizeof ours[0] + 1], count = 0;
+    int numbers[sizeof(ours) / sizeof(ours[0]) + 1], count = 0;
     size_t i;
-
-    for (i = 0; i < sizeof ours / sizeof ours[0]; i++)
+    for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if ((ours[i] != SIGHUP && ours[i] != SIGTSTP) || !is_ignored(ours[i]))
             numbers[count++] = ours[i];
     numbers[count] = 0;
@@ -425,9 +402,8 @@ static void
 fill_party(hp_job *j)
 {
     int i;
-
     j->hosts = j->layout->hosts->count;
-    j->party = hp_must_alloc((size_t)j->hosts, sizeof *j->party);
+    j->party = hp_must_alloc((size_t)j->hosts, sizeof(*j->party));
     for (i = j->hosts - 1; i >= 0; i--) {
         j->party[i] = (hp_party){.job = j, .host = i};
         j->used += j->layout->place.count[i] > 0;
@@ -453,11 +429,10 @@ open_job(hp_job *j, hoop_error *error)
                                       .moved = output_moved,
                                       .arg = j};
     const hp_input_owner input = {j, give_input, end_input};
-
     fill_party(j);
     hp_jury_open(&j->jury, j->layout->place.size);
     j->loop = hp_loop_new();
-    if (j->loop == NULL || open_signals(j) < 0)
+    if (!j->loop || open_signals(j) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
     j->limit = hp_must(hp_timer_new(j->loop, time_is_up, j));
     j->patience = hp_must(hp_timer_new(j->loop, lost_patience, j));
@@ -466,7 +441,7 @@ open_job(hp_job *j, hoop_error *error)
     if (!j->options->stdin_used)
         j->input = hp_input_new(j->loop, STDIN_FILENO, &input);
     j->output = hp_output_new(j->loop, &output, error);
-    if (j->output == NULL)
+    if (!j->output)
         return error->code;
     if (hp_task_open(&j->task, j->options, j->layout, error) != HOOP_SUCCESS)
         return error->code;
@@ -478,13 +453,12 @@ static void
 close_job(hp_job *j)
 {
     int i;
-
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact != NULL)
+        if (j->party[i].contact)
             hp_contact_free(j->party[i].contact);
     hp_jury_close(&j->jury);
     hp_task_close(&j->task);
-    if (j->output != NULL)
+    if (j->output)
         hp_output_free(j->output);
     hp_input_free(j->input);
     hp_timer_free(j->limit);
@@ -492,7 +466,7 @@ close_job(hp_job *j)
     hp_timer_free(j->deadline);
     hp_timer_free(j->deliberation);
     hp_signals_close(&j->signals);
-    if (j->loop != NULL)
+    if (j->loop)
         hp_loop_free(j->loop);
     free(j->party);
 }
@@ -502,7 +476,6 @@ hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
 {
     hp_job j = {.options = options, .layout = layout};
     hoop_error error;
-
     j.label = wants_labels(&j);
     if (open_job(&j, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);

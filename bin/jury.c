@@ -4,6 +4,7 @@
 
 #include "bin/must.h"
 #include "bin/notice.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@ void
 hp_jury_open(hp_jury *jury, int size)
 {
     *jury = (hp_jury){.size = size, .verdict.rank = -1};
-    jury->seat = hp_must_alloc((size_t)size, sizeof *jury->seat);
+    jury->seat = hp_must_alloc((size_t)size, sizeof(*jury->seat));
 }
 
 void
@@ -39,7 +40,6 @@ int
 hp_jury_ended(hp_jury *jury, const hp_ending *ending)
 {
     int first = jury->verdict.rank < 0;
-
     if (!jury->seat[ending->rank].running)
         return 0;
     jury->seat[ending->rank].running = 0;
@@ -61,7 +61,7 @@ may_follow(const hoop_error *cause)
 void
 hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
 {
-    if (jury->ring != NULL && (jury->ring_judged || may_follow(cause)))
+    if (jury->ring && (jury->ring_judged || may_follow(cause)))
         return;
     free(jury->ring);
     jury->ring = hp_must(strdup(cause->text));
@@ -73,7 +73,6 @@ static int
 holds(const hp_bytes *words, const char *text)
 {
     size_t n = hp_bytes_size(words);
-
     return n > 0 && memmem(hp_bytes_first(words), n, text, strlen(text)) != NULL;
 }
 
@@ -82,9 +81,8 @@ static int
 ring_tells_more(const hp_jury *jury)
 {
     char itself[32];
-    int n = snprintf(itself, sizeof itself, "rank %d (", jury->verdict.rank);
-
-    return jury->ring != NULL && strncmp(jury->ring, itself, (size_t)n) != 0 &&
+    int n = snprintf(itself, sizeof(itself), "rank %d (", jury->verdict.rank);
+    return jury->ring && strncmp(jury->ring, itself, (size_t)n) != 0 &&
            (jury->ring_worked || !holds(&jury->seat[jury->verdict.rank].last_words, jury->ring));
 }
 
@@ -93,7 +91,6 @@ repeat_line(void *arg, const char *line)
 {
     const repeat *r = arg;
     char *text = hp_must_print("[%d] %s", r->rank, line);
-
     hp_output_say(r->output, text);
     free(text);
 }
@@ -104,7 +101,6 @@ hp_jury_speak(hp_jury *jury, hp_output *output, int hidden)
     repeat r = {output, jury->verdict.rank};
     hp_seat *seat = &jury->seat[jury->verdict.rank];
     char *sentence = hp_verdict_sentence(&jury->verdict, jury->running);
-
     if (!jury->spoken) {
         hp_notice(output, "%s", sentence);
         if (hidden || hp_output_shown(output) - seat->shown > SHOWN_LATELY)
@@ -120,7 +116,6 @@ void
 hp_jury_close(hp_jury *jury)
 {
     int i;
-
     for (i = 0; i < jury->size; i++)
         hp_bytes_free(&jury->seat[i].last_words);
     free(jury->seat);

@@ -6,6 +6,7 @@
 #include "bin/kin.h"
 
 #include "bin/must.h"
+
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -35,18 +36,17 @@ look(const char *pid, process *seen)
     const char *at;
     ssize_t n;
     int fd;
-
-    snprintf(path, sizeof path, "/proc/%.20s/stat", pid);
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    n = read(fd, text, sizeof text - 1);
+    n = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (n <= 0)
         return 0;
     text[n] = '\0';
     at = strrchr(text, ')');
-    if (at == NULL || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
+    if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
         return 0;
     *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = (pid_t)strtol(at + 4, NULL, 10)};
     return 1;
@@ -58,14 +58,13 @@ take_census(census *all)
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     process seen;
-
-    while (proc != NULL && (entry = readdir(proc)) != NULL) {
+    while (proc && (entry = readdir(proc)) != NULL) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !look(entry->d_name, &seen))
             continue;
-        all->list = hp_must_grow(all->list, &all->room, all->count + 1, sizeof *all->list);
+        all->list = hp_must_grow(all->list, &all->room, all->count + 1, sizeof(*all->list));
         all->list[all->count++] = seen;
     }
-    if (proc != NULL)
+    if (proc)
         closedir(proc);
 }
 
@@ -73,7 +72,6 @@ static int
 is_kin(const census *all, pid_t pid, pid_t ancestor)
 {
     size_t i;
-
     if (pid == ancestor)
         return 1;
     for (i = 0; i < all->count; i++)
@@ -88,7 +86,6 @@ hp_kin_signal(pid_t ancestor, int signal)
     census all = {0};
     int found = 0, before;
     size_t i;
-
     take_census(&all);
     do {
         before = found;

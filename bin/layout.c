@@ -5,10 +5,11 @@
  */
 #include "bin/layout.h"
 
-#include "bin/meet.h"
-#include "bin/must.h"
 #include "base/err.h"
 #include "base/processors.h"
+#include "bin/meet.h"
+#include "bin/must.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,6 @@ quoted(const char *word)
     hp_bytes out = {0};
     const char *c;
     char *text;
-
     if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                              "_@%+=:,./-")] == '\0')
         return hp_must(strdup(word));
@@ -40,7 +40,6 @@ static void
 own_path(char path[PATH_MAX])
 {
     ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-
     path[n > 0 ? n : 0] = '\0';
 }
 
@@ -48,7 +47,6 @@ static void
 add_remote(hp_words *words, const hp_options *options, const char *host, const char *program)
 {
     size_t i;
-
     for (i = 0; i < options->rsh.count; i++)
         hp_words_add(words, hp_must(strdup(options->rsh.word[i])));
     if (options->ssh_port > 0) {
@@ -65,7 +63,6 @@ make_site(hp_site *site, const hp_options *options, const char *host)
 {
     char self[PATH_MAX];
     char *there;
-
     own_path(self);
     if (site->here) {
         hp_words_add(&site->call, hp_must(strdup(self)));
@@ -74,7 +71,7 @@ make_site(hp_site *site, const hp_options *options, const char *host)
     }
     there = options->prefix ? hp_must_print("%s/bin/hoop-launch", options->prefix) : hp_must(strdup(self));
     add_remote(&site->call, options, host, there);
-    if (options->prefix == NULL)
+    if (!options->prefix)
         add_remote(&site->other, options, host, "hoop-launch");
     free(there);
 }
@@ -86,7 +83,6 @@ static const char *
 machine_of(const hp_layout *layout, int host)
 {
     const hp_host *h = &layout->hosts->host[host];
-
     if (layout->site[host].here)
         return "";
     return h->addr[0] != '\0' ? h->addr : hp_meet_bare_name(h->name);
@@ -102,7 +98,6 @@ compare(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
     int order = strcasecmp(x->machine, y->machine);
-
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
@@ -111,11 +106,10 @@ static void
 count_local(hp_layout *layout)
 {
     int count = layout->hosts->count, i, j, size;
-    entry *all = hp_must_alloc((size_t)count, sizeof *all);
-
+    entry *all = hp_must_alloc((size_t)count, sizeof(*all));
     for (i = 0; i < count; i++)
         all[i] = (entry){machine_of(layout, i), i};
-    qsort(all, (size_t)count, sizeof *all, compare);
+    qsort(all, (size_t)count, sizeof(*all), compare);
     for (i = 0; i < count; i = j) {
         for (j = i, size = 0; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
             layout->site[all[j].host].local_first = size;
@@ -132,7 +126,6 @@ hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
 {
     hp_place_wish wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
     int i;
-
     wish.cores = hp_processors_count();
     *layout = (hp_layout){.options = options, .hosts = &options->hosts};
     if (options->hosts.count == 0) {
@@ -140,7 +133,7 @@ hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
         if (hp_hosts_parse(&layout->alone, "this machine", 0, "localhost", 9, error) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
     }
-    layout->site = hp_must_alloc((size_t)layout->hosts->count, sizeof *layout->site);
+    layout->site = hp_must_alloc((size_t)layout->hosts->count, sizeof(*layout->site));
     for (i = 0; i < layout->hosts->count; i++) {
         layout->site[i].here = hp_meet_is_here(layout->hosts->host[i].name);
         wish.local &= layout->site[i].here;
@@ -165,7 +158,6 @@ print_words(char *const *word)
 {
     for (; *word != NULL; word++) {
         char *text = quoted(*word);
-
         printf(" %s", text);
         free(text);
     }
@@ -176,7 +168,6 @@ print_host(const hp_layout *layout, int i)
 {
     const hp_host *host = &layout->hosts->host[i];
     int first = layout->place.first[i], count = layout->place.count[i];
-
     if (count == 0) {
         printf("  %-20s no ranks\n", host->name);
         return;
@@ -199,7 +190,6 @@ void
 hp_layout_print(const hp_layout *layout)
 {
     int i, used = 0;
-
     for (i = 0; i < layout->hosts->count; i++)
         used += layout->place.count[i] > 0;
     printf("%d rank%s on %d host%s\n", layout->place.size, layout->place.size == 1 ? "" : "s", used,
@@ -218,8 +208,7 @@ void
 hp_layout_free(hp_layout *layout)
 {
     int i;
-
-    for (i = 0; layout->site != NULL && i < layout->hosts->count; i++) {
+    for (i = 0; layout->site && i < layout->hosts->count; i++) {
         hp_words_free(&layout->site[i].call);
         hp_words_free(&layout->site[i].other);
     }

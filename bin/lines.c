@@ -14,11 +14,10 @@ cut(const hp_lines *lines)
     size_t window = size < HP_LINES_MAX ? size : HP_LINES_MAX;
     const uint8_t *first = hp_bytes_first(&lines->held);
     const uint8_t *newline;
-
     if (size == 0 || lines->raw)
         return window;
     newline = memrchr(first, '\n', window);
-    if (newline != NULL)
+    if (newline)
         return (size_t)(newline - first) + 1;
     return window == HP_LINES_MAX ? window : 0;
 }
@@ -27,7 +26,6 @@ void
 hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg)
 {
     size_t ready;
-
     hp_bytes_add(&lines->held, bytes, n);
     while ((ready = cut(lines)) > 0) {
         emit(arg, hp_bytes_first(&lines->held), ready);
@@ -39,7 +37,6 @@ void
 hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg)
 {
     size_t left = hp_bytes_size(&lines->held);
-
     if (left > 0)
         emit(arg, hp_bytes_first(&lines->held), left);
     hp_bytes_free(&lines->held);

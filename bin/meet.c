@@ -6,6 +6,7 @@
 #include "bin/meet.h"
 
 #include "base/err.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,12 @@ static int
 numeric(hp_addr *addr, const char *text)
 {
     hp_addr a = {0};
-
     if (inet_pton(AF_INET, text, &a.u.v4.sin_addr) == 1) {
         a.u.v4.sin_family = AF_INET;
-        a.length = sizeof a.u.v4;
+        a.length = sizeof(a.u.v4);
     } else if (inet_pton(AF_INET6, text, &a.u.v6.sin6_addr) == 1) {
         a.u.v6.sin6_family = AF_INET6;
-        a.length = sizeof a.u.v6;
+        a.length = sizeof(a.u.v6);
     }
     *addr = a;
     return a.length != 0;
@@ -36,7 +36,6 @@ is_own(const hp_addr *addr)
 {
     int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int own = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
-
     if (fd >= 0)
         close(fd);
     return own;
@@ -49,11 +48,10 @@ route(hp_addr *addr, const hp_addr *to)
     hp_addr target = *to;
     int fd = socket(to->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     int found;
-
     if (fd < 0)
         return 0;
     hp_addr_set_port(&target, 9);
-    addr->length = sizeof addr->u;
+    addr->length = sizeof(addr->u);
     found = connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &addr->u.any, &addr->length) == 0;
     close(fd);
     if (found)
@@ -65,9 +63,8 @@ const char *
 hp_meet_own_name(void)
 {
     static char name[256];
-
-    if (name[0] == '\0' && gethostname(name, sizeof name - 1) < 0)
-        snprintf(name, sizeof name, "localhost");
+    if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
     return name;
 }
 
@@ -75,7 +72,6 @@ const char *
 hp_meet_bare_name(const char *name)
 {
     const char *at = strchr(name, '@');
-
     return at ? at + 1 : name;
 }
 
@@ -84,7 +80,6 @@ static int
 same_name(const char *a, const char *b)
 {
     size_t na = strcspn(a, "."), nb = strcspn(b, ".");
-
     if (strcasecmp(a, b) == 0)
         return 1;
     return na == nb && strncasecmp(a, b, na) == 0 && (a[na] == '\0' || b[nb] == '\0');
@@ -94,8 +89,7 @@ int
 hp_meet_is_here(const char *name)
 {
     hp_addr addr;
-
-    if (strchr(name, '@') != NULL)
+    if (strchr(name, '@'))
         return 0;
     if (numeric(&addr, name))
         return is_own(&addr);
@@ -130,10 +124,9 @@ route_to_host(hp_addr *addr, const hp_host *remote)
     char text[HP_HOST_NAME + 16];
     const char *name = remote->addr[0] != '\0' ? remote->addr : hp_meet_bare_name(remote->name);
     hp_addr to;
-
     if (numeric(&to, name))
         return route(addr, &to);
-    snprintf(text, sizeof text, strchr(name, ':') ? "[%s]:9" : "%s:9", name);
+    snprintf(text, sizeof(text), strchr(name, ':') ? "[%s]:9" : "%s:9", name);
     return hp_addr_parse(&to, text, NULL) == HOOP_SUCCESS && route(addr, &to);
 }
 
@@ -145,16 +138,15 @@ hp_meet_address(hp_addr *addr, const hp_host *own, const hp_host *remote, const 
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;
     size_t i;
-
-    if (own != NULL && hp_meet_ifname(own, ifname, sizeof ifname))
+    if (own && hp_meet_ifname(own, ifname, sizeof(ifname)))
         wanted = ifname;
-    if (wanted != NULL && wanted[0] != '\0')
+    if (wanted && wanted[0] != '\0')
         return hp_addr_local(addr, wanted, NULL, NULL, NULL, 0, error);
     if (remote->addr[0] == '\0' && numeric(addr, seen_from) && is_own(addr))
         return HOOP_SUCCESS;
     if (route_to_host(addr, remote))
         return HOOP_SUCCESS;
-    for (i = 0; i < sizeof world / sizeof world[0]; i++)
+    for (i = 0; i < sizeof(world) / sizeof(world[0]); i++)
         if (numeric(&to, world[i]) && route(addr, &to))
             return HOOP_SUCCESS;
     return hp_meet_loopback(addr, error);

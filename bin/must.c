@@ -5,6 +5,7 @@
 #include "bin/must.h"
 
 #include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,10 +16,9 @@ void *
 hp_must(void *memory)
 {
     static const char sentence[] = "hooprun: out of memory\n";
-
-    if (memory != NULL)
+    if (memory)
         return memory;
-    if (write(STDERR_FILENO, sentence, sizeof sentence - 1) < 0)
+    if (write(STDERR_FILENO, sentence, sizeof(sentence) - 1) < 0)
         _exit(2);
     _exit(1);
 }
@@ -35,7 +35,6 @@ hp_must_grow(void *memory, size_t *room, size_t wanted, size_t size)
     size_t more = *room ? *room : 16;
     size_t bytes;
     char *grown;
-
     if (wanted <= *room)
         return memory;
     while (more < wanted)
@@ -51,7 +50,6 @@ hp_must_print(const char *format, ...)
 {
     char *text = NULL;
     va_list ap;
-
     va_start(ap, format);
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;

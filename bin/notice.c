@@ -2,8 +2,9 @@
 /* notice: see notice.h. Sentences about hosts say which command was tried and what to try by hand. */
 #include "bin/notice.h"
 
-#include "bin/must.h"
 #include "base/text.h"
+#include "bin/must.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +16,6 @@ hp_notice(hp_output *output, const char *format, ...)
 {
     char *text = NULL, *line;
     va_list ap;
-
     va_start(ap, format);
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;
@@ -33,7 +33,6 @@ hp_notice_quote(hp_output *output, const char *who, const char *words)
     while (*words != '\0') {
         size_t n = strcspn(words, "\r\n");
         char *line = hp_must_print("%s| %.*s", who, (int)n, words);
-
         hp_text_tame(line, strlen(line), '\t');
         if (n > 0)
             hp_output_say(output, line);
@@ -48,10 +47,8 @@ by_hand(const hp_words *call)
 {
     char *line = hp_must(strdup("true"));
     size_t i;
-
     for (i = call->count - 2; i-- > 0;) {
         char *longer = hp_must_print("%s %s", call->word[i], line);
-
         free(line);
         line = longer;
     }
@@ -73,8 +70,7 @@ hp_notice_ended(hp_output *output, const char *host, const hp_contact *contact, 
     const char *command = hp_contact_command(contact), *broken = hp_contact_broken(contact);
     char *hand = by_hand(call);
     char how[64];
-
-    print_ending(hp_contact_ending(contact), how, sizeof how);
+    print_ending(hp_contact_ending(contact), how, sizeof(how));
     if (broken[0] != '\0')
         hp_notice(output, "%s: %s; is it the same version of hoop?", host, broken);
     else if (hp_contact_lacks_agent(contact))
@@ -96,7 +92,6 @@ void
 hp_notice_silent(hp_output *output, const char *host, const hp_contact *contact, const hp_words *call, double seconds)
 {
     char *hand = by_hand(call);
-
     hp_notice(output, "%s has not answered within %g s: `%s`; try by hand what `%s` says", host, seconds,
               hp_contact_command(contact), hand);
     hp_notice_quote(output, host, hp_contact_noise(contact));

@@ -5,12 +5,13 @@
  */
 #include "bin/options.h"
 
+#include "base/clock.h"
+#include "base/err.h"
 #include "bin/must.h"
 #include "bin/terminal.h"
 #include "bin/usage.h"
 #include "bin/variables.h"
-#include "base/clock.h"
-#include "base/err.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <limits.h>
@@ -51,10 +52,9 @@ take_choice(given *g, hoop_error *error)
     const char *word = g->words;
     size_t n = strlen(g->value);
     int number = 0;
-
     while (strncmp(word, g->value, n) != 0 || (word[n] != '|' && word[n] != '\0')) {
         word = strchr(word, '|');
-        if (word == NULL)
+        if (!word)
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.40s: write one of %s", g->option, g->value,
                               g->words);
         word++;
@@ -69,7 +69,6 @@ take_number(given *g, long most, hoop_error *error)
 {
     char *end;
     long value;
-
     errno = 0;
     value = strtol(g->value, &end, 10);
     if (errno != 0 || *end != '\0' || end == g->value || value < 1 || value > most)
@@ -96,7 +95,6 @@ take_seconds(given *g, hoop_error *error)
 {
     char *end;
     double value = strtod(g->value, &end);
-
     if (end == g->value || *end != '\0' || !(value > 0) || value > SECONDS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%s %.40s: write a number of seconds, as in %s 90 or %s 0.5", g->option, g->value, g->option,
@@ -110,7 +108,6 @@ static hoop_result
 take_folder(given *g, hoop_error *error)
 {
     char **folder = g->field;
-
     (void)error;
     free(*folder);
     *folder = g->value[0] == '/' ? hp_must(strdup(g->value)) : hp_must_print("%s/%s", g->options->here, g->value);
@@ -125,7 +122,6 @@ take_variable(given *g, hoop_error *error)
     hp_words *variables = &g->options->variables;
     size_t before = variables->count;
     hoop_result result = hp_variables_wish(variables, g->value, error);
-
     if (result == HOOP_SUCCESS && variables->count == before)
         fprintf(stderr,
                 "hooprun: -x %s: there is no such variable here, so the ranks do not get it; write -x %s=VALUE\n",
@@ -158,7 +154,6 @@ take_hosts(given *g, hoop_error *error)
 {
     hp_hosts *hosts = &g->options->hosts;
     hoop_result result;
-
     if (g->options->hostfile)
         return said_twice(error);
     result = hp_hosts_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
@@ -174,7 +169,6 @@ read_rsh(hp_words *rsh, const char *command, hoop_error *error)
     wordexp_t words;
     size_t i;
     int result = wordexp(command, &words, 0);
-
     if (result == WRDE_NOSPACE)
         hp_must(NULL);
     if (result == WRDE_BADCHAR)
@@ -243,8 +237,7 @@ static const struct row *
 row_of(const char *name)
 {
     size_t i;
-
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (hp_usage_has(rows[i].names, name))
             return &rows[i];
     return NULL;
@@ -254,8 +247,7 @@ static hoop_result
 unknown(const char *name, hoop_error *error)
 {
     char advice[200];
-
-    hp_usage_advice(name, advice, sizeof advice);
+    hp_usage_advice(name, advice, sizeof(advice));
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s%s. hooprun --help lists them all",
                       name, advice);
 }
@@ -265,11 +257,10 @@ static char *
 split_word(char *word)
 {
     char *value = strchr(word, '=');
-
     if ((strncmp(word, "-n", 2) == 0 || strncmp(word, "-N", 2) == 0) && isdigit((unsigned char)word[2])) {
         value = hp_must(strdup(word + 2));
         word[2] = '\0';
-    } else if (value != NULL) {
+    } else if (value) {
         *value = '\0';
         value = hp_must(strdup(value + 1));
     }
@@ -284,15 +275,14 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
     const struct row *row = row_of(name);
     given g = {.options = options, .option = name, .value = joined, .status = GO_ON};
     hoop_result result;
-
     *at += 1;
-    if (row != NULL && row->value[0] != '\0' && joined == NULL && argv[*at] != NULL)
+    if (row && row->value[0] != '\0' && !joined && argv[*at])
         g.value = argv[(*at)++];
-    if (row == NULL) {
+    if (!row) {
         result = unknown(name, error);
-    } else if (row->value[0] == '\0' && joined != NULL) {
+    } else if (row->value[0] == '\0' && joined) {
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s takes no value; write %s alone", name, name);
-    } else if (row->value[0] != '\0' && g.value == NULL) {
+    } else if (row->value[0] != '\0' && !g.value) {
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value behind it; hooprun --help shows which",
                             name);
     } else if (row->value[0] != '\0' && g.value[0] == '\0') {
@@ -321,11 +311,10 @@ own_folder(void)
     char here[PATH_MAX] = "";
     struct stat a, b;
     ssize_t n;
-
-    if (pwd != NULL && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
+    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
         a.st_ino == b.st_ino)
         return hp_must(strdup(pwd));
-    n = readlink("/proc/self/cwd", here, sizeof here - 1);
+    n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
     return hp_must(strdup(n > 0 ? here : "/"));
 }
 
@@ -334,12 +323,11 @@ take_environment(hp_options *options, hoop_error *error)
 {
     static const char everybody[] = "/etc/mpi/hostfile";
     const char *hostfile = getenv("HOOP_HOSTFILE"), *rsh = getenv("HOOP_RSH");
-
     if (options->rsh.count == 0 && read_rsh(&options->rsh, rsh && rsh[0] ? rsh : "ssh", error) != HOOP_SUCCESS)
         return error->code;
     if (options->hosts.count > 0 || options->hostfile)
         return HOOP_SUCCESS;
-    if (hostfile != NULL && hostfile[0] != '\0')
+    if (hostfile && hostfile[0] != '\0')
         return read_hostfile(options, hostfile, error);
     return access(everybody, R_OK) == 0 ? read_hostfile(options, everybody, error) : HOOP_SUCCESS;
 }
@@ -348,8 +336,7 @@ take_environment(hp_options *options, hoop_error *error)
 static void
 settle_terminal(hp_options *options)
 {
-    int seen = isatty(STDOUT_FILENO) && (options->output_dir == NULL || options->tee);
-
+    int seen = isatty(STDOUT_FILENO) && (!options->output_dir || options->tee);
     if (options->agent.pty == HP_PTY_AUTO && !seen)
         options->agent.pty = HP_PTY_NEVER;
 }
@@ -359,9 +346,8 @@ static hoop_result
 check_colon(char **argv, hoop_error *error)
 {
     int i;
-
-    for (i = 1; argv[0] != NULL && argv[i] != NULL; i++)
-        if (strcmp(argv[i], ":") == 0 && argv[i + 1] != NULL)
+    for (i = 1; argv[0] && argv[i] != NULL; i++)
+        if (strcmp(argv[i], ":") == 0 && argv[i + 1])
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "':' would start several programs, and hooprun starts one; let a script choose by "
                               "$HOOP_RANK, or write -- before the program if ':' is an argument of it");
@@ -371,10 +357,10 @@ check_colon(char **argv, hoop_error *error)
 static hoop_result
 take_program(hp_options *options, char **argv, hoop_error *error)
 {
-    if (argv[0] == NULL)
+    if (!argv[0])
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "there is no program to run; write it behind the options, as in: hooprun -n 4 ./train");
-    if ((options->tee || options->force) && options->output_dir == NULL)
+    if ((options->tee || options->force) && !options->output_dir)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",
                           options->tee ? "tee" : "force");
@@ -389,7 +375,6 @@ hp_options_parse(hp_options *options, int argc, char **argv)
     hoop_result result = HOOP_SUCCESS;
     int at = 1, status = GO_ON;
     hoop_error error;
-
     *options = (hp_options){.here = own_folder()};
     if (argc == 1) {
         hp_usage_print(stderr);
@@ -400,7 +385,6 @@ hp_options_parse(hp_options *options, int argc, char **argv)
         result = take_option(options, argv, &at, &status, &error);
     if (result == HOOP_SUCCESS && status == GO_ON) {
         int marked = at < argc && strcmp(argv[at], "--") == 0;
-
         result = marked ? HOOP_SUCCESS : check_colon(argv + at, &error);
         if (result == HOOP_SUCCESS)
             result = take_program(options, argv + at + marked, &error);

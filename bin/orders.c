@@ -5,9 +5,10 @@
  */
 #include "bin/orders.h"
 
-#include "bin/must.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "bin/must.h"
+
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +16,7 @@
 void
 hp_words_add(hp_words *words, char *word)
 {
-    words->word = hp_must_grow(words->word, &words->room, words->count + 2, sizeof *words->word);
+    words->word = hp_must_grow(words->word, &words->room, words->count + 2, sizeof(*words->word));
     words->word[words->count++] = word;
     words->word[words->count] = NULL;
 }
@@ -24,7 +25,6 @@ void
 hp_words_free(hp_words *words)
 {
     size_t i;
-
     for (i = 0; i < words->count; i++)
         free(words->word[i]);
     free(words->word);
@@ -37,7 +37,6 @@ static void
 put_words(hp_bytes *out, hp_packet_type type, const hp_words *words)
 {
     size_t i;
-
     for (i = 0; i < words->count; i++)
         hp_packet_put(out, type, words->word[i], strlen(words->word[i]), NULL, 0);
 }
@@ -47,7 +46,6 @@ put_ranks(hp_bytes *out, const hp_orders *orders)
 {
     uint8_t *payload = hp_must_alloc((size_t)orders->ranks + 1, 4);
     int i;
-
     hp_put32(payload, (uint32_t)orders->world);
     for (i = 0; i < orders->ranks; i++)
         hp_put32(payload + 4 * ((size_t)i + 1), (uint32_t)orders->rank[i]);
@@ -59,10 +57,9 @@ static void
 put_local(hp_bytes *out, const hp_orders *orders)
 {
     uint8_t payload[8];
-
     hp_put32(payload, (uint32_t)orders->local_first);
     hp_put32(payload + 4, (uint32_t)orders->local_size);
-    hp_packet_put(out, HP_PK_LOCAL, payload, sizeof payload, NULL, 0);
+    hp_packet_put(out, HP_PK_LOCAL, payload, sizeof(payload), NULL, 0);
 }
 
 static const struct {
@@ -73,7 +70,7 @@ static const struct {
 #include "bin/options.def"
 };
 
-enum { WISHES = sizeof wishes / sizeof wishes[0] };
+enum { WISHES = sizeof(wishes) / sizeof(wishes[0]) };
 
 /* Those that are not 0. */
 static void
@@ -81,13 +78,11 @@ put_wish(hp_bytes *out, const hp_wish *wish)
 {
     uint8_t value[4];
     size_t i;
-
     for (i = 0; i < WISHES; i++) {
         const int *field = (const int *)((const char *)wish + wishes[i].field);
-
         hp_put32(value, (uint32_t)*field);
         if (*field != 0)
-            hp_packet_put(out, HP_PK_OPTION, value, sizeof value, wishes[i].name, strlen(wishes[i].name));
+            hp_packet_put(out, HP_PK_OPTION, value, sizeof(value), wishes[i].name, strlen(wishes[i].name));
     }
 }
 
@@ -101,7 +96,6 @@ hp_window
 hp_window_take(const hp_packet *packet)
 {
     uint32_t both = hp_get32(packet->payload);
-
     return (hp_window){.rows = (uint16_t)(both >> 16), .columns = (uint16_t)both};
 }
 
@@ -109,14 +103,13 @@ void
 hp_orders_put(hp_bytes *out, const hp_orders *orders)
 {
     uint8_t must = (uint8_t)orders->dir_must;
-
     put_words(out, HP_PK_ENV, &orders->variables);
     put_words(out, HP_PK_ARG, &orders->argv);
-    if (orders->dir != NULL)
+    if (orders->dir)
         hp_packet_put(out, HP_PK_DIR, &must, 1, orders->dir, strlen(orders->dir));
-    if (orders->home != NULL)
+    if (orders->home)
         hp_packet_put(out, HP_PK_HOME, orders->home, strlen(orders->home), NULL, 0);
-    if (orders->prefix != NULL)
+    if (orders->prefix)
         hp_packet_put(out, HP_PK_PREFIX, orders->prefix, strlen(orders->prefix), NULL, 0);
     put_wish(out, &orders->wish);
     hp_window_put(out, orders->window);
@@ -138,8 +131,7 @@ static char *
 text_of(const hp_packet *packet, size_t skip)
 {
     size_t size = packet->size - skip;
-
-    if (size > 0 && memchr(packet->payload + skip, '\0', size) != NULL)
+    if (size > 0 && memchr(packet->payload + skip, '\0', size))
         return NULL;
     return hp_must(strndup((const char *)packet->payload + skip, size));
 }
@@ -149,8 +141,7 @@ take_word(hp_words *words, const hp_packet *packet, hoop_error *error)
 {
     char *word = text_of(packet, 0);
     const char *equals = word ? strchr(word, '=') : NULL;
-
-    if (word == NULL || (packet->type == HP_PK_ENV && (equals == NULL || equals == word))) {
+    if (!word || (packet->type == HP_PK_ENV && (!equals || equals == word))) {
         free(word);
         return wrong(error, "a word or a variable is malformed");
     }
@@ -161,10 +152,10 @@ take_word(hp_words *words, const hp_packet *packet, hoop_error *error)
 static hoop_result
 take_text(char **text, const hp_packet *packet, size_t skip, hoop_error *error)
 {
-    if (*text != NULL)
+    if (*text)
         return wrong(error, "a folder is given twice");
     *text = text_of(packet, skip);
-    return *text == NULL ? wrong(error, "a folder is malformed") : HOOP_SUCCESS;
+    return !*text ? wrong(error, "a folder is malformed") : HOOP_SUCCESS;
 }
 
 static hoop_result
@@ -172,16 +163,14 @@ take_ranks(hp_orders *orders, const hp_packet *packet, hoop_error *error)
 {
     size_t count = packet->size / 4 - 1, i;
     int64_t last = -1;
-
-    if (orders->rank != NULL || packet->size % 4 != 0 || count > HP_ORDERS_RANKS)
+    if (orders->rank || packet->size % 4 != 0 || count > HP_ORDERS_RANKS)
         return wrong(error, "the list of ranks is malformed");
     if (hp_get32(packet->payload) > INT32_MAX)
         return wrong(error, "the number of ranks is out of range");
     orders->world = (int)hp_get32(packet->payload);
-    orders->rank = hp_must_alloc(count, sizeof *orders->rank);
+    orders->rank = hp_must_alloc(count, sizeof(*orders->rank));
     for (i = 0; i < count; i++) {
         int64_t rank = hp_get32(packet->payload + 4 * (i + 1));
-
         if (rank <= last || rank >= orders->world)
             return wrong(error, "a rank is out of range or out of order");
         orders->rank[i] = (int)rank;
@@ -195,7 +184,6 @@ static hoop_result
 take_local(hp_orders *orders, const hp_packet *packet, hoop_error *error)
 {
     uint64_t first = hp_get32(packet->payload), size = hp_get32(packet->payload + 4);
-
     if (orders->ranks == 0 || size > (uint64_t)orders->world || first + (uint64_t)orders->ranks > size)
         return wrong(error, "a local rank is out of range");
     orders->local_first = (int)first;
@@ -207,7 +195,6 @@ static hoop_result
 take_wish(hp_wish *wish, const hp_packet *packet, hoop_error *error)
 {
     size_t i;
-
     for (i = 0; i < WISHES; i++)
         if (packet->size == 4 + strlen(wishes[i].name) &&
             memcmp(packet->payload + 4, wishes[i].name, packet->size - 4) == 0) {

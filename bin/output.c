@@ -7,11 +7,12 @@
  */
 #include "bin/output.h"
 
+#include "base/clock.h"
 #include "bin/bytes.h"
 #include "bin/files.h"
 #include "bin/must.h"
 #include "bin/screen.h"
-#include "base/clock.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -58,7 +59,6 @@ write_some(sink *s)
     struct pollfd p = {.fd = s->fd, .events = POLLOUT};
     size_t size = hp_bytes_size(&s->queue), most = s->is_file ? FILE_PIECE : PIPE_PIECE;
     ssize_t n;
-
     if (poll(&p, 1, 0) <= 0)
         return 0;
     n = write(s->fd, hp_bytes_first(&s->queue), size < most ? size : most);
@@ -74,7 +74,7 @@ push(sink *s)
 {
     while (hp_bytes_size(&s->queue) > 0 && write_some(s))
         continue;
-    if (s->watch != NULL)
+    if (s->watch)
         hp_watch_set(s->watch, hp_bytes_size(&s->queue) ? HP_WRITE : 0);
 }
 
@@ -82,7 +82,6 @@ static void
 writable(void *arg, int ready)
 {
     sink *s = arg;
-
     (void)ready;
     push(s);
     s->output->options.moved(s->output->options.arg);
@@ -92,10 +91,10 @@ static void
 flush(sink *s)
 {
     push(s);
-    if (hp_bytes_size(&s->queue) == 0 || s->watch != NULL)
+    if (hp_bytes_size(&s->queue) == 0 || s->watch)
         return;
     s->watch = hp_watch_new(s->output->loop, s->fd, writable, s);
-    if (s->watch == NULL || hp_watch_set(s->watch, HP_WRITE) < 0)
+    if (!s->watch || hp_watch_set(s->watch, HP_WRITE) < 0)
         break_sink(s);
 }
 
@@ -104,7 +103,6 @@ static void
 settle(sink *s)
 {
     uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
-
     hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
     if (s->broken)
         hp_bytes_free(&s->queue);
@@ -122,7 +120,6 @@ static void
 open_sink(hp_output *output, sink *s, int fd)
 {
     struct stat st;
-
     *s = (sink){.output = output, .fd = fd};
     s->is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
@@ -136,7 +133,6 @@ open_screen(sink *s)
                                        .lazy = o->label && o->lazy_labels,
                                        .live = isatty(s->fd),
                                        .out = &s->queue};
-
     s->screen = hp_screen_new(&options);
     s->timer = hp_must(hp_timer_new(s->output->loop, waited, s));
 }
@@ -154,7 +150,6 @@ static int
 same_file(int a, int b)
 {
     struct stat sa, sb;
-
     return fstat(a, &sa) == 0 && fstat(b, &sb) == 0 && sa.st_dev == sb.st_dev && sa.st_ino == sb.st_ino;
 }
 
@@ -163,8 +158,7 @@ same_file(int a, int b)
 hp_output *
 hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error)
 {
-    hp_output *output = hp_must_alloc(1, sizeof *output);
-
+    hp_output *output = hp_must_alloc(1, sizeof(*output));
     *output = (hp_output){.loop = loop, .options = *options};
     open_sink(output, &output->out, STDOUT_FILENO);
     open_sink(output, &output->err_own, STDERR_FILENO);
@@ -172,10 +166,10 @@ hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error
     open_screen(&output->out);
     if (output->err != &output->out)
         open_screen(output->err);
-    if (options->dir == NULL)
+    if (!options->dir)
         return output;
     output->files = hp_files_open(options->dir, options->size, options->force, error);
-    if (output->files != NULL)
+    if (output->files)
         return output;
     hp_output_free(output);
     return NULL;
@@ -197,10 +191,9 @@ void
 hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n)
 {
     sink *s = sink_of(output, stream);
-
-    if (output->files != NULL && hp_files_write(output->files, rank, stream, bytes, n) < 0)
+    if (output->files && hp_files_write(output->files, rank, stream, bytes, n) < 0)
         output->broken = output->broken ? output->broken : errno;
-    if (n == 0 || s->broken || (output->files != NULL && !output->options.tee))
+    if (n == 0 || s->broken || (output->files && !output->options.tee))
         return;
     hp_screen_feed(s->screen, writer_of(output, rank, stream), bytes, n, hp_now());
     output->shown += stream == 2;
@@ -211,7 +204,6 @@ void
 hp_output_ended(hp_output *output, int rank)
 {
     int stream;
-
     for (stream = 1; stream <= 2; stream++) {
         hp_screen_end(sink_of(output, stream)->screen, writer_of(output, rank, stream));
         settle(sink_of(output, stream));
@@ -222,7 +214,6 @@ void
 hp_output_all_ended(hp_output *output)
 {
     int rank;
-
     for (rank = 0; rank < output->options.size && !output->all_ended; rank++)
         hp_output_ended(output, rank);
     output->all_ended = 1;

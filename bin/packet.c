@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/wire.h"
+
 #include <string.h>
 
 typedef struct rule {
@@ -47,10 +48,9 @@ void
 hp_packet_put(hp_bytes *out, hp_packet_type type, const void *a, size_t na, const void *b, size_t nb)
 {
     uint8_t head[HP_PACKET_HEAD] = {0};
-
     hp_put32(head, (uint32_t)(na + nb));
     head[4] = (uint8_t)type;
-    hp_bytes_add(out, head, sizeof head);
+    hp_bytes_add(out, head, sizeof(head));
     hp_bytes_add(out, a, na);
     hp_bytes_add(out, b, nb);
 }
@@ -59,9 +59,8 @@ void
 hp_packet_put32(hp_bytes *out, hp_packet_type type, uint32_t value)
 {
     uint8_t payload[4];
-
     hp_put32(payload, value);
-    hp_packet_put(out, type, payload, sizeof payload, NULL, 0);
+    hp_packet_put(out, type, payload, sizeof(payload), NULL, 0);
 }
 
 int
@@ -69,7 +68,6 @@ hp_packet_get(const hp_bytes *in, hp_packet_side side, hp_packet *packet, hoop_e
 {
     const uint8_t *head = hp_bytes_first(in);
     uint32_t length;
-
     if (hp_bytes_size(in) < HP_PACKET_HEAD)
         return 0;
     length = hp_get32(head);

@@ -5,10 +5,11 @@
  */
 #include "bin/party.h"
 
-#include "bin/meet.h"
-#include "bin/notice.h"
 #include "base/clock.h"
 #include "base/wire.h"
+#include "bin/meet.h"
+#include "bin/notice.h"
+
 #include <signal.h>
 
 enum {
@@ -20,7 +21,6 @@ const char *
 hp_party_name(const hp_party *party)
 {
     const hp_layout *layout = party->job->layout;
-
     return layout->alone.count > 0 ? hp_meet_own_name() : layout->hosts->host[party->host].name;
 }
 
@@ -31,7 +31,6 @@ greeted(void *arg, hp_contact *contact)
 {
     hp_party *p = arg;
     hp_job *j = p->job;
-
     if (j->options->verbose) {
         hp_notice(j->output, "%s has answered", hp_party_name(p));
         hp_notice_quote(j->output, hp_party_name(p), hp_contact_noise(contact));
@@ -47,7 +46,6 @@ static int
 rank_of(const hp_job *j, int host, uint32_t rank)
 {
     int first = j->layout->place.first[host];
-
     return rank >= (uint32_t)first && rank < (uint32_t)(first + j->layout->place.count[host]) ? (int)rank : -1;
 }
 
@@ -71,7 +69,6 @@ rank_ended(hp_party *p, int rank, const uint8_t *bytes)
                         .program = j->options->argv[0],
                         .status = (int)hp_get32(bytes + 8),
                         .ms = hp_get64(bytes + 12)};
-
     hp_output_ended(j->output, rank);
     /* After another status the job is stopped, and what the others say of it would only hide the cause. */
     if (ending.status == 0)
@@ -84,7 +81,6 @@ static void
 host_failed(hp_party *p, const hp_packet *packet)
 {
     hp_job *j = p->job;
-
     if (j->phase != HP_STOPPING)
         hp_notice(j->output, "%s: %.*s", hp_party_name(p), (int)(packet->size - 4), (const char *)packet->payload + 4);
     p->done = 1;
@@ -99,7 +95,6 @@ take_rank_packet(hp_party *p, const hp_packet *packet)
     hp_job *j = p->job;
     const uint8_t *bytes = packet->payload;
     int rank = rank_of(j, p->host, hp_get32(bytes));
-
     if (rank < 0)
         return;
     if (packet->type == HP_PK_STARTED) {
@@ -118,13 +113,12 @@ static void
 take_packet(void *arg, hp_contact *contact, const hp_packet *packet)
 {
     hp_party *p = arg;
-
     (void)contact;
     if (!p->ordered && packet->type != HP_PK_FAIL)
         return;
     switch (packet->type) {
     case HP_PK_TAKEN:
-        if (p->job->input != NULL)
+        if (p->job->input)
             hp_input_taken(p->job->input, hp_get32(packet->payload));
         break;
     case HP_PK_FAIL: host_failed(p, packet); break;
@@ -140,7 +134,6 @@ contact_over(void *arg, hp_contact *contact)
 {
     hp_party *p = arg;
     hp_job *j = p->job;
-
     j->over++;
     if (!p->done && j->jury.verdict.rank >= 0)
         hp_job_pronounce(j);
@@ -163,10 +156,9 @@ call_host(hp_party *p)
     const hp_site *site = &p->job->layout->site[p->host];
     hp_job *j = p->job;
     hoop_error error;
-
     p->contact =
         hp_contact_new(j->loop, hp_party_name(p), site->call.word, site->other.word, site->here, &owner, &error);
-    if (p->contact == NULL) {
+    if (!p->contact) {
         hp_notice(j->output, "%s", error.text);
         hp_job_stop(j, 1, HP_GRACE);
         return;
@@ -180,11 +172,10 @@ void
 hp_party_call_more(hp_job *j)
 {
     int i;
-
     for (i = 0; i < j->hosts; i++) {
         if (j->called - j->greeted - j->over >= CALLS_AT_ONCE || j->phase != HP_CALLING)
             return;
-        if (j->layout->place.count[i] > 0 && j->party[i].contact == NULL)
+        if (j->layout->place.count[i] > 0 && !j->party[i].contact)
             call_host(&j->party[i]);
     }
 }
@@ -218,7 +209,7 @@ hp_party_window(hp_party *p)
 void
 hp_party_stop(hp_party *p, uint64_t grace)
 {
-    if (p->contact == NULL || hp_contact_status(p->contact) == HP_CONTACT_OVER)
+    if (!p->contact || hp_contact_status(p->contact) == HP_CONTACT_OVER)
         return;
     if (!p->ordered) {
         hp_contact_hang_up(p->contact);

@@ -5,8 +5,9 @@
  */
 #include "bin/place.h"
 
-#include "bin/must.h"
 #include "base/err.h"
+#include "bin/must.h"
+
 #include <stdlib.h>
 
 enum { RANKS_MAX = 65536 };
@@ -22,7 +23,6 @@ slots_in_all(const hp_hosts *hosts)
 {
     long sum = 0;
     int i;
-
     for (i = 0; i < hosts->count; i++)
         sum += slots_of(&hosts->host[i]);
     return sum;
@@ -32,7 +32,6 @@ static int
 slots_written(const hp_hosts *hosts)
 {
     int i, written = 0;
-
     for (i = 0; i < hosts->count; i++)
         written |= hosts->host[i].slots > 0;
     return written;
@@ -53,7 +52,6 @@ too_many(const hp_hosts *hosts, const hp_place_wish *wish, long ranks, hoop_erro
 {
     const char *hosts_word = hosts->count == 1 ? "host" : "hosts";
     long slots = slots_in_all(hosts);
-
     if (wish->per_host > 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%ld ranks do not fit on %d %s with %d on each; list more hosts or write a larger -N", ranks,
@@ -70,10 +68,8 @@ static hoop_result
 check_per_host(const hp_hosts *hosts, const hp_place *place, int per_host, hoop_error *error)
 {
     int i;
-
     for (i = 0; per_host > 0 && i < hosts->count; i++) {
         const hp_host *host = &hosts->host[i];
-
         if (host->slots > 0 && place->count[i] > slots_of(host))
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "-N %d puts %d ranks on %.80s, which has %d slot%s; write a smaller -N or slots=%d",
@@ -88,7 +84,6 @@ static int
 share(const hp_hosts *hosts, const hp_place_wish *wish, int i, int left, int even)
 {
     int room = wish->per_host > 0 ? wish->per_host : slots_of(&hosts->host[i]);
-
     if (even)
         room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
     return room < left ? room : left;
@@ -100,13 +95,12 @@ hp_place_ranks(hp_place *place, const hp_hosts *hosts, const hp_place_wish *wish
     long ranks = wish->ranks > 0 ? wish->ranks : default_ranks(hosts, wish);
     int even = wish->per_host == 0 && wish->local && !slots_written(hosts);
     int i, next = 0;
-
     if (ranks > RANKS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%ld ranks are more than hoop's limit of %d", ranks,
                           RANKS_MAX);
     *place = (hp_place){.size = (int)ranks};
-    place->first = hp_must_alloc((size_t)hosts->count, sizeof *place->first);
-    place->count = hp_must_alloc((size_t)hosts->count, sizeof *place->count);
+    place->first = hp_must_alloc((size_t)hosts->count, sizeof(*place->first));
+    place->count = hp_must_alloc((size_t)hosts->count, sizeof(*place->count));
     for (i = 0; i < hosts->count; i++) {
         place->first[i] = next;
         place->count[i] = share(hosts, wish, i, (int)ranks - next, even);

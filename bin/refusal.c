@@ -17,10 +17,9 @@ __attribute__((format(printf, 3, 4))) static void
 say(hp_refusal *refusal, int status, const char *format, ...)
 {
     va_list ap;
-
     refusal->status = status;
     va_start(ap, format);
-    vsnprintf(refusal->text, sizeof refusal->text, format, ap);
+    vsnprintf(refusal->text, sizeof(refusal->text), format, ap);
     va_end(ap);
 }
 
@@ -50,7 +49,6 @@ static int
 is_python(const char *program)
 {
     size_t n = strlen(program);
-
     return n > 3 && strcmp(program + n - 3, ".py") == 0;
 }
 
@@ -60,7 +58,6 @@ shown_path(char out[PATH_SHOWN])
 {
     const char *path = getenv("PATH");
     char *end;
-
     if (snprintf(out, PATH_SHOWN, "%s", path ? path : "not set") < PATH_SHOWN)
         return;
     out[PATH_SHOWN - 4] = '\0';
@@ -72,11 +69,10 @@ static void
 say_not_there(hp_refusal *refusal, const char *program)
 {
     char here[256], path[PATH_SHOWN];
-
-    if (getcwd(here, sizeof here) == NULL)
+    if (!getcwd(here, sizeof(here)))
         here[0] = '\0';
     shown_path(path);
-    if (strchr(program, '/') == NULL)
+    if (!strchr(program, '/'))
         say(refusal, NOT_THERE,
             "there is no program %.100s in PATH (%s); write ./%.60s if it lies in the folder you are in", program, path,
             program);
@@ -94,7 +90,6 @@ static const char *
 why_denied(const char *program)
 {
     struct stat status;
-
     if (stat(program, &status) < 0)
         return "";
     if (S_ISDIR(status.st_mode))
@@ -109,13 +104,12 @@ say_no_format(hp_refusal *refusal, const hp_orders *orders)
     const char *program = orders->argv.word[0];
     int fd = open(program, O_RDONLY | O_CLOEXEC);
     char magic[4] = "";
-    ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof magic);
-
+    ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof(magic));
     if (fd >= 0)
         close(fd);
     if (n == 0)
         say(refusal, NOT_RUN, "cannot run %.160s: it is empty", program);
-    else if (n == (ssize_t)sizeof magic && memcmp(magic, "\177ELF", sizeof magic) == 0)
+    else if (n == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0)
         say(refusal, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
     else
         say(refusal, NOT_RUN,
@@ -130,11 +124,10 @@ hp_refusal_of_program(hp_refusal *refusal, const hp_orders *orders, hp_spawn_ste
 {
     const char *program = orders->argv.word[0];
     int number = errno;
-
     if (step != HP_SPAWN_EXEC)
         say(refusal, 1, "cannot start a process: %s", strerror(number));
     else if (is_python(program) && (number == ENOENT || number == ENOEXEC || number == EACCES) &&
-             (number != ENOENT || strchr(program, '/') == NULL))
+             (number != ENOENT || !strchr(program, '/')))
         say(refusal, number == ENOENT ? NOT_THERE : NOT_RUN,
             "%.160s is no program by itself; write hooprun -n %d python3 %.160s", program, orders->world, program);
     else if (number == ENOENT)

@@ -5,8 +5,9 @@
  */
 #include "bin/screen.h"
 
-#include "bin/must.h"
 #include "base/clock.h"
+#include "bin/must.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,8 @@ static void
 put_label(hp_screen *s, int who)
 {
     char label[16];
-
     if (s->labels)
-        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof label, "[%d] ", who / s->options.per_label));
+        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", who / s->options.per_label));
 }
 
 /* Where the cursor's line is cut next: behind a newline, and on a terminal behind a carriage return. */
@@ -57,7 +57,6 @@ stretch(const hp_screen *s, const uint8_t *bytes, size_t n)
 {
     const uint8_t *newline = memchr(bytes, '\n', n), *back = NULL;
     size_t line = newline ? (size_t)(newline - bytes) + 1 : n;
-
     if (s->options.live)
         back = memchr(bytes, '\r', line);
     return back ? (size_t)(back - bytes) + 1 : line;
@@ -69,7 +68,6 @@ put_lines(hp_screen *s, int who, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         size_t part = stretch(s, bytes, n);
-
         if (s->open == NOBODY || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
             put_label(s, who);
         put(s, bytes, part);
@@ -96,7 +94,6 @@ static size_t
 last_word(const uint8_t *bytes, size_t n)
 {
     const uint8_t *back;
-
     while (n > 0 && (bytes[n - 1] == '\r' || bytes[n - 1] == '\n'))
         n--;
     back = memrchr(bytes, '\r', n);
@@ -110,7 +107,6 @@ put_last_words(hp_screen *s, int who, const uint8_t *bytes, size_t n)
     while (n > 0) {
         const uint8_t *newline = memchr(bytes, '\n', n);
         size_t line = newline ? (size_t)(newline - bytes) + 1 : n, skip = last_word(bytes, line);
-
         put_lines(s, who, bytes + skip, line - skip);
         bytes += line;
         n -= line;
@@ -146,7 +142,6 @@ emit(void *arg, const uint8_t *bytes, size_t n)
     hp_screen *s = w->screen;
     int who = number_of(w);
     size_t skip = w->shown < n ? w->shown : n;
-
     if (bytes[n - 1] == '\n' && s->bar == who)
         s->bar = NOBODY;
     w->shown = 0;
@@ -170,7 +165,6 @@ show(writer *w)
     size_t size = hp_bytes_size(&w->lines.held);
     const uint8_t *rest = hp_bytes_first(&w->lines.held) + w->shown;
     size_t skip = w->screen->open == number_of(w) ? 0 : last_word(rest, size - w->shown);
-
     put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
     w->shown = size;
     wait(w, 0);
@@ -182,10 +176,9 @@ may_show(const writer *w, uint64_t now)
 {
     const hp_screen *s = w->screen;
     int who = number_of(w);
-
     if (s->open != NOBODY)
         return s->open == who;
-    if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)) != NULL)
+    if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
         return s->bar == NOBODY || s->bar == who;
     return now - w->since >= HP_SCREEN_WAIT;
 }
@@ -195,7 +188,6 @@ static void
 forget_earlier(writer *w)
 {
     size_t old = last_word(hp_bytes_first(&w->lines.held), hp_bytes_size(&w->lines.held));
-
     if (old <= 1)
         return;
     hp_bytes_drop(&w->lines.held, old - 1);
@@ -206,7 +198,6 @@ static void
 look(writer *w, uint64_t now)
 {
     hp_screen *s = w->screen;
-
     if (hp_bytes_size(&w->lines.held) <= w->shown) {
         wait(w, 0);
         return;
@@ -214,7 +205,7 @@ look(writer *w, uint64_t now)
     if (w->since == 0)
         wait(w, now);
     if (may_show(w, now)) {
-        if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)) != NULL)
+        if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
             s->bar = number_of(w);
         show(w);
     }
@@ -227,7 +218,6 @@ static void
 feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 {
     writer *w = &s->writer[who];
-
     hp_lines_feed(&w->lines, bytes, n, emit, w);
     if (s->options.live)
         look(w, now);
@@ -238,7 +228,6 @@ end(hp_screen *s, int who)
 {
     writer *w = &s->writer[who];
     int bar = s->bar == who;
-
     if (hp_bytes_size(&w->lines.held) > w->shown)
         hp_lines_end(&w->lines, emit, w);
     hp_bytes_free(&w->lines.held);
@@ -266,7 +255,6 @@ static int
 hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 {
     int label = who / s->options.per_label;
-
     if (s->first == NOBODY) {
         s->first = who;
         s->decided = now + HP_SCREEN_WAIT;
@@ -285,14 +273,13 @@ hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 hp_screen *
 hp_screen_new(const hp_screen_options *options)
 {
-    hp_screen *s = hp_must_alloc(1, sizeof *s);
+    hp_screen *s = hp_must_alloc(1, sizeof(*s));
     int i;
-
     *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
     s->labels = options->per_label > 0 && !options->lazy;
     s->options.live = options->live && options->writers > 1;
     s->options.lazy = options->lazy && options->per_label > 0;
-    s->writer = hp_must_alloc((size_t)options->writers, sizeof *s->writer);
+    s->writer = hp_must_alloc((size_t)options->writers, sizeof(*s->writer));
     for (i = 0; i < options->writers; i++)
         s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
     return s;
@@ -333,7 +320,6 @@ uint64_t
 hp_screen_due(hp_screen *s, uint64_t now)
 {
     int i;
-
     if (s->decided != 0 && now < s->decided)
         return s->decided;
     release(s, now);
@@ -347,8 +333,7 @@ void
 hp_screen_free(hp_screen *s)
 {
     int i;
-
-    if (s == NULL)
+    if (!s)
         return;
     for (i = 0; i < s->options.writers; i++)
         hp_bytes_free(&s->writer[i].lines.held);

@@ -15,10 +15,9 @@ topology(int processor, const char *what, int unknown)
     char path[96];
     FILE *file;
     int value;
-
-    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/topology/%s", processor, what);
+    snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/topology/%s", processor, what);
     file = fopen(path, "re");
-    if (file == NULL)
+    if (!file)
         return unknown;
     if (fscanf(file, "%d", &value) != 1 || value < 0)
         value = unknown;
@@ -39,10 +38,9 @@ hp_machine_read(hp_machine *machine)
 {
     cpu_set_t mine;
     int i;
-
     *machine = (hp_machine){.list = hp_must_alloc(CPU_SETSIZE, sizeof(hp_processor))};
     CPU_ZERO(&mine);
-    if (sched_getaffinity(0, sizeof mine, &mine) < 0)
+    if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
         return;
     for (i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET((size_t)i, &mine))
@@ -54,7 +52,6 @@ static int
 by_place(const void *a, const void *b)
 {
     const hp_processor *x = a, *y = b;
-
     if (x->package != y->package)
         return x->package < y->package ? -1 : 1;
     if (x->core != y->core)
@@ -65,7 +62,7 @@ by_place(const void *a, const void *b)
 void
 hp_machine_sort(hp_machine *machine)
 {
-    qsort(machine->list, (size_t)machine->count, sizeof *machine->list, by_place);
+    qsort(machine->list, (size_t)machine->count, sizeof(*machine->list), by_place);
 }
 
 void
@@ -86,7 +83,6 @@ static int
 core_at(const hp_machine *m, int k)
 {
     int at;
-
     for (at = 0; at < m->count; at++)
         if (begins_core(m, at) && k-- == 0)
             break;
@@ -98,7 +94,6 @@ static int
 border(const hp_machine *m, int ranks, int i)
 {
     int cores = 0, at;
-
     for (at = 0; at < m->count; at++)
         cores += begins_core(m, at);
     if (ranks > cores)
@@ -110,7 +105,6 @@ void
 hp_share_cut(const hp_machine *machine, int ranks, int i, cpu_set_t *share)
 {
     int at = border(machine, ranks, i), end = border(machine, ranks, i + 1);
-
     CPU_ZERO(share);
     if (end == at && at < machine->count)
         end = at + 1;

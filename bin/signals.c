@@ -11,9 +11,8 @@ readable(void *arg, int ready)
 {
     hp_signals *signals = arg;
     struct signalfd_siginfo info;
-
     (void)ready;
-    while (read(signals->fd, &info, sizeof info) == (ssize_t)sizeof info)
+    while (read(signals->fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
         signals->fn(signals->arg, (int)info.ssi_signo);
 }
 
@@ -21,7 +20,6 @@ int
 hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*fn)(void *arg, int number), void *arg)
 {
     sigset_t set;
-
     *signals = (hp_signals){.fn = fn, .arg = arg};
     sigemptyset(&set);
     for (; *numbers != 0; numbers++) {
@@ -33,13 +31,13 @@ hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*f
     if (signals->fd < 0)
         return -1;
     signals->watch = hp_watch_new(loop, signals->fd, readable, signals);
-    return signals->watch == NULL ? -1 : hp_watch_set(signals->watch, HP_READ);
+    return !signals->watch ? -1 : hp_watch_set(signals->watch, HP_READ);
 }
 
 void
 hp_signals_close(hp_signals *signals)
 {
-    if (signals->watch == NULL)
+    if (!signals->watch)
         return;
     hp_watch_free(signals->watch);
     close(signals->fd);

@@ -30,8 +30,7 @@ __attribute__((noreturn)) static void
 give_up(int fd, hp_spawn_step step)
 {
     report r = {.step = step, .number = errno};
-
-    if (write(fd, &r, sizeof r) < 0)
+    if (write(fd, &r, sizeof(r)) < 0)
         _exit(126);
     _exit(127);
 }
@@ -41,7 +40,6 @@ close_from(int first)
 {
     long last = sysconf(_SC_OPEN_MAX);
     int fd;
-
     if (close_range((unsigned)first, ~0U, 0) == 0)
         return;
     for (fd = first; fd < (last > 0 ? last : 1024); fd++)
@@ -53,7 +51,6 @@ static int
 arrange(const int want[5])
 {
     int aside[5], i;
-
     for (i = 0; i < 5; i++) {
         aside[i] = want[i] >= 0 ? want[i] : i < 3 ? open("/dev/null", O_RDWR) : -1;
         if (aside[i] >= 0)
@@ -76,7 +73,6 @@ reset_signals(int shielded)
 {
     sigset_t none;
     int i;
-
     for (i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
     if (shielded) {
@@ -93,8 +89,7 @@ static int
 execute_in(const char *folder, size_t n, const hp_spawn *spawn)
 {
     char path[PATH_MAX];
-
-    if (snprintf(path, sizeof path, "%.*s/%s", (int)n, folder, spawn->argv[0]) >= (int)sizeof path)
+    if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, folder, spawn->argv[0]) >= (int)sizeof(path))
         return 1;
     execv(path, spawn->argv);
     if (errno == EACCES && access(path, F_OK) < 0)
@@ -108,19 +103,17 @@ execute(const hp_spawn *spawn)
 {
     const char *at = getenv("PATH");
     int denied = 0;
-
-    if (strchr(spawn->argv[0], '/') != NULL) {
+    if (strchr(spawn->argv[0], '/')) {
         execv(spawn->argv[0], spawn->argv);
         return;
     }
     for (at = at ? at : "/bin:/usr/bin"; at != NULL; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
         size_t n = strcspn(at, ":");
-
         if (!execute_in(n ? at : ".", n ? n : 1, spawn))
             return;
         denied |= errno == EACCES;
     }
-    if (spawn->also_dir != NULL)
+    if (spawn->also_dir)
         execute_in(spawn->also_dir, strlen(spawn->also_dir), spawn);
     errno = denied ? EACCES : ENOENT;
 }
@@ -129,7 +122,6 @@ __attribute__((noreturn)) static void
 child(const hp_spawn *spawn, int report_fd, pid_t parent)
 {
     const int want[5] = {spawn->fd[0], spawn->fd[1], spawn->fd[2], spawn->fd[3], report_fd};
-
     reset_signals(spawn->shielded);
     if (arrange(want) < 0)
         give_up(report_fd, HP_SPAWN_SET_UP);
@@ -137,15 +129,15 @@ child(const hp_spawn *spawn, int report_fd, pid_t parent)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (files.rlim_max != 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
-    if (spawn->share != NULL && sched_setaffinity(0, sizeof *spawn->share, spawn->share) < 0)
+    if (spawn->share && sched_setaffinity(0, sizeof(*spawn->share), spawn->share) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && prctl(PR_SET_PDEATHSIG, spawn->death_signal) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && getppid() != parent)
         _exit(1); /* it died before it could be watched */
-    if (spawn->dir != NULL && chdir(spawn->dir) < 0)
+    if (spawn->dir && chdir(spawn->dir) < 0)
         give_up(REPORT_FD, HP_SPAWN_DIR);
-    if (spawn->environ != NULL)
+    if (spawn->environ)
         environ = (char **)spawn->environ;
     execute(spawn);
     give_up(REPORT_FD, HP_SPAWN_EXEC);
@@ -157,11 +149,10 @@ hear(pid_t pid, int fd, hp_spawn_step *step)
 {
     report r = {0};
     ssize_t n;
-
-    while ((n = read(fd, &r, sizeof r)) < 0 && errno == EINTR)
+    while ((n = read(fd, &r, sizeof(r))) < 0 && errno == EINTR)
         continue;
     close(fd);
-    if (n != (ssize_t)sizeof r)
+    if (n != (ssize_t)sizeof(r))
         return pid;
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         continue;
@@ -192,7 +183,6 @@ int
 hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in)
 {
     int number;
-
     *pipes = (hp_spawn_pipes){{-1, -1}, {-1, -1}, {-1, -1}};
     if (pipe2(pipes->out, O_CLOEXEC) == 0 && pipe2(pipes->err, O_CLOEXEC) == 0 &&
         (!with_in || pipe2(pipes->in, O_CLOEXEC) == 0))
@@ -208,7 +198,6 @@ hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
 {
     pid_t parent = getpid(), pid;
     int fds[2];
-
     *step = HP_SPAWN_FORK;
     if (pipe2(fds, O_CLOEXEC) < 0)
         return -1;
@@ -227,7 +216,6 @@ void
 hp_spawn_many_files(void)
 {
     struct rlimit more;
-
     if (getrlimit(RLIMIT_NOFILE, &files) < 0)
         return;
     more = files;
@@ -240,7 +228,6 @@ void
 hp_spawn_fill_standard(void)
 {
     int fd;
-
     do
         fd = open("/dev/null", O_RDWR);
     while (fd >= 0 && fd < 3);

@@ -14,7 +14,6 @@ static int
 make_raw(int fd)
 {
     struct termios settings;
-
     if (tcgetattr(fd, &settings) < 0)
         return -1;
     cfmakeraw(&settings);
@@ -25,10 +24,9 @@ static int
 open_ranks_end(int fd)
 {
     char name[64];
-
     if (grantpt(fd) < 0 || unlockpt(fd) < 0)
         return -1;
-    if ((errno = ptsname_r(fd, name, sizeof name)) != 0)
+    if ((errno = ptsname_r(fd, name, sizeof(name))) != 0)
         return -1;
     return open(name, O_WRONLY | O_NOCTTY | O_CLOEXEC);
 }
@@ -37,7 +35,6 @@ int
 hp_terminal_open(int pair[2], hp_window window)
 {
     int number;
-
     pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (pair[0] < 0)
         return -1;
@@ -58,7 +55,6 @@ hp_window
 hp_terminal_window(int fd)
 {
     struct winsize size = {0};
-
     if (ioctl(fd, TIOCGWINSZ, &size) < 0)
         return (hp_window){0};
     return (hp_window){size.ws_row, size.ws_col};
@@ -68,7 +64,6 @@ void
 hp_terminal_resize(int fd, hp_window window)
 {
     const struct winsize size = {.ws_row = window.rows, .ws_col = window.columns};
-
     if (window.rows > 0 || window.columns > 0)
         (void)ioctl(fd, TIOCSWINSZ, &size); /* without it programs take 80 columns */
 }

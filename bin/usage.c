@@ -23,7 +23,12 @@ static const struct {
 #include "bin/options.def"
 };
 
-enum { ROWS = sizeof rows / sizeof rows[0], FOREIGN = sizeof foreign / sizeof foreign[0], NAME_SIZE = 40, COLUMN = 30 };
+enum {
+    ROWS = sizeof(rows) / sizeof(rows[0]),
+    FOREIGN = sizeof(foreign) / sizeof(foreign[0]),
+    NAME_SIZE = 40,
+    COLUMN = 30
+};
 
 /* --- names --- */
 
@@ -38,7 +43,6 @@ static const char *
 next_name(const char *names, char name[NAME_SIZE])
 {
     size_t n;
-
     names += strspn(names, " |");
     n = strcspn(names, " ");
     snprintf(name, NAME_SIZE, "%.*s", (int)n, names);
@@ -49,7 +53,6 @@ int
 hp_usage_has(const char *names, const char *word)
 {
     char name[NAME_SIZE];
-
     while ((names = next_name(names, name)) != NULL)
         if (strcmp(bare(name), bare(word)) == 0)
             return 1;
@@ -64,19 +67,18 @@ print_row(FILE *to, const row *r)
     char line[256] = "", name[NAME_SIZE];
     const char *names = r->names, *end = strchr(names, '|');
     size_t n = 0;
-
     if (end == names)
         return;
-    while ((names = next_name(names, name)) != NULL && (end == NULL || names <= end)) {
-        n += (size_t)snprintf(line + n, sizeof line - n, "%s%s",
+    while ((names = next_name(names, name)) != NULL && (!end || names <= end)) {
+        n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s",
                               n                        ? ", "
                               : strncmp(name, "--", 2) ? "  "
                                                        : "      ",
                               name);
-        if (n >= sizeof line)
+        if (n >= sizeof(line))
             return;
     }
-    snprintf(line + n, sizeof line - n, " %s", r->value);
+    snprintf(line + n, sizeof(line) - n, " %s", r->value);
     fprintf(to, "%-*s%s\n", COLUMN - 1, line, r->help);
 }
 
@@ -84,7 +86,6 @@ void
 hp_usage_print(FILE *to)
 {
     size_t i;
-
     fprintf(to,
             "usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
     for (i = 0; i < ROWS; i++)
@@ -98,10 +99,8 @@ hp_usage_list(void)
 {
     char name[NAME_SIZE];
     size_t i;
-
     for (i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
-
         while (names[0] != '|' && (names = next_name(names, name)) != NULL)
             printf("%s %s %s\n", name, rows[i].kind, rows[i].value);
     }
@@ -120,16 +119,13 @@ static size_t
 distance(const char *a, const char *b)
 {
     size_t line[NAME_SIZE + 1], n = strlen(b), i, j;
-
     for (j = 0; j <= n; j++)
         line[j] = j;
     for (i = 1; a[i - 1] != '\0'; i++) {
         size_t diagonal = line[0];
-
         line[0] = i;
         for (j = 1; j <= n; j++) {
             size_t above = line[j];
-
             line[j] = least(least(above, line[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
             diagonal = above;
         }
@@ -143,14 +139,11 @@ nearest(const char *word, char best[NAME_SIZE])
 {
     size_t smallest = strlen(bare(word)) / 2 + 1, i;
     char name[NAME_SIZE];
-
     best[0] = '\0';
     for (i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
-
         while ((names = next_name(names, name)) != NULL) {
             size_t d = distance(bare(word), bare(name));
-
             if (d < smallest) {
                 smallest = d;
                 memcpy(best, name, NAME_SIZE);
@@ -165,10 +158,8 @@ instead(const char *word)
 {
     char pattern[NAME_SIZE];
     size_t i;
-
     for (i = 0; i < FOREIGN; i++) {
         const char *names = foreign[i].names;
-
         while ((names = next_name(names, pattern)) != NULL)
             if (fnmatch(pattern, bare(word), 0) == 0)
                 return foreign[i].advice;
@@ -181,8 +172,7 @@ hp_usage_advice(const char *word, char *out, size_t size)
 {
     const char *advice = instead(word);
     char best[NAME_SIZE];
-
-    if (advice != NULL)
+    if (advice)
         snprintf(out, size, "; %s", advice);
     else if (nearest(word, best))
         snprintf(out, size, "; the nearest one is %s", best);

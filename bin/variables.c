@@ -4,8 +4,9 @@
  */
 #include "bin/variables.h"
 
-#include "bin/must.h"
 #include "base/err.h"
+#include "bin/must.h"
+
 #include <ctype.h>
 #include <glob.h>
 #include <stdio.h>
@@ -19,16 +20,14 @@ static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RA
                                   "HOOP_SECURITY",   "RANK",      "WORLD_SIZE",      "LOCAL_RANK",
                                   "LOCAL_WORLD_SIZE"};
 
-enum { OWN = sizeof own / sizeof own[0], MINE = 10 };
+enum { OWN = sizeof(own) / sizeof(own[0]), MINE = 10 };
 
 static int
 is_own(const char *variable)
 {
     size_t i;
-
     for (i = 0; i < OWN; i++) {
         size_t n = strlen(own[i]);
-
         if (strncmp(variable, own[i], n) == 0 && variable[n] == '=')
             return 1;
     }
@@ -39,9 +38,8 @@ void
 hp_variables_settings(hp_words *words)
 {
     char **variable;
-
     for (variable = environ; *variable != NULL; variable++)
-        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') != NULL && !is_own(*variable))
+        if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
             hp_words_add(words, hp_must(strdup(*variable)));
     hp_words_add(words,
                  hp_must_print("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
@@ -54,7 +52,6 @@ hp_variables_wish(hp_words *words, const char *wish, hoop_error *error)
     const char *value;
     char *name;
     size_t i;
-
     for (i = 0; i < n; i++)
         if (!isalpha((unsigned char)wish[i]) && wish[i] != '_' && (i == 0 || !isdigit((unsigned char)wish[i])))
             n = 0;
@@ -67,7 +64,7 @@ hp_variables_wish(hp_words *words, const char *wish, hoop_error *error)
     }
     name = hp_must(strndup(wish, n));
     value = getenv(name);
-    if (value != NULL)
+    if (value)
         hp_words_add(words, hp_must_print("%s=%s", name, value));
     free(name);
     return HOOP_SUCCESS;
@@ -77,13 +74,11 @@ void
 hp_variables_adopt(const hp_orders *orders)
 {
     size_t i;
-
     for (i = 0; i < OWN; i++)
         unsetenv(own[i]);
     for (i = 0; i < orders->variables.count; i++) {
         const char *variable = orders->variables.word[i];
         char *name = hp_must(strndup(variable, strcspn(variable, "=")));
-
         setenv(name, strchr(variable, '=') + 1, 1);
         free(name);
     }
@@ -97,11 +92,9 @@ library_folder(const char *prefix)
     static const char *const places[] = {"lib", "lib64", "lib*/*"};
     char *found = NULL;
     size_t i;
-
-    for (i = 0; i < sizeof places / sizeof places[0] && found == NULL; i++) {
+    for (i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
         char *pattern = hp_must_print("%s/%s/libhoop.so*", prefix, places[i]);
         glob_t seen;
-
         if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
             found = hp_must(strdup(seen.gl_pathv[0]));
             *strrchr(found, '/') = '\0';
@@ -117,8 +110,7 @@ hp_variables_library(const char *prefix)
 {
     const char *before = getenv("LD_LIBRARY_PATH");
     char *folder = library_folder(prefix), *both;
-
-    if (folder == NULL)
+    if (!folder)
         return;
     both = before && before[0] ? hp_must_print("%s:%s", folder, before) : hp_must(strdup(folder));
     setenv("LD_LIBRARY_PATH", both, 1);
@@ -131,10 +123,9 @@ hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd)
 {
     size_t count = 0, at;
     char **all;
-
-    while (environ[count] != NULL)
+    while (environ[count])
         count++;
-    all = hp_must_alloc(count + MINE + 1, sizeof *all);
+    all = hp_must_alloc(count + MINE + 1, sizeof(*all));
     all[0] = hp_must_print("HOOP_RANK=%d", orders->rank[i]);
     all[1] = hp_must_print("HOOP_SIZE=%d", orders->world);
     all[2] = hp_must_print("HOOP_LOCAL_RANK=%d", orders->local_first + i);
@@ -154,7 +145,6 @@ void
 hp_variables_free(char **variables)
 {
     int i;
-
     for (i = 0; i < MINE; i++)
         free(variables[i]);
     free(variables);

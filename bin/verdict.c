@@ -5,6 +5,7 @@
 #include "bin/verdict.h"
 
 #include "bin/must.h"
+
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +26,7 @@ static const char *
 signal_name(int number)
 {
     size_t i;
-
-    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         if (names[i].number == number)
             return names[i].name;
     return "no common one";
@@ -49,14 +49,13 @@ hp_verdict_sentence(const hp_ending *e, int others)
 {
     char how[80], then[40] = "";
     int number = WTERMSIG(e->status);
-
     if (WIFSIGNALED(e->status))
-        snprintf(how, sizeof how, "killed by signal %d (%s)%s", number, signal_name(number),
+        snprintf(how, sizeof(how), "killed by signal %d (%s)%s", number, signal_name(number),
                  WCOREDUMP(e->status) ? ", core dumped," : "");
     else
-        snprintf(how, sizeof how, "exited with status %d", WEXITSTATUS(e->status));
+        snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
     if (others > 0)
-        snprintf(then, sizeof then, "; stopping %d other%s", others, others == 1 ? "" : "s");
+        snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
     return hp_must_print("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
                          (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
 }
@@ -65,7 +64,6 @@ void
 hp_last_words_add(hp_bytes *words, const uint8_t *bytes, size_t n)
 {
     size_t size;
-
     if (n > HP_LAST_WORDS) {
         bytes += n - HP_LAST_WORDS;
         n = HP_LAST_WORDS;
@@ -80,7 +78,6 @@ static void
 each_line(char *text, size_t n, void (*fn)(void *arg, const char *line), void *arg)
 {
     size_t i, begin = 0;
-
     for (i = 0; i <= n; i++) {
         if (i < n && text[i] != '\n') {
             if ((unsigned char)text[i] < ' ' && text[i] != '\t')
@@ -100,7 +97,6 @@ hp_last_words_each(const hp_bytes *words, void (*fn)(void *arg, const char *line
     size_t size = hp_bytes_size(words), begin = size, lines = 0;
     const uint8_t *first = hp_bytes_first(words);
     char *text;
-
     while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < HP_LAST_LINES))
         begin--;
     if (size == 0)

@@ -22,7 +22,7 @@ course_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- what is said, and how it ends ---- */
+/* --- what is said, and how it ends --- */
 
 void
 course_say(const course *c, const char *format, ...)
@@ -51,7 +51,7 @@ course_check(const course *c, hoop_result result)
 void
 course_agree(course *c, const char *sentence)
 {
-    int32_t first = sentence == NULL ? c->size : c->rank;
+    int32_t first = !sentence ? c->size : c->rank;
     course_check(c, hoop_allreduce(&first, &first, 1, HOOP_INT32, HOOP_MIN, c->comm));
     if (first == c->size)
         return;
@@ -71,7 +71,7 @@ course_abandon(const course *c, const char *sentence)
     exit(1);
 }
 
-/* ---- options ---- */
+/* --- options --- */
 
 static void
 help(const course *c, const char *what)
@@ -142,13 +142,13 @@ course_join(course *c, const char *program, const char *what, int argc, char **a
     course_agree(c, bad ? why : NULL);
 }
 
-/* ---- images ---- */
+/* --- images --- */
 
 void
 course_share(course *c)
 {
     char path[PATH_MAX], why[PATH_MAX + 256];
-    int unread = c->rank == 0 && (dataset_find(c->data, path, sizeof(path), why, sizeof(why)) == NULL ||
+    int unread = c->rank == 0 && (!dataset_find(c->data, path, sizeof(path), why, sizeof(why)) ||
                                   dataset_read(&c->images, path, why, sizeof(why)) != 0);
     course_agree(c, unread ? why : NULL);
     uint64_t count = c->images.count;
@@ -158,7 +158,7 @@ course_share(course *c)
                         : NULL);
     c->training = count - HELD_OUT;
     c->order = calloc(c->training, sizeof(*c->order));
-    int lacking = c->order == NULL || (c->rank != 0 && dataset_alloc(&c->images, count) != 0);
+    int lacking = !c->order || (c->rank != 0 && dataset_alloc(&c->images, count) != 0);
     course_agree(c, lacking ? "there is no memory for the images" : NULL);
     dataset *set = &c->images;
     course_check(c, hoop_broadcast(set->pixels, set->pixels, count * DATASET_PIXELS, HOOP_FLOAT32, 0, c->comm));
@@ -183,7 +183,7 @@ course_leave(course *c)
     course_check(c, hoop_comm_destroy(c->comm));
 }
 
-/* ---- an epoch ---- */
+/* --- an epoch --- */
 
 /* Fisher-Yates, from the same state on every rank. */
 static void
@@ -238,7 +238,7 @@ course_most(const course *c)
     return (more + size - 1) / size;
 }
 
-/* ---- the end ---- */
+/* --- the end --- */
 
 size_t
 course_exam(const course *c, const float **x, const uint8_t **labels)

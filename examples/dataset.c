@@ -27,7 +27,7 @@ beside_program(char *path, size_t size)
         return NULL;
     path[length] = '\0';
     char *slash = strrchr(path, '/');
-    if (slash == NULL || (size_t)(slash - path) + strlen(name) >= size)
+    if (!slash || (size_t)(slash - path) + strlen(name) >= size)
         return NULL;
     memcpy(slash, name, strlen(name) + 1);
     return path;
@@ -36,16 +36,16 @@ beside_program(char *path, size_t size)
 const char *
 dataset_find(const char *argument, char *path, size_t path_size, char *why, size_t why_size)
 {
-    const char *asked = argument != NULL ? argument : getenv("HOOP_DIGITS");
-    if (asked != NULL) {
+    const char *asked = argument ? argument : getenv("HOOP_DIGITS");
+    if (asked) {
         snprintf(path, path_size, "%s", asked);
         if (access(path, R_OK) == 0)
             return path;
         snprintf(why, why_size, "cannot read the images in %s, named by %s: %s", asked,
-                 argument != NULL ? "--data" : "HOOP_DIGITS", strerror(errno));
+                 argument ? "--data" : "HOOP_DIGITS", strerror(errno));
         return NULL;
     }
-    if (beside_program(path, path_size) != NULL && access(path, R_OK) == 0)
+    if (beside_program(path, path_size) && access(path, R_OK) == 0)
         return path;
     snprintf(path, path_size, "%s", DIGITS_DATA);
     if (access(path, R_OK) == 0)
@@ -63,7 +63,7 @@ dataset_alloc(dataset *set, size_t count)
     set->count = count;
     set->pixels = calloc(count, DATASET_PIXELS * sizeof(float));
     set->labels = calloc(count, 1);
-    if (set->pixels != NULL && set->labels != NULL)
+    if (set->pixels && set->labels)
         return 0;
     dataset_free(set);
     return -1;
@@ -96,11 +96,11 @@ parse_line(const char *line, float *pixels, uint8_t *label)
     long number;
     for (int i = 0; i < DATASET_PIXELS; i++) {
         line = take_number(line, DEEPEST_PIXEL, ',', &number);
-        if (line == NULL)
+        if (!line)
             return -1;
         pixels[i] = (float)number / (float)DEEPEST_PIXEL;
     }
-    if (take_number(line, DATASET_CLASSES - 1, '\0', &number) == NULL)
+    if (!take_number(line, DATASET_CLASSES - 1, '\0', &number))
         return -1;
     *label = (uint8_t)number;
     return 0;
@@ -110,7 +110,7 @@ parse_line(const char *line, float *pixels, uint8_t *label)
 static int
 next_line(FILE *file, char *line, int size)
 {
-    if (fgets(line, size, file) == NULL)
+    if (!fgets(line, size, file))
         return 0;
     line[strcspn(line, "\r\n")] = '\0';
     return 1;
@@ -145,7 +145,7 @@ dataset_read(dataset *set, const char *path, char *why, size_t why_size)
 {
     *set = (dataset){0};
     FILE *file = fopen(path, "r");
-    if (file == NULL) {
+    if (!file) {
         snprintf(why, why_size, "cannot read %s: %s", path, strerror(errno));
         return -1;
     }

@@ -13,7 +13,6 @@
 #include "mlp.h"
 
 #include <hoop.h>
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -42,7 +41,7 @@ prepare(trainer *t)
     t->x = calloc(room, DATASET_PIXELS * sizeof(float));
     t->labels = calloc(room, 1);
     t->waits = calloc(c->training, sizeof(*t->waits));
-    int lacking = t->x == NULL || t->labels == NULL || t->waits == NULL ||
+    int lacking = !t->x || !t->labels || !t->waits ||
                   mlp_init(&t->net, DATASET_PIXELS, (size_t)c->hidden, DATASET_CLASSES, room, COURSE_SEED) != 0;
     course_agree(c, lacking ? "there is no memory for the network" : NULL);
     /* Equal seeds would do here; a program that loads a checkpoint on rank 0 needs exactly this line. */
@@ -54,7 +53,7 @@ static void
 wait_for(trainer *t, hoop_work *work)
 {
     double start = course_now();
-    if (work == NULL)
+    if (!work)
         return;
     check(t, hoop_work_wait(work, -1));
     t->waiting += course_now() - start;
@@ -118,7 +117,6 @@ train_batch(trainer *t, size_t first, size_t count)
     size_t w1 = net->inputs * net->hidden, w2 = net->hidden * net->outputs;
     size_t mine = course_collect(&t->course, first, count, t->x, t->labels);
     float scale = (float)t->course.size / (float)count;
-
     mlp_forward(net, t->x, mine);
     t->loss = scale * (float)mlp_loss(net, t->labels, mine);
     mlp_backward_output(net, t->labels, mine, scale);
@@ -126,7 +124,6 @@ train_batch(trainer *t, size_t first, size_t count)
     mlp_backward_hidden(net, t->x, mine);
     hoop_work *hidden = average(t, g->w1, w1);
     hoop_work *small = average_small(t);
-
     wait_for(t, output);
     update(t, p->w2, w2); /* while the hidden layer's gradient is on its way */
     wait_for(t, hidden);

@@ -16,9 +16,8 @@
 #include "mlp.h"
 #include "mlp_gpu.h"
 
-#include <hoop.h>
-
 #include <cuda_runtime.h>
+#include <hoop.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,11 +59,11 @@ need(const trainer *t, cudaError_t result)
 {
     if (result != cudaSuccess)
         course_abandon(&t->course, cudaGetErrorString(result));
-    if (t->gpu.error != NULL)
+    if (t->gpu.error)
         course_abandon(&t->course, t->gpu.error);
 }
 
-/* ---- before ---- */
+/* --- before --- */
 
 static void
 take_gpu(trainer *t)
@@ -116,7 +115,7 @@ prepare(trainer *t)
     open_layer(t, &t->output, below, t->net.parameters.count - below);
 }
 
-/* ---- a step ---- */
+/* --- a step --- */
 
 /* Sends this rank's shard of a batch to the GPU; returns how many images it has. */
 static size_t
@@ -172,7 +171,6 @@ train_batch(trainer *t, size_t first, size_t count, float *loss)
     average(t, &t->output, 1); /* with the loss; on its way while the hidden layer's gradient is computed */
     mlp_gpu_backward_hidden(&t->gpu, t->x, mine);
     average(t, &t->hidden, 0);
-
     need(t, cudaStreamWaitEvent(t->compute, t->output.averaged, 0));
     need(t, cudaMemcpyAsync(loss, t->gpu.loss, sizeof(*loss), cudaMemcpyDeviceToHost, t->compute));
     update(t, &t->output); /* while the hidden layer's gradient is on its way */
@@ -226,7 +224,7 @@ train_epoch(trainer *t, long epoch)
     course_say(c, "%5ld  %10.7f  %9.0f\n", epoch, loss / (double)c->training, (double)c->training / seconds);
 }
 
-/* ---- after ---- */
+/* --- after --- */
 
 /* Probabilities and parameters come back to the host, which counts what was recognised and compares bits. */
 static int

@@ -5,9 +5,8 @@
  * The communicator has one descriptor. Whenever it is readable the loop calls hoop_comm_progress, which never blocks;
  * between the calls the loop serves whatever else the program has: here a timer that goes on ticking.
  */
-#include <hoop.h>
-
 #include <event2/event.h>
+#include <hoop.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -60,7 +59,7 @@ go_on(program *p)
     int done = 1;
     check(p, hoop_comm_progress(p->comm));
     while (p->round <= ROUNDS) {
-        if (p->work == NULL)
+        if (!p->work)
             start_round(p);
         check(p, hoop_work_test(p->work, &done));
         if (!done)
@@ -93,7 +92,7 @@ serve(program *p)
     struct timeval millisecond = {.tv_usec = 1000};
     struct event *readable = event_new(p->base, hoop_comm_fd(p->comm), EV_READ | EV_PERSIST, on_readable, p);
     struct event *tick = event_new(p->base, -1, EV_PERSIST, on_tick, p);
-    if (readable == NULL || tick == NULL || event_add(readable, NULL) != 0 || event_add(tick, &millisecond) != 0) {
+    if (!readable || !tick || event_add(readable, NULL) != 0 || event_add(tick, &millisecond) != 0) {
         fprintf(stderr, "eventloop: libevent cannot watch the communicator's descriptor\n");
         exit(1);
     }
@@ -108,7 +107,7 @@ int
 main(void)
 {
     program p = {.base = event_base_new(), .round = 1, .values = calloc(COUNT, sizeof(float))};
-    if (p.base == NULL || p.values == NULL) {
+    if (!p.base || !p.values) {
         fprintf(stderr, "eventloop: not enough memory\n");
         return 1;
     }

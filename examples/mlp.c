@@ -30,7 +30,7 @@ static int
 tensors_init(mlp_tensors *t, size_t inputs, size_t hidden, size_t outputs)
 {
     float *all = calloc(mlp_tensors_count(inputs, hidden, outputs), sizeof(float));
-    if (all == NULL)
+    if (!all)
         return -1;
     *t = mlp_tensors_at(all, inputs, hidden, outputs);
     return 0;
@@ -58,8 +58,7 @@ mlp_init(mlp *net, size_t inputs, size_t hidden, size_t outputs, size_t room, ui
     net->activity = calloc(room, hidden * sizeof(float));
     net->delta = calloc(room, hidden * sizeof(float));
     net->output = calloc(room, outputs * sizeof(float));
-    if (net->activity == NULL || net->delta == NULL || net->output == NULL ||
-        tensors_init(&net->parameters, inputs, hidden, outputs) != 0 ||
+    if (!net->activity || !net->delta || !net->output || tensors_init(&net->parameters, inputs, hidden, outputs) != 0 ||
         tensors_init(&net->gradient, inputs, hidden, outputs) != 0 ||
         tensors_init(&net->velocity, inputs, hidden, outputs) != 0) {
         mlp_free(net);

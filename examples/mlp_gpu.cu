@@ -17,18 +17,18 @@ blocks(size_t elements)
 static void
 note(mlp_gpu *net, cudaError_t result)
 {
-    if (result != cudaSuccess && net->error == NULL)
+    if (result != cudaSuccess && !net->error)
         net->error = cudaGetErrorString(result);
 }
 
 static void
 note_blas(mlp_gpu *net, cublasStatus_t result)
 {
-    if (result != CUBLAS_STATUS_SUCCESS && net->error == NULL)
+    if (result != CUBLAS_STATUS_SUCCESS && !net->error)
         net->error = cublasGetStatusString(result);
 }
 
-/* ---- kernels ---- */
+/* --- kernels --- */
 
 __device__ static size_t
 my_element()
@@ -108,15 +108,15 @@ descend(float *p, float *v, const float *g, size_t count, float rate, float mome
     p[i] += v[i];
 }
 
-/* ---- memory ---- */
+/* --- memory --- */
 
 static float *
 floats(mlp_gpu *net, size_t count)
 {
     void *memory = NULL;
-    if (net->error == NULL)
+    if (!net->error)
         note(net, cudaMalloc(&memory, count * sizeof(float)));
-    if (net->error == NULL)
+    if (!net->error)
         note(net, cudaMemsetAsync(memory, 0, count * sizeof(float), net->stream));
     return (float *)memory;
 }
@@ -138,11 +138,11 @@ mlp_gpu_init(mlp_gpu *net, size_t inputs, size_t hidden, size_t outputs, size_t 
     net->delta = floats(net, room * hidden);
     net->output = floats(net, room * outputs);
     net->losses = floats(net, room);
-    if (net->error == NULL)
+    if (!net->error)
         note_blas(net, cublasCreate(&net->blas));
-    if (net->error == NULL)
+    if (!net->error)
         note_blas(net, cublasSetStream(net->blas, stream));
-    return net->error == NULL ? 0 : -1;
+    return !net->error ? 0 : -1;
 }
 
 void
@@ -152,7 +152,7 @@ mlp_gpu_free(mlp_gpu *net)
                        net->delta,          net->output,       net->losses};
     for (float *m : memory)
         cudaFree(m);
-    if (net->blas != NULL)
+    if (net->blas)
         cublasDestroy(net->blas);
     *net = mlp_gpu();
 }
@@ -161,14 +161,14 @@ void
 mlp_gpu_load(mlp_gpu *net, const float *host)
 {
     size_t bytes = net->parameters.count * sizeof(float);
-    if (host != NULL)
+    if (host)
         note(net, cudaMemcpyAsync(net->parameters.all, host, bytes, cudaMemcpyHostToDevice, net->stream));
     else
         note(net, cudaMemsetAsync(net->parameters.all, 0, bytes, net->stream));
     note(net, cudaMemsetAsync(net->velocity.all, 0, bytes, net->stream));
 }
 
-/* ---- passes ---- */
+/* --- passes --- */
 
 /* A matrix as it lies in memory, row after row; `turned`: its transpose is meant. */
 typedef struct matrix {

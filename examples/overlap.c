@@ -6,7 +6,6 @@
  * started and left to travel while the next is computed. The answers are the same; the times are printed, not promised.
  */
 #include <hoop.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,13 +4,12 @@
  * decoder and whether the checksums are made right first, so that both what lies before them and what lies behind them
  * is reached; byte 1 chooses how the stream is cut. What was decoded must encode to the very same bytes again.
  */
-#include "fuzz/fuzz.h"
-
-#include <string.h>
-
 #include "base/text.h"
 #include "base/wire.h"
+#include "fuzz/fuzz.h"
 #include "net/frame.h"
+
+#include <string.h>
 
 const char fuzz_name[] = "frame";
 
@@ -109,7 +108,7 @@ read_abort(const uint8_t *in, size_t n)
     /* what hoop_wait_all takes for a work that is not over must come from nobody else */
     fuzz_check(error.code != HOOP_IN_PROGRESS && error.code != HOOP_ERR_BUSY && error.code != HOOP_ERR_INVALID_USAGE &&
                error.code != HOOP_ERR_FORKED && error.code != HOOP_ERR_INVALID_ARGUMENT);
-    fuzz_check(strnlen(error.text, sizeof error.text) == n - hp_abort_put(again, &(hoop_error){.code = error.code}));
+    fuzz_check(strnlen(error.text, sizeof(error.text)) == n - hp_abort_put(again, &(hoop_error){.code = error.code}));
     fuzz_check(hp_text_is_tame(error.text, strlen(error.text), 0));
     size_t fixed = n - strlen(error.text), same_from = error.code == HOOP_ERR_PROTOCOL ? 4 : 0;
     fuzz_check(hp_abort_put(again, &error) == n && memcmp(again + same_from, in + same_from, fixed - same_from) == 0);
@@ -119,7 +118,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static uint8_t bytes[INPUT_MAX];
-    if (size < 2 || size - 2 > sizeof bytes)
+    if (size < 2 || size - 2 > sizeof(bytes))
         return 0;
     int decoder = data[0] % DECODERS, mended = data[0] >> 7;
     size_t n = size - 2;

@@ -7,10 +7,9 @@
  * peer did not earn.
  */
 #include "fuzz/fuzz.h"
+#include "net/handshake.h"
 
 #include <string.h>
-
-#include "net/handshake.h"
 
 const char fuzz_name[] = "handshake";
 
@@ -89,13 +88,13 @@ feed(hp_handshake *handshake, input *in, uint64_t now)
 static void
 feed_proven(hp_handshake *handshake, input *in, uint64_t now)
 {
-    uint8_t all[sizeof handshake->transcript];
+    uint8_t all[sizeof(handshake->transcript)];
     int m = awaited(handshake);
     if (m < 0)
         return;
     size_t at = messages[m].at, body = messages[m].bytes - 16 - HP_MAC;
     size_t n = body < in->n ? body : in->n;
-    memcpy(all, handshake->transcript, sizeof all);
+    memcpy(all, handshake->transcript, sizeof(all));
     if (handshake->have < 16)
         memcpy(all + at, messages[m].header, 16);
     for (size_t k = handshake->have > 16 ? handshake->have - 16 : 0; k < n; k++)
@@ -112,13 +111,13 @@ static void
 check(const hp_handshake *handshake, const hp_handshake *before)
 {
     int end = handshake->state >= HP_HANDSHAKE_DONE;
-    fuzz_check(handshake->state <= HP_HANDSHAKE_BAD && handshake->why != NULL);
-    fuzz_check(!end || handshake->keys == NULL);
+    fuzz_check(handshake->state <= HP_HANDSHAKE_BAD && handshake->why);
+    fuzz_check(!end || !handshake->keys);
     fuzz_check(before->state < HP_HANDSHAKE_DONE || handshake->state == before->state);
-    fuzz_check(handshake->state != HP_HANDSHAKE_BAD || (handshake->out_n == 0 && handshake->out == NULL));
+    fuzz_check(handshake->state != HP_HANDSHAKE_BAD || (handshake->out_n == 0 && !handshake->out));
     fuzz_check(handshake->out_n == 0 ||
                (handshake->out >= handshake->transcript &&
-                handshake->out + handshake->out_n <= handshake->transcript + sizeof handshake->transcript));
+                handshake->out + handshake->out_n <= handshake->transcript + sizeof(handshake->transcript)));
     fuzz_check(hp_handshake_want(handshake) <= HP_M1 && (!end || hp_handshake_want(handshake) == 0));
     if (handshake->state == HP_HANDSHAKE_BAD || handshake->state == HP_HANDSHAKE_HELLO ||
         handshake->state == HP_HANDSHAKE_CHALLENGE) {
@@ -161,7 +160,7 @@ begin(hp_handshake *handshake, uint8_t how, const hp_handshake_policy *policy)
                       .ver_min = 1,
                       .ver_max = (uint16_t)(1 + (how >> 7))};
     memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
-    memset(nonce, how & 1 ? 0x11 : 0x22, sizeof nonce);
+    memset(nonce, how & 1 ? 0x11 : 0x22, sizeof(nonce));
     if (how & 1)
         hp_handshake_start(handshake, &keys, &hello, nonce, 1000);
     else
@@ -172,9 +171,9 @@ static void
 make_keys(void)
 {
     uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
-    for (size_t k = 0; k < sizeof secret; k++)
+    for (size_t k = 0; k < sizeof(secret); k++)
         secret[k] = (uint8_t)k;
-    for (size_t k = 0; k < sizeof job_id; k++)
+    for (size_t k = 0; k < sizeof(job_id); k++)
         job_id[k] = (uint8_t)(0xa0 + k);
     fuzz_check(hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, NULL) == HOOP_SUCCESS);
 }

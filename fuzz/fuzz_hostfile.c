@@ -3,12 +3,11 @@
  * fuzz_hostfile: any bytes as a hostfile. What is accepted has names that are safe as a remote shell's argument, no
  * name twice, slots in range; what is refused has a sentence. Placement on the hosts accepted puts every rank once.
  */
+#include "bin/place.h"
 #include "fuzz/fuzz.h"
 
 #include <ctype.h>
 #include <string.h>
-
-#include "bin/place.h"
 
 const char fuzz_name[] = "hostfile";
 
@@ -16,11 +15,10 @@ static void
 check_host(const hp_host *host)
 {
     const char *c;
-
     fuzz_check(host->name[0] != '\0' && host->name[0] != '-' && host->name[0] != '@');
     for (c = host->name; *c != '\0'; c++)
-        fuzz_check(isalnum((unsigned char)*c) || strchr("._-:%@", *c) != NULL);
-    fuzz_check(strchr(host->name, '@') == NULL || strchr(host->name, '@')[1] != '-');
+        fuzz_check(isalnum((unsigned char)*c) || strchr("._-:%@", *c));
+    fuzz_check(!strchr(host->name, '@') || strchr(host->name, '@')[1] != '-');
     fuzz_check(host->slots >= 0 && host->mentions >= 0 && host->slots + host->mentions >= 1);
     fuzz_check(host->slots + host->mentions <= HP_SLOTS_MAX);
 }
@@ -31,7 +29,6 @@ check_place(const hp_hosts *hosts, const hp_place_wish *wish)
     hp_place place = {0};
     hoop_error error;
     int i, next = 0;
-
     if (hp_place_ranks(&place, hosts, wish, &error) == HOOP_SUCCESS) {
         for (i = 0; i < hosts->count; i++) {
             fuzz_check(place.count[i] >= 0 && place.first[i] == next);
@@ -49,16 +46,15 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     hp_hosts hosts = {0};
     hoop_error error;
     size_t i;
-
     if (size == 0)
         return 0;
     error.text[0] = '\0';
     if (hp_hosts_parse(&hosts, "hosts", data[0] & 1, (const char *)data + 1, size - 1, &error) != HOOP_SUCCESS) {
-        fuzz_check(strncmp(error.text, "hosts:", 6) == 0 && strstr(error.text, "word \"") != NULL);
+        fuzz_check(strncmp(error.text, "hosts:", 6) == 0 && strstr(error.text, "word \""));
     } else {
         for (i = 0; i < (size_t)hosts.count; i++)
             check_host(&hosts.host[i]);
-        for (i = 0; hosts.count > 0 && i < sizeof wishes / sizeof wishes[0]; i++)
+        for (i = 0; hosts.count > 0 && i < sizeof(wishes) / sizeof(wishes[0]); i++)
             check_place(&hosts, &wishes[i]);
     }
     hp_hosts_free(&hosts);

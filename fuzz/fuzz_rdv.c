@@ -6,12 +6,13 @@
  * every roster is a ring, and in the end nothing is left. A script that begins with 0xFF is one message for a client's
  * decoders.
  */
-#include "fuzz/fuzz.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "fuzz/fuzz.h"
 #include "lib/peer_heartbeat.h"
 #include "rendezvous/job.h"
+
 #include <string.h>
 
 const char fuzz_name[] = "rdv";

@@ -5,11 +5,10 @@
  * memory of exactly its size, so that a sanitizer sees the first byte read behind it.
  */
 #include "fuzz/fuzz.h"
+#include "t/tap/tap.h"
 
 #include <dirent.h>
 #include <string.h>
-
-#include "t/tap/tap.h"
 
 enum { INPUT_MAX = 1 << 20 };
 
@@ -18,12 +17,12 @@ run_file(const char *path)
 {
     static uint8_t bytes[INPUT_MAX];
     FILE *file = fopen(path, "rb");
-    if (file == NULL)
+    if (!file)
         bail("cannot open %s", path);
-    size_t n = fread(bytes, 1, sizeof bytes, file);
+    size_t n = fread(bytes, 1, sizeof(bytes), file);
     fclose(file);
     uint8_t *exact = malloc(n > 0 ? n : 1);
-    if (exact == NULL)
+    if (!exact)
         bail("out of memory");
     memcpy(exact, bytes, n);
     diag("%s", path);
@@ -44,12 +43,12 @@ run_corpus(void)
     char folder[2048], path[4096];
     struct dirent **files;
     const char *top = getenv("abs_top_srcdir");
-    snprintf(folder, sizeof folder, "%s/fuzz/corpus/%s", top ? top : ".", fuzz_name);
+    snprintf(folder, sizeof(folder), "%s/fuzz/corpus/%s", top ? top : ".", fuzz_name);
     int n = scandir(folder, &files, visible, alphasort);
     if (n <= 0)
         bail("no corpus in %s", folder);
     for (int k = 0; k < n; k++) {
-        snprintf(path, sizeof path, "%s/%s", folder, files[k]->d_name);
+        snprintf(path, sizeof(path), "%s/%s", folder, files[k]->d_name);
         run_file(path);
         free(files[k]);
     }

@@ -31,7 +31,7 @@ hp_float_bits(float value)
 {
     uint32_t bits;
 
-    memcpy(&bits, &value, sizeof bits);
+    memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
 
@@ -40,7 +40,7 @@ hp_float_from_bits(uint32_t bits)
 {
     float value;
 
-    memcpy(&value, &bits, sizeof value);
+    memcpy(&value, &bits, sizeof(value));
     return value;
 }
 

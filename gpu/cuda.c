@@ -4,11 +4,10 @@
  * the kernels. Does not see to memory (cuda_reach.c), submit (cuda_queue.c), nor touch users' streams (cuda_gate.c). A
  * context is switched only where the thread has another one, which is put back.
  */
-#include "gpu/cuda_image.h"
-#include "gpu/cuda_room.h"
-
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_image.h"
+#include "gpu/cuda_room.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -58,7 +57,6 @@ static hoop_result
 relax(const hp_cuda_driver *driver, hoop_error *error)
 {
     int mode = HP_CU_CAPTURE_RELAXED;
-
     if (relaxed++ > 0)
         return HOOP_SUCCESS;
     hoop_result result = hp_cuda_check(error, driver->capture_mode(&mode), "cuThreadExchangeStreamCaptureMode",
@@ -71,7 +69,6 @@ static void
 unrelax(const hp_cuda_driver *driver)
 {
     int mode = capture_mode_before;
-
     if (--relaxed == 0 && mode != HP_CU_CAPTURE_RELAXED)
         (void)driver->capture_mode(&mode);
 }
@@ -84,7 +81,6 @@ hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error)
     if (mode != HOOP_SUCCESS)
         error = NULL; /* it has its sentence; the context is entered all the same, to let go of things */
     hoop_result result = hp_cuda_check(error, device->driver->context_get(before), "cuCtxGetCurrent", doing);
-
     if (result != HOOP_SUCCESS)
         *before = device->context; /* nothing to put back */
     else if (*before != device->context)
@@ -96,7 +92,7 @@ void
 hp_cuda_leave(hp_cuda_device *device, hp_cu_context before)
 {
     /* A thread without a context (our progress thread) keeps ours: the next job finds it there. */
-    if (before == NULL)
+    if (!before)
         left_behind = device->context;
     else if (before != device->context)
         (void)device->driver->context_set(before);
@@ -110,8 +106,7 @@ owns(const void *ptr)
     int attribute = HP_CU_POINTER_MEMORY_TYPE;
     unsigned type = 0;
     void *values[] = {&type};
-
-    if (ask == NULL || ptr == NULL)
+    if (!ask || !ptr)
         return 0;
     switch (ask(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr)) {
     case HP_CU_SUCCESS: return type == HP_CU_MEMORY_DEVICE;
@@ -123,23 +118,21 @@ owns(const void *ptr)
     }
 }
 
-/* --- which device ------------------------------------------------------------------------------------------------- */
+/* --- which device --- */
 
 static int
 local_rank(void)
 {
     const char *text = getenv("LOCAL_RANK");
     char *end = NULL;
-    long rank = text != NULL ? strtol(text, &end, 10) : 0;
-
-    return text == NULL || end == text || *end != '\0' || rank < 0 || rank > INT_MAX ? 0 : (int)rank;
+    long rank = text ? strtol(text, &end, 10) : 0;
+    return !text || end == text || *end != '\0' || rank < 0 || rank > INT_MAX ? 0 : (int)rank;
 }
 
 static hoop_result
 count_devices(const hp_cuda_driver *driver, int *count, hoop_error *error)
 {
     hoop_result result = hp_cuda_check(error, driver->device_count(count), "cuDeviceGetCount", "looking for GPUs");
-
     return result == HOOP_SUCCESS && *count == 0 ? hp_cuda_no_device(error) : result;
 }
 
@@ -150,7 +143,6 @@ configured_device(const hp_cuda_driver *driver, int *ordinal, hoop_error *error)
     int count = 0;
     int wanted = current_options().device;
     hoop_result result = count_devices(driver, &count, error);
-
     if (result != HOOP_SUCCESS)
         return result;
     if (wanted >= count)
@@ -168,14 +160,13 @@ choose_device(const hp_cuda_driver *driver, const void *ptr, int *ordinal, hoop_
     int attribute = HP_CU_POINTER_DEVICE_ORDINAL;
     void *values[] = {ordinal};
     hp_cu_context context = NULL;
-
     *ordinal = -1;
-    if (ptr != NULL)
+    if (ptr)
         return hp_cuda_check(error, driver->pointer_attributes(1, &attribute, values, (hp_cu_pointer)(uintptr_t)ptr),
                              "cuPointerGetAttributes", "looking for the GPU that owns an array");
     hoop_result result =
         hp_cuda_check(error, driver->context_get(&context), "cuCtxGetCurrent", "looking for the current GPU");
-    if (result != HOOP_SUCCESS || context == NULL)
+    if (result != HOOP_SUCCESS || !context)
         return result != HOOP_SUCCESS ? result : configured_device(driver, ordinal, error);
     return hp_cuda_check(error, driver->context_device(ordinal), "cuCtxGetDevice", "looking for the current GPU");
 }
@@ -185,18 +176,16 @@ serves(hp_device *base, const void *ptr)
 {
     hp_cuda_device *device = as_cuda(base);
     int ordinal = -1;
-
     return choose_device(device->driver, ptr, &ordinal, NULL) == HOOP_SUCCESS && ordinal == device->ordinal;
 }
 
-/* --- opening ------------------------------------------------------------------------------------------------------ */
+/* --- opening --- */
 
 static const char *
 kernel_name(int kernel, char *out, size_t size)
 {
     static const char *const reductions[] = {"sum", "prod", "max", "min"};
     int at = kernel - HP_CUDA_REDUCE;
-
     if (kernel < HP_CUDA_WIRE)
         snprintf(out, size, "hp_copy_%d", 1 << (kernel - HP_CUDA_COPY));
     else if (kernel == HP_CUDA_WIRE)
@@ -219,8 +208,8 @@ find_kernels(hp_cuda_device *device, hoop_error *error)
 {
     for (int i = 0; i < HP_CUDA_KERNELS; i++) {
         char name[48], doing[80];
-        kernel_name(i, name, sizeof name);
-        snprintf(doing, sizeof doing, "looking for the kernel %s", name);
+        kernel_name(i, name, sizeof(name));
+        snprintf(doing, sizeof(doing), "looking for the kernel %s", name);
         hoop_result result =
             hp_cuda_check(error, device->driver->module_function(&device->kernels[i], device->module, name),
                           "cuModuleGetFunction", doing);
@@ -236,7 +225,6 @@ load_kernels(hp_cuda_device *device, hoop_error *error)
     hoop_result result =
         hp_cuda_check(error, device->driver->module_load(&device->module, hp_fatbin), "cuModuleLoadData",
                       "loading hoop's kernels (a driver older than the nvcc that built them?)");
-
     if (result != HOOP_SUCCESS) {
         device->module = NULL;
         return result;
@@ -249,9 +237,8 @@ ask_device(hp_cuda_device *device, hoop_error *error)
 {
     const hp_cuda_driver *driver = device->driver;
     int least = 0, processors = 1;
-    hoop_result result = hp_cuda_check(error, driver->device_name(device->name, sizeof device->name, device->handle),
+    hoop_result result = hp_cuda_check(error, driver->device_name(device->name, sizeof(device->name), device->handle),
                                        "cuDeviceGetName", "asking a GPU's name");
-
     if (result == HOOP_SUCCESS)
         result =
             hp_cuda_check(error, driver->device_attribute(&device->memory_ops, HP_CU_MEMORY_OPS_64, device->handle),
@@ -272,7 +259,6 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_admit(&device->base, ptr, error);
     if (result == HOOP_SUCCESS)
@@ -290,18 +276,17 @@ close_device(hp_device *base)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-
-    if (device == NULL)
+    if (!device)
         return;
-    if (device->context != NULL) {
+    if (device->context) {
         (void)hp_cuda_enter(device, &before, NULL);
         hp_cuda_streams_free(device);
-        while (device->pages != NULL)
+        while (device->pages)
             hp_cuda_unpin(base, device->pages->host);
-        if (device->module != NULL)
+        if (device->module)
             (void)device->driver->module_unload(device->module);
         /* The thread must not be left with a context that is no more, unless it had chosen that itself. */
-        if (before == NULL || before == left_behind)
+        if (!before || before == left_behind)
             (void)device->driver->context_set(left_behind = NULL);
         else if (before != device->context)
             (void)device->driver->context_set(before);
@@ -317,7 +302,6 @@ retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
     const hp_cuda_driver *driver = device->driver;
     hoop_result result = relax(driver, error);
-
     if (result == HOOP_SUCCESS)
         result = choose_device(driver, ptr, &device->ordinal, error);
     if (result == HOOP_SUCCESS)
@@ -346,8 +330,8 @@ open_device(hp_device **out, const void *ptr, hoop_error *error)
     hoop_result result = hp_cuda_load(&driver, error);
     if (result != HOOP_SUCCESS)
         return result;
-    hp_cuda_device *device = hp_alloc(1, sizeof *device);
-    if (device == NULL)
+    hp_cuda_device *device = hp_alloc(1, sizeof(*device));
+    if (!device)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a GPU");
     device->base.ops = &hp_cuda_ops;
     device->driver = driver;
@@ -361,7 +345,7 @@ open_device(hp_device **out, const void *ptr, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* --- the row ------------------------------------------------------------------------------------------------------ */
+/* --- the row --- */
 
 static int
 addressable(hp_device *device)
@@ -400,20 +384,18 @@ void
 hp_cuda_limits_of(const hp_device *base, hp_cuda_limits *limits)
 {
     const hp_cuda_device *device = (const hp_cuda_device *)base;
-
     limits->ordinal = device->ordinal;
     limits->blocks = device->blocks;
     limits->memory_ops = device->memory_ops;
-    snprintf(limits->name, sizeof limits->name, "%s", device->name);
+    snprintf(limits->name, sizeof(limits->name), "%s", device->name);
 }
 
 const char *
 hp_cuda_describe(char *out, size_t size)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     const hp_cuda_driver *driver = NULL;
     int count = 0, version = 0;
-
     if (hp_fatbin_size == 0) {
         snprintf(out, size, "CUDA: no, this libhoop was built without nvcc");
         return out;

@@ -62,7 +62,7 @@ static const symbol_row symbols[] = {
     {"cuLaunchKernel", offsetof(hp_cuda_driver, launch_kernel)},
 };
 
-enum { SYMBOLS = sizeof symbols / sizeof *symbols };
+enum { SYMBOLS = sizeof(symbols) / sizeof(*symbols) };
 _Static_assert(sizeof(hp_cuda_driver) == SYMBOLS * sizeof(void *), "every function of the table has its symbol");
 
 static hp_cuda_driver table;
@@ -83,13 +83,13 @@ fill(void *handle, hoop_error *error)
 {
     for (size_t i = 0; i < SYMBOLS; i++) {
         void *function = dlsym(handle, symbols[i].name);
-        if (function == NULL)
+        if (!function)
             return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                               DRIVER " has no function %s: the NVIDIA driver is too old (hoop needs one for CUDA 11.7 "
                                      "or later, and of the nvcc's generation that built it); update the driver, or "
                                      "keep the arrays in host memory",
                               symbols[i].name);
-        memcpy((char *)&table + symbols[i].offset, &function, sizeof function);
+        memcpy((char *)&table + symbols[i].offset, &function, sizeof(function));
     }
     filled = 1;
     return HOOP_SUCCESS;
@@ -101,8 +101,7 @@ find_asker(void *handle)
 {
     hp_cu_ask_fn *ask = NULL;
     void *function = dlsym(handle, "cuPointerGetAttributes");
-
-    memcpy(&ask, &function, sizeof ask);
+    memcpy(&ask, &function, sizeof(ask));
     atomic_store_explicit(&asker, ask, memory_order_release);
 }
 
@@ -110,18 +109,17 @@ static hoop_result
 find(int flags, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
-
     pthread_mutex_lock(&loading);
     if (!filled) {
         void *handle = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL | flags);
-        const char *why = handle == NULL && flags == 0 ? dlerror() : NULL;
-        if (handle != NULL) {
+        const char *why = !handle && flags == 0 ? dlerror() : NULL;
+        if (handle) {
             find_asker(handle);
             result = fill(handle, error);
         } else {
             result = hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                                 "there is no CUDA driver on this machine, so arrays must be in host memory (%s)",
-                                why != NULL ? why : DRIVER " is not loaded");
+                                why ? why : DRIVER " is not loaded");
         }
     }
     pthread_mutex_unlock(&loading);
@@ -139,7 +137,6 @@ static hoop_result
 start(hoop_error *error)
 {
     hp_cu_result result = table.init(0);
-
     return result == HP_CU_NO_DEVICE
                ? hp_cuda_no_device(error)
                : hp_cuda_check(error, result, "cuInit", "starting CUDA (does nvidia-smi work here?)");
@@ -149,7 +146,6 @@ hoop_result
 hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error)
 {
     hoop_result result = find(0, error);
-
     if (result == HOOP_SUCCESS)
         result = start(error);
     *driver = result == HOOP_SUCCESS ? &table : NULL;
@@ -168,7 +164,7 @@ hp_cu_ask_fn *
 hp_cuda_present(void)
 {
     hp_cu_ask_fn *ask = atomic_load_explicit(&asker, memory_order_acquire);
-    if (ask != NULL)
+    if (ask)
         return ask;
     unsigned long long seen = 0;
     dl_iterate_phdr(count_objects, &seen);
@@ -183,12 +179,11 @@ hoop_result
 hp_cuda_check(hoop_error *error, hp_cu_result result, const char *call, const char *doing)
 {
     const char *name = NULL, *text = NULL;
-
     if (result == HP_CU_SUCCESS)
         return HOOP_SUCCESS;
-    if (table.error_name(result, &name) != HP_CU_SUCCESS || name == NULL)
+    if (table.error_name(result, &name) != HP_CU_SUCCESS || !name)
         name = "an error the driver has no name for";
-    if (table.error_string(result, &text) != HP_CU_SUCCESS || text == NULL)
+    if (table.error_string(result, &text) != HP_CU_SUCCESS || !text)
         text = "no text";
     return hp_err_set(error, HOOP_ERR_CUDA, "%s failed while %s: %s (%d, %s)", call, doing, name, result, text);
 }

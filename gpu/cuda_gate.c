@@ -6,10 +6,9 @@
  * Looking at a mark and opening a gate call no driver: they work from any thread, after any error, and while others are
  * stuck in the driver.
  */
-#include "gpu/cuda_room.h"
-
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_room.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -57,7 +56,6 @@ check_capture(hp_cuda_device *device, void *stream, hoop_error *error)
     int implicit = asked == HP_CU_CAPTURE_IMPLICIT;
     hoop_result result =
         hp_cuda_check(error, implicit ? HP_CU_SUCCESS : asked, "cuStreamIsCapturing", "looking at the caller's stream");
-
     if (implicit || (result == HOOP_SUCCESS && status != HP_CU_CAPTURE_NONE))
         return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                           "the stream%s is being captured into a CUDA graph, which hoop does not support: start the "
@@ -66,7 +64,7 @@ check_capture(hp_cuda_device *device, void *stream, hoop_error *error)
     return result;
 }
 
-/* --- marks -------------------------------------------------------------------------------------------------------- */
+/* --- marks --- */
 
 static int
 is_past(const hp_mark *mark)
@@ -79,12 +77,11 @@ static hp_mark *
 take_mark(hp_cuda_device *device)
 {
     hp_mark **at;
-
     pthread_mutex_lock(&device->lock);
-    for (at = &device->marks; *at != NULL && !is_past(*at); at = &(*at)->next)
+    for (at = &device->marks; *at && !is_past(*at); at = &(*at)->next)
         continue;
     hp_mark *mark = *at;
-    if (mark != NULL)
+    if (mark)
         *at = mark->next;
     pthread_mutex_unlock(&device->lock);
     return mark;
@@ -98,7 +95,6 @@ write_word(const hp_mark *mark, void *stream, hoop_error *error)
     const char *doing = "marking the caller's stream (does it belong to the GPU of the arrays?)";
     hp_kernel_args args = {.dst = {(void *)(uintptr_t)mark->word_device}, .value = mark->target + 1};
     void *parameters[] = {&args};
-
     if (device->memory_ops)
         return hp_cuda_check(error, device->driver->stream_write_64(stream, mark->word_device, mark->target + 1, 0),
                              "cuStreamWriteValue64", doing);
@@ -112,7 +108,6 @@ static hoop_result
 write_mark(hp_mark *mark, void *stream, hoop_error *error)
 {
     hoop_result result = write_word(mark, stream, error);
-
     if (result == HOOP_SUCCESS)
         mark->target++;
     return result;
@@ -123,7 +118,6 @@ static hoop_result
 reserve_mark(hp_cuda_device *device, hp_mark **mark, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
-
     while (result == HOOP_SUCCESS && (*mark = take_mark(device)) == NULL)
         result = hp_cuda_gates_new(device, error);
     return result;
@@ -134,7 +128,6 @@ mark_stream(hp_cuda_device *device, void *stream, hp_mark **out, hoop_error *err
 {
     hoop_result result = check_capture(device, stream, error);
     hp_mark *mark = NULL;
-
     if (result == HOOP_SUCCESS)
         result = reserve_mark(device, &mark, error);
     if (result != HOOP_SUCCESS)
@@ -152,7 +145,6 @@ hp_cuda_mark(hp_device *base, void *stream, hp_mark **mark, hoop_error *error)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-
     *mark = NULL;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)
@@ -166,7 +158,6 @@ int
 hp_cuda_passed(hp_queue *queue, hp_mark *mark)
 {
     int past = is_past(mark);
-
     if (!past)
         hp_cuda_check_health((hp_cuda_queue *)queue);
     return past;
@@ -176,20 +167,19 @@ void
 hp_cuda_unmark(hp_mark *mark)
 {
     hp_cuda_device *device = mark->device;
-
     pthread_mutex_lock(&device->lock);
     mark->next = device->marks;
     device->marks = mark;
     pthread_mutex_unlock(&device->lock);
 }
 
-/* --- gates -------------------------------------------------------------------------------------------------------- */
+/* --- gates --- */
 
 static hoop_result
 fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
 {
     block->words = hp_pages(BYTES);
-    if (block->words == NULL)
+    if (!block->words)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while holding a stream");
     hoop_result result = hp_cuda_pin(&device->base, block->words, BYTES, error);
     if (result != HOOP_SUCCESS) {
@@ -224,9 +214,8 @@ add_block(hp_cuda_device *device, hp_cuda_gates *block)
 hoop_result
 hp_cuda_gates_new(hp_cuda_device *device, hoop_error *error)
 {
-    hp_cuda_gates *block = hp_alloc(1, sizeof *block);
-
-    if (block == NULL)
+    hp_cuda_gates *block = hp_alloc(1, sizeof(*block));
+    if (!block)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while holding a stream");
     hoop_result result = fill_block(device, block, error);
     if (result == HOOP_SUCCESS)
@@ -248,7 +237,7 @@ take_gate(hp_cuda_device *device)
 {
     pthread_mutex_lock(&device->lock);
     hp_gate *gate = device->gates;
-    if (gate != NULL) {
+    if (gate) {
         device->gates = gate->next;
         gate->target = atomic_load_explicit(gate->word, memory_order_relaxed) + 1;
         gate->closed = 1;
@@ -263,7 +252,6 @@ static void
 give_gate(hp_gate *gate)
 {
     hp_cuda_device *device = gate->device;
-
     pthread_mutex_lock(&device->lock);
     gate->closed = 0;
     gate->next = device->gates;
@@ -277,7 +265,6 @@ hold(hp_gate *gate, void *stream, hoop_error *error)
     hp_cuda_device *device = gate->device;
     hp_kernel_args args = {.src = {(const void *)(uintptr_t)gate->word_device}, .value = gate->target};
     void *parameters[] = {&args};
-
     if (device->memory_ops)
         return hp_cuda_check(error,
                              device->driver->stream_wait_32(stream, gate->word_device, gate->target, HP_CU_WAIT_GEQ),
@@ -292,10 +279,9 @@ static hoop_result
 take_both(hp_cuda_device *device, hp_gate **gate, hp_mark **mark, hoop_error *error)
 {
     hoop_result result = reserve_mark(device, mark, error);
-
     while (result == HOOP_SUCCESS && (*gate = take_gate(device)) == NULL)
         result = hp_cuda_gates_new(device, error);
-    if (result != HOOP_SUCCESS && *mark != NULL)
+    if (result != HOOP_SUCCESS && *mark)
         hp_cuda_unmark(*mark);
     return result;
 }
@@ -308,7 +294,6 @@ close_gate(hp_cuda_device *device, void *stream, hp_gate **out, hoop_error *erro
     hoop_result result = check_capture(device, stream, error);
     hp_gate *gate = NULL;
     hp_mark *behind = NULL;
-
     if (result == HOOP_SUCCESS)
         result = take_both(device, &gate, &behind, error);
     if (result != HOOP_SUCCESS)
@@ -329,7 +314,6 @@ hp_cuda_gate_close(hp_device *base, void *stream, hp_gate **gate, hoop_error *er
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-
     *gate = NULL;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)
@@ -349,7 +333,6 @@ void
 hp_cuda_release(hp_device *base)
 {
     hp_cuda_device *device = as_cuda(base);
-
     pthread_mutex_lock(&device->lock);
     atomic_store_explicit(&device->released, 1, memory_order_release);
     for (hp_cuda_gates *block = device->gate_blocks; block != NULL; block = block->next) {
@@ -361,7 +344,7 @@ hp_cuda_release(hp_device *base)
     pthread_mutex_unlock(&device->lock);
 }
 
-/* --- the end ------------------------------------------------------------------------------------------------------ */
+/* --- the end --- */
 
 static hp_cuda_gates *kept; /* by the process, to its end: streams have yet to come to them */
 
@@ -369,7 +352,6 @@ static int
 marks_left(const hp_cuda_gates *block)
 {
     int left = 0;
-
     for (int i = 0; i < GATES; i++)
         left += !is_past(&block->marks[i]);
     return left;
@@ -381,7 +363,6 @@ static int
 is_awaited(const hp_cuda_device *device, const hp_cuda_gates *block)
 {
     const struct timespec moment = {0, 100000};
-
     for (int i = 0; i < MOMENTS && marks_left(block); i++)
         nanosleep(&moment, NULL);
     if (!marks_left(block))
@@ -396,10 +377,9 @@ keep(hp_cuda_device *device, hp_cuda_gates *block)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     hp_cuda_pages **at = &device->pages;
-
-    while (*at != NULL && (*at)->host != block->words)
+    while (*at && (*at)->host != block->words)
         at = &(*at)->next;
-    if (*at != NULL) {
+    if (*at) {
         hp_cuda_pages *pages = *at;
         *at = pages->next;
         free(pages);
@@ -415,7 +395,7 @@ keep(hp_cuda_device *device, hp_cuda_gates *block)
 void
 hp_cuda_streams_free(hp_cuda_device *device)
 {
-    while (device->gate_blocks != NULL) {
+    while (device->gate_blocks) {
         hp_cuda_gates *block = device->gate_blocks;
         device->gate_blocks = block->next;
         if (is_awaited(device, block)) {

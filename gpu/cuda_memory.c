@@ -24,7 +24,6 @@ hp_cuda_alloc(hp_device *base, void **memory, size_t bytes, hoop_error *error)
     hp_cu_context before;
     hp_cu_pointer address = 0;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, device->driver->memory_alloc(&address, bytes > 0 ? bytes : 1), "cuMemAlloc",
                                "allocating an array on the GPU");
@@ -38,8 +37,7 @@ hp_cuda_free(hp_device *base, void *memory)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-
-    if (memory == NULL)
+    if (!memory)
         return;
     (void)hp_cuda_enter(device, &before, NULL);
     (void)device->driver->memory_free(pointer(memory));
@@ -52,7 +50,6 @@ hp_cuda_copy(hp_device *base, void *to, const void *from, size_t bytes, hoop_err
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, device->driver->copy(pointer(to), pointer(from), bytes), "cuMemcpy",
                                "copying an array");
@@ -71,7 +68,6 @@ hp_cuda_stream_open(hp_device *base, void **out, hoop_error *error)
     hp_cu_context before;
     hp_cu_stream stream = NULL;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, device->driver->stream_create(&stream, HP_CU_STREAM_NON_BLOCKING, 0),
                                "cuStreamCreateWithPriority", "making a stream");
@@ -85,8 +81,7 @@ hp_cuda_stream_close(hp_device *base, void *stream)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-
-    if (stream == NULL)
+    if (!stream)
         return;
     (void)hp_cuda_enter(device, &before, NULL);
     (void)device->driver->stream_destroy(stream);
@@ -99,7 +94,6 @@ hp_cuda_stream_wait(hp_device *base, void *stream, hoop_error *error)
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, device->driver->stream_synchronize(stream), "cuStreamSynchronize",
                                "waiting for a stream");
@@ -113,7 +107,6 @@ hp_cuda_stream_copy(hp_device *base, void *stream, void *to, const void *from, s
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
-
     if (result == HOOP_SUCCESS)
         result = hp_cuda_check(error, device->driver->copy_async(pointer(to), pointer(from), bytes, stream),
                                "cuMemcpyAsync", "copying an array on a stream");

@@ -4,11 +4,10 @@
  * load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is kept: from
  * then on nothing is submitted, and the jobs that did not finish never will.
  */
-#include "gpu/cuda_room.h"
-
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_room.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,14 +39,13 @@ enter(hp_cuda_queue *queue, hp_cu_context *before)
     return hp_cuda_enter(queue->device, before, queue->status.code == HOOP_SUCCESS ? &queue->status : NULL);
 }
 
-/* --- submit ------------------------------------------------------------------------------------------------------- */
+/* --- submit --- */
 
 static unsigned
 grid_for(const hp_cuda_queue *queue, uint64_t units)
 {
     uint64_t blocks = (units + HP_KERNEL_THREADS - 1) / HP_KERNEL_THREADS;
     uint64_t most = (uint64_t)queue->device->blocks;
-
     return (unsigned)(blocks > most ? most : blocks > 0 ? blocks : 1);
 }
 
@@ -56,7 +54,6 @@ run_kernel(hp_cuda_queue *queue, int kernel, unsigned blocks, unsigned threads, 
 {
     void *parameters[] = {args};
     hp_cuda_device *device = queue->device;
-
     return note(queue,
                 device->driver->launch_kernel(device->kernels[kernel], blocks, 1, 1, threads, 1, 1, 0, queue->stream,
                                               parameters, NULL),
@@ -80,7 +77,6 @@ static int
 one_type(const hp_job *job)
 {
     hoop_dtype type = type_of(job, &job->src[0]);
-
     return (job->sources < 2 || type_of(job, &job->src[1]) == type) && type_of(job, &job->dst[0]) == type &&
            (job->destinations < 2 || type_of(job, &job->dst[1]) == type);
 }
@@ -91,7 +87,6 @@ kernel_for(const hp_job *job)
 {
     hoop_dtype type = type_of(job, &job->src[0]);
     int op = job->sources < 2 || job->op == HOOP_AVG ? HOOP_SUM : (int)job->op;
-
     if (!one_type(job))
         return HP_CUDA_WIRE;
     if (job->ranks[0] > 0)
@@ -121,7 +116,6 @@ hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_pointer addr
     };
     int kernel = kernel_for(job);
     size_t at_once = kernel == HP_CUDA_WIRE ? 1 : 16 / hp_dtype_size(type_of(job, &job->src[0]));
-
     return run_kernel(queue, kernel, grid_for(queue, job->count / at_once + 1), HP_KERNEL_THREADS, &args);
 }
 
@@ -133,7 +127,6 @@ place_and_launch(hp_cuda_queue *queue, const hp_job *job)
     hp_cu_pointer address[4] = {0};
     hp_cuda_reach reach[4] = {HP_CUDA_DIRECT, HP_CUDA_DIRECT, HP_CUDA_DIRECT, HP_CUDA_DIRECT};
     int direct = 1;
-
     for (int i = 0; i < 4; i++) {
         if (used[i])
             reach[i] = hp_cuda_reach_of(queue->device, memory[i], &address[i], &queue->status);
@@ -150,7 +143,6 @@ stamp(hp_cuda_queue *queue, uint64_t ticket)
 {
     hp_cuda_device *device = queue->device;
     hp_kernel_args args = {.dst = {(void *)(uintptr_t)queue->counter_device}, .value = ticket};
-
     if (!device->memory_ops)
         return run_kernel(queue, HP_CUDA_STAMP, 1, 1, &args);
     return note(queue, device->driver->stream_write_64(queue->stream, queue->counter_device, ticket, 0),
@@ -170,7 +162,6 @@ hp_cuda_submit(hp_queue *base, const hp_job *job)
 {
     hp_cuda_queue *queue = as_cuda(base);
     hp_cu_context before;
-
     if (hp_cuda_may_submit(queue) != HOOP_SUCCESS)
         return 0;
     enter(queue, &before);
@@ -182,7 +173,7 @@ hp_cuda_submit(hp_queue *base, const hp_job *job)
     return queue->status.code == HOOP_SUCCESS ? ++queue->submitted : 0;
 }
 
-/* --- completion --------------------------------------------------------------------------------------------------- */
+/* --- completion --- */
 
 /* A kernel that fails never stamps: only the driver knows. Asked seldom, and only while nothing moves. */
 void
@@ -190,7 +181,6 @@ hp_cuda_check_health(hp_cuda_queue *queue)
 {
     uint64_t now = hp_now();
     hp_cu_context before;
-
     if (queue->status.code != HOOP_SUCCESS || now - queue->looked < HEALTH_INTERVAL)
         return;
     queue->looked = now;
@@ -206,9 +196,8 @@ static void
 take_wake(hp_cuda_queue *queue)
 {
     uint64_t count;
-
     if (atomic_exchange(&queue->woken, 0)) {
-        ssize_t got = read(queue->fd, &count, sizeof count);
+        ssize_t got = read(queue->fd, &count, sizeof(count));
         (void)got; /* nothing to read: it was taken already */
     }
 }
@@ -218,7 +207,6 @@ hp_cuda_done(hp_queue *base)
 {
     hp_cuda_queue *queue = as_cuda(base);
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
-
     take_wake(queue);
     if (done < queue->submitted)
         hp_cuda_check_health(queue);
@@ -238,8 +226,7 @@ wake(void *arg)
 {
     hp_cuda_queue *queue = arg;
     uint64_t one = 1;
-    ssize_t put = write(queue->fd, &one, sizeof one);
-
+    ssize_t put = write(queue->fd, &one, sizeof(one));
     (void)put; /* full: readable already */
     atomic_store(&queue->woken, 1);
 }
@@ -250,7 +237,6 @@ order_wake(hp_cuda_queue *queue)
     const hp_cuda_driver *driver = queue->device->driver;
     const char *doing = "asking for a wake";
     hp_cu_context before;
-
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)
         note(queue, driver->event_record(queue->wake, queue->stream), "cuEventRecord", doing);
@@ -280,21 +266,19 @@ hp_cuda_wake_arm(hp_queue *base)
     hp_cuda_queue *queue = as_cuda(base);
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
     int ended = queue->status.code != HOOP_SUCCESS || done >= queue->submitted;
-
     if (!ended)
         expect(queue);
     else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
         wake(queue);
 }
 
-/* --- open, close -------------------------------------------------------------------------------------------------- */
+/* --- open, close --- */
 
 static hoop_result
 make_streams(hp_cuda_queue *queue)
 {
     const hp_cuda_driver *driver = queue->device->driver;
     int priority = queue->device->priority;
-
     note(queue, driver->stream_create(&queue->stream, HP_CU_STREAM_NON_BLOCKING, priority),
          "cuStreamCreateWithPriority", "making a queue");
     if (queue->status.code == HOOP_SUCCESS)
@@ -309,9 +293,8 @@ static hoop_result
 make_counter(hp_cuda_queue *queue)
 {
     hp_cuda_device *device = queue->device;
-
     queue->counter = hp_pages(PAGE);
-    if (queue->counter == NULL)
+    if (!queue->counter)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     if (hp_cuda_pin(&device->base, queue->counter, PAGE, &queue->status) != HOOP_SUCCESS) {
         hp_pages_free(queue->counter, PAGE);
@@ -333,7 +316,6 @@ rehearse(hp_cuda_queue *queue)
     const char *doing = "trying a new queue";
     void *nothing = (void *)(uintptr_t)queue->counter_device; /* 0, and a stamp or a gate of 0 leaves it so */
     hp_kernel_args args = {.src = {nothing, nothing}, .dst = {nothing, nothing}, .sources = 1, .destinations = 1};
-
     for (int kernel = 0; kernel < HP_CUDA_KERNELS && queue->status.code == HOOP_SUCCESS; kernel++)
         run_kernel(queue, kernel, 1, 1, &args);
     if (queue->status.code == HOOP_SUCCESS)
@@ -353,7 +335,6 @@ static hoop_result
 make_queue(hp_cuda_queue *queue)
 {
     hp_cu_context before;
-
     queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (queue->fd < 0)
         return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
@@ -372,18 +353,17 @@ make_queue(hp_cuda_queue *queue)
 hoop_result
 hp_cuda_queue_open(hp_device *device, hp_queue **out, hoop_error *error)
 {
-    hp_cuda_queue *queue = hp_alloc(1, sizeof *queue);
-
+    hp_cuda_queue *queue = hp_alloc(1, sizeof(*queue));
     *out = NULL;
-    if (queue == NULL)
+    if (!queue)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     queue->base.ops = &hp_cuda_ops;
     queue->device = (hp_cuda_device *)device;
-    queue->status.size = sizeof queue->status;
+    queue->status.size = sizeof(queue->status);
     hp_err_clear(&queue->status);
     hoop_result result = make_queue(queue);
     if (result != HOOP_SUCCESS) {
-        if (error != NULL)
+        if (error)
             *error = queue->status;
         hp_cuda_queue_close(&queue->base);
         return result;
@@ -396,16 +376,15 @@ static void
 close_streams(hp_cuda_queue *queue)
 {
     const hp_cuda_driver *driver = queue->device->driver;
-
-    if (queue->stream != NULL) {
+    if (queue->stream) {
         (void)driver->stream_synchronize(queue->stream);
-        if (queue->aside != NULL) {
+        if (queue->aside) {
             (void)driver->stream_synchronize(queue->aside);
             (void)driver->stream_destroy(queue->aside);
         }
         (void)driver->stream_destroy(queue->stream);
     }
-    if (queue->wake != NULL)
+    if (queue->wake)
         (void)driver->event_destroy(queue->wake);
 }
 
@@ -414,13 +393,12 @@ hp_cuda_queue_close(hp_queue *base)
 {
     hp_cuda_queue *queue = as_cuda(base);
     hp_cu_context before;
-
-    if (queue == NULL)
+    if (!queue)
         return;
     (void)hp_cuda_enter(queue->device, &before, NULL);
     close_streams(queue);
     hp_cuda_stage_free(queue);
-    if (queue->counter != NULL) {
+    if (queue->counter) {
         hp_cuda_unpin(&queue->device->base, queue->counter);
         hp_pages_free(queue->counter, PAGE);
     }
@@ -430,14 +408,13 @@ hp_cuda_queue_close(hp_queue *base)
     free(queue);
 }
 
-/* --- the end of all jobs ----------------------------------------------------------------------------------------- */
+/* --- the end of all jobs --- */
 
 hoop_result
 hp_cuda_drain(hp_queue *base)
 {
     hp_cuda_queue *queue = as_cuda(base);
     hp_cu_context before;
-
     /* Also after an error: what was submitted before it may still be running. */
     if (enter(queue, &before) == HOOP_SUCCESS)
         note(queue, queue->device->driver->stream_synchronize(queue->stream), "cuStreamSynchronize",
@@ -450,8 +427,7 @@ hoop_result
 hp_cuda_status(hp_queue *base, hoop_error *error)
 {
     hp_cuda_queue *queue = as_cuda(base);
-
-    if (queue->status.code != HOOP_SUCCESS && error != NULL)
+    if (queue->status.code != HOOP_SUCCESS && error)
         *error = queue->status;
     queue->told_code = queue->status.code;
     return queue->status.code;

@@ -3,10 +3,9 @@
  * cuda_reach: what memory a GPU's kernels can reach: our pages, which are pinned and mapped for it, and of the callers'
  * arrays those of its primary context, which is ours too.
  */
-#include "gpu/cuda_room.h"
-
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_room.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@ as_cuda(hp_device *device)
     return (hp_cuda_device *)device;
 }
 
-/* --- our pages ---------------------------------------------------------------------------------------------------- */
+/* --- our pages --- */
 
 static hoop_result
 see_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
@@ -26,8 +25,7 @@ see_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
     char doing[96];
     hp_cu_result registered =
         driver->host_register(pages->host, pages->bytes, HP_CU_REGISTER_PORTABLE | HP_CU_REGISTER_DEVICEMAP);
-
-    snprintf(doing, sizeof doing, "pinning %zu bytes of slots (is the limit on locked memory too low?)", pages->bytes);
+    snprintf(doing, sizeof(doing), "pinning %zu bytes of slots (is the limit on locked memory too low?)", pages->bytes);
     pages->registered = registered == HP_CU_SUCCESS;
     if (registered != HP_CU_ALREADY_REGISTERED && !pages->registered)
         return hp_cuda_check(error, registered, "cuMemHostRegister", doing);
@@ -48,9 +46,8 @@ hp_cuda_pin(hp_device *base, void *host, size_t bytes, hoop_error *error)
 {
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
-    hp_cuda_pages *pages = hp_alloc(1, sizeof *pages);
-
-    if (pages == NULL)
+    hp_cuda_pages *pages = hp_alloc(1, sizeof(*pages));
+    if (!pages)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while showing slots to a GPU");
     pages->host = host;
     pages->bytes = bytes;
@@ -75,15 +72,14 @@ hp_cuda_unpin(hp_device *base, void *host)
     hp_cuda_device *device = as_cuda(base);
     hp_cu_context before;
     hp_cuda_pages **at, *pages;
-
     pthread_mutex_lock(&device->lock);
-    for (at = &device->pages; *at != NULL && (*at)->host != host; at = &(*at)->next)
+    for (at = &device->pages; *at && (*at)->host != host; at = &(*at)->next)
         continue;
     pages = *at;
-    if (pages != NULL)
+    if (pages)
         *at = pages->next;
     pthread_mutex_unlock(&device->lock);
-    if (pages == NULL)
+    if (!pages)
         return;
     (void)hp_cuda_enter(device, &before, NULL);
     forget_pages(device, pages);
@@ -94,9 +90,8 @@ static int
 find_page(hp_cuda_device *device, const char *memory, hp_cu_pointer *address)
 {
     int found = 0;
-
     pthread_mutex_lock(&device->lock);
-    for (hp_cuda_pages *pages = device->pages; pages != NULL && !found; pages = pages->next) {
+    for (hp_cuda_pages *pages = device->pages; pages && !found; pages = pages->next) {
         uintptr_t offset = (uintptr_t)memory - (uintptr_t)pages->host;
         found = offset < pages->bytes;
         if (found)
@@ -110,18 +105,17 @@ hp_cu_pointer
 hp_cuda_page(hp_cuda_device *device, const void *memory)
 {
     hp_cu_pointer address = 0;
-
     (void)find_page(device, memory, &address);
     return address;
 }
 
-/* --- callers' arrays ---------------------------------------------------------------------------------------------- */
+/* --- callers' arrays --- */
 
 /* Memory of a context other than the primary one lies in an address space that our kernels cannot see. */
 static hoop_result
 refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, hoop_error *error)
 {
-    if (context == NULL || context == device->context) /* NULL: memory of no one context */
+    if (!context || context == device->context) /* NULL: memory of no one context */
         return HOOP_SUCCESS;
     return hp_err_set(
         error, HOOP_ERR_UNSUPPORTED,
@@ -138,8 +132,7 @@ hp_cuda_admit(hp_device *base, const void *ptr, hoop_error *error)
     hp_cu_context context = NULL;
     int ordinal = -1, attributes[] = {HP_CU_POINTER_CONTEXT, HP_CU_POINTER_DEVICE_ORDINAL};
     void *values[] = {&context, &ordinal};
-
-    if (ptr == NULL ||
+    if (!ptr ||
         device->driver->pointer_attributes(2, attributes, values, (hp_cu_pointer)(uintptr_t)ptr) != HP_CU_SUCCESS)
         return HOOP_SUCCESS;
     return ordinal == device->ordinal ? refuse_context(device, context, ptr, error) : HOOP_SUCCESS;
@@ -155,7 +148,6 @@ hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *addr
     int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER,
                         HP_CU_POINTER_CONTEXT};
     void *values[] = {&type, &ordinal, &seen, &context};
-
     *address = (hp_cu_pointer)(uintptr_t)memory;
     if (find_page(device, memory, address))
         return HP_CUDA_DIRECT;

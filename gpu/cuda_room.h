@@ -10,11 +10,11 @@
 #ifndef HP_CUDA_ROOM_H
 #define HP_CUDA_ROOM_H
 
+#include "base/dtype.h"
 #include "gpu/cuda.h"
 #include "gpu/cuda_driver.h"
 #include "gpu/cuda_kernel.h"
 #include "gpu/gpu.h"
-#include "base/dtype.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

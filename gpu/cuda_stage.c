@@ -5,10 +5,9 @@
  * is a host function on the stream, never a copy by the driver from unpinned memory, which may wait for the stream: the
  * stream may be waiting for us. Right before fast: pairs of mixed memory are rare.
  */
-#include "gpu/cuda_room.h"
-
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +52,6 @@ run_errand(void *arg)
 {
     hp_cuda_errand *errand = arg;
     hp_cuda_stage *stage = errand->stage;
-
     memcpy(errand->to, errand->from, errand->bytes);
     pthread_mutex_lock(&stage->lock);
     errand->next = stage->pool;
@@ -66,13 +64,13 @@ take_errand(hp_cuda_stage *stage)
 {
     pthread_mutex_lock(&stage->lock);
     hp_cuda_errand *errand = stage->pool;
-    if (errand != NULL)
+    if (errand)
         stage->pool = errand->next;
     pthread_mutex_unlock(&stage->lock);
-    if (errand != NULL)
+    if (errand)
         return errand;
-    errand = hp_alloc(1, sizeof *errand);
-    if (errand != NULL) {
+    errand = hp_alloc(1, sizeof(*errand));
+    if (errand) {
         errand->stage = stage;
         errand->next_all = stage->all;
         stage->all = errand;
@@ -84,8 +82,7 @@ static hoop_result
 copy_by_host(hp_cuda_queue *queue, void *to, const void *from, size_t bytes)
 {
     hp_cuda_errand *errand = take_errand(queue->stage);
-
-    if (errand == NULL)
+    if (!errand)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while submitting a GPU job");
     errand->to = to;
     errand->from = from;
@@ -96,14 +93,13 @@ copy_by_host(hp_cuda_queue *queue, void *to, const void *from, size_t bytes)
 hoop_result
 hp_cuda_stage_new(hp_cuda_queue *queue)
 {
-    hp_cuda_stage *stage = hp_alloc(1, sizeof *stage);
-
-    if (stage == NULL)
+    hp_cuda_stage *stage = hp_alloc(1, sizeof(*stage));
+    if (!stage)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     pthread_mutex_init(&stage->lock, NULL);
     queue->stage = stage;
     stage->pages = hp_pages((size_t)PIECE * LANES);
-    if (stage->pages == NULL)
+    if (!stage->pages)
         return hp_err_set(&queue->status, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
     if (hp_cuda_pin(&queue->device->base, stage->pages, (size_t)PIECE * LANES, &queue->status) == HOOP_SUCCESS)
         stage->device = hp_cuda_page(queue->device, stage->pages);
@@ -114,14 +110,13 @@ void
 hp_cuda_stage_free(hp_cuda_queue *queue)
 {
     hp_cuda_stage *stage = queue->stage;
-
-    if (stage == NULL)
+    if (!stage)
         return;
-    if (stage->pages != NULL) {
+    if (stage->pages) {
         hp_cuda_unpin(&queue->device->base, stage->pages);
         hp_pages_free(stage->pages, (size_t)PIECE * LANES);
     }
-    while (stage->all != NULL) {
+    while (stage->all) {
         hp_cuda_errand *errand = stage->all;
         stage->all = errand->next_all;
         free(errand);
@@ -139,7 +134,6 @@ carry(hp_cuda_queue *queue, int number, const hp_cuda_lane *lane, size_t first, 
     char *memory = lane->memory + first * lane->element;
     char *staged = stage->pages + (size_t)number * PIECE;
     size_t bytes = count * lane->element;
-
     if (lane->reach == HP_CUDA_PLAIN)
         return lane->output ? copy_by_host(queue, memory, staged, bytes) : copy_by_host(queue, staged, memory, bytes);
     hp_cu_pointer foreign = (hp_cu_pointer)(uintptr_t)memory;
@@ -165,7 +159,6 @@ run_piece(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_lane lanes[LANE
 {
     hp_job piece = *job;
     hp_cu_pointer address[LANES];
-
     piece.count = count;
     for (int i = 0; i < LANES; i++)
         address[i] = lanes[i].reach == HP_CUDA_DIRECT ? lanes[i].address + first * lanes[i].element
@@ -184,7 +177,6 @@ hp_cuda_staged(hp_cuda_queue *queue, const hp_job *job, const hp_cuda_reach reac
     size_t elem = hp_dtype_size(job->elem), wire = hp_dtype_size(job->wire);
     size_t at_once = PIECE / (elem > wire ? elem : wire);
     hp_cuda_lane lanes[LANES];
-
     for (int i = 0; i < LANES; i++)
         lanes[i] = (hp_cuda_lane){.reach = reach[i],
                                   .memory = operands[i]->ptr,

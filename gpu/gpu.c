@@ -7,7 +7,7 @@
 const hp_device_ops *
 hp_device_of(const void *ptr)
 {
-    return ptr != NULL && hp_cuda_ops.owns(ptr) ? &hp_cuda_ops : &hp_host_ops;
+    return ptr && hp_cuda_ops.owns(ptr) ? &hp_cuda_ops : &hp_host_ops;
 }
 
 const char *

@@ -13,11 +13,11 @@
  */
 #include "gpu/host.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/err.h"
 #include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef __x86_64__
 #include <immintrin.h>
@@ -47,7 +47,6 @@ static fpu_state
 fpu_enter(void)
 {
     fpu_state saved = _mm_getcsr();
-
     if ((saved & ~(unsigned)FPU_FLAGS) != FPU_DEFAULT)
         _mm_setcsr(FPU_DEFAULT);
     return saved;
@@ -66,7 +65,6 @@ static fpu_state
 fpu_enter(void)
 {
     fpu_state saved;
-
     fegetenv(&saved);
     fesetenv(FE_DFL_ENV);
     return saved;
@@ -120,10 +118,9 @@ static int
 is_direct(const hp_arith *arith, const hp_job *job)
 {
     hoop_dtype type = type_of(job, &job->src[0]);
-
     if (is_mean(job))
         return 1;
-    if (job->sources == 2 && (type_of(job, &job->src[1]) != type || arith->reduce[type] == NULL))
+    if (job->sources == 2 && (type_of(job, &job->src[1]) != type || !arith->reduce[type]))
         return 0;
     for (int k = 0; k < job->destinations; k++) {
         if (type_of(job, &job->dst[k]) != type)
@@ -137,7 +134,6 @@ mean_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t count)
 {
     float all = (float)(job->ranks[0] + job->ranks[1]);
     float weight[2] = {(float)job->ranks[0] / all, (float)job->ranks[1] / all};
-
     arith->mean[job->elem](at(job, &job->dst[0], index), at(job, &job->src[0], index), at(job, &job->src[1], index),
                            weight, count);
 }
@@ -149,7 +145,6 @@ direct_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t coun
     size_t bytes = bytes_of(job, &job->src[0], count);
     void *to = at(job, &job->dst[0], index);
     const void *from = at(job, &job->src[0], index);
-
     if (is_mean(job))
         mean_piece(arith, job, index, count);
     else if (job->sources == 2)
@@ -166,7 +161,6 @@ static void
 run_direct(const hp_arith *arith, const hp_job *job)
 {
     size_t piece = job->count;
-
     if (divides(job) || job->destinations == 2)
         piece = PIECE_BYTES / hp_dtype_size(type_of(job, &job->src[0]));
     for (size_t i = 0; i < job->count; i += piece)
@@ -177,7 +171,6 @@ static void
 load(const hp_arith *arith, const hp_job *job, int source, size_t index, float *values, size_t count)
 {
     const hp_operand *operand = &job->src[source];
-
     arith->decode[type_of(job, operand)](values, at(job, operand, index), count);
 }
 
@@ -187,7 +180,6 @@ store(const hp_arith *arith, const hp_job *job, size_t index, float *values, siz
 {
     for (int k = 0; k < job->destinations; k++) {
         void *to = at(job, &job->dst[k], index);
-
         if (!job->dst[k].wire)
             continue;
         arith->encode[job->wire](to, values, count);
@@ -205,10 +197,8 @@ run_through_float(const hp_arith *arith, const hp_job *job)
 {
     float a[PIECE_FLOATS];
     float b[PIECE_FLOATS];
-
     for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
         size_t count = smaller(PIECE_FLOATS, job->count - i);
-
         load(arith, job, 0, i, a, count);
         if (job->sources == 2) {
             load(arith, job, 1, i, b, count);
@@ -229,7 +219,6 @@ put_piece(const hp_arith *arith, const hp_job *job, int destination, size_t inde
     hoop_dtype out = type_of(job, &job->dst[destination]);
     void *to = at(job, &job->dst[destination], index);
     float values[PIECE_FLOATS];
-
     if (in == out) {
         memcpy(to, from, count * hp_dtype_size(in));
         return;
@@ -243,10 +232,8 @@ run_exchange(const hp_arith *arith, const hp_job *job)
 {
     uint64_t a[PIECE_FLOATS];
     uint64_t b[PIECE_FLOATS];
-
     for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
         size_t count = smaller(PIECE_FLOATS, job->count - i);
-
         memcpy(a, at(job, &job->src[0], i), bytes_of(job, &job->src[0], count));
         memcpy(b, at(job, &job->src[1], i), bytes_of(job, &job->src[1], count));
         put_piece(arith, job, 0, i, 1, b, count);
@@ -258,7 +245,6 @@ void
 hp_host_run_with(const hp_arith *arith, const hp_job *job)
 {
     fpu_state saved;
-
     if (job->destinations == 0 || job->count == 0)
         return;
     saved = fpu_enter();
@@ -330,13 +316,12 @@ host_unpin(hp_device *device, void *pages)
 static hoop_result
 host_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
 {
-    host_queue *host = hp_alloc(1, sizeof *host);
-
+    host_queue *host = hp_alloc(1, sizeof(*host));
     (void)device;
     *queue = NULL;
-    if (host == NULL)
+    if (!host)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "no memory for a queue of the CPU's jobs (%zu bytes)",
-                          sizeof *host);
+                          sizeof(*host));
     host->queue.ops = &hp_host_ops;
     *queue = &host->queue;
     return HOOP_SUCCESS;
@@ -352,7 +337,6 @@ static uint64_t
 host_submit(hp_queue *queue, const hp_job *job)
 {
     host_queue *host = (host_queue *)queue;
-
     hp_host_run(job);
     return ++host->submitted;
 }

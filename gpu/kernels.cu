@@ -14,9 +14,7 @@
 
 namespace
 {
-
 /* Element types: what is stored, what is computed in, and the way between. */
-
 template <bool Long> struct size_class {
     typedef uint32_t type;
 };
@@ -445,8 +443,7 @@ __device__ __noinline__ float
 decode(uint8_t type, uint64_t bits)
 {
     double wide;
-
-    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&wide, &bits, sizeof(wide));
     switch (type) {
     case HOOP_FLOAT16: return half::get((uint16_t)bits);
     case HOOP_BFLOAT16: return brain::get((uint16_t)bits);
@@ -462,8 +459,7 @@ encode(uint8_t type, float value)
 {
     double wide = (double)value;
     uint64_t bits;
-
-    memcpy(&bits, &wide, sizeof bits);
+    memcpy(&bits, &wide, sizeof(bits));
     switch (type) {
     case HOOP_FLOAT16: return half::put(value);
     case HOOP_BFLOAT16: return brain::put(value);
@@ -498,7 +494,6 @@ combine_wire(const hp_kernel_args &args, const types &type, uint64_t i)
 {
     typedef plain<float> real;
     float value = decode(type.src[0], load(type.src[0], args.src[0], i));
-
     if (args.sources == 2)
         value = any_of<real>::of(value, decode(type.src[1], load(type.src[1], args.src[1], i)), args.op);
     if (args.divisor > 1)
@@ -516,7 +511,6 @@ __device__ inline void
 exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
 {
     uint64_t a = load(type.src[0], args.src[0], i), b = load(type.src[1], args.src[1], i);
-
     store(type.dst[0], args.dst[0], i, convert(type.src[1], type.dst[0], b));
     store(type.dst[1], args.dst[1], i, convert(type.src[0], type.dst[1], a));
 }
@@ -573,7 +567,6 @@ __launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
 {
     uint64_t threads = (uint64_t)gridDim.x * blockDim.x;
     types type(args);
-
     for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < args.count; i += threads) {
         if (args.exchange)
             exchange_wire(args, type, i);

@@ -18,12 +18,10 @@ hp_arith_best(void)
 {
     static _Atomic(const hp_arith *) chosen; /* threads that race here store the same */
     const hp_arith *best = atomic_load_explicit(&chosen, memory_order_relaxed);
-
     const hp_arith *const *next = hp_ariths;
-
-    if (best != NULL)
+    if (best)
         return best;
-    while (next[1] != NULL && !(*next)->usable()) /* the last one always is */
+    while (next[1] && !(*next)->usable()) /* the last one always is */
         next++;
     atomic_store_explicit(&chosen, *next, memory_order_relaxed);
     return *next;

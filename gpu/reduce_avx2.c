@@ -23,7 +23,6 @@ static int
 usable(void)
 {
     unsigned a, b, c = 0, d;
-
     return __builtin_cpu_supports("avx2") && __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C) != 0;
 }
 
@@ -35,7 +34,6 @@ BY_HAND vec
 vec_nan(vec v)
 {
     __m256i magnitude = _mm256_and_si256(_mm256_castps_si256(v), _mm256_set1_epi32(0x7fffffff));
-
     return _mm256_castsi256_ps(_mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f800000)));
 }
 
@@ -82,7 +80,6 @@ BY_HAND __m128i
 fp16_half(vec v)
 {
     vec nan = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffe000)); /* converts to 0x7fff */
-
     v = _mm256_blendv_ps(v, nan, _mm256_cmp_ps(v, v, _CMP_UNORD_Q));
     return _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
@@ -100,7 +97,6 @@ bf16_load(const uint16_t *p)
 {
     __m256i both = _mm256_loadu_si256((const __m256i *)p);
     __m256i odd = _mm256_and_si256(both, _mm256_set1_epi32((int)0xffff0000));
-
     return (hp_pair){_mm256_castsi256_ps(_mm256_slli_epi32(both, 16)), _mm256_castsi256_ps(odd)};
 }
 
@@ -112,7 +108,6 @@ bf16_upper(vec v)
     __m256i even = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
     __m256i rounded = _mm256_add_epi32(_mm256_add_epi32(bits, _mm256_set1_epi32(0x7fff)), even);
     __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
-
     return _mm256_blendv_epi8(rounded, _mm256_set1_epi32(0x7fff0000), nan);
 }
 
@@ -120,7 +115,6 @@ BY_HAND void
 bf16_store(uint16_t *p, hp_pair pair)
 {
     __m256i even = _mm256_srli_epi32(bf16_upper(pair.x), 16);
-
     _mm256_storeu_si256((__m256i *)p, _mm256_blend_epi16(even, bf16_upper(pair.y), 0xaa));
 }
 

@@ -78,7 +78,6 @@ BY_HAND __m256i
 fp16_half(vec v)
 {
     __mmask16 number = (__mmask16)~vec_nan(v);
-
     return _mm512_mask_cvtps_ph(_mm256_set1_epi16(0x7fff), number, v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
 
@@ -95,7 +94,6 @@ bf16_load(const uint16_t *p)
 {
     __m512i both = _mm512_loadu_si512(p);
     __m512i odd = _mm512_and_si512(both, _mm512_set1_epi32((int)0xffff0000));
-
     return (hp_pair){_mm512_castsi512_ps(_mm512_slli_epi32(both, 16)), _mm512_castsi512_ps(odd)};
 }
 
@@ -106,7 +104,6 @@ bf16_upper(vec v)
     __m512i bits = _mm512_castps_si512(v);
     __m512i rounded = _mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff));
     __mmask16 odd = _mm512_test_epi32_mask(bits, _mm512_set1_epi32(0x10000));
-
     rounded = _mm512_mask_add_epi32(rounded, odd, rounded, _mm512_set1_epi32(1));
     return _mm512_mask_mov_epi32(rounded, vec_nan(v), _mm512_set1_epi32(0x7fff0000));
 }
@@ -115,7 +112,6 @@ BY_HAND void
 bf16_store(uint16_t *p, hp_pair pair)
 {
     __m512i even = _mm512_srli_epi32(bf16_upper(pair.x), 16);
-
     _mm512_storeu_si512(p, _mm512_mask_mov_epi16(even, 0xaaaaaaaa, bf16_upper(pair.y)));
 }
 

@@ -220,10 +220,10 @@ vec_step(hoop_op op, vec a, vec b, const hp_weights *weights)
             name##_block(op, d + i, a + i, b + i, w);                                                                  \
         if (i == count)                                                                                                \
             return;                                                                                                    \
-        memcpy(rest[0], a + i, sizeof *a * (count - i));                                                               \
-        memcpy(rest[1], b + i, sizeof *b * (count - i));                                                               \
+        memcpy(rest[0], a + i, sizeof(*a) * (count - i));                                                              \
+        memcpy(rest[1], b + i, sizeof(*b) * (count - i));                                                              \
         name##_block(op, rest[0], rest[0], rest[1], w);                                                                \
-        memcpy(d + i, rest[0], sizeof *d * (count - i));                                                               \
+        memcpy(d + i, rest[0], sizeof(*d) * (count - i));                                                              \
     }                                                                                                                  \
     INLINE void name##_loop(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, size_t count)               \
     {                                                                                                                  \

@@ -21,7 +21,7 @@ slot_of(hp_channel *channel, uint64_t step)
     return &channel->slot[step % channel->o.window];
 }
 
-/* ---- making and freeing ---- */
+/* --- making and freeing --- */
 
 static hoop_result
 open_queues(hp_channel *channel, hoop_error *error)
@@ -47,7 +47,7 @@ pile_memory(hp_channel *channel)
 hp_channel *
 hp_channel_new(const hp_channel_options *options, hoop_error *error)
 {
-    hp_channel *channel = hp_alloc(1, sizeof *channel);
+    hp_channel *channel = hp_alloc(1, sizeof(*channel));
     size_t links = (size_t)options->size;
     if (!channel)
         goto no_memory;
@@ -140,7 +140,7 @@ hp_channel_append(hp_channel *channel, hoop_work *work)
     channel->last = work;
 }
 
-/* ---- stations ---- */
+/* --- stations --- */
 
 static hp_frame
 frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int first)

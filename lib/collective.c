@@ -3,15 +3,14 @@
  * collective: the public collectives in their three forms. Each form is one function here (run, start,
  * start_on_stream); each public name only says what its call is.
  */
-#include "lib/entry.h"
-#include "lib/request.h"
-
-#include "lib/registry.h"
 #include "base/clock.h"
 #include "base/err.h"
+#include "lib/entry.h"
 #include "lib/group.h"
-#include "lib/stream_watchdog.h"
 #include "lib/progress.h"
+#include "lib/registry.h"
+#include "lib/request.h"
+#include "lib/stream_watchdog.h"
 #include "lib/work_pool.h"
 
 #include <stdio.h>
@@ -36,7 +35,7 @@ static void
 drop_name(char *text, const hp_call *call)
 {
     char name[32];
-    int n = snprintf(name, sizeof name, "hoop_%s: ", hp_kind_name(call->kind));
+    int n = snprintf(name, sizeof(name), "hoop_%s: ", hp_kind_name(call->kind));
     if (strncmp(text, name, (size_t)n) == 0)
         memmove(text, text + n, strlen(text + n) + 1);
 }
@@ -44,7 +43,7 @@ drop_name(char *text, const hp_call *call)
 hoop_result
 hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result)
 {
-    hoop_error why = {.size = sizeof why};
+    hoop_error why = {.size = sizeof(why)};
     int moment = result == HOOP_ERR_BUSY || result == HOOP_ERR_INVALID_USAGE || result == HOOP_ERR_FORKED;
     if (!comm || result == HOOP_SUCCESS || moment || atomic_load(&comm->fault.known))
         return result;
@@ -99,7 +98,7 @@ make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *r
 static hoop_result
 mark_streams(hoop_comm *comm, hoop_work *first)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
     for (hoop_work *work = first; work && result == HOOP_SUCCESS; work = work->next) {
         hp_device *device = comm->device[work->device];
@@ -139,7 +138,7 @@ check(hoop_comm *comm, hp_request *request)
 static hoop_result
 spoil_group(hoop_comm *comm, const hp_call *call)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(comm, &error);
     hp_group_spoil(comm, call, &error);
     return error.code;
@@ -265,7 +264,7 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
 static hoop_result
 start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_work *work;
     hoop_result result = check(comm, &request);
     if (result != HOOP_SUCCESS)
@@ -298,7 +297,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     return HOOP_SUCCESS;
 }
 
-/* ---- blocking ---- */
+/* --- blocking --- */
 
 hoop_result
 hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
@@ -363,7 +362,7 @@ hoop_barrier(hoop_comm *comm)
     return run(comm, &r);
 }
 
-/* ---- non-blocking ---- */
+/* --- non-blocking --- */
 
 hoop_result
 hoop_iallreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm,
@@ -426,7 +425,7 @@ hoop_ibarrier(hoop_comm *comm, hoop_work **work)
     return start(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), work);
 }
 
-/* ---- stream-ordered ---- */
+/* --- stream-ordered --- */
 
 hoop_result
 hoop_allreduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,

@@ -2,13 +2,13 @@
 /* comm: see comm.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
 #include "lib/comm.h"
 
-#include "lib/registry.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "lib/join.h"
 #include "lib/progress.h"
+#include "lib/registry.h"
 #include "lib/stats.h"
 #include "lib/work_pool.h"
 
@@ -36,7 +36,7 @@ hp_comm_name(const hoop_comm *comm, int rank, char out[96])
     return out;
 }
 
-/* ---- one operation ---- */
+/* --- one operation --- */
 
 void
 hp_comm_stand(hoop_comm *comm, int change)
@@ -136,7 +136,7 @@ on_queue(void *arg, int ready)
     uint64_t count;
     (void)ready;
     /* the belt looks at the queue next; this only takes the wake-up away */
-    while (read(fd, &count, sizeof count) < 0 && errno == EINTR)
+    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
 }
 
@@ -257,7 +257,7 @@ hp_comm_fail_works(hoop_comm *comm)
         say_out(comm);
 }
 
-/* ---- between rounds ---- */
+/* --- between rounds --- */
 
 uint64_t
 hp_comm_heartbeat(const hoop_comm *comm)
@@ -344,7 +344,7 @@ murmur(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
     if (!warn || now - comm->marked_at <= warn || comm->murmured == sequence)
         return;
     comm->murmured = sequence;
-    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof line));
+    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof(line)));
 }
 
 /* Notes progress. */

@@ -40,7 +40,7 @@ find(const char *key)
     return -1;
 }
 
-/* ---- one value ---- */
+/* --- one value --- */
 
 static int
 parse_number(const char *text, int with_suffix, int64_t *number)
@@ -85,9 +85,9 @@ parse_choice(const char *words, const char *word)
 static hoop_result
 parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *error)
 {
-    if (strlen(text) >= sizeof value->text)
+    if (strlen(text) >= sizeof(value->text))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s: the value is longer than %zu characters", row->key,
-                          sizeof value->text - 1);
+                          sizeof(value->text) - 1);
     if (row->type == HP_TYPE_NUMBER || row->type == HP_TYPE_BYTES) {
         if (!parse_number(text, row->type == HP_TYPE_BYTES, &value->number) || value->number < row->least ||
             value->number > row->most)
@@ -100,7 +100,7 @@ parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.64s: give one of %.*s", row->key, text,
                               (int)strcspn(row->text, ":"), row->text);
     }
-    snprintf(value->text, sizeof value->text, "%s", text);
+    snprintf(value->text, sizeof(value->text), "%s", text);
     for (char *c = value->text; row->type == HP_TYPE_CHOICE && *c; c++)
         *c = (char)tolower((unsigned char)*c); /* as the table spells it: ranks compare the words */
     return HOOP_SUCCESS;
@@ -120,7 +120,7 @@ hp_config_put(hoop_config *config, const char *key, const char *text, hp_source 
     return result;
 }
 
-/* ---- sources ---- */
+/* --- sources --- */
 
 static char *
 trim(char *text)
@@ -173,7 +173,7 @@ read_file(hoop_config *config, const char *path, int must_exist, hoop_error *err
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the settings file %.150s", path);
     if (!file)
         return HOOP_SUCCESS;
-    for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof line, file); number++) {
+    for (int number = 1; result == HOOP_SUCCESS && fgets(line, sizeof(line), file); number++) {
         hoop_error why;
         int marked = number == 1 && strncmp(line, "\xef\xbb\xbf", 3) == 0; /* some editors mark UTF-8 so */
         if (strlen(line) == LINE_ROOM - 1 && line[LINE_ROOM - 2] != '\n')
@@ -200,7 +200,7 @@ read_files(hoop_config *config, hoop_error *error)
     result = read_file(config, "/etc/hoop.conf", 0, error);
     if (result != HOOP_SUCCESS || !home)
         return result;
-    snprintf(path, sizeof path, "%s/.hoop.conf", home);
+    snprintf(path, sizeof(path), "%s/.hoop.conf", home);
     return read_file(config, path, 0, error);
 }
 
@@ -293,12 +293,12 @@ read_environment(hoop_config *config, hoop_error *error)
         const char *equals = strchr(*entry, '=');
         hoop_result result;
         hoop_error why;
-        if (strncmp(*entry, "HOOP_", 5) != 0 || !equals || (size_t)(equals - *entry - 5) >= sizeof name)
+        if (strncmp(*entry, "HOOP_", 5) != 0 || !equals || (size_t)(equals - *entry - 5) >= sizeof(name))
             continue;
-        snprintf(name, sizeof name, "%.*s", (int)(equals - *entry - 5), *entry + 5);
+        snprintf(name, sizeof(name), "%.*s", (int)(equals - *entry - 5), *entry + 5);
         if (find(name) < 0) {
             if (!is_other_name(name))
-                note_unknown(name, unknown, sizeof unknown);
+                note_unknown(name, unknown, sizeof(unknown));
             continue;
         }
         result = hp_config_put(config, name, equals + 1, HP_FROM_ENVIRONMENT, &why);
@@ -347,7 +347,7 @@ hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT])
     snprintf(out, HP_VALUE_TEXT, "%s", given ? given : config.value[setting].text);
 }
 
-/* ---- answers ---- */
+/* --- answers --- */
 
 int64_t
 hp_config_number(const hoop_config *config, hp_setting setting)
@@ -388,12 +388,12 @@ hp_config_describe(const hoop_config *config, char *out, size_t size)
                                      config->value[i].text, sources[config->value[i].source]);
 }
 
-/* ---- the public face ---- */
+/* --- the public face --- */
 
 hoop_config *
 hoop_config_new(void)
 {
-    hoop_config *config = hp_alloc(1, sizeof *config);
+    hoop_config *config = hp_alloc(1, sizeof(*config));
     if (config)
         set_defaults(config);
     return config;

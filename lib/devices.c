@@ -3,9 +3,9 @@
  * devices: a communicator's one device beside the host: opened at the first use, or got ready ahead of it while another
  * communicator is about to stop a stream (registry.h), or refused when it is too late for that. See comm.h.
  */
-#include "lib/registry.h"
 #include "base/err.h"
 #include "lib/comm.h"
+#include "lib/registry.h"
 
 /* The communicator's one device beside the host. Under the driver's mutex. */
 static hp_device *
@@ -126,7 +126,7 @@ open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
 void
 hp_comm_prepare(hoop_comm *comm, const void *ptr)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
     hp_device *device;
     if (atomic_load(&comm->fault.failed))
@@ -144,7 +144,7 @@ hp_comm_prepare(hoop_comm *comm, const void *ptr)
 int
 hp_comm_pin(hoop_comm *comm, int index)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
     int locked;
     if (atomic_load(&comm->pinned) & (1 << index))

@@ -62,7 +62,7 @@ refuse_rank(const struct foreign *foreign, hoop_error *error)
 static hoop_result
 find_alone(hp_environment *environment, hoop_error *error)
 {
-    const struct foreign *end = foreigners + sizeof foreigners / sizeof *foreigners, *ranked = NULL;
+    const struct foreign *end = foreigners + sizeof(foreigners) / sizeof(*foreigners), *ranked = NULL;
     int known = environment->size == 1;
     environment->by = known ? "HOOP_SIZE" : "none";
     if (environment->size > 1)
@@ -171,7 +171,7 @@ hp_environment_keys(const hp_environment *environment, const hoop_config *config
                    "HOOP_SECURITY=auth and a secret file");
         return NULL;
     }
-    secret = hp_secmem_new(sizeof *secret);
+    secret = hp_secmem_new(sizeof(*secret));
     if (!secret)
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the job's secret");
     else if (hp_job_id(job_id, hp_config_text(config, HP_SET_job), error) == HOOP_SUCCESS &&
@@ -218,7 +218,7 @@ hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
         congestion = machine_allows("reno") ? "reno" : "";
     else if (strcmp(congestion, "default") == 0)
         congestion = "";
-    snprintf(sock->congestion, sizeof sock->congestion, "%.15s", congestion);
+    snprintf(sock->congestion, sizeof(sock->congestion), "%.15s", congestion);
 }
 
 /* FNV-1a, 64 bits (Fowler, Noll, Vo): equal strings, equal ids. */
@@ -243,7 +243,7 @@ hp_environment_host(const hoop_config *config, char host[64])
     if (*given)
         return hash(id, given);
     file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (file && !fgets(boot, sizeof boot, file))
+    if (file && !fgets(boot, sizeof(boot), file))
         boot[0] = 0;
     if (file)
         fclose(file);

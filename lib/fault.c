@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lib/comm.h"
-#include "lib/stream_watchdog.h"
 #include "lib/progress.h"
 #include "lib/stats.h"
+#include "lib/stream_watchdog.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>
@@ -31,7 +31,7 @@ hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
     int lack = cause->code == HOOP_ERR_CUDA || cause->code == HOOP_ERR_NO_MEMORY || cause->code == HOOP_ERR_SYSTEM;
     if (cause->rank == comm->rank && lack) {
         other.code = HOOP_ERR_ABORTED;
-        snprintf(other.text, sizeof other.text, "%s failed: %.*s", hp_comm_name(comm, comm->rank, me), 150,
+        snprintf(other.text, sizeof(other.text), "%s failed: %.*s", hp_comm_name(comm, comm->rank, me), 150,
                  cause->text);
     }
     return other;
@@ -43,7 +43,7 @@ hp_fault_claim(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_lock(&comm->driver.mutex);
     if (!atomic_load(&comm->fault.known)) {
         comm->fault.error = *cause;
-        comm->fault.error.size = sizeof comm->fault.error;
+        comm->fault.error.size = sizeof(comm->fault.error);
         if (comm->fault.error.phase == HOOP_PHASE_NONE)
             comm->fault.error.phase = HOOP_PHASE_OPERATION;
         atomic_store(&comm->fault.known, 1); /* before a stream goes on, whose owner may then ask how it went */
@@ -231,7 +231,7 @@ conclude(hoop_comm *comm, uint64_t now)
         s->flags |= HOOP_ERROR_BEST_EFFORT;
     if (link && link->state != HP_LINK_LEFT && hp_probe_look(&comm->fault.probe) == HP_PROBE_ENDED) {
         const hp_member *who = &comm->ring->members[link->peer];
-        snprintf(s->text, sizeof s->text, "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
+        snprintf(s->text, sizeof(s->text), "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
                  who->pid);
         s->rank = who->rank;
     }
@@ -305,11 +305,11 @@ accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_
 {
     char text[256];
     if (blame->guilt == HP_GUILT_ABSENT && comm->heartbeats->of[blame->rank].completed < blame->sequence)
-        word_absence(comm, blame, stalled, text, sizeof text);
+        word_absence(comm, blame, stalled, text, sizeof(text));
     else if (blame->guilt)
-        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, stalled, text, sizeof text);
+        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
     else
-        hp_stats_waiting(comm, stalled / HP_MS, text, sizeof text);
+        hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
     hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
     error->rank = blame->guilt ? blame->rank : r->waits_for;
     error->reporter = comm->rank;

@@ -63,7 +63,7 @@ static int
 grow(hoop_work *work)
 {
     size_t room = work->segment_room ? 2 * work->segment_room : 64;
-    hp_segment *grown = reallocarray(work->array, room, sizeof *grown);
+    hp_segment *grown = reallocarray(work->array, room, sizeof(*grown));
     if (!grown)
         return 0;
     work->segments = work->array = grown;
@@ -84,7 +84,7 @@ append_segment(hoop_work *to, const void *send, void *recv, uint64_t count)
     else
         to->segments[to->segment_count++] = s;
     hp_put64(bytes, count);
-    to->call.root = (int32_t)hp_crc32c_more((uint32_t)to->call.root, bytes, sizeof bytes);
+    to->call.root = (int32_t)hp_crc32c_more((uint32_t)to->call.root, bytes, sizeof(bytes));
     to->call.count += count;
     return 1;
 }

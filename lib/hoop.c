@@ -3,18 +3,17 @@
  * hoop: the public entry points: membership, waits, groups and errors; collective.c has the collectives. Checks
  * arguments and state, words what the caller did wrong, and passes on; decides nothing else.
  */
-#include "lib/entry.h"
-
-#include "gpu/cuda.h"
-#include "lib/registry.h"
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "gpu/cuda.h"
+#include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/join.h"
 #include "lib/leave.h"
 #include "lib/progress.h"
+#include "lib/registry.h"
 #include "lib/work_pool.h"
 
 #include <stdio.h>
@@ -22,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- errors ---- */
+/* --- errors --- */
 
 static _Thread_local struct {
     const hoop_comm *comm;
@@ -70,8 +69,8 @@ hoop_comm_error(const hoop_comm *comm, hoop_error *error)
         found = comm->fault.error;
     else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
         found = latest.error;
-    size = error->size < sizeof found ? error->size : sizeof found;
-    if (size < sizeof found)
+    size = error->size < sizeof(found) ? error->size : sizeof(found);
+    if (size < sizeof(found))
         ((char *)&found)[size - 1] = 0; /* a shorter text ends too */
     memcpy(error, &found, size);
     error->size = size;
@@ -95,7 +94,7 @@ hoop_config_set(hoop_config *config, const char *key, const char *value)
     return hp_entry_fail(NULL, &error);
 }
 
-/* ---- membership ---- */
+/* --- membership --- */
 
 static void
 set_log(const hoop_comm *comm)
@@ -103,7 +102,7 @@ set_log(const hoop_comm *comm)
     char prefix[64], host[64];
     hp_environment_host(&comm->config, host);
     hp_log_level((int)hp_config_number(&comm->config, HP_SET_debug));
-    snprintf(prefix, sizeof prefix, "%.40s:%d [%d]", host, (int)getpid(),
+    snprintf(prefix, sizeof(prefix), "%.40s:%d [%d]", host, (int)getpid(),
              (int)hp_config_number(&comm->config, HP_SET_rank));
     hp_log_prefix(prefix);
 }
@@ -113,7 +112,7 @@ say_version(void)
 {
     char gpu[320];
     if (hp_log_enabled(HP_LOG_INFO))
-        hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof gpu));
+        hp_log(HP_LOG_INFO, "version %s; %s", PACKAGE_VERSION, hp_gpu_describe(gpu, sizeof(gpu)));
 }
 
 static void
@@ -122,7 +121,7 @@ say_settings(const hoop_comm *comm)
     char text[512];
     if (!hp_log_enabled(HP_LOG_INFO))
         return;
-    hp_config_describe(&comm->config, text, sizeof text);
+    hp_config_describe(&comm->config, text, sizeof(text));
     hp_log(HP_LOG_INFO, "settings: %s", text);
 }
 
@@ -187,7 +186,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (!out)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_create: comm is NULL");
     *out = NULL;
-    comm = hp_alloc(1, sizeof *comm);
+    comm = hp_alloc(1, sizeof(*comm));
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     hp_environment_limits();
@@ -225,7 +224,7 @@ static hoop_result
 split(hoop_comm *comm, int color, int key, hoop_comm **out)
 {
     hoop_error error;
-    hoop_comm *part = hp_alloc(1, sizeof *part);
+    hoop_comm *part = hp_alloc(1, sizeof(*part));
     hoop_result result;
     comm->splits++; /* every call counts: the n-th of all ranks belong together, however each of them ends */
     hp_err_clear(&error);
@@ -373,7 +372,7 @@ hoop_comm_completed(const hoop_comm *comm)
     return comm ? atomic_load(&((hoop_comm *)(uintptr_t)comm)->completed) : 0;
 }
 
-/* ---- waiting ---- */
+/* --- waiting --- */
 
 static hoop_result
 check_wait(const hoop_work *work, const char *null)
@@ -463,7 +462,7 @@ hoop_comm_progress(hoop_comm *comm)
     return hp_entry_check(comm);
 }
 
-/* ---- groups ---- */
+/* --- groups --- */
 
 hoop_result
 hoop_group_start(hoop_comm *comm)

@@ -21,7 +21,7 @@
 
 enum { PATIENCE_MS = 100, SAY_MS = 300, UNANSWERED_MS = 5000 };
 
-/* ---- who dials in ---- */
+/* --- who dials in --- */
 
 static int
 distance_from(const hoop_comm *comm, int rank)
@@ -126,7 +126,7 @@ hp_join_receive(hoop_comm *comm)
         starve(comm, number);
 }
 
-/* ---- whom we dial ---- */
+/* --- whom we dial --- */
 
 static void
 unlink_dialing(hoop_comm *comm, const hp_dialing *d)
@@ -159,7 +159,7 @@ dialled(void *arg, const hp_dial_result *result)
 static void
 dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
 {
-    hp_dialing *d = hp_alloc(1, sizeof *d);
+    hp_dialing *d = hp_alloc(1, sizeof(*d));
     /* a chord's other end may be computing: the operation's own time-out judges that. At the start this rank knows the
      * address and the reason, so it speaks before the server does */
     uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
@@ -222,7 +222,7 @@ hp_join_abandon(const hoop_comm *comm)
         hp_dial_abandon(d->dial);
 }
 
-/* ---- the ring, once it is known ---- */
+/* --- the ring, once it is known --- */
 
 static void
 count_locals(hoop_comm *comm)
@@ -414,7 +414,7 @@ open_links(hoop_comm *comm, hoop_error *error)
     return run_until(comm, HP_CLIENT_GO, 0, error);
 }
 
-/* ---- meeting ---- */
+/* --- meeting --- */
 
 /* Anybody could speak for a rank there, if he has seen what travels in clear. */
 static hoop_result
@@ -436,7 +436,7 @@ open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS)
-        result = hp_addr_local(&o.local, wanted, &options->server, name, why, sizeof why, error);
+        result = hp_addr_local(&o.local, wanted, &options->server, name, why, sizeof(why), error);
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
         result = refuse_bare(&o.local, name, error);
     if (result == HOOP_SUCCESS)
@@ -456,14 +456,14 @@ say_ring(const hoop_comm *comm)
     size_t used = 0;
     if (!hp_log_enabled(HP_LOG_INFO))
         return;
-    for (int i = 0; i < comm->size && used < sizeof text - 96; i++) {
+    for (int i = 0; i < comm->size && used < sizeof(text) - 96; i++) {
         int rank = comm->order[i];
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%d (%.40s)", i ? " -> " : "", rank,
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d (%.40s)", i ? " -> " : "", rank,
                                  comm->ring->members[rank].host);
     }
     hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u, spin %lld",
            comm->size, comm->channels, comm->channels > 1 ? "s" : "", text,
-           used >= sizeof text - 96 ? " ..." : " -> back", comm->plan.slices, comm->channel[0]->o.window,
+           used >= sizeof(text) - 96 ? " ..." : " -> back", comm->plan.slices, comm->channel[0]->o.window,
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 

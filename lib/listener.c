@@ -39,7 +39,7 @@ hp_listener_unlock(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* ---- the door's owner: all with the lock held ---- */
+/* --- the door's owner: all with the lock held --- */
 
 /* A seat of this job: the one of this communicator, or one that is not yet known. NULL: there is none. */
 static hp_listener_entry *
@@ -136,7 +136,7 @@ starved(void *arg, int number)
     }
 }
 
-/* ---- seats ---- */
+/* --- seats --- */
 
 /* With the lock, which it leaves meanwhile. */
 static void
@@ -183,7 +183,7 @@ suits(const hp_listener *listener, const hp_listener_options *options, const hp_
     const hp_keys *known = keys_for((void *)(uintptr_t)listener, keys->job_id);
     return hp_addr_same_host(&o->local, &options->local) && o->ports.first == options->ports.first &&
            o->ports.last == options->ports.last &&
-           (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof keys->hello) == 0));
+           (!known || (known->mode == keys->mode && memcmp(known->hello, keys->hello, sizeof(keys->hello)) == 0));
 }
 
 static hp_listener *
@@ -191,7 +191,7 @@ open_listener(const hp_listener_options *options, int size, hoop_error *error)
 {
     hp_acceptor_owner owner = {
         .keys = keys_for, .policy = policy_for, .judge = judge, .starved = starved, .take = take};
-    hp_listener *listener = hp_alloc(1, sizeof *listener);
+    hp_listener *listener = hp_alloc(1, sizeof(*listener));
     if (!listener) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
         return NULL;

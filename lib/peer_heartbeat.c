@@ -16,13 +16,13 @@ enum {
 hp_heartbeats *
 hp_heartbeats_new(int size, int position, const int *order)
 {
-    hp_heartbeats *t = hp_alloc(1, sizeof *t);
+    hp_heartbeats *t = hp_alloc(1, sizeof(*t));
     size_t n = (size_t)size;
     if (!t)
         return NULL;
     *t = (hp_heartbeats){.size = size, .position = position, .order = order};
-    t->of = hp_alloc(n, sizeof *t->of);
-    t->beat = hp_alloc(n, sizeof *t->beat);
+    t->of = hp_alloc(n, sizeof(*t->of));
+    t->beat = hp_alloc(n, sizeof(*t->beat));
     t->fresh = hp_alloc(n, 1);
     t->alone = hp_alloc(n, 1);
     if (t->of && t->beat && t->fresh && t->alone)

@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/processors.h"
 #include "lib/baton.h"
-#include "lib/stream_watchdog.h"
-#include "lib/standby.h"
 #include "lib/spin.h"
+#include "lib/standby.h"
+#include "lib/stream_watchdog.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -39,7 +39,7 @@ hp_progress_set_spin(hoop_comm *comm)
     d->spins = d->most_spins;
 }
 
-/* ---- driving ---- */
+/* --- driving --- */
 
 /* Tells the server of a call that was refused, or, once an operation up to `last` was started, that it need not mind. */
 static void
@@ -407,7 +407,7 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
     empty_inbox(comm);
 }
 
-/* ---- the background thread ---- */
+/* --- the background thread --- */
 
 /* Works to move, a control connection to make again, or an error of the guard's that nobody has told the others yet. */
 static int

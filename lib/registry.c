@@ -10,7 +10,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *alive;
 static atomic_int stopped; /* callers' streams that stand */
 
-/* ---- forks ---- */
+/* --- forks --- */
 
 static void
 before_fork(void)
@@ -61,7 +61,7 @@ hp_forks(void)
     return atomic_load(&forks);
 }
 
-/* ---- the list ---- */
+/* --- the list --- */
 
 void
 hp_registry_lock(void)
@@ -99,7 +99,7 @@ hp_registry_remove(hoop_comm *comm)
     hp_registry_unlock();
 }
 
-/* ---- streams ---- */
+/* --- streams --- */
 
 void
 hp_registry_prepare(const hoop_comm *but, const void *send, const void *recv)

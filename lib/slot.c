@@ -77,7 +77,7 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     job.sources = task->sources;
     job.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)
-        memcpy(job.ranks, task->ranks, sizeof job.ranks);
+        memcpy(job.ranks, task->ranks, sizeof(job.ranks));
     else if (task->divide && job.op == HOOP_AVG)
         job.divisor = (uint32_t)channel->o.size;
     for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {

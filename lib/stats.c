@@ -40,9 +40,9 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
         snprintf(out, size, "%s waits for nothing", hp_comm_name(comm, comm->rank, me));
         return out;
     }
-    hp_call_print(&a.work->call, call, sizeof call);
+    hp_call_print(&a.work->call, call, sizeof(call));
     if (a.peer < 0)
-        snprintf(peer, sizeof peer, "its own device");
+        snprintf(peer, sizeof(peer), "its own device");
     else
         hp_comm_name(comm, a.peer, peer);
     snprintf(out, size, "%s has waited %.1f s in operation %llu (%s), step %llu of %llu, for %s%s%s",
@@ -70,9 +70,9 @@ speak(const hoop_comm *comm, const hp_blame *blame)
     uint64_t lasted = comm->nag.lasted;
     char line[256];
     if (blame->guilt)
-        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, lasted, line, sizeof line);
+        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
     else
-        hp_stats_waiting(comm, lasted / HP_MS, line, sizeof line);
+        hp_stats_waiting(comm, lasted / HP_MS, line, sizeof(line));
     hp_log(HP_LOG_WARN, "%s", line);
 }
 

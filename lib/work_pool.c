@@ -11,7 +11,7 @@
 static hoop_work *
 make(hp_driver *d)
 {
-    hoop_work *work = hp_alloc(1, sizeof *work);
+    hoop_work *work = hp_alloc(1, sizeof(*work));
     if (!work)
         return NULL;
     pthread_mutex_lock(&d->mutex);

@@ -9,9 +9,9 @@
 #define HP_ACCEPTOR_H
 
 #include "net/candidate.h"
+#include "net/log_queue.h"
 #include "net/loop.h"
 #include "net/ports.h"
-#include "net/log_queue.h"
 #include "net/sock.h"
 
 enum { HP_WORLD_MOST = 65536, HP_ACCEPTOR_VAIN = 2 };

@@ -5,6 +5,7 @@
 
 #include "hoop.h"
 #include "net/loop.h"
+
 #include <netinet/in.h>
 #include <sys/socket.h>
 

@@ -6,20 +6,19 @@
  */
 #include "net/auth.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <unistd.h>
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/secmem.h"
 
+#include <errno.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/params.h>
-
-#include "base/err.h"
-#include "base/mem.h"
-#include "base/secmem.h"
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
 
 /* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
 static EVP_MAC *
@@ -90,8 +89,8 @@ hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, con
     ERR_set_mark();
     EVP_MAC *mac = hmac();
     EVP_MAC_CTX *ctx = mac ? EVP_MAC_CTX_new(mac) : NULL;
-    int right = ctx != NULL && EVP_MAC_init(ctx, key, 32, params) == 1 && mac_update(ctx, a, na) &&
-                mac_update(ctx, b, nb) && mac_update(ctx, c, nc) && EVP_MAC_final(ctx, out, &n, HP_MAC) == 1;
+    int right = ctx && EVP_MAC_init(ctx, key, 32, params) == 1 && mac_update(ctx, a, na) && mac_update(ctx, b, nb) &&
+                mac_update(ctx, c, nc) && EVP_MAC_final(ctx, out, &n, HP_MAC) == 1;
     EVP_MAC_CTX_free(ctx);
     return judge(right && n == HP_MAC, "compute HMAC-SHA256", NULL);
 }
@@ -127,14 +126,14 @@ hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job
     uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
     static const char *const label[] = {"hello", "resp", "init", "welcome"};
     uint8_t prk[32];
-    memset(keys, 0, sizeof *keys);
+    memset(keys, 0, sizeof(*keys));
     atomic_store(&keys->holders, 1);
     memcpy(keys->job_id, job_id, HP_JOB_ID);
     keys->mode = (uint8_t)mode;
     hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job_id);
     for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
         result = expand(key[i], prk, label[i]);
-    hp_wipe(prk, sizeof prk);
+    hp_wipe(prk, sizeof(prk));
     if (result == HOOP_SUCCESS)
         return result;
     hp_keys_wipe(keys);
@@ -144,13 +143,13 @@ hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job
 void
 hp_keys_wipe(hp_keys *keys)
 {
-    hp_wipe(keys, sizeof *keys);
+    hp_wipe(keys, sizeof(*keys));
 }
 
 hp_keys *
 hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error)
 {
-    hp_keys *keys = hp_secmem_new(sizeof *keys);
+    hp_keys *keys = hp_secmem_new(sizeof(*keys));
     if (keys && hp_keys_derive(keys, secret, job_id, mode, error) == HOOP_SUCCESS)
         return keys;
     if (!keys)

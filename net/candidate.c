@@ -30,7 +30,7 @@ hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1])
 {
     uint64_t nonce;
     unsigned known = candidates->noted < HP_NONCES ? candidates->noted : HP_NONCES;
-    memcpy(&nonce, m1 + HP_M1_NONCE, sizeof nonce);
+    memcpy(&nonce, m1 + HP_M1_NONCE, sizeof(nonce));
     for (unsigned i = 0; i < known; i++)
         if (candidates->seen[i] == nonce)
             return 0;

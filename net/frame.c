@@ -6,11 +6,11 @@
  */
 #include "net/frame.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "base/text.h"
 #include "base/wire.h"
+
+#include <string.h>
 
 static const uint8_t magic[4] = {'H', 'O', 'O', 'P'};
 
@@ -47,7 +47,7 @@ hp_frame_payload(const hp_frame *frame)
 static void
 put_common(uint8_t *out, unsigned type, uint16_t flags, uint32_t length)
 {
-    memcpy(out, magic, sizeof magic);
+    memcpy(out, magic, sizeof(magic));
     out[4] = HP_FRAME_VERSION;
     out[5] = (uint8_t)type;
     hp_put16(out + 6, flags);
@@ -81,7 +81,7 @@ hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload)
 static hoop_result
 check_common(const hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
-    if (memcmp(in, magic, sizeof magic) != 0)
+    if (memcmp(in, magic, sizeof(magic)) != 0)
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame does not begin with HOOP: the other side is not hoop");
     if (in[4] != HP_FRAME_VERSION)
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of version %d came, this side knows only version %d",

@@ -15,10 +15,10 @@ other_call(const hp_frame *got, const hp_frame *want, int self, int peer, hoop_e
         return hp_err_set(error, HOOP_ERR_MISMATCH,
                           "rank %d is in operation %llu and rank %d in operation %llu: their calls or groups differ",
                           peer, sequence, self, awaited);
-    hp_call_print(&got->call, theirs, sizeof theirs);
-    hp_call_print(&want->call, ours, sizeof ours);
+    hp_call_print(&got->call, theirs, sizeof(theirs));
+    hp_call_print(&want->call, ours, sizeof(ours));
     if (sequence != awaited)
-        snprintf(as, sizeof as, " as operation %llu", awaited);
+        snprintf(as, sizeof(as), " as operation %llu", awaited);
     return hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s", peer,
                       theirs, sequence, self, ours, as);
 }

@@ -7,11 +7,11 @@
  */
 #include "net/handshake.h"
 
-#include <string.h>
-
 #include "base/mem.h"
 #include "base/wire.h"
 #include "net/frame.h"
+
+#include <string.h>
 
 /* Where the fields lie. M1's are in hp_hello_put. */
 enum { M1_RESERVED = 66, M1_FEATURES = 72 };
@@ -101,7 +101,7 @@ say(hp_handshake *handshake, int type, const uint8_t key[32], hp_handshake_state
 {
     const message *m = &messages[type];
     uint8_t *at = handshake->transcript + m->at;
-    memcpy(at, m->header, sizeof m->header);
+    memcpy(at, m->header, sizeof(m->header));
     if (!transcript_mac(at + m->bytes - HP_MAC, handshake, m, key))
         return bad(handshake, "libcrypto could not compute a MAC");
     handshake->out = at;
@@ -116,7 +116,7 @@ proven(const hp_handshake *handshake, int type, const uint8_t key[32])
     uint8_t mac[HP_MAC];
     int right =
         transcript_mac(mac, handshake, m, key) && hp_mac_equal(mac, handshake->transcript + m->at + m->bytes - HP_MAC);
-    hp_wipe(mac, sizeof mac);
+    hp_wipe(mac, sizeof(mac));
     return right;
 }
 
@@ -242,7 +242,7 @@ on_challenge(hp_handshake *handshake)
         return go(handshake, HP_HANDSHAKE_REFUSED);
     }
     const char *fault = challenge_fault(handshake);
-    if (fault != NULL)
+    if (fault)
         return bad(handshake, fault);
     handshake->features = handshake->hello.features & hp_get64(m2 + M2_FEATURES);
     return say(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
@@ -269,7 +269,7 @@ on_welcome(hp_handshake *handshake)
 static void
 begin(hp_handshake *handshake, hp_handshake_state state, uint64_t deadline)
 {
-    memset(handshake, 0, sizeof *handshake);
+    memset(handshake, 0, sizeof(*handshake));
     handshake->state = state;
     handshake->initiator = state == HP_HANDSHAKE_CHALLENGE;
     handshake->assigned_rank = HP_RANK_UNKNOWN;
@@ -306,7 +306,7 @@ hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_hands
 {
     begin(handshake, HP_HANDSHAKE_HELLO, deadline);
     memcpy(handshake->m2 + M2_NONCE, nonce, 32);
-    if (keys != NULL)
+    if (keys)
         take_keys(handshake, keys, policy);
 }
 
@@ -315,7 +315,7 @@ hp_handshake_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handsha
 {
     if (handshake->state != HP_HANDSHAKE_HELLO || handshake->keys)
         return handshake->state;
-    if (keys == NULL)
+    if (!keys)
         return bad(handshake, "a HELLO of an unknown job");
     take_keys(handshake, keys, policy);
     return handshake->have == HP_M1 ? on_hello(handshake) : handshake->state;
@@ -340,7 +340,7 @@ hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint6
     size_t i = handshake->have;
     memcpy(at + i, bytes, n);
     handshake->have += n;
-    for (; i < handshake->have && i < sizeof m->header; i++)
+    for (; i < handshake->have && i < sizeof(m->header); i++)
         if (at[i] != m->header[i])
             return bad(handshake,
                        i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the message that was awaited");

@@ -12,10 +12,10 @@
 hp_link *
 hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
 {
-    hp_link *link = hp_alloc(1, sizeof *link);
+    hp_link *link = hp_alloc(1, sizeof(*link));
     if (!link)
         return NULL;
-    link->posts = hp_alloc(capacity, sizeof *link->posts);
+    link->posts = hp_alloc(capacity, sizeof(*link->posts));
     if (sending && distance == 1) /* ticks go round the ring */
         link->tick = hp_alloc(1, HP_TICK_ROOM);
     if (!link->posts || (sending && distance == 1 && !link->tick)) {
@@ -46,7 +46,7 @@ attached(const hp_link *link)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = link->stripe[k] != NULL && link->state == HP_LINK_LOST; /* it broke off before it had carried a byte */
+    int again = link->stripe[k] && link->state == HP_LINK_LOST; /* it broke off before it had carried a byte */
     hp_stripe_free(link->stripe[k]);
     link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
     if (!link->stripe[k])

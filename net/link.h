@@ -11,8 +11,8 @@
 #define HP_LINK_H
 
 #include "net/frame.h"
-#include "net/loop.h"
 #include "net/iov.h"
+#include "net/loop.h"
 
 enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_HEARTBEATS_BYTES };
 

@@ -7,6 +7,7 @@
 #define HP_LOOKUP_H
 
 #include "net/loop.h"
+
 #include <netdb.h>
 
 enum { HP_LOOKUP_LATE = 1 }; /* beside getaddrinfo's own reasons, which are negative */

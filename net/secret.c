@@ -5,15 +5,15 @@
  */
 #include "net/secret.h"
 
+#include "base/err.h"
+#include "base/mem.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/err.h"
-#include "base/mem.h"
 
 enum {
     DIGITS = 2 * HP_SECRET,
@@ -63,7 +63,7 @@ static const char *
 parse(hp_secret *secret, const char *text, size_t n)
 {
     size_t word = sizeof(job_word) - 1, wanted = DIGITS;
-    memset(secret, 0, sizeof *secret);
+    memset(secret, 0, sizeof(*secret));
     if (n > 0 && text[n - 1] == '\n')
         n--;
     if (n == 0)
@@ -78,7 +78,7 @@ parse(hp_secret *secret, const char *text, size_t n)
         right &= from_digits(secret->job_id, HP_JOB_ID, text + word) && text[word + JOB_DIGITS] == ' ';
     if (right)
         return NULL;
-    hp_wipe(secret, sizeof *secret);
+    hp_wipe(secret, sizeof(*secret));
     return "is not hexadecimal";
 }
 
@@ -86,7 +86,7 @@ hoop_result
 hp_secret_parse(hp_secret *secret, const char *text, size_t n, hoop_error *error)
 {
     const char *reason = parse(secret, text, n);
-    if (reason == NULL)
+    if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
                       "the secret %s: it must be 64 hexadecimal digits and a newline, "
@@ -148,8 +148,8 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read the secret from descriptor %d (HOOP_SECRET_FD)",
                           fd);
     const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof text);
-    if (reason == NULL)
+    hp_wipe(text, sizeof(text));
+    if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
                       "the secret behind descriptor %d (HOOP_SECRET_FD) %s: start the program with "
@@ -205,8 +205,8 @@ read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
     if (n < 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read secret file %.100s", path);
     const char *reason = parse(secret, text, (size_t)n);
-    hp_wipe(text, sizeof text);
-    if (reason == NULL)
+    hp_wipe(text, sizeof(text));
+    if (!reason)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_AUTH,
                       "secret file %.100s %s: it must hold 64 hexadecimal digits and a newline; make one with "
@@ -250,7 +250,7 @@ hp_secret_memfd(const hp_secret *secret, hoop_error *error)
     }
     hp_secret_format(text, secret);
     ssize_t size = (ssize_t)strlen(text), n = pwrite(fd, text, (size_t)size, 0);
-    hp_wipe(text, sizeof text);
+    hp_wipe(text, sizeof(text));
     if (n == size && fcntl(fd, F_ADD_SEALS, SEALS) == 0)
         return fd;
     hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot write and seal the memory file for the secret");
@@ -268,17 +268,17 @@ hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[H
         *out = *secret;
         if (memcmp(secret->job_id, job_id, HP_JOB_ID) == 0)
             return HOOP_SUCCESS;
-        hp_wipe(out, sizeof *out);
+        hp_wipe(out, sizeof(*out));
         return hp_err_set(error, HOOP_ERR_AUTH, "the secret is another job's own key");
     }
     hoop_result result = hp_mac(prk, salt, secret->key, HP_SECRET, NULL, 0, NULL, 0);
     if (result == HOOP_SUCCESS)
         result = hp_mac(out->key, prk, "hoop1 job", 9, job_id, HP_JOB_ID, &round, 1);
-    hp_wipe(prk, sizeof prk);
+    hp_wipe(prk, sizeof(prk));
     memcpy(out->job_id, job_id, HP_JOB_ID);
     out->of_job = 1;
     if (result == HOOP_SUCCESS)
         return result;
-    hp_wipe(out, sizeof *out);
+    hp_wipe(out, sizeof(*out));
     return hp_err_set(error, result, "libcrypto could not derive the job's own key (HMAC-SHA256): out of memory?");
 }

@@ -11,9 +11,9 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "net/control.h"
-#include "net/zerocopy.h"
 #include "net/frame_check.h"
 #include "net/sock.h"
+#include "net/zerocopy.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -77,7 +77,7 @@ on_ready(void *arg, int ready)
 hp_stripe *
 hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg)
 {
-    hp_stripe *s = hp_alloc(1, sizeof *s);
+    hp_stripe *s = hp_alloc(1, sizeof(*s));
     if (!s) {
         close(fd);
         return NULL;
@@ -158,13 +158,13 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     }
 }
 
-/* ---- idle direction ---- */
+/* --- idle direction --- */
 
 static int
 read_idle(hp_stripe *s)
 {
     uint8_t bytes[IDLE_BYTES];
-    ssize_t got = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t got = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     const uint8_t *in = bytes, *payload;
     size_t n = got > 0 ? (size_t)got : 0, payload_n;
     int type, whole;
@@ -202,7 +202,7 @@ hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
     return 1;
 }
 
-/* ---- sending ---- */
+/* --- sending --- */
 
 /* Small, and in one place. */
 static int
@@ -293,7 +293,7 @@ send_once(hp_stripe *s)
     return 0;
 }
 
-/* ---- receiving ---- */
+/* --- receiving --- */
 
 /* No DATA frame: pulls what was read into the body back behind the head and waits until the frame is whole. */
 static void
@@ -302,14 +302,14 @@ take_control(hp_stripe *s, const hp_post *post, uint32_t n)
     const uint8_t *in = s->head, *payload;
     size_t whole = HP_COMMON_BYTES + s->frame.length, left, payload_n;
     int type;
-    if (whole > sizeof s->head) {
+    if (whole > sizeof(s->head)) {
         hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an oversized control frame", s->link->peer,
                    s->link->self);
         fault(s);
         return;
     }
-    if (n > sizeof s->head - s->head_at)
-        n = (uint32_t)(sizeof s->head - s->head_at);
+    if (n > sizeof(s->head) - s->head_at)
+        n = (uint32_t)(sizeof(s->head) - s->head_at);
     if (post)
         hp_iov_copy(&post->body, n, s->head + s->head_at);
     s->head_at += n;
@@ -331,7 +331,7 @@ acknowledge(hp_stripe *s)
     uint8_t count[HP_ACK_BYTES];
     s->taken++;
     hp_put64(count, s->taken);
-    hp_stripe_tell(s, HP_ACK, count, sizeof count);
+    hp_stripe_tell(s, HP_ACK, count, sizeof(count));
 }
 
 static void
@@ -421,7 +421,7 @@ read_into(hp_stripe *s, hp_post *post, size_t head)
     struct iovec iov[1 + HP_IOV_ONCE];
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = 1};
     uint32_t from = s->in_body ? s->body_at : 0;
-    if (!post || (is_small(post) && s->head_at + head + post->bytes <= sizeof s->head))
+    if (!post || (is_small(post) && s->head_at + head + post->bytes <= sizeof(s->head)))
         return post ? read_small(s, post, head, from) : recv(s->fd, s->head + s->head_at, head, MSG_DONTWAIT);
     iov[0] = (struct iovec){s->head + s->head_at, head};
     message.msg_iovlen += (size_t)hp_iov_list(&post->body, from, post->bytes, iov + 1, HP_IOV_ONCE);
@@ -533,8 +533,8 @@ hp_stripe_closed(hp_stripe *s)
     uint8_t bytes[4096];
     ssize_t n = 1;
     int unacknowledged = 1;
-    for (size_t reads = 0; !s->eof && n > 0 && reads < DRAIN_BYTES / sizeof bytes; reads++)
-        n = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    for (size_t reads = 0; !s->eof && n > 0 && reads < DRAIN_BYTES / sizeof(bytes); reads++)
+        n = recv(s->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
     if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
         s->eof = 1;
     return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);

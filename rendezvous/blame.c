@@ -5,7 +5,9 @@
  * against the clock, so that a server that was itself held up blames nobody for it.
  */
 #include "rendezvous/blame.h"
+
 #include "base/clock.h"
+
 #include <stdio.h>
 
 enum { HEARTBEAT_MS = 250 };

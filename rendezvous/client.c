@@ -5,13 +5,15 @@
  * without it. A line that was reset after GO is no loss of the server yet: the client is away, dials and says JOIN again.
  */
 #include "rendezvous/client.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/wire.h"
-#include "rendezvous/resend.h"
 #include "rendezvous/registration.h"
+#include "rendezvous/resend.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,9 +4,11 @@
  * turn of the loop; a write that fails is noticed by the next read. Bounded work per event: 64 KiB read.
  */
 #include "rendezvous/control_conn.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+
 #include <errno.h>
 #include <linux/sockios.h>
 #include <poll.h>

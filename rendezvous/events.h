@@ -7,6 +7,7 @@
 #define HP_EVENTS_H
 
 #include "hoop.h"
+
 #include <stddef.h>
 
 struct hp_roster;

@@ -4,10 +4,12 @@
  * away what nobody needs any more. Guests belong to the owner, meetings and rosters to the hall.
  */
 #include "rendezvous/job.h"
+
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
 #include "rendezvous/job_watch.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #define HP_JOB_H
 
 #include "net/handshake.h"
-#include "rendezvous/stall_warning.h"
 #include "rendezvous/roster.h"
+#include "rendezvous/stall_warning.h"
 
 typedef struct hp_job {
     struct hp_job *next; /* the owner's */

@@ -5,9 +5,11 @@
  * failed split until every rank has come, since nobody comes to the same split twice.
  */
 #include "rendezvous/join_group.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,9 +7,9 @@
 #ifndef HP_JOIN_GROUP_H
 #define HP_JOIN_GROUP_H
 
+#include "rendezvous/events.h"
 #include "rendezvous/message.h"
 #include "rendezvous/stall_warning.h"
-#include "rendezvous/events.h"
 
 /* One who came. */
 typedef struct hp_joined {

@@ -5,9 +5,11 @@
  * with it, half a second later where one packet is lost.
  */
 #include "rendezvous/link_loss.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

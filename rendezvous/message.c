@@ -4,8 +4,10 @@
  * succeeds only if the cursor is unharmed, every value is in its range and no byte is left over.
  */
 #include "rendezvous/message.h"
+
 #include "base/text.h"
 #include "base/wire.h"
+
 #include <string.h>
 
 enum { JOIN_LEAST = 130, PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* registration: see registration.h. */
 #include "rendezvous/registration.h"
+
 #include "base/clock.h"
+
 #include <string.h>
 
 static hp_join

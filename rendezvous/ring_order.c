@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ring_order: see ring_order.h. */
 #include "rendezvous/ring_order.h"
+
 #include "base/mem.h"
+
 #include <stdlib.h>
 
 typedef struct place {

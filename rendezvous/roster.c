@@ -4,12 +4,14 @@
  * the normal state, and a rank is judged only by what the others wait for, or by its connection.
  */
 #include "rendezvous/roster.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
 #include "rendezvous/ring_order.h"
 #include "rendezvous/unreachable.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -429,7 +431,7 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     uint8_t payload[HP_ABORT_BYTES];
     int rank = join->who.rank;
     hp_link_loss_back(&r->losses, rank);
-    r->present += r->peers[rank] == NULL;
+    r->present += !r->peers[rank];
     r->peers[rank] = peer;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);

@@ -8,8 +8,8 @@
 #define HP_ROSTER_H
 
 #include "rendezvous/blame.h"
-#include "rendezvous/link_loss.h"
 #include "rendezvous/join_group.h"
+#include "rendezvous/link_loss.h"
 #include "rendezvous/refused_call.h"
 
 typedef enum hp_roster_state {

@@ -4,14 +4,16 @@
  * decides. Here are only sockets, the list of jobs, one timer, and the rule that who does not read is cut.
  */
 #include "rendezvous/server.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secmem.h"
 #include "net/acceptor.h"
-#include "rendezvous/job.h"
 #include "rendezvous/control_conn.h"
+#include "rendezvous/job.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

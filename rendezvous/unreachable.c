@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* unreachable: see unreachable.h. */
 #include "rendezvous/unreachable.h"
+
 #include <stdio.h>
 #include <string.h>
 

@@ -2,10 +2,10 @@
 /* call: bytes, equality, signature and words of a descriptor. */
 #include "base/call.h"
 
-#include <string.h>
-
 #include "base/wire.h"
 #include "t/tap/tap.h"
+
+#include <string.h>
 
 static const hp_call sample = {HP_REDUCE, HOOP_BFLOAT16, HOOP_MAX, 1, 0x01020304, UINT64_C(0x1122334455667788)};
 
@@ -16,13 +16,12 @@ check_bytes(void)
                                                   0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11};
     uint8_t bytes[HP_CALL_BYTES];
     hp_call back;
-
     hp_call_put(bytes, &sample);
-    is_blob(wanted, bytes, sizeof wanted, "bytes of a call");
-    memset(&back, 0xaa, sizeof back);
+    is_blob(wanted, bytes, sizeof(wanted), "bytes of a call");
+    memset(&back, 0xaa, sizeof(back));
     hp_call_get(&back, bytes);
     ok(hp_call_equal(&sample, &back), "and back");
-    is_uint(hp_crc32c(wanted, sizeof wanted), hp_call_signature(&sample), "the signature is their CRC32C");
+    is_uint(hp_crc32c(wanted, sizeof(wanted)), hp_call_signature(&sample), "the signature is their CRC32C");
     back.root = -1;
     hp_call_put(bytes, &back);
     hp_call_get(&back, bytes);
@@ -35,7 +34,6 @@ check_differences(void)
 {
     hp_call other[6] = {sample, sample, sample, sample, sample, sample};
     int equal = 0, same = 0;
-
     other[0].kind = HP_BROADCAST;
     other[1].dtype = HOOP_FLOAT16;
     other[2].op = HOOP_MIN;
@@ -72,9 +70,8 @@ check_words(void)
         {{77, 78, 79, 0, -1, 3}, "unknown operation of 3 x unknown type"},
     };
     char out[160];
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        is_string(cases[i].words, hp_call_print(&cases[i].call, out, sizeof out), "%s", cases[i].words);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        is_string(cases[i].words, hp_call_print(&cases[i].call, out, sizeof(out)), "%s", cases[i].words);
     is_string("allred", hp_call_print(&cases[0].call, out, 7), "cut to the space there is");
     is_string("unknown operation", hp_kind_name(0), "kind 0");
     is_string("unknown operation", hp_kind_name(HP_KINDS), "one kind too far");

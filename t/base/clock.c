@@ -2,9 +2,9 @@
 /* clock: nanoseconds that only grow, and that are nanoseconds. */
 #include "base/clock.h"
 
-#include <time.h>
-
 #include "t/tap/tap.h"
+
+#include <time.h>
 
 /* What is not counted: more than a second between two looks, but for sleeps that were announced. */
 static void
@@ -36,13 +36,11 @@ main(void)
 {
     uint64_t before, after;
     int backwards = 0;
-
     tap_limit(60);
     plan(14);
     before = hp_now();
     for (int i = 0; i < 100000; i++) {
         uint64_t now = hp_now();
-
         backwards += now < before;
         before = now;
     }

@@ -2,9 +2,9 @@
 /* dtype: sizes, names, and names back to numbers. */
 #include "base/dtype.h"
 
-#include <string.h>
-
 #include "t/tap/tap.h"
+
+#include <string.h>
 
 static const struct {
     hoop_dtype dtype;
@@ -30,14 +30,14 @@ static const struct {
 static void
 check_types(void)
 {
-    is_int(HP_DTYPES, sizeof types / sizeof *types, "twelve types");
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+    is_int(HP_DTYPES, sizeof(types) / sizeof(*types), "twelve types");
+    for (size_t i = 0; i < sizeof(types) / sizeof(*types); i++) {
         is_uint(types[i].size, hoop_dtype_size(types[i].dtype), "size of %s", types[i].name);
         is_uint(types[i].size, hp_dtype_size(types[i].dtype), "inline size of %s", types[i].name);
         is_string(types[i].name, hp_dtype_name(types[i].dtype), "name of %s", types[i].name);
         is_int(types[i].dtype, hp_dtype_parse(types[i].name), "%s as read", types[i].name);
     }
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
         is_int(others[i].dtype, hp_dtype_parse(others[i].name), "%s as others call it", others[i].name);
 }
 
@@ -45,7 +45,6 @@ static void
 check_ops(void)
 {
     static const char *const names[HP_OPS] = {"sum", "prod", "max", "min", "avg"};
-
     for (int op = 0; op < HP_OPS; op++) {
         is_string(names[op], hp_op_name((hoop_op)op), "name of reduction %d", op);
         is_int(op, hp_op_parse(names[op]), "%s as read", names[op]);
@@ -56,8 +55,7 @@ static void
 check_unknown(void)
 {
     static const int strange[] = {-1, 12, 255, 1 << 20};
-
-    for (size_t i = 0; i < sizeof strange / sizeof *strange; i++) {
+    for (size_t i = 0; i < sizeof(strange) / sizeof(*strange); i++) {
         is_uint(0, hoop_dtype_size((hoop_dtype)strange[i]), "type %d has no size", strange[i]);
         is_string("unknown type", hp_dtype_name((hoop_dtype)strange[i]), "type %d has no name", strange[i]);
         ok(strstr(hp_op_name((hoop_op)strange[i]), "unknown") != NULL, "nor has reduction %d", strange[i]);

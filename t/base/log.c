@@ -2,6 +2,8 @@
 /* log: where lines go, which go, how many go; whole lines from many threads; nothing on descriptor 1. */
 #include "base/log.h"
 
+#include "t/tap/tap.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -10,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "t/tap/tap.h"
 
 enum { THREADS = 8, LINES = 200 };
 
@@ -22,8 +22,7 @@ static int
 capture_file(const char *name)
 {
     char path[512];
-
-    snprintf(path, sizeof path, "%s/%s", tap_tmpdir(), name);
+    snprintf(path, sizeof(path), "%s/%s", tap_tmpdir(), name);
     return open(path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND, 0600);
 }
 
@@ -42,12 +41,11 @@ static void
 end(int out, int err)
 {
     ssize_t got;
-
     dup2(saved_out, 1);
     dup2(saved_err, 2);
     close(saved_out);
     close(saved_err);
-    got = pread(err, seen, sizeof seen - 1, 0);
+    got = pread(err, seen, sizeof(seen) - 1, 0);
     seen[got > 0 ? got : 0] = '\0';
     if (ftruncate(err, 0) != 0)
         bail("cannot empty the file that stands for standard error");
@@ -58,7 +56,6 @@ static void
 check_lines(int out, int err)
 {
     int number;
-
     begin(out, err);
     hp_log(HP_LOG_WARN, "rank %d is late", 3);
     hp_log(HP_LOG_INFO, "not shown by default");
@@ -89,11 +86,10 @@ static void
 check_long(int out, int err)
 {
     char text[4000], prefix[200];
-
-    memset(text, 'x', sizeof text);
-    text[sizeof text - 1] = '\0';
-    memset(prefix, 'p', sizeof prefix);
-    prefix[sizeof prefix - 1] = '\0';
+    memset(text, 'x', sizeof(text));
+    text[sizeof(text) - 1] = '\0';
+    memset(prefix, 'p', sizeof(prefix));
+    prefix[sizeof(prefix) - 1] = '\0';
     begin(out, err);
     hp_log_prefix(prefix);
     hp_log(HP_LOG_WARN, "%s", text);
@@ -115,7 +111,6 @@ static void
 check_function(int out, int err)
 {
     char kept[100] = "";
-
     begin(out, err);
     hoop_log_to(keep, kept);
     hp_log(HP_LOG_WARN, "to the program");
@@ -131,7 +126,6 @@ static size_t
 count(const char *what)
 {
     size_t found = 0;
-
     for (const char *at = seen; (at = strstr(at, what)) != NULL; at++)
         found++;
     return found;
@@ -141,7 +135,6 @@ static void
 check_rate(int out, int err)
 {
     static const char flood[] = "flood", other[] = "other";
-
     begin(out, err);
     for (int i = 0; i < 500; i++)
         hp_log_class(flood, HP_LOG_WARN, "stranger %d knocked", i);
@@ -159,7 +152,6 @@ static void
 check_classes(int out, int err)
 {
     static const char names[100][4];
-
     begin(out, err);
     for (int i = 0; i < 300; i++)
         hp_log_class(names[i % 100], HP_LOG_WARN, "class %d", i % 100);
@@ -182,7 +174,6 @@ check_threads(int out, int err)
     pthread_t threads[THREADS];
     int number[THREADS];
     size_t whole = 0;
-
     begin(out, err);
     for (int i = 0; i < THREADS; i++) {
         number[i] = i;
@@ -200,7 +191,6 @@ static void
 check_deaf(void)
 {
     int err = dup(2);
-
     close(2);
     hp_log(HP_LOG_WARN, "nobody hears this");
     dup2(err, 2);
@@ -212,7 +202,6 @@ int
 main(void)
 {
     int out, err;
-
     tap_limit(60);
     plan_lazy();
     out = capture_file("out");

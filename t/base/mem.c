@@ -2,6 +2,8 @@
 /* mem: zeroed, aligned, absent in children; sizes that overflow are noticed. */
 #include "base/mem.h"
 
+#include "t/tap/tap.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,8 +11,6 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "t/tap/tap.h"
 
 static int
 all_zero(const char *bytes, size_t length)
@@ -29,12 +29,11 @@ check_heap(void)
     char *some = hp_alloc(100, 7);
     char *none = hp_alloc(0, 8);
     char *copy = hp_strdup("hoop");
-
-    ok(some != NULL && all_zero(some, 700), "memory is zeroed");
+    ok(some && all_zero(some, 700), "memory is zeroed");
     ok(none != NULL, "nothing is not the same as no memory");
-    ok(hp_alloc(huge, 2) == NULL, "an overflowing size is no memory");
+    ok(!hp_alloc(huge, 2), "an overflowing size is no memory");
     is_string("hoop", copy, "strdup copies");
-    ok(hp_strdup(NULL) == NULL, "strdup of NULL is NULL");
+    ok(!hp_strdup(NULL), "strdup of NULL is NULL");
     free(some);
     free(none);
     free(copy);
@@ -45,7 +44,6 @@ static int
 is_mapped(void *page)
 {
     unsigned char resident;
-
     return mincore(page, 1, &resident) == 0;
 }
 
@@ -56,8 +54,7 @@ check_pages(void)
     char *pages = hp_pages(3 * page + 1);
     int status = -1;
     pid_t child;
-
-    ok(pages != NULL && (uintptr_t)pages % page == 0, "pages are aligned to pages");
+    ok(pages && (uintptr_t)pages % page == 0, "pages are aligned to pages");
     ok(all_zero(pages, 3 * page + 1), "pages are zeroed");
     memset(pages, 1, 3 * page + 1);
     child = fork();
@@ -67,7 +64,7 @@ check_pages(void)
     ok(WIFEXITED(status) && WEXITSTATUS(status) == 0, "a forked child does not have them");
     hp_pages_free(pages, 3 * page + 1);
     ok(!is_mapped(pages) && !is_mapped(pages + 3 * page), "free gives all of them back");
-    ok(hp_pages(SIZE_MAX - page) == NULL, "too many pages are NULL");
+    ok(!hp_pages(SIZE_MAX - page), "too many pages are NULL");
     hp_pages_free(NULL, 5);
     pages = hp_pages(0);
     ok(pages != NULL, "no bytes still have an address");
@@ -78,7 +75,6 @@ static void
 check_sizes(void)
 {
     size_t product = 5;
-
     ok(hp_mul(6, 7, &product) && product == 42, "6 x 7");
     ok(hp_mul(0, SIZE_MAX, &product) && product == 0, "0 x the largest");
     ok(hp_mul(SIZE_MAX, 1, &product) && product == SIZE_MAX, "1 x the largest");
@@ -90,7 +86,6 @@ static void
 check_overlap(void)
 {
     char a[64];
-
     ok(hp_overlap(a, 10, a, 10), "equal ranges overlap");
     ok(hp_overlap(a, 10, a + 9, 10) && hp_overlap(a + 9, 10, a, 10), "ranges that share a byte overlap");
     ok(!hp_overlap(a, 10, a + 10, 10) && !hp_overlap(a + 10, 10, a, 10), "neighbours do not");
@@ -103,8 +98,7 @@ static void
 check_wipe(void)
 {
     char secret[32];
-
-    memset(secret, 's', sizeof secret);
+    memset(secret, 's', sizeof(secret));
     hp_wipe(secret, 31);
     ok(all_zero(secret, 31) && secret[31] == 's', "wipe overwrites what it is told to");
     hp_wipe(NULL, 0);

@@ -5,6 +5,8 @@
  */
 #include "base/secmem.h"
 
+#include "t/tap/tap.h"
+
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,8 +14,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "t/tap/tap.h"
 
 enum { MANY = 200, THREADS = 4, ROUNDS = 2000 };
 
@@ -91,7 +91,7 @@ flags_of(const void *memory, char *flags, size_t n)
     unsigned long from, to;
     int here = 0;
     *flags = 0;
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof(line), file)) {
         if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
             here = (uintptr_t)memory >= from && (uintptr_t)memory < to;
         else if (here && strncmp(line, "VmFlags:", 8) == 0)
@@ -106,7 +106,7 @@ page_flags(void)
 {
     void *room = hp_secmem_new(32);
     char flags[512];
-    flags_of(room, flags, sizeof flags);
+    flags_of(room, flags, sizeof(flags));
     if (!*flags)
         skip(2, "/proc/self/smaps has no VmFlags");
     else {

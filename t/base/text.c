@@ -5,11 +5,11 @@
  */
 #include "base/text.h"
 
+#include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "t/tap/tap.h"
 
 static void
 becomes(const char *wanted, const char *said, const char *what)

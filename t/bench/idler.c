@@ -17,7 +17,7 @@ static size_t
 asked(const char *name)
 {
     const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : 0;
+    return text ? strtoull(text, NULL, 10) : 0;
 }
 
 static void
@@ -45,7 +45,7 @@ main(void)
     bench_peer peer = {.context = &rank, .allreduce = allreduce};
     size_t eaten = asked("IDLER_EATS") << 20;
     char *food = malloc(eaten + 1);
-    if (food == NULL)
+    if (!food)
         bench_die("no memory");
     memset(food, 1, eaten + 1);
     bench_join(rank, bench_number("BENCH_RANKS"));

@@ -4,14 +4,14 @@
  * computed by hand, the law of the window, monotony, byte counts of every shape and number of ranks, and what jitter
  * may and may not change.
  */
+#include "bench/model.h"
+#include "t/tap/tap.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-
-#include "bench/model.h"
-#include "t/tap/tap.h"
 
 enum { SLICE = 256 << 10, ELEM = 4 };
 
@@ -70,7 +70,7 @@ larger(double a, double b)
     return a > b ? a : b;
 }
 
-/* ---- closed forms ---- */
+/* --- closed forms --- */
 
 /*
  * One loop of a ring of n: a row's slices leave one after the other, and a row begins when its first slice has come,
@@ -115,13 +115,13 @@ static void
 test_rings(void)
 {
     static const int sizes[] = {3, 4, 7, 8, 16, 64};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
         model_options o = usual(sizes[i], (uint64_t)sizes[i] * 4 * SLICE, 4);
         char text[40];
-        snprintf(text, sizeof text, "a ring of %d", sizes[i]);
+        snprintf(text, sizeof(text), "a ring of %d", sizes[i]);
         is_near(one_loop(&o, 4), time_of(&o), 1e-9, text);
         o = usual(sizes[i], (uint64_t)sizes[i] * 1024, 4);
-        snprintf(text, sizeof text, "a ring of %d, small slices", sizes[i]);
+        snprintf(text, sizeof(text), "a ring of %d, small slices", sizes[i]);
         is_near(one_loop(&o, 1), time_of(&o), 1e-9, text);
     }
 }
@@ -165,7 +165,7 @@ test_halves(void)
     is_near(time, time_of(&o), 0.05, "halving and doubling, eight ranks: six hops");
 }
 
-/* ---- laws ---- */
+/* --- laws --- */
 
 static void
 test_window(void)
@@ -252,7 +252,7 @@ test_bytes(void)
     ok(laws, "every shape finishes at every size, and sender and receiver agree on every frame");
 }
 
-/* ---- people and accidents ---- */
+/* --- people and accidents --- */
 
 static void
 test_stragglers(void)
@@ -306,7 +306,7 @@ test_sockets(void)
     ok(!run(&o).locked, "and do not lock");
 }
 
-/* ---- the program ---- */
+/* --- the program --- */
 
 static int
 run_program(const char *arguments, char *out, size_t size)
@@ -314,7 +314,7 @@ run_program(const char *arguments, char *out, size_t size)
     char command[512];
     FILE *pipe;
     size_t got;
-    snprintf(command, sizeof command, "%s/bench/simulate %s 2>&1", getenv("abs_top_builddir"), arguments);
+    snprintf(command, sizeof(command), "%s/bench/simulate %s 2>&1", getenv("abs_top_builddir"), arguments);
     pipe = popen(command, "r");
     if (!pipe)
         bail("no pipe");
@@ -336,13 +336,13 @@ test_program(void)
         return;
     }
     o.window = 8;
-    is_int(0, run_program("--ranks 2 --bytes 1m --slice-bytes 256k --overhead 0 --csv --shape ring", out, sizeof out),
+    is_int(0, run_program("--ranks 2 --bytes 1m --slice-bytes 256k --overhead 0 --csv --shape ring", out, sizeof(out)),
            "bench/simulate");
     ok(strchr(out, '\n') && sscanf(strchr(out, '\n') + 1, "%d,%llu,ring,%*u,%*u,%*u,%lf", &ranks, &bytes, &time) == 3,
        "prints a line of values");
     is_near(time_of(&o), time, 1e-6, "the model's");
-    is_int(1, run_program("--ranks 4 --slices 4 --window 4", out, sizeof out), "a ring that locks");
-    is_int(2, run_program("--jitter 101", out, sizeof out), "a value that makes no sense");
+    is_int(1, run_program("--ranks 4 --slices 4 --window 4", out, sizeof(out)), "a ring that locks");
+    is_int(2, run_program("--jitter 101", out, sizeof(out)), "a value that makes no sense");
 }
 
 int

@@ -4,6 +4,7 @@
  * hand, block by block from the ranks' own data; it counts 0 wrong, and after one bit was changed anywhere it counts 1.
  */
 #include "bin/bench_check.h"
+
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -179,7 +180,7 @@ rounded(int type, int coll, int rank)
     s.check.pattern.op = HOOP_AVG;
     bench_check_fill(&s.check);
     ok(bench_check_wrong(&s.check) > 0, "nothing done is no mean: %s", s.name);
-    bench_range *ranges = calloc(RANKS * COUNT, sizeof *ranges);
+    bench_range *ranges = calloc(RANKS * COUNT, sizeof(*ranges));
     bench_pattern_range(&s.check.pattern, ranges, RANKS * COUNT);
     const bench_range *own = strcmp(s.check.coll->name, "reduce_scatter") == 0 ? ranges + rank * COUNT : ranges;
     size_t size = s.check.pattern.type->size, narrow = 0;
@@ -207,7 +208,7 @@ available(void)
     char path[256];
     snprintf(path, sizeof(path), "%s/meminfo", tap_tmpdir());
     FILE *file = fopen(path, "w");
-    if (file == NULL)
+    if (!file)
         bail("cannot write %s", path);
     fprintf(file, "MemTotal:  9000 kB\nMemFree:  10 kB\nMemAvailable:     4096 kB\nBuffers: 1 kB\n");
     fclose(file);

@@ -39,9 +39,9 @@ __wrap_hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dty
 {
     const char *lie = getenv("BENCH_LIE"), *slow = getenv("BENCH_SLOW");
     hoop_result result = __real_hoop_allreduce(sendbuf, recvbuf, count, dtype, op, comm);
-    if (slow != NULL && dtype == HOOP_FLOAT32)
+    if (slow && dtype == HOOP_FLOAT32)
         usleep((useconds_t)strtoul(slow, NULL, 10) * 1000);
-    if (lie != NULL && dtype == HOOP_FLOAT32 && strtoull(lie, NULL, 10) == count && hoop_comm_rank(comm) == 0)
+    if (lie && dtype == HOOP_FLOAT32 && strtoull(lie, NULL, 10) == count && hoop_comm_rank(comm) == 0)
         falsify((unsigned char *)recvbuf + 4 * (count / 2));
     return result;
 }

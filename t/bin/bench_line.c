@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Rates in words, interfaces' speeds out of a folder made like the kernel's, and the share of a line. */
 #include "bin/bench_line.h"
+
 #include "t/tap/tap.h"
 
 #include <limits.h>
@@ -52,8 +53,8 @@ interface(const char *name, const char *beside, const char *speed)
     snprintf(path, sizeof(path), "%s/%s/%s", tap_tmpdir(), name, beside);
     mkdir(path, 0700);
     snprintf(path, sizeof(path), "%s/%s/speed", tap_tmpdir(), name);
-    FILE *file = speed == NULL ? NULL : fopen(path, "w");
-    if (file != NULL) {
+    FILE *file = !speed ? NULL : fopen(path, "w");
+    if (file) {
         fputs(speed, file);
         fclose(file);
     }

@@ -5,6 +5,7 @@
  * A mean of small floats has a range instead, which must have no room for what is not one.
  */
 #include "bin/bench_pattern.h"
+
 #include "gpu/gpu.h"
 #include "t/tap/tap.h"
 
@@ -106,7 +107,7 @@ outside_if(const bench_pattern *p, int parts, int from)
         if (rank > from)
             hp_host_run(&job);
     }
-    memcpy(result, sum, sizeof result);
+    memcpy(result, sum, sizeof(result));
     return outside(p, result);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The benchmark's statistics against published tables of the median's confidence interval, and by simulation. */
 #include "bin/bench_stats.h"
+
 #include "t/tap/tap.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 /* The hostfile parser: what the dialects mean, and what each mistake is answered with. Hosts are printed and compared.
  */
 #include "bin/hostfile.h"
+
 #include "base/err.h"
 #include "t/tap/tap.h"
 
@@ -99,12 +100,10 @@ print(const hp_hosts *hosts)
 {
     static char out[4096];
     size_t used = 0;
-
     out[0] = '\0';
     for (int i = 0; i < hosts->count; i++) {
         const hp_host *h = &hosts->host[i];
-
-        used += (size_t)snprintf(out + used, sizeof out - used, "%s %d/%d%s%s%s%s;", h->name, h->slots, h->mentions,
+        used += (size_t)snprintf(out + used, sizeof(out) - used, "%s %d/%d%s%s%s%s;", h->name, h->slots, h->mentions,
                                  h->iface[0] ? " " : "", h->iface, h->addr[0] ? " " : "", h->addr);
     }
     return out;
@@ -115,7 +114,6 @@ check_accepted(const good *g)
 {
     hp_hosts hosts = {0};
     hoop_error error;
-
     hp_err_clear(&error);
     is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, g->text, strlen(g->text), &error), "accepted: %s%s",
            g->text, error.text);
@@ -128,7 +126,6 @@ check_refused(const bad *b)
 {
     hp_hosts hosts = {0};
     hoop_error error;
-
     hp_err_clear(&error);
     is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, b->text, strlen(b->text), &error),
            "refused: %s", b->text);
@@ -142,7 +139,6 @@ check_others(void)
     hp_hosts hosts = {0};
     hoop_error error;
     char *name = malloc(400);
-
     hp_hosts_parse(&hosts, "-H", 0, "node1:2,node2:x", 15, &error);
     is_string("-H: word \"node2:x\": slots are a whole number from 1 to 65536", error.text, "-H has no lines");
     hp_hosts_free(&hosts);
@@ -165,10 +161,9 @@ check_files(void)
     hp_hosts hosts = {0};
     hoop_error error;
     FILE *file;
-
-    snprintf(path, sizeof path, "%s/hosts", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/hosts", tap_tmpdir());
     is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_read(&hosts, path, &error), "a file that is not there");
-    ok(strstr(error.text, path) != NULL && strstr(error.text, "No such file") != NULL, "is named: %s", error.text);
+    ok(strstr(error.text, path) && strstr(error.text, "No such file") != NULL, "is named: %s", error.text);
     file = fopen(path, "w");
     fputs("# nobody\n", file);
     fclose(file);
@@ -186,9 +181,9 @@ main(void)
 {
     tap_limit(60);
     plan_lazy();
-    for (size_t i = 0; i < sizeof accepted / sizeof accepted[0]; i++)
+    for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++)
         check_accepted(&accepted[i]);
-    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++)
         check_refused(&refused[i]);
     check_others();
     check_files();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Why the ring failed, where several sentences come: the cause, not what follows from it. */
 #include "bin/jury.h"
+
 #include "base/err.h"
 #include "t/tap/tap.h"
 
@@ -9,7 +10,6 @@ main(void)
 {
     hp_jury jury;
     hoop_error late, lost, changed, aborted, broken;
-
     plan(7);
     hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 2 (b) has not entered operation 1");
     hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (a) vanished");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Merging of output: whole lines whatever the pieces they come in, not a byte lost, added or changed. */
 #include "bin/lines.h"
+
 #include "bin/verdict.h"
 #include "t/tap/tap.h"
 
@@ -19,7 +20,6 @@ static void
 take(void *arg, const uint8_t *bytes, size_t n)
 {
     sink *s = arg;
-
     hp_bytes_add(&s->bytes, bytes, n);
     s->pieces++;
     s->broken += bytes[n - 1] != '\n';
@@ -31,7 +31,6 @@ check_small(void)
 {
     hp_lines lines = {0};
     sink s = {0};
-
     hp_lines_feed(&lines, "par", 3, take, &s);
     is_int(0, s.pieces, "a partial line is held");
     hp_lines_feed(&lines, "tial\nand\nmo", 11, take, &s);
@@ -49,7 +48,6 @@ check_raw(void)
 {
     hp_lines lines = {.raw = 1};
     sink s = {0};
-
     hp_lines_feed(&lines, "name? ", 6, take, &s);
     is_int(1, s.pieces, "one rank alone is not held back");
     hp_bytes_free(&s.bytes);
@@ -63,7 +61,6 @@ check_long(void)
     uint8_t *text = malloc(LONG);
     hp_lines lines = {0};
     sink s = {0};
-
     memset(text, 'x', LONG);
     text[LONG - 1] = '\n';
     hp_lines_feed(&lines, text, LONG, take, &s);
@@ -85,7 +82,6 @@ check_random(int round)
     hp_lines lines = {0};
     sink s = {0};
     int rare = round % 2; /* newlines: one byte in 256, or hardly any */
-
     for (size_t i = 0; i < size; i++) {
         text[i] = (uint8_t)tap_random();
         if (rare && text[i] == '\n')
@@ -93,7 +89,6 @@ check_random(int round)
     }
     while (at < size) {
         size_t n = (size_t)(tap_random() % 9000) + 1;
-
         n = n < size - at ? n : size - at;
         hp_lines_feed(&lines, text + at, n, take, &s);
         at += n;
@@ -110,7 +105,6 @@ static void
 join(void *arg, const char *line)
 {
     char *out = arg;
-
     snprintf(out + strlen(out), 8192 - strlen(out), "%s|", line);
 }
 
@@ -119,11 +113,10 @@ check_last_words(void)
 {
     char seen[8192] = "", line[40];
     hp_bytes words = {0};
-
     hp_last_words_each(&words, join, seen);
     is_string("", seen, "no words, no lines");
     for (int i = 0; i < 500; i++) {
-        snprintf(line, sizeof line, "line %d\n", i);
+        snprintf(line, sizeof(line), "line %d\n", i);
         hp_last_words_add(&words, (const uint8_t *)line, strlen(line));
     }
     ok(hp_bytes_size(&words) <= HP_LAST_WORDS, "last words are bounded");
@@ -139,7 +132,6 @@ check_verdicts(void)
 {
     hp_ending e = {.rank = 3, .pid = 811, .host = "node2", .program = "./train", .status = 9, .ms = 12449};
     char *sentence = hp_verdict_sentence(&e, 7);
-
     is_string("rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", sentence,
               "the verdict of the manual");
     free(sentence);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Placement: which ranks go where, for every way of asking; and how many slots there are when they do not fit. */
 #include "bin/place.h"
+
 #include "base/err.h"
 #include "t/tap/tap.h"
 
@@ -53,13 +54,12 @@ check(const row *r)
     hp_place place = {0};
     hoop_error error;
     char seen[512] = "";
-
     hp_hosts_parse(&hosts, "-H", 0, r->hosts, strlen(r->hosts), &error);
     if (hp_place_ranks(&place, &hosts, &r->wish, &error) != HOOP_SUCCESS)
-        snprintf(seen, sizeof seen, "%s", error.text);
+        snprintf(seen, sizeof(seen), "%s", error.text);
     else
         for (int i = 0; i < hosts.count; i++)
-            snprintf(seen + strlen(seen), sizeof seen - strlen(seen), "%d+%d ", place.first[i], place.count[i]);
+            snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%d+%d ", place.first[i], place.count[i]);
     is_string(r->placed, seen, "%s, -n %d, -N %d", r->hosts, r->wish.ranks, r->wish.per_host);
     hp_place_free(&place);
     hp_hosts_free(&hosts);
@@ -69,8 +69,8 @@ int
 main(void)
 {
     tap_limit(60);
-    plan(sizeof rows / sizeof rows[0]);
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    plan(sizeof(rows) / sizeof(rows[0]));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check(&rows[i]);
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Lines of several writers on one stream: whole lines on a pipe; on a terminal unfinished ones and progress bars too. */
 #include "bin/screen.h"
+
 #include "base/clock.h"
 #include "t/tap/tap.h"
 
@@ -17,7 +18,6 @@ begin(int ranks, int labels, int live)
 {
     const hp_screen_options options = {
         .writers = ranks > 1 ? 2 * ranks : 1, .per_label = labels ? 2 : 0, .live = live, .out = &out};
-
     hp_bytes_free(&out);
     hp_screen_free(screen);
     screen = hp_screen_new(&options);
@@ -42,7 +42,6 @@ static void
 shows(const char *wanted, const char *text)
 {
     size_t n = hp_bytes_size(&out);
-
     ok(n == strlen(wanted) && (n == 0 || memcmp(hp_bytes_first(&out), wanted, n) == 0), "%s", text);
     if (n != strlen(wanted) || (n > 0 && memcmp(hp_bytes_first(&out), wanted, n) != 0))
         diag("wanted '%s', saw '%.*s'", wanted, (int)n, (const char *)hp_bytes_first(&out));
@@ -53,7 +52,6 @@ static void
 begin_lazy(void)
 {
     const hp_screen_options options = {.writers = 6, .per_label = 2, .lazy = 1, .live = 1, .out = &out};
-
     hp_bytes_free(&out);
     hp_screen_free(screen);
     screen = hp_screen_new(&options);
@@ -63,7 +61,6 @@ static void
 check_lazy(void)
 {
     static char flood[HP_LINES_MAX + 2];
-
     begin_lazy();
     says(B, "one\n");
     shows("", "the first words wait for those of others");
@@ -77,26 +74,22 @@ check_lazy(void)
     says(A, "hello\n");
     says(B, "four\n");
     shows("[0] hello\n[1] four\n", "until a second rank writes");
-
     begin_lazy();
     says(B, "hello\n");
     hp_screen_end(screen, B);
     says(A, "hello\n");
     shows("[1] hello\n[0] hello\n", "ranks that all greet are all labelled, though the first has ended");
-
     begin_lazy();
     says(A, "part");
     hp_screen_end(screen, A);
     hp_screen_done(screen);
     shows("part", "nothing is held back in the end");
-
     begin_lazy();
     says(A, "early\n");
     hp_screen_say(screen, "hooprun: stopping");
     shows("early\nhooprun: stopping\n", "nor behind the launcher's words");
-
     begin_lazy();
-    memset(flood, '\n', sizeof flood - 1);
+    memset(flood, '\n', sizeof(flood) - 1);
     says(A, flood);
     shows(flood, "nor without bounds");
 }
@@ -185,7 +178,6 @@ static void
 check_bound(void)
 {
     int i;
-
     begin(2, 0, 1);
     says(A, "\rfirst");
     for (i = 0; i < 100000; i++)

@@ -4,6 +4,7 @@
  * made-up machines; and on this one.
  */
 #include "bin/share.h"
+
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -58,13 +59,13 @@ print(const cpu_set_t *share, char *text, size_t size)
 static void
 test_rows(void)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         hp_machine m = machine(rows[i].machine);
         char seen[256] = "";
         for (int rank = 0; rank < rows[i].ranks; rank++) {
             cpu_set_t share;
             hp_share_cut(&m, rows[i].ranks, rank, &share);
-            print(&share, seen, sizeof seen);
+            print(&share, seen, sizeof(seen));
         }
         is_string(rows[i].shares, seen, "%s", rows[i].what);
     }
@@ -101,7 +102,7 @@ test_here(void)
     hp_machine here;
     cpu_set_t mine, share;
     hp_machine_read(&here);
-    sched_getaffinity(0, sizeof mine, &mine);
+    sched_getaffinity(0, sizeof(mine), &mine);
     is_int(CPU_COUNT(&mine), here.count, "this machine's processors are read");
     hp_share_cut(&here, 1, 0, &share);
     ok(CPU_EQUAL(&mine, &share), "and are all of a single rank");
@@ -113,7 +114,7 @@ test_here(void)
 int
 main(void)
 {
-    plan((int)(sizeof rows / sizeof *rows) + 4);
+    plan((int)(sizeof(rows) / sizeof(*rows)) + 4);
     test_rows();
     test_random();
     test_here();

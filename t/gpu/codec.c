@@ -6,12 +6,12 @@
  */
 #include "gpu/codec.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 #include "gpu/reduce.h"
 #include "t/gpu/reference.h"
 #include "t/tap/tap.h"
+
+#include <math.h>
+#include <stdlib.h>
 
 typedef struct small {
     hoop_dtype dtype;
@@ -56,11 +56,9 @@ static void
 check_decode(const small *s)
 {
     int wrong = 0;
-
     for (uint32_t code = 0; code < s->codes; code++) {
         double wanted = ref_decode(s->dtype, code);
         float seen = decode(s->dtype, code);
-
         if (isnan(wanted) ? isnan(seen) && (hp_float_bits(seen) & 0x400000) != 0
                           : wanted == (double)seen && !signbit(wanted) == !signbit(seen))
             continue;
@@ -74,10 +72,8 @@ static void
 check_round_trip(const small *s)
 {
     int wrong = 0;
-
     for (uint32_t code = 0; code < s->codes; code++) {
         double value = ref_decode(s->dtype, code);
-
         wrong +=
             !isnan(value) && !(isinf(value) && s->codes == 0x100) && encode(s->dtype, decode(s->dtype, code)) != code;
     }
@@ -88,11 +84,9 @@ static void
 check_encode(const small *s)
 {
     int wrong = 0;
-
     for (size_t i = 0; i < corner_count; i++) {
         uint32_t wanted = ref_encode(s->dtype, (double)corners[i]);
         uint32_t seen = encode(s->dtype, corners[i]);
-
         if (wanted != seen && wrong++ < WORTH_A_LOOK)
             diag("%a: wanted %#x, saw %#x", (double)corners[i], wanted, seen);
     }
@@ -129,12 +123,10 @@ check_arrays(const hp_arith *arith, const small *s)
 {
     size_t size = s->codes == 0x100 ? 1 : 2;
     char *codes = malloc(corner_count * size);
-    float *values = malloc(s->codes * sizeof *values);
+    float *values = malloc(s->codes * sizeof(*values));
     int wrong = 0;
-
     for (size_t from = 0; from < 70 && from < corner_count; from++) {
         size_t count = from == 0 ? corner_count : 70 - from;
-
         arith->encode[s->dtype](codes, corners + from, count);
         for (size_t i = 0; i < count; i++)
             wrong += ref_get(s->dtype, codes, i) != encode(s->dtype, corners[from + i]);
@@ -145,7 +137,6 @@ check_arrays(const hp_arith *arith, const small *s)
     wrong = 0;
     for (size_t from = 0; from < 70; from++) {
         size_t count = from == 0 ? s->codes : 70 - from;
-
         arith->decode[s->dtype](values, codes + from * size, count);
         for (size_t i = 0; i < count; i++)
             wrong += hp_float_bits(values[i]) != hp_float_bits(decode(s->dtype, (uint32_t)(from + i)));
@@ -159,7 +150,6 @@ static void
 add_corner(double value)
 {
     float middle = (float)value;
-
     corners[corner_count++] = middle;
     corners[corner_count++] = nextafterf(middle, INFINITY);
     corners[corner_count++] = nextafterf(middle, -INFINITY);
@@ -168,14 +158,13 @@ add_corner(double value)
 static void
 collect_corners(void)
 {
-    corners = malloc((6 * 0x20200 + RANDOM + 100) * sizeof *corners);
-    if (corners == NULL)
+    corners = malloc((6 * 0x20200 + RANDOM + 100) * sizeof(*corners));
+    if (!corners)
         bail("no memory for the floats to try");
     for (int s = 0; s < SMALLS; s++) {
         for (uint32_t code = 0; code < smalls[s].codes - 1; code++) {
             double here = ref_decode(smalls[s].dtype, code);
             double next = ref_decode(smalls[s].dtype, code + 1);
-
             if (!isfinite(here))
                 continue;
             add_corner(here);

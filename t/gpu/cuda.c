@@ -3,9 +3,8 @@
  * The CUDA backend's arithmetic against the host's: every type, operation and shape of a job, every alignment, tails,
  * operands in device memory, slots and plain host memory in every mixture, nothing written beside the destinations.
  */
-#include "t/gpu/cuda_test.h"
-
 #include "base/dtype.h"
+#include "t/gpu/cuda_test.h"
 #include "t/gpu/reference.h"
 
 #include <pthread.h>
@@ -48,7 +47,6 @@ try_job(hp_job job, const int kinds[4], const size_t offsets[4])
     hp_operand *operands[] = {&job.src[0], &job.src[1], &job.dst[0], &job.dst[1]};
     hp_operand *copies[] = {&reference.src[0], &reference.src[1], &reference.dst[0], &reference.dst[1]};
     int good = 1;
-
     for (int i = 0; i < 4; i++) {
         hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
         size_t size = hp_dtype_size(type);
@@ -90,11 +88,10 @@ static void
 test_types(void)
 {
     const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
-
     for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
         for (int op = 0; op < HP_OPS; op++) {
             int good = 1;
-            for (size_t s = 0; s < sizeof shapes / sizeof *shapes && good; s++) {
+            for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes) && good; s++) {
                 size_t at = offset_of((hoop_dtype)dtype, 0);
                 size_t offsets[4] = {at, at, at, at};
                 good = try_job(job_of(&shapes[s], (hoop_dtype)dtype, (hoop_op)op, 997), kinds, offsets);
@@ -113,15 +110,14 @@ test_means(void)
 {
     static const size_t counts[] = {0, 1, 15, 16, 17, 31, 127, 128, 997};
     const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
-
     for (int i = 0; i < HP_NARROW; i++) {
         int good = 1;
-        for (size_t m = 0; m < sizeof means / sizeof *means && good; m++) {
-            for (size_t c = 0; c < sizeof counts / sizeof *counts && good; c++) {
+        for (size_t m = 0; m < sizeof(means) / sizeof(*means) && good; m++) {
+            for (size_t c = 0; c < sizeof(counts) / sizeof(*counts) && good; c++) {
                 size_t at = offset_of(hp_narrow[i], 0), odd = offset_of(hp_narrow[i], 3);
                 size_t offsets[4] = {at, c % 3 ? at : odd, at, at};
                 hp_job job = job_of(&shapes[c % 2 ? 2 : 3], hp_narrow[i], HOOP_AVG, counts[c]);
-                memcpy(job.ranks, means[m], sizeof job.ranks);
+                memcpy(job.ranks, means[m], sizeof(job.ranks));
                 good = try_job(job, kinds, offsets);
             }
         }
@@ -135,7 +131,6 @@ test_means_reference(void)
 {
     enum { COUNT = 1 << 16 };
     static uint16_t elements[2][COUNT], mean[COUNT];
-
     for (int i = 0; i < HP_NARROW; i++) {
         hoop_dtype dtype = hp_narrow[i];
         size_t size = hp_dtype_size(dtype), wrong = 0;
@@ -146,13 +141,13 @@ test_means_reference(void)
         }
         arena_put(&a, elements[0], COUNT * size);
         arena_put(&b, elements[1], COUNT * size);
-        for (size_t m = 0; m < sizeof means / sizeof *means; m++) {
+        for (size_t m = 0; m < sizeof(means) / sizeof(*means); m++) {
             hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
             job.src[0].ptr = a.memory;
             job.src[1].ptr = b.memory;
             job.dst[0].ptr = mean;
             job.count = COUNT;
-            memcpy(job.ranks, means[m], sizeof job.ranks);
+            memcpy(job.ranks, means[m], sizeof(job.ranks));
             wrong += !cuda_test_wait(queue, queue->ops->submit(queue, &job));
             for (size_t k = 0; k < COUNT; k++)
                 wrong +=
@@ -169,12 +164,11 @@ static void
 test_alignments(void)
 {
     const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
-
     for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
         unsigned steps = (unsigned)(16 / hp_dtype_size((hoop_dtype)dtype));
         int good = 1;
         for (int round = 0; round < 60 && good; round++) {
-            const shape *s = &shapes[tap_random() % (sizeof shapes / sizeof *shapes)];
+            const shape *s = &shapes[tap_random() % (sizeof(shapes) / sizeof(*shapes))];
             size_t count = round < 40 ? (size_t)round : tap_random() % MOST;
             size_t offsets[4];
             unsigned common = (unsigned)(tap_random() % steps);
@@ -193,8 +187,7 @@ static void
 test_mixtures(void)
 {
     size_t offsets[4] = {MARGIN, MARGIN + 8, MARGIN, MARGIN + 16};
-
-    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+    for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
         int good = 1;
         for (int mix = 0; mix < ARENA_KINDS * ARENA_KINDS * ARENA_KINDS * ARENA_KINDS && good; mix++) {
             int kinds[4] = {mix % 3, mix / 3 % 3, mix / 9 % 3, mix / 27};
@@ -214,11 +207,10 @@ test_wire(void)
                                  HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
     const int kinds[4] = {ARENA_SLOT, ARENA_DEVICE, ARENA_SLOT, ARENA_DEVICE};
     const size_t offsets[4] = {MARGIN, MARGIN, MARGIN, MARGIN};
-
     for (size_t pair = 0; pair < 36; pair++) {
         hoop_dtype elem = floats[pair / 6], wire = floats[pair % 6];
         int good = 1;
-        for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
             for (int tags = 0; tags < 16 && good; tags++) {
                 hp_job job = job_of(&shapes[s], elem, (hoop_op)(tap_random() % 4), 300);
                 job.wire = wire;
@@ -248,8 +240,8 @@ test_in_place(void)
                 b[i] = (float)(1000 - 3 * i);
                 sum[i] = a[i] + b[i];
             }
-            arena_put(first, a, sizeof a);
-            arena_put(second, b, sizeof b);
+            arena_put(first, a, sizeof(a));
+            arena_put(second, b, sizeof(b));
             hp_job job = {.elem = HOOP_FLOAT32,
                           .wire = HOOP_FLOAT32,
                           .sources = 2,
@@ -259,10 +251,10 @@ test_in_place(void)
                           .dst = {{first->memory, 0}, {second->memory, 0}},
                           .count = 700};
             ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on its own sources is done");
-            arena_get(first, x, sizeof x);
-            arena_get(second, y, sizeof y);
-            is_blob(exchange ? b : sum, x, sizeof x, "kind %d, %s: the first", kind, exchange ? "exchange" : "sum");
-            is_blob(exchange ? a : sum, y, sizeof y, "kind %d, %s: the second", kind, exchange ? "exchange" : "sum");
+            arena_get(first, x, sizeof(x));
+            arena_get(second, y, sizeof(y));
+            is_blob(exchange ? b : sum, x, sizeof(x), "kind %d, %s: the first", kind, exchange ? "exchange" : "sum");
+            is_blob(exchange ? a : sum, y, sizeof(y), "kind %d, %s: the second", kind, exchange ? "exchange" : "sum");
         }
     }
 }
@@ -272,13 +264,12 @@ static void
 test_large(void)
 {
     const size_t count = 1024 * 1024 + 13;
-    float *a = malloc(count * sizeof *a), *b = malloc(count * sizeof *b);
-    arena in = arena_new(device, ARENA_DEVICE, count * sizeof *a);
+    float *a = malloc(count * sizeof(*a)), *b = malloc(count * sizeof(*b));
+    arena in = arena_new(device, ARENA_DEVICE, count * sizeof(*a));
     size_t wrong = 0;
-
     for (size_t i = 0; i < count; i++)
         a[i] = (float)(i % 1000);
-    arena_put(&in, a, count * sizeof *a);
+    arena_put(&in, a, count * sizeof(*a));
     hp_job job = {.elem = HOOP_FLOAT32,
                   .wire = HOOP_FLOAT32,
                   .op = HOOP_SUM,
@@ -291,9 +282,9 @@ test_large(void)
     for (size_t i = 0; i < count; i++)
         wrong += b[i] < 2 * a[i] || b[i] > 2 * a[i];
     is_uint(0, wrong, "host side right");
-    memset(a, 0, count * sizeof *a);
-    arena_get(&in, a, count * sizeof *a);
-    is_blob(b, a, count * sizeof *a, "device side the same");
+    memset(a, 0, count * sizeof(*a));
+    arena_get(&in, a, count * sizeof(*a));
+    is_blob(b, a, count * sizeof(*a), "device side the same");
     arena_free(&in);
     free(a);
     free(b);
@@ -303,7 +294,6 @@ static void *
 open_second(void *arg)
 {
     hp_device **second = arg;
-
     hp_cuda_configure(&(hp_cuda_options){.device = 1}); /* a fresh thread has no current context that would decide */
     *second = cuda_test_open();
     hp_cuda_configure(&(hp_cuda_options){.device = -1});
@@ -318,19 +308,18 @@ test_second_gpu(void)
     hp_device *second = NULL;
     hp_cuda_limits limits;
     pthread_t thread;
-    int32_t *numbers = calloc(count, sizeof *numbers);
+    int32_t *numbers = calloc(count, sizeof(*numbers));
     size_t wrong = 0;
-
     pthread_create(&thread, NULL, open_second, &second);
     pthread_join(thread, NULL);
     hp_cuda_limits_of(second, &limits);
     is_int(1, limits.ordinal, "the configured GPU is opened");
-    arena there = arena_new(second, ARENA_DEVICE, count * sizeof *numbers);
-    arena here = arena_new(device, ARENA_DEVICE, count * sizeof *numbers);
+    arena there = arena_new(second, ARENA_DEVICE, count * sizeof(*numbers));
+    arena here = arena_new(device, ARENA_DEVICE, count * sizeof(*numbers));
     for (size_t i = 0; i < count; i++)
         numbers[i] = (int32_t)i;
-    arena_put(&there, numbers, count * sizeof *numbers);
-    arena_put(&here, numbers, count * sizeof *numbers);
+    arena_put(&there, numbers, count * sizeof(*numbers));
+    arena_put(&here, numbers, count * sizeof(*numbers));
     hp_job job = {.elem = HOOP_INT32,
                   .wire = HOOP_INT32,
                   .op = HOOP_SUM,
@@ -341,7 +330,7 @@ test_second_gpu(void)
                   .count = count};
     ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on arrays of two GPUs");
     for (int k = 0; k < 2; k++) {
-        arena_get(k == 0 ? &there : &here, numbers, count * sizeof *numbers);
+        arena_get(k == 0 ? &there : &here, numbers, count * sizeof(*numbers));
         for (size_t i = 0; i < count; i++)
             wrong += numbers[i] != 2 * (int32_t)i;
     }
@@ -355,8 +344,7 @@ test_second_gpu(void)
 int
 main(void)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     tap_limit(120);
     setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
     const hoop_fake_cuda *fake = cuda_test_driver();
@@ -376,7 +364,7 @@ main(void)
     test_wire();
     test_in_place();
     test_large();
-    if (fake != NULL)
+    if (fake)
         test_second_gpu();
     is_int(HOOP_SUCCESS, queue->ops->status(queue, &error), "no error on the way");
     for (int i = 0; i < 4; i++) {
@@ -385,7 +373,7 @@ main(void)
     }
     queue->ops->queue_close(queue);
     device->ops->close(device);
-    if (fake != NULL)
+    if (fake)
         is_int(0, fake->live(), "nothing of the driver's is left");
     return 0;
 }

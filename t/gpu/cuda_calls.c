@@ -4,24 +4,22 @@
  * module or context, and nothing that waits; one kernel and one stamp for each job of the belt. And that a queue, once
  * open, has every kernel loaded: on the first queue of every device, which has a module of its own.
  */
-#include "t/gpu/cuda_rank.h"
-
 #include "base/dtype.h"
 #include "lib/comm.h"
+#include "t/gpu/cuda_rank.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { ROUNDS = 100, WARM_UP = 20 };
 
-/* --- kernels ------------------------------------------------------------------------------------------------------ */
+/* --- kernels --- */
 
 /* Jobs of every kind, type and operation: each kernel at least once. */
 static void
 run_all(hp_queue *queue, const arena *a)
 {
     uint64_t last = 0;
-
     for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
         for (int kind = 0; kind < HP_OPS + 2; kind++) {
             hp_job job = {.elem = (hoop_dtype)dtype,
@@ -45,11 +43,10 @@ run_all(hp_queue *queue, const arena *a)
 static void
 run_gate(hp_device *device)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *stream = NULL;
     hp_gate *gate = NULL;
     hp_mark *mark = NULL;
-
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
         device->ops->mark(device, stream, &mark, &error) != HOOP_SUCCESS ||
         device->ops->gate_close(device, stream, &gate, &error) != HOOP_SUCCESS)
@@ -63,11 +60,10 @@ run_gate(hp_device *device)
 static void
 test_loads(const hoop_fake_cuda *fake, int memory_ops)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *device[2] = {NULL, NULL}; /* of one GPU, as two communicators have them */
     hp_queue *queue[2][2];
     long loads = fake->loads();
-
     fake->memory_ops(memory_ops);
     for (int d = 0; d < 2; d++) {
         device[d] = cuda_test_open();
@@ -96,7 +92,7 @@ test_loads(const hoop_fake_cuda *fake, int memory_ops)
     is_int(0, fake->live(), "nothing of the driver's is left");
 }
 
-/* --- calls -------------------------------------------------------------------------------------------------------- */
+/* --- calls --- */
 
 /*
  * Not one of these in a call. cuStreamQuery, which never waits, is asked of a queue that stands still, and the event and
@@ -108,7 +104,7 @@ static const char *const never[] = {
     "cuEventCreate", "cuEventDestroy", "cuStreamDestroy", "cuEventSynchronize", "cuCtxGetStreamPriorityRange",
     "cuCtxGetDevice"};
 
-enum { NEVER = sizeof never / sizeof *never };
+enum { NEVER = sizeof(never) / sizeof(*never) };
 
 typedef struct tally {
     long never[NEVER], synchronised, launched, written, held;
@@ -122,7 +118,6 @@ count(const cuda_rank *r)
                .launched = r->fake->called("cuLaunchKernel"),
                .written = r->fake->called("cuStreamWriteValue64"),
                .held = r->fake->called("cuStreamWaitValue32")};
-
     for (int i = 0; i < NEVER; i++)
         t.never[i] = r->fake->called(never[i]);
     for (uint32_t c = 0; c < r->comm->channels; c++)
@@ -133,22 +128,20 @@ count(const cuda_rank *r)
 static int
 call(cuda_rank *r, size_t elements, void *stream)
 {
-    hoop_result result =
-        stream == NULL
-            ? hoop_allreduce(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX, r->comm)
-            : hoop_allreduce_on_stream(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX, r->comm, stream);
+    hoop_result result = !stream ? hoop_allreduce(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX, r->comm)
+                                 : hoop_allreduce_on_stream(r->in.memory, r->out.memory, elements, HOOP_INT32, HOOP_MAX,
+                                                            r->comm, stream);
     return result != HOOP_SUCCESS ? cuda_rank_complain("allreduce") : 0;
 }
 
 static int
 repeat(cuda_rank *r, int rounds, size_t elements, void *stream)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int bad = 0;
-
     for (int i = 0; i < rounds && !bad; i++)
         bad = call(r, elements, stream);
-    if (!bad && stream != NULL)
+    if (!bad && stream)
         bad = hp_cuda_stream_wait(r->device, stream, &error) != HOOP_SUCCESS;
     return bad;
 }
@@ -166,7 +159,6 @@ judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
     long held = t.held - before->held, synchronised = t.synchronised - before->synchronised;
     uint64_t steps = t.steps - before->steps;
     int bad = 0;
-
     for (int i = 0; i < NEVER; i++) {
         if (t.never[i] != before->never[i]) {
             party_note("%zu elements: %ld calls of %s*", elements, t.never[i] - before->never[i], never[i]);
@@ -187,14 +179,13 @@ static int
 from_call_to_call(int number, int size, void *arg)
 {
     static const size_t counts[] = {1, 1000, 30000, 300000};
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *stream = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
     bad = bad || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    for (size_t i = 0; i < 2 * sizeof counts / sizeof *counts && !bad; i++) {
+    for (size_t i = 0; i < 2 * sizeof(counts) / sizeof(*counts) && !bad; i++) {
         void *where = i % 2 ? stream : NULL;
         bad = repeat(&r, WARM_UP, counts[i / 2], where);
         tally before = count(&r);
@@ -208,10 +199,9 @@ int
 main(void)
 {
     party p;
-
     tap_limit(240);
     plan_lazy();
-    if (getenv("HOOP_TEST_CUDA") != NULL)
+    if (getenv("HOOP_TEST_CUDA"))
         skip_all("a real driver does not count what it is asked");
     const hoop_fake_cuda *fake = cuda_test_driver();
     test_loads(fake, 1);

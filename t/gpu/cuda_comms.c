@@ -5,10 +5,9 @@
  * another one has stopped a stream, or both wait for ever; it was prepared before. It may want another GPU all the same,
  * and may end unused. Where it could not be prepared, its first use is refused.
  */
-#include "t/gpu/cuda_rank.h"
-
-#include "lib/registry.h"
 #include "lib/comm.h"
+#include "lib/registry.h"
+#include "t/gpu/cuda_rank.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -31,17 +30,16 @@ part(pair *p)
 static int
 begin(pair *p, int number, int size)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int32_t values[COUNT];
-
     *p = (pair){0};
     int bad = cuda_rank_enter(&p->r, number, size);
     for (int i = 0; i < COUNT; i++)
         values[i] = number + 1;
-    arena_put(&p->r.in, values, sizeof values);
+    arena_put(&p->r.in, values, sizeof(values));
     bad = bad || hp_cuda_stream_open(p->r.device, &p->stream, &error) != HOOP_SUCCESS ||
           hp_cuda_stream_open(p->r.device, &p->other, &error) != HOOP_SUCCESS;
-    if (p->r.fake != NULL)
+    if (p->r.fake)
         p->r.fake->jealous(1);
     return bad;
 }
@@ -65,8 +63,7 @@ static int
 is_sum(const pair *p, int which)
 {
     int32_t values[COUNT], wanted = p->r.size * (p->r.size + 1) / 2;
-
-    hp_cuda_copy(p->r.device, values, place(p, which), sizeof values, NULL);
+    hp_cuda_copy(p->r.device, values, place(p, which), sizeof(values), NULL);
     for (int i = 0; i < COUNT; i++) {
         if (values[i] != wanted) {
             party_note("result %d, element %d: %d, not %d", which, i, values[i], wanted);
@@ -81,7 +78,6 @@ first_on_stream(pair *p)
 {
     hoop_result result =
         hoop_allreduce_on_stream(p->r.in.memory, place(p, 0), COUNT, HOOP_INT32, HOOP_SUM, p->r.comm, p->stream);
-
     return result != HOOP_SUCCESS ? cuda_rank_complain("on_stream") : 0;
 }
 
@@ -89,8 +85,7 @@ first_on_stream(pair *p)
 static int
 second_uses(pair *p)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (hoop_allreduce(p->r.in.memory, place(p, 1), COUNT, HOOP_INT32, HOOP_SUM, p->second) != HOOP_SUCCESS)
         return cuda_rank_complain("allreduce");
     if (hoop_allreduce_on_stream(p->r.in.memory, place(p, 2), COUNT, HOOP_INT32, HOOP_SUM, p->second, p->other) !=
@@ -103,9 +98,8 @@ second_uses(pair *p)
 static int
 crossed(pair *p)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int bad = p->r.rank == 0 ? first_on_stream(p) || second_uses(p) : second_uses(p) || first_on_stream(p);
-
     bad = bad || hp_cuda_stream_wait(p->r.device, p->stream, &error) != HOOP_SUCCESS;
     return bad || !is_sum(p, 0) || !is_sum(p, 1) || !is_sum(p, 2);
 }
@@ -115,7 +109,6 @@ both_before(int number, int size, void *arg)
 {
     pair p;
     int bad = begin(&p, number, size) || part(&p);
-
     (void)arg;
     bad = bad || crossed(&p);
     return end(&p) || bad;
@@ -124,11 +117,10 @@ both_before(int number, int size, void *arg)
 static int
 made_later(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     pair p;
     int bad = begin(&p, number, size) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS || part(&p);
-
     (void)arg;
     bad = bad || crossed(&p);
     return end(&p) || bad;
@@ -138,10 +130,9 @@ made_later(int number, int size, void *arg)
 static int
 made_meanwhile(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     pair p;
     int bad = begin(&p, number, size);
-
     (void)arg;
     bad = bad || (number == 0 && first_on_stream(&p)) || part(&p) || (number != 0 && first_on_stream(&p)) ||
           hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
@@ -153,10 +144,9 @@ made_meanwhile(int number, int size, void *arg)
 static int
 used_too_early(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     pair p;
     int bad = begin(&p, number, size);
-
     (void)arg;
     bad = bad || (number == 0 && first_on_stream(&p)) || part(&p);
     if (number == 0 && !bad) {
@@ -164,7 +154,7 @@ used_too_early(int number, int size, void *arg)
         hoop_result barrier = hoop_barrier_on_stream(p.second, p.other);
         hoop_comm_error(p.second, &error);
         if (blocking != HOOP_ERR_INVALID_USAGE || barrier != HOOP_ERR_INVALID_USAGE ||
-            strstr(error.text, "synchronise") == NULL) {
+            !strstr(error.text, "synchronise")) {
             party_note("results %d and %d: %s", (int)blocking, (int)barrier, error.text);
             bad = 1;
         }
@@ -178,13 +168,12 @@ used_too_early(int number, int size, void *arg)
 static int
 never_used(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-
     (void)arg;
-    if (!bad && (p.second->device[1] == NULL || p.second->chosen || p.second->pinned != 0)) {
+    if (!bad && (!p.second->device[1] || p.second->chosen || p.second->pinned != 0)) {
         party_note("the second communicator is not prepared, or thinks that it was used");
         bad = 1;
     }
@@ -195,20 +184,19 @@ never_used(int number, int size, void *arg)
 static int
 elsewhere(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_cuda_limits limits;
     int32_t value = number + 1;
     pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-
     (void)arg;
     hp_device *there = cuda_test_open_on(1);
     arena array = arena_new(there, ARENA_DEVICE, 4096);
-    arena_put(&array, &value, sizeof value);
+    arena_put(&array, &value, sizeof(value));
     if (!bad && hoop_allreduce(array.memory, array.memory, 1, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce on GPU 1");
-    arena_get(&array, &value, sizeof value);
+    arena_get(&array, &value, sizeof(value));
     hp_cuda_limits_of(p.second->device[1], &limits);
     if (!bad && (limits.ordinal != 1 || value != size * (size + 1) / 2)) {
         party_note("GPU %d, sum %d", limits.ordinal, value);
@@ -223,11 +211,10 @@ elsewhere(int number, int size, void *arg)
 static int
 locked(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
-
     (void)arg;
     hp_registry_lock();
     if (!bad && hoop_allreduce(p.r.in.memory, place(&p, 1), COUNT, HOOP_INT32, HOOP_SUM, p.second) != HOOP_SUCCESS)
@@ -244,7 +231,6 @@ counted(int number, int size, void *arg)
     enum { ROUNDS = 500 };
     pair p;
     int bad = begin(&p, number, size) || part(&p), standing = 0;
-
     (void)arg;
     for (int round = 0; round < ROUNDS && !bad; round++) {
         bad = first_on_stream(&p) || hp_cuda_stream_wait(p.r.device, p.stream, NULL) != HOOP_SUCCESS;
@@ -259,10 +245,9 @@ int
 main(void)
 {
     party p;
-
     tap_limit(240);
     plan_lazy();
-    if (getenv("HOOP_TEST_CUDA") == NULL)
+    if (!getenv("HOOP_TEST_CUDA"))
         setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
     party_open(&p);
     for (int size = 2; size <= 3; size++) {
@@ -274,7 +259,7 @@ main(void)
     cuda_rank_party(&p, 3, counted, "a stream that has gone on stands no more");
     cuda_rank_party(&p, 2, never_used, "what was prepared for nothing is given back");
     cuda_rank_party(&p, 2, locked, "what is prepared waits for nobody who prepares something else");
-    if (getenv("HOOP_TEST_CUDA") == NULL)
+    if (!getenv("HOOP_TEST_CUDA"))
         cuda_rank_party(&p, 2, elsewhere, "what was prepared for another GPU gives way");
     else
         skip(1, "not every machine has two GPUs");

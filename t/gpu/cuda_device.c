@@ -3,9 +3,8 @@
  * Which of several GPUs a communicator takes, on the stand-in driver: that of its arrays, else that of the thread's
  * current context, else that of HOOP_CUDA_DEVICE, else that of LOCAL_RANK; and what is said of a GPU that is not there.
  */
-#include "t/gpu/cuda_rank.h"
-
 #include "lib/comm.h"
+#include "t/gpu/cuda_rank.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +42,7 @@ static const choice choices[] = {
 static void
 put(const char *name, const char *value)
 {
-    if (value != NULL)
+    if (value)
         setenv(name, value, 1);
     else
         unsetenv(name);
@@ -54,9 +53,8 @@ static int
 use(hoop_comm *comm, void *array)
 {
     hp_cuda_limits limits = {.ordinal = -1};
-    hoop_result result = array != NULL ? hoop_allreduce(array, array, 100, HOOP_INT32, HOOP_SUM, comm)
-                                       : hoop_barrier_on_stream(comm, NULL);
-
+    hoop_result result =
+        array ? hoop_allreduce(array, array, 100, HOOP_INT32, HOOP_SUM, comm) : hoop_barrier_on_stream(comm, NULL);
     if (result != HOOP_SUCCESS)
         return -1;
     hp_cuda_limits_of(comm->device[1], &limits);
@@ -66,10 +64,9 @@ use(hoop_comm *comm, void *array)
 static int
 says(const char *sentence)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(NULL, &error);
-    if (error.code == HOOP_ERR_INVALID_ARGUMENT && strstr(error.text, sentence) != NULL)
+    if (error.code == HOOP_ERR_INVALID_ARGUMENT && strstr(error.text, sentence))
         return 1;
     party_note("error %d: %s", (int)error.code, error.text);
     return 0;
@@ -79,7 +76,6 @@ static int
 create(const choice *c, hoop_comm **comm)
 {
     hoop_result result = hoop_comm_create(comm, NULL);
-
     if (c->refused_early)
         return result == HOOP_SUCCESS || !says(c->sentence);
     return result == HOOP_SUCCESS ? 0 : cuda_rank_complain("create");
@@ -92,7 +88,6 @@ choose(int number, int size, void *arg)
     hoop_comm *comm = NULL;
     arena array = {0}, touched = {0};
     hp_device *owner = NULL, *current = NULL;
-
     (void)number;
     (void)size;
     put("HOOP_CUDA_DEVICE", c->setting);
@@ -103,20 +98,20 @@ choose(int number, int size, void *arg)
     if (c->array >= 0)
         array = arena_new(owner = cuda_test_open_on(c->array), ARENA_DEVICE, 4096);
     int bad = create(c, &comm);
-    if (comm != NULL) {
+    if (comm) {
         int seen = use(comm, array.memory);
         bad = seen != c->wanted || (seen < 0 && !says(c->sentence));
         if (seen != c->wanted)
             party_note("GPU %d instead of %d", seen, c->wanted);
         bad = bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
     }
-    if (owner != NULL)
+    if (owner)
         arena_free(&array);
-    if (current != NULL)
+    if (current)
         arena_free(&touched);
-    if (owner != NULL)
+    if (owner)
         owner->ops->close(owner);
-    if (current != NULL)
+    if (current)
         current->ops->close(current);
     return bad;
 }
@@ -125,7 +120,6 @@ static void
 test_choice(party *p, int number)
 {
     int bad = party_run(p, 1, choose, &number, 30);
-
     ok(bad == 0, "a communicator takes %s", choices[number].what);
     if (bad != 0)
         diag("%s", p->guest[0].note);
@@ -139,17 +133,16 @@ apart(int number, int size, void *arg)
     char text[16];
     cuda_rank r;
     int32_t value = number + 1;
-
     (void)arg;
-    snprintf(text, sizeof text, "%d", number);
+    snprintf(text, sizeof(text), "%d", number);
     setenv("LOCAL_RANK", text, 1);
     int bad = cuda_rank_enter(&r, number, size);
     hp_cuda_limits_of(r.device, &limits);
-    arena_put(&r.in, &value, sizeof value);
+    arena_put(&r.in, &value, sizeof(value));
     bad = bad || limits.ordinal != number % DEVICES;
     if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 1, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce");
-    arena_get(&r.out, &value, sizeof value);
+    arena_get(&r.out, &value, sizeof(value));
     if (!bad && value != size * (size + 1) / 2) {
         party_note("%d", value);
         bad = 1;
@@ -161,11 +154,10 @@ apart(int number, int size, void *arg)
 static int
 private_context(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_work *work = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
     bad = bad || hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS;
     r.fake->apart(1);
@@ -180,7 +172,7 @@ private_context(int number, int size, void *arg)
         bad = 1;
     }
     hoop_comm_error(NULL, &error);
-    if (number == 0 && strstr(error.text, "in a CUDA context of its own") == NULL)
+    if (number == 0 && !strstr(error.text, "in a CUDA context of its own"))
         bad = cuda_rank_complain("another sentence");
     if (!bad && hoop_allreduce(r.in.memory, r.out.memory, 10, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
         bad = cuda_rank_complain("afterwards");
@@ -192,14 +184,13 @@ int
 main(void)
 {
     party p;
-
     tap_limit(120);
     plan_lazy();
-    if (getenv("HOOP_TEST_CUDA") != NULL)
+    if (getenv("HOOP_TEST_CUDA"))
         skip_all("a real driver has the GPUs that it has");
     setenv("HOOP_FAKE_CUDA_DEVICES", "3", 1);
     party_open(&p);
-    for (int i = 0; i < (int)(sizeof choices / sizeof *choices); i++)
+    for (int i = 0; i < (int)(sizeof(choices) / sizeof(*choices)); i++)
         test_choice(&p, i);
     cuda_rank_party(&p, 4, apart, "on GPUs of their own, by LOCAL_RANK");
     cuda_rank_party(&p, 2, private_context, "an array of a context of its own is one call's error, and nobody else's");

@@ -4,11 +4,10 @@
  * once with everything after it. Each time: HOOP_ERR_CUDA, the driver's name for the error and the call's in the
  * sentence, no wait for ever, nothing left behind. Then kernels that die, and drivers that are missing or too old.
  */
-#include "t/gpu/cuda_test.h"
-
-#include "gpu/cuda_driver.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "gpu/cuda_driver.h"
+#include "t/gpu/cuda_test.h"
 
 #include <dlfcn.h>
 #include <link.h>
@@ -53,7 +52,6 @@ await(hp_queue *queue, uint64_t ticket)
 {
     uint64_t deadline = hp_now() + 5 * HP_SEC;
     struct pollfd p = {.fd = queue->ops->wake_fd(queue), .events = POLLIN};
-
     queue->ops->wake_arm(queue);
     while (queue->ops->done(queue) < ticket && queue->ops->status(queue, NULL) == HOOP_SUCCESS) {
         if (hp_now() > deadline)
@@ -66,13 +64,12 @@ await(hp_queue *queue, uint64_t ticket)
 static void
 use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *stream)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     float plain[COUNT] = {0};
     hp_job jobs[] = {sum_job(slot, array, NULL), sum_job(slot, array, plain)};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
     uint64_t ticket = 0;
-
     if (!failed(device->ops->mark(device, stream, &mark, &error), &error)) {
         failed(device->ops->gate_close(device, stream, &gate, &error), &error);
         while (!queue->ops->passed(queue, mark) && queue->ops->status(queue, NULL) == HOOP_SUCCESS)
@@ -86,7 +83,7 @@ use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *str
     await(queue, ticket);
     queue->ops->drain(queue);
     failed(queue->ops->status(queue, &error), &error);
-    if (gate != NULL)
+    if (gate)
         device->ops->gate_open(gate);
     hp_cuda_stream_wait(device, stream, NULL);
 }
@@ -94,10 +91,9 @@ use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *str
 static void
 use_device(hp_device *device, void *pages)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = NULL;
     void *array = NULL, *stream = NULL;
-
     if (!failed(device->ops->pin(device, pages, 4096, &error), &error)) {
         if (!failed(hp_cuda_alloc(device, &array, 4096, &error), &error) &&
             !failed(hp_cuda_stream_open(device, &stream, &error), &error) &&
@@ -114,11 +110,10 @@ use_device(hp_device *device, void *pages)
 static void
 scenario(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *device = NULL;
     void *pages = hp_pages(4096);
-
-    memset(&first, 0, sizeof first);
+    memset(&first, 0, sizeof(first));
     if (!failed(hp_cuda_ops.open(&device, NULL, &error), &error)) {
         use_device(device, pages);
         device->ops->close(device);
@@ -129,7 +124,7 @@ scenario(void)
 static int
 worded(void)
 {
-    return first.code == HOOP_ERR_CUDA && strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL &&
+    return first.code == HOOP_ERR_CUDA && strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") &&
            strstr(first.text, fake->failed()) != NULL;
 }
 
@@ -142,8 +137,7 @@ may_be_silent(const char *call)
                                         "cuEventDestroy",      "cuDevicePrimaryCtxRelease",
                                         "cuCtxSetCurrent",     "cuCtxGetCurrent",
                                         "cuStreamSynchronize", "cuThreadExchangeStreamCaptureMode"};
-
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < sizeof(calls) / sizeof(*calls); i++) {
         if (strcmp(call, calls[i]) == 0)
             return 1;
     }
@@ -154,7 +148,6 @@ static void
 test_every_call(int sticky)
 {
     long told = 0, k, wrong = 0, left = 0;
-
     for (k = 1; k < 2000; k++) {
         long before = fake->live();
         fake->fail(k, sticky);
@@ -162,7 +155,7 @@ test_every_call(int sticky)
         const char *call = fake->failed();
         fake->fail(0, 0);
         fake->heal();
-        if (call == NULL)
+        if (!call)
             break;
         told += first.code != HOOP_SUCCESS;
         if (first.code != HOOP_SUCCESS ? !worded() : !may_be_silent(call)) {
@@ -196,28 +189,26 @@ static int
 with_driver(const char *self, const char *how, const char *library, char *out, size_t size)
 {
     char path[4200], command[9000];
-
-    snprintf(path, sizeof path, "%s/libcuda.so.1", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/libcuda.so.1", tap_tmpdir());
     unlink(path);
-    if (library != NULL && symlink(library, path) != 0)
+    if (library && symlink(library, path) != 0)
         bail("cannot make a link in %s", tap_tmpdir());
-    snprintf(command, sizeof command, "LD_LIBRARY_PATH='%s' '%s' %s 2>&1", tap_tmpdir(), self, how);
+    snprintf(command, sizeof(command), "LD_LIBRARY_PATH='%s' '%s' %s 2>&1", tap_tmpdir(), self, how);
     FILE *child = popen(command, "r");
-    size_t got = child != NULL ? fread(out, 1, size - 1, child) : 0;
+    size_t got = child ? fread(out, 1, size - 1, child) : 0;
     out[got] = '\0';
-    return child != NULL ? pclose(child) : -1;
+    return child ? pclose(child) : -1;
 }
 
 static int
 describe(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *device = NULL;
     char text[512];
     int number = 0;
-
     printf("owns %d, open %d: %s; %s\n", hp_cuda_ops.owns(&number), (int)hp_cuda_ops.open(&device, NULL, &error),
-           error.text, hp_cuda_describe(text, sizeof text));
+           error.text, hp_cuda_describe(text, sizeof(text)));
     return 0;
 }
 
@@ -226,8 +217,7 @@ path_of(const char *library)
 {
     struct link_map *map = NULL;
     void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
-
-    if (handle == NULL || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
+    if (!handle || dlinfo(handle, RTLD_DI_LINKMAP, &map) != 0)
         bail("cannot find %s", library);
     return map->l_name;
 }
@@ -236,10 +226,9 @@ static void
 test_other_drivers(const char *self)
 {
     char out[2048];
-
-    is_int(0, with_driver(self, "describe", "/nowhere", out, sizeof out), "no driver: no crash");
+    is_int(0, with_driver(self, "describe", "/nowhere", out, sizeof(out)), "no driver: no crash");
     ok(strstr(out, "owns 0, open 40: there is no CUDA driver on this machine") != NULL, "%s", out);
-    is_int(0, with_driver(self, "describe", path_of("libm.so.6"), out, sizeof out), "another library of that name");
+    is_int(0, with_driver(self, "describe", path_of("libm.so.6"), out, sizeof(out)), "another library of that name");
     ok(strstr(out, "has no function cuInit") != NULL, "%s", out);
 }
 
@@ -252,8 +241,7 @@ old_driver(const char *function)
     size_t size = 0, length = strlen(function), hidden = 0;
     FILE *from = fopen(path_of("libcuda.so.1"), "rb");
     FILE *whole = open_memstream(&bytes, &size);
-
-    if (from == NULL || whole == NULL)
+    if (!from || !whole)
         bail("cannot read the stand-in driver");
     for (int c = fgetc(from); c != EOF; c = fgetc(from))
         fputc(c, whole);
@@ -261,9 +249,9 @@ old_driver(const char *function)
     fclose(whole);
     for (char *at = bytes; (at = memmem(at, (size_t)(bytes + size - at), function, length + 1)) != NULL; hidden++)
         at[length - 1] = '#';
-    snprintf(path, sizeof path, "%s/old-libcuda.so", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/old-libcuda.so", tap_tmpdir());
     FILE *to = fopen(path, "wb");
-    if (to == NULL || fwrite(bytes, 1, size, to) != size || fclose(to) != 0 || hidden == 0)
+    if (!to || fwrite(bytes, 1, size, to) != size || fclose(to) != 0 || hidden == 0)
         bail("cannot write an older driver");
     free(bytes);
     return path;
@@ -273,8 +261,7 @@ static void *
 driver_function(void *handle, const char *name)
 {
     void *function = dlsym(handle, name);
-
-    if (function == NULL)
+    if (!function)
         bail("the older driver has no %s", name);
     return function;
 }
@@ -284,18 +271,17 @@ static int
 use_old_driver(void)
 {
     hp_cuda_driver d = {0};
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *device = NULL;
     hp_cu_context context = NULL;
     hp_cu_pointer memory = 0;
     void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     void *functions[] = {driver_function(handle, "cuInit"), driver_function(handle, "cuDevicePrimaryCtxRetain"),
                          driver_function(handle, "cuCtxSetCurrent"), driver_function(handle, "cuMemAlloc_v2")};
-
-    memcpy(&d.init, &functions[0], sizeof d.init);
-    memcpy(&d.primary_retain, &functions[1], sizeof d.primary_retain);
-    memcpy(&d.context_set, &functions[2], sizeof d.context_set);
-    memcpy(&d.memory_alloc, &functions[3], sizeof d.memory_alloc);
+    memcpy(&d.init, &functions[0], sizeof(d.init));
+    memcpy(&d.primary_retain, &functions[1], sizeof(d.primary_retain));
+    memcpy(&d.context_set, &functions[2], sizeof(d.context_set));
+    memcpy(&d.memory_alloc, &functions[3], sizeof(d.memory_alloc));
     if (d.init(0) != 0 || d.primary_retain(&context, 0) != 0 || d.context_set(context) != 0 ||
         d.memory_alloc(&memory, 64) != 0)
         bail("the older driver does not work");
@@ -310,10 +296,10 @@ test_old_driver(const char *self)
 {
     static const char *const functions[] = {"cuStreamWriteValue64_v2", "cuThreadExchangeStreamCaptureMode"};
     char out[2048], wanted[256];
-
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        is_int(0, with_driver(self, "old", old_driver(functions[i]), out, sizeof out), "no %s: no crash", functions[i]);
-        snprintf(wanted, sizeof wanted,
+    for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+        is_int(0, with_driver(self, "old", old_driver(functions[i]), out, sizeof(out)), "no %s: no crash",
+               functions[i]);
+        snprintf(wanted, sizeof(wanted),
                  "owns 1 and 0, open %d: libcuda.so.1 has no function %s: the NVIDIA driver is too old",
                  HOOP_ERR_UNSUPPORTED, functions[i]);
         ok(strstr(out, wanted) != NULL, "device memory is known and refused: %s", out);
@@ -324,8 +310,7 @@ static void
 test_symbols(void)
 {
     size_t symbols = 0;
-
-    while (hp_cuda_symbol(symbols) != NULL)
+    while (hp_cuda_symbol(symbols))
         symbols++;
     ok(symbols > 30, "the table has %zu functions, and the stand-in all of them", symbols);
     is_int(1, hp_cuda_present() != NULL, "a driver that is in the process is found");
@@ -338,7 +323,7 @@ main(int argc, char **argv)
         return strcmp(argv[1], "old") == 0 ? use_old_driver() : describe();
     tap_limit(120);
     fake = cuda_test_driver();
-    if (fake == NULL)
+    if (!fake)
         skip_all("a real driver does not fail on demand");
     plan_lazy();
     is_int(0, hp_cuda_ops.owns(&argc), "before anybody started CUDA nothing is device memory");

@@ -29,8 +29,7 @@ typedef struct full {
 static int
 begin(full *f, int number, int size)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     *f = (full){0};
     int bad =
         cuda_rank_enter(&f->r, number, size) || hp_cuda_stream_open(f->r.device, &f->stream, &error) != HOOP_SUCCESS;
@@ -66,13 +65,12 @@ static void *
 feed(void *arg)
 {
     full *f = arg;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     char *beside = f->r.in.memory + CUDA_RANK_BYTES / 2;
-
     for (int i = 0; i < MORE; i++)
         hp_cuda_stream_copy(f->r.device, f->stream, beside, f->r.in.memory, 64, &error);
     hp_cuda_stream_wait(f->r.device, f->stream, &error);
-    f->seen.size = sizeof f->seen;
+    f->seen.size = sizeof(f->seen);
     hoop_comm_error(f->r.comm, &f->seen);
     atomic_store(&f->fed, 1);
     return NULL;
@@ -95,9 +93,8 @@ fill_up(full *f)
 static int
 is_over(full *f, hoop_result code, int who, double most)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     double start = party_clock();
-
     do {
         usleep(1000);
         hoop_comm_error(f->r.comm, &error);
@@ -123,7 +120,7 @@ is_left_alone(full *f)
     return memcmp(f->r.data, f->r.seen, BYTES) == 0;
 }
 
-/* --- a thread that keeps all others out --------------------------------------------------------------------------- */
+/* --- a thread that keeps all others out --- */
 
 /* Rank 0's stream is full when rank 1's data comes: who drives gets stuck with the job. *arg: rank 0 aborts, or nobody. */
 static int
@@ -132,7 +129,6 @@ stuck(int number, int size, void *arg)
     int aborts = *(int *)arg;
     full f;
     int bad = begin(&f, number, size);
-
     if (number == 0)
         bad = bad || allreduce(&f) || fill_up(&f);
     else
@@ -185,7 +181,6 @@ entering(int number, int size, void *arg)
     static int in[1000], out[1000];
     full f;
     int bad = begin(&f, number, size);
-
     (void)arg;
     if (number == 0)
         f.feeds = !bad && pthread_create(&f.feeder, NULL, broadcast_and_feed, &f) == 0;
@@ -207,7 +202,7 @@ entering(int number, int size, void *arg)
     return bad;
 }
 
-/* --- room comes --------------------------------------------------------------------------------------------------- */
+/* --- room comes --- */
 
 static void *
 three_calls(void *arg)
@@ -225,14 +220,13 @@ three_calls(void *arg)
 static int
 beside(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm *second = NULL;
     void *other = NULL;
     full f;
     int bad = begin(&f, number, size) || hoop_comm_split(f.r.comm, 0, number, &second) != HOOP_SUCCESS ||
               hp_cuda_stream_open(f.r.device, &other, &error) != HOOP_SUCCESS;
     char *in = f.r.in.memory + CUDA_RANK_BYTES / 2, *out = f.r.out.memory + CUDA_RANK_BYTES / 2;
-
     (void)arg;
     f.r.fake->depth(DEPTH);
     f.feeds = number == 0 && !bad && pthread_create(&f.feeder, NULL, three_calls, &f) == 0;
@@ -253,7 +247,7 @@ beside(int number, int size, void *arg)
     return end(&f) || bad;
 }
 
-/* --- streams that share a hardware queue -------------------------------------------------------------------------- */
+/* --- streams that share a hardware queue --- */
 
 /* The jobs stand behind the stream that waits for them: an abort (*arg) or the time limit ends it, all streams go on. */
 static int
@@ -261,10 +255,9 @@ shared(int number, int size, void *arg)
 {
     int aborts = *(int *)arg;
     hoop_result wanted = aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     full f;
     int bad = begin(&f, number, size) || allreduce(&f);
-
     double start = party_clock();
     if (aborts && number == 0) {
         usleep(200000);
@@ -288,7 +281,6 @@ static void
 run(party *p, int size, party_fn *fn, void *arg, const char *what)
 {
     int bad = party_run(p, size, fn, arg, 60);
-
     ok(bad == 0, "%d ranks: %s", size, what);
     for (int i = 0; i < size && bad != 0; i++)
         diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
@@ -300,9 +292,8 @@ main(void)
     char limit[16];
     int yes = 1, no = 0;
     party p;
-
     tap_limit(240);
-    if (getenv("HOOP_TEST_CUDA") != NULL)
+    if (getenv("HOOP_TEST_CUDA"))
         skip_all("only the stand-in driver is full when asked");
     plan_lazy();
     party_open(&p);
@@ -310,7 +301,7 @@ main(void)
         run(&p, size, stuck, &yes, "an abort lets a stream go behind which a thread keeps the driver to itself");
     for (int size = 2; size <= 3; size++)
         run(&p, size, beside, NULL, "who waits for room keeps nobody from another communicator");
-    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, 3, stuck, &no, "and so does the time limit");
     run(&p, 3, entering, NULL, "also where the driver keeps who has entered a call, and nobody drives");

@@ -3,4 +3,4 @@
 #include "gpu/cuda_image.h"
 
 const unsigned char hp_fatbin[] = {'n', 'o', 'n', 'e'};
-const uint64_t hp_fatbin_size = sizeof hp_fatbin;
+const uint64_t hp_fatbin_size = sizeof(hp_fatbin);

@@ -24,15 +24,14 @@ typedef struct late {
 static int
 hold(late *l)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     return l->r.device->ops->gate_close(l->r.device, l->stream, &l->foreign, &error) != HOOP_SUCCESS;
 }
 
 static void
 let_go(late *l)
 {
-    if (l->foreign != NULL)
+    if (l->foreign)
         l->r.device->ops->gate_open(l->foreign);
     l->foreign = NULL;
 }
@@ -41,14 +40,13 @@ let_go(late *l)
 static int
 begin(late *l, int number, int size, int all)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int32_t values[COUNT];
-
     *l = (late){0};
     int bad = cuda_rank_enter(&l->r, number, size);
     for (int i = 0; i < COUNT; i++)
         values[i] = number + 1;
-    arena_put(&l->r.in, values, sizeof values);
+    arena_put(&l->r.in, values, sizeof(values));
     bad = bad || hp_cuda_stream_open(l->r.device, &l->stream, &error) != HOOP_SUCCESS;
     if (!bad && hoop_allreduce(l->r.in.memory, l->r.out.memory, COUNT, HOOP_INT32, HOOP_SUM, l->r.comm) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce");
@@ -63,14 +61,13 @@ end(late *l)
     return cuda_rank_leave(&l->r);
 }
 
-/* --- order -------------------------------------------------------------------------------------------------------- */
+/* --- order --- */
 
 /* What the n-th call of the row is. Every one of them lets no stream pass before all have come. */
 static hoop_result
 call(late *l, int n, size_t count)
 {
     void *in = l->r.in.memory, *out = l->r.out.memory;
-
     return n == 0   ? hoop_barrier_on_stream(l->r.comm, l->stream)
            : n == 1 ? hoop_allreduce_on_stream(in, out, 0, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
            : n == 2 ? hoop_allreduce_on_stream(in, out, count, HOOP_INT32, HOOP_SUM, l->r.comm, l->stream)
@@ -81,9 +78,8 @@ call(late *l, int n, size_t count)
 static int
 passes_early(late *l, int n)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     arena from = arena_new(l->r.device, ARENA_DEVICE, 4096), to = arena_new(l->r.device, ARENA_SLOT, 4096);
-
     memset(to.memory, 7, 4096);
     arena_put(&from, to.memory, 4096);
     memset(to.memory, 0, 4096);
@@ -94,7 +90,7 @@ passes_early(late *l, int n)
         party_note("call %d: the stream has passed", n);
         bad = 1;
     }
-    if (l->foreign != NULL)
+    if (l->foreign)
         usleep(100000); /* the others have looked */
     let_go(l);
     bad |= hp_cuda_stream_wait(l->r.device, l->stream, &error) != HOOP_SUCCESS || to.memory[4095] != 7;
@@ -108,7 +104,6 @@ in_order(int number, int size, void *arg)
 {
     late l;
     int bad = begin(&l, number, size, 0);
-
     (void)arg;
     for (int n = 0; n < 4 && !bad; n++) {
         bad = passes_early(&l, n);
@@ -120,14 +115,13 @@ in_order(int number, int size, void *arg)
     return end(&l) || bad;
 }
 
-/* --- the end while a stream is held ------------------------------------------------------------------------------- */
+/* --- the end while a stream is held --- */
 
 /* Waits for the communicator to fail, at most a second from `start`. */
 static int
 fails_soon(late *l, double start, int who)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     while (hoop_comm_error(l->r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
            party_clock() < start + 1)
         usleep(1000);
@@ -142,10 +136,9 @@ static int
 given_up(int number, int size, void *arg)
 {
     int who = *(int *)arg % DIES, dies = *(int *)arg >= DIES;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     late l;
     int bad = begin(&l, number, size, 0);
-
     for (int n = 0; n < 3 && !bad; n++)
         bad = call(&l, 2 - n, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream");
     usleep(200000);
@@ -162,7 +155,7 @@ given_up(int number, int size, void *arg)
         party_note("the end took %.3f s", lasted);
         bad = 1;
     }
-    if (l.foreign != NULL)
+    if (l.foreign)
         usleep(100000); /* it stood to the end, and beyond */
     let_go(&l);
     bad |= hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
@@ -178,16 +171,15 @@ given_up(int number, int size, void *arg)
     return bad;
 }
 
-/* --- time --------------------------------------------------------------------------------------------------------- */
+/* --- time --- */
 
 /* All streams are busy for much longer than the time limit before they come to the call. */
 static int
 patient(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     late l;
     int bad = begin(&l, number, size, 1);
-
     (void)arg;
     bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
     bad = bad || (call(&l, 0, 0) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
@@ -206,17 +198,16 @@ patient(int number, int size, void *arg)
 static int
 blamed(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     late l;
     int bad = begin(&l, number, size, 0);
-
     (void)arg;
     bad = bad || (call(&l, 2, COUNT) != HOOP_SUCCESS && cuda_rank_complain("on_stream"));
     double start = party_clock();
     while (!bad && hoop_comm_error(l.r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
            party_clock() < start + 10)
         usleep(1000);
-    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 || strstr(error.text, "entered") == NULL)) {
+    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 || !strstr(error.text, "entered"))) {
         party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
         bad = 1;
     }
@@ -230,7 +221,6 @@ static void
 run(party *p, party_fn *fn, int how, const char *what)
 {
     int bad = 0;
-
     party_run(p, 3, fn, &how, 60);
     for (int i = 0; i < 3; i++)
         bad += p->guest[i].status != (how == DIES + i ? SIGKILL : 0);
@@ -244,7 +234,6 @@ main(void)
 {
     char limit[16];
     party p;
-
     tap_limit(240);
     plan_lazy();
     party_open(&p);
@@ -253,7 +242,7 @@ main(void)
     run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
     run(&p, given_up, 1, "another rank aborts");
     run(&p, given_up, DIES + 1, "another rank dies");
-    snprintf(limit, sizeof limit, "%d", SHORT_MS);
+    snprintf(limit, sizeof(limit), "%d", SHORT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");
     run(&p, blamed, 0, "the rank whose stream alone does not come is blamed for not entering the operation");

@@ -3,10 +3,9 @@
  * The CUDA backend's order: tickets, wakes, several queues and threads, marks behind a user's stream, gates that hold
  * one, and that a stream may come to a mark after all is over.
  */
-#include "t/gpu/cuda_test.h"
-
-#include "gpu/cuda_driver.h"
 #include "base/clock.h"
+#include "gpu/cuda_driver.h"
+#include "t/gpu/cuda_test.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -23,9 +22,8 @@ static unsigned lateness; /* of the operations of streams, at most, in microseco
 static hp_queue *
 new_queue(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = NULL;
-
     if (device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
     return queue;
@@ -48,7 +46,6 @@ static hp_job
 add_job(void *to, const void *from)
 {
     hp_job job = copy_job(to, from);
-
     job.sources = 2;
     job.src[1].ptr = to;
     return job;
@@ -58,10 +55,9 @@ static void
 fill(const arena *a, int value)
 {
     int32_t numbers[COUNT];
-
     for (int i = 0; i < COUNT; i++)
         numbers[i] = value;
-    arena_put(a, numbers, sizeof numbers);
+    arena_put(a, numbers, sizeof(numbers));
 }
 
 /* The one value that all elements have, or -1. */
@@ -69,8 +65,7 @@ static int
 all(const arena *a)
 {
     int32_t numbers[COUNT];
-
-    arena_get(a, numbers, sizeof numbers);
+    arena_get(a, numbers, sizeof(numbers));
     for (int i = 1; i < COUNT; i++) {
         if (numbers[i] != numbers[0])
             return -1;
@@ -86,7 +81,6 @@ test_tickets(void)
     arena sum = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
     int in_order = 1;
     uint64_t seen = 0;
-
     fill(&slot, 1);
     fill(&sum, 0);
     for (uint64_t i = 1; i <= 100; i++) {
@@ -111,7 +105,6 @@ static int
 readable(int fd, int timeout_ms)
 {
     struct pollfd p = {.fd = fd, .events = POLLIN};
-
     return poll(&p, 1, timeout_ms) == 1;
 }
 
@@ -124,7 +117,6 @@ test_wake(void)
     int fd = queue->ops->wake_fd(queue);
     hp_job job = copy_job(to.memory, slot.memory);
     int woken = 0;
-
     ok(fd > 2 && !readable(fd, 0), "the descriptor is quiet at first");
     queue->ops->wake_arm(queue);
     ok(!readable(fd, 0), "with nothing under way nobody is woken");
@@ -162,7 +154,6 @@ adder(void *arg)
     arena *arenas = arg;
     hp_queue *queue = new_queue();
     uint64_t ticket = 0;
-
     for (int i = 0; i < 50; i++) {
         hp_job job = add_job(arenas[1].memory, arenas[0].memory);
         ticket = queue->ops->submit(queue, &job);
@@ -178,7 +169,6 @@ test_threads(void)
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     arena arenas[THREADS][2];
-
     for (int i = 0; i < THREADS; i++) {
         arenas[i][0] = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
         arenas[i][1] = arena_new(device, i % 2 ? ARENA_DEVICE : ARENA_PLAIN, COUNT * sizeof(int32_t));
@@ -206,9 +196,8 @@ typedef struct held_stream {
 static held_stream
 hold(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     held_stream held = {0};
-
     if (hp_cuda_stream_open(device, &held.stream, &error) != HOOP_SUCCESS ||
         device->ops->gate_close(device, held.stream, &held.gate, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
@@ -219,7 +208,6 @@ static int
 wait_passed(hp_queue *queue, hp_mark *mark)
 {
     uint64_t deadline = hp_now() + 10 * HP_SEC;
-
     while (!queue->ops->passed(queue, mark) && hp_now() < deadline)
         usleep(50);
     return queue->ops->passed(queue, mark);
@@ -228,14 +216,13 @@ wait_passed(hp_queue *queue, hp_mark *mark)
 static void
 test_mark(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = new_queue();
     arena in = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
     arena out = arena_new(device, ARENA_PLAIN, COUNT * sizeof(int32_t));
     arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
     held_stream user = hold();
     hp_mark *mark = NULL;
-
     fill(&in, 1);
     fill(&slot, 2);
     fill(&out, 0);
@@ -265,12 +252,11 @@ static void
 test_given_back(void)
 {
     enum { AGAIN = 100 };
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = new_queue();
     hp_mark *early = NULL, *mark = NULL;
     void *stream = NULL;
     int passed = 0;
-
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
     held_stream user = hold();
@@ -301,14 +287,13 @@ test_given_back(void)
 static void
 test_marks(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = new_queue();
     arena array = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
     arena one = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
     void *stream = NULL;
     hp_mark *marks[2];
     hp_gate *gates[2];
-
     fill(&array, 10);
     fill(&one, 1);
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS)
@@ -337,13 +322,12 @@ static void
 test_gates(void)
 {
     enum { ROUNDS = 300, STREAMS = 3 };
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     arena from = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
     arena to = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t)); /* a copy to the host would be waited for */
     void *streams[STREAMS];
     hp_gate *gates[ROUNDS];
     int closed = 0;
-
     fill(&from, 5);
     fill(&to, 0);
     for (int i = 0; i < STREAMS; i++) {
@@ -378,7 +362,6 @@ test_pointers(void)
 {
     arena there = arena_new(device, ARENA_DEVICE, 64);
     int here = 0;
-
     is_int(1, hp_cuda_ops.owns(there.memory), "device memory is recognised");
     is_int(1, hp_cuda_ops.owns(there.memory + 63), "anywhere in it");
     is_int(0, hp_cuda_ops.owns(&here), "host memory is not CUDA's");
@@ -392,11 +375,10 @@ test_pointers(void)
 static void
 test_capture(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
-
-    if (fake == NULL) {
+    if (!fake) {
         skip(3, "only the stand-in driver can pretend to capture");
         return;
     }
@@ -411,11 +393,10 @@ test_capture(void)
 static void
 test_private_context(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *other = NULL;
     hp_queue *queue = NULL;
-
-    if (fake == NULL || device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS) {
+    if (!fake || device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS) {
         skip(1, "only the stand-in driver has such memory here");
         return;
     }
@@ -447,7 +428,7 @@ test_private_context(void)
 static hp_gate *
 work_beside_capture(hp_queue *queue, void *stream, const arena *from, const arena *to)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_job job = {.elem = HOOP_INT32,
                   .wire = HOOP_INT32,
                   .sources = 1,
@@ -457,7 +438,6 @@ work_beside_capture(hp_queue *queue, void *stream, const arena *from, const aren
                   .count = 16};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
-
     is_int(HOOP_SUCCESS, device->ops->mark(device, stream, &mark, &error), "... which is marked");
     ok(wait_passed(queue, mark), "... and passed");
     device->ops->unmark(mark);
@@ -474,10 +454,9 @@ work_beside_capture(hp_queue *queue, void *stream, const arena *from, const aren
 static void
 refuse_default_stream(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
-
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->mark(device, NULL, &mark, &error), "the default stream is refused");
     ok(strstr(error.text, "CUDA graph") != NULL, "%s", error.text);
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->gate_close(device, NULL, &gate, &error), "nor can it be held");
@@ -486,18 +465,17 @@ refuse_default_stream(void)
 static void
 open_and_close_beside_capture(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_queue *queue = NULL;
     hp_device *second = NULL;
     void *stream = NULL;
-
     is_int(HOOP_SUCCESS, hp_cuda_ops.open(&second, NULL, &error), "while another thread captures, a GPU opens");
     is_int(HOOP_SUCCESS, device->ops->queue_open(device, &queue, &error), "... and a queue");
     arena from = arena_new(device, ARENA_DEVICE, 64), to = arena_new(device, ARENA_SLOT, 64);
     is_int(HOOP_SUCCESS, hp_cuda_stream_open(device, &stream, &error), "... and a stream");
     hp_gate *gate = work_beside_capture(queue, stream, &from, &to);
     refuse_default_stream();
-    if (gate != NULL)
+    if (gate)
         device->ops->gate_open(gate);
     hp_cuda_stream_close(device, stream);
     arena_free(&from);
@@ -512,8 +490,7 @@ test_capture_elsewhere(void)
 {
     const hp_cuda_driver *driver = NULL;
     int mode = 1; /* this thread's own choice; then the usual one */
-
-    if (fake == NULL || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS) {
+    if (!fake || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS) {
         skip(1, "only the stand-in driver can pretend to capture");
         return;
     }
@@ -534,25 +511,24 @@ test_capture_elsewhere(void)
 static void
 test_gate_page(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *other = NULL;
     hp_queue *queue = NULL; /* which loads its device's kernels: nothing may be loaded while a stream stands */
     hp_gate *gate = NULL;
     void *stream = NULL;
-
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
         hp_cuda_ops.open(&other, NULL, &error) != HOOP_SUCCESS ||
         other->ops->queue_open(other, &queue, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
     other->ops->queue_close(queue);
-    if (fake != NULL)
+    if (fake)
         fake->delay(2000);
     is_int(HOOP_SUCCESS, other->ops->gate_close(other, stream, &gate, &error), "a stream is held");
     other->ops->gate_open(gate);
     other->ops->close(other);
     is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error), "and comes to its gate after the end");
     hp_cuda_stream_close(device, stream);
-    if (fake != NULL)
+    if (fake)
         fake->delay(lateness);
 }
 
@@ -560,7 +536,6 @@ static void
 test_all(void)
 {
     hp_cuda_limits limits;
-
     hp_cuda_limits_of(device = cuda_test_open(), &limits);
     diag("%s, device %d, %s", limits.name, limits.ordinal,
          limits.memory_ops ? "stream memory operations" : "kernels that stamp and wait");
@@ -577,7 +552,7 @@ test_all(void)
     test_capture_elsewhere();
     test_private_context();
     device->ops->close(device);
-    if (fake != NULL)
+    if (fake)
         is_int(0, fake->live(), "nothing of the driver's is left");
 }
 
@@ -588,7 +563,7 @@ main(void)
     fake = cuda_test_driver();
     plan_lazy();
     test_all();
-    if (fake == NULL)
+    if (!fake)
         return 0;
     fake->delay(lateness = 300); /* everything late, by different times */
     test_all();

@@ -9,8 +9,7 @@ enum { MOST = CUDA_RANK_BYTES };
 int
 cuda_rank_complain(const char *what)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(NULL, &error);
     party_note("%s: %s", what, error.text);
     return 1;
@@ -28,30 +27,28 @@ cuda_rank_enter(cuda_rank *r, int number, int size)
     r->data = calloc(1, MOST);
     r->to = calloc(1, MOST);
     r->seen = calloc(1, MOST);
-    return r->data == NULL || r->to == NULL || r->seen == NULL;
+    return !r->data || !r->to || !r->seen;
 }
 
 int
 cuda_rank_leave(cuda_rank *r)
 {
     hoop_result result = hoop_comm_destroy(r->comm);
-
     arena_free(&r->in);
     arena_free(&r->out);
     r->device->ops->close(r->device);
     free(r->data);
     free(r->to);
     free(r->seen);
-    if (result == HOOP_SUCCESS && r->fake != NULL && r->fake->live() != 0)
+    if (result == HOOP_SUCCESS && r->fake && r->fake->live() != 0)
         party_note("%ld driver objects are left", r->fake->live());
-    return result == HOOP_SUCCESS && r->fake != NULL && r->fake->live() != 0;
+    return result == HOOP_SUCCESS && r->fake && r->fake->live() != 0;
 }
 
 void
 cuda_rank_party(party *p, int size, party_fn *fn, const char *what)
 {
     int bad = party_run(p, size, fn, NULL, 60);
-
     ok(bad == 0, "%d ranks: %s", size, what);
     for (int i = 0; i < size && bad != 0; i++) {
         if (p->guest[i].status != 0)

@@ -4,9 +4,8 @@
  * memory (F73), also with one side in device and one in host memory; and when a rank's driver fails (F62) that rank
  * gets HOOP_ERR_CUDA and the others learn within a second who it was. Streams are in t/gpu/cuda_streams.c.
  */
-#include "t/gpu/cuda_rank.h"
-
 #include "base/dtype.h"
+#include "t/gpu/cuda_rank.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 
 enum { MOST = CUDA_RANK_BYTES };
 
-/* --- collectives -------------------------------------------------------------------------------------------------- */
+/* --- collectives --- */
 
 typedef enum kind { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, KINDS } kind;
 
@@ -26,7 +25,6 @@ static hoop_result
 call(kind k, const void *from, void *to, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
     int root = hoop_comm_size(comm) - 1;
-
     switch (k) {
     case ALLREDUCE: return hoop_allreduce(from, to, count, dtype, op, comm);
     case REDUCE_SCATTER: return hoop_reduce_scatter(from, to, count, dtype, op, comm);
@@ -43,7 +41,6 @@ static void
 fill(cuda_rank *r, hoop_dtype dtype, size_t bytes)
 {
     uint32_t state = (uint32_t)(r->rank * 7919 + 17);
-
     for (size_t i = 0; i < bytes; i++) {
         state = state * 1664525 + 1013904223;
         r->data[i] = (char)(state >> 24);
@@ -63,7 +60,6 @@ compare(cuda_rank *r, kind k, size_t count, hoop_dtype dtype, hoop_op op, int wh
     size_t size = (size_t)r->size, bytes = count * hp_dtype_size(dtype) * size;
     const void *from = where == 1 ? (const void *)r->data : r->in.memory;
     void *to = where == 2 ? (void *)r->seen : where == 3 ? (void *)r->in.memory : r->out.memory;
-
     fill(r, dtype, bytes);
     memset(r->to, 0, bytes);
     memset(r->seen, 0, bytes);
@@ -90,7 +86,6 @@ means(cuda_rank *r)
     static const size_t counts[] = {1, 7, 1000, 50021};
     static const kind kinds[] = {ALLREDUCE, REDUCE_SCATTER, REDUCE};
     int bad = 0;
-
     for (size_t i = 0; i < (size_t)HP_NARROW * 12 && !bad; i++)
         bad = compare(r, kinds[i % 3], counts[i / 3 % 4], hp_narrow[i / 12], HOOP_AVG, (int)(i % 3));
     return bad;
@@ -103,10 +98,9 @@ collectives(int number, int size, void *arg)
     static const hoop_dtype dtypes[] = {HOOP_FLOAT32, HOOP_BFLOAT16, HOOP_INT8, HOOP_FLOAT64};
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
     for (int k = 0; k < KINDS && !bad; k++) {
-        for (size_t i = 0; i < sizeof counts / sizeof *counts && !bad; i++) {
+        for (size_t i = 0; i < sizeof(counts) / sizeof(*counts) && !bad; i++) {
             int in_place = k == ALLREDUCE || k == BROADCAST || k == REDUCE || k == ALLTOALL;
             for (int where = 0; where < 3 + in_place && !bad; where++)
                 bad = compare(&r, (kind)k, counts[i], dtypes[(i + (size_t)k) % 4], (hoop_op)((i + (size_t)where) % 5),
@@ -119,7 +113,7 @@ collectives(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- the first use ------------------------------------------------------------------------------------------------ */
+/* --- the first use --- */
 
 /*
  * The first use of the GPU finds a long operation on host memory under way: the background thread drives it, and it
@@ -130,9 +124,8 @@ first_use(int number, int size, void *arg)
 {
     cuda_rank r;
     hoop_work *work = NULL;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int bad;
-
     (void)arg;
     setenv("HOOP_SNDBUF", "65536",
            1); /* full while the last rank is late: the loop must say when there is room again */
@@ -151,7 +144,7 @@ first_use(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- failures ----------------------------------------------------------------------------------------------------- */
+/* --- failures --- */
 
 /*
  * A stream that waits for an operation is let go when the operation fails. *entered: when the last call began, which is
@@ -161,8 +154,7 @@ static hoop_result
 work_until_error(cuda_rank *r, double *entered)
 {
     hoop_result result = HOOP_SUCCESS;
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     for (int i = 0; i < 3 && result == HOOP_SUCCESS; i++) {
         *entered = party_clock();
         result = hoop_allreduce_on_stream(r->in.memory, r->out.memory, 20000, HOOP_FLOAT32, HOOP_SUM, r->comm, NULL);
@@ -188,10 +180,9 @@ static int
 failures(int number, int size, void *arg)
 {
     const fault *f = arg;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     memset(r.seen, 0, MOST);
     arena_put(&r.in, r.seen, MOST);
     double entered = party_clock();
@@ -202,12 +193,11 @@ failures(int number, int size, void *arg)
         result = work_until_error(&r, &entered);
     double ended = party_clock();
     const char *failed = number == 0 ? r.fake->failed() : NULL;
-    if (failed != NULL)
+    if (failed)
         entered = r.fake->failed_at();
     r.fake->fail(0, 0);
     hoop_comm_error(r.comm, &error);
-    party_note("%.3f %.3f %d %d %s | %s", entered, ended, (int)result, error.rank, failed != NULL ? failed : "-",
-               error.text);
+    party_note("%.3f %.3f %d %d %s | %s", entered, ended, (int)result, error.rank, failed ? failed : "-", error.text);
     cuda_rank_leave(&r);
     return bad;
 }
@@ -223,7 +213,6 @@ static int
 is_fine(const outcome *o, const outcome *first, int rank)
 {
     double from = o->from > first->from ? o->from : first->from; /* a rank that was not in the call yet had no wait */
-
     if (first->code == HOOP_SUCCESS) /* a failure to let go of something is nobody's error */
         return o->code == HOOP_SUCCESS;
     if (rank == 0)
@@ -236,7 +225,6 @@ judge(const party *p, long k)
 {
     outcome seen[8];
     int bad = 0;
-
     for (int i = 0; i < p->size; i++) {
         outcome *o = &seen[i];
         if (sscanf(p->guest[i].note, "%lf %lf %d %d %63s", &o->from, &o->ended, &o->code, &o->culprit, o->call) != 5) {
@@ -260,7 +248,6 @@ test_failures(party *p, int sticky)
 {
     int full = getenv("HOOP_TEST_FULL") != NULL, good = 1, rounds = 0;
     fault f = {.call = 1, .sticky = sticky};
-
     for (; f.call < 1000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 23)) {
         int ended = party_run(p, 3, failures, &f, 30);
         good = ended == 0 ? judge(p, f.call) : 0;
@@ -278,8 +265,7 @@ test_narrow(party *p)
 {
     static const char *const narrow[][2] = {
         {"HOOP_FAKE_CUDA_DEPTH", "4"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "1"}, {"HOOP_FAKE_CUDA_CONNECTIONS", "2"}};
-
-    for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++) {
+    for (size_t i = 0; i < sizeof(narrow) / sizeof(*narrow); i++) {
         setenv(narrow[i][0], narrow[i][1], 1);
         cuda_rank_party(p, 3, collectives, "... also where hardware queues are short, or shared");
         unsetenv(narrow[i][0]);
@@ -291,7 +277,6 @@ int
 main(int argc, char **argv)
 {
     party p;
-
     tap_limit(240);
     plan_lazy();
     party_open(&p);
@@ -305,7 +290,7 @@ main(int argc, char **argv)
     cuda_rank_party(&p, 3, collectives, "... also where the ring is no power of two");
     test_narrow(&p);
     cuda_rank_party(&p, 3, first_use, "the GPU's first use does not wait for ever behind an operation under way");
-    if (getenv("HOOP_TEST_CUDA") == NULL)
+    if (!getenv("HOOP_TEST_CUDA"))
         for (int sticky = 0; sticky < 2; sticky++)
             test_failures(&p, sticky);
     else

@@ -15,7 +15,7 @@
 
 enum { MOST = CUDA_RANK_BYTES, KINDS = HP_KINDS - 1, CALLS = 3 * KINDS, ROOM = MOST / CALLS / 8 * 8 };
 
-/* --- streams ------------------------------------------------------------------------------------------------------ */
+/* --- streams --- */
 
 /*
  * in += over all ranks, three times on one stream, each a call whose input the one before makes; between them the
@@ -24,10 +24,9 @@ enum { MOST = CUDA_RANK_BYTES, KINDS = HP_KINDS - 1, CALLS = 3 * KINDS, ROOM = M
 static int
 chain(cuda_rank *r, void *stream, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     size_t bytes = count * sizeof(int32_t);
     int32_t *values = (int32_t *)(void *)r->seen;
-
     for (int step = 0; step < 3; step++) {
         if (hoop_allreduce_on_stream(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm, stream) !=
             HOOP_SUCCESS)
@@ -54,12 +53,11 @@ chain(cuda_rank *r, void *stream, size_t count)
 static int
 after_default_stream(cuda_rank *r, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     size_t bytes = count * sizeof(int32_t);
     int32_t *values = (int32_t *)(void *)r->seen;
     int32_t wanted = r->size * (r->size + 1) / 2;
     char *second = r->out.memory + MOST / 2;
-
     for (size_t i = 0; i < count; i++)
         values[i] = r->rank + 1;
     arena_put(&r->out, values, bytes);
@@ -88,14 +86,13 @@ after_default_stream(cuda_rank *r, size_t count)
 static int
 streams(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     static const size_t counts[] = {1, 1000, 100003};
     void *stream = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
-    if (!bad && r.fake != NULL) {
+    if (!bad && r.fake) {
         r.fake->delay(200);
         r.fake->jealous(1);
     }
@@ -105,7 +102,7 @@ streams(int number, int size, void *arg)
         int32_t *values = (int32_t *)(void *)r.seen;
         for (size_t i = 0; i < count; i++)
             values[i] = number + 1;
-        arena_put(&r.in, values, count * sizeof *values);
+        arena_put(&r.in, values, count * sizeof(*values));
         bad = hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS || chain(&r, stream, count);
         hp_cuda_stream_close(r.device, stream);
         bad = bad || after_default_stream(&r, count);
@@ -113,7 +110,7 @@ streams(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- every kind --------------------------------------------------------------------------------------------------- */
+/* --- every kind --- */
 
 static hoop_result
 on_stream(const hp_call *c, const void *from, void *to, hoop_comm *comm, void *stream)
@@ -121,7 +118,6 @@ on_stream(const hp_call *c, const void *from, void *to, hoop_comm *comm, void *s
     hoop_dtype dtype = (hoop_dtype)c->dtype;
     hoop_op op = (hoop_op)c->op;
     size_t count = c->count;
-
     switch ((hp_kind)c->kind) {
     case HP_ALLREDUCE: return hoop_allreduce_on_stream(from, to, count, dtype, op, comm, stream);
     case HP_REDUCE_SCATTER: return hoop_reduce_scatter_on_stream(from, to, count, dtype, op, comm, stream);
@@ -141,7 +137,6 @@ non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop
     hoop_dtype dtype = (hoop_dtype)c->dtype;
     hoop_op op = (hoop_op)c->op;
     size_t count = c->count;
-
     switch ((hp_kind)c->kind) {
     case HP_ALLREDUCE: return hoop_iallreduce(from, to, count, dtype, op, comm, work);
     case HP_REDUCE_SCATTER: return hoop_ireduce_scatter(from, to, count, dtype, op, comm, work);
@@ -165,7 +160,6 @@ nth_call(int n, int size)
                  .op = (uint8_t)(n % 5),
                  .root = n % size,
                  .count = counts[n / 2 % 5]};
-
     if (c.kind == HP_BARRIER)
         c.count = 0;
     return c;
@@ -176,8 +170,7 @@ static int
 right(const cuda_rank *r, const hp_call *c, uint64_t seed, const void *recv, const char *form)
 {
     char why[160];
-
-    if (c->count == 0 || sim_answer_is_right(c, seed, r->rank, r->size, recv, why, sizeof why))
+    if (c->count == 0 || sim_answer_is_right(c, seed, r->rank, r->size, recv, why, sizeof(why)))
         return 1;
     party_note("%s, seed %d: %s", form, (int)seed, why);
     return 0;
@@ -191,8 +184,7 @@ right(const cuda_rank *r, const hp_call *c, uint64_t seed, const void *recv, con
 static int
 row_of_calls(cuda_rank *r, void *stream, const arena *from, const arena *to)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     for (int n = 0; n < CALLS; n++) {
         hp_call c = nth_call(n, r->size);
         uint64_t sent = sim_send_count(&c, r->rank, r->size), got = sim_recv_count(&c, r->rank, r->size);
@@ -209,14 +201,13 @@ row_of_calls(cuda_rank *r, void *stream, const arena *from, const arena *to)
 static int
 kinds(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *stream = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
     arena from = arena_new(r.device, ARENA_SLOT, MOST), to = arena_new(r.device, ARENA_SLOT, MOST);
-
     (void)arg;
-    if (!bad && r.fake != NULL)
+    if (!bad && r.fake)
         r.fake->delay(100);
     bad = bad || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS ||
           row_of_calls(&r, stream, &from, &to) || hp_cuda_stream_wait(r.device, stream, &error) != HOOP_SUCCESS;
@@ -230,14 +221,13 @@ kinds(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- arrays on either side of the bus ----------------------------------------------------------------------------- */
+/* --- arrays on either side of the bus --- */
 
 /* Blocking calls are in t/gpu/cuda_ring.c; here several are under way at once, waited for from the last. */
 static int
 under_way(cuda_rank *r, int first)
 {
     hoop_work *works[KINDS] = {NULL};
-
     for (int n = 0; n < KINDS; n++) {
         int host_from = (first + n) % 3 == 1, host_to = (first + n) % 3 == 2;
         hp_call c = nth_call(first + n, r->size);
@@ -266,16 +256,15 @@ mixed(int number, int size, void *arg)
 {
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
-    if (!bad && r.fake != NULL)
+    if (!bad && r.fake)
         r.fake->delay(100);
     for (int first = 0; first < 5 && !bad; first++)
         bad = under_way(&r, first);
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- two streams -------------------------------------------------------------------------------------------------- */
+/* --- two streams --- */
 
 /*
  * Each stream feeds the results of its calls back into its own array; the calls of the two alternate on the communicator,
@@ -285,20 +274,19 @@ static int
 turns(cuda_rank *r, void *const stream[2], size_t count)
 {
     enum { ROUNDS = 8 };
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     int32_t *values = (int32_t *)(void *)r->seen, wanted = r->size * (r->size + 1) / 2;
     char *array[2] = {r->in.memory, r->in.memory + MOST / 2}, *sum[2] = {r->out.memory, r->out.memory + MOST / 2};
-
     for (size_t i = 0; i < count; i++)
         values[i] = r->rank + 1;
-    arena_put(&r->in, values, count * sizeof *values);
-    hp_cuda_copy(r->device, array[1], values, count * sizeof *values, &error);
+    arena_put(&r->in, values, count * sizeof(*values));
+    hp_cuda_copy(r->device, array[1], values, count * sizeof(*values), &error);
     for (int round = 0; round < ROUNDS; round++) {
         for (int s = 0; s < 2; s++) {
             if (hoop_allreduce_on_stream(array[s], sum[s], count, HOOP_INT32, s ? HOOP_MAX : HOOP_SUM, r->comm,
                                          stream[s]) != HOOP_SUCCESS)
                 return cuda_rank_complain("on_stream");
-            if (hp_cuda_stream_copy(r->device, stream[s], array[s], sum[s], count * sizeof *values, &error) !=
+            if (hp_cuda_stream_copy(r->device, stream[s], array[s], sum[s], count * sizeof(*values), &error) !=
                 HOOP_SUCCESS)
                 return 1;
         }
@@ -308,7 +296,7 @@ turns(cuda_rank *r, void *const stream[2], size_t count)
     for (int s = 1; s >= 0; s--) {
         if (hp_cuda_stream_wait(r->device, stream[s], &error) != HOOP_SUCCESS)
             return 1;
-        hp_cuda_copy(r->device, values, array[s], count * sizeof *values, &error);
+        hp_cuda_copy(r->device, values, array[s], count * sizeof(*values), &error);
         for (size_t i = 0; i < count; i++) {
             if (values[i] != (s ? r->size : wanted)) {
                 party_note("stream %d, element %zu: %d, not %d", s, i, values[i], s ? r->size : wanted);
@@ -322,13 +310,12 @@ turns(cuda_rank *r, void *const stream[2], size_t count)
 static int
 two_streams(int number, int size, void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *stream[2] = {NULL, NULL};
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
-    if (!bad && r.fake != NULL)
+    if (!bad && r.fake)
         r.fake->delay(number % 2 ? 200 : 20); /* the ranks reach them at different times */
     for (int s = 0; s < 2 && !bad; s++)
         bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
@@ -338,14 +325,13 @@ two_streams(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- a blocking stream -------------------------------------------------------------------------------------------- */
+/* --- a blocking stream --- */
 
 static int
 copies_meet(cuda_rank *r, void *stream, size_t bytes)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     size_t count = bytes / sizeof(int32_t);
-
     for (int round = 0; round < 3; round++) {
         /* into the blocking stream; a call after the default one waits for it, and the next copy for that */
         if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->in.memory + MOST / 2, bytes, &error) !=
@@ -369,16 +355,15 @@ legacy(int number, int size, void *arg)
     int32_t values[COUNT], wanted = size * (size + 1) / 2 * size;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
-
     (void)arg;
     for (int i = 0; i < COUNT; i++)
         values[i] = number + 1;
-    hp_cuda_copy(r.device, r.in.memory + MOST / 2, values, sizeof values, NULL);
+    hp_cuda_copy(r.device, r.in.memory + MOST / 2, values, sizeof(values), NULL);
     bad = bad || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS || driver->stream_create(&stream, 0, 0) != 0;
-    if (r.fake != NULL)
+    if (r.fake)
         r.fake->delay(2000);
-    bad = bad || copies_meet(&r, stream, sizeof values);
-    hp_cuda_copy(r.device, values, r.in.memory + MOST / 2, sizeof values, NULL);
+    bad = bad || copies_meet(&r, stream, sizeof(values));
+    hp_cuda_copy(r.device, values, r.in.memory + MOST / 2, sizeof(values), NULL);
     for (int round = 1; round < 3; round++)
         wanted *= size * size;
     if (!bad && (values[0] != wanted || values[COUNT - 1] != wanted)) {
@@ -389,16 +374,15 @@ legacy(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- a stream that nobody would let go ---------------------------------------------------------------------------- */
+/* --- a stream that nobody would let go --- */
 
 /* 1 if the error is what rank `who` said when it aborted the job. */
 static int
 aborted_by(const cuda_rank *r, int who)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(r->comm, &error);
-    if (error.code == HOOP_ERR_ABORTED && error.rank == who && strstr(error.text, "enough") != NULL)
+    if (error.code == HOOP_ERR_ABORTED && error.rank == who && strstr(error.text, "enough"))
         return 1;
     party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
     return 0;
@@ -412,12 +396,11 @@ static int
 abandoned(int number, int size, void *arg)
 {
     int who = *(int *)arg;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *stream = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
     arena behind = arena_new(r.device, ARENA_SLOT, 4096); /* pinned: else the host may wait for the copy */
-
     if (!bad && hoop_allreduce(r.in.memory, r.in.memory, 100, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce");
     for (int i = 0; i < 3 && number == 0 && !bad; i++) {
@@ -452,7 +435,6 @@ static void
 test_abandoned(party *p, int who)
 {
     int bad = party_run(p, 3, abandoned, &who, 60);
-
     ok(bad == 0, "rank %d aborts while rank 0's stream is held for peers that never come: the stream goes on", who);
     for (int i = 0; i < 3 && bad != 0; i++)
         diag("rank %d, status %#x: %s", i, (unsigned)p->guest[i].status, p->guest[i].note);
@@ -462,7 +444,6 @@ int
 main(void)
 {
     party p;
-
     tap_limit(240);
     plan_lazy();
     party_open(&p);

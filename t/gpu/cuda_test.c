@@ -2,11 +2,11 @@
 /* cuda_test: drivers, memory, data and comparison for the tests of the CUDA backend. */
 #include "t/gpu/cuda_test.h"
 
-#include "gpu/codec.h"
-#include "gpu/cuda_driver.h"
 #include "base/clock.h"
 #include "base/dtype.h"
 #include "base/mem.h"
+#include "gpu/codec.h"
+#include "gpu/cuda_driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -21,19 +21,18 @@ stand_in(void)
     const char *path = getenv("HOOP_TEST_LIBCUDA");
     const char *build = getenv("abs_top_builddir");
     char made[4096];
-
-    if (path == NULL) {
-        snprintf(made, sizeof made, "%s/t/tools/.libs/libcuda.so.1", build != NULL ? build : ".");
+    if (!path) {
+        snprintf(made, sizeof(made), "%s/t/tools/.libs/libcuda.so.1", build ? build : ".");
         path = made;
     }
     if (access(path, F_OK) != 0)
         skip_all("the stand-in driver %s is not there: was hoop configured with --disable-shared?", path);
     /* Once a library of that name is in the process, everybody's dlopen finds it. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL)
+    if (!handle)
         bail("cannot load the stand-in driver: %s", dlerror());
     const hoop_fake_cuda *fake = dlsym(handle, "hoop_fake_cuda_table");
-    if (fake == NULL)
+    if (!fake)
         bail("%s is not the stand-in driver", path);
     return fake;
 }
@@ -44,19 +43,19 @@ want_gpu(void)
 {
     static const char absent[] = "libcuda.so.1: cannot open shared object file";
     void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    const char *why = driver == NULL ? dlerror() : "";
-    if (driver == NULL && strncmp(why, absent, strlen(absent)) == 0)
+    const char *why = !driver ? dlerror() : "";
+    if (!driver && strncmp(why, absent, strlen(absent)) == 0)
         skip_all("no CUDA driver: %s", why);
-    if (driver == NULL)
+    if (!driver)
         bail("the CUDA driver cannot be loaded: %s", why);
     hp_cu_result (*start)(unsigned flags) = NULL;
     hp_cu_result (*count)(int *number) = NULL;
     void *functions[] = {dlsym(driver, "cuInit"), dlsym(driver, "cuDeviceGetCount")};
-    memcpy(&start, &functions[0], sizeof start);
-    memcpy(&count, &functions[1], sizeof count);
+    memcpy(&start, &functions[0], sizeof(start));
+    memcpy(&count, &functions[1], sizeof(count));
     int number = 1;
-    hp_cu_result started = start != NULL ? start(0) : HP_CU_SUCCESS;
-    if (started == HP_CU_SUCCESS && count != NULL && count(&number) != HP_CU_SUCCESS)
+    hp_cu_result started = start ? start(0) : HP_CU_SUCCESS;
+    if (started == HP_CU_SUCCESS && count && count(&number) != HP_CU_SUCCESS)
         number = 1;
     if (started == HP_CU_NO_DEVICE || number == 0)
         skip_all("the CUDA driver shows no GPU");
@@ -65,9 +64,8 @@ want_gpu(void)
 hp_device *
 cuda_test_open(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hp_device *device = NULL;
-
     if (hp_cuda_ops.open(&device, NULL, &error) != HOOP_SUCCESS)
         bail("cannot open the GPU: %s", error.text);
     return device;
@@ -77,8 +75,7 @@ const hoop_fake_cuda *
 cuda_test_driver(void)
 {
     const char *which = getenv("HOOP_TEST_CUDA");
-
-    if (which == NULL || strcmp(which, "real") != 0)
+    if (!which || strcmp(which, "real") != 0)
         return stand_in();
     want_gpu();
     hp_cuda_ops.close(cuda_test_open());
@@ -97,7 +94,6 @@ cuda_test_open_on(int ordinal)
 {
     hp_device *device = NULL;
     pthread_t thread;
-
     hp_cuda_configure(&(hp_cuda_options){.device = ordinal});
     if (pthread_create(&thread, NULL, open_apart, &device) != 0)
         bail("no thread");
@@ -110,15 +106,14 @@ arena
 arena_new(hp_device *device, arena_kind kind, size_t bytes)
 {
     arena a = {.kind = kind, .device = device, .bytes = bytes};
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     void *memory = NULL;
-
     if (kind == ARENA_DEVICE) {
         if (hp_cuda_alloc(device, &memory, bytes, &error) != HOOP_SUCCESS)
             bail("%s", error.text);
     } else {
         memory = kind == ARENA_SLOT ? hp_pages(bytes) : aligned_alloc(64, (bytes + 63) & ~(size_t)63);
-        if (memory == NULL)
+        if (!memory)
             bail("out of memory");
         if (kind == ARENA_SLOT && device->ops->pin(device, memory, bytes, &error) != HOOP_SUCCESS)
             bail("%s", error.text);
@@ -143,8 +138,7 @@ arena_free(arena *a)
 void
 arena_put(const arena *a, const void *bytes, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (a->kind != ARENA_DEVICE)
         memcpy(a->memory, bytes, count);
     else if (hp_cuda_copy(a->device, a->memory, bytes, count, &error) != HOOP_SUCCESS)
@@ -154,8 +148,7 @@ arena_put(const arena *a, const void *bytes, size_t count)
 void
 arena_get(const arena *a, void *bytes, size_t count)
 {
-    hoop_error error = {.size = sizeof error};
-
+    hoop_error error = {.size = sizeof(error)};
     if (a->kind != ARENA_DEVICE)
         memcpy(bytes, a->memory, count);
     else if (hp_cuda_copy(a->device, bytes, a->memory, count, &error) != HOOP_SUCCESS)
@@ -166,7 +159,6 @@ int
 cuda_test_wait(hp_queue *queue, uint64_t ticket)
 {
     uint64_t deadline = hp_now() + 10 * HP_SEC;
-
     if (ticket == 0)
         return 0;
     while (queue->ops->done(queue) < ticket) {
@@ -223,11 +215,10 @@ void
 cuda_test_fill(hoop_dtype dtype, void *elements, size_t count)
 {
     size_t size = hp_dtype_size(dtype);
-
     for (size_t i = 0; i < count; i++) {
         uint64_t bits = tap_random();
         if (bits % 8 == 0)
-            bits = specials[(bits >> 8) % (sizeof specials / sizeof *specials)];
+            bits = specials[(bits >> 8) % (sizeof(specials) / sizeof(*specials))];
         else if (dtype == HOOP_FLOAT32) /* of similar size: sums that round */
             bits = hp_float_bits((float)(int32_t)bits * 0x1p-20f);
         memcpy((char *)elements + i * size, &bits, size); /* little-endian: the low bytes */
@@ -239,9 +230,8 @@ value_of(hoop_dtype dtype, const char *element)
 {
     uint64_t bits = 0;
     double wide;
-
     memcpy(&bits, element, hp_dtype_size(dtype));
-    memcpy(&wide, &bits, sizeof wide);
+    memcpy(&wide, &bits, sizeof(wide));
     switch (dtype) {
     case HOOP_FLOAT16: return (double)hp_fp16_decode((uint16_t)bits);
     case HOOP_BFLOAT16: return (double)hp_bf16_decode((uint16_t)bits);
@@ -257,7 +247,6 @@ int
 cuda_test_same(hoop_dtype dtype, hoop_op op, const void *wanted, const void *seen, size_t count)
 {
     size_t size = hp_dtype_size(dtype);
-
     for (size_t i = 0; i < count; i++) {
         const char *a = (const char *)wanted + i * size, *b = (const char *)seen + i * size;
         double x = value_of(dtype, a), y = value_of(dtype, b);

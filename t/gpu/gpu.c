@@ -2,12 +2,12 @@
 /* gpu: ordinary memory is the host's; every backend's row of functions is complete; the description says something. */
 #include "gpu/gpu.h"
 
+#include "base/mem.h"
+#include "gpu/reduce.h"
+#include "t/tap/tap.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "gpu/reduce.h"
-#include "base/mem.h"
-#include "t/tap/tap.h"
 
 static int
 is_complete(const hp_device_ops *ops)
@@ -35,7 +35,6 @@ main(void)
     char *heap = malloc(100);
     void *pages = hp_pages(10000);
     char text[256] = "", tiny[8] = "";
-
     tap_limit(60);
     plan(12);
     ok(hp_device_of(NULL) == &hp_host_ops, "NULL");
@@ -47,8 +46,8 @@ main(void)
     is_string("cpu", hp_host_ops.name, "the host's name");
     ok(is_complete(&hp_host_ops) && streams(&hp_host_ops) == 0, "the host's row is complete, without streams");
     ok(is_complete(&hp_cuda_ops) && streams(&hp_cuda_ops) == 1, "and CUDA's, with them");
-    ok(hp_gpu_describe(text, sizeof text) == text && strlen(text) > 10, "description: %s", text);
-    ok(hp_gpu_describe(tiny, sizeof tiny) == tiny && strlen(tiny) < sizeof tiny, "cut to the space there is");
+    ok(hp_gpu_describe(text, sizeof(text)) == text && strlen(text) > 10, "description: %s", text);
+    ok(hp_gpu_describe(tiny, sizeof(tiny)) == tiny && strlen(tiny) < sizeof(tiny), "cut to the space there is");
     ok(hp_arith_best()->usable() && hp_arith_best() == hp_arith_best(), "loops in use: %s", hp_arith_best()->name);
     hp_pages_free(pages, 10000);
     free(heap);

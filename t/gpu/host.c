@@ -5,15 +5,15 @@
  */
 #include "gpu/host.h"
 
-#include <fenv.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/dtype.h"
 #include "base/err.h"
 #include "t/gpu/reference.h"
 #include "t/tap/tap.h"
+
+#include <fenv.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { MOST = 4099, GUARD = 64, SHIFTS = 3, POISON = 0xa5, ARRAYS = 4, WORTH_A_LOOK = 4 };
 
@@ -33,7 +33,7 @@ static const named_op ops[] = {
     {"avg of 257", HOOP_AVG, 257, {0}},
 };
 
-enum { OPS = sizeof ops / sizeof *ops };
+enum { OPS = sizeof(ops) / sizeof(*ops) };
 
 /* Of 16- and 8-bit floats. */
 static const named_op means[] = {
@@ -43,7 +43,7 @@ static const named_op means[] = {
     {"mean of 999 and 1", HOOP_AVG, 0, {999, 1}},
 };
 
-enum { MEANS = sizeof means / sizeof *means };
+enum { MEANS = sizeof(means) / sizeof(*means) };
 
 /* Which array (0, 1: the sources; 2, 3: others) each operand is; dst[1] -1: one destination. */
 typedef struct sharing {
@@ -87,11 +87,11 @@ allocate(void)
 {
     for (int i = 0; i < ARRAYS; i++)
         memory[i] = aligned_alloc(64, (memory_bytes() + 63) / 64 * 64);
-    input[0] = calloc(MOST, sizeof **input);
-    input[1] = calloc(MOST, sizeof **input);
-    result = calloc(MOST, sizeof *result);
-    result_self = calloc(MOST, sizeof *result_self);
-    if (memory[ARRAYS - 1] == NULL || result_self == NULL)
+    input[0] = calloc(MOST, sizeof(**input));
+    input[1] = calloc(MOST, sizeof(**input));
+    result = calloc(MOST, sizeof(*result));
+    result_self = calloc(MOST, sizeof(*result_self));
+    if (!memory[ARRAYS - 1] || !result_self)
         bail("no memory for the arrays");
 }
 
@@ -117,9 +117,8 @@ static void
 fill_array(hoop_dtype dtype, int which, size_t shift, const uint64_t *elements, size_t count)
 {
     unsigned char *begin = array(dtype, which, shift);
-
     memset(begin - GUARD, POISON, 2 * GUARD + count * hp_dtype_size(dtype));
-    for (size_t i = 0; elements != NULL && i < count; i++)
+    for (size_t i = 0; elements && i < count; i++)
         ref_put(dtype, begin, i, elements[i]);
 }
 
@@ -127,7 +126,6 @@ static int
 touched(const unsigned char *from, const unsigned char *to)
 {
     int bytes = 0;
-
     while (from < to)
         bytes += *from++ != POISON;
     return bytes;
@@ -140,8 +138,7 @@ check_array(hoop_dtype dtype, int which, size_t shift, const uint64_t *wanted, s
     const unsigned char *begin = array(dtype, which, shift);
     const unsigned char *end = begin + count * hp_dtype_size(dtype);
     int wrong = touched(begin - GUARD, begin) + touched(end, end + GUARD);
-
-    if (wanted == NULL)
+    if (!wanted)
         return wrong + touched(begin, end);
     for (size_t i = 0; i < count; i++)
         wrong += !ref_same(dtype, wanted[i], ref_get(dtype, begin, i), any_zero);
@@ -164,7 +161,6 @@ run_shared(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sh
     job.ranks[1] = op->ranks[1];
     int any_zero = op->op == HOOP_MAX || op->op == HOOP_MIN;
     int wrong = 0;
-
     for (int which = 0; which < ARRAYS; which++)
         fill_array(dtype, which, shift, which < 2 ? input[which] : NULL, count);
     job.destinations = s->dst[1] < 0 ? 1 : 2;
@@ -191,19 +187,16 @@ static void
 check_sharings(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *all, size_t many)
 {
     int wrong = 0;
-
     for (size_t i = 0; i < MOST; i++) {
         result[i] = wanted_element(dtype, op, all->sources, input[0][i], input[1][i]);
         result_self[i] = wanted_element(dtype, op, all->sources, input[0][i], input[0][i]);
     }
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+    for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
         for (size_t f = 0; f < many * SHIFTS; f++) {
             int here;
-
             if (counts[c] > 100 && tap_random() % 8 != 0)
                 continue; /* of long arrays some, drawn by the seed: the test should not take all day */
             here = run_shared(arith, dtype, op, &all[f / SHIFTS], shifts[f % SHIFTS], counts[c]);
-
             if (here > 0 && wrong++ < WORTH_A_LOOK)
                 diag("%s, %zu elements, shift %zu: %d wrong", all[f / SHIFTS].name, counts[c], shifts[f % SHIFTS],
                      here);
@@ -221,11 +214,11 @@ check_type(const hp_arith *arith, hoop_dtype dtype)
         input[1][i] = ref_random(dtype);
     }
     for (size_t o = 0; o < OPS; o++)
-        check_sharings(arith, dtype, &ops[o], pairs, sizeof pairs / sizeof *pairs);
+        check_sharings(arith, dtype, &ops[o], pairs, sizeof(pairs) / sizeof(*pairs));
     for (size_t o = 0; o < MEANS && hp_narrow_index(dtype) >= 0; o++)
-        check_sharings(arith, dtype, &means[o], pairs, sizeof pairs / sizeof *pairs);
+        check_sharings(arith, dtype, &means[o], pairs, sizeof(pairs) / sizeof(*pairs));
     for (size_t o = 4; o < OPS; o += 2)
-        check_sharings(arith, dtype, &ops[o], singles, sizeof singles / sizeof *singles);
+        check_sharings(arith, dtype, &ops[o], singles, sizeof(singles) / sizeof(*singles));
 }
 
 /*
@@ -261,7 +254,6 @@ run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const taggin
     hoop_dtype types[ARRAYS];
     int encodes = t->destinations == 2 && (t->dst_wire[0] || t->dst_wire[1]);
     int wrong = 0;
-
     job.sources = t->sources;
     job.destinations = t->destinations;
     job.count = count;
@@ -285,7 +277,6 @@ run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const taggin
             uint64_t a = ref_convert(types[0], HOOP_FLOAT32, input[0][i]);
             uint64_t b = ref_convert(types[1], HOOP_FLOAT32, input[1][i]);
             uint64_t sum = ref_reduce(HOOP_FLOAT32, job.op, t->sources, a, b, t->divisor);
-
             if (encodes)
                 sum = ref_convert(wire, HOOP_FLOAT32, narrow(wire, sum));
             result[i] = narrow(types[2 + k], sum);
@@ -302,15 +293,12 @@ check_wires(const hp_arith *arith)
 {
     static const hoop_dtype elems[] = {HOOP_FLOAT32, HOOP_FLOAT64, HOOP_FLOAT16, HOOP_BFLOAT16};
     static const hoop_dtype wires[] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
-
     for (size_t e = 0; e < 4; e++) {
         for (size_t w = 0; w < 4; w++) {
             int wrong = 0;
-
-            for (size_t t = 0; t < sizeof taggings / sizeof *taggings && elems[e] != wires[w]; t++) {
-                for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+            for (size_t t = 0; t < sizeof(taggings) / sizeof(*taggings) && elems[e] != wires[w]; t++) {
+                for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
                     int here = run_tagged(arith, elems[e], wires[w], &taggings[t], counts[c]);
-
                     if (here > 0 && wrong++ < WORTH_A_LOOK)
                         diag("%s, %zu elements: %d wrong", taggings[t].name, counts[c], here);
                 }
@@ -326,7 +314,6 @@ mean_of(const hp_arith *arith, hoop_dtype dtype, uint32_t p, uint32_t q, uint64_
 {
     hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1, .count = 1};
     uint64_t mean = 0;
-
     job.ranks[0] = p;
     job.ranks[1] = q;
     job.src[0].ptr = &a;
@@ -343,21 +330,19 @@ check_every_mean(const hp_arith *arith, hoop_dtype dtype)
     static const uint32_t ranks[][2] = {{1, 1}, {2, 1}, {1, 4}, {7, 9}, {63, 1}};
     static uint8_t a[1 << 16], b[1 << 16], mean[1 << 16];
     int wrong = 0;
-
-    for (size_t i = 0; i < sizeof a; i++) {
+    for (size_t i = 0; i < sizeof(a); i++) {
         a[i] = (uint8_t)i;
         b[i] = (uint8_t)(i >> 8);
     }
-    for (size_t r = 0; r < sizeof ranks / sizeof *ranks; r++) {
+    for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++) {
         hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
-
-        memcpy(job.ranks, ranks[r], sizeof job.ranks);
-        job.count = sizeof a;
+        memcpy(job.ranks, ranks[r], sizeof(job.ranks));
+        job.count = sizeof(a);
         job.src[0].ptr = a;
         job.src[1].ptr = b;
         job.dst[0].ptr = mean;
         hp_host_run_with(arith, &job);
-        for (size_t i = 0; i < sizeof a; i++)
+        for (size_t i = 0; i < sizeof(a); i++)
             wrong += mean[i] != ref_mean(dtype, ranks[r][0], ranks[r][1], a[i], b[i]);
     }
     is_int(0, wrong, "%s, %s: the mean of every element and every other", arith->name, hp_dtype_name(dtype));
@@ -371,16 +356,14 @@ static void
 check_bounds(const hp_arith *arith, hoop_dtype dtype)
 {
     int wrong = 0, overflown = 0;
-
     for (int i = 0; i < 200000; i++) {
         uint32_t p = 1 + (uint32_t)(tap_random() % 200), q = 1 + (uint32_t)(tap_random() % 200);
         uint64_t a = ref_random(dtype), b = i % 4 == 0 ? a : ref_random(dtype);
         double x = ref_decode(dtype, (uint32_t)a), y = ref_decode(dtype, (uint32_t)b);
         double mean = ref_decode(dtype, (uint32_t)mean_of(arith, dtype, p, q, a, b));
-
         wrong += x == x && y == y && x - x == 0 && y - y == 0 && !(mean >= fmin(x, y) && mean <= fmax(x, y));
         overflown += (x != x || y != y) && mean == mean;
-        overflown += x - x != 0 && y - y == 0 && memcmp(&x, &mean, sizeof x) != 0 && x == x;
+        overflown += x - x != 0 && y - y == 0 && memcmp(&x, &mean, sizeof(x)) != 0 && x == x;
     }
     is_int(0, wrong, "%s, %s: a mean lies between what it is of", arith->name, hp_dtype_name(dtype));
     is_int(0, overflown, "%s, %s: NaN and infinity stay", arith->name, hp_dtype_name(dtype));
@@ -392,7 +375,6 @@ run_exchange(const hp_arith *arith, hoop_dtype dtype, int in_place, size_t count
     hp_job job = {.elem = dtype, .wire = dtype, .sources = 2, .destinations = 2, .exchange = 1, .count = count};
     int first = in_place ? 0 : 2;
     int wrong = 0;
-
     for (int which = 0; which < ARRAYS; which++)
         fill_array(dtype, which, 0, which < 2 ? input[which] : NULL, count);
     for (int k = 0; k < 2; k++) {
@@ -410,12 +392,11 @@ check_exchange(const hp_arith *arith)
 {
     for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
         int wrong = 0;
-
         for (size_t i = 0; i < MOST; i++) {
             input[0][i] = ref_random((hoop_dtype)dtype);
             input[1][i] = ref_random((hoop_dtype)dtype);
         }
-        for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
             wrong += run_exchange(arith, (hoop_dtype)dtype, 0, counts[c]);
             wrong += run_exchange(arith, (hoop_dtype)dtype, 1, counts[c]);
         }
@@ -430,7 +411,6 @@ check_exchange_wire(const hp_arith *arith)
     uint16_t slot[3] = {0x3c00, 0xc000, 0x7c00}; /* 1, -2, infinity */
     static const uint16_t sent[3] = {0x3e00, 0xc080, 0x7c00};
     hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT16, .sources = 2, .destinations = 2, .exchange = 1};
-
     job.count = 3;
     job.src[0] = (hp_operand){own, 0};
     job.src[1] = (hp_operand){slot, 1};
@@ -438,7 +418,7 @@ check_exchange_wire(const hp_arith *arith)
     job.dst[1] = (hp_operand){slot, 1};
     hp_host_run_with(arith, &job);
     ok(got[0] == 1 && got[1] == -2 && got[2] > 3e38F, "%s, exchange decodes what it takes", arith->name);
-    is_blob(sent, slot, sizeof sent, "%s, and encodes what it gives, in place", arith->name);
+    is_blob(sent, slot, sizeof(sent), "%s, and encodes what it gives, in place", arith->name);
 }
 
 /* Examples from the manual, so that the reference does not stand alone. */
@@ -449,7 +429,6 @@ check_promises(void)
     uint64_t large[1] = {UINT64_MAX}, two[1] = {2};
     uint16_t half[2] = {0x7bff, 0x0001}, other[2] = {0x7bff, 0x8001};
     hp_job job = {.elem = HOOP_INT8, .wire = HOOP_INT8, .op = HOOP_SUM, .sources = 2, .destinations = 1, .count = 2};
-
     job.src[0].ptr = job.dst[0].ptr = small;
     job.src[1].ptr = more;
     hp_host_run(&job);
@@ -481,7 +460,6 @@ check_weights(void)
 {
     static uint16_t a[1000], b[1000], calm[1000], rough[1000];
     hp_job job = {.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .sources = 2, .destinations = 1};
-
     for (int i = 0; i < 1000; i++) {
         a[i] = (uint16_t)(tap_random() % 0x7c00);
         b[i] = (uint16_t)(tap_random() % 0x7c00);
@@ -497,7 +475,7 @@ check_weights(void)
     job.dst[0].ptr = rough;
     hp_host_run(&job);
     fesetround(FE_TONEAREST);
-    is_blob(calm, rough, sizeof calm, "... nor of a mean's");
+    is_blob(calm, rough, sizeof(calm), "... nor of a mean's");
 }
 
 /* What a program does to its own rounding is neither obeyed nor disturbed. */
@@ -506,7 +484,6 @@ check_environment(void)
 {
     float a[64], b[64], calm[64], rough[64];
     hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2, .destinations = 1};
-
     for (int i = 0; i < 64; i++) {
         a[i] = 1.0F / (float)(i + 1);
         b[i] = 1e-9F * (float)(i + 1);
@@ -521,7 +498,7 @@ check_environment(void)
     hp_host_run(&job);
     is_int(FE_UPWARD, fegetround(), "the caller's rounding mode survives a job");
     fesetround(FE_TONEAREST);
-    is_blob(calm, rough, sizeof calm, "and does not change a bit of the result");
+    is_blob(calm, rough, sizeof(calm), "and does not change a bit of the result");
     check_weights();
 }
 
@@ -534,7 +511,6 @@ check_queue(void)
     hp_device *device = NULL;
     hp_queue *queue = NULL;
     hoop_error error;
-
     is_int(HOOP_SUCCESS, hp_host_ops.open(&device, from, &error), "the device opens");
     ok(device->ops == &hp_host_ops && hp_host_ops.addressable(device), "its memory may be sent directly");
     is_int(0, hp_host_ops.owns(from), "it claims nothing");

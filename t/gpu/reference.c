@@ -2,12 +2,12 @@
 /* reference: see reference.h. Speed is no aim here, likeness to the library's ways a fault. */
 #include "t/gpu/reference.h"
 
+#include "base/dtype.h"
+#include "t/tap/tap.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/dtype.h"
-#include "t/tap/tap.h"
 
 typedef struct format {
     int mantissa, bias;
@@ -27,7 +27,6 @@ value_of(const format *f, uint32_t code)
 {
     int exponent = (int)(code >> f->mantissa);
     double mantissa = code & ((1U << f->mantissa) - 1);
-
     if (exponent == 0)
         return ldexp(mantissa, 1 - f->bias - f->mantissa);
     return ldexp(mantissa + ldexp(1, f->mantissa), exponent - f->bias - f->mantissa);
@@ -37,13 +36,12 @@ static const format *
 format_of(hoop_dtype dtype)
 {
     format *f = &formats[dtype];
-
     if (f->sign == 0)
         bail("type %d is no small float", (int)dtype);
-    if (f->values != NULL)
+    if (f->values)
         return f;
-    f->values = calloc(f->sign, sizeof *f->values);
-    if (f->values == NULL)
+    f->values = calloc(f->sign, sizeof(*f->values));
+    if (!f->values)
         bail("no memory for a table");
     for (uint32_t code = 0; code < f->sign; code++)
         f->values[code] = value_of(f, code);
@@ -55,7 +53,6 @@ ref_decode(hoop_dtype dtype, uint32_t code)
 {
     const format *f = format_of(dtype);
     double sign = code & f->sign ? -1 : 1;
-
     code &= ~f->sign;
     if (code <= f->largest)
         return sign * f->values[code];
@@ -71,7 +68,6 @@ ref_encode(hoop_dtype dtype, double value)
     uint32_t sign = signbit(value) ? f->sign : 0;
     uint32_t low = 0, high = f->largest + 1;
     double below, above;
-
     if (isnan(value))
         return f->nan;
     value = fabs(value);
@@ -79,7 +75,6 @@ ref_encode(hoop_dtype dtype, double value)
         return sign | (f->infinity ? f->infinity : f->largest);
     while (high - low > 1) {
         uint32_t middle = (low + high) / 2;
-
         *(value >= f->values[middle] ? &low : &high) = middle;
     }
     below = value - f->values[low];
@@ -96,7 +91,6 @@ ref_get(hoop_dtype dtype, const void *array, size_t index)
 {
     size_t size = hp_dtype_size(dtype);
     uint64_t element = 0;
-
     memcpy(&element, (const char *)array + index * size, size);
     return element;
 }
@@ -105,7 +99,6 @@ void
 ref_put(hoop_dtype dtype, void *array, size_t index, uint64_t element)
 {
     size_t size = hp_dtype_size(dtype);
-
     memcpy((char *)array + index * size, &element, size);
 }
 
@@ -114,13 +107,12 @@ float_get(hoop_dtype dtype, uint64_t element)
 {
     float single;
     double value;
-
     if (dtype == HOOP_FLOAT64) {
-        memcpy(&value, &element, sizeof value);
+        memcpy(&value, &element, sizeof(value));
         return value;
     }
     if (dtype == HOOP_FLOAT32) {
-        memcpy(&single, &element, sizeof single);
+        memcpy(&single, &element, sizeof(single));
         return (double)single;
     }
     return ref_decode(dtype, (uint32_t)element);
@@ -131,11 +123,10 @@ float_put(hoop_dtype dtype, double value)
 {
     float single = (float)value;
     uint64_t element = 0;
-
     if (dtype == HOOP_FLOAT64)
-        memcpy(&element, &value, sizeof value);
+        memcpy(&element, &value, sizeof(value));
     else if (dtype == HOOP_FLOAT32)
-        memcpy(&element, &single, sizeof single);
+        memcpy(&element, &single, sizeof(single));
     else
         element = ref_encode(dtype, value);
     return element;
@@ -173,7 +164,6 @@ integer_get(hoop_dtype dtype, uint64_t element)
 {
     __int128 range = (__int128)1 << (8 * hp_dtype_size(dtype));
     __int128 value = element & (uint64_t)(range - 1);
-
     return is_signed(dtype) && value >= range / 2 ? value - range : value;
 }
 
@@ -193,7 +183,6 @@ integer_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t x, uint64_t y
 {
     __int128 range = (__int128)1 << (8 * hp_dtype_size(dtype));
     __int128 value = integer_get(dtype, x);
-
     if (sources == 2)
         value = integer_get(dtype, (uint64_t)integer_op(op, value, integer_get(dtype, y)));
     if (divisor > 1)
@@ -205,7 +194,6 @@ uint64_t
 ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, uint32_t divisor)
 {
     double value;
-
     if (sources == 1 && divisor <= 1)
         return a;
     if (dtype < HOOP_FLOAT16)
@@ -224,7 +212,6 @@ cut_to_single(double value)
 {
     int exponent, keep;
     double whole, scaled, rest;
-
     if (value == 0 || isnan(value) || isinf(value))
         return value;
     frexp(value, &exponent);
@@ -246,7 +233,6 @@ ref_mean(hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b)
     double left = cut_to_single(x * cut_to_single((double)p / n)); /* 8 to 11 bits times 24: exact */
     double right = cut_to_single(y * cut_to_single((double)q / n));
     double mean = cut_to_single(left + right);
-
     if (isinf(mean) && dtype == HOOP_FLOAT8E5M2)
         return (mean < 0 ? f->sign : 0) | (f->largest + 1);
     return ref_encode(dtype, mean);
@@ -262,7 +248,6 @@ int
 ref_same(hoop_dtype dtype, uint64_t wanted, uint64_t seen, int any_zero)
 {
     double x, y;
-
     if (wanted == seen)
         return 1;
     if (dtype < HOOP_FLOAT16)
@@ -280,10 +265,8 @@ special(hoop_dtype dtype, uint64_t which)
 {
     static const double values[] = {0.0, -0.0, 1, -1, 5e-324, 1e-45, -6e-8, 1e-38, 65504, -448, 3.4e38, 1.7e308};
     uint64_t top = UINT64_C(1) << (8 * hp_dtype_size(dtype) - 1);
-
     if (dtype < HOOP_FLOAT16) {
         const uint64_t integers[] = {0, 1, 2 * top - 1, top, top - 1, top + 1};
-
         return integers[which % 6];
     }
     switch (which % 16) {
@@ -300,7 +283,6 @@ ref_random(hoop_dtype dtype)
 {
     size_t bits = 8 * hp_dtype_size(dtype);
     uint64_t element = tap_random();
-
     if (tap_random() % 8 == 0)
         return special(dtype, element);
     return bits == 64 ? element : element & ((UINT64_C(1) << bits) - 1);

@@ -3,8 +3,8 @@
  * A driver that is stuck with the baton, as in a call into a GPU's driver that does not return: waits with a limit end,
  * an abort says that it could not end everything, destroying frees nothing; and all goes well once it has come back.
  */
-#include "hoop.h"
 #include "base/clock.h"
+#include "hoop.h"
 #include "lib/baton.h"
 #include "t/tap/tap.h"
 
@@ -39,7 +39,7 @@ static void
 test_waits(hoop_work *work)
 {
     static const int limits[] = {1000, 200, 1, 0};
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         uint64_t begin = hp_now();
         hoop_result result = hoop_work_wait(work, limits[i]);
         double took = seconds_since(begin), limit = limits[i] / 1e3;
@@ -51,7 +51,7 @@ test_waits(hoop_work *work)
 static void
 test_descriptor(void)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     uint64_t begin = hp_now();
     is_int(-1, hoop_comm_fd(comm), "no descriptor behind a driver that is stuck");
     double took = seconds_since(begin);
@@ -62,7 +62,7 @@ test_descriptor(void)
 static void
 test_end(hoop_work *work)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     uint64_t begin = hp_now();
     is_int(HOOP_ERR_TIMEOUT, hoop_comm_abort(comm, "the test says so"),
            "an abort says that it has not ended everything");

@@ -80,7 +80,7 @@ ends(const sim_ring *o, sim_end wanted)
     static const char *const names[] = {"right", "locked", "wrong"};
     sim_rank_end at[SIM_RANKS_MAX];
     char why[300], call[100];
-    sim_end got = sim_ring_run(o, at, why, sizeof why);
+    sim_end got = sim_ring_run(o, at, why, sizeof(why));
     if (got == wanted)
         return 1;
     diag("seed %ju, %d ranks, S %u, W %u, slot %u, spread %u, held %u, %s, %s, %d stripes: %s instead of %s: %s",
@@ -88,11 +88,11 @@ ends(const sim_ring *o, sim_end wanted)
          o->device.addressable ? "direct" : "through slots", o->device.early ? "early" : "late", o->stripes, names[got],
          names[wanted], why);
     for (int i = 0; i < o->ops; i++)
-        diag("  %s%s", hp_call_print(&o->call[i], call, sizeof call), o->in_place[i] ? ", in place" : "");
+        diag("  %s%s", hp_call_print(&o->call[i], call, sizeof(call)), o->in_place[i] ? ", in place" : "");
     return 0;
 }
 
-/* ---- the window ---- */
+/* --- the window --- */
 
 static void
 test_window_above_s(void)
@@ -131,7 +131,7 @@ test_window_up_to_s(void)
     ok(opens, "and S + 1 finishes the same ring");
 }
 
-/* ---- operations back to back ---- */
+/* --- operations back to back --- */
 
 static void
 test_back_to_back(void)
@@ -255,7 +255,7 @@ test_means(void)
 {
     static const hoop_dtype types[] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
     int seen[HP_ALG_SPREAD + 1] = {0};
-    for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
+    for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++) {
         int right = 1, runs = 0;
         for (int k = 0; k < 11 * 40 && right; k++, runs++) {
             int size = k % 11 < 9 ? 1 + k % 11 : k % 11 == 9 ? 13 : k % 4 ? 16 : 64;
@@ -284,7 +284,7 @@ test_alone(void)
     ok(right, "a ring of one");
 }
 
-/* ---- failures ---- */
+/* --- failures --- */
 
 static void
 test_refused_job(void)
@@ -299,7 +299,7 @@ test_refused_job(void)
         o.device.refuse = 1 + pick(12);
         for (int i = 0; i < 3; i++)
             add(&o, call_of(HP_ALLREDUCE + k % 2, size, some_count(size)));
-        sim_end end = sim_ring_run(&o, at, why, sizeof why);
+        sim_end end = sim_ring_run(&o, at, why, sizeof(why));
         right = end != SIM_WRONG && (end == SIM_LOCKED) == (at[o.faulty].job_error == HOOP_ERR_CUDA);
         if (!right)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
@@ -324,7 +324,7 @@ test_stuck_job(void)
         o.device.stick = 1 + pick(12);
         for (int i = 0; i < 3; i++)
             add(&o, call_of(HP_ALLREDUCE + (int)pick(8), size, some_count(size)));
-        sim_end end = sim_ring_run(&o, at, why, sizeof why);
+        sim_end end = sim_ring_run(&o, at, why, sizeof(why));
         right = end != SIM_WRONG && (end == SIM_RIGHT || at[o.faulty].finished < o.ops);
         if (!right)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
@@ -350,7 +350,7 @@ test_absent_rank(void)
         o.absent_from = 1;
         add(&o, call_of(HP_ALLREDUCE, size, 50));
         add(&o, call_of(HP_ALLREDUCE, size, 50));
-        right &= sim_ring_run(&o, at, why, sizeof why) == SIM_LOCKED;
+        right &= sim_ring_run(&o, at, why, sizeof(why)) == SIM_LOCKED;
         for (int r = 0; r < size; r++) {
             right &= at[r].finished == 1 && (r == o.absent ? at[r].awaited.peer == -1 : at[r].awaited.peer >= 0);
             named += at[r].awaited.peer == o.absent && !at[r].awaited.sending;

@@ -77,7 +77,7 @@ static int
 in_bites(hoop_comm *comm)
 {
     size_t count = ARRAY / sizeof(int32_t);
-    int32_t *array = calloc(count, sizeof *array);
+    int32_t *array = calloc(count, sizeof(*array));
     struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN};
     int done = 0, calls = 0, slept = 0;
     hoop_work *work;

@@ -26,7 +26,7 @@ keep_line(void *arg, int level, const char *line)
     (void)arg;
     (void)level;
     warnings++;
-    snprintf(warning, sizeof warning, "%s", line);
+    snprintf(warning, sizeof(warning), "%s", line);
 }
 
 /* An environment without a HOOP_ name, and no files but the test's own. */
@@ -43,10 +43,10 @@ clean(void)
         unsetenv(names[n]);
         free(names[n]);
     }
-    snprintf(home, sizeof home, "%s/home", tap_tmpdir());
+    snprintf(home, sizeof(home), "%s/home", tap_tmpdir());
     mkdir(home, 0700);
     setenv("HOME", home, 1);
-    snprintf(conf_path, sizeof conf_path, "%s/test.conf", tap_tmpdir());
+    snprintf(conf_path, sizeof(conf_path), "%s/test.conf", tap_tmpdir());
     unlink(conf_path);
 }
 
@@ -78,7 +78,7 @@ fails(const char *words, const char *what)
        what, error.text);
 }
 
-/* ---- rows ---- */
+/* --- rows --- */
 
 static void
 test_rows(void)
@@ -94,11 +94,11 @@ test_rows(void)
         if (number) {
             int64_t value = hp_config_number(config, (hp_setting)i);
             defaults &= value >= row->least && value <= row->most && row->least <= row->most;
-            snprintf(beyond, sizeof beyond, "%lld", (long long)row->most + 1);
+            snprintf(beyond, sizeof(beyond), "%lld", (long long)row->most + 1);
             bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_ERR_INVALID_ARGUMENT;
-            snprintf(beyond, sizeof beyond, "%lld", (long long)row->least - 1);
+            snprintf(beyond, sizeof(beyond), "%lld", (long long)row->least - 1);
             bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_ERR_INVALID_ARGUMENT;
-            snprintf(beyond, sizeof beyond, "%lld", (long long)row->most);
+            snprintf(beyond, sizeof(beyond), "%lld", (long long)row->most);
             bounds &= hp_config_put(config, row->key, beyond, HP_FROM_CALL, &error) == HOOP_SUCCESS;
         } else {
             defaults &= strcmp(hp_config_text(config, (hp_setting)i), row->value) == 0;
@@ -114,7 +114,7 @@ test_rows(void)
     hoop_config_free(NULL);
 }
 
-/* ---- values ---- */
+/* --- values --- */
 
 static int64_t
 number_of(const char *key, const char *text)
@@ -144,7 +144,7 @@ test_numbers(void)
     is_int(16 << 20, number_of("SLICE_BYTES", "16MB"), "a key in capitals");
     is_int(-1, number_of("rank", "-1"), "a negative number where it is allowed");
     is_int(INT64_MIN, number_of("rank", "1k"), "no suffix on what is no size");
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
         is_int(INT64_MIN, number_of("slice_bytes", bad[i]), "\"%s\" is refused", bad[i]);
 }
 
@@ -176,7 +176,7 @@ test_public_face(void)
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, NULL, "x"), "NULL for a key");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "job", NULL), "NULL for a value");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(NULL, "job", "x"), "NULL for a config");
-    memset(longest, 'x', sizeof longest);
+    memset(longest, 'x', sizeof(longest));
     longest[256] = 0;
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "job", longest), "256 characters are too long");
     longest[255] = 0;
@@ -184,7 +184,7 @@ test_public_face(void)
     hoop_config_free(config);
 }
 
-/* ---- sources ---- */
+/* --- sources --- */
 
 static void
 test_precedence(void)
@@ -205,7 +205,7 @@ test_precedence(void)
     ok(config.value[HP_SET_channels].source == HP_FROM_FILE && config.value[HP_SET_job].source == HP_FROM_DEFAULT,
        "and it is known who set what");
     char text[200];
-    hp_config_describe(&config, text, sizeof text);
+    hp_config_describe(&config, text, sizeof(text));
     is_string("channels=3 (file), stripes=5 (call), slices=7 (file), window=30 (environment)", text,
               "which can be told");
     hp_config_describe(&config, text, 20);
@@ -219,7 +219,7 @@ test_files(void)
     char path[400];
     clean();
     resolved(NULL);
-    snprintf(path, sizeof path, "%s/.hoop.conf", getenv("HOME"));
+    snprintf(path, sizeof(path), "%s/.hoop.conf", getenv("HOME"));
     write_conf(path, "window=11\n");
     hoop_config config = resolved(NULL);
     is_int(11, hp_config_number(&config, HP_SET_window), "~/.hoop.conf is read");
@@ -251,11 +251,11 @@ test_lines(void)
     hoop_config config = resolved(NULL);
     is_string("a#b", hp_config_text(&config, HP_SET_job), "a # within a word is part of it");
     is_int(12, hp_config_number(&config, HP_SET_window), "a # behind a blank begins a comment");
-    snprintf(text, sizeof text, "window=12\n#%1021s\nslices=7\n", "x");
+    snprintf(text, sizeof(text), "window=12\n#%1021s\nslices=7\n", "x");
     write_conf(conf_path, text);
     config = resolved(NULL);
     is_int(7, hp_config_number(&config, HP_SET_slices), "a line of 1022 characters is read");
-    snprintf(text, sizeof text, "window=12\n#%1022s\n", "window=13");
+    snprintf(text, sizeof(text), "window=12\n#%1022s\n", "window=13");
     write_conf(conf_path, text);
     fails("test.conf:2: the line is longer than 1022 characters", "a longer one is refused, comments too");
 }
@@ -294,7 +294,7 @@ test_environment(void)
     clean();
 }
 
-/* ---- what ranks agree on ---- */
+/* --- what ranks agree on --- */
 
 static void
 test_agreement(void)
@@ -337,7 +337,7 @@ copy_self(const char *path)
     static char bytes[1 << 16];
     FILE *from = fopen("/proc/self/exe", "re"), *to = fopen(path, "we");
     size_t n;
-    while (from && to && (n = fread(bytes, 1, sizeof bytes, from)) > 0)
+    while (from && to && (n = fread(bytes, 1, sizeof(bytes), from)) > 0)
         if (fwrite(bytes, 1, n, to) != n)
             bail("cannot copy this test");
     if (!from || !to || fclose(from) != 0 || fclose(to) != 0)
@@ -354,13 +354,13 @@ test_privilege(void)
         skip(2, "a set-user-ID program of another user needs root, and no sanitizer runs in one");
         return;
     }
-    snprintf(path, sizeof path, "%s/privileged", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/privileged", tap_tmpdir());
     copy_self(path);
     if (chmod(tap_tmpdir(), 0755) != 0 || chown(path, 65534, 65534) != 0 || chmod(path, 04755) != 0)
         bail("cannot make %s", path);
     write_conf(conf_path, "a line of a file that is none of the caller's business\n");
     setenv("HOOP_CONF_FILE", conf_path, 1);
-    snprintf(command, sizeof command, "'%s' privileged", path);
+    snprintf(command, sizeof(command), "'%s' privileged", path);
     hoop_config config;
     hoop_error error;
     ok(hp_config_resolve(&config, NULL, &error) != HOOP_SUCCESS && strstr(error.text, "a line of a file"), "%s",

@@ -4,7 +4,6 @@
  * and says why at INFO.
  */
 #include "hoop.h"
-
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -26,7 +25,7 @@ keep_line(void *arg, int level, const char *line)
     (void)arg;
     (void)level;
     if (strstr(line, "launcher: "))
-        snprintf(said, sizeof said, "%s", strstr(line, "launcher: "));
+        snprintf(said, sizeof(said), "%s", strstr(line, "launcher: "));
 }
 
 /* Starts with nothing but "NAME=value NAME=value". */
@@ -35,16 +34,16 @@ start(const char *variables, hoop_error *error)
 {
     char copy[300], *rest = copy;
     hoop_comm *comm;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
         unsetenv(names[i]);
-    snprintf(copy, sizeof copy, "%s", variables);
+    snprintf(copy, sizeof(copy), "%s", variables);
     for (char *name; (name = strtok_r(rest, " ", &rest));) {
         char *value = strchr(name, '=');
         *value = 0;
         setenv(name, value + 1, 1);
     }
     said[0] = 0;
-    *error = (hoop_error){.size = sizeof *error};
+    *error = (hoop_error){.size = sizeof(*error)};
     hoop_result result = hoop_comm_create(&comm, NULL);
     if (result != HOOP_SUCCESS)
         hoop_comm_error(NULL, error);

@@ -119,7 +119,7 @@ only_candidate(member *m)
     return candidate;
 }
 
-/* ---- what is tried ---- */
+/* --- what is tried --- */
 
 static void
 test_hand_over(void)
@@ -232,7 +232,7 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
     hp_handshake_wrote(&handshake, HP_M1);
     for (int k = 0; k < 20; k++)
         hp_loop_run(a.loop, HP_MS);
-    if (recv(fd, m2, sizeof m2, MSG_DONTWAIT) == HP_M2)
+    if (recv(fd, m2, sizeof(m2), MSG_DONTWAIT) == HP_M2)
         hp_handshake_feed(&handshake, m2, HP_M2, 0);
     is_int(HP_HANDSHAKE_WELCOME, handshake.state, "%s: before the roster, it is challenged", what);
     hp_listener_name(&a.entry, comm.id, comm.rank, comm.epoch, comm.size);
@@ -246,7 +246,7 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
     hp_status said = candidate ? hp_join_judge(&comm, &candidate->handshake.hello) : HP_OK;
     if (candidate)
         hp_candidate_answer(candidate, said, from);
-    if (recv(fd, m4, sizeof m4, MSG_DONTWAIT) == HP_M4)
+    if (recv(fd, m4, sizeof(m4), MSG_DONTWAIT) == HP_M4)
         hp_handshake_feed(&handshake, m4, HP_M4, 0);
     ok(said == status && handshake.state == HP_HANDSHAKE_REFUSED && handshake.status == status, "%s: %s", what,
        handshake.why);
@@ -322,7 +322,7 @@ test_doors(void)
     ok(hp_listener_join(&c.entry, &options, c.loop, &keys, RANKS, &error) == HOOP_ERR_SYSTEM,
        "a range that is used up");
     char range[64];
-    snprintf(range, sizeof range, "HOOP_PORT_RANGE=%u-%u", one.first, one.last);
+    snprintf(range, sizeof(range), "HOOP_PORT_RANGE=%u-%u", one.first, one.last);
     ok(strstr(error.text, range) != NULL, "%s", error.text);
     rise(&a);
     ok(hp_listener_join(&c.entry, &options, c.loop, &keys, RANKS, &error) == HOOP_SUCCESS,
@@ -344,11 +344,11 @@ test_ranges(void)
                                         "a",         "5800-5900x", "5800 ", " 5", "1-99999999999999999999"};
     hp_ports ports;
     hoop_error error;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         ok(hp_ports_parse(&ports, rows[i].text, &error) == HOOP_SUCCESS && ports.first == rows[i].first &&
                ports.last == rows[i].last,
            "\"%s\" is a range", rows[i].text);
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         ok(hp_ports_parse(&ports, wrong[i], &error) == HOOP_ERR_INVALID_ARGUMENT &&
                strstr(error.text, "such as 5800-5900"),
            "\"%s\" is none", wrong[i]);

@@ -21,7 +21,7 @@ typedef struct ring {
 static void
 open_ring(ring *r, int n)
 {
-    memset(r, 0, sizeof *r);
+    memset(r, 0, sizeof(*r));
     r->n = n;
     for (int i = 0; i < n; i++) {
         int j = (int)(tap_random() % (uint64_t)(i + 1));
@@ -285,7 +285,7 @@ test_garbage(void)
                  {4, 0xfffffffe, "for rank -2"},
                  {12, 0, "beat 0"},
                  {8, 2, "a third way to hear"}};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         memcpy(bytes, good, HP_TICK_BYTES);
         hp_put32(bytes + wrong[i].at, wrong[i].value);
         ok(!hp_heartbeats_hear(r.heartbeats[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);

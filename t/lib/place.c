@@ -60,10 +60,10 @@ static int
 holds(const sym_case *c)
 {
     char why[200], call[100];
-    if (sym_run(c, why, sizeof why))
+    if (sym_run(c, why, sizeof(why)))
         return 1;
     diag("%s on %d ranks, slot %u, S %u, W %u, wire %u%s%s%s%s, interleaving %ju: %s",
-         hp_call_print(&c->call, call, sizeof call), c->size, c->options.slice_bytes / 8, c->options.slices, c->window,
+         hp_call_print(&c->call, call, sizeof(call)), c->size, c->options.slice_bytes / 8, c->options.slices, c->window,
          c->wire, c->place.direct ? ", direct" : "", c->place.in_place ? ", in place" : "",
          c->place.slots ? ", slots" : "", c->early_jobs ? ", early jobs" : "", (uintmax_t)c->seed, why);
     return 0;
@@ -229,15 +229,15 @@ test_that_it_can_fail(void)
     c.options = (hp_plan_options){.slice_bytes = 24, .slices = 3, .channels = 1, .stage_bytes = 64};
     c.window = 3;
     c.wire = 0;
-    ok(!sym_run(&c, why, sizeof why), "a window of S locks on wires that hold nothing: %s", why);
+    ok(!sym_run(&c, why, sizeof(why)), "a window of S locks on wires that hold nothing: %s", why);
     c.window = 4;
-    ok(sym_run(&c, why, sizeof why), "a window of S + 1 does not");
+    ok(sym_run(&c, why, sizeof(why)), "a window of S + 1 does not");
     c = make(HP_ALLTOALL, 5, 6);
     c.place = (hp_place_options){.direct = 1, .in_place = 0};
-    ok(sym_run(&c, why, sizeof why), "alltoall straight from user memory");
+    ok(sym_run(&c, why, sizeof(why)), "alltoall straight from user memory");
 }
 
-/* ---- the table at the head of place.c ---- */
+/* --- the table at the head of place.c --- */
 
 static hp_placement
 placed(int flags, const hp_place_options *o)

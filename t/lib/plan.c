@@ -23,7 +23,7 @@ static const uint64_t totals[] = {0,
                                   (UINT64_C(1) << 40) + 3,
                                   (UINT64_C(1) << 43) - 1,
                                   UINT64_C(1) << 60};
-enum { TOTALS = sizeof totals / sizeof *totals };
+enum { TOTALS = sizeof(totals) / sizeof(*totals) };
 
 static uint64_t
 pick(uint64_t below)
@@ -271,7 +271,7 @@ test_depth(void)
     static const uint32_t out[][2][2] = {{{2, 3}, {4, 8}},     {{2, 3}, {2, 3}}, {{2, 64}, {4, 64}}, {{3, 4}, {3, 6}},
                                          {{32, 33}, {32, 64}}, {{5, 6}, {5, 6}}, {{1, 2}, {1, 2}}};
     int right = 1;
-    for (size_t i = 0; i < sizeof in / sizeof in[0]; i++)
+    for (size_t i = 0; i < sizeof(in) / sizeof(in[0]); i++)
         for (int far = 0; far < 2; far++) {
             uint32_t slices = in[i][0], window = in[i][1];
             hp_plan_depth(&slices, &window, !far);

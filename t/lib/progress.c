@@ -38,11 +38,11 @@ start_and_test(void *arg)
         int done = 0;
         for (int i = 0; i < COUNT; i++)
             in[i] = seed * 1000003 + round * 1009 + i;
-        memset(out, 0, sizeof out);
+        memset(out, 0, sizeof(out));
         note(hoop_iallreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm, &work) == HOOP_SUCCESS);
         while (!done)
             note(hoop_work_test(work, &done) == HOOP_SUCCESS);
-        note(memcmp(in, out, sizeof in) == 0);
+        note(memcmp(in, out, sizeof(in)) == 0);
         hoop_result result = hoop_work_wait(work, -1);
         while (result == HOOP_ERR_BUSY) /* somebody else is in a blocking call */
             result = hoop_work_wait(work, -1);
@@ -58,10 +58,10 @@ block(void *arg)
     int64_t in[COUNT] = {1, 2, 3}, out[COUNT];
     (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
-        memset(out, 0, sizeof out);
+        memset(out, 0, sizeof(out));
         hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm);
         note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
-        note(result != HOOP_SUCCESS || memcmp(in, out, sizeof in) == 0);
+        note(result != HOOP_SUCCESS || memcmp(in, out, sizeof(in)) == 0);
         atomic_fetch_add(result == HOOP_SUCCESS ? &finished : &busy, 1);
     }
     return NULL;
@@ -70,7 +70,7 @@ block(void *arg)
 static void *
 watch(void *arg)
 {
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
         note(hoop_comm_error(comm, &error) == HOOP_SUCCESS);
@@ -88,7 +88,7 @@ group(void *arg)
     (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
         hoop_result result = hoop_group_start(comm);
-        memset(out, 0, sizeof out);
+        memset(out, 0, sizeof(out));
         note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
         if (result == HOOP_ERR_BUSY)
             continue;
@@ -97,7 +97,7 @@ group(void *arg)
         result = hoop_group_end(comm);
         while (result == HOOP_ERR_BUSY)
             result = hoop_group_end(comm);
-        note(result == HOOP_SUCCESS && memcmp(in, out, sizeof in) == 0);
+        note(result == HOOP_SUCCESS && memcmp(in, out, sizeof(in)) == 0);
     }
     return NULL;
 }
@@ -145,7 +145,7 @@ test_background(void)
     while (!done)
         hoop_work_test(works[WORKS - 1], &done);
     is_int(HOOP_SUCCESS, hoop_wait_all(works, WORKS + 1), "fifty in flight, a NULL among them");
-    is_blob(in, out, sizeof in, "all with their results");
+    is_blob(in, out, sizeof(in), "all with their results");
     is_int(HOOP_SUCCESS, hoop_wait_all(NULL, 0), "waiting for nothing");
 }
 
@@ -167,7 +167,7 @@ test_no_descriptor(void)
 {
     int64_t in[COUNT] = {8}, out[COUNT] = {0};
     struct rlimit limit, none;
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_work *work;
     uint64_t before = hoop_comm_completed(comm);
     getrlimit(RLIMIT_NOFILE, &limit);
@@ -219,7 +219,7 @@ test_abort(void)
 {
     int64_t in[COUNT] = {1}, out[COUNT];
     pthread_t threads[2];
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
     pthread_create(&threads[0], NULL, abort_it, NULL);
     pthread_create(&threads[1], NULL, abort_it, NULL);

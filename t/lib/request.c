@@ -36,14 +36,14 @@ refused(hp_request r, const char *words, const char *what)
     char name[40] = "hoop_";
     hp_err_clear(&error);
     hoop_result result = hp_request_check(&r, RANK, RANKS, &error);
-    strncat(name, hp_kind_name(r.call.kind), sizeof name - 6);
+    strncat(name, hp_kind_name(r.call.kind), sizeof(name) - 6);
     ok(result == HOOP_ERR_INVALID_ARGUMENT && strncmp(error.text, name, strlen(name)) == 0 && strstr(error.text, words),
        "%s: %s", what, error.text);
 }
 
 static const hp_kind kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_ALLGATHER, HP_BROADCAST,
                                 HP_REDUCE,    HP_GATHER,         HP_SCATTER,   HP_ALLTOALL};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+enum { KINDS = sizeof(kinds) / sizeof(*kinds) };
 
 static int
 spans_send(hp_kind kind)

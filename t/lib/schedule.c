@@ -76,12 +76,12 @@ complain(const config *c, int position, uint64_t i, const char *what)
 {
     char call[80];
     diag("%s: %s on %d ranks, position %d, step %ju of %ju (S %u, loops %ju, grain %u)", what,
-         hp_call_print(&c->call, call, sizeof call), c->size, position, (uintmax_t)i, (uintmax_t)c->plan.steps,
+         hp_call_print(&c->call, call, sizeof(call)), c->size, position, (uintmax_t)i, (uintmax_t)c->plan.steps,
          c->plan.slices, (uintmax_t)c->plan.loops, c->plan.grain);
     return 0;
 }
 
-/* ---- the law of lag ---- */
+/* --- the law of lag --- */
 
 /* Whether both sides mean the same elements of the same block. */
 static int
@@ -142,7 +142,7 @@ lag_backward(const config *c, int position, uint64_t i)
     return 1;
 }
 
-/* ---- ranges ---- */
+/* --- ranges --- */
 
 static uint64_t
 extent(const config *c, int rank, int sending)
@@ -298,7 +298,7 @@ test_laws(void)
     }
 }
 
-/* ---- first frames ---- */
+/* --- first frames --- */
 
 /* Over each distance exactly the first frame is marked. */
 static int
@@ -335,7 +335,7 @@ test_first_frames(void)
     }
 }
 
-/* ---- bytes ---- */
+/* --- bytes --- */
 
 static uint64_t
 elements_sent(const config *c, int position)
@@ -414,7 +414,7 @@ test_other_bytes(void)
     }
 }
 
-/* ---- the tables that texts print, five ranks ---- */
+/* --- the tables that texts print, five ranks --- */
 
 static const int natural[5] = {0, 1, 2, 3, 4};
 

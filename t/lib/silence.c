@@ -55,7 +55,7 @@ static void
 open_ring(const plot *s)
 {
     int frozen = upto(2000) - 500; /* the server, before or after the operation begins */
-    memset(m, 0, sizeof m);
+    memset(m, 0, sizeof(m));
     for (int i = 0; i < s->n; i++) {
         int j = upto(i + 1);
         order[i] = order[j];

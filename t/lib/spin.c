@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* How often a driver looks again before it sleeps: never more than it may, fewer while sleeps are long, soon many again. */
 #include "lib/spin.h"
+
 #include "t/tap/tap.h"
 
 enum { ROUNDS = 100000, LONG_NS = 1000000, SHORT_NS = 1000 };

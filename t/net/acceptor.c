@@ -187,7 +187,7 @@ test_free_inside(void)
         house.kill = where == IN_GONE ? fd : 0;
         for (uint64_t end = hp_now() + 5 * HP_SEC; house.acceptor && hp_now() < end;)
             hp_loop_run(house.loop, 5 * HP_MS);
-        ok(house.acceptor == NULL, "the owner may free the door in its function %s", names[where]);
+        ok(!house.acceptor, "the owner may free the door in its function %s", names[where]);
         is_int(where == IN_ENTER, house.entered, "entered");
         char byte;
         struct pollfd poller = {.fd = bystander, .events = POLLIN};

@@ -5,12 +5,12 @@
  */
 #include "net/control.h"
 
+#include "base/wire.h"
+#include "t/tap/tap.h"
+
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include "base/wire.h"
-#include "t/tap/tap.h"
 
 enum { IN_FLIGHT = 64, ACKS = 1000 };
 
@@ -32,7 +32,7 @@ acknowledge(uint64_t count)
 {
     uint8_t payload[HP_ACK_BYTES];
     hp_put64(payload, count);
-    return hp_control_add(&control, ends[0], HP_ACK, payload, sizeof payload);
+    return hp_control_add(&control, ends[0], HP_ACK, payload, sizeof(payload));
 }
 
 /* The number of frames that came whole, each with the count that follows the last one's. */
@@ -42,7 +42,7 @@ read_all(hp_frame_reader *reader, uint64_t next)
     uint8_t bytes[4096];
     const uint8_t *in = bytes, *payload;
     size_t payload_n, n;
-    ssize_t got = recv(ends[1], bytes, sizeof bytes, MSG_DONTWAIT);
+    ssize_t got = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
     hoop_error error;
     int type;
     for (n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
@@ -82,10 +82,10 @@ room_for_all(void)
         taken += acknowledge(1);
     for (int k = 0; k < HP_ACK_FRAME + 3; k++)
         write_one_byte();
-    taken += acknowledge(2) + hp_control_add(&control, ends[0], HP_ABORT, cause, sizeof cause) +
+    taken += acknowledge(2) + hp_control_add(&control, ends[0], HP_ABORT, cause, sizeof(cause)) +
              hp_control_add(&control, ends[0], HP_LEAVE, NULL, 0);
     is_int(IN_FLIGHT + 3, taken, "64 acknowledgements, one that follows the first one out, an ABORT and a LEAVE");
-    ok(!hp_control_add(&control, ends[0], HP_TICK, ticks, sizeof ticks), "no TICK behind what is not read");
+    ok(!hp_control_add(&control, ends[0], HP_TICK, ticks, sizeof(ticks)), "no TICK behind what is not read");
     ok(!hp_control_write(&control, ends[0]) && !hp_control_waits(&control), "all of it is written");
 }
 

@@ -433,13 +433,13 @@ test_free(void)
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     candidate.free_inside = 1;
     wait_for(&candidate);
-    ok(candidate.done == 1 && candidate.dial == NULL, "freed inside its own answer");
+    ok(candidate.done == 1 && !candidate.dial, "freed inside its own answer");
     hang_up(&candidate);
     hello.ver_min = hello.ver_max = 9;
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     candidate.free_inside = 1;
     wait_for(&candidate);
-    ok(candidate.done == 1 && candidate.dial == NULL && candidate.result.fd < 0, "and inside a refusal");
+    ok(candidate.done == 1 && !candidate.dial && candidate.result.fd < 0, "and inside a refusal");
     hang_up(&candidate);
     hello = greeting();
     int answered = 0;

@@ -23,7 +23,7 @@ flood(void *arg)
 {
     const rig *r = arg;
     while (!atomic_load(&enough))
-        if (send(r->bare, bytes, sizeof bytes, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+        if (send(r->bare, bytes, sizeof(bytes), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
             sched_yield();
     return NULL;
 }
@@ -67,10 +67,10 @@ static int
 end_of(const rig *r)
 {
     struct sockaddr_storage want, have;
-    socklen_t length = sizeof want;
+    socklen_t length = sizeof(want);
     getpeername(r->bare, (struct sockaddr *)&want, &length);
     for (int fd = 3; fd < FDS; fd++) {
-        socklen_t n = sizeof have;
+        socklen_t n = sizeof(have);
         if (getsockname(fd, (struct sockaddr *)&have, &n) == 0 && n == length && memcmp(&want, &have, n) == 0 &&
             getpeername(fd, (struct sockaddr *)&have, &n) == 0)
             return fd;

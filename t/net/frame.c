@@ -5,14 +5,14 @@
  */
 #include "net/frame.h"
 
+#include "base/err.h"
+#include "base/wire.h"
+#include "t/tap/tap.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/err.h"
-#include "base/wire.h"
-#include "t/tap/tap.h"
 
 /* CRC32C bit by bit, so that the product's is checked too. */
 static uint32_t
@@ -97,7 +97,7 @@ known_bytes(void)
                       .call = {.kind = HP_BROADCAST, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = 2, .count = 100}};
     uint8_t bytes[HP_DATA_HEAD_CALL];
     is_int(HP_DATA_HEAD_CALL, hp_frame_put_data(bytes, &frame, 5), "a head with a call has 68 bytes");
-    is_blob(wanted, bytes, sizeof wanted, "a data head has the known bytes");
+    is_blob(wanted, bytes, sizeof(wanted), "a data head has the known bytes");
 }
 
 static void
@@ -110,7 +110,7 @@ round_trips(void)
         uint8_t bytes[HP_DATA_HEAD_CALL];
         hp_frame frame = random_frame(&payload), back;
         uint32_t head = hp_frame_put_data(bytes, &frame, payload);
-        memset(&back, 0, sizeof back);
+        memset(&back, 0, sizeof(back));
         right += get(&back, bytes, NULL) == HOOP_SUCCESS && back.type == HP_DATA && same(&frame, &back) &&
                  hp_frame_payload(&back) == payload && head == hp_frame_head(frame.flags) &&
                  hp_get32(bytes + 12) == reference_crc(bytes, 12) &&
@@ -285,7 +285,7 @@ static int
 drain_exact(hp_frame_reader *reader, const uint8_t *in, size_t n, int have, const size_t lengths[STREAM])
 {
     uint8_t *exact = malloc(n + (n == 0));
-    if (exact == NULL)
+    if (!exact)
         bail("out of memory");
     memcpy(exact, in, n);
     have = drain(reader, exact, n, have, lengths);
@@ -359,7 +359,7 @@ broken_control(void)
     uint8_t bytes[HP_COMMON_BYTES + 64 + 4], payload[HP_CONTROL_MAX + 1] = {0};
     hoop_error error;
     size_t n = hp_frame_put_control(bytes, HP_LOST, payload, 64);
-    is_uint(sizeof bytes, n, "a control frame is 20 bytes longer than its payload");
+    is_uint(sizeof(bytes), n, "a control frame is 20 bytes longer than its payload");
     is_uint(reference_crc(payload, 64), hp_get32(bytes + n - 4), "its payload's checksum stands at its end");
     is_int(1, read_once(bytes, n, NULL), "it is read");
     size_t caught = 0;
@@ -370,7 +370,7 @@ broken_control(void)
         bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     is_uint(n * 8, caught, "each flipped bit of it is CORRUPT");
-    is_uint(0, hp_frame_put_control(bytes, HP_LOST, payload, sizeof payload), "a payload over 4 KiB is not written");
+    is_uint(0, hp_frame_put_control(bytes, HP_LOST, payload, sizeof(payload)), "a payload over 4 KiB is not written");
     for (int type = 0; type < 256; type++) {
         uint32_t min, max;
         limits_of(type, &min, &max);
@@ -411,7 +411,7 @@ sample_error(void)
     error.sys_errno = ECONNRESET;
     error.phase = HOOP_PHASE_OPERATION;
     error.flags = HOOP_ERROR_BEST_EFFORT;
-    memset(error.text, 'x', sizeof error.text - 1);
+    memset(error.text, 'x', sizeof(error.text) - 1);
     return error;
 }
 
@@ -422,18 +422,18 @@ aborts(void)
     hoop_error error = sample_error(), back;
     size_t n = hp_abort_put(bytes, &error);
     ok(n > 255 && n <= HP_ABORT_BYTES, "the longest text fits");
-    memset(&back, 0xee, sizeof back);
+    memset(&back, 0xee, sizeof(back));
     ok(hp_abort_get(&back, bytes, n), "an abort comes back");
-    ok(back.size == sizeof back && back.code == HOOP_ERR_PEER_LOST && back.rank == 65535 && back.reporter == -1 &&
+    ok(back.size == sizeof(back) && back.code == HOOP_ERR_PEER_LOST && back.rank == 65535 && back.reporter == -1 &&
            back.sequence == error.sequence && back.sys_errno == ECONNRESET && back.phase == HOOP_PHASE_OPERATION &&
            back.flags == HOOP_ERROR_BEST_EFFORT && strcmp(back.text, error.text) == 0,
        "with all that was in it");
-    snprintf(error.text, sizeof error.text, "tab\t nl\n esc\x1b[31m del\x7f \xc3\xa9 \xff end");
+    snprintf(error.text, sizeof(error.text), "tab\t nl\n esc\x1b[31m del\x7f \xc3\xa9 \xff end");
     n = hp_abort_put(bytes, &error);
     bytes[n - 2] = 0;
     ok(hp_abort_get(&back, bytes, n), "control characters are taken");
     is_string("tab? nl? esc?[31m del? \xc3\xa9 \xff e?d", back.text, "and come out as question marks");
-    snprintf(error.text, sizeof error.text,
+    snprintf(error.text, sizeof(error.text),
              "csi\x9b"
              "31m \xc2\x9b"
              "1m");
@@ -469,7 +469,7 @@ abort_codes(void)
     int wrong = 0;
     for (int code = 1; code <= 255; code++) {
         int ends = 0;
-        for (size_t k = 0; k < sizeof end / sizeof *end; k++)
+        for (size_t k = 0; k < sizeof(end) / sizeof(*end); k++)
             ends |= (int)end[k] == code;
         hoop_result came = code_after((uint32_t)code, 0), told = code_after((uint32_t)code, 1);
         if (code != HOOP_IN_PROGRESS && (int)came != (ends ? code : HOOP_ERR_PROTOCOL))

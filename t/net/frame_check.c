@@ -5,10 +5,10 @@
  */
 #include "net/frame_check.h"
 
-#include <string.h>
-
 #include "base/err.h"
 #include "t/tap/tap.h"
+
+#include <string.h>
 
 static const hp_call base = {
     .kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = UINT64_C(1) << 40};

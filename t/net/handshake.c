@@ -5,12 +5,12 @@
  */
 #include "net/handshake.h"
 
-#include <string.h>
-
 #include "base/wire.h"
 #include "net/frame.h"
 #include "t/net/pair.h"
 #include "t/tap/tap.h"
+
+#include <string.h>
 
 static const char m1_known[] =
     "484f4f5001010000800000002a5bac23a0a1a2a3a4a5a6a7a8a9aaabacadaeaf0500000000000000000000000300000004"
@@ -206,7 +206,6 @@ late_keys(void)
     is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_keys(&p.r, &keys, &p.policy), "with keys it goes on");
     is_int(HP_HANDSHAKE_WELCOME, pass(&p.r, &p.i), "to a CHALLENGE that the initiator believes");
     is_int(HP_HANDSHAKE_CONFIRM, hp_handshake_keys(&p.r, NULL, NULL), "keys that come again change nothing");
-
     hp_handshake_accept(&p.r, NULL, NULL, p.nonce_r, limit);
     hp_handshake_feed(&p.r, p.i.m1, HP_M1, start);
     hp_handshake_keys(&p.r, NULL, NULL);
@@ -274,7 +273,7 @@ refusals(void)
         {"a rank not yet given, on a data connection", HP_BAD_RANK, {.my_rank = HP_RANK_UNKNOWN}},
         {"a rank that says it is the server", HP_BAD_RANK, {.my_rank = HP_RANK_SERVER}},
     };
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         pair p;
         set_up(&p);
         differ(&p.hello, &rows[k].hello);
@@ -303,7 +302,7 @@ versions(void)
         uint16_t min, max, agreed;
     } rows[] = {{0, 0, 0}, {0, 1, 0},     {1, 1, 0}, {1, 2, 2},    {2, 2, 2},
                 {2, 3, 2}, {0, 65535, 2}, {3, 3, 0}, {3, 65535, 0}};
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++) {
+    for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         pair p;
         set_up(&p);
         p.hello.ver_min = rows[k].min;
@@ -383,7 +382,7 @@ lie(int m, size_t offset, uint8_t value)
     set_up(&p);
     hp_handshake *from = reach(&p, m, &to);
     size_t at = (size_t)(from->out - from->transcript), mac_at = at + sizes[m] - HP_MAC;
-    memcpy(bytes, from->transcript, sizeof bytes);
+    memcpy(bytes, from->transcript, sizeof(bytes));
     bytes[at + offset] = value;
     hp_mac(bytes + mac_at, message_keys[m], bytes, mac_at, NULL, 0, NULL, 0);
     hp_handshake_feed(to, bytes + at, sizes[m], start);
@@ -466,7 +465,7 @@ pending(void)
                                         "HOOT there",
                                         "HOOPS and more hoops",
                                         "\x42\x49\x42\x49\x42\x49"};
-    for (size_t k = 0; k < sizeof lines / sizeof lines[0]; k++) {
+    for (size_t k = 0; k < sizeof(lines) / sizeof(lines[0]); k++) {
         pair p;
         set_up(&p);
         begin(&p);
@@ -478,12 +477,12 @@ pending(void)
     for (size_t k = 0; k < tries; k++) {
         uint8_t noise[HP_M1];
         pair p;
-        for (size_t b = 0; b < sizeof noise; b++)
+        for (size_t b = 0; b < sizeof(noise); b++)
             noise[b] = (uint8_t)tap_random();
         set_up(&p);
         begin(&p);
         memcpy(noise, p.i.out, (size_t)(tap_random() % (HP_M1 - 16))); /* at least half the tag stays noise */
-        hp_handshake_feed(&p.r, noise, sizeof noise, start);
+        hp_handshake_feed(&p.r, noise, sizeof(noise), start);
         silent += (size_t)is_bad(&p.r);
     }
     is_uint(tries, silent, "noise behind a good beginning is BAD, in silence");
@@ -498,7 +497,7 @@ contract(void)
     set_up(&p);
     begin(&p);
     memcpy(bytes, p.i.out, HP_M1);
-    hp_handshake_feed(&p.r, bytes, sizeof bytes, start);
+    hp_handshake_feed(&p.r, bytes, sizeof(bytes), start);
     ok(is_bad(&p.r), "more bytes than wanted are BAD");
     is_int(HP_HANDSHAKE_BAD, hp_handshake_feed(&p.r, bytes, 1, start), "BAD is for ever");
     is_int(HP_HANDSHAKE_BAD, hp_handshake_keys(&p.r, &keys, &p.policy), "also when keys come");
@@ -506,7 +505,7 @@ contract(void)
     is_uint(HP_M1 - 100, p.i.out_n, "a partial write leaves the rest");
     ok(p.i.out == p.i.m1 + 100, "which begins where the write ended");
     hp_handshake_wrote(&p.i, 1000);
-    ok(p.i.out_n == 0 && p.i.out == NULL, "more than there is ends it");
+    ok(p.i.out_n == 0 && !p.i.out, "more than there is ends it");
     p.hello = (hp_hello){.comm = 0x0102030405060708,
                          .epoch = 9,
                          .my_rank = 10,
@@ -521,7 +520,7 @@ contract(void)
                          .features = 0x2324252627282930};
     memset(p.hello.job_id, 0x5a, HP_JOB_ID);
     hp_hello_put(bytes, &p.hello, p.nonce_i);
-    memset(&got, 0, sizeof got);
+    memset(&got, 0, sizeof(got));
     ok(hp_hello_get(&got, bytes), "a hello that was put can be got");
     ok(memcmp(got.job_id, p.hello.job_id, HP_JOB_ID) == 0 && got.comm == p.hello.comm && got.epoch == 9 &&
            got.my_rank == 10 && got.your_rank == 11 && got.world == 12 && got.role == 13 && got.mode == 14 &&

@@ -4,8 +4,8 @@
 #ifndef T_NET_HOUSE_H
 #define T_NET_HOUSE_H
 
-#include "net/dial.h"
 #include "net/acceptor.h"
+#include "net/dial.h"
 
 enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER, IN_GONE };
 

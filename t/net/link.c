@@ -20,7 +20,7 @@ fill(uint8_t *bytes, size_t n, unsigned seed)
         bytes[i] = (uint8_t)((seed + i) * 2654435761U >> 13);
 }
 
-/* ---- every byte ---- */
+/* --- every byte --- */
 
 /* Which side has its payload in pieces. */
 enum { NOBODY, SENDER, RECEIVER, BOTH, WAYS };
@@ -91,7 +91,7 @@ test_many_pieces(void)
     int right = 1;
     rig r;
     rig_open(&r, 1);
-    fill(data, sizeof data, 77);
+    fill(data, sizeof(data), 77);
     for (size_t i = 0; i < PIECES; i++) {
         size_t at = i * 7 % PIECES * EACH;
         from_list[i] = (hp_segment){i * EACH, EACH, data + at, NULL};
@@ -99,9 +99,9 @@ test_many_pieces(void)
     }
     hp_iov from = {.data = data, .run = EACH, .elem = 1, .rest = from_list + 1, .side = HP_SIDE_SEND};
     hp_iov into = {.data = to, .run = EACH, .elem = 1, .rest = to_list + 1, .side = HP_SIDE_RECV};
-    hp_link_post_iov(r.in, &frame, &into, sizeof data);
-    hp_link_post_iov(r.out, &frame, &from, sizeof data);
-    right = rig_until_done(&r, r.in, 1) && rig_until_done(&r, r.out, 1) && memcmp(data, to, sizeof data) == 0;
+    hp_link_post_iov(r.in, &frame, &into, sizeof(data));
+    hp_link_post_iov(r.out, &frame, &from, sizeof(data));
+    right = rig_until_done(&r, r.in, 1) && rig_until_done(&r, r.out, 1) && memcmp(data, to, sizeof(data)) == 0;
     ok(right, "%d pieces of %d bytes arrive, each at its place", PIECES, EACH);
     rig_close(&r);
 }
@@ -134,14 +134,14 @@ test_late_post(void)
     hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
     int right = 1;
     fill(data, SMALL, 5);
-    size_t n = rig_record(&frame, data, SMALL, wire, sizeof wire);
+    size_t n = rig_record(&frame, data, SMALL, wire, sizeof(wire));
     is_uint(HP_DATA_HEAD_CALL + SMALL, n, "a frame with its call is 68 bytes and the payload");
     for (size_t early = 0; early <= n && right; early++)
         right = late_post_is_served(wire, n, early, data);
     ok(right, "a frame of which any part came before its post");
 }
 
-/* ---- with nothing posted TCP holds the sender ---- */
+/* --- with nothing posted TCP holds the sender --- */
 
 static void
 test_read_ahead(void)
@@ -167,7 +167,7 @@ test_read_ahead(void)
     rig_close(&r);
 }
 
-/* ---- stripes ---- */
+/* --- stripes --- */
 
 enum { POSTS = 60 };
 
@@ -231,7 +231,7 @@ test_missing_stripe(void)
     hp_link_free(link);
 }
 
-/* ---- without a copy ---- */
+/* --- without a copy --- */
 
 static void
 test_zerocopy(void)
@@ -279,14 +279,14 @@ test_zerocopy_cuts(void)
         hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
         rig r;
         rig_open(&r, 1);
-        memset(to, 0, sizeof to);
+        memset(to, 0, sizeof(to));
         r.out->zerocopy = 1;
         rig_sending.first = cut;
         rig_sending.others = 1 + cut % 3;
         rig_receiving.others = 1000 + cut;
-        hp_link_post(r.in, &frame, to, sizeof to, 0);
-        hp_link_post(r.out, &frame, pages, sizeof to, 1);
-        right = rig_until_done(&r, r.out, 1) && r.in->done == 1 && memcmp(to, pages, sizeof to) == 0;
+        hp_link_post(r.in, &frame, to, sizeof(to), 0);
+        hp_link_post(r.out, &frame, pages, sizeof(to), 1);
+        right = rig_until_done(&r, r.out, 1) && r.in->done == 1 && memcmp(to, pages, sizeof(to)) == 0;
         rig_close(&r);
     }
     ok(right, "a frame by reference whose head is cut at any byte");
@@ -298,7 +298,7 @@ acknowledge(rig *r, uint64_t count)
 {
     uint8_t payload[HP_ACK_BYTES], frame[HP_COMMON_BYTES + HP_ACK_BYTES + 4];
     hp_put64(payload, count);
-    rig_write(r, frame, hp_frame_put_control(frame, HP_ACK, payload, sizeof payload));
+    rig_write(r, frame, hp_frame_put_control(frame, HP_ACK, payload, sizeof(payload)));
     rig_settle(r);
 }
 
@@ -329,12 +329,12 @@ test_acknowledgements(void)
     acknowledge(&r, 3);
     is_int(HP_LINK_FAULT, r.out->state, "an acknowledgement of what was never sent is a fault");
     is_int(HOOP_ERR_PROTOCOL, r.out->error.code, "of the protocol: %s", r.out->error.text);
-    rig_read(&r, sink, sizeof sink);
+    rig_read(&r, sink, sizeof(sink));
     rig_close(&r);
     hp_pages_free(pages, RIG_CAPACITY * 4096);
 }
 
-/* ---- a sender whose socket was full ---- */
+/* --- a sender whose socket was full --- */
 
 /* A driver that looks, and does not sleep, hears nothing of its loop: the link finds out by itself that there is room. */
 static void
@@ -347,7 +347,7 @@ test_full_socket(void)
     rig_sending.first = 0;
     rig_sending.calls = 0;
     hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
-    hp_link_post(r.out, &frame, payload, sizeof payload, 0);
+    hp_link_post(r.out, &frame, payload, sizeof(payload), 0);
     hp_link_move(r.out);
     is_uint(0, r.out->done, "a full socket takes nothing");
     rig_unlimited();
@@ -356,11 +356,11 @@ test_full_socket(void)
         moves++;
     }
     ok(r.out->done == 1 && moves > 1, "and is tried again after %d moves, without a word of the loop", moves);
-    rig_read(&r, sink, sizeof sink);
+    rig_read(&r, sink, sizeof(sink));
     rig_close(&r);
 }
 
-/* ---- ticks, against the data ---- */
+/* --- ticks, against the data --- */
 
 static void
 test_ticks(void)
@@ -369,8 +369,8 @@ test_ticks(void)
     rig r;
     rig_open(&r, 1);
     r.out->zerocopy = 4096;
-    fill(ticks, sizeof ticks, 4);
-    hp_link_tick(r.out, ticks, sizeof ticks); /* they do not travel with the data */
+    fill(ticks, sizeof(ticks), 4);
+    hp_link_tick(r.out, ticks, sizeof(ticks)); /* they do not travel with the data */
     for (uint32_t i = 0; i < 4; i++) {
         hp_frame frame = rig_frame(1, i, (uint16_t)(i == 0 ? HP_FRAME_CALL : 0));
         hp_link_post(r.out, &frame, pages + i * 65536, 65536, 1);
@@ -383,7 +383,7 @@ test_ticks(void)
     is_uint(4 * HP_TICK_BYTES, r.out->tick_n, "all have come");
     is_blob(ticks, r.out->tick, 4 * HP_TICK_BYTES, "as they were");
     for (int i = 0; i < 20; i++) {
-        hp_link_tick(r.in, ticks, sizeof ticks);
+        hp_link_tick(r.in, ticks, sizeof(ticks));
         rig_settle(&r);
     }
     ok(r.out->tick_n > 0 && r.out->tick_n <= HP_TICK_ROOM, "where nobody looks, room is made for newer ones");
@@ -404,18 +404,18 @@ test_ticks_unread(void)
     rig r;
     rig_open_in(&r);
     for (int i = 0; i < TOLD; i++)
-        taken += (size_t)hp_link_tick(r.in, ticks, sizeof ticks);
+        taken += (size_t)hp_link_tick(r.in, ticks, sizeof(ticks));
     is_int(HP_LINK_OPEN, r.in->state, "ticks that nobody reads harm nobody");
     for (int quiet = 0; quiet < 50; quiet = got ? 0 : quiet + 1) {
         rig_turn(&r);
-        got = rig_read(&r, sink, sizeof sink);
+        got = rig_read(&r, sink, sizeof(sink));
         n += got;
     }
     ok(n > 0 && n % WHOLE == 0 && n / WHOLE < TOLD, "of %d, %zu come, and no part of one", TOLD, n / WHOLE);
     is_uint(taken, n / WHOLE, "as many as were taken");
-    hp_link_tick(r.in, ticks, sizeof ticks);
+    hp_link_tick(r.in, ticks, sizeof(ticks));
     rig_turn(&r);
-    is_uint(WHOLE, rig_read(&r, sink, sizeof sink), "once they are read, the next one comes");
+    is_uint(WHOLE, rig_read(&r, sink, sizeof(sink)), "once they are read, the next one comes");
     rig_close(&r);
 }
 
@@ -424,7 +424,7 @@ static void
 test_ticks_refused(void)
 {
     static const size_t sizes[] = {0, HP_HEARTBEATS_BYTES + 1, HP_TICK_BYTES};
-    uint8_t payload[HP_HEARTBEATS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof payload + 4];
+    uint8_t payload[HP_HEARTBEATS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof(payload) + 4];
     for (size_t i = 0; i < 3; i++) {
         rig r;
         if (i == 2)

@@ -33,7 +33,7 @@ static int in_pieces; /* everything is awaited in several places */
 static void
 await(rig *r, trial *t, const hp_frame *want, uint32_t bytes)
 {
-    memset(t->to, 0, sizeof t->to);
+    memset(t->to, 0, sizeof(t->to));
     rig_scatter_make(&t->pieces, NULL, bytes);
     if (in_pieces)
         hp_link_post_iov(r->in, want, &t->pieces.pieces, bytes);
@@ -45,7 +45,7 @@ static trial
 trial_of(uint16_t flags)
 {
     trial t = {.frame = rig_frame(5, 3, flags)};
-    t.n = rig_record(&t.frame, data, SMALL, t.wire, sizeof t.wire);
+    t.n = rig_record(&t.frame, data, SMALL, t.wire, sizeof(t.wire));
     return t;
 }
 
@@ -59,14 +59,14 @@ feed(rig *r, trial *t, const hp_frame *want, uint32_t bytes)
     rig_settle(r);
 }
 
-/* ---- other frames than the one awaited ---- */
+/* --- other frames than the one awaited --- */
 
 static void
 expect(const char *what, const hp_frame *sent, const hp_frame *awaited, uint32_t bytes, hoop_result code)
 {
     trial t = {.frame = *sent};
     rig r;
-    t.n = rig_record(sent, data, SMALL, t.wire, sizeof t.wire);
+    t.n = rig_record(sent, data, SMALL, t.wire, sizeof(t.wire));
     feed(&r, &t, awaited, bytes);
     is_int(code, r.in->error.code, "%s: %s", what, r.in->error.text);
     ok(r.in->state == HP_LINK_FAULT && r.in->done == 0 && r.in->error.rank == 0 && r.in->error.reporter == 1,
@@ -136,7 +136,7 @@ test_mismatch_sentence(void)
     ok(right, "a mismatch shows both calls, whatever size was awaited and wherever the read was cut");
 }
 
-/* ---- changed bytes ---- */
+/* --- changed bytes --- */
 
 static int
 flip_is_seen(const trial *good, size_t bit, hoop_result *code)
@@ -207,7 +207,7 @@ test_foreign_control(void)
 {
     static const hp_frame_type types[] = {HP_JOIN, HP_ROSTER, HP_IN_OP, HP_PING, HP_ACK, HP_RESUME, HP_ABORT};
     int right = 1;
-    for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+    for (size_t k = 0; k < sizeof(types) / sizeof(*types); k++) {
         trial t = trial_of(0);
         rig r;
         t.n = hp_frame_put_control(t.wire, types[k], "x", 1);
@@ -220,7 +220,7 @@ test_foreign_control(void)
     ok(right, "control frames that do not belong here, and an ABORT without content, are protocol errors");
 }
 
-/* ---- the end, at every byte ---- */
+/* --- the end, at every byte --- */
 
 static void
 test_ends(void)
@@ -256,7 +256,7 @@ test_sender_sees_end(void)
     ok(rig_until_state(&r, r.out, HP_LINK_LOST), "a sender with nothing to send sees the end of file");
     rig_close(&r);
     rig_open_out(&r);
-    hp_link_post(r.out, &frame, much, sizeof much, 0);
+    hp_link_post(r.out, &frame, much, sizeof(much), 0);
     rig_settle(&r);
     rig_reset_bare(&r);
     ok(rig_until_state(&r, r.out, HP_LINK_LOST) && r.out->done == 0 && r.out->error.rank == 1,
@@ -264,7 +264,7 @@ test_sender_sees_end(void)
     rig_close(&r);
 }
 
-/* ---- ABORT and LEAVE ---- */
+/* --- ABORT and LEAVE --- */
 
 static hoop_error
 cause_of_rank_6(void)
@@ -346,7 +346,7 @@ test_abort_before_reset(void)
     hp_frame frame = rig_frame(5, 3, HP_FRAME_CALL);
     rig r;
     rig_open(&r, 1);
-    hp_link_post(r.out, &frame, much, sizeof much, 0);
+    hp_link_post(r.out, &frame, much, sizeof(much), 0);
     for (int i = 0; i < 20; i++)
         hp_link_move(r.out);
     hp_link_stop(r.in, &cause);
@@ -366,8 +366,8 @@ test_abort_within_a_frame(void)
         hp_frame frame = rig_frame(5, 3, HP_FRAME_CALL);
         rig r;
         rig_open(&r, 1);
-        hp_link_post(r.in, &frame, to, sizeof to, 0);
-        hp_link_post(r.out, &frame, much, sizeof much, 0);
+        hp_link_post(r.in, &frame, to, sizeof(to), 0);
+        hp_link_post(r.out, &frame, much, sizeof(much), 0);
         rig_sending = (rig_limit){taken ? 1000 : 40, 0, 0};
         rig_settle(&r);
         hp_link_stop(r.out, &cause);
@@ -390,7 +390,7 @@ test_leave(void)
         hp_link_post(r.in, &frame, to, SMALL, 0);
         hp_link_leave(r.out);
         forward &= rig_until_state(&r, r.in, HP_LINK_LEFT) && r.in->error.code == HOOP_ERR_PEER_LOST &&
-                   strstr(r.in->error.text, "has left") != NULL && r.in->done == 0;
+                   strstr(r.in->error.text, "has left") && r.in->done == 0;
         rig_close(&r);
         rig_open(&r, 2);
         hp_link_leave(r.in);
@@ -507,7 +507,7 @@ test_dialled_again(void)
     rig_close(&r);
 }
 
-/* ---- SIGPIPE ---- */
+/* --- SIGPIPE --- */
 
 static volatile sig_atomic_t pipes;
 

@@ -296,7 +296,6 @@ test_wake(void)
     hp_loop_run(loop, HP_NEVER);
     pthread_join(threads[0], NULL);
     ok(1, "another thread wakes a running loop");
-
     hammer.loop = loop;
     for (int i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, push, NULL);
@@ -309,7 +308,6 @@ test_wake(void)
         pthread_join(threads[i], NULL);
     is_int(40000, hammer.seen, "no wake-up of two busy threads was lost");
     hp_loop_run(loop, 0);
-
     struct sigaction action = {.sa_handler = on_signal};
     signalled = loop;
     sigaction(SIGALRM, &action, NULL);

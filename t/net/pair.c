@@ -4,10 +4,10 @@
  */
 #include "t/net/pair.h"
 
+#include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <string.h>
-
-#include "t/tap/tap.h"
 
 hp_keys keys;
 
@@ -22,9 +22,9 @@ void
 make_keys(hp_keys *made, uint8_t first, uint8_t job_first)
 {
     uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
-    for (size_t k = 0; k < sizeof secret; k++)
+    for (size_t k = 0; k < sizeof(secret); k++)
         secret[k] = (uint8_t)(first + k);
-    for (size_t k = 0; k < sizeof job_id; k++)
+    for (size_t k = 0; k < sizeof(job_id); k++)
         job_id[k] = (uint8_t)(job_first + k);
     if (hp_keys_derive(made, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
@@ -33,7 +33,7 @@ make_keys(hp_keys *made, uint8_t first, uint8_t job_first)
 void
 set_up(pair *p)
 {
-    memset(p, 0, sizeof *p);
+    memset(p, 0, sizeof(*p));
     p->hello = (hp_hello){
         .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 2, .ver_max = 2};
     memcpy(p->hello.job_id, keys.job_id, HP_JOB_ID);
@@ -74,12 +74,12 @@ reach(pair *p, int m, hp_handshake **receiver)
 int
 wiped(const hp_handshake *handshake)
 {
-    return handshake->keys == NULL;
+    return !handshake->keys;
 }
 
 int
 is_bad(const hp_handshake *handshake)
 {
-    return handshake->state == HP_HANDSHAKE_BAD && handshake->out_n == 0 && handshake->out == NULL &&
+    return handshake->state == HP_HANDSHAKE_BAD && handshake->out_n == 0 && !handshake->out &&
            handshake->why[0] != '\0' && wiped(handshake) && hp_handshake_want(handshake) == 0;
 }

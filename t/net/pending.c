@@ -113,9 +113,8 @@ main(void)
     test_shares(100, 100);
     test_networks();
     test_few();
-
     begin(0);
-    ok(hp_pending_pool_oldest(&pool) == NULL, "an empty pool has no oldest");
+    ok(!hp_pending_pool_oldest(&pool), "an empty pool has no oldest");
     uint64_t gone = 0;
     for (int i = 0; i < HP_PENDING_MAX; i++)
         gone += take(0x7f000001);
@@ -125,7 +124,6 @@ main(void)
     hp_pending_pool_oldest(&pool)->incoming.fd = -1;
     is_uint(0, take(0x0a000002), "a free place is taken first");
     is_int(HP_PENDING_MAX, taken(), "full again");
-
     begin(0);
     for (uint32_t i = 0; i < 100000; i++)
         take((uint32_t)(tap_random() % 50) + 0x0a000000);

@@ -28,7 +28,7 @@ rig_unlimited(void)
     rig_sending = rig_receiving = (rig_limit){SIZE_MAX, SIZE_MAX, 0};
 }
 
-/* ---- system calls cut short ---- */
+/* --- system calls cut short --- */
 
 /* A copy of the message with no more than `most` bytes. */
 static struct msghdr
@@ -88,7 +88,7 @@ recv(int fd, void *bytes, size_t n, int flags)
     return limited(SYS_recvmsg, &rig_receiving, fd, &message, flags);
 }
 
-/* ---- scattered payloads ---- */
+/* --- scattered payloads --- */
 
 enum { GAP = 3, GAP_BYTE = 0xee };
 
@@ -96,8 +96,8 @@ void
 rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n)
 {
     static const uint32_t sizes[RIG_PIECES] = {2, 0, 1, 7, 5, 0, 3, UINT32_MAX};
-    uint32_t at = 0, place = sizeof s->memory;
-    memset(s->memory, GAP_BYTE, sizeof s->memory);
+    uint32_t at = 0, place = sizeof(s->memory);
+    memset(s->memory, GAP_BYTE, sizeof(s->memory));
     for (int k = 0; k < RIG_PIECES; k++) {
         uint32_t here = sizes[k] < n - at ? sizes[k] : n - at;
         place -= here + GAP;
@@ -114,39 +114,39 @@ rig_scatter_make(rig_scatter *s, const uint8_t *bytes, uint32_t n)
 int
 rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes)
 {
-    uint8_t rest[sizeof s->memory];
-    memcpy(rest, s->memory, sizeof rest);
+    uint8_t rest[sizeof(s->memory)];
+    memcpy(rest, s->memory, sizeof(rest));
     for (int k = 0; k < RIG_PIECES; k++) {
         const hp_segment *here = &s->segment[k];
         if (memcmp(here->recv, bytes + here->begin, here->count) != 0)
             return 0;
         memset(rest + (here->recv - s->memory), GAP_BYTE, here->count);
     }
-    for (size_t i = 0; i < sizeof rest; i++)
+    for (size_t i = 0; i < sizeof(rest); i++)
         if (rest[i] != GAP_BYTE)
             return 0;
     return 1;
 }
 
-/* ---- connections ---- */
+/* --- connections --- */
 
 static void
 connection(int ends[2])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof at;
+    socklen_t length = sizeof(at);
     int one = 1, listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (rig_receive_buffer) /* the accepted end inherits it */
-        setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &rig_receive_buffer, sizeof rig_receive_buffer);
-    if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(listener, 1) != 0 ||
+        setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &rig_receive_buffer, sizeof(rig_receive_buffer));
+    if (listener < 0 || bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 1) != 0 ||
         getsockname(listener, (struct sockaddr *)&at, &length) != 0)
         bail("no listener: %s", strerror(errno));
     ends[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(ends[0], (struct sockaddr *)&at, sizeof at) != 0)
+    if (connect(ends[0], (struct sockaddr *)&at, sizeof(at)) != 0)
         bail("no connection: %s", strerror(errno));
     ends[1] = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     for (int i = 0; i < 2; i++) {
-        setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        setsockopt(ends[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
         fcntl(ends[i], F_SETFL, fcntl(ends[i], F_GETFL) | O_NONBLOCK);
     }
     close(listener);
@@ -226,7 +226,7 @@ void
 rig_reset_bare(rig *r)
 {
     struct linger now = {1, 0};
-    setsockopt(r->bare, SOL_SOCKET, SO_LINGER, &now, sizeof now);
+    setsockopt(r->bare, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     close(r->bare);
     r->bare = -1;
 }
@@ -238,7 +238,7 @@ rig_shut_bare(rig *r)
     r->bare = -1;
 }
 
-/* ---- turns ---- */
+/* --- turns --- */
 
 static int
 move(rig *r)
@@ -299,7 +299,7 @@ rig_until_state(rig *r, const hp_link *link, hp_link_state state)
     return link->state == state;
 }
 
-/* ---- bytes ---- */
+/* --- bytes --- */
 
 hp_frame
 rig_frame(uint64_t sequence, uint32_t step, uint16_t flags)

@@ -5,14 +5,14 @@
  */
 #include "net/secret.h"
 
+#include "t/tap/tap.h"
+
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "t/tap/tap.h"
 
 static hp_secret secret; /* 00 01 02 ... 1f */
 static char text[HP_SECRET_TEXT];
@@ -37,15 +37,15 @@ keys_of_jobs(void)
     char said[HP_SECRET_TEXT], cut[HP_SECRET_TEXT];
     hoop_error error;
     hp_job_id(other, "second", NULL);
-    for (size_t k = 0; k < sizeof job_id; k++)
+    for (size_t k = 0; k < sizeof(job_id); k++)
         job_id[k] = (uint8_t)(0xa0 + k);
     is_int(HOOP_SUCCESS, hp_secret_of_job(&own, &secret, job_id, &error), "a job's own key");
     hp_secret_format(said, &own);
     is_string(own_text, said, "as Python makes it, and says whose it is");
     is_int(HP_SECRET_TEXT - 1, (int)strlen(said), "in a text of fixed length");
     is_int(HOOP_SUCCESS, hp_secret_parse(&got, said, strlen(said), &error), "which comes back");
-    ok(memcmp(&got, &own, sizeof own) == 0, "as it was");
-    ok(hp_secret_of_job(&again, &got, job_id, &error) == HOOP_SUCCESS && memcmp(&again, &own, sizeof own) == 0,
+    ok(memcmp(&got, &own, sizeof(own)) == 0, "as it was");
+    ok(hp_secret_of_job(&again, &got, job_id, &error) == HOOP_SUCCESS && memcmp(&again, &own, sizeof(own)) == 0,
        "and is taken as it is for its job");
     is_int(HOOP_ERR_AUTH, hp_secret_of_job(&again, &got, other, &error), "but not for another: %s", error.text);
     hp_secret_of_job(&again, &secret, other, &error);
@@ -54,11 +54,11 @@ keys_of_jobs(void)
               "d5133d6617844b562d7c274badd1dcd1d3359a2e78226fd270a88d4103c4f9de\n",
               said, "the key of a job by its name");
     int refused = 0;
-    for (size_t n = 0; n < sizeof own_text - 2; n++) {
-        memcpy(cut, own_text, sizeof cut);
+    for (size_t n = 0; n < sizeof(own_text) - 2; n++) {
+        memcpy(cut, own_text, sizeof(cut));
         refused += hp_secret_parse(&got, cut, n, &error) == HOOP_ERR_AUTH;
         cut[n] = '+';
-        refused += hp_secret_parse(&got, cut, sizeof cut - 1, &error) == HOOP_ERR_AUTH;
+        refused += hp_secret_parse(&got, cut, sizeof(cut) - 1, &error) == HOOP_ERR_AUTH;
     }
     is_int(2 * (HP_SECRET_TEXT - 2), refused, "cut anywhere, or with a wrong character anywhere, it is refused");
     is_refused(error.code, &error, "is not hexadecimal", "64 hexadecimal", "openssl rand");
@@ -74,25 +74,25 @@ texts(void)
     is_int(HOOP_SUCCESS, hp_secret_parse(&got, text, 65, NULL), "comes back");
     is_blob(secret.key, got.key, HP_SECRET, "as it was");
     is_int(HOOP_SUCCESS, hp_secret_parse(&got, text, 64, NULL), "also without the newline");
-    for (size_t k = 0; k < sizeof upper; k++)
+    for (size_t k = 0; k < sizeof(upper); k++)
         upper[k] = text[k] >= 'a' && text[k] <= 'f' ? (char)(text[k] - 'a' + 'A') : text[k];
-    ok(hp_secret_parse(&got, upper, 65, NULL) == HOOP_SUCCESS && memcmp(&got, &secret, sizeof got) == 0,
+    ok(hp_secret_parse(&got, upper, 65, NULL) == HOOP_SUCCESS && memcmp(&got, &secret, sizeof(got)) == 0,
        "or in capitals");
     is_refused(hp_secret_parse(&got, "", 0, &error), &error, "is empty", "64 hexadecimal", "openssl rand");
     is_refused(hp_secret_parse(&got, "\n", 1, &error), &error, "is empty", "64 hexadecimal", "openssl rand");
     is_refused(hp_secret_parse(&got, text, 63, &error), &error, "too short", "64 hexadecimal", "openssl rand");
-    snprintf(longer, sizeof longer, "0%s", text);
+    snprintf(longer, sizeof(longer), "0%s", text);
     is_refused(hp_secret_parse(&got, longer, 66, &error), &error, "too long", "64 hexadecimal", "openssl rand");
     int refused = 0;
     for (size_t k = 0; k < 64; k++) {
-        memcpy(upper, text, sizeof upper);
+        memcpy(upper, text, sizeof(upper));
         upper[k] = "g:/@G`\n "[k % 8];
         refused += hp_secret_parse(&got, upper, 65, &error) == HOOP_ERR_AUTH;
     }
     is_int(64, refused, "a character that is no digit is refused at any place");
     is_refused(error.code, &error, "is not hexadecimal", "64 hexadecimal", "openssl rand");
-    memset(&none, 0, sizeof none);
-    ok(memcmp(&got, &none, sizeof got) == 0, "and leaves nothing of the secret behind");
+    memset(&none, 0, sizeof(none));
+    ok(memcmp(&got, &none, sizeof(got)) == 0, "and leaves nothing of the secret behind");
 }
 
 /* A file of these bytes and this mode in the test's folder. */
@@ -100,7 +100,7 @@ static const char *
 make_file(const char *name, const void *bytes, size_t n, mode_t mode)
 {
     static char path[4096];
-    snprintf(path, sizeof path, "%s/%s", tap_tmpdir(), name);
+    snprintf(path, sizeof(path), "%s/%s", tap_tmpdir(), name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0 || write(fd, bytes, n) != (ssize_t)n || fchmod(fd, mode) != 0 || close(fd) != 0)
         bail("cannot write %s", path);
@@ -131,12 +131,12 @@ bad_files(void)
 {
     static const mode_t modes[] = {0644, 0640, 0604, 0620, 0602, 0610, 0601};
     static char mega[1 << 20];
-    for (size_t k = 0; k < sizeof modes / sizeof modes[0]; k++)
+    for (size_t k = 0; k < sizeof(modes) / sizeof(modes[0]); k++)
         refused_file(make_file("open", text, 65, modes[k]), "may be used by others", "chmod 600");
     refused_file(make_file("empty", "", 0, 0600), "is empty", "openssl rand");
     refused_file(make_file("short", text, 20, 0600), "is too short", "openssl rand");
-    memset(mega, '0', sizeof mega);
-    refused_file(make_file("mega", mega, sizeof mega, 0600), "is too long", "openssl rand");
+    memset(mega, '0', sizeof(mega));
+    refused_file(make_file("mega", mega, sizeof(mega), 0600), "is too long", "openssl rand");
     mega[63] = 'z';
     refused_file(make_file("words", mega, 64, 0600), "is not hexadecimal", "openssl rand");
 }
@@ -148,12 +148,12 @@ long_path(void)
     hp_secret got;
     char spoilt[64], name[200];
     hoop_error error;
-    memset(spoilt, 'z', sizeof spoilt);
-    memset(name, 'n', sizeof name);
-    name[sizeof name - 1] = '\0';
-    hoop_result result = hp_secret_from_file(&got, make_file(name, spoilt, sizeof spoilt, 0600), &error);
+    memset(spoilt, 'z', sizeof(spoilt));
+    memset(name, 'n', sizeof(name));
+    name[sizeof(name) - 1] = '\0';
+    hoop_result result = hp_secret_from_file(&got, make_file(name, spoilt, sizeof(spoilt), 0600), &error);
     is_refused(result, &error, "nnnnnnnn", "is not hexadecimal", "openssl rand -hex 32 > FILE)`");
-    result = hp_secret_from_file(&got, make_file(name, spoilt, sizeof spoilt, 0666), &error);
+    result = hp_secret_from_file(&got, make_file(name, spoilt, sizeof(spoilt), 0666), &error);
     is_refused(result, &error, "nnnnnnnn", "may be used by others", "may have read it");
 }
 
@@ -161,17 +161,17 @@ static void
 odd_files(void)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s/missing", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/missing", tap_tmpdir());
     refused_file(path, "does not exist", "HOOP_SECRET_FILE");
-    snprintf(path, sizeof path, "%s/link", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/link", tap_tmpdir());
     if (symlink(make_file("target", text, 65, 0600), path) != 0)
         bail("no symlink");
     refused_file(path, "is a symbolic link", "name the file itself");
-    snprintf(path, sizeof path, "%s/folder", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/folder", tap_tmpdir());
     if (mkdir(path, 0700) != 0)
         bail("no folder");
     refused_file(path, "is not a regular file", "HOOP_SECRET_FILE");
-    snprintf(path, sizeof path, "%s/fifo", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/fifo", tap_tmpdir());
     if (mkfifo(path, 0600) != 0)
         bail("no fifo");
     refused_file(path, "is not a regular file", "HOOP_SECRET_FILE");
@@ -196,7 +196,7 @@ memfds(void)
     ok(fd > 2, "a sealed memory file");
     ok((fcntl(fd, F_GETFD) & FD_CLOEXEC) == 0, "which an exec'd program inherits");
     for (int k = 0; k < 2; k++) {
-        memset(&got, 0, sizeof got);
+        memset(&got, 0, sizeof(got));
         is_int(HOOP_SUCCESS, hp_secret_from_fd(&got, fd, NULL), "read it (%d)", k + 1);
         is_blob(secret.key, got.key, HP_SECRET, "the secret is there");
     }
@@ -210,7 +210,7 @@ memfds(void)
     fd = hp_secret_memfd(&secret, NULL);
     ok(fd > 2, "it does not take standard input's place");
     ok(fcntl(0, F_GETFD) < 0, "and leaves nothing there");
-    ok(hp_secret_from_fd(&got, fd, NULL) == HOOP_SUCCESS && memcmp(&got, &secret, sizeof got) == 0,
+    ok(hp_secret_from_fd(&got, fd, NULL) == HOOP_SUCCESS && memcmp(&got, &secret, sizeof(got)) == 0,
        "and holds the secret");
     dup2(null, 0);
     close(null);
@@ -264,7 +264,7 @@ main(void)
 {
     tap_limit(60);
     plan_lazy();
-    for (size_t k = 0; k < sizeof secret.key; k++)
+    for (size_t k = 0; k < sizeof(secret.key); k++)
         secret.key[k] = (uint8_t)k;
     hp_secret_format(text, &secret);
     keys_of_jobs();

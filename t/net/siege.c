@@ -4,9 +4,8 @@
  * connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback sockets only.
  * accept4 is replaced for the whole program, so that the machine may be short of something.
  */
-#include "net/acceptor.h"
-
 #include "base/clock.h"
+#include "net/acceptor.h"
 #include "t/net/house.h"
 #include "t/tap/tap.h"
 

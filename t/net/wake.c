@@ -93,7 +93,7 @@ try(deed how, const uint8_t *wire, size_t n, size_t early, const uint8_t *data, 
     static uint8_t to[LONG];
     writer w = {.deed = how};
     rig r;
-    memset(to, 0, sizeof to);
+    memset(to, 0, sizeof(to));
     receive(&r, &w, wire, n, early, to);
     int right = how == REST || how == CRUMBS ? r.in->done == 1 && memcmp(to, data, LONG) == 0
                                              : r.in->done == 0 && r.in->state == HP_LINK_LOST;
@@ -114,9 +114,9 @@ main(void)
     tap_limit(120);
     for (size_t i = 0; i < LONG; i++)
         data[i] = (uint8_t)(i * 2654435761U >> 13);
-    size_t n = rig_record(&frame, data, LONG, wire, sizeof wire);
+    size_t n = rig_record(&frame, data, LONG, wire, sizeof(wire));
     is_uint(HP_DATA_HEAD_CALL + LONG, n, "a frame of a megabyte");
-    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) {
+    for (size_t i = 0; i < sizeof(buffers) / sizeof(buffers[0]); i++) {
         rig_receive_buffer = buffers[i];
         diag("SO_RCVBUF %d", buffers[i]);
         for (size_t early = HP_DATA_HEAD_CALL; early < 3000; early += 1000) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <string.h>
 
 static void

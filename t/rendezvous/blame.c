@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "rendezvous/blame.h"
 #include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <string.h>
 

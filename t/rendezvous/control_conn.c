@@ -4,9 +4,11 @@
  * bounded, and says since when nothing has moved.
  */
 #include "rendezvous/control_conn.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "t/tap/tap.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
+
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>

@@ -62,7 +62,8 @@ two_jobs(void)
     meet_open(&m);
     is_let_in(&m, "alpha", "ranks of one job");
     is_let_in(&m, "beta", "and of another");
-    ok(memcmp(&own, rank_options(&m, "beta", 0, 1, 1, 1).keys, sizeof own) == 0, "keys are made as those of the ranks");
+    ok(memcmp(&own, rank_options(&m, "beta", 0, 1, 1, 1).keys, sizeof(own)) == 0,
+       "keys are made as those of the ranks");
     is_turned_away(&m, &foreign, "beta", "a rank of the one job, with its key and the other's name");
     is_turned_away(&m, &master, "beta", "the server's secret in the place of a job's key");
     meet_close(&m);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

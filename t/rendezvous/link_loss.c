@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <errno.h>
 #include <string.h>
 

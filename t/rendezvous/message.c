@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* message: every payload there and back, cut at every byte, and out of random bytes; which frame is allowed where. */
 #include "rendezvous/message.h"
+
 #include "base/err.h"
 #include "base/wire.h"
 #include "net/handshake.h"
 #include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,7 +363,7 @@ test_loss(void)
        "is read back");
     for (size_t k = 0; k < HP_LOSS_BYTES; k++)
         cut += hp_loss_get(&out, bytes, k);
-    ok(cut == 0 && !hp_loss_get(&out, bytes, sizeof bytes), "no shorter and no longer one");
+    ok(cut == 0 && !hp_loss_get(&out, bytes, sizeof(bytes)), "no shorter and no longer one");
     hp_put32(bytes, UINT32_MAX);
     ok(!hp_loss_get(&out, bytes, HP_LOSS_BYTES), "it was somebody's connection");
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* ranks: see ranks.h. */
 #include "t/rendezvous/ranks.h"
+
 #include "t/tap/tap.h"
+
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>

@@ -4,10 +4,12 @@
  * that is made right in time, or that nobody waits for, harms nobody.
  */
 #include "rendezvous/refused_call.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <string.h>
 
 enum { N = 4, GUILTY = 1 };

@@ -4,9 +4,11 @@
  * same when the rank is back; what no longer holds then does not.
  */
 #include "rendezvous/resend.h"
+
 #include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -25,7 +27,7 @@ line_above(int above)
 {
     for (int fd = above + 1; fd < DESCRIPTORS; fd++) {
         struct sockaddr_in to = {0};
-        socklen_t length = sizeof to;
+        socklen_t length = sizeof(to);
         if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_port == m.addr.u.v4.sin_port)
             return fd;
     }
@@ -105,7 +107,7 @@ is_told(event what, const char *part)
     hoop_error verdict = {0};
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
     int fd = start();
-    if (connect(fd, &nobody, sizeof nobody))
+    if (connect(fd, &nobody, sizeof(nobody)))
         bail("the connection cannot be reset");
     say(what);
     go_on(what, 1800);

@@ -7,6 +7,7 @@
 #include "rendezvous/unreachable.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <string.h>
 
 static void

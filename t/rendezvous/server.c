@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
+
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -261,7 +262,6 @@ test_server_dies(void)
     hp_client_out(clients[0], 1);
     hp_client_leave(clients[0], 1);
     ranks_free(clients, 4);
-
     meet_serve(&m);
     join_all(&m, "dies", clients, 3, 2, 5000);
     hp_client_free(clients[2]);
@@ -273,14 +273,12 @@ test_server_dies(void)
     clients[2] = rank_join(&m, &o);
     ok(ranks_go(&m, clients, 3, 5000), "the server is started again while ranks join: they meet all the same");
     ranks_leave(&m, clients, 3, 0);
-
     hp_server_free(m.server);
     join_all(&m, "dies", clients, 3, 2, 8000);
     meet_run(&m, 400);
     meet_serve(&m);
     ok(ranks_go(&m, clients, 3, 8000), "the server is started after the ranks: they meet");
     ranks_leave(&m, clients, 3, 0);
-
     hp_server_free(m.server);
     m.server = NULL;
     uint64_t before = hp_now();

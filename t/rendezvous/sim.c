@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* sim: see sim.h. */
 #include "t/rendezvous/sim.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/wire.h"
 #include "t/tap/tap.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

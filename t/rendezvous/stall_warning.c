@@ -4,9 +4,11 @@
  * once when it goes on. A job's rings have one voice.
  */
 #include "rendezvous/stall_warning.h"
+
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
 #include <string.h>
 
 enum { AFTER_MS = 1000 };

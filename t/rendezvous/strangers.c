@@ -7,6 +7,7 @@
 #include "net/pending.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -69,14 +70,12 @@ main(void)
     if (!m.loop || hp_addr_parse(&m.addr, "10.77.0.1:0", &error))
         bail("no loop or no address");
     meet_serve(&m);
-
     knock(&m, MANY);
     join(&m, 2);
     ok(ranks_go(&m, clients, 2, 1000), "a job of two ranks of the same address meets meanwhile");
     int stay = still_there(MANY); /* the two have taken a place each for a moment */
     ok(stay <= HP_PER_ADDRESS && stay >= HP_PER_ADDRESS - 4, "of %d strangers of one address %d stay", MANY, stay);
     ranks_leave(&m, clients, 2, 0);
-
     join(&m, JOB);
     ok(ranks_go(&m, clients, JOB, 5000), "a job of %d ranks of one address meets", JOB);
     knock(&m, MANY);

@@ -4,9 +4,8 @@
  * and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the library but the call's
  * struct.
  */
-#include "t/sim/sim.h"
-
 #include "t/gpu/reference.h"
+#include "t/sim/sim.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -201,7 +200,7 @@ element_is_right(const hp_call *call, uint64_t seed, int me, int size, const voi
     if (call->dtype == HOOP_FLOAT32) {
         float got = ((const float *)recv)[i], same = broken(seed, rank, at);
         double wanted = moved ? 0 : combined_broken(call, seed, size, at);
-        return moved ? memcmp(&got, &same, sizeof got) == 0 : fabs((double)got - wanted) <= 1e-6 * size * fabs(wanted);
+        return moved ? memcmp(&got, &same, sizeof(got)) == 0 : fabs((double)got - wanted) <= 1e-6 * size * fabs(wanted);
     }
     return ((const int32_t *)recv)[i] == (moved ? whole(seed, rank, at) : combined_whole(call, seed, size, at));
 }
@@ -215,7 +214,7 @@ sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, cons
         if (element_is_right(call, seed, rank, size, recv, i))
             continue;
         snprintf(why, why_size, "rank %d: element %ju of %s is wrong", rank, (uintmax_t)i,
-                 hp_call_print(call, text, sizeof text));
+                 hp_call_print(call, text, sizeof(text)));
         return 0;
     }
     return 1;

@@ -86,7 +86,7 @@ sym *
 sym_sums(const sym_case *c)
 {
     uint64_t count = c->call.count * (c->call.kind == HP_REDUCE_SCATTER ? (uint64_t)c->size : 1);
-    sym *sums = reduces(c->call.kind) ? calloc(count + 1, sizeof *sums) : NULL;
+    sym *sums = reduces(c->call.kind) ? calloc(count + 1, sizeof(*sums)) : NULL;
     for (uint64_t i = 0; sums && i < count; i++) {
         for (int r = 0; r < c->size; r++)
             sums[i].hash += sym_of(r, i).hash;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* device: see sim.h. The arithmetic is the host's; when it happens and when it is told is the test's. */
-#include "t/sim/sim.h"
-
 #include "base/err.h"
+#include "t/sim/sim.h"
 
 #include <stdlib.h>
 
@@ -27,7 +26,7 @@ static const hp_device_ops sim_ops;
 hp_device *
 sim_device_new(const sim_device_options *options)
 {
-    sim_device *d = calloc(1, sizeof *d);
+    sim_device *d = calloc(1, sizeof(*d));
     d->device.ops = &sim_ops;
     d->o = *options;
     return &d->device;
@@ -97,11 +96,11 @@ sim_unpin(hp_device *device, void *pages)
 static hoop_result
 sim_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
 {
-    sim_queue *q = calloc(1, sizeof *q);
+    sim_queue *q = calloc(1, sizeof(*q));
     (void)error;
     q->queue.ops = &sim_ops;
     q->device = (sim_device *)device;
-    q->jobs = calloc(QUEUE_ROOM, sizeof *q->jobs);
+    q->jobs = calloc(QUEUE_ROOM, sizeof(*q->jobs));
     *queue = &q->queue;
     return HOOP_SUCCESS;
 }

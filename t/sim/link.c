@@ -4,9 +4,8 @@
  * and stripes; bytes move from memory to memory, some at a time, when sim_net_move says so. A sender's frame is
  * compared with what the receiver awaits, as stripe.c does it.
  */
-#include "t/sim/sim.h"
-
 #include "base/err.h"
+#include "t/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +69,7 @@ void
 sim_net_end(void)
 {
     if (link_count)
-        snprintf(fault, sizeof fault, "%d links were not freed", link_count);
+        snprintf(fault, sizeof(fault), "%d links were not freed", link_count);
 }
 
 const char *
@@ -85,7 +84,7 @@ sim_net_bytes(void)
     return delivered;
 }
 
-/* ---- moving ---- */
+/* --- moving --- */
 
 static hp_post *
 post_at(sim_link *l, uint64_t number)
@@ -117,7 +116,7 @@ compare(const sim_link *from, stripe *s, const hp_post *in)
     if (same && a->flags & HP_FRAME_CALL)
         same = hp_call_equal(&a->call, &b->call);
     if (!same && !fault[0])
-        snprintf(fault, sizeof fault, "rank %d sent operation %ju step %u (%u bytes), rank %d awaits %ju step %u (%u)",
+        snprintf(fault, sizeof(fault), "rank %d sent operation %ju step %u (%u bytes), rank %d awaits %ju step %u (%u)",
                  from->link.self, (uintmax_t)a->sequence, a->step, out->bytes, from->link.peer, (uintmax_t)b->sequence,
                  b->step, in->bytes);
 }
@@ -175,7 +174,8 @@ store(sim_link *l, end *e, hp_post *post, byte from)
         l->link.bytes++;
         delivered++;
     } else if (value != e->moved && !fault[0]) {
-        snprintf(fault, sizeof fault, "rank %d sent a payload where rank %d awaits a head", l->link.peer, l->link.self);
+        snprintf(fault, sizeof(fault), "rank %d sent a payload where rank %d awaits a head", l->link.peer,
+                 l->link.self);
     }
     advance(l, e, post);
 }
@@ -266,7 +266,7 @@ sim_net_flush(void)
     return moved;
 }
 
-/* ---- net/link.h ---- */
+/* --- net/link.h --- */
 
 static void
 find_other(sim_link *l)
@@ -283,13 +283,13 @@ find_other(sim_link *l)
 hp_link *
 hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity)
 {
-    sim_link *l = calloc(1, sizeof *l);
+    sim_link *l = calloc(1, sizeof(*l));
     if (!l || link_count == LINKS_MAX)
         return NULL;
     l->link = (hp_link){.sending = sending, .self = self, .peer = peer, .distance = distance, .state = HP_LINK_OPEN};
     l->link.stripes = stripes;
     l->link.capacity = capacity;
-    l->link.posts = calloc(capacity, sizeof *l->link.posts);
+    l->link.posts = calloc(capacity, sizeof(*l->link.posts));
     for (int k = 0; k < stripes; k++) {
         l->stripe[k].out.next = l->stripe[k].in.next = (uint64_t)k;
         l->stripe[k].held = calloc(net.held + 1, sizeof(byte));
@@ -332,7 +332,7 @@ append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes,
 {
     struct iovec place;
     if (link->posted - link->done == link->capacity && !fault[0])
-        snprintf(fault, sizeof fault, "rank %d has more posts than the link has room for", link->self);
+        snprintf(fault, sizeof(fault), "rank %d has more posts than the link has room for", link->self);
     for (uint32_t at = 0; at < bytes && !link->sending; at += (uint32_t)place.iov_len) {
         hp_iov_list(body, at, bytes, &place, 1);
         net.spoil(place.iov_base, (uint32_t)place.iov_len);

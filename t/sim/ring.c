@@ -4,9 +4,8 @@
  * moves next: a rank's belt, a link, a device, or a rank that starts its next operation. When nothing picked moves for
  * long, everybody gets a turn; when that moves nothing either, the ring is locked.
  */
-#include "t/sim/sim.h"
-
 #include "base/dtype.h"
+#include "t/sim/sim.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +87,7 @@ spoil(void *data, uint32_t bytes)
     memset(data, 0xdb, bytes);
 }
 
-/* ---- arrays ---- */
+/* --- arrays --- */
 
 static int
 make_buffers(buffers *b, const sim_ring *o, int rank, int op)
@@ -126,7 +125,7 @@ rest_is_untouched(const buffers *b)
     return 1;
 }
 
-/* ---- works ---- */
+/* --- works --- */
 
 /* A fused allreduce: the vector as tensors of their own, some in place, far apart and in another order. */
 static void
@@ -230,7 +229,7 @@ free_member(member *m, int ops)
     }
 }
 
-/* ---- turns ---- */
+/* --- turns --- */
 
 static int
 start_next(const ring *r, int rank)
@@ -347,7 +346,7 @@ turn(ring *r)
     }
 }
 
-/* ---- the end ---- */
+/* --- the end --- */
 
 static int
 results_are_right(const ring *r, int rank, char *why, size_t why_size)

@@ -9,7 +9,7 @@
 
 #include "lib/channel.h"
 
-/* ---- link.c: all links of the process; ends find each other by their ranks and distance ---- */
+/* --- link.c: all links of the process; ends find each other by their ranks and distance --- */
 
 typedef struct sim_net_options {
     uint64_t seed;
@@ -27,7 +27,7 @@ int sim_net_flush(void);         /* all that can move */
 const char *sim_net_fault(void); /* the first rule a sender broke: a frame other than the one awaited; or NULL */
 uint64_t sim_net_bytes(void);    /* payload delivered */
 
-/* ---- device.c ---- */
+/* --- device.c --- */
 
 typedef struct sim_device_options {
     int addressable; /* the host may send from and receive into user memory */
@@ -42,7 +42,7 @@ void sim_device_free(hp_device *device);
 int sim_device_finish(hp_queue *queue, uint64_t jobs); /* up to so many, in order; 1 if any */
 void sim_device_hold(hp_device *device, int held);     /* its queues answer what they answered last */
 
-/* ---- ring.c ---- */
+/* --- ring.c --- */
 
 enum { SIM_RANKS_MAX = 64, SIM_OPS_MAX = 8 };
 
@@ -77,7 +77,7 @@ typedef struct sim_rank_end {
 
 sim_end sim_ring_run(const sim_ring *ring, sim_rank_end ends[SIM_RANKS_MAX], char *why, size_t why_size);
 
-/* ---- answer.c: the independent reference ---- */
+/* --- answer.c: the independent reference --- */
 
 /* Elements of sendbuf and recvbuf on this rank. */
 uint64_t sim_send_count(const hp_call *call, int rank, int size);

@@ -93,14 +93,14 @@ wire_at(world *w, int position, int distance)
     int n = w->c->size;
     wire **at = &w->wires[(size_t)position * (size_t)n + (size_t)distance];
     if (!*at) {
-        *at = calloc(1, sizeof **at);
+        *at = calloc(1, sizeof(**at));
         (*at)->held = calloc(w->c->wire + 1, sizeof(sym));
         w->ranks[position].wires[w->ranks[position].wire_count++] = *at;
     }
     return *at;
 }
 
-/* ---- memory ---- */
+/* --- memory --- */
 
 /* The address of `count` symbols at a spot; the end must lie within the array. */
 static sym *
@@ -122,7 +122,7 @@ address(world *w, rank *r, slot *s, hp_spot spot, uint64_t count)
     return base ? base + spot.at : NULL;
 }
 
-/* ---- jobs ---- */
+/* --- jobs --- */
 
 static void
 run_job(const job *j)
@@ -219,7 +219,7 @@ finish_job(world *w, rank *r)
     return 1;
 }
 
-/* ---- wires ---- */
+/* --- wires --- */
 
 static uint64_t
 post(message *ring, uint64_t *posted, sym *data, uint64_t count, uint64_t step)
@@ -307,7 +307,7 @@ move_wire(world *w, wire *x, uint64_t tokens)
     return moved;
 }
 
-/* ---- the belt's stations ---- */
+/* --- the belt's stations --- */
 
 static void
 post_receive(world *w, rank *r, slot *s)
@@ -329,7 +329,7 @@ admit(world *w, rank *r)
     sym *memory = s->memory;
     if (r->admitted == w->plan.steps || r->admitted - r->retired == w->c->window)
         return 0;
-    memset(s, 0, sizeof *s);
+    memset(s, 0, sizeof(*s));
     s->memory = memory;
     s->number = r->admitted;
     s->step = hp_schedule_at(&w->plan, w->c->order, r->position, r->admitted);
@@ -399,11 +399,11 @@ retire(world *w, rank *r)
     return 1;
 }
 
-/* ---- who moves next ---- */
+/* --- who moves next --- */
 
 typedef int station(world *w, rank *r);
 static station *const stations[] = {admit, receive, work, finish_job, send_on, retire};
-enum { STATIONS = sizeof stations / sizeof *stations };
+enum { STATIONS = sizeof(stations) / sizeof(*stations) };
 
 /* Everybody once, as far as it goes. */
 static int
@@ -457,7 +457,7 @@ run(world *w)
     }
 }
 
-/* ---- making ---- */
+/* --- making --- */
 
 static void
 open_rank(world *w, rank *r, int position)
@@ -465,7 +465,7 @@ open_rank(world *w, rank *r, int position)
     r->position = position;
     r->admitted = r->received = r->worked = r->sent = r->retired = r->submitted = r->done = 0;
     r->wire_count = 0;
-    r->wires = calloc((size_t)w->c->size, sizeof *r->wires);
+    r->wires = calloc((size_t)w->c->size, sizeof(*r->wires));
     r->memory = calloc(w->c->window * w->slot_count + 1, sizeof(sym));
     r->stage = calloc(w->stage_count + 1, sizeof(sym));
     r->jobs = calloc(w->job_room, sizeof(job));
@@ -494,7 +494,7 @@ run_channel(world *w, uint32_t channel)
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
     w->stage_count = w->c->options.stage_bytes / w->plan.elem;
     w->job_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n jobs */
-    w->wires = calloc((size_t)n * (size_t)n, sizeof *w->wires);
+    w->wires = calloc((size_t)n * (size_t)n, sizeof(*w->wires));
     for (int p = 0; p < n; p++)
         open_rank(w, &w->ranks[p], p);
     run(w);
@@ -507,7 +507,7 @@ int
 sym_run(const sym_case *c, char *why, size_t why_size)
 {
     world w = {.c = c, .random = c->seed, .why = why, .why_size = why_size};
-    w.ranks = calloc((size_t)c->size, sizeof *w.ranks);
+    w.ranks = calloc((size_t)c->size, sizeof(*w.ranks));
     for (int p = 0; p < c->size; p++)
         w.broken |= !sym_arrays_make(&w.ranks[p].user, c, c->order[p]);
     for (uint32_t k = 0; k < c->channels && !w.broken; k++)

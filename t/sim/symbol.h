@@ -38,7 +38,7 @@ int sym_run(const sym_case *c, char *why, size_t why_size);
 /* The contribution of a rank's element. */
 sym sym_of(int rank, uint64_t element);
 
-/* ---- symbol.c's share and arrays.c's: the users' arrays of all ranks ---- */
+/* --- symbol.c's share and arrays.c's: the users' arrays of all ranks --- */
 
 typedef struct sym_arrays {
     sym *send, *recv;                /* as the program would pass them */

@@ -32,7 +32,7 @@ static void
 allreduces(room *r)
 {
     static const size_t counts[] = {0, 1, 100, 3000, 20000, 100003, MOST};
-    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         must(r, hoop_allreduce(r->in, r->out, counts[i], HOOP_FLOAT32, HOOP_SUM, r->comm));
         must(r, hoop_allreduce(r->out, r->out, counts[i], HOOP_FLOAT32, HOOP_MAX, r->comm));
     }
@@ -115,7 +115,7 @@ lateness(room *r)
 static void
 mistakes(room *r)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_work *work = NULL;
     r->right &= hoop_allreduce(NULL, r->out, 1, HOOP_FLOAT32, HOOP_SUM, r->comm) == HOOP_ERR_INVALID_ARGUMENT;
     r->right &= hoop_iallreduce(r->in, r->out, 1, (hoop_dtype)99, HOOP_SUM, r->comm, &work) != HOOP_SUCCESS;
@@ -130,7 +130,7 @@ static const struct {
 } scenes[] = {{"allreduces", allreduces, WARM, COUNTED},    {"the other collectives", others, WARM, COUNTED},
               {"several in flight", flocks, WARM, COUNTED}, {"groups", groups, WARM, COUNTED},
               {"mistakes", mistakes, WARM, COUNTED},        {"a late rank", lateness, 1, 1}};
-enum { SCENES = sizeof scenes / sizeof scenes[0] };
+enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
 
 /* 1 when a scene touched memory, which the note then says. */
 static int
@@ -153,8 +153,8 @@ steady(int rank, int size, void *arg)
 {
     room r = {.rank = rank, .size = size, .right = 1};
     int moved = 0, played = SCENES - (*(int *)arg > 0); /* lateness costs time: once is enough */
-    r.in = calloc(MOST, sizeof *r.in);
-    r.out = calloc(MOST, sizeof *r.out);
+    r.in = calloc(MOST, sizeof(*r.in));
+    r.out = calloc(MOST, sizeof(*r.out));
     if (!r.in || !r.out || hoop_comm_create(&r.comm, NULL) != HOOP_SUCCESS)
         return 2;
     for (int s = 0; s < played; s++)
@@ -180,7 +180,7 @@ ledger_works(void)
     memory = malloc(10);
     is_int(before + 1, ledger_alive(), "the ledger knows what is alive");
     free(memory);
-    ok(calloc(1, 1) == NULL && (memory = strdup("x")) != NULL, "the ledger fails the second allocation and no other");
+    ok(!calloc(1, 1) && (memory = strdup("x")) != NULL, "the ledger fails the second allocation and no other");
     free(memory);
     sums = ledger_close();
     ok(sums.taken == 3 && sums.given == 2 && sums.failed && ledger_alive() == before, "the ledger counts, strdup too");
@@ -201,7 +201,7 @@ main(void)
     plan_lazy();
     ledger_works();
     party_open(&p);
-    for (int i = 0; i < (int)(sizeof with / sizeof with[0]); i++) {
+    for (int i = 0; i < (int)(sizeof(with) / sizeof(with[0])); i++) {
         setenv(with[i].name, with[i].value, 1);
         for (int size = 2; size <= 4; size += 2)
             is_int(0, party_run(&p, size, steady, &i, 60), "%d ranks, %s: warm calls neither ask for memory nor free",

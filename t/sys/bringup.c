@@ -8,8 +8,8 @@
 #include "t/tools/party.h"
 
 #include <dirent.h>
-#include <sched.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,7 +31,7 @@ come(int rank, int size, void *arg)
 {
     const role *r = arg;
     hoop_comm *comm = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     int32_t one = 1, sum = 0;
     double begin = party_clock();
     if (rank == r->odd && !r->name)
@@ -112,7 +112,7 @@ duplicate(void)
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2500", 1);
     party_run(&p, 3, come, &r, 20);
     for (int i = 1; i < 3; i++)
-        dup += strstr(p.guest[i].note, "already") != NULL && code_of(i) == HOOP_ERR_RENDEZVOUS;
+        dup += strstr(p.guest[i].note, "already") && code_of(i) == HOOP_ERR_RENDEZVOUS;
     for (int i = 0; i < 3; i++)
         waited += strstr(p.guest[i].note, "rank 2 of 3") != NULL;
     if (dup != 1 || waited != 2)
@@ -126,7 +126,7 @@ secret(const char *name, const char *text, int mode)
 {
     static char path[400];
     int fd;
-    snprintf(path, sizeof path, "%s/%s", tap_tmpdir(), name);
+    snprintf(path, sizeof(path), "%s/%s", tap_tmpdir(), name);
     fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || write(fd, text, strlen(text)) < 0 || fchmod(fd, (mode_t)mode) != 0)
         bail("cannot write %s", path);
@@ -158,7 +158,7 @@ secrets(void)
     one_bad_secret(secret("open", other, 0644), "chmod", "a secret file that others may read");
     one_bad_secret(secret("empty", "", 0600), "empty", "an empty secret file");
     one_bad_secret("/nowhere/secret", "/nowhere/secret", "no such file");
-    snprintf(link, sizeof link, "%s/link", tap_tmpdir());
+    snprintf(link, sizeof(link), "%s/link", tap_tmpdir());
     if (symlink(secret("other", other, 0600), link) != 0)
         bail("no symlink");
     one_bad_secret(link, "link", "a symbolic link");
@@ -174,9 +174,9 @@ two_jobs(int rank, int size, void *arg)
     int half = size / 2;
     (void)arg;
     setenv("HOOP_JOB", rank % 2 ? "odd" : "even", 1);
-    snprintf(text, sizeof text, "%d", rank / 2);
+    snprintf(text, sizeof(text), "%d", rank / 2);
     setenv("HOOP_RANK", text, 1);
-    snprintf(text, sizeof text, "%d", half);
+    snprintf(text, sizeof(text), "%d", half);
     setenv("HOOP_SIZE", text, 1);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;
@@ -193,7 +193,7 @@ two_jobs(int rank, int size, void *arg)
     return rank % 2 ? r != HOOP_SUCCESS : r != HOOP_ERR_PEER_LOST;
 }
 
-/* ---- many ranks ---- */
+/* --- many ranks --- */
 
 static int
 colocated(int rank, int size, void *arg)
@@ -203,7 +203,7 @@ colocated(int rank, int size, void *arg)
     static int32_t in[N], out[N];
     (void)arg;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof e};
+        hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(NULL, &e);
         party_note("%s", e.text);
         return 1;
@@ -218,7 +218,7 @@ colocated(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- bytes and descriptors ---- */
+/* --- bytes and descriptors --- */
 
 static unsigned long long
 loopback_bytes(void)
@@ -226,7 +226,7 @@ loopback_bytes(void)
     FILE *file = fopen("/proc/self/net/dev", "re");
     char line[512];
     unsigned long long bytes = 0;
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof(line), file)) {
         char *lo = strstr(line, "lo:");
         if (lo)
             sscanf(lo + 3, "%llu", &bytes);
@@ -254,7 +254,7 @@ static int
 wire(int rank, int size, void *arg)
 {
     hoop_comm *comm;
-    float *x = calloc(WIRE_COUNT, sizeof *x);
+    float *x = calloc(WIRE_COUNT, sizeof(*x));
     unsigned long long before = 0;
     (void)size;
     (void)arg;
@@ -283,7 +283,7 @@ again(int rank, int size, void *arg)
         hoop_comm *comm;
         char job[32];
         int32_t one = 1, sum = 0;
-        snprintf(job, sizeof job, "again-%d-%d", (int)getppid(), i);
+        snprintf(job, sizeof(job), "again-%d-%d", (int)getppid(), i);
         setenv("HOOP_JOB", job, 1);
         if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS ||
             hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS || sum != size ||
@@ -301,7 +301,7 @@ poor(int rank, int size, void *arg)
 {
     struct rlimit limit = {14, 14};
     hoop_comm *comm = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_result r;
     (void)size;
     (void)arg;

@@ -4,8 +4,8 @@
  * way: each rank makes every rank's input from the seed and reduces in float64 or 64-bit integers. Outputs are poisoned
  * first and guarded; inputs must be untouched.
  */
-#include "hoop.h"
 #include "base/dtype.h"
+#include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
@@ -59,7 +59,7 @@ put(void *at, hoop_dtype dtype, size_t i, int value)
     static const uint8_t e5m2[8] = {0, 0x3c, 0x40, 0x42, 0x44, 0x45, 0x46, 0x47};
     float f = (float)value;
     uint32_t bits;
-    memcpy(&bits, &f, sizeof bits);
+    memcpy(&bits, &f, sizeof(bits));
     switch (dtype) {
     case HOOP_INT8:
     case HOOP_UINT8: ((uint8_t *)at)[i] = (uint8_t)value; break;
@@ -253,7 +253,7 @@ one(const algorithm *s, hoop_comm *comm, uint64_t seed)
     result = call(s, &b, comm, NULL);
     good = result == HOOP_SUCCESS && check(s, &b, rank, size, seed);
     if (result != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof e};
+        hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(comm, &e);
         party_note("%s count %zu: %s", names[s->kind], s->count, e.text);
     }
@@ -273,7 +273,7 @@ try_counts(hoop_comm *comm, uint64_t seed)
 {
     size_t n = (size_t)hoop_comm_size(comm);
     const size_t counts[] = {0, 1, n - 1, n, n + 1, 97, 1024, 10007, 40001, 65537, 262144};
-    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+    for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int in_place = 0; in_place < 2; in_place++) {
                 algorithm s = {kind, (int)(mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
@@ -341,7 +341,7 @@ static size_t
 tensor_of(uint64_t random, int tiny)
 {
     static const size_t ragged[] = {0, 1, 7, 127, 509, 512, 1021, 1024, 4093, 16411, 65537, 140009};
-    return tiny ? random % 26 : ragged[random % (sizeof ragged / sizeof *ragged)] + random / 64 % 3;
+    return tiny ? random % 26 : ragged[random % (sizeof(ragged) / sizeof(*ragged))] + random / 64 % 3;
 }
 
 /* One group of allreduces, in place and not; the ring then moves them as one array, straight from and to the tensors or
@@ -350,8 +350,8 @@ static int
 one_group(hoop_comm *comm, uint64_t seed, size_t tensors, int tiny)
 {
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), good = hoop_group_start(comm) == HOOP_SUCCESS;
-    algorithm *s = calloc(tensors, sizeof *s);
-    buffers *b = calloc(tensors, sizeof *b);
+    algorithm *s = calloc(tensors, sizeof(*s));
+    buffers *b = calloc(tensors, sizeof(*b));
     for (size_t i = 0; i < tensors; i++) {
         uint64_t r = mix(seed + i);
         int places = (int)(mix(seed) % 3); /* all in place, none, or mixed */
@@ -391,7 +391,7 @@ guest(int rank, int size, void *arg)
     (void)rank;
     (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof e};
+        hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(NULL, &e);
         party_note("create: %s", e.text);
         return 1;
@@ -417,7 +417,7 @@ main(void)
     plan_lazy();
     party_open(&p);
     for (int mode = COUNTS; mode <= GROUPS; mode++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
             job j = {tap_seed() + (uint64_t)mode * 7 + i, mode};
             ok(party_run(&p, sizes[i], guest, &j, 100) == 0, "%s, %d ranks", modes[mode], sizes[i]);
         }

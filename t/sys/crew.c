@@ -51,7 +51,7 @@ one_round(const hand *h, int round)
     char job[64];
     hoop_comm *comm = NULL, *copy = NULL, *part = NULL;
     hoop_config *config = hoop_config_new();
-    snprintf(job, sizeof job, "%s-%d-%d", getenv("HOOP_JOB"), h->number, round);
+    snprintf(job, sizeof(job), "%s-%d-%d", getenv("HOOP_JOB"), h->number, round);
     hoop_config_set(config, "job", job);
     int good = hoop_comm_create(&comm, config) == HOOP_SUCCESS && adds_up(comm) &&
                hoop_comm_split(comm, 0, -hoop_comm_rank(comm), &copy) == HOOP_SUCCESS && adds_up(copy) &&
@@ -67,12 +67,12 @@ static void *
 work(void *arg)
 {
     hand *h = arg;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     for (int round = 0; round < ROUNDS && !h->bad; round++) {
         if (one_round(h, round))
             continue;
         hoop_comm_error(NULL, &e);
-        snprintf(h->text, sizeof h->text, "thread %d, round %d: %.200s", h->number, round, e.text);
+        snprintf(h->text, sizeof(h->text), "thread %d, round %d: %.200s", h->number, round, e.text);
         h->bad = 1;
     }
     return NULL;
@@ -115,7 +115,7 @@ knock(int first)
         if (*fd >= 0)
             close(*fd);
         *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connect(*fd, (struct sockaddr *)&sin, sizeof sin) == 0 && n % 3)
+        if (connect(*fd, (struct sockaddr *)&sin, sizeof(sin)) == 0 && n % 3)
             (void)!send(*fd, n % 3 == 1 ? "GET /" : "HOOP\1\1", n % 3 == 1 ? 5 : 6, MSG_NOSIGNAL);
         usleep(500);
     }
@@ -131,7 +131,7 @@ free_ports(void)
             struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(first + i))};
             int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
             sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-            good &= bind(fd, (struct sockaddr *)&sin, sizeof sin) == 0;
+            good &= bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0;
             close(fd);
         }
         if (good)
@@ -149,7 +149,7 @@ main(void)
     tap_limit(LIMIT + 30);
     plan_lazy();
     setenv("HOOP_DEBUG", "none", 1);
-    snprintf(text, sizeof text, "%d-%d", first, first + RANKS - 1);
+    snprintf(text, sizeof(text), "%d-%d", first, first + RANKS - 1);
     setenv("HOOP_PORT_RANGE", text, 1);
     party_open(&p);
     pid_t child = knock(first);

@@ -42,7 +42,7 @@ static void
 stand(const plot *s, int rank)
 {
     char text[32];
-    snprintf(text, sizeof text, "127.0.0.1:%d", atomic_load(&x->door[SERVER].port));
+    snprintf(text, sizeof(text), "127.0.0.1:%d", atomic_load(&x->door[SERVER].port));
     if (rank == BEHIND && (s->all || s->to_server))
         setenv("HOOP_RENDEZVOUS", text, 1);
     if (s->all)
@@ -59,7 +59,7 @@ deafen(void *after)
     struct sock_fprog program = {1, &nothing};
     party_nap(*(const double *)after);
     for (int fd = 3; fd < 256; fd++)
-        setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program); /* what is no socket refuses */
+        setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)); /* what is no socket refuses */
     return NULL;
 }
 
@@ -68,9 +68,9 @@ static int
 work(int rank, int size, void *arg)
 {
     const plot *s = arg;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
-    float *in = malloc(s->count * sizeof *in), *out = malloc(s->count * sizeof *out), factor = 0;
+    float *in = malloc(s->count * sizeof(*in)), *out = malloc(s->count * sizeof(*out)), factor = 0;
     int wrong = 0;
     stand(s, rank);
     hoop_result result = hoop_comm_create(&comm, NULL);
@@ -247,7 +247,7 @@ pieces(void)
         size_t count;
         const char *buffers;
     } how[] = {{1, 300, ""}, {1, 8000, ""}, {1500, 100000, ""}, {1500, 30000, "4096"}, {0, 100000, "4096"}};
-    for (size_t i = 0; i < sizeof how / sizeof how[0]; i++) {
+    for (size_t i = 0; i < sizeof(how) / sizeof(how[0]); i++) {
         plot s = {.count = how[i].count, .times = 3, .all = 1};
         proxy_reset(x);
         for (int d = 0; d < PROXY_DOORS; d++)

@@ -29,7 +29,7 @@ typedef struct tale {
 static void
 tell(hoop_comm *comm, int code, int wrong)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm_error(comm, &e);
     party_note("%d %d %d %d %d %.3f %s", code, e.rank, e.reporter, wrong, (int)hoop_comm_completed(comm), party_clock(),
                e.text);
@@ -42,7 +42,7 @@ hear(int rank)
     int used = 0;
     if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.reporter, &t.wrong, &t.completed,
                &t.at, &used) >= 6)
-        snprintf(t.text, sizeof t.text, "%.255s", p.guest[rank].note + used);
+        snprintf(t.text, sizeof(t.text), "%.255s", p.guest[rank].note + used);
     return t;
 }
 
@@ -51,13 +51,13 @@ static int
 work_until_error(hoop_comm *comm, size_t count, double pause)
 {
     int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), wrong = 0;
-    float *in = malloc(count * sizeof *in + 1), *out = malloc(count * sizeof *out + 1),
+    float *in = malloc(count * sizeof(*in) + 1), *out = malloc(count * sizeof(*out) + 1),
           sum = (float)(size * (size + 1) / 2);
     hoop_result result = HOOP_SUCCESS;
     for (int round = 1; result == HOOP_SUCCESS; round++) {
         for (size_t i = 0; i < count; i++)
             in[i] = (float)(rank + 1) * (float)(1 + (i + (size_t)round) % 13);
-        memset(out, 0xff, count * sizeof *out);
+        memset(out, 0xff, count * sizeof(*out));
         result = hoop_allreduce(in, out, count, HOOP_FLOAT32, HOOP_SUM, comm);
         for (size_t i = 0; i < count && result == HOOP_SUCCESS; i++)
             wrong += out[i] != sum * (float)(1 + (i + (size_t)round) % 13);

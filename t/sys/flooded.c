@@ -35,7 +35,7 @@ static void *
 flood(void *arg)
 {
     int fd = (int)(intptr_t)arg;
-    while (send(fd, bytes, sizeof bytes, MSG_NOSIGNAL) > 0)
+    while (send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL) > 0)
         continue;
     return NULL;
 }
@@ -49,7 +49,7 @@ flood_all(void)
     int n = 0;
     for (int fd = 3; fd < FDS; fd++) {
         struct sockaddr_in peer;
-        socklen_t length = sizeof peer;
+        socklen_t length = sizeof(peer);
         if (getpeername(fd, (struct sockaddr *)&peer, &length) != 0 || peer.sin_family != AF_INET ||
             ntohs(peer.sin_port) == server)
             continue;

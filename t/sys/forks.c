@@ -37,7 +37,7 @@ own_port(void)
     struct sockaddr_in sin = {0};
     for (int fd = 3; fd < 256; fd++) {
         int listens = 0;
-        socklen_t length = sizeof listens, room = sizeof sin;
+        socklen_t length = sizeof(listens), room = sizeof(sin);
         if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens)
             getsockname(fd, (struct sockaddr *)&sin, &room);
     }
@@ -54,7 +54,7 @@ second_world(hoop_comm **out)
     return result;
 }
 
-/* ---- a fork in the middle of a line ---- */
+/* --- a fork in the middle of a line --- */
 
 /* The log's function of this test: a line stands still while a thread of its own forks. */
 static atomic_int speaking, forked;
@@ -111,7 +111,7 @@ forks_in_a_line(int rank, int size, void *arg)
     return bad || status != 0 || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- a log that stands still ---- */
+/* --- a log that stands still --- */
 
 static atomic_int told, go_on, over;
 
@@ -147,7 +147,7 @@ knock(void)
     struct sockaddr_in sin = own_port();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     hp_hello_put(m1, &hello, nonce);
-    if (connect(fd, (struct sockaddr *)&sin, sizeof sin) != 0 || send(fd, m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
+    if (connect(fd, (struct sockaddr *)&sin, sizeof(sin)) != 0 || send(fd, m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
         bail("nobody listens");
     return fd;
 }

@@ -6,8 +6,8 @@
  * makes a communicator of its own.
  *     keys.t rank FOLDER     is a rank of it: waits for FOLDER/stop
  */
-#include "hoop.h"
 #include "base/mem.h"
+#include "hoop.h"
 #include "net/secret.h"
 #include "t/tap/tap.h"
 
@@ -32,7 +32,7 @@ nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
 }
 
-/* ---- the rank ---- */
+/* --- the rank --- */
 
 static int
 reduce_once(hoop_comm *comm)
@@ -65,8 +65,8 @@ static void
 leave_mark(const char *folder, const char *what)
 {
     char path[4200], part[4210];
-    snprintf(path, sizeof path, "%s/%s.%s", folder, what, getenv("HOOP_RANK"));
-    snprintf(part, sizeof part, "%s.part", path);
+    snprintf(path, sizeof(path), "%s/%s.%s", folder, what, getenv("HOOP_RANK"));
+    snprintf(part, sizeof(part), "%s.part", path);
     FILE *file = fopen(part, "w");
     if (file) {
         fprintf(file, "%ld %ld\n", (long)getpid(), (long)getppid());
@@ -82,7 +82,7 @@ be_rank(const char *folder)
     char stop[4200];
     int status = 1;
     alarm(120);
-    snprintf(stop, sizeof stop, "%s/stop", folder);
+    snprintf(stop, sizeof(stop), "%s/stop", folder);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || !reduce_once(comm) ||
         hoop_comm_split(comm, 0, 0, &part) != HOOP_SUCCESS || !reduce_once(part))
         return 1;
@@ -96,7 +96,7 @@ be_rank(const char *folder)
     return hoop_comm_destroy(part) == HOOP_SUCCESS && hoop_comm_destroy(comm) == HOOP_SUCCESS ? 0 : 1;
 }
 
-/* ---- what is looked for ---- */
+/* --- what is looked for --- */
 
 typedef struct needle {
     const char *what;
@@ -151,14 +151,14 @@ search(const uint8_t *bytes, size_t n, char *found, size_t room)
             snprintf(found + strlen(found), room - strlen(found), " %s;", needles[i].what);
 }
 
-/* ---- where ---- */
+/* --- where --- */
 
 static void
 search_range(int memory, unsigned long from, unsigned long to, char *found, size_t room)
 {
     static uint8_t bytes[CHUNK + LONGEST];
     for (unsigned long at = from; at < to; at += CHUNK) {
-        size_t n = to - at < sizeof bytes ? to - at : sizeof bytes;
+        size_t n = to - at < sizeof(bytes) ? to - at : sizeof(bytes);
         ssize_t got = pread(memory, bytes, n, (off_t)at);
         if (got > 0)
             search(bytes, (size_t)got, found, room);
@@ -173,11 +173,11 @@ search_process(pid_t pid, char *found, size_t room)
     unsigned long from = 0, to = 0;
     int ranges = 0;
     *found = 0;
-    snprintf(path, sizeof path, "/proc/%ld/mem", (long)pid);
+    snprintf(path, sizeof(path), "/proc/%ld/mem", (long)pid);
     int memory = open(path, O_RDONLY | O_CLOEXEC);
-    snprintf(path, sizeof path, "/proc/%ld/smaps", (long)pid);
+    snprintf(path, sizeof(path), "/proc/%ld/smaps", (long)pid);
     FILE *maps = fopen(path, "re");
-    while (maps && memory >= 0 && fgets(line, sizeof line, maps)) {
+    while (maps && memory >= 0 && fgets(line, sizeof(line), maps)) {
         if (strchr(line, '-') && strchr(line, '-') < strchr(line, ' ')) /* else a line of words */
             sscanf(line, "%lx-%lx %7s", &from, &to, mode);
         if (strncmp(line, "VmFlags:", 8) != 0 || mode[0] != 'r' || strstr(line, " dd"))
@@ -196,13 +196,13 @@ static void
 has_no_keys(pid_t pid, const char *who)
 {
     char found[256];
-    if (search_process(pid, found, sizeof found) == 0)
+    if (search_process(pid, found, sizeof(found)) == 0)
         ok(kill(pid, 0) == 0, "%s: nobody may look into it", who);
     else
         is_string("", found, "%s has no key where a core file would show it", who);
 }
 
-/* ---- the jobs ---- */
+/* --- the jobs --- */
 
 static char folder[4096], self[4096];
 
@@ -242,7 +242,7 @@ static void
 whose(int rank, long *pid, long *parent)
 {
     char name[32];
-    snprintf(name, sizeof name, "ready.%d", rank);
+    snprintf(name, sizeof(name), "ready.%d", rank);
     FILE *file = fopen(name, "re");
     if (!file || fscanf(file, "%ld %ld", pid, parent) != 2)
         bail("no %s", name);
@@ -283,7 +283,7 @@ cores_are_made(void)
     char pattern[8] = "", pid = '1';
     FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
     FILE *uses_pid = fopen("/proc/sys/kernel/core_uses_pid", "re");
-    int plain = file && fgets(pattern, sizeof pattern, file) && strcmp(pattern, "core\n") == 0;
+    int plain = file && fgets(pattern, sizeof(pattern), file) && strcmp(pattern, "core\n") == 0;
     plain &= uses_pid && fread(&pid, 1, 1, uses_pid) == 1 && pid == '0';
     struct rlimit limit;
     if (file)
@@ -305,7 +305,7 @@ search_core(const char *who)
     struct stat st;
     if (fd < 0 || fstat(fd, &st) != 0)
         bail("no core file");
-    search_range(fd, 0, (unsigned long)st.st_size, found, sizeof found);
+    search_range(fd, 0, (unsigned long)st.st_size, found, sizeof(found));
     close(fd);
     is_string("", found, "%s: no key in its core file of %lld bytes", who, (long long)st.st_size);
 }
@@ -314,8 +314,8 @@ static pid_t
 start_hooprun(void)
 {
     char launcher[4200], script[9000];
-    snprintf(launcher, sizeof launcher, "%s/bin/hooprun", getenv("abs_top_builddir"));
-    snprintf(script, sizeof script,
+    snprintf(launcher, sizeof(launcher), "%s/bin/hooprun", getenv("abs_top_builddir"));
+    snprintf(script, sizeof(script),
              "cat <&3 >part.$HOOP_RANK && mv part.$HOOP_RANK secret.$HOOP_RANK; exec \"%s\" rank \"%s\"", self, folder);
     char *argv[] = {launcher, "-n", "2", "sh", "-c", script, NULL};
     pid_t pid = start(argv);
@@ -341,7 +341,7 @@ under_hooprun(void)
     has_no_keys((pid_t)agent, "its agent");
     has_no_keys(launcher, "the launcher with its server");
     char found[256] = "";
-    search((const uint8_t *)&own, sizeof own, found, sizeof found);
+    search((const uint8_t *)&own, sizeof(own), found, sizeof(found));
     is_string(" S;", found, "the search would find it");
     stop_ranks();
     is_int(0, end_of(launcher), "the job ends well, and so did the ranks' forked children");
@@ -395,7 +395,7 @@ read_address(char *address, size_t n)
     char line[256];
     for (int i = 0; i < 1000 && !*address; i++, nap()) {
         FILE *file = fopen("output", "re");
-        while (file && fgets(line, sizeof line, file)) {
+        while (file && fgets(line, sizeof(line), file)) {
             const char *at = strstr(line, "listening on ");
             if (at && strchr(line, '\n'))
                 snprintf(address, n, "%.*s", (int)strcspn(at + 13, "\n"), at + 13);
@@ -422,17 +422,17 @@ under_rendezvous(void)
     write_file("ring.secret", text);
     add_secret("K", "K in digits", &secret);
     add_keys(&own);
-    snprintf(program, sizeof program, "%s/bin/hoop-rendezvous", getenv("abs_top_builddir"));
-    snprintf(path, sizeof path, "%s/ring.secret", folder);
+    snprintf(program, sizeof(program), "%s/bin/hoop-rendezvous", getenv("abs_top_builddir"));
+    snprintf(path, sizeof(path), "%s/ring.secret", folder);
     char *server_argv[] = {program, "--secret-file", path, NULL}, *rank_argv[] = {self, "rank", folder, NULL};
     pid_t server = start(server_argv);
-    read_address(address, sizeof address);
+    read_address(address, sizeof(address));
     setenv("HOOP_RENDEZVOUS", address, 1);
     setenv("HOOP_SECRET_FILE", path, 1);
     setenv("HOOP_JOB", "by hand", 1);
     setenv("HOOP_SIZE", "2", 1);
     for (int i = 0; i < RANKS; i++) {
-        snprintf(rank, sizeof rank, "%d", i);
+        snprintf(rank, sizeof(rank), "%d", i);
         setenv("HOOP_RANK", rank, 1);
         ranks[i] = start(rank_argv);
     }
@@ -455,9 +455,9 @@ main(int argc, char **argv)
         return be_rank(argv[2]);
     tap_limit(180);
     plan_lazy();
-    if (!getenv("abs_top_builddir") || readlink("/proc/self/exe", self, sizeof self - 1) <= 0)
+    if (!getenv("abs_top_builddir") || readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0)
         bail("abs_top_builddir is not set");
-    snprintf(folder, sizeof folder, "%s", tap_tmpdir());
+    snprintf(folder, sizeof(folder), "%s", tap_tmpdir());
     if (chdir(folder) != 0)
         bail("no folder");
     under_hooprun();

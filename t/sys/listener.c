@@ -32,7 +32,7 @@ enum { LIMIT = 60 };
 
 static party p;
 
-/* ---- ports ---- */
+/* --- ports --- */
 
 static struct sockaddr_in
 loopback(int port)
@@ -47,8 +47,8 @@ is_free(int port)
 {
     struct sockaddr_in sin = loopback(port);
     int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), good;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    good = bind(fd, (struct sockaddr *)&sin, sizeof sin) == 0 && listen(fd, 1) == 0;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    good = bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0 && listen(fd, 1) == 0;
     close(fd);
     return good;
 }
@@ -72,7 +72,7 @@ static void
 set_range(int first, int n)
 {
     char text[32];
-    snprintf(text, sizeof text, "%d-%d", first, first + n - 1);
+    snprintf(text, sizeof(text), "%d-%d", first, first + n - 1);
     setenv("HOOP_PORT_RANGE", text, 1);
 }
 
@@ -83,17 +83,17 @@ listening(int *port)
     char line[256], path[64], link[64];
     int n = 0;
     FILE *file = fopen("/proc/self/net/tcp", "re");
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof(line), file)) {
         unsigned at, state;
         unsigned long inode;
         char wanted[64];
         if (sscanf(line, " %*d: %*8x:%4x %*8x:%*4x %2x %*s %*s %*s %*d %*d %lu", &at, &state, &inode) != 3 ||
             state != 10)
             continue;
-        snprintf(wanted, sizeof wanted, "socket:[%lu]", inode);
+        snprintf(wanted, sizeof(wanted), "socket:[%lu]", inode);
         for (int fd = 0; fd < 256; fd++) {
-            snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-            ssize_t length = readlink(path, link, sizeof link - 1);
+            snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+            ssize_t length = readlink(path, link, sizeof(link) - 1);
             if (length <= 0)
                 continue;
             link[length] = 0;
@@ -106,7 +106,7 @@ listening(int *port)
     return n;
 }
 
-/* ---- operations ---- */
+/* --- operations --- */
 
 /* Sums of several sizes, so that chords are opened too; 0 when all are right. */
 static int
@@ -115,7 +115,7 @@ adds_up(hoop_comm *comm)
     static const size_t counts[] = {1, 300, 5000, 100000};
     static float x[100000];
     int size = hoop_comm_size(comm), rank = hoop_comm_rank(comm);
-    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+    for (size_t k = 0; k < sizeof(counts) / sizeof(counts[0]); k++) {
         for (size_t i = 0; i < counts[k]; i++)
             x[i] = (float)(rank + 1 + (int)(i % 7));
         if (hoop_allreduce(x, x, counts[k], HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
@@ -130,7 +130,7 @@ adds_up(hoop_comm *comm)
 static int
 fail(const char *what, const hoop_comm *comm)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm_error(comm, &e);
     party_note("%s: %d %s", what, (int)e.code, e.text);
     return 1;
@@ -189,7 +189,7 @@ static int
 create(int rank, int size, void *arg)
 {
     hoop_comm *comm = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     (void)rank, (void)size, (void)arg;
     hoop_result result = hoop_comm_create(&comm, NULL);
     hoop_comm_error(NULL, &e);
@@ -206,7 +206,7 @@ test_used_up(void)
     set_range(range, 2);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
     party_run(&p, 3, create, NULL, LIMIT);
-    snprintf(wanted, sizeof wanted, "HOOP_PORT_RANGE=%d-%d", range, range + 1);
+    snprintf(wanted, sizeof(wanted), "HOOP_PORT_RANGE=%d-%d", range, range + 1);
     for (int i = 0; i < 3; i++) {
         const char *note = p.guest[i].note;
         diag("rank %d: %s", i, note);
@@ -222,7 +222,7 @@ test_used_up(void)
     unsetenv("HOOP_PORT_RANGE");
 }
 
-/* ---- a proxy before each rank ---- */
+/* --- a proxy before each rank --- */
 
 typedef struct relay {
     proxy *x;
@@ -250,7 +250,7 @@ test_proxy(void)
     proxy_close(r.x);
 }
 
-/* ---- strangers ---- */
+/* --- strangers --- */
 
 enum { CROWD = 200, RANKS = 4, FEW = 64 };
 
@@ -264,7 +264,7 @@ crowd_before(const int *ports, int n)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     static int fds[8][CROWD];
     char byte;
-    memset(fds, -1, sizeof fds);
+    memset(fds, -1, sizeof(fds));
     for (;;) {
         for (int k = 0; k < n; k++)
             for (int i = 0; i < CROWD; i++) {
@@ -278,7 +278,7 @@ crowd_before(const int *ports, int n)
                     continue;
                 *fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
                 if (*fd >= 0)
-                    connect(*fd, (struct sockaddr *)&sin, sizeof sin);
+                    connect(*fd, (struct sockaddr *)&sin, sizeof(sin));
             }
         usleep(20000);
     }
@@ -361,7 +361,7 @@ test_strangers(void)
     party_open(&p);
 }
 
-/* ---- replays ---- */
+/* --- replays --- */
 
 enum { RECORDED = 3, COPIES = 1500, BIG = 8 };
 
@@ -384,8 +384,8 @@ is_challenged(int fd)
 {
     const struct timeval moment = {.tv_sec = 2};
     uint8_t m2[HP_M2];
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof moment);
-    return recv(fd, m2, sizeof m2, MSG_WAITALL) == HP_M2;
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &moment, sizeof(moment));
+    return recv(fd, m2, sizeof(m2), MSG_WAITALL) == HP_M2;
 }
 
 /* Sends three greetings, which somebody may have recorded, to every port, again and again; leaves all open. */
@@ -414,7 +414,7 @@ replay_to(const int *ports, int n, atomic_int *challenges)
         for (int k = 0; k < n && copies < COPIES; k++) {
             struct sockaddr_in sin = loopback(ports[k]);
             int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-            if (connect(fd, (struct sockaddr *)&sin, sizeof sin) != 0 ||
+            if (connect(fd, (struct sockaddr *)&sin, sizeof(sin)) != 0 ||
                 send(fd, m1[k][copies % RECORDED], HP_M1, MSG_NOSIGNAL) != HP_M1)
                 close(fd);
             else if (k == BIG && copies < 2 * RECORDED)
@@ -471,7 +471,7 @@ test_replays(void)
         usual = took > usual ? took : usual;
     }
     fds = 0;
-    atomic_int *challenges = mmap(NULL, sizeof *challenges, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    atomic_int *challenges = mmap(NULL, sizeof(*challenges), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     pid_t child = replay_to(ports, BIG + 1, challenges);
     for (int k = 0; k < 3; k++) {
         bad += party_run(&p, BIG, come_up, NULL, LIMIT);
@@ -481,14 +481,14 @@ test_replays(void)
     end(child);
     is_int(0, bad, "%d ranks come up while %d greetings are sent %d times to every port", BIG, RECORDED, COPIES);
     is_int(RECORDED, atomic_load(challenges), "each greeting is answered once");
-    munmap(challenges, sizeof *challenges);
+    munmap(challenges, sizeof(*challenges));
     ok(fds <= BIG + 64 + 256, "with at most %d descriptors a rank", fds);
     ok(with < 2 * usual + 0.1, "in %.3f s, usually %.3f", with, usual);
     unsetenv("HOOP_PORT_RANGE");
     unsetenv("HOOP_JOB");
 }
 
-/* ---- a fork ---- */
+/* --- a fork --- */
 
 /* The child of a rank lives on; the port must not. */
 static int
@@ -521,7 +521,7 @@ forks(int rank, int size, void *arg)
     return bad;
 }
 
-/* ---- mode none ---- */
+/* --- mode none --- */
 
 static int
 bare(int rank, int size, void *arg)

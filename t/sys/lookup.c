@@ -10,8 +10,8 @@
 
 #include <dlfcn.h>
 #include <netdb.h>
-#include <signal.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ threads(void)
     char line[128];
     int n = 0;
     FILE *status = fopen("/proc/self/status", "r");
-    while (status && fgets(line, sizeof line, status))
+    while (status && fgets(line, sizeof(line), status))
         sscanf(line, "Threads: %d", &n);
     if (status)
         fclose(status);
@@ -86,12 +86,12 @@ static int
 join(int rank, int size, void *arg)
 {
     const char *host = arg, *port = strrchr(p.address, ':');
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     char server[96];
     (void)rank;
     (void)size;
-    snprintf(server, sizeof server, "%s%s", host, port);
+    snprintf(server, sizeof(server), "%s%s", host, port);
     setenv("HOOP_RENDEZVOUS", server, 1);
     int before = threads_before();
     double begin = party_clock();
@@ -108,7 +108,7 @@ static void
 run(const char *host, int size, int *code, double *took, int *names, int *others, int *alive)
 {
     char copy[64];
-    snprintf(copy, sizeof copy, "%s", host);
+    snprintf(copy, sizeof(copy), "%s", host);
     party_start(&p, size, join, copy, 30);
     party_wait(&p);
     sscanf(p.guest[0].note, "%d %lf %d %d %d", code, took, names, others, alive);

@@ -4,8 +4,8 @@
  * the mean is there, within the bound of hoop_allreduce(3), with the same bits on every rank; NaN and infinity pass
  * through. t/sim/answer.c has the data and the bound; some values are written out here.
  */
-#include "hoop.h"
 #include "base/dtype.h"
+#include "hoop.h"
 #include "t/sim/sim.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
@@ -76,9 +76,9 @@ is_right(const hp_call *call, uint64_t seed, const arrays *a, hoop_comm *comm)
 {
     char why[200] = "ranks have other bits", text[100];
     if ((call->kind != HP_ALLREDUCE || is_identical(call, a, comm)) &&
-        sim_answer_is_right(call, seed, hoop_comm_rank(comm), hoop_comm_size(comm), a->recv, why, sizeof why))
+        sim_answer_is_right(call, seed, hoop_comm_rank(comm), hoop_comm_size(comm), a->recv, why, sizeof(why)))
         return 1;
-    party_note("%s: %s", hp_call_print(call, text, sizeof text), why);
+    party_note("%s: %s", hp_call_print(call, text, sizeof(text)), why);
     return 0;
 }
 
@@ -144,7 +144,7 @@ try_equal(hoop_comm *comm)
         {HOOP_FLOAT16, 0x7fff},  /* NaN */
     };
     int good = 1;
-    for (size_t i = 0; i < sizeof same / sizeof *same && good; i++) {
+    for (size_t i = 0; i < sizeof(same) / sizeof(*same) && good; i++) {
         for (size_t count = 1; count <= 30000 && good; count *= 30) {
             size_t elem = hp_dtype_size(same[i].dtype);
             char *x = calloc(count, elem), *wanted = calloc(count, elem);
@@ -171,7 +171,7 @@ guest(int rank, int size, void *arg)
     (void)rank;
     (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof e};
+        hoop_error e = {.size = sizeof(e)};
         hoop_comm_error(NULL, &e);
         party_note("create: %s", e.text);
         return 1;
@@ -188,7 +188,7 @@ main(void)
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    for (size_t i = 0; i < 2 * sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < 2 * sizeof(sizes) / sizeof(*sizes); i++) {
         job j = {tap_seed() + i, i % 2};
         ok(party_run(&p, sizes[i / 2], guest, &j, 100) == 0, "%s of means, %d ranks", j.grouped ? "groups" : "calls",
            sizes[i / 2]);

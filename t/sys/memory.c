@@ -48,14 +48,14 @@ is_want(hoop_result result, const hoop_error *e)
            (result == HOOP_ERR_NO_MEMORY || (result == HOOP_ERR_SYSTEM && strstr(e->text, "memory")));
 }
 
-/* ---- one rank and the server: every allocation of create and destroy ---- */
+/* --- one rank and the server: every allocation of create and destroy --- */
 
 /* 0 when the k-th allocation was not reached any more, else 1; *bad counts breaches. The process's first time libcrypto
  * and libevent make what they keep. */
 static int
 join_alone(unsigned long k, int on, int first, int *bad)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     long alive = ledger_alive();
     int fds = descriptors();
@@ -104,7 +104,7 @@ first_time(int rank, int size, void *arg)
     _exit(bad); /* without a search for leaks: libcrypto itself loses a few bytes when its own start fails */
 }
 
-/* ---- three ranks ---- */
+/* --- three ranks --- */
 
 typedef struct plot {
     int victim;
@@ -132,7 +132,7 @@ breach(player *r, const char *what, hoop_result result, const hoop_error *e)
 static int
 again(player *r, const char *what, hoop_result result)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     if (result == HOOP_SUCCESS || r->over)
         return 0;
     hoop_comm_error(r->on, &e);

@@ -23,7 +23,7 @@ static int bad;
 static void
 expect(hoop_comm *comm, hoop_result wanted, hoop_result got, const char *word, const char *what)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm_error(comm, &e);
     if (wanted == got && (wanted == HOOP_SUCCESS || (e.code == wanted && strstr(e.text, word))))
         return;
@@ -70,7 +70,7 @@ arguments(hoop_comm *comm)
            "work NULL");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_iallreduce(a, NULL, 1, HOOP_FLOAT32, HOOP_SUM, comm, &work), "recvbuf",
            "failed start");
-    if (work != NULL) {
+    if (work) {
         bad++;
         party_note("a failed start left a handle");
     }
@@ -119,7 +119,7 @@ mistakes(int rank, int size, void *arg)
     return bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- threads ---- */
+/* --- threads --- */
 
 typedef struct caller {
     hoop_comm *comm;
@@ -182,7 +182,7 @@ threads(int rank, int size, void *arg)
     return !still_right(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- fork ---- */
+/* --- fork --- */
 
 static int
 forks(int rank, int size, void *arg)
@@ -197,7 +197,7 @@ forks(int rank, int size, void *arg)
         return 1;
     child = fork();
     if (child == 0) {
-        hoop_error e = {.size = sizeof e};
+        hoop_error e = {.size = sizeof(e)};
         int forked = hoop_barrier(comm) == HOOP_ERR_FORKED && hoop_comm_error(comm, &e) == HOOP_SUCCESS &&
                      strstr(e.text, "parent") && hoop_comm_destroy(comm) == HOOP_ERR_FORKED;
         _exit(forked ? 0 : 1);
@@ -254,7 +254,7 @@ forks_dialling(int rank, int size, void *arg)
     return left || hoop_work_wait(work, -1) != HOOP_SUCCESS || sum != size || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- fusion, split, waits that time out ---- */
+/* --- fusion, split, waits that time out --- */
 
 static int
 grouped(int rank, int size, void *arg)
@@ -270,7 +270,7 @@ grouped(int rank, int size, void *arg)
         size_t count = (size_t)(i * 7) % 98;
         for (size_t k = 0; k < count; k++)
             in[i][k] = (float)((rank + 1) * (i + (int)k % 5));
-        memset(out[i], 0xff, sizeof out[i]);
+        memset(out[i], 0xff, sizeof(out[i]));
         if (i == 100)
             hoop_broadcast(in[i], out[i], count, HOOP_FLOAT32, size - 1, comm);
         else
@@ -300,7 +300,7 @@ split(int rank, int size, void *arg)
     /* the last rank takes no part; the others by parity, ranked backwards */
     if (hoop_comm_split(comm, rank == size - 1 ? -1 : rank % 2, -rank, &part) != HOOP_SUCCESS)
         return 2;
-    if ((part == NULL) != (rank == size - 1))
+    if ((!part) != (rank == size - 1))
         return 3;
     if (part) {
         int want = 0, members = 0, above = 0;
@@ -310,8 +310,7 @@ split(int rank, int size, void *arg)
             return 4;
         if (hoop_allreduce(&me, &sum, 1, HOOP_INT32, HOOP_SUM, part) != HOOP_SUCCESS || sum != want)
             return 5;
-        if (hoop_comm_split(part, 0, 0, &sub) != HOOP_SUCCESS || !still_right(sub) ||
-            !still_right(comm == NULL ? sub : part))
+        if (hoop_comm_split(part, 0, 0, &sub) != HOOP_SUCCESS || !still_right(sub) || !still_right(!comm ? sub : part))
             return 6;
         hoop_comm_destroy(sub);
         hoop_comm_destroy(part);
@@ -343,7 +342,7 @@ waits(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* ---- a loop of the program's own ---- */
+/* --- a loop of the program's own --- */
 
 /* Wakes of the descriptor within a time, each answered by hoop_comm_progress. */
 static int
@@ -402,7 +401,7 @@ own_loop(int rank, int size, void *arg)
     return result == HOOP_ERR_TIMEOUT ? 0 : 7;
 }
 
-/* ---- the end of a group while another thread waits ---- */
+/* --- the end of a group while another thread waits --- */
 
 static void *
 enter_barrier(void *arg)
@@ -454,14 +453,14 @@ error_sizes(void)
     e.error.size = fixed;
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_comm_error(NULL, &e.error), "nor one without room for a sentence");
     hoop_barrier(NULL);
-    memset(&e, '#', sizeof e);
+    memset(&e, '#', sizeof(e));
     e.error.size = fixed + 8;
     is_int(HOOP_SUCCESS, hoop_comm_error(NULL, &e.error), "a short one is filled");
     is_string("the com", e.error.text, "and its sentence ends");
     is_int('#', e.error.text[8], "within its size");
-    e.error.size = sizeof e;
+    e.error.size = sizeof(e);
     is_int(HOOP_SUCCESS, hoop_comm_error(NULL, &e.error), "a newer one, that is longer");
-    is_int(sizeof e.error, (intmax_t)e.error.size, "is told how much was filled");
+    is_int(sizeof(e.error), (intmax_t)e.error.size, "is told how much was filled");
     is_int('#', e.behind[0], "and keeps the rest");
 }
 

@@ -85,7 +85,7 @@ choices_of(int rank, choice *c)
     int n = 0;
     log_of(rank, path);
     FILE *file = fopen(path, "r");
-    while (file && n < LINES && fgets(line, sizeof line, file)) {
+    while (file && n < LINES && fgets(line, sizeof(line), file)) {
         const char *ring = strstr(line, "ring of "), *depth = strstr(line, "; slices ");
         if (ring && depth && sscanf(ring, "ring of %d", &c[n].ranks) == 1)
             n +=
@@ -124,7 +124,7 @@ try(const char *const *hosts, const int one_host[3], unsigned slices, const char
     ok(good, "%s", what);
 }
 
-/* ---- how long to look before sleeping: by those who may run on the same processors ---- */
+/* --- how long to look before sleeping: by those who may run on the same processors --- */
 
 /* Four ranks on the first of our processors, or on the first two in turns. */
 static int
@@ -140,7 +140,7 @@ colocated(int rank, int size, void *arg)
         return 1;
     CPU_ZERO(&one);
     CPU_SET((size_t)processors[rank % 2], &one);
-    if (sched_setaffinity(0, sizeof one, &one) < 0)
+    if (sched_setaffinity(0, sizeof(one), &one) < 0)
         return 2;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || !is_right(comm, 100))
         return 3;
@@ -154,7 +154,7 @@ looks_of(int rank)
     int looks = -1;
     log_of(rank, path);
     FILE *file = fopen(path, "r");
-    while (file && fgets(line, sizeof line, file)) {
+    while (file && fgets(line, sizeof(line), file)) {
         const char *at = strstr(line, ", spin ");
         if (at)
             looks = atoi(at + 7);
@@ -183,7 +183,7 @@ test_crowds(void)
 {
     cpu_set_t mine;
     int processor[2] = {-1, -1}, found = 0;
-    sched_getaffinity(0, sizeof mine, &mine);
+    sched_getaffinity(0, sizeof(mine), &mine);
     for (int i = 0; i < CPU_SETSIZE && found < 2; i++)
         if (CPU_ISSET((size_t)i, &mine))
             processor[found++] = i;

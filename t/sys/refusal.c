@@ -74,7 +74,7 @@ join(void)
 static void
 tell(hoop_comm *comm, hoop_result result, double since)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm_error(comm, &e);
     party_note("%d %.2f %d %llu %s", (int)result, party_clock() - since, e.rank, (unsigned long long)e.sequence,
                e.text);
@@ -135,7 +135,7 @@ all_told(unsigned long long operation, const char *what)
         unsigned long long sequence = 0;
         sscanf(p.guest[rank].note, "%d %lf %d %llu %n", &code, &took, &named, &sequence, &text);
         if (code == HOOP_ERR_MISMATCH && (took < 2.0 || rank == GUILTY) && named == GUILTY && sequence == operation &&
-            strstr(p.guest[rank].note, what) != NULL)
+            strstr(p.guest[rank].note, what))
             continue;
         diag("rank %d: %s", rank, p.guest[rank].note);
         good = 0;
@@ -164,7 +164,7 @@ test_forms(void)
     for (form f = 0; f < FORMS; f++) {
         plot s = {.form = f, .pause = 3};
         char expected[128];
-        snprintf(expected, sizeof expected, ") could not start operation 3 (%s",
+        snprintf(expected, sizeof(expected), ") could not start operation 3 (%s",
                  what[f] ? what[f] : "allgather of 100 x float32): sendbuf and recvbuf overlap");
         party_run(&p, RANKS, refuses, &s, 30);
         ok(all_told(3, expected), "%s that one rank refuses: all get MISMATCH within two seconds", form_names[f]);

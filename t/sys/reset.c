@@ -42,13 +42,13 @@ reset_one(int server)
     int found[DESCRIPTORS], n = 0;
     for (int fd = 3; fd < DESCRIPTORS; fd++) {
         struct sockaddr_in to = {0};
-        socklen_t length = sizeof to;
+        socklen_t length = sizeof(to);
         if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && to.sin_family == AF_INET &&
             (ntohs(to.sin_port) == server_port()) == server)
             found[n++] = fd;
     }
     struct sockaddr nobody = {.sa_family = AF_UNSPEC};
-    return n > 0 && connect(found[tap_random() % (uint64_t)n], &nobody, sizeof nobody) == 0;
+    return n > 0 && connect(found[tap_random() % (uint64_t)n], &nobody, sizeof(nobody)) == 0;
 }
 
 static void *
@@ -86,7 +86,7 @@ static int
 rank_of_plot(int rank, int size, void *arg)
 {
     plot *s = arg;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm;
     pthread_t thread;
     int wrong = 0;
@@ -116,7 +116,7 @@ computes(int rank, int size, void *arg)
     const plot *s = arg;
     hoop_comm *comm;
     hoop_work *w = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     int done = 0;
     (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
@@ -158,7 +158,7 @@ hear(int rank)
     int used = 0;
     if (sscanf(p.guest[rank].note, "%d %d %d %d %d %lf %n", &t.code, &t.rank, &t.flags, &t.sequence, &t.wrong, &t.at,
                &used) >= 6)
-        snprintf(t.text, sizeof t.text, "%.255s", p.guest[rank].note + used);
+        snprintf(t.text, sizeof(t.text), "%.255s", p.guest[rank].note + used);
     return t;
 }
 
@@ -177,7 +177,7 @@ all_say(int except, int victim, double since, double most, const char *part)
     tale first = hear(except == 0);
     char name[32];
     int good = strstr(first.text, part) != NULL;
-    snprintf(name, sizeof name, "rank %d (", victim);
+    snprintf(name, sizeof(name), "rank %d (", victim);
     good &= strstr(first.text, name) != NULL;
     for (int rank = 0; rank < p.size; rank++) {
         tale t = hear(rank);
@@ -194,7 +194,7 @@ lines_with(const char *part)
     char line[512];
     int n = 0;
     FILE *f = fopen(p.log, "r");
-    while (f && fgets(line, sizeof line, f))
+    while (f && fgets(line, sizeof(line), f))
         n += strstr(line, part) != NULL;
     if (f)
         fclose(f);

@@ -23,7 +23,7 @@ int
 main(int argc, char **argv)
 {
     static float values[COUNT];
-    hoop_error error = {.size = sizeof error};
+    hoop_error error = {.size = sizeof(error)};
     hoop_comm *comm;
     if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 2;

@@ -68,7 +68,7 @@ twice(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm, *part = NULL, *next = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     (void)size;
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return 1;

@@ -58,7 +58,7 @@ operate(int rank, int size, void *arg)
     static float in[COUNT], out[COUNT];
     const plot *s = arg;
     hoop_comm *comm = NULL;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     int wrong = 0;
     if (rank == 0)
         party_nap(s->late / 1e3);
@@ -160,7 +160,7 @@ main(void)
     char limit[16];
     tap_limit(200);
     plan_lazy();
-    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "3000", 1);
     party_open(&p);

@@ -22,7 +22,6 @@ static void
 say_size(const char *when)
 {
     struct winsize size = {0};
-
     (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
     printf("%s: %d rows, %d columns\n", when, size.ws_row, size.ws_col);
 }

@@ -45,7 +45,7 @@ join(hoop_comm **comm)
 static void
 tell(hoop_comm *comm, hoop_result result, int wrong)
 {
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_comm_error(comm, &e);
     party_note("%d %d %d %d %.3f %s", (int)result, e.rank, (int)e.flags, wrong, party_clock(), e.text);
 }
@@ -206,7 +206,7 @@ main(void)
     char limit[16];
     tap_limit(200);
     plan(4);
-    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     stopped();
     late();

@@ -43,7 +43,7 @@ static const struct first {
 } firsts[] = {{ALLREDUCE, 1},    {ALLREDUCE, 500},  {ALLREDUCE, 4000},      {ALLREDUCE, 50000}, {ALLREDUCE, LONG},
               {BROADCAST, 5000}, {REDUCE, 5000},    {GATHER, 1000},         {SCATTER, 1000},    {ALLTOALL, 1000},
               {BARRIER, 1},      {ALLGATHER, 1000}, {REDUCE_SCATTER, 1000}, {GROUP, 700}};
-enum { FIRSTS = sizeof firsts / sizeof firsts[0] };
+enum { FIRSTS = sizeof(firsts) / sizeof(firsts[0]) };
 
 static int by_hooprun; /* nobody reads notes */
 static int32_t in[MOST * LONG], out[MOST * LONG];
@@ -175,12 +175,12 @@ static int
 operate(hoop_comm *world, const struct first *f, way how)
 {
     int rank = hoop_comm_rank(world), n = hoop_comm_size(world), bad = 0;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_work *work = NULL;
     hoop_comm *comm = NULL;
     for (size_t i = 0; i < f->count * (size_t)n; i++)
         in[i] = 1000 * rank + (int32_t)(i % 997);
-    memset(out, 0xff, sizeof out);
+    memset(out, 0xff, sizeof(out));
     hoop_result result = hoop_comm_split(world, 0, rank, &comm);
     if (result == HOOP_SUCCESS)
         result = start(f, comm, &work);
@@ -231,7 +231,7 @@ main(int argc, char **argv)
     static const int sizes[] = {2, 3, 4, 5, 6, 7, 8};
     char limit[16];
     party p;
-    snprintf(limit, sizeof limit, "%d", LIMIT_MS);
+    snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     setenv("HOOP_SPREAD_BYTES", "16384", 1);
     if (argc > 1 && strcmp(argv[1], "rank") == 0)
@@ -239,7 +239,7 @@ main(int argc, char **argv)
     tap_limit(280);
     plan_lazy();
     party_open(&p);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         int n = sizes[i];
         for (way how = 0; how < WAYS; how++)
             if (n == 4 || n == MOST || getenv("HOOP_TEST_FULL") || (size_t)how % 3 == i % 3)

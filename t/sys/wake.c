@@ -52,7 +52,7 @@ operate(hoop_comm *comm, const plot *s, int rounds, hoop_result *result)
     for (int round = 0; round < rounds && *result == HOOP_SUCCESS; round++) {
         for (int i = 0; i < COUNT; i++)
             in[i] = (float)((rank + 1) * (1 + (i + round) % 7));
-        memset(out, 0xff, sizeof out);
+        memset(out, 0xff, sizeof(out));
         *result = reduce(comm, fd, in, out);
         for (int i = 0; i < COUNT && *result == HOOP_SUCCESS; i++)
             wrong += out[i] != (float)(n * (n + 1) / 2 * (1 + (i + round) % 7));
@@ -96,7 +96,7 @@ endless(int rank, int size, void *arg)
 {
     const plot *s = arg;
     hoop_comm *comm;
-    hoop_error e = {.size = sizeof e};
+    hoop_error e = {.size = sizeof(e)};
     hoop_result result;
     (void)rank;
     (void)size;

@@ -49,7 +49,7 @@ static void
 expect(void (*body)(void), int status, const char *wanted, const char *what)
 {
     char seen[4096];
-    int got = caught(body, seen, sizeof seen);
+    int got = caught(body, seen, sizeof(seen));
     bool passed = got == status && strcmp(seen, wanted) == 0;
     report(passed, what);
     if (!passed)
@@ -146,9 +146,9 @@ own_folder(void)
     char path[512];
     unsetenv("HOOP_TEST_TMP");
     plan(1);
-    snprintf(path, sizeof path, "%s/file", tap_tmpdir());
+    snprintf(path, sizeof(path), "%s/file", tap_tmpdir());
     FILE *file = fopen(path, "w");
-    ok(file != NULL && fclose(file) == 0, "file in it");
+    ok(file && fclose(file) == 0, "file in it");
 }
 
 int

@@ -59,12 +59,12 @@ static void
 say(const char *head, bool comment, const char *fmt, va_list args)
 {
     char line[LINE_BYTES];
-    size_t used = (size_t)snprintf(line, sizeof line, "%s", head);
+    size_t used = (size_t)snprintf(line, sizeof(line), "%s", head);
     size_t start = used;
-    int n = vsnprintf(line + used, sizeof line - used - 1, fmt, args);
+    int n = vsnprintf(line + used, sizeof(line) - used - 1, fmt, args);
     used += n < 0 ? 0 : (size_t)n;
-    if (used > sizeof line - 2)
-        used = sizeof line - 2;
+    if (used > sizeof(line) - 2)
+        used = sizeof(line) - 2;
     for (char *c = line + start; c < line + used; c++) {
         if (*c == '\n' || (*c == '#' && !comment))
             *c = ' ';
@@ -77,7 +77,7 @@ static void
 say_plan(unsigned long count)
 {
     char line[64];
-    int n = snprintf(line, sizeof line, "1..%lu\n", count);
+    int n = snprintf(line, sizeof(line), "1..%lu\n", count);
     write_all(line, (size_t)n);
 }
 
@@ -180,10 +180,10 @@ check(bool passed, const char *fmt, va_list args)
         tap.failed++;
     if (is_owner()) {
         tap.run++;
-        snprintf(head, sizeof head, "%s %lu - ", passed ? "ok" : "not ok", tap.run);
+        snprintf(head, sizeof(head), "%s %lu - ", passed ? "ok" : "not ok", tap.run);
         say(head, false, fmt, args);
     } else if (!passed) {
-        snprintf(head, sizeof head, "# child %ld failed: ", (long)getpid());
+        snprintf(head, sizeof(head), "# child %ld failed: ", (long)getpid());
         say(head, true, fmt, args);
     }
     pthread_mutex_unlock(&tap.lock);
@@ -227,11 +227,11 @@ is_uint(uintmax_t wanted, uintmax_t seen, const char *fmt, ...)
 bool
 is_string(const char *wanted, const char *seen, const char *fmt, ...)
 {
-    bool passed = wanted == seen || (wanted != NULL && seen != NULL && strcmp(wanted, seen) == 0);
+    bool passed = wanted == seen || (wanted && seen && strcmp(wanted, seen) == 0);
     CHECK(passed, fmt);
     if (!passed) {
-        diag("wanted \"%s\"", wanted != NULL ? wanted : "(null)");
-        diag("saw    \"%s\"", seen != NULL ? seen : "(null)");
+        diag("wanted \"%s\"", wanted ? wanted : "(null)");
+        diag("saw    \"%s\"", seen ? seen : "(null)");
     }
     return passed;
 }
@@ -263,7 +263,7 @@ skip(unsigned long count, const char *fmt, ...)
     for (unsigned long i = 0; i < count && is_owner(); i++) {
         va_list args;
         va_start(args, fmt);
-        snprintf(head, sizeof head, "ok %lu # SKIP ", ++tap.run);
+        snprintf(head, sizeof(head), "ok %lu # SKIP ", ++tap.run);
         say(head, false, fmt, args);
         va_end(args);
     }
@@ -304,7 +304,7 @@ on_alarm(int signal_number)
 {
     static const char text[] = "Bail out! the time limit of this test has passed\n";
     (void)signal_number;
-    if (write(STDOUT_FILENO, text, sizeof text - 1) < 0)
+    if (write(STDOUT_FILENO, text, sizeof(text) - 1) < 0)
         _exit(125);
     _exit(124);
 }
@@ -313,7 +313,7 @@ void
 tap_limit(unsigned seconds)
 {
     const char *factor = getenv("HOOP_TEST_TIME_FACTOR");
-    unsigned long times = factor != NULL ? strtoul(factor, NULL, 10) : 1;
+    unsigned long times = factor ? strtoul(factor, NULL, 10) : 1;
     struct sigaction action = {.sa_handler = on_alarm};
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
@@ -327,7 +327,7 @@ choose_seed(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     seed = (uint64_t)now.tv_nsec * 1000003u ^ (uint64_t)now.tv_sec << 20 ^ (uint64_t)getpid();
-    if (given != NULL && *given != '\0')
+    if (given && *given != '\0')
         seed = strtoull(given, NULL, 0);
     atomic_store(&random_state, seed);
     diag("seed %" PRIu64, seed);
@@ -356,12 +356,12 @@ const char *
 tap_tmpdir(void)
 {
     const char *given = getenv("HOOP_TEST_TMP");
-    if (given != NULL && *given != '\0')
+    if (given && *given != '\0')
         return given;
     if (tap.folder[0] == '\0') {
         const char *parent = getenv("TMPDIR");
-        snprintf(tap.folder, sizeof tap.folder, "%s/hoop-test.XXXXXX", parent != NULL ? parent : "/tmp");
-        if (mkdtemp(tap.folder) == NULL)
+        snprintf(tap.folder, sizeof(tap.folder), "%s/hoop-test.XXXXXX", parent ? parent : "/tmp");
+        if (!mkdtemp(tap.folder))
             bail("no scratch folder %s: %s", tap.folder, strerror(errno));
     }
     return tap.folder;

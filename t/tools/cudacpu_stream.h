@@ -51,7 +51,7 @@ template <class... Parameters> struct cudacpu_launch {
             cudacpu_grid(blocks, threads, [&] { std::apply(kernel, reached); });
         };
         using closure = decltype(run);
-        void *memory = malloc(sizeof run);
+        void *memory = malloc(sizeof(run));
         hoop_fake_cudart_launch(
             stream, (uintptr_t)kernel, blocks, threads, [](void *it) { (*(closure *)it)(); },
             new (memory) closure(run));

@@ -171,7 +171,7 @@ munmap(void *where, size_t bytes)
     return __interceptor_munmap ? __interceptor_munmap(where, bytes) : (int)syscall(SYS_munmap, where, bytes);
 }
 
-/* ---- the ledger's owner ---- */
+/* --- the ledger's owner --- */
 
 void
 ledger_open(unsigned long from, int on)
@@ -205,9 +205,9 @@ ledger_first(void)
             file = strrchr(info.dli_fname, '/') ? strrchr(info.dli_fname, '/') + 1 : info.dli_fname;
             at = (const char *)first[i].caller - (const char *)info.dli_fbase;
         }
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s %zu at %s+%#tx", i ? "; " : "", first[i].how,
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %zu at %s+%#tx", i ? "; " : "", first[i].how,
                                  first[i].bytes, file, at);
-        if (used >= sizeof text - 1)
+        if (used >= sizeof(text) - 1)
             break;
     }
     return text;

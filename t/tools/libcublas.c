@@ -26,8 +26,8 @@ cublasGetStatusString(cublasStatus_t status)
 cublasStatus_t
 cublasCreate(cublasHandle_t *handle)
 {
-    *handle = calloc(1, sizeof **handle);
-    if (*handle == NULL)
+    *handle = calloc(1, sizeof(**handle));
+    if (!*handle)
         return CUBLAS_STATUS_ALLOC_FAILED;
     hoop_fake_cudart_count(1);
     return CUBLAS_STATUS_SUCCESS;
@@ -52,10 +52,9 @@ static void
 run_product(void *closure)
 {
     const product *p = closure;
-    const float *a = hoop_fake_cudart_reach(p->a, p->a_count * sizeof *a);
-    const float *b = hoop_fake_cudart_reach(p->b, p->b_count * sizeof *b);
-    float *c = hoop_fake_cudart_reach(p->c, p->c_count * sizeof *c);
-
+    const float *a = hoop_fake_cudart_reach(p->a, p->a_count * sizeof(*a));
+    const float *b = hoop_fake_cudart_reach(p->b, p->b_count * sizeof(*b));
+    float *c = hoop_fake_cudart_reach(p->c, p->c_count * sizeof(*c));
     for (size_t column = 0; column < p->n; column++) {
         for (size_t row = 0; row < p->m; row++) {
             float sum = 0, *to = &c[row + column * p->ldc];
@@ -84,9 +83,8 @@ cublasStatus_t
 cublasSgemm(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
             const float *alpha, const float *a, int lda, const float *b, int ldb, const float *beta, float *c, int ldc)
 {
-    product *p = malloc(sizeof *p);
-
-    if (p == NULL)
+    product *p = malloc(sizeof(*p));
+    if (!p)
         return CUBLAS_STATUS_ALLOC_FAILED;
     *p = (product){.a = a,
                    .b = b,

@@ -9,6 +9,7 @@
  * allocation.
  */
 #include "t/tools/libcuda.h"
+
 #include "t/tools/libcuda_room.h"
 
 #include <dlfcn.h>
@@ -30,8 +31,7 @@ static long
 number_from(const char *name, long otherwise)
 {
     const char *text = getenv(name);
-
-    return text != NULL && *text != '\0' ? strtol(text, NULL, 10) : otherwise;
+    return text && *text != '\0' ? strtol(text, NULL, 10) : otherwise;
 }
 
 static void
@@ -49,13 +49,13 @@ read_environment(void)
     fake.sticky = (int)number_from("HOOP_FAKE_CUDA_STICKY", 0);
     fake.delay_us = (unsigned)number_from("HOOP_FAKE_CUDA_DELAY_US", 0);
     const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* as NVIDIA's: empty, there is no GPU */
-    fake.devices = visible != NULL && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
+    fake.devices = visible && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
     fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
     fake.depth = (int)number_from("HOOP_FAKE_CUDA_DEPTH", 0);
     steer_connections((int)number_from("HOOP_FAKE_CUDA_CONNECTIONS", 0));
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");
-    if (path != NULL && (fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
+    if (path && (fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
         fprintf(stderr, "stand-in driver: %s\n", dlerror());
 }
 
@@ -71,7 +71,6 @@ static double
 now(void)
 {
     struct timespec t;
-
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
@@ -81,8 +80,7 @@ static void
 count_call(const char *name)
 {
     int i = 0;
-
-    while (i < NAMES_MAX - 1 && fake.names[i].name != NULL && strcmp(fake.names[i].name, name) != 0)
+    while (i < NAMES_MAX - 1 && fake.names[i].name && strcmp(fake.names[i].name, name) != 0)
         i++;
     fake.names[i].name = name;
     fake.names[i].calls++;
@@ -131,8 +129,7 @@ int
 fake_begin_current(const char *name)
 {
     int error = fake_begin(name);
-
-    return error == OK && current == NULL ? INVALID_CONTEXT : error;
+    return error == OK && !current ? INVALID_CONTEXT : error;
 }
 
 int
@@ -148,7 +145,6 @@ EXPORT int
 cuThreadExchangeStreamCaptureMode(int *mode)
 {
     int error = fake_begin("cuThreadExchangeStreamCaptureMode"), before = capture_mode;
-
     if (error != OK || *mode < MODE_GLOBAL || *mode > MODE_RELAXED)
         return fake_end(error != OK ? error : INVALID_VALUE);
     capture_mode = *mode;
@@ -156,18 +152,17 @@ cuThreadExchangeStreamCaptureMode(int *mode)
     return fake_end(OK);
 }
 
-/* --- modules, contexts ------------------------------------------------------------------------------------ */
+/* --- modules, contexts --- */
 
 EXPORT int
 cuModuleLoadData(module **out, const void *image)
 {
     int error = fake_unsafe(fake_begin_current("cuModuleLoadData"));
-
-    if (error != OK || image == NULL)
+    if (error != OK || !image)
         return fake_end(error != OK ? error : INVALID_VALUE);
     fake_drain();
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
         return fake_end(OUT_OF_MEMORY);
     fake.live++;
     return fake_end(OK);
@@ -176,7 +171,7 @@ cuModuleLoadData(module **out, const void *image)
 static void
 drop_functions(module *m)
 {
-    while (m != NULL && m->functions != NULL) {
+    while (m && m->functions) {
         function *gone = m->functions;
         m->functions = gone->next;
         free(gone);
@@ -187,7 +182,6 @@ EXPORT int
 cuModuleUnload(module *m)
 {
     int error = fake_unsafe(fake_begin_current("cuModuleUnload"));
-
     fake_drain();
     drop_functions(m);
     free(m);
@@ -199,17 +193,16 @@ EXPORT int
 cuModuleGetFunction(function **out, module *m, const char *name)
 {
     int error = fake_begin_current("cuModuleGetFunction");
-
     if (error != OK)
         return fake_end(error);
     if (strlen(name) >= sizeof(*out)->name || !fake_knows_kernel(name))
         return fake_end(NOT_FOUND);
-    for (*out = m->functions; *out != NULL && strcmp((*out)->name, name) != 0; *out = (*out)->next)
+    for (*out = m->functions; *out && strcmp((*out)->name, name) != 0; *out = (*out)->next)
         continue;
-    if (*out != NULL)
+    if (*out)
         return fake_end(OK);
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
         return fake_end(OUT_OF_MEMORY);
     snprintf((*out)->name, sizeof(*out)->name, "%s", name);
     (*out)->next = m->functions;
@@ -231,7 +224,6 @@ EXPORT int
 cuInit(unsigned flags)
 {
     int error = fake_begin("cuInit");
-
     if (error == ILLEGAL_ADDRESS || flags != 0)
         return fake_end(error == ILLEGAL_ADDRESS ? error : INVALID_VALUE);
     if (fake.devices == 0) /* as NVIDIA's, which never comes to count none */
@@ -253,7 +245,6 @@ EXPORT int
 cuDeviceGetCount(int *count)
 {
     int error = fake_begin("cuDeviceGetCount");
-
     *count = fake.devices;
     return fake_end(error);
 }
@@ -262,7 +253,6 @@ EXPORT int
 cuDeviceGet(int *device, int ordinal)
 {
     int error = fake_begin("cuDeviceGet");
-
     *device = ordinal;
     return fake_end(error != OK ? error : ordinal >= 0 && ordinal < fake.devices ? OK : INVALID_DEVICE);
 }
@@ -271,7 +261,6 @@ EXPORT int
 cuDeviceGetName(char *name, int length, int device)
 {
     int error = fake_begin("cuDeviceGetName");
-
     snprintf(name, (size_t)length, "stand-in GPU %d", device);
     return fake_end(error);
 }
@@ -280,7 +269,6 @@ EXPORT int
 cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     int error = fake_begin("cuDeviceGetAttribute");
-
     (void)device;
     *value = attribute == 16 ? 4 : attribute == 122 ? fake.memory_ops : 0;
     return fake_end(error);
@@ -290,7 +278,6 @@ EXPORT int
 cuDevicePrimaryCtxRetain(context **out, int device)
 {
     int error = fake_unsafe(fake_begin("cuDevicePrimaryCtxRetain"));
-
     if (error != OK)
         return fake_end(error);
     *out = &fake.contexts[device];
@@ -304,9 +291,8 @@ cuDevicePrimaryCtxRelease_v2(int device)
 {
     int error = fake_begin("cuDevicePrimaryCtxRelease");
     context *c = &fake.contexts[device];
-
     fake.live--;
-    if (--c->retained == 0 && c->legacy != NULL) {
+    if (--c->retained == 0 && c->legacy) {
         fake_drop_stream(c->legacy);
         c->legacy = NULL;
     }
@@ -317,7 +303,6 @@ EXPORT int
 cuCtxGetCurrent(context **out)
 {
     int error = fake_begin("cuCtxGetCurrent");
-
     *out = current;
     return fake_end(error);
 }
@@ -326,10 +311,9 @@ EXPORT int
 cuCtxSetCurrent(context *c)
 {
     int error = fake_begin("cuCtxSetCurrent");
-
-    if (error == OK && c != NULL && c->retained == 0)
+    if (error == OK && c && c->retained == 0)
         return fake_end(INVALID_CONTEXT);
-    if (error == OK || c == NULL)
+    if (error == OK || !c)
         current = c;
     return fake_end(error);
 }
@@ -338,7 +322,6 @@ EXPORT int
 cuCtxGetDevice(int *device)
 {
     int error = fake_begin_current("cuCtxGetDevice");
-
     if (error == OK)
         *device = current->ordinal;
     return fake_end(error);
@@ -348,7 +331,6 @@ EXPORT int
 cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     int error = fake_begin_current("cuCtxGetStreamPriorityRange");
-
     *least = 0;
     *greatest = -5;
     return fake_end(error);
@@ -364,7 +346,7 @@ cuGetErrorName(int error, const char **name)
             : error == INVALID_VALUE   ? "CUDA_ERROR_INVALID_VALUE"
             : error == NOT_FOUND       ? "CUDA_ERROR_NOT_FOUND"
                                        : NULL;
-    return *name != NULL ? OK : INVALID_VALUE;
+    return *name ? OK : INVALID_VALUE;
 }
 
 EXPORT int
@@ -374,7 +356,7 @@ cuGetErrorString(int error, const char **text)
     return OK;
 }
 
-/* --- steering ----------------------------------------------------------------------------------------------------- */
+/* --- steering --- */
 
 static void
 steer_fail(long call, int with_sticky)
@@ -400,7 +382,6 @@ static long
 steer_called(const char *prefix)
 {
     long result = 0;
-
     pthread_mutex_lock(&fake.lock);
     for (int i = 0; i < NAMES_MAX && fake.names[i].name != NULL; i++) {
         if (strncmp(fake.names[i].name, prefix, strlen(prefix)) == 0)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* --- order -------------------------------------------------------------------------------------------------------- */
+/* --- order --- */
 
 static int
 follows(const stream *s, const stream *other)
@@ -24,7 +24,7 @@ is_behind(const operation *o)
 {
     for (const stream *s = fake.streams; s != NULL; s = s->next) {
         const operation *other = follows(o->stream, s) ? s->connection->first : NULL;
-        for (; other != NULL && other->serial < o->serial; other = other->next) {
+        for (; other && other->serial < o->serial; other = other->next) {
             if (other->stream == s)
                 return 1;
         }
@@ -36,19 +36,18 @@ int
 fake_is_idle(const stream *s)
 {
     int idle = s->done == s->submitted;
-
-    for (const stream *other = fake.streams; other != NULL && s->kind == LEGACY; other = other->next)
+    for (const stream *other = fake.streams; other && s->kind == LEGACY; other = other->next)
         idle = idle && (!follows(s, other) || other->done == other->submitted);
     return idle;
 }
 
-/* --- the thread --------------------------------------------------------------------------------------------------- */
+/* --- the thread --- */
 
 static operation *
 next_operation(connection *c)
 {
     pthread_mutex_lock(&fake.lock);
-    while (c->first == NULL ? !c->closing : is_behind(c->first) && !fake.dead)
+    while (!c->first ? !c->closing : is_behind(c->first) && !fake.dead)
         pthread_cond_wait(&fake.changed, &fake.lock);
     operation *o = c->first;
     pthread_mutex_unlock(&fake.lock);
@@ -78,7 +77,6 @@ connection_main(void *arg)
 {
     connection *c = arg;
     unsigned seed = (unsigned)(size_t)c;
-
     for (operation *o = next_operation(c); o != NULL; o = next_operation(c)) {
         unsigned most = __atomic_load_n(&fake.delay_us, __ATOMIC_RELAXED);
         if (most > 0)
@@ -88,14 +86,13 @@ connection_main(void *arg)
     return NULL;
 }
 
-/* --- making, filling, dropping ------------------------------------------------------------------------------------ */
+/* --- making, filling, dropping --- */
 
 static connection *
 new_connection(connection **shared)
 {
-    connection *c = calloc(1, sizeof *c);
-
-    if (c == NULL)
+    connection *c = calloc(1, sizeof(*c));
+    if (!c)
         return NULL;
     c->last = &c->first;
     c->shared = shared;
@@ -103,7 +100,7 @@ new_connection(connection **shared)
         free(c);
         return NULL;
     }
-    if (shared != NULL)
+    if (shared)
         *shared = c;
     return c;
 }
@@ -112,15 +109,14 @@ static connection *
 connect_stream(context *owner)
 {
     connection **shared = fake.connections > 0 ? &owner->shared[owner->made++ % (unsigned)fake.connections] : NULL;
-
-    return shared != NULL && *shared != NULL ? *shared : new_connection(shared);
+    return shared && *shared ? *shared : new_connection(shared);
 }
 
 static void
 drop_connection(connection *c)
 {
     c->closing = 1;
-    if (c->shared != NULL)
+    if (c->shared)
         *c->shared = NULL;
     pthread_cond_broadcast(&fake.changed);
     pthread_mutex_unlock(&fake.lock);
@@ -132,9 +128,8 @@ drop_connection(connection *c)
 stream *
 fake_new_stream(context *owner, int kind)
 {
-    stream *s = calloc(1, sizeof *s);
-
-    if (s == NULL || (s->connection = connect_stream(owner)) == NULL) {
+    stream *s = calloc(1, sizeof(*s));
+    if (!s || (s->connection = connect_stream(owner)) == NULL) {
         free(s);
         return NULL;
     }
@@ -150,7 +145,6 @@ void
 fake_drop_stream(stream *s)
 {
     stream **at = &fake.streams;
-
     while (s->done < s->submitted)
         pthread_cond_wait(&fake.changed, &fake.lock);
     while (*at != s)
@@ -165,7 +159,6 @@ void
 fake_wait_for_room(const stream *s)
 {
     int alone = fake.jealous && fake.depth > 0;
-
     if (alone) {
         fake.draining = 1;
         fake.drainer = pthread_self();
@@ -182,7 +175,6 @@ void
 fake_put(stream *s, operation *what)
 {
     connection *c = s->connection;
-
     what->next = NULL;
     what->stream = s;
     what->serial = ++fake.serial;

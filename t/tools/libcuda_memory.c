@@ -24,17 +24,15 @@ void *
 fake_bytes_at(const void *memory, size_t size)
 {
     range *r = find(memory, size, 0);
-
-    return r != NULL && !r->apart ? r->bytes + ((const char *)memory - r->seen) : NULL;
+    return r && !r->apart ? r->bytes + ((const char *)memory - r->seen) : NULL;
 }
 
 static range *
 new_range(size_t size, int ordinal)
 {
-    range *r = calloc(1, sizeof *r);
+    range *r = calloc(1, sizeof(*r));
     size_t span = (size + 8191) & ~(size_t)4095; /* a page more than needed: neighbours never touch */
-
-    if (r == NULL)
+    if (!r)
         return NULL;
     r->size = size;
     r->ordinal = ordinal;
@@ -53,7 +51,6 @@ static void
 drop_range(range *gone)
 {
     range **at = &fake.ranges;
-
     while (*at != gone)
         at = &(*at)->next;
     *at = gone->next;
@@ -69,7 +66,6 @@ static char *
 new_bytes(size_t size)
 {
     void *bytes = NULL;
-
     if (posix_memalign(&bytes, 256, size) != 0)
         return NULL;
     memset(bytes, 0xff, size);
@@ -80,16 +76,14 @@ EXPORT int
 cuMemAlloc_v2(address *out, size_t size)
 {
     int error = fake_unsafe(fake_begin_current("cuMemAlloc"));
-
     if (error == OK)
         fake_drain();
     range *r = error == OK && size > 0 ? new_range(size, current->ordinal) : NULL;
-
-    if (error != OK || r == NULL)
+    if (error != OK || !r)
         return fake_end(error != OK ? error : size == 0 ? INVALID_VALUE : OUT_OF_MEMORY);
     r->apart = fake.apart;
     r->bytes = new_bytes(size);
-    if (r->bytes == NULL) {
+    if (!r->bytes) {
         drop_range(r);
         return fake_end(OUT_OF_MEMORY);
     }
@@ -102,8 +96,7 @@ cuMemFree_v2(address memory)
 {
     int error = fake_unsafe(fake_begin_current("cuMemFree"));
     range *r = find((void *)(size_t)memory, 1, 0);
-
-    if (r == NULL || r->host || r->seen != (char *)(size_t)memory)
+    if (!r || r->host || r->seen != (char *)(size_t)memory)
         return fake_end(error != OK ? error : INVALID_VALUE);
     fake_drain();
     drop_range(r);
@@ -114,7 +107,6 @@ EXPORT int
 cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
 {
     int error = fake_unsafe(fake_begin_current("cuMemHostRegister"));
-
     if (error != OK || size == 0 || flags != 3)
         return fake_end(error != OK ? error : INVALID_VALUE);
     for (range *r = fake.ranges; r != NULL; r = r->next) {
@@ -123,7 +115,7 @@ cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
     }
     fake_drain();
     range *r = new_range(size, current->ordinal);
-    if (r == NULL)
+    if (!r)
         return fake_end(OUT_OF_MEMORY);
     r->host = 1;
     r->bytes = memory;
@@ -135,8 +127,7 @@ cuMemHostUnregister(void *memory)
 {
     int error = fake_unsafe(fake_begin_current("cuMemHostUnregister"));
     range *r = find(memory, 1, 1);
-
-    if (r == NULL || r->bytes != memory)
+    if (!r || r->bytes != memory)
         return fake_end(error != OK ? error : NOT_REGISTERED);
     fake_drain();
     drop_range(r);
@@ -148,8 +139,7 @@ cuMemHostGetDevicePointer_v2(address *out, void *memory, unsigned flags)
 {
     int error = fake_begin_current("cuMemHostGetDevicePointer");
     range *r = find(memory, 1, 1);
-
-    if (error != OK || r == NULL || flags != 0)
+    if (error != OK || !r || flags != 0)
         return fake_end(error != OK ? error : INVALID_VALUE);
     *out = (address)(size_t)(r->seen + ((char *)memory - r->bytes));
     return fake_end(OK);
@@ -161,23 +151,22 @@ cuPointerGetAttributes(unsigned count, int *attributes, void **values, address m
     int error = fake_begin("cuPointerGetAttributes");
     void *pointer = (void *)(size_t)memory;
     range *r = find(pointer, 1, 0);
-
     if (error != OK)
         return fake_end(error);
-    if (r == NULL)
+    if (!r)
         r = find(pointer, 1, 1);
     for (unsigned i = 0; i < count; i++) {
         switch (attributes[i]) {
         case 1:
-            *(context **)values[i] = r == NULL ? NULL : r->apart ? &fake.private_context : &fake.contexts[r->ordinal];
+            *(context **)values[i] = !r ? NULL : r->apart ? &fake.private_context : &fake.contexts[r->ordinal];
             break;
-        case 2: *(unsigned *)values[i] = r == NULL ? 0 : r->host ? 1 : 2; break;
+        case 2: *(unsigned *)values[i] = !r ? 0 : r->host ? 1 : 2; break;
         case 3:
-            *(address *)values[i] = r == NULL ? 0
+            *(address *)values[i] = !r        ? 0
                                     : r->host ? (address)(size_t)(r->seen + ((char *)pointer - r->bytes))
                                               : memory;
             break;
-        case 9: *(int *)values[i] = r != NULL ? r->ordinal : -2; break;
+        case 9: *(int *)values[i] = r ? r->ordinal : -2; break;
         default: return fake_end(INVALID_VALUE);
         }
     }
@@ -190,8 +179,7 @@ fake_any_bytes(address memory, size_t size)
 {
     void *pointer = (void *)(size_t)memory;
     void *inside = fake_bytes_at(pointer, size);
-
-    return inside != NULL ? inside : find(pointer, 1, 0) == NULL ? pointer : NULL;
+    return inside ? inside : !find(pointer, 1, 0) ? pointer : NULL;
 }
 
 typedef enum place { ON_DEVICE, PINNED, PAGEABLE } place;
@@ -201,10 +189,9 @@ place_of(address memory)
 {
     void *pointer = (void *)(size_t)memory;
     const range *r = find(pointer, 1, 0);
-
-    if (r == NULL)
+    if (!r)
         r = find(pointer, 1, 1);
-    return r == NULL ? PAGEABLE : r->host ? PINNED : ON_DEVICE;
+    return !r ? PAGEABLE : r->host ? PINNED : ON_DEVICE;
 }
 
 int

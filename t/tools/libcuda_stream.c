@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* libcuda_stream: the stand-in driver's streams and events: what is put into them, and what comes of it. */
-#include "t/tools/libcuda_room.h"
-
-#include "gpu/gpu.h"
 #include "base/dtype.h"
+#include "gpu/gpu.h"
+#include "t/tools/libcuda_room.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -19,7 +18,6 @@ parse_kernel(const char *name, hp_job *job)
 {
     char op[8] = "", type[24] = "";
     int size = 0;
-
     if (sscanf(name, "hp_copy_%d", &size) == 1) {
         job->elem = size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_FLOAT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
         job->sources = job->exchange ? 2 : 1;
@@ -39,7 +37,6 @@ int
 fake_knows_kernel(const char *name)
 {
     hp_job job = {.elem = HOOP_INT8};
-
     return strcmp(name, "hp_stamp") == 0 || strcmp(name, "hp_gate") == 0 || parse_kernel(name, &job);
 }
 
@@ -57,11 +54,10 @@ run_compiled(const operation *o, const hp_job *job)
     kernel_fn *kernel;
     launch_fn *launch;
     void *symbols[] = {dlsym(fake.compiled, o->kernel), dlsym(fake.compiled, "cudacpu_launch")};
-
-    if (symbols[0] == NULL || symbols[1] == NULL)
+    if (!symbols[0] || !symbols[1])
         return NOT_FOUND;
-    memcpy(&kernel, &symbols[0], sizeof kernel);
-    memcpy(&launch, &symbols[1], sizeof launch);
+    memcpy(&kernel, &symbols[0], sizeof(kernel));
+    memcpy(&launch, &symbols[1], sizeof(launch));
     for (int i = 0; i < 2; i++) {
         args.src[i] = job->src[i].ptr;
         args.dst[i] = job->dst[i].ptr;
@@ -83,7 +79,6 @@ run_job(const operation *o)
                   .divisor = args->divisor,
                   .ranks = {args->ranks[0], args->ranks[1]},
                   .count = args->count};
-
     for (int i = 0; i < 2; i++) {
         job.src[i].wire = args->src_wire[i];
         job.dst[i].wire = args->dst_wire[i];
@@ -97,10 +92,10 @@ run_job(const operation *o)
     }
     pthread_mutex_unlock(&fake.lock);
     for (int i = 0; i < 2; i++) {
-        if ((i < job.sources && job.src[i].ptr == NULL) || (i < job.destinations && job.dst[i].ptr == NULL))
+        if ((i < job.sources && !job.src[i].ptr) || (i < job.destinations && !job.dst[i].ptr))
             return ILLEGAL_ADDRESS;
     }
-    if (fake.compiled != NULL)
+    if (fake.compiled)
         return run_compiled(o, &job);
     hp_host_run(&job);
     return OK;
@@ -127,9 +122,8 @@ fake_is_dead(void)
 static int
 write_word(address memory, unsigned long long value)
 {
-    unsigned long long *word = word_at(memory, sizeof *word);
-
-    if (word == NULL)
+    unsigned long long *word = word_at(memory, sizeof(*word));
+    if (!word)
         return ILLEGAL_ADDRESS;
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
     return OK;
@@ -138,11 +132,10 @@ write_word(address memory, unsigned long long value)
 static int
 hold_until(address memory, unsigned value)
 {
-    unsigned *word = word_at(memory, sizeof *word);
-
-    while (word != NULL && (int)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 && !fake_is_dead())
+    unsigned *word = word_at(memory, sizeof(*word));
+    while (word && (int)(__atomic_load_n(word, __ATOMIC_ACQUIRE) - value) < 0 && !fake_is_dead())
         usleep(20);
-    return word != NULL ? OK : ILLEGAL_ADDRESS;
+    return word ? OK : ILLEGAL_ADDRESS;
 }
 
 static int
@@ -167,7 +160,7 @@ copy_bytes(address to, address from, size_t size)
     pthread_mutex_lock(&fake.lock);
     void *target = fake_any_bytes(to, size), *source = fake_any_bytes(from, size);
     pthread_mutex_unlock(&fake.lock);
-    if (target == NULL || source == NULL)
+    if (!target || !source)
         return ILLEGAL_ADDRESS;
     memmove(target, source, size);
     return OK;
@@ -177,7 +170,7 @@ copy_bytes(address to, address from, size_t size)
 void
 fake_let_go(event *e)
 {
-    if (e != NULL && --e->holders == 0)
+    if (e && --e->holders == 0)
         free(e);
 }
 
@@ -214,7 +207,7 @@ resolve(stream *s)
 {
     if ((size_t)s > 1)
         return s;
-    if (current->legacy == NULL)
+    if (!current->legacy)
         current->legacy = fake_new_stream(current, LEGACY);
     return current->legacy;
 }
@@ -233,20 +226,19 @@ static int
 append(const char *name, stream *s, const operation *what)
 {
     int error = fake_begin_current(name);
-
     if (error == OK && (size_t)s <= 1)
         error = fake_implicit(error);
     if (error != OK)
         return fake_end(error);
     s = resolve(s);
-    if (s == NULL || s->context != current)
+    if (!s || s->context != current)
         return fake_end(INVALID_HANDLE);
     fake_wait_for_room(s);
-    operation *o = malloc(sizeof *o);
-    if (o == NULL)
+    operation *o = malloc(sizeof(*o));
+    if (!o)
         return fake_end(OUT_OF_MEMORY);
     *o = *what;
-    if (o->event != NULL)
+    if (o->event)
         o->event->holders++;
     if (o->kind == RECORD)
         o->number = ++o->event->recorded;
@@ -260,12 +252,11 @@ EXPORT int
 cuStreamCreateWithPriority(stream **out, unsigned flags, int priority)
 {
     int error = fake_unsafe(fake_begin_current("cuStreamCreateWithPriority"));
-
     if (error != OK || flags > 1 || priority > 0 || priority < -5)
         return fake_end(error != OK ? error : INVALID_VALUE);
     fake_drain();
     *out = fake_new_stream(current, flags == 1 ? APART : BLOCKING);
-    if (*out == NULL)
+    if (!*out)
         return fake_end(OUT_OF_MEMORY);
     fake.live++;
     return fake_end(OK);
@@ -275,7 +266,6 @@ EXPORT int
 cuStreamDestroy_v2(stream *s)
 {
     int error = fake_unsafe(fake_begin("cuStreamDestroy"));
-
     fake_drain();
     fake_drop_stream(s);
     fake.live--;
@@ -286,8 +276,7 @@ EXPORT int
 cuStreamSynchronize(stream *s)
 {
     int error = fake_unsafe(fake_begin_current("cuStreamSynchronize"));
-
-    if (error != OK && current == NULL)
+    if (error != OK && !current)
         return fake_end(error);
     s = resolve(s);
     while (!fake_is_idle(s))
@@ -299,8 +288,7 @@ EXPORT int
 cuStreamQuery(stream *s)
 {
     int error = fake_unsafe(fake_begin_current("cuStreamQuery"));
-
-    if (error != OK && current == NULL)
+    if (error != OK && !current)
         return fake_end(error);
     s = resolve(s);
     return fake_end(error != OK ? error : fake_is_idle(s) ? OK : NOT_READY);
@@ -310,7 +298,6 @@ EXPORT int
 cuStreamIsCapturing(stream *s, int *status)
 {
     int error = fake_begin("cuStreamIsCapturing");
-
     *status = fake.capturing == CAPTURE_HERE;
     if (error == OK && fake.capturing == CAPTURE_ELSEWHERE && (size_t)s <= 1)
         error = CAPTURE_IMPLICIT; /* to ask spoils nothing */
@@ -368,7 +355,6 @@ EXPORT int
 cuMemcpyAsync(address to, address from, size_t size, stream *s)
 {
     int error = append("cuMemcpyAsync", s, &(operation){.kind = COPY, .to = to, .from = from, .value = size});
-
     if (error == OK && fake_copy_is_synchronous(to, from))
         await_all(s);
     return error;
@@ -378,7 +364,6 @@ EXPORT int
 cuMemcpy(address to, address from, size_t size)
 {
     int error = fake_unsafe(fake_begin_current("cuMemcpy"));
-
     fake_end(error);
     return error != OK ? error : copy_bytes(to, from, size);
 }
@@ -388,15 +373,14 @@ cuLaunchKernel(function *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
                unsigned shared, stream *s, void **parameters, void **extra)
 {
     operation o = {.kind = KERNEL, .blocks = gx, .threads = bx};
-
     if (gx == 0 || gy != 1 || gz != 1 || bx == 0 || bx > HP_KERNEL_THREADS || by != 1 || bz != 1 || shared != 0 ||
-        extra != NULL)
+        extra)
         return INVALID_VALUE;
     pthread_mutex_lock(&fake.lock);
     fake_load(f);
     pthread_mutex_unlock(&fake.lock);
-    memcpy(o.kernel, f->name, sizeof o.kernel);
-    memcpy(&o.args, parameters[0], sizeof o.args);
+    memcpy(o.kernel, f->name, sizeof(o.kernel));
+    memcpy(&o.args, parameters[0], sizeof(o.args));
     return append("cuLaunchKernel", s, &o);
 }
 
@@ -404,11 +388,10 @@ EXPORT int
 cuEventCreate(event **out, unsigned flags)
 {
     int error = fake_begin_current("cuEventCreate");
-
     if (error != OK || flags != 2)
         return fake_end(error != OK ? error : INVALID_VALUE);
-    *out = calloc(1, sizeof **out);
-    if (*out == NULL)
+    *out = calloc(1, sizeof(**out));
+    if (!*out)
         return fake_end(OUT_OF_MEMORY);
     (*out)->holders = 1;
     fake.live++;
@@ -419,7 +402,6 @@ EXPORT int
 cuEventDestroy_v2(event *e)
 {
     int error = fake_unsafe(fake_begin("cuEventDestroy"));
-
     fake_let_go(e);
     fake.live--;
     return fake_end(error);

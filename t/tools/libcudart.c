@@ -68,29 +68,27 @@ say_what_is_left(void)
         fprintf(stderr, "stand-in runtime: %d objects are left\n", live);
 }
 
-/* ---- devices ---- */
+/* --- devices --- */
 
 /* Under the lock. */
 static int
 find_driver(void)
 {
-    hoop_error error = {.size = sizeof error};
-
-    if (driver != NULL)
+    hoop_error error = {.size = sizeof(error)};
+    if (driver)
         return cudaSuccess;
     if (hp_cuda_load(&driver, &error) == HOOP_SUCCESS)
         fake = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "hoop_fake_cuda_table");
-    if (fake == NULL)
+    if (!fake)
         driver = NULL;
-    return driver != NULL ? cudaSuccess : cudaErrorInsufficientDriver;
+    return driver ? cudaSuccess : cudaErrorInsufficientDriver;
 }
 
 static int
 enter_device(void)
 {
     int result = find_driver();
-
-    if (result == cudaSuccess && contexts[chosen] == NULL)
+    if (result == cudaSuccess && !contexts[chosen])
         result = driver->primary_retain(&contexts[chosen], chosen);
     return result == cudaSuccess ? driver->context_set(contexts[chosen]) : result;
 }
@@ -122,7 +120,6 @@ cudaSetDevice(int device)
 {
     int count = 0;
     cudaError_t result = cudaGetDeviceCount(&count);
-
     if (result != cudaSuccess)
         return result;
     if (device < 0 || device >= count || device >= MOST_DEVICES)
@@ -148,12 +145,11 @@ cudaError_t
 cudaGetLastError(void)
 {
     cudaError_t result = last;
-
     last = cudaSuccess;
     return result;
 }
 
-/* ---- memory ---- */
+/* --- memory --- */
 
 static hp_cu_pointer
 pointer(const void *memory)
@@ -166,7 +162,6 @@ cudaMalloc(void **memory, size_t bytes)
 {
     hp_cu_pointer address = 0;
     int result = enter();
-
     if (result == cudaSuccess)
         result = driver->memory_alloc(&address, bytes);
     if (result == cudaSuccess)
@@ -179,8 +174,7 @@ cudaError_t
 cudaFree(void *memory)
 {
     int result = enter();
-
-    if (memory == NULL || result != cudaSuccess)
+    if (!memory || result != cudaSuccess)
         return done(result);
     hoop_fake_cudart_count(-1);
     return done(driver->memory_free(pointer(memory)));
@@ -190,11 +184,10 @@ cudaError_t
 cudaMallocHost(void **memory, size_t bytes)
 {
     int result = enter();
-
     if (result != cudaSuccess)
         return done(result);
     *memory = malloc(bytes);
-    if (*memory == NULL)
+    if (!*memory)
         return done(cudaErrorMemoryAllocation);
     hoop_fake_cudart_count(1);
     return done(driver->host_register(*memory, bytes, HP_CU_REGISTER_PORTABLE | HP_CU_REGISTER_DEVICEMAP));
@@ -204,8 +197,7 @@ cudaError_t
 cudaFreeHost(void *memory)
 {
     int result = enter();
-
-    if (memory == NULL || result != cudaSuccess)
+    if (!memory || result != cudaSuccess)
         return done(result);
     hoop_fake_cudart_count(-1);
     result = driver->host_unregister(memory);
@@ -218,10 +210,9 @@ cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind ki
 {
     const void *there = kind == cudaMemcpyHostToDevice ? to : from, *here = kind == cudaMemcpyHostToDevice ? from : to;
     int result = enter();
-
     if (result != cudaSuccess || bytes == 0)
         return done(result);
-    if (fake->bytes(there, bytes) == NULL || fake->bytes(here, 1) != NULL)
+    if (!fake->bytes(there, bytes) || fake->bytes(here, 1))
         return done(cudaErrorInvalidValue);
     return done(driver->copy_async(pointer(to), pointer(from), bytes, stream));
 }
@@ -230,16 +221,14 @@ static void
 run_fill(void *closure)
 {
     fill *f = closure;
-
     memset(hoop_fake_cudart_reach(f->memory, f->bytes), f->value, f->bytes);
 }
 
 cudaError_t
 cudaMemsetAsync(void *memory, int value, size_t bytes, cudaStream_t stream)
 {
-    fill *f = malloc(sizeof *f);
-
-    if (f == NULL)
+    fill *f = malloc(sizeof(*f));
+    if (!f)
         return done(cudaErrorMemoryAllocation);
     *f = (fill){memory, value, bytes};
     return hoop_fake_cudart_launch(stream, 0, 1, 1, run_fill, f);
@@ -249,8 +238,7 @@ void *
 hoop_fake_cudart_reach(const void *memory, size_t bytes)
 {
     void *inside = fake->bytes(memory, bytes);
-
-    if (inside == NULL) {
+    if (!inside) {
         fprintf(stderr, "stand-in runtime: a kernel was given %zu bytes at %p, which are not the device's\n", bytes,
                 memory);
         abort();
@@ -258,13 +246,12 @@ hoop_fake_cudart_reach(const void *memory, size_t bytes)
     return inside;
 }
 
-/* ---- streams ---- */
+/* --- streams --- */
 
 cudaError_t
 cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
 {
     int result = enter();
-
     if (result == cudaSuccess)
         result = driver->stream_create(stream, flags, 0);
     if (result == cudaSuccess)
@@ -276,7 +263,6 @@ cudaError_t
 cudaStreamDestroy(cudaStream_t stream)
 {
     int result = enter();
-
     hoop_fake_cudart_count(-1);
     return done(result == cudaSuccess ? driver->stream_destroy(stream) : result);
 }
@@ -285,7 +271,6 @@ cudaError_t
 cudaStreamSynchronize(cudaStream_t stream)
 {
     int result = enter();
-
     return done(result == cudaSuccess ? driver->stream_synchronize(stream) : result);
 }
 
@@ -293,7 +278,6 @@ cudaError_t
 cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
 {
     int result = enter();
-
     return done(result == cudaSuccess ? driver->stream_wait_event(stream, event->driver, flags) : result);
 }
 
@@ -301,7 +285,6 @@ static void
 run_launch(void *arg)
 {
     launch *l = arg;
-
     l->run(l->closure);
     free(l->closure);
     free(l);
@@ -313,7 +296,6 @@ is_new(uintptr_t kernel)
 {
     static uintptr_t seen[MOST_KERNELS];
     int i = 0;
-
     pthread_mutex_lock(&lock);
     while (i < MOST_KERNELS && seen[i] != kernel && seen[i] != 0)
         i++;
@@ -329,9 +311,8 @@ hoop_fake_cudart_launch(cudaStream_t stream, uintptr_t kernel, unsigned blocks, 
                         void (*run)(void *closure), void *closure)
 {
     int result = enter();
-    launch *l = malloc(sizeof *l);
-
-    if (result == cudaSuccess && l == NULL)
+    launch *l = malloc(sizeof(*l));
+    if (result == cudaSuccess && !l)
         result = cudaErrorMemoryAllocation;
     if (result == cudaSuccess && (blocks == 0 || threads == 0 || threads > MOST_THREADS))
         result = cudaErrorInvalidConfiguration;
@@ -348,15 +329,14 @@ hoop_fake_cudart_launch(cudaStream_t stream, uintptr_t kernel, unsigned blocks, 
     return done(result);
 }
 
-/* ---- events ---- */
+/* --- events --- */
 
 cudaError_t
 cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     int result = enter();
-
-    *event = result == cudaSuccess ? calloc(1, sizeof **event) : NULL;
-    if (*event == NULL)
+    *event = result == cudaSuccess ? calloc(1, sizeof(**event)) : NULL;
+    if (!*event)
         return done(result != cudaSuccess ? result : cudaErrorMemoryAllocation);
     hoop_fake_cudart_count(1);
     return done(driver->event_create(&(*event)->driver, flags));
@@ -374,7 +354,6 @@ cudaError_t
 cudaEventDestroy(cudaEvent_t event)
 {
     int result = enter();
-
     hoop_fake_cudart_count(-1);
     if (result == cudaSuccess)
         result = driver->event_destroy(event->driver);
@@ -389,7 +368,6 @@ static void
 reach_event(void *arg)
 {
     cudaEvent_t event = arg;
-
     pthread_mutex_lock(&lock);
     event->reached++;
     pthread_cond_broadcast(&changed);
@@ -402,7 +380,6 @@ cudaError_t
 cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     int result = enter();
-
     if (result == cudaSuccess)
         result = driver->event_record(event->driver, stream);
     if (result != cudaSuccess)
@@ -420,7 +397,6 @@ cudaEventSynchronize(cudaEvent_t event)
     struct timespec until;
     hp_cu_device device;
     int result = enter();
-
     pthread_mutex_lock(&lock);
     while (result == cudaSuccess && event->reached < event->recorded) {
         clock_gettime(CLOCK_REALTIME, &until);

@@ -78,7 +78,7 @@ serve(int tell, const hp_secret *secret, char *log)
     if (!server)
         _exit(1);
     hp_addr_print(hp_server_addr(server), text);
-    if (write(tell, text, sizeof text) != sizeof text)
+    if (write(tell, text, sizeof(text)) != sizeof(text))
         _exit(1);
     for (;;)
         hp_loop_run(loop, UINT64_MAX);
@@ -90,7 +90,7 @@ make_secret(party *p, hp_secret *secret)
     char text[HP_SECRET_TEXT];
     hoop_error error;
     int fd;
-    snprintf(p->secret_file, sizeof p->secret_file, "%s/secret", tap_tmpdir());
+    snprintf(p->secret_file, sizeof(p->secret_file), "%s/secret", tap_tmpdir());
     if (hp_random(secret->key, HP_SECRET, &error) != HOOP_SUCCESS)
         bail("no random bytes: %s", error.text);
     hp_secret_format(text, secret);
@@ -108,7 +108,7 @@ party_open(party *p)
     int tube[2];
     *p = (party){0};
     make_secret(p, &secret);
-    snprintf(p->log, sizeof p->log, "%s/server.log", tap_tmpdir());
+    snprintf(p->log, sizeof(p->log), "%s/server.log", tap_tmpdir());
     if (pipe2(tube, O_CLOEXEC) != 0)
         bail("no pipe");
     fflush(NULL);
@@ -118,10 +118,10 @@ party_open(party *p)
         serve(tube[1], &secret, p->log);
     }
     close(tube[1]);
-    if (read(tube[0], text, sizeof text) != sizeof text)
+    if (read(tube[0], text, sizeof(text)) != sizeof(text))
         bail("the rendezvous server did not start");
     close(tube[0]);
-    snprintf(p->address, sizeof p->address, "%.63s", text);
+    snprintf(p->address, sizeof(p->address), "%.63s", text);
 }
 
 static void
@@ -131,11 +131,11 @@ be_rank(const party *p, int rank, party_fn *fn, void *arg, unsigned limit, unsig
     my_rank = rank;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(limit);
-    snprintf(text, sizeof text, "%d", rank);
+    snprintf(text, sizeof(text), "%d", rank);
     setenv("HOOP_RANK", text, 1);
-    snprintf(text, sizeof text, "%d", p->size);
+    snprintf(text, sizeof(text), "%d", p->size);
     setenv("HOOP_SIZE", text, 1);
-    snprintf(text, sizeof text, "party-%d-%u", (int)getppid(), number);
+    snprintf(text, sizeof(text), "party-%d-%u", (int)getppid(), number);
     setenv("HOOP_JOB", text, 0);
     setenv("HOOP_RENDEZVOUS", p->address, 1);
     setenv("HOOP_SECRET_FILE", p->secret_file, 0);
@@ -152,7 +152,7 @@ party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
     notes_of = size;
     p->size = size;
     free(p->guest);
-    p->guest = calloc((size_t)size, sizeof *p->guest);
+    p->guest = calloc((size_t)size, sizeof(*p->guest));
     if (notes == MAP_FAILED || !p->guest)
         bail("out of memory");
     fflush(NULL);

@@ -53,7 +53,7 @@ loopback(int port)
     return sin;
 }
 
-/* ---- the ranks' side ---- */
+/* --- the ranks' side --- */
 
 static proxy_door *before_me;
 
@@ -62,7 +62,7 @@ int
 listen(int fd, int backlog)
 {
     struct sockaddr_in sin = {0};
-    socklen_t n = sizeof sin;
+    socklen_t n = sizeof(sin);
     int result = (int)syscall(SYS_listen, fd, backlog);
     if (result == 0 && before_me && getsockname(fd, (struct sockaddr *)&sin, &n) == 0 && sin.sin_family == AF_INET)
         atomic_store(&before_me->target, ntohs(sin.sin_port));
@@ -74,11 +74,11 @@ proxy_stand_before(proxy *x, int door)
 {
     char text[32];
     before_me = &x->door[door];
-    snprintf(text, sizeof text, "127.0.0.1:%d", atomic_load(&before_me->port));
+    snprintf(text, sizeof(text), "127.0.0.1:%d", atomic_load(&before_me->port));
     setenv("HOOP_ADVERTISE", text, 1);
 }
 
-/* ---- a connection ---- */
+/* --- a connection --- */
 
 static connection *all[CONNECTIONS];
 
@@ -88,7 +88,7 @@ drop(int i, int reset)
     const struct linger hard = {1, 0};
     for (int k = 0; k < 2; k++) {
         if (reset)
-            setsockopt(all[i]->way[k].from, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+            setsockopt(all[i]->way[k].from, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
         close(all[i]->way[k].from);
     }
     free(all[i]);
@@ -105,16 +105,16 @@ welcome(int listener, proxy_door *door)
     far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     while (place < CONNECTIONS && all[place])
         place++;
-    if (place == CONNECTIONS || connect(far, (struct sockaddr *)&to, sizeof to) != 0) {
+    if (place == CONNECTIONS || connect(far, (struct sockaddr *)&to, sizeof(to)) != 0) {
         close(near);
         close(far);
         return;
     }
-    connection *c = calloc(1, sizeof *c);
+    connection *c = calloc(1, sizeof(*c));
     if (!c)
         abort();
-    setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-    setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(near, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    setsockopt(far, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
     c->door = door;
     c->began = now_ns();
     c->way[0].from = c->way[1].to = near;
@@ -228,7 +228,7 @@ serve(int i, uint64_t now)
         drop(i, 0);
 }
 
-/* ---- the process ---- */
+/* --- the process --- */
 
 /* Waits until something can move; what is stalled or marked is not looked at, and rates are kept by looking often. */
 static void
@@ -272,9 +272,9 @@ static int
 open_door(proxy_door *door)
 {
     struct sockaddr_in sin = loopback(0);
-    socklen_t n = sizeof sin;
+    socklen_t n = sizeof(sin);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof sin) != 0 || listen(fd, 64) != 0 ||
+    if (fd < 0 || bind(fd, (struct sockaddr *)&sin, sizeof(sin)) != 0 || listen(fd, 64) != 0 ||
         getsockname(fd, (struct sockaddr *)&sin, &n) != 0)
         bail("no listener for the proxy");
     atomic_store(&door->port, ntohs(sin.sin_port));
@@ -285,7 +285,7 @@ proxy *
 proxy_open(void)
 {
     int listeners[PROXY_DOORS];
-    proxy *x = mmap(NULL, sizeof *x, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    proxy *x = mmap(NULL, sizeof(*x), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (x == MAP_FAILED)
         bail("no memory to share");
     for (int d = 0; d < PROXY_DOORS; d++)
@@ -332,5 +332,5 @@ proxy_close(proxy *x)
 {
     kill(x->pid, SIGKILL);
     waitpid(x->pid, NULL, 0);
-    munmap(x, sizeof *x);
+    munmap(x, sizeof(*x));
 }

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * dial: gets in as soon as there is a door, gives up for the right reason and no later than it has to. The other side
- * is a real door, or a listener that behaves badly. Loopback sockets only.
- */
+/* dial: when it gets in, and when and why it gives up. The acceptor is real, or a listener that behaves badly. */
 #include "net/dial.h"
 
 #include "base/clock.h"

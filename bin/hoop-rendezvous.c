@@ -5,7 +5,9 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/secmem.h"
 #include "hoop.h"
 #include "lib/config.h"
@@ -18,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { EXIT_USAGE = 2 };
@@ -72,26 +73,13 @@ complain(const hoop_error *error)
     return EXIT_USAGE;
 }
 
-/* A whole number in [least, most], with nothing behind it; 0: it is not. */
-static int
-parse_number(const char *text, long least, long most, int *value)
-{
-    char *end;
-    errno = 0;
-    long number = strtol(text, &end, 10);
-    if (errno || end == text || *end || number < least || number > most)
-        return 0;
-    *value = (int)number;
-    return 1;
-}
-
 static hoop_result
 secret_from_environment(hp_secret *secret, hoop_error *error)
 {
     const char *fd = getenv("HOOP_SECRET_FD"), *file = getenv("HOOP_SECRET_FILE");
     int number;
     if (fd && *fd) {
-        if (!parse_number(fd, 0, 1 << 20, &number))
+        if (!hp_number_parse_int(fd, 0, 1 << 20, &number))
             return hp_err_set(error, HOOP_ERR_AUTH, "HOOP_SECRET_FD is \"%s\", which is no descriptor number", fd);
         return hp_secret_from_fd(secret, number, error);
     }
@@ -184,17 +172,6 @@ find_ports(hp_ports *ports, const settings *s, hoop_error *error)
     return hp_ports_parse(ports, range, error);
 }
 
-/* One descriptor a rank is needed; the usual soft limit of 1024 is for programs that use select. */
-static void
-raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-        limit.rlim_cur = limit.rlim_max;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
-}
-
 static void
 catch_signals(void)
 {
@@ -234,7 +211,7 @@ serve(const settings *s, hp_secret *secret)
         result = find_secret(secret, s, &error);
     if (result)
         return complain(&error);
-    raise_descriptor_limit();
+    hp_limits_raise_descriptors(NULL); /* each rank needs one */
     loop = hp_loop_new();
     if (!loop) {
         hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make an event loop");
@@ -287,8 +264,9 @@ take_option(int option, settings *s)
 {
     switch (option) {
     case 'p':
-        return parse_number(optarg, 0, 65535, &s->port) ? -1
-                                                        : misuse("--port wants a number from 0 to 65535, not ", optarg);
+        return hp_number_parse_int(optarg, 0, 65535, &s->port)
+                   ? -1
+                   : misuse("--port wants a number from 0 to 65535, not ", optarg);
     case 'H': s->host = optarg; return -1;
     case 'i': s->interface = optarg; return -1;
     case 's': s->secret_file = optarg; return -1;

@@ -3,9 +3,11 @@
  */
 #include "lib/config.h"
 
+#include "base/distance.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -42,31 +44,6 @@ find(const char *key)
 
 /* --- one value --- */
 
-static int
-parse_number(const char *text, int with_suffix, int64_t *number)
-{
-    char *end;
-    int shift = 0;
-    long long value;
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (end == text || errno)
-        return 0;
-    if (with_suffix && *end) {
-        const char *suffixes = "kmg", *at = strchr(suffixes, tolower((unsigned char)*end));
-        if (!at)
-            return 0;
-        shift = 10 * (int)(at - suffixes + 1);
-        end++;
-        if (*end == 'B' || *end == 'b')
-            end++;
-    }
-    if (*end || value > INT64_MAX >> shift || value < INT64_MIN >> shift)
-        return 0;
-    *number = (int64_t)value * (INT64_C(1) << shift);
-    return 1;
-}
-
 /* Index of `word` in "auth|none: ...", -1 if it is not there. */
 static int64_t
 parse_choice(const char *words, const char *word)
@@ -89,8 +66,9 @@ parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s: the value is longer than %zu characters", row->key,
                           sizeof(value->text) - 1);
     if (row->type == HP_TYPE_NUMBER || row->type == HP_TYPE_BYTES) {
-        if (!parse_number(text, row->type == HP_TYPE_BYTES, &value->number) || value->number < row->least ||
-            value->number > row->most)
+        int known = row->type == HP_TYPE_BYTES ? hp_number_parse_bytes(text, row->least, row->most, &value->number)
+                                               : hp_number_parse(text, row->least, row->most, &value->number);
+        if (!known)
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.64s: give a whole number from %lld to %lld%s",
                               row->key, text, (long long)row->least, (long long)row->most,
                               row->type == HP_TYPE_BYTES ? " (k, m, g allowed)" : "");
@@ -216,46 +194,18 @@ is_other_name(const char *name)
     return 0;
 }
 
-/* Letters to change, add or leave out to make one name of the other; case does not count. */
-static size_t
-distance(const char *a, const char *b)
-{
-    size_t row[NAME_TEXT], length = strlen(b);
-    for (size_t j = 0; j <= length; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= length; j++) {
-            size_t swap = corner + (tolower((unsigned char)a[i - 1]) != tolower((unsigned char)b[j - 1]));
-            size_t add = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            corner = row[j];
-            row[j] = swap < add ? swap : add;
-        }
-    }
-    return row[length];
-}
-
 /* The name that may have been meant; NULL where more than half of it would be guessed. */
 static const char *
 nearest(const char *name)
 {
     const char *best = NULL;
-    size_t least = strlen(name) / 2 + 1;
-    for (int i = 0; i < HP_SETTINGS; i++) {
-        size_t away = distance(name, hp_setting_table[i].key);
-        if (away < least) {
-            least = away;
+    hp_nearest search = hp_nearest_of(name);
+    for (int i = 0; i < HP_SETTINGS; i++)
+        if (hp_nearest_try(&search, hp_setting_table[i].key))
             best = hp_setting_table[i].key;
-        }
-    }
-    for (int i = 0; other_names[i]; i++) {
-        size_t away = distance(name, other_names[i]);
-        if (away < least && other_names[i][strlen(other_names[i]) - 1] != '_') {
-            least = away;
+    for (int i = 0; other_names[i]; i++) /* one that ends in _ is only the beginning of a name */
+        if (other_names[i][strlen(other_names[i]) - 1] != '_' && hp_nearest_try(&search, other_names[i]))
             best = other_names[i];
-        }
-    }
     return best;
 }
 

@@ -3,12 +3,13 @@
 #include "lib/environment.h"
 
 #include "base/err.h"
+#include "base/hash.h"
+#include "base/limits.h"
 #include "base/secmem.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #define LINES "hoop_launch(7) has the lines that join them"
@@ -184,11 +185,7 @@ hp_environment_keys(const hp_environment *environment, const hoop_config *config
 void
 hp_environment_limits(void)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    (void)setrlimit(RLIMIT_NOFILE, &limit);
+    hp_limits_raise_descriptors(NULL);
 }
 
 static int
@@ -221,31 +218,22 @@ hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
     snprintf(sock->congestion, sizeof(sock->congestion), "%.15s", congestion);
 }
 
-/* FNV-1a, 64 bits (Fowler, Noll, Vo): equal strings, equal ids. */
-static uint64_t
-hash(uint64_t seed, const char *text)
-{
-    for (; *text; text++)
-        seed = (seed ^ (uint8_t)*text) * UINT64_C(0x100000001b3);
-    return seed;
-}
-
 uint64_t
 hp_environment_host(const hoop_config *config, char host[64])
 {
     const char *given = hp_config_text(config, HP_SET_hostid);
     char boot[64] = "";
     FILE *file;
-    uint64_t id = UINT64_C(0xcbf29ce484222325);
+    uint64_t id = HP_HASH_START;
     if (gethostname(host, 64) != 0)
         snprintf(host, 64, "unknown-host");
     host[63] = 0;
     if (*given)
-        return hash(id, given);
+        return hp_hash_text(id, given);
     file = fopen("/proc/sys/kernel/random/boot_id", "re");
     if (file && !fgets(boot, sizeof(boot), file))
         boot[0] = 0;
     if (file)
         fclose(file);
-    return hash(hash(id, host), boot);
+    return hp_hash_text(hp_hash_text(id, host), boot);
 }

@@ -7,6 +7,7 @@
 #include "net/sock.h"
 
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -16,7 +17,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { LOWEST_FD = 3, NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
@@ -246,10 +246,10 @@ hp_sock_accept(int listener, hp_addr *peer)
 int
 hp_sock_spare(int newest)
 {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+    int limit = hp_limits_descriptors();
+    if (limit == INT_MAX)
         return INT_MAX;
-    return (int)limit.rlim_cur > newest ? (int)limit.rlim_cur - newest - 1 : 0;
+    return limit > newest ? limit - newest - 1 : 0;
 }
 
 hoop_result

@@ -5,6 +5,7 @@
  */
 #include "rendezvous/message.h"
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "base/wire.h"
 
@@ -289,24 +290,16 @@ hp_ring_close(hp_ring *ring)
     return 1;
 }
 
-static uint64_t
-fnv(uint64_t hash, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 uint64_t
 hp_ring_digest(const hp_ring *ring)
 {
     uint8_t bytes[MEMBER_MAX];
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = HP_HASH_START;
     put32(put64(bytes, ring->comm), ring->epoch);
-    hash = fnv(hash, bytes, 12);
+    hash = hp_hash_bytes(hash, bytes, 12);
     for (int i = 0; i < ring->size; i++) {
         const uint8_t *end = put_member(bytes, &ring->members[i], ring->order[i]);
-        hash = fnv(hash, bytes, (size_t)(end - bytes));
+        hash = hp_hash_bytes(hash, bytes, (size_t)(end - bytes));
     }
     return hash ? hash : 1;
 }

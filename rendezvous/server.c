@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/secmem.h"
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum {
@@ -371,11 +371,10 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 static int
 share_of_a_job(const hp_server_options *options)
 {
-    struct rlimit limit;
-    if ((options->mode == HP_MODE_AUTH && options->secret->of_job) || getrlimit(RLIMIT_NOFILE, &limit) != 0 ||
-        limit.rlim_cur > INT_MAX)
+    int limit = hp_limits_descriptors();
+    if ((options->mode == HP_MODE_AUTH && options->secret->of_job) || limit == INT_MAX)
         return INT_MAX;
-    return (int)(limit.rlim_cur / 4 * 3);
+    return limit / 4 * 3;
 }
 
 static hoop_result

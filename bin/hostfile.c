@@ -7,6 +7,8 @@
 #include "bin/hostfile.h"
 
 #include "base/err.h"
+#include "base/hash.h"
+#include "base/number.h"
 #include "bin/bytes.h"
 #include "bin/must.h"
 
@@ -59,29 +61,22 @@ complain(parser *p, const char *word, size_t n, const char *format, ...)
                       where, quoted, what);
 }
 
-/* A whole number of 1 to `most` made of all n digits; -1 when it is not. */
+/* A whole number up to `most` made of all n digits; -1 when it is not. */
 static int
 number(const char *text, size_t n, int most)
 {
-    int value = 0;
-    size_t i;
-    for (i = 0; i < n; i++) {
-        if (!isdigit((unsigned char)text[i]) || value > most)
-            return -1;
-        value = value * 10 + (text[i] - '0');
-    }
-    return n > 0 && value <= most ? value : -1;
+    int value = -1;
+    hp_number_parse_digits(text, n, most, &value);
+    return value;
 }
 
 /* --- the list of hosts --- */
 
-/* FNV-1a; the last step spreads names that differ in their last digits, or linear probing would crawl. */
+/* The last step spreads names that differ in their last digits, or linear probing would crawl. */
 static size_t
 hash(const char *name)
 {
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (; *name != '\0'; name++)
-        h = (h ^ (uint8_t)*name) * UINT64_C(1099511628211);
+    uint64_t h = hp_hash_text(HP_HASH_START, name);
     h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
     return (size_t)(h ^ h >> 33);
 }

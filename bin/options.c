@@ -7,13 +7,13 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/number.h"
 #include "bin/must.h"
 #include "bin/terminal.h"
 #include "bin/usage.h"
 #include "bin/variables.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,16 +65,11 @@ take_choice(given *g, hoop_error *error)
 }
 
 static hoop_result
-take_number(given *g, long most, hoop_error *error)
+take_number(given *g, int most, hoop_error *error)
 {
-    char *end;
-    long value;
-    errno = 0;
-    value = strtol(g->value, &end, 10);
-    if (errno != 0 || *end != '\0' || end == g->value || value < 1 || value > most)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %ld", g->option,
+    if (!hp_number_parse_int(g->value, 1, most, g->field))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %d", g->option,
                           g->value, most);
-    *(int *)g->field = (int)value;
     return HOOP_SUCCESS;
 }
 

@@ -5,6 +5,8 @@
  */
 #include "bin/spawn.h"
 
+#include "base/limits.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -215,13 +217,7 @@ hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
 void
 hp_spawn_many_files(void)
 {
-    struct rlimit more;
-    if (getrlimit(RLIMIT_NOFILE, &files) < 0)
-        return;
-    more = files;
-    more.rlim_cur = more.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &more) < 0)
-        files.rlim_max = 0;
+    hp_limits_raise_descriptors(&files);
 }
 
 void

@@ -2,6 +2,8 @@
 /* usage: see usage.h. All of it is about rows, nothing about an option. */
 #include "bin/usage.h"
 
+#include "base/distance.h"
+
 #include <fnmatch.h>
 #include <string.h>
 
@@ -108,47 +110,19 @@ hp_usage_list(void)
 
 /* --- what there is not --- */
 
-static size_t
-least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Edit distance; one row of the table is kept. */
-static size_t
-distance(const char *a, const char *b)
-{
-    size_t line[NAME_SIZE + 1], n = strlen(b), i, j;
-    for (j = 0; j <= n; j++)
-        line[j] = j;
-    for (i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = line[0];
-        line[0] = i;
-        for (j = 1; j <= n; j++) {
-            size_t above = line[j];
-            line[j] = least(least(above, line[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
-        }
-    }
-    return line[n];
-}
-
 /* The known name that is nearest; nothing where more than half of the word would be guessed. */
 static int
 nearest(const char *word, char best[NAME_SIZE])
 {
-    size_t smallest = strlen(bare(word)) / 2 + 1, i;
+    hp_nearest search = hp_nearest_of(bare(word));
     char name[NAME_SIZE];
+    size_t i;
     best[0] = '\0';
     for (i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
-        while ((names = next_name(names, name)) != NULL) {
-            size_t d = distance(bare(word), bare(name));
-            if (d < smallest) {
-                smallest = d;
+        while ((names = next_name(names, name)) != NULL)
+            if (hp_nearest_try(&search, bare(name)))
                 memcpy(best, name, NAME_SIZE);
-            }
-        }
     }
     return best[0] != '\0';
 }

@@ -15,6 +15,7 @@
 #include <openssl/crypto.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
+#include <openssl/kdf.h>
 #include <openssl/params.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -101,21 +102,22 @@ hp_mac_equal(const uint8_t a[HP_MAC], const uint8_t b[HP_MAC])
     return CRYPTO_memcmp(a, b, HP_MAC) == 0;
 }
 
-/* HKDF-Extract, salt "hoop-v1" || job: HMAC pads its key with zeros anyway, so a key of 32 bytes serves. */
-static hoop_result
-extract(uint8_t prk[32], const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID])
+hoop_result
+hp_hkdf(uint8_t out[32], const uint8_t secret[32], const void *salt, size_t salt_n, const void *info, size_t info_n)
 {
-    uint8_t salt[32] = "hoop-v1";
-    memcpy(salt + 7, job_id, HP_JOB_ID);
-    return hp_mac(prk, salt, secret, HP_SECRET, NULL, 0, NULL, 0);
-}
-
-/* HKDF-Expand to 32 bytes, which is its first round. */
-static hoop_result
-expand(uint8_t out[32], const uint8_t prk[32], const char *label)
-{
-    static const uint8_t round = 1;
-    return hp_mac(out, prk, "hoop1 ", 6, label, strlen(label), &round, 1);
+    char digest[] = "SHA256";
+    OSSL_PARAM params[] = {OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
+                           OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)(uintptr_t)secret, 32),
+                           OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_SALT, (void *)(uintptr_t)salt, salt_n),
+                           OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)(uintptr_t)info, info_n),
+                           OSSL_PARAM_construct_end()};
+    ERR_set_mark();
+    EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+    int right = ctx && EVP_KDF_derive(ctx, out, 32, params) == 1;
+    EVP_KDF_CTX_free(ctx);
+    EVP_KDF_free(kdf);
+    return judge(right, "compute HKDF-SHA256", NULL);
 }
 
 hoop_result
@@ -124,20 +126,21 @@ hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job
 {
     static const uint8_t no_secret[HP_SECRET];
     uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
-    static const char *const label[] = {"hello", "resp", "init", "welcome"};
-    uint8_t prk[32];
+    static const char *const info[] = {"hoop1 hello", "hoop1 resp", "hoop1 init", "hoop1 welcome"};
+    uint8_t salt[7 + HP_JOB_ID] = {'h', 'o', 'o', 'p', '-', 'v', '1'};
+    hoop_result result = HOOP_SUCCESS;
     memset(keys, 0, sizeof(*keys));
     atomic_store(&keys->holders, 1);
     memcpy(keys->job_id, job_id, HP_JOB_ID);
     keys->mode = (uint8_t)mode;
-    hoop_result result = extract(prk, mode == HP_MODE_NONE ? no_secret : secret, job_id);
+    memcpy(salt + 7, job_id, HP_JOB_ID);
     for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
-        result = expand(key[i], prk, label[i]);
-    hp_wipe(prk, sizeof(prk));
+        result =
+            hp_hkdf(key[i], mode == HP_MODE_NONE ? no_secret : secret, salt, sizeof(salt), info[i], strlen(info[i]));
     if (result == HOOP_SUCCESS)
         return result;
     hp_keys_wipe(keys);
-    return hp_err_set(error, result, "libcrypto could not derive the job's keys (HMAC-SHA256): out of memory?");
+    return hp_err_set(error, result, "libcrypto could not derive the job's keys (HKDF-SHA256): out of memory?");
 }
 
 void

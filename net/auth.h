@@ -38,6 +38,9 @@ void hp_keys_drop(hp_keys *keys);           /* one less; the last one wipes them
 /* HMAC-SHA256 over up to three pieces. */
 hoop_result hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb,
                    const void *c, size_t nc);
+/* HKDF-SHA256 (RFC 5869), 32 bytes of it. */
+hoop_result hp_hkdf(uint8_t out[32], const uint8_t secret[32], const void *salt, size_t salt_n, const void *info,
+                    size_t info_n);
 int hp_mac_equal(const uint8_t a[HP_MAC], const uint8_t b[HP_MAC]); /* constant time */
 
 #endif

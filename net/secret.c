@@ -258,12 +258,10 @@ hp_secret_memfd(const hp_secret *secret, hoop_error *error)
     return -1;
 }
 
-/* HKDF of one round: the salt is shorter than a block of SHA-256, which HMAC fills with zeros, so 32 bytes serve. */
 hoop_result
 hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID], hoop_error *error)
 {
-    static const uint8_t salt[32] = "hoop-v1", round = 1;
-    uint8_t prk[32];
+    uint8_t info[9 + HP_JOB_ID] = "hoop1 job";
     if (secret->of_job) {
         *out = *secret;
         if (memcmp(secret->job_id, job_id, HP_JOB_ID) == 0)
@@ -271,14 +269,12 @@ hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[H
         hp_wipe(out, sizeof(*out));
         return hp_err_set(error, HOOP_ERR_AUTH, "the secret is another job's own key");
     }
-    hoop_result result = hp_mac(prk, salt, secret->key, HP_SECRET, NULL, 0, NULL, 0);
-    if (result == HOOP_SUCCESS)
-        result = hp_mac(out->key, prk, "hoop1 job", 9, job_id, HP_JOB_ID, &round, 1);
-    hp_wipe(prk, sizeof(prk));
+    memcpy(info + 9, job_id, HP_JOB_ID);
+    hoop_result result = hp_hkdf(out->key, secret->key, "hoop-v1", 7, info, sizeof(info));
     memcpy(out->job_id, job_id, HP_JOB_ID);
     out->of_job = 1;
     if (result == HOOP_SUCCESS)
         return result;
     hp_wipe(out, sizeof(*out));
-    return hp_err_set(error, result, "libcrypto could not derive the job's own key (HMAC-SHA256): out of memory?");
+    return hp_err_set(error, result, "libcrypto could not derive the job's own key (HKDF-SHA256): out of memory?");
 }

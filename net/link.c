@@ -126,18 +126,6 @@ hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n)
     return !link->sending && link->state == HP_LINK_OPEN && hp_stripe_tell(link->stripe[0], HP_TICK, ticks, n);
 }
 
-/* The owner looks now and then; where it is far behind, what comes next is newer anyway. */
-void
-hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n)
-{
-    if (!link->tick)
-        return;
-    if (link->tick_n + n > HP_TICK_ROOM)
-        link->tick_n = 0;
-    memcpy(link->tick + link->tick_n, ticks, n);
-    link->tick_n += n;
-}
-
 void
 hp_link_arm(hp_link *link)
 {

@@ -136,6 +136,18 @@ land(hp_stripe *s, uint64_t count)
     fault(s);
 }
 
+/* The link's owner reads ticks now and then. When it has not for long, the older ones go: those that follow say more. */
+static void
+keep_tick(hp_link *l, const uint8_t *ticks, size_t n)
+{
+    if (!l->tick)
+        return;
+    if (l->tick_n + n > HP_TICK_ROOM)
+        l->tick_n = 0;
+    memcpy(l->tick + l->tick_n, ticks, n);
+    l->tick_n += n;
+}
+
 /* ABORT, LEAVE, ACK or TICK, on either direction. */
 static void
 heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
@@ -150,7 +162,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
         land(s, hp_get64(payload));
     } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        hp_link_keep_tick(l, payload, n);
+        keep_tick(l, payload, n);
     } else {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
                    l->peer, l->self, type);

@@ -7,7 +7,8 @@
 #ifndef HP_STRIPE_H
 #define HP_STRIPE_H
 
-#include "net/link.h"
+#include "net/link_state.h"
+#include "net/loop.h"
 
 /* Takes fd over. number: this stripe's index k; it serves posts k, k + K, k + 2K ... NULL: out of memory, fd closed. */
 hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg);

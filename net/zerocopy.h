@@ -6,7 +6,7 @@
 #ifndef HP_ZEROCOPY_H
 #define HP_ZEROCOPY_H
 
-#include "net/link.h"
+#include "net/link_state.h"
 #include "net/pipe.h"
 
 typedef struct hp_zerocopy {

@@ -82,13 +82,9 @@ close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
 static void
 dismiss(hp_acceptor *acceptor, hp_candidate *candidate)
 {
-    hp_hello hello = candidate->handshake.hello;
-    int expected = candidate->expected;
     close_incoming(acceptor, &candidate->incoming);
     hp_candidates_remove(&acceptor->candidates, candidate);
     hp_candidate_free(candidate);
-    if (expected && acceptor->owner.gone && !acceptor->dead)
-        acceptor->owner.gone(acceptor->owner.arg, &hello);
 }
 
 /* Out of the door with an open connection. */
@@ -132,7 +128,6 @@ judge(hp_acceptor *acceptor, hp_candidate *candidate)
     uint32_t assigned = HP_RANK_UNKNOWN;
     hp_status status =
         acceptor->owner.judge(acceptor->owner.arg, &candidate->handshake.hello, &candidate->incoming.peer, &assigned);
-    candidate->expected = status == HP_OK;
     if (!acceptor->dead)
         hp_handshake_judge(&candidate->handshake, status, assigned);
 }
@@ -219,6 +214,7 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
     event.data.ptr = &candidate->incoming;
     epoll_ctl(acceptor->epoll, EPOLL_CTL_MOD, candidate->incoming.fd, &event);
     hp_handshake_accept(&candidate->handshake, keys, policy, nonce, candidate->incoming.deadline);
+    hp_handshake_trust_hello(&candidate->handshake);
     hp_handshake_feed(&candidate->handshake, pending->m1, sizeof(pending->m1), hp_alarm_time(&acceptor->alarm));
     pending->incoming.fd = -1;
     serve_candidate(acceptor, candidate);

@@ -29,8 +29,6 @@ typedef struct hp_acceptor_owner {
     hp_status (*judge)(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned);
     /* The connection is the owner's now (non-blocking, WELCOME already written). Called after judge said HP_OK. */
     void (*enter)(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer);
-    /* Judged HP_OK but died before WELCOME was out: undo judge's reservation. May be NULL. */
-    void (*gone)(void *arg, const hp_hello *hello);
     /* Nothing is left for a connection that waits (EMFILE, ENFILE ...), and there was no stranger whose place it could
      * get, twice in a row. The door goes on trying. May be NULL: logged only. */
     void (*starved)(void *arg, int number);
@@ -61,7 +59,7 @@ void hp_acceptor_patience(hp_acceptor *acceptor,
 
 /* In a forked child: closes the descriptors, of the listener and of who is in the door; touches nothing else. */
 void hp_acceptor_abandon(const hp_acceptor *acceptor);
-/* Closes everything that was not handed over, in silence and without `gone`. Allowed inside the owner's functions. */
+/* Closes everything that was not handed over, in silence. Allowed inside the owner's functions. */
 void hp_acceptor_free(hp_acceptor *acceptor);
 
 #endif

@@ -14,7 +14,6 @@ typedef struct hp_candidate {
     hp_incoming incoming; /* first: whoever waits in a door has one */
     uint32_t events;      /* as told to epoll */
     int vain;             /* nobody here will let it in: the first to go */
-    int expected;         /* the owner has said HP_OK and keeps a place */
     uint64_t greeted;     /* by hp_now(): its other side's clock goes on when the door's stands */
     hp_handshake handshake;
     hp_keys *keys; /* held for conn */

@@ -188,17 +188,15 @@ challenge(hp_handshake *handshake)
     return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
 }
 
-/* Responder: M1 is whole. Without keys it waits; nothing but the job may be used before the tag was found right. */
+/* Responder: M1 is whole. Only its job may be used before its tag is found right. */
 static hp_handshake_state
 on_hello(hp_handshake *handshake)
 {
     if (!hp_hello_get(&handshake->hello, handshake->m1))
         return bad(handshake, "a HELLO with reserved bytes that are not 0");
-    if (!handshake->keys)
-        return handshake->state;
     if (memcmp(handshake->hello.job_id, handshake->keys->job_id, HP_JOB_ID) != 0)
         return bad(handshake, "a HELLO of another job");
-    if (!proven(handshake, HP_HELLO, handshake->keys->hello))
+    if (!handshake->hello_proven && !proven(handshake, HP_HELLO, handshake->keys->hello))
         return bad(handshake, "a HELLO made with another secret");
     return challenge(handshake);
 }
@@ -293,32 +291,20 @@ hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello 
     handshake->out_n = HP_M1;
 }
 
-static void
-take_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy)
-{
-    handshake->keys = keys;
-    handshake->policy = *policy;
-}
-
 void
 hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
                     const uint8_t nonce[32], uint64_t deadline)
 {
     begin(handshake, HP_HANDSHAKE_HELLO, deadline);
     memcpy(handshake->m2 + M2_NONCE, nonce, 32);
-    if (keys)
-        take_keys(handshake, keys, policy);
+    handshake->keys = keys;
+    handshake->policy = *policy;
 }
 
-hp_handshake_state
-hp_handshake_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy)
+void
+hp_handshake_trust_hello(hp_handshake *handshake)
 {
-    if (handshake->state != HP_HANDSHAKE_HELLO || handshake->keys)
-        return handshake->state;
-    if (!keys)
-        return bad(handshake, "a HELLO of an unknown job");
-    take_keys(handshake, keys, policy);
-    return handshake->have == HP_M1 ? on_hello(handshake) : handshake->state;
+    handshake->hello_proven = 1;
 }
 
 size_t

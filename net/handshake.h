@@ -72,7 +72,8 @@ typedef struct hp_handshake_policy {
 typedef struct hp_handshake {
     hp_handshake_state state;
     int initiator;
-    const hp_keys *keys;        /* the owner's, who keeps them until the end; NULL: not there yet, or not any more */
+    int hello_proven;           /* responder: M1's tag was found right by the owner */
+    const hp_keys *keys;        /* the owner's, which keeps them until the end; NULL after the end */
     hp_handshake_policy policy; /* responder only; copied */
     hp_hello hello;             /* the peer's (responder; proven only from CONFIRM on) or ours (initiator) */
     uint16_t version;           /* agreed, or the peer's when it refused ours */
@@ -96,15 +97,12 @@ typedef struct hp_handshake {
 void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
                         uint64_t deadline);
 
-/*
- * Responder. `keys` NULL (and `policy` too): they depend on the job, so hp_handshake_feed stops in HELLO with conn->have ==
- * HP_M1 and conn->hello filled but unproven; look both up without believing anything, then call hp_handshake_keys.
- */
+/* Responder. Awaits M1. */
 void hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
                          const uint8_t nonce[32], uint64_t deadline);
 
-/* The keys and policy that were left out of hp_handshake_accept; keys NULL: unknown job, BAD. Goes on with M1. */
-hp_handshake_state hp_handshake_keys(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy);
+/* Responder, before M1 is fed: the caller has found M1's tag right with the same keys, so it is not computed again. */
+void hp_handshake_trust_hello(hp_handshake *handshake);
 
 /* Bytes the machine wants next, 0: none. Never read more from the socket: what follows belongs to the owner. */
 size_t hp_handshake_want(const hp_handshake *handshake);

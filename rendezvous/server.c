@@ -408,7 +408,7 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->events =
         (hp_events){server, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
     server->tick = hp_timer_new(loop, on_tick, server);
-    hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     hp_sock_options sock = {0};
     server->secret = hp_secmem_new(sizeof(*server->secret));
     if (server->secret && options->mode == HP_MODE_AUTH)

@@ -144,7 +144,7 @@ build(const hp_addr *where)
     memset(&house, 0, sizeof(house));
     house.keys = keys;
     house.policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
-    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     house.acceptor = hp_acceptor_new(loop, where ? where : &addr, NULL, NULL, &owner, 8, &error);
     if (!house.acceptor)
         bail("no door: %s", error.text);

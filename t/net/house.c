@@ -102,15 +102,6 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 }
 
 static void
-on_gone(void *arg, const hp_hello *hello)
-{
-    struct house *house = arg;
-    (void)hello;
-    house->gone++;
-    maybe_free(house, IN_GONE);
-}
-
-static void
 on_starved(void *arg, int number)
 {
     struct house *house = arg;
@@ -129,7 +120,7 @@ build(struct house *house, const char *where)
         .my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .features = FEATURES};
     house->loop = hp_loop_new();
     hp_addr_parse(&addr, where, NULL);
-    hp_acceptor_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_gone, on_starved, NULL};
+    hp_acceptor_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_starved, NULL};
     house->acceptor = hp_acceptor_new(house->loop, &addr, NULL, NULL, &owner, 8, &error);
     if (!house->acceptor)
         diag("%s", error.text);

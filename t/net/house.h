@@ -7,7 +7,7 @@
 #include "net/acceptor.h"
 #include "net/dial.h"
 
-enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER, IN_GONE };
+enum free_in { NOWHERE, IN_KEYS, IN_POLICY, IN_JUDGE, IN_ENTER };
 
 struct house {
     hp_loop *loop;
@@ -16,7 +16,7 @@ struct house {
     hp_handshake_policy policy;
     hp_status verdict;
     enum free_in free_in; /* the owner's function that frees the door */
-    int asked_keys, asked_policy, judged, entered, gone, starved;
+    int asked_keys, asked_policy, judged, entered, starved;
     int number;     /* what was lacking then */
     int fd;         /* who entered last; closed by the next one */
     int kill;       /* judge resets this connection: it dies before WELCOME */

@@ -8,32 +8,7 @@
 #define HP_CLIENT_H
 
 #include "net/dial.h"
-#include "rendezvous/message.h" /* hp_member, hp_ring, hp_report */
-
-/*
- * The roster is checked against these: for a world it must have `size` ranks (and give `rank`, where one is wanted).
- * For a split, parent_rank and parent_size are what counts, rank and size are not looked at.
- */
-typedef struct hp_client_options {
-    hp_addr server;
-    const hp_keys *keys; /* held */
-    hp_sock_options sock;
-    int rank; /* -1: the server gives one */
-    int size;
-    char host[HP_HOST_TEXT];
-    uint64_t host_id;
-    uint32_t processors, pid;
-    hp_addr listen;      /* our data listener, as others reach it */
-    const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
-    uint64_t deadline;   /* hp_loop_now() at which bring-up has failed */
-    uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
-    uint64_t warn_after; /* ns, 0: never; likewise */
-    /* a split: parent communicator, which of its splits, our rank and its size there; comm 0: none */
-    uint64_t parent, parent_digest; /* hp_ring_digest */
-    uint64_t started, completed;    /* operations there */
-    uint32_t split;
-    int parent_rank, parent_size, color, key;
-} hp_client_options;
+#include "rendezvous/registration.h"
 
 typedef enum hp_client_state {
     HP_CLIENT_JOINING, /* dialling, JOIN is out: awaits the roster */

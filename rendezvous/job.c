@@ -8,7 +8,6 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
-#include "rendezvous/job_watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,7 +139,7 @@ is_kept(const hp_job *job, const hp_join_group *m)
 int
 hp_job_timed(const hp_job *job)
 {
-    if (job->warning.since)
+    if (job->overseer.warning.since)
         return 1;
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!is_kept(job, m))
@@ -295,7 +294,7 @@ settle(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         if (m->came == m->size) {
-            hp_job_watch_start(job, m, now);
+            hp_job_watch_start(m, now);
             conclude(job, m, now);
         } else {
             hp_join_group_fail_missing(m, &job->ended, now);
@@ -308,8 +307,8 @@ settle(hp_job *job, uint64_t now)
         close_split(job, m);
         hp_join_group_free(m);
     }
-    if (job->warning.since)
-        hp_job_watch_stall(job, now);
+    if (job->overseer.warning.since)
+        hp_job_watch_stall(&job->overseer, job->rosters, &job->events, now);
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         if (hp_roster_needed(r, now)) {
@@ -581,11 +580,11 @@ hp_job_tick(hp_job *job, uint64_t now)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next) {
         hp_join_group_tick(m, now);
-        hp_job_watch_start(job, m, now);
+        hp_job_watch_start(m, now);
     }
     for (hp_roster *r = job->rosters; r; r = r->next)
         hp_roster_tick(r, now);
-    hp_job_watch_cross(job, now);
-    hp_job_watch_stall(job, now);
+    hp_job_watch_cross(job->join_groups, job->rosters, now);
+    hp_job_watch_stall(&job->overseer, job->rosters, &job->events, now);
     settle(job, now);
 }

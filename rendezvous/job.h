@@ -8,8 +8,8 @@
 #define HP_JOB_H
 
 #include "net/handshake.h"
+#include "rendezvous/job_watch.h"
 #include "rendezvous/roster.h"
-#include "rendezvous/stall_warning.h"
 
 typedef struct hp_job {
     struct hp_job *next; /* the owner's */
@@ -21,10 +21,9 @@ typedef struct hp_job {
     hp_roster *rosters;
     uint64_t next_comm;
     int guests;
-    hp_stall_warning warning; /* of one ring at a time, however many stand still */
-    uint64_t warn_of_ring;    /* its communicator */
-    hp_ended ended;           /* the first of the job's processes that has, where somebody tells us */
-    int world;                /* the largest size that somebody who has proven itself has declared */
+    hp_overseer overseer;
+    hp_ended ended; /* the first of the job's processes that has, where somebody tells us */
+    int world;      /* the largest size that somebody who has proven itself has declared */
 } hp_job;
 
 /* One control connection; the owner embeds it, and gets its address back as the outlet's `peer`. */

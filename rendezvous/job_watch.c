@@ -52,7 +52,7 @@ tell_missing(const hp_join_group *m, char *out, size_t size)
 }
 
 void
-hp_job_watch_start(hp_job *job, hp_join_group *m, uint64_t now)
+hp_job_watch_start(hp_join_group *m, uint64_t now)
 {
     char line[400], missing[300];
     uint64_t after = m->warn_after ? AWAIT_MS * HP_MS : 0;
@@ -68,49 +68,50 @@ hp_job_watch_start(hp_job *job, hp_join_group *m, uint64_t now)
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
-        job->events.warn(job->events.arg, line);
+        m->events->warn(m->events->arg, line);
 }
 
 /* The ring that is spoken of, unless it has failed. */
 static const hp_roster *
-spoken_of(const hp_job *job)
+spoken_of(const hp_overseer *overseer, const hp_roster *rosters)
 {
-    for (const hp_roster *r = job->rosters; r; r = r->next)
-        if (r->ring.comm == job->warn_of_ring && r->state != HP_ROSTER_FAILED)
+    for (const hp_roster *r = rosters; r; r = r->next)
+        if (r->ring.comm == overseer->ring && r->state != HP_ROSTER_FAILED)
             return r;
     return NULL;
 }
 
 static const hp_roster *
-longest_standing(const hp_job *job)
+longest_standing(const hp_roster *rosters)
 {
     const hp_roster *longest = NULL;
-    for (const hp_roster *r = job->rosters; r; r = r->next)
+    for (const hp_roster *r = rosters; r; r = r->next)
         if (r->state == HP_ROSTER_RUNNING && r->in_op_n && r->warn_after && (!longest || r->moved < longest->moved))
             longest = r;
     return longest;
 }
 
 void
-hp_job_watch_stall(hp_job *job, uint64_t now)
+hp_job_watch_stall(hp_overseer *overseer, const hp_roster *rosters, const hp_events *events, uint64_t now)
 {
     char line[400], text[256];
-    const hp_roster *r = job->warning.since ? spoken_of(job) : NULL;
+    const hp_roster *r = overseer->warning.since ? spoken_of(overseer, rosters) : NULL;
     if (!r) {
-        job->warning.since = 0; /* that was said in other words */
-        r = longest_standing(job);
+        overseer->warning.since = 0; /* that was said in other words */
+        r = longest_standing(rosters);
     }
     if (!r)
         return;
-    hp_stall_word word = hp_stall_warning_due(&job->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
-    double seconds = (double)job->warning.lasted / 1e9;
-    job->warn_of_ring = r->ring.comm;
+    hp_stall_word word = hp_stall_warning_due(&overseer->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
+    double seconds = (double)overseer->warning.lasted / 1e9;
+    overseer->ring = r->ring.comm;
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %s", r->label, hp_roster_late(r, job->warning.lasted, text, sizeof(text)));
+        snprintf(line, sizeof(line), "%s: %s", r->label,
+                 hp_roster_late(r, overseer->warning.lasted, text, sizeof(text)));
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", r->label, seconds);
     if (word != HP_STALL_QUIET)
-        job->events.warn(job->events.arg, line);
+        events->warn(events->arg, line);
 }
 
 /* Operations that a rank in a split has started, as far as anything tells: another of its threads may start some. */
@@ -181,10 +182,10 @@ cross(hp_join_group *m, hp_roster *r, uint64_t now)
 }
 
 void
-hp_job_watch_cross(hp_job *job, uint64_t now)
+hp_job_watch_cross(hp_join_group *join_groups, hp_roster *rosters, uint64_t now)
 {
-    for (hp_join_group *m = job->join_groups; m; m = m->next)
-        for (hp_roster *r = job->rosters; r && m->parent && !m->failure.code; r = r->next)
+    for (hp_join_group *m = join_groups; m; m = m->next)
+        for (hp_roster *r = rosters; r && m->parent && !m->failure.code; r = r->next)
             if (r->ring.comm == m->parent && r->ring.size == m->size && r->state == HP_ROSTER_RUNNING && r->in_op_n)
                 cross(m, r, now);
 }

@@ -33,7 +33,7 @@ typedef struct hp_server_options {
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);
 const hp_addr *hp_server_addr(const hp_server *server);
-int hp_server_jobs(const hp_server *server); /* groups alive */
+int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for tests */
 
 /*
  * For an owner that has started the ranks: the process of this rank of this job, which has `size` ranks on the whole,

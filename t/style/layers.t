@@ -4,7 +4,7 @@
 # as an extended regular expression on the name between the quotes.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 14
+plan 17
 
 # allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
 allowed()
@@ -14,6 +14,25 @@ allowed()
     found=$(grep -nE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' "$@" /dev/null |
         grep -vE "include[[:space:]]*\"($pattern)\"")
     is '' "$found" "$text"
+}
+
+# ordered FOLDER FILE...: the folder's files from top to bottom, without their endings, are all there are, and each
+# includes headers of its own and of files after it only.
+ordered()
+{
+    folder=$1 wrong=
+    shift
+    listed=$(printf '%s\n' "$@" | LC_ALL=C sort)
+    there=$(for file in "$folder"/*.[ch]; do basename "${file%.?}"; done | LC_ALL=C sort -u)
+    [ "$listed" = "$there" ] || wrong="the list is not the files of $folder/"
+    while [ $# -gt 0 ]; do
+        may=$(printf '|%s' "$@")
+        up=$(cat "$folder/$1".[ch] 2>/dev/null | sed -n "s|^#include \"$folder/\([a-z_]*\)\.h\".*|\1|p" | LC_ALL=C sort -u |
+            grep -vxE "${may#|}" | tr '\n' ' ')
+        [ -z "$up" ] || wrong="$wrong $1 includes $up"
+        shift
+    done
+    is '' "$wrong" "$folder: each file includes only what is below it"
 }
 
 bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous bin t/tap |
@@ -31,6 +50,12 @@ allowed 'gpu sees base' 'hoop\.h|base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[
 allowed 'rendezvous sees net and base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h|rendezvous/[a-z_]+\.h' rendezvous/*.[ch]
 allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(lib|base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
+
+ordered net link stripe control flight pipe match link_state pieces door caller pool dial shake conn alarm remarks ports \
+    secret secure frame sock addr lookup loop
+ordered rendezvous server hall overseer roster meeting nag refusal breach silence blame order outlet client registration \
+    debt line message
+ordered base call dtype processors wire log clock text secmem mem err number limits distance hash
 
 # Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'

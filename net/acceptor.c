@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acceptor: accepts, and lets nobody in who cannot prove the secret. A stranger has a place in a fixed pool and the 144
- * bytes of its greeting there; only a right tag makes it a caller with an hp_handshake on the heap; only a whole handshake
- * makes its socket the owner's. All of them wait in an epoll set of the door's own, and so do the listener and the
- * door's clock: one descriptor is all that a loop, or several, have to watch, a stranger costs no allocation, and a
- * crowd of them takes one turn in the loop, not hundreds.
+ * acceptor: see acceptor.h. A pending connection has a place in a fixed pool, which has room for the 144 bytes of its
+ * HELLO. A right tag makes it a candidate, with a handshake on the heap. Only a finished handshake gives its socket
+ * to the owner. All of them, the listener and the acceptor's clock are in one epoll set of the acceptor's own: a
+ * loop, or several, watch one descriptor; a pending connection costs no allocation; hundreds of them cost one turn of
+ * the loop.
  */
 #include "net/acceptor.h"
 
@@ -31,18 +31,18 @@ struct hp_acceptor {
     hp_sock_options options;
     hp_addr addr;
     uint64_t patience;
-    int epoll; /* an epoll set with all that follows */
+    int epoll; /* the epoll set: the listener, the alarm, every incoming connection */
     int listener;
-    hp_alarm alarm;          /* all times here are by it; nobody may run the owner's loop for long */
-    hp_watch *watch;         /* NULL: the owner watches */
-    hp_log_queue *log_queue; /* while it serves: of whoever called */
-    uint64_t sweep;          /* when to look who is late, */
-    uint64_t resume;         /* when to accept again; HP_NEVER: nothing to do then */
-    int lacking;             /* accepts in a row for which nothing was left */
-    int inside, dead;        /* freed inside an owner's function: taken down when that returns */
+    hp_alarm alarm;          /* all deadlines here are by its clock; the owner's loop may not be driven for long */
+    hp_watch *watch;         /* NULL: the owner watches hp_acceptor_fd */
+    hp_log_queue *log_queue; /* set while hp_acceptor_serve runs: where its log lines go */
+    uint64_t sweep;          /* when to look for missed deadlines */
+    uint64_t resume;         /* when to accept again; HP_NEVER: accepting was not paused */
+    int lacking;             /* accepts in a row that failed for want of descriptors or memory */
+    int inside, dead;        /* dead: freed inside an owner's function; taken down when that returns */
     int world;
     hp_candidates candidates;
-    uint8_t header[16]; /* how every greeting begins */
+    uint8_t header[16]; /* the first bytes of every HELLO */
     hp_pending_pool pending;
 };
 
@@ -55,7 +55,7 @@ tell(hp_acceptor *acceptor, const char *class_name, int level, const hp_incoming
                          what);
 }
 
-/* When to look again: the sweep or the next accept. */
+/* The alarm rings for the next missed deadline or the next accept, whichever is first. */
 static void
 set_alarm(hp_acceptor *acceptor)
 {
@@ -69,7 +69,7 @@ listen_to(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
     epoll_ctl(acceptor->epoll, how, *fd, &event);
 }
 
-/* Going away. Taken out of epoll by hand: a forked child may still hold the descriptor. */
+/* --- closing --- --- */
 
 static void
 close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
@@ -87,7 +87,7 @@ dismiss(hp_acceptor *acceptor, hp_candidate *candidate)
     hp_candidate_free(candidate);
 }
 
-/* Out of the door with an open connection. */
+/* Takes a candidate out of the acceptor; its connection stays open. */
 static void
 release(hp_acceptor *acceptor, hp_candidate *candidate)
 {
@@ -109,7 +109,7 @@ enter(hp_acceptor *acceptor, hp_candidate *candidate)
     acceptor->owner.enter(acceptor->owner.arg, fd, &hello, features, &peer);
 }
 
-/* Callers: the handshake after a right tag. */
+/* --- candidates: the handshake after a right tag --- --- */
 
 static const char *const crowded = "too many connections are in the middle of their handshake";
 
@@ -132,7 +132,7 @@ judge(hp_acceptor *acceptor, hp_candidate *candidate)
         hp_handshake_judge(&candidate->handshake, status, assigned);
 }
 
-/* Proven: 1 if the owner has taken it away. */
+/* The candidate is proven. Returns 1 if the owner has taken it. */
 static int
 taken(hp_acceptor *acceptor, hp_candidate *candidate)
 {
@@ -177,8 +177,11 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
         refuse(acceptor, candidate, handshake->why);
 }
 
-/* As many ranks as there are, or as the greeting says, may be in the middle of their handshake. Then who comes in vain goes;
- * where nobody does there is no room: whoever comes next dials again, and those who are here can end their handshake. */
+/*
+ * At most as many candidates as the world has ranks (or as the HELLO says) may be in the middle of their handshake.
+ * Above that one that would be refused anyway is closed for the new one. If there is none, the new one is closed: its
+ * rank dials again, and the candidates that are here can finish.
+ */
 static int
 has_room(hp_acceptor *acceptor, const hp_hello *hello)
 {
@@ -187,12 +190,13 @@ has_room(hp_acceptor *acceptor, const hp_hello *hello)
     hp_candidate *vain = hp_candidates_vain(&acceptor->candidates);
     if (acceptor->candidates.count < world + CANDIDATES_MORE)
         return 1;
-    if (vain)
-        refuse(acceptor, vain, crowded);
-    return vain != NULL;
+    if (!vain)
+        return 0;
+    refuse(acceptor, vain, crowded);
+    return 1;
 }
 
-/* The tag was right. Moves the connection from the pool to the heap and answers. */
+/* The tag was right: the connection moves from the pool to the heap, and M2 is sent. */
 static void
 receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const hp_handshake_policy *policy, int vain)
 {
@@ -220,7 +224,7 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
     serve_candidate(acceptor, candidate);
 }
 
-/* Strangers: the first 144 bytes. */
+/* --- pending connections: the first 144 bytes --- --- */
 
 static void
 turn_away(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what)
@@ -237,7 +241,7 @@ turn_away_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *cla
     turn_away(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
 }
 
-/* The greeting is whole: only now is anybody asked about it, and only about the job until the tag was found right. */
+/* The HELLO is complete. Until its tag is found right, the owner is asked about its job only. */
 static void
 examine(hp_acceptor *acceptor, hp_pending *pending)
 {
@@ -297,7 +301,7 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
         examine(acceptor, pending);
 }
 
-/* Time. All deadlines are one patience after accept, so a new one never comes before those that exist. */
+/* --- deadlines: all are one patience after accept, so they end in the order of accepts --- --- */
 
 static uint64_t
 dismiss_late(hp_acceptor *acceptor, uint64_t now)
@@ -333,11 +337,11 @@ ring(hp_acceptor *acceptor)
         set_alarm(acceptor);
 }
 
-/* Coming in. */
+/* --- accepting --- --- */
 
 static const char *const few = "it proves nothing, and descriptors are few (raise \"ulimit -n\")";
 
-/* The oldest of those who need not stay goes: who comes in vain, then a stranger. 0: there is none. */
+/* Closes a candidate that will be refused, else the oldest pending connection. 0: there is neither. */
 static int
 make_way(hp_acceptor *acceptor, const char *why)
 {
@@ -350,7 +354,7 @@ make_way(hp_acceptor *acceptor, const char *why)
     return vain || pending;
 }
 
-/* A quarter of the descriptors that are left is for those who prove nothing; the program may have taken some since. */
+/* Pending connections may hold a quarter of the descriptors that are left; the program may have taken some since. */
 static void
 limit_pending(hp_acceptor *acceptor, int newest)
 {
@@ -380,8 +384,10 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
     serve_pending(acceptor, pending);
 }
 
-/* Nothing is left for one more connection: the oldest stranger goes for it; where there is none it waits in the kernel,
- * unanswered, which its other side takes for what it is: a host that has no time. */
+/*
+ * The process has no descriptor for the next connection. The oldest pending one is closed for it; if there is none,
+ * the new one waits in the kernel's queue, and its rank sees a host that does not answer in time.
+ */
 static void
 out_of_descriptors(hp_acceptor *acceptor, int number)
 {
@@ -404,7 +410,7 @@ is_short(int number)
     return number == EMFILE || number == ENFILE || number == ENOMEM || number == ENOBUFS;
 }
 
-/* The kernel asks for a descriptor before it looks whether anybody waits: behind the first, nobody may. */
+/* An accept without a descriptor fails even if no connection waits, so only the first failure of a turn counts. */
 static void
 accept_some(hp_acceptor *acceptor)
 {
@@ -426,7 +432,7 @@ accept_some(hp_acceptor *acceptor)
     }
 }
 
-/* Turns. */
+/* --- turns --- --- */
 
 static void
 close_own(const hp_acceptor *acceptor)
@@ -464,7 +470,9 @@ serve_one(hp_acceptor *acceptor, void *who)
         serve_pending(acceptor, who);
 }
 
-/* One event at a time: what is served may close others, and a longer list would still name them. */
+/*
+ * Takes one event at a time: serving one connection may close others, which a longer list of events would still name.
+ */
 void
 hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue)
 {
@@ -489,7 +497,7 @@ on_crowd(void *arg, int ready)
     hp_log_queue_write(&log_queue);
 }
 
-/* Accepted sockets inherit it, and windows are scaled from the first SYN. */
+/* Accepted sockets inherit these options, and TCP windows are scaled from the first SYN. */
 void
 hp_acceptor_tune(const hp_acceptor *acceptor)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * addr: reads and prints addresses, and picks the one that a rank listens on. Names are looked up by
- * lookup.c: bring-up only. Opens no connection; the route to the server is asked of the kernel with an unsent
- * datagram.
+ * addr: see addr.h. lookup.c resolves names, while a communicator is made only. This file opens no connection; it
+ * learns the route to the server by connecting a datagram socket, which sends nothing.
  */
 #include "net/addr.h"
 
@@ -24,7 +23,7 @@
 
 enum { HOST_TEXT = 256, PORT_MAX = 65535, DISCARD_PORT = 9 };
 
-/* Text. */
+/* --- text --- --- */
 
 static hoop_result
 bad_text(const char *text, const char *what, hoop_error *error)
@@ -33,7 +32,7 @@ bad_text(const char *text, const char *what, hoop_error *error)
                       "\"%.80s\" is not an address: %s. Write host:port, 10.0.0.1:4000 or [fd00::1]:4000", text, what);
 }
 
-/* Cuts text into host and port; NULL, or what is wrong with it. */
+/* Splits the text into host and port. Returns what is wrong with it, or NULL. */
 static const char *
 split(const char *text, char host[HOST_TEXT], unsigned long *port)
 {
@@ -151,7 +150,7 @@ hp_addr_print(const hp_addr *addr, char out[HP_ADDR_TEXT])
     return out;
 }
 
-/* Parts. */
+/* --- parts --- --- */
 
 uint16_t
 hp_addr_port(const hp_addr *addr)
@@ -192,7 +191,7 @@ hp_addr_same_host(const hp_addr *a, const hp_addr *b)
     return IN6_ARE_ADDR_EQUAL(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr) && (sa == sb || !sa || !sb);
 }
 
-/* Wire form. */
+/* --- wire format --- --- */
 
 void
 hp_addr_put(uint8_t out[HP_ADDR_BYTES], const hp_addr *addr)
@@ -228,22 +227,22 @@ hp_addr_get(hp_addr *addr, const uint8_t in[HP_ADDR_BYTES])
     return 1;
 }
 
-/* Which interface. */
+/* --- choice of the interface --- --- */
 
-/* Worse from top to bottom. */
+/* From the best to the worst. */
 enum kind { ORDINARY, LINK_LOCAL, BRIDGE, LOOPBACK, DOWN };
 
-/* HOOP_SOCKET_IFNAME, taken apart as far as it has to be. */
+/* HOOP_SOCKET_IFNAME, parsed as far as needed. */
 struct wish {
     int given, exclude, exact;
-    const char *list; /* behind ^ and = */
+    const char *list; /* what follows ^ and = */
 };
 
 struct search {
     struct wish wish;
-    int family;    /* the server's; 0: no server */
-    int near;      /* the server is on loopback: so may this be */
-    hp_addr route; /* the source address towards the server; length 0: unknown */
+    int family;    /* the server's; 0: there is no server */
+    int near;      /* the server is on loopback, so loopback is allowed */
+    hp_addr route; /* the source address of the route to the server; length 0: unknown */
     const struct ifaddrs *best;
     uint32_t best_score;
 };
@@ -297,7 +296,7 @@ kind_of(const struct ifaddrs *entry, const hp_addr *addr)
     return ORDINARY;
 }
 
-/* "10.0.0.0/8", "fd00::/8", or an address alone. 1 fits, 0 does not, -1 is not of this form. */
+/* Whether the address is in "10.0.0.0/8", "fd00::/8" or is the item itself: 1 or 0; -1: the item is none of these. */
 static int
 in_subnet(const hp_addr *addr, const char *item, size_t length)
 {
@@ -337,7 +336,7 @@ item_fits(const struct ifaddrs *entry, const hp_addr *addr, const char *item, si
     return !exact || entry->ifa_name[length] == '\0';
 }
 
-/* The place in the list of the first item that fits, or NO_MATCH. */
+/* The index of the first item of the list that fits, or NO_MATCH. */
 static int
 list_fits(const struct wish *wish, const struct ifaddrs *entry, const hp_addr *addr)
 {
@@ -388,7 +387,7 @@ ask_route(const hp_addr *server, hp_addr *route)
     close(fd);
 }
 
-/* Lower is better: the list's order, the server's family, the route to it, the kind of interface. */
+/* A lower score is better: first the list's order, then the server's family, the route to it, the kind of interface. */
 static uint32_t
 score(const struct search *s, const struct ifaddrs *entry, const hp_addr *addr)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * alarm: a descriptor that can be read when a time has come, by a clock that leaves out what its process was not run or
- * its owner was not asked.
+ * alarm: a descriptor that becomes readable at a given time. Its clock (hp_awake) does not count time in which the
+ * process was stopped or the owner did not ask.
  */
 #ifndef HP_ALARM_H
 #define HP_ALARM_H
@@ -14,9 +14,9 @@ typedef struct hp_alarm {
     uint64_t when;
 } hp_alarm;
 
-int hp_alarm_open(hp_alarm *alarm);                /* the descriptor, or -1: errno */
+int hp_alarm_open(hp_alarm *alarm);                /* returns the descriptor, or -1 with errno */
 uint64_t hp_alarm_time(hp_alarm *alarm);           /* now, by its clock */
 void hp_alarm_set(hp_alarm *alarm, uint64_t when); /* HP_NEVER: off */
-int hp_alarm_rang(hp_alarm *alarm);                /* 1: since this was last asked */
+int hp_alarm_rang(hp_alarm *alarm);                /* 1: it rang since the last call */
 
 #endif

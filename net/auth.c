@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * auth: HMAC-SHA256, HKDF and a job's keys, on libcrypto of OpenSSL 3, which no other file includes. Random bytes come
- * from the kernel: a generator of libcrypto's own would take 200 KiB in every rank for a few nonces. It keeps no secret
- * of its own: callers own what they got and wipe it.
+ * auth: HMAC-SHA256, HKDF and a job's keys, on libcrypto of OpenSSL 3; no other file includes its headers. Random
+ * bytes come from the kernel, because libcrypto's own generator would cost every rank 200 KiB for a few nonces. This
+ * file keeps no secret: callers own what they get, and wipe it.
  */
 #include "net/auth.h"
 
@@ -21,7 +21,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Fetched once for the life of the process: a fetch costs more than a MAC. NULL: libcrypto refuses, this time. */
+/*
+ * Fetched once for the life of the process, because a fetch costs more than a MAC. NULL: libcrypto refused this time.
+ */
 static EVP_MAC *
 hmac(void)
 {
@@ -32,14 +34,14 @@ hmac(void)
     mine = EVP_MAC_fetch(NULL, "HMAC", NULL);
     if (!mine || atomic_compare_exchange_strong(&kept, &other, mine))
         return mine;
-    EVP_MAC_free(mine); /* another thread was quicker */
+    EVP_MAC_free(mine); /* another thread was faster */
     return other;
 }
 
 /*
- * libcrypto notes errors in a queue that it shares with the program's own use of it: what a call of ours leaves there
- * is taken away again (ERR_set_mark before it). What is used here can fail for want of memory, and else only where its
- * configuration switches it off.
+ * libcrypto puts errors into a queue that it shares with the program's own use of it. What a call of ours adds there
+ * is removed again (the caller has called ERR_set_mark). These functions fail for want of memory, or because
+ * libcrypto's configuration switches them off.
  */
 static hoop_result
 judge(int right, const char *what, hoop_error *error)
@@ -164,7 +166,7 @@ hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], in
 hp_keys *
 hp_keys_hold(const hp_keys *keys)
 {
-    hp_keys *held = (hp_keys *)(uintptr_t)keys; /* constant but for this */
+    hp_keys *held = (hp_keys *)(uintptr_t)keys; /* the counter is the only part that changes */
     atomic_fetch_add(&held->holders, 1);
     return held;
 }

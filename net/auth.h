@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * auth: the only file that touches libcrypto. Keys, MACs, random bytes. Handshake H1's key schedule
- * (HKDF, RFC 5869; HMAC-SHA256, RFC 2104); hoop_protocol(7) has the layout.
+ * auth: keys, MACs and random bytes; the only file that uses libcrypto. The key schedule is HKDF (RFC 5869) with
+ * HMAC-SHA256 (RFC 2104); hoop_protocol(7) has the layout.
  */
 #ifndef HP_AUTH_H
 #define HP_AUTH_H
@@ -13,7 +13,7 @@
 enum { HP_MAC = 32, HP_JOB_ID = 16, HP_SECRET = 32 };
 enum { HP_MODE_AUTH = 0, HP_MODE_TLS = 1, HP_MODE_NONE = 2 };
 
-/* Keys of one job. They never change; who needs them longer than a call holds them. */
+/* The keys of one job. They never change. A holder (hp_keys_hold) may use them for longer than a call. */
 typedef struct hp_keys {
     _Atomic unsigned holders;
     uint8_t job_id[HP_JOB_ID];
@@ -21,19 +21,22 @@ typedef struct hp_keys {
     uint8_t mode;
 } hp_keys;
 
-/* At most 256 bytes that nobody can guess. */
+/* At most 256 random bytes. */
 hoop_result hp_random(void *out, size_t n, hoop_error *error);
 hoop_result hp_job_id(uint8_t job_id[HP_JOB_ID], const char *name,
                       hoop_error *error); /* first 16 bytes of SHA-256(name) */
-/* From the job's own key; mode none: it is taken as 32 zero bytes. Into memory of the caller's, who wipes it. */
+/*
+ * Derives the keys from the job's own key (mode none: from 32 zero bytes) into the caller's memory, which the caller
+ * wipes.
+ */
 hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode,
                            hoop_error *error);
 void hp_keys_wipe(hp_keys *keys);
 
-/* The same in secret memory (base/secmem.h), with one holder; NULL with the error filled. */
+/* The same in secret memory (secmem.h), with one holder. NULL with the error filled. */
 hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error);
-hp_keys *hp_keys_hold(const hp_keys *keys); /* one holder more */
-void hp_keys_drop(hp_keys *keys);           /* one less; the last one wipes them. NULL is fine */
+hp_keys *hp_keys_hold(const hp_keys *keys); /* one more holder */
+void hp_keys_drop(hp_keys *keys);           /* one holder less; the last one wipes and frees them; NULL is fine */
 
 /* HMAC-SHA256 over up to three pieces. */
 hoop_result hp_mac(uint8_t out[HP_MAC], const uint8_t key[32], const void *a, size_t na, const void *b, size_t nb,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* candidate: see candidate.h. Knows neither doors nor loops; searches are linear, in at most some hundred entries. */
+/*
+ * candidate: see candidate.h. Knows neither acceptors nor loops. Searches are linear, in at most some hundred
+ * entries.
+ */
 #include "net/candidate.h"
 
 #include "base/clock.h"
@@ -11,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STALE (4 * HP_SEC) /* the other side gives up a second later */
+#define STALE (4 * HP_SEC) /* the dialling rank gives up one second later */
 
 int
 hp_candidates_know(const uint8_t m1[HP_M1], const hp_keys *keys)
@@ -76,7 +79,7 @@ hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned
 {
     int fd = -1;
     hp_handshake_judge(&candidate->handshake, status, assigned);
-    /* 64 bytes always have room in a connection that has carried 112 */
+    /* 64 bytes always fit into the send buffer of a connection that has carried 112 */
     if (hp_handshake_io(&candidate->handshake, candidate->incoming.fd, 0) == HP_IO_STOP &&
         candidate->handshake.state == HP_HANDSHAKE_DONE) {
         fd = candidate->incoming.fd;

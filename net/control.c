@@ -17,7 +17,7 @@ is_stuffed(const hp_control *control, int fd)
     return hp_control_waits(control) || (ioctl(fd, SIOCOUTQ, &queued) == 0 && queued > TICK_QUEUE);
 }
 
-/* What is written makes room for what comes: a peer may take a few bytes at a time and never all of them. */
+/* Moves the unwritten bytes to the front: a peer may take a few bytes at a time and never all of them. */
 static void
 close_up(hp_control *control)
 {

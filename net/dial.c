@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dial: tries until it is let in, told why not, or out of time. One attempt at a time, one timer for whatever comes
- * next. A server that is not up yet is no error before the deadline; a server that is, and closes without a word, is
- * one soon: that is how a wrong secret looks from here. The socket is this room's until the result hands it over.
+ * dial: see dial.h. It tries until the peer accepts or refuses it, or its time is up: one attempt at a time, one
+ * timer for whatever is next. A server that does not answer may not have been started yet, which is no error before
+ * the deadline. A server that accepts and then closes without a byte is one soon: a wrong secret looks like that. The
+ * socket is the dial's until the result hands it over.
  */
 #include "net/dial.h"
 
@@ -29,10 +30,10 @@
 enum { UNPROVEN_MAX = 5, WHAT = 96 };
 
 typedef enum dial_state {
-    WAITING,    /* for the time of the next attempt */
-    CONNECTING, /* for the socket to become writable */
-    SHAKING,    /* for the handshake's next message */
-    OVER        /* for being freed */
+    WAITING,    /* until the next attempt */
+    CONNECTING, /* until the socket is writable */
+    SHAKING,    /* until the next message of the handshake */
+    OVER        /* until it is freed */
 } dial_state;
 
 struct hp_dial {
@@ -44,12 +45,12 @@ struct hp_dial {
     hp_hello hello;
     char what[WHAT];
     uint64_t began, deadline; /* of all attempts */
-    uint64_t next;            /* when WAITING ends, or when this attempt has taken too long */
-    uint64_t wait;            /* before jitter */
-    uint64_t lacking;         /* since when this side has no descriptor for an attempt; 0: it has */
-    int number;               /* which limit that is */
-    uint64_t refused;         /* since when all attempts have been refused; 0: the last one was not */
-    int unproven;             /* in a row: closed after HELLO, or answered by something that is not hoop */
+    uint64_t next;            /* when WAITING ends, or when this attempt takes too long */
+    uint64_t wait;            /* before the next attempt, without jitter */
+    uint64_t lacking;         /* since when this process has no descriptor for an attempt; 0: it has */
+    int number;               /* the errno of that */
+    uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
+    int unproven; /* attempts in a row that were closed after HELLO, or answered by something that is not hoop */
     int fd;
     hp_watch *watch;
     hp_timer *timer;
@@ -69,7 +70,7 @@ hang_up(hp_dial *dial)
     dial->fd = -1;
 }
 
-/* The only call of fn, and the last thing that is done: the dial may be gone when it returns. */
+/* The only call of fn, and the last action: fn may free the dial. */
 static void
 finish(hp_dial *dial, hp_dial_result *result)
 {
@@ -108,7 +109,7 @@ fail_on_time(hp_dial *dial)
          hp_addr_print(&dial->to, where), (double)time / (double)HP_SEC, dial->last);
 }
 
-/* Time. */
+/* --- time --- --- */
 
 static void
 set_timer(hp_dial *dial, uint64_t now)
@@ -117,7 +118,7 @@ set_timer(hp_dial *dial, uint64_t now)
     hp_timer_set(dial->timer, when > now ? when - now : 0);
 }
 
-/* The wait doubles; half of it to one and a half times it, so that ranks do not come back in step. */
+/* The wait doubles. Half to one and a half of it is used, so that the ranks do not dial in step. */
 static uint64_t
 jittered(uint64_t wait)
 {
@@ -142,7 +143,7 @@ try_later(hp_dial *dial, const char *why)
     set_timer(dial, now);
 }
 
-/* What a failed attempt means. */
+/* --- what a failed attempt means --- --- */
 
 static int
 is_final(const hoop_error *error)
@@ -151,7 +152,10 @@ is_final(const hoop_error *error)
     return error->code != HOOP_ERR_SYSTEM || number == EAFNOSUPPORT || number == EINVAL;
 }
 
-/* Others may hold the descriptors for a while, strangers in a door among them: whoever lacks one for long is told so. */
+/*
+ * Other parts of the process, pending connections among them, may hold the descriptors for a moment; after a second
+ * the dial fails.
+ */
 static int
 lacks_for_long(hp_dial *dial, const hoop_error *error)
 {
@@ -166,7 +170,10 @@ lacks_for_long(hp_dial *dial, const hoop_error *error)
     return now - dial->lacking >= LACKING_TIME;
 }
 
-/* A rank listens before it registers, so one that refuses for long is not waited for; a server may not be up yet. */
+/*
+ * A rank listens before it registers, so a rank that refuses for long has ended. A server may not have been started
+ * yet.
+ */
 static int
 is_out_of_reach(hp_dial *dial, const hoop_error *error)
 {
@@ -180,7 +187,7 @@ is_out_of_reach(hp_dial *dial, const hoop_error *error)
     return now - dial->refused >= REFUSED_TIME;
 }
 
-/* The system refused the attempt: for good, or only for now. */
+/* The system refused to make the connection: for good, or for now. */
 static void
 on_no_socket(hp_dial *dial, const hoop_error *error)
 {
@@ -204,7 +211,7 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     finish(dial, &result);
 }
 
-/* conn_why: what is wrong with its answer; NULL: it gives none. */
+/* conn_why: what is wrong with the peer's answer; NULL: it closed without one. */
 static void
 on_unproven(hp_dial *dial, const char *conn_why)
 {
@@ -247,7 +254,7 @@ refuse_version(hp_dial *dial)
          dial->what, dial->handshake.version, ours);
 }
 
-/* The other side is genuine and says no. */
+/* The peer is proven and refuses the connection. */
 static void
 on_refusal(hp_dial *dial)
 {
@@ -299,7 +306,7 @@ on_end(hp_dial *dial)
     }
 }
 
-/* The attempt itself. */
+/* --- the attempt itself --- --- */
 
 static void
 shake(hp_dial *dial)
@@ -331,7 +338,7 @@ on_connected(hp_dial *dial)
     dial->state = SHAKING;
     dial->next = now + SHAKE_TIME;
     set_timer(dial, now);
-    /* Time is kept here, so that the end of an attempt can tell what it waited for. */
+    /* The dial keeps the time itself, so that its error can name what the attempt waited for. */
     hp_handshake_start(&dial->handshake, dial->keys, &dial->hello, nonce, HP_NEVER);
     shake(dial);
 }

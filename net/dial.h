@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * dial: from an address to a proven connection: CONNECT, HELLO, WELCOME, with back-off (50 ms to 1 s, +-50 %) until a
- * deadline. A peer that closes silently after HELLO five times in a row is HOOP_ERR_AUTH ("wrong secret or job, or the
- * server closes connections"). A rank that refuses connections for three seconds is given up: it listens before it is
- * dialled.
+ * dial: from an address to a proven connection, by one attempt after the other (50 ms to 1 s apart, +-50 %) until a
+ * deadline. A peer that closes after HELLO without a byte five times in a row is HOOP_ERR_AUTH ("wrong secret or job,
+ * or the server closes connections"). A rank that refuses connections for three seconds is given up, because it
+ * listens before it is dialled.
  */
 #ifndef HP_DIAL_H
 #define HP_DIAL_H
@@ -15,21 +15,21 @@
 typedef struct hp_dial hp_dial;
 
 typedef struct hp_dial_result {
-    int fd; /* >= 0: proven, non-blocking, the owner's; -1: failed, see error */
+    int fd; /* >= 0: proven, non-blocking, the owner's from now on; -1: failed, see error */
     uint64_t features;
     uint32_t assigned_rank;
     uint16_t status; /* hp_status of a refusal, else 0 */
     hoop_error error;
 } hp_dial_result;
 
-/* Called once, from the loop; the dial may be freed inside. */
+/* Called once, from the loop. The dial may be freed inside. */
 typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
 
-/* `what` names the other side in messages: "the rendezvous server", "rank 4 (node3)"; copied. from may be NULL. */
+/* `what` names the peer in messages: "the rendezvous server", "rank 4 (node3)"; copied. `from` may be NULL. */
 hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
                      const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
                      void *arg);           /* NULL: out of memory */
 void hp_dial_abandon(const hp_dial *dial); /* in a forked child: closes the descriptor, touches nothing else */
-void hp_dial_free(hp_dial *dial);          /* gives up; NULL is fine */
+void hp_dial_free(hp_dial *dial);          /* ends it without calling fn; NULL is fine */
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * frame: encodes, decodes and checks what stands in front of every message. Pure: no I/O, no allocation. Checksums come
- * before everything else, limits before anything that is sized by them. What a frame means, and whether it may come
- * now, is the business of stripe, client and server.
+ * frame: see frame.h. No I/O, no allocation. A checksum is compared before any field is used, and a length before
+ * anything is sized by it. The stripe, the client and the server decide what a frame means and whether it may come
+ * now.
  */
 #include "net/frame.h"
 
@@ -19,7 +19,7 @@ enum {
     SPENT = sizeof((hp_frame_reader *)0)->bytes + 1
 };
 
-/* Which lengths a type may announce; max 0: no such type. */
+/* The lengths that a type may announce; max 0: there is no such type. */
 typedef struct limits {
     uint32_t min, max;
 } limits;
@@ -77,7 +77,7 @@ hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload)
     return head;
 }
 
-/* The CRC is right, so the sender meant these bytes: does the protocol know them? */
+/* The CRC is right, so the peer meant these bytes. Checks whether this version of the protocol knows them. */
 static hoop_result
 check_common(const hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
@@ -165,7 +165,7 @@ hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error
     return HOOP_SUCCESS;
 }
 
-/* Copies what is still missing up to `target` bytes; 1 when they are there. */
+/* Copies the missing bytes up to `target`. Returns 1 when all are there. */
 static int
 fill(hp_frame_reader *reader, size_t target, const uint8_t **in, size_t *n)
 {
@@ -205,7 +205,7 @@ hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type,
         return -1;
     }
     if (reader->have >= HP_COMMON_BYTES + 4 && reader->have == HP_COMMON_BYTES + hp_get32(reader->bytes + 8))
-        reader->have = 0; /* the frame that the last call handed out */
+        reader->have = 0; /* the last call returned this frame */
     if (reader->have < HP_COMMON_BYTES && !fill(reader, HP_COMMON_BYTES, in, n))
         return 0;
     if (get_control_common(&frame, reader->bytes, error) != HOOP_SUCCESS)
@@ -223,7 +223,7 @@ hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type,
 /* code 4 | rank 4 | reporter 4 | errno 4 | sequence 8 | phase 2 | flags 2 | text to the end, without NUL */
 enum { ABORT_FIXED = 28, ABORT_TEXT = sizeof((hoop_error *)0)->text - 1 };
 
-/* What can end a ring. The others say what is wrong with one call on one rank, and that the communicator is well. */
+/* Whether a code can end a ring. The others describe one wrong call on one rank; the communicator stays usable. */
 static int
 ends_a_ring(int code)
 {
@@ -243,7 +243,7 @@ ends_a_ring(int code)
     case HOOP_ERR_NO_MEMORY:
     case HOOP_ERR_STALE_EPOCH:
     case HOOP_ERR_NO_QUORUM: return 1;
-    default: return code <= HOOP_SUCCESS; /* that is for abort_fits to say */
+    default: return code <= HOOP_SUCCESS; /* abort_fits refuses those */
     }
 }
 
@@ -251,7 +251,7 @@ size_t
 hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error)
 {
     size_t n = strnlen(error->text, ABORT_TEXT);
-    /* a mistake of this rank's own, that ended it, is the others' no mistake */
+    /* A wrong call on this rank that ended it is not a wrong call of the others: they get ABORTED. */
     hp_put32(out, (uint32_t)(ends_a_ring(error->code) ? error->code : HOOP_ERR_ABORTED));
     hp_put32(out + 4, (uint32_t)error->rank);
     hp_put32(out + 8, (uint32_t)error->reporter);
@@ -263,7 +263,7 @@ hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error)
     return ABORT_FIXED + n;
 }
 
-/* An abort must not say that all is well, and must not name impossible ranks. */
+/* An ABORT must carry an error, and must not name impossible ranks. */
 static int
 abort_fits(const hoop_error *error)
 {

@@ -49,13 +49,13 @@ typedef enum hp_frame_type {
     HP_RESUME /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
-/* Flags of a data frame. ACK: the sender does not rewrite the pages it sent from before an HP_ACK has come. */
+/* Flags of a data frame. ACK: the sender keeps the pages unchanged until an HP_ACK arrives. */
 enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
 
-/* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has taken since the beginning. */
+/* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has received since the beginning. */
 enum { HP_ACK_BYTES = 8 };
 
-/* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_TICK_BYTES each; lib/peer_heartbeat.h says what is in them. */
+/* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_TICK_BYTES each; lib/peer_heartbeat.h has their layout. */
 enum { HP_TICK_BYTES = 52, HP_HEARTBEATS_MOST = 16, HP_HEARTBEATS_BYTES = HP_HEARTBEATS_MOST * HP_TICK_BYTES };
 
 typedef struct hp_frame {
@@ -72,50 +72,53 @@ typedef struct hp_frame {
     hp_call call; /* with HP_FRAME_CALL */
 } hp_frame;
 
-/* Bytes of payload behind a data frame's head: length minus the fixed parts. */
+/* The payload of a data frame: its length without the fixed parts. */
 uint32_t hp_frame_payload(const hp_frame *frame);
-/* Bytes of a data frame's head, 48 or 68. */
+/* The size of a data frame's head: 48 or 68. */
 static inline uint32_t
 hp_frame_head(uint16_t flags)
 {
     return flags & HP_FRAME_CALL ? HP_DATA_HEAD_CALL : HP_DATA_HEAD;
 }
 
-/* Writes a data frame's head (frame->type and ->length are set by this from payload); returns 48 or 68. */
+/* Writes the head of a data frame, with type and length for this payload. Returns 48 or 68. */
 uint32_t hp_frame_put_data(uint8_t *out, const hp_frame *frame, uint32_t payload);
 
 /*
- * Reads and checks 16 bytes: HOOP_SUCCESS, HOOP_ERR_CORRUPT (CRC; checked first, so that a flipped bit is never blamed
- * on the sender), HOOP_ERR_PROTOCOL (magic, version, unknown type, flags or length that the type cannot have).
+ * Reads and checks 16 bytes. HOOP_ERR_CORRUPT: wrong CRC; that is checked first, so that the sender is never blamed
+ * for a flipped bit. HOOP_ERR_PROTOCOL: wrong magic, version, type, flags or length.
  */
 hoop_result hp_frame_get_common(hp_frame *frame, const uint8_t *in, hoop_error *error);
-/* Reads and checks the rest of a data head (32 or 52 bytes after the common ones; CRCs before anything is believed). */
+/* Reads and checks the rest of a data head (32 or 52 bytes); the CRCs first. */
 hoop_result hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error);
 
-/* After hp_frame_get_common of a frame that is not HP_DATA: checks its `length` bytes (payload and CRC) at in. */
+/* After hp_frame_get_common of a frame that is not HP_DATA: checks the CRC of its `length` bytes at `in`. */
 hoop_result hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error);
 
-/* Whole control frame into out (HP_COMMON_BYTES + n + 4 bytes); returns its size, or 0 for n > HP_CONTROL_MAX. */
+/* Writes a whole control frame (HP_COMMON_BYTES + n + 4 bytes). Returns its size; 0: n > HP_CONTROL_MAX. */
 size_t hp_frame_put_control(uint8_t *out, hp_frame_type type, const void *payload, size_t n);
 
-/* Incremental reader of control frames; bounded memory, no allocation. */
+/* Reads control frames piece by piece. Bounded memory, no allocation. */
 typedef struct hp_frame_reader {
-    size_t have; /* 0 to start */
+    size_t have; /* 0 at the start */
     uint8_t bytes[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
 } hp_frame_reader;
 
 /*
- * Takes bytes (advancing *in and *n) until one frame is whole. Returns 1 with *type, *payload, *payload_n set (valid
- * until the next call), 0 when it needs more, -1 with the error filled (PROTOCOL or CORRUPT; the reader is then spent).
+ * Takes bytes (advancing *in and *n) until a frame is complete. Returns 1 with *type, *payload, *payload_n set (valid
+ * until the next call); 0: it needs more bytes; -1: error is filled (PROTOCOL or CORRUPT), and the reader is unusable
+ * from now on.
  */
 int hp_frame_read(hp_frame_reader *reader, const uint8_t **in, size_t *n, int *type, const uint8_t **payload,
                   size_t *payload_n, hoop_error *error);
 
-/* An hoop_error as the payload of an HP_ABORT frame. Put returns the bytes used (<= 300); get returns 0 when malformed.
+/*
+ * An hoop_error as the payload of HP_ABORT. Put returns the bytes used (<= 300); get returns 0 if the payload is
+ * malformed.
  */
 enum { HP_ABORT_BYTES = 300 };
 size_t hp_abort_put(uint8_t out[HP_ABORT_BYTES], const hoop_error *error);
 int hp_abort_get(hoop_error *error, const uint8_t *in, size_t n);
-void hp_abort_confine(hoop_error *error, int size); /* ranks that a ring of `size` does not have: -1 */
+void hp_abort_confine(hoop_error *error, int size); /* sets ranks that a ring of `size` does not have to -1 */
 
 #endif

@@ -34,7 +34,10 @@ other_frame(const hp_frame *got, const hp_frame *want, uint32_t payload, int sel
         (unsigned long long)want->sequence, want->step, payload, want->epoch);
 }
 
-/* The checksum is in every frame; the call itself, where it is there, cannot be another one by chance. */
+/*
+ * Every frame has the checksum of its call. If both frames have the call itself, two different calls cannot pass by
+ * chance.
+ */
 static int
 same_call(const hp_frame *got, const hp_frame *want)
 {

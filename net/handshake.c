@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handshake: handshake H1 (hoop_protocol(7)), both sides, pure. The four messages lie one behind the other in
- * conn->transcript, and every MAC covers all that lies before it. It does no I/O, reads no clock, allocates nothing,
- * and believes no field of a message before that message's MAC was found right. Duplicates and capacity are the owner's
- * business (hp_handshake_judge).
+ * handshake: see handshake.h. The four messages lie one behind the other in conn->transcript, and every MAC covers
+ * all that lies before it. This file does no I/O, reads no clock and allocates nothing. It believes no field of a
+ * message before it has found that message's MAC right. Whether a rank joined twice, and how many may, is the owner's
+ * decision (hp_handshake_judge).
  */
 #include "net/handshake.h"
 
@@ -13,13 +13,13 @@
 
 #include <string.h>
 
-/* Where the fields lie. M1's are in hp_hello_put. */
+/* Where the fields lie; those of M1 are in hp_hello_put. */
 enum { M1_RESERVED = 66, M1_FEATURES = 72 };
 enum { M2_EPOCH = 16, M2_RANK = 20, M2_VERSION = 24, M2_STATUS = 26, M2_RESERVED = 28, M2_FEATURES = 32 };
 enum { M2_RESERVED_8 = 40, M2_NONCE = 48 };
 enum { M4_STATUS = 16, M4_RESERVED = 18, M4_RANK = 20, M4_RESERVED_8 = 24 };
 
-/* The four messages: where each lies in the transcript, its size, and its header, which is the same for ever. */
+/* For each of the four messages: where it lies in the transcript, its size, and its header, which never changes. */
 typedef struct message {
     size_t at, bytes;
     uint8_t header[HP_COMMON_BYTES];
@@ -39,11 +39,14 @@ static hp_handshake_state on_challenge(hp_handshake *handshake);
 static hp_handshake_state on_confirm(hp_handshake *handshake);
 static hp_handshake_state on_welcome(hp_handshake *handshake);
 
-/* What each state awaits, what is done when it is whole, and which states may follow (BAD always may). */
+/*
+ * For each state: the message it awaits, the function called when that is complete, and the states that may follow
+ * (BAD always may).
+ */
 #define TO(state) (1u << (state))
 static const struct {
     hp_handshake_state (*whole)(hp_handshake *handshake);
-    int awaits; /* 0: nothing */
+    int awaits; /* 0: none */
     unsigned next;
 } states[] = {
     [HP_HANDSHAKE_HELLO] = {on_hello, HP_HELLO, TO(HP_HANDSHAKE_CONFIRM) | TO(HP_HANDSHAKE_REFUSED)},
@@ -88,14 +91,17 @@ bad(hp_handshake *handshake, const char *why)
     return go(handshake, HP_HANDSHAKE_BAD);
 }
 
-/* The MAC that belongs at the end of a message: over the whole transcript up to there. */
+/* The MAC at the end of a message covers the transcript up to there. */
 static int
 transcript_mac(uint8_t mac[HP_MAC], const hp_handshake *handshake, const message *m, const uint8_t key[32])
 {
     return hp_mac(mac, key, handshake->transcript, m->at + m->bytes - HP_MAC, NULL, 0, NULL, 0) == HOOP_SUCCESS;
 }
 
-/* Completes a message whose fields are written (header, MAC), puts it out and changes the state. */
+/*
+ * Completes a message whose fields are written with its header and MAC, makes it the next output, and changes the
+ * state.
+ */
 static hp_handshake_state
 say(hp_handshake *handshake, int type, const uint8_t key[32], hp_handshake_state next)
 {
@@ -129,7 +135,7 @@ zeros(const uint8_t *bytes, size_t n)
     return any == 0;
 }
 
-/* The highest version that both sides speak, or 0. */
+/* The highest version of the protocol that both sides speak; 0: there is none. */
 static uint16_t
 common_version(const hp_hello *hello)
 {
@@ -138,7 +144,10 @@ common_version(const hp_hello *hello)
     return low <= high ? (uint16_t)high : 0;
 }
 
-/* Dialled is who we are, the dialler is somebody else (no reflection) and a rank of its world. */
+/*
+ * The dialled rank must be this one. The dialling rank must be another one (no reflected connection) and in its
+ * world.
+ */
 static int
 ranks_fit(const hp_hello *hello, const hp_handshake_policy *policy)
 {
@@ -149,7 +158,7 @@ ranks_fit(const hp_hello *hello, const hp_handshake_policy *policy)
     return hello->my_rank != HP_RANK_SERVER && (hello->world == 0 || hello->my_rank < hello->world);
 }
 
-/* Compares a proven hello with what this side accepts. */
+/* Compares a proven HELLO with what this side accepts. */
 static hp_status
 examine(const hp_hello *hello, const hp_handshake_policy *policy)
 {
@@ -168,7 +177,7 @@ examine(const hp_hello *hello, const hp_handshake_policy *policy)
     return ranks_fit(hello, policy) ? HP_OK : HP_BAD_RANK;
 }
 
-/* Responder: M2. The nonce is there since hp_handshake_accept. */
+/* Responder: makes M2. Its nonce was written by hp_handshake_accept. */
 static hp_handshake_state
 challenge(hp_handshake *handshake)
 {
@@ -188,7 +197,7 @@ challenge(hp_handshake *handshake)
     return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
 }
 
-/* Responder: M1 is whole. Only its job may be used before its tag is found right. */
+/* Responder: M1 is complete. Only its job may be used before its tag is found right. */
 static hp_handshake_state
 on_hello(hp_handshake *handshake)
 {
@@ -201,7 +210,7 @@ on_hello(hp_handshake *handshake)
     return challenge(handshake);
 }
 
-/* Responder: M3 is whole. */
+/* Responder: M3 is complete. */
 static hp_handshake_state
 on_confirm(hp_handshake *handshake)
 {
@@ -210,7 +219,7 @@ on_confirm(hp_handshake *handshake)
     return go(handshake, HP_HANDSHAKE_JUDGE);
 }
 
-/* Initiator: M2 is proven and says yes. Whether it is the yes that was asked for. */
+/* Initiator: M2 is proven and accepts us. Returns what is wrong with its fields, or NULL. */
 static const char *
 challenge_fault(const hp_handshake *handshake)
 {
@@ -222,7 +231,10 @@ challenge_fault(const hp_handshake *handshake)
     return NULL;
 }
 
-/* Initiator: M2 is whole. Who was not dialled has nothing to say, not even no: whoever led us there could end a job. */
+/*
+ * Initiator: M2 is complete. A refusal counts only if it comes from the rank that was dialled: otherwise an attacker
+ * who redirects a connection could end a job.
+ */
 static hp_handshake_state
 on_challenge(hp_handshake *handshake)
 {
@@ -246,7 +258,7 @@ on_challenge(hp_handshake *handshake)
     return say(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
 }
 
-/* Initiator: M4 is whole. */
+/* Initiator: M4 is complete. */
 static hp_handshake_state
 on_welcome(hp_handshake *handshake)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handshake: handshake H1 as a pure state machine: bytes in, bytes out, no I/O, no clock of its own. The same machine runs
- * under libevent (acceptor.c, dial.c), under the fuzzer and under a virtual clock.
+ * handshake: the handshake of every connection (hoop_protocol(7)) as a pure state machine: bytes in, bytes out, no
+ * I/O, no clock of its own. The same machine runs under libevent (acceptor, dial), in the fuzzer and under a virtual
+ * clock.
  */
 #ifndef HP_HANDSHAKE_H
 #define HP_HANDSHAKE_H
@@ -11,13 +12,13 @@
 enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2 };
 enum { HP_WIRE_MIN = 2, HP_WIRE_MAX = 2 };                 /* versions of the protocol that this build speaks */
 enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 }; /* bytes of the four messages */
-enum { HP_M1_NONCE = 80 };                                 /* where a hello's nonce lies: 32 bytes */
-/* Feature bits of a hello. */
-enum { HP_FEATURE_ACK = 1 }; /* data: frames with HP_FRAME_ACK are acknowledged, so they may leave without a copy */
-#define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: not yet given */
+enum { HP_M1_NONCE = 80 };                                 /* where the nonce of a HELLO lies: 32 bytes */
+/* Feature bits of a HELLO. ACK: frames with HP_FRAME_ACK are acknowledged, so they may be sent without a copy. */
+enum { HP_FEATURE_ACK = 1 };
+#define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: the server has not assigned one yet */
 #define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 
-/* M1 as a struct: who dials whom, and for what. */
+/* M1 as a struct: which rank dials which rank, and for what. */
 typedef struct hp_hello {
     uint8_t job_id[HP_JOB_ID];
     uint64_t comm; /* communicator instance; 0 before JOIN */
@@ -27,7 +28,7 @@ typedef struct hp_hello {
     uint64_t features;
 } hp_hello;
 
-/* Answers inside the MAC: why a rightly authenticated connection is refused all the same. */
+/* Why a connection with the right secret is refused; the MAC covers it. */
 typedef enum hp_status {
     HP_OK = 0,
     HP_BAD_VERSION,
@@ -46,16 +47,16 @@ const char *hp_status_text(int status); /* a phrase: "another rank of that numbe
 
 typedef enum hp_handshake_state {
     HP_HANDSHAKE_HELLO,     /* responder: awaits M1 */
-    HP_HANDSHAKE_CONFIRM,   /* responder: M2 is out, awaits M3 */
+    HP_HANDSHAKE_CONFIRM,   /* responder: M2 is written, awaits M3 */
     HP_HANDSHAKE_JUDGE,     /* responder: the peer is proven; awaits the owner's hp_handshake_judge */
-    HP_HANDSHAKE_CHALLENGE, /* initiator: M1 is out, awaits M2 */
-    HP_HANDSHAKE_WELCOME,   /* initiator: M3 is out, awaits M4 */
-    HP_HANDSHAKE_DONE,      /* both proven; whatever comes next belongs to the owner */
-    HP_HANDSHAKE_REFUSED,   /* the other side is genuine; it said no, or we did: conn.status, conn.version */
-    HP_HANDSHAKE_BAD        /* garbage, wrong MAC, time-out: close without a byte; conn.why for the log */
+    HP_HANDSHAKE_CHALLENGE, /* initiator: M1 is written, awaits M2 */
+    HP_HANDSHAKE_WELCOME,   /* initiator: M3 is written, awaits M4 */
+    HP_HANDSHAKE_DONE,      /* both sides are proven; the bytes that follow belong to the owner */
+    HP_HANDSHAKE_REFUSED,   /* the peer is proven, and one side refused the other: conn.status, conn.version */
+    HP_HANDSHAKE_BAD        /* wrong bytes, wrong MAC or time-out: close without a byte; conn.why for the log */
 } hp_handshake_state;
 
-/* What a responder accepts; what does not fit is refused in M2's status (only after M1's tag was found right). */
+/* What a responder accepts. M2's status refuses what does not fit, and only after M1's tag was found right. */
 typedef struct hp_handshake_policy {
     uint32_t epoch, my_rank; /* my_rank HP_RANK_SERVER for the server */
     uint32_t world;          /* 0: any */
@@ -65,35 +66,35 @@ typedef struct hp_handshake_policy {
 } hp_handshake_policy;
 
 /*
- * One handshake. Do not move it in memory while out_n > 0 (out points into it). Always write `out` before acting on the
- * state: a responder that refuses is REFUSED, and one that welcomed is DONE, with its last message still in `out`. In
- * BAD there is never anything to write.
+ * One handshake. It must not move in memory while out_n > 0, because out points into it. Always write `out` before
+ * acting on the state: a responder in REFUSED or DONE still has its last message there. In BAD there is never
+ * anything to write.
  */
 typedef struct hp_handshake {
     hp_handshake_state state;
     int initiator;
-    int hello_proven;           /* responder: M1's tag was found right by the owner */
-    const hp_keys *keys;        /* the owner's, which keeps them until the end; NULL after the end */
+    int hello_proven;           /* responder: the owner has found M1's tag right */
+    const hp_keys *keys;        /* the owner keeps them until the end; NULL afterwards */
     hp_handshake_policy policy; /* responder only; copied */
-    hp_hello hello;             /* the peer's (responder; proven only from CONFIRM on) or ours (initiator) */
-    uint16_t version;           /* agreed, or the peer's when it refused ours */
+    hp_hello hello;             /* the peer's (responder; proven from CONFIRM on) or ours (initiator) */
+    uint16_t version;           /* the common version; when the peer refused ours, the peer's */
     uint16_t status;            /* hp_status of the refusal */
-    uint64_t features;          /* agreed: both sides' AND */
+    uint64_t features;          /* those of both sides */
     uint32_t assigned_rank;     /* from WELCOME */
     uint64_t deadline;
     const char *why;
-    union { /* as far as it exists */
+    union { /* the messages so far */
         uint8_t transcript[HP_M1 + HP_M2 + HP_M3 + HP_M4];
         struct {
             uint8_t m1[HP_M1], m2[HP_M2], m3[HP_M3], m4[HP_M4];
         };
     };
     size_t have;        /* bytes of the awaited message */
-    const uint8_t *out; /* bytes to write, points into the transcript */
+    const uint8_t *out; /* the bytes to write: a part of the transcript */
     size_t out_n;
 } hp_handshake;
 
-/* Initiator: M1 is in conn->out at once. nonce: 32 random bytes. */
+/* Initiator. M1 is in conn->out at once. nonce: 32 random bytes. */
 void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
                         uint64_t deadline);
 
@@ -101,21 +102,27 @@ void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_h
 void hp_handshake_accept(hp_handshake *handshake, const hp_keys *keys, const hp_handshake_policy *policy,
                          const uint8_t nonce[32], uint64_t deadline);
 
-/* Responder, before M1 is fed: the caller has found M1's tag right with the same keys, so it is not computed again. */
+/* Responder, before M1 is fed: the owner has found M1's tag right with the same keys, so it is not computed again. */
 void hp_handshake_trust_hello(hp_handshake *handshake);
 
-/* Bytes the machine wants next, 0: none. Never read more from the socket: what follows belongs to the owner. */
+/*
+ * How many bytes the handshake wants next; 0: none. Never read more from the socket: what follows belongs to the
+ * owner.
+ */
 size_t hp_handshake_want(const hp_handshake *handshake);
 
-/* Takes n <= want bytes. The first 16 are checked as they come: the first wrong byte is BAD. Returns the state. */
+/*
+ * Takes n <= want bytes. The first 16 of a message are checked as they arrive: the first wrong byte is BAD. Returns
+ * the state.
+ */
 hp_handshake_state hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint64_t now);
 hp_handshake_state hp_handshake_tick(hp_handshake *handshake, uint64_t now); /* BAD when the deadline has passed */
-void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of conn->out are on their way */
+void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of conn->out are written */
 
-/* Responder in JUDGE: HP_OK and the rank, or a refusal. DONE or REFUSED at once, with M4 in conn->out. */
+/* Responder in JUDGE: HP_OK with the rank, or a refusal. The state is DONE or REFUSED at once, with M4 in conn->out. */
 void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank);
 
-/* M1's bytes to and from the struct; get returns 0 where a header byte or a reserved byte is wrong. */
+/* M1's bytes to and from the struct. hp_hello_get returns 0 if a byte of the header or a reserved byte is wrong. */
 void hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32]); /* without the tag */
 int hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1]);
 

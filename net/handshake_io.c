@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* handshake_io: see handshake_io.h. Shared by acceptor.c and dial.c; closes nothing. */
+/* handshake_io: see handshake_io.h. The acceptor and dial share it; it closes nothing. */
 #include "net/handshake_io.h"
 
 #include "net/loop.h"

@@ -31,7 +31,7 @@ hp_iov_list(const hp_iov *p, uint32_t from, uint32_t to, struct iovec *places, i
             places[n++] = (struct iovec){data + from, here};
         if (here == to - from)
             break;
-        /* on to the next segment: what follows is counted from its beginning */
+        /* on to the next segment; `from` and `to` count from its beginning */
         from = here > 0 ? 0 : from - (uint32_t)run;
         to -= (uint32_t)run;
         data = address(p, next);

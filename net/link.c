@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* link: see link.h. Keeps the posts and their order; the bytes are stripe.c's. */
+/* link: see link.h. Keeps the posts and their order; the stripes move the bytes. */
 #include "net/link.h"
 
 #include "base/err.h"
@@ -16,7 +16,7 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     if (!link)
         return NULL;
     link->posts = hp_alloc(capacity, sizeof(*link->posts));
-    if (sending && distance == 1) /* ticks go round the ring */
+    if (sending && distance == 1) /* ticks travel round the ring only */
         link->tick = hp_alloc(1, HP_TICK_ROOM);
     if (!link->posts || (sending && distance == 1 && !link->tick)) {
         free(link->posts);
@@ -39,14 +39,14 @@ attached(const hp_link *link)
 {
     int count = 0;
     for (int k = 0; k < link->stripes; k++)
-        count += link->stripe[k] != NULL;
+        count += link->stripe[k] ? 1 : 0;
     return count;
 }
 
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = link->stripe[k] && link->state == HP_LINK_LOST; /* it broke off before it had carried a byte */
+    int again = link->stripe[k] && link->state == HP_LINK_LOST; /* it broke before it had carried a byte */
     hp_stripe_free(link->stripe[k]);
     link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
     if (!link->stripe[k])

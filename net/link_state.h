@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * link_state: what a link (link.h) and its stripes (stripe.h) share: the posts, how far they are, and what is wrong. The
- * owner of the link reads it; link.c and the files below it write it.
+ * link_state: what a link (link.h) and its stripes (stripe.h) share: the posts, how far they are, and what is wrong.
+ * The owner of the link reads it; link.c and the files below it write it.
  */
 #ifndef HP_LINK_STATE_H
 #define HP_LINK_STATE_H
@@ -14,37 +14,37 @@ enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_HEARTBEATS_BYTES };
 typedef struct hp_stripe hp_stripe;
 
 typedef enum hp_link_state {
-    HP_LINK_WANTED,  /* no connection yet: posts wait, somebody must dial or be dialled */
-    HP_LINK_DIALING, /* the owner is at it */
+    HP_LINK_WANTED,  /* no connection yet: posts wait; one of both ranks must dial */
+    HP_LINK_DIALING, /* the owner dials */
     HP_LINK_OPEN,
-    HP_LINK_LEFT,  /* the peer said LEAVE and closed */
-    HP_LINK_LOST,  /* end of file or reset without a word: a symptom */
-    HP_LINK_FAULT, /* mismatch, protocol or corruption seen here: error has the sentence */
+    HP_LINK_LEFT,  /* the peer sent LEAVE and closed */
+    HP_LINK_LOST,  /* end of file or reset without a LEAVE: a symptom, the cause is elsewhere */
+    HP_LINK_FAULT, /* this rank saw a mismatch, a wrong frame or changed bytes: error has the sentence */
     HP_LINK_ABORT  /* the peer passed on a first cause: error is that cause */
 } hp_link_state;
 
 typedef struct hp_post {
-    hp_frame frame; /* what is sent, or what must come */
+    hp_frame frame; /* the frame to send, or the one that must arrive */
     uint32_t bytes; /* payload */
     hp_iov body;
-    int pages; /* the body lies, in one piece, in library pages that nobody rewrites before this is done: may leave without a copy */
+    int pages; /* the body is one piece of library pages that keep their content until `done`: may go without a copy */
     int done;
 } hp_post;
 
 typedef struct hp_link {
-    int sending;    /* 1: to the next, 0: from the previous */
-    int self, peer; /* ranks, for sentences */
+    int sending;    /* 1: to the next rank, 0: from the previous one */
+    int self, peer; /* rank numbers, for messages */
     int distance;
-    int size;          /* of the ring, where the owner says so: an ABORT names no other ranks */
+    int size;          /* of the ring; > 0: an ABORT that names other ranks is corrected */
     int stripes;       /* K */
     uint32_t capacity; /* posts in flight at most; a power of two */
-    uint32_t zerocopy; /* pages from this many bytes on leave without a copy; 0: none. The peer has agreed */
+    uint32_t zerocopy; /* pages of at least so many bytes are sent without a copy; 0: none. The peer has agreed */
     hp_post *posts;
     uint64_t posted, done;
-    uint64_t bytes; /* payload moved, for reports and stragglers */
+    uint64_t bytes; /* payload moved, for reports and stall warnings */
     hp_link_state state;
     hoop_error error;
-    uint8_t *tick; /* payloads of TICK that have come, for the owner, who sets tick_n to 0; NULL: they are not kept */
+    uint8_t *tick; /* payloads of TICKs received; the owner reads them and sets tick_n to 0; NULL: not kept */
     size_t tick_n;
     hp_stripe *stripe[HP_STRIPES_MAX];
 } hp_link;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log_queue: lines for the log, collected where nobody may be made to wait and said later, elsewhere: the program's
- * function for them may take its time, fork, or call the library.
+ * log_queue: log lines that are collected under a lock and logged after it, because the program's log function may be
+ * slow, fork, or call the library.
  */
 #ifndef HP_LOG_QUEUE_H
 #define HP_LOG_QUEUE_H
@@ -15,13 +15,13 @@ typedef struct hp_log_line {
 } hp_log_line;
 
 typedef struct hp_log_queue {
-    int count, more;              /* more: for which there was no room, */
-    int level;                    /* and the most urgent level of them */
-    hp_log_line of[HP_LOG_LINES]; /* the first ones */
+    int count, more;              /* more: lines for which there was no room */
+    int level;                    /* the most urgent level of those */
+    hp_log_line of[HP_LOG_LINES]; /* the first lines */
 } hp_log_queue;
 
 void hp_log_queue_add(hp_log_queue *log_queue, const char *class_name, int level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void hp_log_queue_write(hp_log_queue *log_queue); /* and forgets them */
+void hp_log_queue_write(hp_log_queue *log_queue); /* logs the lines and empties the queue */
 
 #endif

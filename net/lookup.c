@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lookup: see lookup.h. Not getaddrinfo_a: it cannot be cancelled either, and its threads do not outlive a fork, while
- * its bookkeeping does. Not libevent's resolver: it asks DNS only, and knows nothing of nsswitch.conf. Whoever waits owns
- * what there is, until it leaves; then the thread does.
+ * lookup: see lookup.h. Not getaddrinfo_a: it cannot be cancelled either, and after a fork its threads are gone while
+ * its bookkeeping is not. Not libevent's resolver: it asks DNS only, and ignores nsswitch.conf. The waiting thread
+ * owns the lookup until it gives up; then the resolving thread does.
  */
 #include "net/lookup.h"
 
@@ -84,7 +84,7 @@ make(const char *host)
     return NULL;
 }
 
-/* The thread takes no signal of the program's. */
+/* All signals are blocked in the resolving thread. */
 static int
 start(lookup *l, pthread_t *thread)
 {
@@ -96,7 +96,7 @@ start(lookup *l, pthread_t *thread)
     return number;
 }
 
-/* 1: the answer is there; 0: too late, and the thread has it all. */
+/* 1: the answer is there; 0: the time is up, and the resolving thread owns the lookup. */
 static int
 await(lookup *l, hp_loop *loop, uint64_t deadline)
 {
@@ -115,7 +115,7 @@ await(lookup *l, hp_loop *loop, uint64_t deadline)
     return done;
 }
 
-/* The thread still has to return into this code, also where the program unloads the library first. */
+/* The resolving thread still has to return into this code, even if the program unloads the library first. */
 static void
 stay_loaded(void)
 {

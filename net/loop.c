@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loop: libevent's event base for descriptors, a heap of our own for timers. libevent's precise timers cost a system
- * call in every dispatch and its others are as coarse as the kernel's tick; here a timerfd is armed only before a
- * sleep, and a run that does not wait costs one epoll_wait. One watch has two events, so that a change of interest is
- * one epoll_ctl. Watches and timers belong to their owners and are freed before the loop; descriptors are never closed
- * here.
+ * loop: libevent's event base for descriptors, and a heap of our own for timers. libevent's precise timers cost a
+ * system call in every dispatch, and its others are as coarse as the kernel's tick. Here a timerfd is armed only
+ * before a sleep, and a run that does not wait costs one epoll_wait. A watch has two events, so that a change of
+ * interest is one epoll_ctl. Owners free their watches and timers before the loop. The loop never closes an owner's
+ * descriptor.
  */
 #include "net/loop.h"
 
@@ -26,15 +26,15 @@ enum { FIRST_TIMERS = 16, LOW_FDS = 3, OWN_FDS = 5 };
 
 struct hp_loop {
     struct event_base *base;
-    pid_t pid;             /* a forked child must not touch the epoll sets that it shares with its parent */
+    pid_t pid;             /* a forked child must not change the epoll sets that it shares with its parent */
     int wake_fd, timer_fd; /* eventfd, timerfd: both watched in the base */
     int mirror_fd;         /* hp_loop_fd's epoll; -1 before its first call */
     struct event wake_event, timer_event;
     atomic_int woken; /* wake_fd has been written and not yet read */
     unsigned served;  /* callbacks and wake-ups so far */
-    hp_awake clock;   /* timers go by it */
+    hp_awake clock;   /* the timers' clock */
     uint64_t armed;   /* what timer_fd is set to, by hp_now(); HP_NEVER: nothing */
-    uint64_t pass;    /* the time up to which timers are being fired; 0 outside */
+    uint64_t pass;    /* while timers are fired: those due up to this time; else 0 */
     hp_timer **heap;  /* by due time; set timers only */
     size_t set, timers, room;
     hp_watch *watches; /* all of them, for the mirror */
@@ -57,7 +57,7 @@ struct hp_timer {
     void *arg;
 };
 
-/* Keeps descriptors 0 to 2 occupied while others are made; a program may have closed them. */
+/* Occupies descriptors 0 to 2, which the program may have closed, while others are made. */
 static void
 plug(int plugs[LOW_FDS])
 {
@@ -83,7 +83,10 @@ unplug(const int plugs[LOW_FDS])
     errno = kept;
 }
 
-/* libevent ends the process when it cannot make its signal pipe, so what a loop needs is tried beforehand. */
+/*
+ * libevent exits the process when it cannot make its signal pipe, so the descriptors that a loop needs are tried
+ * first.
+ */
 static int
 descriptors_left(void)
 {
@@ -97,7 +100,7 @@ descriptors_left(void)
     return enough;
 }
 
-/* The timerfd. */
+/* --- the timerfd --- --- */
 
 static void
 arm(hp_loop *loop, uint64_t when)
@@ -128,7 +131,7 @@ next_due(const hp_loop *loop)
     return loop->set ? hp_awake_when(&loop->clock, loop->heap[0]->due) : HP_NEVER;
 }
 
-/* With a mirror the timerfd has to be right at all times: its owner sleeps in a poll of its own. */
+/* With a mirror the timerfd must always be right, because its owner sleeps in a poll of its own. */
 static void
 mirror_timer(hp_loop *loop)
 {
@@ -136,7 +139,7 @@ mirror_timer(hp_loop *loop)
         arm(loop, next_due(loop));
 }
 
-/* Timers: a binary heap; room for every timer is made when it is created, so setting one cannot fail. */
+/* --- timers: a binary heap; creating a timer makes room for it, so setting one cannot fail --- --- */
 
 static void
 heap_put(hp_loop *loop, size_t place, hp_timer *timer)
@@ -182,7 +185,7 @@ heap_remove(hp_loop *loop, hp_timer *timer)
         heap_down(loop, place, last);
 }
 
-/* Fires what is due now; what a callback sets anew waits for the next pass, so that this ends. */
+/* Fires what is due now. A timer that a callback sets waits for the next pass, so that this one ends. */
 static void
 fire_timers(hp_loop *loop)
 {
@@ -244,7 +247,7 @@ hp_timer_free(hp_timer *timer)
     free(timer);
 }
 
-/* Watches. */
+/* --- watches --- --- */
 
 static void
 on_read(evutil_socket_t fd, short what, void *arg)
@@ -264,7 +267,7 @@ on_write(evutil_socket_t fd, short what, void *arg)
     watch->fn(watch->arg, HP_WRITE);
 }
 
-/* After a fork: sets of our own, so that what the child takes down stays up in the parent. */
+/* After a fork: gives the child epoll sets of its own, so that its changes do not reach the parent. */
 static void
 part_from_parent(hp_loop *loop)
 {
@@ -308,7 +311,7 @@ mirror_watch(const hp_watch *watch, int before, int after)
     return epoll_ctl(watch->loop->mirror_fd, action, watch->fd, &event);
 }
 
-/* Adds before it removes: a descriptor that stays watched is modified and not taken out and put in again. */
+/* Adds before it removes: a descriptor that stays watched is modified, not removed and added. */
 static int
 change(hp_watch *watch, int interest)
 {
@@ -352,7 +355,7 @@ hp_watch_free(hp_watch *watch)
     free(watch);
 }
 
-/* The loop itself. */
+/* --- the loop itself --- --- */
 
 static void
 on_wake(evutil_socket_t fd, short what, void *arg)
@@ -362,7 +365,7 @@ on_wake(evutil_socket_t fd, short what, void *arg)
     uint64_t count;
     if (read(fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
         return;
-    /* Read first: whoever wakes between the two is served by the run that is about to return. */
+    /* The eventfd is read first: the run that is about to return serves a thread that wakes between the two. */
     atomic_exchange(&loop->woken, 0);
     loop->served++;
 }
@@ -459,7 +462,7 @@ hp_loop_run(hp_loop *loop, uint64_t timeout_ns)
     if (timeout_ns == HP_NEVER || __builtin_add_overflow(hp_now(), timeout_ns, &deadline))
         deadline = HP_NEVER;
     for (unsigned before = loop->served; loop->served == before;) {
-        /* An alarm left over from an earlier sleep may ring too soon; then this goes round once more. */
+        /* The timerfd may still be armed for an earlier sleep and ring too soon; then this goes round once more. */
         uint64_t until = next_due(loop) < deadline ? next_due(loop) : deadline;
         if (until < loop->armed)
             arm(loop, until);

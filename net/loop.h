@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * loop: libevent's event base behind few words: watches, timers, a wake-up from other threads. It belongs to one thread
- * at a time; only hp_loop_wake may be called from others (and from signal handlers).
+ * loop: libevent's event base behind a few functions: watches, timers, and wake-ups from other threads. One thread at
+ * a time uses it; only hp_loop_wake may be called from others, and from signal handlers.
  */
 #ifndef HP_LOOP_H
 #define HP_LOOP_H
@@ -17,19 +17,21 @@ typedef void hp_watch_fn(void *arg, int ready); /* ready: HP_READ | HP_WRITE */
 typedef void hp_timer_fn(void *arg);
 
 /*
- * The time for limits, and the one that timers go by: it does not count when nobody ran the loop or asked for the time,
- * because the process was stopped, for instance (hp_awake). Rooms that have a loop ask no other clock.
+ * The time for limits and timers. It does not count time in which no thread ran the loop or asked for the time, for
+ * example because the process was stopped (hp_awake). Code that has a loop uses no other clock.
  */
 uint64_t hp_loop_now(hp_loop *loop);
 
-hp_loop *hp_loop_new(void); /* NULL when memory or descriptors run out (errno) */
+hp_loop *hp_loop_new(void); /* NULL: memory or descriptors ran out (errno) */
 void hp_loop_free(hp_loop *loop);
 
-/* Runs what is ready; waits for it up to timeout_ns (0: does not wait, HP_NEVER: for ever). */
+/* Serves what is ready; waits for that up to timeout_ns (0: does not wait, HP_NEVER: for ever). */
 void hp_loop_run(hp_loop *loop, uint64_t timeout_ns);
-void hp_loop_wake(hp_loop *loop); /* makes a running or the next hp_loop_run return soon */
+void hp_loop_wake(hp_loop *loop); /* makes the running or next hp_loop_run return soon */
 
-/* Level-triggered. Interest starts empty; setting the interest it has costs nothing. Free it inside callbacks at will.
+/*
+ * Level-triggered. The interest is empty at first; setting the same interest again costs nothing. May be freed in
+ * callbacks.
  */
 hp_watch *hp_watch_new(hp_loop *loop, int fd, hp_watch_fn *fn, void *arg);
 int hp_watch_set(hp_watch *watch, int interest); /* 0, or -1 with errno */
@@ -40,8 +42,8 @@ void hp_timer_set(hp_timer *timer, uint64_t after_ns); /* one shot; HP_NEVER: of
 void hp_timer_free(hp_timer *timer);
 
 /*
- * A descriptor (epoll) that is readable whenever hp_loop_run(loop, 0) has something to do: all watches and the next
- * timer are mirrored into it from the first call on. -1 with errno on failure.
+ * Returns an epoll descriptor that is readable whenever hp_loop_run(loop, 0) has work. From the first call on all
+ * watches and the next timer are mirrored into it. -1 with errno.
  */
 int hp_loop_fd(hp_loop *loop);
 

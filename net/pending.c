@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pending: see pending.h. Searches are linear: 256 places are looked through in less time than the accept that asks for one.
- * Opens and closes nothing.
+ * pending: see pending.h. Searches are linear: looking at 256 places takes less time than the accept that asks for
+ * one. This file opens and closes nothing.
  */
 #include "net/pending.h"
 
@@ -66,7 +66,7 @@ hp_pending_pool_oldest(hp_pending_pool *pool)
     return found;
 }
 
-/* One host has all addresses of an IPv6 network of 64 bits, if it likes. */
+/* One host may use all addresses of an IPv6 network of 64 bits. */
 static int
 same_origin(const hp_addr *a, const hp_addr *b)
 {
@@ -75,7 +75,7 @@ same_origin(const hp_addr *a, const hp_addr *b)
     return memcmp(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr, 8) == 0;
 }
 
-/* The oldest of this address where it has its share already. */
+/* The oldest connection of this address, if the address has its share already; else NULL. */
 static hp_pending *
 surplus(hp_pending_pool *pool, const hp_addr *peer)
 {

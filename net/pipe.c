@@ -24,7 +24,7 @@ hp_pipe_open(hp_pipe *pipe, size_t room)
         hp_pipe_close(pipe);
         return -1;
     }
-    (void)fcntl(pipe->in, F_SETPIPE_SZ, (int)room); /* refused: the pipe keeps its 64 KiB, which still works */
+    (void)fcntl(pipe->in, F_SETPIPE_SZ, (int)room); /* if refused, the pipe keeps its 64 KiB, which is enough */
     got = fcntl(pipe->in, F_GETPIPE_SZ);
     pipe->room = got > 0 ? (size_t)got : 4096;
     return 0;
@@ -53,7 +53,10 @@ fill(hp_pipe *pipe, const char *data, size_t left)
     return 1;
 }
 
-/* splice(2) knows no MSG_NOSIGNAL: SIGPIPE is held off meanwhile, and taken back if this call raised it. */
+/*
+ * splice(2) has no MSG_NOSIGNAL: SIGPIPE is blocked meanwhile, and taken from the pending ones if this call raised
+ * it.
+ */
 static ssize_t
 splice_quietly(int from, int to, size_t bytes, unsigned flags)
 {
@@ -67,7 +70,7 @@ splice_quietly(int from, int to, size_t bytes, unsigned flags)
     sigpending(&before);
     n = splice(from, NULL, to, NULL, bytes, flags);
     number = errno;
-    if (n < (ssize_t)bytes && !sigismember(&before, SIGPIPE)) /* also beside a count: some pages went, then it broke */
+    if (n < (ssize_t)bytes && !sigismember(&before, SIGPIPE)) /* a short count: pages were sent, then it broke */
         while (sigtimedwait(&sigpipe, NULL, &now) < 0 && errno == EINTR)
             ;
     pthread_sigmask(SIG_SETMASK, &old, NULL);

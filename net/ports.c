@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ports: see ports.h. Asks the kernel port by port; processes that look at the same time find different ones. */
+/* ports: see ports.h. Asks the kernel port by port; processes that ask at the same time get different ones. */
 #include "net/ports.h"
 
 #include "base/err.h"
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* A port at *text, which moves behind it; 0: there is none. */
+/* Reads the port at *text and moves *text behind it. Returns 0 if there is none. */
 static long
 read_port(const char **text)
 {

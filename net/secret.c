@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secret: see secret.h. Every refusal names the place, the reason and the remedy, and quotes nothing of the text. It keeps
- * no secret of its own: callers own what they got and wipe it.
+ * secret: see secret.h. Every error names the source, the reason and the remedy, and quotes nothing of the text. This
+ * file keeps no secret: callers own what they get, and wipe it.
  */
 #include "net/secret.h"
 
@@ -34,7 +34,7 @@ digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* Two digits a byte; 0 where a character is none. */
+/* Two digits for each byte. Returns 0 if a character is not a digit. */
 static int
 from_digits(uint8_t *bytes, size_t n, const char *text)
 {
@@ -58,7 +58,10 @@ to_digits(char *out, const uint8_t *bytes, size_t n)
     return out;
 }
 
-/* What is wrong with a secret's text, as the end of a sentence; NULL when it was read. Never quotes the text. */
+/*
+ * Returns what is wrong with a secret's text, as the end of a sentence that quotes none of it; NULL: the secret was
+ * read.
+ */
 static const char *
 parse(hp_secret *secret, const char *text, size_t n)
 {
@@ -107,7 +110,7 @@ hp_secret_format(char out[HP_SECRET_TEXT], const hp_secret *secret)
     out[1] = '\0';
 }
 
-/* Reads from the start and leaves the offset alone; the bytes, up to READ_MAX, or -1. */
+/* Reads from the start and leaves the offset alone. Returns how many bytes, at most READ_MAX, or -1. */
 static ssize_t
 read_start(int fd, char text[READ_MAX])
 {
@@ -142,7 +145,7 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
             "HOOP_SECRET_FD names descriptor %d, which is not a sealed memory file: unset it, or start the "
             "program with hooprun, or use HOOP_SECRET_FILE",
             fd);
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* its seals say that it is what it is said to be */
+    (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* its seals prove that hooprun made it */
     ssize_t n = read_start(fd, text);
     if (n < 0)
         return hp_err_sys(error, HOOP_ERR_AUTH, errno, "cannot read the secret from descriptor %d (HOOP_SECRET_FD)",
@@ -172,7 +175,7 @@ refuse_open(const char *path, int number, hoop_error *error)
                       "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);
 }
 
-/* A secret that others could read or change is no secret. */
+/* A secret that other users can read or change is refused. */
 static hoop_result
 check_file(int fd, const char *path, hoop_error *error)
 {
@@ -217,7 +220,7 @@ read_file(hp_secret *secret, int fd, const char *path, hoop_error *error)
 hoop_result
 hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error)
 {
-    /* O_NONBLOCK: a FIFO of that name must not hang us. */
+    /* O_NONBLOCK: opening a FIFO of that name must not block. */
     int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return refuse_open(path, errno, error);
@@ -226,7 +229,7 @@ hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error)
     return result;
 }
 
-/* Descriptors 0 to 2 belong to the program's own streams, even where it closed them. */
+/* Descriptors 0 to 2 belong to the program's own streams, even if the program closed them. */
 static int
 above_streams(int fd)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secret: what a server and its ranks share, as text, file and sealed memfd. Either the secret of a server, from which
- * each job's own key is made, or the key of one job, which says whose it is and is of no use for any other.
+ * secret: what a server and its ranks share, as text, file and sealed memfd. It is either a server's secret, from
+ * which each job's own key is derived, or the key of one job, which names that job and fits no other.
  */
 #ifndef HP_SECRET_H
 #define HP_SECRET_H
@@ -10,20 +10,25 @@
 
 typedef struct hp_secret {
     uint8_t key[HP_SECRET];
-    uint8_t job_id[HP_JOB_ID]; /* whose own key it is, with of_job */
+    uint8_t job_id[HP_JOB_ID]; /* with of_job: the job whose key this is */
     int of_job;
 } hp_secret;
 
-/* "hoop-job J KEY": 32 and 64 digits; newline, NUL. A server's secret is the 64 digits and a newline. */
+/*
+ * A job's key is "hoop-job J KEY" (32 and 64 digits), newline, NUL. A server's secret is the 64 digits, newline, NUL.
+ */
 enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB_ID + 1 + 2 * HP_SECRET + 2 };
 
-/* The job's own key: HKDF of a server's secret and the job; a job's own key as it is, another job's is refused (AUTH). */
+/*
+ * The job's own key: HKDF of a server's secret and the job. A secret that is a job's key already is copied if it is
+ * this job's, and HOOP_ERR_AUTH otherwise.
+ */
 hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID],
                              hoop_error *error);
 
 /*
- * From a sealed memfd (seals checked, closed on exec from now on, read so that it can be read again) or from a file
- * (regular, own uid, mode & 077 == 0, O_NOFOLLOW). Errors are HOOP_ERR_AUTH with the reason and what to do.
+ * From a sealed memfd (its seals are checked; it is close-on-exec from now on; it can be read again) or from a file
+ * (regular, own uid, mode & 077 == 0, no symbolic link). Errors are HOOP_ERR_AUTH with the reason and the remedy.
  */
 hoop_result hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error);
 hoop_result hp_secret_from_file(hp_secret *secret, const char *path, hoop_error *error);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sock: makes sockets and says in a sentence why one could not be made. Knows nothing of loops and of what travels. The
- * descriptor belongs to the caller. Options that the kernel refuses are no error: a connection without them still
- * works.
+ * sock: makes sockets, and says in a sentence why one could not be made. The descriptor is the caller's. An option
+ * that the kernel refuses is no error: the connection works without it.
  */
 #include "net/sock.h"
 
@@ -29,7 +28,7 @@ close_quietly(int fd)
     errno = kept;
 }
 
-/* A program may have closed 0 to 2; a socket there would get its prints. */
+/* A program may have closed descriptors 0 to 2; a socket there would receive what it prints. */
 int
 hp_sock_raise(int fd)
 {
@@ -148,7 +147,7 @@ hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
     return -1;
 }
 
-/* The source address; its port is chosen only by connect, so that many connections can share the range. */
+/* Binds to the source address only; connect chooses the port, so that many connections can share the port range. */
 static int
 bind_from(int fd, const hp_addr *from, hoop_error *error)
 {
@@ -202,14 +201,17 @@ hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options 
     return -1;
 }
 
-/* While nobody listens on a port of the ephemeral range, TCP may connect a socket to itself and so keep that port. */
+/*
+ * If no process listens on a port of the ephemeral range, TCP may connect a socket to itself, and so occupy that
+ * port.
+ */
 static int
 is_own_peer(const hp_addr *local, const hp_addr *peer)
 {
     return hp_addr_port(local) == hp_addr_port(peer) && hp_addr_same_host(local, peer);
 }
 
-/* 0, or the errno of a connection that did not come about. */
+/* 0: connected; else the errno of the failed connection. */
 static int
 connect_failure(int fd)
 {

@@ -11,19 +11,19 @@
 typedef struct hp_sock_options {
     int sndbuf, rcvbuf;               /* bytes; 0: the kernel's own tuning */
     int keepidle, keepintvl, keepcnt; /* seconds, seconds, probes; 0: 10/5/3 */
-    char congestion[16]; /* TCP_CONGESTION; "": the machine's default; one that is refused is a WARN once */
+    char congestion[16];              /* TCP_CONGESTION; "": the system's default; a refused name is a WARN, once */
 } hp_sock_options;
 
-/* Each returns a descriptor or -1 with the error filled. */
+/* Each returns a descriptor, or -1 with the error filled. */
 int hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error); /* port 0: any; EADDRINUSE names the port */
-int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options,
-                    hoop_error *error);           /* started; finish with hp_sock_connected. from may be NULL */
-int hp_sock_connected(int fd, hoop_error *error); /* after it became writable: 1 connected, -1 failed */
-int hp_sock_accept(int listener, hp_addr *peer);  /* -1: errno says why, EAGAIN included */
-void hp_sock_wake_at(int fd, int bytes);          /* a sleeper is woken when so many can be read: SO_RCVLOWAT */
+/* Starts a connection; hp_sock_connected finishes it. from may be NULL. */
+int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options *options, hoop_error *error);
+int hp_sock_connected(int fd, hoop_error *error); /* once the socket is writable: 1 connected, -1 failed */
+int hp_sock_accept(int listener, hp_addr *peer);  /* -1 with errno, also EAGAIN */
+void hp_sock_wake_at(int fd, int bytes); /* SO_RCVLOWAT: a sleeping thread is woken when so many bytes are readable */
 void hp_sock_tune(int fd, const hp_sock_options *options);
-int hp_sock_raise(int fd); /* any descriptor: itself, or moved to >= 3; -1 with errno */
-/* How many more descriptors this process may open, at most: it has just got `newest`, the lowest one that was free. */
+int hp_sock_raise(int fd); /* the descriptor, moved to >= 3 if it was lower; -1 with errno */
+/* How many more descriptors this process may open, at most, judging by the one it has just opened. */
 int hp_sock_spare(int newest);
 hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stripe: see stripe.h. Two small machines, one a direction: the sender walks {head, body} of the current post; the
- * receiver fills {head, body} with one read, a scattered one where the body is not small. A frame that is no DATA ends
- * the data direction (ABORT, LEAVE), so bytes read past it belong to nobody. The idle direction is read when the watch
- * saw it readable, or while acknowledgements are due.
+ * stripe: see stripe.h. One state machine for each direction. The sender moves {head, body} of the current post; the
+ * receiver fills {head, body} with one read, a scattered one if the body is not small. A frame that is not DATA
+ * (ABORT, LEAVE) ends the data direction, so bytes read after it are ignored. The idle direction is read when the
+ * watch saw it readable, or while acknowledgements are due.
  */
 #include "net/stripe.h"
 
@@ -27,9 +27,9 @@
 enum {
     WAKE_BYTES = 128 << 10,
     TRY_AGAIN = 16,
-    DRAIN_BYTES = 1 << 20, /* thrown away or looked through at one go: a peer may send faster than that */
+    DRAIN_BYTES = 1 << 20, /* read at most so much in one call: a peer may send faster than this reads */
     IDLE_BYTES = 512,
-    SMALL_BYTES = 2048 /* a payload up to this is copied to or from behind its head: cheaper than a list of places */
+    SMALL_BYTES = 2048 /* a payload up to this is copied next to its head: cheaper than an iovec */
 };
 
 struct hp_stripe {
@@ -38,23 +38,23 @@ struct hp_stripe {
     hp_watch *watch;
     void (*kick)(void *arg);
     void *kick_arg;
-    uint64_t next; /* the post being moved */
-    int readable;  /* the watch said so; cleared by EAGAIN */
-    int blocked;   /* the last write would have blocked: tried again after so many moves, or when the watch says so */
+    uint64_t next; /* number of the current post */
+    int readable;  /* the watch saw it readable; cleared by EAGAIN */
+    int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when the watch says so */
     int eof, left, shut;
 
-    /* of the current frame, to send or as received; behind it a small body */
+    /* the head of the current frame, to send or as received; behind it a small body */
     uint8_t head[HP_COMMON_BYTES + HP_CONTROL_MAX + 4];
-    size_t head_n, head_at; /* send: bytes of it, bytes sent. receive: head_at bytes are here */
-    hp_frame frame;         /* receive: the head decoded as far as it came */
-    int in_body;            /* the head is done (receive: and was accepted) */
+    size_t head_n, head_at; /* sending: its size, and bytes sent; receiving: head_at bytes are here */
+    hp_frame frame;         /* receiving: the decoded head, as far as it is here */
+    int in_body;            /* the head is complete (receiving: and was accepted) */
     uint32_t body_at;
 
     hp_zerocopy zerocopy; /* sending */
-    uint64_t taken;       /* receiving: frames with HP_FRAME_ACK taken */
-    int wake_at;          /* receiving: bytes that wake a sleeper; 0: as the kernel has it */
+    uint64_t taken;       /* receiving: frames with HP_FRAME_ACK received */
+    int wake_at;          /* receiving: SO_RCVLOWAT; 0: the kernel's default */
 
-    hp_control control; /* sending: between data frames; receiving, and what a sender reads: the idle direction */
+    hp_control control; /* a sender writes these between data frames; they are all that the idle direction carries */
 };
 
 static hp_post *
@@ -86,7 +86,10 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     s->next = (uint64_t)number;
     hp_zerocopy_init(&s->zerocopy);
     s->watch = hp_watch_new(loop, fd, on_ready, s);
-    /* watched once now: libevent makes room for a descriptor at its first time, and no call may ask for memory */
+    /*
+     * Watched once now: libevent allocates for a descriptor when it is first watched, and later calls must not
+     * allocate.
+     */
     if (!s->watch || hp_watch_set(s->watch, HP_READ) != 0) {
         hp_stripe_free(s);
         return NULL;
@@ -106,7 +109,7 @@ fault(hp_stripe *s)
     s->link->state = HP_LINK_FAULT;
 }
 
-/* End of file or a reset: the sentence of a symptom; the cause may still come from elsewhere. */
+/* End of file or a reset is a symptom; the cause may still arrive from elsewhere. */
 static void
 lost(hp_stripe *s, int number)
 {
@@ -125,7 +128,7 @@ lost(hp_stripe *s, int number)
     l->error.reporter = l->self;
 }
 
-/* The peer has taken `count` posts in all: their pages are ours again. */
+/* The peer has received `count` posts in all: their pages may be written again. */
 static void
 land(hp_stripe *s, uint64_t count)
 {
@@ -136,7 +139,7 @@ land(hp_stripe *s, uint64_t count)
     fault(s);
 }
 
-/* The link's owner reads ticks now and then. When it has not for long, the older ones go: those that follow say more. */
+/* The link's owner reads ticks from time to time. When the room is full the older ones go: newer ones say more. */
 static void
 keep_tick(hp_link *l, const uint8_t *ticks, size_t n)
 {
@@ -148,7 +151,7 @@ keep_tick(hp_link *l, const uint8_t *ticks, size_t n)
     l->tick_n += n;
 }
 
-/* ABORT, LEAVE, ACK or TICK, on either direction. */
+/* Acts on an ABORT, LEAVE, ACK or TICK, in either direction. */
 static void
 heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
@@ -170,7 +173,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     }
 }
 
-/* --- idle direction --- */
+/* --- idle direction --- --- */
 
 static int
 read_idle(hp_stripe *s)
@@ -208,15 +211,15 @@ hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
 {
     if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
         return 0;
-    /* in the middle of a data frame nothing can be put in between */
+    /* In the middle of a data frame no other frame can be written. */
     if (!s->link->sending || (!s->in_body && s->head_at == 0))
         write_control(s);
     return 1;
 }
 
-/* --- sending --- */
+/* --- sending --- --- */
 
-/* Small, and in one place. */
+/* Whether the payload is small and in one place. */
 static int
 is_small(const hp_post *post)
 {
@@ -259,7 +262,7 @@ sent(hp_stripe *s, hp_post *post, size_t n)
     s->head_at = 0;
 }
 
-/* Header and payload in one call; by reference: the header, then the pages. */
+/* Writes header and payload in one call; with zerocopy the header first, then the pages. */
 static ssize_t
 write_post(hp_stripe *s, hp_post *post)
 {
@@ -268,7 +271,7 @@ write_post(hp_stripe *s, hp_post *post)
     if (post->pages && s->head_at == s->head_n)
         return hp_pipe_send(&s->zerocopy.pipe, s->fd, post->body.data + s->body_at, post->bytes - s->body_at);
     if (!post->pages && is_small(post)) {
-        size_t at = s->head_at + s->body_at; /* the body begins when the head is out */
+        size_t at = s->head_at + s->body_at; /* the body follows the head in the same array */
         return send(s->fd, s->head + at, s->head_n + post->bytes - at, MSG_DONTWAIT | MSG_NOSIGNAL);
     }
     iov[0] = (struct iovec){s->head + s->head_at, s->head_n - s->head_at};
@@ -298,16 +301,19 @@ send_once(hp_stripe *s)
     else if (errno != EINTR) {
         int number = errno;
         for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && read_idle(s) && !s->eof; reads++)
-            ; /* the cause may lie in our receive queue */
+            ; /* the peer's ABORT may still lie in the receive queue */
         lost(s, number);
         return 1;
     }
     return 0;
 }
 
-/* --- receiving --- */
+/* --- receiving --- --- */
 
-/* No DATA frame: pulls what was read into the body back behind the head and waits until the frame is whole. */
+/*
+ * The frame is not DATA. Copies what was read into the post's body back behind the head, and acts on the frame once
+ * it is complete.
+ */
 static void
 take_control(hp_stripe *s, const hp_post *post, uint32_t n)
 {
@@ -336,7 +342,7 @@ take_control(hp_stripe *s, const hp_post *post, uint32_t n)
     s->head_at = 0;
 }
 
-/* The bytes are ours: the sender may rewrite its pages. */
+/* This rank has the bytes: tells the sender that it may write its pages again. */
 static void
 acknowledge(hp_stripe *s)
 {
@@ -368,7 +374,7 @@ received(hp_stripe *s, hp_post *post, uint32_t n)
         acknowledge(s);
 }
 
-/* How many bytes of head to read before the frame's kind is known for sure. */
+/* How many bytes of head to read before the frame's type, and so its size, is known. */
 static size_t
 head_wanted(const hp_stripe *s, const hp_post *post)
 {
@@ -377,8 +383,10 @@ head_wanted(const hp_stripe *s, const hp_post *post)
     return s->frame.type == HP_DATA ? hp_frame_head(s->frame.flags) : HP_COMMON_BYTES + s->frame.length;
 }
 
-/* The head is longer than was thought: its next bytes lie at the payload's place. They never move on from there: such
- * a frame is not accepted. */
+/*
+ * The head is longer than the post let expect, so its end was read into the post's body. It is copied back; the rest
+ * of the body never moves, because such a frame is refused.
+ */
 static uint32_t
 pull_back(hp_stripe *s, const hp_post *post, uint32_t n)
 {
@@ -390,7 +398,7 @@ pull_back(hp_stripe *s, const hp_post *post, uint32_t n)
     return n;
 }
 
-/* `spilled` bytes lie in the post's places already, read behind the head. */
+/* `spilled` bytes behind the head were read into the post's body already. */
 static void
 parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
 {
@@ -398,7 +406,8 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
         take_control(s, post, spilled);
         return;
     }
-    if (post && s->head_at < hp_frame_head(s->frame.flags) && spilled) /* a call where none is awaited */
+    if (post && s->head_at < hp_frame_head(s->frame.flags) &&
+        spilled) /* the frame opens an operation where none is awaited */
         spilled -= pull_back(s, post, spilled);
     if (s->head_at < hp_frame_head(s->frame.flags) || !post)
         return;
@@ -416,7 +425,7 @@ parse_head(hp_stripe *s, hp_post *post, uint32_t spilled)
     received(s, post, spilled);
 }
 
-/* A small body comes behind the head, and from there to its place. */
+/* A small body is read behind the head, and copied from there. */
 static ssize_t
 read_small(hp_stripe *s, const hp_post *post, size_t head, uint32_t from)
 {
@@ -440,7 +449,7 @@ read_into(hp_stripe *s, hp_post *post, size_t head)
     return recvmsg(s->fd, &message, MSG_DONTWAIT);
 }
 
-/* Takes what one read brings. 1 if something moved. */
+/* Takes what one read brings. Returns 1 if something moved. */
 static int
 receive_once(hp_stripe *s)
 {
@@ -448,9 +457,9 @@ receive_once(hp_stripe *s)
     int known = s->head_at >= HP_COMMON_BYTES;
     size_t head = s->in_body ? 0 : head_wanted(s, post) - s->head_at;
     ssize_t got;
-    if (!post && s->in_body) /* never: a body has its post */
+    if (!post && s->in_body) /* cannot happen: a body has its post */
         return 0;
-    if (!s->in_body && head == 0) { /* a head that was read ahead of its post */
+    if (!s->in_body && head == 0) { /* the head was read before its post was there */
         if (!post)
             return 0;
         parse_head(s, post, 0);
@@ -499,8 +508,10 @@ hp_stripe_move(hp_stripe *s)
     return current(s) || s->readable ? receive_once(s) : 0;
 }
 
-/* In the middle of a payload it is not worth waking up for every packet: the rest comes as fast as the sender's socket
- * takes it, the end of the connection wakes whatever is set, and a driver looks round every now and then anyway. */
+/*
+ * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
+ * end of the connection wakes it whatever is set, and the driver looks at all links from time to time anyway.
+ */
 static void
 set_wake(hp_stripe *s)
 {
@@ -519,7 +530,7 @@ hp_stripe_arm(hp_stripe *s)
     if (s->link->sending) {
         interest = HP_READ | (current(s) || hp_control_waits(&s->control) ? HP_WRITE : 0);
     } else {
-        /* with nothing posted one head is read ahead, then TCP itself holds the sender */
+        /* without a post one head is read ahead; then TCP's window holds the sender back */
         int full = !current(s) && s->head_at >= HP_COMMON_BYTES && s->head_at == head_wanted(s, NULL);
         interest = (full ? 0 : HP_READ) | (hp_control_waits(&s->control) ? HP_WRITE : 0);
         if (!s->eof && !s->shut)
@@ -537,8 +548,10 @@ hp_stripe_shut(hp_stripe *s)
     hp_watch_set(s->watch, 0);
 }
 
-/* Drains what the peer still says: closing with unread bytes would reset the connection under what we sent last. Who
- * sends without end is cut off by the caller's patience. */
+/*
+ * Reads and drops what the peer still sends: closing with unread bytes would reset the connection and destroy what
+ * was sent last. A peer that sends without end is cut off by the caller's time-out.
+ */
 int
 hp_stripe_closed(hp_stripe *s)
 {

@@ -54,7 +54,10 @@ hp_zerocopy_acknowledged(hp_zerocopy *zerocopy, hp_link *link, uint64_t count, u
         return 0;
     for (; zerocopy->acknowledged < count; zerocopy->acknowledged++) {
         link->posts[zerocopy->oldest & mask].done = 1;
-        /* on to the next one in flight now: the places of copied posts before it may be used again before it lands */
+        /*
+         * on to the next unacknowledged one now: the places of copied posts before it may be used again before its
+         * ACK arrives
+         */
         do
             zerocopy->oldest += (uint64_t)link->stripes;
         while (zerocopy->oldest < next && link->posts[zerocopy->oldest & mask].done);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reduce: how fast the CPU reduces, in GB of one operand a second (slot = slot op input), beside memcpy, for array
- * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3, or of 16- and 8-bit floats joins a mean of
- * two ranks with a third one's array; "sum, two" writes two destinations.
- * Usage: reduce [avx512|avx2|plain|all] [TYPE...]
+ * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3, or of 16- and 8-bit floats joins a mean
+ * of two ranks with a third one's array; "sum, two" writes two destinations. Usage: reduce [avx512|avx2|plain|all]
+ * [TYPE...]
  */
 #include "base/clock.h"
 #include "base/dtype.h"
@@ -45,19 +45,19 @@ copy_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
 static void
 reduce_once(const bench_case *what, hoop_dtype dtype, size_t bytes)
 {
-    hp_job job = {.elem = dtype, .wire = dtype, .op = what->op, .divisor = what->divisor};
+    hp_command command = {.elem = dtype, .wire = dtype, .op = what->op, .divisor = what->divisor};
     if (what->divisor > 1 && hp_narrow_index(dtype) >= 0) {
-        job.ranks[0] = what->divisor - 1;
-        job.ranks[1] = 1;
-        job.divisor = 0;
+        command.ranks[0] = what->divisor - 1;
+        command.ranks[1] = 1;
+        command.divisor = 0;
     }
-    job.sources = 2;
-    job.destinations = what->destinations;
-    job.src[0].ptr = job.dst[0].ptr = slot;
-    job.src[1].ptr = input;
-    job.dst[1].ptr = output;
-    job.count = bytes / hp_dtype_size(dtype);
-    hp_host_run_with(arith, &job);
+    command.sources = 2;
+    command.destinations = what->destinations;
+    command.src[0].ptr = command.dst[0].ptr = slot;
+    command.src[1].ptr = input;
+    command.dst[1].ptr = output;
+    command.count = bytes / hp_dtype_size(dtype);
+    hp_host_run_with(arith, &command);
 }
 
 /* The best of ROUNDS, in GB/s. */

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * submit: what it costs to have the GPU reduce between two receives, in microseconds, as a Markdown table: the CPU's time
- * for each call that the belt makes, and how long a job takes from its submission until the host knows that it is done,
- * asking without pause or asleep on the queue's descriptor. A job reduces what was received with the rank's own data, in
- * a slot: slot = slot + input, the input in the GPU's memory.
- * Usage: submit [SLICE_BYTES [CALLS]]
+ * submit: what it costs to have the GPU reduce between two receives, in microseconds, as a Markdown table: the CPU's
+ * time for each call that the belt makes, and how long a command takes from its submission until the host knows that it
+ * is done, asking without pause or asleep on the queue's descriptor. A command reduces what was received with the
+ * rank's own data, in a slot: slot = slot + input, the input in the GPU's memory. Usage: submit [SLICE_BYTES [CALLS]]
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -23,7 +22,7 @@ typedef struct bench {
     hp_device *device;
     hp_queue *queue;
     void *stream, *input;
-    char *slots; /* a slice's row of them: ROW jobs one after the other touch no slot twice */
+    char *slots; /* a slice's row of them: ROW commands one after the other touch no slot twice */
     size_t slice;
     hp_mark *mark;
     hp_gate *gate;
@@ -49,12 +48,12 @@ static uint64_t
 submit(const bench *b, int slot, size_t bytes)
 {
     void *memory = b->slots + (size_t)slot * b->slice;
-    hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2};
-    job.destinations = bytes > 0;
-    job.src[0].ptr = job.dst[0].ptr = memory;
-    job.src[1].ptr = b->input;
-    job.count = bytes / sizeof(float);
-    uint64_t ticket = b->queue->ops->submit(b->queue, &job);
+    hp_command command = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2};
+    command.destinations = bytes > 0;
+    command.src[0].ptr = command.dst[0].ptr = memory;
+    command.src[1].ptr = b->input;
+    command.count = bytes / sizeof(float);
+    uint64_t ticket = b->queue->ops->submit(b->queue, &command);
     if (ticket == 0)
         need_queue(b);
     return ticket;
@@ -145,7 +144,7 @@ slice_slept(bench *b)
     return slept(b, b->slice);
 }
 
-/* The time of one job among many that are submitted without waiting. */
+/* The time of one command among many that are submitted without waiting. */
 static uint64_t
 slice_in_row(bench *b)
 {
@@ -222,19 +221,19 @@ static const struct {
     const char *name;
     uint64_t (*once)(bench *b);
 } rows[] = {
-    {"submit a job of nothing (its ticket only)", submit_nothing},
-    {"submit a job of 4 B", submit_element},
-    {"submit a job of a slice", submit_slice},
+    {"submit a command of nothing (its ticket only)", submit_nothing},
+    {"submit a command of 4 B", submit_element},
+    {"submit a command of a slice", submit_slice},
     {"order a wake", arm},
     {"mark a stream", mark},
     {"a mark, until it is seen passed", pass},
     {"close a gate", close_gate},
     {"open a gate, until the stream is through", open_gate},
-    {"a job of 4 B, until it is seen done", element_polled},
-    {"a job of 4 B, until a sleeper is woken", element_slept},
-    {"a job of a slice, until it is seen done", slice_polled},
-    {"a job of a slice, until a sleeper is woken", slice_slept},
-    {"a job of a slice, one of 32 in a row", slice_in_row},
+    {"a command of 4 B, until it is seen done", element_polled},
+    {"a command of 4 B, until a sleeper is woken", element_slept},
+    {"a command of a slice, until it is seen done", slice_polled},
+    {"a command of a slice, until a sleeper is woken", slice_slept},
+    {"a command of a slice, one of 32 in a row", slice_in_row},
 };
 
 /* --- the table --- */

@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda: a GPU as a device of the table. Opens the primary context of the device that owns the caller's memory, loads
- * the kernels. Does not see to memory (cuda_reach.c), submit (cuda_queue.c), nor touch users' streams (cuda_gate.c). A
- * context is switched only where the thread has another one, which is put back.
+ * the kernels. Does not see to memory (cuda_memtype.c), submit (cuda_queue.c), nor touch users' streams
+ * (cuda_stream_sync.c). A context is switched only where the thread has another one, which is put back.
  */
 #include "base/err.h"
 #include "base/mem.h"
 #include "gpu/cuda_image.h"
-#include "gpu/cuda_room.h"
+#include "gpu/cuda_internal.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A few multiprocessors suffice: a job is bound by the bus between host and GPU, and the rest belongs to the user. */
+/*
+ * A few multiprocessors suffice: a command is bound by the bus between host and GPU, and the rest belongs to the user.
+ */
 enum { DEFAULT_BLOCKS = 8 };
 
 static pthread_mutex_t options_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -47,8 +49,8 @@ as_cuda(hp_device *device)
 static _Thread_local hp_cu_context left_behind;
 
 /*
- * While some thread of the process captures a CUDA graph, most of our calls would be refused and spoil that graph, unless
- * this thread says that they have nothing to do with it.
+ * While some thread of the process captures a CUDA graph, most of our calls would be refused and spoil that graph,
+ * unless this thread says that they have nothing to do with it.
  */
 static _Thread_local int relaxed;             /* how often, one inside the other */
 static _Thread_local int capture_mode_before; /* of the outermost */
@@ -91,7 +93,7 @@ hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error)
 void
 hp_cuda_leave(hp_cuda_device *device, hp_cu_context before)
 {
-    /* A thread without a context (our progress thread) keeps ours: the next job finds it there. */
+    /* A thread without a context (our progress thread) keeps ours: the next command finds it there. */
     if (!before)
         left_behind = device->context;
     else if (before != device->context)
@@ -266,7 +268,7 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
     if (result == HOOP_SUCCESS)
         result = load_kernels(device, error);
     if (result == HOOP_SUCCESS) /* pinned now: when the first is needed a stream may stand already */
-        result = hp_cuda_gates_new(device, error);
+        result = hp_cuda_sync_block_new(device, error);
     hp_cuda_leave(device, before);
     return result;
 }

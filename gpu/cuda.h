@@ -11,7 +11,7 @@
 
 typedef struct hp_cuda_options {
     int device; /* the device where neither a pointer nor the calling thread's context names one; -1: LOCAL_RANK's */
-    int blocks; /* at most that many thread blocks of 512 work on one job; 0: the default */
+    int blocks; /* at most that many thread blocks of 512 work on one command; 0: the default */
 } hp_cuda_options;
 
 /* For devices opened from now on; any thread. Without it: device -1, blocks 0. */
@@ -20,7 +20,7 @@ void hp_cuda_configure(const hp_cuda_options *options);
 /* One sentence: which GPU and driver, or why there is none. Starts nothing where no driver is installed. */
 const char *hp_cuda_describe(char *out, size_t size);
 
-/* What a job in flight costs and where jobs ran; for hoop-bench and the tests. */
+/* What a command in flight costs and where commands ran; for hoop-bench and the tests. */
 typedef struct hp_cuda_limits {
     int ordinal, blocks;
     int memory_ops; /* 1: the GPU counts and waits with stream memory operations, 0: with kernels of one thread */

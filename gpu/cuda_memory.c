@@ -3,7 +3,7 @@
  * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench,
  * tests). The library itself allocates nothing on a GPU.
  */
-#include "gpu/cuda_room.h"
+#include "gpu/cuda_internal.h"
 
 static hp_cuda_device *
 as_cuda(hp_device *device)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_queue: jobs on a stream. A job is one kernel and one write of its ticket into host memory, so that `done` is a
- * load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is kept: from
- * then on nothing is submitted, and the jobs that did not finish never will.
+ * cuda_queue: commands on a stream. A command is one kernel and one write of its ticket into host memory, so that
+ * `done` is a load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is
+ * kept: from then on nothing is submitted, and the commands that did not finish never will.
  */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_room.h"
+#include "gpu/cuda_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ run_kernel(hp_cuda_queue *queue, int kernel, unsigned blocks, unsigned threads, 
     return note(queue,
                 device->driver->launch_kernel(device->kernels[kernel], blocks, 1, 1, threads, 1, 1, 0, queue->stream,
                                               parameters, NULL),
-                "cuLaunchKernel", "submitting a job");
+                "cuLaunchKernel", "submitting a command");
 }
 
 static int
@@ -67,74 +67,75 @@ log2_of(size_t size)
 }
 
 static hoop_dtype
-type_of(const hp_job *job, const hp_operand *operand)
+type_of(const hp_command *command, const hp_operand *operand)
 {
-    return operand->wire ? job->wire : job->elem;
+    return operand->wire ? command->wire : command->elem;
 }
 
 /* Whether every operand is of the type of the first. */
 static int
-one_type(const hp_job *job)
+one_type(const hp_command *command)
 {
-    hoop_dtype type = type_of(job, &job->src[0]);
-    return (job->sources < 2 || type_of(job, &job->src[1]) == type) && type_of(job, &job->dst[0]) == type &&
-           (job->destinations < 2 || type_of(job, &job->dst[1]) == type);
+    hoop_dtype type = type_of(command, &command->src[0]);
+    return (command->sources < 2 || type_of(command, &command->src[1]) == type) &&
+           type_of(command, &command->dst[0]) == type &&
+           (command->destinations < 2 || type_of(command, &command->dst[1]) == type);
 }
 
-/* A job that neither computes nor converts is a movement of bytes. */
+/* A command that neither computes nor converts is a movement of bytes. */
 static int
-kernel_for(const hp_job *job)
+kernel_for(const hp_command *command)
 {
-    hoop_dtype type = type_of(job, &job->src[0]);
-    int op = job->sources < 2 || job->op == HOOP_AVG ? HOOP_SUM : (int)job->op;
-    if (!one_type(job))
+    hoop_dtype type = type_of(command, &command->src[0]);
+    int op = command->sources < 2 || command->op == HOOP_AVG ? HOOP_SUM : (int)command->op;
+    if (!one_type(command))
         return HP_CUDA_WIRE;
-    if (job->ranks[0] > 0)
+    if (command->ranks[0] > 0)
         return HP_CUDA_MEAN + hp_narrow_index(type);
-    if (job->exchange || (job->sources == 1 && job->divisor <= 1))
+    if (command->exchange || (command->sources == 1 && command->divisor <= 1))
         return HP_CUDA_COPY + log2_of(hp_dtype_size(type));
     return HP_CUDA_REDUCE + 4 * (int)type + op;
 }
 
 hoop_result
-hp_cuda_launch(hp_cuda_queue *queue, const hp_job *job, const hp_cu_pointer address[4])
+hp_cuda_launch(hp_cuda_queue *queue, const hp_command *command, const hp_cu_pointer address[4])
 {
     hp_kernel_args args = {
         .src = {(const void *)(uintptr_t)address[0], (const void *)(uintptr_t)address[1]},
         .dst = {(void *)(uintptr_t)address[2], (void *)(uintptr_t)address[3]},
-        .count = job->count,
-        .divisor = job->divisor,
-        .ranks = {job->ranks[0], job->ranks[1]},
-        .sources = (uint8_t)job->sources,
-        .destinations = (uint8_t)job->destinations,
-        .exchange = job->exchange != 0,
-        .elem = (uint8_t)job->elem,
-        .wire = (uint8_t)job->wire,
-        .op = (uint8_t)(job->op == HOOP_AVG ? HOOP_SUM : job->op),
-        .src_wire = {job->src[0].wire != 0, job->src[1].wire != 0},
-        .dst_wire = {job->dst[0].wire != 0, job->dst[1].wire != 0},
+        .count = command->count,
+        .divisor = command->divisor,
+        .ranks = {command->ranks[0], command->ranks[1]},
+        .sources = (uint8_t)command->sources,
+        .destinations = (uint8_t)command->destinations,
+        .exchange = command->exchange != 0,
+        .elem = (uint8_t)command->elem,
+        .wire = (uint8_t)command->wire,
+        .op = (uint8_t)(command->op == HOOP_AVG ? HOOP_SUM : command->op),
+        .src_wire = {command->src[0].wire != 0, command->src[1].wire != 0},
+        .dst_wire = {command->dst[0].wire != 0, command->dst[1].wire != 0},
     };
-    int kernel = kernel_for(job);
-    size_t at_once = kernel == HP_CUDA_WIRE ? 1 : 16 / hp_dtype_size(type_of(job, &job->src[0]));
-    return run_kernel(queue, kernel, grid_for(queue, job->count / at_once + 1), HP_KERNEL_THREADS, &args);
+    int kernel = kernel_for(command);
+    size_t at_once = kernel == HP_CUDA_WIRE ? 1 : 16 / hp_dtype_size(type_of(command, &command->src[0]));
+    return run_kernel(queue, kernel, grid_for(queue, command->count / at_once + 1), HP_KERNEL_THREADS, &args);
 }
 
 static hoop_result
-place_and_launch(hp_cuda_queue *queue, const hp_job *job)
+place_and_launch(hp_cuda_queue *queue, const hp_command *command)
 {
-    const void *memory[4] = {job->src[0].ptr, job->src[1].ptr, job->dst[0].ptr, job->dst[1].ptr};
-    int used[4] = {1, job->sources > 1, 1, job->destinations > 1};
+    const void *memory[4] = {command->src[0].ptr, command->src[1].ptr, command->dst[0].ptr, command->dst[1].ptr};
+    int used[4] = {1, command->sources > 1, 1, command->destinations > 1};
     hp_cu_pointer address[4] = {0};
-    hp_cuda_reach reach[4] = {HP_CUDA_DIRECT, HP_CUDA_DIRECT, HP_CUDA_DIRECT, HP_CUDA_DIRECT};
+    hp_cuda_memtype memtype[4] = {HP_CUDA_MEM_DIRECT, HP_CUDA_MEM_DIRECT, HP_CUDA_MEM_DIRECT, HP_CUDA_MEM_DIRECT};
     int direct = 1;
     for (int i = 0; i < 4; i++) {
         if (used[i])
-            reach[i] = hp_cuda_reach_of(queue->device, memory[i], &address[i], &queue->status);
-        if (reach[i] == HP_CUDA_REFUSED)
+            memtype[i] = hp_cuda_memtype_of(queue->device, memory[i], &address[i], &queue->status);
+        if (memtype[i] == HP_CUDA_MEM_REFUSED)
             return queue->status.code;
-        direct = direct && reach[i] == HP_CUDA_DIRECT;
+        direct = direct && memtype[i] == HP_CUDA_MEM_DIRECT;
     }
-    return direct ? hp_cuda_launch(queue, job, address) : hp_cuda_staged(queue, job, reach, address);
+    return direct ? hp_cuda_launch(queue, command, address) : hp_cuda_bounce_run(queue, command, memtype, address);
 }
 
 /* The stream's last word on everything so far: the ticket, in host memory, after all writes before it. */
@@ -146,27 +147,27 @@ stamp(hp_cuda_queue *queue, uint64_t ticket)
     if (!device->memory_ops)
         return run_kernel(queue, HP_CUDA_STAMP, 1, 1, &args);
     return note(queue, device->driver->stream_write_64(queue->stream, queue->counter_device, ticket, 0),
-                "cuStreamWriteValue64", "submitting a job");
+                "cuStreamWriteValue64", "submitting a command");
 }
 
 hoop_result
 hp_cuda_may_submit(hp_cuda_queue *queue)
 {
     if (queue->status.code == HOOP_SUCCESS && atomic_load_explicit(&queue->device->released, memory_order_acquire))
-        hp_err_set(&queue->status, HOOP_ERR_ABORTED, "the callers' streams were let go while a job was submitted");
+        hp_err_set(&queue->status, HOOP_ERR_ABORTED, "the callers' streams were let go while a command was submitted");
     return queue->status.code;
 }
 
 uint64_t
-hp_cuda_submit(hp_queue *base, const hp_job *job)
+hp_cuda_submit(hp_queue *base, const hp_command *command)
 {
     hp_cuda_queue *queue = as_cuda(base);
     hp_cu_context before;
     if (hp_cuda_may_submit(queue) != HOOP_SUCCESS)
         return 0;
     enter(queue, &before);
-    if (queue->status.code == HOOP_SUCCESS && job->destinations > 0 && job->count > 0)
-        place_and_launch(queue, job);
+    if (queue->status.code == HOOP_SUCCESS && command->destinations > 0 && command->count > 0)
+        place_and_launch(queue, command);
     if (queue->status.code == HOOP_SUCCESS)
         stamp(queue, queue->submitted + 1);
     hp_cuda_leave(queue->device, before);
@@ -187,7 +188,7 @@ hp_cuda_check_health(hp_cuda_queue *queue)
     if (enter(queue, &before) == HOOP_SUCCESS) {
         hp_cu_result result = queue->device->driver->stream_query(queue->stream);
         if (result != HP_CU_NOT_READY)
-            note(queue, result, "cuStreamQuery", "a job was running");
+            note(queue, result, "cuStreamQuery", "a command was running");
     }
     hp_cuda_leave(queue->device, before);
 }
@@ -306,7 +307,7 @@ make_counter(hp_cuda_queue *queue)
 }
 
 /*
- * What jobs and callers' streams will ask of the driver, once, with nothing to do. A driver that loads a kernel,
+ * What commands and callers' streams will ask of the driver, once, with nothing to do. A driver that loads a kernel,
  * starts a thread or makes room when it is first needed may wait for every stream then, also for one that waits for us.
  */
 static hoop_result
@@ -338,8 +339,11 @@ make_queue(hp_cuda_queue *queue)
     queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (queue->fd < 0)
         return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
-    /* the stage too, though few jobs need it: its pages may not be pinned while a caller's stream waits for a job */
-    if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_stage_new(queue) != HOOP_SUCCESS)
+    /*
+     * the stage too, though few commands need it: its pages may not be pinned while a caller's stream waits for a
+     * command
+     */
+    if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_bounce_new(queue) != HOOP_SUCCESS)
         return queue->status.code;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)
@@ -397,7 +401,7 @@ hp_cuda_queue_close(hp_queue *base)
         return;
     (void)hp_cuda_enter(queue->device, &before, NULL);
     close_streams(queue);
-    hp_cuda_stage_free(queue);
+    hp_cuda_bounce_free(queue);
     if (queue->counter) {
         hp_cuda_unpin(&queue->device->base, queue->counter);
         hp_pages_free(queue->counter, PAGE);
@@ -408,7 +412,7 @@ hp_cuda_queue_close(hp_queue *base)
     free(queue);
 }
 
-/* --- the end of all jobs --- */
+/* --- the end of all commands --- */
 
 hoop_result
 hp_cuda_drain(hp_queue *base)
@@ -418,7 +422,7 @@ hp_cuda_drain(hp_queue *base)
     /* Also after an error: what was submitted before it may still be running. */
     if (enter(queue, &before) == HOOP_SUCCESS)
         note(queue, queue->device->driver->stream_synchronize(queue->stream), "cuStreamSynchronize",
-             "waiting for the last jobs");
+             "waiting for the last commands");
     hp_cuda_leave(queue->device, before);
     return queue->status.code;
 }

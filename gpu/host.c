@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host: the CPU as a device. A job is done when submit returns, so a queue is a counter. Owns no memory; the loops
+ * host: the CPU as a device. A command is done when submit returns, so a queue is a counter. Owns no memory; the loops
  * themselves are in reduce_*.c, chosen by hp_arith_best().
  *
- * Three ways through a job:
+ * Three ways through a command:
  *     direct          every operand is of one type that has its own loop; several destinations or a division go block
  *                     by block, so that each line of memory is touched once
  *     through float   8-bit floats but for their means, wire type other than element type (floats only): blocks
@@ -37,7 +37,7 @@ typedef struct host_queue {
 
 /*
  * The caller's thread may round differently, flush denormals to zero (programs built with -ffast-math do) or trap: a
- * sum would then depend on which thread drives the ring. So every job runs in the default environment.
+ * sum would then depend on which thread drives the ring. So every command runs in the default environment.
  */
 #ifdef __x86_64__
 typedef unsigned fpu_state;
@@ -78,21 +78,21 @@ fpu_leave(fpu_state saved)
 #endif
 
 static hoop_dtype
-type_of(const hp_job *job, const hp_operand *operand)
+type_of(const hp_command *command, const hp_operand *operand)
 {
-    return operand->wire ? job->wire : job->elem;
+    return operand->wire ? command->wire : command->elem;
 }
 
 static void *
-at(const hp_job *job, const hp_operand *operand, size_t index)
+at(const hp_command *command, const hp_operand *operand, size_t index)
 {
-    return (char *)operand->ptr + index * hp_dtype_size(type_of(job, operand));
+    return (char *)operand->ptr + index * hp_dtype_size(type_of(command, operand));
 }
 
 static size_t
-bytes_of(const hp_job *job, const hp_operand *operand, size_t count)
+bytes_of(const hp_command *command, const hp_operand *operand, size_t count)
 {
-    return count * hp_dtype_size(type_of(job, operand));
+    return count * hp_dtype_size(type_of(command, operand));
 }
 
 static size_t
@@ -102,122 +102,122 @@ smaller(size_t a, size_t b)
 }
 
 static int
-divides(const hp_job *job)
+divides(const hp_command *command)
 {
-    return job->divisor > 1;
+    return command->divisor > 1;
 }
 
 static int
-is_mean(const hp_job *job)
+is_mean(const hp_command *command)
 {
-    return job->ranks[0] > 0;
+    return command->ranks[0] > 0;
 }
 
-/* Whether every operand is of one type, whose loops do all the job asks for. */
+/* Whether every operand is of one type, whose loops do all the command asks for. */
 static int
-is_direct(const hp_arith *arith, const hp_job *job)
+is_direct(const hp_arith *arith, const hp_command *command)
 {
-    hoop_dtype type = type_of(job, &job->src[0]);
-    if (is_mean(job))
+    hoop_dtype type = type_of(command, &command->src[0]);
+    if (is_mean(command))
         return 1;
-    if (job->sources == 2 && (type_of(job, &job->src[1]) != type || !arith->reduce[type]))
+    if (command->sources == 2 && (type_of(command, &command->src[1]) != type || !arith->reduce[type]))
         return 0;
-    for (int k = 0; k < job->destinations; k++) {
-        if (type_of(job, &job->dst[k]) != type)
+    for (int k = 0; k < command->destinations; k++) {
+        if (type_of(command, &command->dst[k]) != type)
             return 0;
     }
-    return !divides(job) || arith->divide[type] != NULL;
+    return !divides(command) || arith->divide[type] != NULL;
 }
 
 static void
-mean_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t count)
+mean_piece(const hp_arith *arith, const hp_command *command, size_t index, size_t count)
 {
-    float all = (float)(job->ranks[0] + job->ranks[1]);
-    float weight[2] = {(float)job->ranks[0] / all, (float)job->ranks[1] / all};
-    arith->mean[job->elem](at(job, &job->dst[0], index), at(job, &job->src[0], index), at(job, &job->src[1], index),
-                           weight, count);
+    float all = (float)(command->ranks[0] + command->ranks[1]);
+    float weight[2] = {(float)command->ranks[0] / all, (float)command->ranks[1] / all};
+    arith->mean[command->elem](at(command, &command->dst[0], index), at(command, &command->src[0], index),
+                               at(command, &command->src[1], index), weight, count);
 }
 
 static void
-direct_piece(const hp_arith *arith, const hp_job *job, size_t index, size_t count)
+direct_piece(const hp_arith *arith, const hp_command *command, size_t index, size_t count)
 {
-    hoop_dtype type = type_of(job, &job->src[0]);
-    size_t bytes = bytes_of(job, &job->src[0], count);
-    void *to = at(job, &job->dst[0], index);
-    const void *from = at(job, &job->src[0], index);
-    if (is_mean(job))
-        mean_piece(arith, job, index, count);
-    else if (job->sources == 2)
-        arith->reduce[type](job->op, to, from, at(job, &job->src[1], index), count);
+    hoop_dtype type = type_of(command, &command->src[0]);
+    size_t bytes = bytes_of(command, &command->src[0], count);
+    void *to = at(command, &command->dst[0], index);
+    const void *from = at(command, &command->src[0], index);
+    if (is_mean(command))
+        mean_piece(arith, command, index, count);
+    else if (command->sources == 2)
+        arith->reduce[type](command->op, to, from, at(command, &command->src[1], index), count);
     else if (to != from)
         memcpy(to, from, bytes);
-    if (divides(job))
-        arith->divide[type](to, job->divisor, count);
-    if (job->destinations == 2 && job->dst[1].ptr != job->dst[0].ptr)
-        memcpy(at(job, &job->dst[1], index), to, bytes);
+    if (divides(command))
+        arith->divide[type](to, command->divisor, count);
+    if (command->destinations == 2 && command->dst[1].ptr != command->dst[0].ptr)
+        memcpy(at(command, &command->dst[1], index), to, bytes);
 }
 
 static void
-run_direct(const hp_arith *arith, const hp_job *job)
+run_direct(const hp_arith *arith, const hp_command *command)
 {
-    size_t piece = job->count;
-    if (divides(job) || job->destinations == 2)
-        piece = PIECE_BYTES / hp_dtype_size(type_of(job, &job->src[0]));
-    for (size_t i = 0; i < job->count; i += piece)
-        direct_piece(arith, job, i, smaller(piece, job->count - i));
+    size_t piece = command->count;
+    if (divides(command) || command->destinations == 2)
+        piece = PIECE_BYTES / hp_dtype_size(type_of(command, &command->src[0]));
+    for (size_t i = 0; i < command->count; i += piece)
+        direct_piece(arith, command, i, smaller(piece, command->count - i));
 }
 
 static void
-load(const hp_arith *arith, const hp_job *job, int source, size_t index, float *values, size_t count)
+load(const hp_arith *arith, const hp_command *command, int source, size_t index, float *values, size_t count)
 {
-    const hp_operand *operand = &job->src[source];
-    arith->decode[type_of(job, operand)](values, at(job, operand, index), count);
+    const hp_operand *operand = &command->src[source];
+    arith->decode[type_of(command, operand)](values, at(command, operand, index), count);
 }
 
 /* Destinations in the wire type first: what was rounded there is what the others get. */
 static void
-store(const hp_arith *arith, const hp_job *job, size_t index, float *values, size_t count)
+store(const hp_arith *arith, const hp_command *command, size_t index, float *values, size_t count)
 {
-    for (int k = 0; k < job->destinations; k++) {
-        void *to = at(job, &job->dst[k], index);
-        if (!job->dst[k].wire)
+    for (int k = 0; k < command->destinations; k++) {
+        void *to = at(command, &command->dst[k], index);
+        if (!command->dst[k].wire)
             continue;
-        arith->encode[job->wire](to, values, count);
-        if (job->destinations == 2)
-            arith->decode[job->wire](values, to, count);
+        arith->encode[command->wire](to, values, count);
+        if (command->destinations == 2)
+            arith->decode[command->wire](values, to, count);
     }
-    for (int k = 0; k < job->destinations; k++) {
-        if (!job->dst[k].wire)
-            arith->encode[job->elem](at(job, &job->dst[k], index), values, count);
+    for (int k = 0; k < command->destinations; k++) {
+        if (!command->dst[k].wire)
+            arith->encode[command->elem](at(command, &command->dst[k], index), values, count);
     }
 }
 
 static void
-run_through_float(const hp_arith *arith, const hp_job *job)
+run_through_float(const hp_arith *arith, const hp_command *command)
 {
     float a[PIECE_FLOATS];
     float b[PIECE_FLOATS];
-    for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
-        size_t count = smaller(PIECE_FLOATS, job->count - i);
-        load(arith, job, 0, i, a, count);
-        if (job->sources == 2) {
-            load(arith, job, 1, i, b, count);
-            arith->reduce[HOOP_FLOAT32](job->op, a, a, b, count);
+    for (size_t i = 0; i < command->count; i += PIECE_FLOATS) {
+        size_t count = smaller(PIECE_FLOATS, command->count - i);
+        load(arith, command, 0, i, a, count);
+        if (command->sources == 2) {
+            load(arith, command, 1, i, b, count);
+            arith->reduce[HOOP_FLOAT32](command->op, a, a, b, count);
         }
-        if (divides(job))
-            arith->divide[HOOP_FLOAT32](a, job->divisor, count);
-        store(arith, job, i, a, count);
+        if (divides(command))
+            arith->divide[HOOP_FLOAT32](a, command->divisor, count);
+        store(arith, command, i, a, count);
     }
 }
 
 /* A piece of src[source], held at `from`, to dst[destination]: verbatim if the types are the same. */
 static void
-put_piece(const hp_arith *arith, const hp_job *job, int destination, size_t index, int source, const void *from,
+put_piece(const hp_arith *arith, const hp_command *command, int destination, size_t index, int source, const void *from,
           size_t count)
 {
-    hoop_dtype in = type_of(job, &job->src[source]);
-    hoop_dtype out = type_of(job, &job->dst[destination]);
-    void *to = at(job, &job->dst[destination], index);
+    hoop_dtype in = type_of(command, &command->src[source]);
+    hoop_dtype out = type_of(command, &command->dst[destination]);
+    void *to = at(command, &command->dst[destination], index);
     float values[PIECE_FLOATS];
     if (in == out) {
         memcpy(to, from, count * hp_dtype_size(in));
@@ -228,39 +228,39 @@ put_piece(const hp_arith *arith, const hp_job *job, int destination, size_t inde
 }
 
 static void
-run_exchange(const hp_arith *arith, const hp_job *job)
+run_exchange(const hp_arith *arith, const hp_command *command)
 {
     uint64_t a[PIECE_FLOATS];
     uint64_t b[PIECE_FLOATS];
-    for (size_t i = 0; i < job->count; i += PIECE_FLOATS) {
-        size_t count = smaller(PIECE_FLOATS, job->count - i);
-        memcpy(a, at(job, &job->src[0], i), bytes_of(job, &job->src[0], count));
-        memcpy(b, at(job, &job->src[1], i), bytes_of(job, &job->src[1], count));
-        put_piece(arith, job, 0, i, 1, b, count);
-        put_piece(arith, job, 1, i, 0, a, count);
+    for (size_t i = 0; i < command->count; i += PIECE_FLOATS) {
+        size_t count = smaller(PIECE_FLOATS, command->count - i);
+        memcpy(a, at(command, &command->src[0], i), bytes_of(command, &command->src[0], count));
+        memcpy(b, at(command, &command->src[1], i), bytes_of(command, &command->src[1], count));
+        put_piece(arith, command, 0, i, 1, b, count);
+        put_piece(arith, command, 1, i, 0, a, count);
     }
 }
 
 void
-hp_host_run_with(const hp_arith *arith, const hp_job *job)
+hp_host_run_with(const hp_arith *arith, const hp_command *command)
 {
     fpu_state saved;
-    if (job->destinations == 0 || job->count == 0)
+    if (command->destinations == 0 || command->count == 0)
         return;
     saved = fpu_enter();
-    if (job->exchange)
-        run_exchange(arith, job);
-    else if (is_direct(arith, job))
-        run_direct(arith, job);
+    if (command->exchange)
+        run_exchange(arith, command);
+    else if (is_direct(arith, command))
+        run_direct(arith, command);
     else
-        run_through_float(arith, job);
+        run_through_float(arith, command);
     fpu_leave(saved);
 }
 
 void
-hp_host_run(const hp_job *job)
+hp_host_run(const hp_command *command)
 {
-    hp_host_run_with(hp_arith_best(), job);
+    hp_host_run_with(hp_arith_best(), command);
 }
 
 /* What follows is the host's row in the device table. */
@@ -320,7 +320,7 @@ host_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
     (void)device;
     *queue = NULL;
     if (!host)
-        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "no memory for a queue of the CPU's jobs (%zu bytes)",
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "no memory for a queue of the CPU's commands (%zu bytes)",
                           sizeof(*host));
     host->queue.ops = &hp_host_ops;
     *queue = &host->queue;
@@ -334,10 +334,10 @@ host_queue_close(hp_queue *queue)
 }
 
 static uint64_t
-host_submit(hp_queue *queue, const hp_job *job)
+host_submit(hp_queue *queue, const hp_command *command)
 {
     host_queue *host = (host_queue *)queue;
-    hp_host_run(job);
+    hp_host_run(command);
     return ++host->submitted;
 }
 

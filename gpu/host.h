@@ -6,6 +6,6 @@
 #include "gpu/gpu.h"
 #include "gpu/reduce.h"
 
-void hp_host_run_with(const hp_arith *arith, const hp_job *job);
+void hp_host_run_with(const hp_arith *arith, const hp_command *command);
 
 #endif

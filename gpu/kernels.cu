@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels: a job's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads;
+ * kernels: a command's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads;
  * names and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from
  * MIN or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
  *
@@ -180,7 +180,7 @@ template <class Type> struct min_of {
     }
 };
 
-/* Chosen when the job runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library.
+/* Chosen when the command runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library.
  */
 template <class Type> struct any_of {
     typedef typename Type::value value;
@@ -210,8 +210,8 @@ template <class Stored> union pack {
 };
 
 /*
- * A job on arrays of `Stored`, walked by all threads of the grid: `Rule::apply(left, right)` says what becomes of an
- * element of src[0] and one of src[1] (if there is one): it leaves what dst[0] gets in left, and dst[1] in right.
+ * A command on arrays of `Stored`, walked by all threads of the grid: `Rule::apply(left, right)` says what becomes of
+ * an element of src[0] and one of src[1] (if there is one): it leaves what dst[0] gets in left, and dst[1] in right.
  */
 template <class Stored, class Rule> struct walk {
     const Stored *a, *b;
@@ -336,7 +336,9 @@ template <class Type, class Op> struct reduction {
     }
 };
 
-/* Two means become one, as gpu.h says of a job's `ranks`. Nothing here may become one multiplication and addition. */
+/*
+ * Two means become one, as gpu.h says of a command's `ranks`. Nothing here may become one multiplication and addition.
+ */
 template <class Type> struct mean {
     typedef typename Type::stored stored;
     float weight[2];
@@ -476,7 +478,7 @@ convert(uint8_t from, uint8_t to, uint64_t bits)
     return from == to ? bits : encode(to, decode(from, bits));
 }
 
-/* One job's types; the element type where the wire tag is not set. */
+/* One command's types; the element type where the wire tag is not set. */
 struct types {
     uint8_t src[2], dst[2];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reduce: the host's inner loops, one set of them per instruction set, all from the same text (reduce_loops.h) and with
- * the same bits as their result. host.c decides what to run; nothing here knows of jobs, blocks or wire types.
+ * the same bits as their result. host.c decides what to run; nothing here knows of commands, blocks or wire types.
  */
 #ifndef HP_REDUCE_H
 #define HP_REDUCE_H
@@ -15,7 +15,10 @@ typedef struct hp_arith {
     void (*reduce[HP_DTYPES])(hoop_op op, void *d, const void *a, const void *b, size_t count);
     /* d[i] = d[i] / divisor. NULL: through float32. */
     void (*divide[HP_DTYPES])(void *d, uint32_t divisor, size_t count);
-    /* d[i] = a[i] * weight[0] + b[i] * weight[1], as gpu.h has it of a job's `ranks`. The 16- and 8-bit floats' only. */
+    /*
+     * d[i] = a[i] * weight[0] + b[i] * weight[1], as gpu.h has it of a command's `ranks`. The 16- and 8-bit floats'
+     * only.
+     */
     void (*mean[HP_DTYPES])(void *d, const void *a, const void *b, const float weight[2], size_t count);
     /* To and from float32. NULL for integers. */
     void (*decode[HP_DTYPES])(float *out, const void *in, size_t count);

@@ -187,7 +187,7 @@ static void
 out_of_memory(hp_channel *channel, hp_slot *slot)
 {
     slot->failed = 1;
-    channel->job_error = HOOP_ERR_NO_MEMORY;
+    channel->command_error = HOOP_ERR_NO_MEMORY;
 }
 
 static void
@@ -261,8 +261,8 @@ receive(hp_channel *channel)
 
 /*
  * The caller's stream must have come to the operation before its first step is worked on and sent. This waits here and
- * not on the device: jobs behind a caller's work could not be waited for when the communicator fails, and a barrier has
- * no job that could wait.
+ * not on the device: commands behind a caller's work could not be waited for when the communicator fails, and a barrier
+ * has no command that could wait.
  */
 static int
 has_come(const hp_channel *channel, const hp_slot *slot)
@@ -291,24 +291,24 @@ static int
 jobs_done(const hp_channel *channel, const hp_slot *slot)
 {
     hp_queue *queue = hp_slot_queue(channel, slot);
-    return !slot->job_mark || queue->ops->done(queue) >= slot->job_mark;
+    return !slot->command_mark || queue->ops->done(queue) >= slot->command_mark;
 }
 
 /*
- * A queue wakes nobody for what it has told. Jobs may end between the questions of two stations, and the first would
- * not learn of it; so news begin another round.
+ * A queue wakes nobody for what it has told. Commands may end between the questions of two stations, and the first
+ * would not learn of it; so news begin another round.
  */
 static int
 ask_jobs_done(hp_channel *channel, const hp_slot *slot)
 {
     hp_queue *queue = hp_slot_queue(channel, slot);
     uint64_t *told = &channel->told[slot->work->device];
-    if (slot->job_mark > *told) {
+    if (slot->command_mark > *told) {
         uint64_t done = queue->ops->done(queue);
         channel->news |= done > *told;
         *told = done;
     }
-    return slot->job_mark <= *told;
+    return slot->command_mark <= *told;
 }
 
 static int

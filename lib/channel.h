@@ -3,7 +3,7 @@
  * channel: the belt. One ring order of the ranks and this rank's share of the work on it:
  *
  *        prev link            device queue            next link
- *     (FIFO, recv done)     (FIFO, jobs done)       (FIFO, send done)
+ *     (FIFO, recv done)     (FIFO, commands done)   (FIFO, send done)
  *            |                     |                      |
  *   admit --> recv ------> work ----------> send ------> retire        steps 0, 1, 2 ... without end
  *
@@ -28,7 +28,7 @@ typedef struct hp_slot {
     uint64_t step_in_work;
     uint8_t *memory; /* slice_bytes of it, from the first use to the end of the step; else NULL */
     hp_link *recv_link, *send_link;
-    uint64_t recv_mark, send_mark, job_mark; /* counters to be reached; 0: nothing awaited */
+    uint64_t recv_mark, send_mark, command_mark; /* counters to be reached; 0: nothing awaited */
     int failed;
 } hp_slot;
 
@@ -65,7 +65,7 @@ typedef struct hp_channel {
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
     int links_wanted;            /* sending links made and not yet seen by the owner, who dials */
-    hoop_result job_error;       /* a device job failed (see the queue's status), or no memory for a link */
+    hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
 } hp_channel;
 
 /* Memory for W slots and the stages, queues; links are made on first use. NULL with the error filled. */
@@ -96,7 +96,10 @@ int hp_channel_listen(hp_channel *channel);
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/* After a fault: tells the neighbours, moves nothing more; whether one work's jobs are over; waits for all jobs. */
+/*
+ * After a fault: tells the neighbours, moves nothing more; whether one work's commands are over; waits for all
+ * commands.
+ */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
 int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);

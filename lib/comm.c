@@ -399,8 +399,8 @@ hp_comm_stands(const hoop_comm *comm)
 }
 
 /*
- * A wake from the device would have to wait behind the caller's stream in a stream of ours, and the two, or that and our
- * jobs, may share a hardware queue, where nothing overtakes. So the driver looks, which costs a load.
+ * A wake from the device would have to wait behind the caller's stream in a stream of ours, and the two, or that and
+ * our commands, may share a hardware queue, where nothing overtakes. So the driver looks, which costs a load.
  */
 static uint64_t
 look_again(hoop_comm *comm, uint64_t now)

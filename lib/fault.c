@@ -20,7 +20,7 @@ enum {
     SERVER_GRACE_MS = 800, /* what was told to a server that is heard: its answer takes half a second at most */
     RETURN_MS = 500,
     LOOK_MS = 1,
-    SETTLE_MS = 2000 /* how long jobs may take before streams are let go all the same */
+    SETTLE_MS = 2000 /* how long commands may take before streams are let go all the same */
 };
 
 hoop_error
@@ -51,7 +51,7 @@ hp_fault_claim(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
-/* Where streams share a hardware queue, jobs may stand behind the very stream: that one they are not waited for. */
+/* Where streams share a hardware queue, commands may stand behind the very stream: that one they are not waited for. */
 static void
 await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
@@ -64,9 +64,9 @@ await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 }
 
 /*
- * Streams of callers stand until their operations end, and while one stands a driver may let nobody in, who would drain a
- * queue: so the operations let go of them one by one, each when its own jobs have ended, before the queues are drained.
- * No job stands behind such a stream, or behind whatever else its owner has put there.
+ * Streams of callers stand until their operations end, and while one stands a driver may let nobody in, who would drain
+ * a queue: so the operations let go of them one by one, each when its own commands have ended, before the queues are
+ * drained. No command stands behind such a stream, or behind whatever else its owner has put there.
  */
 static void
 settle(hoop_comm *comm)
@@ -370,7 +370,7 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
         const hp_channel *channel = comm->channel[c];
         for (int i = 0; i < channel->links; i++)
             check_link(comm, channel->link[i], now);
-        if (channel->job_error || !devices_are_well(channel))
+        if (channel->command_error || !devices_are_well(channel))
             check_device(comm, channel);
     }
     check_clock(comm, now);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place: where a step's bytes live and which jobs it needs: pure and symbolic, without a pointer. The belt turns spots
- * into addresses. The five primitives are five fillings of one job; where the host can address the user's memory and
- * the wire type is the element type they shorten: straight from sendbuf, straight into recvbuf, no job.
+ * place: where a step's bytes live and which commands it needs: pure and symbolic, without a pointer. The belt turns
+ * spots into addresses. The five primitives are five fillings of one command; where the host can address the user's
+ * memory and the wire type is the element type they shorten: straight from sendbuf, straight into recvbuf, no command.
  */
 #ifndef HP_PLACE_H
 #define HP_PLACE_H
@@ -18,7 +18,7 @@ typedef struct hp_spot {
 } hp_spot;
 
 /*
- * One device job: value = src[0], or src[0] op src[1]; divided where the step says so; to every dst. ranks[k]: in a
+ * One device command: value = src[0], or src[0] op src[1]; divided where the step says so; to every dst. ranks[k]: in a
  * reduction, how many ranks' data is in src[k].
  */
 typedef struct hp_task {
@@ -33,8 +33,8 @@ enum { HP_TASKS = 2 };
 
 typedef struct hp_placement {
     hp_spot recv, send;
-    int forward; /* the bytes go on as received: sending need not await the jobs */
-    int settled; /* the jobs overwrite what earlier steps send: not before all of those have retired */
+    int forward; /* the bytes go on as received: sending need not await the commands */
+    int settled; /* the commands overwrite what earlier steps send: not before all of those have retired */
     int unfold;  /* halves: the n gathered parts go from the stage to recvbuf */
     int fold;    /* spread: all n vectors of the stage are reduced into recvbuf at 0 */
     int tasks;

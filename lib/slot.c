@@ -44,13 +44,13 @@ hp_slot_queue(const hp_channel *channel, const hp_slot *slot)
 }
 
 static void
-submit(hp_channel *channel, hp_slot *slot, const hp_job *job)
+submit(hp_channel *channel, hp_slot *slot, const hp_command *command)
 {
     hp_queue *queue = hp_slot_queue(channel, slot);
-    slot->job_mark = queue->ops->submit(queue, job);
-    if (slot->job_mark == 0) {
+    slot->command_mark = queue->ops->submit(queue, command);
+    if (slot->command_mark == 0) {
         slot->failed = 1;
-        channel->job_error = HOOP_ERR_CUDA;
+        channel->command_error = HOOP_ERR_CUDA;
     }
 }
 
@@ -67,27 +67,29 @@ is_mean(const hoop_work *work)
     return work->call.op == HOOP_AVG && hp_narrow_index((hoop_dtype)work->call.dtype) >= 0;
 }
 
-/* A task becomes one job, or one for each piece of a fused group's tensors that it covers. */
+/* A task becomes one command, or one for each piece of a fused group's tensors that it covers. */
 static void
 run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {
     const hoop_work *work = slot->work;
     hoop_dtype dtype = (hoop_dtype)work->call.dtype;
-    hp_job job = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
-    job.sources = task->sources;
-    job.destinations = task->destinations;
+    hp_command command = {.elem = dtype, .wire = dtype, .op = (hoop_op)work->call.op, .exchange = task->exchange};
+    command.sources = task->sources;
+    command.destinations = task->destinations;
     if (is_mean(work) && task->sources == 2)
-        memcpy(job.ranks, task->ranks, sizeof(job.ranks));
-    else if (task->divide && job.op == HOOP_AVG)
-        job.divisor = (uint32_t)channel->o.size;
-    for (uint64_t at = 0; at < task->count && !slot->failed; at += job.count) {
+        memcpy(command.ranks, task->ranks, sizeof(command.ranks));
+    else if (task->divide && command.op == HOOP_AVG)
+        command.divisor = (uint32_t)channel->o.size;
+    for (uint64_t at = 0; at < task->count && !slot->failed; at += command.count) {
         uint64_t run = UINT64_MAX, count = task->count - at;
         for (int i = 0; i < task->sources; i++, count = least(count, run))
-            job.src[i].ptr = hp_slot_address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
+            command.src[i].ptr =
+                hp_slot_address(channel, slot, (hp_spot){task->src[i].where, task->src[i].at + at}, &run);
         for (int i = 0; i < task->destinations; i++, count = least(count, run))
-            job.dst[i].ptr = hp_slot_address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
-        job.count = (size_t)count;
-        submit(channel, slot, &job);
+            command.dst[i].ptr =
+                hp_slot_address(channel, slot, (hp_spot){task->dst[i].where, task->dst[i].at + at}, &run);
+        command.count = (size_t)count;
+        submit(channel, slot, &command);
     }
 }
 

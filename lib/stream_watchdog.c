@@ -35,7 +35,7 @@ give_up(hoop_comm *comm)
     hp_progress_give_up(comm, &error);
 }
 
-/* The device is chosen: a stream stands. What drives may be in the middle of a job: see hp_device_ops.release. */
+/* The device is chosen: a stream stands. What drives may be in the middle of a command: see hp_device_ops.release. */
 static void
 release(hoop_comm *comm)
 {

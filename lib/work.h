@@ -14,7 +14,7 @@
 
 enum {
     HP_CHANNELS_MAX = 8,
-    /* bytes of a tensor from which the kernel's scattering and gathering costs less than a job that copies (measured) */
+    /* bytes of a tensor from which scattering and gathering by the kernel cost less than a copy by a command (measured) */
     HP_PIECE_BYTES = 2048
 };
 
@@ -30,7 +30,7 @@ struct hoop_work {
     size_t near;    /* the segment that was found last: what is asked for next mostly lies there or in the next */
     uint32_t piece; /* a slice whose tensors have fewer bytes than this on average goes through slots */
     hp_place_options place;
-    int device;    /* index of the queue its jobs go to: 0 host, 1 CUDA */
+    int device;    /* index of the queue its commands go to: 0 host, 1 CUDA */
     hp_gate *gate; /* a user's stream that stands until this work is complete */
     hp_mark *mark; /* what was in that stream before: no step is worked on until it is passed */
     int reached;   /* it is, as a belt has seen */

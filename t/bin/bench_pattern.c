@@ -57,19 +57,19 @@ reduce(const bench_pattern *p, uint8_t *total, int start, int step)
     bench_pattern_send(p, start, total, ENTRIES);
     for (int i = 1; i < p->ranks; i++) {
         bench_pattern_send(p, (start + i * step) % p->ranks, next, ENTRIES);
-        hp_job job = {.elem = p->type->dtype, .wire = p->type->dtype, .op = (hoop_op)p->op, .sources = 2};
-        job.destinations = 1;
-        job.src[0].ptr = total;
-        job.src[1].ptr = next;
-        job.dst[0].ptr = total;
-        job.count = ENTRIES;
+        hp_command command = {.elem = p->type->dtype, .wire = p->type->dtype, .op = (hoop_op)p->op, .sources = 2};
+        command.destinations = 1;
+        command.src[0].ptr = total;
+        command.src[1].ptr = next;
+        command.dst[0].ptr = total;
+        command.count = ENTRIES;
         if (bench_pattern_is_rounded(p)) {
-            job.ranks[0] = (uint32_t)i;
-            job.ranks[1] = 1;
+            command.ranks[0] = (uint32_t)i;
+            command.ranks[1] = 1;
         } else {
-            job.divisor = p->op == HOOP_AVG && i == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+            command.divisor = p->op == HOOP_AVG && i == p->ranks - 1 ? (uint32_t)p->ranks : 0;
         }
-        hp_host_run(&job);
+        hp_host_run(&command);
     }
 }
 
@@ -94,18 +94,19 @@ outside_if(const bench_pattern *p, int parts, int from)
     uint8_t sum[ENTRIES * 2], own[ENTRIES * 2], result[ENTRIES * 2];
     for (int rank = from; rank < p->ranks; rank++) {
         bench_pattern_send(p, rank, own, ENTRIES);
-        hp_job job = {.elem = p->type->dtype, .wire = p->type->dtype, .op = HOOP_SUM, .sources = 1, .destinations = 1};
-        job.divisor = parts ? (uint32_t)p->ranks : 0;
-        job.count = ENTRIES;
-        job.src[0].ptr = own;
-        job.dst[0].ptr = rank == from ? sum : own;
-        hp_host_run(&job);
-        job.sources = 2;
-        job.divisor = !parts && rank == p->ranks - 1 ? (uint32_t)p->ranks : 0;
-        job.src[0].ptr = job.dst[0].ptr = sum;
-        job.src[1].ptr = own;
+        hp_command command = {
+            .elem = p->type->dtype, .wire = p->type->dtype, .op = HOOP_SUM, .sources = 1, .destinations = 1};
+        command.divisor = parts ? (uint32_t)p->ranks : 0;
+        command.count = ENTRIES;
+        command.src[0].ptr = own;
+        command.dst[0].ptr = rank == from ? sum : own;
+        hp_host_run(&command);
+        command.sources = 2;
+        command.divisor = !parts && rank == p->ranks - 1 ? (uint32_t)p->ranks : 0;
+        command.src[0].ptr = command.dst[0].ptr = sum;
+        command.src[1].ptr = own;
         if (rank > from)
-            hp_host_run(&job);
+            hp_host_run(&command);
     }
     memcpy(result, sum, sizeof(result));
     return outside(p, result);

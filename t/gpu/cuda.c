@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA backend's arithmetic against the host's: every type, operation and shape of a job, every alignment, tails,
- * operands in device memory, slots and plain host memory in every mixture, nothing written beside the destinations.
+ * The CUDA backend's arithmetic against the host's: every type, operation and shape of a command, every alignment,
+ * tails, operands in device memory, slots and plain host memory in every mixture, nothing written beside the
+ * destinations.
  */
 #include "base/dtype.h"
 #include "t/gpu/cuda_test.h"
@@ -38,17 +39,17 @@ offset_of(hoop_dtype dtype, unsigned step)
     return MARGIN + step * hp_dtype_size(dtype);
 }
 
-/* Runs a job on arenas of the kinds and at the offsets given, and on copies by the host; compares all bytes. */
+/* Runs a command on arenas of the kinds and at the offsets given, and on copies by the host; compares all bytes. */
 static int
-try_job(hp_job job, const int kinds[4], const size_t offsets[4])
+try_command(hp_command command, const int kinds[4], const size_t offsets[4])
 {
     static char before[4][ARENA], wanted[4][ARENA], seen[4][ARENA];
-    hp_job reference = job;
-    hp_operand *operands[] = {&job.src[0], &job.src[1], &job.dst[0], &job.dst[1]};
+    hp_command reference = command;
+    hp_operand *operands[] = {&command.src[0], &command.src[1], &command.dst[0], &command.dst[1]};
     hp_operand *copies[] = {&reference.src[0], &reference.src[1], &reference.dst[0], &reference.dst[1]};
     int good = 1;
     for (int i = 0; i < 4; i++) {
-        hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
+        hoop_dtype type = operands[i]->wire ? command.wire : command.elem;
         size_t size = hp_dtype_size(type);
         cuda_test_fill(type, before[i] + offsets[i] % size, (ARENA - size) / size);
         arena_put(&arenas[i][kinds[i]], before[i], ARENA);
@@ -56,32 +57,32 @@ try_job(hp_job job, const int kinds[4], const size_t offsets[4])
         operands[i]->ptr = arenas[i][kinds[i]].memory + offsets[i];
         copies[i]->ptr = wanted[i] + offsets[i];
     }
-    good = cuda_test_wait(queue, queue->ops->submit(queue, &job));
+    good = cuda_test_wait(queue, queue->ops->submit(queue, &command));
     hp_host_run(&reference);
     for (int i = 0; i < 4 && good; i++) {
-        hoop_dtype type = operands[i]->wire ? job.wire : job.elem;
-        size_t bytes = job.count * hp_dtype_size(type), past = offsets[i] + bytes;
+        hoop_dtype type = operands[i]->wire ? command.wire : command.elem;
+        size_t bytes = command.count * hp_dtype_size(type), past = offsets[i] + bytes;
         arena_get(&arenas[i][kinds[i]], seen[i], ARENA);
         good =
             memcmp(wanted[i], seen[i], offsets[i]) == 0 && memcmp(wanted[i] + past, seen[i] + past, ARENA - past) == 0;
         if (!good)
             diag("operand %d: bytes beside the array changed", i);
-        good = good && cuda_test_same(type, job.op, wanted[i] + offsets[i], seen[i] + offsets[i], job.count);
+        good = good && cuda_test_same(type, command.op, wanted[i] + offsets[i], seen[i] + offsets[i], command.count);
     }
     return good;
 }
 
-static hp_job
-job_of(const shape *s, hoop_dtype dtype, hoop_op op, size_t count)
+static hp_command
+command_of(const shape *s, hoop_dtype dtype, hoop_op op, size_t count)
 {
-    return (hp_job){.elem = dtype,
-                    .wire = dtype,
-                    .op = s->divisor > 0 ? HOOP_AVG : op,
-                    .sources = s->sources,
-                    .destinations = s->destinations,
-                    .exchange = s->exchange,
-                    .divisor = s->divisor,
-                    .count = count};
+    return (hp_command){.elem = dtype,
+                        .wire = dtype,
+                        .op = s->divisor > 0 ? HOOP_AVG : op,
+                        .sources = s->sources,
+                        .destinations = s->destinations,
+                        .exchange = s->exchange,
+                        .divisor = s->divisor,
+                        .count = count};
 }
 
 static void
@@ -94,7 +95,7 @@ test_types(void)
             for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes) && good; s++) {
                 size_t at = offset_of((hoop_dtype)dtype, 0);
                 size_t offsets[4] = {at, at, at, at};
-                good = try_job(job_of(&shapes[s], (hoop_dtype)dtype, (hoop_op)op, 997), kinds, offsets);
+                good = try_command(command_of(&shapes[s], (hoop_dtype)dtype, (hoop_op)op, 997), kinds, offsets);
                 if (!good)
                     diag("shape: %s", shapes[s].name);
             }
@@ -116,9 +117,9 @@ test_means(void)
             for (size_t c = 0; c < sizeof(counts) / sizeof(*counts) && good; c++) {
                 size_t at = offset_of(hp_narrow[i], 0), odd = offset_of(hp_narrow[i], 3);
                 size_t offsets[4] = {at, c % 3 ? at : odd, at, at};
-                hp_job job = job_of(&shapes[c % 2 ? 2 : 3], hp_narrow[i], HOOP_AVG, counts[c]);
-                memcpy(job.ranks, means[m], sizeof(job.ranks));
-                good = try_job(job, kinds, offsets);
+                hp_command command = command_of(&shapes[c % 2 ? 2 : 3], hp_narrow[i], HOOP_AVG, counts[c]);
+                memcpy(command.ranks, means[m], sizeof(command.ranks));
+                good = try_command(command, kinds, offsets);
             }
         }
         ok(good, "%s, means of two means: bits as on the host", hp_dtype_name(hp_narrow[i]));
@@ -142,13 +143,13 @@ test_means_reference(void)
         arena_put(&a, elements[0], COUNT * size);
         arena_put(&b, elements[1], COUNT * size);
         for (size_t m = 0; m < sizeof(means) / sizeof(*means); m++) {
-            hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
-            job.src[0].ptr = a.memory;
-            job.src[1].ptr = b.memory;
-            job.dst[0].ptr = mean;
-            job.count = COUNT;
-            memcpy(job.ranks, means[m], sizeof(job.ranks));
-            wrong += !cuda_test_wait(queue, queue->ops->submit(queue, &job));
+            hp_command command = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+            command.src[0].ptr = a.memory;
+            command.src[1].ptr = b.memory;
+            command.dst[0].ptr = mean;
+            command.count = COUNT;
+            memcpy(command.ranks, means[m], sizeof(command.ranks));
+            wrong += !cuda_test_wait(queue, queue->ops->submit(queue, &command));
             for (size_t k = 0; k < COUNT; k++)
                 wrong +=
                     ref_get(dtype, mean, k) != ref_mean(dtype, means[m][0], means[m][1], ref_get(dtype, elements[0], k),
@@ -174,7 +175,7 @@ test_alignments(void)
             unsigned common = (unsigned)(tap_random() % steps);
             for (int i = 0; i < 4; i++) /* every other round all alike, as far as 16 bytes go */
                 offsets[i] = offset_of((hoop_dtype)dtype, round % 2 ? common : (unsigned)(tap_random() % steps));
-            good = try_job(job_of(s, (hoop_dtype)dtype, (hoop_op)(tap_random() % 4), count), kinds, offsets);
+            good = try_command(command_of(s, (hoop_dtype)dtype, (hoop_op)(tap_random() % 4), count), kinds, offsets);
             if (!good)
                 diag("%s, %zu elements at %zu %zu %zu %zu", s->name, count, offsets[0], offsets[1], offsets[2],
                      offsets[3]);
@@ -192,7 +193,7 @@ test_mixtures(void)
         for (int mix = 0; mix < ARENA_KINDS * ARENA_KINDS * ARENA_KINDS * ARENA_KINDS && good; mix++) {
             int kinds[4] = {mix % 3, mix / 3 % 3, mix / 9 % 3, mix / 27};
             hoop_dtype dtype = (hoop_dtype)(mix % HP_DTYPES);
-            good = try_job(job_of(&shapes[s], dtype, HOOP_SUM, 500), kinds, offsets);
+            good = try_command(command_of(&shapes[s], dtype, HOOP_SUM, 500), kinds, offsets);
             if (!good)
                 diag("kinds %d %d %d %d", kinds[0], kinds[1], kinds[2], kinds[3]);
         }
@@ -212,13 +213,13 @@ test_wire(void)
         int good = 1;
         for (size_t s = 0; s < sizeof(shapes) / sizeof(*shapes); s++) {
             for (int tags = 0; tags < 16 && good; tags++) {
-                hp_job job = job_of(&shapes[s], elem, (hoop_op)(tap_random() % 4), 300);
-                job.wire = wire;
-                job.src[0].wire = tags & 1;
-                job.src[1].wire = tags >> 1 & 1;
-                job.dst[0].wire = tags >> 2 & 1;
-                job.dst[1].wire = tags >> 3 & 1;
-                good = try_job(job, kinds, offsets);
+                hp_command command = command_of(&shapes[s], elem, (hoop_op)(tap_random() % 4), 300);
+                command.wire = wire;
+                command.src[0].wire = tags & 1;
+                command.src[1].wire = tags >> 1 & 1;
+                command.dst[0].wire = tags >> 2 & 1;
+                command.dst[1].wire = tags >> 3 & 1;
+                good = try_command(command, kinds, offsets);
                 if (!good)
                     diag("%s, tags %d", shapes[s].name, tags);
             }
@@ -242,15 +243,15 @@ test_in_place(void)
             }
             arena_put(first, a, sizeof(a));
             arena_put(second, b, sizeof(b));
-            hp_job job = {.elem = HOOP_FLOAT32,
-                          .wire = HOOP_FLOAT32,
-                          .sources = 2,
-                          .destinations = 2,
-                          .exchange = exchange,
-                          .src = {{first->memory, 0}, {second->memory, 0}},
-                          .dst = {{first->memory, 0}, {second->memory, 0}},
-                          .count = 700};
-            ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on its own sources is done");
+            hp_command command = {.elem = HOOP_FLOAT32,
+                                  .wire = HOOP_FLOAT32,
+                                  .sources = 2,
+                                  .destinations = 2,
+                                  .exchange = exchange,
+                                  .src = {{first->memory, 0}, {second->memory, 0}},
+                                  .dst = {{first->memory, 0}, {second->memory, 0}},
+                                  .count = 700};
+            ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "a command on its own sources is done");
             arena_get(first, x, sizeof(x));
             arena_get(second, y, sizeof(y));
             is_blob(exchange ? b : sum, x, sizeof(x), "kind %d, %s: the first", kind, exchange ? "exchange" : "sum");
@@ -270,15 +271,15 @@ test_large(void)
     for (size_t i = 0; i < count; i++)
         a[i] = (float)(i % 1000);
     arena_put(&in, a, count * sizeof(*a));
-    hp_job job = {.elem = HOOP_FLOAT32,
-                  .wire = HOOP_FLOAT32,
-                  .op = HOOP_SUM,
-                  .sources = 2,
-                  .destinations = 2,
-                  .src = {{in.memory, 0}, {a, 0}},
-                  .dst = {{in.memory, 0}, {b, 0}},
-                  .count = count};
-    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a million elements, half of them in host memory");
+    hp_command command = {.elem = HOOP_FLOAT32,
+                          .wire = HOOP_FLOAT32,
+                          .op = HOOP_SUM,
+                          .sources = 2,
+                          .destinations = 2,
+                          .src = {{in.memory, 0}, {a, 0}},
+                          .dst = {{in.memory, 0}, {b, 0}},
+                          .count = count};
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "a million elements, half of them in host memory");
     for (size_t i = 0; i < count; i++)
         wrong += b[i] < 2 * a[i] || b[i] > 2 * a[i];
     is_uint(0, wrong, "host side right");
@@ -320,15 +321,15 @@ test_second_gpu(void)
         numbers[i] = (int32_t)i;
     arena_put(&there, numbers, count * sizeof(*numbers));
     arena_put(&here, numbers, count * sizeof(*numbers));
-    hp_job job = {.elem = HOOP_INT32,
-                  .wire = HOOP_INT32,
-                  .op = HOOP_SUM,
-                  .sources = 2,
-                  .destinations = 2,
-                  .src = {{there.memory, 0}, {here.memory, 0}},
-                  .dst = {{there.memory, 0}, {here.memory, 0}},
-                  .count = count};
-    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job on arrays of two GPUs");
+    hp_command command = {.elem = HOOP_INT32,
+                          .wire = HOOP_INT32,
+                          .op = HOOP_SUM,
+                          .sources = 2,
+                          .destinations = 2,
+                          .src = {{there.memory, 0}, {here.memory, 0}},
+                          .dst = {{there.memory, 0}, {here.memory, 0}},
+                          .count = count};
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "a command on arrays of two GPUs");
     for (int k = 0; k < 2; k++) {
         arena_get(k == 0 ? &there : &here, numbers, count * sizeof(*numbers));
         for (size_t i = 0; i < count; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What hoop asks of the driver, counted by the stand-in: from call to call no memory, no registration, no stream, event,
- * module or context, and nothing that waits; one kernel and one stamp for each job of the belt. And that a queue, once
- * open, has every kernel loaded: on the first queue of every device, which has a module of its own.
+ * What hoop asks of the driver, counted by the stand-in: from call to call no memory, no registration, no stream,
+ * event, module or context, and nothing that waits; one kernel and one stamp for each command of the belt. And that a
+ * queue, once open, has every kernel loaded: on the first queue of every device, which has a module of its own.
  */
 #include "base/dtype.h"
 #include "lib/comm.h"
@@ -15,28 +15,28 @@ enum { ROUNDS = 100, WARM_UP = 20 };
 
 /* --- kernels --- */
 
-/* Jobs of every kind, type and operation: each kernel at least once. */
+/* Commands of every kind, type and operation: each kernel at least once. */
 static void
 run_all(hp_queue *queue, const arena *a)
 {
     uint64_t last = 0;
     for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
         for (int kind = 0; kind < HP_OPS + 2; kind++) {
-            hp_job job = {.elem = (hoop_dtype)dtype,
-                          .wire = kind <= HP_OPS ? (hoop_dtype)dtype : HOOP_BFLOAT16,
-                          .op = kind < HP_OPS ? (hoop_op)kind : HOOP_SUM,
-                          .sources = kind == HP_OPS ? 1 : 2,
-                          .destinations = 1,
-                          .divisor = kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) < 0 ? 2 : 0,
-                          .ranks = {kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) >= 0, 1},
-                          .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
-                          .dst = {{a->memory, 0}},
-                          .count = 8};
+            hp_command command = {.elem = (hoop_dtype)dtype,
+                                  .wire = kind <= HP_OPS ? (hoop_dtype)dtype : HOOP_BFLOAT16,
+                                  .op = kind < HP_OPS ? (hoop_op)kind : HOOP_SUM,
+                                  .sources = kind == HP_OPS ? 1 : 2,
+                                  .destinations = 1,
+                                  .divisor = kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) < 0 ? 2 : 0,
+                                  .ranks = {kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) >= 0, 1},
+                                  .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
+                                  .dst = {{a->memory, 0}},
+                                  .count = 8};
             if (kind <= HP_OPS || dtype == HOOP_FLOAT32)
-                last = queue->ops->submit(queue, &job);
+                last = queue->ops->submit(queue, &command);
         }
     }
-    ok(cuda_test_wait(queue, last), "jobs of every type and operation");
+    ok(cuda_test_wait(queue, last), "commands of every type and operation");
 }
 
 /* A caller's stream that is marked, held and let go. */
@@ -95,8 +95,8 @@ test_loads(const hoop_fake_cuda *fake, int memory_ops)
 /* --- calls --- */
 
 /*
- * Not one of these in a call. cuStreamQuery, which never waits, is asked of a queue that stands still, and the event and
- * the host function that wake a driver who sleeps are one per sleep; neither is here.
+ * Not one of these in a call. cuStreamQuery, which never waits, is asked of a queue that stands still, and the event
+ * and the host function that wake a driver who sleeps are one per sleep; neither is here.
  */
 static const char *const never[] = {
     "cuInit",        "cuDevice",       "cuCtxSetCurrent", "cuCtxSynchronize",   "cuModule",
@@ -147,8 +147,8 @@ repeat(cuda_rank *r, int rounds, size_t elements, void *stream)
 }
 
 /*
- * A job is a kernel and a stamp. A step has one job at most, but for the first of a DOUBLING, which also copies the rank's
- * own array.
+ * A command is a kernel and a stamp. A step has one command at most, but for the first of a DOUBLING, which also copies
+ * the rank's own array.
  */
 static int
 judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
@@ -165,7 +165,7 @@ judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
             bad = 1;
         }
     }
-    /* the stream's owner waits for it once, at the end; jobs are as many in every call */
+    /* the stream's owner waits for it once, at the end; commands are as many in every call */
     if (written != launched + marks || held != (streamed ? ROUNDS : 0) || synchronised != streamed ||
         launched % ROUNDS != 0 || launched < ROUNDS || launched > (long)steps + ROUNDS) {
         party_note("%zu elements, stream %d, %lu steps: %ld kernels, %ld words, %ld waits in streams, %ld waits here",

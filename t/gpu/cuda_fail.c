@@ -33,17 +33,17 @@ failed(hoop_result result, const hoop_error *error)
     return result != HOOP_SUCCESS;
 }
 
-static hp_job
-sum_job(void *slot, void *array, float *plain)
+static hp_command
+sum_command(void *slot, void *array, float *plain)
 {
-    return (hp_job){.elem = HOOP_FLOAT32,
-                    .wire = HOOP_FLOAT32,
-                    .op = HOOP_SUM,
-                    .sources = 2,
-                    .destinations = 2,
-                    .src = {{slot, 0}, {array, 0}},
-                    .dst = {{slot, 0}, {plain != NULL ? (void *)plain : array, 0}},
-                    .count = COUNT};
+    return (hp_command){.elem = HOOP_FLOAT32,
+                        .wire = HOOP_FLOAT32,
+                        .op = HOOP_SUM,
+                        .sources = 2,
+                        .destinations = 2,
+                        .src = {{slot, 0}, {array, 0}},
+                        .dst = {{slot, 0}, {plain != NULL ? (void *)plain : array, 0}},
+                        .count = COUNT};
 }
 
 /* Waits as the belt does: armed, asleep on the descriptor, now and then looking. */
@@ -55,18 +55,18 @@ await(hp_queue *queue, uint64_t ticket)
     queue->ops->wake_arm(queue);
     while (queue->ops->done(queue) < ticket && queue->ops->status(queue, NULL) == HOOP_SUCCESS) {
         if (hp_now() > deadline)
-            bail("a job neither ended nor failed within five seconds");
+            bail("a command neither ended nor failed within five seconds");
         poll(&p, 1, 10);
     }
 }
 
-/* The jobs of an operation on a stream: after a mark, behind a gate. */
+/* The commands of an operation on a stream: after a mark, behind a gate. */
 static void
 use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *stream)
 {
     hoop_error error = {.size = sizeof(error)};
     float plain[COUNT] = {0};
-    hp_job jobs[] = {sum_job(slot, array, NULL), sum_job(slot, array, plain)};
+    hp_command commands[] = {sum_command(slot, array, NULL), sum_command(slot, array, plain)};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
     uint64_t ticket = 0;
@@ -77,7 +77,7 @@ use_queue(hp_device *device, hp_queue *queue, void *slot, void *array, void *str
         device->ops->unmark(mark);
     }
     for (int i = 0; i < 2; i++) {
-        uint64_t next = queue->ops->submit(queue, &jobs[i]);
+        uint64_t next = queue->ops->submit(queue, &commands[i]);
         ticket = next != 0 ? next : ticket;
     }
     await(queue, ticket);

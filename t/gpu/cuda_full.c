@@ -2,8 +2,9 @@
 /*
  * Drivers that are full, on the stand-in: a hardware queue that holds a few operations only, so that a thread which
  * brings one more behind a held stream waits, and perhaps keeps everybody else out of the driver; and one that several
- * streams share, so that the library's jobs stand behind the caller's stream. What could go on does; what could not ends
- * by an abort or by the time limit, the error is known before a stream goes on, and then nothing touches the arrays.
+ * streams share, so that the library's commands stand behind the caller's stream. What could go on does; what could not
+ * ends by an abort or by the time limit, the error is known before a stream goes on, and then nothing touches the
+ * arrays.
  */
 #include "t/gpu/cuda_rank.h"
 
@@ -122,7 +123,10 @@ is_left_alone(full *f)
 
 /* --- a thread that keeps all others out --- */
 
-/* Rank 0's stream is full when rank 1's data comes: who drives gets stuck with the job. *arg: rank 0 aborts, or nobody. */
+/*
+ * Rank 0's stream is full when rank 1's data comes: who drives gets stuck with the command. *arg: rank 0 aborts, or
+ * nobody.
+ */
 static int
 stuck(int number, int size, void *arg)
 {
@@ -249,7 +253,10 @@ beside(int number, int size, void *arg)
 
 /* --- streams that share a hardware queue --- */
 
-/* The jobs stand behind the stream that waits for them: an abort (*arg) or the time limit ends it, all streams go on. */
+/*
+ * The commands stand behind the stream that waits for them: an abort (*arg) or the time limit ends it, all streams go
+ * on.
+ */
 static int
 shared(int number, int size, void *arg)
 {
@@ -306,7 +313,7 @@ main(void)
     run(&p, 3, stuck, &no, "and so does the time limit");
     run(&p, 3, entering, NULL, "also where the driver keeps who has entered a call, and nobody drives");
     setenv("HOOP_FAKE_CUDA_CONNECTIONS", "1", 1);
-    run(&p, 3, shared, &no, "jobs behind the stream that waits for them: the time limit ends it");
+    run(&p, 3, shared, &no, "commands behind the stream that waits for them: the time limit ends it");
     setenv("HOOP_OP_TIMEOUT_MS", "60000", 1);
     run(&p, 3, shared, &yes, "and so does an abort");
     party_close(&p);

@@ -29,26 +29,26 @@ new_queue(void)
     return queue;
 }
 
-static hp_job
-copy_job(void *to, const void *from)
+static hp_command
+copy_command(void *to, const void *from)
 {
-    return (hp_job){.elem = HOOP_INT32,
-                    .wire = HOOP_INT32,
-                    .sources = 1,
-                    .destinations = 1,
-                    .src = {{(void *)(uintptr_t)from, 0}},
-                    .dst = {{to, 0}},
-                    .count = COUNT};
+    return (hp_command){.elem = HOOP_INT32,
+                        .wire = HOOP_INT32,
+                        .sources = 1,
+                        .destinations = 1,
+                        .src = {{(void *)(uintptr_t)from, 0}},
+                        .dst = {{to, 0}},
+                        .count = COUNT};
 }
 
 /* dst = dst + src */
-static hp_job
-add_job(void *to, const void *from)
+static hp_command
+add_command(void *to, const void *from)
 {
-    hp_job job = copy_job(to, from);
-    job.sources = 2;
-    job.src[1].ptr = to;
-    return job;
+    hp_command command = copy_command(to, from);
+    command.sources = 2;
+    command.src[1].ptr = to;
+    return command;
 }
 
 static void
@@ -84,10 +84,10 @@ test_tickets(void)
     fill(&slot, 1);
     fill(&sum, 0);
     for (uint64_t i = 1; i <= 100; i++) {
-        hp_job job = add_job(sum.memory, slot.memory);
+        hp_command command = add_command(sum.memory, slot.memory);
         if (i % 10 == 0)
-            job.destinations = 0; /* keeps its place, does nothing */
-        in_order = in_order && queue->ops->submit(queue, &job) == i;
+            command.destinations = 0; /* keeps its place, does nothing */
+        in_order = in_order && queue->ops->submit(queue, &command) == i;
         uint64_t done = queue->ops->done(queue);
         in_order = in_order && done >= seen && done <= i;
         seen = done;
@@ -95,7 +95,7 @@ test_tickets(void)
     ok(in_order, "tickets count from 1, done only grows");
     is_int(HOOP_SUCCESS, queue->ops->drain(queue), "drain");
     is_uint(100, queue->ops->done(queue), "after it all are done");
-    is_int(90, all(&sum), "each job ran once");
+    is_int(90, all(&sum), "each command ran once");
     queue->ops->queue_close(queue);
     arena_free(&slot);
     arena_free(&sum);
@@ -115,31 +115,31 @@ test_wake(void)
     arena slot = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
     arena to = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t));
     int fd = queue->ops->wake_fd(queue);
-    hp_job job = copy_job(to.memory, slot.memory);
+    hp_command command = copy_command(to.memory, slot.memory);
     int woken = 0;
     ok(fd > 2 && !readable(fd, 0), "the descriptor is quiet at first");
     queue->ops->wake_arm(queue);
     ok(!readable(fd, 0), "with nothing under way nobody is woken");
-    uint64_t first = queue->ops->submit(queue, &job);
+    uint64_t first = queue->ops->submit(queue, &command);
     queue->ops->drain(queue);
     queue->ops->wake_arm(queue);
-    ok(first == 1 && readable(fd, 1000), "a job that ended unseen wakes at once");
+    ok(first == 1 && readable(fd, 1000), "a command that ended unseen wakes at once");
     queue->ops->done(queue);
     ok(!readable(fd, 0), "asking for done takes the wake");
     queue->ops->wake_arm(queue);
     ok(!readable(fd, 0), "and then there is nothing to be woken for");
     for (int i = 0; i < 200; i++) {
-        uint64_t ticket = queue->ops->submit(queue, &job);
+        uint64_t ticket = queue->ops->submit(queue, &command);
         queue->ops->wake_arm(queue);
         queue->ops->wake_arm(queue);
         while (queue->ops->done(queue) < ticket && readable(fd, 5000))
             continue;
         woken += queue->ops->done(queue) == ticket;
     }
-    is_int(200, woken, "a sleeper is woken for each of 200 jobs");
+    is_int(200, woken, "a sleeper is woken for each of 200 commands");
     while (readable(fd, 200)) /* a wake that was ordered for the last of them may still be on its way */
         queue->ops->done(queue);
-    queue->ops->submit(queue, &job);
+    queue->ops->submit(queue, &command);
     queue->ops->drain(queue);
     queue->ops->done(queue);
     ok(!readable(fd, 20), "nobody asked, nobody is woken");
@@ -155,8 +155,8 @@ adder(void *arg)
     hp_queue *queue = new_queue();
     uint64_t ticket = 0;
     for (int i = 0; i < 50; i++) {
-        hp_job job = add_job(arenas[1].memory, arenas[0].memory);
-        ticket = queue->ops->submit(queue, &job);
+        hp_command command = add_command(arenas[1].memory, arenas[0].memory);
+        ticket = queue->ops->submit(queue, &command);
     }
     int good = cuda_test_wait(queue, ticket);
     queue->ops->queue_close(queue);
@@ -180,7 +180,7 @@ test_threads(void)
     for (int i = 0; i < THREADS; i++) {
         void *good = NULL;
         pthread_join(threads[i], &good);
-        ok(good != NULL, "thread %d: its queue's jobs are done", i);
+        ok(good != NULL, "thread %d: its queue's commands are done", i);
         is_int(50 * (i + 1), all(&arenas[i][1]), "thread %d: right sum", i);
         arena_free(&arenas[i][0]);
         arena_free(&arenas[i][1]);
@@ -236,8 +236,8 @@ test_mark(void)
     device->ops->gate_open(user.gate);
     ok(wait_passed(queue, mark), "the stream goes on, past the mark");
     device->ops->unmark(mark);
-    hp_job job = copy_job(out.memory, in.memory);
-    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "a job then, its result in plain host memory");
+    hp_command command = copy_command(out.memory, in.memory);
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "a command then, its result in plain host memory");
     is_int(2, all(&out), "saw what the stream wrote");
     hp_cuda_stream_wait(device, user.stream, &error);
     hp_cuda_stream_close(device, user.stream);
@@ -281,8 +281,8 @@ test_given_back(void)
 }
 
 /*
- * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started while the first has jobs
- * yet to submit. The second's mark lies behind the first's gate.
+ * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started while the first has
+ * commands yet to submit. The second's mark lies behind the first's gate.
  */
 static void
 test_marks(void)
@@ -303,15 +303,15 @@ test_marks(void)
         is_int(HOOP_SUCCESS, device->ops->gate_close(device, stream, &gates[i], &error), "and holds the stream");
     }
     for (int i = 0; i < 2; i++) {
-        hp_job job = add_job(array.memory, one.memory);
+        hp_command command = add_command(array.memory, one.memory);
         ok(wait_passed(queue, marks[i]) && (i > 0 || !queue->ops->passed(queue, marks[1])), "the mark is passed");
         device->ops->unmark(marks[i]);
-        queue->ops->submit(queue, &job);
-        ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "they run");
+        queue->ops->submit(queue, &command);
+        ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "they run");
         device->ops->gate_open(gates[i]);
     }
     is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, stream, &error), "the stream is let through");
-    is_int(14, all(&array), "all four jobs ran");
+    is_int(14, all(&array), "all four commands ran");
     hp_cuda_stream_close(device, stream);
     queue->ops->queue_close(queue);
     arena_free(&array);
@@ -404,21 +404,21 @@ test_private_context(void)
     fake->apart(1);
     arena from = arena_new(device, ARENA_DEVICE, 64);
     fake->apart(0);
-    hp_job job = {.elem = HOOP_INT32,
-                  .wire = HOOP_INT32,
-                  .sources = 1,
-                  .destinations = 1,
-                  .src = {{from.memory, 0}},
-                  .dst = {{to.memory, 0}},
-                  .count = 16};
+    hp_command command = {.elem = HOOP_INT32,
+                          .wire = HOOP_INT32,
+                          .sources = 1,
+                          .destinations = 1,
+                          .src = {{from.memory, 0}},
+                          .dst = {{to.memory, 0}},
+                          .count = 16};
     is_int(HOOP_ERR_UNSUPPORTED, hp_cuda_ops.open(&other, from.memory, &error), "no device for such an array");
-    is_uint(0, queue->ops->submit(queue, &job), "no job either");
+    is_uint(0, queue->ops->submit(queue, &command), "no command either");
     is_int(HOOP_ERR_UNSUPPORTED, queue->ops->status(queue, &error), "... as the queue says");
     ok(strstr(error.text, "in a CUDA context of its own") != NULL, "%s", error.text);
     queue->ops->queue_close(queue);
     is_int(HOOP_SUCCESS, device->ops->queue_open(device, &queue, &error), "the context lives");
-    job.src[0].ptr = to.memory;
-    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "... and other arrays are as before");
+    command.src[0].ptr = to.memory;
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "... and other arrays are as before");
     queue->ops->queue_close(queue);
     arena_free(&from);
     arena_free(&to);
@@ -429,22 +429,22 @@ static hp_gate *
 work_beside_capture(hp_queue *queue, void *stream, const arena *from, const arena *to)
 {
     hoop_error error = {.size = sizeof(error)};
-    hp_job job = {.elem = HOOP_INT32,
-                  .wire = HOOP_INT32,
-                  .sources = 1,
-                  .destinations = 1,
-                  .src = {{from->memory, 0}},
-                  .dst = {{to->memory, 0}},
-                  .count = 16};
+    hp_command command = {.elem = HOOP_INT32,
+                          .wire = HOOP_INT32,
+                          .sources = 1,
+                          .destinations = 1,
+                          .src = {{from->memory, 0}},
+                          .dst = {{to->memory, 0}},
+                          .count = 16};
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
     is_int(HOOP_SUCCESS, device->ops->mark(device, stream, &mark, &error), "... which is marked");
     ok(wait_passed(queue, mark), "... and passed");
     device->ops->unmark(mark);
     is_int(HOOP_SUCCESS, device->ops->gate_close(device, stream, &gate, &error), "... and held");
-    ok(cuda_test_wait(queue, queue->ops->submit(queue, &job)), "... a job is done");
+    ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "... a command is done");
     usleep(6000); /* long enough for a look at the queue's health */
-    queue->ops->submit(queue, &job);
+    queue->ops->submit(queue, &command);
     queue->ops->done(queue);
     is_int(HOOP_SUCCESS, queue->ops->drain(queue), "... and the queue is well");
     return gate;

@@ -20,10 +20,12 @@ const hoop_fake_cuda *cuda_test_driver(void);
 /* Opens the device, or bails out. */
 hp_device *cuda_test_open(void);
 
-/* Opens the device of that number. A fresh thread does, since a current context would decide; ours stays what it was. */
+/*
+ * Opens the device of that number. A fresh thread does, since a current context would decide; ours stays what it was.
+ */
 hp_device *cuda_test_open_on(int ordinal);
 
-/* Memory of the three kinds a job's operand may lie in. */
+/* Memory of the three kinds a command's operand may lie in. */
 typedef enum arena_kind { ARENA_DEVICE, ARENA_SLOT, ARENA_PLAIN, ARENA_KINDS } arena_kind;
 
 typedef struct arena {

@@ -156,20 +156,20 @@ wanted_of(const sharing *s, int which)
 static int
 run_shared(const hp_arith *arith, hoop_dtype dtype, const named_op *op, const sharing *s, size_t shift, size_t count)
 {
-    hp_job job = {.elem = dtype, .wire = dtype, .op = op->op, .sources = s->sources, .divisor = op->divisor};
-    job.ranks[0] = op->ranks[0];
-    job.ranks[1] = op->ranks[1];
+    hp_command command = {.elem = dtype, .wire = dtype, .op = op->op, .sources = s->sources, .divisor = op->divisor};
+    command.ranks[0] = op->ranks[0];
+    command.ranks[1] = op->ranks[1];
     int any_zero = op->op == HOOP_MAX || op->op == HOOP_MIN;
     int wrong = 0;
     for (int which = 0; which < ARRAYS; which++)
         fill_array(dtype, which, shift, which < 2 ? input[which] : NULL, count);
-    job.destinations = s->dst[1] < 0 ? 1 : 2;
-    job.count = count;
+    command.destinations = s->dst[1] < 0 ? 1 : 2;
+    command.count = count;
     for (int k = 0; k < 2; k++) {
-        job.src[k].ptr = array(dtype, s->src[k], shift);
-        job.dst[k].ptr = s->dst[k] < 0 ? NULL : array(dtype, s->dst[k], shift);
+        command.src[k].ptr = array(dtype, s->src[k], shift);
+        command.dst[k].ptr = s->dst[k] < 0 ? NULL : array(dtype, s->dst[k], shift);
     }
-    hp_host_run_with(arith, &job);
+    hp_host_run_with(arith, &command);
     for (int which = 0; which < ARRAYS; which++)
         wrong += check_array(dtype, which, shift, wanted_of(s, which), count, any_zero);
     return wrong;
@@ -250,20 +250,20 @@ narrow(hoop_dtype type, uint64_t single)
 static int
 run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const tagging *t, size_t count)
 {
-    hp_job job = {.elem = elem, .wire = wire, .op = t->divisor ? HOOP_AVG : HOOP_SUM, .divisor = t->divisor};
+    hp_command command = {.elem = elem, .wire = wire, .op = t->divisor ? HOOP_AVG : HOOP_SUM, .divisor = t->divisor};
     hoop_dtype types[ARRAYS];
     int encodes = t->destinations == 2 && (t->dst_wire[0] || t->dst_wire[1]);
     int wrong = 0;
-    job.sources = t->sources;
-    job.destinations = t->destinations;
-    job.count = count;
+    command.sources = t->sources;
+    command.destinations = t->destinations;
+    command.count = count;
     for (int k = 0; k < 2; k++) {
-        job.src[k].wire = t->src_wire[k];
-        job.dst[k].wire = t->dst_wire[k];
+        command.src[k].wire = t->src_wire[k];
+        command.dst[k].wire = t->dst_wire[k];
         types[k] = t->src_wire[k] ? wire : elem;
         types[2 + k] = t->dst_wire[k] ? wire : elem;
-        job.src[k].ptr = array(types[k], k, 1);
-        job.dst[k].ptr = array(types[2 + k], 2 + k, 1);
+        command.src[k].ptr = array(types[k], k, 1);
+        command.dst[k].ptr = array(types[2 + k], 2 + k, 1);
     }
     for (size_t i = 0; i < count; i++) {
         input[0][i] = ref_random(types[0]);
@@ -271,12 +271,12 @@ run_tagged(const hp_arith *arith, hoop_dtype elem, hoop_dtype wire, const taggin
     }
     for (int which = 0; which < ARRAYS; which++)
         fill_array(types[which], which, 1, which < 2 ? input[which] : NULL, count);
-    hp_host_run_with(arith, &job);
+    hp_host_run_with(arith, &command);
     for (int k = 0; k < t->destinations; k++) {
         for (size_t i = 0; i < count; i++) {
             uint64_t a = ref_convert(types[0], HOOP_FLOAT32, input[0][i]);
             uint64_t b = ref_convert(types[1], HOOP_FLOAT32, input[1][i]);
-            uint64_t sum = ref_reduce(HOOP_FLOAT32, job.op, t->sources, a, b, t->divisor);
+            uint64_t sum = ref_reduce(HOOP_FLOAT32, command.op, t->sources, a, b, t->divisor);
             if (encodes)
                 sum = ref_convert(wire, HOOP_FLOAT32, narrow(wire, sum));
             result[i] = narrow(types[2 + k], sum);
@@ -312,14 +312,14 @@ check_wires(const hp_arith *arith)
 static uint64_t
 mean_of(const hp_arith *arith, hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b)
 {
-    hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1, .count = 1};
+    hp_command command = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1, .count = 1};
     uint64_t mean = 0;
-    job.ranks[0] = p;
-    job.ranks[1] = q;
-    job.src[0].ptr = &a;
-    job.src[1].ptr = &b;
-    job.dst[0].ptr = &mean;
-    hp_host_run_with(arith, &job);
+    command.ranks[0] = p;
+    command.ranks[1] = q;
+    command.src[0].ptr = &a;
+    command.src[1].ptr = &b;
+    command.dst[0].ptr = &mean;
+    hp_host_run_with(arith, &command);
     return mean;
 }
 
@@ -335,13 +335,13 @@ check_every_mean(const hp_arith *arith, hoop_dtype dtype)
         b[i] = (uint8_t)(i >> 8);
     }
     for (size_t r = 0; r < sizeof(ranks) / sizeof(*ranks); r++) {
-        hp_job job = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
-        memcpy(job.ranks, ranks[r], sizeof(job.ranks));
-        job.count = sizeof(a);
-        job.src[0].ptr = a;
-        job.src[1].ptr = b;
-        job.dst[0].ptr = mean;
-        hp_host_run_with(arith, &job);
+        hp_command command = {.elem = dtype, .wire = dtype, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+        memcpy(command.ranks, ranks[r], sizeof(command.ranks));
+        command.count = sizeof(a);
+        command.src[0].ptr = a;
+        command.src[1].ptr = b;
+        command.dst[0].ptr = mean;
+        hp_host_run_with(arith, &command);
         for (size_t i = 0; i < sizeof(a); i++)
             wrong += mean[i] != ref_mean(dtype, ranks[r][0], ranks[r][1], a[i], b[i]);
     }
@@ -372,16 +372,16 @@ check_bounds(const hp_arith *arith, hoop_dtype dtype)
 static int
 run_exchange(const hp_arith *arith, hoop_dtype dtype, int in_place, size_t count)
 {
-    hp_job job = {.elem = dtype, .wire = dtype, .sources = 2, .destinations = 2, .exchange = 1, .count = count};
+    hp_command command = {.elem = dtype, .wire = dtype, .sources = 2, .destinations = 2, .exchange = 1, .count = count};
     int first = in_place ? 0 : 2;
     int wrong = 0;
     for (int which = 0; which < ARRAYS; which++)
         fill_array(dtype, which, 0, which < 2 ? input[which] : NULL, count);
     for (int k = 0; k < 2; k++) {
-        job.src[k].ptr = array(dtype, k, 0);
-        job.dst[k].ptr = array(dtype, first + k, 0);
+        command.src[k].ptr = array(dtype, k, 0);
+        command.dst[k].ptr = array(dtype, first + k, 0);
     }
-    hp_host_run_with(arith, &job);
+    hp_host_run_with(arith, &command);
     wrong += check_array(dtype, first, 0, input[1], count, 0);
     wrong += check_array(dtype, first + 1, 0, input[0], count, 0);
     return wrong;
@@ -410,13 +410,13 @@ check_exchange_wire(const hp_arith *arith)
     float own[3] = {1.5F, -2.25F, 1e30F}, got[3];
     uint16_t slot[3] = {0x3c00, 0xc000, 0x7c00}; /* 1, -2, infinity */
     static const uint16_t sent[3] = {0x3e00, 0xc080, 0x7c00};
-    hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT16, .sources = 2, .destinations = 2, .exchange = 1};
-    job.count = 3;
-    job.src[0] = (hp_operand){own, 0};
-    job.src[1] = (hp_operand){slot, 1};
-    job.dst[0] = (hp_operand){got, 0};
-    job.dst[1] = (hp_operand){slot, 1};
-    hp_host_run_with(arith, &job);
+    hp_command command = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT16, .sources = 2, .destinations = 2, .exchange = 1};
+    command.count = 3;
+    command.src[0] = (hp_operand){own, 0};
+    command.src[1] = (hp_operand){slot, 1};
+    command.dst[0] = (hp_operand){got, 0};
+    command.dst[1] = (hp_operand){slot, 1};
+    hp_host_run_with(arith, &command);
     ok(got[0] == 1 && got[1] == -2 && got[2] > 3e38F, "%s, exchange decodes what it takes", arith->name);
     is_blob(sent, slot, sizeof(sent), "%s, and encodes what it gives, in place", arith->name);
 }
@@ -428,28 +428,29 @@ check_promises(void)
     int8_t small[2] = {100, -7}, more[2] = {100, 0};
     uint64_t large[1] = {UINT64_MAX}, two[1] = {2};
     uint16_t half[2] = {0x7bff, 0x0001}, other[2] = {0x7bff, 0x8001};
-    hp_job job = {.elem = HOOP_INT8, .wire = HOOP_INT8, .op = HOOP_SUM, .sources = 2, .destinations = 1, .count = 2};
-    job.src[0].ptr = job.dst[0].ptr = small;
-    job.src[1].ptr = more;
-    hp_host_run(&job);
+    hp_command command = {
+        .elem = HOOP_INT8, .wire = HOOP_INT8, .op = HOOP_SUM, .sources = 2, .destinations = 1, .count = 2};
+    command.src[0].ptr = command.dst[0].ptr = small;
+    command.src[1].ptr = more;
+    hp_host_run(&command);
     is_int(-56, small[0], "int8: 100 + 100 wraps");
-    job.op = HOOP_AVG;
-    job.divisor = 2;
-    hp_host_run(&job);
+    command.op = HOOP_AVG;
+    command.divisor = 2;
+    hp_host_run(&command);
     is_int(22, small[0], "int8: (-56 + 100) / 2");
     is_int(-3, small[1], "int8: -7 / 2 truncates toward zero");
-    job = (hp_job){
+    command = (hp_command){
         .elem = HOOP_UINT64, .wire = HOOP_UINT64, .op = HOOP_PROD, .sources = 2, .destinations = 1, .count = 1};
-    job.src[0].ptr = job.dst[0].ptr = large;
-    job.src[1].ptr = two;
-    hp_host_run(&job);
+    command.src[0].ptr = command.dst[0].ptr = large;
+    command.src[1].ptr = two;
+    hp_host_run(&command);
     is_uint(UINT64_MAX - 1, large[0], "uint64: a product wraps");
-    job = (hp_job){.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .ranks = {1, 1}, .sources = 2};
-    job.destinations = 1;
-    job.count = 2;
-    job.src[0].ptr = job.dst[0].ptr = half;
-    job.src[1].ptr = other;
-    hp_host_run(&job);
+    command = (hp_command){.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .ranks = {1, 1}, .sources = 2};
+    command.destinations = 1;
+    command.count = 2;
+    command.src[0].ptr = command.dst[0].ptr = half;
+    command.src[1].ptr = other;
+    hp_host_run(&command);
     is_uint(0x7bff, half[0], "float16: the average of two largest values does not overflow on the way");
     is_uint(0, half[1], "float16: opposite denormals cancel");
 }
@@ -459,21 +460,21 @@ static void
 check_weights(void)
 {
     static uint16_t a[1000], b[1000], calm[1000], rough[1000];
-    hp_job job = {.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .sources = 2, .destinations = 1};
+    hp_command command = {.elem = HOOP_FLOAT16, .wire = HOOP_FLOAT16, .op = HOOP_AVG, .sources = 2, .destinations = 1};
     for (int i = 0; i < 1000; i++) {
         a[i] = (uint16_t)(tap_random() % 0x7c00);
         b[i] = (uint16_t)(tap_random() % 0x7c00);
     }
-    job.ranks[0] = 2;
-    job.ranks[1] = 1;
-    job.count = 1000;
-    job.src[0].ptr = a;
-    job.src[1].ptr = b;
-    job.dst[0].ptr = calm;
-    hp_host_run(&job);
+    command.ranks[0] = 2;
+    command.ranks[1] = 1;
+    command.count = 1000;
+    command.src[0].ptr = a;
+    command.src[1].ptr = b;
+    command.dst[0].ptr = calm;
+    hp_host_run(&command);
     fesetround(FE_UPWARD);
-    job.dst[0].ptr = rough;
-    hp_host_run(&job);
+    command.dst[0].ptr = rough;
+    hp_host_run(&command);
     fesetround(FE_TONEAREST);
     is_blob(calm, rough, sizeof(calm), "... nor of a mean's");
 }
@@ -483,20 +484,20 @@ static void
 check_environment(void)
 {
     float a[64], b[64], calm[64], rough[64];
-    hp_job job = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2, .destinations = 1};
+    hp_command command = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2, .destinations = 1};
     for (int i = 0; i < 64; i++) {
         a[i] = 1.0F / (float)(i + 1);
         b[i] = 1e-9F * (float)(i + 1);
     }
-    job.count = 64;
-    job.src[0].ptr = a;
-    job.src[1].ptr = b;
-    job.dst[0].ptr = calm;
-    hp_host_run(&job);
+    command.count = 64;
+    command.src[0].ptr = a;
+    command.src[1].ptr = b;
+    command.dst[0].ptr = calm;
+    hp_host_run(&command);
     fesetround(FE_UPWARD);
-    job.dst[0].ptr = rough;
-    hp_host_run(&job);
-    is_int(FE_UPWARD, fegetround(), "the caller's rounding mode survives a job");
+    command.dst[0].ptr = rough;
+    hp_host_run(&command);
+    is_int(FE_UPWARD, fegetround(), "the caller's rounding mode survives a command");
     fesetround(FE_TONEAREST);
     is_blob(calm, rough, sizeof(calm), "and does not change a bit of the result");
     check_weights();
@@ -506,8 +507,8 @@ static void
 check_queue(void)
 {
     uint8_t from[4] = {1, 2, 3, 4}, to[4] = {0};
-    hp_job job = {.elem = HOOP_UINT8, .wire = HOOP_UINT8, .sources = 1, .destinations = 1, .count = 4};
-    hp_job nothing = {.elem = HOOP_UINT8, .wire = HOOP_UINT8};
+    hp_command command = {.elem = HOOP_UINT8, .wire = HOOP_UINT8, .sources = 1, .destinations = 1, .count = 4};
+    hp_command nothing = {.elem = HOOP_UINT8, .wire = HOOP_UINT8};
     hp_device *device = NULL;
     hp_queue *queue = NULL;
     hoop_error error;
@@ -520,12 +521,12 @@ check_queue(void)
     ok(queue->ops == &hp_host_ops, "and knows its device's functions");
     is_uint(0, hp_host_ops.done(queue), "nothing is done yet");
     is_int(-1, hp_host_ops.wake_fd(queue), "nobody needs to be woken");
-    job.src[0].ptr = from;
-    job.dst[0].ptr = to;
-    is_uint(1, hp_host_ops.submit(queue, &job), "the first ticket is 1");
-    is_blob(from, to, 4, "the job is done on return");
+    command.src[0].ptr = from;
+    command.dst[0].ptr = to;
+    is_uint(1, hp_host_ops.submit(queue, &command), "the first ticket is 1");
+    is_blob(from, to, 4, "the command is done on return");
     is_uint(1, hp_host_ops.done(queue), "and counted");
-    is_uint(2, hp_host_ops.submit(queue, &nothing), "a job without destinations keeps its place");
+    is_uint(2, hp_host_ops.submit(queue, &nothing), "a command without destinations keeps its place");
     is_uint(2, hp_host_ops.done(queue), "and is done");
     hp_host_ops.wake_arm(queue);
     is_int(HOOP_SUCCESS, hp_host_ops.drain(queue), "drain");

@@ -163,7 +163,7 @@ test_mixed(void)
     ok(right, "eight operations of mixed kinds on one to three stripes (%d seeds)", runs);
 }
 
-/* Jobs that end between two questions of one round. */
+/* Commands that end between two questions of one round. */
 static void
 test_news(void)
 {
@@ -212,7 +212,7 @@ test_fused(void)
         }
         right = ends(&o, SIM_RIGHT);
     }
-    ok(right, "fused tensors, back to back: jobs and pieces end at their seams (%d seeds)", runs);
+    ok(right, "fused tensors, back to back: commands and pieces end at their seams (%d seeds)", runs);
 }
 
 /* One rank's plan, to know that every shape was there. */
@@ -300,14 +300,14 @@ test_refused_job(void)
         for (int i = 0; i < 3; i++)
             add(&o, call_of(HP_ALLREDUCE + k % 2, size, some_count(size)));
         sim_end end = sim_ring_run(&o, at, why, sizeof(why));
-        right = end != SIM_WRONG && (end == SIM_LOCKED) == (at[o.faulty].job_error == HOOP_ERR_CUDA);
+        right = end != SIM_WRONG && (end == SIM_LOCKED) == (at[o.faulty].command_error == HOOP_ERR_CUDA);
         if (!right)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
         for (int r = 0; r < size && right; r++)
-            right = r == o.faulty || at[r].job_error == HOOP_SUCCESS;
+            right = r == o.faulty || at[r].command_error == HOOP_SUCCESS;
         failures += end == SIM_LOCKED;
     }
-    ok(right, "a refused job sets its rank's job_error, and no wrong result is ever delivered");
+    ok(right, "a refused command sets its rank's command_error, and no wrong result is ever delivered");
     ok(failures > 100, "and it was refused in time often enough to show (%d times)", failures);
 }
 
@@ -330,7 +330,7 @@ test_stuck_job(void)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
         stuck += end == SIM_LOCKED;
     }
-    ok(right && stuck > 50, "a job that never ends: what was delivered before is right, the rest never is");
+    ok(right && stuck > 50, "a command that never ends: what was delivered before is right, the rest never is");
 }
 
 /* Everybody's report points upstream along the ring, and so at the one who is missing. */

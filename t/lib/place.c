@@ -65,7 +65,7 @@ holds(const sym_case *c)
     diag("%s on %d ranks, slot %u, S %u, W %u, wire %u%s%s%s%s, interleaving %ju: %s",
          hp_call_print(&c->call, call, sizeof(call)), c->size, c->options.slice_bytes / 8, c->options.slices, c->window,
          c->wire, c->place.direct ? ", direct" : "", c->place.in_place ? ", in place" : "",
-         c->place.slots ? ", slots" : "", c->early_jobs ? ", early jobs" : "", (uintmax_t)c->seed, why);
+         c->place.slots ? ", slots" : "", c->early_commands ? ", early commands" : "", (uintmax_t)c->seed, why);
     return 0;
 }
 
@@ -98,7 +98,7 @@ test_interleavings(void)
             sym_case c = make(kind, 2 + k % 8, kind == HP_BARRIER ? 0 : pick(40));
             c.seed = tap_random() | 1;
             c.wire = k % 3 == 0 ? 0 : k % 3 == 1 ? 1 + (uint32_t)pick(4) : 1000;
-            c.early_jobs = (int)pick(2);
+            c.early_commands = (int)pick(2);
             right = holds(&c);
         }
         ok(right, "%s: under 500 interleavings nothing is overwritten before its last use", hp_kind_name(kind));
@@ -117,7 +117,7 @@ test_halves(void)
         c.options.spread_bytes = 0;
         c.seed = k % 2 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)pick(3) * 50;
-        c.early_jobs = (int)pick(2);
+        c.early_commands = (int)pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         halves += plan.algorithm == HP_ALG_HALVES;
         right = holds(&c);
@@ -142,7 +142,7 @@ test_doubling(void)
         c.options.stage_bytes = 8 * 1024;
         c.seed = k % 3 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)pick(3) * 50;
-        c.early_jobs = (int)pick(2);
+        c.early_commands = (int)pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         doublings += plan.algorithm == HP_ALG_DOUBLING;
         right = holds(&c);
@@ -162,7 +162,7 @@ test_alltoall_in_place(void)
         c.seed = tap_random() | 1;
         c.window = c.options.slices + 1 + (uint32_t)pick(20);
         c.wire = (uint32_t)pick(3) * 50;
-        c.early_jobs = (int)pick(2);
+        c.early_commands = (int)pick(2);
         right = holds(&c);
     }
     ok(right, "alltoall in place saves every block before it is overwritten");
@@ -259,7 +259,7 @@ test_table(void)
     ok(p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].src[0].at == 100,
        "send: saved in the slot, sent from there");
     p = placed(SEND, &direct);
-    ok(p.send.where == HP_SENDBUF && p.send.at == 100 && p.tasks == 0, "send, direct: from sendbuf, no job");
+    ok(p.send.where == HP_SENDBUF && p.send.at == 100 && p.tasks == 0, "send, direct: from sendbuf, no command");
     p = placed(RRS, &direct);
     ok(p.recv.where == HP_SLOT && p.send.where == HP_SLOT && p.tasks == 1 && p.task[0].destinations == 1 && !p.forward,
        "recvReduceSend: slot op in -> slot");

@@ -16,7 +16,7 @@ typedef struct sim_device {
 typedef struct sim_queue {
     hp_queue queue;
     sim_device *device;
-    hp_job *jobs;
+    hp_command *commands;
     uint64_t submitted, done, told;
     int failed;
 } sim_queue;
@@ -39,13 +39,13 @@ sim_device_free(hp_device *device)
 }
 
 int
-sim_device_finish(hp_queue *queue, uint64_t jobs)
+sim_device_finish(hp_queue *queue, uint64_t commands)
 {
     sim_queue *q = (sim_queue *)queue;
     uint64_t before = q->done;
-    while (jobs-- > 0 && q->done < q->submitted && q->done + 1 != q->device->o.stick) {
+    while (commands-- > 0 && q->done < q->submitted && q->done + 1 != q->device->o.stick) {
         if (!q->device->o.early)
-            hp_host_run(&q->jobs[q->done % QUEUE_ROOM]);
+            hp_host_run(&q->commands[q->done % QUEUE_ROOM]);
         q->done++;
     }
     return q->done > before;
@@ -100,7 +100,7 @@ sim_queue_open(hp_device *device, hp_queue **queue, hoop_error *error)
     (void)error;
     q->queue.ops = &sim_ops;
     q->device = (sim_device *)device;
-    q->jobs = calloc(QUEUE_ROOM, sizeof(*q->jobs));
+    q->commands = calloc(QUEUE_ROOM, sizeof(*q->commands));
     *queue = &q->queue;
     return HOOP_SUCCESS;
 }
@@ -116,25 +116,25 @@ static void
 sim_queue_close(hp_queue *queue)
 {
     sim_drain(queue);
-    free(((sim_queue *)queue)->jobs);
+    free(((sim_queue *)queue)->commands);
     free(queue);
 }
 
 static uint64_t
-sim_submit(hp_queue *queue, const hp_job *job)
+sim_submit(hp_queue *queue, const hp_command *command)
 {
     sim_queue *q = (sim_queue *)queue;
     if (q->submitted + 1 == q->device->o.refuse || q->failed || q->submitted - q->done == QUEUE_ROOM) {
         q->failed = 1;
         return 0;
     }
-    q->jobs[q->submitted % QUEUE_ROOM] = *job;
+    q->commands[q->submitted % QUEUE_ROOM] = *command;
     if (q->device->o.early && q->submitted + 1 != q->device->o.stick)
-        hp_host_run(job);
+        hp_host_run(command);
     return ++q->submitted;
 }
 
-/* The answer first, then the end of some jobs: what is new is there for whoever asks next. */
+/* The answer first, then the end of some commands: what is new is there for whoever asks next. */
 static uint64_t
 sim_done(hp_queue *queue)
 {
@@ -171,7 +171,7 @@ sim_status(hp_queue *queue, hoop_error *error)
 {
     if (!((sim_queue *)queue)->failed)
         return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_CUDA, "the simulated device was told to refuse this job");
+    return hp_err_set(error, HOOP_ERR_CUDA, "the simulated device was told to refuse this command");
 }
 
 static hoop_result

@@ -37,7 +37,7 @@ typedef struct ring {
     int order[SIM_RANKS_MAX]; /* position -> rank */
     member *by_rank;
     uint64_t random;
-    int overlooked; /* a belt stopped though it had been told of jobs that let it move */
+    int overlooked; /* a belt stopped though it had been told of commands that let it move */
     int mislaid;    /* a piece of slot memory was lent twice, or got lost */
 } ring;
 
@@ -392,7 +392,8 @@ note_ends(const ring *r, sim_rank_end *ends)
 {
     for (int rank = 0; rank < r->o->size; rank++) {
         const member *m = &r->by_rank[rank];
-        ends[rank] = (sim_rank_end){.job_error = m->channel->job_error, .awaited = hp_channel_awaited(m->channel)};
+        ends[rank] =
+            (sim_rank_end){.command_error = m->channel->command_error, .awaited = hp_channel_awaited(m->channel)};
         for (int i = 0; i < r->o->ops; i++)
             ends[rank].finished += m->work[i].channels_left == 0;
         ends[rank].awaited.work = NULL; /* gone when the caller looks */
@@ -409,7 +410,7 @@ judge(const ring *r, char *why, size_t why_size)
     snprintf(why, why_size, "a piece of slot memory was lent twice, or got lost");
     if (r->mislaid)
         return SIM_WRONG;
-    snprintf(why, why_size, "a belt stopped though it had been told of jobs that let it move");
+    snprintf(why, why_size, "a belt stopped though it had been told of commands that let it move");
     if (r->overlooked)
         return SIM_WRONG;
     for (int rank = 0; rank < r->o->size; rank++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sim: n ranks' belts in one process, without sockets, devices, threads or time. t/sim/link.c takes the place of
- * net/link.c and net/stripe.c by being linked instead; t/sim/device.c is a device whose jobs finish when the test says
- * so; t/sim/ring.c runs operations over them, moving whatever its seed picks.
+ * net/link.c and net/stripe.c by being linked instead; t/sim/device.c is a device whose commands finish when the test
+ * says so; t/sim/ring.c runs operations over them, moving whatever its seed picks.
  */
 #ifndef T_SIM_SIM_H
 #define T_SIM_SIM_H
@@ -31,16 +31,16 @@ uint64_t sim_net_bytes(void);    /* payload delivered */
 
 typedef struct sim_device_options {
     int addressable; /* the host may send from and receive into user memory */
-    int early;       /* a job's work is done at submission and only reported later; else done when reported */
-    int on_ask;      /* jobs also end while somebody asks how many have */
-    uint64_t refuse; /* this job's submission fails, counted from 1; 0: none does */
-    uint64_t stick;  /* this job never finishes; 0: none sticks */
+    int early;       /* a command's work is done at submission and only reported later; else done when reported */
+    int on_ask;      /* commands also end while somebody asks how many have */
+    uint64_t refuse; /* this command's submission fails, counted from 1; 0: none does */
+    uint64_t stick;  /* this command never finishes; 0: none sticks */
 } sim_device_options;
 
 hp_device *sim_device_new(const sim_device_options *options);
 void sim_device_free(hp_device *device);
-int sim_device_finish(hp_queue *queue, uint64_t jobs); /* up to so many, in order; 1 if any */
-void sim_device_hold(hp_device *device, int held);     /* its queues answer what they answered last */
+int sim_device_finish(hp_queue *queue, uint64_t commands); /* up to so many, in order; 1 if any */
+void sim_device_hold(hp_device *device, int held);         /* its queues answer what they answered last */
 
 /* --- ring.c --- */
 
@@ -70,7 +70,7 @@ typedef enum sim_end {
 
 /* The state of a rank's belt at the end, for tests that look at what it waits for. */
 typedef struct sim_rank_end {
-    hoop_result job_error;
+    hoop_result command_error;
     hp_awaited awaited;
     int finished; /* operations */
 } sim_rank_end;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * symbol: see symbol.h. Per rank a belt of five counters, a queue of jobs that finish in order at any time, and per
+ * symbol: see symbol.h. Per rank a belt of five counters, a queue of commands that finish in order at any time, and per
  * distance a wire that takes symbols from the sender's memory and puts them into the receiver's one by one at any time
  * between post and end. A posted target is spoiled at once, since whoever still needs what lay there was too late; only
  * in place a target may be posted while it is input, because what arrives there cannot come before the input has gone.
@@ -29,15 +29,15 @@ typedef struct wire {
     uint64_t put, got; /* tokens that entered and left `held` */
 } wire;
 
-typedef struct job {
+typedef struct command {
     sym *src[2], *dst[2];
     hp_task task;
-} job;
+} command;
 
 typedef struct slot {
     hp_step step;
     hp_placement place;
-    uint64_t number, job_mark, recv_mark, send_mark;
+    uint64_t number, command_mark, recv_mark, send_mark;
     wire *recv_wire, *send_wire;
     sym *memory;
 } slot;
@@ -48,7 +48,7 @@ typedef struct rank {
     slot slot[WINDOW_MAX];
     sym *memory, *stage;
     uint64_t admitted, received, worked, sent, retired;
-    job *jobs;
+    command *commands;
     uint64_t submitted, done;
     wire **wires; /* that begin here and are in use */
     int wire_count;
@@ -60,7 +60,7 @@ typedef struct world {
     rank *ranks;  /* by position */
     wire **wires; /* [from position][distance] */
     uint64_t random;
-    uint64_t slot_count, stage_count, job_room;
+    uint64_t slot_count, stage_count, command_room;
     char *why;
     size_t why_size;
     int broken;
@@ -122,10 +122,10 @@ address(world *w, rank *r, slot *s, hp_spot spot, uint64_t count)
     return base ? base + spot.at : NULL;
 }
 
-/* --- jobs --- */
+/* --- commands --- */
 
 static void
-run_job(const job *j)
+run_command(const command *j)
 {
     for (uint64_t i = 0; i < j->task.count; i++) {
         sym a = j->src[0][i], b = j->task.sources == 2 ? j->src[1][i] : (sym){0};
@@ -149,7 +149,7 @@ run_job(const job *j)
 static void
 submit(world *w, rank *r, slot *s, const hp_task *task)
 {
-    job *j = &r->jobs[r->submitted % w->job_room];
+    command *j = &r->commands[r->submitted % w->command_room];
     j->task = *task;
     for (int k = 0; k < task->sources; k++)
         j->src[k] = address(w, r, s, task->src[k], task->count);
@@ -157,9 +157,9 @@ submit(world *w, rank *r, slot *s, const hp_task *task)
         j->dst[k] = address(w, r, s, task->dst[k], task->count);
     if (w->broken || task->count == 0)
         return;
-    s->job_mark = ++r->submitted;
-    if (w->c->early_jobs)
-        run_job(j);
+    s->command_mark = ++r->submitted;
+    if (w->c->early_commands)
+        run_command(j);
 }
 
 /* As for a mean, whose operands weigh as many ranks as they are of: sums piece by piece, all else at once. */
@@ -209,12 +209,12 @@ submit_unfold(world *w, rank *r, slot *s)
 }
 
 static int
-finish_job(world *w, rank *r)
+finish_command(world *w, rank *r)
 {
     if (r->done == r->submitted)
         return 0;
-    if (!w->c->early_jobs)
-        run_job(&r->jobs[r->done % w->job_room]);
+    if (!w->c->early_commands)
+        run_command(&r->commands[r->done % w->command_room]);
     r->done++;
     return 1;
 }
@@ -354,7 +354,7 @@ static int
 work(world *w, rank *r)
 {
     slot *s = slot_of(w, r, r->worked);
-    if (r->worked == r->received || r->submitted - r->done + (uint64_t)w->c->size + HP_TASKS > w->job_room)
+    if (r->worked == r->received || r->submitted - r->done + (uint64_t)w->c->size + HP_TASKS > w->command_room)
         return 0;
     if (s->place.settled && r->retired < r->worked)
         return 0;
@@ -371,7 +371,7 @@ work(world *w, rank *r)
 static int
 jobs_done(const rank *r, const slot *s)
 {
-    return r->done >= s->job_mark;
+    return r->done >= s->command_mark;
 }
 
 static int
@@ -402,7 +402,7 @@ retire(world *w, rank *r)
 /* --- who moves next --- */
 
 typedef int station(world *w, rank *r);
-static station *const stations[] = {admit, receive, work, finish_job, send_on, retire};
+static station *const stations[] = {admit, receive, work, finish_command, send_on, retire};
 enum { STATIONS = sizeof(stations) / sizeof(*stations) };
 
 /* Everybody once, as far as it goes. */
@@ -468,7 +468,7 @@ open_rank(world *w, rank *r, int position)
     r->wires = calloc((size_t)w->c->size, sizeof(*r->wires));
     r->memory = calloc(w->c->window * w->slot_count + 1, sizeof(sym));
     r->stage = calloc(w->stage_count + 1, sizeof(sym));
-    r->jobs = calloc(w->job_room, sizeof(job));
+    r->commands = calloc(w->command_room, sizeof(command));
     for (uint32_t i = 0; i < w->c->window; i++)
         r->slot[i] = (slot){.memory = r->memory + i * w->slot_count};
 }
@@ -478,7 +478,7 @@ close_rank(rank *r)
 {
     free(r->memory);
     free(r->stage);
-    free(r->jobs);
+    free(r->commands);
     for (int k = 0; k < r->wire_count; k++) {
         free(r->wires[k]->held);
         free(r->wires[k]);
@@ -493,7 +493,7 @@ run_channel(world *w, uint32_t channel)
     hp_plan_make(&w->plan, &w->c->call, w->c->order, n, &w->c->options, channel, w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
     w->stage_count = w->c->options.stage_bytes / w->plan.elem;
-    w->job_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n jobs */
+    w->command_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n commands */
     w->wires = calloc((size_t)n * (size_t)n, sizeof(*w->wires));
     for (int p = 0; p < n; p++)
         open_rank(w, &w->ranks[p], p);

@@ -11,9 +11,10 @@
 #include "lib/place.h"
 
 /*
- * A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too, and sums
- * of which a side was said to be of another number of ranks than it was (`misjudged`: a mean would be weighed wrongly).
- * `order` is a hash of what was added to what, and on which side: equal where floating-point sums are equal to the bit.
+ * A multiset of contributions (rank, element): the sum of their hashes, and how many; divisions are counted too, and
+ * sums of which a side was said to be of another number of ranks than it was (`misjudged`: a mean would be weighed
+ * wrongly). `order` is a hash of what was added to what, and on which side: equal where floating-point sums are equal
+ * to the bit.
  */
 typedef struct sym {
     uint64_t hash, order;
@@ -27,9 +28,9 @@ typedef struct sym_case {
     hp_plan_options options;
     uint32_t window, channels;
     hp_place_options place;
-    uint64_t seed;  /* 0: round robin, everything as soon as it can; else seeded interleaving */
-    uint32_t wire;  /* symbols a link holds between two ranks; 0: none, both sides must be ready */
-    int early_jobs; /* a job's work is done when submitted and only reported later, not done when reported */
+    uint64_t seed;      /* 0: round robin, everything as soon as it can; else seeded interleaving */
+    uint32_t wire;      /* symbols a link holds between two ranks; 0: none, both sides must be ready */
+    int early_commands; /* a command's work is done when submitted and only reported later, not done when reported */
 } sym_case;
 
 /* 1: every rank holds what the collective promises and nothing else was written. 0: `why` says what went wrong. */

@@ -5,12 +5,12 @@
  * that faults when the host touches it; the bytes are in a second mapping only "kernels" use. Pinned host memory has a
  * device address of its own that faults too, so an address not translated is found out. Kernels are executed by the
  * host's reference arithmetic from the launch's name and parameter, or by gpu/kernels.cu compiled for the CPU
- * (cudacpu_kernels.h). Strict where the driver is: contexts must be current, handles must live, ranges must lie inside one
- * allocation.
+ * (cudacpu_kernels.h). Strict where the driver is: contexts must be current, handles must live, ranges must lie inside
+ * one allocation.
  */
 #include "t/tools/libcuda.h"
 
-#include "t/tools/libcuda_room.h"
+#include "t/tools/libcuda_internal.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

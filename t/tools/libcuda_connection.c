@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda_connection: the stand-in driver's hardware queues. Each performs what it holds in order, whatever streams that
- * came from; it may be bounded, and be shared. The legacy default stream and the blocking streams of its context wait
- * for what was put into each other before.
+ * libcuda_connection: the stand-in driver's hardware queues. Each performs what it holds in order, whatever streams
+ * that came from; it may be bounded, and be shared. The legacy default stream and the blocking streams of its context
+ * wait for what was put into each other before.
  */
-#include "t/tools/libcuda_room.h"
+#include "t/tools/libcuda_internal.h"
 
 #include <stdlib.h>
 #include <unistd.h>

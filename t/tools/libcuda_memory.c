@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* libcuda_memory: the stand-in driver's memory. Addresses that fault when the host touches them, and where their bytes
  * are. */
-#include "t/tools/libcuda_room.h"
+#include "t/tools/libcuda_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +61,10 @@ drop_range(range *gone)
     fake.live--;
 }
 
-/* From the heap, so that a sanitizer sees a kernel go astray; filled with what is no number, as new memory holds anything. */
+/*
+ * From the heap, so that a sanitizer sees a kernel go astray; filled with what is no number, as new memory holds
+ * anything.
+ */
 static char *
 new_bytes(size_t size)
 {

@@ -2,7 +2,7 @@
 /* libcuda_stream: the stand-in driver's streams and events: what is put into them, and what comes of it. */
 #include "base/dtype.h"
 #include "gpu/gpu.h"
-#include "t/tools/libcuda_room.h"
+#include "t/tools/libcuda_internal.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -14,41 +14,41 @@ typedef void kernel_fn(hp_kernel_args args);
 typedef void launch_fn(kernel_fn *kernel, const hp_kernel_args *args, unsigned blocks, unsigned threads);
 
 static int
-parse_kernel(const char *name, hp_job *job)
+parse_kernel(const char *name, hp_command *command)
 {
     char op[8] = "", type[24] = "";
     int size = 0;
     if (sscanf(name, "hp_copy_%d", &size) == 1) {
-        job->elem = size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_FLOAT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
-        job->sources = job->exchange ? 2 : 1;
-        job->divisor = 0;
-        job->wire = job->elem;
+        command->elem = size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_FLOAT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
+        command->sources = command->exchange ? 2 : 1;
+        command->divisor = 0;
+        command->wire = command->elem;
     } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
-        job->elem = job->wire = (hoop_dtype)hp_dtype_parse(type);
+        command->elem = command->wire = (hoop_dtype)hp_dtype_parse(type);
         if (strcmp(op, "any") != 0)
-            job->op = (hoop_op)hp_op_parse(strcmp(op, "mean") == 0 ? "avg" : op);
+            command->op = (hoop_op)hp_op_parse(strcmp(op, "mean") == 0 ? "avg" : op);
         for (int i = 0; i < 2; i++)
-            job->src[i].wire = job->dst[i].wire = 0;
+            command->src[i].wire = command->dst[i].wire = 0;
     }
-    return (int)job->elem >= 0 && (int)job->op >= 0;
+    return (int)command->elem >= 0 && (int)command->op >= 0;
 }
 
 int
 fake_knows_kernel(const char *name)
 {
-    hp_job job = {.elem = HOOP_INT8};
-    return strcmp(name, "hp_stamp") == 0 || strcmp(name, "hp_gate") == 0 || parse_kernel(name, &job);
+    hp_command command = {.elem = HOOP_INT8};
+    return strcmp(name, "hp_stamp") == 0 || strcmp(name, "hp_gate") == 0 || parse_kernel(name, &command);
 }
 
 /* The operand's bytes, if all of it is memory that a kernel may touch. */
 static void *
-operand(const void *memory, const hp_job *job, int wire)
+operand(const void *memory, const hp_command *command, int wire)
 {
-    return fake_bytes_at(memory, job->count * hp_dtype_size(wire ? job->wire : job->elem));
+    return fake_bytes_at(memory, command->count * hp_dtype_size(wire ? command->wire : command->elem));
 }
 
 static int
-run_compiled(const operation *o, const hp_job *job)
+run_compiled(const operation *o, const hp_command *command)
 {
     hp_kernel_args args = o->args;
     kernel_fn *kernel;
@@ -59,45 +59,45 @@ run_compiled(const operation *o, const hp_job *job)
     memcpy(&kernel, &symbols[0], sizeof(kernel));
     memcpy(&launch, &symbols[1], sizeof(launch));
     for (int i = 0; i < 2; i++) {
-        args.src[i] = job->src[i].ptr;
-        args.dst[i] = job->dst[i].ptr;
+        args.src[i] = command->src[i].ptr;
+        args.dst[i] = command->dst[i].ptr;
     }
     launch(kernel, &args, o->blocks, o->threads);
     return OK;
 }
 
 static int
-run_job(const operation *o)
+run_command(const operation *o)
 {
     const hp_kernel_args *args = &o->args;
-    hp_job job = {.elem = (hoop_dtype)args->elem,
-                  .wire = (hoop_dtype)args->wire,
-                  .op = (hoop_op)args->op,
-                  .sources = args->sources,
-                  .destinations = args->destinations,
-                  .exchange = args->exchange,
-                  .divisor = args->divisor,
-                  .ranks = {args->ranks[0], args->ranks[1]},
-                  .count = args->count};
+    hp_command command = {.elem = (hoop_dtype)args->elem,
+                          .wire = (hoop_dtype)args->wire,
+                          .op = (hoop_op)args->op,
+                          .sources = args->sources,
+                          .destinations = args->destinations,
+                          .exchange = args->exchange,
+                          .divisor = args->divisor,
+                          .ranks = {args->ranks[0], args->ranks[1]},
+                          .count = args->count};
     for (int i = 0; i < 2; i++) {
-        job.src[i].wire = args->src_wire[i];
-        job.dst[i].wire = args->dst_wire[i];
+        command.src[i].wire = args->src_wire[i];
+        command.dst[i].wire = args->dst_wire[i];
     }
-    if (!parse_kernel(o->kernel, &job))
+    if (!parse_kernel(o->kernel, &command))
         return NOT_FOUND;
     pthread_mutex_lock(&fake.lock);
     for (int i = 0; i < 2; i++) {
-        job.src[i].ptr = operand(args->src[i], &job, job.src[i].wire);
-        job.dst[i].ptr = operand(args->dst[i], &job, job.dst[i].wire);
+        command.src[i].ptr = operand(args->src[i], &command, command.src[i].wire);
+        command.dst[i].ptr = operand(args->dst[i], &command, command.dst[i].wire);
     }
     pthread_mutex_unlock(&fake.lock);
     for (int i = 0; i < 2; i++) {
-        if ((i < job.sources && !job.src[i].ptr) || (i < job.destinations && !job.dst[i].ptr))
+        if ((i < command.sources && !command.src[i].ptr) || (i < command.destinations && !command.dst[i].ptr))
             return ILLEGAL_ADDRESS;
     }
     if (fake.compiled)
-        return run_compiled(o, &job);
-    hp_host_run(&job);
+        return run_compiled(o, &command);
+    hp_host_run(&command);
     return OK;
 }
 
@@ -151,7 +151,7 @@ run_kernel(const operation *o)
         return write_word((address)(size_t)o->args.dst[0], o->args.value);
     if (strcmp(o->kernel, "hp_gate") == 0)
         return hold_until((address)(size_t)o->args.src[0], (unsigned)o->args.value);
-    return run_job(o);
+    return run_command(o);
 }
 
 static int
@@ -350,7 +350,9 @@ await_all(stream *s)
     pthread_mutex_unlock(&fake.lock);
 }
 
-/* Asynchronous by name: the driver's call returns after a copy from host to host, and may after one of pageable memory. */
+/*
+ * Asynchronous by name: the driver's call returns after a copy from host to host, and may after one of pageable memory.
+ */
 EXPORT int
 cuMemcpyAsync(address to, address from, size_t size, stream *s)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda_room: what the files of the stand-in driver share: its objects, its state under one lock, how a call begins
- * and ends. libcuda.c         contexts, modules, errors, steering      libcuda_memory.c  memory and addresses
+ * libcuda_internal: what the files of the stand-in driver share: its objects, its state under one lock, how a call
+ * begins and ends. libcuda.c         contexts, modules, errors, steering      libcuda_memory.c  memory and addresses
  *   libcuda_stream.c  streams, events, what they perform   libcuda_connection.c  who performs it, and in what order
  */
-#ifndef T_LIBCUDA_ROOM_H
-#define T_LIBCUDA_ROOM_H
+#ifndef T_LIBCUDA_INTERNAL_H
+#define T_LIBCUDA_INTERNAL_H
 
 #include "gpu/cuda_kernel.h"
 
@@ -134,7 +134,10 @@ int fake_begin_current(const char *name); /* also an error if no context is curr
 int fake_unsafe(int error);               /* and also if another thread's capture forbids the call */
 int fake_end(int result);
 
-/* In a call that may wait for all of the GPU's work: a jealous driver does. Under the lock, which it gives away meanwhile. */
+/*
+ * In a call that may wait for all of the GPU's work: a jealous driver does. Under the lock, which it gives away
+ * meanwhile.
+ */
 void fake_drain(void);
 void fake_load(function *f); /* a kernel about which something is asked, or which is launched */
 

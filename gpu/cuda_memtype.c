@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_reach: what memory a GPU's kernels can reach: our pages, which are pinned and mapped for it, and of the callers'
- * arrays those of its primary context, which is ours too.
+ * cuda_memtype: what memory a GPU's kernels can reach: our pages, which are pinned and mapped for it, and of the
+ * callers' arrays those of its primary context, which is ours too.
  */
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_room.h"
+#include "gpu/cuda_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,8 +138,8 @@ hp_cuda_admit(hp_device *base, const void *ptr, hoop_error *error)
     return ordinal == device->ordinal ? refuse_context(device, context, ptr, error) : HOOP_SUCCESS;
 }
 
-hp_cuda_reach
-hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error)
+hp_cuda_memtype
+hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error)
 {
     unsigned type = 0;
     int ordinal = -1;
@@ -150,16 +150,17 @@ hp_cuda_reach_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *addr
     void *values[] = {&type, &ordinal, &seen, &context};
     *address = (hp_cu_pointer)(uintptr_t)memory;
     if (find_page(device, memory, address))
-        return HP_CUDA_DIRECT;
+        return HP_CUDA_MEM_DIRECT;
     if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
                       "cuPointerGetAttributes", "asking whose an array is") != HOOP_SUCCESS)
-        return HP_CUDA_REFUSED;
+        return HP_CUDA_MEM_REFUSED;
     if (type == HP_CU_MEMORY_DEVICE && ordinal != device->ordinal)
-        return HP_CUDA_FOREIGN;
+        return HP_CUDA_MEM_PEER;
     if (type == HP_CU_MEMORY_DEVICE)
-        return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_DIRECT : HP_CUDA_REFUSED;
+        return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_MEM_DIRECT
+                                                                              : HP_CUDA_MEM_REFUSED;
     if (type == 0 || seen == 0)
-        return HP_CUDA_PLAIN;
+        return HP_CUDA_MEM_PAGEABLE;
     *address = seen; /* the caller's own pinned memory */
-    return HP_CUDA_DIRECT;
+    return HP_CUDA_MEM_DIRECT;
 }

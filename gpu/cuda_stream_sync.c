@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_gate: users' streams. A mark is a word of host memory that one writes when it gets there; a gate is one that it
- * waits for. A gate's word only grows, and a stream waits for "at least", so a word can serve the next gate at once,
- * even while the stream that was let through has not noticed yet. A mark's word serves again when it has been written.
- * Looking at a mark and opening a gate call no driver: they work from any thread, after any error, and while others are
- * stuck in the driver.
+ * cuda_stream_sync: users' streams. A mark is a word of host memory that one writes when it gets there; a gate is one
+ * that it waits for. A gate's word only grows, and a stream waits for "at least", so a word can serve the next gate at
+ * once, even while the stream that was let through has not noticed yet. A mark's word serves again when it has been
+ * written. Looking at a mark and opening a gate call no driver: they work from any thread, after any error, and while
+ * others are stuck in the driver.
  */
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_room.h"
+#include "gpu/cuda_internal.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -32,9 +32,11 @@ struct hp_gate {
     int closed;      /* under the device's lock */
 };
 
-/* A block of marks and gates; more are made when thousands are in use at once. Its pages: the marks' words, the gates'. */
-struct hp_cuda_gates {
-    hp_cuda_gates *next;
+/*
+ * A block of marks and gates; more are made when thousands are in use at once. Its pages: the marks' words, the gates'.
+ */
+struct hp_cuda_sync_block {
+    hp_cuda_sync_block *next;
     hp_cu_module module; /* of one that is kept: kernels that write and wait there */
     void *words;
     hp_mark marks[GATES];
@@ -119,7 +121,7 @@ reserve_mark(hp_cuda_device *device, hp_mark **mark, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
     while (result == HOOP_SUCCESS && (*mark = take_mark(device)) == NULL)
-        result = hp_cuda_gates_new(device, error);
+        result = hp_cuda_sync_block_new(device, error);
     return result;
 }
 
@@ -176,7 +178,7 @@ hp_cuda_unmark(hp_mark *mark)
 /* --- gates --- */
 
 static hoop_result
-fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
+fill_block(hp_cuda_device *device, hp_cuda_sync_block *block, hoop_error *error)
 {
     block->words = hp_pages(BYTES);
     if (!block->words)
@@ -199,11 +201,11 @@ fill_block(hp_cuda_device *device, hp_cuda_gates *block, hoop_error *error)
 }
 
 static void
-add_block(hp_cuda_device *device, hp_cuda_gates *block)
+add_block(hp_cuda_device *device, hp_cuda_sync_block *block)
 {
     pthread_mutex_lock(&device->lock);
-    block->next = device->gate_blocks;
-    device->gate_blocks = block;
+    block->next = device->sync_blocks;
+    device->sync_blocks = block;
     block->marks[GATES - 1].next = device->marks;
     device->marks = &block->marks[0];
     block->gates[GATES - 1].next = device->gates;
@@ -212,9 +214,9 @@ add_block(hp_cuda_device *device, hp_cuda_gates *block)
 }
 
 hoop_result
-hp_cuda_gates_new(hp_cuda_device *device, hoop_error *error)
+hp_cuda_sync_block_new(hp_cuda_device *device, hoop_error *error)
 {
-    hp_cuda_gates *block = hp_alloc(1, sizeof(*block));
+    hp_cuda_sync_block *block = hp_alloc(1, sizeof(*block));
     if (!block)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while holding a stream");
     hoop_result result = fill_block(device, block, error);
@@ -280,7 +282,7 @@ take_both(hp_cuda_device *device, hp_gate **gate, hp_mark **mark, hoop_error *er
 {
     hoop_result result = reserve_mark(device, mark, error);
     while (result == HOOP_SUCCESS && (*gate = take_gate(device)) == NULL)
-        result = hp_cuda_gates_new(device, error);
+        result = hp_cuda_sync_block_new(device, error);
     if (result != HOOP_SUCCESS && *mark)
         hp_cuda_unmark(*mark);
     return result;
@@ -335,7 +337,7 @@ hp_cuda_release(hp_device *base)
     hp_cuda_device *device = as_cuda(base);
     pthread_mutex_lock(&device->lock);
     atomic_store_explicit(&device->released, 1, memory_order_release);
-    for (hp_cuda_gates *block = device->gate_blocks; block != NULL; block = block->next) {
+    for (hp_cuda_sync_block *block = device->sync_blocks; block != NULL; block = block->next) {
         for (int i = 0; i < GATES; i++) {
             if (block->gates[i].closed)
                 lift(&block->gates[i]);
@@ -346,10 +348,10 @@ hp_cuda_release(hp_device *base)
 
 /* --- the end --- */
 
-static hp_cuda_gates *kept; /* by the process, to its end: streams have yet to come to them */
+static hp_cuda_sync_block *kept; /* by the process, to its end: streams have yet to come to them */
 
 static int
-marks_left(const hp_cuda_gates *block)
+marks_left(const hp_cuda_sync_block *block)
 {
     int left = 0;
     for (int i = 0; i < GATES; i++)
@@ -360,7 +362,7 @@ marks_left(const hp_cuda_gates *block)
 /* Whether a stream has yet to come to a mark, or through a gate: one that was just opened takes a moment. On a GPU that
  * has died none will. */
 static int
-is_awaited(const hp_cuda_device *device, const hp_cuda_gates *block)
+is_awaited(const hp_cuda_device *device, const hp_cuda_sync_block *block)
 {
     const struct timespec moment = {0, 100000};
     for (int i = 0; i < MOMENTS && marks_left(block); i++)
@@ -371,9 +373,11 @@ is_awaited(const hp_cuda_device *device, const hp_cuda_gates *block)
     return state == HP_CU_SUCCESS || state == HP_CU_NOT_READY;
 }
 
-/* The pages stay the GPU's, and so do the kernels that write and wait there. Few: only after an operation was given up. */
+/*
+ * The pages stay the GPU's, and so do the kernels that write and wait there. Few: only after an operation was given up.
+ */
 static void
-keep(hp_cuda_device *device, hp_cuda_gates *block)
+keep(hp_cuda_device *device, hp_cuda_sync_block *block)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     hp_cuda_pages **at = &device->pages;
@@ -395,9 +399,9 @@ keep(hp_cuda_device *device, hp_cuda_gates *block)
 void
 hp_cuda_streams_free(hp_cuda_device *device)
 {
-    while (device->gate_blocks) {
-        hp_cuda_gates *block = device->gate_blocks;
-        device->gate_blocks = block->next;
+    while (device->sync_blocks) {
+        hp_cuda_sync_block *block = device->sync_blocks;
+        device->sync_blocks = block->next;
         if (is_awaited(device, block)) {
             keep(device, block);
             continue;

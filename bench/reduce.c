@@ -148,7 +148,7 @@ print_table(const char *wanted)
 static const hp_arith *
 loops_named(const char *name)
 {
-    for (const hp_arith *const *next = hp_ariths; *next != NULL; next++) {
+    for (const hp_arith *const *next = hp_ariths; *next; next++) {
         if (strcmp((*next)->name, name) != 0)
             continue;
         if ((*next)->usable())
@@ -200,7 +200,7 @@ print_all(const char *loops, const char *wanted)
     print_machine();
     if (!all)
         print_table(wanted);
-    for (const hp_arith *const *next = hp_ariths; all && *next != NULL; next++)
+    for (const hp_arith *const *next = hp_ariths; all && *next; next++)
         if ((*next)->usable()) {
             arith = *next;
             print_table(wanted);

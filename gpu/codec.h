@@ -30,7 +30,6 @@ HP_CODEC uint32_t
 hp_float_bits(float value)
 {
     uint32_t bits;
-
     memcpy(&bits, &value, sizeof(bits));
     return bits;
 }
@@ -39,7 +38,6 @@ HP_CODEC float
 hp_float_from_bits(uint32_t bits)
 {
     float value;
-
     memcpy(&value, &bits, sizeof(value));
     return value;
 }
@@ -66,7 +64,6 @@ hp_small_encode(uint32_t magnitude, int mantissa, int bias)
     /* Denormal: added to a float32 whose last bit weighs one unit of the format, the FPU rounds for us. */
     float unit = hp_float_power(24 - bias - mantissa);
     uint32_t denormal = hp_float_bits(hp_float_from_bits(magnitude) + unit) - hp_float_bits(unit);
-
     return magnitude < smallest_normal ? denormal : normal;
 }
 
@@ -82,7 +79,6 @@ hp_small_decode(uint32_t code, int mantissa, int bias, uint32_t special)
     uint32_t denormal = hp_float_bits((float)(int32_t)code * hp_float_power(1 - bias - mantissa));
     uint32_t finite = code < UINT32_C(1) << mantissa ? denormal : normal;
     uint32_t beyond = UINT32_C(0x7f800000) | code << cut | (code > special ? UINT32_C(0x400000) : 0);
-
     return code >= special ? beyond : finite;
 }
 
@@ -90,7 +86,6 @@ HP_CODEC float
 hp_fp16_decode(uint16_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x8000) << 16;
-
     return hp_float_from_bits(sign | hp_small_decode(code & 0x7fff, 10, 15, 0x7c00));
 }
 
@@ -100,7 +95,6 @@ hp_fp16_encode(float value)
     uint32_t bits = hp_float_bits(value);
     uint32_t magnitude = bits & UINT32_C(0x7fffffff);
     uint32_t code = hp_small_encode(magnitude, 10, 15);
-
     code = code < 0x7c00 ? code : 0x7c00;
     code |= bits >> 16 & 0x8000;
     return (uint16_t)(magnitude > UINT32_C(0x7f800000) ? 0x7fff : code);
@@ -111,7 +105,6 @@ hp_bf16_decode(uint16_t code)
 {
     uint32_t bits = (uint32_t)code << 16;
     uint32_t quiet = (bits & UINT32_C(0x7fffffff)) > UINT32_C(0x7f800000) ? UINT32_C(0x400000) : 0;
-
     return hp_float_from_bits(bits | quiet);
 }
 
@@ -120,7 +113,6 @@ hp_bf16_encode(float value)
 {
     uint32_t bits = hp_float_bits(value);
     uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-
     return (uint16_t)((bits & UINT32_C(0x7fffffff)) > UINT32_C(0x7f800000) ? 0x7fff : rounded);
 }
 
@@ -131,7 +123,6 @@ hp_e4m3_decode(uint8_t code)
     uint32_t sign = (uint32_t)(code & 0x80) << 24;
     uint32_t magnitude = code & 0x7f;
     uint32_t bits = hp_small_decode(magnitude, 3, 7, 0x80);
-
     return hp_float_from_bits(sign | (magnitude == 0x7f ? UINT32_C(0x7fc00000) : bits));
 }
 
@@ -141,7 +132,6 @@ hp_e4m3_encode(float value)
     uint32_t bits = hp_float_bits(value);
     uint32_t magnitude = bits & UINT32_C(0x7fffffff);
     uint32_t code = hp_small_encode(magnitude, 3, 7);
-
     code = code < 0x7e ? code : 0x7e;
     code |= bits >> 24 & 0x80;
     return (uint8_t)(magnitude > UINT32_C(0x7f800000) ? 0x7f : code);
@@ -151,7 +141,6 @@ HP_CODEC float
 hp_e5m2_decode(uint8_t code)
 {
     uint32_t sign = (uint32_t)(code & 0x80) << 24;
-
     return hp_float_from_bits(sign | hp_small_decode(code & 0x7f, 2, 15, 0x7c));
 }
 
@@ -161,7 +150,6 @@ hp_e5m2_encode(float value)
     uint32_t bits = hp_float_bits(value);
     uint32_t magnitude = bits & UINT32_C(0x7fffffff);
     uint32_t code = hp_small_encode(magnitude, 2, 15);
-
     code = code < 0x7b ? code : 0x7b;
     code |= bits >> 24 & 0x80;
     return (uint8_t)(magnitude > UINT32_C(0x7f800000) ? 0x7f : code);
@@ -174,7 +162,6 @@ hp_e5m2_encode_mean(float value)
     uint32_t bits = hp_float_bits(value);
     uint32_t infinity = (bits >> 24 & 0x80) | 0x7c;
     uint32_t code = hp_e5m2_encode(value);
-
     return (uint8_t)((bits & UINT32_C(0x7fffffff)) == UINT32_C(0x7f800000) ? infinity : code);
 }
 

@@ -120,7 +120,7 @@ static hoop_result
 reserve_mark(hp_cuda_device *device, hp_mark **mark, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
-    while (result == HOOP_SUCCESS && (*mark = take_mark(device)) == NULL)
+    while (result == HOOP_SUCCESS && !(*mark = take_mark(device)))
         result = hp_cuda_sync_block_new(device, error);
     return result;
 }
@@ -281,7 +281,7 @@ static hoop_result
 take_both(hp_cuda_device *device, hp_gate **gate, hp_mark **mark, hoop_error *error)
 {
     hoop_result result = reserve_mark(device, mark, error);
-    while (result == HOOP_SUCCESS && (*gate = take_gate(device)) == NULL)
+    while (result == HOOP_SUCCESS && !(*gate = take_gate(device)))
         result = hp_cuda_sync_block_new(device, error);
     if (result != HOOP_SUCCESS && *mark)
         hp_cuda_unmark(*mark);
@@ -337,7 +337,7 @@ hp_cuda_release(hp_device *base)
     hp_cuda_device *device = as_cuda(base);
     pthread_mutex_lock(&device->lock);
     atomic_store_explicit(&device->released, 1, memory_order_release);
-    for (hp_cuda_sync_block *block = device->sync_blocks; block != NULL; block = block->next) {
+    for (hp_cuda_sync_block *block = device->sync_blocks; block; block = block->next) {
         for (int i = 0; i < GATES; i++) {
             if (block->gates[i].closed)
                 lift(&block->gates[i]);

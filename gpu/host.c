@@ -126,7 +126,7 @@ is_direct(const hp_arith *arith, const hp_command *command)
         if (type_of(command, &command->dst[k]) != type)
             return 0;
     }
-    return !divides(command) || arith->divide[type] != NULL;
+    return !divides(command) || arith->divide[type];
 }
 
 static void

@@ -244,7 +244,6 @@ fp16_decode(float *out, const void *in, size_t count)
 {
     const uint16_t *from = in;
     size_t i = 0;
-
     for (; i + BLOCK <= count; i += BLOCK)
         vec_put(out + i, fp16_load(from + i));
     for (; i < count; i++)
@@ -256,7 +255,6 @@ fp16_encode(void *out, const float *in, size_t count)
 {
     uint16_t *to = out;
     size_t i = 0;
-
     for (; i + BLOCK <= count; i += BLOCK)
         fp16_store(to + i, vec_get(in + i));
     for (; i < count; i++)

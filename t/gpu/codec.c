@@ -196,7 +196,7 @@ main(void)
         check_encode(&smalls[s]);
     }
     check_promises();
-    for (const hp_arith *const *arith = hp_ariths; *arith != NULL; arith++) {
+    for (const hp_arith *const *arith = hp_ariths; *arith; arith++) {
         for (int s = 0; s < SMALLS && (*arith)->usable(); s++)
             check_arrays(*arith, &smalls[s]);
     }

@@ -42,7 +42,7 @@ sum_command(void *slot, void *array, float *plain)
                         .sources = 2,
                         .destinations = 2,
                         .src = {{slot, 0}, {array, 0}},
-                        .dst = {{slot, 0}, {plain != NULL ? (void *)plain : array, 0}},
+                        .dst = {{slot, 0}, {plain ? (void *)plain : array, 0}},
                         .count = COUNT};
 }
 
@@ -125,7 +125,7 @@ static int
 worded(void)
 {
     return first.code == HOOP_ERR_CUDA && strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") &&
-           strstr(first.text, fake->failed()) != NULL;
+           strstr(first.text, fake->failed());
 }
 
 /* Calls whose failure need not be told: while letting go, and when only looking. */
@@ -180,7 +180,7 @@ test_dead_kernel(void)
     scenario();
     fake->heal();
     is_int(HOOP_ERR_CUDA, first.code, "a kernel that dies is found out while the caller sleeps");
-    ok(strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS") != NULL, "%s", first.text);
+    ok(strstr(first.text, "CUDA_ERROR_ILLEGAL_ADDRESS"), "%s", first.text);
     is_int(0, fake->live(), "nothing is left behind");
 }
 
@@ -227,9 +227,9 @@ test_other_drivers(const char *self)
 {
     char out[2048];
     is_int(0, with_driver(self, "describe", "/nowhere", out, sizeof(out)), "no driver: no crash");
-    ok(strstr(out, "owns 0, open 40: there is no CUDA driver on this machine") != NULL, "%s", out);
+    ok(strstr(out, "owns 0, open 40: there is no CUDA driver on this machine"), "%s", out);
     is_int(0, with_driver(self, "describe", path_of("libm.so.6"), out, sizeof(out)), "another library of that name");
-    ok(strstr(out, "has no function cuInit") != NULL, "%s", out);
+    ok(strstr(out, "has no function cuInit"), "%s", out);
 }
 
 /* An older driver: a copy of the stand-in in which one function has another name. */
@@ -247,7 +247,7 @@ old_driver(const char *function)
         fputc(c, whole);
     fclose(from);
     fclose(whole);
-    for (char *at = bytes; (at = memmem(at, (size_t)(bytes + size - at), function, length + 1)) != NULL; hidden++)
+    for (char *at = bytes; (at = memmem(at, (size_t)(bytes + size - at), function, length + 1)); hidden++)
         at[length - 1] = '#';
     snprintf(path, sizeof(path), "%s/old-libcuda.so", tap_tmpdir());
     FILE *to = fopen(path, "wb");
@@ -302,7 +302,7 @@ test_old_driver(const char *self)
         snprintf(wanted, sizeof(wanted),
                  "owns 1 and 0, open %d: libcuda.so.1 has no function %s: the NVIDIA driver is too old",
                  HOOP_ERR_UNSUPPORTED, functions[i]);
-        ok(strstr(out, wanted) != NULL, "device memory is known and refused: %s", out);
+        ok(strstr(out, wanted), "device memory is known and refused: %s", out);
     }
 }
 
@@ -313,7 +313,7 @@ test_symbols(void)
     while (hp_cuda_symbol(symbols))
         symbols++;
     ok(symbols > 30, "the table has %zu functions, and the stand-in all of them", symbols);
-    is_int(1, hp_cuda_present() != NULL, "a driver that is in the process is found");
+    ok(hp_cuda_present(), "a driver that is in the process is found");
 }
 
 int

@@ -180,7 +180,7 @@ test_threads(void)
     for (int i = 0; i < THREADS; i++) {
         void *good = NULL;
         pthread_join(threads[i], &good);
-        ok(good != NULL, "thread %d: its queue's commands are done", i);
+        ok(good, "thread %d: its queue's commands are done", i);
         is_int(50 * (i + 1), all(&arenas[i][1]), "thread %d: right sum", i);
         arena_free(&arenas[i][0]);
         arena_free(&arenas[i][1]);
@@ -384,7 +384,7 @@ test_capture(void)
     }
     fake->capture(1);
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->mark(device, NULL, &mark, &error), "a captured stream cannot be marked");
-    ok(strstr(error.text, "CUDA graph") != NULL, "and the sentence says why");
+    ok(strstr(error.text, "CUDA graph"), "and the sentence says why");
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->gate_close(device, NULL, &gate, &error), "nor held");
     fake->capture(0);
 }
@@ -414,7 +414,7 @@ test_private_context(void)
     is_int(HOOP_ERR_UNSUPPORTED, hp_cuda_ops.open(&other, from.memory, &error), "no device for such an array");
     is_uint(0, queue->ops->submit(queue, &command), "no command either");
     is_int(HOOP_ERR_UNSUPPORTED, queue->ops->status(queue, &error), "... as the queue says");
-    ok(strstr(error.text, "in a CUDA context of its own") != NULL, "%s", error.text);
+    ok(strstr(error.text, "in a CUDA context of its own"), "%s", error.text);
     queue->ops->queue_close(queue);
     is_int(HOOP_SUCCESS, device->ops->queue_open(device, &queue, &error), "the context lives");
     command.src[0].ptr = to.memory;
@@ -458,7 +458,7 @@ refuse_default_stream(void)
     hp_mark *mark = NULL;
     hp_gate *gate = NULL;
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->mark(device, NULL, &mark, &error), "the default stream is refused");
-    ok(strstr(error.text, "CUDA graph") != NULL, "%s", error.text);
+    ok(strstr(error.text, "CUDA graph"), "%s", error.text);
     is_int(HOOP_ERR_UNSUPPORTED, device->ops->gate_close(device, NULL, &gate, &error), "nor can it be held");
 }
 

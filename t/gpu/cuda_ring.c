@@ -246,7 +246,7 @@ judge(const party *p, long k)
 static void
 test_failures(party *p, int sticky)
 {
-    int full = getenv("HOOP_TEST_FULL") != NULL, good = 1, rounds = 0;
+    int full = getenv("HOOP_TEST_FULL") ? 1 : 0, good = 1, rounds = 0;
     fault f = {.call = 1, .sticky = sticky};
     for (; f.call < 1000 && good == 1; f.call += full ? 1 : 1 + (long)(tap_random() % 23)) {
         int ended = party_run(p, 3, failures, &f, 30);

@@ -542,7 +542,7 @@ main(void)
     plan_lazy();
     diag("seed %llu", (unsigned long long)tap_seed());
     allocate();
-    for (const hp_arith *const *arith = hp_ariths; *arith != NULL; arith++) {
+    for (const hp_arith *const *arith = hp_ariths; *arith; arith++) {
         if (!(*arith)->usable()) {
             skip(1, "this CPU cannot run the %s loops", (*arith)->name);
             continue;

@@ -55,7 +55,7 @@ read_environment(void)
     fake.depth = (int)number_from("HOOP_FAKE_CUDA_DEPTH", 0);
     steer_connections((int)number_from("HOOP_FAKE_CUDA_CONNECTIONS", 0));
     const char *path = getenv("HOOP_FAKE_CUDA_KERNELS");
-    if (path && (fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)) == NULL)
+    if (path && !(fake.compiled = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
         fprintf(stderr, "stand-in driver: %s\n", dlerror());
 }
 
@@ -195,7 +195,7 @@ cuModuleGetFunction(function **out, module *m, const char *name)
     int error = fake_begin_current("cuModuleGetFunction");
     if (error != OK)
         return fake_end(error);
-    if (strlen(name) >= sizeof(*out)->name || !fake_knows_kernel(name))
+    if (strlen(name) >= sizeof((*out)->name) || !fake_knows_kernel(name))
         return fake_end(NOT_FOUND);
     for (*out = m->functions; *out && strcmp((*out)->name, name) != 0; *out = (*out)->next)
         continue;
@@ -204,7 +204,7 @@ cuModuleGetFunction(function **out, module *m, const char *name)
     *out = calloc(1, sizeof(**out));
     if (!*out)
         return fake_end(OUT_OF_MEMORY);
-    snprintf((*out)->name, sizeof(*out)->name, "%s", name);
+    snprintf((*out)->name, sizeof((*out)->name), "%s", name);
     (*out)->next = m->functions;
     m->functions = *out;
     return fake_end(OK);
@@ -383,7 +383,7 @@ steer_called(const char *prefix)
 {
     long result = 0;
     pthread_mutex_lock(&fake.lock);
-    for (int i = 0; i < NAMES_MAX && fake.names[i].name != NULL; i++) {
+    for (int i = 0; i < NAMES_MAX && fake.names[i].name; i++) {
         if (strncmp(fake.names[i].name, prefix, strlen(prefix)) == 0)
             result += fake.names[i].calls;
     }

@@ -22,7 +22,7 @@ follows(const stream *s, const stream *other)
 static int
 is_behind(const operation *o)
 {
-    for (const stream *s = fake.streams; s != NULL; s = s->next) {
+    for (const stream *s = fake.streams; s; s = s->next) {
         const operation *other = follows(o->stream, s) ? s->connection->first : NULL;
         for (; other && other->serial < o->serial; other = other->next) {
             if (other->stream == s)
@@ -60,7 +60,7 @@ take_off(connection *c, operation *o, int error)
     pthread_mutex_lock(&fake.lock);
     if (error != OK)
         fake.dead = 1;
-    if ((c->first = o->next) == NULL)
+    if (!(c->first = o->next))
         c->last = &c->first;
     c->under_way--;
     fake.under_way--;
@@ -77,7 +77,7 @@ connection_main(void *arg)
 {
     connection *c = arg;
     unsigned seed = (unsigned)(size_t)c;
-    for (operation *o = next_operation(c); o != NULL; o = next_operation(c)) {
+    for (operation *o = next_operation(c); o; o = next_operation(c)) {
         unsigned most = __atomic_load_n(&fake.delay_us, __ATOMIC_RELAXED);
         if (most > 0)
             usleep((unsigned)rand_r(&seed) % (most + 1));
@@ -129,7 +129,7 @@ stream *
 fake_new_stream(context *owner, int kind)
 {
     stream *s = calloc(1, sizeof(*s));
-    if (!s || (s->connection = connect_stream(owner)) == NULL) {
+    if (!s || !(s->connection = connect_stream(owner))) {
         free(s);
         return NULL;
     }

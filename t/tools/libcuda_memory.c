@@ -10,7 +10,7 @@
 static range *
 find(const void *memory, size_t size, int as_host)
 {
-    for (range *r = fake.ranges; r != NULL; r = r->next) {
+    for (range *r = fake.ranges; r; r = r->next) {
         const char *start = as_host ? r->bytes : r->seen;
         size_t offset = (size_t)((const char *)memory - start);
         if ((!as_host || r->host) && (const char *)memory >= start && offset < r->size && size <= r->size - offset)
@@ -112,7 +112,7 @@ cuMemHostRegister_v2(void *memory, size_t size, unsigned flags)
     int error = fake_unsafe(fake_begin_current("cuMemHostRegister"));
     if (error != OK || size == 0 || flags != 3)
         return fake_end(error != OK ? error : INVALID_VALUE);
-    for (range *r = fake.ranges; r != NULL; r = r->next) {
+    for (range *r = fake.ranges; r; r = r->next) {
         if (r->host && (char *)memory < r->bytes + r->size && r->bytes < (char *)memory + size)
             return fake_end(ALREADY_REGISTERED);
     }

@@ -12,7 +12,7 @@
  */
 #include "base/clock.h"
 #include "base/dtype.h"
-#include "gpu/cuda.h"
+#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 #include "hoop.h"
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda.h"
+#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 
 #include <errno.h>

@@ -6,6 +6,7 @@
 #include "bin/bench_gpu.h"
 
 #include "gpu/cuda.h"
+#include "gpu/cuda_memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda: a GPU as a device of the table. Opens the primary context of the device that owns the caller's memory, loads
- * the kernels. Does not see to memory (cuda_memtype.c), submit (cuda_queue.c), nor touch users' streams
- * (cuda_stream_sync.c). A context is switched only where the thread has another one, which is put back.
+ * cuda: opens the primary context of the GPU that owns the caller's memory, and makes it a device: memory is
+ * cuda_memtype.c's affair, commands are cuda_queue.c's, callers' streams cuda_stream_sync.c's.
  */
+#include "gpu/cuda.h"
+
 #include "base/err.h"
 #include "base/mem.h"
+#include "gpu/cuda_context.h"
 #include "gpu/cuda_image.h"
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_launch.h"
+#include "gpu/cuda_memtype.h"
+#include "gpu/cuda_queue.h"
+#include "gpu/cuda_stream_sync.h"
 
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-/*
- * A few multiprocessors suffice: a command is bound by the bus between host and GPU, and the rest belongs to the user.
- */
+/* A few multiprocessors are enough: the bus between host and GPU limits a command. The others are the program's. */
 enum { DEFAULT_BLOCKS = 8 };
 
 static pthread_mutex_t options_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -39,67 +41,7 @@ current_options(void)
     return copy;
 }
 
-static hp_cuda_device *
-as_cuda(hp_device *device)
-{
-    return (hp_cuda_device *)device;
-}
-
-/* Our context on a thread that had none before: hp_cuda_leave left it there. */
-static _Thread_local hp_cu_context left_behind;
-
-/*
- * While some thread of the process captures a CUDA graph, most of our calls would be refused and spoil that graph,
- * unless this thread says that they have nothing to do with it.
- */
-static _Thread_local int relaxed;             /* how often, one inside the other */
-static _Thread_local int capture_mode_before; /* of the outermost */
-
-static hoop_result
-relax(const hp_cuda_driver *driver, hoop_error *error)
-{
-    int mode = HP_CU_CAPTURE_RELAXED;
-    if (relaxed++ > 0)
-        return HOOP_SUCCESS;
-    hoop_result result = hp_cuda_check(error, driver->capture_mode(&mode), "cuThreadExchangeStreamCaptureMode",
-                                       "stepping out of the way of CUDA graphs");
-    capture_mode_before = result == HOOP_SUCCESS ? mode : HP_CU_CAPTURE_RELAXED;
-    return result;
-}
-
-static void
-unrelax(const hp_cuda_driver *driver)
-{
-    int mode = capture_mode_before;
-    if (--relaxed == 0 && mode != HP_CU_CAPTURE_RELAXED)
-        (void)driver->capture_mode(&mode);
-}
-
-hoop_result
-hp_cuda_enter(hp_cuda_device *device, hp_cu_context *before, hoop_error *error)
-{
-    const char *doing = "entering a GPU's context";
-    hoop_result mode = relax(device->driver, error);
-    if (mode != HOOP_SUCCESS)
-        error = NULL; /* it has its sentence; the context is entered all the same, to let go of things */
-    hoop_result result = hp_cuda_check(error, device->driver->context_get(before), "cuCtxGetCurrent", doing);
-    if (result != HOOP_SUCCESS)
-        *before = device->context; /* nothing to put back */
-    else if (*before != device->context)
-        result = hp_cuda_check(error, device->driver->context_set(device->context), "cuCtxSetCurrent", doing);
-    return mode != HOOP_SUCCESS ? mode : result;
-}
-
-void
-hp_cuda_leave(hp_cuda_device *device, hp_cu_context before)
-{
-    /* A thread without a context (our progress thread) keeps ours: the next command finds it there. */
-    if (!before)
-        left_behind = device->context;
-    else if (before != device->context)
-        (void)device->driver->context_set(before);
-    unrelax(device->driver);
-}
+/* --- whose memory --- */
 
 static int
 owns(const void *ptr)
@@ -115,8 +57,8 @@ owns(const void *ptr)
     case HP_CU_NOT_INITIALIZED:
     case HP_CU_DEINITIALIZED:
     case HP_CU_NO_DEVICE:
-    case HP_CU_INVALID_CONTEXT: return 0; /* before anybody's cuInit nothing is device memory */
-    default: return 1;                    /* a dead context: opening says so, while the CPU would crash on it */
+    case HP_CU_INVALID_CONTEXT: return 0; /* before the first cuInit of the process no memory is the device's */
+    default: return 1;                    /* a failed context: open reports it, while the CPU would crash */
     }
 }
 
@@ -138,7 +80,7 @@ count_devices(const hp_cuda_driver *driver, int *count, hoop_error *error)
     return result == HOOP_SUCCESS && *count == 0 ? hp_cuda_no_device(error) : result;
 }
 
-/* The device a setting names, or this rank's share of those there are. */
+/* The device of the setting, or one by the rank on this host. */
 static hoop_result
 configured_device(const hp_cuda_driver *driver, int *ordinal, hoop_error *error)
 {
@@ -155,7 +97,7 @@ configured_device(const hp_cuda_driver *driver, int *ordinal, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* The pointer's device, else that of the thread's current context, else the configured one. */
+/* The pointer's device; without a pointer, the current context's; without a context, the configured one. */
 static hoop_result
 choose_device(const hp_cuda_driver *driver, const void *ptr, int *ordinal, hoop_error *error)
 {
@@ -176,63 +118,12 @@ choose_device(const hp_cuda_driver *driver, const void *ptr, int *ordinal, hoop_
 static int
 serves(hp_device *base, const void *ptr)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     int ordinal = -1;
     return choose_device(device->driver, ptr, &ordinal, NULL) == HOOP_SUCCESS && ordinal == device->ordinal;
 }
 
-/* --- opening --- */
-
-static const char *
-kernel_name(int kernel, char *out, size_t size)
-{
-    static const char *const reductions[] = {"sum", "prod", "max", "min"};
-    int at = kernel - HP_CUDA_REDUCE;
-    if (kernel < HP_CUDA_WIRE)
-        snprintf(out, size, "hp_copy_%d", 1 << (kernel - HP_CUDA_COPY));
-    else if (kernel == HP_CUDA_WIRE)
-        snprintf(out, size, "hp_wire");
-    else if (kernel == HP_CUDA_STAMP)
-        snprintf(out, size, "hp_stamp");
-    else if (kernel == HP_CUDA_GATE)
-        snprintf(out, size, "hp_gate");
-    else if (kernel >= HP_CUDA_MEAN)
-        snprintf(out, size, "hp_mean_%s", hp_dtype_name(hp_narrow[kernel - HP_CUDA_MEAN]));
-    else if (at / 4 == HOOP_FLOAT8E4M3 || at / 4 == HOOP_FLOAT8E5M2)
-        snprintf(out, size, "hp_any_%s", hp_dtype_name((hoop_dtype)(at / 4)));
-    else
-        snprintf(out, size, "hp_%s_%s", reductions[at % 4], hp_dtype_name((hoop_dtype)(at / 4)));
-    return out;
-}
-
-static hoop_result
-find_kernels(hp_cuda_device *device, hoop_error *error)
-{
-    for (int i = 0; i < HP_CUDA_KERNELS; i++) {
-        char name[48], doing[80];
-        kernel_name(i, name, sizeof(name));
-        snprintf(doing, sizeof(doing), "looking for the kernel %s", name);
-        hoop_result result =
-            hp_cuda_check(error, device->driver->module_function(&device->kernels[i], device->module, name),
-                          "cuModuleGetFunction", doing);
-        if (result != HOOP_SUCCESS)
-            return result;
-    }
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-load_kernels(hp_cuda_device *device, hoop_error *error)
-{
-    hoop_result result =
-        hp_cuda_check(error, device->driver->module_load(&device->module, hp_fatbin), "cuModuleLoadData",
-                      "loading hoop's kernels (a driver older than the nvcc that built them?)");
-    if (result != HOOP_SUCCESS) {
-        device->module = NULL;
-        return result;
-    }
-    return find_kernels(device, error);
-}
+/* --- open, close --- */
 
 static hoop_result
 ask_device(hp_cuda_device *device, hoop_error *error)
@@ -266,8 +157,8 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
     if (result == HOOP_SUCCESS)
         result = ask_device(device, error);
     if (result == HOOP_SUCCESS)
-        result = load_kernels(device, error);
-    if (result == HOOP_SUCCESS) /* pinned now: when the first is needed a stream may stand already */
+        result = hp_cuda_kernels_load(device, error);
+    if (result == HOOP_SUCCESS)
         result = hp_cuda_sync_block_new(device, error);
     hp_cuda_leave(device, before);
     return result;
@@ -276,24 +167,16 @@ prepare(hp_cuda_device *device, const void *ptr, hoop_error *error)
 static void
 close_device(hp_device *base)
 {
-    hp_cuda_device *device = as_cuda(base);
-    hp_cu_context before;
+    hp_cuda_device *device = hp_cuda_device_of(base);
     if (!device)
         return;
     if (device->context) {
+        hp_cu_context before;
         (void)hp_cuda_enter(device, &before, NULL);
-        hp_cuda_streams_free(device);
-        while (device->pages)
-            hp_cuda_unpin(base, device->pages->host);
-        if (device->module)
-            (void)device->driver->module_unload(device->module);
-        /* The thread must not be left with a context that is no more, unless it had chosen that itself. */
-        if (!before || before == left_behind)
-            (void)device->driver->context_set(left_behind = NULL);
-        else if (before != device->context)
-            (void)device->driver->context_set(before);
-        (void)device->driver->primary_release(device->handle);
-        unrelax(device->driver);
+        hp_cuda_sync_blocks_free(device);
+        hp_cuda_unenroll_all(device);
+        hp_cuda_kernels_unload(device);
+        hp_cuda_leave_closed(device, before);
     }
     pthread_mutex_destroy(&device->lock);
     free(device);
@@ -303,7 +186,7 @@ static hoop_result
 retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
 {
     const hp_cuda_driver *driver = device->driver;
-    hoop_result result = relax(driver, error);
+    hoop_result result = hp_cuda_relax(driver, error);
     if (result == HOOP_SUCCESS)
         result = choose_device(driver, ptr, &device->ordinal, error);
     if (result == HOOP_SUCCESS)
@@ -316,7 +199,7 @@ retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
         device->context = NULL;
     if (result == HOOP_SUCCESS)
         result = prepare(device, ptr, error);
-    unrelax(driver);
+    hp_cuda_unrelax(driver);
     return result;
 }
 
@@ -347,7 +230,7 @@ open_device(hp_device **out, const void *ptr, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* --- the row --- */
+/* --- the device's functions --- */
 
 static int
 addressable(hp_device *device)

@@ -2,7 +2,7 @@
 /*
  * cuda_driver: the part of the CUDA driver that hoop uses, as a table of functions taken from libcuda.so.1 at run time.
  * The library links nothing of CUDA and needs no CUDA header: types and prototypes are declared here, with the driver's
- * own structure tags. A missing driver is not an error, it is an answer. The driver is never unloaded again.
+ * own structure tags. A missing driver is an answer, not an error. The driver is never unloaded.
  */
 #ifndef HP_CUDA_DRIVER_H
 #define HP_CUDA_DRIVER_H
@@ -41,7 +41,6 @@ enum { /* device, pointer and function attributes */
 };
 
 enum { /* values and flags */
-       HP_CU_MEMORY_HOST = 1,
        HP_CU_MEMORY_DEVICE = 2,
        HP_CU_REGISTER_PORTABLE = 1,
        HP_CU_REGISTER_DEVICEMAP = 2,
@@ -99,18 +98,18 @@ typedef struct hp_cuda_driver {
 /* The table, loaded and initialised. HOOP_ERR_UNSUPPORTED: there is no driver, too old a one, or no GPU. */
 hoop_result hp_cuda_load(const hp_cuda_driver **driver, hoop_error *error);
 
-/* HOOP_ERR_UNSUPPORTED, and the sentence for a driver without a GPU: no call has failed, so it is no HOOP_ERR_CUDA. */
+/* HOOP_ERR_UNSUPPORTED and the sentence for a driver without a GPU: no call has failed, so not HOOP_ERR_CUDA. */
 hoop_result hp_cuda_no_device(hoop_error *error);
 
 /*
- * The driver's cuPointerGetAttributes if some part of this process has loaded the driver already, else NULL; never loads
- * it. Where nobody has, no pointer can be device memory. It is there too when the driver is too old for the table: device
- * memory must be known as such, so that hp_cuda_load can refuse it, as the CPU would crash on it. Cheap enough for every
- * call.
+ * The driver's cuPointerGetAttributes if the process has loaded the driver already, else NULL; this never loads it. In
+ * a process without the driver no pointer is device memory. It also returns the function of a driver that is too old
+ * for the table: device memory must be recognised, so that hp_cuda_load can refuse it, because the CPU would crash on
+ * it. Cheap enough for every call.
  */
 hp_cu_ask_fn *hp_cuda_present(void);
 
-/* The names the table asks libcuda.so.1 for, in order; NULL past the end. For the stand-in's test. */
+/* The symbols that the table takes from libcuda.so.1, in order; NULL past the end. For the stand-in's test. */
 const char *hp_cuda_symbol(size_t index);
 
 /*

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench,
- * tests). The library itself allocates nothing on a GPU.
- */
-#include "gpu/cuda_internal.h"
+/* cuda_memory: every function here is a call of the driver in the device's context. */
+#include "gpu/cuda_memory.h"
 
-static hp_cuda_device *
-as_cuda(hp_device *device)
-{
-    return (hp_cuda_device *)device;
-}
+#include "gpu/cuda_context.h"
 
 static hp_cu_pointer
 pointer(const void *memory)
@@ -20,7 +13,7 @@ pointer(const void *memory)
 hoop_result
 hp_cuda_alloc(hp_device *base, void **memory, size_t bytes, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     hp_cu_pointer address = 0;
     hoop_result result = hp_cuda_enter(device, &before, error);
@@ -35,7 +28,7 @@ hp_cuda_alloc(hp_device *base, void **memory, size_t bytes, hoop_error *error)
 void
 hp_cuda_free(hp_device *base, void *memory)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     if (!memory)
         return;
@@ -47,7 +40,7 @@ hp_cuda_free(hp_device *base, void *memory)
 hoop_result
 hp_cuda_copy(hp_device *base, void *to, const void *from, size_t bytes, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)
@@ -64,7 +57,7 @@ hp_cuda_copy(hp_device *base, void *to, const void *from, size_t bytes, hoop_err
 hoop_result
 hp_cuda_stream_open(hp_device *base, void **out, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     hp_cu_stream stream = NULL;
     hoop_result result = hp_cuda_enter(device, &before, error);
@@ -79,7 +72,7 @@ hp_cuda_stream_open(hp_device *base, void **out, hoop_error *error)
 void
 hp_cuda_stream_close(hp_device *base, void *stream)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     if (!stream)
         return;
@@ -91,7 +84,7 @@ hp_cuda_stream_close(hp_device *base, void *stream)
 hoop_result
 hp_cuda_stream_wait(hp_device *base, void *stream, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)
@@ -104,7 +97,7 @@ hp_cuda_stream_wait(hp_device *base, void *stream, hoop_error *error)
 hoop_result
 hp_cuda_stream_copy(hp_device *base, void *stream, void *to, const void *from, size_t bytes, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_memtype: what memory a GPU's kernels can reach: our pages, which are pinned and mapped for it, and of the
- * callers' arrays those of its primary context, which is ours too.
+ * cuda_memtype: kernels can address hoop's own pages, which are pinned and mapped for the GPU; of the callers' arrays
+ * those in the GPU's primary context, which hoop uses too; and the callers' pinned host memory.
  */
+#include "gpu/cuda_memtype.h"
+
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_context.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static hp_cuda_device *
-as_cuda(hp_device *device)
-{
-    return (hp_cuda_device *)device;
-}
+struct hp_cuda_pages {
+    hp_cuda_pages *next;
+    char *host;
+    size_t bytes;
+    hp_cu_pointer device;
+    int registered; /* by hoop: 0 if the program had pinned them before */
+};
 
-/* --- our pages --- */
+/* --- hoop's pages --- */
 
 static hoop_result
-see_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
+pin_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
 {
     const hp_cuda_driver *driver = device->driver;
     char doing[96];
+    snprintf(doing, sizeof(doing), "pinning %zu bytes of slots (is the limit on locked memory too low?)", pages->bytes);
     hp_cu_result registered =
         driver->host_register(pages->host, pages->bytes, HP_CU_REGISTER_PORTABLE | HP_CU_REGISTER_DEVICEMAP);
-    snprintf(doing, sizeof(doing), "pinning %zu bytes of slots (is the limit on locked memory too low?)", pages->bytes);
     pages->registered = registered == HP_CU_SUCCESS;
     if (registered != HP_CU_ALREADY_REGISTERED && !pages->registered)
         return hp_cuda_check(error, registered, "cuMemHostRegister", doing);
@@ -34,7 +38,7 @@ see_pages(hp_cuda_device *device, hp_cuda_pages *pages, hoop_error *error)
 }
 
 static void
-forget_pages(hp_cuda_device *device, hp_cuda_pages *pages)
+free_pages(hp_cuda_device *device, hp_cuda_pages *pages)
 {
     if (pages->registered)
         (void)device->driver->host_unregister(pages->host);
@@ -44,46 +48,67 @@ forget_pages(hp_cuda_device *device, hp_cuda_pages *pages)
 hoop_result
 hp_cuda_pin(hp_device *base, void *host, size_t bytes, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
-    hp_cu_context before;
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cuda_pages *pages = hp_alloc(1, sizeof(*pages));
     if (!pages)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while showing slots to a GPU");
     pages->host = host;
     pages->bytes = bytes;
+    hp_cu_context before;
     hoop_result result = hp_cuda_enter(device, &before, error);
     if (result == HOOP_SUCCESS)
-        result = see_pages(device, pages, error);
+        result = pin_pages(device, pages, error);
     if (result == HOOP_SUCCESS) {
         pthread_mutex_lock(&device->lock);
         pages->next = device->pages;
         device->pages = pages;
         pthread_mutex_unlock(&device->lock);
     } else {
-        forget_pages(device, pages);
+        free_pages(device, pages);
     }
     hp_cuda_leave(device, before);
     return result;
 }
 
-void
-hp_cuda_unpin(hp_device *base, void *host)
+/* Out of the device's list; NULL if no such pages are enrolled. */
+static hp_cuda_pages *
+unlink_pages(hp_cuda_device *device, const void *host)
 {
-    hp_cuda_device *device = as_cuda(base);
-    hp_cu_context before;
-    hp_cuda_pages **at, *pages;
     pthread_mutex_lock(&device->lock);
-    for (at = &device->pages; *at && (*at)->host != host; at = &(*at)->next)
-        continue;
-    pages = *at;
+    hp_cuda_pages **at = &device->pages;
+    while (*at && (*at)->host != host)
+        at = &(*at)->next;
+    hp_cuda_pages *pages = *at;
     if (pages)
         *at = pages->next;
     pthread_mutex_unlock(&device->lock);
+    return pages;
+}
+
+void
+hp_cuda_unpin(hp_device *base, void *host)
+{
+    hp_cuda_device *device = hp_cuda_device_of(base);
+    hp_cuda_pages *pages = unlink_pages(device, host);
     if (!pages)
         return;
+    hp_cu_context before;
     (void)hp_cuda_enter(device, &before, NULL);
-    forget_pages(device, pages);
+    free_pages(device, pages);
     hp_cuda_leave(device, before);
+}
+
+void
+hp_cuda_leave_enrolled(hp_cuda_device *device, const void *host)
+{
+    free(unlink_pages(device, host));
+}
+
+void
+hp_cuda_unenroll_all(hp_cuda_device *device)
+{
+    while (device->pages)
+        hp_cuda_unpin(&device->base, device->pages->host);
 }
 
 static int
@@ -111,11 +136,11 @@ hp_cuda_page(hp_cuda_device *device, const void *memory)
 
 /* --- callers' arrays --- */
 
-/* Memory of a context other than the primary one lies in an address space that our kernels cannot see. */
+/* Memory of a context other than the primary one lies in an address space that hoop's kernels cannot access. */
 static hoop_result
 refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, hoop_error *error)
 {
-    if (!context || context == device->context) /* NULL: memory of no one context */
+    if (!context || context == device->context) /* NULL: memory that belongs to no context */
         return HOOP_SUCCESS;
     return hp_err_set(
         error, HOOP_ERR_UNSUPPORTED,
@@ -124,11 +149,11 @@ refuse_context(hp_cuda_device *device, hp_cu_context context, const void *ptr, h
         ptr);
 }
 
-/* One question of the driver: every call asks it of its arrays. */
+/* One call of the driver: every operation checks its arrays with it. */
 hoop_result
 hp_cuda_admit(hp_device *base, const void *ptr, hoop_error *error)
 {
-    hp_cuda_device *device = as_cuda(base);
+    hp_cuda_device *device = hp_cuda_device_of(base);
     hp_cu_context context = NULL;
     int ordinal = -1, attributes[] = {HP_CU_POINTER_CONTEXT, HP_CU_POINTER_DEVICE_ORDINAL};
     void *values[] = {&context, &ordinal};
@@ -141,16 +166,16 @@ hp_cuda_admit(hp_device *base, const void *ptr, hoop_error *error)
 hp_cuda_memtype
 hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *address, hoop_error *error)
 {
-    unsigned type = 0;
-    int ordinal = -1;
-    hp_cu_pointer seen = 0;
-    hp_cu_context context = NULL;
-    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER,
-                        HP_CU_POINTER_CONTEXT};
-    void *values[] = {&type, &ordinal, &seen, &context};
     *address = (hp_cu_pointer)(uintptr_t)memory;
     if (find_page(device, memory, address))
         return HP_CUDA_MEM_DIRECT;
+    unsigned type = 0;
+    int ordinal = -1;
+    hp_cu_pointer mapped = 0;
+    hp_cu_context context = NULL;
+    int attributes[] = {HP_CU_POINTER_MEMORY_TYPE, HP_CU_POINTER_DEVICE_ORDINAL, HP_CU_POINTER_DEVICE_POINTER,
+                        HP_CU_POINTER_CONTEXT};
+    void *values[] = {&type, &ordinal, &mapped, &context};
     if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
                       "cuPointerGetAttributes", "asking whose an array is") != HOOP_SUCCESS)
         return HP_CUDA_MEM_REFUSED;
@@ -159,8 +184,8 @@ hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *ad
     if (type == HP_CU_MEMORY_DEVICE)
         return refuse_context(device, context, memory, error) == HOOP_SUCCESS ? HP_CUDA_MEM_DIRECT
                                                                               : HP_CUDA_MEM_REFUSED;
-    if (type == 0 || seen == 0)
+    if (type == 0 || mapped == 0)
         return HP_CUDA_MEM_PAGEABLE;
-    *address = seen; /* the caller's own pinned memory */
+    *address = mapped; /* the caller's own pinned memory */
     return HP_CUDA_MEM_DIRECT;
 }

@@ -1,20 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_queue: commands on a stream. A command is one kernel and one write of its ticket into host memory, so that
- * `done` is a load. A wake is an eventfd written by a host function on a stream aside. The first error of a queue is
- * kept: from then on nothing is submitted, and the commands that did not finish never will.
+ * cuda_queue: a command is one kernel on the queue's stream, and one write of the command's ticket into host memory, so
+ * that `done` is a load. The wake is an eventfd; a host function on a second stream writes it. The queue keeps its
+ * first error: then nothing more is submitted, and the commands that were not complete never will be.
  */
+#include "gpu/cuda_queue.h"
+
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "gpu/cuda_internal.h"
+#include "gpu/cuda_bounce.h"
+#include "gpu/cuda_context.h"
+#include "gpu/cuda_launch.h"
+#include "gpu/cuda_memtype.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define HEALTH_INTERVAL (5 * HP_MS) /* a stream that does not advance is asked for errors that often */
+#define HEALTH_INTERVAL (5 * HP_MS)
 
 enum { PAGE = 4096 };
 
@@ -24,15 +29,7 @@ as_cuda(hp_queue *queue)
     return (hp_cuda_queue *)queue;
 }
 
-static hoop_result
-note(hp_cuda_queue *queue, hp_cu_result result, const char *call, const char *doing)
-{
-    if (result == HP_CU_SUCCESS || queue->status.code != HOOP_SUCCESS)
-        return queue->status.code;
-    return hp_cuda_check(&queue->status, result, call, doing);
-}
-
-/* After an error already kept, the context is entered all the same: there are things to let go of. */
+/* After an error already kept, the context is entered all the same, so that the caller can free. */
 static hoop_result
 enter(hp_cuda_queue *queue, hp_cu_context *before)
 {
@@ -41,87 +38,8 @@ enter(hp_cuda_queue *queue, hp_cu_context *before)
 
 /* --- submit --- */
 
-static unsigned
-grid_for(const hp_cuda_queue *queue, uint64_t units)
-{
-    uint64_t blocks = (units + HP_KERNEL_THREADS - 1) / HP_KERNEL_THREADS;
-    uint64_t most = (uint64_t)queue->device->blocks;
-    return (unsigned)(blocks > most ? most : blocks > 0 ? blocks : 1);
-}
-
 static hoop_result
-run_kernel(hp_cuda_queue *queue, int kernel, unsigned blocks, unsigned threads, hp_kernel_args *args)
-{
-    void *parameters[] = {args};
-    hp_cuda_device *device = queue->device;
-    return note(queue,
-                device->driver->launch_kernel(device->kernels[kernel], blocks, 1, 1, threads, 1, 1, 0, queue->stream,
-                                              parameters, NULL),
-                "cuLaunchKernel", "submitting a command");
-}
-
-static int
-log2_of(size_t size)
-{
-    return size == 8 ? 3 : size == 4 ? 2 : size == 2 ? 1 : 0;
-}
-
-static hoop_dtype
-type_of(const hp_command *command, const hp_operand *operand)
-{
-    return operand->wire ? command->wire : command->elem;
-}
-
-/* Whether every operand is of the type of the first. */
-static int
-one_type(const hp_command *command)
-{
-    hoop_dtype type = type_of(command, &command->src[0]);
-    return (command->sources < 2 || type_of(command, &command->src[1]) == type) &&
-           type_of(command, &command->dst[0]) == type &&
-           (command->destinations < 2 || type_of(command, &command->dst[1]) == type);
-}
-
-/* A command that neither computes nor converts is a movement of bytes. */
-static int
-kernel_for(const hp_command *command)
-{
-    hoop_dtype type = type_of(command, &command->src[0]);
-    int op = command->sources < 2 || command->op == HOOP_AVG ? HOOP_SUM : (int)command->op;
-    if (!one_type(command))
-        return HP_CUDA_WIRE;
-    if (command->ranks[0] > 0)
-        return HP_CUDA_MEAN + hp_narrow_index(type);
-    if (command->exchange || (command->sources == 1 && command->divisor <= 1))
-        return HP_CUDA_COPY + log2_of(hp_dtype_size(type));
-    return HP_CUDA_REDUCE + 4 * (int)type + op;
-}
-
-hoop_result
-hp_cuda_launch(hp_cuda_queue *queue, const hp_command *command, const hp_cu_pointer address[4])
-{
-    hp_kernel_args args = {
-        .src = {(const void *)(uintptr_t)address[0], (const void *)(uintptr_t)address[1]},
-        .dst = {(void *)(uintptr_t)address[2], (void *)(uintptr_t)address[3]},
-        .count = command->count,
-        .divisor = command->divisor,
-        .ranks = {command->ranks[0], command->ranks[1]},
-        .sources = (uint8_t)command->sources,
-        .destinations = (uint8_t)command->destinations,
-        .exchange = command->exchange != 0,
-        .elem = (uint8_t)command->elem,
-        .wire = (uint8_t)command->wire,
-        .op = (uint8_t)(command->op == HOOP_AVG ? HOOP_SUM : command->op),
-        .src_wire = {command->src[0].wire != 0, command->src[1].wire != 0},
-        .dst_wire = {command->dst[0].wire != 0, command->dst[1].wire != 0},
-    };
-    int kernel = kernel_for(command);
-    size_t at_once = kernel == HP_CUDA_WIRE ? 1 : 16 / hp_dtype_size(type_of(command, &command->src[0]));
-    return run_kernel(queue, kernel, grid_for(queue, command->count / at_once + 1), HP_KERNEL_THREADS, &args);
-}
-
-static hoop_result
-place_and_launch(hp_cuda_queue *queue, const hp_command *command)
+launch(hp_cuda_queue *queue, const hp_command *command)
 {
     const void *memory[4] = {command->src[0].ptr, command->src[1].ptr, command->dst[0].ptr, command->dst[1].ptr};
     int used[4] = {1, command->sources > 1, 1, command->destinations > 1};
@@ -138,57 +56,44 @@ place_and_launch(hp_cuda_queue *queue, const hp_command *command)
     return direct ? hp_cuda_launch(queue, command, address) : hp_cuda_bounce_run(queue, command, memtype, address);
 }
 
-/* The stream's last word on everything so far: the ticket, in host memory, after all writes before it. */
+/* The GPU writes the ticket into host memory, after all writes of the commands before. */
 static hoop_result
-stamp(hp_cuda_queue *queue, uint64_t ticket)
+write_ticket(hp_cuda_queue *queue, uint64_t ticket, const char *doing)
 {
-    hp_cuda_device *device = queue->device;
-    hp_kernel_args args = {.dst = {(void *)(uintptr_t)queue->counter_device}, .value = ticket};
-    if (!device->memory_ops)
-        return run_kernel(queue, HP_CUDA_STAMP, 1, 1, &args);
-    return note(queue, device->driver->stream_write_64(queue->stream, queue->counter_device, ticket, 0),
-                "cuStreamWriteValue64", "submitting a command");
-}
-
-hoop_result
-hp_cuda_may_submit(hp_cuda_queue *queue)
-{
-    if (queue->status.code == HOOP_SUCCESS && atomic_load_explicit(&queue->device->released, memory_order_acquire))
-        hp_err_set(&queue->status, HOOP_ERR_ABORTED, "the callers' streams were let go while a command was submitted");
-    return queue->status.code;
+    return hp_cuda_write_value(queue->device, queue->stream, queue->counter_device, ticket, doing, &queue->status);
 }
 
 uint64_t
 hp_cuda_submit(hp_queue *base, const hp_command *command)
 {
     hp_cuda_queue *queue = as_cuda(base);
-    hp_cu_context before;
     if (hp_cuda_may_submit(queue) != HOOP_SUCCESS)
         return 0;
+    hp_cu_context before;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS && command->destinations > 0 && command->count > 0)
-        place_and_launch(queue, command);
+        launch(queue, command);
     if (queue->status.code == HOOP_SUCCESS)
-        stamp(queue, queue->submitted + 1);
+        write_ticket(queue, queue->submitted + 1, "submitting a command");
     hp_cuda_leave(queue->device, before);
     return queue->status.code == HOOP_SUCCESS ? ++queue->submitted : 0;
 }
 
 /* --- completion --- */
 
-/* A kernel that fails never stamps: only the driver knows. Asked seldom, and only while nothing moves. */
 void
-hp_cuda_check_health(hp_cuda_queue *queue)
+hp_cuda_check_health(hp_queue *base)
 {
+    hp_cuda_queue *queue = as_cuda(base);
     uint64_t now = hp_now();
-    hp_cu_context before;
     if (queue->status.code != HOOP_SUCCESS || now - queue->looked < HEALTH_INTERVAL)
         return;
     queue->looked = now;
+    hp_cu_context before;
     if (enter(queue, &before) == HOOP_SUCCESS) {
         hp_cu_result result = queue->device->driver->stream_query(queue->stream);
         if (result != HP_CU_NOT_READY)
-            note(queue, result, "cuStreamQuery", "a command was running");
+            hp_cuda_keep_error(queue, result, "cuStreamQuery", "a command was running");
     }
     hp_cuda_leave(queue->device, before);
 }
@@ -199,7 +104,7 @@ take_wake(hp_cuda_queue *queue)
     uint64_t count;
     if (atomic_exchange(&queue->woken, 0)) {
         ssize_t got = read(queue->fd, &count, sizeof(count));
-        (void)got; /* nothing to read: it was taken already */
+        (void)got; /* an earlier call has read it */
     }
 }
 
@@ -210,7 +115,7 @@ hp_cuda_done(hp_queue *base)
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
     take_wake(queue);
     if (done < queue->submitted)
-        hp_cuda_check_health(queue);
+        hp_cuda_check_health(base);
     queue->told = done;
     return done;
 }
@@ -221,7 +126,7 @@ hp_cuda_wake_fd(hp_queue *base)
     return as_cuda(base)->fd;
 }
 
-/* Also the host function, on a thread of the driver's: the descriptor first, so that whoever sees the flag can read. */
+/* Also a host function, on the driver's thread. The write comes first: a thread that sees the flag can then read. */
 static void
 wake(void *arg)
 {
@@ -240,18 +145,19 @@ order_wake(hp_cuda_queue *queue)
     hp_cu_context before;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->event_record(queue->wake, queue->stream), "cuEventRecord", doing);
+        hp_cuda_keep_error(queue, driver->event_record(queue->wake, queue->stream), "cuEventRecord", doing);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->stream_wait_event(queue->aside, queue->wake, 0), "cuStreamWaitEvent", doing);
+        hp_cuda_keep_error(queue, driver->stream_wait_event(queue->wake_stream, queue->wake, 0), "cuStreamWaitEvent",
+                           doing);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->launch_host(queue->aside, wake, queue), "cuLaunchHostFunc", doing);
+        hp_cuda_keep_error(queue, driver->launch_host(queue->wake_stream, wake, queue), "cuLaunchHostFunc", doing);
     hp_cuda_leave(queue->device, before);
     return queue->status.code;
 }
 
-/* A wake when all that is submitted now is done, if none is on its way. */
+/* A wake for the last submitted command, unless one is ordered already. */
 static void
-expect(hp_cuda_queue *queue)
+expect_wake(hp_cuda_queue *queue)
 {
     if (queue->armed == queue->submitted)
         return;
@@ -260,7 +166,7 @@ expect(hp_cuda_queue *queue)
         wake(queue);
 }
 
-/* A caller who knows already that all is done, or that all has failed, is not woken again. */
+/* `done` and `status` have told some callers that all is complete, or has failed: those are not woken again. */
 void
 hp_cuda_wake_arm(hp_queue *base)
 {
@@ -268,9 +174,32 @@ hp_cuda_wake_arm(hp_queue *base)
     uint64_t done = atomic_load_explicit(queue->counter, memory_order_acquire);
     int ended = queue->status.code != HOOP_SUCCESS || done >= queue->submitted;
     if (!ended)
-        expect(queue);
+        expect_wake(queue);
     else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
         wake(queue);
+}
+
+/* Also after an error: commands that were submitted before it may still be running. */
+hoop_result
+hp_cuda_drain(hp_queue *base)
+{
+    hp_cuda_queue *queue = as_cuda(base);
+    hp_cu_context before;
+    if (enter(queue, &before) == HOOP_SUCCESS)
+        hp_cuda_keep_error(queue, queue->device->driver->stream_synchronize(queue->stream), "cuStreamSynchronize",
+                           "waiting for the last commands");
+    hp_cuda_leave(queue->device, before);
+    return queue->status.code;
+}
+
+hoop_result
+hp_cuda_status(hp_queue *base, hoop_error *error)
+{
+    hp_cuda_queue *queue = as_cuda(base);
+    if (queue->status.code != HOOP_SUCCESS && error)
+        *error = queue->status;
+    queue->told_code = queue->status.code;
+    return queue->status.code;
 }
 
 /* --- open, close --- */
@@ -279,14 +208,15 @@ static hoop_result
 make_streams(hp_cuda_queue *queue)
 {
     const hp_cuda_driver *driver = queue->device->driver;
+    const char *doing = "making a queue";
     int priority = queue->device->priority;
-    note(queue, driver->stream_create(&queue->stream, HP_CU_STREAM_NON_BLOCKING, priority),
-         "cuStreamCreateWithPriority", "making a queue");
+    hp_cuda_keep_error(queue, driver->stream_create(&queue->stream, HP_CU_STREAM_NON_BLOCKING, priority),
+                       "cuStreamCreateWithPriority", doing);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->stream_create(&queue->aside, HP_CU_STREAM_NON_BLOCKING, priority),
-             "cuStreamCreateWithPriority", "making a queue");
+        hp_cuda_keep_error(queue, driver->stream_create(&queue->wake_stream, HP_CU_STREAM_NON_BLOCKING, priority),
+                           "cuStreamCreateWithPriority", doing);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->event_create(&queue->wake, HP_CU_EVENT_NO_TIMING), "cuEventCreate", "making a queue");
+        hp_cuda_keep_error(queue, driver->event_create(&queue->wake, HP_CU_EVENT_NO_TIMING), "cuEventCreate", doing);
     return queue->status.code;
 }
 
@@ -307,49 +237,46 @@ make_counter(hp_cuda_queue *queue)
 }
 
 /*
- * What commands and callers' streams will ask of the driver, once, with nothing to do. A driver that loads a kernel,
- * starts a thread or makes room when it is first needed may wait for every stream then, also for one that waits for us.
+ * Calls everything that commands and callers' streams will need of the driver, once, with no elements. A driver that
+ * loads a kernel, starts a thread or allocates on first use may then wait for every stream, also for a stream that is
+ * waiting for hoop.
  */
 static hoop_result
-rehearse(hp_cuda_queue *queue)
+warm_up(hp_cuda_queue *queue)
 {
     const hp_cuda_driver *driver = queue->device->driver;
     const char *doing = "trying a new queue";
-    void *nothing = (void *)(uintptr_t)queue->counter_device; /* 0, and a stamp or a gate of 0 leaves it so */
-    hp_kernel_args args = {.src = {nothing, nothing}, .dst = {nothing, nothing}, .sources = 1, .destinations = 1};
-    for (int kernel = 0; kernel < HP_CUDA_KERNELS && queue->status.code == HOOP_SUCCESS; kernel++)
-        run_kernel(queue, kernel, 1, 1, &args);
+    hp_cuda_launch_all(queue, queue->counter_device);
     if (queue->status.code == HOOP_SUCCESS)
-        stamp(queue, 0);
-    if (queue->status.code == HOOP_SUCCESS && queue->device->memory_ops)
-        note(queue, driver->stream_wait_32(queue->stream, queue->counter_device, 0, HP_CU_WAIT_GEQ),
-             "cuStreamWaitValue32", doing);
+        write_ticket(queue, 0, doing);
+    if (queue->status.code == HOOP_SUCCESS)
+        hp_cuda_wait_value(queue->device, queue->stream, queue->counter_device, 0, doing, &queue->status);
     if (queue->status.code == HOOP_SUCCESS)
         order_wake(queue);
     if (queue->status.code == HOOP_SUCCESS)
-        note(queue, driver->stream_synchronize(queue->aside), "cuStreamSynchronize", doing);
+        hp_cuda_keep_error(queue, driver->stream_synchronize(queue->wake_stream), "cuStreamSynchronize", doing);
     take_wake(queue);
     return queue->status.code;
 }
 
+/*
+ * The bounce buffer too is made here, though few commands need it: pinning its pages may wait for a caller's stream
+ * that waits for a command.
+ */
 static hoop_result
 make_queue(hp_cuda_queue *queue)
 {
-    hp_cu_context before;
     queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (queue->fd < 0)
         return hp_err_sys(&queue->status, HOOP_ERR_SYSTEM, errno, "cannot make an eventfd for a GPU queue");
-    /*
-     * the stage too, though few commands need it: its pages may not be pinned while a caller's stream waits for a
-     * command
-     */
     if (make_counter(queue) != HOOP_SUCCESS || hp_cuda_bounce_new(queue) != HOOP_SUCCESS)
         return queue->status.code;
+    hp_cu_context before;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)
         make_streams(queue);
     if (queue->status.code == HOOP_SUCCESS)
-        rehearse(queue);
+        warm_up(queue);
     hp_cuda_leave(queue->device, before);
     return queue->status.code;
 }
@@ -357,12 +284,12 @@ make_queue(hp_cuda_queue *queue)
 hoop_result
 hp_cuda_queue_open(hp_device *device, hp_queue **out, hoop_error *error)
 {
-    hp_cuda_queue *queue = hp_alloc(1, sizeof(*queue));
     *out = NULL;
+    hp_cuda_queue *queue = hp_alloc(1, sizeof(*queue));
     if (!queue)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while making a GPU queue");
-    queue->base.ops = &hp_cuda_ops;
-    queue->device = (hp_cuda_device *)device;
+    queue->base.ops = device->ops;
+    queue->device = hp_cuda_device_of(device);
     queue->status.size = sizeof(queue->status);
     hp_err_clear(&queue->status);
     hoop_result result = make_queue(queue);
@@ -382,9 +309,9 @@ close_streams(hp_cuda_queue *queue)
     const hp_cuda_driver *driver = queue->device->driver;
     if (queue->stream) {
         (void)driver->stream_synchronize(queue->stream);
-        if (queue->aside) {
-            (void)driver->stream_synchronize(queue->aside);
-            (void)driver->stream_destroy(queue->aside);
+        if (queue->wake_stream) {
+            (void)driver->stream_synchronize(queue->wake_stream);
+            (void)driver->stream_destroy(queue->wake_stream);
         }
         (void)driver->stream_destroy(queue->stream);
     }
@@ -396,9 +323,9 @@ void
 hp_cuda_queue_close(hp_queue *base)
 {
     hp_cuda_queue *queue = as_cuda(base);
-    hp_cu_context before;
     if (!queue)
         return;
+    hp_cu_context before;
     (void)hp_cuda_enter(queue->device, &before, NULL);
     close_streams(queue);
     hp_cuda_bounce_free(queue);
@@ -410,29 +337,4 @@ hp_cuda_queue_close(hp_queue *base)
     if (queue->fd >= 0)
         close(queue->fd);
     free(queue);
-}
-
-/* --- the end of all commands --- */
-
-hoop_result
-hp_cuda_drain(hp_queue *base)
-{
-    hp_cuda_queue *queue = as_cuda(base);
-    hp_cu_context before;
-    /* Also after an error: what was submitted before it may still be running. */
-    if (enter(queue, &before) == HOOP_SUCCESS)
-        note(queue, queue->device->driver->stream_synchronize(queue->stream), "cuStreamSynchronize",
-             "waiting for the last commands");
-    hp_cuda_leave(queue->device, before);
-    return queue->status.code;
-}
-
-hoop_result
-hp_cuda_status(hp_queue *base, hoop_error *error)
-{
-    hp_cuda_queue *queue = as_cuda(base);
-    if (queue->status.code != HOOP_SUCCESS && error)
-        *error = queue->status;
-    queue->told_code = queue->status.code;
-    return queue->status.code;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu: which backend a pointer belongs to. CUDA claims what is its own; the host CPU takes the rest. */
+/* gpu: which backend a pointer belongs to. CUDA claims its own memory; the host CPU takes the rest. */
 #include "gpu/gpu.h"
-
-#include "gpu/cuda.h"
 
 const hp_device_ops *
 hp_device_of(const void *ptr)

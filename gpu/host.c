@@ -263,7 +263,7 @@ hp_host_run(const hp_command *command)
     hp_host_run_with(hp_arith_best(), command);
 }
 
-/* What follows is the host's row in the device table. */
+/* --- the device's functions --- */
 
 static hp_device host_device = {&hp_host_ops}; /* has no state: one serves everybody */
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* host: the host backend's arithmetic with a given set of loops, for tests and measurements. */
+/* host: the CPU as a device, and its arithmetic alone, for tests, measurements and the stand-in driver. */
 #ifndef HP_HOST_H
 #define HP_HOST_H
 
-#include "gpu/gpu.h"
+#include "gpu/device.h"
 #include "gpu/reduce.h"
 
+extern const hp_device_ops hp_host_ops;
+
+/* Runs a command without a queue, with the fastest loops or with the given ones. */
+void hp_host_run(const hp_command *command);
 void hp_host_run_with(const hp_arith *arith, const hp_command *command);
 
 #endif

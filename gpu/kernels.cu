@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels: a command's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda.c loads;
+ * kernels: a command's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda_launch.c loads;
  * names and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from
  * MIN or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
  *
@@ -337,7 +337,7 @@ template <class Type, class Op> struct reduction {
 };
 
 /*
- * Two means become one, as gpu.h says of a command's `ranks`. Nothing here may become one multiplication and addition.
+ * Two means become one, as device.h says of a command's `ranks`. Nothing here may become one multiplication and addition.
  */
 template <class Type> struct mean {
     typedef typename Type::stored stored;

@@ -20,8 +20,8 @@
 #define INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+#include "gpu/arith.h"
 #include "gpu/codec.h"
-#include "gpu/reduce.h"
 
 #define INLINE TARGET static inline __attribute__((always_inline))
 

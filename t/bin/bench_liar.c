@@ -6,7 +6,7 @@
  * BENCH_LIE is the count of float32 elements whose allreduces are falsified; on rank 0 only. BENCH_SLOW is a number of
  * milliseconds that every allreduce of float32 takes longer.
  */
-#include "gpu/cuda.h"
+#include "gpu/cuda_memory.h"
 #include "gpu/gpu.h"
 
 #include <stdlib.h>

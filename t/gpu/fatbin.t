@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # The kernels as nvcc built them: gpu/kernels.fatbin holds machine code for every chip that NVCC_FLAGS ask for, and their
-# PTX, and in each chip's code is every kernel that gpu/cuda.c looks for. The container's format is not documented: where
+# PTX, and in each chip's code is every kernel that gpu/cuda_launch.c looks for. The container's format is not documented: where
 # it is another than the known one, or zstd is not there to unpack the code, that is skipped.
 # time limit: 60
 . "$abs_top_srcdir/t/tap/tap.sh"
@@ -57,7 +57,7 @@ case $asked in
 *) skip 1 'no PTX was asked for' ;;
 esac
 
-# Every name of kernel_name() in gpu/cuda.c, for the types of base/dtype.c, each under its first name.
+# Every name of kernel_name() in gpu/cuda_launch.c, for the types of base/dtype.c, each under its first name.
 types=$(sed -n 's/^    {"\([a-z0-9]*\)", \(HOOP_[A-Z0-9]*\)},$/\1 \2/p' "$abs_top_srcdir/base/dtype.c" | awk '!seen[$2]++ { print $1 }')
 {
     echo hp_copy_1 hp_copy_2 hp_copy_4 hp_copy_8 hp_wire hp_stamp hp_gate

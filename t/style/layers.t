@@ -4,7 +4,7 @@
 # as an extended regular expression on the name between the quotes.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 17
+plan 18
 
 # allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
 allowed()
@@ -16,23 +16,36 @@ allowed()
     is '' "$found" "$text"
 }
 
-# ordered FOLDER FILE...: the folder's files from top to bottom, without their endings, are all there are, and each
-# includes headers of its own and of files after it only.
+# ordered FOLDER FILE...: calls go down only. Every file of the folder is in the list, from the top to the bottom, and
+# includes only headers of files after it. A name covers its .c, .h and .cu; a name with an ending is that file alone.
 ordered()
 {
-    folder=$1 wrong=
+    folder=$1
     shift
-    listed=$(printf '%s\n' "$@" | LC_ALL=C sort)
-    there=$(for file in "$folder"/*.[ch]; do basename "${file%.?}"; done | LC_ALL=C sort -u)
-    [ "$listed" = "$there" ] || wrong="the list is not the files of $folder/"
-    while [ $# -gt 0 ]; do
-        may=$(printf '|%s' "$@")
-        up=$(cat "$folder/$1".[ch] 2>/dev/null | sed -n "s|^#include \"$folder/\([a-z_]*\)\.h\".*|\1|p" | LC_ALL=C sort -u |
-            grep -vxE "${may#|}" | tr '\n' ' ')
-        [ -z "$up" ] || wrong="$wrong $1 includes $up"
-        shift
-    done
-    is '' "$wrong" "$folder: each file includes only what is below it"
+    find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.cu' -o -name '*.def' \) | LC_ALL=C sort >"$tmp/files"
+    found=$(grep -HoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*"' $(cat "$tmp/files") /dev/null |
+        awk -v folder="$folder" -v order="$*" -v files="$(tr '\n' ' ' <"$tmp/files")" '
+            function place(path) {
+                sub(/.*\//, "", path)
+                if (!(path in at)) sub(/\.[a-z]*$/, "", path)
+                return path
+            }
+            BEGIN {
+                count = split(order, name, " ")
+                for (i = 1; i <= count; i++) at[name[i]] = i
+                count = split(files, file, " ")
+                for (i = 1; i <= count; i++) if (!(place(file[i]) in at)) print file[i] " is not in the list"
+                for (i = 1; i <= count; i++) seen[place(file[i])] = 1
+                for (n in at) if (!(n in seen)) print n " is in the list, and not in " folder
+            }
+            {
+                user = $0; sub(/:.*/, "", user)
+                used = $0; sub(/^[^"]*"/, "", used); sub(/"$/, "", used)
+                if (index(used, folder "/") != 1 || used ~ ("^" folder "/.*/")) next
+                if (place(user) != place(used) && at[place(used)] <= at[place(user)])
+                    print user " includes " used ", which is above it"
+            }')
+    is '' "$found" "in $folder each file includes only files below it"
 }
 
 bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous bin t/tap |
@@ -51,11 +64,14 @@ allowed 'rendezvous sees net and base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h|r
 allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(lib|base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
 allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
 
-ordered net link stripe control flight pipe match link_state pieces door caller pool dial shake conn alarm remarks ports \
-    secret secure frame sock addr lookup loop
-ordered rendezvous server hall overseer roster meeting nag refusal breach silence blame order outlet client registration \
-    debt line message
+ordered net link stripe control zerocopy pipe frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
+    alarm log_queue ports secret auth frame sock addr lookup loop
+ordered rendezvous server job job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
+    events client registration resend control_conn message
 ordered base call dtype processors wire log clock text secmem mem err number limits distance hash
+ordered gpu \
+    gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context cuda_internal \
+    cuda_driver cuda_image kernels cuda_kernel reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 
 # Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'

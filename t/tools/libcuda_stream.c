@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* libcuda_stream: the stand-in driver's streams and events: what is put into them, and what comes of it. */
 #include "base/dtype.h"
-#include "gpu/gpu.h"
+#include "gpu/host.h"
 #include "t/tools/libcuda_internal.h"
 
 #include <dlfcn.h>

@@ -4,10 +4,10 @@
  * with --agent its hand on one host. Here is only which of the two, and how the program ends.
  */
 #include "base/secmem.h"
-#include "bin/agent.h"
-#include "bin/job.h"
-#include "bin/spawn.h"
 #include "hoop.h"
+#include "launch/agent.h"
+#include "launch/run.h"
+#include "launch/spawn.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * fuzz_hostfile: any bytes as a hostfile. What is accepted has names that are safe as a remote shell's argument, no
  * name twice, slots in range; what is refused has a sentence. Placement on the hosts accepted puts every rank once.
  */
-#include "bin/place.h"
 #include "fuzz/fuzz.h"
+#include "launch/place.h"
 
 #include <ctype.h>
 #include <string.h>

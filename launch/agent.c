@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * agent: a conversation (greeting, secret, orders, then input and signals one way, output and deaths the other) around
+ * a crew. Every packet is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here,
+ * and then in the ranks' pipes, while the launcher does not take it.
+ */
+#include "launch/agent.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/wire.h"
+#include "launch/ranks.h"
+#include "launch/signals.h"
+#include "launch/write_queue.h"
+#include "launch/xalloc.h"
+#include "net/secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRET_LINE = HP_SECRET_TEXT - 1 };
+
+/* How long ranks may take to end after TERM when nobody waits for them any more. */
+#define ORPHAN_GRACE (2 * HP_SEC)
+
+typedef struct agent {
+    hp_loop *loop;
+    hp_bytes in;
+    hp_watch *in_watch;
+    hp_signals signals;
+    int secret_fd;
+    hp_outbox out;
+    hp_orders orders;
+    hp_crew *crew;
+    char own_dir[PATH_MAX]; /* where this program lies */
+    int deserted;           /* the launcher is gone */
+    int over;
+} agent;
+
+/* --- to the launcher --- */
+
+static void
+push(agent *a)
+{
+    hp_outbox_push(&a->out);
+    if (!a->crew)
+        return;
+    if (hp_bytes_size(&a->out.bytes) > HIGH_WATER)
+        hp_crew_pause(a->crew, 1);
+    else if (hp_bytes_size(&a->out.bytes) < LOW_WATER)
+        hp_crew_pause(a->crew, 0);
+}
+
+static void
+moved(void *arg)
+{
+    push(arg);
+}
+
+static void
+greet(agent *a)
+{
+    const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": how the launcher's host is seen */
+    int n = connection ? (int)strcspn(connection, " ") : 0;
+    char *line = hp_must_print("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
+                               HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
+    hp_bytes_add(&a->out.bytes, line, strlen(line));
+    free(line);
+    push(a);
+}
+
+static void
+started(void *arg, int rank, int pid)
+{
+    agent *a = arg;
+    uint8_t payload[8];
+    hp_put32(payload, (uint32_t)rank);
+    hp_put32(payload + 4, (uint32_t)pid);
+    hp_packet_put(&a->out.bytes, HP_PK_STARTED, payload, sizeof(payload), NULL, 0);
+    push(a);
+}
+
+static void
+output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    agent *a = arg;
+    uint8_t head[5];
+    hp_put32(head, (uint32_t)rank);
+    head[4] = (uint8_t)stream;
+    hp_packet_put(&a->out.bytes, HP_PK_OUTPUT, head, sizeof(head), bytes, n);
+    push(a);
+}
+
+static void
+exited(void *arg, int rank, int pid, int status, uint64_t ms)
+{
+    agent *a = arg;
+    uint8_t payload[20];
+    hp_put32(payload, (uint32_t)rank);
+    hp_put32(payload + 4, (uint32_t)pid);
+    hp_put32(payload + 8, (uint32_t)status);
+    hp_put64(payload + 12, ms);
+    hp_packet_put(&a->out.bytes, HP_PK_EXIT, payload, sizeof(payload), NULL, 0);
+    push(a);
+}
+
+static void
+taken(void *arg, size_t n)
+{
+    agent *a = arg;
+    hp_packet_put32(&a->out.bytes, HP_PK_TAKEN, (uint32_t)n);
+    push(a);
+}
+
+static void
+ended(void *arg)
+{
+    agent *a = arg;
+    hp_packet_put(&a->out.bytes, HP_PK_DONE, NULL, 0, NULL, 0);
+    push(a);
+    a->over = 1;
+}
+
+static void
+fail(agent *a, int status, const char *text)
+{
+    uint8_t head[4];
+    hp_put32(head, (uint32_t)status);
+    hp_packet_put(&a->out.bytes, HP_PK_FAIL, head, sizeof(head), text, strlen(text));
+    push(a);
+    a->over = 1;
+}
+
+/* --- from the launcher --- */
+
+static void
+desert(agent *a)
+{
+    if (a->deserted)
+        return;
+    a->deserted = 1;
+    hp_watch_set(a->in_watch, 0);
+    if (!a->crew)
+        a->over = 1;
+    else
+        hp_crew_stop(a->crew, ORPHAN_GRACE);
+}
+
+static void
+start_crew(agent *a)
+{
+    const hp_crew_owner owner = {a, started, output, exited, taken, ended};
+    hp_refusal refusal = {.status = 1, .text = "cannot start the ranks"};
+    a->crew = hp_crew_start(a->loop, &a->orders, a->secret_fd, a->own_dir, &owner, &refusal);
+    if (!a->crew)
+        fail(a, refusal.status, refusal.text);
+    close(a->secret_fd);
+    a->secret_fd = -1;
+}
+
+static void
+obey(agent *a, const hp_packet *packet)
+{
+    hoop_error error;
+    if (!a->crew) {
+        if (hp_orders_take(&a->orders, packet, &error) != HOOP_SUCCESS)
+            fail(a, 1, error.text);
+        else if (a->orders.complete)
+            start_crew(a);
+        return;
+    }
+    switch (packet->type) {
+    case HP_PK_STDIN: hp_crew_input(a->crew, packet->payload, packet->size); break;
+    case HP_PK_STDIN_END: hp_crew_input_end(a->crew); break;
+    case HP_PK_SIGNAL: hp_crew_signal(a->crew, (int)(hp_get32(packet->payload) & 63)); break;
+    case HP_PK_WINDOW: hp_crew_window(a->crew, hp_window_take(packet)); break;
+    case HP_PK_STOP: hp_crew_stop(a->crew, hp_get32(packet->payload) * HP_MS); break;
+    default: desert(a); /* orders once more: no launcher of ours */
+    }
+}
+
+/* The first line. 1: it has been taken; 0: more bytes are needed. */
+static int
+take_secret(agent *a)
+{
+    hp_secret secret;
+    hoop_error error;
+    if (hp_bytes_size(&a->in) < SECRET_LINE)
+        return 0;
+    if (hp_secret_parse(&secret, (const char *)hp_bytes_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
+        a->secret_fd = hp_secret_memfd(&secret, &error);
+    hp_wipe(&secret, sizeof(secret));
+    hp_bytes_drop(&a->in, SECRET_LINE);
+    if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0)
+        return 1;
+    if (a->secret_fd >= 0)
+        hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot keep the secret's descriptor to itself");
+    fail(a, 1, error.text);
+    return 0;
+}
+
+static void
+take_packets(agent *a)
+{
+    hp_packet packet;
+    hoop_error error;
+    int got;
+    if (a->secret_fd < 0 && !a->crew && !take_secret(a))
+        return;
+    while (!a->over && (got = hp_packet_get(&a->in, HP_TO_AGENT, &packet, &error)) != 0) {
+        if (got < 0) {
+            desert(a);
+            return;
+        }
+        obey(a, &packet);
+        hp_packet_done(&a->in, &packet);
+    }
+}
+
+static void
+readable(void *arg, int ready)
+{
+    agent *a = arg;
+    ssize_t n = read(STDIN_FILENO, hp_bytes_room(&a->in, PIECE), PIECE);
+    (void)ready;
+    if (n > 0) {
+        hp_bytes_grown(&a->in, (size_t)n);
+        take_packets(a);
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        desert(a);
+    }
+}
+
+/* --- signals --- */
+
+static void
+signalled(void *arg, int number)
+{
+    agent *a = arg;
+    if (number == SIGTERM)
+        desert(a);
+    else if (a->crew)
+        hp_crew_reap(a->crew);
+}
+
+/* TERM ends it like a launcher that is gone; what a terminal sends is the launcher's business. */
+static int
+open_signals(agent *a)
+{
+    static const int ours[] = {SIGCHLD, SIGTERM, 0};
+    static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
+    size_t i;
+    for (i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+        signal(ignored[i], SIG_IGN);
+    return hp_signals_open(&a->signals, a->loop, ours, signalled, a);
+}
+
+/* --- life --- */
+
+static void
+find_own_dir(agent *a)
+{
+    ssize_t n = readlink("/proc/self/exe", a->own_dir, sizeof(a->own_dir) - 1);
+    char *slash;
+    a->own_dir[n > 0 ? n : 0] = '\0';
+    slash = strrchr(a->own_dir, '/');
+    if (slash)
+        *slash = '\0';
+}
+
+/* What an event loop can wait for; a file or /dev/null there means that nobody talks to us. */
+static int
+is_channel(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode) || isatty(fd));
+}
+
+static int
+open_agent(agent *a)
+{
+    int flags = fcntl(STDIN_FILENO, F_GETFL);
+    find_own_dir(a);
+    a->loop = hp_loop_new();
+    if (!a->loop || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
+        return -1;
+    if (fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
+        return -1;
+    a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
+    if (!a->in_watch || hp_watch_set(a->in_watch, HP_READ) < 0)
+        return -1;
+    return hp_outbox_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
+}
+
+static void
+close_agent(agent *a)
+{
+    if (a->crew)
+        hp_crew_free(a->crew);
+    hp_outbox_close(&a->out);
+    hp_watch_free(a->in_watch);
+    hp_signals_close(&a->signals);
+    hp_orders_free(&a->orders);
+    hp_bytes_free(&a->in);
+    if (a->loop)
+        hp_loop_free(a->loop);
+}
+
+int
+hp_agent_main(void)
+{
+    agent a = {.secret_fd = -1};
+    if (!is_channel(STDIN_FILENO) || !is_channel(STDOUT_FILENO)) {
+        fprintf(stderr,
+                "hooprun: an agent's standard input and output are pipes to its launcher, and these are not; does "
+                "the remote shell pass them on?\n");
+        return 1;
+    }
+    if (open_agent(&a) < 0) {
+        fprintf(stderr, "hooprun: an agent cannot start: %s\n", strerror(errno));
+        return 1;
+    }
+    greet(&a);
+    while (!a.over || (!a.deserted && hp_bytes_size(&a.out.bytes) > 0)) {
+        hp_loop_run(a.loop, HP_NEVER);
+        if (a.out.broken)
+            desert(&a);
+    }
+    close_agent(&a);
+    return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT */
+/* notice: see notice.h. Sentences about hosts say which command was tried and what to try by hand. */
+#include "launch/diag.h"
+
+#include "base/text.h"
+#include "launch/xalloc.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+void
+hp_notice(hp_output *output, const char *format, ...)
+{
+    char *text = NULL, *line;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    hp_text_tame(hp_must(text), strlen(text), '\n'); /* hosts and ranks have had a say in it */
+    line = hp_must_print("hooprun: %s", text);
+    hp_output_say(output, line);
+    free(line);
+    free(text);
+}
+
+void
+hp_notice_quote(hp_output *output, const char *who, const char *words)
+{
+    while (*words != '\0') {
+        size_t n = strcspn(words, "\r\n");
+        char *line = hp_must_print("%s| %.*s", who, (int)n, words);
+        hp_text_tame(line, strlen(line), '\t');
+        if (n > 0)
+            hp_output_say(output, line);
+        free(line);
+        words += n + strspn(words + n, "\r\n");
+    }
+}
+
+/* The call without the agent's two words and with `true` for them; free() it. */
+static char *
+by_hand(const hp_words *call)
+{
+    char *line = hp_must(strdup("true"));
+    size_t i;
+    for (i = call->count - 2; i-- > 0;) {
+        char *longer = hp_must_print("%s %s", call->word[i], line);
+        free(line);
+        line = longer;
+    }
+    return line;
+}
+
+static void
+print_ending(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        snprintf(out, size, "was killed by signal %d", WTERMSIG(status));
+    else
+        snprintf(out, size, "ended with status %d", WEXITSTATUS(status));
+}
+
+void
+hp_notice_ended(hp_output *output, const char *host, const hp_contact *contact, const hp_words *call, int running)
+{
+    const char *command = hp_contact_command(contact), *broken = hp_contact_broken(contact);
+    char *hand = by_hand(call);
+    char how[64];
+    print_ending(hp_contact_ending(contact), how, sizeof(how));
+    if (broken[0] != '\0')
+        hp_notice(output, "%s: %s; is it the same version of hoop?", host, broken);
+    else if (hp_contact_lacks_agent(contact))
+        hp_notice(
+            output,
+            "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or tell where it is with "
+            "--prefix DIR",
+            host, command, how);
+    else if (running >= 0)
+        hp_notice(output, "%s is lost: `%s` %s; stopping %d ranks", host, command, how, running);
+    else
+        hp_notice(output, "cannot start on %s: `%s` %s; try by hand what `%s` says", host, command, how, hand);
+    hp_notice_quote(output, host, hp_contact_noise(contact));
+    hp_notice_quote(output, host, hp_contact_words(contact));
+    free(hand);
+}
+
+void
+hp_notice_silent(hp_output *output, const char *host, const hp_contact *contact, const hp_words *call, double seconds)
+{
+    char *hand = by_hand(call);
+    hp_notice(output, "%s has not answered within %g s: `%s`; try by hand what `%s` says", host, seconds,
+              hp_contact_command(contact), hand);
+    hp_notice_quote(output, host, hp_contact_noise(contact));
+    hp_notice_quote(output, host, hp_contact_words(contact));
+    free(hand);
+}

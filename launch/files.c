@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * files: see files.h. Everything is opened relative to a folder that has been looked at, so that nobody can put another
+ * one in between. All of it is looked at before anything is written over or made.
+ */
+#include "launch/files.h"
+
+#include "base/err.h"
+#include "launch/xalloc.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { STREAMS = 2 };
+
+struct hp_files {
+    int count; /* STREAMS a rank */
+    int fd[];
+};
+
+static const char *const names[STREAMS] = {"stdout", "stderr"};
+
+/* --- folders --- */
+
+static int
+make_parents(const char *dir)
+{
+    char *path = hp_must(strdup(dir)), *slash;
+    int result = 0, number;
+    for (slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
+        *slash = '/';
+    }
+    number = errno;
+    free(path);
+    errno = number;
+    return result;
+}
+
+/* A folder of ours, made if need be. EPERM: it is somebody else's; ENOTDIR, ELOOP: it is none. */
+static int
+open_folder(int parent, const char *name)
+{
+    struct stat st;
+    int fd;
+    if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
+        return -1;
+    if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
+        errno = ELOOP; /* below it would be ENOTDIR */
+        return -1;
+    }
+    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (fstat(fd, &st) == 0 && st.st_uid == geteuid()))
+        return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+static int
+open_top(const char *dir)
+{
+    char *path = hp_must(strdup(dir)), *end = path + strlen(path);
+    int fd, number;
+    while (end > path + 1 && end[-1] == '/') /* behind a link it would mean what the link leads to */
+        *--end = '\0';
+    fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
+    number = errno;
+    free(path);
+    errno = number;
+    return fd;
+}
+
+/* --- files --- */
+
+/* The name of a file of a former run; NULL: there is none. free() it. */
+static char *
+find_former(int dir, int ranks)
+{
+    char *path = NULL;
+    struct stat st;
+    int i;
+    for (i = 0; i < STREAMS * ranks; i++) {
+        path = hp_must_print("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
+        if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+            return path;
+        free(path);
+    }
+    return NULL;
+}
+
+static int
+open_files_of(hp_files *files, int dir, int rank, int force)
+{
+    char *name = hp_must_print("rank.%d", rank);
+    int folder = open_folder(dir, name), i, number;
+    int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
+    int result = folder;
+    for (i = 0; i < STREAMS && result >= 0; i++)
+        result = files->fd[STREAMS * rank + i] = openat(folder, names[i], how, 0666);
+    number = errno;
+    if (folder >= 0)
+        close(folder);
+    free(name);
+    errno = number;
+    return result;
+}
+
+static const char *
+reason(int number)
+{
+    switch (number) {
+    case ELOOP: return "a symbolic link is in the way, and it is not followed";
+    case EPERM: return "a folder there belongs to another user";
+    default: return strerror(number);
+    }
+}
+
+static hoop_result
+refuse(const char *dir, int rank, hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "--output-dir %.150s: cannot make the files of rank %d there: %s", dir, rank, reason(errno));
+}
+
+static hoop_result
+open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
+{
+    char *former = force ? NULL : find_former(fd, files->count / STREAMS);
+    int i;
+    if (former) {
+        hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                   "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
+                   former);
+        free(former);
+        return HOOP_ERR_INVALID_ARGUMENT;
+    }
+    for (i = 0; i < files->count / STREAMS; i++)
+        if (open_files_of(files, fd, i, force) < 0)
+            return refuse(dir, i, error);
+    return HOOP_SUCCESS;
+}
+
+/* --- the owner's side --- */
+
+hp_files *
+hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
+{
+    hp_files *files = hp_must_alloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
+    hoop_result result;
+    int i, fd;
+    files->count = STREAMS * ranks;
+    for (i = 0; i < files->count; i++)
+        files->fd[i] = -1;
+    fd = open_top(dir);
+    result = fd < 0 ? refuse(dir, 0, error) : open_all(files, dir, fd, force, error);
+    if (fd >= 0)
+        close(fd);
+    if (result == HOOP_SUCCESS)
+        return files;
+    hp_files_close(files);
+    return NULL;
+}
+
+int
+hp_files_write(hp_files *files, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    int fd = files->fd[STREAMS * rank + stream - 1];
+    while (n > 0) {
+        ssize_t done = write(fd, bytes, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
+        bytes += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+void
+hp_files_close(hp_files *files)
+{
+    int i;
+    for (i = 0; files && i < files->count; i++)
+        if (files->fd[i] >= 0)
+            close(files->fd[i]);
+    free(files);
+}

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hostfile: the parser. A text is lines; a line is words; a word after a host that has a '=' is an attribute of it.
+ * Blanks round '=' are taken away first, as Open MPI writes them. Names are checked, because they end up as arguments
+ * of a remote shell: none begins with '-'. Reads files and standard input; opens nothing else, resolves nothing.
+ */
+#include "launch/hostfile.h"
+
+#include "base/err.h"
+#include "base/hash.h"
+#include "base/number.h"
+#include "launch/bytes.h"
+#include "launch/xalloc.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE_MAX_BYTES = 64 * 1024, FILE_MAX = 16 << 20, MENTIONS_MAX = 1 << 20, BRACKETS_MAX = 4 };
+
+/* One entry while it is read: its name may still hold ranges. */
+typedef struct entry {
+    const char *word; /* for errors */
+    size_t word_size;
+    const char *pattern;
+    size_t pattern_size;
+    int slots, max_slots;
+    char iface[HP_HOST_IFACE], addr[HP_HOST_ADDR];
+} entry;
+
+typedef struct parser {
+    hp_hosts *hosts;
+    const char *source;
+    int lines, line;
+    hoop_error *error;
+    entry entry;
+    int open; /* entry is being read */
+} parser;
+
+__attribute__((format(printf, 4, 5))) static hoop_result
+complain(parser *p, const char *word, size_t n, const char *format, ...)
+{
+    char where[24] = "", quoted[41], what[200];
+    va_list ap;
+    size_t i;
+    if (p->lines)
+        snprintf(where, sizeof(where), "%d: ", p->line);
+    for (i = 0; i < n && i < sizeof(quoted) - 1; i++)
+        quoted[i] = isprint((unsigned char)word[i]) ? word[i] : '?';
+    quoted[i] = '\0';
+    va_start(ap, format);
+    vsnprintf(what, sizeof(what), format, ap);
+    va_end(ap);
+    return hp_err_set(p->error, HOOP_ERR_INVALID_ARGUMENT, "%s:%s%sword \"%s\": %s", p->source, p->lines ? "" : " ",
+                      where, quoted, what);
+}
+
+/* A whole number up to `most` made of all n digits; -1 when it is not. */
+static int
+number(const char *text, size_t n, int most)
+{
+    int value = -1;
+    hp_number_parse_digits(text, n, most, &value);
+    return value;
+}
+
+/* --- the list of hosts --- */
+
+/* The last step spreads names that differ in their last digits, or linear probing would crawl. */
+static size_t
+hash(const char *name)
+{
+    uint64_t h = hp_hash_text(HP_HASH_START, name);
+    h = (h ^ h >> 33) * UINT64_C(0xff51afd7ed558ccd);
+    return (size_t)(h ^ h >> 33);
+}
+
+/* Where in the index `name` stands or belongs. */
+static int *
+find(const hp_hosts *hosts, const char *name)
+{
+    size_t at = hash(name) & (hosts->index_room - 1);
+    while (hosts->index[at] != 0 && strcmp(hosts->host[hosts->index[at] - 1].name, name) != 0)
+        at = (at + 1) & (hosts->index_room - 1);
+    return &hosts->index[at];
+}
+
+static void
+grow(hp_hosts *hosts)
+{
+    int i;
+    hosts->host = hp_must_grow(hosts->host, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->host));
+    if (hosts->index_room >= 2 * hosts->room)
+        return;
+    free(hosts->index);
+    hosts->index_room = 2 * hosts->room;
+    hosts->index = hp_must_alloc(hosts->index_room, sizeof(*hosts->index));
+    for (i = 0; i < hosts->count; i++)
+        *find(hosts, hosts->host[i].name) = i + 1;
+}
+
+/* The host of that name, new or known; NULL: there are too many. */
+static hp_host *
+host_of(hp_hosts *hosts, const char *name)
+{
+    int *place;
+    grow(hosts);
+    place = find(hosts, name);
+    if (*place == 0) {
+        if (hosts->count == HP_HOSTS_MAX)
+            return NULL;
+        snprintf(hosts->host[hosts->count].name, HP_HOST_NAME, "%s", name);
+        *place = ++hosts->count;
+    }
+    return &hosts->host[*place - 1];
+}
+
+/* Takes a value that a host may be given once; 0 when it contradicts the one it has. */
+static int
+agree(char *has, size_t size, const char *given)
+{
+    if (given[0] == '\0')
+        return 1;
+    if (has[0] == '\0')
+        snprintf(has, size, "%s", given);
+    return strcmp(has, given) == 0;
+}
+
+static hoop_result
+add(parser *p, const char *name)
+{
+    const entry *e = &p->entry;
+    hp_host *host;
+    if (++p->hosts->mentions > MENTIONS_MAX || (host = host_of(p->hosts, name)) == NULL)
+        return complain(p, e->word, e->word_size, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
+    if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
+        return complain(p, e->word, e->word_size,
+                        "listed before with another iface= or addr=; a host has one, write it once");
+    host->mentions += e->slots == 0;
+    host->slots += e->slots;
+    if (host->slots + host->mentions > HP_SLOTS_MAX)
+        return complain(p, e->word, e->word_size, "a host has at most %d slots", HP_SLOTS_MAX);
+    return HOOP_SUCCESS;
+}
+
+/* --- host names and ranges --- */
+
+static hoop_result
+check_name(parser *p, const char *name)
+{
+    const char *host = strchr(name, '@') ? strchr(name, '@') + 1 : name;
+    const char *c;
+    if (host[0] == '\0' || name[0] == '@')
+        return complain(p, p->entry.word, p->entry.word_size, "has no %s; write host or user@host",
+                        host[0] == '\0' ? "host name" : "user name");
+    if (host[0] == '-' || name[0] == '-')
+        return complain(p, p->entry.word, p->entry.word_size, "a name does not begin with '-'; write host:SLOTS");
+    for (c = name; *c != '\0'; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("._-:%", *c) && c + 1 != host)
+            return complain(p, p->entry.word, p->entry.word_size,
+                            "a host name is made of letters, digits, '.', '-' and '_'");
+    return HOOP_SUCCESS;
+}
+
+static hoop_result expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth);
+
+/* One item of a range, "7" or "01-16": a name for each number, with the zeros of its first one. */
+static hoop_result
+expand_item(parser *p, char name[HP_HOST_NAME], size_t done, const char *item, size_t n, const char *rest,
+            size_t rest_size, int depth)
+{
+    const char *dash = memchr(item, '-', n);
+    size_t width = dash ? (size_t)(dash - item) : n;
+    int low = number(item, width, 99999999);
+    int high = dash ? number(dash + 1, n - width - 1, 99999999) : low;
+    int zeros = width > 1 && item[0] == '0' ? (int)width : 0;
+    if (low < 0 || high < low || high - low >= HP_HOSTS_MAX)
+        return complain(p, item, n, "is no range; write numbers as in node[1-4,7], low before high%s",
+                        done == 0 && low < 0 ? "; there are no [groups] here" : "");
+    for (; low <= high; low++) {
+        int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
+        if (digits < 0 || (size_t)digits >= HP_HOST_NAME - done)
+            return complain(p, p->entry.word, p->entry.word_size, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+        if (expand(p, name, done + (size_t)digits, rest, rest_size, depth + 1) != HOOP_SUCCESS)
+            return HOOP_ERR_INVALID_ARGUMENT;
+    }
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+expand_bracket(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth)
+{
+    const char *close = memchr(rest, ']', n);
+    const char *item = rest + 1;
+    if (!close || depth == BRACKETS_MAX)
+        return complain(p, p->entry.word, p->entry.word_size,
+                        close ? "has too many ranges" : "the '[' is not closed; write ranges as in node[1-4,7]");
+    while (item <= close) {
+        const char *comma = memchr(item, ',', (size_t)(close - item));
+        const char *end = comma ? comma : close;
+        if (expand_item(p, name, done, item, (size_t)(end - item), close + 1, n - (size_t)(close + 1 - rest), depth))
+            return HOOP_ERR_INVALID_ARGUMENT;
+        item = end + 1;
+    }
+    return HOOP_SUCCESS;
+}
+
+/* name[0 .. done) stands; adds `rest`, once for each number of its ranges. */
+static hoop_result
+expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth)
+{
+    const char *bracket = n ? memchr(rest, '[', n) : NULL;
+    size_t plain = bracket ? (size_t)(bracket - rest) : n;
+    if (done + plain >= HP_HOST_NAME)
+        return complain(p, p->entry.word, p->entry.word_size, "a host name has at most %d bytes", HP_HOST_NAME - 1);
+    memcpy(name + done, rest, plain);
+    name[done + plain] = '\0';
+    if (bracket)
+        return expand_bracket(p, name, done + plain, bracket, n - plain, depth);
+    if (check_name(p, name) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_ARGUMENT;
+    return add(p, name);
+}
+
+/* --- words --- */
+
+static hoop_result
+finish_entry(parser *p)
+{
+    char name[HP_HOST_NAME];
+    if (!p->open)
+        return HOOP_SUCCESS;
+    p->open = 0;
+    if (p->entry.max_slots != 0 && p->entry.max_slots < p->entry.slots)
+        return complain(p, p->entry.word, p->entry.word_size, "max_slots=%d is less than its %d slots",
+                        p->entry.max_slots, p->entry.slots);
+    return expand(p, name, 0, p->entry.pattern, p->entry.pattern_size, 0);
+}
+
+static hoop_result
+set_slots(parser *p, int *slots, const char *word, size_t n, const char *value, size_t size)
+{
+    int given = number(value, size, HP_SLOTS_MAX);
+    if (given <= 0)
+        return complain(p, word, n, "slots are a whole number from 1 to %d", HP_SLOTS_MAX);
+    if (*slots != 0)
+        return complain(p, word, n, "this host has its slots twice; write host:N or slots=N, not both");
+    *slots = given;
+    return HOOP_SUCCESS;
+}
+
+static const char *
+last_of(const char *text, size_t n, char c)
+{
+    while (n > 0 && text[n - 1] != c)
+        n--;
+    return n > 0 ? text + n - 1 : NULL;
+}
+
+/* "[fd00::1]:4", "fd00::1", "node[1-4]:8", "node1:8": cuts the slots off; what is left is the pattern. */
+static hoop_result
+begin_entry(parser *p, const char *word, size_t n)
+{
+    const char *at = memchr(word, '@', n);
+    size_t user = at ? (size_t)(at - word) + 1 : 0, size = n - user;
+    const char *host = word + user;
+    const char *colon = last_of(host, size, ':');
+    const char *close = last_of(host, size, ']');
+    int literal = colon && (memchr(host, ':', size) != colon || (close && colon < close));
+    p->entry = (entry){.word = word, .word_size = n, .pattern = word, .pattern_size = n};
+    p->open = 1;
+    if (literal && host[0] == '[' && close && !at) {
+        p->entry.pattern = host + 1;
+        p->entry.pattern_size = (size_t)(close - host) - 1;
+        colon = close + 1 < host + size ? close + 1 : NULL;
+        if (colon && *colon != ':')
+            return complain(p, word, n, "what follows ']' is not :SLOTS; write [fd00::1]:4");
+    } else if (literal) {
+        return HOOP_SUCCESS;
+    } else if (colon) {
+        p->entry.pattern_size = (size_t)(colon - word);
+    }
+    if (!colon)
+        return HOOP_SUCCESS;
+    return set_slots(p, &p->entry.slots, word, n, colon + 1, n - (size_t)(colon + 1 - word));
+}
+
+static hoop_result
+set_text(parser *p, char *out, size_t room, const char *word, size_t n, const char *value, size_t size)
+{
+    size_t i;
+    for (i = 0; i < size; i++)
+        if (!isalnum((unsigned char)value[i]) && !strchr("._-:@=^", value[i]))
+            return complain(p, word, n, "has a character that no interface or address has");
+    if (size == 0 || size >= room)
+        return complain(p, word, n, "the value is %s", size ? "too long" : "missing");
+    memcpy(out, value, size);
+    out[size] = '\0';
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+set_addr(parser *p, const char *word, size_t n, const char *value, size_t size)
+{
+    uint8_t bytes[16];
+    if (set_text(p, p->entry.addr, sizeof(p->entry.addr), word, n, value, size) != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_ARGUMENT;
+    if (inet_pton(AF_INET, p->entry.addr, bytes) == 1 || inet_pton(AF_INET6, p->entry.addr, bytes) == 1)
+        return HOOP_SUCCESS;
+    return complain(p, word, n, "is no IP address; write addr=10.0.0.3 or addr=fd00::3");
+}
+
+static int
+is_key(const char *word, size_t n, const char *key)
+{
+    return strlen(key) == n && strncasecmp(word, key, n) == 0;
+}
+
+static hoop_result
+attribute(parser *p, const char *word, size_t n, const char *equals)
+{
+    size_t key = (size_t)(equals - word);
+    const char *value = equals + 1;
+    size_t size = n - key - 1;
+    if (is_key(word, key, "slots") || is_key(word, key, "cpu") || is_key(word, key, "count"))
+        return set_slots(p, &p->entry.slots, word, n, value, size);
+    if (is_key(word, key, "max_slots") || is_key(word, key, "max-slots"))
+        return set_slots(p, &p->entry.max_slots, word, n, value, size);
+    if (is_key(word, key, "iface") || is_key(word, key, "ifname"))
+        return set_text(p, p->entry.iface, sizeof(p->entry.iface), word, n, value, size);
+    if (is_key(word, key, "addr"))
+        return set_addr(p, word, n, value, size);
+    return complain(p, word, n, "is not known; write slots=N, iface=NAME or addr=IP");
+}
+
+static hoop_result
+take_word(parser *p, const char *word, size_t n)
+{
+    const char *equals = memchr(word, '=', n);
+    if (!p->open && equals)
+        return complain(p, word, n, "comes before its host; write host slots=N");
+    if (!p->open)
+        return begin_entry(p, word, n);
+    if (equals)
+        return attribute(p, word, n, equals);
+    if (number(word, n, HP_SLOTS_MAX) > 0)
+        return complain(p, word, n, "a number alone says nothing; write slots=%.*s", (int)n, word);
+    return complain(p, word, n,
+                    "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
+}
+
+/* --- lines --- */
+
+/* Bytes of the mark that some editors put in front of a text in UTF-8. */
+static size_t
+mark_size(const char *text, size_t n)
+{
+    return n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}
+
+/* Copies a line without its comment and without blanks round '='; returns its size. */
+static size_t
+tidy(char *out, const char *line, size_t n)
+{
+    size_t size = 0, i;
+    for (i = 0; i < n && line[i] != '#'; i++) {
+        int blank = line[i] == ' ' || line[i] == '\t' || line[i] == '\r';
+        if (blank && size > 0 && out[size - 1] == '=')
+            continue;
+        while (line[i] == '=' && size > 0 && out[size - 1] == ' ')
+            size--;
+        out[size++] = (char)(blank ? ' ' : line[i]);
+    }
+    return size;
+}
+
+/* How long the word is that begins here: to a blank, or to a comma outside brackets. */
+static size_t
+word_size(const char *text, size_t n)
+{
+    int inside = 0;
+    size_t i;
+    for (i = 0; i < n && text[i] != ' ' && (inside || text[i] != ','); i++)
+        inside = text[i] == '[' ? 1 : text[i] == ']' ? 0 : inside;
+    return i;
+}
+
+static hoop_result
+take_line(parser *p, const char *line, size_t n)
+{
+    size_t at = 0;
+    while (at < n) {
+        size_t size = word_size(line + at, n - at);
+        if (size > 0 && take_word(p, line + at, size) != HOOP_SUCCESS)
+            return HOOP_ERR_INVALID_ARGUMENT;
+        at += size;
+        if (at < n && line[at] == ',' && finish_entry(p) != HOOP_SUCCESS)
+            return HOOP_ERR_INVALID_ARGUMENT;
+        at++;
+    }
+    return finish_entry(p);
+}
+
+hoop_result
+hp_hosts_parse(hp_hosts *hosts, const char *source, int lines, const char *text, size_t n, hoop_error *error)
+{
+    parser p = {.hosts = hosts, .source = source, .lines = lines, .error = error};
+    char *tidied = hp_must_alloc(LINE_MAX_BYTES, 1);
+    hoop_result result = HOOP_SUCCESS;
+    size_t at = mark_size(text, n);
+    while (at < n && result == HOOP_SUCCESS) {
+        const char *newline = memchr(text + at, '\n', n - at);
+        size_t size = newline ? (size_t)(newline - text) - at : n - at;
+        p.line++;
+        if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
+            result = complain(&p, text + at, size, "this is no text; a hostfile has one host a line");
+        else
+            result = take_line(&p, tidied, tidy(tidied, text + at, size));
+        at += size + 1;
+    }
+    free(tidied);
+    return result;
+}
+
+/* --- files --- */
+
+static hoop_result
+slurp(hp_bytes *bytes, int fd, const char *source, hoop_error *error)
+{
+    enum { PIECE = 64 * 1024 };
+    ssize_t n;
+    while ((n = read(fd, hp_bytes_room(bytes, PIECE), PIECE)) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the hostfile %s", source);
+        hp_bytes_grown(bytes, (size_t)n);
+        if (hp_bytes_size(bytes) > FILE_MAX)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; that is no hostfile",
+                              source);
+    }
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_hosts_read(hp_hosts *hosts, const char *path, hoop_error *error)
+{
+    int standard = strcmp(path, "-") == 0;
+    const char *source = standard ? "standard input" : path;
+    int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    hp_bytes bytes = {0};
+    hoop_result result;
+    if (fd < 0)
+        return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot open the hostfile %s", path);
+    result = slurp(&bytes, fd, source, error);
+    if (result == HOOP_SUCCESS && hp_bytes_size(&bytes) > 0)
+        result = hp_hosts_parse(hosts, source, 1, (const char *)hp_bytes_first(&bytes), hp_bytes_size(&bytes), error);
+    if (result == HOOP_SUCCESS && hosts->count == 0)
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                            "%s names no host; write one a line, as in: node1 slots=4", source);
+    hp_bytes_free(&bytes);
+    if (!standard)
+        close(fd);
+    return result;
+}
+
+void
+hp_hosts_free(hp_hosts *hosts)
+{
+    free(hosts->host);
+    free(hosts->index);
+    *hosts = (hp_hosts){0};
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * lines: turns a stream of bytes into whole lines, so that ranks' outputs can be merged without mixing words. Holds a
+ * partial line until its newline comes or the stream ends; a line longer than 64 KiB goes on in pieces. Not a byte is
+ * lost, added or looked at beyond newlines. Pure.
+ */
+#ifndef HP_LINES_H
+#define HP_LINES_H
+
+#include "launch/bytes.h"
+
+enum { HP_LINES_MAX = 64 * 1024 };
+
+typedef struct hp_lines {
+    hp_bytes held;
+    int raw; /* pass everything on at once: there is nothing to merge with */
+} hp_lines;
+
+/* Gets 1 to HP_LINES_MAX bytes: whole lines, or a piece of a long or unfinished one. */
+typedef void hp_lines_fn(void *arg, const uint8_t *bytes, size_t n);
+
+void hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg);
+void hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg); /* the stream is over: emits and frees what is held */
+
+#endif

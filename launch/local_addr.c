@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * meet: see meet.h. Asks the kernel (bind, a UDP connect that sends nothing); a name is resolved only when nothing else
+ * tells, because a resolver may take its time.
+ */
+#include "launch/local_addr.h"
+
+#include "base/err.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+/* A numeric address without a port; 0 when it is none. */
+static int
+numeric(hp_addr *addr, const char *text)
+{
+    hp_addr a = {0};
+    if (inet_pton(AF_INET, text, &a.u.v4.sin_addr) == 1) {
+        a.u.v4.sin_family = AF_INET;
+        a.length = sizeof(a.u.v4);
+    } else if (inet_pton(AF_INET6, text, &a.u.v6.sin6_addr) == 1) {
+        a.u.v6.sin6_family = AF_INET6;
+        a.length = sizeof(a.u.v6);
+    }
+    *addr = a;
+    return a.length != 0;
+}
+
+/* Whether an address is one of this machine's: only then it can be bound. */
+static int
+is_own(const hp_addr *addr)
+{
+    int fd = socket(addr->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int own = fd >= 0 && bind(fd, &addr->u.any, addr->length) == 0;
+    if (fd >= 0)
+        close(fd);
+    return own;
+}
+
+/* The local address from which packets to `to` would leave; 0 when there is no way. */
+static int
+route(hp_addr *addr, const hp_addr *to)
+{
+    hp_addr target = *to;
+    int fd = socket(to->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int found;
+    if (fd < 0)
+        return 0;
+    hp_addr_set_port(&target, 9);
+    addr->length = sizeof(addr->u);
+    found = connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &addr->u.any, &addr->length) == 0;
+    close(fd);
+    if (found)
+        hp_addr_set_port(addr, 0);
+    return found;
+}
+
+const char *
+hp_meet_own_name(void)
+{
+    static char name[256];
+    if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) < 0)
+        snprintf(name, sizeof(name), "localhost");
+    return name;
+}
+
+const char *
+hp_meet_bare_name(const char *name)
+{
+    const char *at = strchr(name, '@');
+    return at ? at + 1 : name;
+}
+
+/* "node1" and "node1.cluster" are the same machine as far as the shorter one goes. */
+static int
+same_name(const char *a, const char *b)
+{
+    size_t na = strcspn(a, "."), nb = strcspn(b, ".");
+    if (strcasecmp(a, b) == 0)
+        return 1;
+    return na == nb && strncasecmp(a, b, na) == 0 && (a[na] == '\0' || b[nb] == '\0');
+}
+
+int
+hp_meet_is_here(const char *name)
+{
+    hp_addr addr;
+    if (strchr(name, '@'))
+        return 0;
+    if (numeric(&addr, name))
+        return is_own(&addr);
+    return strcasecmp(name, "localhost") == 0 || same_name(name, hp_meet_own_name());
+}
+
+int
+hp_meet_ifname(const hp_host *host, char *out, size_t size)
+{
+    if (host->addr[0] != '\0')
+        snprintf(out, size, "%s/%d", host->addr, strchr(host->addr, ':') ? 128 : 32);
+    else if (host->iface[0] != '\0')
+        snprintf(out, size, "%s", host->iface);
+    return host->addr[0] != '\0' || host->iface[0] != '\0';
+}
+
+hoop_result
+hp_meet_loopback(hp_addr *addr, hoop_error *error)
+{
+    if (numeric(addr, "127.0.0.1") && is_own(addr))
+        return HOOP_SUCCESS;
+    if (numeric(addr, "::1") && is_own(addr))
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_SYSTEM,
+                      "this machine has neither 127.0.0.1 nor ::1; bring its loopback interface up: ip link set lo up");
+}
+
+/* By what the remote host is called or addr= says; the name is resolved. */
+static int
+route_to_host(hp_addr *addr, const hp_host *remote)
+{
+    char text[HP_HOST_NAME + 16];
+    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_meet_bare_name(remote->name);
+    hp_addr to;
+    if (numeric(&to, name))
+        return route(addr, &to);
+    snprintf(text, sizeof(text), strchr(name, ':') ? "[%s]:9" : "%s:9", name);
+    return hp_addr_parse(&to, text, NULL) == HOOP_SUCCESS && route(addr, &to);
+}
+
+hoop_result
+hp_meet_address(hp_addr *addr, const hp_host *own, const hp_host *remote, const char *seen_from, hoop_error *error)
+{
+    static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* documentation: nobody is there */
+    const char *wanted = getenv("HOOP_SOCKET_IFNAME");
+    char ifname[HP_HOST_ADDR + 8];
+    hp_addr to;
+    size_t i;
+    if (own && hp_meet_ifname(own, ifname, sizeof(ifname)))
+        wanted = ifname;
+    if (wanted && wanted[0] != '\0')
+        return hp_addr_local(addr, wanted, NULL, NULL, NULL, 0, error);
+    if (remote->addr[0] == '\0' && numeric(addr, seen_from) && is_own(addr))
+        return HOOP_SUCCESS;
+    if (route_to_host(addr, remote))
+        return HOOP_SUCCESS;
+    for (i = 0; i < sizeof(world) / sizeof(world[0]); i++)
+        if (numeric(&to, world[i]) && route(addr, &to))
+            return HOOP_SUCCESS;
+    return hp_meet_loopback(addr, error);
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options: finds each word's row in options.def and lets the row's kind read and check the value. Sentences name the
+ * option as the user wrote it.
+ */
+#include "launch/options.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/number.h"
+#include "launch/rank_env.h"
+#include "launch/terminal.h"
+#include "launch/usage.h"
+#include "launch/xalloc.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <wordexp.h>
+
+enum { SECONDS_MAX = 1000000000, RANKS_MAX = 65536, PORT_MAX = 65535, GO_ON = HP_OPTIONS_RUN };
+
+/* One option of the command line: its row, and where its value goes. */
+typedef struct given {
+    hp_options *options;
+    void *field;
+    const char *option, *value; /* as the user wrote them */
+    const char *words;          /* of a choice */
+    int status;                 /* GO_ON, or how it all ends here */
+} given;
+
+typedef hoop_result take_fn(given *g, hoop_error *error);
+
+/* --- kinds with a field --- */
+
+static hoop_result
+take_flag(given *g, hoop_error *error)
+{
+    (void)error;
+    *(int *)g->field = 1;
+    return HOOP_SUCCESS;
+}
+
+/* The number of the word among the row's. */
+static hoop_result
+take_choice(given *g, hoop_error *error)
+{
+    const char *word = g->words;
+    size_t n = strlen(g->value);
+    int number = 0;
+    while (strncmp(word, g->value, n) != 0 || (word[n] != '|' && word[n] != '\0')) {
+        word = strchr(word, '|');
+        if (!word)
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.40s: write one of %s", g->option, g->value,
+                              g->words);
+        word++;
+        number++;
+    }
+    *(int *)g->field = number;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_number(given *g, int most, hoop_error *error)
+{
+    if (!hp_number_parse_int(g->value, 1, most, g->field))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s %.40s: write a whole number from 1 to %d", g->option,
+                          g->value, most);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_count(given *g, hoop_error *error)
+{
+    return take_number(g, RANKS_MAX, error);
+}
+
+static hoop_result
+take_port(given *g, hoop_error *error)
+{
+    return take_number(g, PORT_MAX, error);
+}
+
+static hoop_result
+take_seconds(given *g, hoop_error *error)
+{
+    char *end;
+    double value = strtod(g->value, &end);
+    if (end == g->value || *end != '\0' || !(value > 0) || value > SECONDS_MAX)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s %.40s: write a number of seconds, as in %s 90 or %s 0.5", g->option, g->value, g->option,
+                          g->option);
+    *(uint64_t *)g->field = (uint64_t)(value * (double)HP_SEC);
+    return HOOP_SUCCESS;
+}
+
+/* Folders are said relative to where the user is. */
+static hoop_result
+take_folder(given *g, hoop_error *error)
+{
+    char **folder = g->field;
+    (void)error;
+    free(*folder);
+    *folder = g->value[0] == '/' ? hp_must(strdup(g->value)) : hp_must_print("%s/%s", g->options->here, g->value);
+    return HOOP_SUCCESS;
+}
+
+/* --- the others --- */
+
+static hoop_result
+take_variable(given *g, hoop_error *error)
+{
+    hp_words *variables = &g->options->variables;
+    size_t before = variables->count;
+    hoop_result result = hp_variables_wish(variables, g->value, error);
+    if (result == HOOP_SUCCESS && variables->count == before)
+        fprintf(stderr,
+                "hooprun: -x %s: there is no such variable here, so the ranks do not get it; write -x %s=VALUE\n",
+                g->value, g->value);
+    return result;
+}
+
+static hoop_result
+said_twice(hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the hosts are given twice; write one of -H and --hostfile");
+}
+
+static hoop_result
+read_hostfile(hp_options *options, const char *path, hoop_error *error)
+{
+    options->hostfile = 1;
+    options->stdin_used = strcmp(path, "-") == 0;
+    return hp_hosts_read(&options->hosts, path, error);
+}
+
+static hoop_result
+take_hostfile(given *g, hoop_error *error)
+{
+    return g->options->hosts.count > 0 ? said_twice(error) : read_hostfile(g->options, g->value, error);
+}
+
+static hoop_result
+take_hosts(given *g, hoop_error *error)
+{
+    hp_hosts *hosts = &g->options->hosts;
+    hoop_result result;
+    if (g->options->hostfile)
+        return said_twice(error);
+    result = hp_hosts_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
+    if (result == HOOP_SUCCESS && hosts->count == 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "-H names no host; write -H node1:2,node2:2");
+    return result;
+}
+
+/* A shell's words: --rsh "ssh -F 'my config'". */
+static hoop_result
+read_rsh(hp_words *rsh, const char *command, hoop_error *error)
+{
+    wordexp_t words;
+    size_t i;
+    int result = wordexp(command, &words, 0);
+    if (result == WRDE_NOSPACE)
+        hp_must(NULL);
+    if (result == WRDE_BADCHAR)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--rsh %.100s: this is no shell's command line, only a program and its words; put quotes "
+                          "around | & ; < > ( ) { }",
+                          command);
+    if (result != 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the quotes in it do not match", command);
+    hp_words_free(rsh);
+    for (i = 0; i < words.we_wordc; i++)
+        hp_words_add(rsh, hp_must(strdup(words.we_wordv[i])));
+    wordfree(&words);
+    if (rsh->count > 0)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: there is no word in it", command);
+}
+
+static hoop_result
+take_rsh(given *g, hoop_error *error)
+{
+    return read_rsh(&g->options->rsh, g->value, error);
+}
+
+static hoop_result
+take_help(given *g, hoop_error *error)
+{
+    (void)error;
+    hp_usage_print(stdout);
+    g->status = 0;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_version(given *g, hoop_error *error)
+{
+    (void)error;
+    printf("hooprun (hoop) %d.%d.%d\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR, HOOP_VERSION_PATCH);
+    g->status = 0;
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_completion(given *g, hoop_error *error)
+{
+    (void)error;
+    hp_usage_list();
+    g->status = 0;
+    return HOOP_SUCCESS;
+}
+
+/* --- the command line --- */
+
+static const struct row {
+    const char *names, *value;
+    size_t field;
+    take_fn *take;
+} rows[] = {
+#define HP_OPTION(field, kind, names, value, help) {names, value, offsetof(hp_options, field), take_##kind},
+#define HP_AGENT_OPTION(field, kind, names, value, help) {names, value, offsetof(hp_options, agent.field), take_##kind},
+#define HP_OTHER_OPTION(kind, names, value, help) {names, value, 0, take_##kind},
+#include "launch/options.def"
+};
+
+static const struct row *
+row_of(const char *name)
+{
+    size_t i;
+    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (hp_usage_has(rows[i].names, name))
+            return &rows[i];
+    return NULL;
+}
+
+static hoop_result
+unknown(const char *name, hoop_error *error)
+{
+    char advice[200];
+    hp_usage_advice(name, advice, sizeof(advice));
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "there is no option %.60s%s. hooprun --help lists them all",
+                      name, advice);
+}
+
+/* --name=value and -n4 are taken apart: the name is cut off `word`, the value returned; NULL: there is none. */
+static char *
+split_word(char *word)
+{
+    char *value = strchr(word, '=');
+    if ((strncmp(word, "-n", 2) == 0 || strncmp(word, "-N", 2) == 0) && isdigit((unsigned char)word[2])) {
+        value = hp_must(strdup(word + 2));
+        word[2] = '\0';
+    } else if (value) {
+        *value = '\0';
+        value = hp_must(strdup(value + 1));
+    }
+    return value;
+}
+
+/* Takes the option at argv[*at] and moves on behind it and its value. */
+static hoop_result
+take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *error)
+{
+    char *name = hp_must(strdup(argv[*at])), *joined = split_word(name);
+    const struct row *row = row_of(name);
+    given g = {.options = options, .option = name, .value = joined, .status = GO_ON};
+    hoop_result result;
+    *at += 1;
+    if (row && row->value[0] != '\0' && !joined && argv[*at])
+        g.value = argv[(*at)++];
+    if (!row) {
+        result = unknown(name, error);
+    } else if (row->value[0] == '\0' && joined) {
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s takes no value; write %s alone", name, name);
+    } else if (row->value[0] != '\0' && !g.value) {
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value behind it; hooprun --help shows which",
+                            name);
+    } else if (row->value[0] != '\0' && g.value[0] == '\0') {
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value that is not empty", name);
+    } else {
+        g.field = (char *)options + row->field;
+        g.words = row->value;
+        result = row->take(&g, error);
+    }
+    *status = g.status;
+    free(joined);
+    free(name);
+    return result;
+}
+
+/* --- what the environment says --- */
+
+/*
+ * PWD rather than getcwd where both mean the same: hosts that share a name often do not share what is behind it. A
+ * folder that has been deleted is told as such by the kernel; nobody can change into it.
+ */
+static char *
+own_folder(void)
+{
+    const char *pwd = getenv("PWD");
+    char here[PATH_MAX] = "";
+    struct stat a, b;
+    ssize_t n;
+    if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
+        a.st_ino == b.st_ino)
+        return hp_must(strdup(pwd));
+    n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
+    return hp_must(strdup(n > 0 ? here : "/"));
+}
+
+static hoop_result
+take_environment(hp_options *options, hoop_error *error)
+{
+    static const char everybody[] = "/etc/mpi/hostfile";
+    const char *hostfile = getenv("HOOP_HOSTFILE"), *rsh = getenv("HOOP_RSH");
+    if (options->rsh.count == 0 && read_rsh(&options->rsh, rsh && rsh[0] ? rsh : "ssh", error) != HOOP_SUCCESS)
+        return error->code;
+    if (options->hosts.count > 0 || options->hostfile)
+        return HOOP_SUCCESS;
+    if (hostfile && hostfile[0] != '\0')
+        return read_hostfile(options, hostfile, error);
+    return access(everybody, R_OK) == 0 ? read_hostfile(options, everybody, error) : HOOP_SUCCESS;
+}
+
+/* Ranks get a terminal where what they write to it is seen on one. */
+static void
+settle_terminal(hp_options *options)
+{
+    int seen = isatty(STDOUT_FILENO) && (!options->output_dir || options->tee);
+    if (options->agent.pty == HP_PTY_AUTO && !seen)
+        options->agent.pty = HP_PTY_NEVER;
+}
+
+/* Open MPI's and MPICH's way to start several programs would become arguments of the first. */
+static hoop_result
+check_colon(char **argv, hoop_error *error)
+{
+    int i;
+    for (i = 1; argv[0] && argv[i] != NULL; i++)
+        if (strcmp(argv[i], ":") == 0 && argv[i + 1])
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "':' would start several programs, and hooprun starts one; let a script choose by "
+                              "$HOOP_RANK, or write -- before the program if ':' is an argument of it");
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+take_program(hp_options *options, char **argv, hoop_error *error)
+{
+    if (!argv[0])
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "there is no program to run; write it behind the options, as in: hooprun -n 4 ./train");
+    if ((options->tee || options->force) && !options->output_dir)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "--%s goes with --output-dir DIR, the folder for the ranks' files",
+                          options->tee ? "tee" : "force");
+    options->argv = argv;
+    settle_terminal(options);
+    return take_environment(options, error);
+}
+
+int
+hp_options_parse(hp_options *options, int argc, char **argv)
+{
+    hoop_result result = HOOP_SUCCESS;
+    int at = 1, status = GO_ON;
+    hoop_error error;
+    *options = (hp_options){.here = own_folder()};
+    if (argc == 1) {
+        hp_usage_print(stderr);
+        return 2;
+    }
+    while (result == HOOP_SUCCESS && status == GO_ON && at < argc && argv[at][0] == '-' && argv[at][1] != '\0' &&
+           strcmp(argv[at], "--") != 0)
+        result = take_option(options, argv, &at, &status, &error);
+    if (result == HOOP_SUCCESS && status == GO_ON) {
+        int marked = at < argc && strcmp(argv[at], "--") == 0;
+        result = marked ? HOOP_SUCCESS : check_colon(argv + at, &error);
+        if (result == HOOP_SUCCESS)
+            result = take_program(options, argv + at + marked, &error);
+    }
+    if (result == HOOP_SUCCESS)
+        return status;
+    fprintf(stderr, "hooprun: %s\n", error.text);
+    return 2;
+}
+
+void
+hp_options_free(hp_options *options)
+{
+    hp_hosts_free(&options->hosts);
+    hp_words_free(&options->variables);
+    hp_words_free(&options->rsh);
+    free(options->wdir);
+    free(options->here);
+    free(options->output_dir);
+    free(options->prefix);
+}

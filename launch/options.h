@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options: hooprun's command line, in the dialects of several launchers, and what the environment says where the
+ * command line does not. options.def has a row for every option.
+ */
+#ifndef HP_OPTIONS_H
+#define HP_OPTIONS_H
+
+#include "launch/hostfile.h"
+#include "launch/spec.h"
+
+/* What the fields of options.def are, by kind. */
+typedef int hp_option_flag;
+typedef int hp_option_count;        /* 0: not said */
+typedef int hp_option_port;         /* 0: not said */
+typedef uint64_t hp_option_seconds; /* in ns; 0: not said */
+typedef char *hp_option_folder;     /* an absolute path; NULL: not said */
+
+typedef struct hp_options {
+#define HP_OPTION(field, kind, names, value, help) hp_option_##kind field;
+#include "launch/options.def"
+    hp_wish agent;      /* the options that agents hear of */
+    hp_hosts hosts;     /* of -H or the hostfile; none: this machine */
+    int hostfile;       /* they came from a file, */
+    int stdin_used;     /* which was standard input */
+    hp_words variables; /* NAME=value, of -x */
+    hp_words rsh;       /* the remote shell's words */
+    char *here;         /* the folder we were started in, as the user calls it */
+    char **argv;        /* the program */
+} hp_options;
+
+enum { HP_OPTIONS_RUN = -1 };
+
+/* HP_OPTIONS_RUN; or the exit status: 0 after --help and its like, 2 after a sentence on standard error. */
+int hp_options_parse(hp_options *options, int argc, char **argv);
+void hp_options_free(hp_options *options);
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * kin: one pass over /proc makes a list of (process, parent); repeated passes over the list mark the descendants. A
+ * process that is born meanwhile is found by the next call.
+ */
+#include "launch/proctree.h"
+
+#include "launch/xalloc.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct process {
+    pid_t pid, parent;
+    int kin;
+} process;
+
+typedef struct census {
+    process *list;
+    size_t count, room;
+} census;
+
+/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may hold anything, so the last ')' counts. 0: gone or a zombie.
+ */
+static int
+look(const char *pid, process *seen)
+{
+    char path[64], text[512];
+    const char *at;
+    ssize_t n;
+    int fd;
+    snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    if (n <= 0)
+        return 0;
+    text[n] = '\0';
+    at = strrchr(text, ')');
+    if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
+        return 0;
+    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = (pid_t)strtol(at + 4, NULL, 10)};
+    return 1;
+}
+
+static void
+take_census(census *all)
+{
+    DIR *proc = opendir("/proc");
+    struct dirent *entry;
+    process seen;
+    while (proc && (entry = readdir(proc)) != NULL) {
+        if (!isdigit((unsigned char)entry->d_name[0]) || !look(entry->d_name, &seen))
+            continue;
+        all->list = hp_must_grow(all->list, &all->room, all->count + 1, sizeof(*all->list));
+        all->list[all->count++] = seen;
+    }
+    if (proc)
+        closedir(proc);
+}
+
+static int
+is_kin(const census *all, pid_t pid, pid_t ancestor)
+{
+    size_t i;
+    if (pid == ancestor)
+        return 1;
+    for (i = 0; i < all->count; i++)
+        if (all->list[i].kin && all->list[i].pid == pid)
+            return 1;
+    return 0;
+}
+
+int
+hp_kin_signal(pid_t ancestor, int signal)
+{
+    census all = {0};
+    int found = 0, before;
+    size_t i;
+    take_census(&all);
+    do {
+        before = found;
+        for (i = 0; i < all.count; i++)
+            if (!all.list[i].kin && is_kin(&all, all.list[i].parent, ancestor)) {
+                all.list[i].kin = 1;
+                found++;
+            }
+    } while (found > before);
+    for (i = 0; signal != 0 && i < all.count; i++)
+        if (all.list[i].kin)
+            kill(all.list[i].pid, signal);
+    free(all.list);
+    return found;
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * screen: see screen.h. A writer's unfinished line is held in its hp_lines; `shown` says how much of it is on the screen
+ * already, which matters only until its end has come.
+ */
+#include "launch/screen.h"
+
+#include "base/clock.h"
+#include "launch/xalloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOBODY = -1 };
+
+typedef struct writer {
+    hp_screen *screen;
+    hp_lines lines;
+    size_t shown;   /* of lines.held */
+    uint64_t since; /* when the rest of it began to wait; 0: nothing waits */
+} writer;
+
+struct hp_screen {
+    hp_screen_options options;
+    writer *writer;
+    int open;     /* whose line the cursor is in; NOBODY: it is at the beginning of one */
+    int bar;      /* whose progress bar is shown; NOBODY: none */
+    int returned; /* a carriage return was the last byte of the open line */
+    int waiting;  /* writers with since != 0 */
+    /* Lazy labels: the first writer, and its first words, which are held until `decided`. */
+    int labels; /* 1: lines are labelled */
+    int first, first_ended;
+    uint64_t decided; /* when it is clear that it is alone; 0: nothing is held */
+    hp_bytes early;
+};
+
+/* --- bytes out --- */
+
+static void
+put(hp_screen *s, const uint8_t *bytes, size_t n)
+{
+    hp_bytes_add(s->options.out, bytes, n);
+}
+
+static void
+put_label(hp_screen *s, int who)
+{
+    char label[16];
+    if (s->labels)
+        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", who / s->options.per_label));
+}
+
+/* Where the cursor's line is cut next: behind a newline, and on a terminal behind a carriage return. */
+static size_t
+stretch(const hp_screen *s, const uint8_t *bytes, size_t n)
+{
+    const uint8_t *newline = memchr(bytes, '\n', n), *back = NULL;
+    size_t line = newline ? (size_t)(newline - bytes) + 1 : n;
+    if (s->options.live)
+        back = memchr(bytes, '\r', line);
+    return back ? (size_t)(back - bytes) + 1 : line;
+}
+
+/* Writes on in the open line of `who`, or begins one. */
+static void
+put_lines(hp_screen *s, int who, const uint8_t *bytes, size_t n)
+{
+    while (n > 0) {
+        size_t part = stretch(s, bytes, n);
+        if (s->open == NOBODY || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
+            put_label(s, who);
+        put(s, bytes, part);
+        s->open = bytes[part - 1] == '\n' ? NOBODY : who;
+        s->returned = s->options.live && bytes[part - 1] == '\r';
+        bytes += part;
+        n -= part;
+    }
+}
+
+static void
+end_line(hp_screen *s)
+{
+    if (s->open != NOBODY)
+        put(s, (const uint8_t *)"\n", 1);
+    s->open = NOBODY;
+    s->returned = 0;
+}
+
+/* --- progress bars --- */
+
+/* Where in a line the last thing begins that it says over what it has said before; 0: it never goes back. */
+static size_t
+last_word(const uint8_t *bytes, size_t n)
+{
+    const uint8_t *back;
+    while (n > 0 && (bytes[n - 1] == '\r' || bytes[n - 1] == '\n'))
+        n--;
+    back = memrchr(bytes, '\r', n);
+    return back ? (size_t)(back - bytes) + 1 : 0;
+}
+
+/* Whole lines, each without what it has written over itself. */
+static void
+put_last_words(hp_screen *s, int who, const uint8_t *bytes, size_t n)
+{
+    while (n > 0) {
+        const uint8_t *newline = memchr(bytes, '\n', n);
+        size_t line = newline ? (size_t)(newline - bytes) + 1 : n, skip = last_word(bytes, line);
+        put_lines(s, who, bytes + skip, line - skip);
+        bytes += line;
+        n -= line;
+    }
+}
+
+/* --- writers --- */
+
+static int
+number_of(const writer *w)
+{
+    return (int)(w - w->screen->writer);
+}
+
+static void
+wait(writer *w, uint64_t since)
+{
+    w->screen->waiting += (since != 0) - (w->since != 0);
+    w->since = since;
+}
+
+static int
+rest_is_newline(const uint8_t *bytes, size_t n)
+{
+    return n > 0 && bytes[n - 1] == '\n' && (n == 1 || (n == 2 && bytes[0] == '\r'));
+}
+
+/* Whole lines, a piece of a very long one, or at its end what a writer has left. */
+static void
+emit(void *arg, const uint8_t *bytes, size_t n)
+{
+    writer *w = arg;
+    hp_screen *s = w->screen;
+    int who = number_of(w);
+    size_t skip = w->shown < n ? w->shown : n;
+    if (bytes[n - 1] == '\n' && s->bar == who)
+        s->bar = NOBODY;
+    w->shown = 0;
+    if (s->options.live && skip > 0 && s->open != who && rest_is_newline(bytes + skip, n - skip))
+        return; /* another line has ended this one already */
+    if (s->open == who) {
+        put_lines(s, who, bytes + skip, n - skip);
+        return;
+    }
+    end_line(s);
+    if (s->options.live)
+        put_last_words(s, who, bytes + skip, n - skip);
+    else
+        put_lines(s, who, bytes + skip, n - skip);
+}
+
+/* An unfinished line, or how it goes on. */
+static void
+show(writer *w)
+{
+    size_t size = hp_bytes_size(&w->lines.held);
+    const uint8_t *rest = hp_bytes_first(&w->lines.held) + w->shown;
+    size_t skip = w->screen->open == number_of(w) ? 0 : last_word(rest, size - w->shown);
+    put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
+    w->shown = size;
+    wait(w, 0);
+}
+
+/* Whether the writer's unfinished line may be shown now. */
+static int
+may_show(const writer *w, uint64_t now)
+{
+    const hp_screen *s = w->screen;
+    int who = number_of(w);
+    if (s->open != NOBODY)
+        return s->open == who;
+    if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
+        return s->bar == NOBODY || s->bar == who;
+    return now - w->since >= HP_SCREEN_WAIT;
+}
+
+/* Of a bar that is not shown only the last word is of use. */
+static void
+forget_earlier(writer *w)
+{
+    size_t old = last_word(hp_bytes_first(&w->lines.held), hp_bytes_size(&w->lines.held));
+    if (old <= 1)
+        return;
+    hp_bytes_drop(&w->lines.held, old - 1);
+    w->shown -= old - 1 < w->shown ? old - 1 : w->shown;
+}
+
+static void
+look(writer *w, uint64_t now)
+{
+    hp_screen *s = w->screen;
+    if (hp_bytes_size(&w->lines.held) <= w->shown) {
+        wait(w, 0);
+        return;
+    }
+    if (w->since == 0)
+        wait(w, now);
+    if (may_show(w, now)) {
+        if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
+            s->bar = number_of(w);
+        show(w);
+    }
+    forget_earlier(w);
+}
+
+/* --- the first words --- */
+
+static void
+feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    writer *w = &s->writer[who];
+    hp_lines_feed(&w->lines, bytes, n, emit, w);
+    if (s->options.live)
+        look(w, now);
+}
+
+static void
+end(hp_screen *s, int who)
+{
+    writer *w = &s->writer[who];
+    int bar = s->bar == who;
+    if (hp_bytes_size(&w->lines.held) > w->shown)
+        hp_lines_end(&w->lines, emit, w);
+    hp_bytes_free(&w->lines.held);
+    w->shown = 0;
+    wait(w, 0);
+    if (bar)
+        s->bar = NOBODY;
+}
+
+/* What is held goes out, with labels or without. */
+static void
+release(hp_screen *s, uint64_t now)
+{
+    if (s->decided == 0)
+        return;
+    s->decided = 0;
+    feed(s, s->first, hp_bytes_first(&s->early), hp_bytes_size(&s->early), now);
+    hp_bytes_free(&s->early);
+    if (s->first_ended)
+        end(s, s->first);
+}
+
+/* Whether the bytes are held back, as the first writer's are until it is clear whether others write too. */
+static int
+hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    int label = who / s->options.per_label;
+    if (s->first == NOBODY) {
+        s->first = who;
+        s->decided = now + HP_SCREEN_WAIT;
+    }
+    s->labels = label != s->first / s->options.per_label;
+    if (s->decided != 0 && who == s->first && now < s->decided && hp_bytes_size(&s->early) + n < HP_LINES_MAX) {
+        hp_bytes_add(&s->early, bytes, n);
+        return 1;
+    }
+    release(s, now);
+    return 0;
+}
+
+/* --- the owner's side --- */
+
+hp_screen *
+hp_screen_new(const hp_screen_options *options)
+{
+    hp_screen *s = hp_must_alloc(1, sizeof(*s));
+    int i;
+    *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
+    s->labels = options->per_label > 0 && !options->lazy;
+    s->options.live = options->live && options->writers > 1;
+    s->options.lazy = options->lazy && options->per_label > 0;
+    s->writer = hp_must_alloc((size_t)options->writers, sizeof(*s->writer));
+    for (i = 0; i < options->writers; i++)
+        s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
+    return s;
+}
+
+void
+hp_screen_feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+{
+    if (s->labels || !s->options.lazy || !hold(s, who, bytes, n, now))
+        feed(s, who, bytes, n, now);
+}
+
+void
+hp_screen_end(hp_screen *s, int who)
+{
+    if (s->decided != 0 && who == s->first)
+        s->first_ended = 1;
+    else
+        end(s, who);
+}
+
+void
+hp_screen_done(hp_screen *s)
+{
+    release(s, s->decided);
+}
+
+void
+hp_screen_say(hp_screen *s, const char *line)
+{
+    hp_screen_done(s);
+    end_line(s);
+    put(s, (const uint8_t *)line, strlen(line));
+    put(s, (const uint8_t *)"\n", 1);
+}
+
+uint64_t
+hp_screen_due(hp_screen *s, uint64_t now)
+{
+    int i;
+    if (s->decided != 0 && now < s->decided)
+        return s->decided;
+    release(s, now);
+    for (i = 0; i < s->options.writers && s->waiting > 0 && s->open == NOBODY; i++)
+        if (s->writer[i].since != 0)
+            look(&s->writer[i], now);
+    return s->waiting > 0 && s->open == NOBODY ? now + HP_SCREEN_WAIT : HP_NEVER;
+}
+
+void
+hp_screen_free(hp_screen *s)
+{
+    int i;
+    if (!s)
+        return;
+    for (i = 0; i < s->options.writers; i++)
+        hp_bytes_free(&s->writer[i].lines.held);
+    hp_bytes_free(&s->early);
+    free(s->writer);
+    free(s);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * spawn: fork, tidy up, exec. The child reports what went wrong through a pipe that a successful exec closes, so the
+ * parent knows at once. Knows nothing of ranks, agents or hosts.
+ */
+#include "launch/spawn.h"
+
+#include "base/limits.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct report {
+    hp_spawn_step step;
+    int number; /* errno */
+} report;
+
+enum { REPORT_FD = 4, ASIDE = 10 };
+
+static struct rlimit files; /* as we found it; rlim_max 0: never changed */
+
+__attribute__((noreturn)) static void
+give_up(int fd, hp_spawn_step step)
+{
+    report r = {.step = step, .number = errno};
+    if (write(fd, &r, sizeof(r)) < 0)
+        _exit(126);
+    _exit(127);
+}
+
+static void
+close_from(int first)
+{
+    long last = sysconf(_SC_OPEN_MAX);
+    int fd;
+    if (close_range((unsigned)first, ~0U, 0) == 0)
+        return;
+    for (fd = first; fd < (last > 0 ? last : 1024); fd++)
+        close(fd);
+}
+
+/* First everything out of the way, then each to its place: sources and places may overlap. */
+static int
+arrange(const int want[5])
+{
+    int aside[5], i;
+    for (i = 0; i < 5; i++) {
+        aside[i] = want[i] >= 0 ? want[i] : i < 3 ? open("/dev/null", O_RDWR) : -1;
+        if (aside[i] >= 0)
+            aside[i] = fcntl(aside[i], F_DUPFD, ASIDE);
+        if (aside[i] < 0 && (want[i] >= 0 || i < 3))
+            return -1;
+    }
+    for (i = 0; i < 5; i++) {
+        if (aside[i] < 0)
+            close(i);
+        else if (dup2(aside[i], i) < 0)
+            return -1;
+    }
+    close_from(REPORT_FD + 1);
+    return fcntl(REPORT_FD, F_SETFD, FD_CLOEXEC);
+}
+
+static void
+reset_signals(int shielded)
+{
+    sigset_t none;
+    int i;
+    for (i = 1; i < NSIG; i++)
+        signal(i, SIG_DFL);
+    if (shielded) {
+        signal(SIGINT, SIG_IGN);
+        signal(SIGQUIT, SIG_IGN);
+        signal(SIGTSTP, SIG_IGN);
+    }
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* In one folder. 1: it makes sense to look into the next one. */
+static int
+execute_in(const char *folder, size_t n, const hp_spawn *spawn)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%.*s/%s", (int)n, folder, spawn->argv[0]) >= (int)sizeof(path))
+        return 1;
+    execv(path, spawn->argv);
+    if (errno == EACCES && access(path, F_OK) < 0)
+        errno = ENOENT; /* the folder may not be entered */
+    return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ESTALE;
+}
+
+/* As execvp, but what the kernel cannot run is not given to a shell: it would take anything for a script. */
+static void
+execute(const hp_spawn *spawn)
+{
+    const char *at = getenv("PATH");
+    int denied = 0;
+    if (strchr(spawn->argv[0], '/')) {
+        execv(spawn->argv[0], spawn->argv);
+        return;
+    }
+    for (at = at ? at : "/bin:/usr/bin"; at != NULL; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+        size_t n = strcspn(at, ":");
+        if (!execute_in(n ? at : ".", n ? n : 1, spawn))
+            return;
+        denied |= errno == EACCES;
+    }
+    if (spawn->also_dir)
+        execute_in(spawn->also_dir, strlen(spawn->also_dir), spawn);
+    errno = denied ? EACCES : ENOENT;
+}
+
+__attribute__((noreturn)) static void
+child(const hp_spawn *spawn, int report_fd, pid_t parent)
+{
+    const int want[5] = {spawn->fd[0], spawn->fd[1], spawn->fd[2], spawn->fd[3], report_fd};
+    reset_signals(spawn->shielded);
+    if (arrange(want) < 0)
+        give_up(report_fd, HP_SPAWN_SET_UP);
+    if (spawn->session && setsid() < 0)
+        give_up(REPORT_FD, HP_SPAWN_SET_UP);
+    if (files.rlim_max != 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
+        give_up(REPORT_FD, HP_SPAWN_SET_UP);
+    if (spawn->share && sched_setaffinity(0, sizeof(*spawn->share), spawn->share) < 0)
+        give_up(REPORT_FD, HP_SPAWN_SET_UP);
+    if (spawn->death_signal && prctl(PR_SET_PDEATHSIG, spawn->death_signal) < 0)
+        give_up(REPORT_FD, HP_SPAWN_SET_UP);
+    if (spawn->death_signal && getppid() != parent)
+        _exit(1); /* it died before it could be watched */
+    if (spawn->dir && chdir(spawn->dir) < 0)
+        give_up(REPORT_FD, HP_SPAWN_DIR);
+    if (spawn->environ)
+        environ = (char **)spawn->environ;
+    execute(spawn);
+    give_up(REPORT_FD, HP_SPAWN_EXEC);
+}
+
+/* Waits for the exec or for the child's report. */
+static pid_t
+hear(pid_t pid, int fd, hp_spawn_step *step)
+{
+    report r = {0};
+    ssize_t n;
+    while ((n = read(fd, &r, sizeof(r))) < 0 && errno == EINTR)
+        continue;
+    close(fd);
+    if (n != (ssize_t)sizeof(r))
+        return pid;
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    *step = r.step;
+    errno = r.number;
+    return -1;
+}
+
+static void
+close_both(int fds[2])
+{
+    if (fds[0] >= 0)
+        close(fds[0]);
+    if (fds[1] >= 0)
+        close(fds[1]);
+    fds[0] = fds[1] = -1;
+}
+
+void
+hp_spawn_pipes_close(hp_spawn_pipes *pipes)
+{
+    close_both(pipes->in);
+    close_both(pipes->out);
+    close_both(pipes->err);
+}
+
+int
+hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in)
+{
+    int number;
+    *pipes = (hp_spawn_pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe2(pipes->out, O_CLOEXEC) == 0 && pipe2(pipes->err, O_CLOEXEC) == 0 &&
+        (!with_in || pipe2(pipes->in, O_CLOEXEC) == 0))
+        return 0;
+    number = errno;
+    hp_spawn_pipes_close(pipes);
+    errno = number;
+    return -1;
+}
+
+pid_t
+hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
+{
+    pid_t parent = getpid(), pid;
+    int fds[2];
+    *step = HP_SPAWN_FORK;
+    if (pipe2(fds, O_CLOEXEC) < 0)
+        return -1;
+    pid = fork();
+    if (pid == 0)
+        child(spawn, fds[1], parent);
+    close(fds[1]);
+    if (pid < 0) {
+        close(fds[0]);
+        return -1;
+    }
+    return hear(pid, fds[0], step);
+}
+
+void
+hp_spawn_many_files(void)
+{
+    hp_limits_raise_descriptors(&files);
+}
+
+void
+hp_spawn_fill_standard(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd < 3);
+    if (fd >= 3)
+        close(fd);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * must: memory or the end of the program. Owns nothing; everything it gives is freed with free().
+ */
+#include "launch/xalloc.h"
+
+#include "base/mem.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void *
+hp_must(void *memory)
+{
+    static const char sentence[] = "hooprun: out of memory\n";
+    if (memory)
+        return memory;
+    if (write(STDERR_FILENO, sentence, sizeof(sentence) - 1) < 0)
+        _exit(2);
+    _exit(1);
+}
+
+void *
+hp_must_alloc(size_t count, size_t size)
+{
+    return hp_must(hp_alloc(count, size));
+}
+
+void *
+hp_must_grow(void *memory, size_t *room, size_t wanted, size_t size)
+{
+    size_t more = *room ? *room : 16;
+    size_t bytes;
+    char *grown;
+    if (wanted <= *room)
+        return memory;
+    while (more < wanted)
+        more *= 2;
+    grown = hp_must(hp_mul(more, size, &bytes) ? realloc(memory, bytes) : NULL);
+    memset(grown + *room * size, 0, (more - *room) * size);
+    *room = more;
+    return grown;
+}
+
+char *
+hp_must_print(const char *format, ...)
+{
+    char *text = NULL;
+    va_list ap;
+    va_start(ap, format);
+    if (vasprintf(&text, format, ap) < 0)
+        text = NULL;
+    va_end(ap);
+    return hp_must(text);
+}

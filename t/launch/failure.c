@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* Why the ring failed, where several sentences come: the cause, not what follows from it. */
+#include "launch/failure.h"
+
+#include "base/err.h"
+#include "t/tap/tap.h"
+
+int
+main(void)
+{
+    hp_jury jury;
+    hoop_error late, lost, changed, aborted, broken;
+    plan(7);
+    hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 2 (b) has not entered operation 1");
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (a) vanished");
+    hp_err_set(&changed, HOOP_ERR_MISMATCH, "rank 1 calls something else");
+    hp_err_set(&aborted, HOOP_ERR_ABORTED, "rank 0 (a) aborted the job: step failed");
+    hp_err_set(&broken, HOOP_ERR_SYSTEM, "rank 1 cannot go on");
+    hp_jury_open(&jury, 3);
+    hp_jury_ring_failed(&jury, &lost);
+    is_string(lost.text, jury.ring, "a rank that vanishes is the reason");
+    hp_jury_ring_failed(&jury, &late);
+    is_string(late.text, jury.ring, "until there is a newer one");
+    hp_jury_ring_failed(&jury, &lost);
+    is_string(late.text, jury.ring, "who vanishes then does so because of it");
+    hp_jury_ring_failed(&jury, &aborted);
+    is_string(late.text, jury.ring, "so does who ends the job then");
+    hp_jury_ring_failed(&jury, &changed);
+    is_string(late.text, jury.ring, "and another communicator's failure");
+    hp_jury_close(&jury);
+    hp_jury_open(&jury, 3);
+    hp_jury_ring_failed(&jury, &aborted);
+    hp_jury_ring_failed(&jury, &broken);
+    is_string(broken.text, jury.ring, "of others the last one counts");
+    hp_jury_ring_failed(&jury, &aborted);
+    is_string(broken.text, jury.ring, "but for who ends the job because of it");
+    hp_jury_close(&jury);
+    return 0;
+}

@@ -31,18 +31,18 @@ static int
 launch(int argc, char **argv)
 {
     hp_options options;
-    hp_layout layout = {0};
+    hp_mapping mapping = {0};
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
-    if (status == HP_OPTIONS_RUN && hp_layout_make(&layout, &options, &error) != HOOP_SUCCESS) {
+    if (status == HP_OPTIONS_RUN && hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;
     }
     if (status == HP_OPTIONS_RUN && (options.map || options.dry_run))
-        hp_layout_print(&layout);
+        hp_mapping_print(&mapping);
     if (status == HP_OPTIONS_RUN)
-        status = options.dry_run ? 0 : hp_job_run(&options, &layout, &by_signal);
-    hp_layout_free(&layout);
+        status = options.dry_run ? 0 : hp_run_to_end(&options, &mapping, &by_signal);
+    hp_mapping_free(&mapping);
     hp_options_free(&options);
     return by_signal ? die_of(by_signal) : status;
 }

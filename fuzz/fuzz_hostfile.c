@@ -12,7 +12,7 @@
 const char fuzz_name[] = "hostfile";
 
 static void
-check_host(const hp_host *host)
+check_host(const hp_host_entry *host)
 {
     const char *c;
     fuzz_check(host->name[0] != '\0' && host->name[0] != '-' && host->name[0] != '@');
@@ -24,39 +24,40 @@ check_host(const hp_host *host)
 }
 
 static void
-check_place(const hp_hosts *hosts, const hp_place_wish *wish)
+check_place(const hp_host_list *hosts, const hp_rank_map_request *wish)
 {
-    hp_place place = {0};
+    hp_rank_map place = {0};
     hoop_error error;
     int i, next = 0;
-    if (hp_place_ranks(&place, hosts, wish, &error) == HOOP_SUCCESS) {
+    if (hp_rank_map_fill(&place, hosts, wish, &error) == HOOP_SUCCESS) {
         for (i = 0; i < hosts->count; i++) {
             fuzz_check(place.count[i] >= 0 && place.first[i] == next);
             next += place.count[i];
         }
         fuzz_check(next == place.size && next > 0 && (wish->ranks == 0 || next == wish->ranks));
     }
-    hp_place_free(&place);
+    hp_rank_map_free(&place);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const hp_place_wish wishes[] = {{0}, {.ranks = 5}, {.per_host = 3}, {.ranks = 7, .local = 1, .cores = 2}};
-    hp_hosts hosts = {0};
+    static const hp_rank_map_request wishes[] = {
+        {0}, {.ranks = 5}, {.per_host = 3}, {.ranks = 7, .local = 1, .cores = 2}};
+    hp_host_list hosts = {0};
     hoop_error error;
     size_t i;
     if (size == 0)
         return 0;
     error.text[0] = '\0';
-    if (hp_hosts_parse(&hosts, "hosts", data[0] & 1, (const char *)data + 1, size - 1, &error) != HOOP_SUCCESS) {
+    if (hp_hostfile_parse(&hosts, "hosts", data[0] & 1, (const char *)data + 1, size - 1, &error) != HOOP_SUCCESS) {
         fuzz_check(strncmp(error.text, "hosts:", 6) == 0 && strstr(error.text, "word \""));
     } else {
         for (i = 0; i < (size_t)hosts.count; i++)
-            check_host(&hosts.host[i]);
+            check_host(&hosts.entry[i]);
         for (i = 0; hosts.count > 0 && i < sizeof(wishes) / sizeof(wishes[0]); i++)
             check_place(&hosts, &wishes[i]);
     }
-    hp_hosts_free(&hosts);
+    hp_hostfile_free(&hosts);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* share: see share.h. With r ranks and u units (cores, or processors where those do not suffice) rank i has the units
+/* set: see set.h. With r ranks and u units (cores, or processors where those do not suffice) rank i has the units
  * from i u / r on; with more ranks than units several have the same one. */
 #include "launch/affinity.h"
 
@@ -34,24 +34,24 @@ core_of(int processor)
 }
 
 void
-hp_machine_read(hp_machine *machine)
+hp_affinity_read(hp_cpu_list *cpus)
 {
     cpu_set_t mine;
     int i;
-    *machine = (hp_machine){.list = hp_must_alloc(CPU_SETSIZE, sizeof(hp_processor))};
+    *cpus = (hp_cpu_list){.list = hp_xcalloc(CPU_SETSIZE, sizeof(hp_cpu))};
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
         return;
     for (i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET((size_t)i, &mine))
-            machine->list[machine->count++] = (hp_processor){topology(i, "physical_package_id", 0), core_of(i), i};
-    hp_machine_sort(machine);
+            cpus->list[cpus->count++] = (hp_cpu){topology(i, "physical_package_id", 0), core_of(i), i};
+    hp_affinity_sort(cpus);
 }
 
 static int
 by_place(const void *a, const void *b)
 {
-    const hp_processor *x = a, *y = b;
+    const hp_cpu *x = a, *y = b;
     if (x->package != y->package)
         return x->package < y->package ? -1 : 1;
     if (x->core != y->core)
@@ -60,27 +60,27 @@ by_place(const void *a, const void *b)
 }
 
 void
-hp_machine_sort(hp_machine *machine)
+hp_affinity_sort(hp_cpu_list *cpus)
 {
-    qsort(machine->list, (size_t)machine->count, sizeof(*machine->list), by_place);
+    qsort(cpus->list, (size_t)cpus->count, sizeof(*cpus->list), by_place);
 }
 
 void
-hp_machine_free(hp_machine *machine)
+hp_affinity_free(hp_cpu_list *cpus)
 {
-    free(machine->list);
-    *machine = (hp_machine){0};
+    free(cpus->list);
+    *cpus = (hp_cpu_list){0};
 }
 
 static int
-begins_core(const hp_machine *m, int at)
+begins_core(const hp_cpu_list *m, int at)
 {
     return at == 0 || m->list[at].core != m->list[at - 1].core || m->list[at].package != m->list[at - 1].package;
 }
 
 /* Where in the list the k-th core begins; the end of the list, if there is no such core. */
 static int
-core_at(const hp_machine *m, int k)
+core_at(const hp_cpu_list *m, int k)
 {
     int at;
     for (at = 0; at < m->count; at++)
@@ -89,9 +89,9 @@ core_at(const hp_machine *m, int k)
     return at;
 }
 
-/* Where in the list the i-th rank's share begins. */
+/* Where in the list the i-th rank's set begins. */
 static int
-border(const hp_machine *m, int ranks, int i)
+border(const hp_cpu_list *m, int ranks, int i)
 {
     int cores = 0, at;
     for (at = 0; at < m->count; at++)
@@ -102,12 +102,12 @@ border(const hp_machine *m, int ranks, int i)
 }
 
 void
-hp_share_cut(const hp_machine *machine, int ranks, int i, cpu_set_t *share)
+hp_affinity_of_rank(const hp_cpu_list *cpus, int ranks, int i, cpu_set_t *set)
 {
-    int at = border(machine, ranks, i), end = border(machine, ranks, i + 1);
-    CPU_ZERO(share);
-    if (end == at && at < machine->count)
+    int at = border(cpus, ranks, i), end = border(cpus, ranks, i + 1);
+    CPU_ZERO(set);
+    if (end == at && at < cpus->count)
         end = at + 1;
     for (; at < end; at++)
-        CPU_SET((size_t)machine->list[at].number, share);
+        CPU_SET((size_t)cpus->list[at].number, set);
 }

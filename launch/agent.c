@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * agent: a conversation (greeting, secret, orders, then input and signals one way, output and deaths the other) around
- * a crew. Every packet is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here,
+ * a crew. Every msg is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here,
  * and then in the ranks' pipes, while the launcher does not take it.
  */
 #include "launch/agent.h"
@@ -34,15 +34,15 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 
 typedef struct agent {
     hp_loop *loop;
-    hp_bytes in;
+    hp_buffer in;
     hp_watch *in_watch;
     hp_signals signals;
     int secret_fd;
-    hp_outbox out;
-    hp_orders orders;
-    hp_crew *crew;
+    hp_write_queue out;
+    hp_spec spec;
+    hp_ranks *ranks;
     char own_dir[PATH_MAX]; /* where this program lies */
-    int deserted;           /* the launcher is gone */
+    int launcher_gone;      /* the launcher is gone */
     int over;
 } agent;
 
@@ -51,13 +51,13 @@ typedef struct agent {
 static void
 push(agent *a)
 {
-    hp_outbox_push(&a->out);
-    if (!a->crew)
+    hp_write_queue_push(&a->out);
+    if (!a->ranks)
         return;
-    if (hp_bytes_size(&a->out.bytes) > HIGH_WATER)
-        hp_crew_pause(a->crew, 1);
-    else if (hp_bytes_size(&a->out.bytes) < LOW_WATER)
-        hp_crew_pause(a->crew, 0);
+    if (hp_buffer_size(&a->out.buffer) > HIGH_WATER)
+        hp_ranks_pause(a->ranks, 1);
+    else if (hp_buffer_size(&a->out.buffer) < LOW_WATER)
+        hp_ranks_pause(a->ranks, 0);
 }
 
 static void
@@ -71,9 +71,9 @@ greet(agent *a)
 {
     const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": how the launcher's host is seen */
     int n = connection ? (int)strcspn(connection, " ") : 0;
-    char *line = hp_must_print("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
-                               HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
-    hp_bytes_add(&a->out.bytes, line, strlen(line));
+    char *line = hp_xasprintf("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
+                              HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
+    hp_buffer_add(&a->out.buffer, line, strlen(line));
     free(line);
     push(a);
 }
@@ -85,7 +85,7 @@ started(void *arg, int rank, int pid)
     uint8_t payload[8];
     hp_put32(payload, (uint32_t)rank);
     hp_put32(payload + 4, (uint32_t)pid);
-    hp_packet_put(&a->out.bytes, HP_PK_STARTED, payload, sizeof(payload), NULL, 0);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_STARTED, payload, sizeof(payload), NULL, 0);
     push(a);
 }
 
@@ -96,7 +96,7 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
     uint8_t head[5];
     hp_put32(head, (uint32_t)rank);
     head[4] = (uint8_t)stream;
-    hp_packet_put(&a->out.bytes, HP_PK_OUTPUT, head, sizeof(head), bytes, n);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_OUTPUT, head, sizeof(head), bytes, n);
     push(a);
 }
 
@@ -109,7 +109,7 @@ exited(void *arg, int rank, int pid, int status, uint64_t ms)
     hp_put32(payload + 4, (uint32_t)pid);
     hp_put32(payload + 8, (uint32_t)status);
     hp_put64(payload + 12, ms);
-    hp_packet_put(&a->out.bytes, HP_PK_EXIT, payload, sizeof(payload), NULL, 0);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_EXIT, payload, sizeof(payload), NULL, 0);
     push(a);
 }
 
@@ -117,7 +117,7 @@ static void
 taken(void *arg, size_t n)
 {
     agent *a = arg;
-    hp_packet_put32(&a->out.bytes, HP_PK_TAKEN, (uint32_t)n);
+    hp_agent_msg_put32(&a->out.buffer, HP_MSG_TAKEN, (uint32_t)n);
     push(a);
 }
 
@@ -125,7 +125,7 @@ static void
 ended(void *arg)
 {
     agent *a = arg;
-    hp_packet_put(&a->out.bytes, HP_PK_DONE, NULL, 0, NULL, 0);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_DONE, NULL, 0, NULL, 0);
     push(a);
     a->over = 1;
 }
@@ -135,7 +135,7 @@ fail(agent *a, int status, const char *text)
 {
     uint8_t head[4];
     hp_put32(head, (uint32_t)status);
-    hp_packet_put(&a->out.bytes, HP_PK_FAIL, head, sizeof(head), text, strlen(text));
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_FAIL, head, sizeof(head), text, strlen(text));
     push(a);
     a->over = 1;
 }
@@ -143,48 +143,48 @@ fail(agent *a, int status, const char *text)
 /* --- from the launcher --- */
 
 static void
-desert(agent *a)
+lose_launcher(agent *a)
 {
-    if (a->deserted)
+    if (a->launcher_gone)
         return;
-    a->deserted = 1;
+    a->launcher_gone = 1;
     hp_watch_set(a->in_watch, 0);
-    if (!a->crew)
+    if (!a->ranks)
         a->over = 1;
     else
-        hp_crew_stop(a->crew, ORPHAN_GRACE);
+        hp_ranks_stop(a->ranks, ORPHAN_GRACE);
 }
 
 static void
-start_crew(agent *a)
+start_ranks(agent *a)
 {
-    const hp_crew_owner owner = {a, started, output, exited, taken, ended};
-    hp_refusal refusal = {.status = 1, .text = "cannot start the ranks"};
-    a->crew = hp_crew_start(a->loop, &a->orders, a->secret_fd, a->own_dir, &owner, &refusal);
-    if (!a->crew)
-        fail(a, refusal.status, refusal.text);
+    const hp_ranks_owner owner = {a, started, output, exited, taken, ended};
+    hp_start_error start_error = {.status = 1, .text = "cannot start the ranks"};
+    a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
+    if (!a->ranks)
+        fail(a, start_error.status, start_error.text);
     close(a->secret_fd);
     a->secret_fd = -1;
 }
 
 static void
-obey(agent *a, const hp_packet *packet)
+handle(agent *a, const hp_agent_msg *msg)
 {
     hoop_error error;
-    if (!a->crew) {
-        if (hp_orders_take(&a->orders, packet, &error) != HOOP_SUCCESS)
+    if (!a->ranks) {
+        if (hp_spec_take(&a->spec, msg, &error) != HOOP_SUCCESS)
             fail(a, 1, error.text);
-        else if (a->orders.complete)
-            start_crew(a);
+        else if (a->spec.complete)
+            start_ranks(a);
         return;
     }
-    switch (packet->type) {
-    case HP_PK_STDIN: hp_crew_input(a->crew, packet->payload, packet->size); break;
-    case HP_PK_STDIN_END: hp_crew_input_end(a->crew); break;
-    case HP_PK_SIGNAL: hp_crew_signal(a->crew, (int)(hp_get32(packet->payload) & 63)); break;
-    case HP_PK_WINDOW: hp_crew_window(a->crew, hp_window_take(packet)); break;
-    case HP_PK_STOP: hp_crew_stop(a->crew, hp_get32(packet->payload) * HP_MS); break;
-    default: desert(a); /* orders once more: no launcher of ours */
+    switch (msg->type) {
+    case HP_MSG_STDIN: hp_ranks_stdin(a->ranks, msg->payload, msg->size); break;
+    case HP_MSG_STDIN_END: hp_ranks_stdin_end(a->ranks); break;
+    case HP_MSG_SIGNAL: hp_ranks_signal(a->ranks, (int)(hp_get32(msg->payload) & 63)); break;
+    case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
+    case HP_MSG_STOP: hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS); break;
+    default: lose_launcher(a); /* orders once more: no launcher of ours */
     }
 }
 
@@ -194,12 +194,12 @@ take_secret(agent *a)
 {
     hp_secret secret;
     hoop_error error;
-    if (hp_bytes_size(&a->in) < SECRET_LINE)
+    if (hp_buffer_size(&a->in) < SECRET_LINE)
         return 0;
-    if (hp_secret_parse(&secret, (const char *)hp_bytes_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
+    if (hp_secret_parse(&secret, (const char *)hp_buffer_first(&a->in), SECRET_LINE, &error) == HOOP_SUCCESS)
         a->secret_fd = hp_secret_memfd(&secret, &error);
     hp_wipe(&secret, sizeof(secret));
-    hp_bytes_drop(&a->in, SECRET_LINE);
+    hp_buffer_drop(&a->in, SECRET_LINE);
     if (a->secret_fd >= 0 && fcntl(a->secret_fd, F_SETFD, FD_CLOEXEC) == 0)
         return 1;
     if (a->secret_fd >= 0)
@@ -209,20 +209,20 @@ take_secret(agent *a)
 }
 
 static void
-take_packets(agent *a)
+take_messages(agent *a)
 {
-    hp_packet packet;
+    hp_agent_msg msg;
     hoop_error error;
     int got;
-    if (a->secret_fd < 0 && !a->crew && !take_secret(a))
+    if (a->secret_fd < 0 && !a->ranks && !take_secret(a))
         return;
-    while (!a->over && (got = hp_packet_get(&a->in, HP_TO_AGENT, &packet, &error)) != 0) {
+    while (!a->over && (got = hp_agent_msg_get(&a->in, HP_TO_AGENT, &msg, &error)) != 0) {
         if (got < 0) {
-            desert(a);
+            lose_launcher(a);
             return;
         }
-        obey(a, &packet);
-        hp_packet_done(&a->in, &packet);
+        handle(a, &msg);
+        hp_agent_msg_done(&a->in, &msg);
     }
 }
 
@@ -230,13 +230,13 @@ static void
 readable(void *arg, int ready)
 {
     agent *a = arg;
-    ssize_t n = read(STDIN_FILENO, hp_bytes_room(&a->in, PIECE), PIECE);
+    ssize_t n = read(STDIN_FILENO, hp_buffer_room(&a->in, PIECE), PIECE);
     (void)ready;
     if (n > 0) {
-        hp_bytes_grown(&a->in, (size_t)n);
-        take_packets(a);
+        hp_buffer_grown(&a->in, (size_t)n);
+        take_messages(a);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        desert(a);
+        lose_launcher(a);
     }
 }
 
@@ -247,9 +247,9 @@ signalled(void *arg, int number)
 {
     agent *a = arg;
     if (number == SIGTERM)
-        desert(a);
-    else if (a->crew)
-        hp_crew_reap(a->crew);
+        lose_launcher(a);
+    else if (a->ranks)
+        hp_ranks_reap(a->ranks);
 }
 
 /* TERM ends it like a launcher that is gone; what a terminal sends is the launcher's business. */
@@ -298,19 +298,19 @@ open_agent(agent *a)
     a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
     if (!a->in_watch || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
-    return hp_outbox_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
+    return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
 }
 
 static void
 close_agent(agent *a)
 {
-    if (a->crew)
-        hp_crew_free(a->crew);
-    hp_outbox_close(&a->out);
+    if (a->ranks)
+        hp_ranks_free(a->ranks);
+    hp_write_queue_close(&a->out);
     hp_watch_free(a->in_watch);
     hp_signals_close(&a->signals);
-    hp_orders_free(&a->orders);
-    hp_bytes_free(&a->in);
+    hp_spec_free(&a->spec);
+    hp_buffer_free(&a->in);
     if (a->loop)
         hp_loop_free(a->loop);
 }
@@ -330,10 +330,10 @@ hp_agent_main(void)
         return 1;
     }
     greet(&a);
-    while (!a.over || (!a.deserted && hp_bytes_size(&a.out.bytes) > 0)) {
+    while (!a.over || (!a.launcher_gone && hp_buffer_size(&a.out.buffer) > 0)) {
         hp_loop_run(a.loop, HP_NEVER);
         if (a.out.broken)
-            desert(&a);
+            lose_launcher(&a);
     }
     close_agent(&a);
     return 0;

@@ -4,8 +4,8 @@
  * runs the ranks, sends back what they write and how they end. When standard input ends, the launcher is gone, and so
  * are the ranks within three seconds.
  */
-#ifndef HP_AGENT_H
-#define HP_AGENT_H
+#ifndef HP_LAUNCH_AGENT_H
+#define HP_LAUNCH_AGENT_H
 
 int hp_agent_main(void); /* the whole program; returns its exit status */
 

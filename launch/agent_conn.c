@@ -21,15 +21,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PIECE = 64 * 1024, NOISE_MAX = 64 * 1024, WORDS_MAX = 4096 };
+enum { PIECE = 64 * 1024, BANNER_MAX = 64 * 1024, STDERR_MAX = 4096 };
 
-struct hp_contact {
+struct hp_agent_conn {
     hp_loop *loop;
-    char *command, *noise, *words;
+    char *command, *banner, *stderr_text;
     char *const *argv, *const *other;
     int local;
-    hp_contact_owner owner;
-    hp_contact_state state;
+    hp_agent_conn_owner owner;
+    hp_agent_conn_state state;
     int greeted;
     pid_t pid; /* 0: reaped */
     int status;
@@ -37,37 +37,37 @@ struct hp_contact {
     hp_watch *out_watch, *err_watch;
     hp_timer *timer;
     int in_fd; /* -1: hung up */
-    hp_outbox to;
-    hp_bytes from, said; /* said: standard error, for words */
+    hp_write_queue out;
+    hp_buffer in, err; /* err: the end of its standard error */
     int paused;
     char seen_from[64];
-    char broken[256];
+    char protocol_error[256];
 };
 
 static void
-finish(hp_contact *c)
+finish(hp_agent_conn *c)
 {
-    if (c->state == HP_CONTACT_OVER)
+    if (c->state == HP_AGENT_CONN_OVER)
         return;
-    c->state = HP_CONTACT_OVER;
+    c->state = HP_AGENT_CONN_OVER;
     c->owner.over(c->owner.arg, c);
 }
 
 /* --- words --- */
 
 static void
-keep_words(hp_contact *c)
+keep_stderr(hp_agent_conn *c)
 {
-    size_t size = hp_bytes_size(&c->said);
-    if (size > WORDS_MAX)
-        hp_bytes_drop(&c->said, size - WORDS_MAX);
-    free(c->words);
-    size = hp_bytes_size(&c->said);
-    c->words = hp_must(size ? strndup((const char *)hp_bytes_first(&c->said), size) : strdup(""));
+    size_t size = hp_buffer_size(&c->err);
+    if (size > STDERR_MAX)
+        hp_buffer_drop(&c->err, size - STDERR_MAX);
+    free(c->stderr_text);
+    size = hp_buffer_size(&c->err);
+    c->stderr_text = hp_xcheck(size ? strndup((const char *)hp_buffer_first(&c->err), size) : strdup(""));
 }
 
 static void
-close_err(hp_contact *c)
+close_err(hp_agent_conn *c)
 {
     hp_watch_free(c->err_watch);
     c->err_watch = NULL;
@@ -77,15 +77,15 @@ close_err(hp_contact *c)
 }
 
 static int
-read_err(hp_contact *c)
+read_err(hp_agent_conn *c)
 {
     ssize_t n;
     if (c->err_fd < 0)
         return 0;
-    n = read(c->err_fd, hp_bytes_room(&c->said, WORDS_MAX), WORDS_MAX);
+    n = read(c->err_fd, hp_buffer_room(&c->err, STDERR_MAX), STDERR_MAX);
     if (n > 0) {
-        hp_bytes_grown(&c->said, (size_t)n);
-        keep_words(c);
+        hp_buffer_grown(&c->err, (size_t)n);
+        keep_stderr(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_err(c);
     }
@@ -102,15 +102,15 @@ err_readable(void *arg, int ready)
 /* --- greeting and packets --- */
 
 static void
-keep_noise(hp_contact *c, const char *noise, size_t n)
+keep_banner(hp_agent_conn *c, const char *noise, size_t n)
 {
-    free(c->noise);
-    c->noise = hp_must(strndup(n ? noise : "", n));
+    free(c->banner);
+    c->banner = hp_xstrndup(n ? noise : "", n);
 }
 
 /* "0.1.0 192.0.2.7": the version, which need not be ours, and where the remote shell says we are. 0: it is not that. */
 static int
-take_greeting(hp_contact *c, const char *line, size_t n)
+take_greeting(hp_agent_conn *c, const char *line, size_t n)
 {
     char text[96], from[64];
     int end = 0;
@@ -124,10 +124,10 @@ take_greeting(hp_contact *c, const char *line, size_t n)
 
 /* Looks for the greeting in a line of its own. 1: it was there and is taken. */
 static int
-find_greeting(hp_contact *c)
+find_greeting(hp_agent_conn *c)
 {
     static const char mark[] = "\n" HP_AGENT_GREETING;
-    const char *first = (const char *)hp_bytes_first(&c->from), *end = first + hp_bytes_size(&c->from);
+    const char *first = (const char *)hp_buffer_first(&c->in), *end = first + hp_buffer_size(&c->in);
     const char *at, *newline;
     for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)) != NULL; at = newline) {
         const char *line = at + sizeof(mark) - 1;
@@ -136,18 +136,18 @@ find_greeting(hp_contact *c)
             break;
         if (!take_greeting(c, line, (size_t)(newline - line)))
             continue;
-        keep_noise(c, first, (size_t)(at - first));
-        hp_bytes_drop(&c->from, (size_t)(newline + 1 - first));
+        keep_banner(c, first, (size_t)(at - first));
+        hp_buffer_drop(&c->in, (size_t)(newline + 1 - first));
         return 1;
     }
-    if (end - first > NOISE_MAX)
-        hp_bytes_drop(&c->from, (size_t)(end - first) - NOISE_MAX);
-    keep_noise(c, (const char *)hp_bytes_first(&c->from), hp_bytes_size(&c->from));
+    if (end - first > BANNER_MAX)
+        hp_buffer_drop(&c->in, (size_t)(end - first) - BANNER_MAX);
+    keep_banner(c, (const char *)hp_buffer_first(&c->in), hp_buffer_size(&c->in));
     return 0;
 }
 
 static void
-close_out(hp_contact *c)
+close_out(hp_agent_conn *c)
 {
     hp_watch_free(c->out_watch);
     c->out_watch = NULL;
@@ -157,52 +157,52 @@ close_out(hp_contact *c)
 }
 
 static void
-take_packets(hp_contact *c)
+take_messages(hp_agent_conn *c)
 {
-    hp_packet packet;
+    hp_agent_msg msg;
     hoop_error error;
     int got;
-    if (c->state == HP_CONTACT_CALLING) {
+    if (c->state == HP_AGENT_CONN_STARTING) {
         if (!find_greeting(c))
             return;
-        c->state = HP_CONTACT_GREETED;
+        c->state = HP_AGENT_CONN_GREETED;
         c->greeted = 1;
         c->owner.greeted(c->owner.arg, c);
     }
-    while ((got = hp_packet_get(&c->from, HP_TO_LAUNCHER, &packet, &error)) > 0) {
-        c->owner.packet(c->owner.arg, c, &packet);
-        hp_packet_done(&c->from, &packet);
+    while ((got = hp_agent_msg_get(&c->in, HP_TO_LAUNCHER, &msg, &error)) > 0) {
+        c->owner.message(c->owner.arg, c, &msg);
+        hp_agent_msg_done(&c->in, &msg);
     }
     if (got < 0) {
-        snprintf(c->broken, sizeof(c->broken), "%s", error.text);
-        hp_contact_hang_up(c);
-        hp_contact_kill(c, SIGTERM);
+        snprintf(c->protocol_error, sizeof(c->protocol_error), "%s", error.text);
+        hp_agent_conn_hang_up(c);
+        hp_agent_conn_kill(c, SIGTERM);
         close_out(c);
     }
 }
 
 /* Reads once; 1 when there may be more. */
 static int
-read_out(hp_contact *c)
+read_out(hp_agent_conn *c)
 {
     ssize_t n;
     if (c->out_fd < 0)
         return 0;
-    n = read(c->out_fd, hp_bytes_room(&c->from, PIECE), PIECE);
+    n = read(c->out_fd, hp_buffer_room(&c->in, PIECE), PIECE);
     if (n > 0) {
-        hp_bytes_grown(&c->from, (size_t)n);
-        take_packets(c);
+        hp_buffer_grown(&c->in, (size_t)n);
+        take_messages(c);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close_out(c);
     }
     return n > 0;
 }
 
-static int call(hp_contact *c, hp_spawn_step *step);
+static int call(hp_agent_conn *c, hp_spawn_step *step);
 
 /* The agent's program was not where we looked: 126 and 127 are the shells' words for it, others name the path. */
 static int
-program_missing(const hp_contact *c)
+program_missing(const hp_agent_conn *c)
 {
     const char *path = NULL;
     int i;
@@ -213,31 +213,31 @@ program_missing(const hp_contact *c)
         return 0;
     if (WEXITSTATUS(c->status) == 126 || WEXITSTATUS(c->status) == 127)
         return 1;
-    return path && WEXITSTATUS(c->status) != 0 && strstr(c->words, path) != NULL;
+    return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path) != NULL;
 }
 
 /* Tries the other command. 1: it has been started. */
 static int
-call_again(hp_contact *c)
+call_again(hp_agent_conn *c)
 {
     hp_spawn_step step;
-    if (!c->other || c->state != HP_CONTACT_CALLING || c->in_fd < 0 || !program_missing(c))
+    if (!c->other || c->state != HP_AGENT_CONN_STARTING || c->in_fd < 0 || !program_missing(c))
         return 0;
     close_err(c);
-    hp_contact_hang_up(c);
-    hp_bytes_free(&c->from);
-    hp_bytes_free(&c->said);
-    keep_words(c);
-    keep_noise(c, "", 0);
+    hp_agent_conn_hang_up(c);
+    hp_buffer_free(&c->in);
+    hp_buffer_free(&c->err);
+    keep_stderr(c);
+    keep_banner(c, "", 0);
     c->argv = c->other;
     c->other = NULL;
     return call(c, &step) == 0;
 }
 
 static void
-settle(hp_contact *c)
+check_over(hp_agent_conn *c)
 {
-    if (c->out_fd >= 0 || c->pid != 0 || c->state == HP_CONTACT_OVER)
+    if (c->out_fd >= 0 || c->pid != 0 || c->state == HP_AGENT_CONN_OVER)
         return;
     hp_timer_set(c->timer, HP_NEVER);
     while (read_err(c))
@@ -251,13 +251,13 @@ out_readable(void *arg, int ready)
 {
     (void)ready;
     read_out(arg);
-    settle(arg);
+    check_over(arg);
 }
 
 static void
-waited_long_enough(void *arg)
+reaped_long_ago(void *arg)
 {
-    hp_contact *c = arg;
+    hp_agent_conn *c = arg;
     while (!c->paused && read_out(c))
         continue;
     if (c->paused) {
@@ -265,44 +265,44 @@ waited_long_enough(void *arg)
         return;
     }
     close_out(c);
-    settle(c);
+    check_over(c);
 }
 
 /* --- starting --- */
 
 static void
-join_words(hp_contact *c)
+join_command(hp_agent_conn *c)
 {
-    hp_bytes line = {0};
+    hp_buffer line = {0};
     int i;
     for (i = 0; c->argv[i] != NULL; i++) {
         if (i > 0)
-            hp_bytes_add(&line, " ", 1);
-        hp_bytes_add(&line, c->argv[i], strlen(c->argv[i]));
+            hp_buffer_add(&line, " ", 1);
+        hp_buffer_add(&line, c->argv[i], strlen(c->argv[i]));
     }
     free(c->command);
-    c->command = hp_must(strndup((const char *)hp_bytes_first(&line), hp_bytes_size(&line)));
-    hp_bytes_free(&line);
+    c->command = hp_xstrndup((const char *)hp_buffer_first(&line), hp_buffer_size(&line));
+    hp_buffer_free(&line);
 }
 
 static int
-watch(hp_contact *c)
+watch(hp_agent_conn *c)
 {
     if (fcntl(c->out_fd, F_SETFL, O_NONBLOCK) < 0 || fcntl(c->err_fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
     c->out_watch = hp_watch_new(c->loop, c->out_fd, out_readable, c);
     c->err_watch = hp_watch_new(c->loop, c->err_fd, err_readable, c);
-    if (!c->out_watch || !c->err_watch || hp_outbox_open(&c->to, c->loop, c->in_fd, NULL, NULL) < 0)
+    if (!c->out_watch || !c->err_watch || hp_write_queue_open(&c->out, c->loop, c->in_fd, NULL, NULL) < 0)
         return -1;
     return hp_watch_set(c->out_watch, c->paused ? 0 : HP_READ) | hp_watch_set(c->err_watch, HP_READ);
 }
 
 static int
-call(hp_contact *c, hp_spawn_step *step)
+call(hp_agent_conn *c, hp_spawn_step *step)
 {
     hp_spawn spawn = {.argv = c->argv, .fd = {-1, -1, -1, -1}, .session = c->local, .shielded = !c->local};
     hp_spawn_pipes p;
-    join_words(c);
+    join_command(c);
     *step = HP_SPAWN_FORK;
     if (hp_spawn_pipes_open(&p, 1) < 0)
         return -1;
@@ -322,17 +322,17 @@ call(hp_contact *c, hp_spawn_step *step)
     return c->pid == 0 ? -1 : watch(c);
 }
 
-hp_contact *
-hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
-               const hp_contact_owner *owner, hoop_error *error)
+hp_agent_conn *
+hp_agent_conn_new(hp_loop *loop, const char *host, char *const *argv, char *const *other, int local,
+                  const hp_agent_conn_owner *owner, hoop_error *error)
 {
-    hp_contact *c = hp_must_alloc(1, sizeof(*c));
+    hp_agent_conn *c = hp_xcalloc(1, sizeof(*c));
     hp_spawn_step step;
-    *c = (hp_contact){.loop = loop, .argv = argv, .other = other, .local = local, .owner = *owner};
+    *c = (hp_agent_conn){.loop = loop, .argv = argv, .other = other, .local = local, .owner = *owner};
     c->in_fd = c->out_fd = c->err_fd = -1;
-    c->words = hp_must(strdup(""));
-    c->noise = hp_must(strdup(""));
-    c->timer = hp_must(hp_timer_new(loop, waited_long_enough, c));
+    c->stderr_text = hp_xstrdup("");
+    c->banner = hp_xstrdup("");
+    c->timer = hp_xcheck(hp_timer_new(loop, reaped_long_ago, c));
     if (call(c, &step) == 0)
         return c;
     if (step == HP_SPAWN_EXEC && errno == ENOENT)
@@ -340,90 +340,90 @@ hp_contact_new(hp_loop *loop, const char *host, char *const *argv, char *const *
                    "there is no program %s to reach %s with; install it, or name another with --rsh", argv[0], host);
     else
         hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start %s for %s", argv[0], host);
-    hp_contact_free(c);
+    hp_agent_conn_free(c);
     return NULL;
 }
 
 void
-hp_contact_free(hp_contact *c)
+hp_agent_conn_free(hp_agent_conn *c)
 {
-    hp_contact_hang_up(c);
+    hp_agent_conn_hang_up(c);
     close_out(c);
     close_err(c);
     hp_timer_free(c->timer);
-    hp_bytes_free(&c->from);
-    hp_bytes_free(&c->said);
+    hp_buffer_free(&c->in);
+    hp_buffer_free(&c->err);
     free(c->command);
-    free(c->noise);
-    free(c->words);
+    free(c->banner);
+    free(c->stderr_text);
     free(c);
 }
 
 /* --- the owner's side --- */
 
-hp_contact_state
-hp_contact_status(const hp_contact *c)
+hp_agent_conn_state
+hp_agent_conn_status(const hp_agent_conn *c)
 {
     return c->state;
 }
 
 const char *
-hp_contact_seen_from(const hp_contact *c)
+hp_agent_conn_seen_from(const hp_agent_conn *c)
 {
     return c->seen_from;
 }
 
 const char *
-hp_contact_noise(const hp_contact *c)
+hp_agent_conn_banner(const hp_agent_conn *c)
 {
-    return c->noise;
+    return c->banner;
 }
 
 const char *
-hp_contact_words(const hp_contact *c)
+hp_agent_conn_stderr(const hp_agent_conn *c)
 {
-    return c->words;
+    return c->stderr_text;
 }
 
 const char *
-hp_contact_command(const hp_contact *c)
+hp_agent_conn_command(const hp_agent_conn *c)
 {
     return c->command;
 }
 
 int
-hp_contact_ending(const hp_contact *c)
+hp_agent_conn_wait_status(const hp_agent_conn *c)
 {
     return c->status;
 }
 
 int
-hp_contact_lacks_agent(const hp_contact *c)
+hp_agent_conn_lacks_agent(const hp_agent_conn *c)
 {
-    return c->state == HP_CONTACT_OVER && program_missing(c);
+    return c->state == HP_AGENT_CONN_OVER && program_missing(c);
 }
 
 const char *
-hp_contact_broken(const hp_contact *c)
+hp_agent_conn_protocol_error(const hp_agent_conn *c)
 {
-    return c->broken;
+    return c->protocol_error;
 }
 
-hp_bytes *
-hp_contact_out(hp_contact *c)
+hp_buffer *
+hp_agent_conn_out(hp_agent_conn *c)
 {
-    return &c->to.bytes;
+    return &c->out.buffer;
 }
 
 void
-hp_contact_push(hp_contact *c)
+hp_agent_conn_push(hp_agent_conn *c)
 {
     if (c->in_fd >= 0)
-        hp_outbox_push(&c->to);
+        hp_write_queue_push(&c->out);
 }
 
 void
-hp_contact_pause(hp_contact *c, int pause)
+hp_agent_conn_pause(hp_agent_conn *c, int pause)
 {
     if (c->paused == pause)
         return;
@@ -433,26 +433,26 @@ hp_contact_pause(hp_contact *c, int pause)
 }
 
 void
-hp_contact_hang_up(hp_contact *c)
+hp_agent_conn_hang_up(hp_agent_conn *c)
 {
     if (c->in_fd < 0)
         return;
-    hp_outbox_close(&c->to);
+    hp_write_queue_close(&c->out);
     close(c->in_fd);
     c->in_fd = -1;
 }
 
 void
-hp_contact_kill(hp_contact *c, int signal)
+hp_agent_conn_kill(hp_agent_conn *c, int signal)
 {
     if (c->pid == 0)
         return;
-    hp_kin_signal(c->pid, signal);
+    hp_proctree_signal(c->pid, signal);
     kill(c->pid, signal);
 }
 
 int
-hp_contact_reaped(hp_contact *c, pid_t pid, int status)
+hp_agent_conn_reaped(hp_agent_conn *c, pid_t pid, int status)
 {
     if (c->pid != pid)
         return 0;
@@ -460,6 +460,6 @@ hp_contact_reaped(hp_contact *c, pid_t pid, int status)
     c->status = status;
     if (c->out_fd >= 0)
         hp_timer_set(c->timer, HP_SEC);
-    settle(c);
+    check_over(c);
     return 1;
 }

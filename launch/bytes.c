@@ -15,20 +15,20 @@ enum { SMALL = 4096, BIG = 1 << 20 };
 
 /* Moves what is held to the front of memory of `room` bytes. */
 static void
-move(hp_bytes *bytes, size_t room)
+move(hp_buffer *bytes, size_t room)
 {
-    uint8_t *memory = hp_must(malloc(room));
-    size_t size = hp_bytes_size(bytes);
+    uint8_t *memory = hp_xcheck(malloc(room));
+    size_t size = hp_buffer_size(bytes);
     if (size != 0)
-        memcpy(memory, hp_bytes_first(bytes), size);
-    hp_bytes_free(bytes);
-    *bytes = (hp_bytes){.memory = memory, .tail = size, .room = room};
+        memcpy(memory, hp_buffer_first(bytes), size);
+    hp_buffer_free(bytes);
+    *bytes = (hp_buffer){.memory = memory, .tail = size, .room = room};
 }
 
 uint8_t *
-hp_bytes_room(hp_bytes *bytes, size_t n)
+hp_buffer_room(hp_buffer *bytes, size_t n)
 {
-    size_t size = hp_bytes_size(bytes);
+    size_t size = hp_buffer_size(bytes);
     size_t room = bytes->room ? bytes->room : SMALL;
     if (bytes->room - bytes->tail >= n && bytes->memory)
         return bytes->memory + bytes->tail;
@@ -39,22 +39,22 @@ hp_bytes_room(hp_bytes *bytes, size_t n)
 }
 
 void
-hp_bytes_grown(hp_bytes *bytes, size_t n)
+hp_buffer_grown(hp_buffer *bytes, size_t n)
 {
     bytes->tail += n;
 }
 
 void
-hp_bytes_add(hp_bytes *bytes, const void *data, size_t n)
+hp_buffer_add(hp_buffer *bytes, const void *data, size_t n)
 {
     if (n == 0)
         return;
-    memcpy(hp_bytes_room(bytes, n), data, n);
-    hp_bytes_grown(bytes, n);
+    memcpy(hp_buffer_room(bytes, n), data, n);
+    hp_buffer_grown(bytes, n);
 }
 
 void
-hp_bytes_drop(hp_bytes *bytes, size_t n)
+hp_buffer_drop(hp_buffer *bytes, size_t n)
 {
     if (n == 0)
         return;
@@ -64,14 +64,14 @@ hp_bytes_drop(hp_bytes *bytes, size_t n)
         return;
     bytes->head = bytes->tail = 0;
     if (bytes->room > BIG)
-        hp_bytes_free(bytes);
+        hp_buffer_free(bytes);
 }
 
 void
-hp_bytes_free(hp_bytes *bytes)
+hp_buffer_free(hp_buffer *bytes)
 {
     if (bytes->memory)
-        hp_wipe(bytes->memory + bytes->head, hp_bytes_size(bytes));
+        hp_wipe(bytes->memory + bytes->head, hp_buffer_size(bytes));
     free(bytes->memory);
-    *bytes = (hp_bytes){0};
+    *bytes = (hp_buffer){0};
 }

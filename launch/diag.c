@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 
 void
-hp_notice(hp_output *output, const char *format, ...)
+hp_diag(hp_output *output, const char *format, ...)
 {
     char *text = NULL, *line;
     va_list ap;
@@ -20,19 +20,19 @@ hp_notice(hp_output *output, const char *format, ...)
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;
     va_end(ap);
-    hp_text_tame(hp_must(text), strlen(text), '\n'); /* hosts and ranks have had a say in it */
-    line = hp_must_print("hooprun: %s", text);
+    hp_text_tame(hp_xcheck(text), strlen(text), '\n'); /* hosts and ranks have had a say in it */
+    line = hp_xasprintf("hooprun: %s", text);
     hp_output_say(output, line);
     free(line);
     free(text);
 }
 
 void
-hp_notice_quote(hp_output *output, const char *who, const char *words)
+hp_diag_quote(hp_output *output, const char *who, const char *words)
 {
     while (*words != '\0') {
         size_t n = strcspn(words, "\r\n");
-        char *line = hp_must_print("%s| %.*s", who, (int)n, words);
+        char *line = hp_xasprintf("%s| %.*s", who, (int)n, words);
         hp_text_tame(line, strlen(line), '\t');
         if (n > 0)
             hp_output_say(output, line);
@@ -43,12 +43,12 @@ hp_notice_quote(hp_output *output, const char *who, const char *words)
 
 /* The call without the agent's two words and with `true` for them; free() it. */
 static char *
-by_hand(const hp_words *call)
+by_hand(const hp_strings *call)
 {
-    char *line = hp_must(strdup("true"));
+    char *line = hp_xstrdup("true");
     size_t i;
     for (i = call->count - 2; i-- > 0;) {
-        char *longer = hp_must_print("%s %s", call->word[i], line);
+        char *longer = hp_xasprintf("%s %s", call->item[i], line);
         free(line);
         line = longer;
     }
@@ -65,36 +65,36 @@ print_ending(int status, char *out, size_t size)
 }
 
 void
-hp_notice_ended(hp_output *output, const char *host, const hp_contact *contact, const hp_words *call, int running)
+hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call, int running)
 {
-    const char *command = hp_contact_command(contact), *broken = hp_contact_broken(contact);
+    const char *command = hp_agent_conn_command(conn), *broken = hp_agent_conn_protocol_error(conn);
     char *hand = by_hand(call);
     char how[64];
-    print_ending(hp_contact_ending(contact), how, sizeof(how));
+    print_ending(hp_agent_conn_wait_status(conn), how, sizeof(how));
     if (broken[0] != '\0')
-        hp_notice(output, "%s: %s; is it the same version of hoop?", host, broken);
-    else if (hp_contact_lacks_agent(contact))
-        hp_notice(
-            output,
-            "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or tell where it is with "
-            "--prefix DIR",
-            host, command, how);
+        hp_diag(output, "%s: %s; is it the same version of hoop?", host, broken);
+    else if (hp_agent_conn_lacks_agent(conn))
+        hp_diag(output,
+                "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or tell where it is with "
+                "--prefix DIR",
+                host, command, how);
     else if (running >= 0)
-        hp_notice(output, "%s is lost: `%s` %s; stopping %d ranks", host, command, how, running);
+        hp_diag(output, "%s is lost: `%s` %s; stopping %d ranks", host, command, how, running);
     else
-        hp_notice(output, "cannot start on %s: `%s` %s; try by hand what `%s` says", host, command, how, hand);
-    hp_notice_quote(output, host, hp_contact_noise(contact));
-    hp_notice_quote(output, host, hp_contact_words(contact));
+        hp_diag(output, "cannot start on %s: `%s` %s; try by hand what `%s` says", host, command, how, hand);
+    hp_diag_quote(output, host, hp_agent_conn_banner(conn));
+    hp_diag_quote(output, host, hp_agent_conn_stderr(conn));
     free(hand);
 }
 
 void
-hp_notice_silent(hp_output *output, const char *host, const hp_contact *contact, const hp_words *call, double seconds)
+hp_diag_agent_silent(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call,
+                     double seconds)
 {
     char *hand = by_hand(call);
-    hp_notice(output, "%s has not answered within %g s: `%s`; try by hand what `%s` says", host, seconds,
-              hp_contact_command(contact), hand);
-    hp_notice_quote(output, host, hp_contact_noise(contact));
-    hp_notice_quote(output, host, hp_contact_words(contact));
+    hp_diag(output, "%s has not answered within %g s: `%s`; try by hand what `%s` says", host, seconds,
+            hp_agent_conn_command(conn), hand);
+    hp_diag_quote(output, host, hp_agent_conn_banner(conn));
+    hp_diag_quote(output, host, hp_agent_conn_stderr(conn));
     free(hand);
 }

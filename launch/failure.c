@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* jury: see jury.h. */
+/* failure: see failure.h. */
 #include "launch/failure.h"
 
 #include "launch/diag.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHOWN_LATELY = 10 }; /* last words are repeated when more than so many outputs came after them */
+enum { SHOWN_RECENTLY = 10 }; /* last words are repeated when more than so many outputs came after them */
 
 typedef struct repeat {
     hp_output *output;
@@ -17,37 +17,37 @@ typedef struct repeat {
 } repeat;
 
 void
-hp_jury_open(hp_jury *jury, int size)
+hp_failure_open(hp_failure *failure, int size)
 {
-    *jury = (hp_jury){.size = size, .verdict.rank = -1};
-    jury->seat = hp_must_alloc((size_t)size, sizeof(*jury->seat));
+    *failure = (hp_failure){.size = size, .first.rank = -1};
+    failure->rank = hp_xcalloc((size_t)size, sizeof(*failure->rank));
 }
 
 void
-hp_jury_started(hp_jury *jury, int rank)
+hp_failure_started(hp_failure *failure, int rank)
 {
-    jury->seat[rank].running = 1;
+    failure->rank[rank].running = 1;
 }
 
 void
-hp_jury_heard(hp_jury *jury, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
+hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
 {
-    hp_last_words_add(&jury->seat[rank].last_words, bytes, n);
-    jury->seat[rank].shown = shown;
+    hp_tail_add(&failure->rank[rank].stderr_tail, bytes, n);
+    failure->rank[rank].shown = shown;
 }
 
 int
-hp_jury_ended(hp_jury *jury, const hp_ending *ending)
+hp_failure_exited(hp_failure *failure, const hp_rank_exit *ending)
 {
-    int first = jury->verdict.rank < 0;
-    if (!jury->seat[ending->rank].running)
+    int first = failure->first.rank < 0;
+    if (!failure->rank[ending->rank].running)
         return 0;
-    jury->seat[ending->rank].running = 0;
-    jury->running--;
-    if (ending->status == 0 || jury->spoken)
+    failure->rank[ending->rank].running = 0;
+    failure->running--;
+    if (ending->status == 0 || failure->reported)
         return 0;
-    if (first || hp_verdict_worse(ending->status, jury->verdict.status))
-        jury->verdict = *ending;
+    if (first || hp_rank_exit_precedes(ending->status, failure->first.status))
+        failure->first = *ending;
     return first;
 }
 
@@ -59,65 +59,65 @@ may_follow(const hoop_error *cause)
 }
 
 void
-hp_jury_ring_failed(hp_jury *jury, const hoop_error *cause)
+hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause)
 {
-    if (jury->ring && (jury->ring_judged || may_follow(cause)))
+    if (failure->ring && (failure->ring_judged || may_follow(cause)))
         return;
-    free(jury->ring);
-    jury->ring = hp_must(strdup(cause->text));
-    jury->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
-    jury->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
+    free(failure->ring);
+    failure->ring = hp_xstrdup(cause->text);
+    failure->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
+    failure->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
 
 static int
-holds(const hp_bytes *words, const char *text)
+holds(const hp_buffer *words, const char *text)
 {
-    size_t n = hp_bytes_size(words);
-    return n > 0 && memmem(hp_bytes_first(words), n, text, strlen(text)) != NULL;
+    size_t n = hp_buffer_size(words);
+    return n > 0 && memmem(hp_buffer_first(words), n, text, strlen(text)) != NULL;
 }
 
 /* Whether the reason adds something: it is about another rank, and of an operation or not among the last words. */
 static int
-ring_tells_more(const hp_jury *jury)
+ring_tells_more(const hp_failure *failure)
 {
     char itself[32];
-    int n = snprintf(itself, sizeof(itself), "rank %d (", jury->verdict.rank);
-    return jury->ring && strncmp(jury->ring, itself, (size_t)n) != 0 &&
-           (jury->ring_worked || !holds(&jury->seat[jury->verdict.rank].last_words, jury->ring));
+    int n = snprintf(itself, sizeof(itself), "rank %d (", failure->first.rank);
+    return failure->ring && strncmp(failure->ring, itself, (size_t)n) != 0 &&
+           (failure->ring_worked || !holds(&failure->rank[failure->first.rank].stderr_tail, failure->ring));
 }
 
 static void
 repeat_line(void *arg, const char *line)
 {
     const repeat *r = arg;
-    char *text = hp_must_print("[%d] %s", r->rank, line);
+    char *text = hp_xasprintf("[%d] %s", r->rank, line);
     hp_output_say(r->output, text);
     free(text);
 }
 
 void
-hp_jury_speak(hp_jury *jury, hp_output *output, int hidden)
+hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
 {
-    repeat r = {output, jury->verdict.rank};
-    hp_seat *seat = &jury->seat[jury->verdict.rank];
-    char *sentence = hp_verdict_sentence(&jury->verdict, jury->running);
-    if (!jury->spoken) {
-        hp_notice(output, "%s", sentence);
-        if (hidden || hp_output_shown(output) - seat->shown > SHOWN_LATELY)
-            hp_last_words_each(&seat->last_words, repeat_line, &r);
-        if (ring_tells_more(jury))
-            hp_notice(output, "the ring had failed: %s", jury->ring);
+    repeat r = {output, failure->first.rank};
+    hp_failure_rank *rank = &failure->rank[failure->first.rank];
+    char *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
+    if (!failure->reported) {
+        hp_diag(output, "%s", sentence);
+        if (hidden || hp_output_shown(output) - rank->shown > SHOWN_RECENTLY)
+            hp_tail_each_line(&rank->stderr_tail, repeat_line, &r);
+        if (ring_tells_more(failure))
+            hp_diag(output, "the ring had failed: %s", failure->ring);
     }
-    jury->spoken = 1;
+    failure->reported = 1;
     free(sentence);
 }
 
 void
-hp_jury_close(hp_jury *jury)
+hp_failure_close(hp_failure *failure)
 {
     int i;
-    for (i = 0; i < jury->size; i++)
-        hp_bytes_free(&jury->seat[i].last_words);
-    free(jury->seat);
-    free(jury->ring);
+    for (i = 0; i < failure->size; i++)
+        hp_buffer_free(&failure->rank[i].stderr_tail);
+    free(failure->rank);
+    free(failure->ring);
 }

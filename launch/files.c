@@ -30,7 +30,7 @@ static const char *const names[STREAMS] = {"stdout", "stderr"};
 static int
 make_parents(const char *dir)
 {
-    char *path = hp_must(strdup(dir)), *slash;
+    char *path = hp_xstrdup(dir), *slash;
     int result = 0, number;
     for (slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
@@ -66,7 +66,7 @@ open_folder(int parent, const char *name)
 static int
 open_top(const char *dir)
 {
-    char *path = hp_must(strdup(dir)), *end = path + strlen(path);
+    char *path = hp_xstrdup(dir), *end = path + strlen(path);
     int fd, number;
     while (end > path + 1 && end[-1] == '/') /* behind a link it would mean what the link leads to */
         *--end = '\0';
@@ -87,7 +87,7 @@ find_former(int dir, int ranks)
     struct stat st;
     int i;
     for (i = 0; i < STREAMS * ranks; i++) {
-        path = hp_must_print("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
+        path = hp_xasprintf("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
         if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
             return path;
         free(path);
@@ -98,7 +98,7 @@ find_former(int dir, int ranks)
 static int
 open_files_of(hp_files *files, int dir, int rank, int force)
 {
-    char *name = hp_must_print("rank.%d", rank);
+    char *name = hp_xasprintf("rank.%d", rank);
     int folder = open_folder(dir, name), i, number;
     int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
     int result = folder;
@@ -152,7 +152,7 @@ open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
 hp_files *
 hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
 {
-    hp_files *files = hp_must_alloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
+    hp_files *files = hp_xcalloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
     hoop_result result;
     int i, fd;
     files->count = STREAMS * ranks;

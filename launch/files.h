@@ -4,8 +4,8 @@
  * over unless that is wanted; no symbolic link is followed and no other user's folder is used, for in a shared folder
  * somebody else could have laid them out.
  */
-#ifndef HP_FILES_H
-#define HP_FILES_H
+#ifndef HP_LAUNCH_FILES_H
+#define HP_LAUNCH_FILES_H
 
 #include "hoop.h"
 

@@ -11,24 +11,24 @@
 
 /* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. free() it. */
 static char *
-rehome(const char *path, const hp_orders *orders)
+rehome(const char *path, const hp_spec *spec)
 {
     const char *mine = getenv("HOME");
-    size_t n = orders->home ? strlen(orders->home) : 0;
-    if (n < 2 || !mine || strncmp(path, orders->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+    size_t n = spec->home ? strlen(spec->home) : 0;
+    if (n < 2 || !mine || strncmp(path, spec->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
         return NULL;
-    return hp_must_print("%s%s", mine, path + n);
+    return hp_xasprintf("%s%s", mine, path + n);
 }
 
 int
-hp_folder_enter(const hp_orders *orders)
+hp_rank_env_enter_folder(const hp_spec *spec)
 {
     char *likeness;
     int there, number;
-    if (!orders->dir || chdir(orders->dir) == 0)
+    if (!spec->dir || chdir(spec->dir) == 0)
         return 0;
     number = errno;
-    likeness = orders->dir_must ? NULL : rehome(orders->dir, orders);
+    likeness = spec->dir_must ? NULL : rehome(spec->dir, spec);
     there = likeness && chdir(likeness) == 0;
     free(likeness);
     errno = number;
@@ -36,12 +36,12 @@ hp_folder_enter(const hp_orders *orders)
 }
 
 void
-hp_folder_find_program(hp_orders *orders)
+hp_rank_env_find_program(hp_spec *spec)
 {
-    char *program = orders->argv.word[0];
-    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, orders);
+    char *program = spec->argv.item[0];
+    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, spec);
     if (likeness && access(likeness, X_OK) == 0) {
-        orders->argv.word[0] = likeness;
+        spec->argv.item[0] = likeness;
         free(program);
     } else {
         free(likeness);

@@ -35,7 +35,7 @@ typedef struct entry {
 } entry;
 
 typedef struct parser {
-    hp_hosts *hosts;
+    hp_host_list *hosts;
     const char *source;
     int lines, line;
     hoop_error *error;
@@ -83,31 +83,31 @@ hash(const char *name)
 
 /* Where in the index `name` stands or belongs. */
 static int *
-find(const hp_hosts *hosts, const char *name)
+find(const hp_host_list *hosts, const char *name)
 {
     size_t at = hash(name) & (hosts->index_room - 1);
-    while (hosts->index[at] != 0 && strcmp(hosts->host[hosts->index[at] - 1].name, name) != 0)
+    while (hosts->index[at] != 0 && strcmp(hosts->entry[hosts->index[at] - 1].name, name) != 0)
         at = (at + 1) & (hosts->index_room - 1);
     return &hosts->index[at];
 }
 
 static void
-grow(hp_hosts *hosts)
+grow(hp_host_list *hosts)
 {
     int i;
-    hosts->host = hp_must_grow(hosts->host, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->host));
+    hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
     if (hosts->index_room >= 2 * hosts->room)
         return;
     free(hosts->index);
     hosts->index_room = 2 * hosts->room;
-    hosts->index = hp_must_alloc(hosts->index_room, sizeof(*hosts->index));
+    hosts->index = hp_xcalloc(hosts->index_room, sizeof(*hosts->index));
     for (i = 0; i < hosts->count; i++)
-        *find(hosts, hosts->host[i].name) = i + 1;
+        *find(hosts, hosts->entry[i].name) = i + 1;
 }
 
 /* The host of that name, new or known; NULL: there are too many. */
-static hp_host *
-host_of(hp_hosts *hosts, const char *name)
+static hp_host_entry *
+host_of(hp_host_list *hosts, const char *name)
 {
     int *place;
     grow(hosts);
@@ -115,10 +115,10 @@ host_of(hp_hosts *hosts, const char *name)
     if (*place == 0) {
         if (hosts->count == HP_HOSTS_MAX)
             return NULL;
-        snprintf(hosts->host[hosts->count].name, HP_HOST_NAME, "%s", name);
+        snprintf(hosts->entry[hosts->count].name, HP_HOST_NAME, "%s", name);
         *place = ++hosts->count;
     }
-    return &hosts->host[*place - 1];
+    return &hosts->entry[*place - 1];
 }
 
 /* Takes a value that a host may be given once; 0 when it contradicts the one it has. */
@@ -136,7 +136,7 @@ static hoop_result
 add(parser *p, const char *name)
 {
     const entry *e = &p->entry;
-    hp_host *host;
+    hp_host_entry *host;
     if (++p->hosts->mentions > MENTIONS_MAX || (host = host_of(p->hosts, name)) == NULL)
         return complain(p, e->word, e->word_size, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
     if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
@@ -408,10 +408,10 @@ take_line(parser *p, const char *line, size_t n)
 }
 
 hoop_result
-hp_hosts_parse(hp_hosts *hosts, const char *source, int lines, const char *text, size_t n, hoop_error *error)
+hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char *text, size_t n, hoop_error *error)
 {
     parser p = {.hosts = hosts, .source = source, .lines = lines, .error = error};
-    char *tidied = hp_must_alloc(LINE_MAX_BYTES, 1);
+    char *tidied = hp_xcalloc(LINE_MAX_BYTES, 1);
     hoop_result result = HOOP_SUCCESS;
     size_t at = mark_size(text, n);
     while (at < n && result == HOOP_SUCCESS) {
@@ -431,17 +431,17 @@ hp_hosts_parse(hp_hosts *hosts, const char *source, int lines, const char *text,
 /* --- files --- */
 
 static hoop_result
-slurp(hp_bytes *bytes, int fd, const char *source, hoop_error *error)
+slurp(hp_buffer *bytes, int fd, const char *source, hoop_error *error)
 {
     enum { PIECE = 64 * 1024 };
     ssize_t n;
-    while ((n = read(fd, hp_bytes_room(bytes, PIECE), PIECE)) != 0) {
+    while ((n = read(fd, hp_buffer_room(bytes, PIECE), PIECE)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
             return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the hostfile %s", source);
-        hp_bytes_grown(bytes, (size_t)n);
-        if (hp_bytes_size(bytes) > FILE_MAX)
+        hp_buffer_grown(bytes, (size_t)n);
+        if (hp_buffer_size(bytes) > FILE_MAX)
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; that is no hostfile",
                               source);
     }
@@ -449,31 +449,32 @@ slurp(hp_bytes *bytes, int fd, const char *source, hoop_error *error)
 }
 
 hoop_result
-hp_hosts_read(hp_hosts *hosts, const char *path, hoop_error *error)
+hp_hostfile_read(hp_host_list *hosts, const char *path, hoop_error *error)
 {
     int standard = strcmp(path, "-") == 0;
     const char *source = standard ? "standard input" : path;
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
-    hp_bytes bytes = {0};
+    hp_buffer bytes = {0};
     hoop_result result;
     if (fd < 0)
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot open the hostfile %s", path);
     result = slurp(&bytes, fd, source, error);
-    if (result == HOOP_SUCCESS && hp_bytes_size(&bytes) > 0)
-        result = hp_hosts_parse(hosts, source, 1, (const char *)hp_bytes_first(&bytes), hp_bytes_size(&bytes), error);
+    if (result == HOOP_SUCCESS && hp_buffer_size(&bytes) > 0)
+        result =
+            hp_hostfile_parse(hosts, source, 1, (const char *)hp_buffer_first(&bytes), hp_buffer_size(&bytes), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                             "%s names no host; write one a line, as in: node1 slots=4", source);
-    hp_bytes_free(&bytes);
+    hp_buffer_free(&bytes);
     if (!standard)
         close(fd);
     return result;
 }
 
 void
-hp_hosts_free(hp_hosts *hosts)
+hp_hostfile_free(hp_host_list *hosts)
 {
-    free(hosts->host);
+    free(hosts->entry);
     free(hosts->index);
-    *hosts = (hp_hosts){0};
+    *hosts = (hp_host_list){0};
 }

@@ -6,38 +6,38 @@
  *     [user@]host[:SLOTS] [slots=N] [max_slots=N] [iface=NAME] [addr=IP]      # comment
  *     host[1-4,07-12].cluster:8, other                                        ranges, several entries a line
  */
-#ifndef HP_HOSTFILE_H
-#define HP_HOSTFILE_H
+#ifndef HP_LAUNCH_HOSTFILE_H
+#define HP_LAUNCH_HOSTFILE_H
 
 #include "hoop.h"
 
 enum { HP_HOST_NAME = 256, HP_HOST_IFACE = 64, HP_HOST_ADDR = 64, HP_HOSTS_MAX = 65536, HP_SLOTS_MAX = 65536 };
 
-typedef struct hp_host {
+typedef struct hp_host_entry {
     char name[HP_HOST_NAME];   /* as written, with user@ */
     int slots;                 /* the sum of what was written; 0: never said */
     int mentions;              /* how often it was listed without saying slots */
     char iface[HP_HOST_IFACE]; /* "": not said */
     char addr[HP_HOST_ADDR];
-} hp_host;
+} hp_host_entry;
 
-typedef struct hp_hosts {
-    hp_host *host; /* in the order of first mention, no name twice */
+typedef struct hp_host_list {
+    hp_host_entry *entry; /* in the order of first mention, no name twice */
     int count;
     size_t room;
-    int *index; /* hash table of names, twice as large as needed; 1 + position in host[] */
+    int *index; /* hash table of names, twice as large as needed; 1 + position in entry[] */
     size_t index_room;
     long mentions; /* entries seen, ranges expanded */
-} hp_hosts;
+} hp_host_list;
 
 /*
  * Adds the hosts of a text to *hosts (zeroed memory at first). `source` names the text in errors: with `lines` they
  * begin "SOURCE:LINE: ", else "SOURCE: ". Errors are HOOP_ERR_INVALID_ARGUMENT: `word "x": what is wrong and what to
  * write`.
  */
-hoop_result hp_hosts_parse(hp_hosts *hosts, const char *source, int lines, const char *text, size_t n,
-                           hoop_error *error);
-hoop_result hp_hosts_read(hp_hosts *hosts, const char *path, hoop_error *error); /* "-": standard input */
-void hp_hosts_free(hp_hosts *hosts);
+hoop_result hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char *text, size_t n,
+                              hoop_error *error);
+hoop_result hp_hostfile_read(hp_host_list *hosts, const char *path, hoop_error *error); /* "-": standard input */
+void hp_hostfile_free(hp_host_list *hosts);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * task: see task.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours
- * is wiped when the orders are out. OMPI_*, PMI_* and their like are not set.
+ * server: see server.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours
+ * is wiped when the spec are out. OMPI_*, PMI_* and their like are not set.
  */
 #include "launch/job_server.h"
 
@@ -19,62 +19,61 @@
 enum { FIRST_PORT = 20000, PORTS = 12000 }; /* below the ephemeral ports */
 
 hoop_result
-hp_task_open(hp_task *task, const hp_options *options, const hp_layout *layout, hoop_error *error)
+hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping, hoop_error *error)
 {
     uint8_t id[8];
     size_t i;
-    *task = (hp_task){.options = options, .layout = layout};
-    task->secret = hp_must(hp_secmem_new(sizeof(*task->secret)));
-    if (hp_random(task->secret->key, sizeof(task->secret->key), error) != HOOP_SUCCESS ||
-        hp_random(id, sizeof(id), error) != HOOP_SUCCESS ||
-        hp_random(&task->port, sizeof(task->port), error) != HOOP_SUCCESS)
+    *s = (hp_job_server){.options = options, .mapping = mapping};
+    s->secret = hp_xcheck(hp_secmem_new(sizeof(*s->secret)));
+    if (hp_random(s->secret->key, sizeof(s->secret->key), error) != HOOP_SUCCESS ||
+        hp_random(id, sizeof(id), error) != HOOP_SUCCESS || hp_random(&s->port, sizeof(s->port), error) != HOOP_SUCCESS)
         return error->code;
     for (i = 0; i < sizeof(id); i++)
-        snprintf(task->id + 2 * i, 3, "%02x", id[i]);
-    task->secret->of_job = 1;
-    return hp_job_id(task->secret->job_id, task->id, error);
+        snprintf(s->id + 2 * i, 3, "%02x", id[i]);
+    s->secret->of_job = 1;
+    return hp_job_id(s->secret->job_id, s->id, error);
 }
 
 /* --- the server --- */
 
 /* The launcher's own entry in the hostfile; NULL when it has none. */
-static const hp_host *
-own_host(const hp_layout *layout)
+static const hp_host_entry *
+own_host(const hp_mapping *mapping)
 {
     int i;
-    for (i = 0; i < layout->hosts->count; i++)
-        if (layout->site[i].here)
-            return &layout->hosts->host[i];
+    for (i = 0; i < mapping->list->count; i++)
+        if (mapping->host[i].here)
+            return &mapping->list->entry[i];
     return NULL;
 }
 
 static hoop_result
-find_address(hp_task *task, int host, const char *seen_from, hoop_error *error)
+find_address(hp_job_server *s, int host, const char *seen_from, hoop_error *error)
 {
-    const hp_layout *layout = task->layout;
-    if (layout->all_here)
-        return hp_meet_loopback(&task->address, error);
-    return hp_meet_address(&task->address, own_host(layout), &layout->hosts->host[host], seen_from, error);
+    const hp_mapping *mapping = s->mapping;
+    if (mapping->all_here)
+        return hp_local_loopback(&s->address, error);
+    return hp_local_address(&s->address, own_host(mapping), &mapping->list->entry[host], seen_from, error);
 }
 
 /* As the ranks will have it: -x, then what this program itself was given. */
 static hoop_result
-find_ports(const hp_task *task, hp_ports *ports, hoop_error *error)
+find_ports(const hp_job_server *s, hp_ports *ports, hoop_error *error)
 {
     static const char name[] = "HOOP_PORT_RANGE=";
-    const hp_words *wishes = &task->options->variables;
+    const hp_strings *env = &s->options->variables;
     char range[HP_VALUE_TEXT];
     size_t i;
     hp_config_glance(HP_SET_port_range, range);
-    for (i = 0; i < wishes->count; i++)
-        if (strncmp(wishes->word[i], name, sizeof(name) - 1) == 0)
-            snprintf(range, sizeof(range), "%s", wishes->word[i] + sizeof(name) - 1);
+    for (i = 0; i < env->count; i++)
+        if (strncmp(env->item[i], name, sizeof(name) - 1) == 0)
+            snprintf(range, sizeof(range), "%s", env->item[i] + sizeof(name) - 1);
     return hp_ports_parse(ports, range, error);
 }
 
 hoop_result
-hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, const hp_task_owner *owner,
-             hoop_error *error)
+hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_from, const hp_job_server_owner *owner,
+                    hoop_error *error)
 {
     hp_server_options options = {.mode = HP_MODE_AUTH,
                                  .say = owner->say,
@@ -82,111 +81,110 @@ hp_task_meet(hp_task *task, hp_loop *loop, int host, const char *seen_from, cons
                                  .failed = owner->failed,
                                  .host_of = owner->host_of,
                                  .arg = owner->arg};
-    if (task->server || (!task->layout->all_here && task->layout->site[host].here))
+    if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
-    if (find_address(task, host, seen_from, error) != HOOP_SUCCESS ||
-        find_ports(task, &options.ports, error) != HOOP_SUCCESS)
+    if (find_address(s, host, seen_from, error) != HOOP_SUCCESS || find_ports(s, &options.ports, error) != HOOP_SUCCESS)
         return error->code;
-    options.listen = task->address;
-    options.secret = task->secret;
-    task->server = hp_server_new(loop, &options, error);
-    if (!task->server)
+    options.listen = s->address;
+    options.secret = s->secret;
+    s->server = hp_server_new(loop, &options, error);
+    if (!s->server)
         return error->code;
-    task->address = *hp_server_addr(task->server);
+    s->address = *hp_server_addr(s->server);
     return HOOP_SUCCESS;
 }
 
-/* --- orders --- */
+/* --- spec --- */
 
 /* Where rank 0 lives, for programs that make their own meeting there. */
 static const char *
-master_address(const hp_task *task, char out[HP_ADDR_TEXT])
+master_address(const hp_job_server *s, char out[HP_ADDR_TEXT])
 {
-    const hp_layout *layout = task->layout;
+    const hp_mapping *mapping = s->mapping;
     int i = 0;
-    while (layout->place.count[i] == 0)
+    while (mapping->ranks.count[i] == 0)
         i++;
-    if (layout->hosts->host[i].addr[0] != '\0')
-        return layout->hosts->host[i].addr;
-    if (layout->site[i].here)
-        return hp_addr_host(&task->address, out);
-    return hp_meet_bare_name(layout->hosts->host[i].name);
+    if (mapping->list->entry[i].addr[0] != '\0')
+        return mapping->list->entry[i].addr;
+    if (mapping->host[i].here)
+        return hp_addr_host(&s->address, out);
+    return hp_local_bare_name(mapping->list->entry[i].name);
 }
 
 static void
-add_variables(const hp_task *task, int host, hp_words *variables)
+add_variables(const hp_job_server *s, int host, hp_strings *variables)
 {
     char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
     size_t i;
-    hp_variables_settings(variables);
-    for (i = 0; i < task->options->variables.count; i++)
-        hp_words_add(variables, hp_must(strdup(task->options->variables.word[i])));
-    hp_words_add(variables, hp_must_print("HOOP_RENDEZVOUS=%s", hp_addr_print(&task->address, text)));
-    hp_words_add(variables, hp_must_print("HOOP_JOB=%s", task->id));
-    hp_words_add(variables, hp_must_print("MASTER_ADDR=%s", master_address(task, text)));
-    hp_words_add(variables, hp_must_print("MASTER_PORT=%d", FIRST_PORT + task->port % PORTS));
-    if (hp_meet_ifname(&task->layout->hosts->host[host], ifname, sizeof(ifname)))
-        hp_words_add(variables, hp_must_print("HOOP_SOCKET_IFNAME=%s", ifname));
+    hp_rank_env_settings(variables);
+    for (i = 0; i < s->options->variables.count; i++)
+        hp_strings_add(variables, hp_xstrdup(s->options->variables.item[i]));
+    hp_strings_add(variables, hp_xasprintf("HOOP_RENDEZVOUS=%s", hp_addr_print(&s->address, text)));
+    hp_strings_add(variables, hp_xasprintf("HOOP_JOB=%s", s->id));
+    hp_strings_add(variables, hp_xasprintf("MASTER_ADDR=%s", master_address(s, text)));
+    hp_strings_add(variables, hp_xasprintf("MASTER_PORT=%d", FIRST_PORT + s->port % PORTS));
+    if (hp_local_ifname(&s->mapping->list->entry[host], ifname, sizeof(ifname)))
+        hp_strings_add(variables, hp_xasprintf("HOOP_SOCKET_IFNAME=%s", ifname));
 }
 
 static void
-fill_orders(const hp_task *task, int host, hp_orders *orders)
+fill_orders(const hp_job_server *s, int host, hp_spec *spec)
 {
-    const hp_options *options = task->options;
+    const hp_options *options = s->options;
     const char *home = getenv("HOME");
     char **word;
     int i;
     for (word = options->argv; *word != NULL; word++)
-        hp_words_add(&orders->argv, hp_must(strdup(*word)));
-    add_variables(task, host, &orders->variables);
-    orders->wish = options->agent;
-    orders->window = task->window;
-    orders->dir_must = options->wdir != NULL;
-    orders->dir = hp_must(strdup(options->wdir ? options->wdir : options->here));
-    orders->home = home && home[0] ? hp_must(strdup(home)) : NULL;
-    orders->prefix = options->prefix ? hp_must(strdup(options->prefix)) : NULL;
-    orders->world = task->layout->place.size;
-    orders->ranks = task->layout->place.count[host];
-    orders->local_first = task->layout->site[host].local_first;
-    orders->local_size = task->layout->site[host].local_size;
-    orders->rank = hp_must_alloc((size_t)orders->ranks, sizeof(*orders->rank));
-    for (i = 0; i < orders->ranks; i++)
-        orders->rank[i] = task->layout->place.first[host] + i;
+        hp_strings_add(&spec->argv, hp_xstrdup(*word));
+    add_variables(s, host, &spec->variables);
+    spec->options = options->agent;
+    spec->winsize = s->winsize;
+    spec->dir_must = options->wdir != NULL;
+    spec->dir = hp_xstrdup(options->wdir ? options->wdir : options->here);
+    spec->home = home && home[0] ? hp_xstrdup(home) : NULL;
+    spec->prefix = options->prefix ? hp_xstrdup(options->prefix) : NULL;
+    spec->world = s->mapping->ranks.size;
+    spec->ranks = s->mapping->ranks.count[host];
+    spec->local_first = s->mapping->host[host].local_first;
+    spec->local_size = s->mapping->host[host].local_size;
+    spec->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*spec->rank));
+    for (i = 0; i < spec->ranks; i++)
+        spec->rank[i] = s->mapping->ranks.first[host] + i;
 }
 
 void
-hp_task_put(const hp_task *task, int host, hp_bytes *out)
+hp_job_server_put_spec(const hp_job_server *s, int host, hp_buffer *out)
 {
     char secret[HP_SECRET_TEXT];
-    hp_orders orders = {0};
-    hp_secret_format(secret, task->secret);
-    hp_bytes_add(out, secret, sizeof(secret) - 1);
+    hp_spec spec = {0};
+    hp_secret_format(secret, s->secret);
+    hp_buffer_add(out, secret, sizeof(secret) - 1);
     hp_wipe(secret, sizeof(secret));
-    fill_orders(task, host, &orders);
-    hp_orders_put(out, &orders);
-    hp_orders_free(&orders);
+    fill_orders(s, host, &spec);
+    hp_spec_put(out, &spec);
+    hp_spec_free(&spec);
 }
 
 void
-hp_task_forget(hp_task *task)
+hp_job_server_forget_secret(hp_job_server *s)
 {
-    hp_secmem_free(task->secret);
-    task->secret = NULL;
+    hp_secmem_free(s->secret);
+    s->secret = NULL;
 }
 
 void
-hp_task_rank_ended(hp_task *task, int rank, const char *host)
+hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host)
 {
     uint8_t job[HP_JOB_ID];
-    if (task->server && hp_job_id(job, task->id, NULL) == HOOP_SUCCESS)
-        hp_server_rank_ended(task->server, job, rank, task->layout->place.size, host);
+    if (s->server && hp_job_id(job, s->id, NULL) == HOOP_SUCCESS)
+        hp_server_rank_ended(s->server, job, rank, s->mapping->ranks.size, host);
 }
 
 void
-hp_task_close(hp_task *task)
+hp_job_server_close(hp_job_server *s)
 {
-    if (task->server)
-        hp_server_free(task->server);
-    task->server = NULL;
-    hp_task_forget(task);
+    if (s->server)
+        hp_server_free(s->server);
+    s->server = NULL;
+    hp_job_server_forget_secret(s);
 }

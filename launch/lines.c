@@ -10,9 +10,9 @@
 static size_t
 cut(const hp_lines *lines)
 {
-    size_t size = hp_bytes_size(&lines->held);
+    size_t size = hp_buffer_size(&lines->held);
     size_t window = size < HP_LINES_MAX ? size : HP_LINES_MAX;
-    const uint8_t *first = hp_bytes_first(&lines->held);
+    const uint8_t *first = hp_buffer_first(&lines->held);
     const uint8_t *newline;
     if (size == 0 || lines->raw)
         return window;
@@ -26,18 +26,18 @@ void
 hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg)
 {
     size_t ready;
-    hp_bytes_add(&lines->held, bytes, n);
+    hp_buffer_add(&lines->held, bytes, n);
     while ((ready = cut(lines)) > 0) {
-        emit(arg, hp_bytes_first(&lines->held), ready);
-        hp_bytes_drop(&lines->held, ready);
+        emit(arg, hp_buffer_first(&lines->held), ready);
+        hp_buffer_drop(&lines->held, ready);
     }
 }
 
 void
 hp_lines_end(hp_lines *lines, hp_lines_fn *emit, void *arg)
 {
-    size_t left = hp_bytes_size(&lines->held);
+    size_t left = hp_buffer_size(&lines->held);
     if (left > 0)
-        emit(arg, hp_bytes_first(&lines->held), left);
-    hp_bytes_free(&lines->held);
+        emit(arg, hp_buffer_first(&lines->held), left);
+    hp_buffer_free(&lines->held);
 }

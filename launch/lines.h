@@ -4,15 +4,15 @@
  * partial line until its newline comes or the stream ends; a line longer than 64 KiB goes on in pieces. Not a byte is
  * lost, added or looked at beyond newlines. Pure.
  */
-#ifndef HP_LINES_H
-#define HP_LINES_H
+#ifndef HP_LAUNCH_LINES_H
+#define HP_LAUNCH_LINES_H
 
 #include "launch/bytes.h"
 
 enum { HP_LINES_MAX = 64 * 1024 };
 
 typedef struct hp_lines {
-    hp_bytes held;
+    hp_buffer held;
     int raw; /* pass everything on at once: there is nothing to merge with */
 } hp_lines;
 

@@ -60,7 +60,7 @@ route(hp_addr *addr, const hp_addr *to)
 }
 
 const char *
-hp_meet_own_name(void)
+hp_local_name(void)
 {
     static char name[256];
     if (name[0] == '\0' && gethostname(name, sizeof(name) - 1) < 0)
@@ -69,7 +69,7 @@ hp_meet_own_name(void)
 }
 
 const char *
-hp_meet_bare_name(const char *name)
+hp_local_bare_name(const char *name)
 {
     const char *at = strchr(name, '@');
     return at ? at + 1 : name;
@@ -86,18 +86,18 @@ same_name(const char *a, const char *b)
 }
 
 int
-hp_meet_is_here(const char *name)
+hp_local_is_host(const char *name)
 {
     hp_addr addr;
     if (strchr(name, '@'))
         return 0;
     if (numeric(&addr, name))
         return is_own(&addr);
-    return strcasecmp(name, "localhost") == 0 || same_name(name, hp_meet_own_name());
+    return strcasecmp(name, "localhost") == 0 || same_name(name, hp_local_name());
 }
 
 int
-hp_meet_ifname(const hp_host *host, char *out, size_t size)
+hp_local_ifname(const hp_host_entry *host, char *out, size_t size)
 {
     if (host->addr[0] != '\0')
         snprintf(out, size, "%s/%d", host->addr, strchr(host->addr, ':') ? 128 : 32);
@@ -107,7 +107,7 @@ hp_meet_ifname(const hp_host *host, char *out, size_t size)
 }
 
 hoop_result
-hp_meet_loopback(hp_addr *addr, hoop_error *error)
+hp_local_loopback(hp_addr *addr, hoop_error *error)
 {
     if (numeric(addr, "127.0.0.1") && is_own(addr))
         return HOOP_SUCCESS;
@@ -119,10 +119,10 @@ hp_meet_loopback(hp_addr *addr, hoop_error *error)
 
 /* By what the remote host is called or addr= says; the name is resolved. */
 static int
-route_to_host(hp_addr *addr, const hp_host *remote)
+route_to_host(hp_addr *addr, const hp_host_entry *remote)
 {
     char text[HP_HOST_NAME + 16];
-    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_meet_bare_name(remote->name);
+    const char *name = remote->addr[0] != '\0' ? remote->addr : hp_local_bare_name(remote->name);
     hp_addr to;
     if (numeric(&to, name))
         return route(addr, &to);
@@ -131,14 +131,15 @@ route_to_host(hp_addr *addr, const hp_host *remote)
 }
 
 hoop_result
-hp_meet_address(hp_addr *addr, const hp_host *own, const hp_host *remote, const char *seen_from, hoop_error *error)
+hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote, const char *seen_from,
+                 hoop_error *error)
 {
     static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* documentation: nobody is there */
     const char *wanted = getenv("HOOP_SOCKET_IFNAME");
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;
     size_t i;
-    if (own && hp_meet_ifname(own, ifname, sizeof(ifname)))
+    if (own && hp_local_ifname(own, ifname, sizeof(ifname)))
         wanted = ifname;
     if (wanted && wanted[0] != '\0')
         return hp_addr_local(addr, wanted, NULL, NULL, NULL, 0, error);
@@ -149,5 +150,5 @@ hp_meet_address(hp_addr *addr, const hp_host *own, const hp_host *remote, const 
     for (i = 0; i < sizeof(world) / sizeof(world[0]); i++)
         if (numeric(&to, world[i]) && route(addr, &to))
             return HOOP_SUCCESS;
-    return hp_meet_loopback(addr, error);
+    return hp_local_loopback(addr, error);
 }

@@ -3,28 +3,28 @@
  * meet: addresses: whether a host is this one, and at which of this machine's addresses the ranks can reach the
  * rendezvous server.
  */
-#ifndef HP_MEET_H
-#define HP_MEET_H
+#ifndef HP_LAUNCH_LOCAL_ADDR_H
+#define HP_LAUNCH_LOCAL_ADDR_H
 
 #include "launch/hostfile.h"
 #include "net/addr.h"
 
 /* This machine by its usual names and its own addresses. Resolves nothing. user@ is somebody else, so elsewhere. */
-int hp_meet_is_here(const char *name);
+int hp_local_is_host(const char *name);
 
-const char *hp_meet_own_name(void);
-const char *hp_meet_bare_name(const char *name); /* without user@ */
+const char *hp_local_name(void);
+const char *hp_local_bare_name(const char *name); /* without user@ */
 
 /* What a host's ranks get as HOOP_SOCKET_IFNAME for its iface= or addr=; 0: neither was said. */
-int hp_meet_ifname(const hp_host *host, char *out, size_t size);
+int hp_local_ifname(const hp_host_entry *host, char *out, size_t size);
 
 /*
  * The address to listen on for ranks on `remote`. In this order: the interface or address said for this machine (`own`,
  * its hostfile entry or NULL, else HOOP_SOCKET_IFNAME), the address the remote shell says it was called from
  * (seen_from, "": unknown), the address that routes to `remote`, the one that routes to the world, loopback.
  */
-hoop_result hp_meet_address(hp_addr *addr, const hp_host *own, const hp_host *remote, const char *seen_from,
-                            hoop_error *error);
-hoop_result hp_meet_loopback(hp_addr *addr, hoop_error *error);
+hoop_result hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote,
+                             const char *seen_from, hoop_error *error);
+hoop_result hp_local_loopback(hp_addr *addr, hoop_error *error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * layout: hosts, placement and commands brought together. The agent's command is made of words that mean the same to a
+ * mapping: hosts, placement and commands brought together. The agent's command is made of words that mean the same to a
  * remote shell, which joins and splits them again (ssh), and to a program that takes them one by one (ip netns exec).
  */
 #include "launch/mapping.h"
@@ -21,18 +21,18 @@
 static char *
 quoted(const char *word)
 {
-    hp_bytes out = {0};
+    hp_buffer out = {0};
     const char *c;
     char *text;
     if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                              "_@%+=:,./-")] == '\0')
-        return hp_must(strdup(word));
-    hp_bytes_add(&out, "'", 1);
+        return hp_xstrdup(word);
+    hp_buffer_add(&out, "'", 1);
     for (c = word; *c != '\0'; c++)
-        hp_bytes_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-    hp_bytes_add(&out, "'", 1);
-    text = hp_must(strndup((const char *)hp_bytes_first(&out), hp_bytes_size(&out)));
-    hp_bytes_free(&out);
+        hp_buffer_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+    hp_buffer_add(&out, "'", 1);
+    text = hp_xstrndup((const char *)hp_buffer_first(&out), hp_buffer_size(&out));
+    hp_buffer_free(&out);
     return text;
 }
 
@@ -44,35 +44,35 @@ own_path(char path[PATH_MAX])
 }
 
 static void
-add_remote(hp_words *words, const hp_options *options, const char *host, const char *program)
+add_remote(hp_strings *words, const hp_options *options, const char *host, const char *program)
 {
     size_t i;
     for (i = 0; i < options->rsh.count; i++)
-        hp_words_add(words, hp_must(strdup(options->rsh.word[i])));
+        hp_strings_add(words, hp_xstrdup(options->rsh.item[i]));
     if (options->ssh_port > 0) {
-        hp_words_add(words, hp_must(strdup("-p")));
-        hp_words_add(words, hp_must_print("%d", options->ssh_port));
+        hp_strings_add(words, hp_xstrdup("-p"));
+        hp_strings_add(words, hp_xasprintf("%d", options->ssh_port));
     }
-    hp_words_add(words, hp_must(strdup(host)));
-    hp_words_add(words, quoted(program));
-    hp_words_add(words, hp_must(strdup("--agent")));
+    hp_strings_add(words, hp_xstrdup(host));
+    hp_strings_add(words, quoted(program));
+    hp_strings_add(words, hp_xstrdup("--agent"));
 }
 
 static void
-make_site(hp_site *site, const hp_options *options, const char *host)
+make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 {
     char self[PATH_MAX];
     char *there;
     own_path(self);
-    if (site->here) {
-        hp_words_add(&site->call, hp_must(strdup(self)));
-        hp_words_add(&site->call, hp_must(strdup("--agent")));
+    if (host->here) {
+        hp_strings_add(&host->call, hp_xstrdup(self));
+        hp_strings_add(&host->call, hp_xstrdup("--agent"));
         return;
     }
-    there = options->prefix ? hp_must_print("%s/bin/hoop-launch", options->prefix) : hp_must(strdup(self));
-    add_remote(&site->call, options, host, there);
+    there = options->prefix ? hp_xasprintf("%s/bin/hoop-launch", options->prefix) : hp_xstrdup(self);
+    add_remote(&host->call, options, name, there);
     if (!options->prefix)
-        add_remote(&site->other, options, host, "hoop-launch");
+        add_remote(&host->other, options, name, "hoop-launch");
     free(there);
 }
 
@@ -80,12 +80,12 @@ make_site(hp_site *site, const hp_options *options, const char *host)
 
 /* What tells that two hosts are one machine: all that are here, one address, or one name with different users. */
 static const char *
-machine_of(const hp_layout *layout, int host)
+machine_of(const hp_mapping *mapping, int host)
 {
-    const hp_host *h = &layout->hosts->host[host];
-    if (layout->site[host].here)
+    const hp_host_entry *h = &mapping->list->entry[host];
+    if (mapping->host[host].here)
         return "";
-    return h->addr[0] != '\0' ? h->addr : hp_meet_bare_name(h->name);
+    return h->addr[0] != '\0' ? h->addr : hp_local_bare_name(h->name);
 }
 
 typedef struct entry {
@@ -103,50 +103,50 @@ compare(const void *a, const void *b)
 
 /* Ranks of one machine have different local ranks, by which programs choose their GPUs. */
 static void
-count_local(hp_layout *layout)
+count_local(hp_mapping *mapping)
 {
-    int count = layout->hosts->count, i, j, size;
-    entry *all = hp_must_alloc((size_t)count, sizeof(*all));
+    int count = mapping->list->count, i, j, size;
+    entry *all = hp_xcalloc((size_t)count, sizeof(*all));
     for (i = 0; i < count; i++)
-        all[i] = (entry){machine_of(layout, i), i};
+        all[i] = (entry){machine_of(mapping, i), i};
     qsort(all, (size_t)count, sizeof(*all), compare);
     for (i = 0; i < count; i = j) {
         for (j = i, size = 0; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
-            layout->site[all[j].host].local_first = size;
-            size += layout->place.count[all[j].host];
+            mapping->host[all[j].host].local_first = size;
+            size += mapping->ranks.count[all[j].host];
         }
         while (i < j)
-            layout->site[all[i++].host].local_size = size;
+            mapping->host[all[i++].host].local_size = size;
     }
     free(all);
 }
 
 hoop_result
-hp_layout_make(hp_layout *layout, const hp_options *options, hoop_error *error)
+hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error)
 {
-    hp_place_wish wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
+    hp_rank_map_request wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
     int i;
     wish.cores = hp_processors_count();
-    *layout = (hp_layout){.options = options, .hosts = &options->hosts};
+    *mapping = (hp_mapping){.options = options, .list = &options->hosts};
     if (options->hosts.count == 0) {
-        layout->hosts = &layout->alone;
-        if (hp_hosts_parse(&layout->alone, "this machine", 0, "localhost", 9, error) != HOOP_SUCCESS)
+        mapping->list = &mapping->alone;
+        if (hp_hostfile_parse(&mapping->alone, "this machine", 0, "localhost", 9, error) != HOOP_SUCCESS)
             return HOOP_ERR_INVALID_ARGUMENT;
     }
-    layout->site = hp_must_alloc((size_t)layout->hosts->count, sizeof(*layout->site));
-    for (i = 0; i < layout->hosts->count; i++) {
-        layout->site[i].here = hp_meet_is_here(layout->hosts->host[i].name);
-        wish.local &= layout->site[i].here;
+    mapping->host = hp_xcalloc((size_t)mapping->list->count, sizeof(*mapping->host));
+    for (i = 0; i < mapping->list->count; i++) {
+        mapping->host[i].here = hp_local_is_host(mapping->list->entry[i].name);
+        wish.local &= mapping->host[i].here;
     }
-    if (hp_place_ranks(&layout->place, layout->hosts, &wish, error) != HOOP_SUCCESS)
+    if (hp_rank_map_fill(&mapping->ranks, mapping->list, &wish, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
-    count_local(layout);
-    layout->all_here = 1;
-    for (i = 0; i < layout->hosts->count; i++) {
-        if (layout->place.count[i] == 0)
+    count_local(mapping);
+    mapping->all_here = 1;
+    for (i = 0; i < mapping->list->count; i++) {
+        if (mapping->ranks.count[i] == 0)
             continue;
-        layout->all_here &= layout->site[i].here;
-        make_site(&layout->site[i], options, layout->hosts->host[i].name);
+        mapping->all_here &= mapping->host[i].here;
+        make_host(&mapping->host[i], options, mapping->list->entry[i].name);
     }
     return HOOP_SUCCESS;
 }
@@ -164,10 +164,10 @@ print_words(char *const *word)
 }
 
 static void
-print_host(const hp_layout *layout, int i)
+print_host(const hp_mapping *mapping, int i)
 {
-    const hp_host *host = &layout->hosts->host[i];
-    int first = layout->place.first[i], count = layout->place.count[i];
+    const hp_host_entry *host = &mapping->list->entry[i];
+    int first = mapping->ranks.first[i], count = mapping->ranks.count[i];
     if (count == 0) {
         printf("  %-20s no ranks\n", host->name);
         return;
@@ -181,38 +181,38 @@ print_host(const hp_layout *layout, int i)
         printf(", addr %s", host->addr);
     if (host->iface[0] != '\0')
         printf(", iface %s", host->iface);
-    printf(layout->site[i].here ? ", here:" : ", by:");
-    print_words(layout->site[i].call.word);
+    printf(mapping->host[i].here ? ", here:" : ", by:");
+    print_words(mapping->host[i].call.item);
     printf("\n");
 }
 
 void
-hp_layout_print(const hp_layout *layout)
+hp_mapping_print(const hp_mapping *mapping)
 {
     int i, used = 0;
-    for (i = 0; i < layout->hosts->count; i++)
-        used += layout->place.count[i] > 0;
-    printf("%d rank%s on %d host%s\n", layout->place.size, layout->place.size == 1 ? "" : "s", used,
+    for (i = 0; i < mapping->list->count; i++)
+        used += mapping->ranks.count[i] > 0;
+    printf("%d rank%s on %d host%s\n", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s", used,
            used == 1 ? "" : "s");
-    for (i = 0; i < layout->hosts->count; i++)
-        print_host(layout, i);
-    if (layout->options->agent.bind)
+    for (i = 0; i < mapping->list->count; i++)
+        print_host(mapping, i);
+    if (mapping->options->agent.bind)
         printf("each rank keeps to its share of its host's processors\n");
     printf("each rank:");
-    print_words(layout->options->argv);
+    print_words(mapping->options->argv);
     printf("\n");
     fflush(stdout);
 }
 
 void
-hp_layout_free(hp_layout *layout)
+hp_mapping_free(hp_mapping *mapping)
 {
     int i;
-    for (i = 0; layout->site && i < layout->hosts->count; i++) {
-        hp_words_free(&layout->site[i].call);
-        hp_words_free(&layout->site[i].other);
+    for (i = 0; mapping->host && i < mapping->list->count; i++) {
+        hp_strings_free(&mapping->host[i].call);
+        hp_strings_free(&mapping->host[i].other);
     }
-    free(layout->site);
-    hp_place_free(&layout->place);
-    hp_hosts_free(&layout->alone);
+    free(mapping->host);
+    hp_rank_map_free(&mapping->ranks);
+    hp_hostfile_free(&mapping->alone);
 }

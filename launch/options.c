@@ -105,7 +105,7 @@ take_folder(given *g, hoop_error *error)
     char **folder = g->field;
     (void)error;
     free(*folder);
-    *folder = g->value[0] == '/' ? hp_must(strdup(g->value)) : hp_must_print("%s/%s", g->options->here, g->value);
+    *folder = g->value[0] == '/' ? hp_xstrdup(g->value) : hp_xasprintf("%s/%s", g->options->here, g->value);
     return HOOP_SUCCESS;
 }
 
@@ -114,9 +114,9 @@ take_folder(given *g, hoop_error *error)
 static hoop_result
 take_variable(given *g, hoop_error *error)
 {
-    hp_words *variables = &g->options->variables;
+    hp_strings *variables = &g->options->variables;
     size_t before = variables->count;
-    hoop_result result = hp_variables_wish(variables, g->value, error);
+    hoop_result result = hp_rank_env_option(variables, g->value, error);
     if (result == HOOP_SUCCESS && variables->count == before)
         fprintf(stderr,
                 "hooprun: -x %s: there is no such variable here, so the ranks do not get it; write -x %s=VALUE\n",
@@ -135,7 +135,7 @@ read_hostfile(hp_options *options, const char *path, hoop_error *error)
 {
     options->hostfile = 1;
     options->stdin_used = strcmp(path, "-") == 0;
-    return hp_hosts_read(&options->hosts, path, error);
+    return hp_hostfile_read(&options->hosts, path, error);
 }
 
 static hoop_result
@@ -147,11 +147,11 @@ take_hostfile(given *g, hoop_error *error)
 static hoop_result
 take_hosts(given *g, hoop_error *error)
 {
-    hp_hosts *hosts = &g->options->hosts;
+    hp_host_list *hosts = &g->options->hosts;
     hoop_result result;
     if (g->options->hostfile)
         return said_twice(error);
-    result = hp_hosts_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
+    result = hp_hostfile_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "-H names no host; write -H node1:2,node2:2");
     return result;
@@ -159,13 +159,13 @@ take_hosts(given *g, hoop_error *error)
 
 /* A shell's words: --rsh "ssh -F 'my config'". */
 static hoop_result
-read_rsh(hp_words *rsh, const char *command, hoop_error *error)
+read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
 {
     wordexp_t words;
     size_t i;
     int result = wordexp(command, &words, 0);
     if (result == WRDE_NOSPACE)
-        hp_must(NULL);
+        hp_xcheck(NULL);
     if (result == WRDE_BADCHAR)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "--rsh %.100s: this is no shell's command line, only a program and its words; put quotes "
@@ -173,9 +173,9 @@ read_rsh(hp_words *rsh, const char *command, hoop_error *error)
                           command);
     if (result != 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the quotes in it do not match", command);
-    hp_words_free(rsh);
+    hp_strings_free(rsh);
     for (i = 0; i < words.we_wordc; i++)
-        hp_words_add(rsh, hp_must(strdup(words.we_wordv[i])));
+        hp_strings_add(rsh, hp_xstrdup(words.we_wordv[i]));
     wordfree(&words);
     if (rsh->count > 0)
         return HOOP_SUCCESS;
@@ -253,11 +253,11 @@ split_word(char *word)
 {
     char *value = strchr(word, '=');
     if ((strncmp(word, "-n", 2) == 0 || strncmp(word, "-N", 2) == 0) && isdigit((unsigned char)word[2])) {
-        value = hp_must(strdup(word + 2));
+        value = hp_xstrdup(word + 2);
         word[2] = '\0';
     } else if (value) {
         *value = '\0';
-        value = hp_must(strdup(value + 1));
+        value = hp_xstrdup(value + 1);
     }
     return value;
 }
@@ -266,7 +266,7 @@ split_word(char *word)
 static hoop_result
 take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *error)
 {
-    char *name = hp_must(strdup(argv[*at])), *joined = split_word(name);
+    char *name = hp_xstrdup(argv[*at]), *joined = split_word(name);
     const struct row *row = row_of(name);
     given g = {.options = options, .option = name, .value = joined, .status = GO_ON};
     hoop_result result;
@@ -308,9 +308,9 @@ own_folder(void)
     ssize_t n;
     if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
         a.st_ino == b.st_ino)
-        return hp_must(strdup(pwd));
+        return hp_xstrdup(pwd);
     n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
-    return hp_must(strdup(n > 0 ? here : "/"));
+    return hp_xstrdup(n > 0 ? here : "/");
 }
 
 static hoop_result
@@ -393,9 +393,9 @@ hp_options_parse(hp_options *options, int argc, char **argv)
 void
 hp_options_free(hp_options *options)
 {
-    hp_hosts_free(&options->hosts);
-    hp_words_free(&options->variables);
-    hp_words_free(&options->rsh);
+    hp_hostfile_free(&options->hosts);
+    hp_strings_free(&options->variables);
+    hp_strings_free(&options->rsh);
     free(options->wdir);
     free(options->here);
     free(options->output_dir);

@@ -3,8 +3,8 @@
  * options: hooprun's command line, in the dialects of several launchers, and what the environment says where the
  * command line does not. options.def has a row for every option.
  */
-#ifndef HP_OPTIONS_H
-#define HP_OPTIONS_H
+#ifndef HP_LAUNCH_OPTIONS_H
+#define HP_LAUNCH_OPTIONS_H
 
 #include "launch/hostfile.h"
 #include "launch/spec.h"
@@ -19,14 +19,14 @@ typedef char *hp_option_folder;     /* an absolute path; NULL: not said */
 typedef struct hp_options {
 #define HP_OPTION(field, kind, names, value, help) hp_option_##kind field;
 #include "launch/options.def"
-    hp_wish agent;      /* the options that agents hear of */
-    hp_hosts hosts;     /* of -H or the hostfile; none: this machine */
-    int hostfile;       /* they came from a file, */
-    int stdin_used;     /* which was standard input */
-    hp_words variables; /* NAME=value, of -x */
-    hp_words rsh;       /* the remote shell's words */
-    char *here;         /* the folder we were started in, as the user calls it */
-    char **argv;        /* the program */
+    hp_agent_options agent; /* the options that agents hear of */
+    hp_host_list hosts;     /* of -H or the hostfile; none: this machine */
+    int hostfile;           /* they came from a file, */
+    int stdin_used;         /* which was standard input */
+    hp_strings variables;   /* NAME=value, of -x */
+    hp_strings rsh;         /* the remote shell's words */
+    char *here;             /* the folder we were started in, as the user calls it */
+    char **argv;            /* the program */
 } hp_options;
 
 enum { HP_OPTIONS_RUN = -1 };

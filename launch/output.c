@@ -26,7 +26,7 @@ typedef struct sink {
     hp_output *output;
     int fd;
     int is_file, broken;
-    hp_bytes queue;
+    hp_buffer queue;
     hp_screen *screen; /* NULL: nothing is shown here */
     hp_timer *timer;   /* for lines that wait in it */
     hp_watch *watch;   /* made when first needed: epoll knows no regular files */
@@ -49,7 +49,7 @@ break_sink(sink *s)
     if (s->output->broken == 0)
         s->output->broken = errno ? errno : EIO;
     s->broken = 1;
-    hp_bytes_free(&s->queue);
+    hp_buffer_free(&s->queue);
 }
 
 /* 1 when bytes left, 0 when it takes none now or broke. */
@@ -57,13 +57,13 @@ static int
 write_some(sink *s)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLOUT};
-    size_t size = hp_bytes_size(&s->queue), most = s->is_file ? FILE_PIECE : PIPE_PIECE;
+    size_t size = hp_buffer_size(&s->queue), most = s->is_file ? FILE_PIECE : PIPE_PIECE;
     ssize_t n;
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    n = write(s->fd, hp_bytes_first(&s->queue), size < most ? size : most);
+    n = write(s->fd, hp_buffer_first(&s->queue), size < most ? size : most);
     if (n > 0)
-        hp_bytes_drop(&s->queue, (size_t)n);
+        hp_buffer_drop(&s->queue, (size_t)n);
     else if (errno != EINTR && errno != EAGAIN)
         break_sink(s);
     return n > 0;
@@ -72,10 +72,10 @@ write_some(sink *s)
 static void
 push(sink *s)
 {
-    while (hp_bytes_size(&s->queue) > 0 && write_some(s))
+    while (hp_buffer_size(&s->queue) > 0 && write_some(s))
         continue;
     if (s->watch)
-        hp_watch_set(s->watch, hp_bytes_size(&s->queue) ? HP_WRITE : 0);
+        hp_watch_set(s->watch, hp_buffer_size(&s->queue) ? HP_WRITE : 0);
 }
 
 static void
@@ -91,7 +91,7 @@ static void
 flush(sink *s)
 {
     push(s);
-    if (hp_bytes_size(&s->queue) == 0 || s->watch)
+    if (hp_buffer_size(&s->queue) == 0 || s->watch)
         return;
     s->watch = hp_watch_new(s->output->loop, s->fd, writable, s);
     if (!s->watch || hp_watch_set(s->watch, HP_WRITE) < 0)
@@ -105,7 +105,7 @@ settle(sink *s)
     uint64_t now = hp_now(), next = hp_screen_due(s->screen, now);
     hp_timer_set(s->timer, next == HP_NEVER ? HP_NEVER : next - now);
     if (s->broken)
-        hp_bytes_free(&s->queue);
+        hp_buffer_free(&s->queue);
     else
         flush(s);
 }
@@ -134,7 +134,7 @@ open_screen(sink *s)
                                        .live = isatty(s->fd),
                                        .out = &s->queue};
     s->screen = hp_screen_new(&options);
-    s->timer = hp_must(hp_timer_new(s->output->loop, waited, s));
+    s->timer = hp_xcheck(hp_timer_new(s->output->loop, waited, s));
 }
 
 static void
@@ -143,7 +143,7 @@ close_sink(sink *s)
     hp_screen_free(s->screen);
     hp_timer_free(s->timer);
     hp_watch_free(s->watch);
-    hp_bytes_free(&s->queue);
+    hp_buffer_free(&s->queue);
 }
 
 static int
@@ -158,7 +158,7 @@ same_file(int a, int b)
 hp_output *
 hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error)
 {
-    hp_output *output = hp_must_alloc(1, sizeof(*output));
+    hp_output *output = hp_xcalloc(1, sizeof(*output));
     *output = (hp_output){.loop = loop, .options = *options};
     open_sink(output, &output->out, STDOUT_FILENO);
     open_sink(output, &output->err_own, STDERR_FILENO);
@@ -235,7 +235,7 @@ hp_output_say(hp_output *output, const char *line)
 size_t
 hp_output_backlog(const hp_output *output)
 {
-    return hp_bytes_size(&output->out.queue) + hp_bytes_size(&output->err_own.queue);
+    return hp_buffer_size(&output->out.queue) + hp_buffer_size(&output->err_own.queue);
 }
 
 int

@@ -3,8 +3,8 @@
  * output: what the ranks write, merged (screen.c) into the launcher's standard output and error, or into files of their
  * own (files.c), or both. Never blocks on a pipe or a terminal; never changes its flags.
  */
-#ifndef HP_OUTPUT_H
-#define HP_OUTPUT_H
+#ifndef HP_LAUNCH_OUTPUT_H
+#define HP_LAUNCH_OUTPUT_H
 
 #include "hoop.h"
 #include "net/loop.h"

@@ -61,7 +61,7 @@ take_census(census *all)
     while (proc && (entry = readdir(proc)) != NULL) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !look(entry->d_name, &seen))
             continue;
-        all->list = hp_must_grow(all->list, &all->room, all->count + 1, sizeof(*all->list));
+        all->list = hp_xgrow(all->list, &all->room, all->count + 1, sizeof(*all->list));
         all->list[all->count++] = seen;
     }
     if (proc)
@@ -81,7 +81,7 @@ is_kin(const census *all, pid_t pid, pid_t ancestor)
 }
 
 int
-hp_kin_signal(pid_t ancestor, int signal)
+hp_proctree_signal(pid_t ancestor, int signal)
 {
     census all = {0};
     int found = 0, before;

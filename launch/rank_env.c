@@ -35,18 +35,18 @@ is_own(const char *variable)
 }
 
 void
-hp_variables_settings(hp_words *words)
+hp_rank_env_settings(hp_strings *words)
 {
     char **variable;
     for (variable = environ; *variable != NULL; variable++)
         if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
-            hp_words_add(words, hp_must(strdup(*variable)));
-    hp_words_add(words,
-                 hp_must_print("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
+            hp_strings_add(words, hp_xstrdup(*variable));
+    hp_strings_add(
+        words, hp_xasprintf("HOOPRUN_TTY=%s%s", isatty(STDOUT_FILENO) ? "1" : "", isatty(STDERR_FILENO) ? "2" : ""));
 }
 
 hoop_result
-hp_variables_wish(hp_words *words, const char *wish, hoop_error *error)
+hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
 {
     size_t n = strcspn(wish, "=");
     const char *value;
@@ -59,26 +59,26 @@ hp_variables_wish(hp_words *words, const char *wish, hoop_error *error)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "-x %.60s: that is no variable's name; write -x NAME or -x NAME=value", wish);
     if (wish[n] == '=') {
-        hp_words_add(words, hp_must(strdup(wish)));
+        hp_strings_add(words, hp_xstrdup(wish));
         return HOOP_SUCCESS;
     }
-    name = hp_must(strndup(wish, n));
+    name = hp_xstrndup(wish, n);
     value = getenv(name);
     if (value)
-        hp_words_add(words, hp_must_print("%s=%s", name, value));
+        hp_strings_add(words, hp_xasprintf("%s=%s", name, value));
     free(name);
     return HOOP_SUCCESS;
 }
 
 void
-hp_variables_adopt(const hp_orders *orders)
+hp_rank_env_adopt(const hp_spec *spec)
 {
     size_t i;
     for (i = 0; i < OWN; i++)
         unsetenv(own[i]);
-    for (i = 0; i < orders->variables.count; i++) {
-        const char *variable = orders->variables.word[i];
-        char *name = hp_must(strndup(variable, strcspn(variable, "=")));
+    for (i = 0; i < spec->variables.count; i++) {
+        const char *variable = spec->variables.item[i];
+        char *name = hp_xstrndup(variable, strcspn(variable, "="));
         setenv(name, strchr(variable, '=') + 1, 1);
         free(name);
     }
@@ -93,10 +93,10 @@ library_folder(const char *prefix)
     char *found = NULL;
     size_t i;
     for (i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
-        char *pattern = hp_must_print("%s/%s/libhoop.so*", prefix, places[i]);
+        char *pattern = hp_xasprintf("%s/%s/libhoop.so*", prefix, places[i]);
         glob_t seen;
         if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
-            found = hp_must(strdup(seen.gl_pathv[0]));
+            found = hp_xstrdup(seen.gl_pathv[0]);
             *strrchr(found, '/') = '\0';
             globfree(&seen);
         }
@@ -106,43 +106,43 @@ library_folder(const char *prefix)
 }
 
 void
-hp_variables_library(const char *prefix)
+hp_rank_env_add_library(const char *prefix)
 {
     const char *before = getenv("LD_LIBRARY_PATH");
     char *folder = library_folder(prefix), *both;
     if (!folder)
         return;
-    both = before && before[0] ? hp_must_print("%s:%s", folder, before) : hp_must(strdup(folder));
+    both = before && before[0] ? hp_xasprintf("%s:%s", folder, before) : hp_xstrdup(folder);
     setenv("LD_LIBRARY_PATH", both, 1);
     free(both);
     free(folder);
 }
 
 char **
-hp_variables_of_rank(const hp_orders *orders, int i, int secret_fd)
+hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
 {
     size_t count = 0, at;
     char **all;
     while (environ[count])
         count++;
-    all = hp_must_alloc(count + MINE + 1, sizeof(*all));
-    all[0] = hp_must_print("HOOP_RANK=%d", orders->rank[i]);
-    all[1] = hp_must_print("HOOP_SIZE=%d", orders->world);
-    all[2] = hp_must_print("HOOP_LOCAL_RANK=%d", orders->local_first + i);
-    all[3] = hp_must_print("HOOP_LOCAL_SIZE=%d", orders->local_size);
-    all[4] = hp_must_print("HOOP_SECRET_FD=%d", secret_fd);
-    all[5] = hp_must_print("RANK=%d", orders->rank[i]);
-    all[6] = hp_must_print("WORLD_SIZE=%d", orders->world);
-    all[7] = hp_must_print("LOCAL_RANK=%d", orders->local_first + i);
-    all[8] = hp_must_print("LOCAL_WORLD_SIZE=%d", orders->local_size);
-    all[9] = hp_must_print("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
+    all = hp_xcalloc(count + MINE + 1, sizeof(*all));
+    all[0] = hp_xasprintf("HOOP_RANK=%d", spec->rank[i]);
+    all[1] = hp_xasprintf("HOOP_SIZE=%d", spec->world);
+    all[2] = hp_xasprintf("HOOP_LOCAL_RANK=%d", spec->local_first + i);
+    all[3] = hp_xasprintf("HOOP_LOCAL_SIZE=%d", spec->local_size);
+    all[4] = hp_xasprintf("HOOP_SECRET_FD=%d", secret_fd);
+    all[5] = hp_xasprintf("RANK=%d", spec->rank[i]);
+    all[6] = hp_xasprintf("WORLD_SIZE=%d", spec->world);
+    all[7] = hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i);
+    all[8] = hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size);
+    all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
     for (at = 0, count = MINE; environ[at] != NULL; at++)
         all[count++] = environ[at];
     return all;
 }
 
 void
-hp_variables_free(char **variables)
+hp_rank_env_free(char **variables)
 {
     int i;
     for (i = 0; i < MINE; i++)

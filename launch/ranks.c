@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crew: one table of ranks. A rank's death is told at once, after what it had written; the crew has ended when no child
+ * ranks: one table of ranks. A rank's death is told at once, after what it had written; the ranks has ended when no child
  * is left, neither a rank nor an orphan that a rank has left behind (the process is a subreaper). Orphans get a second
  * to finish by themselves.
  */
@@ -29,34 +29,34 @@
 enum { PIECE = 64 * 1024, DRAIN_MAX = 1 << 20, SECRET_FD = 3 };
 
 typedef struct stream {
-    hp_crew *crew;
+    hp_ranks *ranks;
     int rank, number; /* number: 1 stdout, 2 stderr */
     int fd;           /* -1: closed */
     hp_watch *watch;
 } stream;
 
-typedef struct member {
-    int rank;
+typedef struct local_rank {
+    int number;
     pid_t pid; /* 0: not started or reaped */
     uint64_t started;
     stream out, err;
-} member;
+} local_rank;
 
-struct hp_crew {
+struct hp_ranks {
     hp_loop *loop;
-    const hp_orders *orders;
-    hp_crew_owner owner;
-    member *member;
+    const hp_spec *spec;
+    hp_ranks_owner owner;
+    local_rank *rank;
     int count, living;
     int paused, ended;
-    hp_outbox input; /* to rank 0, where it runs here */
-    int input_fd;    /* -1: none, or closed */
-    int input_over;  /* close it when it has run empty */
-    size_t owed;     /* bytes of input not yet reported as taken */
-    int stopping;    /* TERM has been sent */
+    hp_write_queue input; /* to rank 0, where it runs here */
+    int input_fd;         /* -1: none, or closed */
+    int input_over;       /* close it when it has run empty */
+    size_t owed;          /* bytes of input not yet reported as taken */
+    int stopping;         /* TERM has been sent */
     uint64_t kill_at;
     hp_timer *timer;
-    hp_machine machine; /* to be shared out, if that is ordered */
+    hp_cpu_list cpus; /* to be shared out, if that is ordered */
 };
 
 /* --- output --- */
@@ -81,7 +81,7 @@ read_stream(stream *s)
         return 0;
     n = read(s->fd, piece, sizeof(piece));
     if (n > 0)
-        s->crew->owner.output(s->crew->owner.arg, s->rank, s->number, piece, (size_t)n);
+        s->ranks->owner.output(s->ranks->owner.arg, s->rank, s->number, piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
         close_stream(s);
     return n > 0 ? (size_t)n : 0;
@@ -107,186 +107,186 @@ static int
 open_stream(stream *s, int fd)
 {
     s->fd = fd;
-    s->watch = hp_watch_new(s->crew->loop, fd, readable, s);
+    s->watch = hp_watch_new(s->ranks->loop, fd, readable, s);
     if (!s->watch || fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
         return -1;
     return hp_watch_set(s->watch, HP_READ);
 }
 
 void
-hp_crew_pause(hp_crew *crew, int pause)
+hp_ranks_pause(hp_ranks *ranks, int pause)
 {
     int i;
-    if (crew->paused == pause)
+    if (ranks->paused == pause)
         return;
-    crew->paused = pause;
-    for (i = 0; i < crew->count; i++) {
-        if (crew->member[i].out.fd >= 0)
-            hp_watch_set(crew->member[i].out.watch, pause ? 0 : HP_READ);
-        if (crew->member[i].err.fd >= 0)
-            hp_watch_set(crew->member[i].err.watch, pause ? 0 : HP_READ);
+    ranks->paused = pause;
+    for (i = 0; i < ranks->count; i++) {
+        if (ranks->rank[i].out.fd >= 0)
+            hp_watch_set(ranks->rank[i].out.watch, pause ? 0 : HP_READ);
+        if (ranks->rank[i].err.fd >= 0)
+            hp_watch_set(ranks->rank[i].err.watch, pause ? 0 : HP_READ);
     }
 }
 
 /* --- input --- */
 
 static void
-close_input(hp_crew *crew)
+close_input(hp_ranks *ranks)
 {
-    if (crew->input_fd < 0)
+    if (ranks->input_fd < 0)
         return;
-    hp_outbox_close(&crew->input);
-    close(crew->input_fd);
-    crew->input_fd = -1;
+    hp_write_queue_close(&ranks->input);
+    close(ranks->input_fd);
+    ranks->input_fd = -1;
 }
 
 static void
-settle_input(hp_crew *crew)
+report_taken(hp_ranks *ranks)
 {
-    size_t waiting = crew->input_fd >= 0 ? hp_bytes_size(&crew->input.bytes) : 0;
-    size_t taken = crew->owed - waiting;
-    crew->owed = waiting;
+    size_t waiting = ranks->input_fd >= 0 ? hp_buffer_size(&ranks->input.buffer) : 0;
+    size_t taken = ranks->owed - waiting;
+    ranks->owed = waiting;
     if (taken > 0)
-        crew->owner.taken(crew->owner.arg, taken);
-    if (waiting == 0 && (crew->input_over || crew->input.broken))
-        close_input(crew);
+        ranks->owner.taken(ranks->owner.arg, taken);
+    if (waiting == 0 && (ranks->input_over || ranks->input.broken))
+        close_input(ranks);
 }
 
 static void
 input_moved(void *arg)
 {
-    settle_input(arg);
+    report_taken(arg);
 }
 
 void
-hp_crew_input(hp_crew *crew, const uint8_t *bytes, size_t n)
+hp_ranks_stdin(hp_ranks *ranks, const uint8_t *bytes, size_t n)
 {
-    crew->owed += n;
-    if (crew->input_fd >= 0) {
-        hp_bytes_add(&crew->input.bytes, bytes, n);
-        hp_outbox_push(&crew->input);
+    ranks->owed += n;
+    if (ranks->input_fd >= 0) {
+        hp_buffer_add(&ranks->input.buffer, bytes, n);
+        hp_write_queue_push(&ranks->input);
     }
-    settle_input(crew);
+    report_taken(ranks);
 }
 
 void
-hp_crew_input_end(hp_crew *crew)
+hp_ranks_stdin_end(hp_ranks *ranks)
 {
-    crew->input_over = 1;
-    settle_input(crew);
+    ranks->input_over = 1;
+    report_taken(ranks);
 }
 
 /* --- stopping --- */
 
 void
-hp_crew_signal(hp_crew *crew, int signal)
+hp_ranks_signal(hp_ranks *ranks, int signal)
 {
     int i;
-    for (i = 0; i < crew->count; i++)
-        if (crew->member[i].pid > 0)
-            kill(-crew->member[i].pid, signal);
+    for (i = 0; i < ranks->count; i++)
+        if (ranks->rank[i].pid > 0)
+            kill(-ranks->rank[i].pid, signal);
 }
 
 void
-hp_crew_window(hp_crew *crew, hp_window window)
+hp_ranks_resize(hp_ranks *ranks, hp_winsize winsize)
 {
     int i;
-    for (i = 0; i < crew->count; i++)
-        if (crew->member[i].out.fd >= 0)
-            hp_terminal_resize(crew->member[i].out.fd, window);
-    hp_crew_signal(crew, SIGWINCH); /* the kernel tells those only whose controlling terminal it is */
+    for (i = 0; i < ranks->count; i++)
+        if (ranks->rank[i].out.fd >= 0)
+            hp_terminal_resize(ranks->rank[i].out.fd, winsize);
+    hp_ranks_signal(ranks, SIGWINCH); /* the kernel tells those only whose controlling terminal it is */
 }
 
 static void
-end(hp_crew *crew)
+end(hp_ranks *ranks)
 {
     int i;
-    if (crew->ended)
+    if (ranks->ended)
         return;
-    crew->ended = 1;
-    hp_timer_set(crew->timer, HP_NEVER);
-    close_input(crew);
-    for (i = 0; i < crew->count; i++) {
-        drain_stream(&crew->member[i].out);
-        drain_stream(&crew->member[i].err);
-        close_stream(&crew->member[i].out);
-        close_stream(&crew->member[i].err);
+    ranks->ended = 1;
+    hp_timer_set(ranks->timer, HP_NEVER);
+    close_input(ranks);
+    for (i = 0; i < ranks->count; i++) {
+        drain_stream(&ranks->rank[i].out);
+        drain_stream(&ranks->rank[i].err);
+        close_stream(&ranks->rank[i].out);
+        close_stream(&ranks->rank[i].err);
     }
-    crew->owner.ended(crew->owner.arg);
+    ranks->owner.ended(ranks->owner.arg);
 }
 
 static void
-kill_all(hp_crew *crew)
+kill_all(hp_ranks *ranks)
 {
-    hp_crew_signal(crew, SIGKILL);
-    hp_kin_signal(getpid(), SIGKILL);
-    hp_timer_set(crew->timer, 100 * HP_MS);
+    hp_ranks_signal(ranks, SIGKILL);
+    hp_proctree_signal(getpid(), SIGKILL);
+    hp_timer_set(ranks->timer, 100 * HP_MS);
 }
 
 static void
-alarm_rings(void *arg)
+timer_fired(void *arg)
 {
-    hp_crew *crew = arg;
+    hp_ranks *ranks = arg;
     uint64_t now = hp_now();
-    hp_crew_reap(crew);
-    if (crew->ended)
+    hp_ranks_reap(ranks);
+    if (ranks->ended)
         return;
-    if (crew->stopping && now >= crew->kill_at)
-        kill_all(crew);
-    else if (crew->stopping)
-        hp_timer_set(crew->timer, crew->kill_at - now);
-    else if (crew->living == 0)
-        hp_crew_stop(crew, 2 * HP_SEC);
+    if (ranks->stopping && now >= ranks->kill_at)
+        kill_all(ranks);
+    else if (ranks->stopping)
+        hp_timer_set(ranks->timer, ranks->kill_at - now);
+    else if (ranks->living == 0)
+        hp_ranks_stop(ranks, 2 * HP_SEC);
 }
 
 void
-hp_crew_stop(hp_crew *crew, uint64_t grace_ns)
+hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns)
 {
     uint64_t kill_at = hp_now() + grace_ns;
-    if (crew->ended)
+    if (ranks->ended)
         return;
-    if (!crew->stopping) {
-        hp_crew_signal(crew, SIGTERM);
-        hp_crew_signal(crew, SIGCONT);
-        if (crew->living == 0)
-            hp_kin_signal(getpid(), SIGTERM);
-        crew->kill_at = kill_at;
+    if (!ranks->stopping) {
+        hp_ranks_signal(ranks, SIGTERM);
+        hp_ranks_signal(ranks, SIGCONT);
+        if (ranks->living == 0)
+            hp_proctree_signal(getpid(), SIGTERM);
+        ranks->kill_at = kill_at;
     }
-    crew->stopping = 1;
-    if (kill_at < crew->kill_at)
-        crew->kill_at = kill_at;
-    hp_timer_set(crew->timer, crew->kill_at > hp_now() ? crew->kill_at - hp_now() : 0);
+    ranks->stopping = 1;
+    if (kill_at < ranks->kill_at)
+        ranks->kill_at = kill_at;
+    hp_timer_set(ranks->timer, ranks->kill_at > hp_now() ? ranks->kill_at - hp_now() : 0);
 }
 
 /* --- deaths --- */
 
 static void
-bury(hp_crew *crew, member *m, int status)
+rank_exited(hp_ranks *ranks, local_rank *r, int status)
 {
-    pid_t pid = m->pid;
-    m->pid = 0;
-    crew->living--;
-    drain_stream(&m->out);
-    drain_stream(&m->err);
-    if (m->rank == 0)
-        close_input(crew);
-    settle_input(crew);
-    crew->owner.exited(crew->owner.arg, m->rank, pid, status, (hp_now() - m->started) / HP_MS);
-    if (crew->living == 0 && !crew->stopping)
-        hp_timer_set(crew->timer, HP_SEC);
+    pid_t pid = r->pid;
+    r->pid = 0;
+    ranks->living--;
+    drain_stream(&r->out);
+    drain_stream(&r->err);
+    if (r->number == 0)
+        close_input(ranks);
+    report_taken(ranks);
+    ranks->owner.exited(ranks->owner.arg, r->number, pid, status, (hp_now() - r->started) / HP_MS);
+    if (ranks->living == 0 && !ranks->stopping)
+        hp_timer_set(ranks->timer, HP_SEC);
 }
 
 void
-hp_crew_reap(hp_crew *crew)
+hp_ranks_reap(hp_ranks *ranks)
 {
     int status, i;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (i = 0; i < crew->count; i++)
-            if (crew->member[i].pid == pid)
-                bury(crew, &crew->member[i], status);
-    if (pid < 0 && errno == ECHILD && crew->living == 0)
-        end(crew);
+        for (i = 0; i < ranks->count; i++)
+            if (ranks->rank[i].pid == pid)
+                rank_exited(ranks, &ranks->rank[i], status);
+    if (pid < 0 && errno == ECHILD && ranks->living == 0)
+        end(ranks);
 }
 
 /* --- starting --- */
@@ -304,26 +304,26 @@ own_secret(int secret_fd)
 
 /* Our ends become streams, theirs are closed. */
 static int
-keep_pipes(hp_crew *crew, member *m, hp_spawn_pipes *p)
+keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
 {
     close(p->out[1]);
     close(p->err[1]);
     if (p->in[0] >= 0) {
         close(p->in[0]);
-        crew->input_fd = p->in[1];
-        if (hp_outbox_open(&crew->input, crew->loop, p->in[1], input_moved, crew) < 0)
+        ranks->input_fd = p->in[1];
+        if (hp_write_queue_open(&ranks->input, ranks->loop, p->in[1], input_moved, ranks) < 0)
             return -1;
     }
-    m->out = (stream){.crew = crew, .rank = m->rank, .number = 1, .fd = -1};
-    m->err = (stream){.crew = crew, .rank = m->rank, .number = 2, .fd = -1};
-    return open_stream(&m->out, p->out[0]) | open_stream(&m->err, p->err[0]);
+    r->out = (stream){.ranks = ranks, .rank = r->number, .number = 1, .fd = -1};
+    r->err = (stream){.ranks = ranks, .rank = r->number, .number = 2, .fd = -1};
+    return open_stream(&r->out, p->out[0]) | open_stream(&r->err, p->err[0]);
 }
 
 static int
 terminals_work(void)
 {
     int pair[2];
-    if (hp_terminal_open(pair, (hp_window){0}) < 0)
+    if (hp_terminal_open(pair, (hp_winsize){0}) < 0)
         return 0;
     close(pair[0]);
     close(pair[1]);
@@ -332,13 +332,13 @@ terminals_work(void)
 
 /* A terminal in place of the pipe for standard output; where there is none to be had it remains a pipe. */
 static int
-open_channels(const hp_crew *crew, int rank, hp_spawn_pipes *p)
+open_channels(const hp_ranks *ranks, int rank, hp_spawn_pipes *p)
 {
-    const hp_wish *wish = &crew->orders->wish;
+    const hp_agent_options *options = &ranks->spec->options;
     int pair[2];
     if (hp_spawn_pipes_open(p, rank == 0) < 0)
         return -1;
-    if (wish->pty == HP_PTY_NEVER || hp_terminal_open(pair, crew->orders->window) < 0)
+    if (options->pty == HP_PTY_NEVER || hp_terminal_open(pair, ranks->spec->winsize) < 0)
         return 0;
     close(p->out[0]);
     close(p->out[1]);
@@ -347,104 +347,104 @@ open_channels(const hp_crew *crew, int rank, hp_spawn_pipes *p)
 }
 
 static int
-start_member(hp_crew *crew, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
+start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn_step *step)
 {
-    member *m = &crew->member[i];
-    hp_spawn spawn = {.argv = crew->orders->argv.word, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
-    cpu_set_t share;
-    char **variables;
+    local_rank *r = &ranks->rank[i];
+    hp_spawn spawn = {.argv = ranks->spec->argv.item, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
+    cpu_set_t cpus;
+    char **env;
     int number;
     hp_spawn_pipes p;
-    *m = (member){.rank = crew->orders->rank[i], .out.fd = -1, .err.fd = -1};
+    *r = (local_rank){.number = ranks->spec->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
-    if (open_channels(crew, m->rank, &p) < 0)
+    if (open_channels(ranks, r->number, &p) < 0)
         return -1;
-    variables = hp_variables_of_rank(crew->orders, i, SECRET_FD);
-    spawn.environ = variables;
+    env = hp_rank_env_new(ranks->spec, i, SECRET_FD);
+    spawn.environ = env;
     spawn.fd[0] = p.in[0];
     spawn.fd[1] = p.out[1];
     spawn.fd[2] = p.err[1];
     spawn.fd[3] = own_secret(secret_fd);
-    if (crew->orders->wish.bind) {
-        hp_share_cut(&crew->machine, crew->orders->local_size, crew->orders->local_first + i, &share);
-        spawn.share = CPU_COUNT(&share) > 0 ? &share : NULL; /* none: the kernel has not told */
+    if (ranks->spec->options.bind) {
+        hp_affinity_of_rank(&ranks->cpus, ranks->spec->local_size, ranks->spec->local_first + i, &cpus);
+        spawn.affinity = CPU_COUNT(&cpus) > 0 ? &cpus : NULL; /* none: the kernel has not told */
     }
-    m->started = hp_now();
-    m->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
+    r->started = hp_now();
+    r->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
     number = errno;
     if (spawn.fd[3] >= 0)
         close(spawn.fd[3]);
-    hp_variables_free(variables);
-    if (m->pid < 0) {
-        m->pid = 0;
+    hp_rank_env_free(env);
+    if (r->pid < 0) {
+        r->pid = 0;
         hp_spawn_pipes_close(&p);
         errno = number;
         return -1;
     }
-    crew->living++;
-    return keep_pipes(crew, m, &p);
+    ranks->living++;
+    return keep_pipes(ranks, r, &p);
 }
 
 /* One could not be started: the others are killed before they have done anything, and nothing more is told. */
 static void
-undo(hp_crew *crew)
+undo(hp_ranks *ranks)
 {
     while (waitpid(-1, NULL, WNOHANG) >= 0) {
-        hp_kin_signal(getpid(), SIGKILL);
+        hp_proctree_signal(getpid(), SIGKILL);
         usleep(1000);
     }
-    crew->ended = 1;
-    hp_crew_free(crew);
+    ranks->ended = 1;
+    hp_ranks_free(ranks);
 }
 
-hp_crew *
-hp_crew_start(hp_loop *loop, hp_orders *orders, int secret_fd, const char *also_dir, const hp_crew_owner *owner,
-              hp_refusal *refusal)
+hp_ranks *
+hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
+               hp_start_error *start_error)
 {
-    hp_crew *crew = hp_must_alloc(1, sizeof(*crew));
+    hp_ranks *ranks = hp_xcalloc(1, sizeof(*ranks));
     hp_spawn_step step = HP_SPAWN_FORK;
-    *crew = (hp_crew){.loop = loop, .orders = orders, .owner = *owner, .input_fd = -1};
-    crew->member = hp_must_alloc((size_t)orders->ranks, sizeof(*crew->member));
-    crew->timer = hp_must(hp_timer_new(loop, alarm_rings, crew));
-    hp_variables_adopt(orders);
-    if (orders->prefix)
-        hp_variables_library(orders->prefix);
-    if (hp_folder_enter(orders) < 0) {
-        hp_refusal_of_folder(refusal, orders);
-        undo(crew);
+    *ranks = (hp_ranks){.loop = loop, .spec = spec, .owner = *owner, .input_fd = -1};
+    ranks->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*ranks->rank));
+    ranks->timer = hp_xcheck(hp_timer_new(loop, timer_fired, ranks));
+    hp_rank_env_adopt(spec);
+    if (spec->prefix)
+        hp_rank_env_add_library(spec->prefix);
+    if (hp_rank_env_enter_folder(spec) < 0) {
+        hp_start_error_folder(start_error, spec);
+        undo(ranks);
         return NULL;
     }
-    if (orders->wish.pty == HP_PTY_ALWAYS && !terminals_work()) {
-        hp_refusal_of_terminal(refusal);
-        undo(crew);
+    if (spec->options.pty == HP_PTY_ALWAYS && !terminals_work()) {
+        hp_start_error_terminal(start_error);
+        undo(ranks);
         return NULL;
     }
-    hp_folder_find_program(orders);
-    if (orders->wish.bind)
-        hp_machine_read(&crew->machine);
-    for (; crew->count < orders->ranks; crew->count++)
-        if (start_member(crew, crew->count, secret_fd, also_dir, &step) < 0) {
-            hp_refusal_of_program(refusal, orders, step);
-            crew->count++;
-            undo(crew);
+    hp_rank_env_find_program(spec);
+    if (spec->options.bind)
+        hp_affinity_read(&ranks->cpus);
+    for (; ranks->count < spec->ranks; ranks->count++)
+        if (start_rank(ranks, ranks->count, secret_fd, also_dir, &step) < 0) {
+            hp_start_error_program(start_error, spec, step);
+            ranks->count++;
+            undo(ranks);
             return NULL;
         }
-    for (crew->count = 0; crew->count < orders->ranks; crew->count++)
-        owner->started(owner->arg, crew->member[crew->count].rank, crew->member[crew->count].pid);
-    return crew;
+    for (ranks->count = 0; ranks->count < spec->ranks; ranks->count++)
+        owner->started(owner->arg, ranks->rank[ranks->count].number, ranks->rank[ranks->count].pid);
+    return ranks;
 }
 
 void
-hp_crew_free(hp_crew *crew)
+hp_ranks_free(hp_ranks *ranks)
 {
     int i;
-    for (i = 0; i < crew->count; i++) {
-        close_stream(&crew->member[i].out);
-        close_stream(&crew->member[i].err);
+    for (i = 0; i < ranks->count; i++) {
+        close_stream(&ranks->rank[i].out);
+        close_stream(&ranks->rank[i].err);
     }
-    close_input(crew);
-    hp_timer_free(crew->timer);
-    hp_machine_free(&crew->machine);
-    free(crew->member);
-    free(crew);
+    close_input(ranks);
+    hp_timer_free(ranks->timer);
+    hp_affinity_free(&ranks->cpus);
+    free(ranks->rank);
+    free(ranks);
 }

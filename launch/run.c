@@ -39,7 +39,7 @@ plural(int n)
 
 /* All agents are gone; what is left is output that a slow reader has not taken. Who said stop does not wait for him. */
 void
-hp_job_finish(hp_job *j)
+hp_run_finish(hp_run *j)
 {
     if (j->over != j->called)
         return;
@@ -53,7 +53,7 @@ hp_job_finish(hp_job *j)
 }
 
 void
-hp_job_stop(hp_job *j, int status, uint64_t grace)
+hp_run_stop(hp_run *j, int status, uint64_t grace)
 {
     int i;
     if (j->phase == HP_FINISHED)
@@ -65,15 +65,15 @@ hp_job_stop(hp_job *j, int status, uint64_t grace)
     hp_timer_set(j->patience, HP_NEVER);
     hp_timer_set(j->deadline, grace + LAST_RESORT);
     for (i = 0; i < j->hosts; i++)
-        hp_party_stop(&j->party[i], grace);
-    hp_job_finish(j);
+        hp_host_stop(&j->host[i], grace);
+    hp_run_finish(j);
 }
 
 /* Agents or remote shells that do not end: they are killed with all they have started here, and then left. */
 static void
 deadline_passed(void *arg)
 {
-    hp_job *j = arg;
+    hp_run *j = arg;
     int i;
     if (j->last_resort || j->flushing)
         j->phase = HP_FINISHED;
@@ -81,41 +81,41 @@ deadline_passed(void *arg)
         return;
     j->last_resort = 1;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact && hp_contact_status(j->party[i].contact) != HP_CONTACT_OVER)
-            hp_contact_kill(j->party[i].contact, SIGKILL);
+        if (j->host[i].conn && hp_agent_conn_status(j->host[i].conn) != HP_AGENT_CONN_OVER)
+            hp_agent_conn_kill(j->host[i].conn, SIGKILL);
     hp_timer_set(j->deadline, HP_SEC);
 }
 
 static void
 time_is_up(void *arg)
 {
-    hp_job *j = arg;
-    hp_notice(j->output, "the time limit of %g s is reached; stopping %d rank%s",
-              (double)j->options->timeout / (double)HP_SEC, j->jury.running, plural(j->jury.running));
-    hp_job_stop(j, 124, HP_GRACE);
+    hp_run *j = arg;
+    hp_diag(j->output, "the time limit of %g s is reached; stopping %d rank%s",
+            (double)j->options->timeout / (double)HP_SEC, j->failure.running, plural(j->failure.running));
+    hp_run_stop(j, 124, HP_GRACE);
 }
 
-/* --- verdicts --- */
+/* --- firsts --- */
 
 void
-hp_job_pronounce(hp_job *j)
+hp_run_report_failure(hp_run *j)
 {
-    if (j->jury.verdict.rank < 0 || j->jury.spoken || j->phase == HP_STOPPING)
+    if (j->failure.first.rank < 0 || j->failure.reported || j->phase == HP_STOPPING)
         return;
-    hp_jury_speak(&j->jury, j->output, j->options->output_dir && !j->options->tee);
-    hp_job_stop(j, hp_verdict_status(j->jury.verdict.status), HP_GRACE);
+    hp_failure_report(&j->failure, j->output, j->options->output_dir && !j->options->tee);
+    hp_run_stop(j, hp_exit_status(j->failure.first.status), HP_GRACE);
 }
 
 static void
 deliberated(void *arg)
 {
-    hp_job_pronounce(arg);
+    hp_run_report_failure(arg);
 }
 
 void
-hp_job_deliberate(hp_job *j)
+hp_run_expect_failures(hp_run *j)
 {
-    hp_timer_set(j->deliberation, j->jury.running > 0 ? DELIBERATION : 0);
+    hp_timer_set(j->deliberation, j->failure.running > 0 ? DELIBERATION : 0);
 }
 
 /* --- input --- */
@@ -123,38 +123,38 @@ hp_job_deliberate(hp_job *j)
 static void
 give_input(void *arg, const uint8_t *bytes, size_t n)
 {
-    hp_job *j = arg;
-    hp_contact *contact = j->party[j->first].contact;
-    hp_packet_put(hp_contact_out(contact), HP_PK_STDIN, bytes, n, NULL, 0);
-    hp_contact_push(contact);
+    hp_run *j = arg;
+    hp_agent_conn *conn = j->host[j->first].conn;
+    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN, bytes, n, NULL, 0);
+    hp_agent_conn_push(conn);
 }
 
 static void
 end_input(void *arg)
 {
-    hp_job *j = arg;
-    hp_contact *contact = j->party[j->first].contact;
-    hp_packet_put(hp_contact_out(contact), HP_PK_STDIN_END, NULL, 0, NULL, 0);
-    hp_contact_push(contact);
+    hp_run *j = arg;
+    hp_agent_conn *conn = j->host[j->first].conn;
+    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN_END, NULL, 0, NULL, 0);
+    hp_agent_conn_push(conn);
 }
 
 /* --- orders --- */
 
 static void
-start_ranks(hp_job *j)
+start_ranks(hp_run *j)
 {
     int i;
     hp_timer_set(j->patience, HP_NEVER);
     j->phase = HP_RUNNING;
-    j->jury.running = j->layout->place.size;
+    j->failure.running = j->mapping->ranks.size;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact)
-            hp_party_order(&j->party[i]);
-    hp_task_forget(&j->task);
+        if (j->host[i].conn)
+            hp_host_send_spec(&j->host[i]);
+    hp_job_server_forget_secret(&j->server);
     if (j->options->timeout > 0)
         hp_timer_set(j->limit, j->options->timeout);
     if (j->input)
-        hp_input_go(j->input);
+        hp_stdin_go(j->input);
     else
         end_input(j);
 }
@@ -162,60 +162,60 @@ start_ranks(hp_job *j)
 static void
 server_says(void *arg, const char *line)
 {
-    const hp_job *j = arg;
+    const hp_run *j = arg;
     if (j->options->verbose)
-        hp_notice(j->output, "%s", line);
+        hp_diag(j->output, "%s", line);
 }
 
 static void
 server_warns(void *arg, const char *line)
 {
-    const hp_job *j = arg;
-    hp_notice(j->output, "%s", line);
+    const hp_run *j = arg;
+    hp_diag(j->output, "%s", line);
 }
 
 static void
 ring_failed(void *arg, const hoop_error *cause)
 {
-    hp_job *j = arg;
-    hp_jury_ring_failed(&j->jury, cause);
+    hp_run *j = arg;
+    hp_failure_ring_failed(&j->failure, cause);
 }
 
 static const char *
 host_of(void *arg, int rank)
 {
-    const hp_job *j = arg;
-    const hp_place *place = &j->layout->place;
+    const hp_run *j = arg;
+    const hp_rank_map *map = &j->mapping->ranks;
     int i;
     for (i = 0; i < j->hosts; i++)
-        if (rank >= place->first[i] && rank < place->first[i] + place->count[i])
-            return hp_party_name(&j->party[i]);
+        if (rank >= map->first[i] && rank < map->first[i] + map->count[i])
+            return hp_host_name(&j->host[i]);
     return NULL;
 }
 
 /* Opens the server once a host has answered that can tell where it sees us. */
 static void
-meet(hp_job *j, const hp_party *p)
+meet(hp_run *j, const hp_host *p)
 {
-    const hp_task_owner owner = {j, server_says, server_warns, ring_failed, host_of};
-    int met = j->task.server != NULL;
+    const hp_job_server_owner owner = {j, server_says, server_warns, ring_failed, host_of};
+    int met = j->server.server != NULL;
     char text[HP_ADDR_TEXT];
     hoop_error error;
-    if (hp_task_meet(&j->task, j->loop, p->host, hp_contact_seen_from(p->contact), &owner, &error)) {
-        hp_notice(j->output, "cannot open the rendezvous server: %s", error.text);
-        hp_job_stop(j, 2, HP_GRACE);
-    } else if (j->options->verbose && !met && j->task.server) {
-        hp_notice(j->output, "the rendezvous server listens on %s", hp_addr_print(&j->task.address, text));
+    if (hp_job_server_start(&j->server, j->loop, p->host, hp_agent_conn_seen_from(p->conn), &owner, &error)) {
+        hp_diag(j->output, "cannot open the rendezvous server: %s", error.text);
+        hp_run_stop(j, 2, HP_GRACE);
+    } else if (j->options->verbose && !met && j->server.server) {
+        hp_diag(j->output, "the rendezvous server listens on %s", hp_addr_print(&j->server.address, text));
     }
 }
 
 void
-hp_job_greeted(hp_job *j, hp_party *p)
+hp_run_greeted(hp_run *j, hp_host *p)
 {
     j->greeted++;
     meet(j, p);
     if (j->phase == HP_CALLING)
-        hp_party_call_more(j);
+        hp_host_start_more(j);
     if (j->greeted == j->used && j->phase == HP_CALLING)
         start_ranks(j);
 }
@@ -224,7 +224,7 @@ hp_job_greeted(hp_job *j, hp_party *p)
 
 /* A reader that is slower than the ranks holds them back through the agents; while stopping nobody is held. */
 static void
-balance(hp_job *j)
+balance(hp_run *j)
 {
     size_t backlog = hp_output_backlog(j->output);
     int pause = j->phase != HP_STOPPING && (backlog > BACKLOG_HIGH || (j->paused && backlog > BACKLOG_LOW));
@@ -233,30 +233,30 @@ balance(hp_job *j)
         return;
     j->paused = pause;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact)
-            hp_contact_pause(j->party[i].contact, pause);
+        if (j->host[i].conn)
+            hp_agent_conn_pause(j->host[i].conn, pause);
 }
 
 void
-hp_job_check_output(hp_job *j)
+hp_run_check_output(hp_run *j)
 {
     int number = hp_output_broken(j->output);
     balance(j);
     if (number == 0 || j->phase != HP_RUNNING)
         return;
     if (number != EPIPE)
-        hp_notice(j->output, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number),
-                  j->jury.running);
-    hp_job_stop(j, number == EPIPE ? 128 + SIGPIPE : 1, HP_GRACE);
+        hp_diag(j->output, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number),
+                j->failure.running);
+    hp_run_stop(j, number == EPIPE ? 128 + SIGPIPE : 1, HP_GRACE);
 }
 
 static void
 output_moved(void *arg)
 {
-    hp_job *j = arg;
-    hp_job_check_output(j);
+    hp_run *j = arg;
+    hp_run_check_output(j);
     if (j->over == j->called && j->phase != HP_CALLING)
-        hp_job_finish(j);
+        hp_run_finish(j);
 }
 
 /* --- patience --- */
@@ -273,51 +273,51 @@ patience(void)
 static void
 lost_patience(void *arg)
 {
-    hp_job *j = arg;
+    hp_run *j = arg;
     int i;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact && hp_contact_status(j->party[i].contact) == HP_CONTACT_CALLING)
-            hp_notice_silent(j->output, hp_party_name(&j->party[i]), j->party[i].contact, &j->layout->site[i].call,
-                             (double)patience() / (double)HP_SEC);
-    hp_job_stop(j, 1, HP_GRACE);
+        if (j->host[i].conn && hp_agent_conn_status(j->host[i].conn) == HP_AGENT_CONN_STARTING)
+            hp_diag_agent_silent(j->output, hp_host_name(&j->host[i]), j->host[i].conn, &j->mapping->host[i].call,
+                                 (double)patience() / (double)HP_SEC);
+    hp_run_stop(j, 1, HP_GRACE);
 }
 
 /* --- signals --- */
 
 static void
-reap(hp_job *j)
+reap(hp_run *j)
 {
     int status, i;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
         for (i = 0; i < j->hosts; i++)
-            if (j->party[i].contact && hp_contact_reaped(j->party[i].contact, pid, status))
+            if (j->host[i].conn && hp_agent_conn_reaped(j->host[i].conn, pid, status))
                 break;
 }
 
 static void
-interrupted(hp_job *j, int number)
+interrupted(hp_run *j, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
     if (j->by_signal != 0) {
-        hp_notice(j->output, "%s again; killing what is left", name);
+        hp_diag(j->output, "%s again; killing what is left", name);
         j->hurry = 1;
-        hp_job_stop(j, j->status, 0);
+        hp_run_stop(j, j->status, 0);
         return;
     }
     j->by_signal = number;
     if (j->phase != HP_STOPPING)
-        hp_notice(j->output, "%s; stopping %d rank%s (once more: kill at once)", name, j->jury.running,
-                  plural(j->jury.running));
-    hp_job_stop(j, 128 + number, HP_GRACE);
+        hp_diag(j->output, "%s; stopping %d rank%s (once more: kill at once)", name, j->failure.running,
+                plural(j->failure.running));
+    hp_run_stop(j, 128 + number, HP_GRACE);
 }
 
 static void
-pass_on(hp_job *j, int number)
+pass_on(hp_run *j, int number)
 {
     int i;
     for (i = 0; i < j->hosts; i++)
-        hp_party_signal(&j->party[i], number);
+        hp_host_signal(&j->host[i], number);
 }
 
 /*
@@ -325,7 +325,7 @@ pass_on(hp_job *j, int number)
  * sessions have no shell, so it would not stop them. Time does not count meanwhile.
  */
 static void
-sleep_until_continued(hp_job *j)
+sleep_until_continued(hp_run *j)
 {
     if (j->phase == HP_RUNNING)
         pass_on(j, SIGSTOP);
@@ -336,29 +336,29 @@ sleep_until_continued(hp_job *j)
 }
 
 /* How large a line of a rank may be: labels take their part of ours. */
-static hp_window
-window_of_ranks(const hp_job *j)
+static hp_winsize
+window_of_ranks(const hp_run *j)
 {
-    hp_window window = hp_terminal_window(STDOUT_FILENO);
-    int label = j->label ? snprintf(NULL, 0, "[%d] ", j->layout->place.size - 1) : 0;
-    if (window.columns > label)
-        window.columns = (uint16_t)(window.columns - label);
-    return window;
+    hp_winsize winsize = hp_terminal_size(STDOUT_FILENO);
+    int label = j->label ? snprintf(NULL, 0, "[%d] ", j->mapping->ranks.size - 1) : 0;
+    if (winsize.columns > label)
+        winsize.columns = (uint16_t)(winsize.columns - label);
+    return winsize;
 }
 
 static void
-resized(hp_job *j)
+resized(hp_run *j)
 {
     int i;
-    j->task.window = window_of_ranks(j);
+    j->server.winsize = window_of_ranks(j);
     for (i = 0; i < j->hosts; i++)
-        hp_party_window(&j->party[i]);
+        hp_host_resize(&j->host[i]);
 }
 
 static void
 signalled(void *arg, int number)
 {
-    hp_job *j = arg;
+    hp_run *j = arg;
     switch (number) {
     case SIGCHLD: reap(j); break;
     case SIGUSR1:
@@ -367,7 +367,7 @@ signalled(void *arg, int number)
     case SIGWINCH: resized(j); break;
     case SIGCONT:
         if (j->input && j->phase == HP_RUNNING)
-            hp_input_go(j->input);
+            hp_stdin_go(j->input);
         break;
     default: interrupted(j, number);
     }
@@ -382,7 +382,7 @@ is_ignored(int number)
 }
 
 static int
-open_signals(hp_job *j)
+open_signals(hp_run *j)
 {
     static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGHUP, SIGTSTP};
     int numbers[sizeof(ours) / sizeof(ours[0]) + 1], count = 0;
@@ -399,28 +399,28 @@ open_signals(hp_job *j)
 /* --- life --- */
 
 static void
-fill_party(hp_job *j)
+fill_party(hp_run *j)
 {
     int i;
-    j->hosts = j->layout->hosts->count;
-    j->party = hp_must_alloc((size_t)j->hosts, sizeof(*j->party));
+    j->hosts = j->mapping->list->count;
+    j->host = hp_xcalloc((size_t)j->hosts, sizeof(*j->host));
     for (i = j->hosts - 1; i >= 0; i--) {
-        j->party[i] = (hp_party){.job = j, .host = i};
-        j->used += j->layout->place.count[i] > 0;
-        j->first = j->layout->place.count[i] > 0 ? i : j->first;
+        j->host[i] = (hp_host){.run = j, .host = i};
+        j->used += j->mapping->ranks.count[i] > 0;
+        j->first = j->mapping->ranks.count[i] > 0 ? i : j->first;
     }
 }
 
 static int
-wants_labels(const hp_job *j)
+wants_labels(const hp_run *j)
 {
-    return j->layout->place.size > 1 && (j->options->label || isatty(STDOUT_FILENO));
+    return j->mapping->ranks.size > 1 && (j->options->label || isatty(STDOUT_FILENO));
 }
 
 static hoop_result
-open_job(hp_job *j, hoop_error *error)
+open_job(hp_run *j, hoop_error *error)
 {
-    const hp_output_options output = {.size = j->layout->place.size,
+    const hp_output_options output = {.size = j->mapping->ranks.size,
                                       .label = j->label,
                                       .lazy_labels = !j->options->label,
                                       .dir = j->options->output_dir,
@@ -428,39 +428,39 @@ open_job(hp_job *j, hoop_error *error)
                                       .tee = j->options->tee,
                                       .moved = output_moved,
                                       .arg = j};
-    const hp_input_owner input = {j, give_input, end_input};
+    const hp_stdin_owner input = {j, give_input, end_input};
     fill_party(j);
-    hp_jury_open(&j->jury, j->layout->place.size);
+    hp_failure_open(&j->failure, j->mapping->ranks.size);
     j->loop = hp_loop_new();
     if (!j->loop || open_signals(j) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
-    j->limit = hp_must(hp_timer_new(j->loop, time_is_up, j));
-    j->patience = hp_must(hp_timer_new(j->loop, lost_patience, j));
-    j->deadline = hp_must(hp_timer_new(j->loop, deadline_passed, j));
-    j->deliberation = hp_must(hp_timer_new(j->loop, deliberated, j));
+    j->limit = hp_xcheck(hp_timer_new(j->loop, time_is_up, j));
+    j->patience = hp_xcheck(hp_timer_new(j->loop, lost_patience, j));
+    j->deadline = hp_xcheck(hp_timer_new(j->loop, deadline_passed, j));
+    j->deliberation = hp_xcheck(hp_timer_new(j->loop, deliberated, j));
     if (!j->options->stdin_used)
-        j->input = hp_input_new(j->loop, STDIN_FILENO, &input);
+        j->input = hp_stdin_new(j->loop, STDIN_FILENO, &input);
     j->output = hp_output_new(j->loop, &output, error);
     if (!j->output)
         return error->code;
-    if (hp_task_open(&j->task, j->options, j->layout, error) != HOOP_SUCCESS)
+    if (hp_job_server_open(&j->server, j->options, j->mapping, error) != HOOP_SUCCESS)
         return error->code;
-    j->task.window = window_of_ranks(j);
+    j->server.winsize = window_of_ranks(j);
     return HOOP_SUCCESS;
 }
 
 static void
-close_job(hp_job *j)
+close_job(hp_run *j)
 {
     int i;
     for (i = 0; i < j->hosts; i++)
-        if (j->party[i].contact)
-            hp_contact_free(j->party[i].contact);
-    hp_jury_close(&j->jury);
-    hp_task_close(&j->task);
+        if (j->host[i].conn)
+            hp_agent_conn_free(j->host[i].conn);
+    hp_failure_close(&j->failure);
+    hp_job_server_close(&j->server);
     if (j->output)
         hp_output_free(j->output);
-    hp_input_free(j->input);
+    hp_stdin_free(j->input);
     hp_timer_free(j->limit);
     hp_timer_free(j->patience);
     hp_timer_free(j->deadline);
@@ -468,13 +468,13 @@ close_job(hp_job *j)
     hp_signals_close(&j->signals);
     if (j->loop)
         hp_loop_free(j->loop);
-    free(j->party);
+    free(j->host);
 }
 
 int
-hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
+hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_signal)
 {
-    hp_job j = {.options = options, .layout = layout};
+    hp_run j = {.options = options, .mapping = mapping};
     hoop_error error;
     j.label = wants_labels(&j);
     if (open_job(&j, &error) != HOOP_SUCCESS) {
@@ -482,7 +482,7 @@ hp_job_run(const hp_options *options, const hp_layout *layout, int *by_signal)
         j.status = 2;
     } else {
         hp_timer_set(j.patience, patience());
-        hp_party_call_more(&j);
+        hp_host_start_more(&j);
         while (j.phase != HP_FINISHED)
             hp_loop_run(j.loop, HP_NEVER);
     }

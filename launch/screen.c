@@ -32,7 +32,7 @@ struct hp_screen {
     int labels; /* 1: lines are labelled */
     int first, first_ended;
     uint64_t decided; /* when it is clear that it is alone; 0: nothing is held */
-    hp_bytes early;
+    hp_buffer early;
 };
 
 /* --- bytes out --- */
@@ -40,7 +40,7 @@ struct hp_screen {
 static void
 put(hp_screen *s, const uint8_t *bytes, size_t n)
 {
-    hp_bytes_add(s->options.out, bytes, n);
+    hp_buffer_add(s->options.out, bytes, n);
 }
 
 static void
@@ -162,8 +162,8 @@ emit(void *arg, const uint8_t *bytes, size_t n)
 static void
 show(writer *w)
 {
-    size_t size = hp_bytes_size(&w->lines.held);
-    const uint8_t *rest = hp_bytes_first(&w->lines.held) + w->shown;
+    size_t size = hp_buffer_size(&w->lines.held);
+    const uint8_t *rest = hp_buffer_first(&w->lines.held) + w->shown;
     size_t skip = w->screen->open == number_of(w) ? 0 : last_word(rest, size - w->shown);
     put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
     w->shown = size;
@@ -178,7 +178,7 @@ may_show(const writer *w, uint64_t now)
     int who = number_of(w);
     if (s->open != NOBODY)
         return s->open == who;
-    if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
+    if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
         return s->bar == NOBODY || s->bar == who;
     return now - w->since >= HP_SCREEN_WAIT;
 }
@@ -187,10 +187,10 @@ may_show(const writer *w, uint64_t now)
 static void
 forget_earlier(writer *w)
 {
-    size_t old = last_word(hp_bytes_first(&w->lines.held), hp_bytes_size(&w->lines.held));
+    size_t old = last_word(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
     if (old <= 1)
         return;
-    hp_bytes_drop(&w->lines.held, old - 1);
+    hp_buffer_drop(&w->lines.held, old - 1);
     w->shown -= old - 1 < w->shown ? old - 1 : w->shown;
 }
 
@@ -198,14 +198,14 @@ static void
 look(writer *w, uint64_t now)
 {
     hp_screen *s = w->screen;
-    if (hp_bytes_size(&w->lines.held) <= w->shown) {
+    if (hp_buffer_size(&w->lines.held) <= w->shown) {
         wait(w, 0);
         return;
     }
     if (w->since == 0)
         wait(w, now);
     if (may_show(w, now)) {
-        if (memchr(hp_bytes_first(&w->lines.held), '\r', hp_bytes_size(&w->lines.held)))
+        if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
             s->bar = number_of(w);
         show(w);
     }
@@ -228,9 +228,9 @@ end(hp_screen *s, int who)
 {
     writer *w = &s->writer[who];
     int bar = s->bar == who;
-    if (hp_bytes_size(&w->lines.held) > w->shown)
+    if (hp_buffer_size(&w->lines.held) > w->shown)
         hp_lines_end(&w->lines, emit, w);
-    hp_bytes_free(&w->lines.held);
+    hp_buffer_free(&w->lines.held);
     w->shown = 0;
     wait(w, 0);
     if (bar)
@@ -244,8 +244,8 @@ release(hp_screen *s, uint64_t now)
     if (s->decided == 0)
         return;
     s->decided = 0;
-    feed(s, s->first, hp_bytes_first(&s->early), hp_bytes_size(&s->early), now);
-    hp_bytes_free(&s->early);
+    feed(s, s->first, hp_buffer_first(&s->early), hp_buffer_size(&s->early), now);
+    hp_buffer_free(&s->early);
     if (s->first_ended)
         end(s, s->first);
 }
@@ -260,8 +260,8 @@ hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
         s->decided = now + HP_SCREEN_WAIT;
     }
     s->labels = label != s->first / s->options.per_label;
-    if (s->decided != 0 && who == s->first && now < s->decided && hp_bytes_size(&s->early) + n < HP_LINES_MAX) {
-        hp_bytes_add(&s->early, bytes, n);
+    if (s->decided != 0 && who == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_LINES_MAX) {
+        hp_buffer_add(&s->early, bytes, n);
         return 1;
     }
     release(s, now);
@@ -273,13 +273,13 @@ hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 hp_screen *
 hp_screen_new(const hp_screen_options *options)
 {
-    hp_screen *s = hp_must_alloc(1, sizeof(*s));
+    hp_screen *s = hp_xcalloc(1, sizeof(*s));
     int i;
     *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
     s->labels = options->per_label > 0 && !options->lazy;
     s->options.live = options->live && options->writers > 1;
     s->options.lazy = options->lazy && options->per_label > 0;
-    s->writer = hp_must_alloc((size_t)options->writers, sizeof(*s->writer));
+    s->writer = hp_xcalloc((size_t)options->writers, sizeof(*s->writer));
     for (i = 0; i < options->writers; i++)
         s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
     return s;
@@ -336,8 +336,8 @@ hp_screen_free(hp_screen *s)
     if (!s)
         return;
     for (i = 0; i < s->options.writers; i++)
-        hp_bytes_free(&s->writer[i].lines.held);
-    hp_bytes_free(&s->early);
+        hp_buffer_free(&s->writer[i].lines.held);
+    hp_buffer_free(&s->early);
     free(s->writer);
     free(s);
 }

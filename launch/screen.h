@@ -12,8 +12,8 @@
  * Labels may wait for a second label to have something to say: what one rank writes alone has none. Its first words are
  * held for a moment then, so that ranks which all greet are all labelled.
  */
-#ifndef HP_SCREEN_H
-#define HP_SCREEN_H
+#ifndef HP_LAUNCH_SCREEN_H
+#define HP_LAUNCH_SCREEN_H
 
 #include "launch/lines.h"
 
@@ -26,7 +26,7 @@ typedef struct hp_screen_options {
     int per_label; /* so many writers share a label, "[writer / per_label] "; 0: no labels */
     int lazy;      /* no labels until a second one is needed */
     int live;
-    hp_bytes *out; /* where it all goes */
+    hp_buffer *out; /* where it all goes */
 } hp_screen_options;
 
 hp_screen *hp_screen_new(const hp_screen_options *options);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* signals: signals as events of a loop (signalfd). From hp_signals_open on they are blocked and come one by one. */
-#ifndef HP_SIGNALS_H
-#define HP_SIGNALS_H
+#ifndef HP_LAUNCH_SIGNALS_H
+#define HP_LAUNCH_SIGNALS_H
 
 #include "net/loop.h"
 

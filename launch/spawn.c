@@ -131,7 +131,7 @@ child(const hp_spawn *spawn, int report_fd, pid_t parent)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (files.rlim_max != 0 && setrlimit(RLIMIT_NOFILE, &files) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
-    if (spawn->share && sched_setaffinity(0, sizeof(*spawn->share), spawn->share) < 0)
+    if (spawn->affinity && sched_setaffinity(0, sizeof(*spawn->affinity), spawn->affinity) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && prctl(PR_SET_PDEATHSIG, spawn->death_signal) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);

@@ -3,22 +3,22 @@
  * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
  * more as 3, and nothing else; signals at their defaults. Says why when the program cannot be started.
  */
-#ifndef HP_SPAWN_H
-#define HP_SPAWN_H
+#ifndef HP_LAUNCH_SPAWN_H
+#define HP_LAUNCH_SPAWN_H
 
 #include <sched.h>
 #include <sys/types.h>
 
 typedef struct hp_spawn {
-    char *const *argv;      /* argv[0] is looked for in PATH as the new environment has it */
-    char *const *environ;   /* NULL: ours */
-    const char *dir;        /* NULL: stay here */
-    const char *also_dir;   /* where else a name without '/' may be found; NULL: nowhere */
-    int fd[4];              /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
-    int session;            /* 1: a session and process group of its own */
-    int death_signal;       /* sent to it when the thread that starts it dies; 0: none */
-    const cpu_set_t *share; /* the processors it keeps to; NULL: those we may run on */
-    int shielded;           /* 1: the terminal's Ctrl-C and Ctrl-Z do not reach it */
+    char *const *argv;         /* argv[0] is looked for in PATH as the new environment has it */
+    char *const *environ;      /* NULL: ours */
+    const char *dir;           /* NULL: stay here */
+    const char *also_dir;      /* where else a name without '/' may be found; NULL: nowhere */
+    int fd[4];                 /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
+    int session;               /* 1: a session and process group of its own */
+    int death_signal;          /* sent to it when the thread that starts it dies; 0: none */
+    const cpu_set_t *affinity; /* the processors it keeps to; NULL: those we may run on */
+    int shielded;              /* 1: the terminal's Ctrl-C and Ctrl-Z do not reach it */
 } hp_spawn;
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;

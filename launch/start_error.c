@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* refusal: see refusal.h. Looks at the file once more for what the common mistakes are. */
+/* e: see e.h. Looks at the file once more for what the common mistakes are. */
 #include "launch/start_error.h"
 
 #include <errno.h>
@@ -14,33 +14,33 @@
 enum { NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
 
 __attribute__((format(printf, 3, 4))) static void
-say(hp_refusal *refusal, int status, const char *format, ...)
+say(hp_start_error *e, int status, const char *format, ...)
 {
     va_list ap;
-    refusal->status = status;
+    e->status = status;
     va_start(ap, format);
-    vsnprintf(refusal->text, sizeof(refusal->text), format, ap);
+    vsnprintf(e->text, sizeof(e->text), format, ap);
     va_end(ap);
 }
 
 void
-hp_refusal_of_folder(hp_refusal *refusal, const hp_orders *orders)
+hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
 {
-    if (orders->dir_must)
-        say(refusal, 1, "cannot change into the folder %.300s: %s; make it there or give another --wdir", orders->dir,
+    if (spec->dir_must)
+        say(e, 1, "cannot change into the folder %.300s: %s; make it there or give another --wdir", spec->dir,
             strerror(errno));
     else
-        say(refusal, 1,
+        say(e, 1,
             "cannot change into the folder %.300s, in which hooprun was started: %s; make it there, or name another "
             "with "
             "--wdir DIR",
-            orders->dir, strerror(errno));
+            spec->dir, strerror(errno));
 }
 
 void
-hp_refusal_of_terminal(hp_refusal *refusal)
+hp_start_error_terminal(hp_start_error *e)
 {
-    say(refusal, 1, "cannot make a pseudo-terminal for each rank: %s; --pty=never does without", strerror(errno));
+    say(e, 1, "cannot make a pseudo-terminal for each rank: %s; --pty=never does without", strerror(errno));
 }
 
 /* --- programs --- */
@@ -66,21 +66,20 @@ shown_path(char out[PATH_SHOWN])
 }
 
 static void
-say_not_there(hp_refusal *refusal, const char *program)
+say_not_there(hp_start_error *e, const char *program)
 {
     char here[256], path[PATH_SHOWN];
     if (!getcwd(here, sizeof(here)))
         here[0] = '\0';
     shown_path(path);
     if (!strchr(program, '/'))
-        say(refusal, NOT_THERE,
-            "there is no program %.100s in PATH (%s); write ./%.60s if it lies in the folder you are in", program, path,
-            program);
+        say(e, NOT_THERE, "there is no program %.100s in PATH (%s); write ./%.60s if it lies in the folder you are in",
+            program, path, program);
     else if (access(program, F_OK) == 0)
-        say(refusal, NOT_THERE,
-            "cannot run %.160s: the interpreter that its first line names, or its loader, is not there", program);
+        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, or its loader, is not there",
+            program);
     else
-        say(refusal, NOT_THERE,
+        say(e, NOT_THERE,
             "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir", program,
             here);
 }
@@ -99,42 +98,42 @@ why_denied(const char *program)
 
 /* The kernel knows neither its format nor an interpreter for it. */
 static void
-say_no_format(hp_refusal *refusal, const hp_orders *orders)
+say_no_format(hp_start_error *e, const hp_spec *spec)
 {
-    const char *program = orders->argv.word[0];
+    const char *program = spec->argv.item[0];
     int fd = open(program, O_RDONLY | O_CLOEXEC);
     char magic[4] = "";
     ssize_t n = fd < 0 ? -1 : read(fd, magic, sizeof(magic));
     if (fd >= 0)
         close(fd);
     if (n == 0)
-        say(refusal, NOT_RUN, "cannot run %.160s: it is empty", program);
+        say(e, NOT_RUN, "cannot run %.160s: it is empty", program);
     else if (n == (ssize_t)sizeof(magic) && memcmp(magic, "\177ELF", sizeof(magic)) == 0)
-        say(refusal, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
+        say(e, NOT_RUN, "cannot run %.160s: it was made for another kind of machine", program);
     else
-        say(refusal, NOT_RUN,
+        say(e, NOT_RUN,
             "cannot run %.160s: if it is a script, its first line must name its interpreter, as #!/bin/sh does; or "
             "write "
             "hooprun -n %d sh %.160s",
-            program, orders->world, program);
+            program, spec->world, program);
 }
 
 void
-hp_refusal_of_program(hp_refusal *refusal, const hp_orders *orders, hp_spawn_step step)
+hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step step)
 {
-    const char *program = orders->argv.word[0];
+    const char *program = spec->argv.item[0];
     int number = errno;
     if (step != HP_SPAWN_EXEC)
-        say(refusal, 1, "cannot start a process: %s", strerror(number));
+        say(e, 1, "cannot start a process: %s", strerror(number));
     else if (is_python(program) && (number == ENOENT || number == ENOEXEC || number == EACCES) &&
              (number != ENOENT || !strchr(program, '/')))
-        say(refusal, number == ENOENT ? NOT_THERE : NOT_RUN,
-            "%.160s is no program by itself; write hooprun -n %d python3 %.160s", program, orders->world, program);
+        say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
+            "%.160s is no program by itself; write hooprun -n %d python3 %.160s", program, spec->world, program);
     else if (number == ENOENT)
-        say_not_there(refusal, program);
+        say_not_there(e, program);
     else if (number == ENOEXEC)
-        say_no_format(refusal, orders);
+        say_no_format(e, spec);
     else
-        say(refusal, NOT_RUN, "cannot run %.160s: %s%s", program, strerror(number),
+        say(e, NOT_RUN, "cannot run %.160s: %s%s", program, strerror(number),
             number == EACCES ? why_denied(program) : "");
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* refusal: why the ranks of a host could not be started, in a sentence that says what to do about it. */
-#ifndef HP_REFUSAL_H
-#define HP_REFUSAL_H
+/* e: why the ranks of a host could not be started, in a sentence that says what to do about it. */
+#ifndef HP_LAUNCH_START_ERROR_H
+#define HP_LAUNCH_START_ERROR_H
 
 #include "launch/spawn.h"
 #include "launch/spec.h"
 
-typedef struct hp_refusal {
+typedef struct hp_start_error {
     int status; /* exit status for the whole job: 126, 127 or 1 */
     char text[1200];
-} hp_refusal;
+} hp_start_error;
 
 /* All by errno, in the ranks' folder and with their PATH. */
-void hp_refusal_of_folder(hp_refusal *refusal, const hp_orders *orders);
-void hp_refusal_of_terminal(hp_refusal *refusal);
-void hp_refusal_of_program(hp_refusal *refusal, const hp_orders *orders, hp_spawn_step step);
+void hp_start_error_folder(hp_start_error *e, const hp_spec *spec);
+void hp_start_error_terminal(hp_start_error *e);
+void hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step step);
 
 #endif

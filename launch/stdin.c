@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * input: a window of bytes given and not yet taken; while it is open and poll says there is something, one piece is
+ * in: a window of bytes given and not yet taken; while it is open and poll says there is something, one piece is
  * read and given. Files are always ready and never watched (epoll does not know them).
  */
 #include "launch/stdin.h"
@@ -15,55 +15,55 @@
 
 enum { WINDOW = 256 * 1024, PIECE = 64 * 1024 };
 
-struct hp_input {
+struct hp_stdin {
     hp_loop *loop;
     int fd, over, started;
     size_t out; /* given, not yet taken */
     hp_watch *watch;
     hp_timer *timer; /* looks whether we have come to the foreground: nobody tells */
-    hp_input_owner owner;
+    hp_stdin_owner owner;
 };
 
 /* Reads one piece if there is one; 1 when it is worth asking again. */
 static int
-read_some(hp_input *input)
+read_some(hp_stdin *in)
 {
     static uint8_t piece[PIECE];
-    struct pollfd p = {.fd = input->fd, .events = POLLIN};
+    struct pollfd p = {.fd = in->fd, .events = POLLIN};
     ssize_t n;
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    n = read(input->fd, piece, sizeof(piece));
+    n = read(in->fd, piece, sizeof(piece));
     if (n > 0) {
-        input->out += (size_t)n;
-        input->owner.bytes(input->owner.arg, piece, (size_t)n);
+        in->out += (size_t)n;
+        in->owner.bytes(in->owner.arg, piece, (size_t)n);
     } else if (n == 0 || (errno != EINTR && errno != EAGAIN)) {
-        input->over = 1;
-        input->owner.end(input->owner.arg);
+        in->over = 1;
+        in->owner.end(in->owner.arg);
     }
     return n > 0;
 }
 
 /* A background job of a terminal must not read from it: the kernel would stop the launcher. */
 static int
-in_background(const hp_input *input)
+in_background(const hp_stdin *in)
 {
-    pid_t foreground = isatty(input->fd) ? tcgetpgrp(input->fd) : -1; /* -1 too when it is not our terminal */
+    pid_t foreground = isatty(in->fd) ? tcgetpgrp(in->fd) : -1; /* -1 too when it is not our terminal */
     return foreground >= 0 && foreground != getpgrp();
 }
 
 static void
-pump(hp_input *input)
+pump(hp_stdin *in)
 {
-    int background = in_background(input);
+    int background = in_background(in);
     int interest;
-    hp_timer_set(input->timer, background && !input->over ? HP_SEC : HP_NEVER);
-    while (!background && !input->over && input->out + PIECE <= WINDOW && read_some(input))
+    hp_timer_set(in->timer, background && !in->over ? HP_SEC : HP_NEVER);
+    while (!background && !in->over && in->out + PIECE <= WINDOW && read_some(in))
         continue;
-    interest = !background && !input->over && input->out + PIECE <= WINDOW ? HP_READ : 0;
-    if (hp_watch_set(input->watch, interest) < 0 && !input->over) {
-        input->over = 1;
-        input->owner.end(input->owner.arg);
+    interest = !background && !in->over && in->out + PIECE <= WINDOW ? HP_READ : 0;
+    if (hp_watch_set(in->watch, interest) < 0 && !in->over) {
+        in->over = 1;
+        in->owner.end(in->owner.arg);
     }
 }
 
@@ -80,37 +80,37 @@ look_again(void *arg)
     pump(arg);
 }
 
-hp_input *
-hp_input_new(hp_loop *loop, int fd, const hp_input_owner *owner)
+hp_stdin *
+hp_stdin_new(hp_loop *loop, int fd, const hp_stdin_owner *owner)
 {
-    hp_input *input = hp_must_alloc(1, sizeof(*input));
-    *input = (hp_input){.loop = loop, .fd = fd, .owner = *owner};
-    input->watch = hp_must(hp_watch_new(loop, fd, readable, input));
-    input->timer = hp_must(hp_timer_new(loop, look_again, input));
-    return input;
+    hp_stdin *in = hp_xcalloc(1, sizeof(*in));
+    *in = (hp_stdin){.loop = loop, .fd = fd, .owner = *owner};
+    in->watch = hp_xcheck(hp_watch_new(loop, fd, readable, in));
+    in->timer = hp_xcheck(hp_timer_new(loop, look_again, in));
+    return in;
 }
 
 void
-hp_input_go(hp_input *input)
+hp_stdin_go(hp_stdin *in)
 {
-    input->started = 1;
-    pump(input);
+    in->started = 1;
+    pump(in);
 }
 
 void
-hp_input_taken(hp_input *input, size_t n)
+hp_stdin_taken(hp_stdin *in, size_t n)
 {
-    input->out -= n < input->out ? n : input->out;
-    if (input->started)
-        pump(input);
+    in->out -= n < in->out ? n : in->out;
+    if (in->started)
+        pump(in);
 }
 
 void
-hp_input_free(hp_input *input)
+hp_stdin_free(hp_stdin *in)
 {
-    if (!input)
+    if (!in)
         return;
-    hp_watch_free(input->watch);
-    hp_timer_free(input->timer);
-    free(input);
+    hp_watch_free(in->watch);
+    hp_timer_free(in->timer);
+    free(in);
 }

@@ -32,7 +32,7 @@ open_ranks_end(int fd)
 }
 
 int
-hp_terminal_open(int pair[2], hp_window window)
+hp_terminal_open(int pair[2], hp_winsize window)
 {
     int number;
     pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -51,17 +51,17 @@ hp_terminal_open(int pair[2], hp_window window)
     return -1;
 }
 
-hp_window
-hp_terminal_window(int fd)
+hp_winsize
+hp_terminal_size(int fd)
 {
     struct winsize size = {0};
     if (ioctl(fd, TIOCGWINSZ, &size) < 0)
-        return (hp_window){0};
-    return (hp_window){size.ws_row, size.ws_col};
+        return (hp_winsize){0};
+    return (hp_winsize){size.ws_row, size.ws_col};
 }
 
 void
-hp_terminal_resize(int fd, hp_window window)
+hp_terminal_resize(int fd, hp_winsize window)
 {
     const struct winsize size = {.ws_row = window.rows, .ws_col = window.columns};
     if (window.rows > 0 || window.columns > 0)

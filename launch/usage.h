@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* usage: what hooprun says of its own options, out of options.def: --help, the completion's list, and advice. */
-#ifndef HP_USAGE_H
-#define HP_USAGE_H
+#ifndef HP_LAUNCH_USAGE_H
+#define HP_LAUNCH_USAGE_H
 
 #include <stddef.h>
 #include <stdio.h>

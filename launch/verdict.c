@@ -33,19 +33,19 @@ signal_name(int number)
 }
 
 int
-hp_verdict_status(int wait_status)
+hp_exit_status(int wait_status)
 {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
 int
-hp_verdict_worse(int wait_status, int than)
+hp_rank_exit_precedes(int wait_status, int than)
 {
     return WIFSIGNALED(wait_status) && !WIFSIGNALED(than);
 }
 
 char *
-hp_verdict_sentence(const hp_ending *e, int others)
+hp_rank_exit_sentence(const hp_rank_exit *e, int others)
 {
     char how[80], then[40] = "";
     int number = WTERMSIG(e->status);
@@ -56,22 +56,22 @@ hp_verdict_sentence(const hp_ending *e, int others)
         snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
     if (others > 0)
         snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
-    return hp_must_print("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
-                         (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
+    return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
+                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
 }
 
 void
-hp_last_words_add(hp_bytes *words, const uint8_t *bytes, size_t n)
+hp_tail_add(hp_buffer *words, const uint8_t *bytes, size_t n)
 {
     size_t size;
-    if (n > HP_LAST_WORDS) {
-        bytes += n - HP_LAST_WORDS;
-        n = HP_LAST_WORDS;
+    if (n > HP_TAIL_BYTES) {
+        bytes += n - HP_TAIL_BYTES;
+        n = HP_TAIL_BYTES;
     }
-    hp_bytes_add(words, bytes, n);
-    size = hp_bytes_size(words);
-    if (size > HP_LAST_WORDS)
-        hp_bytes_drop(words, size - HP_LAST_WORDS);
+    hp_buffer_add(words, bytes, n);
+    size = hp_buffer_size(words);
+    if (size > HP_TAIL_BYTES)
+        hp_buffer_drop(words, size - HP_TAIL_BYTES);
 }
 
 static void
@@ -92,16 +92,16 @@ each_line(char *text, size_t n, void (*fn)(void *arg, const char *line), void *a
 }
 
 void
-hp_last_words_each(const hp_bytes *words, void (*fn)(void *arg, const char *line), void *arg)
+hp_tail_each_line(const hp_buffer *words, void (*fn)(void *arg, const char *line), void *arg)
 {
-    size_t size = hp_bytes_size(words), begin = size, lines = 0;
-    const uint8_t *first = hp_bytes_first(words);
+    size_t size = hp_buffer_size(words), begin = size, lines = 0;
+    const uint8_t *first = hp_buffer_first(words);
     char *text;
-    while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < HP_LAST_LINES))
+    while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < HP_TAIL_LINES))
         begin--;
     if (size == 0)
         return;
-    text = hp_must_alloc(size - begin + 1, 1);
+    text = hp_xcalloc(size - begin + 1, 1);
     memcpy(text, first + begin, size - begin);
     each_line(text, size - begin, fn, arg);
     free(text);

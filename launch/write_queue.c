@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * outbox: a byte queue with a pipe behind it. Who fills it also bounds it: it stops reading its own source while the
+ * queue: a byte queue with a pipe behind it. Who fills it also bounds it: it stops reading its own source while the
  * queue is long.
  */
 #include "launch/write_queue.h"
@@ -12,49 +12,49 @@
 static void
 writable(void *arg, int ready)
 {
-    hp_outbox *outbox = arg;
+    hp_write_queue *queue = arg;
     (void)ready;
-    hp_outbox_push(outbox);
-    if (outbox->moved)
-        outbox->moved(outbox->arg);
+    hp_write_queue_push(queue);
+    if (queue->moved)
+        queue->moved(queue->arg);
 }
 
 int
-hp_outbox_open(hp_outbox *outbox, hp_loop *loop, int fd, void (*moved)(void *arg), void *arg)
+hp_write_queue_open(hp_write_queue *queue, hp_loop *loop, int fd, void (*moved)(void *arg), void *arg)
 {
     int flags = fcntl(fd, F_GETFL);
-    *outbox = (hp_outbox){.fd = fd, .moved = moved, .arg = arg};
+    *queue = (hp_write_queue){.fd = fd, .moved = moved, .arg = arg};
     if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
-    outbox->watch = hp_watch_new(loop, fd, writable, outbox);
-    return !outbox->watch ? -1 : 0;
+    queue->watch = hp_watch_new(loop, fd, writable, queue);
+    return !queue->watch ? -1 : 0;
 }
 
 size_t
-hp_outbox_push(hp_outbox *outbox)
+hp_write_queue_push(hp_write_queue *queue)
 {
-    size_t before = hp_bytes_size(&outbox->bytes);
+    size_t before = hp_buffer_size(&queue->buffer);
     size_t size;
-    while ((size = hp_bytes_size(&outbox->bytes)) > 0 && outbox->broken == 0) {
-        ssize_t n = write(outbox->fd, hp_bytes_first(&outbox->bytes), size);
+    while ((size = hp_buffer_size(&queue->buffer)) > 0 && queue->broken == 0) {
+        ssize_t n = write(queue->fd, hp_buffer_first(&queue->buffer), size);
         if (n > 0)
-            hp_bytes_drop(&outbox->bytes, (size_t)n);
+            hp_buffer_drop(&queue->buffer, (size_t)n);
         else if (errno == EAGAIN)
             break;
         else if (errno != EINTR)
-            outbox->broken = errno;
+            queue->broken = errno;
     }
-    if (outbox->broken)
-        hp_bytes_drop(&outbox->bytes, size);
-    if (outbox->watch && hp_watch_set(outbox->watch, hp_bytes_size(&outbox->bytes) ? HP_WRITE : 0) < 0)
-        outbox->broken = errno;
-    return before - hp_bytes_size(&outbox->bytes);
+    if (queue->broken)
+        hp_buffer_drop(&queue->buffer, size);
+    if (queue->watch && hp_watch_set(queue->watch, hp_buffer_size(&queue->buffer) ? HP_WRITE : 0) < 0)
+        queue->broken = errno;
+    return before - hp_buffer_size(&queue->buffer);
 }
 
 void
-hp_outbox_close(hp_outbox *outbox)
+hp_write_queue_close(hp_write_queue *queue)
 {
-    hp_watch_free(outbox->watch);
-    outbox->watch = NULL;
-    hp_bytes_free(&outbox->bytes);
+    hp_watch_free(queue->watch);
+    queue->watch = NULL;
+    hp_buffer_free(&queue->buffer);
 }

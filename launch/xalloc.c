@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 void *
-hp_must(void *memory)
+hp_xcheck(void *memory)
 {
     static const char sentence[] = "hooprun: out of memory\n";
     if (memory)
@@ -24,13 +24,25 @@ hp_must(void *memory)
 }
 
 void *
-hp_must_alloc(size_t count, size_t size)
+hp_xcalloc(size_t count, size_t size)
 {
-    return hp_must(hp_alloc(count, size));
+    return hp_xcheck(hp_alloc(count, size));
+}
+
+char *
+hp_xstrdup(const char *text)
+{
+    return hp_xcheck(strdup(text));
+}
+
+char *
+hp_xstrndup(const char *text, size_t n)
+{
+    return hp_xcheck(strndup(text, n));
 }
 
 void *
-hp_must_grow(void *memory, size_t *room, size_t wanted, size_t size)
+hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size)
 {
     size_t more = *room ? *room : 16;
     size_t bytes;
@@ -39,14 +51,14 @@ hp_must_grow(void *memory, size_t *room, size_t wanted, size_t size)
         return memory;
     while (more < wanted)
         more *= 2;
-    grown = hp_must(hp_mul(more, size, &bytes) ? realloc(memory, bytes) : NULL);
+    grown = hp_xcheck(hp_mul(more, size, &bytes) ? realloc(memory, bytes) : NULL);
     memset(grown + *room * size, 0, (more - *room) * size);
     *room = more;
     return grown;
 }
 
 char *
-hp_must_print(const char *format, ...)
+hp_xasprintf(const char *format, ...)
 {
     char *text = NULL;
     va_list ap;
@@ -54,5 +66,5 @@ hp_must_print(const char *format, ...)
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;
     va_end(ap);
-    return hp_must(text);
+    return hp_xcheck(text);
 }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * must: memory for programs. A launcher or an agent without memory cannot do its work: it says so and ends, and whoever
- * waits for it (an agent for its launcher, a rank for its agent) notices and ends too. Not for the library.
+ * xalloc: memory for programs. A launcher or an agent without memory cannot do its work: it says so and ends. Its peer
+ * (an agent of its launcher, a rank of its agent) notices and ends too. The library must not use this.
  */
-#ifndef HP_MUST_H
-#define HP_MUST_H
+#ifndef HP_LAUNCH_XALLOC_H
+#define HP_LAUNCH_XALLOC_H
 
 #include <stddef.h>
 
-void *hp_must(void *memory);                    /* the same, or the program ends */
-void *hp_must_alloc(size_t count, size_t size); /* zeroed */
-void *hp_must_grow(void *memory, size_t *room, size_t wanted,
-                   size_t size); /* room: elements there are; new ones zeroed */
-char *hp_must_print(const char *format, ...) __attribute__((format(printf, 1, 2))); /* free() it */
+void *hp_xcheck(void *memory);               /* returns `memory`; ends the program if it is NULL */
+void *hp_xcalloc(size_t count, size_t size); /* zeroed */
+char *hp_xstrdup(const char *text);
+char *hp_xstrndup(const char *text, size_t n);
+char *hp_xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2))); /* free() it */
+
+/* An array with room for `wanted` elements; *room: how many it has room for. New elements are zeroed. */
+void *hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size);
 
 #endif

@@ -96,13 +96,13 @@ static const bad refused[] = {
 };
 
 static const char *
-print(const hp_hosts *hosts)
+print(const hp_host_list *hosts)
 {
     static char out[4096];
     size_t used = 0;
     out[0] = '\0';
     for (int i = 0; i < hosts->count; i++) {
-        const hp_host *h = &hosts->host[i];
+        const hp_host_entry *h = &hosts->entry[i];
         used += (size_t)snprintf(out + used, sizeof(out) - used, "%s %d/%d%s%s%s%s;", h->name, h->slots, h->mentions,
                                  h->iface[0] ? " " : "", h->iface, h->addr[0] ? " " : "", h->addr);
     }
@@ -112,68 +112,69 @@ print(const hp_hosts *hosts)
 static void
 check_accepted(const good *g)
 {
-    hp_hosts hosts = {0};
+    hp_host_list hosts = {0};
     hoop_error error;
     hp_err_clear(&error);
-    is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, g->text, strlen(g->text), &error), "accepted: %s%s",
+    is_int(HOOP_SUCCESS, hp_hostfile_parse(&hosts, "hosts", 1, g->text, strlen(g->text), &error), "accepted: %s%s",
            g->text, error.text);
     is_string(g->hosts, print(&hosts), "and what it means");
-    hp_hosts_free(&hosts);
+    hp_hostfile_free(&hosts);
 }
 
 static void
 check_refused(const bad *b)
 {
-    hp_hosts hosts = {0};
+    hp_host_list hosts = {0};
     hoop_error error;
     hp_err_clear(&error);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, b->text, strlen(b->text), &error),
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_parse(&hosts, "hosts", 1, b->text, strlen(b->text), &error),
            "refused: %s", b->text);
     is_string(b->error, error.text, "and how");
-    hp_hosts_free(&hosts);
+    hp_hostfile_free(&hosts);
 }
 
 static void
 check_others(void)
 {
-    hp_hosts hosts = {0};
+    hp_host_list hosts = {0};
     hoop_error error;
     char *name = malloc(400);
-    hp_hosts_parse(&hosts, "-H", 0, "node1:2,node2:x", 15, &error);
+    hp_hostfile_parse(&hosts, "-H", 0, "node1:2,node2:x", 15, &error);
     is_string("-H: word \"node2:x\": slots are a whole number from 1 to 65536", error.text, "-H has no lines");
-    hp_hosts_free(&hosts);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, "a\0b", 3, &error), "a NUL is no text");
+    hp_hostfile_free(&hosts);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_parse(&hosts, "hosts", 1, "a\0b", 3, &error), "a NUL is no text");
     memset(name, 'n', 400);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_parse(&hosts, "hosts", 1, name, 400, &error), "a name of 400 bytes");
-    is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, name, 255, &error), "a name of 255 bytes");
-    hp_hosts_free(&hosts);
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_parse(&hosts, "hosts", 1, name, 400, &error), "a name of 400 bytes");
+    is_int(HOOP_SUCCESS, hp_hostfile_parse(&hosts, "hosts", 1, name, 255, &error), "a name of 255 bytes");
+    hp_hostfile_free(&hosts);
     free(name);
-    is_int(HOOP_SUCCESS, hp_hosts_parse(&hosts, "hosts", 1, "n[1-60000]\nn[1-60000]", 21, &error), "a large cluster");
+    is_int(HOOP_SUCCESS, hp_hostfile_parse(&hosts, "hosts", 1, "n[1-60000]\nn[1-60000]", 21, &error),
+           "a large cluster");
     is_int(60000, hosts.count, "has 60000 hosts");
-    is_int(2, hosts.host[59999].mentions, "each mentioned twice");
-    hp_hosts_free(&hosts);
+    is_int(2, hosts.entry[59999].mentions, "each mentioned twice");
+    hp_hostfile_free(&hosts);
 }
 
 static void
 check_files(void)
 {
     char path[4096];
-    hp_hosts hosts = {0};
+    hp_host_list hosts = {0};
     hoop_error error;
     FILE *file;
     snprintf(path, sizeof(path), "%s/hosts", tap_tmpdir());
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_read(&hosts, path, &error), "a file that is not there");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_read(&hosts, path, &error), "a file that is not there");
     ok(strstr(error.text, path) && strstr(error.text, "No such file") != NULL, "is named: %s", error.text);
     file = fopen(path, "w");
     fputs("# nobody\n", file);
     fclose(file);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hosts_read(&hosts, path, &error), "a file without hosts");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_read(&hosts, path, &error), "a file without hosts");
     file = fopen(path, "w");
     fputs("node1 slots=2\nnode[2-3]", file);
     fclose(file);
-    is_int(HOOP_SUCCESS, hp_hosts_read(&hosts, path, &error), "a file with hosts");
+    is_int(HOOP_SUCCESS, hp_hostfile_read(&hosts, path, &error), "a file with hosts");
     is_string("node1 2/0;node2 0/1;node3 0/1;", print(&hosts), "is read to its end without a newline");
-    hp_hosts_free(&hosts);
+    hp_hostfile_free(&hosts);
 }
 
 int

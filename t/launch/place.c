@@ -10,7 +10,7 @@
 
 typedef struct row {
     const char *hosts;
-    hp_place_wish wish;
+    hp_rank_map_request request;
     const char *placed; /* "first+count " by host, or the error */
 } row;
 
@@ -50,19 +50,19 @@ static const row rows[] = {
 static void
 check(const row *r)
 {
-    hp_hosts hosts = {0};
-    hp_place place = {0};
+    hp_host_list hosts = {0};
+    hp_rank_map place = {0};
     hoop_error error;
     char seen[512] = "";
-    hp_hosts_parse(&hosts, "-H", 0, r->hosts, strlen(r->hosts), &error);
-    if (hp_place_ranks(&place, &hosts, &r->wish, &error) != HOOP_SUCCESS)
+    hp_hostfile_parse(&hosts, "-H", 0, r->hosts, strlen(r->hosts), &error);
+    if (hp_rank_map_fill(&place, &hosts, &r->request, &error) != HOOP_SUCCESS)
         snprintf(seen, sizeof(seen), "%s", error.text);
     else
         for (int i = 0; i < hosts.count; i++)
             snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%d+%d ", place.first[i], place.count[i]);
-    is_string(r->placed, seen, "%s, -n %d, -N %d", r->hosts, r->wish.ranks, r->wish.per_host);
-    hp_place_free(&place);
-    hp_hosts_free(&hosts);
+    is_string(r->placed, seen, "%s, -n %d, -N %d", r->hosts, r->request.ranks, r->request.per_host);
+    hp_rank_map_free(&place);
+    hp_hostfile_free(&hosts);
 }
 
 int

@@ -9,7 +9,7 @@
 
 enum { A = 0, B = 2, C = 4 }; /* standard outputs of ranks 0, 1, 2 */
 
-static hp_bytes out;
+static hp_buffer out;
 static hp_screen *screen;
 static uint64_t now = HP_SEC;
 
@@ -18,7 +18,7 @@ begin(int ranks, int labels, int live)
 {
     const hp_screen_options options = {
         .writers = ranks > 1 ? 2 * ranks : 1, .per_label = labels ? 2 : 0, .live = live, .out = &out};
-    hp_bytes_free(&out);
+    hp_buffer_free(&out);
     hp_screen_free(screen);
     screen = hp_screen_new(&options);
 }
@@ -41,18 +41,18 @@ time_passes(void)
 static void
 shows(const char *wanted, const char *text)
 {
-    size_t n = hp_bytes_size(&out);
-    ok(n == strlen(wanted) && (n == 0 || memcmp(hp_bytes_first(&out), wanted, n) == 0), "%s", text);
-    if (n != strlen(wanted) || (n > 0 && memcmp(hp_bytes_first(&out), wanted, n) != 0))
-        diag("wanted '%s', saw '%.*s'", wanted, (int)n, (const char *)hp_bytes_first(&out));
-    hp_bytes_free(&out);
+    size_t n = hp_buffer_size(&out);
+    ok(n == strlen(wanted) && (n == 0 || memcmp(hp_buffer_first(&out), wanted, n) == 0), "%s", text);
+    if (n != strlen(wanted) || (n > 0 && memcmp(hp_buffer_first(&out), wanted, n) != 0))
+        diag("wanted '%s', saw '%.*s'", wanted, (int)n, (const char *)hp_buffer_first(&out));
+    hp_buffer_free(&out);
 }
 
 static void
 begin_lazy(void)
 {
     const hp_screen_options options = {.writers = 6, .per_label = 2, .lazy = 1, .live = 1, .out = &out};
-    hp_bytes_free(&out);
+    hp_buffer_free(&out);
     hp_screen_free(screen);
     screen = hp_screen_new(&options);
 }
@@ -199,6 +199,6 @@ main(void)
     check_lazy();
     check_bound();
     hp_screen_free(screen);
-    hp_bytes_free(&out);
+    hp_buffer_free(&out);
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets and orders: what the launcher writes the agent reads, cut anywhere; what is malformed is refused. */
+/* Packets and spec: what the launcher writes the agent reads, cut anywhere; what is malformed is refused. */
 #include "launch/spec.h"
 
 #include "base/err.h"
@@ -9,24 +9,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-static hp_orders
+static hp_spec
 example(void)
 {
-    hp_orders o = {.dir = strdup("/home/alice/work"),
-                   .dir_must = 1,
-                   .home = strdup("/home/alice"),
-                   .prefix = strdup("/opt/hoop"),
-                   .wish.bind = 1,
-                   .world = 9,
-                   .ranks = 3,
-                   .local_first = 1,
-                   .local_size = 5,
-                   .window = {24, 80}};
-    hp_words_add(&o.argv, strdup("./train"));
-    hp_words_add(&o.argv, strdup(""));
-    hp_words_add(&o.argv, strdup("a b'c\n\xff"));
-    hp_words_add(&o.variables, strdup("HOOP_JOB=x"));
-    hp_words_add(&o.variables, strdup("EMPTY="));
+    hp_spec o = {.dir = strdup("/home/alice/work"),
+                 .dir_must = 1,
+                 .home = strdup("/home/alice"),
+                 .prefix = strdup("/opt/hoop"),
+                 .options.bind = 1,
+                 .world = 9,
+                 .ranks = 3,
+                 .local_first = 1,
+                 .local_size = 5,
+                 .winsize = {24, 80}};
+    hp_strings_add(&o.argv, strdup("./train"));
+    hp_strings_add(&o.argv, strdup(""));
+    hp_strings_add(&o.argv, strdup("a b'c\n\xff"));
+    hp_strings_add(&o.variables, strdup("HOOP_JOB=x"));
+    hp_strings_add(&o.variables, strdup("EMPTY="));
     o.rank = malloc(3 * sizeof(*o.rank));
     o.rank[0] = 2;
     o.rank[1] = 3;
@@ -35,14 +35,14 @@ example(void)
 }
 
 static int
-take_all(hp_orders *orders, hp_bytes *in, hoop_error *error)
+take_all(hp_spec *spec, hp_buffer *in, hoop_error *error)
 {
-    hp_packet packet;
+    hp_agent_msg msg;
     int got, result = 0;
-    while (result == 0 && (got = hp_packet_get(in, HP_TO_AGENT, &packet, error)) != 0) {
-        result = got < 0 ? -1 : hp_orders_take(orders, &packet, error) == HOOP_SUCCESS ? 0 : -1;
+    while (result == 0 && (got = hp_agent_msg_get(in, HP_TO_AGENT, &msg, error)) != 0) {
+        result = got < 0 ? -1 : hp_spec_take(spec, &msg, error) == HOOP_SUCCESS ? 0 : -1;
         if (got > 0)
-            hp_packet_done(in, &packet);
+            hp_agent_msg_done(in, &msg);
     }
     return result;
 }
@@ -50,46 +50,46 @@ take_all(hp_orders *orders, hp_bytes *in, hoop_error *error)
 static void
 check_round_trip(size_t step)
 {
-    hp_orders sent = example(), got = {0};
-    hp_bytes wire = {0}, in = {0};
+    hp_spec sent = example(), got = {0};
+    hp_buffer wire = {0}, in = {0};
     hoop_error error;
     int result = 0;
-    hp_orders_put(&wire, &sent);
-    for (size_t at = 0; at < hp_bytes_size(&wire) && result == 0; at += step) {
-        size_t left = hp_bytes_size(&wire) - at;
-        hp_bytes_add(&in, hp_bytes_first(&wire) + at, left < step ? left : step);
+    hp_spec_put(&wire, &sent);
+    for (size_t at = 0; at < hp_buffer_size(&wire) && result == 0; at += step) {
+        size_t left = hp_buffer_size(&wire) - at;
+        hp_buffer_add(&in, hp_buffer_first(&wire) + at, left < step ? left : step);
         result = take_all(&got, &in, &error);
     }
-    ok(result == 0 && got.complete, "orders in pieces of %zu are complete", step);
-    ok(got.argv.count == 3 && strcmp(got.argv.word[2], "a b'c\n\xff") == 0 && got.argv.word[1][0] == '\0' &&
-           !got.argv.word[3],
+    ok(result == 0 && got.complete, "spec in pieces of %zu are complete", step);
+    ok(got.argv.count == 3 && strcmp(got.argv.item[2], "a b'c\n\xff") == 0 && got.argv.item[1][0] == '\0' &&
+           !got.argv.item[3],
        "the command");
-    ok(got.variables.count == 2 && strcmp(got.variables.word[1], "EMPTY=") == 0, "the variables");
+    ok(got.variables.count == 2 && strcmp(got.variables.item[1], "EMPTY=") == 0, "the variables");
     ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0 &&
            strcmp(got.prefix, sent.prefix) == 0,
        "the folders");
-    is_int(1, got.wish.bind, "that ranks keep to their shares");
+    is_int(1, got.options.bind, "that ranks keep to their shares");
     ok(got.world == 9 && got.ranks == 3 && memcmp(got.rank, sent.rank, 3 * sizeof(*got.rank)) == 0, "the ranks");
     ok(got.local_first == 1 && got.local_size == 5, "their local ranks");
-    ok(got.window.rows == 24 && got.window.columns == 80, "the window");
-    hp_orders_free(&sent);
-    hp_orders_free(&got);
-    hp_bytes_free(&wire);
-    hp_bytes_free(&in);
+    ok(got.winsize.rows == 24 && got.winsize.columns == 80, "the window");
+    hp_spec_free(&sent);
+    hp_spec_free(&got);
+    hp_buffer_free(&wire);
+    hp_buffer_free(&in);
 }
 
-/* One packet with this payload, into empty orders. */
+/* One msg with this payload, into empty spec. */
 static int
 takes(int type, const void *payload, size_t n)
 {
-    hp_orders orders = {0};
-    hp_bytes in = {0};
+    hp_spec spec = {0};
+    hp_buffer in = {0};
     hoop_error error;
     int result;
-    hp_packet_put(&in, (hp_packet_type)type, payload, n, NULL, 0);
-    result = take_all(&orders, &in, &error);
-    hp_orders_free(&orders);
-    hp_bytes_free(&in);
+    hp_agent_msg_put(&in, (hp_agent_msg_type)type, payload, n, NULL, 0);
+    result = take_all(&spec, &in, &error);
+    hp_spec_free(&spec);
+    hp_buffer_free(&in);
     return result;
 }
 
@@ -100,30 +100,30 @@ takes_ranks(uint32_t world, uint32_t a, uint32_t b)
     hp_put32(payload, world);
     hp_put32(payload + 4, a);
     hp_put32(payload + 8, b);
-    return takes(HP_PK_RANKS, payload, sizeof(payload));
+    return takes(HP_MSG_RANKS, payload, sizeof(payload));
 }
 
 static void
 check_malformed(void)
 {
-    is_int(0, takes(HP_PK_ENV, "A=b", 3), "a variable");
-    is_int(-1, takes(HP_PK_ENV, "Ab", 2), "a variable without '='");
-    is_int(-1, takes(HP_PK_ENV, "=b", 2), "a variable without a name");
-    is_int(-1, takes(HP_PK_ENV, "A=\0b", 4), "a variable with a NUL");
-    is_int(-1, takes(HP_PK_ARG, "a\0b", 3), "a word with a NUL");
-    is_int(-1, takes(HP_PK_LOCAL, "\0\0\0\0\1\0\0\0", 8), "local ranks before there are ranks");
-    is_int(-1, takes(HP_PK_GO, "", 0), "GO before anything else");
-    is_int(-1, takes(HP_PK_STDIN, "x", 1), "input before GO");
+    is_int(0, takes(HP_MSG_ENV, "A=b", 3), "a variable");
+    is_int(-1, takes(HP_MSG_ENV, "Ab", 2), "a variable without '='");
+    is_int(-1, takes(HP_MSG_ENV, "=b", 2), "a variable without a name");
+    is_int(-1, takes(HP_MSG_ENV, "A=\0b", 4), "a variable with a NUL");
+    is_int(-1, takes(HP_MSG_ARG, "a\0b", 3), "a word with a NUL");
+    is_int(-1, takes(HP_MSG_LOCAL, "\0\0\0\0\1\0\0\0", 8), "local ranks before there are ranks");
+    is_int(-1, takes(HP_MSG_GO, "", 0), "GO before anything else");
+    is_int(-1, takes(HP_MSG_STDIN, "x", 1), "input before GO");
     is_int(0, takes_ranks(4, 1, 3), "ranks");
     is_int(-1, takes_ranks(4, 3, 1), "ranks that fall");
     is_int(-1, takes_ranks(4, 1, 1), "a rank twice");
     is_int(-1, takes_ranks(4, 1, 4), "a rank out of range");
     is_int(-1, takes_ranks(UINT32_MAX, 1, 4), "a world out of range");
-    is_int(0, takes(HP_PK_OPTION, "\1\0\0\0bind", 8), "an option");
-    is_int(-1, takes(HP_PK_OPTION, "\1\0\0\0bin", 7), "one that there is not");
-    is_int(-1, takes(HP_PK_OPTION, "\1\0\0\0bindx", 9), "nor this");
-    is_int(-1, takes(HP_PK_RANKS, "123456789", 9), "ranks of nine bytes");
-    is_int(-1, takes(HP_PK_DONE, "", 0), "what only agents say");
+    is_int(0, takes(HP_MSG_OPTION, "\1\0\0\0bind", 8), "an option");
+    is_int(-1, takes(HP_MSG_OPTION, "\1\0\0\0bin", 7), "one that there is not");
+    is_int(-1, takes(HP_MSG_OPTION, "\1\0\0\0bindx", 9), "nor this");
+    is_int(-1, takes(HP_MSG_RANKS, "123456789", 9), "ranks of nine bytes");
+    is_int(-1, takes(HP_MSG_DONE, "", 0), "what only agents say");
     is_int(-1, takes(0, "", 0), "type 0");
     is_int(-1, takes(200, "", 0), "type 200");
 }
@@ -131,19 +131,19 @@ check_malformed(void)
 static void
 check_heads(void)
 {
-    static const uint8_t heads[][HP_PACKET_HEAD] = {
-        {4, 0, 0, 0, HP_PK_STOP, 1, 0, 0},        {4, 0, 0, 0, HP_PK_STOP, 0, 1, 0},
-        {4, 0, 0, 0, HP_PK_STOP, 0, 0, 1},        {3, 0, 0, 0, HP_PK_STOP, 0, 0, 0},
-        {5, 0, 0, 0, HP_PK_STOP, 0, 0, 0},        {255, 255, 255, 255, HP_PK_ARG, 0, 0, 0},
+    static const uint8_t heads[][HP_AGENT_MSG_HEAD] = {
+        {4, 0, 0, 0, HP_MSG_STOP, 1, 0, 0},       {4, 0, 0, 0, HP_MSG_STOP, 0, 1, 0},
+        {4, 0, 0, 0, HP_MSG_STOP, 0, 0, 1},       {3, 0, 0, 0, HP_MSG_STOP, 0, 0, 0},
+        {5, 0, 0, 0, HP_MSG_STOP, 0, 0, 0},       {255, 255, 255, 255, HP_MSG_ARG, 0, 0, 0},
         {'H', 'T', 'T', 'P', '/', '1', '.', '1'},
     };
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        hp_bytes in = {0};
-        hp_packet packet;
-        hp_bytes_add(&in, heads[i], HP_PACKET_HEAD);
-        is_int(-1, hp_packet_get(&in, HP_TO_AGENT, &packet, NULL), "head %zu is refused before its payload has come",
+        hp_buffer in = {0};
+        hp_agent_msg msg;
+        hp_buffer_add(&in, heads[i], HP_AGENT_MSG_HEAD);
+        is_int(-1, hp_agent_msg_get(&in, HP_TO_AGENT, &msg, NULL), "head %zu is refused before its payload has come",
                i);
-        hp_bytes_free(&in);
+        hp_buffer_free(&in);
     }
 }
 

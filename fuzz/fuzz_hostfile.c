@@ -4,7 +4,7 @@
  * name twice, slots in range; what is refused has a sentence. Placement on the hosts accepted puts every rank once.
  */
 #include "fuzz/fuzz.h"
-#include "launch/place.h"
+#include "launch/mapping.h"
 
 #include <ctype.h>
 #include <string.h>
@@ -24,39 +24,38 @@ check_host(const hp_host_entry *host)
 }
 
 static void
-check_place(const hp_host_list *hosts, const hp_rank_map_request *wish)
+check_map(const hp_host_list *hosts, const hp_rank_map_request *request)
 {
-    hp_rank_map place = {0};
+    hp_rank_map map = {0};
     hoop_error error;
     int i, next = 0;
-    if (hp_rank_map_fill(&place, hosts, wish, &error) == HOOP_SUCCESS) {
+    if (hp_rank_map_fill(&map, hosts, request, &error) == HOOP_SUCCESS) {
         for (i = 0; i < hosts->count; i++) {
-            fuzz_check(place.count[i] >= 0 && place.first[i] == next);
-            next += place.count[i];
+            fuzz_check(map.count[i] >= 0 && map.first[i] == next);
+            next += map.count[i];
         }
-        fuzz_check(next == place.size && next > 0 && (wish->ranks == 0 || next == wish->ranks));
+        fuzz_check(next == map.size && next > 0 && (request->ranks == 0 || next == request->ranks));
     }
-    hp_rank_map_free(&place);
+    hp_rank_map_free(&map);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const hp_rank_map_request wishes[] = {
+    static const hp_rank_map_request requests[] = {
         {0}, {.ranks = 5}, {.per_host = 3}, {.ranks = 7, .local = 1, .cores = 2}};
     hp_host_list hosts = {0};
     hoop_error error;
-    size_t i;
     if (size == 0)
         return 0;
     error.text[0] = '\0';
     if (hp_hostfile_parse(&hosts, "hosts", data[0] & 1, (const char *)data + 1, size - 1, &error) != HOOP_SUCCESS) {
         fuzz_check(strncmp(error.text, "hosts:", 6) == 0 && strstr(error.text, "word \""));
     } else {
-        for (i = 0; i < (size_t)hosts.count; i++)
+        for (size_t i = 0; i < (size_t)hosts.count; i++)
             check_host(&hosts.entry[i]);
-        for (i = 0; hosts.count > 0 && i < sizeof(wishes) / sizeof(wishes[0]); i++)
-            check_place(&hosts, &wishes[i]);
+        for (size_t i = 0; hosts.count > 0 && i < sizeof(requests) / sizeof(requests[0]); i++)
+            check_map(&hosts, &requests[i]);
     }
     hp_hostfile_free(&hosts);
     return 0;

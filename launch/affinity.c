@@ -37,12 +37,11 @@ void
 hp_affinity_read(hp_cpu_list *cpus)
 {
     cpu_set_t mine;
-    int i;
     *cpus = (hp_cpu_list){.list = hp_xcalloc(CPU_SETSIZE, sizeof(hp_cpu))};
     CPU_ZERO(&mine);
     if (sched_getaffinity(0, sizeof(mine), &mine) < 0)
         return;
-    for (i = 0; i < CPU_SETSIZE; i++)
+    for (int i = 0; i < CPU_SETSIZE; i++)
         if (CPU_ISSET((size_t)i, &mine))
             cpus->list[cpus->count++] = (hp_cpu){topology(i, "physical_package_id", 0), core_of(i), i};
     hp_affinity_sort(cpus);

@@ -73,7 +73,7 @@ greet(agent *a)
     int n = connection ? (int)strcspn(connection, " ") : 0;
     char *line = hp_xasprintf("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
                               HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
-    hp_buffer_add(&a->out.buffer, line, strlen(line));
+    hp_xbuffer_add(&a->out.buffer, line, strlen(line));
     free(line);
     push(a);
 }
@@ -230,7 +230,7 @@ static void
 readable(void *arg, int ready)
 {
     agent *a = arg;
-    ssize_t n = read(STDIN_FILENO, hp_buffer_room(&a->in, PIECE), PIECE);
+    ssize_t n = read(STDIN_FILENO, hp_xbuffer_room(&a->in, PIECE), PIECE);
     (void)ready;
     if (n > 0) {
         hp_buffer_grown(&a->in, (size_t)n);
@@ -258,8 +258,7 @@ open_signals(agent *a)
 {
     static const int ours[] = {SIGCHLD, SIGTERM, 0};
     static const int ignored[] = {SIGPIPE, SIGINT, SIGQUIT, SIGHUP, SIGTSTP};
-    size_t i;
-    for (i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
+    for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
         signal(ignored[i], SIG_IGN);
     return hp_signals_open(&a->signals, a->loop, ours, signalled, a);
 }

@@ -82,7 +82,7 @@ read_err(hp_agent_conn *c)
     ssize_t n;
     if (c->err_fd < 0)
         return 0;
-    n = read(c->err_fd, hp_buffer_room(&c->err, STDERR_MAX), STDERR_MAX);
+    n = read(c->err_fd, hp_xbuffer_room(&c->err, STDERR_MAX), STDERR_MAX);
     if (n > 0) {
         hp_buffer_grown(&c->err, (size_t)n);
         keep_stderr(c);
@@ -129,7 +129,7 @@ find_greeting(hp_agent_conn *c)
     static const char mark[] = "\n" HP_AGENT_GREETING;
     const char *first = (const char *)hp_buffer_first(&c->in), *end = first + hp_buffer_size(&c->in);
     const char *at, *newline;
-    for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)) != NULL; at = newline) {
+    for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)); at = newline) {
         const char *line = at + sizeof(mark) - 1;
         newline = memchr(line, '\n', (size_t)(end - line));
         if (!newline)
@@ -188,7 +188,7 @@ read_out(hp_agent_conn *c)
     ssize_t n;
     if (c->out_fd < 0)
         return 0;
-    n = read(c->out_fd, hp_buffer_room(&c->in, PIECE), PIECE);
+    n = read(c->out_fd, hp_xbuffer_room(&c->in, PIECE), PIECE);
     if (n > 0) {
         hp_buffer_grown(&c->in, (size_t)n);
         take_messages(c);
@@ -205,15 +205,14 @@ static int
 program_missing(const hp_agent_conn *c)
 {
     const char *path = NULL;
-    int i;
-    for (i = 0; c->argv[i] != NULL; i++)
+    for (int i = 0; c->argv[i]; i++)
         if (strstr(c->argv[i], "hoop-launch"))
             path = c->argv[i];
     if (c->greeted || c->pid != 0 || !WIFEXITED(c->status))
         return 0;
     if (WEXITSTATUS(c->status) == 126 || WEXITSTATUS(c->status) == 127)
         return 1;
-    return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path) != NULL;
+    return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path);
 }
 
 /* Tries the other command. 1: it has been started. */
@@ -274,11 +273,10 @@ static void
 join_command(hp_agent_conn *c)
 {
     hp_buffer line = {0};
-    int i;
-    for (i = 0; c->argv[i] != NULL; i++) {
+    for (int i = 0; c->argv[i]; i++) {
         if (i > 0)
-            hp_buffer_add(&line, " ", 1);
-        hp_buffer_add(&line, c->argv[i], strlen(c->argv[i]));
+            hp_xbuffer_add(&line, " ", 1);
+        hp_xbuffer_add(&line, c->argv[i], strlen(c->argv[i]));
     }
     free(c->command);
     c->command = hp_xstrndup((const char *)hp_buffer_first(&line), hp_buffer_size(&line));

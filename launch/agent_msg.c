@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/wire.h"
+#include "launch/xalloc.h"
 
 #include <string.h>
 
@@ -50,9 +51,9 @@ hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t n
     uint8_t head[HP_AGENT_MSG_HEAD] = {0};
     hp_put32(head, (uint32_t)(na + nb));
     head[4] = (uint8_t)type;
-    hp_buffer_add(out, head, sizeof(head));
-    hp_buffer_add(out, a, na);
-    hp_buffer_add(out, b, nb);
+    hp_xbuffer_add(out, head, sizeof(head));
+    hp_xbuffer_add(out, a, na);
+    hp_xbuffer_add(out, b, nb);
 }
 
 void

@@ -12,8 +12,8 @@
 #ifndef HP_LAUNCH_AGENT_MSG_H
 #define HP_LAUNCH_AGENT_MSG_H
 
+#include "base/buffer.h"
 #include "hoop.h"
-#include "launch/bytes.h"
 
 #define HP_AGENT_GREETING "HOOP-AGENT 3 " /* 3: the version of these packets */
 

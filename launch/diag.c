@@ -46,8 +46,7 @@ static char *
 by_hand(const hp_strings *call)
 {
     char *line = hp_xstrdup("true");
-    size_t i;
-    for (i = call->count - 2; i-- > 0;) {
+    for (size_t i = call->count - 2; i-- > 0;) {
         char *longer = hp_xasprintf("%s %s", call->item[i], line);
         free(line);
         line = longer;

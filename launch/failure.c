@@ -1,20 +1,115 @@
 /* SPDX-License-Identifier: MIT */
-/* failure: see failure.h. */
+/* failure: see failure.h. Only hp_failure_report writes anything. */
 #include "launch/failure.h"
 
 #include "launch/diag.h"
 #include "launch/xalloc.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
-enum { SHOWN_RECENTLY = 10 }; /* last words are repeated when more than so many outputs came after them */
+enum { SHOWN_RECENTLY = 10 }; /* last lines are repeated if more than so many outputs came after them */
 
-typedef struct repeat {
-    hp_output *output;
-    int rank;
-} repeat;
+/* --- one exit, in words --- */
+
+static const struct {
+    int number;
+    const char *name;
+} names[] = {
+    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"},
+    {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}, {SIGUSR1, "SIGUSR1"},
+    {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"}, {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
+    {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"},
+};
+
+static const char *
+signal_name(int number)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (names[i].number == number)
+            return names[i].name;
+    return "no common one";
+}
+
+int
+hp_exit_status(int wait_status)
+{
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+int
+hp_rank_exit_precedes(int wait_status, int other)
+{
+    return WIFSIGNALED(wait_status) && !WIFSIGNALED(other);
+}
+
+char *
+hp_rank_exit_sentence(const hp_rank_exit *e, int others)
+{
+    char how[80], then[40] = "";
+    int number = WTERMSIG(e->status);
+    if (WIFSIGNALED(e->status))
+        snprintf(how, sizeof(how), "killed by signal %d (%s)%s", number, signal_name(number),
+                 WCOREDUMP(e->status) ? ", core dumped," : "");
+    else
+        snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
+    if (others > 0)
+        snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
+    return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
+                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
+}
+
+/* --- the last lines of a stream --- */
+
+void
+hp_tail_add(hp_buffer *tail, const uint8_t *bytes, size_t n)
+{
+    if (n > HP_TAIL_BYTES) {
+        bytes += n - HP_TAIL_BYTES;
+        n = HP_TAIL_BYTES;
+    }
+    hp_xbuffer_add(tail, bytes, n);
+    size_t size = hp_buffer_size(tail);
+    if (size > HP_TAIL_BYTES)
+        hp_buffer_drop(tail, size - HP_TAIL_BYTES);
+}
+
+static void
+each_line(char *text, size_t n, void (*fn)(void *arg, const char *line), void *arg)
+{
+    size_t begin = 0;
+    for (size_t i = 0; i <= n; i++) {
+        if (i < n && text[i] != '\n') {
+            if ((unsigned char)text[i] < ' ' && text[i] != '\t')
+                text[i] = '?';
+            continue;
+        }
+        text[i] = '\0';
+        if (i > begin)
+            fn(arg, text + begin);
+        begin = i + 1;
+    }
+}
+
+void
+hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line), void *arg)
+{
+    size_t size = hp_buffer_size(tail), begin = size, lines = 0;
+    const uint8_t *first = hp_buffer_first(tail);
+    while (begin > 0 && (first[begin - 1] != '\n' || begin == size || ++lines < HP_TAIL_LINES))
+        begin--;
+    if (size == 0)
+        return;
+    char *text = hp_xcalloc(size - begin + 1, 1);
+    memcpy(text, first + begin, size - begin);
+    each_line(text, size - begin, fn, arg);
+    free(text);
+}
+
+/* --- which exit is the cause --- */
 
 void
 hp_failure_open(hp_failure *failure, int size)
@@ -32,26 +127,28 @@ hp_failure_started(hp_failure *failure, int rank)
 void
 hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown)
 {
-    hp_tail_add(&failure->rank[rank].stderr_tail, bytes, n);
+    hp_tail_add(&failure->rank[rank].tail, bytes, n);
     failure->rank[rank].shown = shown;
 }
 
 int
-hp_failure_exited(hp_failure *failure, const hp_rank_exit *ending)
+hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
 {
-    int first = failure->first.rank < 0;
-    if (!failure->rank[ending->rank].running)
+    int is_first = failure->first.rank < 0;
+    if (!failure->rank[ended->rank].running)
         return 0;
-    failure->rank[ending->rank].running = 0;
+    failure->rank[ended->rank].running = 0;
     failure->running--;
-    if (ending->status == 0 || failure->reported)
+    if (ended->status == 0 || failure->reported)
         return 0;
-    if (first || hp_rank_exit_precedes(ending->status, failure->first.status))
-        failure->first = *ending;
-    return first;
+    if (is_first || hp_rank_exit_precedes(ended->status, failure->first.status))
+        failure->first = *ended;
+    return is_first;
 }
 
-/* A rank that vanishes, or ends it all, once a ring has failed: a consequence, as a rule. */
+/* --- why the ring failed --- */
+
+/* A rank that vanishes or aborts after a ring has failed: usually a consequence of that failure. */
 static int
 may_follow(const hoop_error *cause)
 {
@@ -70,21 +167,28 @@ hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause)
 }
 
 static int
-holds(const hp_buffer *words, const char *text)
+holds(const hp_buffer *tail, const char *text)
 {
-    size_t n = hp_buffer_size(words);
-    return n > 0 && memmem(hp_buffer_first(words), n, text, strlen(text)) != NULL;
+    size_t n = hp_buffer_size(tail);
+    return n > 0 && memmem(hp_buffer_first(tail), n, text, strlen(text));
 }
 
-/* Whether the reason adds something: it is about another rank, and of an operation or not among the last words. */
+/* Whether the reason adds something: it is about another rank, and about an operation or not in the rank's own words. */
 static int
 ring_tells_more(const hp_failure *failure)
 {
     char itself[32];
     int n = snprintf(itself, sizeof(itself), "rank %d (", failure->first.rank);
     return failure->ring && strncmp(failure->ring, itself, (size_t)n) != 0 &&
-           (failure->ring_worked || !holds(&failure->rank[failure->first.rank].stderr_tail, failure->ring));
+           (failure->ring_worked || !holds(&failure->rank[failure->first.rank].tail, failure->ring));
 }
+
+/* --- the report --- */
+
+typedef struct repeat {
+    hp_output *output;
+    int rank;
+} repeat;
 
 static void
 repeat_line(void *arg, const char *line)
@@ -98,26 +202,25 @@ repeat_line(void *arg, const char *line)
 void
 hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
 {
-    repeat r = {output, failure->first.rank};
-    hp_failure_rank *rank = &failure->rank[failure->first.rank];
-    char *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
-    if (!failure->reported) {
-        hp_diag(output, "%s", sentence);
-        if (hidden || hp_output_shown(output) - rank->shown > SHOWN_RECENTLY)
-            hp_tail_each_line(&rank->stderr_tail, repeat_line, &r);
-        if (ring_tells_more(failure))
-            hp_diag(output, "the ring had failed: %s", failure->ring);
-    }
+    if (failure->reported)
+        return;
     failure->reported = 1;
+    const hp_failure_rank *rank = &failure->rank[failure->first.rank];
+    repeat r = {output, failure->first.rank};
+    char *sentence = hp_rank_exit_sentence(&failure->first, failure->running);
+    hp_diag(output, "%s", sentence);
     free(sentence);
+    if (hidden || hp_output_shown(output) - rank->shown > SHOWN_RECENTLY)
+        hp_tail_each_line(&rank->tail, repeat_line, &r);
+    if (ring_tells_more(failure))
+        hp_diag(output, "the ring had failed: %s", failure->ring);
 }
 
 void
 hp_failure_close(hp_failure *failure)
 {
-    int i;
-    for (i = 0; i < failure->size; i++)
-        hp_buffer_free(&failure->rank[i].stderr_tail);
+    for (int i = 0; i < failure->size; i++)
+        hp_buffer_free(&failure->rank[i].tail);
     free(failure->rank);
     free(failure->ring);
 }

@@ -1,47 +1,71 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * failure: keeps the ranks' last words and finds which rank's end is the cause of the job's. Says it once. Stops nobody:
- * that is job.c's part.
+ * failure: which rank's exit is the cause of the run's, and the sentence about it; keeps the end of every rank's
+ * standard error for that. It reports once, and stops no rank: run.c does.
  */
 #ifndef HP_LAUNCH_FAILURE_H
 #define HP_LAUNCH_FAILURE_H
 
+#include "base/buffer.h"
 #include "launch/output.h"
-#include "launch/verdict.h"
+
+/* The end of a rank's process. */
+typedef struct hp_rank_exit {
+    int rank, pid;
+    const char *host, *program;
+    int status; /* as wait returns it */
+    uint64_t ms;
+} hp_rank_exit;
+
+int hp_exit_status(int wait_status); /* the exit status of hooprun for it: 128 + signal for a signal */
+
+/* "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others"; free() it. */
+char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others);
+
+/* Whether the first of two exits that came together caused the other: a signal rather than an exit status. */
+int hp_rank_exit_precedes(int wait_status, int other);
+
+/* The last lines of a stream, bounded. */
+enum { HP_TAIL_BYTES = 2048, HP_TAIL_LINES = 10 };
+void hp_tail_add(hp_buffer *tail, const uint8_t *bytes, size_t n);
+/* Calls fn with each of the last lines, without its newline, NUL-terminated and with control bytes replaced. */
+void hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line), void *arg);
 
 typedef struct hp_failure_rank {
     int running;
-    uint64_t shown; /* hp_output_shown after its last error output */
-    hp_buffer stderr_tail;
+    uint64_t shown; /* hp_output_shown after its last standard error */
+    hp_buffer tail; /* of its standard error */
 } hp_failure_rank;
 
 typedef struct hp_failure {
     hp_failure_rank *rank; /* by rank */
     int size, running;
-    hp_rank_exit first; /* of the rank that failed first; rank -1: none has */
+    hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
-    int ring_worked;    /* it had stood, and failed in an operation */
-    int ring_judged;    /* by what its ranks have done: the sentence names who is to blame, whatever follows */
+    int ring_worked;    /* the ring was up and failed in an operation */
+    int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
     int reported;
 } hp_failure;
 
 void hp_failure_open(hp_failure *failure, int size);
 void hp_failure_started(hp_failure *failure, int rank);
-void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n,
-                       uint64_t shown); /* on standard error */
+
+/* Bytes of a rank's standard error. shown: hp_output_shown after them. */
+void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size_t n, uint64_t shown);
+
 /*
- * Where several communicators fail: who is late, or calls something else, is to blame, and the first such sentence stays;
- * ranks that vanish or abort after another failure follow from it. Else the last one counts.
+ * A ring failed. If several communicators fail, the first sentence that blames a rank for a late or a different call
+ * stays. A rank that vanishes or aborts after another failure is a consequence. Otherwise the last sentence counts.
  */
 void hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause);
 
-/* 1 when this is the first that failed: others may fail at the same moment, so speak a moment later. */
-int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ending);
+/* 1 if this rank is the first that failed. Others may fail at the same moment, so report a moment later. */
+int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 
 /*
- * Says the verdict once, with the last words when they are not on the screen (hidden: they went to a file), and why the
- * ring failed: the one that failed first is often not the one to blame. Last, so that the last line names the one that
- * is; only where ranks did not meet, and this one has said why, it is not said again.
+ * Reports the first failure, once: the sentence, the rank's last lines if they are not on the screen (hidden: they went
+ * to a file), and why the ring failed. The reason comes last because the rank that exits first is often not to blame; it
+ * is left out where it only repeats what the rank itself said while joining.
  */
 void hp_failure_report(hp_failure *failure, hp_output *output, int hidden);
 void hp_failure_close(hp_failure *failure);

@@ -85,8 +85,7 @@ find_former(int dir, int ranks)
 {
     char *path = NULL;
     struct stat st;
-    int i;
-    for (i = 0; i < STREAMS * ranks; i++) {
+    for (int i = 0; i < STREAMS * ranks; i++) {
         path = hp_xasprintf("rank.%d/%s", i / STREAMS, names[i % STREAMS]);
         if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
             return path;
@@ -133,7 +132,6 @@ static hoop_result
 open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
 {
     char *former = force ? NULL : find_former(fd, files->count / STREAMS);
-    int i;
     if (former) {
         hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                    "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
@@ -141,7 +139,7 @@ open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
         free(former);
         return HOOP_ERR_INVALID_ARGUMENT;
     }
-    for (i = 0; i < files->count / STREAMS; i++)
+    for (int i = 0; i < files->count / STREAMS; i++)
         if (open_files_of(files, fd, i, force) < 0)
             return refuse(dir, i, error);
     return HOOP_SUCCESS;
@@ -154,9 +152,9 @@ hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
 {
     hp_files *files = hp_xcalloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
     hoop_result result;
-    int i, fd;
+    int fd;
     files->count = STREAMS * ranks;
-    for (i = 0; i < files->count; i++)
+    for (int i = 0; i < files->count; i++)
         files->fd[i] = -1;
     fd = open_top(dir);
     result = fd < 0 ? refuse(dir, 0, error) : open_all(files, dir, fd, force, error);
@@ -187,8 +185,7 @@ hp_files_write(hp_files *files, int rank, int stream, const uint8_t *bytes, size
 void
 hp_files_close(hp_files *files)
 {
-    int i;
-    for (i = 0; files && i < files->count; i++)
+    for (int i = 0; files && i < files->count; i++)
         if (files->fd[i] >= 0)
             close(files->fd[i]);
     free(files);

@@ -1,73 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host: one host's part in a job: its agent is called, gets its orders, reports, and ends. Also the structure that
- * job.c and host.c share; nobody else looks into it.
+ * host: the hosts of a run as the launcher sees them. Each has an agent, which is started, sent its spec, and reports; a
+ * message about a rank that is not on its host is dropped. What follows from a report is the owner's business (run.c).
  */
 #ifndef HP_LAUNCH_HOST_H
 #define HP_LAUNCH_HOST_H
 
 #include "launch/agent_conn.h"
-#include "launch/failure.h"
 #include "launch/job_server.h"
-#include "launch/output.h"
-#include "launch/signals.h"
-#include "launch/stdin.h"
 
-typedef enum hp_phase {
-    HP_CALLING,  /* agents are being started; awaits the greeting of all */
-    HP_RUNNING,  /* awaits the end of all ranks */
-    HP_STOPPING, /* awaits the end of all agents, by force if need be */
-    HP_FINISHED
-} hp_phase;
-
-typedef struct hp_run hp_run;
+typedef struct hp_hosts hp_hosts;
 
 typedef struct hp_host {
-    hp_run *run;
-    int host;            /* index in the mapping */
-    hp_agent_conn *conn; /* NULL: not called yet, or not used */
-    int done;            /* it has said that everything there has ended */
-    int ordered;
+    hp_hosts *all;
+    int index;           /* in the mapping */
+    const char *name;    /* for messages */
+    int first, count;    /* its ranks; count 0: the host is not used */
+    hp_agent_conn *conn; /* NULL: not started, or not used */
+    int has_spec;        /* the spec was sent: the ranks are starting or running */
+    int done;            /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
 
-struct hp_run {
-    const hp_options *options;
-    const hp_mapping *mapping;
-    hp_phase phase;
+typedef struct hp_hosts_owner {
+    void *arg;
+    void (*greeted)(void *arg, hp_host *host);
+    void (*started)(void *arg, hp_host *host, int rank, unsigned pid);
+    void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
+    void (*exited)(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms);
+    void (*taken)(void *arg, size_t n); /* so much of what hp_hosts_stdin sent was taken */
+    /* The agent could not start its ranks: an exit status, and n bytes of text that say why. */
+    void (*failed)(void *arg, hp_host *host, int status, const char *text, size_t n);
+    void (*over)(void *arg, hp_host *host); /* its agent has ended; the last call for this host */
+} hp_hosts_owner;
+
+struct hp_hosts {
     hp_loop *loop;
-    hp_job_server server;
-    hp_output *output;
-    hp_stdin *input; /* NULL: standard input was the hostfile */
-    hp_failure failure;
-    hp_host *host;                   /* by host */
-    int hosts;                       /* in host */
-    int first;                       /* where rank 0 is */
-    int used, called, greeted, over; /* of them */
-    int paused;                      /* agents are held because the output has a slow reader */
-    hp_signals signals;
-    hp_timer *limit, *patience, *deadline, *deliberation;
-    int label; /* ranks' lines have labels */
-    int status, by_signal;
-    int hurry;       /* told to stop twice */
-    int last_resort; /* agents have been killed */
-    int flushing;    /* a moment for the reader of the output, then it is over */
+    const hp_mapping *mapping;
+    hp_hosts_owner owner;
+    hp_host *host; /* by index in the mapping */
+    int count;
+    int used;                   /* hosts that have ranks */
+    int started, greeted, over; /* agents of them */
 };
 
-const char *hp_host_name(const hp_host *host);
-void hp_host_start_more(hp_run *run);  /* starts agents while not too many are being waited for */
-void hp_host_send_spec(hp_host *host); /* secret, orders, go */
-void hp_host_stop(hp_host *host, uint64_t grace);
-void hp_host_signal(hp_host *host, int number); /* to its ranks */
-void hp_host_resize(hp_host *host);             /* the server's has changed */
+void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);
+void hp_hosts_close(hp_hosts *hosts); /* zeroed memory is fine */
 
-/* The job's side, in job.c. */
-void hp_run_stop(hp_run *run, int status, uint64_t grace); /* the first cause counts, later calls shorten the grace */
-void hp_run_finish(hp_run *run);                           /* an agent is over: was it the last? */
-void hp_run_greeted(hp_run *run, hp_host *host);
-void hp_run_report_failure(hp_run *run);  /* the first, if there is one */
-void hp_run_expect_failures(hp_run *run); /* a moment later */
-void hp_run_check_output(hp_run *run);    /* after more of it */
+/* The next host whose agent should be started now; NULL: all are, or too many have not answered yet. */
+hp_host *hp_hosts_next(hp_hosts *hosts);
+hoop_result hp_host_start(hp_host *host, hoop_error *error);
 
-#define HP_GRACE (5 * HP_SEC) /* between TERM and KILL */
+/* Secret, spec, go. */
+void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize);
+
+int hp_host_is_silent(const hp_host *host);                    /* its agent was started and has not answered */
+const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
+
+/* To rank 0. */
+void hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n);
+void hp_hosts_stdin_end(hp_hosts *hosts);
+
+/* To every host. */
+void hp_hosts_signal(hp_hosts *hosts, int number); /* to its ranks */
+void hp_hosts_resize(hp_hosts *hosts, hp_winsize size);
+void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: take no output for now */
+void hp_hosts_stop(hp_hosts *hosts, uint64_t grace_ns);
+void hp_hosts_kill(hp_hosts *hosts); /* what each agent's process has started on this machine, too */
+
+void hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int wait_status); /* after waitpid */
 
 #endif

@@ -6,10 +6,10 @@
  */
 #include "launch/hostfile.h"
 
+#include "base/buffer.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/number.h"
-#include "launch/bytes.h"
 #include "launch/xalloc.h"
 
 #include <arpa/inet.h>
@@ -94,14 +94,13 @@ find(const hp_host_list *hosts, const char *name)
 static void
 grow(hp_host_list *hosts)
 {
-    int i;
     hosts->entry = hp_xgrow(hosts->entry, &hosts->room, (size_t)hosts->count + 1, sizeof(*hosts->entry));
     if (hosts->index_room >= 2 * hosts->room)
         return;
     free(hosts->index);
     hosts->index_room = 2 * hosts->room;
     hosts->index = hp_xcalloc(hosts->index_room, sizeof(*hosts->index));
-    for (i = 0; i < hosts->count; i++)
+    for (int i = 0; i < hosts->count; i++)
         *find(hosts, hosts->entry[i].name) = i + 1;
 }
 
@@ -137,7 +136,7 @@ add(parser *p, const char *name)
 {
     const entry *e = &p->entry;
     hp_host_entry *host;
-    if (++p->hosts->mentions > MENTIONS_MAX || (host = host_of(p->hosts, name)) == NULL)
+    if (++p->hosts->mentions > MENTIONS_MAX || !(host = host_of(p->hosts, name)))
         return complain(p, e->word, e->word_size, "that is more than %d hosts; make the range smaller", HP_HOSTS_MAX);
     if (!agree(host->iface, sizeof(host->iface), e->iface) || !agree(host->addr, sizeof(host->addr), e->addr))
         return complain(p, e->word, e->word_size,
@@ -294,8 +293,7 @@ begin_entry(parser *p, const char *word, size_t n)
 static hoop_result
 set_text(parser *p, char *out, size_t room, const char *word, size_t n, const char *value, size_t size)
 {
-    size_t i;
-    for (i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++)
         if (!isalnum((unsigned char)value[i]) && !strchr("._-:@=^", value[i]))
             return complain(p, word, n, "has a character that no interface or address has");
     if (size == 0 || size >= room)
@@ -435,7 +433,7 @@ slurp(hp_buffer *bytes, int fd, const char *source, hoop_error *error)
 {
     enum { PIECE = 64 * 1024 };
     ssize_t n;
-    while ((n = read(fd, hp_buffer_room(bytes, PIECE), PIECE)) != 0) {
+    while ((n = read(fd, hp_xbuffer_room(bytes, PIECE), PIECE)) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

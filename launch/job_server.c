@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: see server.h. The secret is this job's own key, so that the server refuses all others; it takes a copy, and ours
- * is wiped when the spec are out. OMPI_*, PMI_* and their like are not set.
+ * job_server: see job_server.h. The secret is this job's own key, so the server refuses all others. The server takes a
+ * copy; ours is wiped when every agent has its spec. OMPI_*, PMI_* and variables of other launchers are not set.
  */
 #include "launch/job_server.h"
 
@@ -22,13 +22,12 @@ hoop_result
 hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping, hoop_error *error)
 {
     uint8_t id[8];
-    size_t i;
     *s = (hp_job_server){.options = options, .mapping = mapping};
     s->secret = hp_xcheck(hp_secmem_new(sizeof(*s->secret)));
     if (hp_random(s->secret->key, sizeof(s->secret->key), error) != HOOP_SUCCESS ||
         hp_random(id, sizeof(id), error) != HOOP_SUCCESS || hp_random(&s->port, sizeof(s->port), error) != HOOP_SUCCESS)
         return error->code;
-    for (i = 0; i < sizeof(id); i++)
+    for (size_t i = 0; i < sizeof(id); i++)
         snprintf(s->id + 2 * i, 3, "%02x", id[i]);
     s->secret->of_job = 1;
     return hp_job_id(s->secret->job_id, s->id, error);
@@ -40,8 +39,7 @@ hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping
 static const hp_host_entry *
 own_host(const hp_mapping *mapping)
 {
-    int i;
-    for (i = 0; i < mapping->list->count; i++)
+    for (int i = 0; i < mapping->list->count; i++)
         if (mapping->host[i].here)
             return &mapping->list->entry[i];
     return NULL;
@@ -63,9 +61,8 @@ find_ports(const hp_job_server *s, hp_ports *ports, hoop_error *error)
     static const char name[] = "HOOP_PORT_RANGE=";
     const hp_strings *env = &s->options->variables;
     char range[HP_VALUE_TEXT];
-    size_t i;
     hp_config_glance(HP_SET_port_range, range);
-    for (i = 0; i < env->count; i++)
+    for (size_t i = 0; i < env->count; i++)
         if (strncmp(env->item[i], name, sizeof(name) - 1) == 0)
             snprintf(range, sizeof(range), "%s", env->item[i] + sizeof(name) - 1);
     return hp_ports_parse(ports, range, error);
@@ -115,9 +112,8 @@ static void
 add_variables(const hp_job_server *s, int host, hp_strings *variables)
 {
     char text[HP_ADDR_TEXT], ifname[HP_HOST_ADDR + 8];
-    size_t i;
     hp_rank_env_settings(variables);
-    for (i = 0; i < s->options->variables.count; i++)
+    for (size_t i = 0; i < s->options->variables.count; i++)
         hp_strings_add(variables, hp_xstrdup(s->options->variables.item[i]));
     hp_strings_add(variables, hp_xasprintf("HOOP_RENDEZVOUS=%s", hp_addr_print(&s->address, text)));
     hp_strings_add(variables, hp_xasprintf("HOOP_JOB=%s", s->id));
@@ -128,18 +124,16 @@ add_variables(const hp_job_server *s, int host, hp_strings *variables)
 }
 
 static void
-fill_orders(const hp_job_server *s, int host, hp_spec *spec)
+fill_spec(const hp_job_server *s, int host, hp_spec *spec)
 {
     const hp_options *options = s->options;
     const char *home = getenv("HOME");
     char **word;
-    int i;
-    for (word = options->argv; *word != NULL; word++)
+    for (word = options->argv; *word; word++)
         hp_strings_add(&spec->argv, hp_xstrdup(*word));
     add_variables(s, host, &spec->variables);
     spec->options = options->agent;
-    spec->winsize = s->winsize;
-    spec->dir_must = options->wdir != NULL;
+    spec->dir_must = !!options->wdir;
     spec->dir = hp_xstrdup(options->wdir ? options->wdir : options->here);
     spec->home = home && home[0] ? hp_xstrdup(home) : NULL;
     spec->prefix = options->prefix ? hp_xstrdup(options->prefix) : NULL;
@@ -148,19 +142,20 @@ fill_orders(const hp_job_server *s, int host, hp_spec *spec)
     spec->local_first = s->mapping->host[host].local_first;
     spec->local_size = s->mapping->host[host].local_size;
     spec->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*spec->rank));
-    for (i = 0; i < spec->ranks; i++)
+    for (int i = 0; i < spec->ranks; i++)
         spec->rank[i] = s->mapping->ranks.first[host] + i;
 }
 
 void
-hp_job_server_put_spec(const hp_job_server *s, int host, hp_buffer *out)
+hp_job_server_put_spec(const hp_job_server *s, int host, hp_winsize winsize, hp_buffer *out)
 {
     char secret[HP_SECRET_TEXT];
     hp_spec spec = {0};
     hp_secret_format(secret, s->secret);
-    hp_buffer_add(out, secret, sizeof(secret) - 1);
+    hp_xbuffer_add(out, secret, sizeof(secret) - 1);
     hp_wipe(secret, sizeof(secret));
-    fill_orders(s, host, &spec);
+    fill_spec(s, host, &spec);
+    spec.winsize = winsize;
     hp_spec_put(out, &spec);
     hp_spec_free(&spec);
 }

@@ -4,6 +4,8 @@
  */
 #include "launch/lines.h"
 
+#include "launch/xalloc.h"
+
 #include <string.h>
 
 /* How many of the held bytes may go now: up to the last newline of the first 64 KiB, or a full piece without one. */
@@ -26,7 +28,7 @@ void
 hp_lines_feed(hp_lines *lines, const void *bytes, size_t n, hp_lines_fn *emit, void *arg)
 {
     size_t ready;
-    hp_buffer_add(&lines->held, bytes, n);
+    hp_xbuffer_add(&lines->held, bytes, n);
     while ((ready = cut(lines)) > 0) {
         emit(arg, hp_buffer_first(&lines->held), ready);
         hp_buffer_drop(&lines->held, ready);

@@ -7,7 +7,7 @@
 #ifndef HP_LAUNCH_LINES_H
 #define HP_LAUNCH_LINES_H
 
-#include "launch/bytes.h"
+#include "base/buffer.h"
 
 enum { HP_LINES_MAX = 64 * 1024 };
 

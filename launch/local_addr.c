@@ -138,7 +138,6 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
     const char *wanted = getenv("HOOP_SOCKET_IFNAME");
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;
-    size_t i;
     if (own && hp_local_ifname(own, ifname, sizeof(ifname)))
         wanted = ifname;
     if (wanted && wanted[0] != '\0')
@@ -147,7 +146,7 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
         return HOOP_SUCCESS;
     if (route_to_host(addr, remote))
         return HOOP_SUCCESS;
-    for (i = 0; i < sizeof(world) / sizeof(world[0]); i++)
+    for (size_t i = 0; i < sizeof(world) / sizeof(world[0]); i++)
         if (numeric(&to, world[i]) && route(addr, &to))
             return HOOP_SUCCESS;
     return hp_local_loopback(addr, error);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mapping: hosts, placement and commands brought together. The agent's command is made of words that mean the same to a
- * remote shell, which joins and splits them again (ssh), and to a program that takes them one by one (ip netns exec).
+ * mapping: ranks to hosts, by slots or by a number per host; then the command that starts each host's agent. A host whose
+ * slots were not written offers one per mention, as in MPI's hostfiles; only a run on this machine alone takes more ranks
+ * than that unasked. The command is made of words that mean the same to a remote shell that joins and splits them again
+ * (ssh) and to a program that takes them one by one (ip netns exec).
  */
 #include "launch/mapping.h"
 
+#include "base/buffer.h"
 #include "base/err.h"
 #include "base/processors.h"
 #include "launch/local_addr.h"
@@ -17,6 +20,117 @@
 #include <strings.h>
 #include <unistd.h>
 
+enum { RANKS_MAX = 65536 };
+
+/* --- which rank runs on which host --- */
+
+static int
+slots_of(const hp_host_entry *host)
+{
+    return host->slots + host->mentions;
+}
+
+static long
+slots_in_all(const hp_host_list *hosts)
+{
+    long sum = 0;
+    for (int i = 0; i < hosts->count; i++)
+        sum += slots_of(&hosts->entry[i]);
+    return sum;
+}
+
+static int
+slots_written(const hp_host_list *hosts)
+{
+    int i, written = 0;
+    for (i = 0; i < hosts->count; i++)
+        written |= hosts->entry[i].slots > 0;
+    return written;
+}
+
+static long
+default_ranks(const hp_host_list *hosts, const hp_rank_map_request *request)
+{
+    if (request->per_host > 0)
+        return (long)request->per_host * hosts->count;
+    if (request->local && !slots_written(hosts) && hosts->mentions == 1)
+        return request->cores;
+    return slots_in_all(hosts);
+}
+
+static hoop_result
+too_many(const hp_host_list *hosts, const hp_rank_map_request *request, long ranks, hoop_error *error)
+{
+    const char *hosts_word = hosts->count == 1 ? "host" : "hosts";
+    long slots = slots_in_all(hosts);
+    if (request->per_host > 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%ld ranks do not fit on %d %s with %d on each; list more hosts or write a larger -N", ranks,
+                          hosts->count, hosts_word, request->per_host);
+    return hp_err_set(
+        error, HOOP_ERR_INVALID_ARGUMENT,
+        "%ld ranks do not fit: %d %s offer%s %ld slot%s; write slots=N (host:N) where more ranks may run, "
+        "or -n %ld",
+        ranks, hosts->count, hosts_word, hosts->count == 1 ? "s" : "", slots, slots == 1 ? "" : "s", slots);
+}
+
+/* With -N a host whose slots were written keeps to them; one whose slots were not takes what is asked. */
+static hoop_result
+check_per_host(const hp_host_list *hosts, const hp_rank_map *map, int per_host, hoop_error *error)
+{
+    for (int i = 0; per_host > 0 && i < hosts->count; i++) {
+        const hp_host_entry *host = &hosts->entry[i];
+        if (host->slots > 0 && map->count[i] > slots_of(host))
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "-N %d puts %d ranks on %.80s, which has %d slot%s; write a smaller -N or slots=%d",
+                              per_host, map->count[i], host->name, slots_of(host), slots_of(host) == 1 ? "" : "s",
+                              map->count[i]);
+    }
+    return HOOP_SUCCESS;
+}
+
+/* How many of the ranks still to be placed host i takes. even: all hosts take the same, whatever their slots. */
+static int
+ranks_of(const hp_host_list *hosts, const hp_rank_map_request *request, int i, int left, int even)
+{
+    int room = request->per_host > 0 ? request->per_host : slots_of(&hosts->entry[i]);
+    if (even)
+        room = left / (hosts->count - i) + (left % (hosts->count - i) != 0);
+    return room < left ? room : left;
+}
+
+hoop_result
+hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_request *request, hoop_error *error)
+{
+    long ranks = request->ranks > 0 ? request->ranks : default_ranks(hosts, request);
+    int even = request->per_host == 0 && request->local && !slots_written(hosts);
+    int i, next = 0;
+    if (ranks > RANKS_MAX)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%ld ranks are more than hoop's limit of %d", ranks,
+                          RANKS_MAX);
+    *map = (hp_rank_map){.size = (int)ranks};
+    map->first = hp_xcalloc((size_t)hosts->count, sizeof(*map->first));
+    map->count = hp_xcalloc((size_t)hosts->count, sizeof(*map->count));
+    for (i = 0; i < hosts->count; i++) {
+        map->first[i] = next;
+        map->count[i] = ranks_of(hosts, request, i, (int)ranks - next, even);
+        next += map->count[i];
+    }
+    if (next < ranks)
+        return too_many(hosts, request, ranks, error);
+    return check_per_host(hosts, map, request->per_host, error);
+}
+
+void
+hp_rank_map_free(hp_rank_map *map)
+{
+    free(map->first);
+    free(map->count);
+    *map = (hp_rank_map){0};
+}
+
+/* --- how each host is reached --- */
+
 /* A word as a shell must see it: most need no quotes, and then get none. */
 static char *
 quoted(const char *word)
@@ -27,10 +141,10 @@ quoted(const char *word)
     if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                              "_@%+=:,./-")] == '\0')
         return hp_xstrdup(word);
-    hp_buffer_add(&out, "'", 1);
+    hp_xbuffer_add(&out, "'", 1);
     for (c = word; *c != '\0'; c++)
-        hp_buffer_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
-    hp_buffer_add(&out, "'", 1);
+        hp_xbuffer_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
+    hp_xbuffer_add(&out, "'", 1);
     text = hp_xstrndup((const char *)hp_buffer_first(&out), hp_buffer_size(&out));
     hp_buffer_free(&out);
     return text;
@@ -46,8 +160,7 @@ own_path(char path[PATH_MAX])
 static void
 add_remote(hp_strings *words, const hp_options *options, const char *host, const char *program)
 {
-    size_t i;
-    for (i = 0; i < options->rsh.count; i++)
+    for (size_t i = 0; i < options->rsh.count; i++)
         hp_strings_add(words, hp_xstrdup(options->rsh.item[i]));
     if (options->ssh_port > 0) {
         hp_strings_add(words, hp_xstrdup("-p"));
@@ -125,7 +238,6 @@ hoop_result
 hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error)
 {
     hp_rank_map_request wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
-    int i;
     wish.cores = hp_processors_count();
     *mapping = (hp_mapping){.options = options, .list = &options->hosts};
     if (options->hosts.count == 0) {
@@ -134,7 +246,7 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
             return HOOP_ERR_INVALID_ARGUMENT;
     }
     mapping->host = hp_xcalloc((size_t)mapping->list->count, sizeof(*mapping->host));
-    for (i = 0; i < mapping->list->count; i++) {
+    for (int i = 0; i < mapping->list->count; i++) {
         mapping->host[i].here = hp_local_is_host(mapping->list->entry[i].name);
         wish.local &= mapping->host[i].here;
     }
@@ -142,7 +254,7 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
         return HOOP_ERR_INVALID_ARGUMENT;
     count_local(mapping);
     mapping->all_here = 1;
-    for (i = 0; i < mapping->list->count; i++) {
+    for (int i = 0; i < mapping->list->count; i++) {
         if (mapping->ranks.count[i] == 0)
             continue;
         mapping->all_here &= mapping->host[i].here;
@@ -151,12 +263,18 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     return HOOP_SUCCESS;
 }
 
+const char *
+hp_mapping_name(const hp_mapping *mapping, int host)
+{
+    return mapping->alone.count > 0 ? hp_local_name() : mapping->list->entry[host].name;
+}
+
 /* --- printing --- */
 
 static void
 print_words(char *const *word)
 {
-    for (; *word != NULL; word++) {
+    for (; *word; word++) {
         char *text = quoted(*word);
         printf(" %s", text);
         free(text);
@@ -207,8 +325,7 @@ hp_mapping_print(const hp_mapping *mapping)
 void
 hp_mapping_free(hp_mapping *mapping)
 {
-    int i;
-    for (i = 0; mapping->host && i < mapping->list->count; i++) {
+    for (int i = 0; mapping->host && i < mapping->list->count; i++) {
         hp_strings_free(&mapping->host[i].call);
         hp_strings_free(&mapping->host[i].other);
     }

@@ -162,7 +162,6 @@ static hoop_result
 read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
 {
     wordexp_t words;
-    size_t i;
     int result = wordexp(command, &words, 0);
     if (result == WRDE_NOSPACE)
         hp_xcheck(NULL);
@@ -174,7 +173,7 @@ read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
     if (result != 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the quotes in it do not match", command);
     hp_strings_free(rsh);
-    for (i = 0; i < words.we_wordc; i++)
+    for (size_t i = 0; i < words.we_wordc; i++)
         hp_strings_add(rsh, hp_xstrdup(words.we_wordv[i]));
     wordfree(&words);
     if (rsh->count > 0)
@@ -231,8 +230,7 @@ static const struct row {
 static const struct row *
 row_of(const char *name)
 {
-    size_t i;
-    for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (hp_usage_has(rows[i].names, name))
             return &rows[i];
     return NULL;
@@ -340,8 +338,7 @@ settle_terminal(hp_options *options)
 static hoop_result
 check_colon(char **argv, hoop_error *error)
 {
-    int i;
-    for (i = 1; argv[0] && argv[i] != NULL; i++)
+    for (int i = 1; argv[0] && argv[i]; i++)
         if (strcmp(argv[i], ":") == 0 && argv[i + 1])
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "':' would start several programs, and hooprun starts one; let a script choose by "

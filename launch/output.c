@@ -7,8 +7,8 @@
  */
 #include "launch/output.h"
 
+#include "base/buffer.h"
 #include "base/clock.h"
-#include "launch/bytes.h"
 #include "launch/files.h"
 #include "launch/screen.h"
 #include "launch/xalloc.h"
@@ -203,8 +203,7 @@ hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, si
 void
 hp_output_ended(hp_output *output, int rank)
 {
-    int stream;
-    for (stream = 1; stream <= 2; stream++) {
+    for (int stream = 1; stream <= 2; stream++) {
         hp_screen_end(sink_of(output, stream)->screen, writer_of(output, rank, stream));
         settle(sink_of(output, stream));
     }
@@ -213,8 +212,7 @@ hp_output_ended(hp_output *output, int rank)
 void
 hp_output_all_ended(hp_output *output)
 {
-    int rank;
-    for (rank = 0; rank < output->options.size && !output->all_ended; rank++)
+    for (int rank = 0; rank < output->options.size && !output->all_ended; rank++)
         hp_output_ended(output, rank);
     output->all_ended = 1;
     hp_screen_done(output->out.screen);

@@ -58,7 +58,7 @@ take_census(census *all)
     DIR *proc = opendir("/proc");
     struct dirent *entry;
     process seen;
-    while (proc && (entry = readdir(proc)) != NULL) {
+    while (proc && (entry = readdir(proc))) {
         if (!isdigit((unsigned char)entry->d_name[0]) || !look(entry->d_name, &seen))
             continue;
         all->list = hp_xgrow(all->list, &all->room, all->count + 1, sizeof(*all->list));
@@ -71,10 +71,9 @@ take_census(census *all)
 static int
 is_kin(const census *all, pid_t pid, pid_t ancestor)
 {
-    size_t i;
     if (pid == ancestor)
         return 1;
-    for (i = 0; i < all->count; i++)
+    for (size_t i = 0; i < all->count; i++)
         if (all->list[i].kin && all->list[i].pid == pid)
             return 1;
     return 0;
@@ -85,17 +84,16 @@ hp_proctree_signal(pid_t ancestor, int signal)
 {
     census all = {0};
     int found = 0, before;
-    size_t i;
     take_census(&all);
     do {
         before = found;
-        for (i = 0; i < all.count; i++)
+        for (size_t i = 0; i < all.count; i++)
             if (!all.list[i].kin && is_kin(&all, all.list[i].parent, ancestor)) {
                 all.list[i].kin = 1;
                 found++;
             }
     } while (found > before);
-    for (i = 0; signal != 0 && i < all.count; i++)
+    for (size_t i = 0; signal != 0 && i < all.count; i++)
         if (all.list[i].kin)
             kill(all.list[i].pid, signal);
     free(all.list);

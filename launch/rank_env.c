@@ -1,32 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * variables: see variables.h. OMPI_*, PMI_* and their like are never faked.
- */
+/* rank_env: see rank_env.h. OMPI_*, PMI_* and variables of other launchers are never set. */
 #include "launch/rank_env.h"
 
 #include "base/err.h"
 #include "launch/xalloc.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* They belong to one job or one rank: never handed on, and removed before a rank gets its own. */
+/* These belong to one job or one rank: never handed on, and removed before a rank gets its own. */
 static const char *const own[] = {"HOOP_RANK",       "HOOP_SIZE", "HOOP_LOCAL_RANK", "HOOP_LOCAL_SIZE",
                                   "HOOP_RENDEZVOUS", "HOOP_JOB",  "HOOP_SECRET_FD",  "HOOP_SECRET_FILE",
                                   "HOOP_SECURITY",   "RANK",      "WORLD_SIZE",      "LOCAL_RANK",
                                   "LOCAL_WORLD_SIZE"};
 
-enum { OWN = sizeof(own) / sizeof(own[0]), MINE = 10 };
+enum { OWN = sizeof(own) / sizeof(own[0]), PER_RANK = 10 };
 
 static int
 is_own(const char *variable)
 {
-    size_t i;
-    for (i = 0; i < OWN; i++) {
+    for (size_t i = 0; i < OWN; i++) {
         size_t n = strlen(own[i]);
         if (strncmp(variable, own[i], n) == 0 && variable[n] == '=')
             return 1;
@@ -38,7 +36,7 @@ void
 hp_rank_env_settings(hp_strings *words)
 {
     char **variable;
-    for (variable = environ; *variable != NULL; variable++)
+    for (variable = environ; *variable; variable++)
         if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
             hp_strings_add(words, hp_xstrdup(*variable));
     hp_strings_add(
@@ -51,8 +49,7 @@ hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
     size_t n = strcspn(wish, "=");
     const char *value;
     char *name;
-    size_t i;
-    for (i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++)
         if (!isalpha((unsigned char)wish[i]) && wish[i] != '_' && (i == 0 || !isdigit((unsigned char)wish[i])))
             n = 0;
     if (n == 0)
@@ -73,10 +70,9 @@ hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
 void
 hp_rank_env_adopt(const hp_spec *spec)
 {
-    size_t i;
-    for (i = 0; i < OWN; i++)
+    for (size_t i = 0; i < OWN; i++)
         unsetenv(own[i]);
-    for (i = 0; i < spec->variables.count; i++) {
+    for (size_t i = 0; i < spec->variables.count; i++) {
         const char *variable = spec->variables.item[i];
         char *name = hp_xstrndup(variable, strcspn(variable, "="));
         setenv(name, strchr(variable, '=') + 1, 1);
@@ -91,8 +87,7 @@ library_folder(const char *prefix)
 {
     static const char *const places[] = {"lib", "lib64", "lib*/*"};
     char *found = NULL;
-    size_t i;
-    for (i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]) && !found; i++) {
         char *pattern = hp_xasprintf("%s/%s/libhoop.so*", prefix, places[i]);
         glob_t seen;
         if (glob(pattern, GLOB_NOSORT, NULL, &seen) == 0) {
@@ -125,7 +120,7 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
     char **all;
     while (environ[count])
         count++;
-    all = hp_xcalloc(count + MINE + 1, sizeof(*all));
+    all = hp_xcalloc(count + PER_RANK + 1, sizeof(*all));
     all[0] = hp_xasprintf("HOOP_RANK=%d", spec->rank[i]);
     all[1] = hp_xasprintf("HOOP_SIZE=%d", spec->world);
     all[2] = hp_xasprintf("HOOP_LOCAL_RANK=%d", spec->local_first + i);
@@ -136,7 +131,7 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
     all[7] = hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i);
     all[8] = hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size);
     all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
-    for (at = 0, count = MINE; environ[at] != NULL; at++)
+    for (at = 0, count = PER_RANK; environ[at]; at++)
         all[count++] = environ[at];
     return all;
 }
@@ -144,8 +139,48 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
 void
 hp_rank_env_free(char **variables)
 {
-    int i;
-    for (i = 0; i < MINE; i++)
+    for (int i = 0; i < PER_RANK; i++)
         free(variables[i]);
     free(variables);
+}
+
+/* --- the folder and the program --- */
+
+/* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. free() it. */
+static char *
+rehome(const char *path, const hp_spec *spec)
+{
+    const char *mine = getenv("HOME");
+    size_t n = spec->home ? strlen(spec->home) : 0;
+    if (n < 2 || !mine || strncmp(path, spec->home, n) != 0 || (path[n] != '/' && path[n] != '\0'))
+        return NULL;
+    return hp_xasprintf("%s%s", mine, path + n);
+}
+
+int
+hp_rank_env_enter_folder(const hp_spec *spec)
+{
+    char *likeness;
+    int there, number;
+    if (!spec->dir || chdir(spec->dir) == 0)
+        return 0;
+    number = errno;
+    likeness = spec->dir_must ? NULL : rehome(spec->dir, spec);
+    there = likeness && chdir(likeness) == 0;
+    free(likeness);
+    errno = number;
+    return there ? 0 : -1;
+}
+
+void
+hp_rank_env_find_program(hp_spec *spec)
+{
+    char *program = spec->argv.item[0];
+    char *likeness = access(program, F_OK) == 0 ? NULL : rehome(program, spec);
+    if (likeness && access(likeness, X_OK) == 0) {
+        spec->argv.item[0] = likeness;
+        free(program);
+    } else {
+        free(likeness);
+    }
 }

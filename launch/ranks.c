@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "launch/affinity.h"
-#include "launch/folder.h"
 #include "launch/proctree.h"
 #include "launch/rank_env.h"
 #include "launch/spawn.h"
@@ -116,11 +115,10 @@ open_stream(stream *s, int fd)
 void
 hp_ranks_pause(hp_ranks *ranks, int pause)
 {
-    int i;
     if (ranks->paused == pause)
         return;
     ranks->paused = pause;
-    for (i = 0; i < ranks->count; i++) {
+    for (int i = 0; i < ranks->count; i++) {
         if (ranks->rank[i].out.fd >= 0)
             hp_watch_set(ranks->rank[i].out.watch, pause ? 0 : HP_READ);
         if (ranks->rank[i].err.fd >= 0)
@@ -163,7 +161,7 @@ hp_ranks_stdin(hp_ranks *ranks, const uint8_t *bytes, size_t n)
 {
     ranks->owed += n;
     if (ranks->input_fd >= 0) {
-        hp_buffer_add(&ranks->input.buffer, bytes, n);
+        hp_xbuffer_add(&ranks->input.buffer, bytes, n);
         hp_write_queue_push(&ranks->input);
     }
     report_taken(ranks);
@@ -181,8 +179,7 @@ hp_ranks_stdin_end(hp_ranks *ranks)
 void
 hp_ranks_signal(hp_ranks *ranks, int signal)
 {
-    int i;
-    for (i = 0; i < ranks->count; i++)
+    for (int i = 0; i < ranks->count; i++)
         if (ranks->rank[i].pid > 0)
             kill(-ranks->rank[i].pid, signal);
 }
@@ -190,8 +187,7 @@ hp_ranks_signal(hp_ranks *ranks, int signal)
 void
 hp_ranks_resize(hp_ranks *ranks, hp_winsize winsize)
 {
-    int i;
-    for (i = 0; i < ranks->count; i++)
+    for (int i = 0; i < ranks->count; i++)
         if (ranks->rank[i].out.fd >= 0)
             hp_terminal_resize(ranks->rank[i].out.fd, winsize);
     hp_ranks_signal(ranks, SIGWINCH); /* the kernel tells those only whose controlling terminal it is */
@@ -200,13 +196,12 @@ hp_ranks_resize(hp_ranks *ranks, hp_winsize winsize)
 static void
 end(hp_ranks *ranks)
 {
-    int i;
     if (ranks->ended)
         return;
     ranks->ended = 1;
     hp_timer_set(ranks->timer, HP_NEVER);
     close_input(ranks);
-    for (i = 0; i < ranks->count; i++) {
+    for (int i = 0; i < ranks->count; i++) {
         drain_stream(&ranks->rank[i].out);
         drain_stream(&ranks->rank[i].err);
         close_stream(&ranks->rank[i].out);
@@ -279,10 +274,10 @@ rank_exited(hp_ranks *ranks, local_rank *r, int status)
 void
 hp_ranks_reap(hp_ranks *ranks)
 {
-    int status, i;
+    int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (i = 0; i < ranks->count; i++)
+        for (int i = 0; i < ranks->count; i++)
             if (ranks->rank[i].pid == pid)
                 rank_exited(ranks, &ranks->rank[i], status);
     if (pid < 0 && errno == ECHILD && ranks->living == 0)
@@ -437,8 +432,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
 void
 hp_ranks_free(hp_ranks *ranks)
 {
-    int i;
-    for (i = 0; i < ranks->count; i++) {
+    for (int i = 0; i < ranks->count; i++) {
         close_stream(&ranks->rank[i].out);
         close_stream(&ranks->rank[i].err);
     }

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: the launcher's life. CALLING: agents are started, until all have greeted; then the server listens and all get
- * their orders at once. RUNNING: until every rank has ended. STOPPING: a rank failed, a host was lost, the time is up
- * or the user said so: TERM, a grace, KILL. It is over when every agent's process is reaped and the output is written.
- * The first cause decides the exit status; what follows from it is not reported.
+ * run: the launcher's life. STARTING: agents are started, until all have greeted; then the server listens and every
+ * agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit is
+ * reached or the user stopped it: TERM, a grace, KILL. FINISHED: every agent's process is reaped and the output is
+ * written. The first cause decides the exit status; what follows from it is not reported.
  */
 #include "launch/run.h"
 
 #include "base/clock.h"
 #include "base/err.h"
 #include "launch/diag.h"
+#include "launch/failure.h"
 #include "launch/host.h"
-#include "launch/local_addr.h"
+#include "launch/job_server.h"
+#include "launch/signals.h"
+#include "launch/stdin.h"
 #include "launch/terminal.h"
 #include "launch/xalloc.h"
 
@@ -23,11 +26,38 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BACKLOG_HIGH = 1024 * 1024, BACKLOG_LOW = 256 * 1024 }; /* output that waits for a slow reader */
+enum {
+    BACKLOG_HIGH = 1024 * 1024, /* output that waits for a slow reader: above this the ranks are held back, */
+    BACKLOG_LOW = 256 * 1024,   /* until it is below this */
+    BACKLOG_STOPPING = 16 << 20 /* stopping ranks are not held back: what they write beyond this is thrown away */
+};
 
 #define GREETING_LIMIT (60 * HP_SEC)
-#define LAST_RESORT (2 * HP_SEC)  /* after KILL the agents should be gone */
-#define DELIBERATION (50 * HP_MS) /* failures that come together are judged together */
+#define GRACE (5 * HP_SEC)         /* between TERM and KILL */
+#define LAST_RESORT (2 * HP_SEC)   /* after KILL the agents should be gone */
+#define FAILURE_DELAY (50 * HP_MS) /* failures that come together are judged together */
+
+typedef enum phase { STARTING, RUNNING, STOPPING, FINISHED } phase;
+
+typedef struct hp_run {
+    const hp_options *options;
+    const hp_mapping *mapping;
+    phase phase;
+    hp_loop *loop;
+    hp_hosts hosts;
+    hp_job_server server;
+    hp_output *output;
+    hp_stdin *in; /* NULL: standard input was the hostfile */
+    hp_failure failure;
+    hp_signals signals;
+    hp_timer *time_limit, *greeting_limit, *kill_limit, *failure_delay;
+    int label;  /* lines have their rank's label */
+    int paused; /* agents are held back because the output has a slow reader */
+    int status, by_signal;
+    int stop_now; /* the user stopped it twice */
+    int killed;   /* the agents have been killed */
+    int flushing; /* the reader of the output has a last second */
+} hp_run;
 
 static const char *
 plural(int n)
@@ -37,233 +67,319 @@ plural(int n)
 
 /* --- stopping --- */
 
-/* All agents are gone; what is left is output that a slow reader has not taken. Who said stop does not wait for him. */
-void
-hp_run_finish(hp_run *j)
+/* All agents are gone; the rest is output that a slow reader has not taken. A user who stopped the run need not wait. */
+static void
+finish(hp_run *run)
 {
-    if (j->over != j->called)
+    if (run->hosts.over != run->hosts.started)
         return;
-    hp_output_all_ended(j->output);
-    if (hp_output_backlog(j->output) == 0 || j->hurry) {
-        j->phase = HP_FINISHED;
-    } else if ((j->by_signal || j->last_resort) && !j->flushing) {
-        j->flushing = 1;
-        hp_timer_set(j->deadline, HP_SEC);
+    hp_output_all_ended(run->output);
+    if (hp_output_backlog(run->output) == 0 || run->stop_now) {
+        run->phase = FINISHED;
+    } else if ((run->by_signal || run->killed) && !run->flushing) {
+        run->flushing = 1;
+        hp_timer_set(run->kill_limit, HP_SEC);
     }
 }
 
-void
-hp_run_stop(hp_run *j, int status, uint64_t grace)
+/* The first status counts; a later call may only shorten the grace. */
+static void
+stop(hp_run *run, int status, uint64_t grace)
 {
-    int i;
-    if (j->phase == HP_FINISHED)
+    if (run->phase == FINISHED)
         return;
-    if (j->phase != HP_STOPPING)
-        j->status = status;
-    j->phase = HP_STOPPING;
-    hp_timer_set(j->limit, HP_NEVER);
-    hp_timer_set(j->patience, HP_NEVER);
-    hp_timer_set(j->deadline, grace + LAST_RESORT);
-    for (i = 0; i < j->hosts; i++)
-        hp_host_stop(&j->host[i], grace);
-    hp_run_finish(j);
+    if (run->phase != STOPPING)
+        run->status = status;
+    run->phase = STOPPING;
+    hp_timer_set(run->time_limit, HP_NEVER);
+    hp_timer_set(run->greeting_limit, HP_NEVER);
+    hp_timer_set(run->kill_limit, grace + LAST_RESORT);
+    hp_hosts_stop(&run->hosts, grace);
+    finish(run);
 }
 
-/* Agents or remote shells that do not end: they are killed with all they have started here, and then left. */
+/* Agents or remote shells that do not end are killed, with all they have started here, and then abandoned. */
 static void
-deadline_passed(void *arg)
+kill_limit_reached(void *arg)
 {
-    hp_run *j = arg;
-    int i;
-    if (j->last_resort || j->flushing)
-        j->phase = HP_FINISHED;
-    if (j->over == j->called)
+    hp_run *run = arg;
+    if (run->killed || run->flushing)
+        run->phase = FINISHED;
+    if (run->hosts.over == run->hosts.started)
         return;
-    j->last_resort = 1;
-    for (i = 0; i < j->hosts; i++)
-        if (j->host[i].conn && hp_agent_conn_status(j->host[i].conn) != HP_AGENT_CONN_OVER)
-            hp_agent_conn_kill(j->host[i].conn, SIGKILL);
-    hp_timer_set(j->deadline, HP_SEC);
+    run->killed = 1;
+    hp_hosts_kill(&run->hosts);
+    hp_timer_set(run->kill_limit, HP_SEC);
 }
 
 static void
-time_is_up(void *arg)
+time_limit_reached(void *arg)
 {
-    hp_run *j = arg;
-    hp_diag(j->output, "the time limit of %g s is reached; stopping %d rank%s",
-            (double)j->options->timeout / (double)HP_SEC, j->failure.running, plural(j->failure.running));
-    hp_run_stop(j, 124, HP_GRACE);
+    hp_run *run = arg;
+    hp_diag(run->output, "the time limit of %g s is reached; stopping %d rank%s",
+            (double)run->options->timeout / (double)HP_SEC, run->failure.running, plural(run->failure.running));
+    stop(run, 124, GRACE);
 }
 
-/* --- firsts --- */
+/* --- ranks that fail --- */
 
-void
-hp_run_report_failure(hp_run *j)
+static void
+report_failure(hp_run *run)
 {
-    if (j->failure.first.rank < 0 || j->failure.reported || j->phase == HP_STOPPING)
+    if (run->failure.first.rank < 0 || run->failure.reported || run->phase == STOPPING)
         return;
-    hp_failure_report(&j->failure, j->output, j->options->output_dir && !j->options->tee);
-    hp_run_stop(j, hp_exit_status(j->failure.first.status), HP_GRACE);
+    hp_failure_report(&run->failure, run->output, run->options->output_dir && !run->options->tee);
+    stop(run, hp_exit_status(run->failure.first.status), GRACE);
 }
 
 static void
-deliberated(void *arg)
+failure_delay_over(void *arg)
 {
-    hp_run_report_failure(arg);
-}
-
-void
-hp_run_expect_failures(hp_run *j)
-{
-    hp_timer_set(j->deliberation, j->failure.running > 0 ? DELIBERATION : 0);
-}
-
-/* --- input --- */
-
-static void
-give_input(void *arg, const uint8_t *bytes, size_t n)
-{
-    hp_run *j = arg;
-    hp_agent_conn *conn = j->host[j->first].conn;
-    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN, bytes, n, NULL, 0);
-    hp_agent_conn_push(conn);
+    report_failure(arg);
 }
 
 static void
-end_input(void *arg)
+rank_exited(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms)
 {
-    hp_run *j = arg;
-    hp_agent_conn *conn = j->host[j->first].conn;
-    hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN_END, NULL, 0, NULL, 0);
-    hp_agent_conn_push(conn);
-}
-
-/* --- orders --- */
-
-static void
-start_ranks(hp_run *j)
-{
-    int i;
-    hp_timer_set(j->patience, HP_NEVER);
-    j->phase = HP_RUNNING;
-    j->failure.running = j->mapping->ranks.size;
-    for (i = 0; i < j->hosts; i++)
-        if (j->host[i].conn)
-            hp_host_send_spec(&j->host[i]);
-    hp_job_server_forget_secret(&j->server);
-    if (j->options->timeout > 0)
-        hp_timer_set(j->limit, j->options->timeout);
-    if (j->input)
-        hp_stdin_go(j->input);
-    else
-        end_input(j);
+    hp_run *run = arg;
+    const hp_rank_exit ended = {.rank = rank,
+                                .pid = pid,
+                                .host = host->name,
+                                .program = run->options->argv[0],
+                                .status = wait_status,
+                                .ms = ms};
+    hp_output_ended(run->output, rank);
+    /* After another status the run is stopped, and what the other ranks say about it would only hide the cause. */
+    if (wait_status == 0)
+        hp_job_server_rank_exited(&run->server, rank, host->name);
+    if (hp_failure_exited(&run->failure, &ended) && run->phase != STOPPING)
+        hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
 }
 
 static void
-server_says(void *arg, const char *line)
+ranks_not_started(void *arg, hp_host *host, int status, const char *text, size_t n)
 {
-    const hp_run *j = arg;
-    if (j->options->verbose)
-        hp_diag(j->output, "%s", line);
+    hp_run *run = arg;
+    if (run->phase != STOPPING)
+        hp_diag(run->output, "%s: %.*s", host->name, (int)n, text);
+    run->failure.running -= host->count;
+    stop(run, status, GRACE);
+}
+
+/* --- standard input --- */
+
+static void
+send_stdin(void *arg, const uint8_t *bytes, size_t n)
+{
+    hp_run *run = arg;
+    hp_hosts_stdin(&run->hosts, bytes, n);
 }
 
 static void
-server_warns(void *arg, const char *line)
+end_stdin(void *arg)
 {
-    const hp_run *j = arg;
-    hp_diag(j->output, "%s", line);
+    hp_run *run = arg;
+    hp_hosts_stdin_end(&run->hosts);
 }
 
 static void
-ring_failed(void *arg, const hoop_error *cause)
+stdin_taken(void *arg, size_t n)
 {
-    hp_run *j = arg;
-    hp_failure_ring_failed(&j->failure, cause);
-}
-
-static const char *
-host_of(void *arg, int rank)
-{
-    const hp_run *j = arg;
-    const hp_rank_map *map = &j->mapping->ranks;
-    int i;
-    for (i = 0; i < j->hosts; i++)
-        if (rank >= map->first[i] && rank < map->first[i] + map->count[i])
-            return hp_host_name(&j->host[i]);
-    return NULL;
-}
-
-/* Opens the server once a host has answered that can tell where it sees us. */
-static void
-meet(hp_run *j, const hp_host *p)
-{
-    const hp_job_server_owner owner = {j, server_says, server_warns, ring_failed, host_of};
-    int met = j->server.server != NULL;
-    char text[HP_ADDR_TEXT];
-    hoop_error error;
-    if (hp_job_server_start(&j->server, j->loop, p->host, hp_agent_conn_seen_from(p->conn), &owner, &error)) {
-        hp_diag(j->output, "cannot open the rendezvous server: %s", error.text);
-        hp_run_stop(j, 2, HP_GRACE);
-    } else if (j->options->verbose && !met && j->server.server) {
-        hp_diag(j->output, "the rendezvous server listens on %s", hp_addr_print(&j->server.address, text));
-    }
-}
-
-void
-hp_run_greeted(hp_run *j, hp_host *p)
-{
-    j->greeted++;
-    meet(j, p);
-    if (j->phase == HP_CALLING)
-        hp_host_start_more(j);
-    if (j->greeted == j->used && j->phase == HP_CALLING)
-        start_ranks(j);
+    hp_run *run = arg;
+    if (run->in)
+        hp_stdin_taken(run->in, n);
 }
 
 /* --- output --- */
 
-/* A reader that is slower than the ranks holds them back through the agents; while stopping nobody is held. */
+/* A reader that is slower than the ranks holds them back through the agents; while stopping no rank is held back. */
 static void
-balance(hp_run *j)
+check_backlog(hp_run *run)
 {
-    size_t backlog = hp_output_backlog(j->output);
-    int pause = j->phase != HP_STOPPING && (backlog > BACKLOG_HIGH || (j->paused && backlog > BACKLOG_LOW));
-    int i;
-    if (pause == j->paused)
+    size_t backlog = hp_output_backlog(run->output);
+    int pause = run->phase != STOPPING && (backlog > BACKLOG_HIGH || (run->paused && backlog > BACKLOG_LOW));
+    if (pause == run->paused)
         return;
-    j->paused = pause;
-    for (i = 0; i < j->hosts; i++)
-        if (j->host[i].conn)
-            hp_agent_conn_pause(j->host[i].conn, pause);
+    run->paused = pause;
+    hp_hosts_pause(&run->hosts, pause);
 }
 
-void
-hp_run_check_output(hp_run *j)
+static void
+check_output(hp_run *run)
 {
-    int number = hp_output_broken(j->output);
-    balance(j);
-    if (number == 0 || j->phase != HP_RUNNING)
+    int number = hp_output_broken(run->output);
+    check_backlog(run);
+    if (number == 0 || run->phase != RUNNING)
         return;
     if (number != EPIPE)
-        hp_diag(j->output, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number),
-                j->failure.running);
-    hp_run_stop(j, number == EPIPE ? 128 + SIGPIPE : 1, HP_GRACE);
+        hp_diag(run->output, "cannot write the ranks' output: %s; stopping %d ranks", strerror(number),
+                run->failure.running);
+    stop(run, number == EPIPE ? 128 + SIGPIPE : 1, GRACE);
 }
 
 static void
 output_moved(void *arg)
 {
-    hp_run *j = arg;
-    hp_run_check_output(j);
-    if (j->over == j->called && j->phase != HP_CALLING)
-        hp_run_finish(j);
+    hp_run *run = arg;
+    check_output(run);
+    if (run->hosts.over == run->hosts.started && run->phase != STARTING)
+        finish(run);
 }
 
-/* --- patience --- */
+static void
+take_output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    hp_run *run = arg;
+    if (run->phase != STOPPING || hp_output_backlog(run->output) <= BACKLOG_STOPPING) {
+        hp_output_rank(run->output, rank, stream, bytes, n);
+        if (stream == 2)
+            hp_failure_stderr(&run->failure, rank, bytes, n, hp_output_shown(run->output));
+    }
+    check_output(run);
+}
 
-/* How long hosts may take to answer: as long as ranks may take to meet. */
+/* How large a rank's lines may be: labels take their part of ours. */
+static hp_winsize
+size_for_ranks(const hp_run *run)
+{
+    hp_winsize size = hp_terminal_size(STDOUT_FILENO);
+    int label = run->label ? snprintf(NULL, 0, "[%d] ", run->mapping->ranks.size - 1) : 0;
+    if (size.columns > label)
+        size.columns = (uint16_t)(size.columns - label);
+    return size;
+}
+
+/* --- starting agents, then ranks --- */
+
+static void
+start_agents(hp_run *run)
+{
+    hp_host *host;
+    while (run->phase == STARTING && (host = hp_hosts_next(&run->hosts))) {
+        hoop_error error;
+        if (hp_host_start(host, &error) != HOOP_SUCCESS) {
+            hp_diag(run->output, "%s", error.text);
+            stop(run, 1, GRACE);
+        } else if (run->options->verbose) {
+            hp_diag(run->output, "calling %s: %s", host->name, hp_agent_conn_command(host->conn));
+        }
+    }
+}
+
+static void
+start_ranks(hp_run *run)
+{
+    hp_winsize winsize = size_for_ranks(run);
+    hp_timer_set(run->greeting_limit, HP_NEVER);
+    run->phase = RUNNING;
+    run->failure.running = run->mapping->ranks.size;
+    for (int i = 0; i < run->hosts.count; i++)
+        if (run->hosts.host[i].conn)
+            hp_host_send_spec(&run->hosts.host[i], &run->server, winsize);
+    hp_job_server_forget_secret(&run->server);
+    if (run->options->timeout > 0)
+        hp_timer_set(run->time_limit, run->options->timeout);
+    if (run->in)
+        hp_stdin_go(run->in);
+    else
+        end_stdin(run);
+}
+
+static void
+server_says(void *arg, const char *line)
+{
+    const hp_run *run = arg;
+    if (run->options->verbose)
+        hp_diag(run->output, "%s", line);
+}
+
+static void
+server_warns(void *arg, const char *line)
+{
+    const hp_run *run = arg;
+    hp_diag(run->output, "%s", line);
+}
+
+static void
+ring_failed(void *arg, const hoop_error *cause)
+{
+    hp_run *run = arg;
+    hp_failure_ring_failed(&run->failure, cause);
+}
+
+static const char *
+host_of(void *arg, int rank)
+{
+    const hp_run *run = arg;
+    return hp_hosts_name_of(&run->hosts, rank);
+}
+
+/* A host that has answered tells at which address it sees this machine; the server may start then. */
+static void
+start_server(hp_run *run, const hp_host *host)
+{
+    const hp_job_server_owner owner = {run, server_says, server_warns, ring_failed, host_of};
+    int had_started = !!run->server.server;
+    const char *seen_from = hp_agent_conn_seen_from(host->conn);
+    hoop_error error;
+    char text[HP_ADDR_TEXT];
+    if (hp_job_server_start(&run->server, run->loop, host->index, seen_from, &owner, &error) != HOOP_SUCCESS) {
+        hp_diag(run->output, "cannot open the rendezvous server: %s", error.text);
+        stop(run, 2, GRACE);
+    } else if (run->options->verbose && !had_started && run->server.server) {
+        hp_diag(run->output, "the rendezvous server listens on %s", hp_addr_print(&run->server.address, text));
+    }
+}
+
+static void
+agent_greeted(void *arg, hp_host *host)
+{
+    hp_run *run = arg;
+    if (run->options->verbose) {
+        hp_diag(run->output, "%s has answered", host->name);
+        hp_diag_quote(run->output, host->name, hp_agent_conn_banner(host->conn));
+        hp_diag_quote(run->output, host->name, hp_agent_conn_stderr(host->conn));
+    }
+    if (run->phase != STARTING) {
+        hp_agent_conn_hang_up(host->conn);
+        return;
+    }
+    start_server(run, host);
+    start_agents(run);
+    if (run->hosts.greeted == run->hosts.used && run->phase == STARTING)
+        start_ranks(run);
+}
+
+static void
+rank_started(void *arg, hp_host *host, int rank, unsigned pid)
+{
+    hp_run *run = arg;
+    hp_failure_started(&run->failure, rank);
+    if (run->options->verbose)
+        hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
+}
+
+/* An agent that ends before it has reported that all is done: its host is lost, unless a rank failed just before. */
+static void
+agent_over(void *arg, hp_host *host)
+{
+    hp_run *run = arg;
+    if (!host->done)
+        report_failure(run);
+    if (!host->done && run->phase != STOPPING && run->phase != FINISHED) {
+        hp_diag_agent_ended(run->output, host->name, host->conn, &run->mapping->host[host->index].call,
+                            host->has_spec ? run->failure.running : -1);
+        stop(run, 1, GRACE);
+    }
+    start_agents(run);
+    if (run->hosts.over == run->hosts.started)
+        report_failure(run);
+    finish(run);
+}
+
+/* How long hosts may take to answer: as long as ranks may take to join. */
 static uint64_t
-patience(void)
+greeting_limit(void)
 {
     const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
     long value = ms ? strtol(ms, NULL, 10) : 0;
@@ -271,105 +387,76 @@ patience(void)
 }
 
 static void
-lost_patience(void *arg)
+greeting_limit_reached(void *arg)
 {
-    hp_run *j = arg;
-    int i;
-    for (i = 0; i < j->hosts; i++)
-        if (j->host[i].conn && hp_agent_conn_status(j->host[i].conn) == HP_AGENT_CONN_STARTING)
-            hp_diag_agent_silent(j->output, hp_host_name(&j->host[i]), j->host[i].conn, &j->mapping->host[i].call,
-                                 (double)patience() / (double)HP_SEC);
-    hp_run_stop(j, 1, HP_GRACE);
+    hp_run *run = arg;
+    for (int i = 0; i < run->hosts.count; i++) {
+        const hp_host *host = &run->hosts.host[i];
+        if (hp_host_is_silent(host))
+            hp_diag_agent_silent(run->output, host->name, host->conn, &run->mapping->host[i].call,
+                                 (double)greeting_limit() / (double)HP_SEC);
+    }
+    stop(run, 1, GRACE);
 }
 
 /* --- signals --- */
 
 static void
-reap(hp_run *j)
+reap(hp_run *run)
 {
-    int status, i;
+    int status;
     pid_t pid;
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        for (i = 0; i < j->hosts; i++)
-            if (j->host[i].conn && hp_agent_conn_reaped(j->host[i].conn, pid, status))
-                break;
+        hp_hosts_reaped(&run->hosts, pid, status);
 }
 
 static void
-interrupted(hp_run *j, int number)
+interrupted(hp_run *run, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
-    if (j->by_signal != 0) {
-        hp_diag(j->output, "%s again; killing what is left", name);
-        j->hurry = 1;
-        hp_run_stop(j, j->status, 0);
+    if (run->by_signal != 0) {
+        hp_diag(run->output, "%s again; killing what is left", name);
+        run->stop_now = 1;
+        stop(run, run->status, 0);
         return;
     }
-    j->by_signal = number;
-    if (j->phase != HP_STOPPING)
-        hp_diag(j->output, "%s; stopping %d rank%s (once more: kill at once)", name, j->failure.running,
-                plural(j->failure.running));
-    hp_run_stop(j, 128 + number, HP_GRACE);
-}
-
-static void
-pass_on(hp_run *j, int number)
-{
-    int i;
-    for (i = 0; i < j->hosts; i++)
-        hp_host_signal(&j->host[i], number);
+    run->by_signal = number;
+    if (run->phase != STOPPING)
+        hp_diag(run->output, "%s; stopping %d rank%s (once more: kill at once)", name, run->failure.running,
+                plural(run->failure.running));
+    stop(run, 128 + number, GRACE);
 }
 
 /*
- * Ctrl-Z: the ranks are stopped, then we are, until the shell's fg or bg. They cannot be left to a SIGTSTP: their
- * sessions have no shell, so it would not stop them. Time does not count meanwhile.
+ * Ctrl-Z: the ranks are stopped, then the launcher, until the shell's fg or bg. A SIGTSTP would not stop the ranks,
+ * whose sessions have no shell. Time does not count meanwhile.
  */
 static void
-sleep_until_continued(hp_run *j)
+sleep_until_continued(hp_run *run)
 {
-    if (j->phase == HP_RUNNING)
-        pass_on(j, SIGSTOP);
-    (void)hp_loop_now(j->loop); /* what it sleeps from here on is not counted */
+    if (run->phase == RUNNING)
+        hp_hosts_signal(&run->hosts, SIGSTOP);
+    (void)hp_loop_now(run->loop); /* the loop does not count the time from here on */
     kill(getpid(), SIGSTOP);
-    if (j->phase == HP_RUNNING)
-        pass_on(j, SIGCONT);
-}
-
-/* How large a line of a rank may be: labels take their part of ours. */
-static hp_winsize
-window_of_ranks(const hp_run *j)
-{
-    hp_winsize winsize = hp_terminal_size(STDOUT_FILENO);
-    int label = j->label ? snprintf(NULL, 0, "[%d] ", j->mapping->ranks.size - 1) : 0;
-    if (winsize.columns > label)
-        winsize.columns = (uint16_t)(winsize.columns - label);
-    return winsize;
-}
-
-static void
-resized(hp_run *j)
-{
-    int i;
-    j->server.winsize = window_of_ranks(j);
-    for (i = 0; i < j->hosts; i++)
-        hp_host_resize(&j->host[i]);
+    if (run->phase == RUNNING)
+        hp_hosts_signal(&run->hosts, SIGCONT);
 }
 
 static void
 signalled(void *arg, int number)
 {
-    hp_run *j = arg;
+    hp_run *run = arg;
     switch (number) {
-    case SIGCHLD: reap(j); break;
+    case SIGCHLD: reap(run); break;
     case SIGUSR1:
-    case SIGUSR2: pass_on(j, number); break;
-    case SIGTSTP: sleep_until_continued(j); break;
-    case SIGWINCH: resized(j); break;
+    case SIGUSR2: hp_hosts_signal(&run->hosts, number); break;
+    case SIGTSTP: sleep_until_continued(run); break;
+    case SIGWINCH: hp_hosts_resize(&run->hosts, size_for_ranks(run)); break;
     case SIGCONT:
-        if (j->input && j->phase == HP_RUNNING)
-            hp_stdin_go(j->input);
+        if (run->in && run->phase == RUNNING)
+            hp_stdin_go(run->in);
         break;
-    default: interrupted(j, number);
+    default: interrupted(run, number);
     }
 }
 
@@ -382,111 +469,102 @@ is_ignored(int number)
 }
 
 static int
-open_signals(hp_run *j)
+open_signals(hp_run *run)
 {
     static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGHUP, SIGTSTP};
     int numbers[sizeof(ours) / sizeof(ours[0]) + 1], count = 0;
-    size_t i;
-    for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
         if ((ours[i] != SIGHUP && ours[i] != SIGTSTP) || !is_ignored(ours[i]))
             numbers[count++] = ours[i];
     numbers[count] = 0;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
-    return hp_signals_open(&j->signals, j->loop, numbers, signalled, j);
+    return hp_signals_open(&run->signals, run->loop, numbers, signalled, run);
 }
 
 /* --- life --- */
 
-static void
-fill_party(hp_run *j)
+static int
+wants_labels(const hp_run *run)
 {
-    int i;
-    j->hosts = j->mapping->list->count;
-    j->host = hp_xcalloc((size_t)j->hosts, sizeof(*j->host));
-    for (i = j->hosts - 1; i >= 0; i--) {
-        j->host[i] = (hp_host){.run = j, .host = i};
-        j->used += j->mapping->ranks.count[i] > 0;
-        j->first = j->mapping->ranks.count[i] > 0 ? i : j->first;
-    }
+    return run->mapping->ranks.size > 1 && (run->options->label || isatty(STDOUT_FILENO));
 }
 
-static int
-wants_labels(const hp_run *j)
+static hp_output *
+open_output(hp_run *run, hoop_error *error)
 {
-    return j->mapping->ranks.size > 1 && (j->options->label || isatty(STDOUT_FILENO));
+    const hp_output_options options = {.size = run->mapping->ranks.size,
+                                       .label = run->label,
+                                       .lazy_labels = !run->options->label,
+                                       .dir = run->options->output_dir,
+                                       .force = run->options->force,
+                                       .tee = run->options->tee,
+                                       .moved = output_moved,
+                                       .arg = run};
+    return hp_output_new(run->loop, &options, error);
 }
 
 static hoop_result
-open_job(hp_run *j, hoop_error *error)
+open_run(hp_run *run, hoop_error *error)
 {
-    const hp_output_options output = {.size = j->mapping->ranks.size,
-                                      .label = j->label,
-                                      .lazy_labels = !j->options->label,
-                                      .dir = j->options->output_dir,
-                                      .force = j->options->force,
-                                      .tee = j->options->tee,
-                                      .moved = output_moved,
-                                      .arg = j};
-    const hp_stdin_owner input = {j, give_input, end_input};
-    fill_party(j);
-    hp_failure_open(&j->failure, j->mapping->ranks.size);
-    j->loop = hp_loop_new();
-    if (!j->loop || open_signals(j) < 0)
+    const hp_stdin_owner in = {run, send_stdin, end_stdin};
+    const hp_hosts_owner hosts = {.arg = run,
+                                  .greeted = agent_greeted,
+                                  .started = rank_started,
+                                  .output = take_output,
+                                  .exited = rank_exited,
+                                  .taken = stdin_taken,
+                                  .failed = ranks_not_started,
+                                  .over = agent_over};
+    run->label = wants_labels(run);
+    hp_failure_open(&run->failure, run->mapping->ranks.size);
+    run->loop = hp_loop_new();
+    if (!run->loop || open_signals(run) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
-    j->limit = hp_xcheck(hp_timer_new(j->loop, time_is_up, j));
-    j->patience = hp_xcheck(hp_timer_new(j->loop, lost_patience, j));
-    j->deadline = hp_xcheck(hp_timer_new(j->loop, deadline_passed, j));
-    j->deliberation = hp_xcheck(hp_timer_new(j->loop, deliberated, j));
-    if (!j->options->stdin_used)
-        j->input = hp_stdin_new(j->loop, STDIN_FILENO, &input);
-    j->output = hp_output_new(j->loop, &output, error);
-    if (!j->output)
-        return error->code;
-    if (hp_job_server_open(&j->server, j->options, j->mapping, error) != HOOP_SUCCESS)
-        return error->code;
-    j->server.winsize = window_of_ranks(j);
-    return HOOP_SUCCESS;
+    hp_hosts_open(&run->hosts, run->loop, run->mapping, &hosts);
+    run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));
+    run->greeting_limit = hp_xcheck(hp_timer_new(run->loop, greeting_limit_reached, run));
+    run->kill_limit = hp_xcheck(hp_timer_new(run->loop, kill_limit_reached, run));
+    run->failure_delay = hp_xcheck(hp_timer_new(run->loop, failure_delay_over, run));
+    if (!run->options->stdin_used)
+        run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
+    run->output = open_output(run, error);
+    return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
 
 static void
-close_job(hp_run *j)
+close_run(hp_run *run)
 {
-    int i;
-    for (i = 0; i < j->hosts; i++)
-        if (j->host[i].conn)
-            hp_agent_conn_free(j->host[i].conn);
-    hp_failure_close(&j->failure);
-    hp_job_server_close(&j->server);
-    if (j->output)
-        hp_output_free(j->output);
-    hp_stdin_free(j->input);
-    hp_timer_free(j->limit);
-    hp_timer_free(j->patience);
-    hp_timer_free(j->deadline);
-    hp_timer_free(j->deliberation);
-    hp_signals_close(&j->signals);
-    if (j->loop)
-        hp_loop_free(j->loop);
-    free(j->host);
+    hp_hosts_close(&run->hosts);
+    hp_failure_close(&run->failure);
+    hp_job_server_close(&run->server);
+    if (run->output)
+        hp_output_free(run->output);
+    hp_stdin_free(run->in);
+    hp_timer_free(run->time_limit);
+    hp_timer_free(run->greeting_limit);
+    hp_timer_free(run->kill_limit);
+    hp_timer_free(run->failure_delay);
+    hp_signals_close(&run->signals);
+    if (run->loop)
+        hp_loop_free(run->loop);
 }
 
 int
 hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_signal)
 {
-    hp_run j = {.options = options, .mapping = mapping};
+    hp_run run = {.options = options, .mapping = mapping};
     hoop_error error;
-    j.label = wants_labels(&j);
-    if (open_job(&j, &error) != HOOP_SUCCESS) {
+    if (open_run(&run, &error) != HOOP_SUCCESS) {
         fprintf(stderr, "hooprun: %s\n", error.text);
-        j.status = 2;
+        run.status = 2;
     } else {
-        hp_timer_set(j.patience, patience());
-        hp_host_start_more(&j);
-        while (j.phase != HP_FINISHED)
-            hp_loop_run(j.loop, HP_NEVER);
+        hp_timer_set(run.greeting_limit, greeting_limit());
+        start_agents(&run);
+        while (run.phase != FINISHED)
+            hp_loop_run(run.loop, HP_NEVER);
     }
-    *by_signal = j.status == 128 + j.by_signal ? j.by_signal : 0;
-    close_job(&j);
-    return j.status;
+    *by_signal = run.status == 128 + run.by_signal ? run.by_signal : 0;
+    close_run(&run);
+    return run.status;
 }

@@ -40,7 +40,7 @@ struct hp_screen {
 static void
 put(hp_screen *s, const uint8_t *bytes, size_t n)
 {
-    hp_buffer_add(s->options.out, bytes, n);
+    hp_xbuffer_add(s->options.out, bytes, n);
 }
 
 static void
@@ -261,7 +261,7 @@ hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
     }
     s->labels = label != s->first / s->options.per_label;
     if (s->decided != 0 && who == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_LINES_MAX) {
-        hp_buffer_add(&s->early, bytes, n);
+        hp_xbuffer_add(&s->early, bytes, n);
         return 1;
     }
     release(s, now);
@@ -274,13 +274,12 @@ hp_screen *
 hp_screen_new(const hp_screen_options *options)
 {
     hp_screen *s = hp_xcalloc(1, sizeof(*s));
-    int i;
     *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
     s->labels = options->per_label > 0 && !options->lazy;
     s->options.live = options->live && options->writers > 1;
     s->options.lazy = options->lazy && options->per_label > 0;
     s->writer = hp_xcalloc((size_t)options->writers, sizeof(*s->writer));
-    for (i = 0; i < options->writers; i++)
+    for (int i = 0; i < options->writers; i++)
         s->writer[i] = (writer){.screen = s, .lines.raw = options->writers == 1};
     return s;
 }
@@ -319,11 +318,10 @@ hp_screen_say(hp_screen *s, const char *line)
 uint64_t
 hp_screen_due(hp_screen *s, uint64_t now)
 {
-    int i;
     if (s->decided != 0 && now < s->decided)
         return s->decided;
     release(s, now);
-    for (i = 0; i < s->options.writers && s->waiting > 0 && s->open == NOBODY; i++)
+    for (int i = 0; i < s->options.writers && s->waiting > 0 && s->open == NOBODY; i++)
         if (s->writer[i].since != 0)
             look(&s->writer[i], now);
     return s->waiting > 0 && s->open == NOBODY ? now + HP_SCREEN_WAIT : HP_NEVER;
@@ -332,10 +330,9 @@ hp_screen_due(hp_screen *s, uint64_t now)
 void
 hp_screen_free(hp_screen *s)
 {
-    int i;
     if (!s)
         return;
-    for (i = 0; i < s->options.writers; i++)
+    for (int i = 0; i < s->options.writers; i++)
         hp_buffer_free(&s->writer[i].lines.held);
     hp_buffer_free(&s->early);
     free(s->writer);

@@ -41,10 +41,9 @@ static void
 close_from(int first)
 {
     long last = sysconf(_SC_OPEN_MAX);
-    int fd;
     if (close_range((unsigned)first, ~0U, 0) == 0)
         return;
-    for (fd = first; fd < (last > 0 ? last : 1024); fd++)
+    for (int fd = first; fd < (last > 0 ? last : 1024); fd++)
         close(fd);
 }
 
@@ -74,8 +73,7 @@ static void
 reset_signals(int shielded)
 {
     sigset_t none;
-    int i;
-    for (i = 1; i < NSIG; i++)
+    for (int i = 1; i < NSIG; i++)
         signal(i, SIG_DFL);
     if (shielded) {
         signal(SIGINT, SIG_IGN);
@@ -109,7 +107,7 @@ execute(const hp_spawn *spawn)
         execv(spawn->argv[0], spawn->argv);
         return;
     }
-    for (at = at ? at : "/bin:/usr/bin"; at != NULL; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
+    for (at = at ? at : "/bin:/usr/bin"; at; at = strchr(at, ':') ? strchr(at, ':') + 1 : NULL) {
         size_t n = strcspn(at, ":");
         if (!execute_in(n ? at : ".", n ? n : 1, spawn))
             return;

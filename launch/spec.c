@@ -24,8 +24,7 @@ hp_strings_add(hp_strings *strings, char *word)
 void
 hp_strings_free(hp_strings *strings)
 {
-    size_t i;
-    for (i = 0; i < strings->count; i++)
+    for (size_t i = 0; i < strings->count; i++)
         free(strings->item[i]);
     free(strings->item);
     *strings = (hp_strings){0};
@@ -36,8 +35,7 @@ hp_strings_free(hp_strings *strings)
 static void
 put_words(hp_buffer *out, hp_agent_msg_type type, const hp_strings *strings)
 {
-    size_t i;
-    for (i = 0; i < strings->count; i++)
+    for (size_t i = 0; i < strings->count; i++)
         hp_agent_msg_put(out, type, strings->item[i], strlen(strings->item[i]), NULL, 0);
 }
 
@@ -45,9 +43,8 @@ static void
 put_ranks(hp_buffer *out, const hp_spec *spec)
 {
     uint8_t *payload = hp_xcalloc((size_t)spec->ranks + 1, 4);
-    int i;
     hp_put32(payload, (uint32_t)spec->world);
-    for (i = 0; i < spec->ranks; i++)
+    for (int i = 0; i < spec->ranks; i++)
         hp_put32(payload + 4 * ((size_t)i + 1), (uint32_t)spec->rank[i]);
     hp_agent_msg_put(out, HP_MSG_RANKS, payload, 4 * ((size_t)spec->ranks + 1), NULL, 0);
     free(payload);
@@ -77,8 +74,7 @@ static void
 put_options(hp_buffer *out, const hp_agent_options *options)
 {
     uint8_t value[4];
-    size_t i;
-    for (i = 0; i < AGENT_OPTIONS; i++) {
+    for (size_t i = 0; i < AGENT_OPTIONS; i++) {
         const int *field = (const int *)((const char *)options + agent_options[i].field);
         hp_put32(value, (uint32_t)*field);
         if (*field != 0)
@@ -195,8 +191,7 @@ take_local(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
 static hoop_result
 take_option(hp_agent_options *options, const hp_agent_msg *msg, hoop_error *error)
 {
-    size_t i;
-    for (i = 0; i < AGENT_OPTIONS; i++)
+    for (size_t i = 0; i < AGENT_OPTIONS; i++)
         if (msg->size == 4 + strlen(agent_options[i].name) &&
             memcmp(msg->payload + 4, agent_options[i].name, msg->size - 4) == 0) {
             *(int *)((char *)options + agent_options[i].field) = (int)(hp_get32(msg->payload) & INT32_MAX);

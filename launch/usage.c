@@ -55,7 +55,7 @@ int
 hp_usage_has(const char *names, const char *word)
 {
     char name[NAME_SIZE];
-    while ((names = next_name(names, name)) != NULL)
+    while ((names = next_name(names, name)))
         if (strcmp(bare(name), bare(word)) == 0)
             return 1;
     return 0;
@@ -71,7 +71,7 @@ print_row(FILE *to, const row *r)
     size_t n = 0;
     if (end == names)
         return;
-    while ((names = next_name(names, name)) != NULL && (!end || names <= end)) {
+    while ((names = next_name(names, name)) && (!end || names <= end)) {
         n += (size_t)snprintf(line + n, sizeof(line) - n, "%s%s",
                               n                        ? ", "
                               : strncmp(name, "--", 2) ? "  "
@@ -87,10 +87,9 @@ print_row(FILE *to, const row *r)
 void
 hp_usage_print(FILE *to)
 {
-    size_t i;
     fprintf(to,
             "usage: hooprun [-n RANKS] [-H HOST:SLOTS,... | --hostfile FILE] [OPTION...] PROGRAM [ARGUMENT...]\n\n");
-    for (i = 0; i < ROWS; i++)
+    for (size_t i = 0; i < ROWS; i++)
         print_row(to, &rows[i]);
     fprintf(to, "\n  hooprun -n 4 ./train                     four ranks here\n"
                 "  hooprun --hostfile hosts -x LR=0.1 ./train\n");
@@ -100,10 +99,9 @@ void
 hp_usage_list(void)
 {
     char name[NAME_SIZE];
-    size_t i;
-    for (i = 0; i < ROWS; i++) {
+    for (size_t i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
-        while (names[0] != '|' && (names = next_name(names, name)) != NULL)
+        while (names[0] != '|' && (names = next_name(names, name)))
             printf("%s %s %s\n", name, rows[i].kind, rows[i].value);
     }
 }
@@ -120,7 +118,7 @@ nearest(const char *word, char best[NAME_SIZE])
     best[0] = '\0';
     for (i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
-        while ((names = next_name(names, name)) != NULL)
+        while ((names = next_name(names, name)))
             if (hp_nearest_try(&search, bare(name)))
                 memcpy(best, name, NAME_SIZE);
     }
@@ -131,10 +129,9 @@ static const char *
 instead(const char *word)
 {
     char pattern[NAME_SIZE];
-    size_t i;
-    for (i = 0; i < FOREIGN; i++) {
+    for (size_t i = 0; i < FOREIGN; i++) {
         const char *names = foreign[i].names;
-        while ((names = next_name(names, pattern)) != NULL)
+        while ((names = next_name(names, pattern)))
             if (fnmatch(pattern, bare(word), 0) == 0)
                 return foreign[i].advice;
     }

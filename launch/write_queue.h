@@ -6,7 +6,7 @@
 #ifndef HP_LAUNCH_WRITE_QUEUE_H
 #define HP_LAUNCH_WRITE_QUEUE_H
 
-#include "launch/bytes.h"
+#include "base/buffer.h"
 #include "net/loop.h"
 
 typedef struct hp_write_queue {

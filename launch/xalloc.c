@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * must: memory or the end of the program. Owns nothing; everything it gives is freed with free().
+ * xalloc: owns nothing; everything it returns is freed with free().
  */
 #include "launch/xalloc.h"
 
@@ -67,4 +67,17 @@ hp_xasprintf(const char *format, ...)
         text = NULL;
     va_end(ap);
     return hp_xcheck(text);
+}
+
+uint8_t *
+hp_xbuffer_room(hp_buffer *buffer, size_t n)
+{
+    return hp_xcheck(hp_buffer_room(buffer, n));
+}
+
+void
+hp_xbuffer_add(hp_buffer *buffer, const void *data, size_t n)
+{
+    if (hp_buffer_add(buffer, data, n) < 0)
+        hp_xcheck(NULL);
 }

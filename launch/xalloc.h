@@ -6,6 +6,8 @@
 #ifndef HP_LAUNCH_XALLOC_H
 #define HP_LAUNCH_XALLOC_H
 
+#include "base/buffer.h"
+
 #include <stddef.h>
 
 void *hp_xcheck(void *memory);               /* returns `memory`; ends the program if it is NULL */
@@ -16,5 +18,9 @@ char *hp_xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2))
 
 /* An array with room for `wanted` elements; *room: how many it has room for. New elements are zeroed. */
 void *hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size);
+
+/* hp_buffer_room and hp_buffer_add, which cannot fail here. */
+uint8_t *hp_xbuffer_room(hp_buffer *buffer, size_t n);
+void hp_xbuffer_add(hp_buffer *buffer, const void *data, size_t n);
 
 #endif

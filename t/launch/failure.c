@@ -1,16 +1,74 @@
 /* SPDX-License-Identifier: MIT */
-/* Why the ring failed, where several sentences come: the cause, not what follows from it. */
+/* Which rank's exit, and which sentence about the ring, is the cause; and what is written about it. */
 #include "launch/failure.h"
 
 #include "base/err.h"
+#include "net/loop.h"
 #include "t/tap/tap.h"
 
-int
-main(void)
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+join(void *arg, const char *line)
+{
+    char *out = arg;
+    snprintf(out + strlen(out), 8192 - strlen(out), "%s|", line);
+}
+
+static void
+check_tail(void)
+{
+    char seen[8192] = "", line[40];
+    hp_buffer tail = {0};
+    hp_tail_each_line(&tail, join, seen);
+    is_string("", seen, "no tail, no lines");
+    for (int i = 0; i < 500; i++) {
+        snprintf(line, sizeof(line), "line %d\n", i);
+        hp_tail_add(&tail, (const uint8_t *)line, strlen(line));
+    }
+    ok(hp_buffer_size(&tail) <= HP_TAIL_BYTES, "last tail are bounded");
+    hp_tail_add(&tail, (const uint8_t *)"the\x1b[31m end", 12);
+    hp_tail_each_line(&tail, join, seen);
+    is_string("line 491|line 492|line 493|line 494|line 495|line 496|line 497|line 498|line 499|the?[31m end|", seen,
+              "the last ten lines, made harmless");
+    hp_buffer_free(&tail);
+}
+
+static void
+check_sentences(void)
+{
+    hp_rank_exit e = {.rank = 3, .pid = 811, .host = "node2", .program = "./train", .status = 9, .ms = 12449};
+    char *sentence = hp_rank_exit_sentence(&e, 7);
+    is_string("rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", sentence,
+              "the verdict of the manual");
+    free(sentence);
+    e.status = 7 << 8;
+    sentence = hp_rank_exit_sentence(&e, 1);
+    is_string("rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; stopping 1 other", sentence,
+              "an exit status");
+    free(sentence);
+    e.status = 11 | 0x80;
+    sentence = hp_rank_exit_sentence(&e, 0);
+    is_string("rank 3 (node2, pid 811, ./train) killed by signal 11 (SIGSEGV), core dumped, after 12.4 s", sentence,
+              "the last one, with a core");
+    free(sentence);
+    is_int(7, hp_exit_status(7 << 8), "exit status 7");
+    is_int(137, hp_exit_status(9), "128 + 9");
+    ok(hp_rank_exit_precedes(9, 1 << 8) && !hp_rank_exit_precedes(1 << 8, 9) && !hp_rank_exit_precedes(9, 11),
+       "a signal is the cause of an exit that comes with it");
+}
+
+/* --- why the ring failed --- */
+
+static void
+check_ring(void)
 {
     hp_failure failure;
     hoop_error late, lost, changed, aborted, broken;
-    plan(7);
     hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 2 (b) has not entered operation 1");
     hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (a) vanished");
     hp_err_set(&changed, HOOP_ERR_MISMATCH, "rank 1 calls something else");
@@ -22,9 +80,9 @@ main(void)
     hp_failure_ring_failed(&failure, &late);
     is_string(late.text, failure.ring, "until there is a newer one");
     hp_failure_ring_failed(&failure, &lost);
-    is_string(late.text, failure.ring, "who vanishes then does so because of it");
+    is_string(late.text, failure.ring, "a rank that vanishes after that follows from it");
     hp_failure_ring_failed(&failure, &aborted);
-    is_string(late.text, failure.ring, "so does who ends the job then");
+    is_string(late.text, failure.ring, "so does a rank that aborts after that");
     hp_failure_ring_failed(&failure, &changed);
     is_string(late.text, failure.ring, "and another communicator's failure");
     hp_failure_close(&failure);
@@ -33,7 +91,123 @@ main(void)
     hp_failure_ring_failed(&failure, &broken);
     is_string(broken.text, failure.ring, "of others the last one counts");
     hp_failure_ring_failed(&failure, &aborted);
-    is_string(broken.text, failure.ring, "but for who ends the job because of it");
+    is_string(broken.text, failure.ring, "unless a rank aborts because of it");
     hp_failure_close(&failure);
+}
+
+/* --- which exit is the first --- */
+
+static hp_rank_exit
+exited(int rank, int status)
+{
+    return (hp_rank_exit){
+        .rank = rank, .pid = 800 + rank, .host = "node", .program = "./x", .status = status, .ms = 1500};
+}
+
+static int
+end(hp_failure *failure, int rank, int status)
+{
+    const hp_rank_exit e = exited(rank, status);
+    return hp_failure_exited(failure, &e);
+}
+
+static void
+start_all(hp_failure *failure, int size)
+{
+    hp_failure_open(failure, size);
+    for (int i = 0; i < size; i++)
+        hp_failure_started(failure, i);
+    failure->running = size;
+}
+
+static void
+check_first(void)
+{
+    hp_failure failure;
+    start_all(&failure, 4);
+    is_int(0, end(&failure, 3, 0), "a rank that ends well is no failure");
+    ok(failure.first.rank == -1 && failure.running == 3, "three run on");
+    is_int(1, end(&failure, 1, 1 << 8), "the first that fails is told apart");
+    is_int(0, end(&failure, 2, 9), "the next one is not the first");
+    is_int(2, failure.first.rank, "but a signal is the cause of an exit that comes with it");
+    is_int(0, end(&failure, 0, 11), "a second signal");
+    is_int(2, failure.first.rank, "is not");
+    is_int(0, end(&failure, 2, 9), "an exit that is reported twice");
+    is_int(0, failure.running, "counts once");
+    hp_failure_close(&failure);
+}
+
+/* --- the report --- */
+
+/* What the report writes to standard error, with the descriptor put back. */
+static char *
+report(hp_failure *failure, int hidden)
+{
+    static char text[8192];
+    char path[512];
+    snprintf(path, sizeof(path), "%s/stderr", tap_tmpdir());
+    int old = dup(STDERR_FILENO), file = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    hp_loop *loop = hp_loop_new();
+    dup2(file, STDERR_FILENO);
+    const hp_output_options options = {.size = failure->size};
+    hp_output *output = hp_output_new(loop, &options, NULL);
+    hp_failure_report(failure, output, hidden);
+    hp_failure_report(failure, output, hidden);
+    hp_output_all_ended(output);
+    ssize_t n = pread(file, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    hp_output_free(output);
+    hp_loop_free(loop);
+    dup2(old, STDERR_FILENO);
+    close(old);
+    close(file);
+    return text;
+}
+
+#define SENTENCE "hooprun: rank 1 (node, pid 801, ./x) exited with status 3 after 1.5 s; stopping 1 other\n"
+
+static void
+check_report(void)
+{
+    hp_failure failure;
+    hoop_error error = {0};
+    start_all(&failure, 2);
+    hp_failure_stderr(&failure, 1, (const uint8_t *)"no such file\n", 13, 0);
+    end(&failure, 1, 3 << 8);
+    is_string(SENTENCE, report(&failure, 0), "the sentence, once; the last lines are on the screen already");
+    hp_failure_close(&failure);
+    start_all(&failure, 2);
+    hp_failure_stderr(&failure, 1, (const uint8_t *)"no such file\n", 13, 0);
+    end(&failure, 1, 3 << 8);
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 0 (node) is late");
+    hp_failure_ring_failed(&failure, &error);
+    is_string(SENTENCE "[1] no such file\nhooprun: the ring had failed: rank 0 (node) is late\n", report(&failure, 1),
+              "last lines that went to a file are repeated; the ring's failure comes last");
+    hp_failure_close(&failure);
+    start_all(&failure, 2);
+    hp_err_set(&error, HOOP_ERR_PEER_LOST, "rank 1 (node) vanished");
+    hp_failure_ring_failed(&failure, &error);
+    end(&failure, 1, 3 << 8);
+    is_string(SENTENCE, report(&failure, 0), "a sentence about the rank itself adds nothing");
+    hp_failure_close(&failure);
+    start_all(&failure, 2);
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 0 (node) has not joined");
+    hp_failure_ring_failed(&failure, &error);
+    hp_failure_stderr(&failure, 1, (const uint8_t *)"x: rank 0 (node) has not joined\n", 32, 0);
+    end(&failure, 1, 3 << 8);
+    is_string(SENTENCE, report(&failure, 0), "nor does one that the rank itself has written");
+    hp_failure_close(&failure);
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    check_tail();
+    check_sentences();
+    check_ring();
+    check_first();
+    check_report();
     return 0;
 }

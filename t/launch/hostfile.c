@@ -164,7 +164,7 @@ check_files(void)
     FILE *file;
     snprintf(path, sizeof(path), "%s/hosts", tap_tmpdir());
     is_int(HOOP_ERR_INVALID_ARGUMENT, hp_hostfile_read(&hosts, path, &error), "a file that is not there");
-    ok(strstr(error.text, path) && strstr(error.text, "No such file") != NULL, "is named: %s", error.text);
+    ok(strstr(error.text, path) && strstr(error.text, "No such file"), "is named: %s", error.text);
     file = fopen(path, "w");
     fputs("# nobody\n", file);
     fclose(file);

@@ -2,13 +2,12 @@
 /* Merging of output: whole lines whatever the pieces they come in, not a byte lost, added or changed. */
 #include "launch/lines.h"
 
-#include "launch/verdict.h"
+#include "launch/xalloc.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 typedef struct sink {
     hp_buffer bytes;
@@ -20,7 +19,7 @@ static void
 take(void *arg, const uint8_t *bytes, size_t n)
 {
     sink *s = arg;
-    hp_buffer_add(&s->bytes, bytes, n);
+    hp_xbuffer_add(&s->bytes, bytes, n);
     s->pieces++;
     s->broken += bytes[n - 1] != '\n';
     s->largest = n > s->largest ? n : s->largest;
@@ -101,56 +100,6 @@ check_random(int round)
     free(text);
 }
 
-static void
-join(void *arg, const char *line)
-{
-    char *out = arg;
-    snprintf(out + strlen(out), 8192 - strlen(out), "%s|", line);
-}
-
-static void
-check_last_words(void)
-{
-    char seen[8192] = "", line[40];
-    hp_buffer words = {0};
-    hp_tail_each_line(&words, join, seen);
-    is_string("", seen, "no words, no lines");
-    for (int i = 0; i < 500; i++) {
-        snprintf(line, sizeof(line), "line %d\n", i);
-        hp_tail_add(&words, (const uint8_t *)line, strlen(line));
-    }
-    ok(hp_buffer_size(&words) <= HP_TAIL_BYTES, "last words are bounded");
-    hp_tail_add(&words, (const uint8_t *)"the\x1b[31m end", 12);
-    hp_tail_each_line(&words, join, seen);
-    is_string("line 491|line 492|line 493|line 494|line 495|line 496|line 497|line 498|line 499|the?[31m end|", seen,
-              "the last ten lines, made harmless");
-    hp_buffer_free(&words);
-}
-
-static void
-check_verdicts(void)
-{
-    hp_rank_exit e = {.rank = 3, .pid = 811, .host = "node2", .program = "./train", .status = 9, .ms = 12449};
-    char *sentence = hp_rank_exit_sentence(&e, 7);
-    is_string("rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others", sentence,
-              "the verdict of the manual");
-    free(sentence);
-    e.status = 7 << 8;
-    sentence = hp_rank_exit_sentence(&e, 1);
-    is_string("rank 3 (node2, pid 811, ./train) exited with status 7 after 12.4 s; stopping 1 other", sentence,
-              "an exit status");
-    free(sentence);
-    e.status = 11 | 0x80;
-    sentence = hp_rank_exit_sentence(&e, 0);
-    is_string("rank 3 (node2, pid 811, ./train) killed by signal 11 (SIGSEGV), core dumped, after 12.4 s", sentence,
-              "the last one, with a core");
-    free(sentence);
-    is_int(7, hp_exit_status(7 << 8), "exit status 7");
-    is_int(137, hp_exit_status(9), "128 + 9");
-    ok(hp_rank_exit_precedes(9, 1 << 8) && !hp_rank_exit_precedes(1 << 8, 9) && !hp_rank_exit_precedes(9, 11),
-       "a signal is the cause of an exit that comes with it");
-}
-
 int
 main(void)
 {
@@ -161,7 +110,5 @@ main(void)
     check_long();
     for (int round = 0; round < 20; round++)
         check_random(round);
-    check_last_words();
-    check_verdicts();
     return 0;
 }

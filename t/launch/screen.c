@@ -177,10 +177,9 @@ check_one(void)
 static void
 check_bound(void)
 {
-    int i;
     begin(2, 0, 1);
     says(A, "\rfirst");
-    for (i = 0; i < 100000; i++)
+    for (int i = 0; i < 100000; i++)
         says(B, "\rsecond");
     shows("first", "a bar that is not shown is forgotten as it goes");
     hp_screen_end(screen, B);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/wire.h"
+#include "launch/xalloc.h"
 #include "t/tap/tap.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ check_round_trip(size_t step)
     hp_spec_put(&wire, &sent);
     for (size_t at = 0; at < hp_buffer_size(&wire) && result == 0; at += step) {
         size_t left = hp_buffer_size(&wire) - at;
-        hp_buffer_add(&in, hp_buffer_first(&wire) + at, left < step ? left : step);
+        hp_xbuffer_add(&in, hp_buffer_first(&wire) + at, left < step ? left : step);
         result = take_all(&got, &in, &error);
     }
     ok(result == 0 && got.complete, "spec in pieces of %zu are complete", step);
@@ -140,7 +141,7 @@ check_heads(void)
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
         hp_buffer in = {0};
         hp_agent_msg msg;
-        hp_buffer_add(&in, heads[i], HP_AGENT_MSG_HEAD);
+        hp_xbuffer_add(&in, heads[i], HP_AGENT_MSG_HEAD);
         is_int(-1, hp_agent_msg_get(&in, HP_TO_AGENT, &msg, NULL), "head %zu is refused before its payload has come",
                i);
         hp_buffer_free(&in);

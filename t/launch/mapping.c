@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Placement: which ranks go where, for every way of asking; and how many slots there are when they do not fit. */
-#include "launch/place.h"
+#include "launch/mapping.h"
 
 #include "base/err.h"
 #include "t/tap/tap.h"
@@ -51,17 +51,17 @@ static void
 check(const row *r)
 {
     hp_host_list hosts = {0};
-    hp_rank_map place = {0};
+    hp_rank_map map = {0};
     hoop_error error;
     char seen[512] = "";
     hp_hostfile_parse(&hosts, "-H", 0, r->hosts, strlen(r->hosts), &error);
-    if (hp_rank_map_fill(&place, &hosts, &r->request, &error) != HOOP_SUCCESS)
+    if (hp_rank_map_fill(&map, &hosts, &r->request, &error) != HOOP_SUCCESS)
         snprintf(seen, sizeof(seen), "%s", error.text);
     else
         for (int i = 0; i < hosts.count; i++)
-            snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%d+%d ", place.first[i], place.count[i]);
+            snprintf(seen + strlen(seen), sizeof(seen) - strlen(seen), "%d+%d ", map.first[i], map.count[i]);
     is_string(r->placed, seen, "%s, -n %d, -N %d", r->hosts, r->request.ranks, r->request.per_host);
-    hp_rank_map_free(&place);
+    hp_rank_map_free(&map);
     hp_hostfile_free(&hosts);
 }
 

@@ -73,11 +73,12 @@ hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg,
         return 0;
     length = hp_get32(head);
     if (!known(head[4]) || rules[head[4]].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "bytes came that are no msg of hooprun (type %u)", head[4]);
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", head[4]);
         return -1;
     }
     if (length < rules[head[4]].least || length > rules[head[4]].most) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "a msg of type %u says it has %u bytes", head[4], length);
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "received a hooprun message of type %u that claims to have %u bytes",
+                   head[4], length);
         return -1;
     }
     if (hp_buffer_size(in) - HP_AGENT_MSG_HEAD < length)

@@ -120,7 +120,7 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
 static hoop_result
 wrong(hoop_error *error, const char *what)
 {
-    return hp_err_set(error, HOOP_ERR_PROTOCOL, "the launcher's spec make no sense: %s", what);
+    return hp_err_set(error, HOOP_ERR_PROTOCOL, "the launcher sent a spec that makes no sense: %s", what);
 }
 
 /* The payload from `skip` on as a string of its own; NULL when it holds a NUL. */

@@ -25,7 +25,7 @@ is '' "$(grep -oE '\b[a-z_]+\.[ch]\b' HACKING | LC_ALL=C sort -u | while read -r
     [ -n "$(find include base lib net gpu rendezvous launch bin examples t -name "$name")" ] || echo "$name"
 done)" 'and every source that HACKING names without its folder'
 is '' "$(grep -ohE '\bh(p|oop)_[a-z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
-    grep -rqE "\b$name" include base lib net gpu rendezvous man || echo "$name"
+    grep -rqE "\b$name" include base lib net gpu rendezvous launch man || echo "$name"
 done)" 'every function and type that is named is there'
 is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
     grep -qE "\b$name\b" include/hoop.h && continue

@@ -236,7 +236,7 @@ sleep 60
 END
 run --rsh ./babbling -H n1 true
 is 1 "$status" 'an agent that talks nonsense: status 1'
-like '^hooprun: n1: bytes came that are no packet of hooprun .*same version' "$err" 'said'
+like '^hooprun: n1: received data that is not a hooprun message .*same version' "$err" 'said'
 shell dying <<'END'
 exec 3<&0
 "$@" <&3 &

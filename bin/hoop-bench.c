@@ -2,17 +2,17 @@
 /*
  * hoop-bench: times and checks the collectives, with nccl-tests' face. This file owns the run: which collectives,
  * types, operations, roots and sizes; warm-up, timing and checking of one of them. What a collective looks like in
- * memory is in bench_coll, what is right in bench_pattern and bench_check, what is printed in bench_table and its
+ * memory is in perf_coll, what is right in perf_pattern and perf_check, what is printed in perf_table and its
  * neighbours.
  *
  * All ranks do the same; rank 0 alone prints results. An error of the library ends the program with its sentence.
  */
 #include "base/clock.h"
 #include "base/mem.h"
-#include "bin/bench_check.h"
-#include "bin/bench_options.h"
-#include "bin/bench_report.h"
 #include "gpu/gpu.h"
+#include "perf/check.h"
+#include "perf/options.h"
+#include "perf/report.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,12 +20,12 @@
 #include <unistd.h>
 
 typedef struct bench {
-    bench_options options;
-    bench_report report;
+    perf_options options;
+    perf_report report;
     hoop_comm *comm;
     int rank, ranks;
-    bench_buffer send, recv;
-    bench_check check;
+    perf_buffer send, recv;
+    perf_check check;
     double *samples; /* seconds of each timed run, then those of the rank that options.average names */
     uint64_t seed;   /* another one for every checked run */
     FILE *json;
@@ -36,10 +36,10 @@ typedef struct bench {
 
 /* One line of the table in the making. */
 typedef struct task {
-    const bench_coll *coll;
-    const bench_type *type;
+    const perf_coll *coll;
+    const perf_type *type;
     int op, root;
-    bench_row row;
+    perf_row row;
 } task;
 
 static void
@@ -50,7 +50,7 @@ need(const bench *b, hoop_result result)
         return;
     hoop_comm_error(b->comm, &error);
     if (b->row_open)
-        bench_table_end();
+        perf_table_end();
     fprintf(stderr, "hoop-bench: %s\n", error.text[0] != '\0' ? error.text : hoop_strerror(result));
     exit(1);
 }
@@ -120,7 +120,7 @@ end_progress(bench *b)
 
 /* The timed runs: fills b->samples and returns the seconds of all of them. */
 static double
-run_timed(bench *b, const task *t, const bench_call *call)
+run_timed(bench *b, const task *t, const perf_call *call)
 {
     int barrier = b->options.blocking == 1 || b->options.blocking == 3;
     uint64_t start = hp_now(), shown = start;
@@ -147,7 +147,7 @@ agree(bench *b, double *times, size_t count)
 }
 
 static void
-time_side(bench *b, task *t, const bench_call *call, bench_side *side)
+time_side(bench *b, task *t, const perf_call *call, perf_side *side)
 {
     uint64_t before;
     double all;
@@ -163,27 +163,27 @@ time_side(bench *b, task *t, const bench_call *call, bench_side *side)
     agree(b, &side->first, 1);
     agree(b, &all, 1);
     agree(b, b->samples, (size_t)b->options.iterations);
-    side->stats = bench_stats_of(b->samples, (size_t)b->options.iterations);
+    side->stats = perf_stats_of(b->samples, (size_t)b->options.iterations);
     side->time = all / b->options.iterations;
     side->algbw = side->time > 0 ? (double)t->row.bytes / side->time / 1e9 : 0;
-    side->busbw = side->algbw * bench_coll_bus_factor(t->coll, b->ranks);
+    side->busbw = side->algbw * perf_coll_bus_factor(t->coll, b->ranks);
 }
 
 /* Runs with a pattern of its own each time, until one is wrong. */
 static void
-check_side(bench *b, const task *t, const bench_call *call, int in_place, bench_side *side)
+check_side(bench *b, const task *t, const perf_call *call, int in_place, perf_side *side)
 {
-    bench_check *c = &b->check;
+    perf_check *c = &b->check;
     c->coll = t->coll;
     c->call = call;
     c->in_place = in_place;
-    c->pattern = (bench_pattern){.type = t->type, .op = t->coll->reduces ? t->op : -1, .ranks = b->ranks};
+    c->pattern = (perf_pattern){.type = t->type, .op = t->coll->reduces ? t->op : -1, .ranks = b->ranks};
     side->wrong = 0;
     for (int i = 0; i < b->options.check && side->wrong == 0; i++) {
         c->pattern.seed = ++b->seed;
-        bench_check_fill(c);
+        perf_check_fill(c);
         need(b, t->coll->run(call));
-        side->wrong = bench_check_wrong(c);
+        side->wrong = perf_check_wrong(c);
         need(b, hoop_allreduce(&side->wrong, &side->wrong, 1, HOOP_UINT64, HOOP_SUM, b->comm));
     }
 }
@@ -191,12 +191,12 @@ check_side(bench *b, const task *t, const bench_call *call, int in_place, bench_
 static void
 measure_side(bench *b, task *t, int in_place)
 {
-    bench_call call = {.send = b->send.data, .recv = b->recv.data, .count = t->row.count, .dtype = t->type->dtype};
+    perf_call call = {.send = b->send.data, .recv = b->recv.data, .count = t->row.count, .dtype = t->type->dtype};
     call.op = t->op < 0 ? HOOP_SUM : (hoop_op)t->op;
     call.root = t->root < 0 ? 0 : t->root;
     call.comm = b->comm;
     if (in_place)
-        bench_coll_in_place(t->coll, &call, b->recv.data, t->type->size, b->rank);
+        perf_coll_in_place(t->coll, &call, b->recv.data, t->type->size, b->rank);
     /* Zeros stay zeros: however often a sum in place is repeated, no run meets infinities or subnormal numbers. */
     b->send.memory->fill(b->send.data, 0, t->row.bytes);
     b->recv.memory->fill(b->recv.data, 0, t->row.bytes);
@@ -208,23 +208,23 @@ measure_side(bench *b, task *t, int in_place)
 static void
 measure_row(bench *b, task *t, size_t bytes)
 {
-    bench_row *row = &t->row;
-    row->count = bench_coll_count(t->coll, bytes, t->type->size, b->ranks);
-    row->bytes = bench_coll_total(t->coll, row->count, b->ranks) * t->type->size;
+    perf_row *row = &t->row;
+    row->count = perf_coll_count(t->coll, bytes, t->type->size, b->ranks);
+    row->bytes = perf_coll_total(t->coll, row->count, b->ranks) * t->type->size;
     row->checked = b->options.check > 0;
     b->row_open = b->rank == 0;
     if (b->row_open)
-        bench_table_begin(row);
+        perf_table_begin(row);
     for (int place = 0; place < 2; place++) {
         measure_side(b, t, place);
         end_progress(b);
         if (b->rank == 0)
-            bench_table_side(&b->report, row, place);
+            perf_table_side(&b->report, row, place);
     }
     if (b->row_open)
-        bench_table_end();
+        perf_table_end();
     b->row_open = 0;
-    if (bench_rows_add(&b->report.rows, row) != 0)
+    if (perf_rows_add(&b->report.rows, row) != 0)
         abandon(b, "has no memory for its results");
 }
 
@@ -233,15 +233,15 @@ measure_row(bench *b, task *t, size_t bytes)
 static void
 measure_sizes(bench *b, task *t)
 {
-    const bench_options *o = &b->options;
+    const perf_options *o = &b->options;
     t->row.coll = t->coll->name;
-    t->row.type = t->coll->send == BENCH_NOTHING ? "none" : t->type->name;
-    t->row.op = bench_op_name(t->coll->reduces ? t->op : -1);
+    t->row.type = t->coll->send == PERF_NOTHING ? "none" : t->type->name;
+    t->row.op = perf_op_name(t->coll->reduces ? t->op : -1);
     t->row.root = t->coll->rooted ? t->root : -1;
     for (size_t bytes = o->min_bytes; bytes <= o->max_bytes;) {
         measure_row(b, t, bytes);
         size_t next = o->step_factor > 1 ? bytes * o->step_factor : bytes + o->step_bytes;
-        if (next <= bytes || t->coll->send == BENCH_NOTHING)
+        if (next <= bytes || t->coll->send == PERF_NOTHING)
             return;
         bytes = next;
     }
@@ -257,21 +257,21 @@ choice(int chosen, int all, int applies)
 {
     if (!applies)
         return (range){0, 0};
-    return chosen == BENCH_ALL ? (range){0, all - 1} : (range){chosen, chosen};
+    return chosen == PERF_ALL ? (range){0, all - 1} : (range){chosen, chosen};
 }
 
 static void
-measure_coll(bench *b, const bench_coll *coll)
+measure_coll(bench *b, const perf_coll *coll)
 {
-    range types = choice(b->options.type, BENCH_TYPES, coll->send != BENCH_NOTHING);
-    range ops = choice(b->options.op, BENCH_OPS, coll->reduces);
+    range types = choice(b->options.type, PERF_TYPES, coll->send != PERF_NOTHING);
+    range ops = choice(b->options.op, PERF_OPS, coll->reduces);
     range roots = choice(b->options.root, b->ranks, coll->rooted);
     if (b->rank == 0)
-        bench_table_columns(&b->report, coll->name);
+        perf_table_columns(&b->report, coll->name);
     for (int type = types.first; type <= types.last; type++)
         for (int op = ops.first; op <= ops.last; op++)
             for (int root = roots.first; root <= roots.last; root++) {
-                task t = {.coll = coll, .type = bench_type_at(type), .op = op, .root = root};
+                task t = {.coll = coll, .type = perf_type_at(type), .op = op, .root = root};
                 measure_sizes(b, &t);
             }
 }
@@ -279,16 +279,16 @@ measure_coll(bench *b, const bench_coll *coll)
 static void
 measure_all(bench *b)
 {
-    range colls = choice(b->options.coll, BENCH_COLLS, 1);
+    range colls = choice(b->options.coll, PERF_COLLS, 1);
     for (int coll = colls.first; coll <= colls.last; coll++)
-        measure_coll(b, bench_coll_at(coll));
+        measure_coll(b, perf_coll_at(coll));
 }
 
 /* --- before and after --- */
 
 /* The slowest interface's speed; 0 unless all ranks know theirs and the ring leaves this host. */
 static double
-slowest_line(const bench *b, const bench_member *all)
+slowest_line(const bench *b, const perf_member *all)
 {
     double least = all[0].line;
     for (int i = 1; i < b->ranks; i++)
@@ -299,13 +299,13 @@ slowest_line(const bench *b, const bench_member *all)
 static void
 introduce(bench *b)
 {
-    bench_member own = {.rank = b->rank, .pid = getpid()};
-    bench_member *all = hp_alloc((size_t)b->ranks, sizeof(*all));
+    perf_member own = {.rank = b->rank, .pid = getpid()};
+    perf_member *all = hp_alloc((size_t)b->ranks, sizeof(*all));
     if (!all)
         abandon(b, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
-    bench_line_interface(b->comm, own.interface);
-    own.line = bench_line_speed("/sys/class/net", own.interface);
+    perf_line_interface(b->comm, own.interface);
+    own.line = perf_line_speed("/sys/class/net", own.interface);
     snprintf(own.device, sizeof(own.device), "%s", b->recv.memory->name);
     need(b, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, b->comm));
     b->report.members = all;
@@ -316,8 +316,8 @@ introduce(bench *b)
 static int
 has_room(const bench *b, char *why, size_t size)
 {
-    double gib = 1 << 30, all = 2.0 * hoop_comm_local_size(b->comm) * (double)bench_buffer_takes(b->options.max_bytes);
-    uint64_t available = bench_memory_available("/proc/meminfo");
+    double gib = 1 << 30, all = 2.0 * hoop_comm_local_size(b->comm) * (double)perf_buffer_takes(b->options.max_bytes);
+    uint64_t available = perf_memory_available("/proc/meminfo");
     char name[65] = "this host";
     if (available == UINT64_MAX || all <= (double)available)
         return 1;
@@ -351,19 +351,19 @@ static void
 take_memory(bench *b)
 {
     char why[512];
-    const bench_memory *memory = bench_memory_open(b->options.gpus, why, sizeof(why));
+    const perf_memory *memory = perf_memory_open(b->options.gpus, why, sizeof(why));
     uint64_t lacking = 0;
     if (!memory)
         refuse(b, 1, why);
-    if (bench_memory_is_host(memory))
+    if (perf_memory_is_host(memory))
         check_room(b);
     b->samples = hp_alloc((size_t)b->options.iterations, sizeof(*b->samples));
     b->check.send = &b->send;
     b->check.recv = &b->recv;
     b->check.rank = b->rank;
-    lacking |= bench_buffer_open(&b->send, memory, b->options.max_bytes) != 0;
-    lacking |= bench_buffer_open(&b->recv, memory, b->options.max_bytes) != 0;
-    lacking |= !b->samples || bench_check_open(&b->check) != 0;
+    lacking |= perf_buffer_open(&b->send, memory, b->options.max_bytes) != 0;
+    lacking |= perf_buffer_open(&b->recv, memory, b->options.max_bytes) != 0;
+    lacking |= !b->samples || perf_check_open(&b->check) != 0;
     need(b, hoop_allreduce(&lacking, &lacking, 1, HOOP_UINT64, HOOP_SUM, b->comm));
     if (lacking == 0)
         return;
@@ -375,9 +375,9 @@ take_memory(bench *b)
 static void
 finish(bench *b)
 {
-    bench_buffer_close(&b->send);
-    bench_buffer_close(&b->recv);
-    bench_check_close(&b->check);
+    perf_buffer_close(&b->send);
+    perf_buffer_close(&b->recv);
+    perf_check_close(&b->check);
     free(b->samples);
     free(b->report.rows.row);
     free((void *)(uintptr_t)b->report.members);
@@ -385,31 +385,31 @@ finish(bench *b)
 
 /* Rank 0's files. 0, or -1 when one could not be written. */
 static int
-tell_files(bench *b, const bench_past *past)
+tell_files(bench *b, const perf_past *past)
 {
-    const bench_options *o = &b->options;
+    const perf_options *o = &b->options;
     int failed = 0;
     if (b->json) {
-        bench_json_write(b->json, &b->report);
+        perf_json_write(b->json, &b->report);
         failed |= fclose(b->json) != 0;
     }
     if (o->csv)
-        failed |= bench_csv_write(o->csv, &b->report);
+        failed |= perf_csv_write(o->csv, &b->report);
     if (o->plot)
-        failed |= bench_plot_write(o->plot, &b->report, past);
+        failed |= perf_plot_write(o->plot, &b->report, past);
     if (o->compare)
-        bench_past_compare(&b->report, past);
+        perf_past_compare(&b->report, past);
     return failed ? -1 : 0;
 }
 
 static int
-tell(bench *b, const bench_past *past)
+tell(bench *b, const perf_past *past)
 {
     if (b->rank != 0)
         return 0;
-    bench_table_foot(&b->report);
+    perf_table_foot(&b->report);
     if (isatty(STDOUT_FILENO) || is_behind_pipe(STDOUT_FILENO))
-        bench_curve_draw(&b->report);
+        perf_curve_draw(&b->report);
     if (b->options.plain)
         printf("# Read next: man hoop-bench for the columns and the options, man 7 hoop for the library,\n"
                "# and examples/digits.c trains on real data: hooprun -n 4 examples/digits\n");
@@ -420,10 +420,10 @@ tell(bench *b, const bench_past *past)
 static int
 open_outputs(bench *b, char *why, size_t size)
 {
-    const bench_options *o = &b->options;
+    const perf_options *o = &b->options;
     const char *path = o->json;
     FILE *csv;
-    if (path && (b->json = bench_json_open(path)) == NULL)
+    if (path && (b->json = perf_json_open(path)) == NULL)
         goto failed;
     path = o->csv;
     if (!path)
@@ -438,12 +438,12 @@ failed:
 
 /* What only rank 0 can know goes wrong before anything is measured, on all ranks. */
 static void
-open_files(bench *b, bench_past *past)
+open_files(bench *b, perf_past *past)
 {
     char why[512] = "";
     uint64_t failed = 0;
     if (b->rank == 0 && b->options.compare)
-        failed = bench_past_read(past, b->options.compare, why, sizeof(why)) != 0;
+        failed = perf_past_read(past, b->options.compare, why, sizeof(why)) != 0;
     if (b->rank == 0 && !failed)
         failed = open_outputs(b, why, sizeof(why)) != 0;
     need(b, hoop_broadcast(&failed, &failed, 1, HOOP_UINT64, 0, b->comm));
@@ -454,7 +454,7 @@ open_files(bench *b, bench_past *past)
 static int
 run(bench *b)
 {
-    bench_past past = {0};
+    perf_past past = {0};
     char why[128];
     if (b->options.root >= b->ranks) {
         snprintf(why, sizeof(why), "-r %d names a rank that does not exist: there are %d, counted from 0",
@@ -464,11 +464,11 @@ run(bench *b)
     take_memory(b);
     introduce(b);
     open_files(b, &past);
-    bench_report_clock(b->report.started, sizeof(b->report.started));
+    perf_report_clock(b->report.started, sizeof(b->report.started));
     if (b->rank == 0)
-        bench_table_head(&b->report);
+        perf_table_head(&b->report);
     measure_all(b);
-    int failed = tell(b, &past) != 0 || bench_report_wrong(&b->report) != 0;
+    int failed = tell(b, &past) != 0 || perf_report_wrong(&b->report) != 0;
     free(past.rows.row);
     return failed;
 }
@@ -478,17 +478,17 @@ main(int argc, char **argv)
 {
     bench b = {.report = {.argc = argc, .argv = argv}};
     char why[256], gpu[256];
-    int wanted = bench_options_read(&b.options, argc, argv, why, sizeof(why));
-    if (wanted == BENCH_HELP)
-        return fputs(bench_options_help(), stdout) < 0;
-    if (wanted == BENCH_VERSION)
+    int wanted = perf_options_read(&b.options, argc, argv, why, sizeof(why));
+    if (wanted == PERF_HELP)
+        return fputs(perf_options_help(), stdout) < 0;
+    if (wanted == PERF_VERSION)
         return printf("hoop-bench %s\nGPU: %s\n", hoop_version(), hp_gpu_describe(gpu, sizeof(gpu))) < 0;
     need(&b, hoop_comm_create(&b.comm, NULL));
     b.rank = hoop_comm_rank(b.comm);
     b.terminal = isatty(STDERR_FILENO);
     b.ranks = b.report.ranks = hoop_comm_size(b.comm);
     b.report.options = &b.options;
-    if (wanted == BENCH_WRONG)
+    if (wanted == PERF_WRONG)
         refuse(&b, 2, why);
     int failed = run(&b);
     finish(&b);

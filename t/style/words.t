@@ -7,7 +7,7 @@ cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 6
 
 library=$(find base lib net gpu rendezvous -name '*.[ch]' | LC_ALL=C sort)
-product="$library $(find include launch bin examples -name '*.[ch]' | LC_ALL=C sort)"
+product="$library $(find include launch perf bin examples -name '*.[ch]' | LC_ALL=C sort)"
 
 # The code of a file, each line with the file's name and number in front.
 code()
@@ -48,7 +48,7 @@ not_in library '(^|[^a-zA-Z0-9_])((printf|puts|putchar|vprintf) *\(|stdout|STDOU
     'the library never writes to descriptor 1'
 not_in library '(^|[^a-zA-Z0-9_])(signal|sigaction|raise|sigset) *\(' 'the library installs no signal handler'
 
-everything="configure.ac Makefile.am bootstrap quickstart README.md NEWS hoop.pc.in include base lib net gpu rendezvous launch bin examples
+everything="configure.ac Makefile.am bootstrap quickstart README.md NEWS hoop.pc.in include base lib net gpu rendezvous launch perf bin examples
     fuzz bench man t"
 for more in HACKING .ci .gitignore doc; do
     [ ! -e $more ] || everything="$everything $more"

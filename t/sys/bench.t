@@ -4,7 +4,7 @@
 # ranks, a wrong result seen, files that can be read back, and mistakes answered with a sentence.
 # time limit: 400
 . "$abs_top_srcdir/t/tap/tap.sh"
-bin=$abs_top_builddir/bin bench=$abs_top_builddir/bin/hoop-bench liar=$abs_top_builddir/t/bin/bench_liar
+bin=$abs_top_builddir/bin bench=$abs_top_builddir/bin/hoop-bench liar=$abs_top_builddir/t/perf/liar
 unset HOOPRUN_TTY
 plan_lazy
 cd "$tmp" || bail "no $tmp"

@@ -5,7 +5,7 @@
 # seen; the ranks share the GPUs there are, or use the one that a setting names, and one that is not there is refused.
 # time limit: 400
 . "$abs_top_srcdir/t/tap/tap.sh"
-bin=$abs_top_builddir/bin bench=$abs_top_builddir/bin/hoop-bench liar=$abs_top_builddir/t/bin/bench_liar
+bin=$abs_top_builddir/bin bench=$abs_top_builddir/bin/hoop-bench liar=$abs_top_builddir/t/perf/liar
 stand_in=$abs_top_builddir/t/tools/.libs
 [ -e "$stand_in/libcuda.so.1" ] || skip_all 'there is no stand-in driver: was hoop configured with --disable-shared?'
 unset HOOPRUN_TTY HOOP_CUDA_DEVICE CUDA_VISIBLE_DEVICES

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT */
+/* options: one table of long names, one switch, small readers that word what is wrong. */
+#include "perf/options.h"
+
+#include "perf/coll.h"
+#include "perf/foreign.h"
+#include "perf/line.h"
+#include "perf/types.h"
+
+#include <getopt.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    perf_options *to;
+    char *why;
+    size_t size;
+    int from_set, to_set, wrong;
+} reader;
+
+enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION };
+
+static const struct option long_options[] = {
+    {"minbytes", required_argument, NULL, 'b'},
+    {"maxbytes", required_argument, NULL, 'e'},
+    {"stepbytes", required_argument, NULL, 'i'},
+    {"stepfactor", required_argument, NULL, 'f'},
+    {"iters", required_argument, NULL, 'n'},
+    {"warmup_iters", required_argument, NULL, 'w'},
+    {"check", required_argument, NULL, 'c'},
+    {"op", required_argument, NULL, 'o'},
+    {"datatype", required_argument, NULL, 'd'},
+    {"root", required_argument, NULL, 'r'},
+    {"blocking", required_argument, NULL, 'z'},
+    {"average", required_argument, NULL, 'a'},
+    {"output_file", required_argument, NULL, 'J'},
+    {"ngpus", required_argument, NULL, 'g'},
+    {"help", no_argument, NULL, 'h'},
+    {"coll", required_argument, NULL, OPT_COLL},
+    {"stats", no_argument, NULL, OPT_STATS},
+    {"csv", required_argument, NULL, OPT_CSV},
+    {"plot", required_argument, NULL, OPT_PLOT},
+    {"compare", required_argument, NULL, OPT_COMPARE},
+    {"line", required_argument, NULL, OPT_LINE},
+    {"version", no_argument, NULL, OPT_VERSION},
+    {"nthreads", required_argument, NULL, 't'},
+    {"agg_iters", required_argument, NULL, 'm'},
+    {"parallel_init", required_argument, NULL, 'p'},
+    {"report_cputime", required_argument, NULL, 'C'},
+    {"timeout", required_argument, NULL, 'T'},
+    {"local_register", required_argument, NULL, 'R'},
+    {"out_of_place", required_argument, NULL, 'O'},
+    {"cudagraph", required_argument, NULL, 'G'},
+    {"stream_null", required_argument, NULL, 'y'},
+    {"run_cycles", required_argument, NULL, 'N'},
+    {"report_timestamps", required_argument, NULL, 'S'},
+    {NULL, 0, NULL, 0},
+};
+
+const char *
+perf_options_help(void)
+{
+    return "Usage: hooprun -n RANKS hoop-bench [options]\n"
+           "Measures and checks hoop's collectives; flags, columns and files are those of nccl-tests.\n\n"
+           "  -b, --minbytes SIZE    smallest size, with K, M or G (4)\n"
+           "  -e, --maxbytes SIZE    largest size (64M)\n"
+           "  -f, --stepfactor N     sizes grow by this factor (4) ...\n"
+           "  -i, --stepbytes SIZE   ... or by this many bytes\n"
+           "  -n, --iters N          timed runs of a size (20)\n"
+           "  -w, --warmup_iters N   runs before them; the very first is reported apart (1)\n"
+           "  -c, --check N          checked runs after them: every element; 0: none (1)\n"
+           "      --coll NAME        allreduce, reduce_scatter, allgather, broadcast, reduce,\n"
+           "                         gather, scatter, alltoall, barrier, or all (allreduce)\n"
+           "  -d, --datatype TYPE    [u]int8, 32, 64, half, float, double, bfloat16, f8e4m3, f8e5m2, all (float)\n"
+           "  -o, --op OP            sum, prod, max, min, avg, or all (sum)\n"
+           "  -r, --root RANK        for collectives with a root, or all (0)\n"
+           "  -a, --average N        time shown: 0 rank 0's, 1 mean, 2 fastest, 3 slowest rank (3)\n"
+           "  -z, --blocking N       1 or 3: barrier after each run, 3 does not time it; 0, 2: none (0)\n"
+           "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
+           "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
+           "      --line RATE        of the links in bit/s (10G, 950mbit), for %line (the interfaces' own)\n"
+           "  -J, --output_file F    nccl-tests' JSON;   --csv F   a table for spreadsheets\n"
+           "      --plot F.png|svg   a picture, by gnuplot;   --compare OLD.json   against a former run\n"
+           "      --help, --version\n\n"
+           "Example: hooprun -n 4 hoop-bench -b 1K -e 256M -f 4 --stats -J today.json\n";
+}
+
+static void complain(reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The first complaint stays. */
+static void
+complain(reader *r, const char *format, ...)
+{
+    va_list arguments;
+    if (r->wrong)
+        return;
+    r->wrong = 1;
+    va_start(arguments, format);
+    vsnprintf(r->why, r->size, format, arguments);
+    va_end(arguments);
+}
+
+static int
+number(reader *r, const char *option, const char *text, long least, long most)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value < least || value > most)
+        complain(r, "%s takes a whole number of %ld to %ld, not \"%s\"", option, least, most, text);
+    return (int)value;
+}
+
+/* As nccl-tests: a number, and K, M or G, of which only the letter counts ("4M", "4MiB", "1.5g"). */
+static size_t
+bytes(reader *r, const char *option, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end), unit = 1;
+    switch (*end) {
+    case 'k':
+    case 'K': unit = 1024.0; break;
+    case 'm':
+    case 'M': unit = 1024.0 * 1024; break;
+    case 'g':
+    case 'G': unit = 1024.0 * 1024 * 1024; break;
+    case '\0': break;
+    default: end = (char *)(uintptr_t)text;
+    }
+    if (end == text || !(value >= 0) || value * unit > 1e15) {
+        complain(r, "%s takes a size such as 8, 64K, 128M or 1G, not \"%s\"", option, text);
+        return 0;
+    }
+    return (size_t)(value * unit);
+}
+
+static int
+named(reader *r, const char *what, const char *text, int (*find)(const char *name))
+{
+    int index = strcmp(text, "all") == 0 ? PERF_ALL : find(text);
+    if (index < 0 && strcmp(text, "all") != 0)
+        complain(r, "there is no %s called \"%s\": see hoop-bench --help", what, text);
+    return index;
+}
+
+static int
+root_of(reader *r, const char *text)
+{
+    return strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
+}
+
+static double
+rate(reader *r, const char *option, const char *text)
+{
+    double bits = perf_line_parse(text);
+    if (bits <= 0)
+        complain(r, "%s takes a rate in bits a second such as 10G, 2.5gbit or 950mbit, not \"%s\"", option, text);
+    return bits;
+}
+
+static void
+take_size(reader *r, int option, const char *text)
+{
+    perf_options *o = r->to;
+    switch (option) {
+    case 'b':
+        o->min_bytes = bytes(r, "-b", text);
+        r->from_set = 1;
+        break;
+    case 'e':
+        o->max_bytes = bytes(r, "-e", text);
+        r->to_set = 1;
+        break;
+    case 'i':
+        o->step_bytes = bytes(r, "-i", text);
+        o->step_factor = 1;
+        if (o->step_bytes == 0)
+            complain(r, "-i 0 would never reach the largest size: give a step of 1 byte or more");
+        break;
+    default: o->step_factor = (size_t)number(r, "-f", text, 1, 1 << 20);
+    }
+}
+
+/* A flag of nccl-tests that is not hoop-bench's: its neutral value passes, any other gets a sentence. */
+static void
+pass(reader *r, const perf_foreign *flag, const char *text)
+{
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || value != flag->neutral)
+        complain(r, "-%c %s: %s", flag->flag, text, flag->instead);
+}
+
+static void
+take(reader *r, int option, const char *text)
+{
+    perf_options *o = r->to;
+    switch (option) {
+    case 'n': o->iterations = number(r, "-n", text, 1, 1000000); break;
+    case 'w': o->warmup = number(r, "-w", text, 0, 1000000); break;
+    case 'c': o->check = number(r, "-c", text, 0, 1000000); break;
+    case 'o': o->op = named(r, "operation", text, perf_op_named); break;
+    case 'd': o->type = named(r, "type", text, perf_type_named); break;
+    case 'r': o->root = root_of(r, text); break;
+    case 'z': o->blocking = number(r, "-z", text, 0, 3); break;
+    case 'a': o->average = number(r, "-a", text, 0, 3); break;
+    case 'g': o->gpus = number(r, "-g", text, 0, 1); break;
+    case 'J': o->json = text; break;
+    case OPT_COLL: o->coll = named(r, "collective", text, perf_coll_named); break;
+    case OPT_STATS: o->stats = 1; break;
+    case OPT_CSV: o->csv = text; break;
+    case OPT_PLOT: o->plot = text; break;
+    case OPT_COMPARE: o->compare = text; break;
+    case OPT_LINE: o->line = rate(r, "--line", text); break;
+    default: take_size(r, option, text);
+    }
+}
+
+static int
+ends_with(const char *text, const char *end)
+{
+    size_t length = strlen(text), tail = strlen(end);
+    return length > tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* One bound that was given draws along the other one, which was not. */
+static void
+settle(reader *r, int blocking_set)
+{
+    perf_options *o = r->to;
+    if (r->from_set && !r->to_set && o->max_bytes < o->min_bytes)
+        o->max_bytes = o->min_bytes;
+    if (r->to_set && !r->from_set && o->min_bytes > o->max_bytes)
+        o->min_bytes = o->max_bytes;
+    if (o->stats && !blocking_set)
+        o->blocking = 3;
+    if (o->min_bytes > o->max_bytes)
+        complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
+    if (o->plot && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
+        complain(r, "--plot takes a file that ends in .png or .svg, not \"%s\"", o->plot);
+}
+
+int
+perf_options_read(perf_options *options, int argc, char **argv, char *why, size_t size)
+{
+    reader r = {.to = options, .why = why, .size = size};
+    int option, blocking_set = 0;
+    *options = (perf_options){.min_bytes = 4, .max_bytes = (size_t)64 << 20, .step_bytes = (size_t)1 << 20};
+    options->step_factor = 4;
+    options->iterations = 20;
+    options->warmup = options->check = 1;
+    options->average = 3;
+    options->type = perf_type_named("float");
+    options->plain = argc == 1;
+    opterr = 0;
+    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" PERF_FOREIGN_FLAGS, long_options,
+                                 NULL)) != -1) {
+        if (option == 'h' || option == OPT_VERSION)
+            return option == 'h' ? PERF_HELP : PERF_VERSION;
+        blocking_set |= option == 'z';
+        if (option == '?')
+            complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
+        else if (option == ':')
+            complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
+        else if (perf_foreign_find(option))
+            pass(&r, perf_foreign_find(option), optarg);
+        else
+            take(&r, option, optarg);
+    }
+    if (optind < argc)
+        complain(&r, "\"%s\" is no option: see hoop-bench --help", argv[optind]);
+    settle(&r, blocking_set);
+    return r.wrong ? PERF_WRONG : PERF_RUN;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * options: hoop-bench's command line, nccl-tests' flags letter for letter. Reads, checks, explains; never ends
+ * the program, because only one of many ranks may speak.
+ */
+#ifndef PERF_OPTIONS_H
+#define PERF_OPTIONS_H
+
+#include <stddef.h>
+
+enum { PERF_ALL = -1 };
+enum { PERF_RUN, PERF_HELP, PERF_VERSION, PERF_WRONG };
+
+typedef struct perf_options {
+    size_t min_bytes, max_bytes, step_bytes, step_factor; /* step_factor 0 or 1: steps of step_bytes */
+    int iterations, warmup, check;
+    int coll, type, op, root; /* PERF_ALL: each of them */
+    int average, blocking, gpus;
+    int stats;
+    double line;                             /* bits a second; 0: what the interfaces' drivers say */
+    const char *json, *csv, *plot, *compare; /* NULL: none */
+    int plain;                               /* 1: started without any option */
+} perf_options;
+
+/* PERF_RUN, _HELP, _VERSION, or PERF_WRONG with a sentence in why. */
+int perf_options_read(perf_options *options, int argc, char **argv, char *why, size_t size);
+
+const char *perf_options_help(void);
+
+#endif

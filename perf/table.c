@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table: nccl-tests' head, columns and foot, letter for letter, so that what reads theirs reads ours. Shares of the
+ * line stand at the very end of a row, and only where the line's speed is known.
+ */
+#include "hoop.h"
+#include "perf/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* A number in at most `width` characters, with as many decimals as fit (two at most). */
+static const char *
+fit(char *out, int width, double value)
+{
+    size_t room = (size_t)width + 1;
+    for (int decimals = 2; decimals >= 0; decimals--)
+        if (snprintf(out, room, "%*.*f", width, decimals, value) <= width)
+            return out;
+    snprintf(out, room, width >= 7 ? "%*.1e" : "%*.0e", width, value);
+    return out;
+}
+
+void
+perf_report_clock(char *text, size_t size)
+{
+    time_t now;
+    struct tm parts;
+    time(&now); /* the date, for the reader of a file; nothing is measured by it */
+    if (!localtime_r(&now, &parts) || strftime(text, size, "%Y-%m-%d %H:%M:%S", &parts) == 0)
+        snprintf(text, size, "unknown");
+}
+
+int
+perf_rows_add(perf_rows *rows, const perf_row *row)
+{
+    if (rows->count == rows->room) {
+        size_t room = rows->room == 0 ? 64 : 2 * rows->room;
+        perf_row *grown = realloc(rows->row, room * sizeof(*grown));
+        if (!grown)
+            return -1;
+        rows->row = grown;
+        rows->room = room;
+    }
+    rows->row[rows->count++] = *row;
+    return 0;
+}
+
+int
+perf_same_series(const perf_row *a, const perf_row *b)
+{
+    return strcmp(a->coll, b->coll) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->op, b->op) == 0 &&
+           a->root == b->root;
+}
+
+uint64_t
+perf_report_wrong(const perf_report *report)
+{
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < report->rows.count; i++)
+        wrong += report->rows.row[i].side[0].wrong + report->rows.row[i].side[1].wrong;
+    return wrong;
+}
+
+double
+perf_report_busbw(const perf_report *report)
+{
+    double sum = 0;
+    for (size_t i = 0; i < report->rows.count; i++)
+        sum += report->rows.row[i].side[0].busbw + report->rows.row[i].side[1].busbw;
+    return report->rows.count == 0 ? 0 : sum / (2 * (double)report->rows.count);
+}
+
+static void
+line_head(const perf_report *report)
+{
+    char rate[PERF_RATE_TEXT];
+    if (report->line <= 0)
+        return;
+    printf("# Line %s each way, ", perf_line_print(report->line, rate));
+    for (int i = 0; i < report->ranks && report->options->line <= 0; i++)
+        if (report->members[i].line <= report->line) {
+            printf("by the driver of %s on %s, the slowest\n", report->members[i].interface, report->members[i].host);
+            return;
+        }
+    printf("as --line says\n");
+}
+
+void
+perf_table_head(const perf_report *report)
+{
+    const perf_options *o = report->options;
+    int by_factor = o->step_factor > 1;
+    printf("# hoop-bench version %d.%d.%d hoop-headers=%d hoop-library=%s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
+           HOOP_VERSION_PATCH, HOOP_VERSION_MAJOR * 10000 + HOOP_VERSION_MINOR * 100 + HOOP_VERSION_PATCH,
+           hoop_version());
+    printf("# Collective test starting: hoop-bench\n");
+    printf("# nThread 1 nGpus %d minBytes %zu maxBytes %zu step: %zu(%s) warmup iters: %d iters: %d agg iters: 1 "
+           "validation: %d graph: 0 unalign: 0\n",
+           o->gpus, o->min_bytes, o->max_bytes, by_factor ? o->step_factor : o->step_bytes,
+           by_factor ? "factor" : "bytes", o->warmup, o->iterations, o->check);
+    printf("#\n# Using devices\n");
+    for (int i = 0; i < report->ranks; i++) {
+        const perf_member *m = &report->members[i];
+        printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n", m->rank, 0, m->pid, m->host, 0,
+               0U, 0U, 0U, m->device);
+    }
+    line_head(report);
+}
+
+static void
+stats_columns(const char *first, const char *median, const char *least, const char *most, const char *low,
+              const char *high)
+{
+    printf("  %7s  %7s  %7s  %7s  %7s  %7s", first, median, least, most, low, high);
+}
+
+static void
+column_line(const perf_report *report, const char *const left[5], const char *time, const char *bandwidth[2],
+            const char *wrong, int units)
+{
+    printf("# %10s  %12s  %8s  %6s  %6s", left[0], left[1], left[2], left[3], left[4]);
+    for (int place = 0; place < 2; place++) {
+        printf("  %7s  %6s  %6s  %6s", time, bandwidth[0], bandwidth[1], wrong);
+        if (report->options->stats && units)
+            stats_columns("(us)", "(us)", "(us)", "(us)", "(us)", "(us)");
+        else if (report->options->stats)
+            stats_columns("first", "median", "min", "max", "ci_low", "ci_high");
+    }
+    if (report->line > 0)
+        printf("  %6s  %6s", units ? "(out)" : "%line", units ? "(in)" : "%line");
+    printf(" \n");
+}
+
+void
+perf_table_columns(const perf_report *report, const char *coll)
+{
+    static const char *const names[] = {"size", "count", "type", "redop", "root"};
+    static const char *const units[] = {"(B)", "(elements)", "", "", ""};
+    printf("#\n");
+    if (report->options->coll == PERF_ALL)
+        printf("# Collective: %s\n#\n", coll);
+    if (report->options->stats)
+        printf("# %10s  %12s  %8s  %6s  %6s  %-83s  %s\n", "", "", "", "", "",
+               "         out-of-place (+ runs one by one)", "         in-place (+ runs one by one)");
+    else
+        printf("# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "", "",
+               "", "", "");
+    column_line(report, names, "time", (const char *[]){"algbw", "busbw"}, "#wrong", 0);
+    column_line(report, units, "(us)", (const char *[]){"(GB/s)", "(GB/s)"}, "", 1);
+}
+
+void
+perf_table_begin(const perf_row *row)
+{
+    printf("%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, row->type, row->op, row->root);
+    fflush(stdout);
+}
+
+static void
+line_columns(const perf_report *report, const perf_row *row)
+{
+    for (int place = 0; place < 2; place++) {
+        char share[7];
+        printf("  %6s", fit(share, 6, perf_line_share(row->side[place].busbw, report->line)));
+    }
+}
+
+static void
+stats_of(const perf_side *side)
+{
+    const perf_stats *s = &side->stats;
+    char first[8], median[8], least[8], most[8], low[8] = "N/A", high[8] = "N/A";
+    if (perf_stats_has_interval(s)) {
+        fit(low, 7, s->low * 1e6);
+        fit(high, 7, s->high * 1e6);
+    }
+    stats_columns(fit(first, 7, side->first * 1e6), fit(median, 7, s->median * 1e6), fit(least, 7, s->min * 1e6),
+                  fit(most, 7, s->max * 1e6), low, high);
+}
+
+void
+perf_table_side(const perf_report *report, const perf_row *row, int place)
+{
+    const perf_side *side = &row->side[place];
+    char time[8], algbw[7], busbw[7];
+    printf("  %7s  %6s  %6s", fit(time, 7, side->time * 1e6), fit(algbw, 6, side->algbw), fit(busbw, 6, side->busbw));
+    if (row->checked)
+        printf("  %6g", (double)side->wrong);
+    else
+        printf("    N/A");
+    if (report->options->stats)
+        stats_of(side);
+    if (place == 1 && report->line > 0)
+        line_columns(report, row);
+    fflush(stdout);
+}
+
+void
+perf_table_end(void)
+{
+    printf("\n");
+    fflush(stdout);
+}
+
+const char *
+perf_size_print(size_t bytes, char text[PERF_SIZE_TEXT])
+{
+    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    double value = (double)bytes;
+    for (; value >= 1024 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(text, PERF_SIZE_TEXT, "%.4g %s", value, units[unit]);
+    return text;
+}
+
+/* The row and place whose first call was the slowest, by its own median. */
+static void
+first_calls(const perf_report *report)
+{
+    double worst = 0;
+    size_t bytes = 0;
+    char size[PERF_SIZE_TEXT];
+    for (size_t i = 0; i < 2 * report->rows.count; i++) {
+        const perf_row *row = &report->rows.row[i / 2];
+        const perf_side *side = &row->side[i % 2];
+        double times = side->stats.median > 0 ? side->first / side->stats.median : 0;
+        if (times > worst) {
+            worst = times;
+            bytes = row->bytes;
+        }
+    }
+    printf("# %-20s : up to %.1f times the median (at %s); %s\n", "First call", worst, perf_size_print(bytes, size),
+           report->options->stats ? "it counts in the column first only" : "not counted in the table");
+}
+
+/* The row and place with the highest bus bandwidth. */
+static void
+best_share(const perf_report *report)
+{
+    double best = 0;
+    size_t bytes = 0;
+    for (size_t i = 0; i < 2 * report->rows.count; i++) {
+        const perf_row *row = &report->rows.row[i / 2];
+        if (row->side[i % 2].busbw > best) {
+            best = row->side[i % 2].busbw;
+            bytes = row->bytes;
+        }
+    }
+    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_line_share(best, report->line), bytes);
+}
+
+void
+perf_table_foot(const perf_report *report)
+{
+    uint64_t wrong = perf_report_wrong(report);
+    printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
+    printf("# %-20s : %g \n", "Avg bus bandwidth", perf_report_busbw(report));
+    first_calls(report);
+    if (report->line > 0)
+        best_share(report);
+    printf("#\n# Collective test concluded: hoop-bench\n#\n");
+    fflush(stdout);
+}

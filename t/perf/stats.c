@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+/* The benchmark's statistics against published tables of the median's confidence interval, and by simulation. */
+#include "perf/stats.h"
+
+#include "t/tap/tap.h"
+
+#include <math.h>
+
+/* k of the 95 % interval (x(k), x(n+1-k)) for the median, as tables of non-parametric statistics give it. */
+static void
+tables(void)
+{
+    static const struct {
+        size_t count, rank;
+    } known[] = {{1, 0},  {5, 0},  {6, 1},  {8, 1},   {9, 2},   {10, 2},  {12, 3},  {15, 4},
+                 {17, 5}, {20, 6}, {25, 8}, {30, 10}, {40, 14}, {50, 18}, {100, 40}};
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
+        is_uint(known[i].rank, perf_stats_rank(known[i].count), "rank for %zu samples", known[i].count);
+}
+
+static void
+one_set(void)
+{
+    double samples[] = {7, 1, 5, 3, 9, 2, 8, 4, 6, 10};
+    perf_stats s = perf_stats_of(samples, 10);
+    ok(s.median == 5.5 && s.min == 1 && s.max == 10, "median, least and most of ten");
+    ok(s.low == 2 && s.high == 9, "the second and the ninth enclose the median");
+    double few[] = {3, 1, 2};
+    s = perf_stats_of(few, 3);
+    ok(s.median == 2 && s.low > s.high, "three samples have a median, but no interval");
+}
+
+/* Two runs differ where neither median lies in the other's interval; without an interval nothing is known. */
+static void
+apart(void)
+{
+    const perf_stats slow = {.median = 10, .low = 8, .high = 12}, fast = {.median = 5, .low = 4, .high = 9};
+    const perf_stats vague = {.median = 5, .low = 1, .high = 11}, few = {.median = 1, .low = 1, .high = 0};
+    ok(perf_stats_apart(&slow, &fast) && perf_stats_apart(&fast, &slow), "medians outside both intervals");
+    ok(!perf_stats_apart(&slow, &vague) && !perf_stats_apart(&vague, &slow), "... inside one of them");
+    ok(!perf_stats_apart(&slow, &few) && !perf_stats_apart(&few, &slow), "... and no interval in one run");
+    ok(perf_stats_has_interval(&slow) && !perf_stats_has_interval(&few), "which are told apart");
+}
+
+/* Skewed samples with a known median: the interval must cover it in 95 % of all cases or more. */
+static void
+coverage(size_t count)
+{
+    enum { TRIALS = 4000 };
+    double samples[64];
+    int covered = 0;
+    for (int trial = 0; trial < TRIALS; trial++) {
+        for (size_t i = 0; i < count; i++)
+            samples[i] = -log(1 - (double)(tap_random() >> 11) / 9007199254740992.0);
+        perf_stats s = perf_stats_of(samples, count);
+        covered += s.low <= log(2) && log(2) <= s.high;
+    }
+    double share = (double)covered / TRIALS;
+    diag("%zu samples: covered in %.1f %%", count, 100 * share);
+    ok(share > 0.935, "the interval from %zu samples covers the true median often enough", count);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(60);
+    tables();
+    one_set();
+    apart();
+    coverage(6);
+    coverage(20);
+    coverage(50);
+    return 0;
+}

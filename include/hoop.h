@@ -122,6 +122,15 @@ int hoop_comm_local_size(const hoop_comm *comm);     /* ranks on this host */
 uint64_t hoop_comm_completed(const hoop_comm *comm); /* operations this rank has completed */
 
 /*
+ * This rank's own address on the network of the ring, as text without a port: "10.0.0.5", "fd00::5", "fe80::1%eth0".
+ * The other ranks connect to it. A ring of one has no network: "" and HOOP_SUCCESS. HOOP_ADDRESS_TEXT bytes hold every
+ * address; where `size` is too small, the result is HOOP_ERR_INVALID_ARGUMENT and the text "". Works on a failed
+ * communicator too.
+ */
+enum { HOOP_ADDRESS_TEXT = 64 };
+hoop_result hoop_comm_local_address(const hoop_comm *comm, char *text, size_t size);
+
+/*
  * Collectives, blocking form. count is in elements. In place: allreduce, broadcast, reduce, alltoall with sendbuf ==
  * recvbuf; allgather and gather (at the root) with sendbuf == recvbuf + rank * sendcount elements; reduce_scatter and
  * scatter (at the root) with recvbuf == sendbuf + rank * recvcount elements. Any other overlap is
@@ -265,6 +274,15 @@ size_t hoop_dtype_size(hoop_dtype dtype);      /* bytes of an element, 0 for an 
 typedef void hoop_log_fn(void *arg, int level, const char *line);
 void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */
+
+/*
+ * The GPU of this process. hoop_gpu_ordinal opens the GPU that hoop uses where no array names another one: that of the
+ * thread's current CUDA context, else HOOP_CUDA_DEVICE's as the last hoop_comm_create has read it, else LOCAL_RANK's.
+ * *ordinal is its CUDA ordinal; after an error it is -1, and hoop_comm_error(NULL, ...) says what is missing.
+ * hoop_gpu_describe writes one sentence on GPUs and driver, or on why there are none, cut off at `size` bytes.
+ */
+hoop_result hoop_gpu_ordinal(int *ordinal);
+hoop_result hoop_gpu_describe(char *text, size_t size);
 
 #ifdef __cplusplus
 }

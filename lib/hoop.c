@@ -16,6 +16,7 @@
 #include "lib/registry.h"
 #include "lib/work_pool.h"
 
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,33 @@ const char *
 hoop_version(void)
 {
     return PACKAGE_VERSION;
+}
+
+hoop_result
+hoop_gpu_ordinal(int *ordinal)
+{
+    hoop_error error;
+    hp_device *gpu = NULL;
+    hp_cuda_limits limits;
+    if (!ordinal)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_gpu_ordinal: ordinal is NULL");
+    *ordinal = -1;
+    hp_err_clear(&error);
+    if (hp_cuda_ops.open(&gpu, NULL, &error) != HOOP_SUCCESS)
+        return hp_entry_fail(NULL, &error);
+    hp_cuda_limits_of(gpu, &limits);
+    hp_cuda_ops.close(gpu);
+    *ordinal = limits.ordinal;
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_gpu_describe(char *text, size_t size)
+{
+    if (!text || size == 0)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_gpu_describe: there is no room for the text");
+    hp_gpu_describe(text, size);
+    return HOOP_SUCCESS;
 }
 
 hoop_result
@@ -370,6 +398,25 @@ uint64_t
 hoop_comm_completed(const hoop_comm *comm)
 {
     return comm ? atomic_load(&((hoop_comm *)(uintptr_t)comm)->completed) : 0;
+}
+
+_Static_assert((int)HOOP_ADDRESS_TEXT >= INET6_ADDRSTRLEN + IF_NAMESIZE, "an address and its interface");
+
+hoop_result
+hoop_comm_local_address(const hoop_comm *comm, char *text, size_t size)
+{
+    char host[HP_ADDR_TEXT] = "";
+    if (!comm || !text || size == 0)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                               "hoop_comm_local_address: comm is NULL, or there is no room for the text");
+    if (comm->entry.listener) /* chosen before hoop_comm_create returned; it changes no more */
+        hp_addr_host(&comm->entry.addr, host);
+    text[0] = '\0';
+    if (strlen(host) >= size)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                               "hoop_comm_local_address: size is too small: HOOP_ADDRESS_TEXT is enough");
+    snprintf(text, size, "%s", host);
+    return HOOP_SUCCESS;
 }
 
 /* --- waiting --- */

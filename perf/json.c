@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * json: writes the file that nccl-tests' -J writes (its version 3), with hoop's own figures as further keys. Of
- * the environment only HOOP_ variables are written: others may be nobody's business.
- */
+/* json: one function for each part of the file, in its order. */
+#include "perf/json.h"
+
+#include "base/json.h"
 #include "hoop.h"
-#include "perf/report.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <string.h>
 #include <unistd.h>
-
-static void
-text(FILE *f, const char *value)
-{
-    fputc('"', f);
-    for (; *value != '\0'; value++) {
-        unsigned char c = (unsigned char)*value;
-        if (c == '"' || c == '\\')
-            fprintf(f, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
-    }
-    fputc('"', f);
-}
-
-static void
-pair(FILE *f, const char *key, const char *value)
-{
-    fprintf(f, "\"%s\":", key);
-    text(f, value);
-}
 
 FILE *
 perf_json_open(const char *path)
@@ -50,100 +25,155 @@ perf_json_open(const char *path)
     return NULL;
 }
 
-static void
-head(FILE *f, const perf_report *report)
+static const char *
+truth(int value)
 {
-    fprintf(f, "{\"version\":3,");
-    pair(f, "start_time", report->started);
-    fprintf(f, ",\"args\":[");
-    for (int i = 0; i < report->argc; i++) {
-        fputs(i == 0 ? "" : ",", f);
-        text(f, report->argv[i]);
-    }
-    fprintf(f, "],\"env\":[");
-    const char *comma = "";
-    for (char **e = environ; *e != NULL; e++)
-        if (strncmp(*e, "HOOP_", 5) == 0) {
-            fputs(comma, f);
-            text(f, *e);
-            comma = ",";
-        }
-    fprintf(f, "],\"nccl_version\":%d,", HOOP_VERSION_MAJOR * 10000 + HOOP_VERSION_MINOR * 100 + HOOP_VERSION_PATCH);
-    pair(f, "hoop_version", hoop_version());
+    return value ? "true" : "false"; /* nccl-tests has these as texts */
 }
 
 static void
-config(FILE *f, const perf_report *report)
+write_start(hp_json *json, const perf_report *report)
+{
+    hp_json_integer(json, "version", 3);
+    hp_json_text(json, "start_time", report->started);
+    hp_json_list(json, "args");
+    for (int i = 0; i < report->argc; i++)
+        hp_json_text(json, NULL, report->argv[i]);
+    hp_json_close(json);
+    hp_json_list(json, "env");
+    for (char **variable = environ; *variable; variable++)
+        if (strncmp(*variable, "HOOP_", 5) == 0)
+            hp_json_text(json, NULL, *variable);
+    hp_json_close(json);
+    hp_json_integer(json, "nccl_version", HOOP_VERSION_MAJOR * 10000 + HOOP_VERSION_MINOR * 100 + HOOP_VERSION_PATCH);
+    hp_json_text(json, "hoop_version", hoop_version());
+}
+
+static void
+write_devices(hp_json *json, const perf_report *report)
+{
+    hp_json_list(json, "devices");
+    for (int i = 0; i < report->ranks; i++) {
+        const perf_member *member = &report->members[i];
+        hp_json_object(json, NULL);
+        hp_json_integer(json, "rank", member->rank);
+        hp_json_integer(json, "group", 0);
+        hp_json_integer(json, "pid", member->pid);
+        hp_json_text(json, "hostname", member->host);
+        hp_json_integer(json, "device", 0);
+        hp_json_text(json, "device_hex", "0000:00:00");
+        hp_json_text(json, "device_info", member->device);
+        hp_json_close(json);
+    }
+    hp_json_close(json);
+}
+
+static void
+write_config(hp_json *json, const perf_report *report)
 {
     const perf_options *o = report->options;
-    fprintf(f, ",\"config\":{\"nthreads\":1,\"ngpus\":%d,\"minimum_bytes\":%zu,\"maximum_bytes\":%zu,\"%s\":%zu,",
-            o->gpus, o->min_bytes, o->max_bytes, o->step_factor > 1 ? "step_factor" : "step_bytes",
-            o->step_factor > 1 ? o->step_factor : o->step_bytes);
-    fprintf(f, "\"warmup_iters\":%d,\"iterations\":%d,\"aggregated_iterations\":1,\"validation\":%d,\"graph\":0,",
-            o->warmup, o->iterations, o->check);
-    fprintf(f, "\"blocking_collectives\":\"%s\",\"per_iter_timing\":\"%s\",\"per_iter_skip\":0,",
-            o->blocking ? "true" : "false", o->stats ? "true" : "false");
+    hp_json_object(json, "config");
+    hp_json_integer(json, "nthreads", 1);
+    hp_json_integer(json, "ngpus", o->gpus);
+    hp_json_count(json, "minimum_bytes", o->min_bytes);
+    hp_json_count(json, "maximum_bytes", o->max_bytes);
+    if (o->step_factor > 1)
+        hp_json_count(json, "step_factor", o->step_factor);
+    else
+        hp_json_count(json, "step_bytes", o->step_bytes);
+    hp_json_integer(json, "warmup_iters", o->warmup);
+    hp_json_integer(json, "iterations", o->iterations);
+    hp_json_integer(json, "aggregated_iterations", 1);
+    hp_json_integer(json, "validation", o->check);
+    hp_json_integer(json, "graph", 0);
+    hp_json_text(json, "blocking_collectives", truth(o->blocking));
+    hp_json_text(json, "per_iter_timing", truth(o->stats));
+    hp_json_integer(json, "per_iter_skip", 0);
     if (report->line > 0)
-        fprintf(f, "\"line_bits_per_second\":%.0f,", report->line);
-    fprintf(f, "\"parallel_init\":\"false\",\"devices\":[");
-    for (int i = 0; i < report->ranks; i++) {
-        const perf_member *m = &report->members[i];
-        fprintf(f, "%s{\"rank\":%d,\"group\":0,\"pid\":%d,", i == 0 ? "" : ",", m->rank, m->pid);
-        pair(f, "hostname", m->host);
-        fprintf(f, ",\"device\":0,\"device_hex\":\"0000:00:00\",");
-        pair(f, "device_info", m->device);
-        fputc('}', f);
-    }
-    fprintf(f, "]}");
+        hp_json_decimal(json, "line_bits_per_second", report->line, 0);
+    hp_json_text(json, "parallel_init", "false");
+    write_devices(json, report);
+    hp_json_close(json);
 }
 
 static void
-side_of(FILE *f, const char *key, const perf_row *row, const perf_side *side, double line)
+write_side(hp_json *json, const char *key, const perf_row *row, const perf_side *side, double line)
 {
     const perf_stats *s = &side->stats;
-    fprintf(f, ",\"%s\":{\"time\":%f,\"alg_bw\":%f,\"bus_bw\":%f,\"nwrong\":", key, side->time * 1e6, side->algbw,
-            side->busbw);
+    hp_json_object(json, key);
+    hp_json_decimal(json, "time", side->time * 1e6, 6);
+    hp_json_decimal(json, "alg_bw", side->algbw, 6);
+    hp_json_decimal(json, "bus_bw", side->busbw, 6);
     if (row->checked)
-        fprintf(f, "%f", (double)side->wrong);
+        hp_json_decimal(json, "nwrong", (double)side->wrong, 6);
     else
-        fprintf(f, "null");
+        hp_json_null(json, "nwrong");
     if (line > 0)
-        fprintf(f, ",\"line_percent\":%f", perf_line_share(side->busbw, line));
-    fprintf(f, ",\"first_us\":%f,\"median_us\":%f,\"min_us\":%f,\"max_us\":%f", side->first * 1e6, s->median * 1e6,
-            s->min * 1e6, s->max * 1e6);
-    if (perf_stats_has_interval(s))
-        fprintf(f, ",\"ci95_low_us\":%f,\"ci95_high_us\":%f", s->low * 1e6, s->high * 1e6);
-    fputc('}', f);
+        hp_json_decimal(json, "line_percent", perf_linkspeed_share(side->busbw, line), 6);
+    hp_json_decimal(json, "first_us", side->first * 1e6, 6);
+    hp_json_decimal(json, "median_us", s->median * 1e6, 6);
+    hp_json_decimal(json, "min_us", s->min * 1e6, 6);
+    hp_json_decimal(json, "max_us", s->max * 1e6, 6);
+    if (perf_stats_has_interval(s)) {
+        hp_json_decimal(json, "ci95_low_us", s->low * 1e6, 6);
+        hp_json_decimal(json, "ci95_high_us", s->high * 1e6, 6);
+    }
+    hp_json_close(json);
 }
 
 static void
-results(FILE *f, const perf_report *report)
+write_results(hp_json *json, const perf_report *report)
 {
-    fprintf(f, ",\"results\":[");
+    hp_json_list(json, "results");
     for (size_t i = 0; i < report->rows.count; i++) {
         const perf_row *row = &report->rows.row[i];
-        fprintf(f, "%s{\"size\":%zu,\"count\":%zu,", i == 0 ? "" : ",", row->bytes, row->count);
-        fprintf(f, "\"type\":\"%s\",\"redop\":\"%s\",\"root\":\"%6d\"", row->type, row->op, row->root);
-        side_of(f, "out_of_place", row, &row->side[0], report->line);
-        side_of(f, "in_place", row, &row->side[1], report->line);
-        fprintf(f, ",\"actual_iterations\":%d,\"experiment_name\":\"%s\"}", report->options->iterations, row->coll);
+        char root[16];
+        snprintf(root, sizeof(root), "%6d", row->root);
+        hp_json_object(json, NULL);
+        hp_json_count(json, "size", row->bytes);
+        hp_json_count(json, "count", row->count);
+        hp_json_text(json, "type", row->type);
+        hp_json_text(json, "redop", row->op);
+        hp_json_text(json, "root", root);
+        write_side(json, "out_of_place", row, &row->side[0], report->line);
+        write_side(json, "in_place", row, &row->side[1], report->line);
+        hp_json_integer(json, "actual_iterations", report->options->iterations);
+        hp_json_text(json, "experiment_name", row->coll);
+        hp_json_close(json);
     }
-    fputc(']', f);
+    hp_json_close(json);
 }
 
-void
-perf_json_write(FILE *f, const perf_report *report)
+static void
+write_end(hp_json *json, const perf_report *report)
 {
     char now[32];
     uint64_t wrong = perf_report_wrong(report);
     perf_report_clock(now, sizeof(now));
-    head(f, report);
-    config(f, report);
-    results(f, report);
-    fprintf(f, ",\"out_of_bounds\":{\"count\":%llu,\"okay\":\"%s\"}", (unsigned long long)wrong,
-            wrong == 0 ? "true" : "false");
-    fprintf(f, ",\"average_bus_bandwidth\":{\"bandwidth\":%f,\"okay\":\"unchecked\"},\"errors\":[],",
-            perf_report_busbw(report));
-    pair(f, "end_time", now);
-    fprintf(f, "}\n");
+    hp_json_object(json, "out_of_bounds");
+    hp_json_count(json, "count", wrong);
+    hp_json_text(json, "okay", truth(wrong == 0));
+    hp_json_close(json);
+    hp_json_object(json, "average_bus_bandwidth");
+    hp_json_decimal(json, "bandwidth", perf_report_busbw(report), 6);
+    hp_json_text(json, "okay", "unchecked");
+    hp_json_close(json);
+    hp_json_list(json, "errors");
+    hp_json_close(json);
+    hp_json_text(json, "end_time", now);
+}
+
+int
+perf_json_close(FILE *file, const perf_report *report)
+{
+    hp_json json;
+    hp_json_begin(&json, hp_json_to_file, file);
+    hp_json_object(&json, NULL);
+    write_start(&json, report);
+    write_config(&json, report);
+    write_results(&json, report);
+    write_end(&json, report);
+    hp_json_close(&json);
+    int failed = hp_json_end(&json) != 0 || fputs("\n", file) == EOF;
+    return fclose(file) != 0 || failed ? -1 : 0;
 }

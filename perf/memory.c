@@ -1,42 +1,191 @@
 /* SPDX-License-Identifier: MIT */
-/* memory: host memory; a GPU's is in perf_gpu.c. */
+/*
+ * memory: pages of the host, or of a GPU. The GPU's come from the CUDA driver, which is loaded when it is asked for, so
+ * that this program links nothing of CUDA and needs no header of it.
+ */
 #include "perf/memory.h"
 
-#include "base/mem.h"
-#include "perf/gpu.h"
+#include "hoop.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const size_t GUARDS = (size_t)2 * PERF_GUARD;
 
+/* --- host memory --- */
+
+static void *
+host_alloc(size_t bytes)
+{
+    void *pages = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? NULL : pages;
+}
+
 static void
-copy(void *to, const void *from, size_t bytes)
+host_release(void *memory, size_t bytes)
+{
+    munmap(memory, bytes);
+}
+
+static void
+host_copy(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
 }
 
 static void
-fill(void *to, int byte, size_t bytes)
+host_fill(void *to, int byte, size_t bytes)
 {
     memset(to, byte, bytes);
 }
 
-static const perf_memory host = {"host memory", hp_pages, hp_pages_free, copy, copy, fill};
+static const perf_memory host = {"host memory", host_alloc, host_release, host_copy, host_copy, host_fill};
+
+/* --- a GPU's memory --- */
+
+typedef unsigned long long gpu_address;
+
+/* The driver's functions, by the names that symbols[] has in the same order. */
+static struct {
+    int (*init)(unsigned flags);
+    int (*device_get)(int *device, int ordinal);
+    int (*device_name)(char *name, int length, int device);
+    int (*primary_retain)(void **context, int device);
+    int (*context_set)(void *context);
+    int (*alloc)(gpu_address *memory, size_t bytes);
+    int (*release)(gpu_address memory);
+    int (*copy)(gpu_address to, gpu_address from, size_t bytes);
+    int (*stream_wait)(void *stream);
+    int (*error_name)(int error, const char **name);
+} driver;
+
+static const char *const symbols[] = {
+    "cuInit",        "cuDeviceGet",  "cuDeviceGetName", "cuDevicePrimaryCtxRetain", "cuCtxSetCurrent",
+    "cuMemAlloc_v2", "cuMemFree_v2", "cuMemcpy",        "cuStreamSynchronize",      "cuGetErrorName"};
+enum { SYMBOLS = sizeof(symbols) / sizeof(symbols[0]), GPU_PIECE = 1024 * 1024 };
+_Static_assert(sizeof(driver) == SYMBOLS * sizeof(void *), "every function has its symbol");
+
+static char gpu_name[96];
+static char gpu_pattern[GPU_PIECE];
+
+static gpu_address
+address(const void *memory)
+{
+    return (gpu_address)(uintptr_t)memory;
+}
+
+static int
+load_driver(char *why, size_t size)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        snprintf(why, size, "%s", dlerror());
+        return -1;
+    }
+    for (size_t i = 0; i < SYMBOLS; i++) {
+        void *function = dlsym(library, symbols[i]);
+        if (!function) {
+            snprintf(why, size, "libcuda.so.1 has no function %s", symbols[i]);
+            return -1;
+        }
+        memcpy((char *)&driver + i * sizeof(function), &function, sizeof(function));
+    }
+    return 0;
+}
+
+static const char *
+error_name(int error)
+{
+    const char *name = NULL;
+    return driver.error_name(error, &name) == 0 && name ? name : "an unknown error";
+}
+
+/* There is nothing left to measure where a GPU fails: the program ends. */
+static void
+need_gpu(int error, const char *call)
+{
+    if (error == 0)
+        return;
+    fprintf(stderr, "hoop-bench: %s failed: %s\n", call, error_name(error));
+    exit(EXIT_FAILURE);
+}
+
+static void *
+gpu_alloc(size_t bytes)
+{
+    gpu_address memory = 0;
+    return driver.alloc(&memory, bytes) == 0 ? (void *)(uintptr_t)memory : NULL;
+}
+
+static void
+gpu_release(void *memory, size_t bytes)
+{
+    (void)bytes;
+    driver.release(address(memory));
+}
+
+static void
+gpu_copy(void *to, const void *from, size_t bytes)
+{
+    if (bytes == 0)
+        return;
+    need_gpu(driver.copy(address(to), address(from), bytes), "cuMemcpy");
+    /* A copy to the GPU may return when its source was read, before it arrives. */
+    need_gpu(driver.stream_wait(NULL), "cuStreamSynchronize");
+}
+
+static void
+gpu_fill(void *to, int byte, size_t bytes)
+{
+    memset(gpu_pattern, byte, bytes < GPU_PIECE ? bytes : GPU_PIECE);
+    for (size_t at = 0; at < bytes; at += GPU_PIECE)
+        gpu_copy((char *)to + at, gpu_pattern, bytes - at < GPU_PIECE ? bytes - at : GPU_PIECE);
+}
+
+static const perf_memory gpu = {gpu_name, gpu_alloc, gpu_release, gpu_copy, gpu_copy, gpu_fill};
+
+/* Opens the GPU that hoop takes for this process, and leaves its context on this thread. 0, or -1 and why. */
+static int
+open_gpu(char *why, size_t size)
+{
+    hoop_error error = {.size = sizeof(error)};
+    int ordinal, device = 0, failed;
+    char name[64] = "";
+    void *context = NULL;
+    if (hoop_gpu_ordinal(&ordinal) != HOOP_SUCCESS) {
+        hoop_comm_error(NULL, &error);
+        snprintf(why, size, "%s", error.text);
+        return -1;
+    }
+    if (load_driver(why, size) != 0)
+        return -1;
+    failed = driver.init(0);
+    failed = failed ? failed : driver.device_get(&device, ordinal);
+    failed = failed ? failed : driver.device_name(name, sizeof(name), device);
+    failed = failed ? failed : driver.primary_retain(&context, device);
+    failed = failed ? failed : driver.context_set(context);
+    if (failed)
+        snprintf(why, size, "GPU %d cannot be opened: %s", ordinal, error_name(failed));
+    snprintf(gpu_name, sizeof(gpu_name), "memory of GPU %d (%s)", ordinal, name);
+    return failed ? -1 : 0;
+}
+
+/* --- which of them --- */
 
 const perf_memory *
 perf_memory_open(int gpus, char *why, size_t size)
 {
-    hoop_error error = {.size = sizeof(error)};
-    const perf_memory *gpu;
+    char reason[256] = "";
     if (gpus == 0)
         return &host;
-    gpu = perf_gpu_open(&error);
-    if (!gpu)
-        snprintf(why, size, "-g %d asks for GPU memory, which there is none of here (%s): use -g 0 for host memory",
-                 gpus, error.text);
-    return gpu;
+    if (open_gpu(reason, sizeof(reason)) == 0)
+        return &gpu;
+    snprintf(why, size, "-g %d asks for GPU memory, and there is none here (%s): use -g 0 for host memory", gpus,
+             reason);
+    return NULL;
 }
 
 uint64_t
@@ -61,6 +210,8 @@ perf_memory_is_host(const perf_memory *memory)
     return memory == &host;
 }
 
+/* --- buffers --- */
+
 uint64_t
 perf_buffer_takes(uint64_t bytes)
 {
@@ -75,7 +226,7 @@ perf_buffer_open(perf_buffer *buffer, const perf_memory *memory, size_t bytes)
     if (!buffer->base)
         return -1;
     buffer->data = buffer->base + PERF_GUARD;
-    memory->fill(buffer->base, 0, bytes + GUARDS); /* all pages are there before anything is timed */
+    memory->fill(buffer->base, 0, bytes + GUARDS); /* the kernel gives all pages before the first timing */
     return 0;
 }
 

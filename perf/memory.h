@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * memory: where the benchmark's buffers live, as a row of functions (-g), and buffers with guarded edges.
- * Everybody else moves bytes by these functions only, so that a further kind of memory is a further row.
+ * memory: the kinds of memory that the benchmark's buffers can be (-g), each a row of functions, and buffers with guarded
+ * edges. All other files move bytes by these functions only, so that a further kind of memory is a further row.
  */
 #ifndef PERF_MEMORY_H
 #define PERF_MEMORY_H
@@ -18,13 +18,13 @@ typedef struct perf_memory {
     void (*fill)(void *to, int byte, size_t bytes);
 } perf_memory;
 
-/* The memory for -g `gpus` on a rank; NULL, with a sentence in why, where this build or machine has none. */
+/*
+ * The memory for -g `gpus` on a rank. For a GPU it is that of the device that hoop takes for this process; NULL, with a
+ * sentence in why, where the library or the machine has none. Later errors of the GPU end the program.
+ */
 const perf_memory *perf_memory_open(int gpus, char *why, size_t size);
 
-/*
- * Host memory that can still be had, in bytes, as the system's `meminfo` (/proc/meminfo) tells; UINT64_MAX where it
- * does not tell.
- */
+/* Bytes of host memory that are still available by `meminfo` (/proc/meminfo); UINT64_MAX where it does not say. */
 uint64_t perf_memory_available(const char *meminfo);
 int perf_memory_is_host(const perf_memory *memory);
 

@@ -2,10 +2,8 @@
 /* options: one table of long names, one switch, small readers that word what is wrong. */
 #include "perf/options.h"
 
-#include "perf/coll.h"
-#include "perf/foreign.h"
-#include "perf/line.h"
-#include "perf/types.h"
+#include "perf/collectives.h"
+#include "perf/linkspeed.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -89,6 +87,42 @@ perf_options_help(void)
            "Example: hooprun -n 4 hoop-bench -b 1K -e 256M -f 4 --stats -J today.json\n";
 }
 
+/* --- flags of nccl-tests without a meaning here --- */
+
+#define FOREIGN_FLAGS "t:m:p:C:T:R:O:G:y:N:S:" /* for getopt */
+
+/* Each has one value that asks for what hoop-bench does anyway, so that a line written for nccl-tests runs here. */
+typedef struct foreign_flag {
+    char flag;
+    long neutral;        /* the value that changes nothing */
+    const char *instead; /* what to do in place of any other */
+} foreign_flag;
+
+static const foreign_flag foreign[] = {
+    {'t', 1, "a rank of hoop-bench is one process; start more ranks (hooprun -n)"},
+    {'m', 1, "hoop-bench times calls one by one; hoop_group_start(3) joins calls in a program"},
+    {'p', 0, "every rank joins the ring by itself; leave -p out"},
+    {'C', 0, "hoop-bench does not report processor time; put time(1) in front of hooprun"},
+    {'T', 0, "the time limit of a call is HOOP_OP_TIMEOUT_MS, and that of the job is hooprun --timeout"},
+    {'R', 0, "hoop does not register memory; leave -R out"},
+    {'O', 1, "hoop-bench always measures both places; leave -O out"},
+    {'G', 0, "hoop-bench does not run CUDA graphs; leave -G out"},
+    {'y', 0, "hoop-bench does not use CUDA's default stream; leave -y out"},
+    {'N', 1, "hoop-bench measures each size once; take more runs (-n), or start it again"},
+    {'S', 0, "rows have no timestamps; -J records when the run began and ended"},
+};
+
+static const foreign_flag *
+foreign_find(int flag)
+{
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++)
+        if (foreign[i].flag == flag)
+            return &foreign[i];
+    return NULL;
+}
+
+/* --- readers of values --- */
+
 static void complain(reader *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The first complaint stays. */
@@ -155,7 +189,7 @@ root_of(reader *r, const char *text)
 static double
 rate(reader *r, const char *option, const char *text)
 {
-    double bits = perf_line_parse(text);
+    double bits = perf_linkspeed_parse(text);
     if (bits <= 0)
         complain(r, "%s takes a rate in bits a second such as 10G, 2.5gbit or 950mbit, not \"%s\"", option, text);
     return bits;
@@ -186,7 +220,7 @@ take_size(reader *r, int option, const char *text)
 
 /* A flag of nccl-tests that is not hoop-bench's: its neutral value passes, any other gets a sentence. */
 static void
-pass(reader *r, const perf_foreign *flag, const char *text)
+pass(reader *r, const foreign_flag *flag, const char *text)
 {
     char *end;
     long value = strtol(text, &end, 10);
@@ -256,8 +290,8 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
     options->type = perf_type_named("float");
     options->plain = argc == 1;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" PERF_FOREIGN_FLAGS, long_options,
-                                 NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" FOREIGN_FLAGS, long_options, NULL)) !=
+           -1) {
         if (option == 'h' || option == OPT_VERSION)
             return option == 'h' ? PERF_HELP : PERF_VERSION;
         blocking_set |= option == 'z';
@@ -265,8 +299,8 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);
         else if (option == ':')
             complain(&r, "%s needs a value: see hoop-bench --help", argv[optind - 1]);
-        else if (perf_foreign_find(option))
-            pass(&r, perf_foreign_find(option), optarg);
+        else if (foreign_find(option))
+            pass(&r, foreign_find(option), optarg);
         else
             take(&r, option, optarg);
     }

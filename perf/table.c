@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * table: nccl-tests' head, columns and foot, letter for letter, so that what reads theirs reads ours. Shares of the
- * line stand at the very end of a row, and only where the line's speed is known.
- */
-#include "hoop.h"
-#include "perf/report.h"
+/* table: fixed columns; a number that is too wide for its column loses decimals. */
+#include "perf/table.h"
 
-#include <stdlib.h>
+#include "hoop.h"
+
 #include <string.h>
-#include <time.h>
 
 /* A number in at most `width` characters, with as many decimals as fit (two at most). */
 static const char *
@@ -22,63 +18,13 @@ fit(char *out, int width, double value)
     return out;
 }
 
-void
-perf_report_clock(char *text, size_t size)
-{
-    time_t now;
-    struct tm parts;
-    time(&now); /* the date, for the reader of a file; nothing is measured by it */
-    if (!localtime_r(&now, &parts) || strftime(text, size, "%Y-%m-%d %H:%M:%S", &parts) == 0)
-        snprintf(text, size, "unknown");
-}
-
-int
-perf_rows_add(perf_rows *rows, const perf_row *row)
-{
-    if (rows->count == rows->room) {
-        size_t room = rows->room == 0 ? 64 : 2 * rows->room;
-        perf_row *grown = realloc(rows->row, room * sizeof(*grown));
-        if (!grown)
-            return -1;
-        rows->row = grown;
-        rows->room = room;
-    }
-    rows->row[rows->count++] = *row;
-    return 0;
-}
-
-int
-perf_same_series(const perf_row *a, const perf_row *b)
-{
-    return strcmp(a->coll, b->coll) == 0 && strcmp(a->type, b->type) == 0 && strcmp(a->op, b->op) == 0 &&
-           a->root == b->root;
-}
-
-uint64_t
-perf_report_wrong(const perf_report *report)
-{
-    uint64_t wrong = 0;
-    for (size_t i = 0; i < report->rows.count; i++)
-        wrong += report->rows.row[i].side[0].wrong + report->rows.row[i].side[1].wrong;
-    return wrong;
-}
-
-double
-perf_report_busbw(const perf_report *report)
-{
-    double sum = 0;
-    for (size_t i = 0; i < report->rows.count; i++)
-        sum += report->rows.row[i].side[0].busbw + report->rows.row[i].side[1].busbw;
-    return report->rows.count == 0 ? 0 : sum / (2 * (double)report->rows.count);
-}
-
 static void
 line_head(const perf_report *report)
 {
     char rate[PERF_RATE_TEXT];
     if (report->line <= 0)
         return;
-    printf("# Line %s each way, ", perf_line_print(report->line, rate));
+    printf("# Line %s each way, ", perf_linkspeed_print(report->line, rate));
     for (int i = 0; i < report->ranks && report->options->line <= 0; i++)
         if (report->members[i].line <= report->line) {
             printf("by the driver of %s on %s, the slowest\n", report->members[i].interface, report->members[i].host);
@@ -163,7 +109,7 @@ line_columns(const perf_report *report, const perf_row *row)
 {
     for (int place = 0; place < 2; place++) {
         char share[7];
-        printf("  %6s", fit(share, 6, perf_line_share(row->side[place].busbw, report->line)));
+        printf("  %6s", fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->line)));
     }
 }
 
@@ -204,18 +150,6 @@ perf_table_end(void)
     fflush(stdout);
 }
 
-const char *
-perf_size_print(size_t bytes, char text[PERF_SIZE_TEXT])
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    int unit = 0;
-    double value = (double)bytes;
-    for (; value >= 1024 && unit < 4; unit++)
-        value /= 1024;
-    snprintf(text, PERF_SIZE_TEXT, "%.4g %s", value, units[unit]);
-    return text;
-}
-
 /* The row and place whose first call was the slowest, by its own median. */
 static void
 first_calls(const perf_report *report)
@@ -249,7 +183,7 @@ best_share(const perf_report *report)
             bytes = row->bytes;
         }
     }
-    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_line_share(best, report->line), bytes);
+    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_linkspeed_share(best, report->line), bytes);
 }
 
 void
@@ -263,4 +197,129 @@ perf_table_foot(const perf_report *report)
         best_share(report);
     printf("#\n# Collective test concluded: hoop-bench\n#\n");
     fflush(stdout);
+}
+
+/* --- the curve on a terminal --- */
+
+enum { HEIGHT = 10, WIDTH = 72, LEAST = 3 };
+
+static size_t
+series_length(const perf_rows *rows)
+{
+    size_t length = 0;
+    while (length < rows->count && length < WIDTH && perf_same_series(&rows->row[0], &rows->row[length]))
+        length++;
+    return length;
+}
+
+static double
+highest(const perf_row *row, size_t count)
+{
+    double top = 0;
+    for (size_t i = 0; i < 2 * count; i++)
+        if (row[i / 2].side[i % 2].busbw > top)
+            top = row[i / 2].side[i % 2].busbw;
+    return top;
+}
+
+static int
+level(double value, double top)
+{
+    return (int)(value / top * (HEIGHT - 1) + 0.5);
+}
+
+static void
+curve_line(const perf_row *row, size_t count, size_t step, double top, int height)
+{
+    if (height % 3 == 0)
+        printf("# %8.3g |", top * height / (HEIGHT - 1));
+    else
+        printf("# %8s |", "");
+    for (size_t i = 0; i < count; i++) {
+        int out = level(row[i].side[0].busbw, top) == height, in = level(row[i].side[1].busbw, top) == height;
+        printf("%*s%c", (int)step - 1, "", out && in ? '#' : out ? 'o' : in ? '+' : ' ');
+    }
+    printf("\n");
+}
+
+/* "64K": at most five characters. */
+static void
+short_size(char *out, size_t room, size_t bytes)
+{
+    static const char *const units[] = {"", "K", "M", "G", "T"};
+    int unit = 0;
+    double value = (double)bytes;
+    for (; value >= 1000 && unit < 4; unit++)
+        value /= 1024;
+    snprintf(out, room, "%.3g%s", value, units[unit]);
+}
+
+static void
+curve_axis(const perf_row *row, size_t count, size_t step)
+{
+    printf("# %8s +", "");
+    for (size_t i = 0; i < count * step; i++)
+        fputc('-', stdout);
+    printf("\n# %8s  ", "");
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        char label[16];
+        short_size(label, sizeof(label), row[i].bytes);
+        size_t end = (i + 1) * step;
+        if (end < strlen(label) + at + (at > 0))
+            continue;
+        at += (size_t)printf("%*s", (int)(end - at), label);
+    }
+    printf("\n#\n");
+}
+
+void
+perf_curve_draw(const perf_report *report)
+{
+    const perf_row *row = report->rows.row;
+    size_t count = series_length(&report->rows), step;
+    double top = highest(row, count);
+    if (count < LEAST || top <= 0)
+        return;
+    step = WIDTH / count > 6 ? 6 : WIDTH / count;
+    printf("# Bus bandwidth of %s (%s, %s) in GB/s over size: o out of place, + in place, # both\n#\n", row->coll,
+           row->type, row->op);
+    for (int height = HEIGHT - 1; height >= 0; height--)
+        curve_line(row, count, step, top, height);
+    curve_axis(row, count, step);
+}
+
+/* --- comma-separated values --- */
+
+static void
+csv_line(FILE *f, const perf_report *report, const perf_row *row, int place)
+{
+    const perf_side *side = &row->side[place];
+    const perf_stats *s = &side->stats;
+    fprintf(f, "%s,%zu,%zu,%s,%s,%d,%s,%d,", row->coll, row->bytes, row->count, row->type, row->op, row->root,
+            place == 0 ? "out" : "in", report->options->iterations);
+    fprintf(f, "%.3f,%.6f,%.6f,", side->time * 1e6, side->algbw, side->busbw);
+    if (row->checked)
+        fprintf(f, "%llu", (unsigned long long)side->wrong);
+    fprintf(f, ",%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->min * 1e6, s->max * 1e6);
+    if (perf_stats_has_interval(s))
+        fprintf(f, "%.3f,%.3f,", s->low * 1e6, s->high * 1e6);
+    else
+        fprintf(f, ",,");
+    if (report->line > 0)
+        fprintf(f, "%.3f", perf_linkspeed_share(side->busbw, report->line));
+    fprintf(f, "\n");
+}
+
+int
+perf_csv_write(const char *path, const perf_report *report)
+{
+    FILE *f = perf_file_open(path);
+    if (!f)
+        return -1;
+    fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,"
+               "max_us,ci95_low_us,ci95_high_us,line_percent\n");
+    for (size_t i = 0; i < 2 * report->rows.count; i++)
+        csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
+    return perf_file_close(f, path);
 }

@@ -4,7 +4,7 @@
  * reduction is what the library's own kernels make of it, in any order of the ranks. Two independent ways, one answer.
  * A mean of small floats has a range instead, which must have no room for what is not one.
  */
-#include "perf/pattern.h"
+#include "perf/data.h"
 
 #include "gpu/gpu.h"
 #include "t/tap/tap.h"

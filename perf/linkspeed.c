@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* line: rates in words and figures, and what the kernel's files say of an interface. */
-#include "perf/line.h"
-
-#include "lib/comm.h"
+/* linkspeed: rates in words and figures, and the kernel's files on an interface. */
+#include "perf/linkspeed.h"
 
 #include <dirent.h>
 #include <ifaddrs.h>
 #include <limits.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 static const double KILO = 1e3, MEGA = 1e6, GIGA = 1e9, TERA = 1e12;
 
 double
-perf_line_parse(const char *text)
+perf_linkspeed_parse(const char *text)
 {
     char *end;
     double value = strtod(text, &end), unit = 1;
@@ -35,7 +35,7 @@ perf_line_parse(const char *text)
     return end != text && named && value * unit >= 1 && value * unit <= 1000 * TERA ? value * unit : 0;
 }
 
-/* Hardware has a device behind it; bonds, VLANs and their like stand on interfaces that have. */
+/* Hardware has a device behind it; bonds and VLANs have interfaces below them that do. */
 static int
 has_hardware(const char *path)
 {
@@ -50,7 +50,7 @@ has_hardware(const char *path)
 }
 
 double
-perf_line_speed(const char *folder, const char *interface)
+perf_linkspeed_speed(const char *folder, const char *interface)
 {
     char path[PATH_MAX], text[32] = "";
     snprintf(path, sizeof(path), "%s/%s", folder, interface);
@@ -60,43 +60,49 @@ perf_line_speed(const char *folder, const char *interface)
     FILE *file = fopen(path, "r");
     if (!file)
         return 0;
-    /* Reading fails where there is nothing to be said, and -1 or 4294967295 stands for unknown. */
+    /* Reading fails for a driver that states no speed; -1 and 4294967295 mean unknown. */
     const char *got = fgets(text, sizeof(text), file);
     fclose(file);
     double megabits = !got ? 0 : strtod(text, NULL);
     return megabits > 0 && megabits < 1e8 ? megabits * MEGA : 0;
 }
 
-void
-perf_line_interface(const hoop_comm *comm, char name[PERF_INTERFACE])
+/* Whether an interface's address is the one that `text` has, as hoop_comm_local_address writes it. */
+static int
+is_address(const struct sockaddr *address, const char *text)
 {
-    struct ifaddrs *all, *one;
+    char own[HOOP_ADDRESS_TEXT];
+    socklen_t length = 0;
+    if (address && address->sa_family == AF_INET)
+        length = sizeof(struct sockaddr_in);
+    else if (address && address->sa_family == AF_INET6)
+        length = sizeof(struct sockaddr_in6);
+    return length > 0 && getnameinfo(address, length, own, sizeof(own), NULL, 0, NI_NUMERICHOST) == 0 &&
+           strcmp(own, text) == 0;
+}
+
+void
+perf_linkspeed_interface(const hoop_comm *comm, char name[PERF_INTERFACE])
+{
+    char own[HOOP_ADDRESS_TEXT];
+    struct ifaddrs *all;
     name[0] = '\0';
-    if (!comm->entry.listener || getifaddrs(&all) != 0)
+    if (hoop_comm_local_address(comm, own, sizeof(own)) != HOOP_SUCCESS || own[0] == '\0' || getifaddrs(&all) != 0)
         return;
-    for (one = all; one && name[0] == '\0'; one = one->ifa_next) {
-        hp_addr addr = {.length = 0};
-        if (!one->ifa_addr)
-            continue;
-        if (one->ifa_addr->sa_family == AF_INET)
-            addr.length = sizeof(addr.u.v4);
-        else if (one->ifa_addr->sa_family == AF_INET6)
-            addr.length = sizeof(addr.u.v6);
-        memcpy(&addr.u, one->ifa_addr, addr.length);
-        if (addr.length > 0 && hp_addr_same_host(&addr, &comm->entry.addr))
+    for (const struct ifaddrs *one = all; one && name[0] == '\0'; one = one->ifa_next)
+        if (is_address(one->ifa_addr, own))
             snprintf(name, PERF_INTERFACE, "%.15s", one->ifa_name);
-    }
     freeifaddrs(all);
 }
 
 double
-perf_line_share(double busbw, double bits)
+perf_linkspeed_share(double busbw, double bits)
 {
     return bits > 0 ? 100 * busbw * GIGA * CHAR_BIT / bits : 0;
 }
 
 const char *
-perf_line_print(double bits, char out[PERF_RATE_TEXT])
+perf_linkspeed_print(double bits, char out[PERF_RATE_TEXT])
 {
     if (bits >= GIGA)
         snprintf(out, PERF_RATE_TEXT, "%g Gbit/s", bits / GIGA);

@@ -3,8 +3,7 @@
  * The benchmark's checker must be able to fail. For every collective, type and rank a right result is put together by
  * hand, block by block from the ranks' own data; it counts 0 wrong, and after one bit was changed anywhere it counts 1.
  */
-#include "perf/check.h"
-
+#include "perf/data.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>

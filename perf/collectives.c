@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: MIT */
+/* collectives: three tables; the functions below each of them only read it. */
+#include "perf/collectives.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- collectives --- */
+
+static hoop_result
+run_allreduce(const perf_call *c)
+{
+    return hoop_allreduce(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
+}
+
+static hoop_result
+run_reduce_scatter(const perf_call *c)
+{
+    return hoop_reduce_scatter(c->send, c->recv, c->count, c->dtype, c->op, c->comm);
+}
+
+static hoop_result
+run_allgather(const perf_call *c)
+{
+    return hoop_allgather(c->send, c->recv, c->count, c->dtype, c->comm);
+}
+
+static hoop_result
+run_broadcast(const perf_call *c)
+{
+    return hoop_broadcast(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+}
+
+static hoop_result
+run_reduce(const perf_call *c)
+{
+    return hoop_reduce(c->send, c->recv, c->count, c->dtype, c->op, c->root, c->comm);
+}
+
+static hoop_result
+run_gather(const perf_call *c)
+{
+    return hoop_gather(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+}
+
+static hoop_result
+run_scatter(const perf_call *c)
+{
+    return hoop_scatter(c->send, c->recv, c->count, c->dtype, c->root, c->comm);
+}
+
+static hoop_result
+run_alltoall(const perf_call *c)
+{
+    return hoop_alltoall(c->send, c->recv, c->count, c->dtype, c->comm);
+}
+
+static hoop_result
+run_barrier(const perf_call *c)
+{
+    return hoop_barrier(c->comm);
+}
+
+static const perf_coll colls[PERF_COLLS] = {
+    {"allreduce", 1, 0, PERF_ONE, PERF_ONE, run_allreduce, 2},
+    {"reduce_scatter", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatter, 1},
+    {"allgather", 0, 0, PERF_ONE, PERF_MANY, run_allgather, 1},
+    {"broadcast", 0, 1, PERF_ONE, PERF_ONE, run_broadcast, 0},
+    {"reduce", 1, 1, PERF_ONE, PERF_ONE, run_reduce, 0},
+    {"gather", 0, 1, PERF_ONE, PERF_MANY, run_gather, 1},
+    {"scatter", 0, 1, PERF_MANY, PERF_ONE, run_scatter, 1},
+    {"alltoall", 0, 0, PERF_MANY, PERF_MANY, run_alltoall, 1},
+    {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, run_barrier, 0},
+};
+
+const perf_coll *
+perf_coll_at(int index)
+{
+    return index >= 0 && index < PERF_COLLS ? &colls[index] : NULL;
+}
+
+/* Equal but for underscores. */
+static int
+same_name(const char *a, const char *b)
+{
+    while (*a != '\0' || *b != '\0') {
+        if (*a == '_')
+            a++;
+        else if (*b == '_')
+            b++;
+        else if (*a++ != *b++)
+            return 0;
+    }
+    return 1;
+}
+
+int
+perf_coll_named(const char *name)
+{
+    for (int i = 0; i < PERF_COLLS; i++)
+        if (same_name(name, colls[i].name))
+            return i;
+    return -1;
+}
+
+static size_t
+elements(perf_layout layout, size_t count, int ranks)
+{
+    return layout == PERF_NOTHING ? 0 : layout == PERF_MANY ? count * (size_t)ranks : count;
+}
+
+size_t
+perf_coll_send_count(const perf_coll *coll, size_t count, int ranks)
+{
+    return elements(coll->send, count, ranks);
+}
+
+size_t
+perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks)
+{
+    return elements(coll->recv, count, ranks);
+}
+
+size_t
+perf_coll_total(const perf_coll *coll, size_t count, int ranks)
+{
+    size_t send = perf_coll_send_count(coll, count, ranks), recv = perf_coll_recv_count(coll, count, ranks);
+    return send > recv ? send : recv;
+}
+
+size_t
+perf_coll_count(const perf_coll *coll, size_t bytes, size_t element, int ranks)
+{
+    if (coll->send == PERF_NOTHING)
+        return 0;
+    return coll->send == PERF_MANY || coll->recv == PERF_MANY ? bytes / element / (size_t)ranks : bytes / element;
+}
+
+double
+perf_coll_bus_factor(const perf_coll *coll, int ranks)
+{
+    return coll->crossings == 0 ? 1.0 : coll->crossings * (ranks - 1.0) / ranks;
+}
+
+void
+perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int rank)
+{
+    char *own = (char *)big + (size_t)rank * call->count * element;
+    call->send = coll->send == PERF_ONE && coll->recv == PERF_MANY ? own : big;
+    call->recv = coll->send == PERF_MANY && coll->recv == PERF_ONE ? own : big;
+}
+
+int
+perf_coll_receives(const perf_coll *coll, int rank, int root)
+{
+    int at_root_only = strcmp(coll->name, "reduce") == 0 || strcmp(coll->name, "gather") == 0;
+    return coll->recv != PERF_NOTHING && (!at_root_only || rank == root);
+}
+
+int
+perf_coll_sends(const perf_coll *coll, int rank, int root)
+{
+    int from_root_only = strcmp(coll->name, "broadcast") == 0 || strcmp(coll->name, "scatter") == 0;
+    return coll->send != PERF_NOTHING && (!from_root_only || rank == root);
+}
+
+perf_origin
+perf_coll_origin(const perf_coll *coll, size_t block, size_t count, int rank, int root)
+{
+    size_t own = coll->send == PERF_MANY ? (size_t)rank * count : 0;
+    if (coll->reduces)
+        return (perf_origin){-1, own};
+    if (coll->rooted && coll->recv == PERF_ONE)
+        return (perf_origin){root, own};
+    return (perf_origin){(int)block, own};
+}
+
+/* --- types and operations --- */
+
+static const perf_type types[PERF_TYPES] = {
+    {"int8", HOOP_INT8, PERF_SIGNED, 1, 0, 0},        {"uint8", HOOP_UINT8, PERF_UNSIGNED, 1, 0, 0},
+    {"int32", HOOP_INT32, PERF_SIGNED, 4, 0, 0},      {"uint32", HOOP_UINT32, PERF_UNSIGNED, 4, 0, 0},
+    {"int64", HOOP_INT64, PERF_SIGNED, 8, 0, 0},      {"uint64", HOOP_UINT64, PERF_UNSIGNED, 8, 0, 0},
+    {"half", HOOP_FLOAT16, PERF_FLOAT, 2, 5, 10},     {"float", HOOP_FLOAT32, PERF_FLOAT, 4, 8, 23},
+    {"double", HOOP_FLOAT64, PERF_FLOAT, 8, 11, 52},  {"bfloat16", HOOP_BFLOAT16, PERF_FLOAT, 2, 8, 7},
+    {"f8e4m3", HOOP_FLOAT8E4M3, PERF_FLOAT, 1, 4, 3}, {"f8e5m2", HOOP_FLOAT8E5M2, PERF_FLOAT, 1, 5, 2},
+};
+
+/* Other common names of the types. */
+static const struct {
+    const char *other, *name;
+} names[] = {{"float16", "half"},    {"fp16", "half"},         {"float32", "float"},  {"fp32", "float"},
+             {"float64", "double"},  {"fp64", "double"},       {"bf16", "bfloat16"},  {"float8e4m3", "f8e4m3"},
+             {"fp8_e4m3", "f8e4m3"}, {"float8e5m2", "f8e5m2"}, {"fp8_e5m2", "f8e5m2"}};
+
+static const char *const ops[PERF_OPS] = {"sum", "prod", "max", "min", "avg"};
+
+const perf_type *
+perf_type_at(int index)
+{
+    return index >= 0 && index < PERF_TYPES ? &types[index] : NULL;
+}
+
+int
+perf_type_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i].other) == 0)
+            name = names[i].name;
+    for (int i = 0; i < PERF_TYPES; i++)
+        if (strcmp(name, types[i].name) == 0)
+            return i;
+    return -1;
+}
+
+const char *
+perf_op_name(int op)
+{
+    return op >= 0 && op < PERF_OPS ? ops[op] : "none";
+}
+
+int
+perf_op_named(const char *name)
+{
+    for (int i = 0; i < PERF_OPS; i++)
+        if (strcmp(name, ops[i]) == 0)
+            return i;
+    return -1;
+}
+
+void
+perf_put_integer(const perf_type *type, void *element, uint64_t value)
+{
+    for (size_t i = 0; i < type->size; i++) /* little-endian, as the wire and all supported hosts are */
+        ((uint8_t *)element)[i] = (uint8_t)(value >> (8 * i));
+}
+
+/* Bits of a 16- or 8-bit float: the number is fraction * 2^(exponent - fraction_bits), its top bit left out. */
+static uint64_t
+small_float_bits(const perf_type *type, double value)
+{
+    int bias = (1 << (type->exponent_bits - 1)) - 1, exponent;
+    uint64_t sign = signbit(value) ? UINT64_C(1) << (type->exponent_bits + type->fraction_bits) : 0;
+    frexp(value, &exponent); /* value = 0.5 to 1 times 2^exponent */
+    exponent = exponent - 1 < 1 - bias || value == 0 ? 1 - bias : exponent - 1;
+    double fraction = nearbyint(ldexp(fabs(value), type->fraction_bits - exponent));
+    /* A subnormal has no top bit and exponent field 0; rounding up to the next power carries into the field by itself.
+     */
+    uint64_t field = (uint64_t)(exponent + bias - 1) << type->fraction_bits;
+    return sign | (field + (uint64_t)fraction);
+}
+
+void
+perf_put_float(const perf_type *type, void *element, double value)
+{
+    float single = (float)value;
+    if (type->dtype == HOOP_FLOAT64)
+        memcpy(element, &value, sizeof(value));
+    else if (type->dtype == HOOP_FLOAT32)
+        memcpy(element, &single, sizeof(single));
+    else
+        perf_put_integer(type, element, small_float_bits(type, value));
+}
+
+int
+perf_type_is_small(const perf_type *type)
+{
+    return type->kind == PERF_FLOAT && type->size <= 2;
+}
+
+/* The sign's bit; below it numbers are in their order. */
+static int
+sign_of(const perf_type *type)
+{
+    return 1 << (8 * type->size - 1);
+}
+
+int
+perf_order(const perf_type *type, const void *element)
+{
+    const uint8_t *bytes = element;
+    int code = type->size == 2 ? bytes[0] | bytes[1] << 8 : bytes[0], sign = sign_of(type);
+    return code & sign ? -(code - sign) : code;
+}
+
+void
+perf_put_order(const perf_type *type, void *element, int order)
+{
+    perf_put_integer(type, element, (uint64_t)(order < 0 ? sign_of(type) - order : order));
+}
+
+double
+perf_value_at(const perf_type *type, int order)
+{
+    int code = order < 0 ? -order : order, bias = (1 << (type->exponent_bits - 1)) - 1;
+    int exponent = code >> type->fraction_bits, fraction = code & ((1 << type->fraction_bits) - 1);
+    if (exponent > 0)
+        fraction |= 1 << type->fraction_bits;
+    else
+        exponent = 1;
+    double value = ldexp(fraction, exponent - bias - type->fraction_bits);
+    return order < 0 ? -value : value;
+}
+
+int
+perf_order_of_nan(const perf_type *type)
+{
+    return sign_of(type) - 1;
+}
+
+int
+perf_order_of_infinity(const perf_type *type)
+{
+    return type->dtype == HOOP_FLOAT8E4M3 ? 0 : ((1 << type->exponent_bits) - 1) << type->fraction_bits;
+}
+
+int
+perf_order_of_largest(const perf_type *type)
+{
+    return (type->dtype == HOOP_FLOAT8E4M3 ? perf_order_of_nan(type) : perf_order_of_infinity(type)) - 1;
+}

@@ -14,7 +14,7 @@ program()
 {
     { echo '#!/bin/sh' && cat; } >"tree/$1" && chmod +x "tree/$1"
 }
-for name in t/gpu/cuda.t t/gpu/cuda_order.t t/gpu/cuda_ring.t t/gpu/cuda_streams.t t/gpu/cuda_comms.t bench/submit bench/nccl_bench; do
+for name in t/gpu/cuda.t t/gpu/cuda_queue.t t/gpu/cuda_stream_sync.t t/gpu/cuda_ring.t t/gpu/cuda_streams.t t/gpu/cuda_comms.t bench/submit bench/nccl_bench; do
     echo 'echo 1..0' | program $name
 done
 echo 'echo "hoop-bench 0"' | program bin/hoop-bench
@@ -37,14 +37,14 @@ check HOOP_CHECK_GPU='host shared' HOOP_CHECK_GPU_RANKS='2 3'
 is '2 2 3 3 ' "$(sed -n 's/^-n \([0-9]*\) bin.hoop-bench -g [01] -b 4 .*/\1/p' calls | tr '\n' ' ')" 'GPU against host buffers at the numbers wanted'
 is '2 3 ' "$(sed -n 's/^-n \([0-9]*\) bin.hoop-bench -g 1 -d all .*/\1/p' calls | tr '\n' ' ')" '... and all types'
 
-echo 'echo "1..0 # SKIP no GPU here"' | program t/gpu/cuda_order.t
+echo 'echo "1..0 # SKIP no GPU here"' | program t/gpu/cuda_queue.t
 check HOOP_CHECK_GPU=host
 is '77 check-gpu: skipped: no GPU here' "$status $(cat out)" 'skipped without a GPU, with the reason'
-echo 'echo "Bail out! cannot open the GPU: no image"; exit 255' | program t/gpu/cuda_order.t
+echo 'echo "Bail out! cannot open the GPU: no image"; exit 255' | program t/gpu/cuda_queue.t
 check HOOP_CHECK_GPU=host
 is '1 check-gpu: FAILED: cannot open the GPU: no image' "$status $(cat out)" 'a GPU that cannot be opened is a failure'
 is '' "$(cat calls)" '... and nothing is run'
-echo 'echo "not ok 1 - order"; exit 1' | program t/gpu/cuda_order.t
+echo 'echo "not ok 1 - order"; exit 1' | program t/gpu/cuda_queue.t
 check HOOP_CHECK_GPU=host HOOP_CHECK_GPU_RANKS=2
 is '1 1' "$status $(grep -c '^not ok 1 - order' out)" 'a test that fails counts in every section'
 like '-g 1' "$(cat calls)" '... which is run all the same'

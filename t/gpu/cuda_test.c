@@ -262,3 +262,77 @@ cuda_test_same(hoop_dtype dtype, hoop_op op, const void *wanted, const void *see
     }
     return 1;
 }
+
+/* --- numbers --- */
+
+hp_queue *
+cuda_test_queue(hp_device *device)
+{
+    hoop_error error = {.size = sizeof(error)};
+    hp_queue *queue = NULL;
+    if (device->ops->queue_open(device, &queue, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    return queue;
+}
+
+hp_command
+cuda_test_copy(void *to, const void *from, size_t count)
+{
+    return (hp_command){.elem = HOOP_INT32,
+                        .wire = HOOP_INT32,
+                        .sources = 1,
+                        .destinations = 1,
+                        .src = {{(void *)(uintptr_t)from, 0}},
+                        .dst = {{to, 0}},
+                        .count = count};
+}
+
+hp_command
+cuda_test_add(void *to, const void *from, size_t count)
+{
+    hp_command command = cuda_test_copy(to, from, count);
+    command.sources = 2;
+    command.src[1].ptr = to;
+    return command;
+}
+
+void
+arena_fill(const arena *a, int value)
+{
+    int32_t numbers[ARENA_VALUES];
+    for (int i = 0; i < ARENA_VALUES; i++)
+        numbers[i] = value;
+    arena_put(a, numbers, sizeof(numbers));
+}
+
+int
+arena_value(const arena *a)
+{
+    int32_t numbers[ARENA_VALUES];
+    arena_get(a, numbers, sizeof(numbers));
+    for (int i = 1; i < ARENA_VALUES; i++) {
+        if (numbers[i] != numbers[0])
+            return -1;
+    }
+    return numbers[0];
+}
+
+/* --- drivers that behave differently --- */
+
+void
+cuda_test_variants(const hoop_fake_cuda *fake, void (*test)(unsigned delay_us))
+{
+    const unsigned late = 300;
+    test(0);
+    if (!fake)
+        return;
+    fake->delay(late);
+    diag("every operation of a stream is late, by different times");
+    test(late);
+    fake->memory_ops(0);
+    diag("kernels in place of stream memory operations");
+    test(late);
+    fake->jealous(1);
+    diag("calls that may wait for all streams do");
+    test(late);
+}

@@ -40,6 +40,24 @@ void arena_free(arena *a);
 void arena_put(const arena *a, const void *bytes, size_t count);
 void arena_get(const arena *a, void *bytes, size_t count);
 
+/* The first int32 elements of an arena: all become `value`; the one value that all have, or -1. */
+enum { ARENA_VALUES = 1000 };
+void arena_fill(const arena *a, int value);
+int arena_value(const arena *a);
+
+/* Opens a queue, or bails out. */
+hp_queue *cuda_test_queue(hp_device *device);
+
+/* Commands on int32: to = from; to = to + from. */
+hp_command cuda_test_copy(void *to, const void *from, size_t count);
+hp_command cuda_test_add(void *to, const void *from, size_t count);
+
+/*
+ * Runs the test on the driver; and three times more on the stand-in, which then behaves worse and worse: its streams are
+ * late by up to delay_us, it has no stream memory operations, and calls that may wait for all streams do.
+ */
+void cuda_test_variants(const hoop_fake_cuda *fake, void (*test)(unsigned delay_us));
+
 /* Waits until the ticket is done, at most ten seconds. */
 int cuda_test_wait(hp_queue *queue, uint64_t ticket);
 

@@ -10,27 +10,27 @@ plan_lazy
 mkdir "$tmp/none" "$tmp/broken" || bail "no $tmp/none"
 : >"$tmp/broken/libcuda.so.1"
 
-# order FOLDER VARIABLE=VALUE...: t/gpu/cuda_order.t with the driver there; leaves $status and "out".
-order()
+# queue_test FOLDER VARIABLE=VALUE...: t/gpu/cuda_queue.t with the driver there; leaves $status and "out".
+queue_test()
 {
     folder=$1
     shift
     env HOOP_TEST_CUDA=real LD_LIBRARY_PATH="$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" "$@" \
-        "$abs_top_builddir/t/gpu/cuda_order.t" >"$tmp/out" 2>&1
+        "$abs_top_builddir/t/gpu/cuda_queue.t" >"$tmp/out" 2>&1
     status=$?
 }
 
-order "$tmp/none" A=1
+queue_test "$tmp/none" A=1
 if grep -q 'no CUDA driver' "$tmp/out"; then
     is 0 $status 'without a driver'
     like '^1\.\.0 # SKIP no CUDA driver: .*No such file' "$(cat "$tmp/out")" '... skipped'
 else
     skip 2 'this machine has a driver'
 fi
-order "$tmp/broken" A=1
+queue_test "$tmp/broken" A=1
 is 255 $status 'a driver that cannot be loaded'
 like '^Bail out! the CUDA driver cannot be loaded: .*libcuda' "$(cat "$tmp/out")" '... is a failure'
-order "$driver" HOOP_FAKE_CUDA_DEVICES=0
+queue_test "$driver" HOOP_FAKE_CUDA_DEVICES=0
 is 0 $status 'without a GPU'
 like '^1\.\.0 # SKIP the CUDA driver shows no GPU' "$(cat "$tmp/out")" '... skipped'
 
@@ -38,7 +38,7 @@ like '^1\.\.0 # SKIP the CUDA driver shows no GPU' "$(cat "$tmp/out")" '... skip
 call=0 seen=
 while [ $call -lt 40 ]; do
     call=$((call + 1))
-    order "$driver" HOOP_FAKE_CUDA_FAIL=$call HOOP_FAKE_CUDA_STICKY=1
+    queue_test "$driver" HOOP_FAKE_CUDA_FAIL=$call HOOP_FAKE_CUDA_STICKY=1
     reason=$(sed -n 's/^Bail out! //p' "$tmp/out")
     name=$(expr "$reason" : '.*\(cu[A-Z][A-Za-z0-9]*\) failed while')
     [ $status -ne 0 ] && [ -n "$name" ] && ! grep -q '# SKIP' "$tmp/out" || break

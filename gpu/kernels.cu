@@ -1,202 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kernels: a command's arithmetic on the GPU, and nothing else. nvcc makes a fatbin of this file that gpu/cuda_launch.c loads;
- * names and parameter are in cuda_kernel.h. Bits equal gpu/host.c's (except a NaN's payload and the sign of a zero from
- * MIN or MAX): conversions are codec.h's own text, and nvcc is told to contract nothing and to divide exactly.
+ * kernels: the GPU's arithmetic. nvcc makes a fatbin of this file, which gpu/cuda_launch.c loads; cuda_kernel.h has the
+ * kernels' names and their parameter.
  *
- * Every operand is walked by the same index, so an operand may be exactly another one. Where all operands lie alike
- * relative to 16-byte boundaries, an array is a head, packs of 16 bytes, and a tail; else it is single elements, which
- * neighbouring threads still touch side by side.
+ * All operands are walked by the same index, so an operand may be exactly another one. If all operands have the same
+ * offset from 16-byte boundaries, an array is a head, packs of 16 bytes, and a tail; else it is single elements, which
+ * neighbouring threads still access side by side.
  */
-#include "gpu/codec.h"
 #include "gpu/cuda_kernel.h"
+#include "gpu/kernel_types.cuh"
 #include "hoop.h"
 
 namespace
 {
-/* Element types: what is stored, what is computed in, and the way between. */
-template <bool Long> struct size_class {
-    typedef uint32_t type;
-};
-
-template <> struct size_class<true> {
-    typedef uint64_t type;
-};
-
-template <class Stored> struct whole { /* integers: wrap, so computed without sign; ordered and divided with it */
-    typedef Stored stored;
-    typedef Stored value;
-    static __device__ value get(stored s)
-    {
-        return s;
-    }
-    static __device__ stored put(value v)
-    {
-        return v;
-    }
-    static __device__ value sum(value a, value b)
-    {
-        return (value)((uint64_t)a + (uint64_t)b);
-    }
-    static __device__ value prod(value a, value b)
-    {
-        return (value)((uint64_t)a * (uint64_t)b);
-    }
-    static __device__ __noinline__ value divide(value v, uint32_t divisor) /* toward zero */
-    {
-        typedef typename size_class<(sizeof(Stored) > 4)>::type magnitude;
-        bool negative = (Stored)-1 < (Stored)1 && v < (value)1 && v != 0;
-        magnitude quotient = (negative ? (magnitude)0 - (magnitude)v : (magnitude)v) / divisor;
-        return (value)(negative ? (magnitude)0 - quotient : quotient);
-    }
-};
-
-template <class Stored, class Value> struct real {
-    typedef Stored stored;
-    typedef Value value;
-    static __device__ value sum(value a, value b)
-    {
-        return a + b;
-    }
-    static __device__ value prod(value a, value b)
-    {
-        return a * b;
-    }
-    static __device__ __noinline__ value divide(value v, uint32_t divisor)
-    {
-        return v / (value)divisor;
-    }
-};
-
-template <class Stored> struct plain : real<Stored, Stored> {
-    static __device__ Stored get(Stored s)
-    {
-        return s;
-    }
-    static __device__ Stored put(Stored v)
-    {
-        return v;
-    }
-};
-
-/* The GPU converts float16 in one instruction: to nearest even, denormals kept, NaN to 0x7fff, as codec.h does. */
-struct half : real<uint16_t, float> {
-#ifdef __CUDA_ARCH__
-    static __device__ float get(uint16_t s)
-    {
-        float v;
-        asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(s));
-        return v;
-    }
-    static __device__ uint16_t put(float v)
-    {
-        uint16_t s;
-        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(s) : "f"(v));
-        return s;
-    }
-#else
-    static float get(uint16_t s)
-    {
-        return hp_fp16_decode(s);
-    }
-    static uint16_t put(float v)
-    {
-        return hp_fp16_encode(v);
-    }
-#endif
-};
-
-struct brain : real<uint16_t, float> {
-    static __device__ float get(uint16_t s)
-    {
-        return hp_bf16_decode(s);
-    }
-    static __device__ uint16_t put(float v)
-    {
-        return hp_bf16_encode(v);
-    }
-};
-
-struct e4m3 : real<uint8_t, float> {
-    static __device__ float get(uint8_t s)
-    {
-        return hp_e4m3_decode(s);
-    }
-    static __device__ uint8_t put(float v)
-    {
-        return hp_e4m3_encode(v);
-    }
-};
-
-struct e5m2 : real<uint8_t, float> {
-    static __device__ float get(uint8_t s)
-    {
-        return hp_e5m2_decode(s);
-    }
-    static __device__ uint8_t put(float v)
-    {
-        return hp_e5m2_encode(v);
-    }
-};
-
-struct e5m2_mean : e5m2 { /* an infinity stays */
-    static __device__ uint8_t put(float v)
-    {
-        return hp_e5m2_encode_mean(v);
-    }
-};
-
-/* Reductions. A NaN is never equal to itself, and wins. */
-
-template <class Type> struct sum_of {
-    typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t)
-    {
-        return Type::sum(a, b);
-    }
-};
-
-template <class Type> struct prod_of {
-    typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t)
-    {
-        return Type::prod(a, b);
-    }
-};
-
-template <class Type> struct max_of {
-    typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t)
-    {
-        return a != a || a > b ? a : b;
-    }
-};
-
-template <class Type> struct min_of {
-    typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t)
-    {
-        return a != a || a < b ? a : b;
-    }
-};
-
-/* Chosen when the command runs: for 8-bit floats, whose conversions outweigh choice and call by far and fill the library.
- */
-template <class Type> struct any_of {
-    typedef typename Type::value value;
-    static __device__ value of(value a, value b, uint8_t op)
-    {
-        switch (op) {
-        case HOOP_PROD: return Type::prod(a, b);
-        case HOOP_MAX: return max_of<Type>::of(a, b, op);
-        case HOOP_MIN: return min_of<Type>::of(a, b, op);
-        default: return Type::sum(a, b);
-        }
-    }
-};
-
-/* Sixteen bytes, moved by one instruction. */
-
+/* --- walking arrays --- */
+/* Sixteen bytes: one instruction loads or stores them. */
 struct alignas(16) quad {
     uint32_t a, b, c, d;
 };
@@ -210,8 +28,8 @@ template <class Stored> union pack {
 };
 
 /*
- * A command on arrays of `Stored`, walked by all threads of the grid: `Rule::apply(left, right)` says what becomes of
- * an element of src[0] and one of src[1] (if there is one): it leaves what dst[0] gets in left, and dst[1] in right.
+ * A command on arrays of `Stored`; all threads of the grid walk them together. `Rule::apply(left, right)` gets an
+ * element of src[0] and one of src[1], if there is a src[1], and replaces them by the elements of dst[0] and dst[1].
  */
 template <class Stored, class Rule> struct walk {
     const Stored *a, *b;
@@ -237,7 +55,7 @@ template <class Stored, class Rule> struct walk {
         return (apart & 15) == 0;
     }
 
-    /* Up to `Depth` elements, `threads` apart: that many loads are on their way together. */
+    /* Up to `Depth` elements, `threads` apart: all are loaded before the first is used. */
     template <int Depth> __device__ void singles(uint64_t first, uint64_t end) const
     {
         Stored left[Depth], right[Depth];
@@ -313,6 +131,8 @@ template <class Stored, class Rule> struct walk {
     }
 };
 
+/* --- rules --- */
+
 /* src[0] op src[1], / divisor, to every destination. With one source `Op` is not used. */
 template <class Type, class Op> struct reduction {
     typedef typename Type::stored stored;
@@ -336,9 +156,7 @@ template <class Type, class Op> struct reduction {
     }
 };
 
-/*
- * Two means become one, as device.h says of a command's `ranks`. Nothing here may become one multiplication and addition.
- */
+/* The mean of two means (device.h, `ranks`). The intrinsics keep nvcc from contracting product and sum. */
 template <class Type> struct mean {
     typedef typename Type::stored stored;
     float weight[2];
@@ -411,7 +229,7 @@ move(const hp_kernel_args &args)
     walk<Stored, movement<Stored>>(args, args.exchange != 0, rule).run();
 }
 
-/* Wire type other than element type: every value passes through float32, as in gpu/host.c. */
+/* --- a wire type other than the element type: every value is converted to float32 and back, as in gpu/host.c --- */
 
 __device__ inline int
 size_of(uint8_t type)
@@ -478,7 +296,7 @@ convert(uint8_t from, uint8_t to, uint64_t bits)
     return from == to ? bits : encode(to, decode(from, bits));
 }
 
-/* One command's types; the element type where the wire tag is not set. */
+/* The type of each operand: the wire type where its tag is set, else the element type. */
 struct types {
     uint8_t src[2], dst[2];
 
@@ -500,7 +318,7 @@ combine_wire(const hp_kernel_args &args, const types &type, uint64_t i)
         value = any_of<real>::of(value, decode(type.src[1], load(type.src[1], args.src[1], i)), args.op);
     if (args.divisor > 1)
         value = real::divide(value, args.divisor);
-    /* What is rounded for the wire is what the other destination gets. */
+    /* The other destination gets the value as it was rounded for the wire. */
     if (args.dst_wire[0] || (args.destinations == 2 && args.dst_wire[1]))
         value = decode(args.wire, encode(args.wire, value));
     store(type.dst[0], args.dst[0], i, encode(type.dst[0], value));
@@ -519,7 +337,7 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
 
 } // namespace
 
-/* Kernels: one for each type and reduction. */
+/* --- kernels, one for each type and reduction --- */
 
 #define HP_REDUCE(op, name, type, ...)                                                                                 \
     extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_##op##_##name(const hp_kernel_args args)        \
@@ -577,7 +395,7 @@ __launch_bounds__(HP_KERNEL_THREADS) hp_wire(const hp_kernel_args args)
     }
 }
 
-/* One thread each. */
+/* --- kernels of one thread, in place of stream memory operations --- */
 
 extern "C" __global__ void
 hp_stamp(const hp_kernel_args args)

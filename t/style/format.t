@@ -9,7 +9,7 @@ case $(clang-format --version) in
 *) skip_all 'clang-format is not version 14' ;;
 esac
 plan 1
-find include base lib net gpu rendezvous launch perf bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' \) >"$tmp/files"
+find include base lib net gpu rendezvous launch perf bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) >"$tmp/files"
 wrong=$(while read -r file; do
     clang-format "$file" | cmp -s - "$file" || echo "$file"
 done <"$tmp/files")

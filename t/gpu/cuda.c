@@ -32,7 +32,7 @@ static hp_device *device;
 static hp_queue *queue;
 static arena arenas[4][ARENA_KINDS]; /* for src[0], src[1], dst[0], dst[1] */
 
-/* Bytes from which the operand starts: `step` elements past the margin. */
+/* The operand's offset in bytes: `step` elements past the margin. */
 static size_t
 offset_of(hoop_dtype dtype, unsigned step)
 {
@@ -126,7 +126,7 @@ test_means(void)
     }
 }
 
-/* Operands at the beginning of slots; for 8-bit floats every element with every other. */
+/* Aligned operands; for 8-bit floats every element with every other. */
 static void
 test_means_reference(void)
 {
@@ -173,7 +173,7 @@ test_alignments(void)
             size_t count = round < 40 ? (size_t)round : tap_random() % MOST;
             size_t offsets[4];
             unsigned common = (unsigned)(tap_random() % steps);
-            for (int i = 0; i < 4; i++) /* every other round all alike, as far as 16 bytes go */
+            for (int i = 0; i < 4; i++) /* every other round with the same offset from 16-byte boundaries */
                 offsets[i] = offset_of((hoop_dtype)dtype, round % 2 ? common : (unsigned)(tap_random() % steps));
             good = try_command(command_of(s, (hoop_dtype)dtype, (hoop_op)(tap_random() % 4), count), kinds, offsets);
             if (!good)
@@ -228,7 +228,7 @@ test_wire(void)
     }
 }
 
-/* dst[0] is src[0], dst[1] is src[1]: as in-place operations have it. */
+/* dst[0] is src[0], dst[1] is src[1], as in operations in place. */
 static void
 test_in_place(void)
 {
@@ -260,7 +260,7 @@ test_in_place(void)
     }
 }
 
-/* Larger than a piece of the stage and than the grid: loops go round. */
+/* Larger than a piece of the bounce buffer, and than the grid: loops run more than once. */
 static void
 test_large(void)
 {
@@ -295,13 +295,13 @@ static void *
 open_second(void *arg)
 {
     hp_device **second = arg;
-    hp_cuda_configure(&(hp_cuda_options){.device = 1}); /* a fresh thread has no current context that would decide */
+    hp_cuda_configure(&(hp_cuda_options){.device = 1}); /* a new thread has no current context, which would decide */
     *second = cuda_test_open();
     hp_cuda_configure(&(hp_cuda_options){.device = -1});
     return NULL;
 }
 
-/* An array of another GPU is copied by the driver, piece by piece. */
+/* The driver copies an array of another GPU, piece by piece. */
 static void
 test_second_gpu(void)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What hoop asks of the driver, counted by the stand-in: from call to call no memory, no registration, no stream,
- * event, module or context, and nothing that waits; one kernel and one stamp for each command of the belt. And that a
- * queue, once open, has every kernel loaded: on the first queue of every device, which has a module of its own.
+ * The stand-in driver counts hoop's calls. From operation to operation hoop makes no memory, registration, stream,
+ * event, module or context, and calls nothing that waits; each command of the belt is one kernel and one written
+ * ticket. An open queue has loaded every kernel, also the first queue of each device, because each device has a module
+ * of its own.
  */
 #include "base/dtype.h"
 #include "lib/comm.h"
@@ -39,7 +40,7 @@ run_all(hp_queue *queue, const arena *a)
     ok(cuda_test_wait(queue, last), "commands of every type and operation");
 }
 
-/* A caller's stream that is marked, held and let go. */
+/* Marks a caller's stream, blocks it with a gate, opens the gate. */
 static void
 run_gate(hp_device *device)
 {
@@ -61,7 +62,7 @@ static void
 test_loads(const hoop_fake_cuda *fake, int memory_ops)
 {
     hoop_error error = {.size = sizeof(error)};
-    hp_device *device[2] = {NULL, NULL}; /* of one GPU, as two communicators have them */
+    hp_device *device[2] = {NULL, NULL}; /* of one GPU: two communicators open one each */
     hp_queue *queue[2][2];
     long loads = fake->loads();
     fake->memory_ops(memory_ops);
@@ -95,8 +96,8 @@ test_loads(const hoop_fake_cuda *fake, int memory_ops)
 /* --- calls --- */
 
 /*
- * Not one of these in a call. cuStreamQuery, which never waits, is asked of a queue that stands still, and the event
- * and the host function that wake a driver who sleeps are one per sleep; neither is here.
+ * An operation makes none of these calls. Not listed: cuStreamQuery, which never waits, and which hoop calls if a queue
+ * makes no progress; the event and the host function that wake a sleeping thread, one per sleep.
  */
 static const char *const never[] = {
     "cuInit",        "cuDevice",       "cuCtxSetCurrent", "cuCtxSynchronize",   "cuModule",
@@ -147,14 +148,14 @@ repeat(cuda_rank *r, int rounds, size_t elements, void *stream)
 }
 
 /*
- * A command is a kernel and a stamp. A step has one command at most, but for the first of a DOUBLING, which also copies
- * the rank's own array.
+ * A command is a kernel and a written ticket. A step has at most one command, except the first step of a DOUBLING,
+ * which also copies the rank's own array.
  */
 static int
 judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
 {
     tally t = count(r);
-    long marks = streamed ? 2 * ROUNDS : ROUNDS; /* the stream has come; and behind its gate it has gone on */
+    long marks = streamed ? 2 * ROUNDS : ROUNDS; /* one before the gate, one behind it */
     long launched = t.launched - before->launched, written = t.written - before->written;
     long held = t.held - before->held, synchronised = t.synchronised - before->synchronised;
     uint64_t steps = t.steps - before->steps;
@@ -165,7 +166,7 @@ judge(const cuda_rank *r, const tally *before, size_t elements, int streamed)
             bad = 1;
         }
     }
-    /* the stream's owner waits for it once, at the end; commands are as many in every call */
+    /* the test waits for the stream once, at the end; every operation has the same number of commands */
     if (written != launched + marks || held != (streamed ? ROUNDS : 0) || synchronised != streamed ||
         launched % ROUNDS != 0 || launched < ROUNDS || launched > (long)steps + ROUNDS) {
         party_note("%zu elements, stream %d, %lu steps: %ld kernels, %ld words, %ld waits in streams, %ld waits here",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several communicators of a process and one GPU, on a stand-in driver that is jealous: it lets nobody open a GPU, pin
- * memory or make a stream while a stream stands. A communicator's first use of the GPU must not need any of that while
- * another one has stopped a stream, or both wait for ever; it was prepared before. It may want another GPU all the same,
- * and may end unused. Where it could not be prepared, its first use is refused.
+ * Several communicators of a process on one GPU, with a jealous stand-in driver: opening a GPU, pinning memory and
+ * making a stream wait until no stream is blocked. If a communicator's first use of the GPU needed that while another
+ * communicator blocks a stream, both would wait for ever; so hoop prepares it before. A prepared communicator may still
+ * take another GPU, or end unused. The first use of one that could not be prepared is refused.
  */
 #include "lib/comm.h"
 #include "lib/registry.h"
@@ -52,7 +52,7 @@ end(pair *p)
     return hoop_comm_destroy(p->second) != HOOP_SUCCESS || cuda_rank_leave(&p->r);
 }
 
-/* Where results go: each call has a place of its own. */
+/* Results: each call has an array of its own. */
 static char *
 place(const pair *p, int which)
 {
@@ -81,7 +81,7 @@ first_on_stream(pair *p)
     return result != HOOP_SUCCESS ? cuda_rank_complain("on_stream") : 0;
 }
 
-/* The second communicator's first uses, in a form that blocks and in a stream of its own. */
+/* The second communicator's first uses: a blocking call, and a call on a stream of its own. */
 static int
 second_uses(pair *p)
 {
@@ -94,7 +94,7 @@ second_uses(pair *p)
     return hp_cuda_stream_wait(p->r.device, p->other, &error) != HOOP_SUCCESS;
 }
 
-/* Rank 0's stream stands, for the others use the second communicator before they join in on the first. */
+/* Rank 0's stream is blocked: the others use the second communicator before they call the operation on the first. */
 static int
 crossed(pair *p)
 {
@@ -126,7 +126,7 @@ made_later(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
-/* To make a communicator while a stream stands asks nothing of the driver; used, it is when the stream has gone on. */
+/* Making a communicator while a stream is blocked calls no driver; it is used after the stream went on. */
 static int
 made_meanwhile(int number, int size, void *arg)
 {
@@ -140,7 +140,7 @@ made_meanwhile(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
-/* Made while rank 0's stream stands, and used at once: refused there, with nothing started; good when it has gone on. */
+/* Made while rank 0's stream is blocked, and used at once: rank 0 refuses and starts nothing; later it works. */
 static int
 used_too_early(int number, int size, void *arg)
 {
@@ -180,7 +180,7 @@ never_used(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
-/* The second communicator was prepared for the first's GPU, and gets arrays of another. */
+/* The second communicator is prepared for the first one's GPU, and gets arrays of another GPU. */
 static int
 elsewhere(int number, int size, void *arg)
 {
@@ -207,7 +207,7 @@ elsewhere(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
-/* Somebody prepares yet another communicator, which may take: one that is prepared is used meanwhile. */
+/* While a thread prepares another communicator, which may take long, a prepared one is used. */
 static int
 locked(int number, int size, void *arg)
 {
@@ -224,7 +224,7 @@ locked(int number, int size, void *arg)
     return end(&p) || bad;
 }
 
-/* When a stream has gone on, it counts no more: its owner may do at once what must not be done while one stands. */
+/* As soon as a stream went on, its owner may do at once all that is refused while a stream is blocked. */
 static int
 counted(int number, int size, void *arg)
 {

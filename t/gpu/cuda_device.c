@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which of several GPUs a communicator takes, on the stand-in driver: that of its arrays, else that of the thread's
- * current context, else that of HOOP_CUDA_DEVICE, else that of LOCAL_RANK; and what is said of a GPU that is not there.
+ * Which of several GPUs a communicator takes, on the stand-in driver: its arrays' GPU, else that of the thread's
+ * current context, else HOOP_CUDA_DEVICE's, else LOCAL_RANK's; and the error for a GPU that does not exist.
  */
 #include "lib/comm.h"
 #include "t/gpu/cuda_rank.h"
@@ -48,7 +48,7 @@ put(const char *name, const char *value)
         unsetenv(name);
 }
 
-/* A call on the communicator; the GPU it was done on, or -1 with the thread's error. */
+/* An operation on the communicator: the GPU that ran it, or -1 with the thread's error. */
 static int
 use(hoop_comm *comm, void *array)
 {
@@ -93,7 +93,7 @@ choose(int number, int size, void *arg)
     put("HOOP_CUDA_DEVICE", c->setting);
     put("LOCAL_RANK", c->local_rank);
     cuda_test_driver();
-    if (c->current >= 0) /* what a thread without a context does leaves it with one */
+    if (c->current >= 0) /* a thread without a context gets one by its first call */
         touched = arena_new(current = cuda_test_open_on(c->current), ARENA_DEVICE, 4096);
     if (c->array >= 0)
         array = arena_new(owner = cuda_test_open_on(c->array), ARENA_DEVICE, 4096);
@@ -125,7 +125,7 @@ test_choice(party *p, int number)
         diag("%s", p->guest[0].note);
 }
 
-/* Ranks on GPUs of their own, the last two on one: the results are everybody's. */
+/* Each rank has a GPU of its own, but the last two share one: all ranks get the right results. */
 static int
 apart(int number, int size, void *arg)
 {
@@ -150,7 +150,7 @@ apart(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* An array of a context of its own, where others were used before: refused by the call, which starts nothing. */
+/* After other arrays, one in a private context: the call refuses it and starts nothing. */
 static int
 private_context(int number, int size, void *arg)
 {

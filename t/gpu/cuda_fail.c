@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The CUDA backend when the driver fails (F62): for every k the k-th driver call of a scenario fails, once alone and
- * once with everything after it. Each time: HOOP_ERR_CUDA, the driver's name for the error and the call's in the
- * sentence, no wait for ever, nothing left behind. Then kernels that die, and drivers that are missing or too old.
+ * The CUDA backend when the driver fails: for every k the k-th driver call of a scenario fails, once alone and once
+ * with all calls after it. Each time: HOOP_ERR_CUDA, a sentence with the driver's name for the error and the name of
+ * the call, no wait that never ends, no object left. Then kernels that fail, and drivers that are missing or too old.
  */
 #include "base/clock.h"
 #include "base/mem.h"
@@ -22,7 +22,7 @@ enum { COUNT = 100 };
 
 static const hoop_fake_cuda *fake;
 
-/* What the scenario met first. */
+/* The scenario's first error. */
 static hoop_error first;
 
 static int
@@ -46,7 +46,7 @@ sum_command(void *slot, void *array, float *plain)
                         .count = COUNT};
 }
 
-/* Waits as the belt does: armed, asleep on the descriptor, now and then looking. */
+/* Waits as the belt does: arms the wake, sleeps on the descriptor, looks now and then. */
 static void
 await(hp_queue *queue, uint64_t ticket)
 {
@@ -128,7 +128,7 @@ worded(void)
            strstr(first.text, fake->failed());
 }
 
-/* Calls whose failure need not be told: while letting go, and when only looking. */
+/* Calls whose failure hoop may ignore: those that free, and those that only query. */
 static int
 may_be_silent(const char *call)
 {
@@ -184,7 +184,7 @@ test_dead_kernel(void)
     is_int(0, fake->live(), "nothing is left behind");
 }
 
-/* In a process of its own, which finds `library` as its driver: its status, and what it said, in out. */
+/* Runs this test in a child process with `library` as its driver: its status; its output in out. */
 static int
 with_driver(const char *self, const char *how, const char *library, char *out, size_t size)
 {
@@ -232,7 +232,7 @@ test_other_drivers(const char *self)
     ok(strstr(out, "has no function cuInit"), "%s", out);
 }
 
-/* An older driver: a copy of the stand-in in which one function has another name. */
+/* An older driver: a copy of the stand-in in which one function is renamed. */
 static const char *
 old_driver(const char *function)
 {
@@ -266,7 +266,7 @@ driver_function(void *handle, const char *name)
     return function;
 }
 
-/* As a program that has memory on the GPU by means that the older driver has, and gives it to hoop. */
+/* A program that allocates on the GPU through the older driver, and gives the array to hoop. */
 static int
 use_old_driver(void)
 {

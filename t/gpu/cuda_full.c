@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Drivers that are full, on the stand-in: a hardware queue that holds a few operations only, so that a thread which
- * brings one more behind a held stream waits, and perhaps keeps everybody else out of the driver; and one that several
- * streams share, so that the library's commands stand behind the caller's stream. What could go on does; what could not
- * ends by an abort or by the time limit, the error is known before a stream goes on, and then nothing touches the
- * arrays.
+ * Full drivers, on the stand-in. A hardware queue holds only a few operations: a thread that appends one more to a
+ * blocked stream waits, and may keep all other threads out of the driver. Or several streams share a hardware queue:
+ * hoop's commands are then behind the caller's blocked stream. An operation that can go on does; another ends by an
+ * abort or the time limit. hoop reports the error before it opens a gate, and touches no array afterwards.
  */
 #include "t/gpu/cuda_rank.h"
 
@@ -17,13 +16,13 @@
 
 enum { DEPTH = 4, MORE = 12, COUNT = 30000, BYTES = COUNT * 4, LIMIT_MS = 1000 };
 
-/* A rank, and a thread of it that puts more into the stream than there is room for. */
+/* A rank, and a thread of it that appends more to the stream than the hardware queue holds. */
 typedef struct full {
     cuda_rank r;
     void *stream;
     pthread_t feeder;
-    int feeds, refused; /* refused: one of the feeder's calls was */
-    hoop_error seen;    /* by the feeder, when all was done */
+    int feeds, refused; /* refused: one of the thread's calls was */
+    hoop_error seen;    /* by the thread, after its last call */
     atomic_int fed;
 } full;
 
@@ -61,7 +60,9 @@ allreduce(full *f)
                : cuda_rank_complain("on_stream");
 }
 
-/* The caller's own work behind the call: more than the driver takes. Then, as a caller must, how the call has ended. */
+/*
+ * Appends more work behind the operation than the driver takes; then asks, as a caller must, how the operation ended.
+ */
 static void *
 feed(void *arg)
 {
@@ -77,7 +78,7 @@ feed(void *arg)
     return NULL;
 }
 
-/* Until the thread waits for room. */
+/* Until the thread waits for room in the hardware queue. */
 static int
 fill_up(full *f)
 {
@@ -90,7 +91,7 @@ fill_up(full *f)
     return !f->feeds || atomic_load(&f->fed);
 }
 
-/* The communicator has failed, the thread has seen it, and the arrays are the caller's. */
+/* The communicator has failed, the thread has seen the error, and the arrays are the caller's again. */
 static int
 is_over(full *f, hoop_result code, int who, double most)
 {
@@ -124,8 +125,8 @@ is_left_alone(full *f)
 /* --- a thread that keeps all others out --- */
 
 /*
- * Rank 0's stream is full when rank 1's data comes: who drives gets stuck with the command. *arg: rank 0 aborts, or
- * nobody.
+ * Rank 0's stream is full when rank 1's data arrives: the driving thread blocks when it submits the command. *arg: 1 if
+ * rank 0 aborts.
  */
 static int
 stuck(int number, int size, void *arg)
@@ -147,7 +148,7 @@ stuck(int number, int size, void *arg)
         bad |= party_clock() - start > 3;
     }
     bad = bad || !is_over(&f, aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT, 0, 10);
-    if (number == 0 && !aborts) /* from where arrays may be touched no more */
+    if (number == 0 && !aborts) /* after the abort hoop may not touch the arrays */
         hoop_comm_abort(f.r.comm, "over");
     bad = bad || (number == 0 && !is_left_alone(&f));
     end(&f);
@@ -176,8 +177,9 @@ broadcast_and_feed(void *arg)
 }
 
 /*
- * On rank 0 a thread fills its stream while another waits in a call. That one returns and enters its next, so that the
- * background thread does not drive, and is kept by the driver when it asks whose its array is, so nobody does.
+ * On rank 0 one thread fills its stream while another waits in a call. The second thread returns and enters its next
+ * call, so the background thread does not drive; the call blocks in the driver when hoop asks whose its array is. So no
+ * thread drives.
  */
 static int
 entering(int number, int size, void *arg)
@@ -206,7 +208,7 @@ entering(int number, int size, void *arg)
     return bad;
 }
 
-/* --- room comes --- */
+/* --- a thread that waits for room --- */
 
 static void *
 three_calls(void *arg)
@@ -218,8 +220,8 @@ three_calls(void *arg)
 }
 
 /*
- * Rank 0 has a thread that waits for room behind the first call, whose peers come after a call on another communicator:
- * the thread must not keep that call from being started.
+ * A thread of rank 0 waits for room behind the first call. The other ranks make that call only after one on another
+ * communicator: the waiting thread must not keep rank 0 from starting the latter.
  */
 static int
 beside(int number, int size, void *arg)
@@ -254,8 +256,8 @@ beside(int number, int size, void *arg)
 /* --- streams that share a hardware queue --- */
 
 /*
- * The commands stand behind the stream that waits for them: an abort (*arg) or the time limit ends it, all streams go
- * on.
+ * The commands are queued behind the stream that waits for them. An abort (*arg) or the time limit ends the operation,
+ * and all streams go on.
  */
 static int
 shared(int number, int size, void *arg)
@@ -304,7 +306,7 @@ main(void)
         skip_all("only the stand-in driver is full when asked");
     plan_lazy();
     party_open(&p);
-    for (int size = 3; size <= 4; size++) /* of two, the other has what it needs */
+    for (int size = 3; size <= 4; size++) /* with two ranks, the other one would already have all data */
         run(&p, size, stuck, &yes, "an abort lets a stream go behind which a thread keeps the driver to itself");
     for (int size = 2; size <= 3; size++)
         run(&p, size, beside, NULL, "who waits for room keeps nobody from another communicator");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda_image: in a build without nvcc the tests on the stand-in driver pretend that there are kernels. */
+/* cuda_image: in a build without nvcc the tests on the stand-in driver pretend to have kernels. */
 #include "gpu/cuda_image.h"
 
 const unsigned char hp_fatbin[] = {'n', 'o', 'n', 'e'};

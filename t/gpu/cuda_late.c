@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams that come late to an operation, on the stand-in driver: ranks whose stream is held by something foreign when
- * they make the call. Nobody's operation gets ahead of it, also where there is nothing to move, as in a barrier; a job
- * that is aborted, or loses a rank, ends at once all the same; and the time the stream takes is nobody's fault.
+ * Late streams, on the stand-in driver: when a rank makes the call, its stream is still busy with other work of the
+ * caller's. No rank's operation completes before that stream reaches the call, not even a barrier, which moves nothing.
+ * A job that is aborted, or loses a rank, still ends at once. The time limit does not count the stream's time.
  */
 #include "t/gpu/cuda_rank.h"
 
@@ -14,7 +14,7 @@
 
 enum { COUNT = 30000, SHORT_MS = 600, DIES = 10 };
 
-/* A rank with a stream, which a gate of its own holds as a long kernel of the caller's would. */
+/* A rank with a stream that a gate of the test's blocks, as a long kernel of the caller's would. */
 typedef struct late {
     cuda_rank r;
     void *stream;
@@ -36,7 +36,7 @@ let_go(late *l)
     l->foreign = NULL;
 }
 
-/* Rank 0's stream is held, or all are. */
+/* Blocks rank 0's stream, or all streams. */
 static int
 begin(late *l, int number, int size, int all)
 {
@@ -63,7 +63,7 @@ end(late *l)
 
 /* --- order --- */
 
-/* What the n-th call of the row is. Every one of them lets no stream pass before all have come. */
+/* The n-th call of the row. Each of them completes on no rank before all ranks' streams have reached it. */
 static hoop_result
 call(late *l, int n, size_t count)
 {
@@ -74,7 +74,7 @@ call(late *l, int n, size_t count)
                     : hoop_broadcast_on_stream(in, out, count, HOOP_INT32, 0, l->r.comm, l->stream);
 }
 
-/* After its stream's call every rank copies a mark of its own; the copy must not be there before rank 0's stream goes on. */
+/* Behind the call every rank's stream copies a word; that must not happen before rank 0's stream goes on. */
 static int
 passes_early(late *l, int n)
 {
@@ -91,7 +91,7 @@ passes_early(late *l, int n)
         bad = 1;
     }
     if (l->foreign)
-        usleep(100000); /* the others have looked */
+        usleep(100000); /* long enough for the others to look */
     let_go(l);
     bad |= hp_cuda_stream_wait(l->r.device, l->stream, &error) != HOOP_SUCCESS || to.memory[4095] != 7;
     arena_free(&from);
@@ -107,7 +107,7 @@ in_order(int number, int size, void *arg)
     (void)arg;
     for (int n = 0; n < 4 && !bad; n++) {
         bad = passes_early(&l, n);
-        /* and from here on together again */
+        /* from here on all ranks are together again */
         if (!bad && hoop_barrier(l.r.comm) != HOOP_SUCCESS)
             bad = cuda_rank_complain("barrier");
         bad = bad || (number == 0 && n < 3 && hold(&l));
@@ -131,7 +131,7 @@ fails_soon(late *l, double start, int who)
     return 0;
 }
 
-/* *arg: the rank that ends the job: 0, whose stream is held, another, or with DIES more, one that dies instead. */
+/* *arg: the rank that aborts: 0, whose stream is blocked, or another; plus DIES: the rank that dies instead. */
 static int
 given_up(int number, int size, void *arg)
 {
@@ -156,7 +156,7 @@ given_up(int number, int size, void *arg)
         bad = 1;
     }
     if (l.foreign)
-        usleep(100000); /* it stood to the end, and beyond */
+        usleep(100000); /* the stream was blocked to the end and longer */
     let_go(&l);
     bad |= hp_cuda_stream_wait(l.r.device, l.stream, &error) != HOOP_SUCCESS;
     if (bad && error.code != HOOP_SUCCESS)
@@ -173,7 +173,7 @@ given_up(int number, int size, void *arg)
 
 /* --- time --- */
 
-/* All streams are busy for much longer than the time limit before they come to the call. */
+/* All streams are busy for much longer than the time limit before they reach the call. */
 static int
 patient(int number, int size, void *arg)
 {
@@ -194,7 +194,7 @@ patient(int number, int size, void *arg)
     return end(&l) || bad;
 }
 
-/* One stream does not come: its rank is the one that is blamed. */
+/* One stream does not reach the call in time: its rank is blamed. */
 static int
 blamed(int number, int size, void *arg)
 {

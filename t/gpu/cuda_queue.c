@@ -75,7 +75,7 @@ test_wake(void)
     int woken = 0;
     ok(fd > 2 && !readable(fd, 0), "the descriptor is quiet at first");
     queue->ops->wake_arm(queue);
-    ok(!readable(fd, 0), "with nothing under way nobody is woken");
+    ok(!readable(fd, 0), "with nothing under way there is no wake");
     uint64_t first = queue->ops->submit(queue, &command);
     queue->ops->drain(queue);
     queue->ops->wake_arm(queue);
@@ -93,12 +93,12 @@ test_wake(void)
         woken += queue->ops->done(queue) == ticket;
     }
     is_int(200, woken, "a sleeper is woken for each of 200 commands");
-    while (readable(fd, 200)) /* a wake that was ordered for the last of them may still be on its way */
+    while (readable(fd, 200)) /* the wake for the last command may still be on its way */
         queue->ops->done(queue);
     queue->ops->submit(queue, &command);
     queue->ops->drain(queue);
     queue->ops->done(queue);
-    ok(!readable(fd, 20), "nobody asked, nobody is woken");
+    ok(!readable(fd, 20), "without arming there is no wake");
     queue->ops->queue_close(queue);
     arena_free(&slot);
     arena_free(&to);
@@ -143,7 +143,7 @@ test_threads(void)
     }
 }
 
-/* An array of a context of its own, also one that comes after others: a kernel would die of it, and all with it. */
+/* An array in a private context, also after other arrays: a kernel that used it would fail, and with it the context. */
 static void
 test_private_context(void)
 {

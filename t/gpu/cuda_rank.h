@@ -23,7 +23,7 @@ int cuda_rank_enter(cuda_rank *r, int number, int size);
 /* Destroys the communicator. Without an error, all of the driver's objects must be gone. */
 int cuda_rank_leave(cuda_rank *r);
 
-/* Notes what this thread's last error was. 1. */
+/* Notes this thread's last error; returns 1. */
 int cuda_rank_complain(const char *what);
 
 /* In the test: a party of `size`, of which all must end well. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings whose arrays are in device memory, on the stand-in driver: every collective gives the bits it gives in host
- * memory (F73), also with one side in device and one in host memory; and when a rank's driver fails (F62) that rank
- * gets HOOP_ERR_CUDA and the others learn within a second who it was. Streams are in t/gpu/cuda_streams.c.
+ * Rings whose arrays are in device memory, on the stand-in driver: every collective gives the same bits as
+ * in host memory, also with one array in device and one in host memory. If a rank's driver fails, that rank gets
+ * HOOP_ERR_CUDA, and within a second the others get an error that names it. cuda_streams.c tests streams.
  */
 #include "base/dtype.h"
 #include "t/gpu/cuda_rank.h"
@@ -79,7 +79,7 @@ compare(cuda_rank *r, kind k, size_t count, hoop_dtype dtype, hoop_op op, int wh
     return 1;
 }
 
-/* Means of 16- and 8-bit floats, whose operands weigh differently at every hop. */
+/* Means of 16- and 8-bit floats: the operands' weights differ at every hop. */
 static int
 means(cuda_rank *r)
 {
@@ -116,8 +116,8 @@ collectives(int number, int size, void *arg)
 /* --- the first use --- */
 
 /*
- * The first use of the GPU finds a long operation on host memory under way: the background thread drives it, and it
- * waits for the last rank. The thread lets the caller have the driver's place in between.
+ * The GPU is used for the first time while the background thread drives a long operation on host memory, which waits
+ * for the last rank. The background thread must let the caller drive in between.
  */
 static int
 first_use(int number, int size, void *arg)
@@ -128,7 +128,7 @@ first_use(int number, int size, void *arg)
     int bad;
     (void)arg;
     setenv("HOOP_SNDBUF", "65536",
-           1); /* full while the last rank is late: the loop must say when there is room again */
+           1); /* full while the last rank is late: the loop must notice when there is room again */
     bad = cuda_rank_enter(&r, number, size);
     if (bad)
         return 1;
@@ -137,7 +137,7 @@ first_use(int number, int size, void *arg)
         usleep(300000);
     if (hoop_iallreduce(r.data, r.to, MOST / 4, HOOP_FLOAT32, HOOP_SUM, r.comm, &work) != HOOP_SUCCESS)
         return cuda_rank_complain("iallreduce");
-    usleep(100000); /* the thread is at it */
+    usleep(100000); /* the background thread drives */
     if (hoop_allreduce_on_stream(r.in.memory, r.out.memory, 1000, HOOP_INT32, HOOP_SUM, r.comm, NULL) != HOOP_SUCCESS)
         return cuda_rank_complain("on_stream");
     bad = hoop_work_wait(work, -1) != HOOP_SUCCESS || hp_cuda_stream_wait(r.device, NULL, &error) != HOOP_SUCCESS;
@@ -147,7 +147,7 @@ first_use(int number, int size, void *arg)
 /* --- failures --- */
 
 /*
- * A stream that waits for an operation is let go when the operation fails. *entered: when the last call began, which is
+ * A stream that waits for an operation goes on when the operation fails. *entered: the start of the last call, which is
  * the one that ends with the error.
  */
 static hoop_result
@@ -169,13 +169,13 @@ work_until_error(cuda_rank *r, double *entered)
     return result;
 }
 
-/* Which call of rank 0's driver fails, and whether all that follow do: a kernel's error leaves a dead context. */
+/* The call of rank 0's driver that fails, and whether all later calls fail too, as after a kernel's error. */
 typedef struct fault {
     long call;
     int sticky;
 } fault;
 
-/* Rank 0's driver fails at the given call. Everybody ends within a second, and the others name rank 0. */
+/* Rank 0's driver fails at the given call. All ranks end within a second, and the others name rank 0. */
 static int
 failures(int number, int size, void *arg)
 {
@@ -186,7 +186,8 @@ failures(int number, int size, void *arg)
     memset(r.seen, 0, MOST);
     arena_put(&r.in, r.seen, MOST);
     double entered = party_clock();
-    hoop_result result = hoop_barrier(r.comm); /* nobody is still on the way into the ring, where other errors end it */
+    hoop_result result =
+        hoop_barrier(r.comm); /* all ranks are in the ring: before that, other errors would end the test */
     if (!bad && number == 0)
         r.fake->fail(f->call, f->sticky);
     if (result == HOOP_SUCCESS)
@@ -202,7 +203,7 @@ failures(int number, int size, void *arg)
     return bad;
 }
 
-/* What a rank noted: when it entered its last call, or its driver failed; when that call ended, and how. */
+/* What a rank noted: when it entered its last call, or when its driver failed; when and how that call ended. */
 typedef struct outcome {
     double from, ended;
     int code, culprit;
@@ -212,8 +213,10 @@ typedef struct outcome {
 static int
 is_fine(const outcome *o, const outcome *first, int rank)
 {
-    double from = o->from > first->from ? o->from : first->from; /* a rank that was not in the call yet had no wait */
-    if (first->code == HOOP_SUCCESS) /* a failure to let go of something is nobody's error */
+    double from = o->from > first->from
+                      ? o->from
+                      : first->from; /* a rank that entered the call after the failure has waited only since */
+    if (first->code == HOOP_SUCCESS) /* hoop ignores a failure to free */
         return o->code == HOOP_SUCCESS;
     if (rank == 0)
         return o->code == HOOP_ERR_CUDA && o->ended - o->from <= 1;
@@ -255,11 +258,11 @@ test_failures(party *p, int sticky)
             diag("call %ld, rank %d, status %d: %s", f.call, i, p->guest[i].status, p->guest[i].note);
         rounds++;
     }
-    ok(good != 0, "F62: %s of rank 0 fails: HOOP_ERR_CUDA there, and named elsewhere (%d k)",
+    ok(good != 0, "%s of rank 0 fails: HOOP_ERR_CUDA there, and named elsewhere (%d k)",
        sticky ? "the k-th driver call and every later one" : "the k-th driver call", rounds);
 }
 
-/* The hardware queues hold little, or all streams share one or two: blocking calls wait a little longer. */
+/* Short hardware queues, or one or two for all streams: blocking calls only wait a little longer. */
 static void
 test_narrow(party *p)
 {
@@ -272,7 +275,7 @@ test_narrow(party *p)
     }
 }
 
-/* With an argument: the collectives of so many ranks only, for a sanitizer. */
+/* With an argument: only the collectives, with that many ranks, for a sanitizer. */
 int
 main(int argc, char **argv)
 {

@@ -17,7 +17,7 @@ static hp_device *device;
 static const hoop_fake_cuda *fake;
 static unsigned delay_us; /* the stand-in's, of every operation of a stream */
 
-/* A stream with a gate of its own: what the user queues behind it happens when we let it. */
+/* A stream with a gate of the test's: work behind it runs when the test opens the gate. */
 typedef struct held_stream {
     void *stream;
     hp_gate *gate;
@@ -58,7 +58,7 @@ test_mark(void)
     arena_fill(&out, 0);
     is_int(HOOP_SUCCESS,
            hp_cuda_stream_copy(device, user.stream, in.memory, slot.memory, COUNT * sizeof(int32_t), &error),
-           "the user's stream will write the array, but is held");
+           "the caller's stream will write the array, but is blocked");
     is_int(HOOP_SUCCESS, device->ops->mark(device, user.stream, &mark, &error), "mark");
     usleep(20000);
     ok(!queue->ops->passed(queue, mark), "the mark is not passed");
@@ -77,7 +77,7 @@ test_mark(void)
     arena_free(&slot);
 }
 
-/* A mark given back while its stream is held serves nobody before the stream has come to it. */
+/* A mark that is given back while its stream is blocked is not reused before the stream has written it. */
 static void
 test_given_back(void)
 {
@@ -111,8 +111,8 @@ test_given_back(void)
 }
 
 /*
- * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started while the first has
- * commands yet to submit. The second's mark lies behind the first's gate.
+ * Two operations on one stream, as hoop_allreduce_on_stream makes them: the second is started before the first has
+ * submitted its commands. The second's mark is behind the first's gate.
  */
 static void
 test_marks(void)
@@ -154,7 +154,8 @@ test_gates(void)
     enum { ROUNDS = 300, STREAMS = 3 };
     hoop_error error = {.size = sizeof(error)};
     arena from = arena_new(device, ARENA_SLOT, COUNT * sizeof(int32_t));
-    arena to = arena_new(device, ARENA_DEVICE, COUNT * sizeof(int32_t)); /* a copy to the host would be waited for */
+    arena to = arena_new(device, ARENA_DEVICE,
+                         COUNT * sizeof(int32_t)); /* the driver would wait for a copy to pageable memory */
     void *streams[STREAMS];
     hp_gate *gates[ROUNDS];
     int closed = 0;
@@ -169,13 +170,13 @@ test_gates(void)
     is_int(ROUNDS, closed, "hundreds of gates in three streams");
     hp_cuda_stream_copy(device, streams[0], to.memory, from.memory, COUNT * sizeof(int32_t), &error);
     usleep(10000);
-    is_int(0, arena_value(&to), "the stream stands");
+    is_int(0, arena_value(&to), "the stream is blocked");
     for (int i = ROUNDS; i-- > 0;) /* in any order: here backwards */
         device->ops->gate_open(gates[i]);
     for (int i = 0; i < STREAMS; i++)
         is_int(HOOP_SUCCESS, hp_cuda_stream_wait(device, streams[i], &error), "stream %d is through", i);
     is_int(5, arena_value(&to), "and did its work");
-    for (int i = 0; i < ROUNDS; i++) { /* a word serves again before the stream has noticed */
+    for (int i = 0; i < ROUNDS; i++) { /* a gate is reused before the stream has read its word */
         device->ops->gate_close(device, streams[0], &gates[0], &error);
         device->ops->gate_open(gates[0]);
     }
@@ -187,13 +188,13 @@ test_gates(void)
     arena_free(&to);
 }
 
-/* A stream that was let go may look at its gate a little later: the page is still there when the device is closed. */
+/* A stream may read an opened gate later: the gate's page must remain mapped after the device was closed. */
 static void
 test_gate_page(void)
 {
     hoop_error error = {.size = sizeof(error)};
     hp_device *other = NULL;
-    hp_queue *queue = NULL; /* which loads its device's kernels: nothing may be loaded while a stream stands */
+    hp_queue *queue = NULL; /* opening it loads the kernels: none may be loaded while a stream is blocked */
     hp_gate *gate = NULL;
     void *stream = NULL;
     if (hp_cuda_stream_open(device, &stream, &error) != HOOP_SUCCESS ||
@@ -229,7 +230,7 @@ test_capture(void)
     fake->capture(0);
 }
 
-/* On streams of one's own, held by a gate at the end. */
+/* Marks the stream, runs commands, and blocks the stream with a gate at the end. */
 static hp_gate *
 work_beside_capture(hp_queue *queue, void *stream, const arena *from, const arena *to)
 {
@@ -248,14 +249,14 @@ work_beside_capture(hp_queue *queue, void *stream, const arena *from, const aren
     device->ops->unmark(mark);
     is_int(HOOP_SUCCESS, device->ops->gate_close(device, stream, &gate, &error), "... and held");
     ok(cuda_test_wait(queue, queue->ops->submit(queue, &command)), "... a command is done");
-    usleep(6000); /* long enough for a look at the queue's health */
+    usleep(6000); /* longer than the interval of hp_cuda_check_health */
     queue->ops->submit(queue, &command);
     queue->ops->done(queue);
     is_int(HOOP_SUCCESS, queue->ops->drain(queue), "... and the queue is well");
     return gate;
 }
 
-/* The default stream would wait for the one that is captured. */
+/* The default stream would wait for the captured one. */
 static void
 refuse_default_stream(void)
 {
@@ -289,12 +290,12 @@ open_and_close_beside_capture(void)
     second->ops->close(second);
 }
 
-/* What is not the graph's business goes on, and leaves the graph alone. */
+/* While another thread captures a graph, calls that are not part of it work, and do not invalidate it. */
 static void
 test_capture_elsewhere(void)
 {
     const hp_cuda_driver *driver = NULL;
-    int mode = 1; /* this thread's own choice; then the usual one */
+    int mode = 1; /* first the mode that this thread chose, then the default */
     if (!fake || hp_cuda_load(&driver, NULL) != HOOP_SUCCESS) {
         skip(1, "only the stand-in driver can pretend to capture");
         return;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams of several ranks, on the stand-in driver: stream-ordered calls of every kind deliver what t/sim/answer.c says,
- * which shares nothing with the library, and keep their stream's order without the host, also where a queue is short;
- * two streams take turns on one communicator; the other forms come after the default stream, and so after blocking ones,
- * with arrays on either side of the bus; and a stream that is held when the job is aborted goes on.
+ * Streams of several ranks, on the stand-in driver. Calls on a stream, of every kind, give the results of
+ * t/sim/answer.c, which shares no code with the library, and keep the stream's order without the host, also with short
+ * hardware queues. Two streams take turns on one communicator. Calls without a stream run after the default stream, and
+ * so after blocking streams, with arrays in host and device memory. A stream that is blocked when the job is aborted
+ * goes on.
  */
 #include "gpu/cuda_driver.h"
 #include "t/gpu/cuda_rank.h"
@@ -18,8 +19,8 @@ enum { MOST = CUDA_RANK_BYTES, KINDS = HP_KINDS - 1, CALLS = 3 * KINDS, ROOM = M
 /* --- streams --- */
 
 /*
- * in += over all ranks, three times on one stream, each a call whose input the one before makes; between them the
- * stream itself copies. The host only looks at the end.
+ * Three allreduces on one stream, each on the result of the one before; the stream itself copies between them. The host
+ * looks only at the end.
  */
 static int
 chain(cuda_rank *r, void *stream, size_t count)
@@ -49,7 +50,7 @@ chain(cuda_rank *r, void *stream, size_t count)
     return 0;
 }
 
-/* Calls without a stream start after what the default stream holds: here a copy that makes their input. A group too. */
+/* Calls without a stream, and groups, start after the default stream's work: here a copy that makes their input. */
 static int
 after_default_stream(cuda_rank *r, size_t count)
 {
@@ -150,7 +151,7 @@ non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop
     }
 }
 
-/* The n-th of a row of calls: the kinds in turn, another root, type, operation and size every time. */
+/* The n-th call of a row: the kinds in turn, each time another root, type, operation and size. */
 static hp_call
 nth_call(int n, int size)
 {
@@ -165,7 +166,7 @@ nth_call(int n, int size)
     return c;
 }
 
-/* 1 if recv holds what `seed` and `c` make of it; else a note says where not. */
+/* 1 if recv holds the result of call `c` on the data of `seed`; else the note says where it differs. */
 static int
 right(const cuda_rank *r, const hp_call *c, uint64_t seed, const void *recv, const char *form)
 {
@@ -177,9 +178,9 @@ right(const cuda_rank *r, const hp_call *c, uint64_t seed, const void *recv, con
 }
 
 /*
- * The stream itself brings the input and takes the result away, all calls are started before the first is looked at, and
- * the two arrays serve every one of them: only the stream's order keeps them apart. The host's arrays are enrolled, so
- * that the driver copies in the stream's time.
+ * The stream itself copies each call's input in and its result out. All calls are started before the first result is
+ * looked at, and all use the same two arrays: only the stream's order keeps them apart. The host's arrays are pinned,
+ * so that the driver copies asynchronously.
  */
 static int
 row_of_calls(cuda_rank *r, void *stream, const arena *from, const arena *to)
@@ -223,7 +224,7 @@ kinds(int number, int size, void *arg)
 
 /* --- arrays on either side of the bus --- */
 
-/* Blocking calls are in t/gpu/cuda_ring.c; here several are under way at once, waited for from the last. */
+/* t/gpu/cuda_ring.c has blocking calls; here several are under way at once, and the last is waited for first. */
 static int
 under_way(cuda_rank *r, int first)
 {
@@ -267,8 +268,8 @@ mixed(int number, int size, void *arg)
 /* --- two streams --- */
 
 /*
- * Each stream feeds the results of its calls back into its own array; the calls of the two alternate on the communicator,
- * and all are started before the host waits for any, for the second stream first.
+ * Each stream uses the results of its calls as the next input. The calls of the two streams alternate on the
+ * communicator. All are started before the host waits, for the second stream first.
  */
 static int
 turns(cuda_rank *r, void *const stream[2], size_t count)
@@ -316,7 +317,7 @@ two_streams(int number, int size, void *arg)
     int bad = cuda_rank_enter(&r, number, size);
     (void)arg;
     if (!bad && r.fake)
-        r.fake->delay(number % 2 ? 200 : 20); /* the ranks reach them at different times */
+        r.fake->delay(number % 2 ? 200 : 20); /* the ranks' streams reach the calls at different times */
     for (int s = 0; s < 2 && !bad; s++)
         bad = hp_cuda_stream_open(r.device, &stream[s], &error) != HOOP_SUCCESS;
     bad = bad || turns(&r, stream, 1) || turns(&r, stream, 30011);
@@ -333,7 +334,7 @@ copies_meet(cuda_rank *r, void *stream, size_t bytes)
     hoop_error error = {.size = sizeof(error)};
     size_t count = bytes / sizeof(int32_t);
     for (int round = 0; round < 3; round++) {
-        /* into the blocking stream; a call after the default one waits for it, and the next copy for that */
+        /* into the blocking stream; the default stream's call waits for it, and the next copy for the call */
         if (hp_cuda_stream_copy(r->device, stream, r->in.memory, r->in.memory + MOST / 2, bytes, &error) !=
                 HOOP_SUCCESS ||
             hoop_allreduce(r->in.memory, r->out.memory, count, HOOP_INT32, HOOP_SUM, r->comm) != HOOP_SUCCESS ||
@@ -345,7 +346,7 @@ copies_meet(cuda_rank *r, void *stream, size_t bytes)
     return hp_cuda_stream_wait(r->device, NULL, &error) != HOOP_SUCCESS;
 }
 
-/* A stream made without CU_STREAM_NON_BLOCKING. Every round multiplies by the ranks, after it has summed. */
+/* A stream made without CU_STREAM_NON_BLOCKING. Each round sums over the ranks, so multiplies by their number. */
 static int
 legacy(int number, int size, void *arg)
 {
@@ -374,9 +375,9 @@ legacy(int number, int size, void *arg)
     return cuda_rank_leave(&r) || bad;
 }
 
-/* --- a stream that nobody would let go --- */
+/* --- a stream that waits for absent peers --- */
 
-/* 1 if the error is what rank `who` said when it aborted the job. */
+/* 1 if the error is the sentence with which rank `who` aborted the job. */
 static int
 aborted_by(const cuda_rank *r, int who)
 {
@@ -389,8 +390,8 @@ aborted_by(const cuda_rank *r, int who)
 }
 
 /*
- * Rank 0's stream is held by calls whose peers never come. *arg: who aborts, rank 0 itself or another. The stream goes
- * on: what was put behind the calls is done, within a second.
+ * Rank 0's stream is blocked by calls that the other ranks never make. *arg: the rank that aborts, 0 or another. The
+ * stream goes on: it runs the work behind the calls within a second.
  */
 static int
 abandoned(int number, int size, void *arg)
@@ -400,7 +401,7 @@ abandoned(int number, int size, void *arg)
     void *stream = NULL;
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size) || hp_cuda_stream_open(r.device, &stream, &error) != HOOP_SUCCESS;
-    arena behind = arena_new(r.device, ARENA_SLOT, 4096); /* pinned: else the host may wait for the copy */
+    arena behind = arena_new(r.device, ARENA_SLOT, 4096); /* pinned: otherwise the host may wait for the copy */
     if (!bad && hoop_allreduce(r.in.memory, r.in.memory, 100, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
         bad = cuda_rank_complain("allreduce");
     for (int i = 0; i < 3 && number == 0 && !bad; i++) {
@@ -457,7 +458,7 @@ main(void)
         test_abandoned(&p, who);
     cuda_rank_party(&p, 3, legacy,
                     "blocking streams and the default one wait for each other, and so do the calls on them");
-    setenv("HOOP_FAKE_CUDA_DEPTH", "4", 1); /* a call waits until there is room behind those before it */
+    setenv("HOOP_FAKE_CUDA_DEPTH", "4", 1); /* a call waits until the hardware queue has room */
     cuda_rank_party(&p, 3, kinds, "every kind on a stream, where a hardware queue holds four operations");
     cuda_rank_party(&p, 3, two_streams, "... and two streams");
     party_close(&p);

@@ -27,7 +27,7 @@ stand_in(void)
     }
     if (access(path, F_OK) != 0)
         skip_all("the stand-in driver %s is not there: was hoop configured with --disable-shared?", path);
-    /* Once a library of that name is in the process, everybody's dlopen finds it. */
+    /* Once a library of that name is in the process, every dlopen of the name finds it. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!handle)
         bail("cannot load the stand-in driver: %s", dlerror());
@@ -37,7 +37,7 @@ stand_in(void)
     return fake;
 }
 
-/* The driver is asked, not hoop: where there is a GPU, whatever keeps hoop from using it is what the tests look for. */
+/* Asks the driver, not hoop: if there is a GPU and hoop cannot use it, the tests must fail. */
 static void
 want_gpu(void)
 {
@@ -169,7 +169,7 @@ cuda_test_wait(hp_queue *queue, uint64_t ticket)
     return 1;
 }
 
-/* Bit patterns that are interesting in some type; cut to its size. */
+/* Bit patterns that are special in some type; cut to its size. */
 static const uint64_t specials[] = {0,
                                     1,
                                     2,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * cuda_test: what the tests of the CUDA backend share. They run on the stand-in driver, or with HOOP_TEST_CUDA=real on
- * the machine's own; then what needs steering is skipped.
+ * the machine's own driver; checks that must steer the driver are then skipped.
  */
 #ifndef T_GPU_CUDA_TEST_H
 #define T_GPU_CUDA_TEST_H
@@ -12,20 +12,18 @@
 #include "t/tools/libcuda.h"
 
 /*
- * Loads the driver. NULL on a real one; skips all where the machine has no driver or no GPU, but bails out where it has
- * and hoop cannot use it.
+ * Loads the driver. NULL for a real one. Skips all tests on a machine without driver or GPU; bails out if there is a
+ * GPU that hoop cannot use.
  */
 const hoop_fake_cuda *cuda_test_driver(void);
 
 /* Opens the device, or bails out. */
 hp_device *cuda_test_open(void);
 
-/*
- * Opens the device of that number. A fresh thread does, since a current context would decide; ours stays what it was.
- */
+/* Opens the device of that number. A new thread does it: a current context would decide otherwise. */
 hp_device *cuda_test_open_on(int ordinal);
 
-/* Memory of the three kinds a command's operand may lie in. */
+/* The three kinds of memory that a command's operand may be in. */
 typedef enum arena_kind { ARENA_DEVICE, ARENA_SLOT, ARENA_PLAIN, ARENA_KINDS } arena_kind;
 
 typedef struct arena {
@@ -53,8 +51,8 @@ hp_command cuda_test_copy(void *to, const void *from, size_t count);
 hp_command cuda_test_add(void *to, const void *from, size_t count);
 
 /*
- * Runs the test on the driver; and three times more on the stand-in, which then behaves worse and worse: its streams are
- * late by up to delay_us, it has no stream memory operations, and calls that may wait for all streams do.
+ * Runs the test on the driver; and three times more on the stand-in, which then behaves worse and worse: its streams
+ * are late by up to delay_us, it has no stream memory operations, and calls that may wait for all streams do.
  */
 void cuda_test_variants(const hoop_fake_cuda *fake, void (*test)(unsigned delay_us));
 

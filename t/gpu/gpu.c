@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gpu: ordinary memory is the host's; every backend's row of functions is complete; the description says something. */
+/* gpu: host memory is the CPU's; each device's row of functions is complete; the description is a sentence. */
 #include "gpu/gpu.h"
 
 #include "base/mem.h"
@@ -17,7 +17,7 @@ is_complete(const hp_device_ops *ops)
            ops->drain && ops->status;
 }
 
-/* A device has all that callers' streams need, or nothing of it. */
+/* A device has all functions for callers' streams, or none of them. */
 static int
 streams(const hp_device_ops *ops)
 {

@@ -112,7 +112,7 @@ array(hoop_dtype dtype, int which, size_t shift)
     return memory[which] + GUARD + (shift + (size_t)which) % 4 * hp_dtype_size(dtype);
 }
 
-/* NULL: poison all over. */
+/* elements NULL: only poison. */
 static void
 fill_array(hoop_dtype dtype, int which, size_t shift, const uint64_t *elements, size_t count)
 {
@@ -195,7 +195,7 @@ check_sharings(const hp_arith *arith, hoop_dtype dtype, const named_op *op, cons
         for (size_t f = 0; f < many * SHIFTS; f++) {
             int here;
             if (counts[c] > 100 && tap_random() % 8 != 0)
-                continue; /* of long arrays some, drawn by the seed: the test should not take all day */
+                continue; /* of long arrays only some, by the seed, to save time */
             here = run_shared(arith, dtype, op, &all[f / SHIFTS], shifts[f % SHIFTS], counts[c]);
             if (here > 0 && wrong++ < WORTH_A_LOOK)
                 diag("%s, %zu elements, shift %zu: %d wrong", all[f / SHIFTS].name, counts[c], shifts[f % SHIFTS],
@@ -222,8 +222,8 @@ check_type(const hp_arith *arith, hoop_dtype dtype)
 }
 
 /*
- * Wire types. Tags: which operands are in the wire type. A destination in the wire type decides what the other one,
- * in the element type, holds.
+ * Wire types. Tags: the operands in the wire type. A destination in the wire type determines the value of the other
+ * destination, which is in the element type.
  */
 typedef struct tagging {
     const char *name;
@@ -349,8 +349,8 @@ check_every_mean(const hp_arith *arith, hoop_dtype dtype)
 }
 
 /*
- * What the manual's bound rests on: a mean lies between its two operands, so that nothing overflows, and equal operands
- * are their own mean.
+ * The manual's bound relies on this: a mean lies between its two operands, so it never overflows, and the mean of equal
+ * operands is the operand.
  */
 static void
 check_bounds(const hp_arith *arith, hoop_dtype dtype)
@@ -421,7 +421,7 @@ check_exchange_wire(const hp_arith *arith)
     is_blob(sent, slot, sizeof(sent), "%s, and encodes what it gives, in place", arith->name);
 }
 
-/* Examples from the manual, so that the reference does not stand alone. */
+/* Examples from the manual: they do not depend on the reference. */
 static void
 check_promises(void)
 {
@@ -455,7 +455,7 @@ check_promises(void)
     is_uint(0, half[1], "float16: opposite denormals cancel");
 }
 
-/* The weights of a mean, too, are rounded as ever. */
+/* The caller's rounding mode does not change the weights of a mean either. */
 static void
 check_weights(void)
 {
@@ -479,7 +479,7 @@ check_weights(void)
     is_blob(calm, rough, sizeof(calm), "... nor of a mean's");
 }
 
-/* What a program does to its own rounding is neither obeyed nor disturbed. */
+/* The caller's rounding mode has no effect on results, and is restored. */
 static void
 check_environment(void)
 {

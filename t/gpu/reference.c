@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* reference: see reference.h. Speed is no aim here, likeness to the library's ways a fault. */
+/* reference: see reference.h. It need not be fast, and must not compute as the library does. */
 #include "t/gpu/reference.h"
 
 #include "base/dtype.h"

@@ -20,8 +20,8 @@ void ref_put(hoop_dtype dtype, void *array, size_t index, uint64_t element);
 uint64_t ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, uint32_t divisor);
 
 /*
- * The mean over p + q ranks of two means, a over p and b over q of them; 16- and 8-bit floats. As hoop.h promises: weights,
- * products and sum as float32, each rounded, then once to the type; an infinity stays one.
+ * The mean over p + q ranks of two means, a over p and b over q of them; 16- and 8-bit floats. As hoop.h promises:
+ * weights, products and sum as float32, each rounded, then once to the type; an infinity stays one.
  */
 uint64_t ref_mean(hoop_dtype dtype, uint32_t p, uint32_t q, uint64_t a, uint64_t b);
 

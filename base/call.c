@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * call: the descriptor of a collective, as bytes, as a hash and as words. Bytes from the wire are taken as they are:
- * a kind, type or reduction nobody knows is printed as unknown, never looked up out of bounds. Judges nothing.
+ * call: see call.h. Bytes from the wire are taken as they are: an unknown kind, type or reduction is printed as
+ * unknown, and never used as an index. This file decides nothing.
  */
 #include "base/call.h"
 

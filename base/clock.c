@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: the one place that asks the system for the time. Deadlines and intervals only; nobody here knows the date. */
+/* clock: see clock.h. For deadlines and intervals only; nothing in hoop needs the date. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: CLOCK_MONOTONIC and nothing else. */
+/* clock: CLOCK_MONOTONIC, and a clock that does not count the time in which the process was stopped. */
 #ifndef HP_CLOCK_H
 #define HP_CLOCK_H
 
@@ -7,25 +7,28 @@
 
 #define HP_MS UINT64_C(1000000)     /* nanoseconds in a millisecond */
 #define HP_SEC UINT64_C(1000000000) /* nanoseconds in a second */
-#define HP_NEVER UINT64_MAX         /* a deadline that does not come */
+#define HP_NEVER UINT64_MAX         /* a deadline that never comes */
 
 uint64_t hp_now(void); /* nanoseconds */
 
 /*
- * A clock for limits by which others are judged. It stands still while nobody looks at it for more than a second: then the
- * process was stopped (Ctrl-Z, a paused container or virtual machine) or did something else, and has not heard what the
- * others said meanwhile. Who sleeps longer says until when. Pure; CLOCK_MONOTONIC itself does not count the time in
- * which the machine was suspended.
+ * A clock for limits by which other ranks are judged. It stops when it has not been read for more than a second: then
+ * the process was stopped (Ctrl-Z, a paused container or virtual machine) or did something else, and has not heard
+ * what the others said meanwhile. A caller that sleeps for longer says until when. Pure. CLOCK_MONOTONIC itself does
+ * not count the time in which the machine was suspended.
  */
 typedef struct hp_awake {
-    uint64_t due;  /* a look was to come by then */
-    uint64_t lost; /* so much is not counted */
+    uint64_t due;  /* the clock was to be read by then */
+    uint64_t lost; /* time that is not counted */
 } hp_awake;
 
-uint64_t hp_awake_time(hp_awake *clock, uint64_t now);        /* looks; never goes back */
-uint64_t hp_awake_when(const hp_awake *clock, uint64_t time); /* by hp_now(), if nothing more is lost; NEVER stays */
-void
-hp_awake_sleep(hp_awake *clock,
-               uint64_t until); /* the next look comes by then; HP_NEVER: some day. What is past announces nothing */
+/* Reads the clock; it never goes back. */
+uint64_t hp_awake_time(hp_awake *clock, uint64_t now);
+
+/* The same time by hp_now(), if no more time is lost; HP_NEVER stays HP_NEVER. */
+uint64_t hp_awake_when(const hp_awake *clock, uint64_t time);
+
+/* The clock is read again by `until`; HP_NEVER: at some time; a time in the past says nothing. */
+void hp_awake_sleep(hp_awake *clock, uint64_t until);
 
 #endif

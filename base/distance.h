@@ -5,15 +5,15 @@
 
 #include <stddef.h>
 
-enum { HP_DISTANCE_MAX = 63 }; /* characters; a longer name is infinitely far from everything */
+enum { HP_DISTANCE_MAX = 63 }; /* characters of a name; a longer one has an infinite distance */
 
 /* Letters to change, insert or delete to make one name of the other (Levenshtein); SIZE_MAX: a name is too long. */
 size_t hp_distance(const char *a, const char *b);
 
 /*
- * A search for the known name that is nearest to a mistyped one. hp_nearest_try is called for each known name and returns
- * 1 if that name is the best so far: the caller notes it. A name that shares less than half with the mistyped one is
- * never the best.
+ * Finds the known name that is nearest to a mistyped one. Call hp_nearest_try for each known name; it returns 1 if
+ * that name is the best so far, and the caller notes it. A name that shares less than half with the mistyped one
+ * never is.
  */
 typedef struct hp_nearest {
     const char *word; /* the mistyped name */

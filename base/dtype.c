@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* dtype: the names of element types and reductions, as printed and as read from settings and command lines. */
+/* dtype: see dtype.h. The names of element types and reductions, as printed, and as read from settings and options. */
 #include "base/dtype.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@ typedef struct name_row {
     int value;
 } name_row;
 
-/* The first row of each type is the one printed. */
+/* The first row of each type is the name that is printed. */
 static const name_row dtype_names[] = {
     {"int8", HOOP_INT8},
     {"uint8", HOOP_UINT8},

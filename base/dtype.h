@@ -7,7 +7,7 @@
 
 enum { HP_DTYPES = 12, HP_OPS = 5 };
 
-/* Of a type that has been checked (hoop_dtype_size is 0 for others): never 0. An inline table look-up: hot path. */
+/* The size of a valid type, never 0 (hoop_dtype_size returns 0 for others). Inline, because the belt calls it. */
 static inline size_t
 hp_dtype_size(hoop_dtype dtype)
 {
@@ -15,10 +15,10 @@ hp_dtype_size(hoop_dtype dtype)
     return sizes[(unsigned)dtype & 15];
 }
 
-/* Floats of 16 and 8 bits. What travels in their HOOP_AVG are means; sums would overflow. */
+/* Floats of 16 and 8 bits. With HOOP_AVG they carry means on the wire, because sums would overflow. */
 enum { HP_NARROW = 4 };
 extern const hoop_dtype hp_narrow[HP_NARROW];
-int hp_narrow_index(hoop_dtype dtype); /* its place there, -1 for other types */
+int hp_narrow_index(hoop_dtype dtype); /* the index there, -1 for other types */
 
 const char *hp_dtype_name(hoop_dtype dtype); /* "float32"; "unknown type" */
 const char *hp_op_name(hoop_op op);          /* "sum" */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * err: fills hoop_error. Words what the caller knows; who keeps the error, shows it or sends it on is the caller's
- * business. Leaves errno as it was, so that it can be called between a system call and its errno's reader.
+ * err: see err.h. It leaves errno as it was, so that it can be called between a system call and the reader of its
+ * errno.
  */
 #include "base/err.h"
 
@@ -55,7 +55,7 @@ hp_err_clear(hoop_error *error)
 __attribute__((format(printf, 3, 0))) static void
 set_va(hoop_error *error, hoop_result code, const char *format, va_list ap)
 {
-    char text[sizeof(error->text)]; /* a sentence may quote the one it replaces */
+    char text[sizeof(error->text)]; /* the new sentence may quote the old one */
     vsnprintf(text, sizeof(text), format, ap);
     hp_err_clear(error);
     error->code = code;

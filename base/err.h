@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * err: one error, worded once. The first to recognise a fault fills a hoop_error with its code and a sentence; callers
- * pass the code on. Nothing here prints. `error` may be NULL where the sentence is not wanted.
+ * err: one error, one sentence. The function that detects an error fills a hoop_error with its code and a sentence;
+ * its callers pass the code on. Nothing here prints. `error` may be NULL if the sentence is not wanted.
  */
 #ifndef HP_ERR_H
 #define HP_ERR_H
 
 #include "hoop.h"
 
-/* Resets to HOOP_SUCCESS, rank and reporter -1. */
+/* Resets all fields; rank and reporter are -1. */
 void hp_err_clear(hoop_error *error);
 
-/* Sets code and sentence, keeps the other fields reset; returns code. */
+/* Sets code and sentence, and resets the other fields. Returns code. */
 hoop_result hp_err_set(hoop_error *error, hoop_result code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log: "prefix hoop WARN text", one write per line, so that lines of many ranks on one terminal do not tear. The text
- * may quote bytes of a peer or a file: control characters become '?'. One mutex guards the destination and the rate
- * limits; it is held while the program's function runs, so that after hoop_log_to() returns the old one is not called.
- * A line logged from within that function goes to standard error.
+ * log: see log.h. A line is "prefix hoop WARN text", written by one call, so that the lines of many ranks on one
+ * terminal do not mix. The text may quote bytes of a peer or a file, so control characters become '?'. One mutex
+ * guards the destination and the rate limits. It is held while the program's function runs, so that the old function
+ * is never called after hoop_log_to() returns. A line that the function itself logs goes to standard error.
  */
 #include "base/log.h"
 
@@ -23,13 +23,13 @@ enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND 
 typedef struct log_class {
     const char *name;
     uint64_t since;   /* start of the current second */
-    unsigned lines;   /* printed in it */
+    unsigned lines;   /* printed in this second */
     unsigned dropped; /* not printed since the last printed line */
 } log_class;
 
 static pthread_mutex_t mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static atomic_int log_level = HP_LOG_WARN;
-static _Thread_local int inside; /* this thread is running the program's function */
+static _Thread_local int inside; /* this thread runs the program's function */
 static hoop_log_fn *log_fn;
 static void *log_arg;
 static char log_prefix[PREFIX_BYTES];
@@ -66,7 +66,7 @@ void
 hp_log_prefix(const char *prefix)
 {
     pthread_mutex_lock(&mutex);
-    snprintf(log_prefix, sizeof(log_prefix), "%s", !prefix ? "" : prefix);
+    snprintf(log_prefix, sizeof(log_prefix), "%s", prefix ? prefix : "");
     pthread_mutex_unlock(&mutex);
 }
 
@@ -87,12 +87,12 @@ write_stderr(char *line, size_t length)
         if (wrote < 0 && errno == EINTR)
             continue;
         if (wrote <= 0)
-            return; /* nobody listens there: a lost line must not become a fault */
+            return; /* standard error is closed: a lost line must not become an error */
         at += (size_t)wrote;
     }
 }
 
-/* With the mutex held. */
+/* The caller holds the mutex. */
 static void
 emit(int level, const char *text, unsigned dropped)
 {
@@ -128,7 +128,7 @@ class_find(const char *name)
     return oldest;
 }
 
-/* 1: print, with *dropped lines to confess; 0: too many this second. */
+/* Returns 1 if the line may be printed, with the number of *dropped ones; 0: too many this second. */
 static int
 class_admit(const char *name, unsigned *dropped)
 {

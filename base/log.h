@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * log: whole lines to standard error or to the program's own function (hoop_log_to lives here). Levels follow
- * HOOP_DEBUG. Thread-safe. Never writes to descriptor 1. At most 10 lines a second of one class go out (hp_log_class);
- * a line then says how many were dropped.
+ * log: whole lines to standard error or to the program's function (hoop_log_to is here). Levels follow HOOP_DEBUG.
+ * Thread-safe. Never writes to descriptor 1. Of one class at most 10 lines a second are printed (hp_log_class); the
+ * next one says how many were dropped.
  */
 #ifndef HP_LOG_H
 #define HP_LOG_H
@@ -11,17 +11,17 @@
 
 enum { HP_LOG_NONE = 0, HP_LOG_WARN = 1, HP_LOG_INFO = 2, HP_LOG_TRACE = 3 };
 
-void hp_log_forked(void); /* in a forked child: another thread may have been in the middle of a line */
+void hp_log_forked(void); /* in a forked child: another thread may have held the mutex */
 
 void hp_log_level(int level); /* default HP_LOG_WARN */
 int hp_log_enabled(int level);
 
-/* Prefix of every line, for instance "node2:811 [3]"; copied, at most 63 bytes. */
+/* The prefix of every line, such as "node2:811 [3]"; copied, at most 63 bytes. */
 void hp_log_prefix(const char *prefix);
 
 void hp_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Rate-limited: `class` names the kind of line (a string literal, compared by pointer). */
+/* Rate-limited. class_name is a string literal for each kind of line, compared by its address. */
 void hp_log_class(const char *class_name, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * mem: memory that is zeroed, sizes that are checked. Owns nothing: who asks also frees, heap memory with free(), pages
- * with hp_pages_free().
- */
+/* mem: see mem.h. The caller owns the memory, and frees heap memory with free(), pages with hp_pages_free(). */
 #include "base/mem.h"
 
 #include <stdint.h>
@@ -16,13 +13,13 @@ hp_alloc(size_t count, size_t size)
     size_t bytes;
     if (!hp_mul(count, size, &bytes))
         return NULL;
-    return calloc(1, bytes ? bytes : 1); /* calloc(1, 0) may be NULL, which callers take for an empty memory */
+    return calloc(1, bytes ? bytes : 1); /* calloc(1, 0) may return NULL, which callers take for out of memory */
 }
 
 char *
 hp_strdup(const char *text)
 {
-    return !text ? NULL : strdup(text);
+    return text ? strdup(text) : NULL;
 }
 
 void *
@@ -33,7 +30,7 @@ hp_pages(size_t bytes)
         return NULL;
     /*
      * Pages that a socket, a pipe or a GPU refers to must not become copy-on-write: after a fork the parent's next
-     * write would go to a fresh copy that the other holder does not see.
+     * write would go to a new copy, which the socket, pipe or GPU does not see.
      */
     if (madvise(pages, bytes ? bytes : 1, MADV_DONTFORK) != 0) {
         hp_pages_free(pages, bytes);

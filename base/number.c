@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* The value of n digits. 0: there is no digit, something else is among them, or the value is above `most`. */
+/* The value of n digits. 0: there is no digit, or another character, or the value is above `most`. */
 static int
 magnitude(const char *text, size_t n, uint64_t most, uint64_t *value)
 {
@@ -20,7 +20,7 @@ magnitude(const char *text, size_t n, uint64_t most, uint64_t *value)
     return n > 0;
 }
 
-/* The number at the beginning of `text`, shifted by the unit behind it; what follows both is in *rest. */
+/* Reads the number at the beginning of `text`, times its unit; *rest is what follows both. */
 static int
 read_number(const char *text, int with_unit, int64_t *value, const char **rest)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* processors: see processors.h. A machine with more of them than a cpu_set_t holds is taken as a whole. */
+/* processors: see processors.h. A machine with more processors than a cpu_set_t holds counts as a whole. */
 #include "base/processors.h"
 
 #include "base/wire.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* processors: those this process may run on, as its affinity mask says. */
+/* processors: those on which this process may run, by its affinity mask. */
 #ifndef HP_PROCESSORS_H
 #define HP_PROCESSORS_H
 
 #include <stdint.h>
 
-/* How many; at least 1. */
+/* Their number; at least 1. */
 int hp_processors_count(void);
 
-/* Equal for processes of one host that may run on the same processors. */
+/* A hash of the mask: equal for processes of one host that may run on the same processors. */
 uint32_t hp_processors_id(void);
 
 #endif

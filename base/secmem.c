@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * secmem: see secmem.h. Pages in a list, each a head and rooms of one size, taken by a bit. No mutex: a fork in another
- * thread would leave it held in the child. A page that has come through a fork has no head any more, and so is passed
- * over. Pages are never given back: there are as many as there were keys at a time.
+ * secmem: see secmem.h. A list of pages, each with a head and rooms of one size; a bit marks a room as taken. There
+ * is no mutex, because after a fork in another thread the child would find it locked. A page that has come through a
+ * fork has a zeroed head, and is skipped. Pages are never freed: there are as many as the most keys at a time needed.
  */
 #include "base/secmem.h"
 
@@ -14,11 +14,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { ROOMS_MAX = 64 }; /* of a page, its head among them */
+enum { ROOMS_MAX = 64 }; /* of a page, with its head */
 
 typedef struct page {
     uint64_t alive;         /* 0 after a fork */
-    _Atomic uint64_t taken; /* rooms, as bits; the head's is always set */
+    _Atomic uint64_t taken; /* a bit for each room; the head's is always set */
     struct page *next;
 } page;
 
@@ -37,7 +37,7 @@ rooms(void)
     return n < ROOMS_MAX ? (unsigned)n : ROOMS_MAX;
 }
 
-/* What the kernel refuses, or does not know, is gone without: a limit on locked memory is no reason to fail. */
+/* A protection that the kernel refuses or does not know is left out: a limit on locked memory is no reason to fail. */
 static page *
 new_page(void)
 {
@@ -52,7 +52,7 @@ new_page(void)
     return p;
 }
 
-/* A free room of the page, taken; NULL: there is none. */
+/* Takes a free room of the page; NULL: there is none. */
 static void *
 take_room(page *p)
 {

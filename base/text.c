@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text: see text.h. A byte from 0x80 to 0x9f is harmless only where it goes on a whole UTF-8 character, in the shortest
+ * text: see text.h. A byte from 0x80 to 0x9f is harmless only as a part of a whole UTF-8 character, in its shortest
  * form and above U+009F.
  */
 #include "base/text.h"
@@ -13,7 +13,7 @@ goes_on(uint8_t byte)
     return byte >= 0x80 && byte < 0xc0;
 }
 
-/* How many bytes the character takes that begins here: 0 where it is none, or a control character. */
+/* How many bytes the character has that begins here; 0: it is not one, or a control character. */
 static size_t
 character(const uint8_t *text, size_t n, char keep)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* text: words of others, before a terminal shows them. Pure. */
+/* text: makes text from peers and files safe to print on a terminal. Pure. */
 #ifndef HP_TEXT_H
 #define HP_TEXT_H
 
 #include <stddef.h>
 
 /*
- * Question marks in place of what could move a cursor: control characters of ASCII, those from 0x80 to 0x9f (0x9b is
- * CSI), and their UTF-8 form. Letters in UTF-8, and bytes from 0xa0 on, stay. `keep` ('\n', or 0: none) stays too.
+ * Replaces by question marks what could move a cursor: ASCII control characters, those from 0x80 to 0x9f (0x9b is
+ * CSI), and their UTF-8 forms. Letters in UTF-8 stay, bytes from 0xa0 on too, and so does `keep` ('\n'; 0: none).
  */
 void hp_text_tame(char *text, size_t n, char keep);
 int hp_text_is_tame(const char *text, size_t n, char keep);

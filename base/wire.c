@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wire: CRC32C, polynomial 0x1EDC6F41 reflected. Headers are 12 to 48 bytes and each is checked, so the CPU's own
- * instruction is used where it has one (SSE4.2: about 3 ns for 48 bytes) and a table elsewhere.
+ * wire: see wire.h. CRC32C has the polynomial 0x1EDC6F41, reflected. Headers have 12 to 48 bytes and each is checked,
+ * so the CPU's instruction is used if it has one (SSE4.2: about 3 ns for 48 bytes), else a table.
  */
 #include "base/wire.h"
 

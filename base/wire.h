@@ -48,7 +48,7 @@ hp_get64(const uint8_t *p)
 /* CRC32C of `bytes`; hp_crc32c("123456789", 9) == 0xE3069283. */
 uint32_t hp_crc32c(const void *bytes, size_t length);
 
-/* The same over a payload that comes in parts: start with 0, feed the result back in. */
+/* The same for a payload in parts: start with 0, and pass each result on. */
 uint32_t hp_crc32c_more(uint32_t crc, const void *bytes, size_t length);
 
 /* The same without the CPU's CRC instruction, so that tests can compare the two. */

@@ -69,7 +69,7 @@ listen_to(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
     epoll_ctl(acceptor->epoll, how, *fd, &event);
 }
 
-/* --- closing --- --- */
+/* --- closing --- */
 
 static void
 close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
@@ -109,7 +109,7 @@ enter(hp_acceptor *acceptor, hp_candidate *candidate)
     acceptor->owner.enter(acceptor->owner.arg, fd, &hello, features, &peer);
 }
 
-/* --- candidates: the handshake after a right tag --- --- */
+/* --- candidates --- */
 
 static const char *const crowded = "too many connections are in the middle of their handshake";
 
@@ -224,7 +224,7 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
     serve_candidate(acceptor, candidate);
 }
 
-/* --- pending connections: the first 144 bytes --- --- */
+/* --- pending connections --- */
 
 static void
 turn_away(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what)
@@ -301,8 +301,9 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
         examine(acceptor, pending);
 }
 
-/* --- deadlines: all are one patience after accept, so they end in the order of accepts --- --- */
+/* --- deadlines --- */
 
+/* All are one patience after accept, so a new connection never ends before one that is here. */
 static uint64_t
 dismiss_late(hp_acceptor *acceptor, uint64_t now)
 {
@@ -337,7 +338,7 @@ ring(hp_acceptor *acceptor)
         set_alarm(acceptor);
 }
 
-/* --- accepting --- --- */
+/* --- accepting --- */
 
 static const char *const few = "it proves nothing, and descriptors are few (raise \"ulimit -n\")";
 
@@ -432,7 +433,7 @@ accept_some(hp_acceptor *acceptor)
     }
 }
 
-/* --- turns --- --- */
+/* --- turns --- */
 
 static void
 close_own(const hp_acceptor *acceptor)

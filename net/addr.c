@@ -23,7 +23,7 @@
 
 enum { HOST_TEXT = 256, PORT_MAX = 65535, DISCARD_PORT = 9 };
 
-/* --- text --- --- */
+/* --- text --- */
 
 static hoop_result
 bad_text(const char *text, const char *what, hoop_error *error)
@@ -150,7 +150,7 @@ hp_addr_print(const hp_addr *addr, char out[HP_ADDR_TEXT])
     return out;
 }
 
-/* --- parts --- --- */
+/* --- parts --- */
 
 uint16_t
 hp_addr_port(const hp_addr *addr)
@@ -191,7 +191,7 @@ hp_addr_same_host(const hp_addr *a, const hp_addr *b)
     return IN6_ARE_ADDR_EQUAL(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr) && (sa == sb || !sa || !sb);
 }
 
-/* --- wire format --- --- */
+/* --- wire format --- */
 
 void
 hp_addr_put(uint8_t out[HP_ADDR_BYTES], const hp_addr *addr)
@@ -227,7 +227,7 @@ hp_addr_get(hp_addr *addr, const uint8_t in[HP_ADDR_BYTES])
     return 1;
 }
 
-/* --- choice of the interface --- --- */
+/* --- choice of the interface --- */
 
 /* From the best to the worst. */
 enum kind { ORDINARY, LINK_LOCAL, BRIDGE, LOOPBACK, DOWN };

@@ -109,7 +109,7 @@ fail_on_time(hp_dial *dial)
          hp_addr_print(&dial->to, where), (double)time / (double)HP_SEC, dial->last);
 }
 
-/* --- time --- --- */
+/* --- time --- */
 
 static void
 set_timer(hp_dial *dial, uint64_t now)
@@ -143,7 +143,7 @@ try_later(hp_dial *dial, const char *why)
     set_timer(dial, now);
 }
 
-/* --- what a failed attempt means --- --- */
+/* --- what a failed attempt means --- */
 
 static int
 is_final(const hoop_error *error)
@@ -306,7 +306,7 @@ on_end(hp_dial *dial)
     }
 }
 
-/* --- the attempt itself --- --- */
+/* --- the attempt itself --- */
 
 static void
 shake(hp_dial *dial)

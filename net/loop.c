@@ -100,7 +100,7 @@ descriptors_left(void)
     return enough;
 }
 
-/* --- the timerfd --- --- */
+/* --- the timerfd --- */
 
 static void
 arm(hp_loop *loop, uint64_t when)
@@ -139,8 +139,9 @@ mirror_timer(hp_loop *loop)
         arm(loop, next_due(loop));
 }
 
-/* --- timers: a binary heap; creating a timer makes room for it, so setting one cannot fail --- --- */
+/* --- timers --- */
 
+/* A binary heap. Creating a timer makes room for it, so setting one cannot fail. */
 static void
 heap_put(hp_loop *loop, size_t place, hp_timer *timer)
 {
@@ -247,7 +248,7 @@ hp_timer_free(hp_timer *timer)
     free(timer);
 }
 
-/* --- watches --- --- */
+/* --- watches --- */
 
 static void
 on_read(evutil_socket_t fd, short what, void *arg)
@@ -355,7 +356,7 @@ hp_watch_free(hp_watch *watch)
     free(watch);
 }
 
-/* --- the loop itself --- --- */
+/* --- the loop itself --- */
 
 static void
 on_wake(evutil_socket_t fd, short what, void *arg)

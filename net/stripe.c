@@ -173,7 +173,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     }
 }
 
-/* --- idle direction --- --- */
+/* --- idle direction --- */
 
 static int
 read_idle(hp_stripe *s)
@@ -217,7 +217,7 @@ hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
     return 1;
 }
 
-/* --- sending --- --- */
+/* --- sending --- */
 
 /* Whether the payload is small and in one place. */
 static int
@@ -308,7 +308,7 @@ send_once(hp_stripe *s)
     return 0;
 }
 
-/* --- receiving --- --- */
+/* --- receiving --- */
 
 /*
  * The frame is not DATA. Copies what was read into the post's body back behind the head, and acts on the frame once

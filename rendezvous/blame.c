@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * blame: a walk along "waits for". Every rank waits for at most one other, so a walk either ends at a culprit or runs
- * round a circle, and then all ranks are looked at together. Silence is measured against the freshest report and not
- * against the clock, so that a server that was itself held up blames nobody for it.
+ * blame: see blame.h. Every rank waits for at most one other, so a walk along "waits for" ends at a rank to blame, or
+ * goes round a circle; then all ranks are compared. Silence is measured against the most recent report, not against
+ * the clock, so that a server that was itself stopped blames no rank for it.
  */
 #include "rendezvous/blame.h"
 
@@ -39,7 +39,7 @@ freshest_report(const hp_witness *w, int n)
     return freshest;
 }
 
-/* What speaks against a rank by itself, without looking at whom it waits for. */
+/* What a rank itself is suspected of, whatever it waits for. */
 static hp_guilt
 suspicion(const hp_witness *w, uint64_t operation, uint64_t silent_before)
 {
@@ -50,7 +50,7 @@ suspicion(const hp_witness *w, uint64_t operation, uint64_t silent_before)
     return w->heard < silent_before ? HP_GUILT_SILENT : HP_GUILT_NONE;
 }
 
-/* Walks from `start`; 1 when it came to a culprit, 0 when it went in a circle or came to one who waits for nobody. */
+/* Walks from `start`. Returns 1 at a rank to blame; 0 in a circle, or at a rank that waits for none. */
 static int
 walk(const hp_witness *w, int n, int start, uint64_t silent_before, hp_blame *blame)
 {
@@ -70,7 +70,7 @@ walk(const hp_witness *w, int n, int start, uint64_t silent_before, hp_blame *bl
     return 0;
 }
 
-/* No walk found anyone: a rank that has fallen silent, else one that is missing, else the one furthest behind. */
+/* No walk found a rank: takes one that has become silent, else one that is missing, else the one furthest behind. */
 static void
 judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * client: dials, says JOIN, collects the roster, waits for GO; from then on small reports go out and a verdict may come
- * in. The loss of the server is fatal only before GO: while joining it is dialled again, after GO the ring goes on
- * without it. A line that was reset after GO is no loss of the server yet: the client is away, dials and says JOIN again.
+ * client: see client.h. It dials, sends JOIN, collects the roster and awaits GO; from then on it sends small reports
+ * and may receive a verdict. The loss of the server is fatal only before GO: during the join the client dials again,
+ * after GO the ring goes on without a server. If the control connection was reset after GO, the server may still be
+ * there: the client is away, dials, and sends JOIN again.
  */
 #include "rendezvous/client.h"
 
@@ -20,21 +21,21 @@
 #include <unistd.h>
 
 enum {
-    GRACE_MS = 300, /* the server's own time-out names the missing; it goes first */
+    GRACE_MS = 300, /* the server's own time-out, which names the missing ranks, ends first */
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
-    SERVER_SILENT_MS = 15000, /* in an operation the server says PING every second */
+    SERVER_SILENT_MS = 15000, /* during an operation the server sends PING every second */
     SERVER_QUIET_MS = 2000,
-    ASLEEP_MS = 1000, /* reports come every quarter of a second, unless this process was stopped */
+    ASLEEP_MS = 1000, /* reports leave every quarter of a second, unless this process was stopped */
     FLUSH_MS = 100,
     RETURN_MS = HP_RETURN_MS,
-    REPORT_QUEUE = 16 << 10 /* reports are dropped above this, verdicts are not */
+    REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
 };
 
 typedef enum away {
     HERE,
-    AWAY,     /* the line was reset: the owner says hp_client_return */
-    RETURNING /* being dialled, or JOIN is out: awaits GO or a verdict */
+    AWAY,     /* the connection was reset: the owner calls hp_client_return */
+    RETURNING /* dialling, or JOIN is sent: awaits GO or a verdict */
 } away;
 
 struct hp_client {
@@ -51,11 +52,11 @@ struct hp_client {
     hp_timer *redial, *giving_up;
     int attempts;
     hp_ring ring;
-    int parts_to; /* members [0, parts_to) of the roster are in */
+    int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
-    int refused;              /* a call, and has started none since */
-    uint64_t heard, reported; /* in an operation: the server's last frame, our last report */
-    away away;                /* while GO */
+    int refused;              /* this rank has refused a call, and has started none since */
+    uint64_t heard, reported; /* during an operation: the server's last frame, this rank's last report */
+    away away;                /* in GO only */
     uint64_t away_until;
     hp_resend resend;
 };
@@ -82,7 +83,7 @@ gone(hp_client *c)
     hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring goes on without it");
 }
 
-/* Frames from the server. */
+/* --- frames from the server --- */
 
 static int
 malformed(hoop_error *error, const char *what)
@@ -91,7 +92,7 @@ malformed(hoop_error *error, const char *what)
     return -1;
 }
 
-/* Sized by what we were told to expect; the first part was checked against that. */
+/* The size is the expected one; the first part was checked against it. */
 static int
 open_ring(hp_client *c, const hp_part *part)
 {
@@ -151,7 +152,7 @@ where(const hp_client *c)
     }
 }
 
-/* The server's answer to a member that wants its seat again. */
+/* The server's answer to a member that has come back. */
 static int
 take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error *error)
 {
@@ -195,7 +196,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     return result;
 }
 
-/* The connection. */
+/* --- the connection --- */
 
 static void
 redial_later(hp_client *c)
@@ -207,13 +208,13 @@ redial_later(hp_client *c)
     hp_timer_set(c->redial, (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS);
 }
 
-/* A line that ended after GO; one that was reset may be dialled again. */
+/* The control connection ended after GO. If it was reset, the client may dial again. */
 static void
 leave_line(hp_client *c, const hoop_error *why)
 {
     uint64_t now = hp_loop_now(c->loop);
     if (!c->ring.size)
-        return; /* no part in a split: the server has said good-bye */
+        return; /* this rank takes no part in a split, and the server has closed */
     if (why->code != HOOP_ERR_SYSTEM || (c->away && now >= c->away_until)) {
         gone(c);
         return;
@@ -287,7 +288,7 @@ on_dialled(void *arg, const hp_dial_result *result)
     else if (c->away)
         gone(c);
     else if (result->status == HP_DUPLICATE && c->attempts > 0)
-        redial_later(c); /* most likely ourselves: the server has not noticed yet that our first connection broke */
+        redial_later(c); /* most likely this rank itself: its first connection broke, unnoticed by the server */
     else if (result->status == HP_DUPLICATE) {
         hoop_error error;
         hp_err_set(
@@ -333,7 +334,7 @@ on_too_late(void *arg)
     hp_client *c = arg;
     char server[HP_ADDR_TEXT];
     hoop_error error;
-    if (c->away) { /* JOIN is out, and nobody answers */
+    if (c->away) { /* JOIN is sent, and no answer has come */
         hp_control_conn_free(c->control);
         hp_dial_free(c->dial);
         c->control = NULL;
@@ -353,7 +354,7 @@ on_too_late(void *arg)
     c->kick(c->arg);
 }
 
-/* The room. */
+/* --- the client itself --- */
 
 hp_client *
 hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg)
@@ -440,7 +441,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     c->in_op = 1;
 }
 
-/* The line of a member that is heard at the server; NULL: not now. */
+/* The connection of a member to a server that listens; NULL: there is none now. */
 static hp_control_conn *
 heard_control(const hp_client *c)
 {
@@ -475,7 +476,7 @@ hp_client_started(hp_client *c, const hp_report *report)
 int
 hp_client_hears(const hp_client *c, uint64_t now)
 {
-    /* the caller's now may be a moment older than the frame */
+    /* the caller's `now` may be a moment older than the frame */
     return c->state != HP_CLIENT_GONE && !c->away && (!c->in_op || now <= c->heard + SERVER_QUIET_MS * HP_MS);
 }
 
@@ -558,7 +559,7 @@ hp_client_leave(hp_client *c, uint64_t completed)
 {
     if (c->state < HP_CLIENT_ROSTER || c->state > HP_CLIENT_GO || c->ring.size == 0)
         return;
-    hp_dial_free(c->dial); /* one that is away leaves without a word */
+    hp_dial_free(c->dial); /* a client that is away leaves without a frame */
     c->dial = NULL;
     c->away = HERE;
     send_count(c, HP_LEAVE, completed);

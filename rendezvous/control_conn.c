@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * control_conn: frames over one socket. A write is tried at once when nothing is queued, so that a verdict leaves without a
- * turn of the loop; a write that fails is noticed by the next read. Bounded work per event: 64 KiB read.
+ * control_conn: see control_conn.h. If nothing is queued a frame is written at once, so that a verdict does not wait
+ * for the loop. The next read reports a write that failed. Each event reads at most 64 KiB.
  */
 #include "rendezvous/control_conn.h"
 
@@ -26,9 +26,9 @@ struct hp_control_conn {
     hp_watch *watch;
     hp_control_conn_owner owner;
     int shut, shut_done, ended;
-    int broke; /* errno of a write that failed, which takes it from the read; 0: none */
+    int broke; /* errno of a failed write, which the next read would not tell; 0: none */
     uint8_t *queue;
-    size_t capacity, head, tail; /* bytes [head, tail) wait */
+    size_t capacity, head, tail; /* bytes [head, tail) are queued */
     uint64_t moved;
     hp_frame_reader reader;
 };
@@ -83,9 +83,9 @@ write_some(hp_control_conn *control)
         if (n < 0) {
             if (errno == EAGAIN || errno == EWOULDBLOCK)
                 break;
-            if (errno != EPIPE && !control->broke) /* EPIPE: an end was there before */
+            if (errno != EPIPE && !control->broke) /* EPIPE: the peer had closed before */
                 control->broke = errno;
-            control->head = control->tail = 0; /* the read side will say so */
+            control->head = control->tail = 0; /* the next read reports it */
             break;
         }
         control->head += (size_t)n;
@@ -156,7 +156,7 @@ end(hp_control_conn *control, const hoop_error *error)
     control->owner.closed(control->owner.arg, error); /* may free the line */
 }
 
-/* Every whole frame to the owner; 0, or -1 with the error filled. */
+/* Gives every whole frame to the owner. Returns 0, or -1 with the error filled. */
 static int
 feed(hp_control_conn *control, const uint8_t *bytes, size_t n, hoop_error *error)
 {
@@ -170,7 +170,7 @@ feed(hp_control_conn *control, const uint8_t *bytes, size_t n, hoop_error *error
     return 0;
 }
 
-/* Returns 0 when the line has ended (and may be gone). */
+/* Returns 0 when the connection has ended, and may have been freed. */
 static int
 read_some(hp_control_conn *control)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: sends each JOIN to its meeting, turns full meetings into rings, hands every later frame to its ring, and throws
- * away what nobody needs any more. Guests belong to the owner, meetings and rosters to the hall.
+ * job: see job.h. Gives each JOIN to its join group, turns complete groups into rings, hands every later frame to its
+ * ring, and frees what is no longer needed. Guests belong to the owner, join groups and rosters to the job.
  */
 #include "rendezvous/job.h"
 
@@ -14,9 +14,9 @@
 #include <string.h>
 
 enum {
-    SPLITS_AHEAD = 64,     /* how many splits a rank may be ahead of one that all have seen the end of */
+    SPLITS_AHEAD = 64,     /* how many splits a rank may be ahead of the slowest one */
     RINGS_PER_RANK = 256,  /* connections of one rank: one for each communicator */
-    JOIN_GROUPS_MAX = 1024 /* of one job at a time, those that have failed and are kept among them */
+    JOIN_GROUPS_MAX = 1024 /* join groups of one job at a time, including those that failed and are remembered */
 };
 
 static void
@@ -128,7 +128,7 @@ ring_of(const hp_job *job, uint64_t comm)
     return comm ? r : NULL;
 }
 
-/* A split that has failed is kept for the ranks that have yet to come to it: they would wait there for nobody. */
+/* A split that has failed is remembered for the ranks that have not joined it yet: they would wait for ever. */
 static int
 is_kept(const hp_job *job, const hp_join_group *m)
 {
@@ -211,7 +211,7 @@ refuse(hp_guest *guest, const hoop_error *error)
     on_disconnect(job, guest);
 }
 
-/* A colour below zero takes no part: an empty roster, and good-bye. */
+/* A rank with a negative colour takes no part: it gets an empty roster and is disconnected. */
 static void
 send_away(hp_guest *guest, uint64_t parent)
 {
@@ -257,7 +257,7 @@ conclude(hp_job *job, hp_join_group *m, uint64_t now)
     m->came = 0;
 }
 
-/* A split cannot end well when its parent has failed. */
+/* A split fails when its parent has failed. */
 static void
 check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 {
@@ -286,7 +286,7 @@ close_split(hp_job *job, const hp_join_group *m)
         parent->splits = m->split + 1;
 }
 
-/* After every event: full meetings become rings, spent meetings and empty rings go. */
+/* After every event: complete join groups become rings; join groups and rings that are no longer needed are freed. */
 static void
 settle(hp_job *job, uint64_t now)
 {
@@ -327,16 +327,16 @@ hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now)
         if (r->world && r->ring.size == size && rank < size)
             hp_roster_ended(r, rank);
     if (job->ended.size)
-        return; /* the first one is enough: no world of the whole job can do without it */
+        return; /* the first one is enough: no world of the whole job can be complete without it */
     job->ended = (hp_ended){.rank = rank, .size = size};
     snprintf(job->ended.host, sizeof(job->ended.host), "%s", host);
     settle(job, now);
 }
 
 /*
- * The meeting this JOIN belongs to; opened where there is none. A world that has failed and already knows this rank
- * belongs to an earlier attempt: the job has been started again. Every call of a split has a number of its own. NULL: no
- * room.
+ * The join group of this JOIN; opened if there is none. A world that has failed and has seen this rank already
+ * belongs to an earlier start of the job. Every call of split has a number of its own. NULL: no memory, or too many
+ * groups.
  */
 static hp_join_group *
 find_join_group(hp_job *job, const hp_join *join, uint64_t now)
@@ -358,7 +358,10 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
     return m;
 }
 
-/* Another process of this rank in a ring that is alive; the same process may well open a second communicator. */
+/*
+ * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
+ * communicator.
+ */
 static hoop_result
 check_holders(const hp_job *job, const hp_join *join, hoop_error *error)
 {
@@ -378,7 +381,7 @@ check_holders(const hp_job *job, const hp_join *join, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Nobody waits in a split of a ring that is not here, nor in one any more that all have seen the end of. */
+/* Refuses a split of a ring that is not here, and a split that is over: no other rank would join it. */
 static hoop_result
 check_split(const hp_job *job, const hp_join *join, hoop_error *error)
 {
@@ -440,11 +443,14 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     if (!result)
         guest->join_group = m;
     else if (!m->failure.code)
-        say_refusal(guest->job, error); /* a meeting that has failed has said so itself */
+        say_refusal(guest->job, error); /* a join group that has failed has said so itself */
     return result;
 }
 
-/* A member whose control connection broke takes its seat again; the server may not have noticed the end of the old one. */
+/*
+ * A member whose control connection broke is connected again; the server may not have noticed the end of the old
+ * connection.
+ */
 static hoop_result
 come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
@@ -479,7 +485,10 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
     hp_join said;
     hp_err_clear(&refusal);
     if (!hp_join_get(&said, payload, n) || !as_declared(guest, &said)) {
-        /* it has proven the secret, so it is told: closed without a word, it would dial again until its time is up */
+        /*
+         * It has proven the secret, so it gets the reason: closed without one it would dial again until its time is
+         * up.
+         */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
                    "the rendezvous server cannot read what this rank says to join; install one release of hoop "
                    "everywhere");
@@ -495,7 +504,7 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
     return 0;
 }
 
-/* A member cannot come to a split of its ring: the others shall not wait for it. */
+/* A member cannot join a split of its ring: the others must not wait for it. */
 static int
 refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -549,7 +558,7 @@ hp_job_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint
         settle(guest->job, now);
         return result;
     }
-    forget(guest, NULL, now); /* LEAVE before the ranks have met */
+    forget(guest, NULL, now); /* LEAVE before the group was complete */
     on_disconnect(guest->job, guest);
     return 0;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: everything that goes on in one job: its meetings, its rings, and where each control connection stands; pure: no
- * I/O, no clock of its own. Jobs never meet, because each has a hall of its own. server.c puts sockets around it, the
- * tests and the fuzzer put nothing.
+ * job: all state of one job: its join groups, its rings, and what each control connection awaits. Pure: no I/O, no
+ * clock of its own. Each job has one, so jobs cannot mix. server.c adds the sockets; tests and the fuzzer add none.
  */
 #ifndef HP_JOB_H
 #define HP_JOB_H
@@ -12,56 +11,62 @@
 #include "rendezvous/roster.h"
 
 typedef struct hp_job {
-    struct hp_job *next; /* the owner's */
+    struct hp_job *next; /* for the owner's list */
     uint8_t job_id[HP_JOB_ID];
     char label[32]; /* "job 4f21c0de" */
     const hp_events *owner;
-    hp_events events; /* what meetings and rosters are given: notes the guest's new place, then asks the owner */
+    hp_events events; /* given to join groups and rosters: notes the guest's new state, then calls the owner's */
     hp_join_group *join_groups;
     hp_roster *rosters;
     uint64_t next_comm;
     int guests;
     hp_overseer overseer;
-    hp_ended ended; /* the first of the job's processes that has, where somebody tells us */
-    int world;      /* the largest size that somebody who has proven itself has declared */
+    hp_ended ended; /* the first process of the job that has ended, if an owner tells us */
+    int world;      /* the largest size that a proven rank has declared */
 } hp_job;
 
-/* One control connection; the owner embeds it, and gets its address back as the outlet's `peer`. */
+/* One control connection. The owner embeds it, and gets its address back as the `peer` of events. */
 typedef struct hp_guest {
     hp_job *job;
-    int where; /* HP_BEFORE_JOIN, HP_JOINING; else it is seated and the roster knows */
-    int done;  /* refused or dismissed: nothing more is heard */
+    int where; /* HP_BEFORE_JOIN or HP_JOINING; once it has a rank, the roster knows */
+    int done;  /* refused or disconnected: its frames are ignored */
     uint32_t rank_said, world_said;
-    uint64_t parent_said; /* what its HELLO declared; JOIN must say the same */
+    uint64_t parent_said; /* what its HELLO declared; JOIN must declare the same */
     hp_join_group *join_group;
     hp_roster *roster;
     int rank;
-    int returned; /* it has taken its seat again: it knows the roster */
+    int returned; /* it was reconnected: it has the roster already */
 } hp_guest;
 
-/* comm_seed: random, so that communicators of a restarted server or of another job differ. NULL: out of memory. */
+/*
+ * comm_seed: random, so that communicators of different jobs, or after a restart of the server, differ. NULL: out of
+ * memory.
+ */
 hp_job *hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID], uint64_t comm_seed);
-void hp_job_free(hp_job *job);       /* tells nobody */
-int hp_job_idle(const hp_job *job);  /* nobody is here or has ended, nothing is kept: it may be freed */
-int hp_job_timed(const hp_job *job); /* whether it needs ticks */
+void hp_job_free(hp_job *job);       /* sends nothing */
+int hp_job_idle(const hp_job *job);  /* 1: no connection, no ring, nothing to remember: it may be freed */
+int hp_job_timed(const hp_job *job); /* whether it needs hp_job_tick */
 
 /*
- * The process of rank `rank` of the `size` in this job has ended well and joins nothing any more: worlds that wait for
- * it fail now, and those that are opened later as soon as somebody comes. The hall is kept for that.
+ * The process of rank `rank` of the job's `size` ranks has ended with status 0 and will not join any more. Worlds
+ * that wait for it fail now, and those that are opened later fail at once; the job is remembered for that.
  */
 void hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now);
 
-/* Whether a proven connection may enter; hall NULL: the job's first. HP_FULL: more of them than its ranks can need. */
+/* Whether a proven connection may enter; hall NULL: the job's first. HP_FULL: its ranks cannot need so many. */
 hp_status hp_job_judge(const hp_job *job, const hp_hello *hello);
-/* How many of its ranks may knock at once from one address: as many as it says it has, where enough have proven it. */
+/* How many of its ranks may connect at once from one address: as many as it declares, if enough of them are proven. */
 int hp_job_expects(const hp_job *job);
 void hp_job_enter(hp_job *job, hp_guest *guest, const hp_hello *hello);
 
-/* One control frame. 0, or -1 with the error filled: a breach of protocol; the owner closes and calls hp_job_lost. */
+/*
+ * One control frame. Returns 0, or -1 with the error filled: the peer broke the protocol; the owner closes the
+ * connection and calls hp_job_lost.
+ */
 int hp_job_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
-/* The connection is closed. `why` as for hp_roster_lost; it is said only of members. */
+/* The connection is closed. `why` is as for hp_roster_lost, and used for members only. */
 void hp_job_lost(hp_guest *guest, const char *why, uint64_t now);
-/* The connection broke in a way that is no end: whoever was at the other side may still be there, and dial again. */
+/* The connection broke in a way that need not be its process's end: the rank may be alive and dial again. */
 void hp_job_broke(hp_guest *guest, uint64_t now);
 void hp_job_tick(hp_job *job, uint64_t now);
 

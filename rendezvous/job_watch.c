@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_watch: see job_watch.h. A job with several rings that wait for each other is one standstill to its user: the ring
- * that was spoken of first is spoken of until it goes on or fails, then the next one has its turn.
+ * job_watch: see job_watch.h. To its user a job with several rings that wait for each other is one stall: the ring
+ * that was named first is named until it makes progress or fails, then the next one is.
  */
 #include "rendezvous/job_watch.h"
 
@@ -12,11 +12,11 @@
 #include <string.h>
 
 enum {
-    CERTAIN_MS = 500, /* a report may be on its way that explains it */
+    CERTAIN_MS = 500, /* a report that explains it may be on its way */
     AWAIT_MS = 5000
 };
 
-/* " (node2)" where all who are missing were started on one host, and the owner knows it; else nothing. */
+/* " (node2)" if all missing ranks were started on one host and the owner knows it; else "". */
 static void
 place_missing(const hp_join_group *m, char *out, size_t size)
 {
@@ -34,7 +34,7 @@ place_missing(const hp_join_group *m, char *out, size_t size)
     }
 }
 
-/* "rank 1 (node2) is missing", "2 are missing" where the server gives the ranks. */
+/* "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. */
 static void
 tell_missing(const hp_join_group *m, char *out, size_t size)
 {
@@ -71,7 +71,7 @@ hp_job_watch_start(hp_join_group *m, uint64_t now)
         m->events->warn(m->events->arg, line);
 }
 
-/* The ring that is spoken of, unless it has failed. */
+/* The ring that was named last, unless it has failed. */
 static const hp_roster *
 spoken_of(const hp_overseer *overseer, const hp_roster *rosters)
 {
@@ -97,7 +97,7 @@ hp_job_watch_stall(hp_overseer *overseer, const hp_roster *rosters, const hp_eve
     char line[400], text[256];
     const hp_roster *r = overseer->warning.since ? spoken_of(overseer, rosters) : NULL;
     if (!r) {
-        overseer->warning.since = 0; /* that was said in other words */
+        overseer->warning.since = 0; /* its failure was said already */
         r = longest_standing(rosters);
     }
     if (!r)
@@ -114,7 +114,10 @@ hp_job_watch_stall(hp_overseer *overseer, const hp_roster *rosters, const hp_eve
         events->warn(events->arg, line);
 }
 
-/* Operations that a rank in a split has started, as far as anything tells: another of its threads may start some. */
+/*
+ * How many operations a rank in a split has started, as far as its frames tell; another of its threads may start
+ * more.
+ */
 static uint64_t
 started_by(const hp_roster *r, const hp_joined *member)
 {
@@ -123,7 +126,7 @@ started_by(const hp_roster *r, const hp_joined *member)
     return seen > member->started ? seen : member->started;
 }
 
-/* The one who is here and has started least; NULL: nobody is here. */
+/* Of the ranks that have joined the split, the one that has started fewest operations; NULL: none has joined. */
 static const hp_joined *
 furthest_back(const hp_roster *r, const hp_join_group *m)
 {
@@ -134,7 +137,10 @@ furthest_back(const hp_roster *r, const hp_join_group *m)
     return back;
 }
 
-/* A rank that has not come, and is in an operation above this number: the oldest of those; -1: none is. */
+/*
+ * Of the ranks that have not joined the split and are in an operation above this number, the one in the oldest; -1:
+ * none.
+ */
 static int
 one_above(const hp_roster *r, const hp_join_group *m, uint64_t number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join_group: who has come and who is missing. A failed world is remembered by its owner for a few seconds, so that
- * ranks of the same start that come late learn the cause too, instead of waiting for those who have already given up; a
- * failed split until every rank has come, since nobody comes to the same split twice.
+ * join_group: see join_group.h. The owner remembers a failed world for a few seconds, so that ranks of the same start
+ * that join late get the cause instead of waiting for ranks that have given up. It remembers a failed split until
+ * every rank has joined it, because no rank joins the same split twice.
  */
 #include "rendezvous/join_group.h"
 
@@ -91,7 +91,7 @@ rank_of(const hp_join *join)
     return join->parent ? join->parent_rank : join->who.rank;
 }
 
-/* "rank 5 (node2, pid 811)", or without the number where none was given. */
+/* "rank 5 (node2, pid 811)", or without the number if the rank has none yet. */
 static const char *
 name(const hp_member *who, char out[HP_HOST_TEXT + 48])
 {
@@ -136,7 +136,7 @@ duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
     return HOOP_ERR_RENDEZVOUS;
 }
 
-/* The text between two newlines; returns its length and moves *at behind it. */
+/* Returns the length of the next line, and moves *at behind it. */
 static int
 next_line(const char **at, const char *end, const char **line)
 {
@@ -147,7 +147,7 @@ next_line(const char **at, const char *end, const char **line)
     return (int)((stop ? stop : end) - start);
 }
 
-/* Settings are compared line by line, so that the sentence can name the first key that differs and both values. */
+/* Compares the settings line by line, so that the error can name the first key that differs, with both values. */
 static hoop_result
 same_settings(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
@@ -326,7 +326,7 @@ hp_rank_list(const uint64_t *set, int n, int value, char *out, size_t size)
     return out;
 }
 
-/* "node1, node2 and 3 more hosts": where those who wait are. */
+/* "node1, node2 and 3 more hosts": the hosts of the waiting ranks. */
 static void
 list_hosts(const hp_join_group *m, char *out, size_t size)
 {
@@ -378,7 +378,7 @@ hp_join_group_tick(hp_join_group *m, uint64_t now)
         return;
     name_the_missing(m, &error);
     hp_join_group_fail(m, &error, now);
-    m->deadline = now; /* who comes to a world later begins anew: this sentence may name the late-comer itself */
+    m->deadline = now; /* A rank that joins a world later begins a new one: this sentence may name that very rank. */
 }
 
 static int

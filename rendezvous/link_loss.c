@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * link_loss: see link_loss.h. The moment is shorter than the ranks' own patience, so that all of them get one cause. A process
- * that has ended tells the server within it, however the kernel ends its other connections: its control connection ends
- * with it, half a second later where one packet is lost.
+ * link_loss: see link_loss.h. The server weighs for less time than the ranks wait for its verdict, so that all of
+ * them get one cause. When a process ends, its control connection ends with the others, at most half a second later
+ * if a packet is lost: the server learns of it in time.
  */
 #include "rendezvous/link_loss.h"
 
@@ -17,9 +17,9 @@
 
 enum {
     HOLD_MS = 100,
-    ENDED_MS = 500, /* instead, where the other end may be a process that has ended */
+    ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     RETURN_MS = 500,
-    HEARD_MS = 1000 /* a rank heard so lately is alive */
+    HEARD_MS = 1000 /* a rank that was heard so lately is alive */
 };
 
 int
@@ -81,8 +81,10 @@ hp_link_loss_returning(const hp_link_loss *b, uint64_t now)
     return 0;
 }
 
-/* One who was in an operation and has not come back drove its connections, so it would have. One who was in none may
- * be computing, and hears of the breach when it comes to its next operation. */
+/*
+ * A rank in an operation drives its connections, so it would have come back by now. A rank in none may be computing,
+ * and notices the loss at its next operation.
+ */
 static int
 stayed_away(const hp_link_loss *b, const hp_witness *w, uint64_t now)
 {
@@ -98,14 +100,14 @@ older(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
-/* A reset or an end was made by somebody's kernel, be it for a process that has ended; silence was not. */
+/* A reset or an end was sent by the peer's kernel, perhaps for a process that has ended. A time-out was not. */
 static int
 was_answered(int number)
 {
     return number == 0 || number == ECONNRESET || number == EPIPE;
 }
 
-/* What came a good moment after an answer was not on its way when the process ended. */
+/* A frame that arrives well after the reset was not on its way when the process ended. */
 static int
 is_alive(const hp_link_loss *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
 {
@@ -129,7 +131,7 @@ between(const hp_link_loss *b, const hp_witness *w, int rank, uint64_t now)
     return cause;
 }
 
-/* Whether nobody else's word is to be waited for any more before the first loss is told. */
+/* Whether no other report needs to be awaited before the first loss is judged. */
 static int
 is_ripe(const hp_link_loss *b, const hp_witness *w, uint64_t now)
 {
@@ -138,7 +140,10 @@ is_ripe(const hp_link_loss *b, const hp_witness *w, uint64_t now)
     return now - b->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
 }
 
-/* An end is a process's, whose control connection was reset by what it had not read; a reset may be of all it has. */
+/*
+ * An orderly end comes from a process that has ended, and its control connection may have been reset because of
+ * unread bytes; a reset may hit all connections of a process.
+ */
 static int
 has_ended(const hp_link_loss *b, const hp_loss *loss, uint64_t now)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * message: control payloads to and from bytes. A cursor walks the input, notices the end and never goes past it; a get
- * succeeds only if the cursor is unharmed, every value is in its range and no byte is left over.
+ * message: see message.h. A cursor walks the input, notices the end and never goes past it. A get succeeds only if
+ * the cursor met no error, every value is in its range and no byte is left.
  */
 #include "rendezvous/message.h"
 
@@ -45,7 +45,7 @@ take64(cursor *c)
     return hp_get64(take(c, 8));
 }
 
-/* A signed number that must lie in [least, most]. */
+/* Takes a signed number that must be in [least, most]. */
 static int
 take_int(cursor *c, int least, int most)
 {
@@ -70,7 +70,7 @@ take_addr(cursor *c, hp_addr *addr)
         c->bad = 1;
 }
 
-/* A host name is for messages: what would not print becomes a question mark. */
+/* A host name is used in messages: bytes that do not print become question marks. */
 static void
 take_host(cursor *c, char host[HP_HOST_TEXT])
 {
@@ -156,7 +156,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     return (size_t)(p - out) + join->agree_n;
 }
 
-/* A member that comes back names its ring; nobody comes back and splits in one. */
+/* A member that comes back names its ring; the same JOIN cannot be for a split. */
 static void
 take_ring(cursor *c, hp_join *join)
 {
@@ -204,7 +204,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     if (c.bad || join->agree_n > HP_AGREE_MAX || join->agree_n > c.left)
         return 0;
     join->agree = (const char *)take(&c, join->agree_n);
-    if (!hp_text_is_tame(join->agree, join->agree_n, '\n')) /* settings end up in sentences */
+    if (!hp_text_is_tame(join->agree, join->agree_n, '\n')) /* settings are quoted in messages */
         return 0;
     if (!join->parent && (join->size < 1 || join->who.rank >= join->size))
         return 0;

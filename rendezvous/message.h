@@ -25,65 +25,65 @@ enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_B
 enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
 
-/* One rank as the others see it. */
+/* One rank, as the other ranks see it. */
 typedef struct hp_member {
     int rank;
     char host[HP_HOST_TEXT]; /* name for messages */
-    uint64_t host_id;        /* equal = same machine */
-    uint32_t processors;     /* there, equal = may run on the same processors */
+    uint64_t host_id;        /* equal on the same machine */
+    uint32_t processors;     /* on one machine, equal if they may run on the same processors */
     uint32_t pid;
     hp_addr addr; /* its data listener */
 } hp_member;
 
-/* The agreed group. order[position] = rank: ranks of one host adjacent, otherwise by rank. */
+/* A ring. order[position] = rank: ranks of one host are adjacent, else sorted by number. */
 typedef struct hp_ring {
-    uint64_t comm; /* instance, unique in the job */
+    uint64_t comm; /* its number, unique in the job */
     uint32_t epoch;
-    int rank, size; /* size 0: this rank's colour was negative, no part */
+    int rank, size; /* size 0: this rank's colour was negative, it takes no part */
     int *order;
     hp_member *members; /* by rank */
 } hp_ring;
 
-/* What a rank in a long operation says of itself; also the answer to "who is late". */
+/* What a rank in a long operation reports of itself. */
 typedef struct hp_report {
     uint64_t sequence; /* the oldest unfinished operation */
-    uint64_t step;     /* steps retired, all channels together: grows while it progresses */
-    uint64_t bytes;    /* payload bytes received and sent since the beginning: grows while bytes trickle */
-    uint64_t since;    /* ns for which the rank has been in it */
-    int waits_for;     /* rank whose data (or whose reading) is awaited; -1: none */
-    int sending;       /* 1: it waits for that rank to take data */
+    uint64_t step;     /* steps retired on all channels together: grows with progress */
+    uint64_t bytes;    /* payload bytes received and sent since the beginning: grows while bytes move */
+    uint64_t since;    /* for how many ns the rank has been in it */
+    int waits_for;     /* the rank whose data, or whose reading, is awaited; -1: none */
+    int sending;       /* 1: that rank must read data */
     hp_call call;
 } hp_report;
 
 /* A ring connection of this rank has ended without a LEAVE or an ABORT. */
 typedef struct hp_loss {
     int peer;
-    int number;        /* errno; 0: the other side closed it */
+    int number;        /* errno; 0: the peer closed it */
     uint64_t sequence; /* the oldest unfinished operation; 0: none */
 } hp_loss;
 
-/* A call that its rank has refused: the others may wait in the operation for it. */
+/* A call that a rank has refused: other ranks may wait in the operation for it. */
 typedef struct hp_unstarted {
     uint64_t sequence; /* the number that the operation would have had */
-    hp_call call;      /* as far as it is known */
+    hp_call call;      /* as far as known */
     hoop_error cause;
 } hp_unstarted;
 
 typedef struct hp_join {
-    hp_member who; /* rank -1: the server gives one */
+    hp_member who; /* rank -1: the server assigns one */
     int size;
-    uint32_t patience;   /* milliseconds until this rank's bring-up has failed */
+    uint32_t patience;   /* milliseconds until this rank gives up joining */
     uint64_t op_timeout; /* ns, 0: none */
-    uint64_t warn_after; /* ns without progress after which the one who is waited for is named, 0: never */
-    uint64_t ring;       /* a member that has lost its control connection: its communicator; 0: not yet a member */
-    uint32_t epoch;      /* of that */
+    uint64_t warn_after; /* ns without progress before a warning names the awaited rank, 0: never */
+    uint64_t ring;       /* a member that lost its control connection: its communicator; 0: not a member yet */
+    uint32_t epoch;      /* of `ring` */
     uint64_t digest;     /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
     uint64_t started;    /* operations that this rank has started there */
-    uint64_t completed;  /* and completed */
+    uint64_t completed;  /* operations completed there */
     uint64_t parent;     /* a split's parent communicator, 0: none */
-    uint32_t split;      /* which call of the parent's splits this is */
+    uint32_t split;      /* the number of the split in its parent */
     int parent_rank, parent_size, color, key;
-    const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated: points into the payload */
+    const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated; points into the payload */
     size_t agree_n;
 } hp_join;
 
@@ -91,26 +91,29 @@ typedef struct hp_join {
 typedef struct hp_part {
     uint64_t comm;
     uint32_t epoch;
-    int rank, size, first, count; /* describes the members [first, first + count) of `size` */
+    int rank, size, first, count; /* it holds the members [first, first + count) of `size` */
     const uint8_t *entries;
     size_t entries_n;
 } hp_part;
 
-/* Each put returns the bytes used. hp_join_put: 0 when agree is too long. `out` holds HP_CONTROL_MAX bytes. */
+/* Each put returns the bytes used; `out` has room for HP_CONTROL_MAX bytes. hp_join_put: 0 if agree is too long. */
 size_t hp_join_put(uint8_t *out, const hp_join *join);
 int hp_join_get(hp_join *join, const uint8_t *in, size_t n);
 
-/* As many members from `first` on as one frame holds; *next is where the following part begins (ring->size: done). */
+/*
+ * Puts as many members from `first` on as one frame holds; *next is the first one of the next part (ring->size:
+ * done).
+ */
 size_t hp_part_put(uint8_t *out, const hp_ring *ring, int rank, int first, int *next);
 int hp_part_get(hp_part *part, const uint8_t *in, size_t n);
-/* Fills members[first...] (their rank: -1 until hp_ring_close) and order[first...]. The arrays hold part->size each. */
+/* Fills members[first...] (rank -1 until hp_ring_close) and order[first...]. The arrays hold part->size each. */
 int hp_part_members(const hp_part *part, hp_member *members, int *order);
-/* When all parts are in: order must be a permutation; gives every member its rank. */
+/* Once all parts are there: checks that order is a permutation, and sets every member's rank. */
 int hp_ring_close(hp_ring *ring);
-/* Equal for all who know the same ring: comm, epoch, order and members (FNV-1a, 64 bits); never 0. */
+/* A hash of comm, epoch, order and members, equal for all ranks with the same ring; never 0. */
 uint64_t hp_ring_digest(const hp_ring *ring);
 
-/* A rank's REFUSED: it takes no part in this split of its communicator, because of `cause`. */
+/* A rank's REFUSED: it takes no part in this split of its communicator; `cause` says why. */
 size_t hp_refusal_put(uint8_t out[HP_REFUSAL_BYTES], uint32_t split, const hoop_error *cause);
 int hp_refusal_get(uint32_t *split, hoop_error *cause, const uint8_t *in, size_t n);
 
@@ -124,13 +127,13 @@ void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
 int hp_report_get(hp_report *report, const uint8_t *in, size_t n);
 
 /*
- * Where a control connection stands; each frame type belongs to some of these and has a least and a greatest length.
- * Anything else is a breach of protocol.
+ * The states of a control connection. Each frame type is allowed in some of them and has a smallest and a largest
+ * size. Anything else breaks the protocol.
  */
 enum {
     HP_BEFORE_JOIN = 1, /* proven, awaits JOIN */
-    HP_JOINING = 2,     /* JOIN is in, awaits the roster */
-    HP_AT_LINKING = 4,  /* the roster is out, links are being opened, awaits GO */
+    HP_JOINING = 2,     /* JOIN has arrived, awaits the roster */
+    HP_AT_LINKING = 4,  /* the roster is sent, the ranks connect, awaits GO */
     HP_AT_RUNNING = 8,  /* member of a ring */
     HP_AT_END = 16      /* the ring has failed, or this rank has left it */
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* refused_call: see refused_call.h. A refusal is kept when it is withdrawn, because it tells what the rank did not call. */
+/*
+ * refused_call: see refused_call.h. A refused call is kept after the rank has corrected it, because it tells what the
+ * rank did not call.
+ */
 #include "rendezvous/refused_call.h"
 
 #include "base/clock.h"
@@ -11,7 +14,7 @@
 
 enum {
     PATIENCE_MS = 1000,
-    JUDGED = 64 /* at most so many at one look: where all ranks refuse a call nobody waits for it */
+    JUDGED = 64 /* at most so many in one look: if all ranks refuse a call, no rank waits for it */
 };
 
 void
@@ -38,14 +41,14 @@ hp_refused_calls_withdraw(hp_refused_calls *refused_calls, int rank, uint64_t se
     refused_calls->pending--;
 }
 
-/* Who has refused the number too and is in it now has made right the same call, or makes another. */
+/* Whether a rank that had refused the same number, and is in it now, has corrected the same call or makes another. */
 static int
 is_same(const hp_call *a, const hp_call *b)
 {
     return a->kind == b->kind && a->count == b->count && a->dtype == b->dtype;
 }
 
-/* Whether a rank waits in the operation that was refused, or in a later one. */
+/* Whether a rank waits in the refused operation, or in a later one. */
 static int
 waits_for(const hp_refused_calls *refused_calls, const hp_witness *w, int rank, const hp_unstarted *said)
 {
@@ -57,7 +60,7 @@ waits_for(const hp_refused_calls *refused_calls, const hp_witness *w, int rank, 
     return w->report.sequence > said->sequence || !w->report.call.kind || w->report.call.kind == said->call.kind;
 }
 
-/* Whether others have waited for the rank for long enough. */
+/* Whether other ranks have waited for this one for long enough. */
 static int
 is_due(const hp_refused_calls *refused_calls, const hp_witness *w, int size, int rank, uint64_t now)
 {

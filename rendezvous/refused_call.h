@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused_call: calls that ranks have refused, each with the number its operation would have had; pure. The others may wait
- * in that operation for it, and then they would wait for ever; or it makes a right call of it in time, and nobody is
- * harmed.
+ * refused_call: calls that ranks have refused, each with the number that its operation would have had. Pure. If the
+ * other ranks wait in that operation, they wait for ever, unless the rank makes a right call in time.
  */
 #ifndef HP_REFUSAL_H
 #define HP_REFUSAL_H
@@ -11,26 +10,26 @@
 
 typedef struct hp_refused_call {
     hp_unstarted said;
-    int pending;    /* the rank has started no operation since */
-    uint64_t since; /* when another rank was first seen to wait for it; 0: none does */
+    int pending;    /* the rank has started no operation since then */
+    uint64_t since; /* since when another rank waits for it; 0: none does */
 } hp_refused_call;
 
-/* All zero: none. */
+/* All zero at the start. */
 typedef struct hp_refused_calls {
     int pending;
-    hp_refused_call **of; /* by rank: the last one of each; NULL until there is one */
+    hp_refused_call **of; /* by rank: its last one, or NULL */
 } hp_refused_calls;
 
-/* The rank, of `size`, has refused a call. Where memory runs out it is forgotten: the time-out decides then. */
+/* The rank, of `size`, has refused a call. If memory runs out it is forgotten, and the time-out ends the wait. */
 void hp_refused_calls_note(hp_refused_calls *refused_calls, int size, int rank, const hp_unstarted *said);
 
-/* The rank has started or finished operations up to this number after all. */
+/* The rank has started or completed operations up to this number after all. */
 void hp_refused_calls_withdraw(hp_refused_calls *refused_calls, int rank, uint64_t sequence);
 
 /*
- * A rank whose refused operation others have waited in for a second; -1: none. Who refused the operation of that number
- * itself is in another one now, unless it is of the same kind, count and type; whose call is another kind's is too: they
- * do not count.
+ * A rank whose refused operation other ranks have waited in for a second; -1: none. A waiting rank does not count if
+ * its call has another kind, or if it has refused this number itself, unless its call has the same kind, count and
+ * type.
  */
 int hp_refused_calls_due(hp_refused_calls *refused_calls, const hp_witness *witnesses, int size, uint64_t now);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* registration: what a rank says to come in, for the first time or again; pure. Its settings (agree) are the caller's to add. */
+/* registration: what a rank declares to join, or to come back. Pure. The caller adds its settings (agree). */
 #ifndef HP_REGISTRATION_H
 #define HP_REGISTRATION_H
 
@@ -7,27 +7,27 @@
 #include "net/sock.h"
 #include "rendezvous/message.h"
 
-enum { HP_RETURN_MS = 5000 }; /* how long a member tries; the server waits for it for less while others do */
+enum { HP_RETURN_MS = 5000 }; /* how long a member tries to come back; the server waits for less if other ranks wait */
 
 /*
- * The roster is checked against these: for a world it must have `size` ranks (and give `rank`, where one is wanted).
- * For a split, parent_rank and parent_size are what counts, rank and size are not looked at.
+ * The roster is checked against these: a world must have `size` ranks (and assign `rank`, if that is >= 0). For a
+ * split parent_rank and parent_size count; rank and size are not read.
  */
 typedef struct hp_client_options {
     hp_addr server;
-    const hp_keys *keys; /* held */
+    const hp_keys *keys; /* the client holds them */
     hp_sock_options sock;
-    int rank; /* -1: the server gives one */
+    int rank; /* -1: the server assigns one */
     int size;
     char host[HP_HOST_TEXT];
     uint64_t host_id;
     uint32_t processors, pid;
-    hp_addr listen;      /* our data listener, as others reach it */
+    hp_addr listen;      /* this rank's data listener, as other ranks reach it */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
-    uint64_t deadline;   /* hp_loop_now() at which bring-up has failed */
-    uint64_t op_timeout; /* ns, 0: none; the server judges by the first joiner's */
+    uint64_t deadline;   /* hp_loop_now() at which the join has failed */
+    uint64_t op_timeout; /* ns, 0: none; the server uses that of the first rank that joins */
     uint64_t warn_after; /* ns, 0: never; likewise */
-    /* a split: parent communicator, which of its splits, our rank and its size there; comm 0: none */
+    /* a split: the parent communicator, the split's number, this rank and the size there; parent 0: none */
     uint64_t parent, parent_digest; /* hp_ring_digest */
     uint64_t started, completed;    /* operations there */
     uint32_t split;
@@ -35,11 +35,14 @@ typedef struct hp_client_options {
 } hp_client_options;
 
 hp_join hp_registration_first(const hp_client_options *options, uint64_t now);
-/* JOIN of a member: all that a server needs to know of this rank, also one that has been started anew. */
+/* The JOIN of a member that comes back: all that a server, even a restarted one, must know of this rank. */
 hp_join hp_registration_again(const hp_client_options *options, const hp_ring *ring);
-/* What HELLO declares: the communicator that is cut or come back to (again: its ring, else NULL), the rank and the size there. */
+/*
+ * What HELLO declares: the communicator that is split or come back to (`again`: its ring, else NULL), rank and size
+ * there.
+ */
 hp_hello hp_registration_hello(const hp_client_options *options, const hp_ring *again);
-/* Whether this is the roster's next part, its first `parts_to` members being in the ring, and what was asked for. */
+/* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */
 int hp_registration_fits(const hp_client_options *options, const hp_ring *ring, int parts_to, const hp_part *part);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * resend: what the server must not miss of a member, and misses where the control connection breaks before or after it is
- * said: it is kept, and said again when the member is back. The server takes each of them twice without harm.
+ * resend: frames that the server must not miss, although the control connection may break before or after they are
+ * sent. They are kept, and sent again when the member is back. The server may receive each of them twice.
  */
 #ifndef HP_RESEND_H
 #define HP_RESEND_H
@@ -9,7 +9,7 @@
 #include "rendezvous/control_conn.h"
 #include "rendezvous/message.h"
 
-/* Each is noted, and said where there is a line (NULL: none that is heard). */
+/* Each is kept, and sent if there is a connection (NULL: there is none). */
 typedef struct hp_resend {
     hoop_error cause;     /* code HOOP_SUCCESS: none */
     hp_loss loss;         /* peer -1: none */
@@ -24,7 +24,7 @@ void hp_resend_lost(hp_resend *resend, hp_control_conn *control, const hp_loss *
 void hp_resend_unstarted(hp_resend *resend, hp_control_conn *control, const hp_unstarted *unstarted);
 void hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, const hoop_error *cause);
 
-/* The member is back: all of them again. */
+/* The member is back: sends all of them again. */
 void hp_resend_all(const hp_resend *resend, hp_control_conn *control);
 
 #endif

@@ -8,7 +8,7 @@
 
 typedef struct place {
     uint64_t host;
-    int first, rank; /* lowest rank of this host, own rank */
+    int first, rank; /* the lowest rank of this host, and this rank */
 } place;
 
 static int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * roster: events of one ring and what follows from them. A rank speaks of an operation only when it lasts; silence is
- * the normal state, and a rank is judged only by what the others wait for, or by its connection.
+ * roster: see roster.h. A rank reports an operation only if it takes long, so no report is the normal state. A rank
+ * is blamed only for what others wait for, or when its connection breaks.
  */
 #include "rendezvous/roster.h"
 
@@ -105,7 +105,7 @@ tell_all(const hp_roster *r, int except, int type, const void *payload, size_t n
             r->events->tell(r->events->arg, r->peers[i], type, payload, n);
 }
 
-/* The verdict: kept, told to everyone but the rank that brought it (it knows), said in one line. */
+/* Sets the verdict, sends it to every rank except the one that reported it, and says it in one line. */
 static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
@@ -158,7 +158,7 @@ left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
     fail(r, &error, -1);
 }
 
-/* A rank has left after fewer operations than another one waits in: that one would wait for ever. */
+/* A rank has left after fewer operations than the one in which another rank waits: that rank would wait for ever. */
 static void
 check_leavers(hp_roster *r)
 {
@@ -170,7 +170,7 @@ check_leavers(hp_roster *r)
         if (w->in_op && (waiter < 0 || w->report.sequence > r->witnesses[waiter].report.sequence))
             waiter = i;
     }
-    if (r->losses.first >= 0) /* who leaves now may have failed by what its neighbour reports */
+    if (r->losses.first >= 0) /* a rank that leaves now may have failed because of what its neighbour reports */
         return;
     if (least < 0 || waiter < 0 || r->witnesses[waiter].report.sequence <= r->witnesses[least].completed)
         return;
@@ -192,7 +192,10 @@ report(hp_roster *r, int rank, const hp_report *said, uint64_t now)
         check_leavers(r);
 }
 
-/* The rank is in no operation, as far as is known. Who only comes back has moved nothing, unless it has completed some. */
+/*
+ * The rank is in no operation, as far as is known. A rank that was only reconnected counts as progress if it has
+ * completed operations meanwhile.
+ */
 static void
 out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
 {
@@ -207,7 +210,7 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     r->moved = moves ? now : r->moved;
 }
 
-/* The operation a vanished rank was in, or, where it had not said, the one the others are in; 0: none. */
+/* The operation in which a vanished rank was; if it had not reported one, the oldest of the others'; 0: none. */
 static uint64_t
 operation_of(const hp_roster *r, int rank)
 {
@@ -222,7 +225,7 @@ operation_of(const hp_roster *r, int rank)
     return oldest;
 }
 
-/* A rank is gone before its time. */
+/* A rank is gone without LEAVE. */
 static void
 vanished(hp_roster *r, int rank, const char *why)
 {
@@ -245,7 +248,7 @@ vanished(hp_roster *r, int rank, const char *why)
     fail(r, &error, rank);
 }
 
-/* What the ends of broken connections have reported, and who is away: a verdict, if it is time for one. */
+/* Weighs the reported link losses and the ranks that are away; sets a verdict if it is time for one. */
 static void
 weigh(hp_roster *r, int hasty, uint64_t now)
 {
@@ -327,7 +330,7 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *er
     return 0;
 }
 
-/* A call that the rank has refused; IN_OP afterwards says that it has started an operation all the same. */
+/* The rank has refused a call. A later IN_OP says that it has started an operation after all. */
 static int
 unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
 {
@@ -388,7 +391,7 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
 void
 hp_roster_lost(hp_roster *r, int rank, const char *why)
 {
-    r->present -= r->peers[rank] != NULL;
+    r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
     vanished(r, rank, why);
 }
@@ -401,7 +404,7 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
         hp_roster_lost(r, rank, NULL);
         return;
     }
-    r->present -= r->peers[rank] != NULL;
+    r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
     hp_link_loss_away(&r->losses, rank, now);
     weigh(r, 0, now);
@@ -431,7 +434,7 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     uint8_t payload[HP_ABORT_BYTES];
     int rank = join->who.rank;
     hp_link_loss_back(&r->losses, rank);
-    r->present += !r->peers[rank];
+    r->present += r->peers[rank] ? 0 : 1;
     r->peers[rank] = peer;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);
@@ -465,7 +468,7 @@ links_missing(hp_roster *r)
     fail(r, &error, -1);
 }
 
-/* Whom the ranks that wait lead to. */
+/* The rank to which "waits for" leads from those that wait. */
 static hp_blame
 blame_of(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 {
@@ -482,8 +485,8 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 }
 
 /*
- * Nothing is heard of a rank that ought to report, or its host has not taken the PING that it was sent half a time-out
- * ago.
+ * Whether the server has heard nothing of a rank that must report, or the rank's host has not taken the PING that was
+ * sent half a time-out ago.
  */
 static int
 is_silent(const hp_roster *r, int rank, uint64_t sequence, uint64_t freshest)
@@ -496,7 +499,7 @@ is_silent(const hp_roster *r, int rank, uint64_t sequence, uint64_t freshest)
     return !r->peers[rank] || !r->events->reached(r->events->arg, r->peers[rank]);
 }
 
-/* The one who is blamed is silent: so it is told, with all others who are. Else the text stays. */
+/* If the blamed rank is silent, the text names all silent ranks; else it stays. */
 static void
 name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
 {
@@ -516,7 +519,10 @@ name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, s
     free(silent);
 }
 
-/* Who has not come is asked once a stall, so that it shows whether its host takes anything; it need not answer. */
+/*
+ * Ranks that have not entered the operation get one PING for each stall, which shows whether their hosts take bytes.
+ * They need not answer.
+ */
 static void
 ask_the_absent(hp_roster *r, uint64_t now)
 {

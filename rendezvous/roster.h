@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * roster: one ring at the server, from the moment all its ranks have come until the last has gone; pure: no I/O, no
- * clock of its own. Orders the ring, waits until all links stand, then judges: who vanished, who left too early, who
- * holds up the others. The first cause wins, is told to every other rank, and nothing after it changes it.
+ * roster: one ring at the server, from the moment all its ranks have joined until the last one is gone. Pure: no I/O,
+ * no clock of its own. It orders the ring, waits until all links are up, and then finds ranks that vanish, leave too
+ * early or hold up the others. The first cause wins: it is sent to every other rank, and nothing later changes it.
  */
 #ifndef HP_ROSTER_H
 #define HP_ROSTER_H
@@ -13,14 +13,14 @@
 #include "rendezvous/refused_call.h"
 
 typedef enum hp_roster_state {
-    HP_ROSTER_LINKING, /* rosters are out; awaits READY of all */
-    HP_ROSTER_RUNNING, /* the ring stands; awaits reports and LEAVE */
-    HP_ROSTER_FAILED,  /* the cause is told; awaits that all go */
-    HP_ROSTER_OVER     /* all have left in peace */
+    HP_ROSTER_LINKING, /* the roster is sent; awaits READY of all ranks */
+    HP_ROSTER_RUNNING, /* the ring is up; awaits reports and LEAVE */
+    HP_ROSTER_FAILED,  /* the cause is sent; awaits that all ranks disconnect */
+    HP_ROSTER_OVER     /* all ranks have sent LEAVE */
 } hp_roster_state;
 
 typedef struct hp_roster {
-    struct hp_roster *next; /* the owner's */
+    struct hp_roster *next; /* for the owner's list */
     const hp_events *events;
     char label[64];
     hp_roster_state state;
@@ -32,49 +32,52 @@ typedef struct hp_roster {
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
-    hp_link_loss losses; /* connections that broke, and ranks that are away */
-    hoop_error cause;    /* of FAILED */
+    hp_link_loss losses; /* link losses, and ranks that are away */
+    hoop_error cause;    /* in FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
-    uint64_t opened, deadline; /* of bring-up */
+    uint64_t opened, deadline; /* of the join */
     uint64_t moved;            /* when any report last grew */
     uint64_t pinged;
-    uint64_t asked;  /* the `moved` of the stall in which the absent were asked */
-    uint64_t forget; /* of FAILED, when nobody is here: until then one that is away may ask for the cause; 0: not set */
+    uint64_t asked;  /* the `moved` of the stall for which absent ranks were sent a PING */
+    uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
 } hp_roster;
 
-/* Seats `count` ranks (seat i is rank i) of the meeting, and has their rosters sent. NULL: out of memory. */
+/* Assigns `count` ranks (seat i is rank i) of the join group, and has their rosters sent. NULL: out of memory. */
 hp_roster *hp_roster_new(const hp_join_group *join_group, const char *label, const hp_joined *joined, int count,
                          uint64_t comm, uint64_t now);
-void hp_roster_free(hp_roster *roster); /* tells nobody; NULL is fine */
+void hp_roster_free(hp_roster *roster); /* sends nothing; NULL is fine */
 
 int hp_roster_where(const hp_roster *roster, int rank); /* HP_AT_*, for hp_message_fits */
 
-/* A frame that fits (hp_message_fits). Returns 0, or -1 with the error filled: a breach of protocol. */
+/* A frame that fits (hp_message_fits). Returns 0, or -1 with the error filled: the rank broke the protocol. */
 int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payload, size_t n, uint64_t now,
                       hoop_error *error);
-/* The connection is closed. `why`: a sentence's end, "it broke the protocol"; NULL: it vanished. */
+/* The connection is closed. `why`: the end of a sentence, such as "it broke the protocol"; NULL: the rank vanished. */
 void hp_roster_lost(hp_roster *roster, int rank, const char *why);
 /*
- * The control connection broke, which is no end: the rank may dial again, and comes back. Where it was in an operation it
- * has half a second for that.
+ * The control connection broke, but the rank may be alive and dial again. If it was in an operation, it has half a
+ * second for that.
  */
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
-/* Who has started this rank says that its process has ended: one that is away does not come back. */
+/* The process of this rank has ended, says the owner that started it: if it is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
-/* Whether a member's JOIN is one of this ring's ranks, here or away, that may come back; and its seat, which it takes. */
+/*
+ * Whether a JOIN is that of a rank of this ring, connected or away, that may come back; hp_roster_return reconnects
+ * it.
+ */
 int hp_roster_knows(const hp_roster *roster, const hp_join *join);
 void hp_roster_return(hp_roster *roster, void *peer, const hp_join *join, uint64_t now);
-int hp_roster_needed(const hp_roster *roster, uint64_t now); /* somebody is here, or may come back */
+int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
 void hp_roster_tick(hp_roster *roster, uint64_t now);
-int hp_roster_timed(const hp_roster *roster); /* whether it needs ticks */
+int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick */
 
-/* Who holds up the ring, in which nothing has moved for `stalled` ns: a sentence; returns out. */
+/* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
 const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);
 
-/* Ends it by what its owner has found, unless it has failed before. */
+/* Fails the ring by a cause that its owner has found, unless it has failed already. */
 void hp_roster_fail(hp_roster *roster, const hoop_error *cause);
 
-/* The rank's member while it is connected and the ring is sound, else NULL. */
+/* The member of this rank while it is connected and the ring has not failed, else NULL. */
 const hp_member *hp_roster_holder(const hp_roster *roster, int rank);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the door lets proven connections in, each becomes a peer (line + guest) of its job's hall, and the hall
- * decides. Here are only sockets, the list of jobs, one timer, and the rule that who does not read is cut.
+ * server: see server.h. The acceptor lets proven connections in. Each becomes a peer (a control connection and a
+ * guest) of its job, and job.c decides what happens to it. This file has the sockets, the list of jobs and one timer,
+ * and it closes connections that do not read.
  */
 #include "rendezvous/server.h"
 
@@ -24,19 +25,19 @@
 
 enum {
     TICK_MS = 50,
-    JOIN_MS = 5000,         /* a proven connection must say JOIN */
-    UNREAD_MS = 5000,       /* output may be stuck */
-    GOODBYE_MS = 1000,      /* a dismissed connection may stay open */
-    ROSTER_QUEUE = 16 << 10 /* parts are made as long as no more than this is queued */
+    JOIN_MS = 5000,         /* within which a proven connection must send JOIN */
+    UNREAD_MS = 5000,       /* for which output may be blocked */
+    GOODBYE_MS = 1000,      /* for which a connection stays open after it was disconnected */
+    ROSTER_QUEUE = 16 << 10 /* the next part of a roster is queued only below this */
 };
 
 typedef struct peer {
-    hp_guest guest; /* first: the outlet's peer is its address */
+    hp_guest guest; /* first: the guest's address is the peer's, as events know it */
     struct peer *next, **link;
     hp_server *server;
     hp_control_conn *control;
-    uint64_t since; /* entered, or dismissed */
-    int next_part;  /* of the roster, while there are more */
+    uint64_t since; /* since it entered, or was disconnected */
+    int next_part;  /* the next part of its roster, while there are more */
     int full;       /* its queue overflowed */
 } peer;
 
@@ -47,9 +48,9 @@ struct hp_server {
     int ticking;
     hp_server_options options;
     hp_events events;
-    int most_guests; /* of one job */
+    int most_guests; /* connections of one job */
     hp_secret *secret;
-    hp_keys *keys; /* of the job asked for last */
+    hp_keys *keys; /* those of the job that was asked for last */
     hp_job *jobs;
     peer *peers;
 };
@@ -62,7 +63,7 @@ arm(hp_server *server)
     server->ticking = 1;
 }
 
-/* The outlet: what the halls cause. */
+/* --- events of jobs --- */
 
 static void
 on_tell(void *arg, void *who, int type, const void *payload, size_t n)
@@ -149,9 +150,9 @@ on_host_of(void *arg, int rank)
     return server->options.host_of ? server->options.host_of(server->options.arg, rank) : NULL;
 }
 
-/* Peers. */
+/* --- peers --- */
 
-/* How many may knock at once from one address: whoever belongs to the jobs that are here. */
+/* How many connections of one address the acceptor must expect at once: the ranks of the jobs that are here. */
 static void
 expect(hp_server *server)
 {
@@ -176,7 +177,7 @@ sweep(hp_server *server)
     expect(server);
 }
 
-/* The hall knows already. */
+/* Frees a peer that its job has forgotten already. */
 static void
 discard(peer *p)
 {
@@ -220,7 +221,7 @@ on_closed(void *arg, const hoop_error *error)
         hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.job->label,
                      error->text);
     }
-    if (error->code == HOOP_ERR_SYSTEM) { /* a reset: an ended process closes its connection */
+    if (error->code == HOOP_ERR_SYSTEM) { /* a reset; a process that ends closes its connections */
         hp_job_broke(&p->guest, hp_loop_now(p->server->loop));
         discard(p);
     } else {
@@ -242,7 +243,7 @@ overdue(const peer *p, uint64_t now)
     return idle && now - p->since > JOIN_MS * HP_MS ? "it did not say what it wants" : NULL;
 }
 
-/* Whether a peer will be overdue some day if nothing more happens. */
+/* Whether this peer is closed some day if nothing more happens. */
 static int
 watched(const peer *p)
 {
@@ -274,7 +275,7 @@ on_tick(void *arg)
         arm(server);
 }
 
-/* The door's questions. */
+/* --- what the acceptor asks --- */
 
 static hp_job *
 find_job(const hp_server *server, const uint8_t job_id[HP_JOB_ID])
@@ -365,9 +366,11 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     arm(server);
 }
 
-/* The room. */
+/* --- the server itself --- */
 
-/* Three quarters of the descriptors for one job, so that others find some; all of them where there are no others. */
+/*
+ * One job gets three quarters of the descriptors, so that other jobs find some; all of them if there can be no other.
+ */
 static int
 share_of_a_job(const hp_server_options *options)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: the rendezvous server as a room: libevent around job.c. Used by bin/hoop-rendezvous, by bin/hoop-launch and
- * by tests, each with a loop of its own. Serves any number of jobs, each by a key of its own, made from the secret; they
+ * server: the rendezvous server: sockets around job.h. bin/hoop-rendezvous, hooprun and tests have one each, with a
+ * loop of its own. It serves any number of jobs, each with a key of its own that is derived from the secret; jobs
  * never mix.
  */
 #ifndef HP_SERVER_H
@@ -16,17 +16,18 @@
 typedef struct hp_server hp_server;
 
 typedef struct hp_server_options {
-    hp_addr listen;          /* port 0: the first free one of `ports` */
-    hp_ports ports;          /* first 0: any */
-    const hp_secret *secret; /* copied; a job's own key: this job is served, and no other. Mode none: not looked at */
-    int mode;                /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
-    /* One clear line per job and event ("job 4f21: 8 ranks on 2 hosts, ring stands"); NULL: hp_log INFO. */
+    hp_addr listen; /* port 0: the first free one of `ports` */
+    hp_ports ports; /* first 0: any port */
+    const hp_secret
+        *secret; /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
+    int mode;    /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
     void (*say)(void *arg, const char *control);
-    /* A line that whoever started the job should see: who holds it up. Starts like say's; NULL: hp_log WARN. */
+    /* A line that the user should see: which rank the others wait for. Begins like say's; NULL: hp_log WARN. */
     void (*warn)(void *arg, const char *control);
-    /* A ring of any job has failed, or will not come to be; NULL: nobody asks. */
+    /* A ring of any job has failed, or cannot be made; may be NULL. */
     void (*failed)(void *arg, const hoop_error *cause);
-    /* Where a rank that has not come was started, for an owner with one job; NULL: nobody knows. */
+    /* For an owner with one job: the host on which a missing rank was started; NULL: unknown. May be NULL. */
     const char *(*host_of)(void *arg, int rank);
     void *arg; /* of all four */
 } hp_server_options;
@@ -36,8 +37,9 @@ const hp_addr *hp_server_addr(const hp_server *server);
 int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for tests */
 
 /*
- * For an owner that has started the ranks: the process of this rank of this job, which has `size` ranks on the whole,
- * has ended with status 0. Who waits for it to join, or comes to, is told so at once; kept as long as the server.
+ * For an owner that has started the ranks: the process of this rank of this job (of `size` ranks in all) has ended
+ * with status 0. Ranks that wait for it to join fail at once, and so do those that come later; remembered as long as
+ * the server lives.
  */
 void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID], int rank, int size, const char *host);
 void hp_server_free(hp_server *server);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stall_warning: see stall_warning.h. Where two are missed and one of them comes, something moves for a moment: that is no end, and the
- * next word, about the other one, tells how long it all has lasted.
+ * stall_warning: see stall_warning.h. If two ranks are missing and one of them comes, something moves for a moment.
+ * That does not end the stall: the next warning, about the other rank, gives the time since its beginning.
  */
 #include "rendezvous/stall_warning.h"
 
@@ -27,7 +27,7 @@ begin(hp_stall_warning *warning, uint64_t after, int waiting, uint64_t moved, ui
     return speak(warning, now);
 }
 
-/* Whether what moves again does so for good. */
+/* Whether the progress that was seen lasts. */
 static int
 is_over(const hp_stall_warning *warning, int waiting, uint64_t now)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop-rendezvous: the place where ranks meet, as a program of its own. hooprun starts one inside itself; this is for
- * ranks started by hand or by another launcher. Serves any number of jobs. Everything else is rendezvous/server.c.
+ * hoop-rendezvous: the rendezvous server as a program of its own, for ranks that are started by hand or by another
+ * launcher; hooprun has a server inside. It serves any number of jobs. This file has options, secrets and signals;
+ * rendezvous/server.c is the server.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -26,7 +27,7 @@ enum { EXIT_USAGE = 2 };
 
 typedef struct settings {
     const char *host, *interface, *secret_file, *new_secret, *job, *job_secret;
-    int port; /* -1: not said */
+    int port; /* -1: not given */
     int mode;
 } settings;
 
@@ -90,7 +91,7 @@ secret_from_environment(hp_secret *secret, hoop_error *error)
                       "--secret-file FILE and to every rank as HOOP_SECRET_FILE=FILE");
 }
 
-/* What was asked for: the secret itself, or with --job that job's own key. */
+/* The secret to serve with; with --job, that job's own key. */
 static hoop_result
 find_secret(hp_secret *secret, const settings *s, hoop_error *error)
 {
@@ -105,7 +106,7 @@ find_secret(hp_secret *secret, const settings *s, hoop_error *error)
     return result ? result : hp_secret_of_job(secret, secret, job, error);
 }
 
-/* Written whole or not at all; an existing file is never touched. */
+/* Writes the whole secret to a new file, or leaves no file; an existing file is never changed. */
 static int
 write_secret(const char *path, const hp_secret *secret)
 {
@@ -162,7 +163,7 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     return hp_addr_parse(addr, text, error);
 }
 
-/* --port, if it is there, is all there is to say. */
+/* --port wins over HOOP_PORT_RANGE. */
 static hoop_result
 find_ports(hp_ports *ports, const settings *s, hoop_error *error)
 {
@@ -190,7 +191,7 @@ say(void *arg, const char *line)
     fflush(stdout);
 }
 
-/* Unlike the lines about events, for those who do not read a log: who holds up a job. */
+/* Warnings go to standard error, so that a user who reads no log sees them. */
 static void
 warn(void *arg, const char *line)
 {
@@ -219,7 +220,7 @@ serve(const settings *s, hp_secret *secret)
     }
     catch_signals();
     hp_server *server = hp_server_new(loop, &options, &error);
-    hp_wipe(secret, sizeof(*secret)); /* it has its own */
+    hp_wipe(secret, sizeof(*secret)); /* the server has a copy */
     if (!server) {
         hp_loop_free(loop);
         return complain(&error);
@@ -240,7 +241,7 @@ misuse(const char *problem, const char *value)
     return EXIT_USAGE;
 }
 
-/* What was asked for, with a place for the secret that is in no core file. */
+/* Runs with the secret in memory that is in no core file. */
 static int
 run(const settings *s)
 {

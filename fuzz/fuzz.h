@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * fuzz: what every target in this folder defines. libFuzzer (clang) calls LLVMFuzzerTestOneInput with inputs that it
- * invents; standalone.c calls it with the files of fuzz/corpus/<fuzz_name>/, so that every compiler and every test run
- * goes over what was once found. A target is deterministic, and calls fuzz_check for what must hold.
+ * invents; standalone.c calls it with the files of fuzz/corpus/<fuzz_name>/, so that every compiler and every test
+ * run repeats what was found before. A target is deterministic, and calls fuzz_check for what must be true.
  */
 #ifndef FUZZ_H
 #define FUZZ_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_frame: bytes of a proven but lying member into every decoder of net/frame.c. Byte 0 of the input chooses the
- * decoder and whether the checksums are made right first, so that both what lies before them and what lies behind them
- * is reached; byte 1 chooses how the stream is cut. What was decoded must encode to the very same bytes again.
+ * fuzz_frame: bytes of a proven member that breaks the protocol, into every decoder of net/frame.c. Byte 0 of the
+ * input chooses the decoder, and whether the checksums are corrected first, so that the checks before and behind them
+ * are reached. Byte 1 chooses how the stream is cut. What was decoded must encode to the same bytes again.
  */
 #include "base/text.h"
 #include "base/wire.h"
@@ -46,7 +46,7 @@ mend_stream(uint8_t *bytes, size_t n)
     }
 }
 
-/* A frame that was read is one that could have been written. */
+/* A frame that was read could have been written. */
 static void
 check_control(const hp_frame_reader *reader, int type, const uint8_t *payload, size_t n)
 {
@@ -105,7 +105,7 @@ read_abort(const uint8_t *in, size_t n)
         return;
     fuzz_check(error.code > HOOP_SUCCESS && error.code <= HOOP_ERR_NO_QUORUM && error.rank >= -1 &&
                error.reporter >= -1);
-    /* what hoop_wait_all takes for a work that is not over must come from nobody else */
+    /* no peer may send the codes that hoop_wait_all uses for an unfinished work */
     fuzz_check(error.code != HOOP_IN_PROGRESS && error.code != HOOP_ERR_BUSY && error.code != HOOP_ERR_INVALID_USAGE &&
                error.code != HOOP_ERR_FORKED && error.code != HOOP_ERR_INVALID_ARGUMENT);
     fuzz_check(strnlen(error.text, sizeof(error.text)) == n - hp_abort_put(again, &(hoop_error){.code = error.code}));
@@ -126,7 +126,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (decoder == DATA)
         read_data(bytes, n, mended);
     if (decoder == ABORT)
-        read_abort(data + 2, n); /* in place: a read too far is seen */
+        read_abort(data + 2, n); /* in place, so that a read too far is seen */
     if (decoder == CONTROL) {
         if (mended)
             mend_stream(bytes, n);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_handshake: the bytes of a stranger or of a lying member into both sides of net/handshake.c, with the clock running.
- * The input is a list of actions: one byte, then its bytes. The secret is the test vectors', so the harness can
- * complete a message the way a member would (header, job, MAC): both sides of every check are reached with the
- * product's own code. After each action: silence unless M1's tag was right, no key behind the end, no state that the
- * peer did not earn.
+ * fuzz_handshake: bytes of a pending connection, or of a member that breaks the protocol, into both sides of the
+ * handshake, with the clock running. The input is a list of actions: one byte, then its bytes. The secret is that of
+ * the test vectors, so the target can complete a message as a member would (header, job, MAC): both sides of every
+ * check are reached by the product's own code. After each action: no byte is sent unless M1's tag was right, no key
+ * is kept after the end, and no state is reached that the peer did not prove.
  */
 #include "fuzz/fuzz.h"
 #include "net/handshake.h"
@@ -13,7 +13,7 @@
 
 const char fuzz_name[] = "handshake";
 
-/* NOTHING keeps the numbers of the others, which the corpus is made of. */
+/* NOTHING keeps the numbers of the other actions, of which the corpus is made. */
 enum { FEED, FEED_PROVEN, TICK, WROTE, JUDGE, NOTHING, ACTIONS };
 
 /* The rest of the input. */
@@ -51,7 +51,7 @@ key_of(int m)
     return m == 0 ? keys.hello : m == 1 ? keys.resp : m == 2 ? keys.init : keys.welcome;
 }
 
-/* Which message a state awaits (0 to 3), -1: none. */
+/* Which message the state awaits (0 to 3); -1: none. */
 static int
 awaited(const hp_handshake *handshake)
 {
@@ -64,7 +64,7 @@ awaited(const hp_handshake *handshake)
     }
 }
 
-/* Message m of this transcript ends in the right MAC. */
+/* Whether message m of this transcript ends in the right MAC. */
 static int
 proven(const hp_handshake *handshake, int m)
 {
@@ -74,7 +74,7 @@ proven(const hp_handshake *handshake, int m)
     return memcmp(mac, handshake->transcript + end, HP_MAC) == 0;
 }
 
-/* Feeds what the input has: up to `n` bytes, perhaps more than are wanted. */
+/* Feeds up to `n` bytes of the input, perhaps more than are wanted. */
 static void
 feed(hp_handshake *handshake, input *in, uint64_t now)
 {
@@ -85,8 +85,10 @@ feed(hp_handshake *handshake, input *in, uint64_t now)
     in->n -= n;
 }
 
-/* Feeds the message that is awaited, its fields from the input, the rest as a member would have it. trusting: M1 as an
- * acceptor feeds it, which has found its tag right. */
+/*
+ * Feeds the awaited message: its fields from the input, the rest as a member would make it. trusting: M1 as an
+ * acceptor feeds it, which has found its tag right.
+ */
 static void
 feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
 {

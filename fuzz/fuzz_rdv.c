@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fuzz_rdv: lying members at the rendezvous server's state machine (rendezvous/job.c and all below it), through a
- * memory transport and a clock of its own. The input is a script of short commands: come in, say something well-formed
- * or raw, vanish, let time pass. Whatever happens, nobody who is gone is spoken to, nobody hears GO or a cause twice,
- * every roster is a ring, and in the end nothing is left. A script that begins with 0xFF is one message for a client's
- * decoders.
+ * fuzz_rdv: members that break the protocol, at the rendezvous server's state (job.c and all below it), through a
+ * transport in memory and a clock of its own. The input is a script of short commands: connect, send a well-formed or
+ * a raw frame, vanish, let time pass. Whatever happens, nothing is sent to a closed connection, no rank receives GO
+ * or a cause twice, every roster is a ring, and nothing is left at the end. A script that begins with 0xFF is one
+ * message for a client's decoders.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -21,7 +21,7 @@ enum { GUESTS = 8, RING_MAX = 300 };
 enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, COMMANDS };
 
 typedef struct incoming {
-    hp_guest guest; /* first */
+    hp_guest guest; /* first: a guest's address is its connection's */
     int present, go, causes, disconnected;
     uint64_t comm;
 } incoming;
@@ -242,7 +242,7 @@ run(script *s)
     }
 }
 
-/* What either side does with a roster, a report, a refusal, ticks or a JOIN that come out of the air. */
+/* What either side decodes: a roster, a report, a refused call, ticks or a JOIN. */
 static void
 decode(const uint8_t *in, size_t n)
 {
@@ -301,13 +301,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     now = HP_SEC;
     last_comm = 0;
     job = hp_job_new(&events, job_id, 7);
-    fuzz_check(job != NULL);
+    fuzz_check(job);
     while (s.left > 0)
         run(&s);
     for (int i = 0; i < GUESTS; i++)
         lose(&incomings[i]);
     pass(70);
-    job->ended.size = 0; /* for that alone it is kept */
+    job->ended.size = 0; /* the job is kept for that only */
     fuzz_check(hp_job_idle(job));
     hp_job_free(job);
     return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * standalone: main() of a fuzz target without libFuzzer. Runs the target over the files named, or over its corpus
- * (fuzz/corpus/<fuzz_name>/ below $abs_top_srcdir or the working folder), one TAP line a file. Each input lies in
- * memory of exactly its size, so that a sanitizer sees the first byte read behind it.
+ * standalone: main() of a fuzz target without libFuzzer. It runs the target over the files named, or over its corpus
+ * (fuzz/corpus/<fuzz_name>/ below $abs_top_srcdir or the working folder), one TAP line for each file. Each input lies
+ * in memory of exactly its size, so that a sanitizer sees the first byte read behind it.
  */
 #include "fuzz/fuzz.h"
 #include "t/tap/tap.h"

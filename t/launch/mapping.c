@@ -5,8 +5,10 @@
 #include "base/err.h"
 #include "t/tap/tap.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct row {
     const char *hosts;
@@ -65,12 +67,99 @@ check(const row *r)
     hp_hostfile_free(&hosts);
 }
 
+/* --- how hosts are reached --- */
+
+/* A mapping of these options and hosts; the options stay the caller's. */
+static void
+make(hp_mapping *mapping, hp_options *options, const char *list)
+{
+    static char *program[] = {"./train", "two words", "it's", NULL};
+    hoop_error error;
+    options->argv = program;
+    hp_strings_add(&options->rsh, strdup("ssh"));
+    if (hp_hostfile_parse(&options->hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS ||
+        hp_mapping_make(mapping, options, &error) != HOOP_SUCCESS)
+        bail("no mapping: %s", error.text);
+}
+
+/* What --map prints; no check may run while standard output is a file. */
+static const char *
+printed(const hp_mapping *mapping)
+{
+    static char text[4096];
+    char path[512];
+    snprintf(path, sizeof(path), "%s/stdout", tap_tmpdir());
+    int old = dup(STDOUT_FILENO), file = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    dup2(file, STDOUT_FILENO);
+    hp_mapping_print(mapping);
+    dup2(old, STDOUT_FILENO);
+    ssize_t n = pread(file, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(old);
+    close(file);
+    return text;
+}
+
+static void
+check_print(void)
+{
+    hp_options options = {.prefix = strdup("/opt/hoop 1"), .ssh_port = 2222, .agent.bind = 1};
+    hp_mapping mapping;
+    make(&mapping, &options, "n1:2,u@n2 addr=10.0.0.2");
+    is_string(
+        "3 ranks on 2 hosts\n"
+        "  n1                   ranks 0-1, slots 2, by: ssh -p 2222 n1 ''\\''/opt/hoop 1/bin/hoop-launch'\\''' "
+        "--agent\n"
+        "  u@n2                 rank 2, addr 10.0.0.2, by: ssh -p 2222 u@n2 ''\\''/opt/hoop 1/bin/hoop-launch'\\''' "
+        "--agent\n"
+        "each rank keeps to its share of its host's processors\n"
+        "each rank: ./train 'two words' 'it'\\''s'\n",
+        printed(&mapping), "what --map prints");
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+}
+
+/* Entries of the hostfile that are one machine: their ranks have different local ranks. */
+static void
+check_local(void)
+{
+    static const int first[] = {0, 0, 2, 0, 1, 0, 1}, size[] = {3, 1, 3, 3, 3, 3, 3};
+    hp_options options = {0};
+    hp_mapping mapping;
+    make(&mapping, &options, "n1:2,n2:1,u@n1:1,n3:1 addr=10.0.0.3,n4:2 addr=10.0.0.3,localhost:1,127.0.0.1:2");
+    for (int i = 0; i < 7; i++)
+        ok(mapping.host[i].local_first == first[i] && mapping.host[i].local_size == size[i], "%s: local rank %d of %d",
+           hp_mapping_name(&mapping, i), mapping.host[i].local_first, mapping.host[i].local_size);
+    ok(!mapping.host[0].here && mapping.host[5].here && mapping.host[6].here && !mapping.all_here,
+       "this machine is known by its names and addresses");
+    is_uint(2, mapping.host[5].call.count, "an agent here needs no remote shell");
+    ok(mapping.host[0].other.count > 0 && mapping.host[5].other.count == 0,
+       "elsewhere PATH is the second place to look");
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+}
+
+static void
+check_alone(void)
+{
+    static char *program[] = {"x", NULL};
+    hp_options options = {.argv = program, .ranks = 3};
+    hp_mapping mapping;
+    hoop_error error;
+    is_int(HOOP_SUCCESS, hp_mapping_make(&mapping, &options, &error), "without hosts this machine is taken");
+    ok(mapping.all_here && mapping.ranks.count[0] == 3, "for as many ranks as are asked for");
+    hp_mapping_free(&mapping);
+}
+
 int
 main(void)
 {
     tap_limit(60);
-    plan(sizeof(rows) / sizeof(rows[0]));
+    plan_lazy();
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check(&rows[i]);
+    check_print();
+    check_local();
+    check_alone();
     return 0;
 }

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT */
+/* Hosts as the launcher sees them: how many are started at once, what they are sent, which reports are passed on. */
+#include "launch/host.h"
+
+#include "base/clock.h"
+#include "base/wire.h"
+#include "t/launch/fake_loop.h"
+#include "t/launch/fake_process.h"
+#include "t/tap/tap.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GREETING "\nHOOP-AGENT 3 0.1.0 -\n"
+
+static char *program[] = {"./train", NULL};
+static hp_loop *loop;
+static hp_options options;
+static hp_mapping mapping;
+static hp_hosts hosts;
+static char heard[2048];
+
+__attribute__((format(printf, 1, 2))) static void
+hear(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), format, ap);
+    va_end(ap);
+}
+
+static void
+greeted(void *arg, hp_host *host)
+{
+    (void)arg;
+    hear("greeted %s|", host->name);
+}
+
+static void
+started(void *arg, hp_host *host, int rank, unsigned pid)
+{
+    (void)arg;
+    hear("started %s %d %u|", host->name, rank, pid);
+}
+
+static void
+output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    (void)arg;
+    hear("output %d %d %.*s|", rank, stream, (int)n, (const char *)bytes);
+}
+
+static void
+exited(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms)
+{
+    (void)arg;
+    hear("exited %s %d %d %d %d|", host->name, rank, pid, wait_status, (int)ms);
+}
+
+static void
+taken(void *arg, size_t n)
+{
+    (void)arg;
+    hear("taken %zu|", n);
+}
+
+static void
+failed(void *arg, hp_host *host, int status, const char *text, size_t n)
+{
+    (void)arg;
+    hear("failed %s %d %.*s|", host->name, status, (int)n, text);
+}
+
+static void
+over(void *arg, hp_host *host)
+{
+    (void)arg;
+    hear("over %s %s|", host->name, host->done ? "well" : "early");
+}
+
+static void
+begin(const char *list)
+{
+    const hp_hosts_owner owner = {NULL, greeted, started, output, exited, taken, failed, over};
+    hoop_error error;
+    loop = hp_loop_new();
+    options = (hp_options){.argv = program, .here = strdup("/work")};
+    hp_strings_add(&options.rsh, strdup("ssh"));
+    if (hp_hostfile_parse(&options.hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS ||
+        hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS)
+        bail("no mapping: %s", error.text);
+    hp_hosts_open(&hosts, loop, &mapping, &owner);
+    heard[0] = '\0';
+}
+
+static void
+end(void)
+{
+    hp_hosts_close(&hosts);
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+    hp_loop_free(loop);
+    fake_process_forget();
+}
+
+static void
+told(const char *wanted, const char *text)
+{
+    fake_loop_settle(loop);
+    is_string(wanted, heard, "%s", text);
+    heard[0] = '\0';
+}
+
+static void
+start_all(void)
+{
+    hoop_error error;
+    for (hp_host *host; (host = hp_hosts_next(&hosts));)
+        if (hp_host_start(host, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+}
+
+/* All have greeted and have their spec. */
+static void
+run_all(void)
+{
+    hp_job_server server;
+    start_all();
+    for (int i = 0; i < fake_processes; i++)
+        fake_process_write(fake_process_at(i), 1, GREETING, strlen(GREETING));
+    fake_loop_settle(loop);
+    hp_job_server_open(&server, &options, &mapping, NULL);
+    for (int i = 0; i < hosts.count; i++)
+        if (hosts.host[i].conn)
+            hp_host_send_spec(&hosts.host[i], &server, (hp_winsize){24, 80});
+    hp_job_server_close(&server);
+    heard[0] = '\0';
+}
+
+static void
+reports(int i, hp_agent_msg_type type, const void *head, size_t n, const char *text)
+{
+    hp_buffer wire = {0};
+    hp_agent_msg_put(&wire, type, head, n, text, strlen(text));
+    fake_process_write(fake_process_at(i), 1, hp_buffer_first(&wire), hp_buffer_size(&wire));
+    hp_buffer_free(&wire);
+    fake_loop_settle(loop);
+}
+
+static void
+reports_rank(int i, hp_agent_msg_type type, uint32_t rank, uint32_t a, uint32_t b, const char *text)
+{
+    uint8_t head[20] = {0};
+    hp_put32(head, rank);
+    hp_put32(head + 4, a);
+    hp_put32(head + 8, b);
+    hp_put32(head + 12, 1500);
+    reports(i, type, head, type == HP_MSG_EXIT ? 20 : type == HP_MSG_OUTPUT ? 5 : 8, text);
+}
+
+/* The types of the messages that a host was sent, behind the line with its secret. */
+static const char *
+sent(int i, int skip_line)
+{
+    static char types[512];
+    uint8_t bytes[8192];
+    hp_buffer in = {0};
+    hp_agent_msg msg;
+    hoop_error error;
+    size_t n = fake_process_read(fake_process_at(i), 0, bytes, sizeof(bytes));
+    const uint8_t *line = skip_line && n > 0 ? memchr(bytes, '\n', n) : NULL;
+    size_t skip = line ? (size_t)(line - bytes) + 1 : 0;
+    types[0] = '\0';
+    if (hp_buffer_add(&in, bytes + skip, n - skip) < 0)
+        bail("no memory");
+    while (hp_agent_msg_get(&in, HP_TO_AGENT, &msg, &error) > 0) {
+        snprintf(types + strlen(types), sizeof(types) - strlen(types), "%d ", msg.type);
+        hp_agent_msg_done(&in, &msg);
+    }
+    hp_buffer_free(&in);
+    return types;
+}
+
+static void
+check_starts(void)
+{
+    begin("n[1-70]:1");
+    start_all();
+    is_int(64, fake_processes, "64 remote shells are started at once");
+    fake_process_write(fake_process_at(3), 1, GREETING, strlen(GREETING));
+    told("greeted n4|", "when one has answered");
+    is_string("n65", hp_hosts_next(&hosts)->name, "there is room for the next");
+    fake_process_exit(fake_process_at(5), 255 << 8);
+    hp_hosts_reaped(&hosts, FAKE_PID + 5, 255 << 8);
+    told("over n6 early|", "and when one has ended");
+    start_all();
+    is_int(66, fake_processes, "for one more");
+    ok(hp_host_is_silent(&hosts.host[0]) && !hp_host_is_silent(&hosts.host[3]) && !hp_host_is_silent(&hosts.host[69]),
+       "only an agent that was started and has not answered is silent");
+    end();
+}
+
+static void
+check_spec(void)
+{
+    begin("n1:2,n2:2");
+    run_all();
+    const char *types = sent(0, 1);
+    char last[16];
+    snprintf(last, sizeof(last), "%d ", HP_MSG_GO);
+    ok(strlen(types) > strlen(last) && strcmp(types + strlen(types) - strlen(last), last) == 0,
+       "a spec ends with GO: %s", types);
+    sent(1, 1);
+    hp_hosts_stdin(&hosts, (const uint8_t *)"x", 1);
+    hp_hosts_stdin_end(&hosts);
+    is_string("11 12 ", sent(0, 0), "standard input goes to rank 0's host");
+    is_string("", sent(1, 0), "and to no other");
+    hp_hosts_signal(&hosts, SIGUSR1);
+    hp_hosts_resize(&hosts, (hp_winsize){10, 20});
+    is_string("13 7 ", sent(1, 0), "signals and sizes go to all");
+    hp_hosts_stop(&hosts, HP_SEC);
+    is_string("13 7 14 ", sent(0, 0), "so does a stop");
+    is_string("n2", hp_hosts_name_of(&hosts, 2), "a rank's host");
+    ok(!hp_hosts_name_of(&hosts, 4) && !hp_hosts_name_of(&hosts, -1), "what is no rank has none");
+    end();
+}
+
+static void
+check_reports(void)
+{
+    begin("n1:2,n2:2");
+    run_all();
+    reports_rank(1, HP_MSG_STARTED, 2, 811, 0, "");
+    reports_rank(1, HP_MSG_OUTPUT, 3, 1, 0, "hello");
+    reports_rank(1, HP_MSG_EXIT, 3, 812, 9, "");
+    told("started n2 2 811|output 3 1 hello|exited n2 3 812 9 1500|", "reports of its ranks are passed on");
+    reports_rank(1, HP_MSG_EXIT, 1, 812, 9, "");
+    reports_rank(1, HP_MSG_EXIT, 4, 812, 9, "");
+    reports_rank(1, HP_MSG_EXIT, 0xffffffff, 812, 9, "");
+    told("", "those of other ranks are dropped");
+    reports_rank(1, HP_MSG_OUTPUT, 3, 3, 0, "hello");
+    told("", "so is output of a third stream");
+    reports(0, HP_MSG_TAKEN, "\5\0\0\0", 4, "");
+    told("taken 5|", "input that was taken");
+    reports(0, HP_MSG_FAIL, "\176\0\0\0", 4, "cannot");
+    told("failed n1 126 cannot|", "ranks that could not be started");
+    reports(1, HP_MSG_DONE, "", 0, "");
+    for (int i = 0; i < 2; i++) {
+        fake_process_exit(fake_process_at(i), 0);
+        hp_hosts_reaped(&hosts, FAKE_PID + i, 0);
+        fake_loop_settle(loop);
+    }
+    told("over n1 well|over n2 well|", "both of which end well");
+    end();
+}
+
+static void
+check_before_spec(void)
+{
+    begin("n1:2,n2:2");
+    start_all();
+    hp_hosts_signal(&hosts, SIGUSR1);
+    fake_process_write(fake_process_at(0), 1, GREETING, strlen(GREETING));
+    fake_loop_settle(loop);
+    reports_rank(0, HP_MSG_STARTED, 0, 811, 0, "");
+    told("greeted n1|", "before it has its spec a host has no ranks to report");
+    hp_hosts_stop(&hosts, HP_SEC);
+    is_string("", fake_process_at(0)->signals, "a stop closes the input of one that has answered");
+    is_string("15 ", fake_process_at(1)->signals, "and ends the remote shell of one that has not");
+    hp_hosts_kill(&hosts);
+    is_string("9 ", fake_process_at(0)->signals, "the last resort is KILL");
+    end();
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    signal(SIGPIPE, SIG_IGN);
+    check_starts();
+    check_spec();
+    check_reports();
+    check_before_spec();
+    return 0;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/* A host's ranks: what each is started with, output before an exit, input and its acknowledgement, stopping, orphans. */
+#include "launch/ranks.h"
+
+#include "base/clock.h"
+#include "t/launch/fake_loop.h"
+#include "t/launch/fake_process.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static hp_loop *loop;
+static hp_ranks *ranks;
+static hp_spec spec;
+static int secret_fd;
+static char heard[2048];
+
+__attribute__((format(printf, 1, 2))) static void
+hear(const char *format, ...)
+{
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(heard + strlen(heard), sizeof(heard) - strlen(heard), format, ap);
+    va_end(ap);
+}
+
+static void
+started(void *arg, int rank, int pid)
+{
+    (void)arg;
+    hear("started %d %d|", rank, pid - FAKE_PID);
+}
+
+static void
+output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
+{
+    (void)arg;
+    if (n > 100)
+        hear("output %d %d %zu bytes|", rank, stream, n);
+    else
+        hear("output %d %d %.*s|", rank, stream, (int)n, (const char *)bytes);
+}
+
+static void
+exited(void *arg, int rank, int pid, int status, uint64_t ms)
+{
+    (void)arg;
+    hear("exited %d %d %d after %d ms|", rank, pid - FAKE_PID, status, (int)ms);
+}
+
+static void
+taken(void *arg, size_t n)
+{
+    (void)arg;
+    hear("taken %zu|", n);
+}
+
+static void
+ended(void *arg)
+{
+    (void)arg;
+    hear("ended|");
+}
+
+/* What the owner was told since the last look. */
+static void
+told(const char *wanted, const char *text)
+{
+    fake_loop_settle(loop);
+    is_string(wanted, heard, "%s", text);
+    heard[0] = '\0';
+}
+
+static const hp_ranks_owner owner = {NULL, started, output, exited, taken, ended};
+
+/* Ranks 4 and 5 of 8, or from rank 0 on; their local ranks are 1 and 2 of 3. */
+static hp_ranks *
+try(int first, hp_start_error *e)
+{
+    loop = hp_loop_new();
+    spec = (hp_spec){.world = 8, .ranks = 2, .local_first = 1, .local_size = 3, .options.pty = 2};
+    spec.rank = malloc(2 * sizeof(*spec.rank));
+    spec.rank[0] = first;
+    spec.rank[1] = first + 1;
+    hp_strings_add(&spec.argv, strdup("./train"));
+    hp_strings_add(&spec.argv, strdup("-v"));
+    hp_strings_add(&spec.variables, strdup("LR=0.1"));
+    secret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    heard[0] = '\0';
+    return hp_ranks_start(loop, &spec, secret_fd, NULL, &owner, e);
+}
+
+static void
+begin(int first)
+{
+    hp_start_error e;
+    ranks = try(first, &e);
+    if (!ranks)
+        bail("ranks were not started: %s", e.text);
+    heard[0] = '\0';
+}
+
+static void
+end_spec(void)
+{
+    hp_loop_free(loop);
+    hp_spec_free(&spec);
+    close(secret_fd);
+    fake_process_forget();
+}
+
+static void
+end(void)
+{
+    hp_ranks_free(ranks);
+    end_spec();
+}
+
+static void
+says(int i, int fd, const char *text)
+{
+    fake_process_write(fake_process_at(i), fd, text, strlen(text));
+}
+
+static void
+dies(int i, int wait_status)
+{
+    fake_process_exit(fake_process_at(i), wait_status);
+    hp_ranks_reap(ranks);
+}
+
+static void
+check_start(void)
+{
+    hp_start_error e;
+    ranks = try(4, &e);
+    told("started 4 0|started 5 1|", "the owner hears of both when both run");
+    const fake_process *second = fake_process_at(1);
+    is_string("./train -v", second->command, "the command");
+    is_string("5", fake_process_getenv(second, "HOOP_RANK"), "its rank");
+    is_string("8", fake_process_getenv(second, "WORLD_SIZE"), "the number of ranks");
+    is_string("2", fake_process_getenv(second, "LOCAL_RANK"), "its local rank");
+    is_string("3", fake_process_getenv(second, "HOOP_SECRET_FD"), "where the secret is");
+    is_string("0.1", fake_process_getenv(second, "LR"), "a variable handed on");
+    ok(second->fd[0] < 0 && second->fd[3] >= 0, "it has no input, and the secret");
+    ok(second->session && second->death_signal == SIGKILL, "a session of its own, which dies with the agent");
+    is_int(0, second->bound, "it may run on all processors");
+    end();
+}
+
+static void
+check_not_started(void)
+{
+    hp_start_error e = {0};
+    fake_process_fail(HP_SPAWN_EXEC, ENOENT);
+    ok(!try(4, &e), "a program that is not there");
+    is_int(127, e.status, "has the shells' status");
+    ok(strstr(e.text, "there is no program ./train"), "and a sentence: %s", e.text);
+    is_string("", heard, "the owner hears nothing");
+    end_spec();
+}
+
+static void
+check_output(void)
+{
+    begin(4);
+    says(0, 1, "a");
+    says(1, 2, "b");
+    fake_loop_settle(loop);
+    ok(strstr(heard, "output 4 1 a|") && strstr(heard, "output 5 2 b|"), "what ranks write comes by rank and stream");
+    heard[0] = '\0';
+    hp_ranks_pause(ranks, 1);
+    says(0, 1, "late");
+    told("", "while output is paused none is taken");
+    hp_ranks_pause(ranks, 0);
+    told("output 4 1 late|", "later it is");
+    fake_loop_advance(loop, 3 * HP_SEC / 2);
+    says(1, 1, "last");
+    dies(1, 3 << 8);
+    told("output 5 1 last|exited 5 1 768 after 1500 ms|", "all output of a rank comes before its exit");
+    dies(0, 0);
+    told("exited 4 0 0 after 1500 ms|ended|", "after the last exit all has ended");
+    end();
+}
+
+static void
+check_stdin(void)
+{
+    static uint8_t flood[200000];
+    uint8_t seen[100];
+    begin(0);
+    hp_ranks_stdin(ranks, (const uint8_t *)"hello", 5);
+    told("taken 5|", "input that fits into the pipe is taken at once");
+    is_uint(5, fake_process_read(fake_process_at(0), 0, seen, sizeof(seen)), "rank 0 has it");
+    hp_ranks_stdin(ranks, flood, sizeof(flood));
+    int n = 0;
+    ok(sscanf(heard, "taken %d|", &n) == 1 && n < (int)sizeof(flood), "of what does not fit only a part is");
+    heard[0] = '\0';
+    hp_ranks_stdin_end(ranks);
+    size_t all = 0;
+    for (size_t got; (got = fake_process_read(fake_process_at(0), 0, flood, sizeof(flood))) > 0; all += got)
+        fake_loop_settle(loop);
+    is_uint(sizeof(flood), all, "the rest comes as rank 0 reads, then its input is at its end");
+    heard[0] = '\0';
+    dies(0, 0);
+    heard[0] = '\0';
+    hp_ranks_stdin(ranks, flood, 10);
+    told("taken 10|", "input for a rank that has ended goes nowhere, and is acknowledged");
+    dies(1, 0);
+    end();
+}
+
+static void
+check_signals(void)
+{
+    begin(4);
+    hp_ranks_signal(ranks, SIGUSR1);
+    dies(0, 0);
+    hp_ranks_signal(ranks, SIGUSR2);
+    is_string("10 ", fake_process_at(0)->signals, "a signal goes to ranks");
+    is_string("10 12 ", fake_process_at(1)->signals, "that live");
+    dies(1, 0);
+    end();
+}
+
+static void
+check_stop(void)
+{
+    begin(4);
+    hp_ranks_stop(ranks, 5 * HP_SEC);
+    is_string("15 18 ", fake_process_at(0)->signals, "stopping: TERM, and CONT so that it is heard");
+    fake_loop_advance(loop, 4 * HP_SEC);
+    is_string("15 18 ", fake_process_at(0)->signals, "a grace");
+    fake_loop_advance(loop, 2 * HP_SEC);
+    ok(strncmp(fake_process_at(0)->signals, "15 18 9 ", 8) == 0, "then KILL");
+    is_string("exited 4 0 9 after 5100 ms|exited 5 1 9 after 5100 ms|ended|", heard, "which ends it");
+    end();
+    begin(4);
+    hp_ranks_stop(ranks, 5 * HP_SEC);
+    hp_ranks_stop(ranks, 0);
+    fake_loop_advance(loop, HP_SEC);
+    ok(strstr(heard, "ended|"), "a second stop shortens the grace");
+    end();
+    begin(4);
+    hp_ranks_stop(ranks, HP_SEC);
+    hp_ranks_stop(ranks, 60 * HP_SEC);
+    fake_loop_advance(loop, 2 * HP_SEC);
+    ok(strstr(heard, "ended|"), "and does not make it longer");
+    end();
+}
+
+/* An orphan is a process that a rank has left behind: the agent adopts it, so waitpid knows it. */
+static void
+check_orphan(void)
+{
+    begin(4);
+    fake_processes = 3;
+    *fake_process_at(2) = (fake_process){.running = 1, .fd = {-1, -1, -1, -1}};
+    dies(0, 0);
+    dies(1, 0);
+    ok(!strstr(heard, "ended|"), "while an orphan lives, not all has ended");
+    fake_loop_advance(loop, HP_SEC);
+    is_string("15 ", fake_process_at(2)->signals, "it has a second to end by itself, then TERM");
+    fake_loop_advance(loop, 3 * HP_SEC);
+    ok(strstr(fake_process_at(2)->signals, "9 "), "then KILL");
+    ok(strstr(heard, "ended|"), "then all has ended");
+    end();
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    signal(SIGPIPE, SIG_IGN);
+    check_start();
+    check_not_started();
+    check_output();
+    check_stdin();
+    check_signals();
+    check_stop();
+    check_orphan();
+    return 0;
+}

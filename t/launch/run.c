@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A run from its agents' greetings to hooprun's exit status: ranks that end well, fail, are stopped by time or by the
+ * user; hosts that do not answer or are lost. The agents are fake processes that follow a script.
+ */
+#include "launch/run.h"
+
+#include "base/clock.h"
+#include "base/wire.h"
+#include "t/launch/fake_loop.h"
+#include "t/launch/fake_process.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 2 };
+
+/* What the one agent does, a letter an act; the next act follows when nothing else happens. See act(). */
+static const char *script;
+static hp_buffer sent;  /* to the agent */
+static char text[8192]; /* what the run wrote */
+static int by_signal;
+
+static void
+report(hp_agent_msg_type type, const void *head, size_t n, const char *rest)
+{
+    hp_buffer wire = {0};
+    hp_agent_msg_put(&wire, type, head, n, rest, strlen(rest));
+    fake_process_write(fake_process_at(0), 1, hp_buffer_first(&wire), hp_buffer_size(&wire));
+    hp_buffer_free(&wire);
+}
+
+static void
+report_rank(hp_agent_msg_type type, uint32_t rank, uint32_t status, const char *rest)
+{
+    uint8_t head[20] = {0};
+    hp_put32(head, rank);
+    hp_put32(head + 4, type == HP_MSG_OUTPUT ? 1 : 800 + rank);
+    hp_put32(head + 8, status);
+    hp_put32(head + 12, 2500);
+    report(type, head, type == HP_MSG_EXIT ? 20 : type == HP_MSG_OUTPUT ? 5 : 8, rest);
+}
+
+/* Takes what the launcher has sent so far. */
+static void
+listen(void)
+{
+    uint8_t bytes[8192];
+    size_t n = fake_process_read(fake_process_at(0), 0, bytes, sizeof(bytes));
+    if (n > 0 && hp_buffer_add(&sent, bytes, n) < 0)
+        bail("no memory");
+}
+
+static void
+exit_agent(int wait_status)
+{
+    listen();
+    fake_process_exit(fake_process_at(0), wait_status);
+}
+
+static int
+act(void)
+{
+    static const char greeting[] = "\nHOOP-AGENT 3 0.1.0 -\n";
+    switch (*script) {
+    case '\0': return 0; /* time goes on */
+    case 'w': script++; return 0;
+    case 'g': fake_process_write(fake_process_at(0), 1, greeting, strlen(greeting)); break;
+    case 's':
+        for (uint32_t i = 0; i < RANKS; i++)
+            report_rank(HP_MSG_STARTED, i, 0, "");
+        break;
+    case 'o': report_rank(HP_MSG_OUTPUT, 0, 0, "hello\n"); break;
+    case '0': report_rank(HP_MSG_EXIT, 0, 0, ""); break;
+    case '1': report_rank(HP_MSG_EXIT, 1, 0, ""); break;
+    case '3': report_rank(HP_MSG_EXIT, 1, 3 << 8, ""); break;
+    case '9': report_rank(HP_MSG_EXIT, 0, 9, ""); break;
+    case 'f': report(HP_MSG_FAIL, "\177\0\0\0", 4, "there is no program"); break;
+    case 'd':
+        report(HP_MSG_DONE, "", 0, "");
+        exit_agent(0);
+        break;
+    case 'x': exit_agent(0); break;
+    case 'k': exit_agent(9); break;
+    case 'i': raise(SIGINT); break;
+    default: bail("no such act: %s", script);
+    }
+    script++;
+    return 1;
+}
+
+/* Whether the launcher sent a message of this type, behind the line with the secret. */
+static int
+was_sent(hp_agent_msg_type type)
+{
+    const char *line = memchr(hp_buffer_first(&sent), '\n', hp_buffer_size(&sent));
+    hp_buffer in = sent;
+    hp_agent_msg msg;
+    hoop_error error;
+    int found = 0;
+    in.head += line ? (size_t)(line - (const char *)hp_buffer_first(&sent)) + 1 : 0;
+    while (line && hp_agent_msg_get(&in, HP_TO_AGENT, &msg, &error) > 0) {
+        found += (int)msg.type == (int)type;
+        in.head += HP_AGENT_MSG_HEAD + msg.size;
+    }
+    return found;
+}
+
+/* Runs two ranks here while the agent follows the script; hooprun's exit status. */
+static int
+play(const char *acts, hp_options options)
+{
+    static char *program[] = {"./train", NULL};
+    hp_mapping mapping;
+    hoop_error error;
+    char path[512];
+    snprintf(path, sizeof(path), "%s/both", tap_tmpdir());
+    int kept[3] = {dup(0), dup(1), dup(2)}, file = open(path, O_CREAT | O_TRUNC | O_RDWR | O_APPEND, 0600);
+    int null = open("/dev/null", O_RDONLY);
+    hp_buffer_free(&sent);
+    fake_process_forget();
+    options.argv = program;
+    options.here = strdup("/");
+    options.ranks = RANKS;
+    if (hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    script = acts;
+    fake_loop_next = act;
+    dup2(null, 0);
+    dup2(file, 1);
+    dup2(file, 2);
+    int status = hp_run_to_end(&options, &mapping, &by_signal);
+    for (int i = 0; i < 3; i++) {
+        dup2(kept[i], i);
+        close(kept[i]);
+    }
+    ssize_t n = pread(file, text, sizeof(text) - 1, 0);
+    text[n > 0 ? n : 0] = '\0';
+    close(file);
+    close(null);
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+    return status;
+}
+
+static int
+says(const char *wanted)
+{
+    int found = strstr(text, wanted) != NULL;
+    if (!found)
+        diag("it wrote: %s", text);
+    return found;
+}
+
+static void
+check_well(void)
+{
+    is_int(0, play("gso01d", (hp_options){0}), "two ranks that end well: status 0");
+    is_string("hello\n", text, "their output, and nothing else");
+    ok(was_sent(HP_MSG_GO) == 1 && was_sent(HP_MSG_STDIN_END) == 1 && was_sent(HP_MSG_STOP) == 0,
+       "the agent got its spec and the end of the input, and was not stopped");
+    is_int(0, by_signal, "no signal stopped it");
+    play("gso01d", (hp_options){.verbose = 1});
+    ok(says("calling ") && says(" has answered") && says("the rendezvous server listens on 127.0.0.1:") &&
+           says("rank 1 runs on ") && says("pid 801"),
+       "--verbose tells each step");
+}
+
+static void
+check_failures(void)
+{
+    is_int(3, play("gs3w0d", (hp_options){0}), "a rank that fails: its status");
+    ok(says("hooprun: rank 1 (") && says(", pid 801, ./train) exited with status 3 after 2.5 s; stopping 1 other\n"),
+       "a sentence");
+    is_int(1, was_sent(HP_MSG_STOP), "and the others are stopped");
+    is_int(137, play("gs39wd", (hp_options){0}), "a signal at the same moment is the cause");
+    ok(says("rank 0 (") && says("killed by signal 9 (SIGKILL)") && !strstr(text, "rank 1 ("), "and alone is reported");
+    is_int(127, play("gfd", (hp_options){0}), "ranks that cannot be started: the agent's status");
+    ok(says("there is no program\n"), "and its sentence");
+}
+
+static void
+check_lost(void)
+{
+    is_int(1, play("gsk", (hp_options){0}), "an agent that dies: status 1");
+    ok(says(" is lost: ") && says("was killed by signal 9; stopping 2 ranks"), "is said");
+    is_int(1, play("x", (hp_options){0}), "one that ends before it greets: status 1");
+    ok(says("cannot start on ") && says("ended with status 0"), "is said");
+    is_int(1, play("wx", (hp_options){0}), "one that does not answer: status 1");
+    ok(says(" has not answered within 60 s: "), "is said");
+    is_string("15 ", fake_process_at(0)->signals, "and it is ended");
+    fake_process_fail(HP_SPAWN_FORK, EAGAIN);
+    is_int(1, play("", (hp_options){0}), "one that cannot be started: status 1");
+    ok(says("hooprun: cannot start "), "is said");
+}
+
+static void
+check_stopped(void)
+{
+    is_int(124, play("gsw01d", (hp_options){.timeout = 10 * HP_SEC}), "the time limit: status 124");
+    ok(says("the time limit of 10 s is reached; stopping 2 ranks") && was_sent(HP_MSG_STOP) == 1, "is said");
+    is_int(130, play("gsi01d", (hp_options){0}), "SIGINT: status 130");
+    ok(by_signal == SIGINT && says("hooprun: SIGINT; stopping 2 ranks"), "is said");
+    is_int(130, play("gsii01d", (hp_options){0}), "twice");
+    ok(says("SIGINT again; killing what is left") && was_sent(HP_MSG_STOP) == 2, "shortens the grace");
+    is_int(130, play("gsi", (hp_options){0}), "an agent that does not end");
+    ok(strncmp(fake_process_at(0)->signals, "9 ", 2) == 0, "is killed, and abandoned");
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    signal(SIGPIPE, SIG_IGN);
+    check_well();
+    check_failures();
+    check_lost();
+    check_stopped();
+    hp_buffer_free(&sent);
+    fake_process_forget();
+    return 0;
+}

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# make install, then a program outside the tree that knows nothing but pkg-config: shared and static.
+# make install, then programs outside the tree that know nothing but pkg-config: a small one, shared and static, and
+# hoop-bench, from a copy of its own sources.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 : "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
-plan 11
+plan 13
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
 install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
@@ -41,8 +42,15 @@ library=$(hoop --variable=libdir)
 if [ -e "$library/libhoop.so" ]; then
     ok 'a program builds with the shared library' $CC "$tmp/x.c" -o "$tmp/shared" $(hoop --cflags --libs)
     ok 'and runs: a ring of one' env LD_LIBRARY_PATH="$library" "$tmp/shared"
+    mkdir -p "$tmp/outside/base" "$tmp/outside/bin"
+    cp -r "$abs_top_srcdir/perf" "$tmp/outside"
+    cp "$abs_top_srcdir/base/json.c" "$abs_top_srcdir/base/json.h" "$tmp/outside/base"
+    cp "$abs_top_srcdir/bin/hoop-bench.c" "$tmp/outside/bin"
+    bench() { (cd "$tmp/outside" && $CC -D_GNU_SOURCE -I. perf/*.c base/json.c bin/hoop-bench.c -o bench $(hoop --cflags --libs) -ldl -lm); }
+    ok 'hoop-bench builds from its own sources' bench
+    ok 'and runs: one size, checked, with its JSON' env LD_LIBRARY_PATH="$library" "$tmp/outside/bench" -b 64 -e 64 -n 1 -J "$tmp/x.json"
 else
-    skip 2 'no shared library in this tree'
+    skip 4 'no shared library in this tree'
 fi
 if [ -e "$library/libhoop.a" ]; then
     rm -f "$library"/libhoop.so*

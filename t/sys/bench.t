@@ -108,7 +108,7 @@ done
 past='--compare t.json'
 if "$bench" -b 8 -e 8 -n 1 $past 2>&1 >/dev/null | grep 'built without libjansson, which reads JSON' >/dev/null; then
     past=
-    skip 17 'hoop-bench was built without libjansson: install libjansson-dev, and configure again'
+    skip 18 'hoop-bench was built without libjansson: install libjansson-dev, and configure again'
 else
     "$bench" -b 8 -e 8K -f 8 -n 7 -J t.json --compare t.json >compared
     like 'Writing JSON output to t\.0\.json$' "$(cat compared)" 'a run is written beside the one that it is compared with'

@@ -91,7 +91,7 @@ static int
 begin_value(hp_json *json, const char *key)
 {
     int in_object = has(json->objects, json->depth);
-    if (in_object != (key != NULL) || (json->depth == 0 && json->started))
+    if (in_object != !!key || (json->depth == 0 && json->started))
         json->failed = 1;
     if (has(json->filled, json->depth))
         put_text(json, ",");

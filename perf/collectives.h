@@ -39,17 +39,17 @@ int perf_coll_named(const char *name); /* nccl-tests' spellings too (all_reduce)
 /* Elements per call for a size in bytes: the size is that of the larger buffer. */
 size_t perf_coll_count(const perf_coll *coll, size_t bytes, size_t element, int ranks);
 
-/* Elements in the buffers of this rank (off the root as at the root), and their larger one. */
+/* Elements in a rank's send buffer, receive buffer, and the larger of the two; on every rank as at the root. */
 size_t perf_coll_send_count(const perf_coll *coll, size_t count, int ranks);
 size_t perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks);
 size_t perf_coll_total(const perf_coll *coll, size_t count, int ranks);
 
 double perf_coll_bus_factor(const perf_coll *coll, int ranks);
 
-/* Fills call->send and call->recv with places in `big` (total elements): this rank's in-place form of the call. */
+/* Makes the call in place: call->send and call->recv point into `big`, which has room for all elements. */
 void perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int rank);
 
-/* Whether a rank has a result to look at, and a buffer to send. */
+/* Whether a rank has a result, and whether it has data to send. */
 int perf_coll_receives(const perf_coll *coll, int rank, int root);
 int perf_coll_sends(const perf_coll *coll, int rank, int root);
 

@@ -43,9 +43,9 @@ noise(const perf_pattern *p, int rank, size_t index)
     return mix(mix(p->seed, (uint64_t)rank), (uint64_t)index);
 }
 
-/* Whether this rank is one of the at most `limit` that have a say at this index; *shares: how many have, at most. */
+/* Whether this rank is one of at most `limit` ranks with a number of its own at this index; *shares: how many, at most. */
 static int
-has_a_say(const perf_pattern *p, int rank, size_t index, uint64_t limit, uint64_t *shares)
+takes_part(const perf_pattern *p, int rank, size_t index, uint64_t limit, uint64_t *shares)
 {
     uint64_t ranks = (uint64_t)p->ranks, stride = (ranks + limit - 1) / limit;
     *shares = (ranks + stride - 1) / stride;
@@ -61,12 +61,12 @@ exact_up_to(const perf_type *type)
     return (UINT64_C(1) << (8 * type->size - 1)) - 1;
 }
 
-/* A whole number, not 0, whose sum over the ranks stays exact; 0 from ranks without a say. */
+/* A whole number, not 0, whose sum over the ranks stays exact; 0 from ranks that take no part. */
 static int64_t
 modest(const perf_pattern *p, int rank, size_t index)
 {
     uint64_t shares, most = exact_up_to(p->type), bits = noise(p, rank, index);
-    if (!has_a_say(p, rank, index, most / LEAST_CHOICE, &shares))
+    if (!takes_part(p, rank, index, most / LEAST_CHOICE, &shares))
         return 0;
     int64_t value = (int64_t)(1 + (bits >> 1) % (most / shares));
     return p->type->kind != PERF_UNSIGNED && bits & 1 ? -value : value;
@@ -77,7 +77,7 @@ factor(const perf_pattern *p, int rank, size_t index)
 {
     uint64_t shares, bits = noise(p, rank, index);
     double value = bits & 1 ? -1.0 : 1.0;
-    if (!has_a_say(p, rank, index, 3, &shares))
+    if (!takes_part(p, rank, index, 3, &shares))
         return value;
     return bits & 2 ? 2 * value : value / 2;
 }

@@ -63,7 +63,7 @@ perf_linkspeed_speed(const char *folder, const char *interface)
     /* Reading fails for a driver that states no speed; -1 and 4294967295 mean unknown. */
     const char *got = fgets(text, sizeof(text), file);
     fclose(file);
-    double megabits = !got ? 0 : strtod(text, NULL);
+    double megabits = got ? strtod(text, NULL) : 0;
     return megabits > 0 && megabits < 1e8 ? megabits * MEGA : 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* options: one table of long names, one switch, small readers that word what is wrong. */
+/* options: one table of long names, one switch, and small readers, which write the sentence about a wrong value. */
 #include "perf/options.h"
 
 #include "perf/collectives.h"
@@ -260,7 +260,7 @@ ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* One bound that was given draws along the other one, which was not. */
+/* Where only one of -b and -e was given, and they cross, the other one follows. */
 static void
 settle(reader *r, int blocking_set)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: hoop-bench's command line, nccl-tests' flags letter for letter. Reads, checks, explains; never ends
- * the program, because only one of many ranks may speak.
+ * options: hoop-bench's command line: nccl-tests' flags, letter for letter, and some more. It never prints or ends the
+ * program, because only rank 0 may print a mistake.
  */
 #ifndef PERF_OPTIONS_H
 #define PERF_OPTIONS_H

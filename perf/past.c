@@ -151,7 +151,7 @@ ratio(const perf_side *now, const perf_side *past, ratios *r)
 }
 
 static void
-tell_marks(const ratios *r)
+print_marks(const ratios *r)
 {
     if (r->has_ranges > 0)
         printf("# * the medians differ: each lies outside the other run's 95 %% confidence interval\n");
@@ -179,7 +179,7 @@ perf_past_compare(const perf_report *report, const perf_past *past)
         ratio(&now->side[1], &then->side[1], &r);
         printf("\n");
     }
-    tell_marks(&r);
+    print_marks(&r);
     if (r.count == 0)
         printf("# %-20s : no size, type and operation in common\n#\n", "Compared");
     else

@@ -42,8 +42,8 @@ enum { CURVES = 4, FIGURES = 6 };
 static int
 next_series(const perf_rows *rows, perf_series *series)
 {
-    size_t at = !series->row ? 0 : (size_t)(series->row - rows->row) + series->count;
-    int number = !series->row ? 0 : series->number + 1;
+    size_t at = series->row ? (size_t)(series->row - rows->row) + series->count : 0;
+    int number = series->row ? series->number + 1 : 0;
     while (at < rows->count) {
         size_t first = at;
         while (at < rows->count && perf_same_series(&rows->row[first], &rows->row[at]))
@@ -94,7 +94,7 @@ quoted(FILE *f, const char *text)
     fputc('\'', f);
 }
 
-/* Without cairo gnuplot's PNG has no dashes, but it has one. */
+/* A gnuplot without cairo draws PNG too, but without dashes. */
 static void
 terminal(FILE *f, const char *picture, double height)
 {
@@ -173,7 +173,7 @@ static const perf_side *
 side_of(const sheet *s, const perf_row *row, int former, int place)
 {
     const perf_row *from = former ? perf_past_find(s->past, row) : row;
-    return !from ? NULL : &from->side[place];
+    return from ? &from->side[place] : NULL;
 }
 
 /* The least and the most time of a collective, which its axis is made for. */
@@ -352,14 +352,14 @@ script_write(FILE *script, const char *picture, const char *data, const perf_rep
 enum { NOT_FOUND = 127 };
 
 typedef struct plot_files {
-    char data[PATH_MAX], script[PATH_MAX], words[PATH_MAX]; /* beside the picture */
+    char data[PATH_MAX], script[PATH_MAX], log[PATH_MAX]; /* beside the picture */
 } plot_files;
 
 static void
 write_run(FILE *f, const perf_row *row, int median)
 {
     for (int place = 0; place < 2; place++) {
-        perf_figures p = figures_of(!row ? NULL : &row->side[place], median);
+        perf_figures p = figures_of(row ? &row->side[place] : NULL, median);
         fprintf(f, " %.3f %.3f %.3f %.6f %.6f %.6f", p.time, p.low, p.high, p.busbw, p.bus_low, p.bus_high);
     }
 }
@@ -404,9 +404,9 @@ run_gnuplot(const plot_files *with)
     int status;
     pid_t child = fork();
     if (child == 0) {
-        int words = open(with->words, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-        dup2(words, STDOUT_FILENO);
-        dup2(words, STDERR_FILENO);
+        int log = open(with->log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+        dup2(log, STDOUT_FILENO);
+        dup2(log, STDERR_FILENO);
         execlp("gnuplot", "gnuplot", with->script, (char *)NULL);
         _exit(NOT_FOUND);
     }
@@ -416,7 +416,7 @@ run_gnuplot(const plot_files *with)
 }
 
 static void
-tell(const plot_files *with, const char *picture, int status)
+print_outcome(const plot_files *with, const char *picture, int status)
 {
     if (status == 0) {
         unlink(with->data);
@@ -427,9 +427,9 @@ tell(const plot_files *with, const char *picture, int status)
                status == NOT_FOUND ? "could not be run here" : "was not content", with->script, with->data,
                with->script, picture);
     if (status == 0 || status == NOT_FOUND)
-        unlink(with->words);
+        unlink(with->log);
     else
-        printf("# Plot: %s has gnuplot's own words\n", with->words);
+        printf("# Plot: %s has gnuplot's own words\n", with->log);
 }
 
 int
@@ -439,7 +439,7 @@ perf_plot_write(const char *path, const perf_report *report, const perf_past *pa
     plot_files to;
     snprintf(to.data, sizeof(to.data), "%s.dat", path);
     snprintf(to.script, sizeof(to.script), "%s.gp", path);
-    snprintf(to.words, sizeof(to.words), "%s.log", path);
+    snprintf(to.log, sizeof(to.log), "%s.log", path);
     if (!next_series(&report->rows, &any)) {
         printf("# Plot: there is nothing to draw, because no size is above 0 bytes\n");
         return 0;
@@ -447,6 +447,6 @@ perf_plot_write(const char *path, const perf_report *report, const perf_past *pa
     if (write_data(to.data, report, past) != 0 || write_script(&to, path, report, past) != 0)
         return -1;
     fflush(stdout);
-    tell(&to, path, run_gnuplot(&to));
+    print_outcome(&to, path, run_gnuplot(&to));
     return 0;
 }

@@ -98,7 +98,7 @@ perf_file_close(FILE *file, const char *path)
 const char *
 perf_file_numbered(const char *path, int number, char name[PATH_MAX])
 {
-    const char *slash = strrchr(path, '/'), *own = !slash ? path : slash + 1, *dot = strrchr(own, '.');
+    const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path, *dot = strrchr(own, '.');
     if (!dot || dot == own)
         dot = own + strlen(own);
     if (number == 0)

@@ -32,24 +32,24 @@ measure_sizes(perf_run *run, perf_task *t)
 }
 
 /* From `first` up to and with `last`: one choice, or all of them; a single turn where there is nothing to choose. */
-typedef struct span {
+typedef struct perf_turns {
     int first, last;
-} span;
+} perf_turns;
 
-static span
+static perf_turns
 choice(int chosen, int all, int applies)
 {
     if (!applies)
-        return (span){0, 0};
-    return chosen == PERF_ALL ? (span){0, all - 1} : (span){chosen, chosen};
+        return (perf_turns){0, 0};
+    return chosen == PERF_ALL ? (perf_turns){0, all - 1} : (perf_turns){chosen, chosen};
 }
 
 static void
 measure_coll(perf_run *run, const perf_coll *coll)
 {
-    span types = choice(run->options.type, PERF_TYPES, coll->send != PERF_NOTHING);
-    span ops = choice(run->options.op, PERF_OPS, coll->reduces);
-    span roots = choice(run->options.root, run->ranks, coll->rooted);
+    perf_turns types = choice(run->options.type, PERF_TYPES, coll->send != PERF_NOTHING);
+    perf_turns ops = choice(run->options.op, PERF_OPS, coll->reduces);
+    perf_turns roots = choice(run->options.root, run->ranks, coll->rooted);
     if (run->rank == 0)
         perf_table_columns(&run->report, coll->name);
     for (int type = types.first; type <= types.last; type++)
@@ -63,7 +63,7 @@ measure_coll(perf_run *run, const perf_coll *coll)
 static void
 measure_all(perf_run *run)
 {
-    span colls = choice(run->options.coll, PERF_COLLS, 1);
+    perf_turns colls = choice(run->options.coll, PERF_COLLS, 1);
     for (int coll = colls.first; coll <= colls.last; coll++)
         measure_coll(run, perf_coll_at(coll));
 }
@@ -96,6 +96,8 @@ introduce(perf_run *run)
     run->report.line = run->options.line > 0 ? run->options.line : slowest_line(run, all);
 }
 
+enum { WHY = 512 }; /* bytes of a sentence */
+
 /* Whether this host has the memory that its ranks will take; else a sentence in why. */
 static int
 has_room(const perf_run *run, char *why, size_t size)
@@ -115,33 +117,29 @@ has_room(const perf_run *run, char *why, size_t size)
     return 0;
 }
 
-/*
- * All ranks look before the first one takes memory: the kernel promises more than there is, and kills the process that
- * uses it. The first rank whose host lacks memory writes the sentence that rank 0 prints.
- */
+/* Ends the run unless every rank is fine. Rank 0 prints the sentence of the first rank that is not. */
 static void
-check_room(perf_run *run)
+refuse_unless_all(perf_run *run, int is_fine, char why[WHY])
 {
-    char why[512] = "";
-    uint64_t first = (uint64_t)(has_room(run, why, sizeof(why)) ? run->ranks : run->rank);
+    uint64_t first = (uint64_t)(is_fine ? run->ranks : run->rank);
     perf_need(run, hoop_allreduce(&first, &first, 1, HOOP_UINT64, HOOP_MIN, run->comm));
     if (first == (uint64_t)run->ranks)
         return;
-    perf_need(run, hoop_broadcast(why, why, sizeof(why), HOOP_UINT8, (int)first, run->comm));
+    perf_need(run, hoop_broadcast(why, why, WHY, HOOP_UINT8, (int)first, run->comm));
     perf_refuse(run, 1, why);
 }
 
-/* All ranks take their memory, or all give up: a rank alone without would leave the others waiting. */
+/* All ranks take their memory, or all end: the others would wait for a rank without. */
 static void
 take_memory(perf_run *run)
 {
-    char why[512];
-    const perf_memory *memory = perf_memory_open(run->options.gpus, why, sizeof(why));
+    char why[WHY] = "";
     uint64_t lacking = 0;
-    if (!memory)
-        perf_refuse(run, 1, why);
+    const perf_memory *memory = perf_memory_open(run->options.gpus, why, sizeof(why));
+    refuse_unless_all(run, memory ? 1 : 0, why);
+    /* All ranks look before the first one takes memory: the kernel promises more than there is, and kills its users. */
     if (perf_memory_is_host(memory))
-        check_room(run);
+        refuse_unless_all(run, has_room(run, why, sizeof(why)), why);
     run->samples = calloc((size_t)run->options.iterations, sizeof(*run->samples));
     run->check.send = &run->send;
     run->check.recv = &run->recv;
@@ -163,13 +161,12 @@ open_outputs(perf_run *run, char *why, size_t size)
 {
     const perf_options *o = &run->options;
     const char *path = o->json;
-    FILE *csv;
-    if (path && (run->json = perf_json_open(path)) == NULL)
+    if (path && !(run->json = perf_json_open(path)))
         goto failed;
     path = o->csv;
     if (!path)
         return 0;
-    csv = fopen(path, "a"); /* what is there stays until there is something better */
+    FILE *csv = fopen(path, "a"); /* a former file stays until this run has results */
     if (csv && fclose(csv) == 0)
         return 0;
 failed:
@@ -181,7 +178,7 @@ failed:
 static void
 open_files(perf_run *run, perf_past *past)
 {
-    char why[512] = "";
+    char why[WHY] = "";
     uint64_t failed = 0;
     if (run->rank == 0 && run->options.compare)
         failed = perf_past_read(past, run->options.compare, why, sizeof(why)) != 0;
@@ -214,7 +211,7 @@ write_files(perf_run *run, const perf_past *past)
 }
 
 static int
-tell_all(perf_run *run, const perf_past *past)
+print_end(perf_run *run, const perf_past *past)
 {
     if (run->rank != 0)
         return 0;
@@ -255,7 +252,7 @@ perf_run_all(perf_run *run)
     if (run->rank == 0)
         perf_table_head(&run->report);
     measure_all(run);
-    int failed = tell_all(run, &past) != 0 || perf_report_wrong(&run->report) != 0;
+    int failed = print_end(run, &past) != 0 || perf_report_wrong(&run->report) != 0;
     free(past.rows.row);
     finish(run);
     return failed;

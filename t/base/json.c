@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json: containers and commas, every byte in a text, numbers at their limits; calls at a wrong place, and a sink that
+ * json: containers and commas, every byte in a text, numbers at their limits; calls at a wrong place, and a json_sink that
  * fails after each possible number of bytes, end in an error and in nothing more written.
  */
 #include "base/json.h"
@@ -14,17 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct sink {
+typedef struct json_sink {
     char text[4096];
     size_t used, room; /* a write that does not fit into `room` is cut off, and fails */
     int writes_after;  /* how often something came after a failure */
     int failed;
-} sink;
+} json_sink;
 
 static int
 collect(void *arg, const char *bytes, size_t size)
 {
-    sink *s = arg;
+    json_sink *s = arg;
     size_t fits = size < s->room - s->used ? size : s->room - s->used;
     s->writes_after += s->failed;
     memcpy(s->text + s->used, bytes, fits);
@@ -35,10 +35,10 @@ collect(void *arg, const char *bytes, size_t size)
 }
 
 static hp_json
-start(sink *s)
+start(json_sink *s)
 {
     hp_json json;
-    *s = (sink){.room = sizeof(s->text) - 1};
+    *s = (json_sink){.room = sizeof(s->text) - 1};
     hp_json_begin(&json, collect, s);
     return json;
 }
@@ -46,7 +46,7 @@ start(sink *s)
 static void
 text_is(const char *wanted, const char *value, const char *what)
 {
-    sink s;
+    json_sink s;
     hp_json json = start(&s);
     char *copy = strdup(value); /* a read too far is seen */
     hp_json_text(&json, NULL, copy);
@@ -83,7 +83,7 @@ every_byte(void)
     int right = 0;
     for (int byte = 1; byte < 256; byte++) {
         char value[] = {'a', (char)byte, 'b', 0};
-        sink s;
+        json_sink s;
         hp_json json = start(&s);
         hp_json_text(&json, NULL, value);
         int ascii = 1;
@@ -97,7 +97,7 @@ every_byte(void)
 static void
 numbers(void)
 {
-    sink s;
+    json_sink s;
     hp_json json = start(&s);
     hp_json_list(&json, NULL);
     hp_json_integer(&json, NULL, INT64_MIN);
@@ -129,7 +129,7 @@ numbers(void)
 static void
 locales(void)
 {
-    sink s;
+    json_sink s;
     if (!setlocale(LC_NUMERIC, "de_DE.UTF-8") && !setlocale(LC_NUMERIC, "fr_FR.UTF-8")) {
         skip(1, "there is no locale with a decimal comma");
         return;
@@ -170,20 +170,20 @@ static const char whole[] = "{\"empty\":{},\"list\":[[],{\"yes\":true,\"no\":fal
 static void
 containers(void)
 {
-    sink s;
+    json_sink s;
     hp_json json = start(&s);
     document(&json);
     is_int(0, hp_json_end(&json), "objects and lists in each other");
     is_string(whole, s.text, "... with their commas and keys");
 }
 
-/* A sink that takes so many bytes and no more. */
+/* A json_sink that takes so many bytes and no more. */
 static void
 truncated(void)
 {
     int right = 0;
     for (size_t room = 0; room < strlen(whole); room++) {
-        sink s;
+        json_sink s;
         hp_json json = start(&s);
         s.room = room;
         document(&json);
@@ -206,7 +206,7 @@ truncated(void)
 static void
 wrong(const char *what, const char *before, const char *calls)
 {
-    sink s;
+    json_sink s;
     hp_json json = start(&s);
     for (const char *call = calls; *call != '\0'; call++)
         switch (*call) {
@@ -237,7 +237,7 @@ misuse(void)
     wrong("no key for an object in an object", "{\"k\":1", "{k{k..");
     wrong("a key for an object in a list", "[", "[o..");
     wrong("too many open containers", open, deep);
-    sink s;
+    json_sink s;
     hp_json json = start(&s);
     for (int i = 0; i < HP_JSON_DEPTH; i++)
         hp_json_object(&json, i == 0 ? NULL : "k");

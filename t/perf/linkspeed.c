@@ -53,7 +53,7 @@ interface(const char *name, const char *beside, const char *speed)
     snprintf(path, sizeof(path), "%s/%s/%s", tap_tmpdir(), name, beside);
     mkdir(path, 0700);
     snprintf(path, sizeof(path), "%s/%s/speed", tap_tmpdir(), name);
-    FILE *file = !speed ? NULL : fopen(path, "w");
+    FILE *file = speed ? fopen(path, "w") : NULL;
     if (file) {
         fputs(speed, file);
         fclose(file);

@@ -66,6 +66,10 @@ refused()
     like "$1" "$(grep '^hoop-bench:' err)" '... with a sentence'
     is '' "$(rows out)" '... and nothing is measured'
 }
+run -n 2 sh -c '[ $HOOP_RANK = 0 ] || export HOOP_CUDA_DEVICE=7; exec "$0" -g 1 -b 64 -e 64 -n 1 -w 0' "$bench" >out
+is 1 $? 'one rank alone lacks its GPU'
+is 'hoop-bench: -g 1 asks for GPU memory, and there is none here (HOOP_CUDA_DEVICE is 7, but this process sees only 2 GPUs, counted from 0): use -g 0 for host memory' \
+    "$(grep '^hoop-bench:' err)" '... rank 0 prints the sentence of that rank, and no other one'
 export HOOP_CUDA_DEVICE=2
 refused '^hoop-bench: .*HOOP_CUDA_DEVICE is 2, but this process sees only 2 GPUs, counted from 0'
 HOOP_CUDA_DEVICE=fast

@@ -310,7 +310,7 @@ test_deadline(void)
     hang_up(&candidate);
 }
 
-/* F33: the server comes after the ranks. */
+/* The server comes after the ranks. */
 static void
 test_server_late(void)
 {

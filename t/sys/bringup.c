@@ -82,7 +82,7 @@ missing(void)
                            strstr(p.guest[i].note, "rank 2 of 5"));
     if (!good)
         show(5);
-    ok(good, "F30 a rank never comes: the others name exactly it at the time-out");
+    ok(good, "a rank never comes: the others name exactly it at the time-out");
     diag("%s", p.guest[0].note);
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
@@ -100,7 +100,7 @@ differs(const char *name, const char *value, int code, const char *word, const c
     }
     if (!good || told < 2)
         show(3);
-    ok(good && told >= 2, "F38 %s: every rank gets the reason", what);
+    ok(good && told >= 2, "%s: every rank gets the reason", what);
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
@@ -117,7 +117,7 @@ duplicate(void)
         waited += strstr(p.guest[i].note, "rank 2 of 3") != NULL;
     if (dup != 1 || waited != 2)
         show(3);
-    ok(dup == 1 && waited == 2, "F35 two ranks of one number: the second is told so, the first waits on unharmed");
+    ok(dup == 1 && waited == 2, "two ranks of one number: the second is told so, the first waits on unharmed");
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
@@ -144,7 +144,7 @@ one_bad_secret(const char *path, const char *word, const char *what)
     good = code_of(0) == HOOP_ERR_AUTH && strstr(p.guest[0].note, word) && seconds_of(0) < 3.0;
     if (!good)
         show(1);
-    ok(good, "F37 %s: AUTH within 3 s", what);
+    ok(good, "%s: AUTH within 3 s", what);
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
@@ -295,7 +295,7 @@ again(int rank, int size, void *arg)
     return descriptors() != fds;
 }
 
-/* F60: too few descriptors is said as such, not as a wrong secret. */
+/* Too few descriptors is said as such, not as a wrong secret. */
 static int
 poor(int rank, int size, void *arg)
 {
@@ -324,7 +324,7 @@ poverty(void)
         good &= code_of(i) == HOOP_SUCCESS || (code_of(i) != HOOP_ERR_AUTH && strstr(p.guest[i].note, "ulimit -n"));
     if (!good)
         show(4);
-    ok(good, "F60 a rank with 14 descriptors: all hear of the limit");
+    ok(good, "a rank with 14 descriptors: all hear of the limit");
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
@@ -360,8 +360,8 @@ main(void)
     duplicate();
     secrets();
     ok(party_run(&p, 8, two_jobs, NULL, 30) == 0,
-       "F31 two jobs interleaved on one server; one dies, the other does not notice");
-    ok(party_run(&p, 3, again, NULL, 60) == 0, "F71 thirty times create and destroy: no descriptor is left");
+       "two jobs interleaved on one server; one dies, the other does not notice");
+    ok(party_run(&p, 3, again, NULL, 60) == 0, "thirty times create and destroy: no descriptor is left");
     poverty();
     ok(party_run(&p, 200, colocated, NULL, 100) == 0, "200 ranks meet and allreduce");
     measure_wire();

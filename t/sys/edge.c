@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What hoop promises when the network between two ranks, or between a rank and the server, delays, cuts, resets, stalls
- * or changes what it carries (F09 to F17): the ring either finishes with the right bits or every rank's call ends in
+ * or changes what it carries: the ring either finishes with the right bits or every rank's call ends in
  * bounded time with an error that names the edge. HOOP_TEST_FULL=1 runs the full number of rounds.
  */
 #include "hoop.h"
@@ -194,31 +194,31 @@ below(uint64_t n)
     return tap_random() % n;
 }
 
-/* F14, F15: a reset, or an end of file, at a byte. */
+/* A reset, or an end of file, at a byte. */
 static void
 breaks(plot *s, uint64_t bytes)
 {
     int good = 0, n = party_rounds(200), heads = party_rounds(65) * 2;
     for (int i = 0; i < n; i++)
         good += try_act(s, PROXY_RESET, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
-    is_int(n, good, "F14 a reset at a random byte: PEER_LOST that names the edge within 1 s, or another try");
+    is_int(n, good, "a reset at a random byte: PEER_LOST that names the edge within 1 s, or another try");
     good = 0;
     for (int i = 0; i < n; i++)
         good += try_act(s, PROXY_CUT, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
-    is_int(n, good, "F15 an end of file at a random byte: the same");
+    is_int(n, good, "an end of file at a random byte: the same");
     good = 0;
     for (int i = 0; i < heads; i++)
         good +=
             try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, 0, HELLO + (uint64_t)(i * 65 / heads), 0, HOOP_ERR_PEER_LOST);
-    is_int(heads, good, "F15 ... within the first frame's head");
+    is_int(heads, good, "... within the first frame's head");
     good = 0;
     for (int i = 0; i < n; i++)
         good += try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, i % 4 / 2, below(i % 4 / 2 ? ANSWER : HELLO), 0,
                         HOOP_ERR_PEER_LOST);
-    is_int(n, good, "F14, F15 ... within the handshake: it is made again");
+    is_int(n, good, "... within the handshake: it is made again");
 }
 
-/* F17: one bit. */
+/* One bit. */
 static void
 flips(plot *s, uint64_t bytes)
 {
@@ -227,18 +227,18 @@ flips(plot *s, uint64_t bytes)
     for (int i = 0; i < n; i++)
         good += try_act(s, PROXY_FLIP, 0, HELLO + below(bytes - HELLO), (int)below(8), HOOP_ERR_CORRUPT);
     unsetenv("HOOP_CHECKSUM");
-    is_int(n, good, "F17 checksums on, one bit of the stream is another: CORRUPT on every rank, never a wrong result");
+    is_int(n, good, "checksums on, one bit of the stream is another: CORRUPT on every rank, never a wrong result");
     good = 0;
     for (int i = 0; i < n / 2; i++)
         good += try_act(s, PROXY_FLIP, 0, HELLO + below(hp_frame_head(HP_FRAME_CALL)), (int)below(8), HOOP_ERR_CORRUPT);
-    is_int(n / 2, good, "F17 checksums of heads only, one bit of a head is another: CORRUPT");
+    is_int(n / 2, good, "checksums of heads only, one bit of a head is another: CORRUPT");
     good = 0;
     for (int i = 0; i < n / 4; i++)
         good += try_act(s, PROXY_FLIP, i % 2, below(i % 2 ? ANSWER : HELLO), (int)below(8), HOOP_ERR_CORRUPT);
-    is_int(n / 4, good, "F17 one bit of the handshake is another: it is made again");
+    is_int(n / 4, good, "one bit of the handshake is another: it is made again");
 }
 
-/* F16: how bytes are cut into pieces does not matter. F09: nor how slow they are, as long as some come. */
+/* How bytes are cut into pieces does not matter. Nor how slow they are, as long as some come. */
 static void
 pieces(void)
 {
@@ -259,7 +259,7 @@ pieces(void)
         party_run(&p, RANKS, work, &s, 60);
         if (!all_right())
             show("pieces");
-        ok(all_right(), "F16 %zu numbers in pieces of 1 to %u bytes%s: right", how[i].count, how[i].segment,
+        ok(all_right(), "%zu numbers in pieces of 1 to %u bytes%s: right", how[i].count, how[i].segment,
            *how[i].buffers ? ", buffers of 4 KiB" : "");
         unsetenv("HOOP_SNDBUF");
         unsetenv("HOOP_RCVBUF");
@@ -278,11 +278,11 @@ slowness(void)
     unsetenv("HOOP_OP_TIMEOUT_MS");
     if (!all_right())
         show("slow");
-    ok(all_right() && party_clock() - begin > 1.5, "F09 an edge of 1.2 Mbit/s, %.1f s with a time-out of 1 s: right",
+    ok(all_right() && party_clock() - begin > 1.5, "an edge of 1.2 Mbit/s, %.1f s with a time-out of 1 s: right",
        party_clock() - begin);
 }
 
-/* F12, F13: bytes vanish, nobody is told. */
+/* Bytes vanish, nobody is told. */
 static void
 stalls(plot *s, uint64_t bytes)
 {
@@ -300,10 +300,10 @@ stalls(plot *s, uint64_t bytes)
         good += fine;
     }
     unsetenv("HOOP_OP_TIMEOUT_MS");
-    is_int(n, good, "F13 one direction of an edge goes silent: TIMEOUT within op_timeout + 1 s that names the edge");
+    is_int(n, good, "one direction of an edge goes silent: TIMEOUT within op_timeout + 1 s that names the edge");
 }
 
-/* F12: half open. In an operation the time-out ends it; between operations TCP's own questions do. */
+/* Half open. In an operation the time-out ends it; between operations TCP's own questions do. */
 static void
 half_open(void)
 {
@@ -325,7 +325,7 @@ half_open(void)
         if (!fine)
             show("deaf");
     }
-    is_int(n, good, "F12 a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s");
+    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s");
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);
@@ -339,7 +339,7 @@ half_open(void)
     }
     if (!good)
         show("deaf and idle");
-    ok(good, "F12 ... between operations: the next call of every rank fails, keepalive 1/1/3 has noticed within 5 s");
+    ok(good, "... between operations: the next call of every rank fails, keepalive 1/1/3 has noticed within 5 s");
     unsetenv("HOOP_OP_TIMEOUT_MS");
     unsetenv("HOOP_KEEPALIVE_IDLE");
     unsetenv("HOOP_KEEPALIVE_INTERVAL");
@@ -373,7 +373,7 @@ outages(void)
         if (!all_right())
             show("an outage of 1 s");
     }
-    is_int(n, good, "F11 a rank is cut off for 1 s with a time-out of 2 s: right");
+    is_int(n, good, "a rank is cut off for 1 s with a time-out of 2 s: right");
     good = 0;
     s.times = 1000000;
     for (int i = 0; i < n; i++) {
@@ -397,9 +397,8 @@ outages(void)
         }
     }
     unsetenv("HOOP_OP_TIMEOUT_MS");
-    is_int(n, good, "F10 a rank is cut off for good: every rank, that one too, ends within op_timeout + 1 s (%.2f)",
-           most);
-    is_int(n * (RANKS - 1), named, "F10 the others name it");
+    is_int(n, good, "a rank is cut off for good: every rank, that one too, ends within op_timeout + 1 s (%.2f)", most);
+    is_int(n * (RANKS - 1), named, "the others name it");
 }
 
 /* The way to the server: what happens there ends the job by name, or does not matter. */

@@ -121,7 +121,7 @@ survivors_agree(int victim, int code, double since, double most)
     return good;
 }
 
-/* F01: a random rank dies at a random instant. F03: between operations. */
+/* A random rank dies at a random instant. Between operations. */
 static void
 killed(int n, size_t count, double pause, double most, const char *what)
 {
@@ -139,7 +139,7 @@ killed(int n, size_t count, double pause, double most, const char *what)
     is_int(n, good, "%s: every survivor names the dead rank within %.1f s, no wrong result", what, most);
 }
 
-/* F06: a stopped rank is named at the time-out; continued, it learns that the others went on. */
+/* A stopped rank is named at the time-out; continued, it learns that the others went on. */
 static void
 stopped(void)
 {
@@ -158,7 +158,7 @@ stopped(void)
         good += survivors_agree(s.victim, HOOP_ERR_TIMEOUT, at, 1.5 + 1.2) && hear(s.victim).code > 0;
     }
     unsetenv("HOOP_OP_TIMEOUT_MS");
-    is_int(n, good, "F06 stopped: every other rank names it in 1.5 to 2.7 s, the stopped one gets an error too");
+    is_int(n, good, "stopped: every other rank names it in 1.5 to 2.7 s, the stopped one gets an error too");
 }
 
 static int
@@ -192,20 +192,20 @@ all_name_the_late(void)
     return good;
 }
 
-/* F07, F08: late, but in time; and too late. A rank that looks for as long as it can still reports that it is alive. */
+/* Late, but in time; and too late. A rank that looks for as long as it can still reports that it is alive. */
 static void
 late(void)
 {
     plot s = {.victim = 2, .at = 0.8};
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     ok(party_run(&p, RANKS, ten_operations, &s, 30) == 0 && hear(0).code == 0 && hear(3).code == 0,
-       "F08 a rank that enters 0.8 s late with a limit of 1.5 s: success everywhere");
+       "a rank that enters 0.8 s late with a limit of 1.5 s: success everywhere");
     s.at = 2.6;
     party_run(&p, RANKS, ten_operations, &s, 30);
-    ok(all_name_the_late(), "F08 a rank that enters 2.6 s late: all time out, \"rank 2 ... has not entered\"");
+    ok(all_name_the_late(), "a rank that enters 2.6 s late: all time out, \"rank 2 ... has not entered\"");
     setenv("HOOP_SPIN", "1000000", 1);
     party_run(&p, RANKS, ten_operations, &s, 30);
-    ok(all_name_the_late(), "F08 the same while the others look a million times before they sleep");
+    ok(all_name_the_late(), "the same while the others look a million times before they sleep");
     unsetenv("HOOP_SPIN");
     unsetenv("HOOP_OP_TIMEOUT_MS");
 }
@@ -239,12 +239,12 @@ left(void)
                 rank == 1 || (hear(rank).code == HOOP_ERR_PEER_LOST && hear(rank).rank == 1 && hear(rank).wrong == 0);
         for (int rank = 0; rank < RANKS && !good; rank++)
             diag("rank %d: %s", rank, p.guest[rank].note);
-        ok(good, "F04 a rank %s: the others get PEER_LOST naming it",
+        ok(good, "a rank %s: the others get PEER_LOST naming it",
            polite ? "destroys its communicator early" : "ends without destroy");
     }
 }
 
-/* F20: rank v calls something else. */
+/* Rank v calls something else. */
 static int
 disagree(int rank, int size, void *arg)
 {
@@ -326,7 +326,7 @@ mismatches(void)
             if (k == 0)
                 diag("%s", hear(0).text);
         }
-        ok(good, "F20 one rank differs in %s: MISMATCH on all ranks within 1 s", ways[way]);
+        ok(good, "one rank differs in %s: MISMATCH on all ranks within 1 s", ways[way]);
     }
 }
 
@@ -358,7 +358,7 @@ aborts(void)
     ok(good, "hoop_comm_abort: every rank gets the reason and who gave it");
 }
 
-/* F32: the server dies; the ring goes on, and a death is still noticed, by the neighbours. */
+/* The server dies; the ring goes on, and a death is still noticed, by the neighbours. */
 static int
 without_server(int rank, int size, void *arg)
 {
@@ -396,7 +396,7 @@ server_dies(void)
             diag("rank %d (status %#x): %s", rank, (unsigned)p.guest[rank].status, p.guest[rank].note);
     }
     ok(good && named >= 1,
-       "F32 the server dies: 100 more operations are right, and a death still ends every call (%d name it)", named);
+       "the server dies: 100 more operations are right, and a death still ends every call (%d name it)", named);
 }
 
 /* A dataloader, say: a forked child that lives on must not keep its dead parent's connections up. */
@@ -426,7 +426,7 @@ forked(void)
     kill(p.guest[s.victim].pid, SIGKILL);
     party_wait(&p);
     ok(survivors_agree(s.victim, HOOP_ERR_PEER_LOST, at, 1.0),
-       "F01 a killed rank with a living forked child is noticed too");
+       "a killed rank with a living forked child is noticed too");
 }
 
 /* The first operation over a chord may wait for its other end longer than a bring-up may take. */
@@ -460,8 +460,8 @@ main(void)
     tap_limit(240);
     plan_lazy();
     party_open(&p);
-    killed(party_rounds(200) * 2, COUNT, 0, 1.0, "F01 SIGKILL in the middle of operations");
-    killed(party_rounds(60), 10, 0.02, 1.0, "F03 SIGKILL between operations");
+    killed(party_rounds(200) * 2, COUNT, 0, 1.0, "SIGKILL in the middle of operations");
+    killed(party_rounds(60), 10, 0.02, 1.0, "SIGKILL between operations");
     stopped();
     late();
     left();

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # How a job ends when it is told to, and that nothing is left: Ctrl-C, TERM, HUP, a second Ctrl-C, the launcher or an agent
-# killed, ranks that ignore TERM, are stopped, or have left children behind (F40).
+# killed, ranks that ignore TERM, are stopped, or have left children behind.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The job's secret while a job runs (F58): in no command line, no environment, no output of any process of the job, neither
+# The job's secret while a job runs: in no command line, no environment, no output of any process of the job, neither
 # raw nor in hexadecimal nor in base64; ranks read it from a sealed descriptor. Through a remote shell as well.
 # time limit: 120
 . "$abs_top_srcdir/t/tap/tap.sh"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * F61: memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left. The rank that
+ * Memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left. The rank that
  * it happens to gets HOOP_ERR_NO_MEMORY with a sentence and may try again; the others either notice nothing or are told
  * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Under sanitizers k is a sample.
  */
@@ -282,8 +282,8 @@ together(void)
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
     unsetenv("HOOP_OP_TIMEOUT_MS");
     diag("%lu of %lu allocations failed, one at a time; %lu ended the communicator", tried, all, ended);
-    is_int(0, bad, "F61 three ranks: want of memory on one is told or passes, sums are right, nothing is left open");
-    is_int(0, slow, "F61 three ranks: nobody waits for a time-out");
+    is_int(0, bad, "three ranks: want of memory on one is told or passes, sums are right, nothing is left open");
+    is_int(0, slow, "three ranks: nobody waits for a time-out");
 }
 
 int
@@ -293,14 +293,14 @@ main(void)
     tap_limit(120);
     plan_lazy();
     party_open(&p);
-    is_int(0, party_run(&p, 1, alone, &on, 60), "F61 create and destroy, every allocation once: NO_MEMORY, no leak");
+    is_int(0, party_run(&p, 1, alone, &on, 60), "create and destroy, every allocation once: NO_MEMORY, no leak");
     diag("%s allocations", p.guest[0].note);
     on = 1;
-    is_int(0, party_run(&p, 1, alone, &on, 60), "F61 create and destroy, every allocation from the k-th on");
+    is_int(0, party_run(&p, 1, alone, &on, 60), "create and destroy, every allocation from the k-th on");
     for (unsigned long k = 1, bad = 0; k <= 1024; k *= 2) {
         bad += (unsigned long)party_run(&p, 1, first_time, &k, 20);
         if (k == 1024)
-            is_int(0, (intmax_t)bad, "F61 the first use of libcrypto fails: the next does not");
+            is_int(0, (intmax_t)bad, "the first use of libcrypto fails: the next does not");
     }
     together();
     party_close(&p);

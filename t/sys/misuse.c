@@ -472,13 +472,11 @@ main(void)
     plan(18);
     error_sizes();
     party_open(&p);
-    ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "F21 wrong arguments, a ring of one");
-    ok(party_run(&p, 3, mistakes, NULL, 30) == 0, "F21 wrong arguments, three ranks");
-    ok(party_run(&p, 3, threads, NULL, 30) == 0,
-       "F22 a second blocking thread gets BUSY; starts from eight threads work");
-    ok(party_run(&p, 2, forks, NULL, 30) == 0,
-       "F23 a forked child gets FORKED, the parent goes on, exec leaks no socket");
-    ok(party_run(&p, 5, forks_dialling, NULL, 30) == 0, "F23 nor does a child keep a connection that is being made");
+    ok(party_run(&p, 1, mistakes, NULL, 30) == 0, "wrong arguments, a ring of one");
+    ok(party_run(&p, 3, mistakes, NULL, 30) == 0, "wrong arguments, three ranks");
+    ok(party_run(&p, 3, threads, NULL, 30) == 0, "a second blocking thread gets BUSY; starts from eight threads work");
+    ok(party_run(&p, 2, forks, NULL, 30) == 0, "a forked child gets FORKED, the parent goes on, exec leaks no socket");
+    ok(party_run(&p, 5, forks_dialling, NULL, 30) == 0, "nor does a child keep a connection that is being made");
     ok(party_run(&p, 3, grouped, NULL, 30) == 0, "a group of 200 calls, fused, is right and counts 200");
     ok(party_run(&p, 5, split, NULL, 30) == 0, "splits by color and key, and splits of splits");
     ok(party_run(&p, 3, waits, NULL, 30) == 0, "a wait that times out leaves the work alive");

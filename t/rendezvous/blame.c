@@ -53,8 +53,10 @@ test_culprits(void)
         }
         hp_blame blame = hp_blame_find(witnesses, n, SILENCE);
         const hp_guilt expected[3] = {HP_GUILT_ABSENT, HP_GUILT_SILENT, HP_GUILT_LINK};
-        good[k % 3] +=
-            blame.rank == guilty && blame.guilt == expected[k % 3] && blame.sequence == 17 && blame.waiting == n - 1;
+        good[k % 3] += case_ok(
+            blame.rank == guilty && blame.guilt == expected[k % 3] && blame.sequence == 17 && blame.waiting == n - 1,
+            "story %d of %d ranks: wanted rank %d, guilt %d, operation 17, %d waiting; saw %d, %d, %ju, %d", k, n,
+            guilty, expected[k % 3], n - 1, blame.rank, blame.guilt, (uintmax_t)blame.sequence, blame.waiting);
     }
     is_int(STORIES / 3, good[0], "who has not come is named");
     is_int(STORIES / 3, good[1], "who has fallen silent is named");
@@ -152,7 +154,9 @@ test_nonsense(void)
             busy |= w->in_op;
         }
         hp_blame blame = hp_blame_find(witnesses, n, SILENCE);
-        good += busy ? blame.rank >= 0 && blame.rank < n && blame.other < n : blame.rank == -1;
+        good += case_ok(busy ? blame.rank >= 0 && blame.rank < n && blame.other < n : blame.rank == -1,
+                        "story %d: of %d ranks%s it names %d, and %d beside it", k, n,
+                        busy ? "" : ", none in an operation,", blame.rank, blame.other);
         if (busy)
             hp_blame_print(&blame, witnesses, members, HP_SEC, text, sizeof(text));
     }

@@ -103,7 +103,9 @@ test_cuts(void)
         turn(&s);
         good &= send(s.fd, two + cut, n - cut, 0) == (ssize_t)(n - cut);
         turn(&s);
-        good &= s.frames == 2 && s.type == HP_READY && s.n == 0;
+        good &= case_ok(s.frames == 2 && s.type == HP_READY && s.n == 0,
+                        "cut at byte %zu: %d frames, the last of type %d with %zu bytes", cut, s.frames, (int)s.type,
+                        (size_t)s.n);
     }
     ok(good, "two frames cut at each of %zu bytes", n);
     close(s.fd);

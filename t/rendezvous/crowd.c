@@ -129,7 +129,8 @@ test_many_jobs(meet *m)
     for (int j = 0; j < JOBS; j++)
         for (int r = 0; r < JOB_RANKS; r++)
             for (int k = 0; k < JOB_RANKS; k++)
-                good += hp_client_ring(clients[j * JOB_RANKS + r])->members[k].pid == (uint32_t)(j * 100 + k);
+                good += case_int(j * 100 + k, hp_client_ring(clients[j * JOB_RANKS + r])->members[k].pid,
+                                 "pid of rank %d, as rank %d of job %d has it", k, r, j);
     is_int(JOBS * JOB_RANKS * JOB_RANKS, good, "each with its own");
     for (int j = 0; j < JOBS; j += 2) {
         hp_client_free(clients[j * JOB_RANKS]);
@@ -138,7 +139,8 @@ test_many_jobs(meet *m)
     meet_run(m, 500);
     for (int j = 0; j < JOBS; j++)
         for (int r = 1; r < JOB_RANKS; r++)
-            hurt += hp_client_verdict(clients[j * JOB_RANKS + r], &error) == (j % 2 == 0);
+            hurt += case_int(j % 2 == 0, hp_client_verdict(clients[j * JOB_RANKS + r], &error),
+                             "rank %d of job %d is told of a loss", r, j);
     is_int(JOBS * (JOB_RANKS - 1), hurt, "a job hears of its own loss and of no other");
     ranks_free(clients, JOBS * JOB_RANKS);
 }

@@ -39,8 +39,23 @@ same_ring(const hp_ring *a, const hp_ring *b)
     return same;
 }
 
+/* What guest g of `n`, who wanted `rank` (-1: any) and has pid g + 1, was told of the ring that all are in. */
 static int
-one_world(void)
+is_in_ring(int world, const sim *s, int g, int n, int rank)
+{
+    const hp_ring *ring = &s->guests[0].ring;
+    const sim_guest *guest = &s->guests[g];
+    return case_int(1, guest->joined, "world %d of %d ranks: rosters of guest %d", world, n, g) &&
+           case_ok(same_ring(ring, &guest->ring), "world %d of %d ranks: guest %d has another ring than guest 0", world,
+                   n, g) &&
+           case_ok(rank < 0 || guest->rank == rank, "world %d of %d ranks: guest %d wanted rank %d, got %d", world, n,
+                   g, rank, guest->rank) &&
+           case_int(g + 1, ring->members[guest->rank].pid, "world %d of %d ranks: pid of guest %d, rank %d", world, n,
+                    g, guest->rank);
+}
+
+static int
+one_world(int world)
 {
     sim s;
     int n = 1 + (int)(tap_random() % 20), hosts = 1 + (int)(tap_random() % 4), good = 1;
@@ -57,17 +72,19 @@ one_world(void)
         join.who.pid = (uint32_t)g + 1;
         if (tap_random() % 3 == 0)
             join.who.rank = ranks[g] = -1;
-        good &= sim_join(&s, g, &join) == 0;
-        good &= (s.guests[0].joined == 1) == (g == n - 1);
+        good &= case_int(0, sim_join(&s, g, &join), "world %d of %d ranks: JOIN %d, as rank %d", world, n, g, ranks[g]);
+        good &= case_int(g == n - 1, s.guests[0].joined, "world %d of %d ranks: rosters of guest 0 after %d JOINs",
+                         world, n, g + 1);
     }
+    for (int g = 0; g < n && good; g++)
+        good = is_in_ring(world, &s, g, n, ranks[g]);
     const hp_ring *ring = &s.guests[0].ring;
-    reference_order(ring->members, n, order);
-    good &= memcmp(order, ring->order, (size_t)n * sizeof(int)) == 0 && ring->comm != 0;
-    for (int g = 0; g < n; g++) {
-        good &= s.guests[g].joined == 1 && same_ring(ring, &s.guests[g].ring);
-        good &= ranks[g] < 0 || s.guests[g].rank == ranks[g];
-        good &= ring->members[s.guests[g].rank].pid == (uint32_t)g + 1;
-    }
+    if (good)
+        reference_order(ring->members, n, order);
+    for (int i = 0; i < n && good; i++)
+        good = case_int(order[i], ring->order[i], "world %d of %d ranks on %d hosts: position %d of the ring", world, n,
+                        hosts, i);
+    good = good && case_ok(ring->comm != 0, "world %d of %d ranks: the communicator has no number", world, n);
     sim_close(&s);
     return good;
 }
@@ -77,7 +94,7 @@ test_orders(void)
 {
     int good = 0;
     for (int i = 0; i < SEEDS; i++)
-        good += one_world();
+        good += one_world(i);
     is_int(SEEDS, good, "%d random worlds: any order of arrival, given and free ranks, hosts adjacent", SEEDS);
 }
 
@@ -326,8 +343,31 @@ reference_rank(const hp_join *joins, int n, int me)
     return before;
 }
 
+/* What rank i of `n` was told of its part. Guest 20 + i is rank i of the parent. */
 static int
-one_split(void)
+is_in_part(int number, const sim *s, const hp_join *joins, int n, int i)
+{
+    const sim_guest *g = &s->guests[20 + i];
+    if (joins[i].color < 0)
+        return case_ok(g->empty == 1 && g->disconnected == 1 && g->joined == 0,
+                       "split %d of %d ranks: rank %d takes no part, but got %d, %d and %d", number, n, i, g->empty,
+                       g->disconnected, g->joined);
+    int good = case_int(1, g->joined, "split %d of %d ranks: rosters of rank %d", number, n, i) &&
+               case_int(reference_rank(joins, n, i), g->rank, "split %d of %d ranks: the new rank of rank %d, color %d",
+                        number, n, i, joins[i].color) &&
+               case_ok(g->ring.comm != joins[i].parent, "split %d of %d ranks: rank %d got its parent's number", number,
+                       n, i) &&
+               case_int(i + 1, g->ring.members[g->rank].pid, "split %d of %d ranks: pid of rank %d", number, n, i);
+    for (int j = 0; j < n && good; j++)
+        if (joins[j].color >= 0)
+            good = case_int(joins[i].color == joins[j].color, g->ring.comm == s->guests[20 + j].ring.comm,
+                            "split %d of %d ranks: ranks %d and %d of colors %d and %d are in one communicator", number,
+                            n, i, j, joins[i].color, joins[j].color);
+    return good;
+}
+
+static int
+one_split(int number)
 {
     sim s;
     hp_join joins[SIM_MAX];
@@ -345,19 +385,9 @@ one_split(void)
         joins[i].who.pid = (uint32_t)i + 1;
     }
     for (int k = 0, i = (int)(tap_random() % (uint64_t)n); k < n; k++, i = (i + 1) % n)
-        good &= sim_join(&s, 20 + i, &joins[i]) == 0;
-    for (int i = 0; i < n; i++) {
-        const sim_guest *g = &s.guests[20 + i];
-        if (joins[i].color < 0) {
-            good &= g->empty == 1 && g->disconnected == 1 && g->joined == 0;
-            continue;
-        }
-        good &= g->joined == 1 && g->rank == reference_rank(joins, n, i) && g->ring.comm != parent;
-        for (int j = 0; j < n; j++)
-            if (joins[j].color >= 0)
-                good &= (g->ring.comm == s.guests[20 + j].ring.comm) == (joins[i].color == joins[j].color);
-        good &= g->ring.members[g->rank].pid == (uint32_t)i + 1;
-    }
+        good &= case_int(0, sim_join(&s, 20 + i, &joins[i]), "split %d of %d ranks: JOIN of rank %d", number, n, i);
+    for (int i = 0; i < n && good; i++)
+        good = is_in_part(number, &s, joins, n, i);
     sim_close(&s);
     return good;
 }
@@ -367,7 +397,7 @@ test_splits(void)
 {
     int good = 0;
     for (int i = 0; i < SEEDS; i++)
-        good += one_split();
+        good += one_split(i);
     is_int(SEEDS, good, "%d random splits: one ring a colour, ranked by key and old rank, each with its own number",
            SEEDS);
 }

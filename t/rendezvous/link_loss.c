@@ -111,8 +111,10 @@ test_leavers(void)
         sim_pass(&s, 550);
         int told = 0;
         for (int i = 0; i < N; i++)
-            told += s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
-                    strstr(s.guests[i].cause.text, "the connection between") != NULL;
+            told += case_ok(s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
+                                strstr(s.guests[i].cause.text, "the connection between") != NULL,
+                            "case %d, ranks %d and %d: rank %d was told %d causes, the first of rank %d: %s", seed, a,
+                            b, i, s.guests[i].causes, s.guests[i].cause.rank, s.guests[i].cause.text);
         good += told == N;
         sim_close(&s);
     }

@@ -193,18 +193,24 @@ test_roster(int size)
         size_t n = hp_part_put(bytes, &ring, size - 1, next, &next);
         for (size_t k = 0; k < n; k++)
             cut += hp_part_get(&part, bytes, k) && hp_part_members(&part, seen.members, seen.order);
-        good &= n <= HP_CONTROL_MAX && hp_part_get(&part, bytes, n) && hp_part_members(&part, seen.members, seen.order);
-        good &= part.rank == size - 1 && part.size == size && part.comm == 5 && part.epoch == 2;
+        good &= case_ok(n <= HP_CONTROL_MAX && hp_part_get(&part, bytes, n) &&
+                            hp_part_members(&part, seen.members, seen.order),
+                        "part %d of %d ranks, %zu bytes, cannot be read", frames, size, n);
+        good &= case_ok(part.rank == size - 1 && part.size == size && part.comm == 5 && part.epoch == 2,
+                        "part %d of %d ranks says rank %d of %d, communicator %ju, epoch %ju", frames, size, part.rank,
+                        part.size, (uintmax_t)part.comm, (uintmax_t)part.epoch);
     }
     ok(good && cut == 0, "%d ranks travel in %d parts, and no part can be cut", size, frames);
     ok(hp_ring_close(&seen), "the parts make a ring");
     is_blob(ring.order, seen.order, (size_t)size * sizeof(int), "of the same order");
     for (int i = 0; i < size; i++)
-        good &= seen.members[i].rank == i && strcmp(seen.members[i].host, ring.members[i].host) == 0 &&
-                seen.members[i].host_id == ring.members[i].host_id &&
-                seen.members[i].processors == ring.members[i].processors &&
-                seen.members[i].pid == ring.members[i].pid &&
-                hp_addr_port(&seen.members[i].addr) == hp_addr_port(&ring.members[i].addr);
+        good &= case_ok(seen.members[i].rank == i && strcmp(seen.members[i].host, ring.members[i].host) == 0 &&
+                            seen.members[i].host_id == ring.members[i].host_id &&
+                            seen.members[i].processors == ring.members[i].processors &&
+                            seen.members[i].pid == ring.members[i].pid &&
+                            hp_addr_port(&seen.members[i].addr) == hp_addr_port(&ring.members[i].addr),
+                        "member %d of %d came as rank %d on %s, pid %u", i, size, seen.members[i].rank,
+                        seen.members[i].host, seen.members[i].pid);
     ok(good, "and the same members");
     for (int i = 0; i < size; i++)
         seen.members[i].rank = -1;
@@ -421,15 +427,20 @@ test_garbage(void)
             bytes[tap_random() % n] = (uint8_t)tap_random();
         if (hp_join_get(&join, bytes, n)) {
             accepted++;
-            wrong += join.who.rank < -1 || join.who.rank >= HP_WORLD_MAX || join.size > HP_WORLD_MAX ||
-                     join.agree_n > HP_AGREE_MAX || strlen(join.who.host) >= HP_HOST_TEXT ||
-                     (const uint8_t *)join.agree + join.agree_n != bytes + n;
+            wrong += !case_ok(join.who.rank >= -1 && join.who.rank < HP_WORLD_MAX && join.size <= HP_WORLD_MAX &&
+                                  join.agree_n <= HP_AGREE_MAX && strlen(join.who.host) < HP_HOST_TEXT &&
+                                  (const uint8_t *)join.agree + join.agree_n == bytes + n,
+                              "damaged JOIN %d: rank %d of %d, %zu bytes of settings", i, join.who.rank, join.size,
+                              join.agree_n);
         }
         n = tap_random() % 200;
         for (size_t k = 0; k < n; k++)
             bytes[k] = (uint8_t)(tap_random() & tap_random() & tap_random());
         if (hp_part_get(&part, bytes, n))
-            wrong += part.first < 0 || part.count < 0 || part.first + part.count > part.size || part.rank >= part.size;
+            wrong += !case_ok(part.first >= 0 && part.count >= 0 && part.first + part.count <= part.size &&
+                                  part.rank < part.size,
+                              "garbage %d: part of %d members from %d on, rank %d of %d", i, part.count, part.first,
+                              part.rank, part.size);
     }
     ok(accepted > 0 && wrong == 0, "%d damaged JOINs: %d still read, none out of range", ROUNDS, accepted);
 }

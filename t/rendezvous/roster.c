@@ -62,7 +62,10 @@ test_losses(void)
             const hoop_error *cause = &s.guests[(victim + 1) % N].cause;
             int phase = point < 2 ? HOOP_PHASE_BRINGUP : HOOP_PHASE_OPERATION;
             uint64_t operation = point >= 3 && point <= 5 ? 17 : 0;
-            good += told == N - 1 && cause->phase == phase && cause->sequence == operation;
+            good += case_int(N - 1, told, "rank %d vanishes at point %d: ranks that are told", victim, point) &&
+                    case_int(phase, cause->phase, "rank %d vanishes at point %d: the phase", victim, point) &&
+                    case_int((intmax_t)operation, (intmax_t)cause->sequence, "rank %d vanishes at point %d: operation",
+                             victim, point);
             sim_close(&s);
         }
     is_int(N * POINTS, good, "each of %d ranks vanishes at each of %d points: all others are told, once", N, POINTS);

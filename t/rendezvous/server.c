@@ -32,8 +32,10 @@ failed_with(hp_client **c, int n, hoop_result code, int rank)
 {
     int good = 0;
     for (int i = 0; i < n; i++)
-        good += hp_client_status(c[i]) == HP_CLIENT_FAILED && hp_client_error(c[i])->code == code &&
-                hp_client_error(c[i])->rank == rank;
+        good += case_ok(hp_client_status(c[i]) == HP_CLIENT_FAILED && hp_client_error(c[i])->code == code &&
+                            hp_client_error(c[i])->rank == rank,
+                        "client %d is in state %d, with error %d of rank %d: %s", i, (int)hp_client_status(c[i]),
+                        hp_client_error(c[i])->code, hp_client_error(c[i])->rank, hp_client_error(c[i])->text);
     return good;
 }
 
@@ -330,7 +332,8 @@ test_split(void)
     const int ranks[6] = {2, 1, 1, 0, 0, -1}, sizes[6] = {3, 2, 3, 2, 3, 0};
     int good = 1;
     for (int i = 0; i < 6; i++)
-        good &= hp_client_ring(parts[i])->rank == ranks[i] && hp_client_ring(parts[i])->size == sizes[i];
+        good &= case_int(ranks[i], hp_client_ring(parts[i])->rank, "the new rank of rank %d", i) &
+                case_int(sizes[i], hp_client_ring(parts[i])->size, "the new size for rank %d", i);
     ok(good, "by colour and key, one takes no part");
     hp_client_free(parts[1]);
     parts[1] = parts[5];

@@ -134,6 +134,29 @@ random_from_seed(void)
 }
 
 static void
+cases_of_one_check(void)
+{
+    int good = 0;
+    plan_lazy();
+    good += case_ok(true, "case %d", 0);
+    good += case_int(4, 4, "case %d", 1);
+    good += case_ok(false, "case %d", 2);
+    setenv("HOOP_TEST_SEED", "7", 1);
+    tap_seed();
+    good += case_int(1, -2, "case %d", 3);
+    is_int(4, good, "all cases");
+}
+
+static void
+many_cases(void)
+{
+    plan_lazy();
+    for (int i = 0; i < 1000; i++)
+        case_ok(false, "%d", i);
+    ok(true, "one");
+}
+
+static void
 bails(void)
 {
     plan(1);
@@ -155,7 +178,7 @@ int
 main(void)
 {
     unsetenv("HOOP_TEST_TIME_FACTOR");
-    printf("1..10\n");
+    printf("1..12\n");
     fflush(stdout);
     expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
     expect(fails, 1,
@@ -169,6 +192,15 @@ main(void)
     expect(child_fails, 0, "1..1\nok 1 - child\n", "a child is quiet and counts its failures");
     expect(takes_too_long, 124, "1..1\nBail out! the time limit of this test has passed\n", "time limit");
     expect(random_from_seed, 0, "1..2\n# seed 1\nok 1 - first\nok 2 - second\n", "random numbers follow the seed");
+    expect(cases_of_one_check, 1,
+           "# failed: case 2\n# seed 7\n# failed, seed 7: case 3: wanted 1, saw -2\nnot ok 1 - all cases\n"
+           "# wanted 4, saw 2\n1..1\n# 1 of 1 failed\n",
+           "cases that fail are named, with the seed");
+    char twenty[1024] = "";
+    for (int i = 0; i < 20; i++)
+        snprintf(twenty + strlen(twenty), 64, "# failed: %d%s\n", i, i == 19 ? " (no further cases are printed)" : "");
+    strcat(twenty, "ok 1 - one\n1..1\n");
+    expect(many_cases, 0, twenty, "twenty of them at most");
     expect(bails, 255, "1..1\nBail out! no way\n", "bail");
     expect(own_folder, 0, "1..1\nok 1 - file in it\n", "scratch folder");
     return 0;

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 2048 };
+enum { LINE_BYTES = 2048, CASES = 20 };
 
 static struct {
     pthread_mutex_t lock;
@@ -36,6 +36,8 @@ static struct {
 static pthread_once_t seed_once = PTHREAD_ONCE_INIT;
 static uint64_t seed;
 static _Atomic uint64_t random_state;
+static atomic_bool seeded;
+static atomic_int cases; /* that failed since the last check */
 
 static void
 write_all(const char *text, size_t bytes)
@@ -104,6 +106,7 @@ static void
 after_fork_child(void)
 {
     tap.failed = 0;
+    cases = 0;
     pthread_mutex_unlock(&tap.lock);
 }
 
@@ -176,6 +179,7 @@ check(bool passed, const char *fmt, va_list args)
     if (tap.owner == 0)
         bail("a check came before plan()");
     pthread_mutex_lock(&tap.lock);
+    cases = 0;
     if (!passed)
         tap.failed++;
     if (is_owner()) {
@@ -255,6 +259,45 @@ is_blob(const void *wanted, const void *seen, size_t bytes, const char *fmt, ...
     return passed;
 }
 
+static void say_case(const char *seen, const char *fmt, va_list args) TAP_PRINTF(2, 0);
+
+static void
+say_case(const char *seen, const char *fmt, va_list args)
+{
+    char text[LINE_BYTES / 2], of_seed[32] = "";
+    int number = atomic_fetch_add(&cases, 1) + 1;
+    if (number > CASES)
+        return;
+    if (seeded)
+        snprintf(of_seed, sizeof(of_seed), ", seed %" PRIu64, seed);
+    vsnprintf(text, sizeof(text), fmt, args);
+    diag("failed%s: %s%s%s", of_seed, text, seen, number == CASES ? " (no further cases are printed)" : "");
+}
+
+bool
+case_ok(bool holds, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (!holds)
+        say_case("", fmt, args);
+    va_end(args);
+    return holds;
+}
+
+bool
+case_int(intmax_t wanted, intmax_t seen, const char *fmt, ...)
+{
+    char both[96];
+    va_list args;
+    snprintf(both, sizeof(both), ": wanted %jd, saw %jd", wanted, seen);
+    va_start(args, fmt);
+    if (wanted != seen)
+        say_case(both, fmt, args);
+    va_end(args);
+    return wanted == seen;
+}
+
 void
 skip(unsigned long count, const char *fmt, ...)
 {
@@ -330,6 +373,7 @@ choose_seed(void)
     if (given && *given != '\0')
         seed = strtoull(given, NULL, 0);
     atomic_store(&random_state, seed);
+    seeded = true;
     diag("seed %" PRIu64, seed);
 }
 

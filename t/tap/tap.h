@@ -29,6 +29,13 @@ bool is_uint(uintmax_t wanted, uintmax_t seen, const char *fmt, ...) TAP_PRINTF(
 bool is_string(const char *wanted, const char *seen, const char *fmt, ...) TAP_PRINTF(3, 4);
 bool is_blob(const void *wanted, const void *seen, size_t bytes, const char *fmt, ...) TAP_PRINTF(4, 5);
 
+/* One case of many that a single check sums up. True if it holds; otherwise a comment says which case it was, with the seed
+ * if there is one, and what was wanted and seen. Each check prints twenty of these at most.
+ *     good += case_int(n - 1, told, "rank %d of %d vanishes", victim, n);
+ */
+bool case_ok(bool holds, const char *fmt, ...) TAP_PRINTF(2, 3);
+bool case_int(intmax_t wanted, intmax_t seen, const char *fmt, ...) TAP_PRINTF(3, 4);
+
 /* Counts `count` checks as skipped, for this reason. */
 void skip(unsigned long count, const char *fmt, ...) TAP_PRINTF(2, 3);
 

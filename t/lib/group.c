@@ -139,7 +139,8 @@ test_empty_tensors(void)
     is_int(1, c.works, "five tensors, three of them empty, are one operation");
     for (uint64_t at = 0; at < 8; at++) {
         const uint8_t *wanted = (const uint8_t *)(at < 3 ? &in[0][at] : &in[1][at - 3]);
-        right &= hp_work_at(c.first, HP_SIDE_SEND, at, &run) == wanted && run == (at < 3 ? 3 - at : 8 - at);
+        right &= case_ok(hp_work_at(c.first, HP_SIDE_SEND, at, &run) == wanted, "element %d is elsewhere", (int)at);
+        right &= case_int((intmax_t)(at < 3 ? 3 - at : 8 - at), (intmax_t)run, "the run of element %d", (int)at);
     }
     ok(right, "every element is found, with its run");
     recycle(&c);
@@ -184,10 +185,14 @@ test_any_order(void)
         uint64_t n = begin[i + 1] - begin[i], skip = n ? tap_random() % n : 0;
         if (n == 0)
             continue;
-        right &= hp_work_at(c.first, HP_SIDE_SEND, begin[i] + skip, &run) == (uint8_t *)&in[i][skip];
-        right &= run == n - skip;
+        right &= case_ok(hp_work_at(c.first, HP_SIDE_SEND, begin[i] + skip, &run) == (uint8_t *)&in[i][skip],
+                         "element %d of tensor %d is sent from another place", (int)skip, i);
+        right &= case_int((intmax_t)(n - skip), (intmax_t)run, "elements from %d of tensor %d on", (int)skip, i);
         hp_iov pieces = hp_work_iov(c.first, HP_SIDE_RECV, begin[i] + skip, n - skip);
-        right &= pieces.data == (uint8_t *)&out[39 - i][skip] && pieces.run == (n - skip) * 4 && pieces.elem == 4;
+        right &=
+            case_ok(pieces.data == (uint8_t *)&out[39 - i][skip] && pieces.run == (n - skip) * 4 && pieces.elem == 4,
+                    "element %d of tensor %d is received elsewhere, or %u bytes of %u elements", (int)skip, i,
+                    (unsigned)pieces.run, (unsigned)pieces.elem);
     }
     ok(right, "tensors are found in any order, on both sides");
     recycle(&c);

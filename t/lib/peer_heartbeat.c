@@ -144,15 +144,20 @@ test_still(void)
             direct += waits[i] == victim && r.order[i] != victim;
         }
         everybody_says(&r, waits, seed % 2 ? OPERATION : OPERATION - 1, 3, 1000);
-        loud += r.entries > r.n * (r.n - 1) || r.frames < r.n;
+        loud += !case_ok(r.entries <= r.n * (r.n - 1) && r.frames >= r.n, "%d ranks: %d ticks in %d frames", r.n,
+                         r.entries, r.frames);
         r.deaf[victim] = 1;
         for (uint64_t now = 2000; now <= 9000; now += 1000)
             everybody_says(&r, waits, OPERATION, 4, now);
         int n = named(&r, victim, seed % 2 ? HP_GUILT_SILENT : HP_GUILT_ABSENT, 8000);
-        *(seed % 2 ? &stopped : &absent) += n >= direct && n >= !chords;
-        voices += speakers(&r, 8000) == (n > 0);
+        *(seed % 2 ? &stopped : &absent) +=
+            case_ok(n >= direct && n >= !chords, "%d ranks, %swait for rank %d%s: %d of %d name it", r.n,
+                    chords ? "any " : "the next ones ", victim, seed % 2 ? "" : ", which is absent", n, direct);
+        voices +=
+            case_int(n > 0, speakers(&r, 8000), "%d ranks, %d name rank %d: those that tell people", r.n, n, victim);
         for (int i = 0; i < r.n; i++)
-            moved += r.heartbeats[i]->moved > 2000;
+            moved += !case_ok(r.heartbeats[i]->moved <= 2000, "%d ranks: position %d counts a tick without progress",
+                              r.n, i);
         close_ring(&r);
     }
     is_int(SEEDS / 2, stopped, "a rank that stops in the operation is named by all that wait for it, at every place");

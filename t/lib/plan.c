@@ -182,7 +182,8 @@ test_rounds(void)
 {
     int right = hp_plan_rounds(1) == 0;
     for (int n = 2; n <= 5000; n++)
-        right &= 1 << hp_plan_rounds(n) >= n && 1 << (hp_plan_rounds(n) - 1) < n;
+        right &= case_ok(1 << hp_plan_rounds(n) >= n && 1 << (hp_plan_rounds(n) - 1) < n, "%d ranks: %d rounds", n,
+                         (int)hp_plan_rounds(n));
     ok(right, "rounds are the logarithm, rounded up");
 }
 
@@ -275,7 +276,9 @@ test_depth(void)
         for (int far = 0; far < 2; far++) {
             uint32_t slices = in[i][0], window = in[i][1];
             hp_plan_depth(&slices, &window, !far);
-            right &= slices == out[i][far][0] && window == out[i][far][1];
+            right &= case_ok(slices == out[i][far][0] && window == out[i][far][1],
+                             "slices %u, window %u, %s: wanted %u and %u, saw %u and %u", in[i][0], in[i][1],
+                             far ? "between hosts" : "on one host", out[i][far][0], out[i][far][1], slices, window);
         }
     ok(right, "slices and window that are left open fit each other and the path");
     ok(hp_plan_spread(-1, 1) > hp_plan_spread(-1, 0), "between hosts fewer bytes are worth a hop");

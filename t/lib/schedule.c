@@ -470,7 +470,7 @@ test_primitives(void)
                      : row < 8  ? HP_STEP_RECV | HP_STEP_COPY | HP_STEP_SEND
                                 : HP_STEP_RECV | HP_STEP_COPY;
         for (int r = 0; r < 5; r++)
-            right &= five(r, (uint64_t)row, HP_ALLREDUCE).flags == wanted;
+            right &= case_int(wanted, five(r, (uint64_t)row, HP_ALLREDUCE).flags, "row %d of rank %d: flags", row, r);
     }
     ok(right, "the rows are send, recvReduceSend, recvReduceCopySend, recvCopySend, recv");
     is_uint(2, five(2, 4, HP_REDUCE_SCATTER).in, "reduce_scatter ends with the rank's own block");
@@ -493,9 +493,10 @@ test_halves_ranks(void)
                 ranks[i - kept] += ranks[i];
             held = kept;
             for (uint64_t i = 0; i < held && (n < 70 || i < 3); i++)
-                right &= hp_halves_ranks(n, round, i) == ranks[i];
+                right &= case_int(ranks[i], hp_halves_ranks(n, round, i), "%d ranks, round %u: ranks in part %d", n,
+                                  round, (int)i);
         }
-        right &= ranks[0] == (uint32_t)n;
+        right &= case_int(n, ranks[0], "%d ranks, after all rounds: ranks in part 0", n);
     }
     ok(right, "halves: how many ranks are in each part, up to 1000 ranks");
 }
@@ -508,8 +509,10 @@ test_pair_distances(void)
         uint64_t seen = 0;
         for (uint32_t k = 0; k + 1 < (uint32_t)n; k++) {
             int d = hp_pair_distance(n, k);
-            right &= d >= 1 && d < n && !(seen >> d & 1);
-            right &= k % 2 == 0 || d == n - hp_pair_distance(n, k - 1);
+            right &= case_ok(d >= 1 && d < n && !(seen >> d & 1), "%d ranks, exchange %u: distance %d", n, k, d);
+            right &=
+                case_ok(k % 2 == 0 || d == n - hp_pair_distance(n, k - 1),
+                        "%d ranks, exchange %u: distance %d after %d", n, k, d, k ? hp_pair_distance(n, k - 1) : 0);
             seen |= UINT64_C(1) << (d & 63);
         }
     }

@@ -14,9 +14,13 @@ test_bounds(void)
     for (int i = 0; i < ROUNDS; i++) {
         int64_t most = mosts[tap_random() % 6], spins = most ? (int64_t)(tap_random() % (uint64_t)(most + 1)) : 0;
         int64_t found = hp_spin_found(spins, most), less = hp_spin_slept(spins, most, LONG_NS + tap_random() % LONG_NS);
-        wrong += found > most || found < spins || (found == spins && spins < most);
-        wrong += less < 0 || less > spins || (less == spins && spins > 0);
-        wrong += hp_spin_slept(spins, most, tap_random() % HP_SPIN_SHORT_NS) != found;
+        wrong += !case_ok(found <= most && found >= spins && (found > spins || spins == most),
+                          "%jd looks of %jd, and a find: then %jd", (intmax_t)spins, (intmax_t)most, (intmax_t)found);
+        wrong +=
+            !case_ok(less >= 0 && less <= spins && (less < spins || spins == 0),
+                     "%jd looks of %jd, and a long sleep: then %jd", (intmax_t)spins, (intmax_t)most, (intmax_t)less);
+        wrong += !case_int(found, hp_spin_slept(spins, most, tap_random() % HP_SPIN_SHORT_NS),
+                           "%jd looks of %jd, and a short sleep", (intmax_t)spins, (intmax_t)most);
     }
     is_int(0, wrong, "more after a find or a short sleep, fewer after a long one, within 0 and the setting");
     is_int(hp_spin_found(10, 50), hp_spin_slept(10, 50, HP_SPIN_SHORT_NS - 1), "a nanosecond below 200 us is short");

@@ -111,10 +111,12 @@ round_trips(void)
         hp_frame frame = random_frame(&payload), back;
         uint32_t head = hp_frame_put_data(bytes, &frame, payload);
         memset(&back, 0, sizeof(back));
-        right += get(&back, bytes, NULL) == HOOP_SUCCESS && back.type == HP_DATA && same(&frame, &back) &&
-                 hp_frame_payload(&back) == payload && head == hp_frame_head(frame.flags) &&
-                 hp_get32(bytes + 12) == reference_crc(bytes, 12) &&
-                 hp_get32(bytes + 44) == reference_crc(bytes + 16, 28);
+        right += case_ok(get(&back, bytes, NULL) == HOOP_SUCCESS && back.type == HP_DATA && same(&frame, &back),
+                         "head %d, flags %#x: other fields come back", k, (unsigned)frame.flags) &&
+                 case_int(payload, hp_frame_payload(&back), "head %d, flags %#x: payload", k, (unsigned)frame.flags) &&
+                 case_int(hp_frame_head(frame.flags), head, "head %d, flags %#x: bytes", k, (unsigned)frame.flags) &&
+                 case_int(reference_crc(bytes, 12), hp_get32(bytes + 12), "head %d: first checksum", k) &&
+                 case_int(reference_crc(bytes + 16, 28), hp_get32(bytes + 44), "head %d: second checksum", k);
     }
     is_int(tries, right, "random data heads come back as they went");
     hp_frame frame = {.payload_crc = 77}, back;
@@ -189,10 +191,12 @@ types_and_lengths(void)
         uint32_t min, max;
         limits_of(type, &min, &max);
         known += max > 0;
-        right += refused_length(type, 0) && refused_length(type, max + 1) && refused_length(type, UINT32_C(1) << 31) &&
-                 refused_length(type, UINT32_MAX) &&
-                 (max == 0 || (taken_length(type, min) && taken_length(type, max))) &&
-                 (max == 0 || refused_length(type, min - 1)) && (max > 0 || refused_length(type, 32));
+        right += case_ok(refused_length(type, 0) && refused_length(type, max + 1) &&
+                             refused_length(type, UINT32_C(1) << 31) && refused_length(type, UINT32_MAX) &&
+                             (max == 0 || refused_length(type, min - 1)) && (max > 0 || refused_length(type, 32)),
+                         "type %d takes a length outside %u to %u", type, min, max) &&
+                 case_ok(max == 0 || (taken_length(type, min) && taken_length(type, max)),
+                         "type %d refuses %u or %u bytes", type, min, max);
     }
     is_int(23, known, "the test knows all types");
     is_int(256, right, "each type takes its lengths and no others");
@@ -303,7 +307,9 @@ splits(void)
     for (size_t k = 0; k <= n; k++) {
         reader.have = 0;
         int have = drain_exact(&reader, stream, k, 0, lengths);
-        right += have >= 0 && drain_exact(&reader, stream + k, n - k, have, lengths) == STREAM;
+        right +=
+            case_ok(have >= 0, "frames before byte %zu", k) &&
+            case_int(STREAM, drain_exact(&reader, stream + k, n - k, have, lengths), "frames, split at byte %zu", k);
     }
     is_uint(n + 1, right, "control frames may come in two parts, split at any byte");
     reader.have = 0;
@@ -333,7 +339,7 @@ random_splits(void)
             have = drain(&reader, stream + at, take, have, lengths);
             at += take;
         }
-        right += have == STREAM;
+        right += case_int(STREAM, have, "round %d: frames, of %zu bytes in all", round, n);
     }
     is_int(300, right, "random control frames in random parts come through");
 }

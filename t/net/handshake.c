@@ -72,8 +72,10 @@ split_at(int m, size_t k)
     int fine = hp_handshake_want(to) == sizes[m] && from->out_n == sizes[m];
     fine &= hp_handshake_feed(to, from->out, k, start) == before && to->out_n == out && to->have == k;
     fine &= hp_handshake_want(to) == sizes[m] - k;
+    fine = case_ok(fine, "M%d: its first %zu bytes change something", m + 1, k);
     hp_handshake_feed(to, from->out + k, sizes[m] - k, start);
-    return fine && to->state != before && to->state != HP_HANDSHAKE_BAD;
+    return fine && case_ok(to->state != before && to->state != HP_HANDSHAKE_BAD,
+                           "M%d in two parts, split at byte %zu: %s", m + 1, k, to->why ? to->why : "not taken");
 }
 
 static void
@@ -451,7 +453,8 @@ truncated(void)
         begin(&p);
         int waits = hp_handshake_feed(&p.r, p.i.out, k, start) == HP_HANDSHAKE_HELLO && p.r.out_n == 0;
         hp_handshake_tick(&p.r, limit);
-        silent += (size_t)(waits && is_bad(&p.r));
+        silent += case_ok(waits && is_bad(&p.r), "M1 cut at byte %zu: state %d, %zu bytes in answer", k, (int)p.r.state,
+                          p.r.out_n);
     }
     is_uint(HP_M1, silent, "M1 cut at any byte earns silence and the deadline");
 }
@@ -486,7 +489,7 @@ pending(void)
         begin(&p);
         memcpy(noise, p.i.out, (size_t)(tap_random() % (HP_M1 - 16))); /* at least half the tag stays noise */
         hp_handshake_feed(&p.r, noise, sizeof(noise), start);
-        silent += (size_t)is_bad(&p.r);
+        silent += case_ok(is_bad(&p.r), "noise %zu: state %d, %zu bytes in answer", k, (int)p.r.state, p.r.out_n);
     }
     is_uint(tries, silent, "noise behind a good beginning is BAD, in silence");
 }

@@ -60,23 +60,26 @@ stretch_is_right(const payload *p, uint32_t from, uint32_t to, int room)
 }
 
 static int
-all_stretches_are_right(const payload *p)
+all_stretches_are_right(const payload *p, uint32_t k)
 {
     for (uint32_t from = 0; from <= p->bytes; from++)
         for (uint32_t to = from; to <= p->bytes; to++)
             for (int room = 0; room <= 2 * PIECES; room += 1 + room)
-                if (!stretch_is_right(p, from, to, room))
+                if (!case_ok(stretch_is_right(p, from, to, room),
+                             "payload %u of %u bytes: the places of bytes %u to %u, %d at a time", k, p->bytes, from,
+                             to, room))
                     return 0;
     return 1;
 }
 
 static int
-wholes_are_right(const payload *p)
+wholes_are_right(const payload *p, uint32_t k)
 {
     uint8_t copy[MOST];
     for (uint32_t n = 0; n <= p->bytes; n++) {
         hp_iov_copy(&p->pieces, n, copy);
-        if (memcmp(copy, p->plain, n) != 0 || hp_iov_crc(&p->pieces, n) != hp_crc32c(p->plain, n))
+        if (!case_ok(memcmp(copy, p->plain, n) == 0, "payload %u: its first %u bytes", k, n) ||
+            !case_int(hp_crc32c(p->plain, n), hp_iov_crc(&p->pieces, n), "payload %u: the checksum of %u bytes", k, n))
             return 0;
     }
     return 1;
@@ -92,8 +95,8 @@ main(void)
     tap_seed();
     for (uint32_t k = 0; k < 60; k++) {
         make(&p, k % 2 ? HP_SIDE_SEND : HP_SIDE_RECV, 1 + k % 4);
-        stretches &= all_stretches_are_right(&p);
-        wholes &= wholes_are_right(&p);
+        stretches &= all_stretches_are_right(&p, k);
+        wholes &= wholes_are_right(&p, k);
     }
     ok(stretches, "every stretch of a payload in pieces, with room for one place, for some and for all");
     ok(wholes, "its beginning put together, and its checksum, for every length");

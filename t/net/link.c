@@ -117,12 +117,14 @@ late_post_is_served(const uint8_t *wire, size_t n, size_t early, const uint8_t *
     rig_open_in(&r);
     rig_write(&r, wire, early);
     rig_settle(&r);
-    right = r.in->state == HP_LINK_OPEN && r.in->done == 0;
+    right = case_ok(r.in->state == HP_LINK_OPEN && r.in->done == 0, "%zu of %zu bytes before the post: state %d", early,
+                    n, (int)r.in->state);
     hp_link_post(r.in, &frame, to, SMALL, 0);
     rig_settle(&r);
-    right &= (r.in->done == 1) == (early == n);
+    right &= case_int(early == n, (intmax_t)r.in->done, "%zu of %zu bytes before the post: done", early, n);
     rig_write(&r, wire + early, n - early);
-    right &= rig_until_done(&r, r.in, 1) && memcmp(to, data, SMALL) == 0;
+    right &= case_ok(rig_until_done(&r, r.in, 1) && memcmp(to, data, SMALL) == 0,
+                     "%zu of %zu bytes before the post: the payload", early, n);
     rig_close(&r);
     return right;
 }
@@ -206,7 +208,8 @@ test_stripes(int stripes)
     }
     arrived &= rig_until_done(&r, r.in, POSTS) && rig_until_done(&r, r.out, POSTS);
     for (int i = 0; i < POSTS; i++) {
-        right &= memcmp(data[i], to[i], size_of(i)) == 0;
+        right &= case_ok(memcmp(data[i], to[i], size_of(i)) == 0, "post %d of %zu bytes over %d stripes", i,
+                         (size_t)size_of(i), stripes);
         free(data[i]);
         free(to[i]);
     }

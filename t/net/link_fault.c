@@ -195,7 +195,9 @@ test_garbage(void)
         for (size_t i = 0; i < t.n; i++)
             t.wire[i] = (uint8_t)tap_random();
         feed(&r, &t, &t.frame, SMALL);
-        right = r.in->done == 0 && r.in->state == HP_LINK_FAULT && r.in->error.code == HOOP_ERR_CORRUPT;
+        right = case_ok(r.in->done == 0 && r.in->state == HP_LINK_FAULT && r.in->error.code == HOOP_ERR_CORRUPT,
+                        "garbage %d of %zu bytes: state %d, error %d: %s", k, t.n, (int)r.in->state,
+                        (int)r.in->error.code, r.in->error.text);
         rig_close(&r);
     }
     ok(right, "garbage is corruption");
@@ -330,8 +332,9 @@ test_abort_of_strangers(void)
         rig_open(&r, 1);
         r.in->size = size;
         hp_link_stop(r.out, &cause);
-        right &= rig_until_state(&r, r.in, HP_LINK_ABORT) && r.in->error.rank == (size > 6 ? 6 : -1) &&
-                 r.in->error.reporter == (size > 2 ? 2 : -1);
+        right &= case_ok(rig_until_state(&r, r.in, HP_LINK_ABORT), "a ring of %d: state %d", size, (int)r.in->state) &&
+                 case_int(size > 6 ? 6 : -1, r.in->error.rank, "a ring of %d: the rank", size) &&
+                 case_int(size > 2 ? 2 : -1, r.in->error.reporter, "a ring of %d: the reporter", size);
         rig_close(&r);
     }
     ok(right, "an ABORT that names ranks beyond the ring's names nobody");

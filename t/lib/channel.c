@@ -12,12 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t
-pick(uint64_t below)
-{
-    return tap_random() % below;
-}
-
 static int
 has_root(int kind)
 {
@@ -27,11 +21,12 @@ has_root(int kind)
 static hp_call
 call_of(int kind, int size, uint64_t count)
 {
-    hp_call call = {.kind = (uint8_t)kind, .dtype = pick(2) ? HOOP_INT32 : HOOP_FLOAT32, .root = -1, .count = count};
+    hp_call call = {
+        .kind = (uint8_t)kind, .dtype = tap_pick(2) ? HOOP_INT32 : HOOP_FLOAT32, .root = -1, .count = count};
     if (kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE)
-        call.op = (uint8_t)pick(5);
+        call.op = (uint8_t)tap_pick(5);
     if (has_root(kind))
-        call.root = (int32_t)pick((uint64_t)size);
+        call.root = (int32_t)tap_pick((uint64_t)size);
     if (kind == HP_BARRIER)
         call = (hp_call){.kind = HP_BARRIER, .dtype = HOOP_UINT8, .root = -1};
     return call;
@@ -43,34 +38,34 @@ ring_of(int size, uint32_t slices, uint32_t window)
 {
     sim_ring o = {.size = size, .slices = slices, .window = window, .stripes = 1, .faulty = -1, .absent = -1};
     o.seed = tap_random();
-    o.slice_bytes = 64 + 4 * (uint32_t)pick(16);
+    o.slice_bytes = 64 + 4 * (uint32_t)tap_pick(16);
     o.stage_bytes = 3 * 64 * (uint32_t)size;
-    o.spread_bytes = pick(2) ? 64 * (uint32_t)size : 0;
-    o.halves_bytes = pick(2) ? 2048 : 0; /* from 8 ranks on */
-    o.slots = (int)pick(2);
-    o.device.addressable = (int)pick(2);
-    o.device.early = (int)pick(2);
-    o.net.held = pick(2) ? 0 : 1 + (uint32_t)pick(pick(2) ? 16 : 600);
-    o.net.on_ask = (int)pick(2);
-    o.net.zerocopy = (int)pick(2);
+    o.spread_bytes = tap_pick(2) ? 64 * (uint32_t)size : 0;
+    o.halves_bytes = tap_pick(2) ? 2048 : 0; /* from 8 ranks on */
+    o.slots = (int)tap_pick(2);
+    o.device.addressable = (int)tap_pick(2);
+    o.device.early = (int)tap_pick(2);
+    o.net.held = tap_pick(2) ? 0 : 1 + (uint32_t)tap_pick(tap_pick(2) ? 16 : 600);
+    o.net.on_ask = (int)tap_pick(2);
+    o.net.zerocopy = (int)tap_pick(2);
     return o;
 }
 
 static void
 add(sim_ring *o, hp_call call)
 {
-    o->in_place[o->ops] = (int)pick(2);
+    o->in_place[o->ops] = (int)tap_pick(2);
     o->call[o->ops++] = call;
 }
 
 static uint64_t
 some_count(int size)
 {
-    switch (pick(6)) {
-    case 0: return pick(3);
-    case 1: return (uint64_t)size + pick(3) - 1;
-    case 2: return 100 + pick(200);
-    default: return 1 + pick(60);
+    switch (tap_pick(6)) {
+    case 0: return tap_pick(3);
+    case 1: return (uint64_t)size + tap_pick(3) - 1;
+    case 2: return 100 + tap_pick(200);
+    default: return 1 + tap_pick(60);
     }
 }
 
@@ -101,8 +96,8 @@ test_window_above_s(void)
         int right = 1, runs = 0;
         for (int size = 2; size <= 9; size++)
             for (int k = 0; k < 40 && right; k++, runs++) {
-                uint32_t slices = 1 + (uint32_t)pick(5);
-                sim_ring o = ring_of(size, slices, slices + 1 + (k % 2 ? (uint32_t)pick(8) : 0));
+                uint32_t slices = 1 + (uint32_t)tap_pick(5);
+                sim_ring o = ring_of(size, slices, slices + 1 + (k % 2 ? (uint32_t)tap_pick(8) : 0));
                 add(&o, call_of(kind, size, some_count(size)));
                 right = ends(&o, SIM_RIGHT);
             }
@@ -139,7 +134,7 @@ test_back_to_back(void)
     int right = 1, runs = 0;
     for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8, kind = HP_ALLREDUCE + k % 3;
-        sim_ring o = ring_of(size, 1 + (uint32_t)pick(4), 5 + (uint32_t)pick(4));
+        sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 5 + (uint32_t)tap_pick(4));
         for (int i = 0; i < 5; i++)
             add(&o, call_of(kind, size, some_count(size)));
         right = ends(&o, SIM_RIGHT);
@@ -153,11 +148,11 @@ test_mixed(void)
     int right = 1, runs = 0;
     for (int k = 0; k < 1200 && right; k++, runs++) {
         int size = 2 + k % 9;
-        uint32_t slices = 1 + (uint32_t)pick(5);
-        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(20));
+        uint32_t slices = 1 + (uint32_t)tap_pick(5);
+        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(20));
         for (int i = 0; i < SIM_OPS_MAX; i++)
-            add(&o, call_of(HP_ALLREDUCE + (int)pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
-        o.stripes = 1 + (int)pick(3);
+            add(&o, call_of(HP_ALLREDUCE + (int)tap_pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
+        o.stripes = 1 + (int)tap_pick(3);
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "eight operations of mixed kinds on one to three stripes (%d seeds)", runs);
@@ -170,12 +165,12 @@ test_news(void)
     int right = 1, runs = 0;
     for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8;
-        uint32_t slices = 1 + (uint32_t)pick(5);
-        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(20));
+        uint32_t slices = 1 + (uint32_t)tap_pick(5);
+        sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(20));
         o.device.on_ask = 1;
         o.net.on_ask = 0;
         for (int i = 0; i < 4; i++)
-            add(&o, call_of(HP_ALLREDUCE + (int)pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
+            add(&o, call_of(HP_ALLREDUCE + (int)tap_pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "a belt stops only when it has used all that its device has told (%d seeds)", runs);
@@ -188,10 +183,10 @@ test_stages(void)
     int right = 1, runs = 0;
     for (int k = 0; k < 600 && right; k++, runs++) {
         int size = 2 + k % 8;
-        sim_ring o = ring_of(size, 1, k % 2 ? 64 : 2 + (uint32_t)pick(30));
+        sim_ring o = ring_of(size, 1, k % 2 ? 64 : 2 + (uint32_t)tap_pick(30));
         o.spread_bytes = 64 * (uint32_t)size;
         for (int i = 0; i < SIM_OPS_MAX; i++)
-            add(&o, call_of(pick(4) ? HP_ALLREDUCE : HP_BARRIER, size, 1 + pick(16)));
+            add(&o, call_of(tap_pick(4) ? HP_ALLREDUCE : HP_BARRIER, size, 1 + tap_pick(16)));
         right = ends(&o, SIM_RIGHT);
     }
     ok(right, "eight spreads over four gather buffers (%d seeds)", runs);
@@ -204,10 +199,10 @@ test_fused(void)
     int right = 1, runs = 0;
     for (int k = 0; k < 1200 && right; k++, runs++) {
         int size = 2 + k % 8;
-        sim_ring o = ring_of(size, 1 + (uint32_t)pick(4), 6);
-        o.stripes = 1 + (int)pick(3);
+        sim_ring o = ring_of(size, 1 + (uint32_t)tap_pick(4), 6);
+        o.stripes = 1 + (int)tap_pick(3);
         for (int i = 0; i < 1 + k % 3; i++) {
-            add(&o, call_of(HP_ALLREDUCE, size, pick(2) ? some_count(size) : 60 * (uint64_t)size));
+            add(&o, call_of(HP_ALLREDUCE, size, tap_pick(2) ? some_count(size) : 60 * (uint64_t)size));
             o.call[i].fused = 1;
         }
         right = ends(&o, SIM_RIGHT);
@@ -239,11 +234,11 @@ mean_of(hoop_dtype dtype, int size, int k)
     int kind = kinds[k % 5];
     uint64_t n = (uint64_t)size;
     const uint64_t counts[] = {0, 1, n - 1, n, n + 1, 13, 61, 64, 257, 16 * n};
-    uint32_t slices = 1 + (uint32_t)pick(3);
-    sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)pick(4));
+    uint32_t slices = 1 + (uint32_t)tap_pick(3);
+    sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(4));
     o.spread_bytes = k % 5 == 0 ? 128 * (uint32_t)size : 0;
     o.halves_bytes = k % 5 == 1 ? 1 << 16 : 0;
-    add(&o, call_of(kind, size, counts[pick(size < 16 ? 10 : 8)]));
+    add(&o, call_of(kind, size, counts[tap_pick(size < 16 ? 10 : 8)]));
     o.call[0].dtype = (uint8_t)dtype;
     o.call[0].op = HOOP_AVG;
     o.call[0].fused = kind == HP_ALLREDUCE && k % 2;
@@ -295,8 +290,8 @@ test_refused_job(void)
         char why[300];
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 2, 4);
-        o.faulty = (int)pick((uint64_t)size);
-        o.device.refuse = 1 + pick(12);
+        o.faulty = (int)tap_pick((uint64_t)size);
+        o.device.refuse = 1 + tap_pick(12);
         for (int i = 0; i < 3; i++)
             add(&o, call_of(HP_ALLREDUCE + k % 2, size, some_count(size)));
         sim_end end = sim_ring_run(&o, at, why, sizeof(why));
@@ -322,10 +317,10 @@ test_stuck_job(void)
         char why[300];
         int size = 2 + k % 8;
         sim_ring o = ring_of(size, 3, 5);
-        o.faulty = (int)pick((uint64_t)size);
-        o.device.stick = 1 + pick(12);
+        o.faulty = (int)tap_pick((uint64_t)size);
+        o.device.stick = 1 + tap_pick(12);
         for (int i = 0; i < 3; i++)
-            add(&o, call_of(HP_ALLREDUCE + (int)pick(8), size, some_count(size)));
+            add(&o, call_of(HP_ALLREDUCE + (int)tap_pick(8), size, some_count(size)));
         sim_end end = sim_ring_run(&o, at, why, sizeof(why));
         right = end != SIM_WRONG && (end == SIM_RIGHT || at[o.faulty].finished < o.ops);
         if (!right)
@@ -348,7 +343,7 @@ test_absent_rank(void)
         o.spread_bytes = o.halves_bytes = 0;
         o.net.held = 100000;
         o.net.zerocopy = 0;
-        o.absent = (int)pick((uint64_t)size);
+        o.absent = (int)tap_pick((uint64_t)size);
         o.absent_from = 1;
         add(&o, call_of(HP_ALLREDUCE, size, 50));
         add(&o, call_of(HP_ALLREDUCE, size, 50));

@@ -23,11 +23,7 @@ open_ring(ring *r, int n)
 {
     memset(r, 0, sizeof(*r));
     r->n = n;
-    for (int i = 0; i < n; i++) {
-        int j = (int)(tap_random() % (uint64_t)(i + 1));
-        r->order[i] = r->order[j];
-        r->order[j] = i;
-    }
+    tap_shuffle(r->order, n);
     for (int i = 0; i < n; i++)
         r->heartbeats[i] = hp_heartbeats_new(n, i, r->order);
 }

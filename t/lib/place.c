@@ -13,22 +13,6 @@ enum { SIZE_MAX_HERE = 1000 };
 
 static int order[SIZE_MAX_HERE];
 
-static uint64_t
-pick(uint64_t below)
-{
-    return tap_random() % below;
-}
-
-static void
-shuffle(int size)
-{
-    for (int i = 0; i < size; i++) {
-        int j = (int)pick((uint64_t)i + 1);
-        order[i] = order[j];
-        order[j] = i;
-    }
-}
-
 static int
 has_root(int kind)
 {
@@ -39,20 +23,20 @@ has_root(int kind)
 static sym_case
 make(int kind, int size, uint64_t count)
 {
-    uint32_t slices = 1 + (uint32_t)pick(4);
+    uint32_t slices = 1 + (uint32_t)tap_pick(4);
     sym_case c = {.size = size, .order = order, .channels = 1};
-    shuffle(size);
+    tap_shuffle(order, size);
     c.call = (hp_call){.kind = (uint8_t)kind, .dtype = HOOP_INT64, .root = -1, .count = count};
     if (has_root(kind))
-        c.call.root = (int)pick((uint64_t)size);
-    c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)pick(6)), .slices = slices, .channels = 1};
+        c.call.root = (int)tap_pick((uint64_t)size);
+    c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)tap_pick(6)), .slices = slices, .channels = 1};
     c.options.stage_bytes = 3 * 8 * (uint32_t)size * 16;
-    c.options.halves_bytes = pick(2) ? 8 * 1024 : 0;
-    c.options.spread_bytes = pick(2) ? 64 * (uint32_t)size : 0;
-    c.window = slices + 1 + (uint32_t)pick(3);
-    c.place.direct = (int)pick(2);
-    c.place.in_place = (int)pick(2);
-    c.place.slots = (int)pick(2);
+    c.options.halves_bytes = tap_pick(2) ? 8 * 1024 : 0;
+    c.options.spread_bytes = tap_pick(2) ? 64 * (uint32_t)size : 0;
+    c.window = slices + 1 + (uint32_t)tap_pick(3);
+    c.place.direct = (int)tap_pick(2);
+    c.place.in_place = (int)tap_pick(2);
+    c.place.slots = (int)tap_pick(2);
     return c;
 }
 
@@ -95,10 +79,10 @@ test_interleavings(void)
     for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         int right = 1;
         for (int k = 0; k < 500 && right; k++) {
-            sym_case c = make(kind, 2 + k % 8, kind == HP_BARRIER ? 0 : pick(40));
+            sym_case c = make(kind, 2 + k % 8, kind == HP_BARRIER ? 0 : tap_pick(40));
             c.seed = tap_random() | 1;
-            c.wire = k % 3 == 0 ? 0 : k % 3 == 1 ? 1 + (uint32_t)pick(4) : 1000;
-            c.early_commands = (int)pick(2);
+            c.wire = k % 3 == 0 ? 0 : k % 3 == 1 ? 1 + (uint32_t)tap_pick(4) : 1000;
+            c.early_commands = (int)tap_pick(2);
             right = holds(&c);
         }
         ok(right, "%s: under 500 interleavings nothing is overwritten before its last use", hp_kind_name(kind));
@@ -112,12 +96,12 @@ test_halves(void)
     for (int k = 0; k < 400 && right; k++) {
         int n = 8 + k % 26;
         hp_plan plan;
-        sym_case c = make(HP_ALLREDUCE, n, pick(16 * (uint64_t)n + 1));
+        sym_case c = make(HP_ALLREDUCE, n, tap_pick(16 * (uint64_t)n + 1));
         c.options.halves_bytes = 16 * 1024;
         c.options.spread_bytes = 0;
         c.seed = k % 2 ? tap_random() | 1 : 0;
-        c.wire = (uint32_t)pick(3) * 50;
-        c.early_commands = (int)pick(2);
+        c.wire = (uint32_t)tap_pick(3) * 50;
+        c.early_commands = (int)tap_pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         halves += plan.algorithm == HP_ALG_HALVES;
         right = holds(&c);
@@ -134,15 +118,15 @@ test_doubling(void)
     for (int k = 0; k < 600 && right; k++) {
         int n = 2 << k % 5;
         hp_plan plan;
-        sym_case c = make(HP_ALLREDUCE, n, 1024 / (hp_plan_rounds(n) + 1) - pick(40));
+        sym_case c = make(HP_ALLREDUCE, n, 1024 / (hp_plan_rounds(n) + 1) - tap_pick(40));
         c.options.spread_bytes = 8 * 1024;
         c.place.direct = k & 1;
         c.place.in_place = k >> 1 & 1;
         c.options.halves_bytes = 0;
         c.options.stage_bytes = 8 * 1024;
         c.seed = k % 3 ? tap_random() | 1 : 0;
-        c.wire = (uint32_t)pick(3) * 50;
-        c.early_commands = (int)pick(2);
+        c.wire = (uint32_t)tap_pick(3) * 50;
+        c.early_commands = (int)tap_pick(2);
         hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
         doublings += plan.algorithm == HP_ALG_DOUBLING;
         right = holds(&c);
@@ -157,12 +141,12 @@ test_alltoall_in_place(void)
 {
     int right = 1;
     for (int k = 0; k < 1500 && right; k++) {
-        sym_case c = make(HP_ALLTOALL, 2 + k % 9, 1 + pick(9));
+        sym_case c = make(HP_ALLTOALL, 2 + k % 9, 1 + tap_pick(9));
         c.place.in_place = 1;
         c.seed = tap_random() | 1;
-        c.window = c.options.slices + 1 + (uint32_t)pick(20);
-        c.wire = (uint32_t)pick(3) * 50;
-        c.early_commands = (int)pick(2);
+        c.window = c.options.slices + 1 + (uint32_t)tap_pick(20);
+        c.wire = (uint32_t)tap_pick(3) * 50;
+        c.early_commands = (int)tap_pick(2);
         right = holds(&c);
     }
     ok(right, "alltoall in place saves every block before it is overwritten");
@@ -174,8 +158,8 @@ test_channels(void)
     for (int kind = HP_ALLREDUCE; kind < HP_BARRIER; kind++) {
         int right = 1;
         for (int k = 0; k < 120 && right; k++) {
-            sym_case c = make(kind, 2 + k % 7, pick(70));
-            c.channels = 2 + (uint32_t)pick(2);
+            sym_case c = make(kind, 2 + k % 7, tap_pick(70));
+            c.channels = 2 + (uint32_t)tap_pick(2);
             c.options.spread_bytes = c.options.halves_bytes = 0;
             right = holds(&c);
         }
@@ -193,8 +177,8 @@ test_grains(void)
             int n = 2 + k % 4;
             sym_case c = make(kind, n, 0);
             c.options.spread_bytes = 0;
-            c.options.slice_bytes = 64 * (1 + (uint32_t)pick(3)) + 8 * (uint32_t)pick(8);
-            c.call.count = (kind == HP_ALLREDUCE ? (uint64_t)n : 1) * 128 * c.options.slices + pick(100);
+            c.options.slice_bytes = 64 * (1 + (uint32_t)tap_pick(3)) + 8 * (uint32_t)tap_pick(8);
+            c.call.count = (kind == HP_ALLREDUCE ? (uint64_t)n : 1) * 128 * c.options.slices + tap_pick(100);
             right = holds(&c);
         }
         ok(right, "%s: cuts on cache lines cover everything too", hp_kind_name(kind));

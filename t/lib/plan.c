@@ -25,12 +25,6 @@ static const uint64_t totals[] = {0,
                                   UINT64_C(1) << 60};
 enum { TOTALS = sizeof(totals) / sizeof(*totals) };
 
-static uint64_t
-pick(uint64_t below)
-{
-    return tap_random() % below;
-}
-
 /* Begin, end, order, grain and balance of one cut at part k. */
 static int
 cut_is_right(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain)
@@ -52,8 +46,8 @@ test_cut(void)
     for (int t = 0; t < TOTALS; t++)
         for (int g = 0; g < 4; g++)
             for (int i = 0; i < 400 && right; i++) {
-                uint64_t parts = i < 40 ? (uint64_t)i + 1 : 1 + pick(i < 200 ? 1000 : 1000000);
-                uint64_t k = i % 3 == 0 ? 0 : i % 3 == 1 ? parts - 1 : pick(parts);
+                uint64_t parts = i < 40 ? (uint64_t)i + 1 : 1 + tap_pick(i < 200 ? 1000 : 1000000);
+                uint64_t k = i % 3 == 0 ? 0 : i % 3 == 1 ? parts - 1 : tap_pick(parts);
                 right = cut_is_right(totals[t], parts, k, grains[g]);
                 if (!right)
                     diag("total %ju parts %ju part %ju grain %u", (uintmax_t)totals[t], (uintmax_t)parts, (uintmax_t)k,
@@ -299,7 +293,7 @@ test_plans(void)
             uint64_t count = kind == HP_BARRIER ? 0 : totals[i / 144 % TOTALS];
             hp_call call = call_of((hp_kind)kind, dtypes[i % 4], count);
             o.slice_bytes = slots[i / 4 % 4];
-            o.slices = 1 + (uint32_t)pick(9);
+            o.slices = 1 + (uint32_t)tap_pick(9);
             o.spread_bytes = i % 2 ? 32 << 10 : 0;
             o.halves_bytes = i % 3 ? 256 << 10 : 0;
             sound = plan_is_sound(&call, size, &o, 1 + (uint32_t)(i / (144 * TOTALS)));

@@ -25,22 +25,6 @@ typedef struct config {
 
 static int order[SIZE_MAX_HERE];
 
-static uint64_t
-pick(uint64_t below)
-{
-    return tap_random() % below;
-}
-
-static void
-shuffle(int size)
-{
-    for (int i = 0; i < size; i++) {
-        int j = (int)pick((uint64_t)i + 1);
-        order[i] = order[j];
-        order[j] = i;
-    }
-}
-
 static int
 has_root(int kind)
 {
@@ -52,14 +36,14 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
      uint32_t channels)
 {
     config c = {.size = size, .order = order};
-    shuffle(size);
+    tap_shuffle(order, size);
     c.call = (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = -1, .count = count};
     if (has_root(kind))
-        c.call.root = (int)pick((uint64_t)size);
+        c.call.root = (int)tap_pick((uint64_t)size);
     c.options =
         (hp_plan_options){.slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
-    c.options.spread_bytes = pick(2) ? (32 << 10) * (uint32_t)size : 0;
-    c.options.halves_bytes = pick(2) ? 256 << 10 : 0;
+    c.options.spread_bytes = tap_pick(2) ? (32 << 10) * (uint32_t)size : 0;
+    c.options.halves_bytes = tap_pick(2) ? 256 << 10 : 0;
     hp_plan_make(&c.plan, &c.call, order, size, &c.options, channel, channels);
     return c;
 }
@@ -242,8 +226,8 @@ is_lawful(const config *c)
         return 1;
     }
     for (uint64_t k = 0; k < SAMPLES; k++) {
-        uint64_t i = k % 4 == 0 ? k / 4 % steps : k % 4 == 1 ? steps - 1 - k / 4 % steps : pick(steps);
-        if (!step_is_lawful(c, (int)pick(n), i))
+        uint64_t i = k % 4 == 0 ? k / 4 % steps : k % 4 == 1 ? steps - 1 - k / 4 % steps : tap_pick(steps);
+        if (!step_is_lawful(c, (int)tap_pick(n), i))
             return 0;
     }
     return 1;
@@ -289,9 +273,10 @@ test_laws(void)
         int right = 1, cases = 0;
         for (int k = 0; k < 20 * COUNTS * 3 && right; k++, cases++) {
             int n = sizes_at(k % 20);
-            uint32_t channels = n == 1 ? 1 : 1 + (uint32_t)(k / 20 / COUNTS), channel = (uint32_t)pick(channels);
+            uint32_t channels = n == 1 ? 1 : 1 + (uint32_t)(k / 20 / COUNTS), channel = (uint32_t)tap_pick(channels);
             uint64_t count = kind == HP_BARRIER ? 0 : count_at(k / 20 % COUNTS, n);
-            config c = make(kind, n, count, dtypes[pick(4)], slices[pick(6)], slots[pick(4)], channel, channels);
+            config c =
+                make(kind, n, count, dtypes[tap_pick(4)], slices[tap_pick(6)], slots[tap_pick(4)], channel, channels);
             right = is_lawful(&c);
         }
         ok(right, "%s: lag, announcement, ranges and flags in %d cuts", hp_kind_name(kind), cases);
@@ -326,8 +311,8 @@ test_first_frames(void)
         int right = 1;
         for (int k = 0; k < 16 * 8 && right; k++) {
             int n = 2 + k % 16;
-            config c =
-                make(kind, n, kind == HP_BARRIER ? 0 : pick(30000), HOOP_INT32, 1 + (uint32_t)pick(4), 4096, 0, 1);
+            config c = make(kind, n, kind == HP_BARRIER ? 0 : tap_pick(30000), HOOP_INT32, 1 + (uint32_t)tap_pick(4),
+                            4096, 0, 1);
             for (int r = 0; r < n && right; r++)
                 right = marks_first(&c, r);
         }
@@ -373,7 +358,7 @@ test_bytes(void)
     for (int n = 2; n <= 17 && right; n++)
         for (int k = 0; k < COUNTS && right; k++)
             if (count_at(k, n) < 1 << 21)
-                right = allreduce_bytes(n, count_at(k, n), 1 + (uint32_t)pick(5));
+                right = allreduce_bytes(n, count_at(k, n), 1 + (uint32_t)tap_pick(5));
     right =
         right && allreduce_bytes(64, 100003, 4) && allreduce_bytes(257, 100003, 2) && allreduce_bytes(1000, 9973, 4);
     ok(right, "allreduce sends 2N(n-1) elements in all, 2N(n-1)/n from each rank within rounding");
@@ -405,7 +390,7 @@ test_other_bytes(void)
             uint64_t all = 0, count = count_at(k / 16, n);
             if (count > 1 << 17)
                 continue;
-            config c = make(kind, n, count, HOOP_INT32, 1 + (uint32_t)pick(5), 4096, 0, 1);
+            config c = make(kind, n, count, HOOP_INT32, 1 + (uint32_t)tap_pick(5), 4096, 0, 1);
             for (int r = 0; r < n; r++)
                 all += elements_sent(&c, r);
             right = all == total_of(kind, (uint64_t)n, count) || complain(&c, 0, 0, "a wrong total");

@@ -6,13 +6,13 @@
 #include "base/log.h"
 #include "net/acceptor.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -518,13 +518,6 @@ test_abandon(void)
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         close(fds[i]);
     send_lout_away();
-}
-
-static void
-allow_descriptors(rlim_t n)
-{
-    const struct rlimit limit = {.rlim_cur = n, .rlim_max = 64};
-    setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 /* In a child, with a loop of its own: the parent's epoll set is shared. */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -422,17 +422,6 @@ test_low(void)
     is_int(0, status, "no descriptor below 3, and none left there");
 }
 
-/* The soft limit alone: it can be raised again. */
-static void
-allow_descriptors(rlim_t n)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = n;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        bail("setrlimit: %s", strerror(errno));
-}
-
 static void
 test_no_descriptors(void)
 {
@@ -441,7 +430,7 @@ test_no_descriptors(void)
     if (child == 0) {
         int bad = 0, made = 0;
         close_range(3, ~0U, 0);
-        for (rlim_t limit = 3; limit < 12; limit++) {
+        for (unsigned limit = 3; limit < 12; limit++) {
             allow_descriptors(limit);
             errno = 0;
             hp_loop *loop = hp_loop_new();

@@ -8,6 +8,7 @@
 #include "net/acceptor.h"
 #include "t/net/house.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
 #include <errno.h>
 #include <malloc.h>
@@ -278,17 +279,6 @@ cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* The soft limit alone: it can be raised again. */
-static void
-allow_descriptors(rlim_t n)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = n;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        bail("setrlimit: %s", strerror(errno));
-}
-
 /* In a child that has no descriptor left: the queue is full of connections, and the door waits without spinning. */
 static int
 starve(void)
@@ -302,7 +292,7 @@ starve(void)
         fds[i] = visit(&house, NULL, 0);
     int next = dup(0);
     close(next);
-    allow_descriptors((rlim_t)next);
+    allow_descriptors((unsigned)next);
     double cpu = cpu_seconds();
     house_log_lines = 0;
     run_for(&house, HP_SEC);
@@ -311,7 +301,7 @@ starve(void)
     bad |= cpu > 0.2 || house_log_lines < 1 || house_log_lines > 12 || !strstr(house_log_text, "ulimit -n");
     for (int i = 0; i < VISITORS; i++)
         close(fds[i]);
-    allow_descriptors((rlim_t)next + 100);
+    allow_descriptors((unsigned)next + 100);
     bad |= !gets_in(&house, &took);
     raze(&house);
     return bad;
@@ -351,7 +341,7 @@ crowd_out(void)
     build(&house, "127.0.0.1:0");
     int bad = 0, next = dup(0);
     close(next);
-    allow_descriptors((rlim_t)next + STRANGERS + RANKS + LEFT);
+    allow_descriptors((unsigned)next + STRANGERS + RANKS + LEFT);
     for (int k = 0; k < RANKS; k++)
         mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     for (int i = 0; i < STRANGERS; i++)
@@ -383,7 +373,7 @@ crowd_with_tags(void)
     build(&house, "127.0.0.1:0");
     int bad = 0, next = dup(0);
     close(next);
-    allow_descriptors((rlim_t)next + RECORDED + RANKS + LEFT);
+    allow_descriptors((unsigned)next + RECORDED + RANKS + LEFT);
     for (int k = 0; k < RANKS; k++)
         mine[k] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     for (int i = 0; i < RECORDED; i++) {
@@ -427,7 +417,7 @@ leave_some(void)
     build(&house, "127.0.0.1:0");
     int bad = 0, next = dup(0), stay;
     close(next);
-    allow_descriptors((rlim_t)next + STRANGERS + LEFT);
+    allow_descriptors((unsigned)next + STRANGERS + LEFT);
     for (int i = 0; i < STRANGERS - 1; i++)
         fds[i] = visit(&house, NULL, 0);
     run_for(&house, 50 * HP_MS);

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +15,6 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -167,17 +167,6 @@ test_self(void)
     is_int(-1, hp_sock_connected(fd, &error), "which is not taken for a connection");
     is_int(ECONNREFUSED, error.sys_errno, "but for a refused one");
     close(fd);
-}
-
-/* The soft limit alone: it can be raised again. */
-static void
-allow_descriptors(rlim_t n)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = n;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        bail("setrlimit: %s", strerror(errno));
 }
 
 /* In a child: what happens where descriptors 0 to 2 are free, and where none is. */

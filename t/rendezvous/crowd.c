@@ -6,8 +6,8 @@
 #include "base/err.h"
 #include "t/rendezvous/ranks.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 
-#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,20 +63,6 @@ server_kib(const char *key)
     return value;
 }
 
-static int
-server_fds(void)
-{
-    char path[64];
-    int n = -2; /* "." and ".." */
-    snprintf(path, sizeof(path), "/proc/%d/fd", (int)server);
-    DIR *folder = opendir(path);
-    while (folder && readdir(folder))
-        n++;
-    if (folder)
-        closedir(folder);
-    return n;
-}
-
 static void
 test_crowd(meet *m)
 {
@@ -95,7 +81,7 @@ test_crowd(meet *m)
 #else
     ok(peak > 0 && peak <= SERVER_KIB, "the server's memory is at most 64 MiB: %ld KiB", peak);
 #endif
-    int fds = server_fds();
+    int fds = count_descriptors(server);
     ok(fds > CROWD && fds <= CROWD + CROWD / 5, "and its descriptors at most 1.2 a rank: %d", fds);
     hp_client_free(clients[100]);
     clients[100] = clients[CROWD - 1];

@@ -60,11 +60,7 @@ one_world(int world)
     sim s;
     int n = 1 + (int)(tap_random() % 20), hosts = 1 + (int)(tap_random() % 4), good = 1;
     int ranks[SIM_MAX], order[SIM_MAX];
-    for (int i = 0; i < n; i++) {
-        int j = (int)(tap_random() % (uint64_t)(i + 1));
-        ranks[i] = ranks[j];
-        ranks[j] = i;
-    }
+    tap_shuffle(ranks, n);
     sim_open(&s);
     for (int g = 0; g < n; g++) {
         hp_join join = sim_join_of(ranks[g], n, 1);

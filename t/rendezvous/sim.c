@@ -290,11 +290,7 @@ void
 sim_world(sim *s, int n, int per_host)
 {
     int order[SIM_MAX];
-    for (int i = 0; i < n; i++) {
-        int j = (int)(tap_random() % (uint64_t)(i + 1));
-        order[i] = order[j];
-        order[j] = i;
-    }
+    tap_shuffle(order, n);
     for (int i = 0; i < n; i++) {
         hp_join join = sim_join_of(order[i], n, per_host);
         if (sim_join(s, order[i], &join))

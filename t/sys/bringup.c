@@ -5,9 +5,9 @@
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 #include "t/tools/party.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
@@ -236,18 +236,6 @@ loopback_bytes(void)
     return bytes;
 }
 
-static int
-descriptors(void)
-{
-    DIR *d = opendir("/proc/self/fd");
-    int n = 0;
-    while (d && readdir(d))
-        n++;
-    if (d)
-        closedir(d);
-    return n;
-}
-
 enum { WIRE_COUNT = 4 << 20, WIRE_ROUNDS = 5 };
 
 static int
@@ -290,9 +278,9 @@ again(int rank, int size, void *arg)
             hoop_comm_destroy(comm) != HOOP_SUCCESS)
             return 1;
         if (i == 0)
-            fds = descriptors();
+            fds = count_descriptors(0);
     }
-    return descriptors() != fds;
+    return count_descriptors(0) != fds;
 }
 
 /* Too few descriptors is said as such, not as a wrong secret. */

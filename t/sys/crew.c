@@ -121,31 +121,11 @@ knock(int first)
     }
 }
 
-/* The first of as many ports in a row as there are ranks, which nobody uses now. */
-static int
-free_ports(void)
-{
-    for (int try = 0; try < 500; try++) {
-        int first = 10000 + (int)(tap_random() % 20000), good = 1;
-        for (int i = 0; i < RANKS; i++) {
-            struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(first + i))};
-            int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-            sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-            good &= bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0;
-            close(fd);
-        }
-        if (good)
-            return first;
-    }
-    bail("no free ports");
-    return 0;
-}
-
 int
 main(void)
 {
     char text[64];
-    int first = free_ports();
+    int first = party_ports(RANKS);
     tap_limit(LIMIT + 30);
     plan_lazy();
     setenv("HOOP_DEBUG", "none", 1);

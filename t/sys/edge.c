@@ -188,23 +188,17 @@ try_act(plot *s, proxy_act act, int back, uint64_t at, int bit, hoop_result code
     return good;
 }
 
-static uint64_t
-below(uint64_t n)
-{
-    return tap_random() % n;
-}
-
 /* A reset, or an end of file, at a byte. */
 static void
 breaks(plot *s, uint64_t bytes)
 {
     int good = 0, n = party_rounds(200), heads = party_rounds(65) * 2;
     for (int i = 0; i < n; i++)
-        good += try_act(s, PROXY_RESET, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
+        good += try_act(s, PROXY_RESET, 0, tap_pick(bytes), 0, HOOP_ERR_PEER_LOST);
     is_int(n, good, "a reset at a random byte: PEER_LOST that names the edge within 1 s, or another try");
     good = 0;
     for (int i = 0; i < n; i++)
-        good += try_act(s, PROXY_CUT, 0, below(bytes), 0, HOOP_ERR_PEER_LOST);
+        good += try_act(s, PROXY_CUT, 0, tap_pick(bytes), 0, HOOP_ERR_PEER_LOST);
     is_int(n, good, "an end of file at a random byte: the same");
     good = 0;
     for (int i = 0; i < heads; i++)
@@ -213,7 +207,7 @@ breaks(plot *s, uint64_t bytes)
     is_int(heads, good, "... within the first frame's head");
     good = 0;
     for (int i = 0; i < n; i++)
-        good += try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, i % 4 / 2, below(i % 4 / 2 ? ANSWER : HELLO), 0,
+        good += try_act(s, i % 2 ? PROXY_CUT : PROXY_RESET, i % 4 / 2, tap_pick(i % 4 / 2 ? ANSWER : HELLO), 0,
                         HOOP_ERR_PEER_LOST);
     is_int(n, good, "... within the handshake: it is made again");
 }
@@ -225,16 +219,17 @@ flips(plot *s, uint64_t bytes)
     int good = 0, n = party_rounds(1000);
     setenv("HOOP_CHECKSUM", "payload", 1);
     for (int i = 0; i < n; i++)
-        good += try_act(s, PROXY_FLIP, 0, HELLO + below(bytes - HELLO), (int)below(8), HOOP_ERR_CORRUPT);
+        good += try_act(s, PROXY_FLIP, 0, HELLO + tap_pick(bytes - HELLO), (int)tap_pick(8), HOOP_ERR_CORRUPT);
     unsetenv("HOOP_CHECKSUM");
     is_int(n, good, "checksums on, one bit of the stream is another: CORRUPT on every rank, never a wrong result");
     good = 0;
     for (int i = 0; i < n / 2; i++)
-        good += try_act(s, PROXY_FLIP, 0, HELLO + below(hp_frame_head(HP_FRAME_CALL)), (int)below(8), HOOP_ERR_CORRUPT);
+        good += try_act(s, PROXY_FLIP, 0, HELLO + tap_pick(hp_frame_head(HP_FRAME_CALL)), (int)tap_pick(8),
+                        HOOP_ERR_CORRUPT);
     is_int(n / 2, good, "checksums of heads only, one bit of a head is another: CORRUPT");
     good = 0;
     for (int i = 0; i < n / 4; i++)
-        good += try_act(s, PROXY_FLIP, i % 2, below(i % 2 ? ANSWER : HELLO), (int)below(8), HOOP_ERR_CORRUPT);
+        good += try_act(s, PROXY_FLIP, i % 2, tap_pick(i % 2 ? ANSWER : HELLO), (int)tap_pick(8), HOOP_ERR_CORRUPT);
     is_int(n / 4, good, "one bit of the handshake is another: it is made again");
 }
 
@@ -290,7 +285,7 @@ stalls(plot *s, uint64_t bytes)
     setenv("HOOP_OP_TIMEOUT_MS", "1000", 1);
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
-        set(&x->door[0], PROXY_STALL, 0, HELLO + below(bytes - HELLO), 0);
+        set(&x->door[0], PROXY_STALL, 0, HELLO + tap_pick(bytes - HELLO), 0);
         party_run(&p, RANKS, work, s, 30);
         int fine = all_fail(HOOP_ERR_TIMEOUT, done_at(&x->door[0]), 2.0);
         if (!fine) {
@@ -312,7 +307,7 @@ half_open(void)
     double begin;
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     for (int i = 0; i < n; i++) {
-        s.deaf = 0.2 + (double)below(100) / 500;
+        s.deaf = 0.2 + (double)tap_pick(100) / 500;
         proxy_reset(x);
         begin = party_clock();
         party_run(&p, RANKS, work, &s, 30);
@@ -364,7 +359,7 @@ outages(void)
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
-        party_nap(0.3 + (double)below(300) / 1000);
+        party_nap(0.3 + (double)tap_pick(300) / 1000);
         isolate(1);
         party_nap(1);
         isolate(0);
@@ -380,7 +375,7 @@ outages(void)
         int fine = 1;
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
-        party_nap(0.3 + (double)below(300) / 1000);
+        party_nap(0.3 + (double)tap_pick(300) / 1000);
         isolate(1);
         at = party_clock();
         party_wait(&p);
@@ -411,7 +406,7 @@ control(void)
         static const proxy_act acts[] = {PROXY_RESET, PROXY_CUT, PROXY_FLIP, PROXY_STALL};
         int fine, right;
         proxy_reset(x);
-        set(&x->door[SERVER], acts[i % 4], (int)below(2), below(700), (int)below(8));
+        set(&x->door[SERVER], acts[i % 4], (int)tap_pick(2), tap_pick(700), (int)tap_pick(8));
         setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "3000", 1);
         party_run(&p, RANKS, work, &s, 30);
         unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");

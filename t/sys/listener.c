@@ -7,11 +7,11 @@
 #include "net/handshake.h"
 #include "net/secret.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 #include "t/tools/party.h"
 #include "t/tools/proxy.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -40,32 +40,6 @@ loopback(int port)
     struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return sin;
-}
-
-static int
-is_free(int port)
-{
-    struct sockaddr_in sin = loopback(port);
-    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), good;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    good = bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0 && listen(fd, 1) == 0;
-    close(fd);
-    return good;
-}
-
-/* The first of n ports in a row, below those the system chooses, which nobody uses now. */
-static int
-free_ports(int n)
-{
-    for (int try = 0; try < 200; try++) {
-        int first = 10000 + (int)(tap_random() % 20000), good = 1;
-        for (int i = 0; i < n && good; i++)
-            good = is_free(first + i);
-        if (good)
-            return first;
-    }
-    bail("no %d free ports in a row", n);
-    return 0;
 }
 
 static void
@@ -177,7 +151,7 @@ five(int rank, int size, void *arg)
 static void
 test_one_port(void)
 {
-    int range = free_ports(4);
+    int range = party_ports(4);
     ok(party_run(&p, 4, five, NULL, LIMIT) == 0, "five communicators: one listening socket a process, none afterwards");
     set_range(range, 4);
     ok(party_run(&p, 4, five, &range, LIMIT) == 0, "likewise where there is just one port for each process");
@@ -202,7 +176,7 @@ static void
 test_used_up(void)
 {
     char wanted[64];
-    int range = free_ports(2), lacking = 0, told = 0;
+    int range = party_ports(2), lacking = 0, told = 0;
     set_range(range, 2);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
     party_run(&p, 3, create, NULL, LIMIT);
@@ -241,7 +215,7 @@ through(int rank, int size, void *arg)
 static void
 test_proxy(void)
 {
-    relay r = {.x = proxy_open(), .range = free_ports(3)};
+    relay r = {.x = proxy_open(), .range = party_ports(3)};
     ok(party_run(&p, 3, through, &r, LIMIT) == 0, "HOOP_ADVERTISE and one port: a proxy leads to all communicators");
     int used = 0;
     for (int k = 0; k < 3; k++)
@@ -291,18 +265,6 @@ end(pid_t child)
     waitpid(child, NULL, 0);
 }
 
-static int
-most_descriptors(void)
-{
-    int n = 0;
-    DIR *folder = opendir("/proc/self/fd");
-    while (folder && readdir(folder))
-        n++;
-    if (folder)
-        closedir(folder);
-    return n - 3;
-}
-
 /* Goes on for two seconds with few descriptors. */
 static int
 besieged(int rank, int size, void *arg)
@@ -316,7 +278,7 @@ besieged(int rank, int size, void *arg)
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         return fail("create", NULL);
     while (go_on) {
-        int now = most_descriptors();
+        int now = count_descriptors(0);
         most = now > most ? now : most;
         if (adds_up(comm))
             return fail("sum", comm);
@@ -337,7 +299,7 @@ static void
 test_strangers(void)
 {
     struct rlimit was, few;
-    int ports[RANKS + 1], range = free_ports(RANKS);
+    int ports[RANKS + 1], range = party_ports(RANKS);
     getrlimit(RLIMIT_NOFILE, &was);
     few = was;
     few.rlim_cur = FEW;
@@ -436,7 +398,7 @@ come_up(int rank, int size, void *arg)
         return fail("create", NULL);
     double took = party_clock() - begin;
     int bad = adds_up(comm);
-    party_note("%.4f %d", took, most_descriptors());
+    party_note("%.4f %d", took, count_descriptors(0));
     return bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
@@ -458,7 +420,7 @@ slowest(int *descriptors)
 static void
 test_replays(void)
 {
-    int ports[BIG + 1], range = free_ports(BIG), fds = 0, bad = 0;
+    int ports[BIG + 1], range = party_ports(BIG), fds = 0, bad = 0;
     double usual = 0, with = 0;
     for (int k = 0; k < BIG; k++)
         ports[k] = range + k;
@@ -515,7 +477,7 @@ forks(int rank, int size, void *arg)
         for (;;)
             pause();
     }
-    bad = adds_up(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS || !is_free(port) ||
+    bad = adds_up(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS || !party_port_is_free(port) ||
           waitpid(child, NULL, WNOHANG) != 0;
     end(child);
     return bad;

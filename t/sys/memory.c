@@ -7,10 +7,10 @@
 #include "hoop.h"
 #include "net/auth.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 #include "t/tools/ledger.h"
 #include "t/tools/party.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,18 +26,6 @@ sampling(void)
 {
     const char *sanitize = getenv("HOOP_TEST_SANITIZE");
     return !getenv("HOOP_TEST_FULL") && sanitize && *sanitize;
-}
-
-static int
-descriptors(void)
-{
-    DIR *folder = opendir("/proc/self/fd");
-    int n = 0;
-    while (folder && readdir(folder))
-        n++;
-    if (folder)
-        closedir(folder);
-    return n;
 }
 
 /* What the manual allows a call to say for want of memory. */
@@ -58,7 +46,7 @@ join_alone(unsigned long k, int on, int first, int *bad)
     hoop_error e = {.size = sizeof(e)};
     hoop_comm *comm = NULL;
     long alive = ledger_alive();
-    int fds = descriptors();
+    int fds = count_descriptors(0);
     ledger_open(k, on);
     hoop_result result = hoop_comm_create(&comm, NULL);
     if (result == HOOP_SUCCESS)
@@ -69,9 +57,9 @@ join_alone(unsigned long k, int on, int first, int *bad)
         party_note("allocation %lu fails (%s): result %d: %s", k, ledger_first(), (int)result, e.text);
         ++*bad;
     }
-    if (descriptors() != fds || (!first && ledger_alive() != alive)) {
+    if (count_descriptors(0) != fds || (!first && ledger_alive() != alive)) {
         party_note("allocation %lu fails: %d descriptors and %ld pieces of memory are left over", k,
-                   descriptors() - fds, ledger_alive() - alive);
+                   count_descriptors(0) - fds, ledger_alive() - alive);
         ++*bad;
     }
     return sums.failed;
@@ -228,7 +216,7 @@ play(int rank, int size, void *arg)
 {
     player r = {.plot = arg, .rank = rank, .size = size};
     ledger_sums sums = {0};
-    int fds = descriptors();
+    int fds = count_descriptors(0);
     r.mine = rank == r.plot->victim;
     if (r.mine)
         ledger_open(r.plot->k, 0);
@@ -247,8 +235,8 @@ play(int rank, int size, void *arg)
         sum(&r, "in the split", 1000);
     destroy(&r);
     sums = ledger_close();
-    if (!r.bad && descriptors() != fds)
-        breach(&r, "descriptors left", (hoop_result)(descriptors() - fds), NULL);
+    if (!r.bad && count_descriptors(0) != fds)
+        breach(&r, "descriptors left", (hoop_result)(count_descriptors(0) - fds), NULL);
     if (!r.bad)
         party_note("%lu %d", sums.taken, r.over);
     return r.bad;

@@ -396,6 +396,22 @@ tap_random(void)
     return z ^ z >> 31;
 }
 
+uint64_t
+tap_pick(uint64_t below)
+{
+    return tap_random() % below;
+}
+
+void
+tap_shuffle(int *order, int n)
+{
+    for (int i = 0; i < n; i++) {
+        int j = (int)tap_pick((uint64_t)i + 1);
+        order[i] = order[j];
+        order[j] = i;
+    }
+}
+
 const char *
 tap_tmpdir(void)
 {

@@ -54,6 +54,10 @@ void tap_limit(unsigned seconds);
 uint64_t tap_seed(void);
 uint64_t tap_random(void);
 
+/* From it: a number below `below`, and the numbers 0 to n - 1 in some order. */
+uint64_t tap_pick(uint64_t below);
+void tap_shuffle(int *order, int n);
+
 /* A fresh folder for this test: $HOOP_TEST_TMP, else one of its own that is removed when the program ends. */
 const char *tap_tmpdir(void);
 

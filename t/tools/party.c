@@ -7,6 +7,7 @@
 #include "t/tap/tap.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -41,6 +42,31 @@ party_rounds(int full)
 {
     int few = full / 20 < 3 ? 3 : full / 20;
     return getenv("HOOP_TEST_FULL") ? full : few;
+}
+
+int
+party_port_is_free(int port)
+{
+    struct sockaddr_in sin = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    int one = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    int good = bind(fd, (struct sockaddr *)&sin, sizeof(sin)) == 0 && listen(fd, 1) == 0;
+    close(fd);
+    return good;
+}
+
+int
+party_ports(int n)
+{
+    for (int try = 0; try < 200; try++) {
+        int first = 10000 + (int)tap_pick(20000), free = 0;
+        while (free < n && party_port_is_free(first + free))
+            free++;
+        if (free == n)
+            return first;
+    }
+    bail("no %d free ports in a row", n);
 }
 
 void

@@ -49,6 +49,10 @@ void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 double party_clock(void);
 void party_nap(double seconds);
 
+/* The first of n ports in a row, below those that the system chooses, on which nothing listens now. */
+int party_ports(int n);
+int party_port_is_free(int port);
+
 /* How often a fault is tried: `full` times with HOOP_TEST_FULL, else a twentieth of that and at least three times. */
 int party_rounds(int full);
 

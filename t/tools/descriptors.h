@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* descriptors: how many a process may open, and how many it has. */
+#ifndef T_DESCRIPTORS_H
+#define T_DESCRIPTORS_H
+
+#include <sys/types.h>
+
+/* Sets the soft limit alone, so that it can be raised again. Bails out if that fails. */
+void allow_descriptors(unsigned n);
+
+/* Open descriptors of a process; pid 0 means this one. -1 if they cannot be counted. */
+int count_descriptors(pid_t pid);
+
+#endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a driver may rely on before it sleeps: bytes that arrive after the last step and are read while it looks round
- * (hp_comm_idle) are announced by no descriptor any more, so looking round must say that it heard something. Nor is
- * what a device has told in a step's last round: as long as the belt has news, nobody sleeps.
+ * comm: what a driver may rely on before it sleeps. hp_comm_idle reads connections between two rounds; no descriptor
+ * announces those bytes any more, so it must say that it has read something. A device may report after a step's last
+ * round; as long as the belt has such news, the driver must not sleep.
  */
 #include "lib/comm.h"
 
@@ -20,6 +20,13 @@ typedef struct pipes {
     int go[2], done[2];
 } pipes;
 
+/* Whether the call of a rank succeeded; if not, the comment says what the rank was doing. */
+static int
+worked(hoop_result result, const char *what)
+{
+    return case_ok(result == HOOP_SUCCESS, "%s: %s", what, hoop_strerror(result));
+}
+
 static int
 wait_for_byte(int fd)
 {
@@ -27,7 +34,7 @@ wait_for_byte(int fd)
     return read(fd, &byte, 1) == 1;
 }
 
-/* Sends its part, lets the other rank finish, and only then looks round. */
+/* Rank 0 sends its part, lets rank 1 finish, and only then looks at the connections. */
 static int
 look_round(hoop_comm *comm, const pipes *p)
 {
@@ -35,44 +42,29 @@ look_round(hoop_comm *comm, const pipes *p)
     int done = 0;
     hoop_work *work;
     struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN};
-    if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
-        return 1;
-    hoop_comm_progress(comm);
-    if (write(p->go[1], "", 1) != 1 || !wait_for_byte(p->done[0]) || poll(&ready, 1, 10000) != 1)
-        return 2;
-    if (hp_comm_idle(comm, hp_now()) != 1) {
-        party_note("hp_comm_idle read what had come and said nothing");
-        return 3;
-    }
-    hp_comm_step(comm);
-    return hoop_work_test(work, &done) != HOOP_SUCCESS || !done || hoop_work_wait(work, -1) != HOOP_SUCCESS || sum != 2;
-}
-
-/* An idle communicator sleeps, one whose belt ended a step with news does not. */
-static int
-has_news(hoop_comm *comm)
-{
-    uint64_t idle = hp_comm_patience(comm, hp_now()), news;
-    comm->channel[0]->news = 1;
-    news = hp_comm_patience(comm, hp_now());
-    comm->channel[0]->news = 0;
-    if (idle > 0 && news == 0)
+    if (!worked(hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work), "start an allreduce"))
         return 0;
-    party_note("a sleep of %llu ns with news, of %llu without", (unsigned long long)news, (unsigned long long)idle);
-    return 7;
+    hoop_comm_progress(comm);
+    if (!case_ok(write(p->go[1], "", 1) == 1 && wait_for_byte(p->done[0]), "rank 1 did not finish") ||
+        !case_int(1, poll(&ready, 1, 10000), "descriptors that are ready when rank 1 has finished") ||
+        !case_int(1, hp_comm_idle(comm, hp_now()), "hp_comm_idle says that it has read something"))
+        return 0;
+    hp_comm_step(comm);
+    return worked(hoop_work_test(work, &done), "look at the allreduce") && case_int(1, done, "the allreduce is done") &&
+           worked(hoop_work_wait(work, -1), "wait for it") && case_int(2, sum, "its sum");
 }
 
 static int
 answer(hoop_comm *comm, const pipes *p)
 {
     int32_t one = 1, sum = 0;
-    if (!wait_for_byte(p->go[0]) || hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS)
-        return 4;
-    return write(p->done[1], "", 1) != 1 || sum != 2;
+    return case_ok(wait_for_byte(p->go[0]), "rank 0 did not begin") &&
+           worked(hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm), "allreduce") &&
+           case_int(2, sum, "its sum") && case_int(1, write(p->done[1], "", 1), "bytes written to rank 0");
 }
 
-/* A program with a loop of its own is never held up for long: a call moves a few slices, and what is left makes the
- * descriptor readable. Counted, not timed: an array of 128 slices takes many calls, and none of them in vain. */
+/* hoop_work_test moves a few slices only, and what is left makes the descriptor readable: so a program with an event
+ * loop of its own is never held up for long. This is counted, not timed: an array of 128 slices takes many calls. */
 static int
 in_bites(hoop_comm *comm)
 {
@@ -81,21 +73,38 @@ in_bites(hoop_comm *comm)
     struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN};
     int done = 0, calls = 0, slept = 0;
     hoop_work *work;
-    if (!array || hoop_iallreduce(array, array, count, HOOP_INT32, HOOP_SUM, comm, &work) != HOOP_SUCCESS)
-        return 8;
+    if (!case_ok(array != NULL, "no memory") ||
+        !worked(hoop_iallreduce(array, array, count, HOOP_INT32, HOOP_SUM, comm, &work), "start an allreduce"))
+        return 0;
     for (; !done; calls++) {
         slept += poll(&ready, 1, 5000) != 1;
-        if (hoop_work_test(work, &done) != HOOP_SUCCESS)
-            return 9;
+        if (!worked(hoop_work_test(work, &done), "look at the allreduce"))
+            return 0;
     }
     free(array);
-    if (hoop_work_wait(work, -1) != HOOP_SUCCESS || calls < 16 || slept > 0)
-        party_note("%d calls, of which %d waited for nothing", calls, slept);
-    return calls < 16 || slept > 0 ? 10 : 0;
+    return worked(hoop_work_wait(work, -1), "wait for the allreduce") &&
+           case_ok(calls >= 16, "the allreduce took %d calls, not 16 or more", calls) &&
+           case_int(0, slept, "calls of %d before which the descriptor was not ready", calls);
 }
 
-/* Waiting for one work may leave another in the middle of the belt: the descriptor must say so, or the program sleeps
- * until the next report. The other rank comes late, so that what starting them has announced is used up by then. */
+/* Tests `work` whenever the descriptor is ready. The number of times that this took longer than a tenth of a second;
+ * -1 if something failed. */
+static int
+slow_turns(struct pollfd *ready, hoop_work *work)
+{
+    int done = 0, slow = 0;
+    while (!done) {
+        double before = party_clock();
+        if (!case_int(1, poll(ready, 1, 5000), "descriptors that are ready while the broadcast is not done") ||
+            !worked(hoop_work_test(work, &done), "look at the broadcast"))
+            return -1;
+        slow += party_clock() - before > 0.1;
+    }
+    return worked(hoop_work_wait(work, -1), "wait for the broadcast") ? slow : -1;
+}
+
+/* A wait for one work may leave another one in the middle of the belt. Then the descriptor must be readable, or the
+ * program sleeps until the next report. Rank 1 comes late, so that what starting the works announced is used up. */
 static int
 wait_then_poll(hoop_comm *comm, int rank)
 {
@@ -103,27 +112,19 @@ wait_then_poll(hoop_comm *comm, int rank)
     char *array = calloc(1, BROADCAST);
     struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN};
     hoop_work *first, *second;
-    int done = 0, slow = 0;
-    for (int turn = 0; array && turn < 10; turn++, done = 0) {
+    int slow = 0, more = 0;
+    for (int turn = 0; array && turn < 10; turn++) {
         if (rank == 1)
             party_nap(0.02);
-        if (hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &first) != HOOP_SUCCESS ||
-            hoop_ibroadcast(array, array, BROADCAST, HOOP_UINT8, 0, comm, &second) != HOOP_SUCCESS ||
-            hoop_work_wait(first, -1) != HOOP_SUCCESS)
-            return 11;
-        while (!done) {
-            double before = party_clock();
-            if (poll(&ready, 1, 5000) != 1 || hoop_work_test(second, &done) != HOOP_SUCCESS)
-                return 12;
-            slow += party_clock() - before > 0.1;
-        }
-        if (hoop_work_wait(second, -1) != HOOP_SUCCESS || hoop_barrier(comm) != HOOP_SUCCESS)
-            return 13;
+        if (!worked(hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &first), "start an allreduce") ||
+            !worked(hoop_ibroadcast(array, array, BROADCAST, HOOP_UINT8, 0, comm, &second), "start a broadcast") ||
+            !worked(hoop_work_wait(first, -1), "wait for the allreduce") || (more = slow_turns(&ready, second)) < 0 ||
+            !worked(hoop_barrier(comm), "barrier"))
+            return 0;
+        slow += more;
     }
     free(array);
-    if (slow > 5)
-        party_note("%d of 10 works waited for a report's time", slow);
-    return slow > 5 ? 14 : 0;
+    return case_ok(slow <= 5, "%d times in 10 turns the broadcast waited for a report's time", slow);
 }
 
 static int
@@ -134,10 +135,10 @@ bite(int rank, int size, void *arg)
     (void)size;
     if (*waits)
         setenv("HOOP_SLICE_BYTES", "16384", 1); /* many steps */
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
-        return 5;
-    int bad = *waits ? wait_then_poll(comm, rank) : in_bites(comm);
-    return hoop_comm_destroy(comm) != HOOP_SUCCESS ? 6 : bad;
+    if (!worked(hoop_comm_create(&comm, NULL), "create"))
+        return 1;
+    int good = *waits ? wait_then_poll(comm, rank) : in_bites(comm);
+    return !worked(hoop_comm_destroy(comm), "destroy") || !good;
 }
 
 static int
@@ -145,11 +146,20 @@ rank_main(int rank, int size, void *arg)
 {
     hoop_comm *comm;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
-        return 5;
-    int bad = rank == 0 ? look_round(comm, arg) : answer(comm, arg);
-    bad = bad ? bad : has_news(comm);
-    return hoop_comm_destroy(comm) != HOOP_SUCCESS ? 6 : bad;
+    if (!worked(hoop_comm_create(&comm, NULL), "create"))
+        return 1;
+    int good = rank == 0 ? look_round(comm, arg) : answer(comm, arg);
+    return !worked(hoop_comm_destroy(comm), "destroy") || !good;
+}
+
+/* A communicator that is its one belt: an idle one sleeps, one whose belt ended a step with news does not. */
+static void
+test_news(void)
+{
+    static hp_channel quiet, told = {.news = 1};
+    static hoop_comm idle = {.channels = 1, .channel = {&quiet}}, busy = {.channels = 1, .channel = {&told}};
+    ok(hp_comm_patience(&idle, hp_now()) > 0, "a driver without news may sleep");
+    is_uint(0, hp_comm_patience(&busy, hp_now()), "one with news from a device may not");
 }
 
 int
@@ -157,20 +167,17 @@ main(void)
 {
     party p;
     pipes between;
+    int waits = 0;
     tap_limit(60);
-    plan(3);
+    plan(5);
+    test_news();
     if (pipe(between.go) != 0 || pipe(between.done) != 0)
         return 1;
     party_open(&p);
-    int failed = party_run(&p, 2, rank_main, &between, 30);
-    ok(failed == 0, "what is read while looking round, and what a device has told, is not slept over %s%s",
-       p.guest[0].note, p.guest[1].note);
-    int waits = 0;
-    failed = party_run(&p, 2, bite, &waits, 30);
-    ok(failed == 0, "progress comes in bites %s%s", p.guest[0].note, p.guest[1].note);
+    is_int(0, party_run(&p, 2, rank_main, &between, 30), "bytes that hp_comm_idle reads are reported as read");
+    is_int(0, party_run(&p, 2, bite, &waits, 30), "a large operation takes many short calls");
     waits = 1;
-    failed = party_run(&p, 2, bite, &waits, 30);
-    ok(failed == 0, "what a wait leaves undone makes the descriptor readable %s%s", p.guest[0].note, p.guest[1].note);
+    is_int(0, party_run(&p, 2, bite, &waits, 30), "what a wait leaves undone makes the descriptor readable");
     party_close(&p);
     return 0;
 }

@@ -533,15 +533,16 @@ lack(void)
     allow_descriptors(3);
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     uint64_t took = wait_for(&candidate);
-    int bad = error->code != HOOP_ERR_SYSTEM || error->sys_errno != EMFILE || !strstr(error->text, "ulimit -n") ||
-              took < 500 * HP_MS || took > 3 * HP_SEC;
+    int good = case_ok(error->code == HOOP_ERR_SYSTEM && error->sys_errno == EMFILE && strstr(error->text, "ulimit -n"),
+                       "without descriptors: error %d, errno %d: %s", error->code, error->sys_errno, error->text);
+    good &= case_ok(took >= 500 * HP_MS && took <= 3 * HP_SEC, "it gives up after %.0f ms", (double)took / 1e6);
     hang_up(&candidate);
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     run_for(100 * HP_MS);
-    bad |= candidate.done;
+    good &= case_ok(!candidate.done, "the second dial ends before it has a descriptor");
     allow_descriptors(64);
     wait_for(&candidate);
-    return bad || candidate.result.fd < 0;
+    return !case_ok(candidate.result.fd >= 0, "with descriptors: %s", error->text) || !good;
 }
 
 static void

@@ -298,11 +298,13 @@ starve(void)
     run_for(&house, HP_SEC);
     cpu = cpu_seconds() - cpu;
     diag("%.1f ms of processor time in 1 s without descriptors, %d lines", cpu * 1e3, house_log_lines);
-    bad |= cpu > 0.2 || house_log_lines < 1 || house_log_lines > 12 || !strstr(house_log_text, "ulimit -n");
+    bad |= !case_ok(cpu <= 0.2, "%.0f ms of processor time", cpu * 1e3);
+    bad |= !case_ok(house_log_lines >= 1 && house_log_lines <= 12 && strstr(house_log_text, "ulimit -n"),
+                    "%d lines, the last: %s", house_log_lines, house_log_text);
     for (int i = 0; i < VISITORS; i++)
         close(fds[i]);
     allow_descriptors((unsigned)next + 100);
-    bad |= !gets_in(&house, &took);
+    bad |= !case_ok(gets_in(&house, &took), "no rank gets in when there are descriptors again");
     raze(&house);
     return bad;
 }
@@ -347,10 +349,10 @@ crowd_out(void)
     for (int i = 0; i < STRANGERS; i++)
         fds[i] = visit(&house, NULL, 0);
     run_for(&house, 100 * HP_MS);
-    bad |= dup(0) >= 0 || errno != EMFILE;
+    bad |= !case_ok(dup(0) < 0 && errno == EMFILE, "the connections leave a descriptor");
     for (int k = 0; k < RANKS; k++) {
         uint64_t begin = hp_now();
-        bad |= !gets_in_over(&house, mine[k], (uint8_t)k);
+        bad |= !case_ok(gets_in_over(&house, mine[k], (uint8_t)k), "rank %d does not get in", k);
         diag("rank %d gets in after %.1f ms", k, (double)(hp_now() - begin) / 1e6);
         for (int i = k; i < STRANGERS; i += 3) {
             close(fds[i]);
@@ -358,7 +360,8 @@ crowd_out(void)
         }
     }
     diag("%d entered; the owner heard of it %d times", house.entered, house.starved);
-    bad |= house.starved > 0 || house.entered != RANKS;
+    bad |= !case_ok(house.starved == 0 && house.entered == RANKS,
+                    "%d of %d ranks entered; the owner lacked something %d times", house.entered, RANKS, house.starved);
     raze(&house);
     return bad;
 }
@@ -386,10 +389,11 @@ crowd_with_tags(void)
     }
     run_for(&house, 100 * HP_MS);
     for (int k = 0; k < RANKS; k++)
-        bad |= !gets_in_over(&house, mine[k], (uint8_t)k);
+        bad |= !case_ok(gets_in_over(&house, mine[k], (uint8_t)k), "rank %d does not get in past the tags", k);
     diag("%d entered past %d recorded greetings; the owner heard of it %d times", house.entered, RECORDED,
          house.starved);
-    bad |= house.starved > 0 || house.entered != RANKS;
+    bad |= !case_ok(house.starved == 0 && house.entered == RANKS,
+                    "%d of %d ranks entered; the owner lacked something %d times", house.entered, RANKS, house.starved);
     for (int i = 0; i < RECORDED; i++)
         close(fds[i]);
     raze(&house);
@@ -423,14 +427,15 @@ leave_some(void)
     run_for(&house, 50 * HP_MS);
     stay = count_open(fds, STRANGERS - 1);
     diag("of %d strangers %d stay where %d descriptors were left", STRANGERS - 1, stay, LEFT);
-    bad |= stay < LEFT / 8 || stay > LEFT / 4 + 1;
+    bad |= !case_ok(stay >= LEFT / 8 && stay <= LEFT / 4 + 1, "%d stay, not %d to %d", stay, LEFT / 8, LEFT / 4 + 1);
     for (int i = 0; i < MORE; i++)
-        bad |= dup(0) < 0;
+        bad |= !case_ok(dup(0) >= 0, "the program gets no descriptor %d", i);
     fds[STRANGERS - 1] = visit(&house, NULL, 0);
     run_for(&house, 50 * HP_MS);
     stay = count_open(fds, STRANGERS);
     diag("%d where the program has taken %d more", stay, MORE);
-    bad |= stay > (LEFT - MORE) / 3 || stay < HP_PLACES_LEAST;
+    bad |= !case_ok(stay <= (LEFT - MORE) / 3 && stay >= HP_PLACES_LEAST, "%d stay, not %d to %d", stay,
+                    HP_PLACES_LEAST, (LEFT - MORE) / 3);
     raze(&house);
     return bad;
 }

@@ -177,18 +177,17 @@ test_low(void)
     pid_t child = fork();
     if (child == 0) {
         hp_addr any, addr, peer;
-        for (int fd = 0; fd < 3; fd++)
-            close(fd);
+        close_low();
         hp_addr_parse(&any, "127.0.0.1:0", NULL);
         int listener = hp_sock_listen(&any, 1, NULL);
         hp_sock_name(listener, &addr, NULL);
         int fd = hp_sock_connect(&addr, NULL, NULL, NULL);
-        int bad = !wait_for(listener, POLLIN);
-        int accepted = hp_sock_accept(listener, &peer);
-        bad |= listener < 3 || fd < 3 || accepted < 3;
-        for (int low = 0; low < 3; low++)
-            bad |= fcntl(low, F_GETFD) != -1;
-        _exit(bad);
+        int called = wait_for(listener, POLLIN);
+        int accepted = hp_sock_accept(listener, &peer), good = low_is_closed();
+        good &= case_ok(called, "no connection arrives");
+        good &=
+            case_ok(listener >= 3 && fd >= 3 && accepted >= 3, "the sockets are %d, %d and %d", listener, fd, accepted);
+        _exit(!good);
     }
     waitpid(child, &status, 0);
     is_int(0, status, "no socket below 3");
@@ -198,10 +197,13 @@ test_low(void)
         hoop_error error;
         allow_descriptors(3);
         hp_addr_parse(&any, "127.0.0.1:1", NULL);
-        int bad = hp_sock_listen(&any, 1, &error) != -1 || error.sys_errno != EMFILE;
-        bad |= hp_sock_connect(&any, NULL, NULL, &error) != -1 || error.sys_errno != EMFILE ||
-               error.code != HOOP_ERR_SYSTEM || !strstr(error.text, "ulimit -n");
-        _exit(bad);
+        int good = case_ok(hp_sock_listen(&any, 1, &error) == -1, "a socket that listens is made");
+        good &= case_int(EMFILE, error.sys_errno, "errno of listen");
+        good &= case_ok(hp_sock_connect(&any, NULL, NULL, &error) == -1, "a socket that connects is made");
+        good &= case_int(EMFILE, error.sys_errno, "errno of connect");
+        good &= case_ok(error.code == HOOP_ERR_SYSTEM && strstr(error.text, "ulimit -n"), "error %d: %s", error.code,
+                        error.text);
+        _exit(!good);
     }
     waitpid(child, &status, 0);
     is_int(0, status, "no descriptor left: HOOP_ERR_SYSTEM with EMFILE");

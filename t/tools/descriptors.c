@@ -6,9 +6,13 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+static int output = -1; /* where standard output was */
 
 void
 allow_descriptors(unsigned n)
@@ -34,4 +38,24 @@ count_descriptors(pid_t pid)
         n += entry->d_name[0] != '.';
     closedir(folder);
     return pid > 0 ? n : n - 1; /* the folder itself is open meanwhile */
+}
+
+void
+close_low(void)
+{
+    output = fcntl(1, F_DUPFD_CLOEXEC, 100);
+    for (int fd = 0; fd < 3; fd++)
+        close(fd);
+}
+
+int
+low_is_closed(void)
+{
+    int open[3], closed = 1;
+    for (int fd = 0; fd < 3; fd++)
+        open[fd] = fcntl(fd, F_GETFD) != -1;
+    dup2(output, 1);
+    for (int fd = 0; fd < 3; fd++)
+        closed &= case_int(0, open[fd], "descriptor %d is open", fd);
+    return closed;
 }

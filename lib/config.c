@@ -28,10 +28,13 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 
 enum { NAME_TEXT = 64 };
 
-/* HOOP_ names that are not settings of the library: they belong to its programs, bench/ and tests. Those that end in _
- * stand for all that begin so. */
-static const char *const other_names[] = {"HOSTFILE", "CONF_FILE", "PREFIX", "BUILD", "RSH",
-                                          "DIGITS",   "TEST_",     "FAKE_",  NULL};
+/* HOOP_ names in the environment that are not settings of the library: its programs, bench/ and the tests use them. A
+ * name that ends in _ means all names that begin with it. */
+static const char *const other_names[] = {"LOCAL_RANK", "LOCAL_SIZE", "HOSTFILE", "CONF_FILE", "PREFIX", "BUILD",
+                                          "RSH",        "DIGITS",     "TEST_",    "FAKE_",     NULL};
+
+/* Keys that are no settings and that no later setting may have, because launchers set variables of these names. */
+static const char *const reserved_keys[] = {"local_rank", "local_size"};
 
 static int
 find(const char *key)
@@ -40,6 +43,15 @@ find(const char *key)
         if (strcasecmp(hp_setting_table[i].key, key) == 0)
             return i;
     return -1;
+}
+
+static int
+is_reserved(const char *key)
+{
+    for (size_t i = 0; i < sizeof(reserved_keys) / sizeof(*reserved_keys); i++)
+        if (strcasecmp(reserved_keys[i], key) == 0)
+            return 1;
+    return 0;
 }
 
 /* --- one value --- */
@@ -90,6 +102,9 @@ hp_config_put(hoop_config *config, const char *key, const char *text, hp_source 
     int i = find(key);
     hp_value value = {.source = source};
     hoop_result result;
+    if (i < 0 && is_reserved(key))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%.64s: a reserved name, not a setting; hoop counts the ranks of a host by itself", key);
     if (i < 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%.64s: no such setting; hoop_env(7) lists them", key);
     result = parse(&hp_setting_table[i], text, &value, error);

@@ -310,16 +310,16 @@ neighbours_open(const hoop_comm *comm)
     return 1;
 }
 
-/* One rank of each host, as far as it can be known, tells what only ranks see. */
+/* 1 if this rank prints, for all ranks of its host, the lines that no server can print: local rank 0, as its launcher
+ * counts, or rank 0. */
 static int
 speaks_for_host(const hoop_comm *comm)
 {
-    int local = (int)hp_config_number(&comm->config, HP_SET_local_rank);
-    const char *other = getenv("LOCAL_RANK");
-    if (local >= 0)
-        return local == 0;
-    if (other && *other)
-        return strcmp(other, "0") == 0;
+    const char *local = getenv("HOOP_LOCAL_RANK");
+    if (!local || !*local)
+        local = getenv("LOCAL_RANK");
+    if (local && *local)
+        return strcmp(local, "0") == 0;
     return hp_config_number(&comm->config, HP_SET_rank) <= 0;
 }
 

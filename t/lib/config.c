@@ -173,6 +173,7 @@ test_public_face(void)
     is_int(HOOP_SUCCESS, hoop_config_set(config, "job", "my job"), "hoop_config_set");
     is_string("my job", hp_config_text(config, HP_SET_job), "keeps the text");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "jobb", "x"), "an unknown key");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "local_rank", "0"), "a reserved key");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, NULL, "x"), "NULL for a key");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "job", NULL), "NULL for a value");
     is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(NULL, "job", "x"), "NULL for a config");
@@ -231,6 +232,10 @@ test_files(void)
     fails("cannot read the settings file", "a file that was named must be there");
     write_conf(conf_path, "window=11\n\nwindo=12\n");
     fails("test.conf:3: windo: no such setting", "an unknown key has its line");
+    write_conf(conf_path, "window=11\nlocal_rank=0\n");
+    fails("test.conf:2: local_rank: a reserved name, not a setting", "a reserved name is told as that");
+    write_conf(conf_path, "HOOP_LOCAL_SIZE=2\n");
+    fails("test.conf:1: LOCAL_SIZE: a reserved name, not a setting", "as in the environment, too");
     write_conf(conf_path, "just words\n");
     fails("test.conf:1: \"just words\" is not KEY=value", "a line without =");
     write_conf(conf_path, "window=1000\n");
@@ -278,8 +283,11 @@ test_environment(void)
     resolved(NULL);
     is_int(0, warnings, "another rank than the first says nothing of unknown names");
     setenv("HOOP_RANK", "0", 1);
+    setenv("HOOP_LOCAL_RANK", "0", 1);
+    setenv("HOOP_LOCAL_SIZE", "-5", 1);
     resolved(NULL);
     is_int(1, warnings, "one warning about unknown names");
+    ok(!strstr(warning, "LOCAL"), "and none about the names that hooprun sets for programs");
     ok(strstr(warning, " HOOP_SLICE") && !strstr(warning, " HOOP_HOSTFILE ") && !strstr(warning, "TEST_"),
        "that names the unknown one and not the programs' own: %s", warning);
     ok(strstr(warning, " HOOP_CUDA_DEVICES") && strstr(warning, " HOOP_HOSTFILES"),

@@ -35,29 +35,29 @@ static hp_loop *loop;
 static volatile sig_atomic_t stop;
 
 static const char help[] = "Usage: hoop-rendezvous [options]\n"
-                           "The place where the ranks of hoop jobs meet. hooprun starts one by itself; this one\n"
-                           "is for ranks started by hand, or by another launcher. Serves several jobs at once.\n"
-                           "  --port N            port to listen on, 0: any free one (default: the first free\n"
-                           "                      one of HOOP_PORT_RANGE, or any); it is printed\n"
+                           "Rendezvous server for the ranks of hoop jobs. hooprun has its own; this program is for\n"
+                           "ranks started by hand or by another launcher. It serves several jobs at once.\n"
+                           "  --port N            port to listen on, 0: any free port (default: the first free\n"
+                           "                      port of HOOP_PORT_RANGE, or any); the port is printed\n"
                            "  --host ADDR         address to listen on (default 127.0.0.1: this machine only)\n"
                            "  --interface NAMES   listen on the address of an interface instead, for instance\n"
                            "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
-                           "  --secret-file FILE  the secret that every rank must know (default: what\n"
-                           "                      HOOP_SECRET_FD or HOOP_SECRET_FILE names)\n"
-                           "  --new-secret FILE   write a fresh secret into a new file (mode 0600), and end\n"
-                           "  --job NAME          serve the job of this name (HOOP_JOB) only\n"
-                           "  --job-secret FILE   write the key of the job that --job names into a new file, and end:\n"
-                           "                      ranks that have it in place of the secret enter no other job\n"
+                           "  --secret-file FILE  the secret that every rank must know (default: that of\n"
+                           "                      HOOP_SECRET_FD or HOOP_SECRET_FILE)\n"
+                           "  --new-secret FILE   write a new secret to a new file (mode 0600), and exit\n"
+                           "  --job NAME          serve only the job with this name (HOOP_JOB)\n"
+                           "  --job-secret FILE   write the key of the job that --job names to a new file, and exit;\n"
+                           "                      ranks that have this key cannot enter another job\n"
                            "  --security MODE     auth (default), or none: no secret, 127.0.0.1 only\n"
                            "  --help, --version\n"
                            "\n"
-                           "Example, a ring of two programs that were started by hand:\n"
+                           "Example, a ring of two programs started by hand:\n"
                            "  hoop-rendezvous --new-secret ring.secret\n"
                            "  hoop-rendezvous --port 5801 --secret-file ring.secret &\n"
                            "  export HOOP_RENDEZVOUS=127.0.0.1:5801 HOOP_SECRET_FILE=$PWD/ring.secret HOOP_SIZE=2\n"
                            "  HOOP_RANK=0 ./program & HOOP_RANK=1 ./program\n"
                            "\n"
-                           "Exit status: 0 after SIGINT or SIGTERM, 2 when it cannot start, with the reason.\n";
+                           "Exit status: 0 after SIGINT or SIGTERM; 2 if it cannot start, with the reason.\n";
 
 static void
 on_signal(int number)

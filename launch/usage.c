@@ -29,7 +29,7 @@ enum {
     ROWS = sizeof(rows) / sizeof(rows[0]),
     FOREIGN = sizeof(foreign) / sizeof(foreign[0]),
     NAME_SIZE = 40,
-    COLUMN = 30
+    COLUMN = 32
 };
 
 /* --- names --- */

@@ -25,16 +25,16 @@ hoop_strerror(hoop_result result)
     case HOOP_ERR_TIMEOUT: return "timed out without progress";
     case HOOP_ERR_MISMATCH: return "ranks called different operations";
     case HOOP_ERR_ABORTED: return "aborted by a rank";
-    case HOOP_ERR_RENDEZVOUS: return "the ranks did not meet";
+    case HOOP_ERR_RENDEZVOUS: return "the ranks could not join";
     case HOOP_ERR_AUTH: return "shared secret missing, unreadable or wrong";
     case HOOP_ERR_VERSION: return "protocol versions differ";
-    case HOOP_ERR_PROTOCOL: return "the other side broke the protocol";
-    case HOOP_ERR_CORRUPT: return "bytes changed on the way";
+    case HOOP_ERR_PROTOCOL: return "the other side violated the protocol";
+    case HOOP_ERR_CORRUPT: return "bytes changed on the network";
     case HOOP_ERR_NO_MEMORY: return "out of memory";
     case HOOP_ERR_UNSUPPORTED: return "not supported by this build";
     case HOOP_ERR_BUSY: return "another thread is using the communicator";
     case HOOP_ERR_FORKED: return "the communicator belongs to the parent process";
-    case HOOP_ERR_STALE_EPOCH: return "the other ranks went on without this one";
+    case HOOP_ERR_STALE_EPOCH: return "the other ranks continued without this one";
     case HOOP_ERR_NO_QUORUM: return "too few ranks are left";
     }
     return "unknown result code";

@@ -20,7 +20,7 @@ hp_cuda_relax(const hp_cuda_driver *driver, hoop_error *error)
         return HOOP_SUCCESS;
     int mode = HP_CU_CAPTURE_RELAXED;
     hoop_result result = hp_cuda_check(error, driver->capture_mode(&mode), "cuThreadExchangeStreamCaptureMode",
-                                       "stepping out of the way of CUDA graphs");
+                                       "setting the capture mode of the thread");
     capture_mode_before = result == HOOP_SUCCESS ? mode : HP_CU_CAPTURE_RELAXED;
     return result;
 }

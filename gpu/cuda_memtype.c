@@ -177,7 +177,7 @@ hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, hp_cu_pointer *ad
                         HP_CU_POINTER_CONTEXT};
     void *values[] = {&type, &ordinal, &mapped, &context};
     if (hp_cuda_check(error, device->driver->pointer_attributes(4, attributes, values, *address),
-                      "cuPointerGetAttributes", "asking whose an array is") != HOOP_SUCCESS)
+                      "cuPointerGetAttributes", "looking for the owner of an array") != HOOP_SUCCESS)
         return HP_CUDA_MEM_REFUSED;
     if (type == HP_CU_MEMORY_DEVICE && ordinal != device->ordinal)
         return HP_CUDA_MEM_PEER;

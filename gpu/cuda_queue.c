@@ -141,7 +141,7 @@ static hoop_result
 order_wake(hp_cuda_queue *queue)
 {
     const hp_cuda_driver *driver = queue->device->driver;
-    const char *doing = "asking for a wake";
+    const char *doing = "asking for a wake-up";
     hp_cu_context before;
     enter(queue, &before);
     if (queue->status.code == HOOP_SUCCESS)

@@ -181,7 +181,7 @@ run(hoop_comm *comm, hp_request *request)
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(
             comm, HOOP_ERR_BUSY,
-            "another thread is in a blocking call on this communicator; use one communicator a thread, "
+            "another thread is in a blocking call on this communicator; use one communicator per thread, "
             "or the non-blocking form");
     work = make_work(comm, request, device_of(comm, request, &result), &result);
     if (work)
@@ -212,7 +212,7 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "a non-blocking call inside a group: use the blocking form there, it is only queued");
     if (result == HOOP_SUCCESS && !out)
-        result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: there must be a place for the handle");
+        result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: pass a pointer for the handle");
     if (result != HOOP_SUCCESS)
         return hp_group_any() ? result : hp_entry_unstarted(comm, &request.call, result);
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
@@ -247,7 +247,7 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
     if (!comm->device[work->device]->ops->mark)
         return hp_err_set(
             error, HOOP_ERR_UNSUPPORTED,
-            "a stream-ordered call needs device memory: these buffers are the host's, use the other forms");
+            "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
     hp_stream_watchdog_start(comm);
     hp_registry_lock();
     hp_registry_prepare(comm, request->send, request->recv);

@@ -285,7 +285,8 @@ exchange_ticks(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
     if (next->tick_n && !hp_heartbeats_hear(comm->heartbeats, next->tick, next->tick_n, now)) {
-        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
+                   comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
         next->state = HP_LINK_FAULT;

@@ -272,8 +272,7 @@ read_environment(hoop_config *config, hoop_error *error)
     }
     /* the ranks of a job have one environment, as a rule: the first one speaks for all */
     if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&said))
-        hp_log(HP_LOG_WARN, "the environment has names that are no settings of hoop:%s; hoop_env(7) lists them",
-               unknown);
+        hp_log(HP_LOG_WARN, "unknown HOOP_ variables in the environment:%s; hoop_env(7) lists the settings", unknown);
     return HOOP_SUCCESS;
 }
 

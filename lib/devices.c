@@ -75,8 +75,8 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
     if (comes_too_late(comm, ptr)) {
         hp_err_set(
             error, HOOP_ERR_INVALID_USAGE,
-            "this communicator's first use of the GPU while a stream waits in an operation of another could wait "
-            "for ever: synchronise that stream first, or make the communicator before the other's operation");
+            "the first use of the GPU by this communicator could deadlock, because a stream is blocked by another one: "
+            "synchronise that stream first, or create this communicator before that operation");
         return -1;
     }
     pthread_mutex_lock(&comm->driver.mutex);

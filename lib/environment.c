@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES "hoop_launch(7) has the lines that join them"
+#define LINES "hoop_launch(7) shows how to join them"
 
 /*
  * Other launchers. None of them is joined by itself yet: `rank` is the variable that a user hands on as HOOP_RANK, as
@@ -55,7 +55,7 @@ refuse_rank(const struct foreign *foreign, hoop_error *error)
 {
     return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                       "%s started this process (%s), and perhaps others: use hooprun, or set HOOP_RENDEZVOUS, "
-                      "HOOP_SIZE and HOOP_RANK=$%s, or HOOP_SIZE=1 where it is the only one; " LINES,
+                      "HOOP_SIZE and HOOP_RANK=$%s, or HOOP_SIZE=1 if it is the only one; " LINES,
                       foreign->name, foreign->rank, foreign->rank);
 }
 

@@ -174,7 +174,7 @@ word_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     char me[96], peer[96];
     unsigned long long sequence = comm->running ? comm->running->sequence : 0;
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: it left the communicator",
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: that rank left the communicator",
                hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, link->peer, peer), sequence);
     error->rank = link->peer;
     error->reporter = comm->rank;

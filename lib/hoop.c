@@ -166,11 +166,12 @@ check_window(const hoop_config *config, hoop_error *error)
 {
     int64_t window = hp_config_number(config, HP_SET_window), slices = hp_config_number(config, HP_SET_slices);
     if (window == 1)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "window=1 is too small: the least is 2, and 0 finds one");
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "window=1 is too small: use at least 2, or 0 for automatic");
     if (window == 0 || window > slices)
         return HOOP_SUCCESS;
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                      "window=%s is too small for slices=%s: a window below slices + 1 would lock the ring",
+                      "window=%s is too small for slices=%s: a window below slices + 1 would deadlock the ring",
                       hp_config_text(config, HP_SET_window), hp_config_text(config, HP_SET_slices));
 }
 
@@ -338,10 +339,10 @@ hoop_comm_abort(hoop_comm *comm, const char *why)
     error.rank = error.reporter = comm->rank;
     if (hp_progress_abort(comm, &error))
         return HOOP_SUCCESS;
-    return hp_entry_refuse(comm, HOOP_ERR_TIMEOUT,
-                           "the thread that moves this communicator has not come back for 5 s, from a call into the "
-                           "CUDA driver for instance; when it does, the other ranks are told, and until then it may "
-                           "touch arrays");
+    return hp_entry_refuse(
+        comm, HOOP_ERR_TIMEOUT,
+        "another thread has been stuck in this communicator for 5 s, for instance in a call into the "
+        "CUDA driver; the other ranks are told when it returns, and until then it may touch arrays");
 }
 
 hoop_result
@@ -360,8 +361,8 @@ hoop_comm_destroy(hoop_comm *comm)
     if (!hp_leave(comm)) {
         hp_progress_leave(comm);
         return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "hoop_comm_destroy: another thread is stuck in this communicator, in a call into the "
-                               "CUDA driver for instance; nothing was freed");
+                               "hoop_comm_destroy: another thread is stuck in this communicator, for instance in a "
+                               "call into the CUDA driver; nothing was freed");
     }
     result = atomic_load(&comm->fault.known) ? comm->fault.error.code : HOOP_SUCCESS;
     if (result != HOOP_SUCCESS)

@@ -423,7 +423,7 @@ refuse_bare(const hp_addr *local, const char *name, hoop_error *error)
     char text[HP_ADDR_TEXT];
     return hp_err_set(error, HOOP_ERR_AUTH,
                       "HOOP_SECURITY=none is allowed on loopback only, and this rank would listen on %s (%s): use "
-                      "HOOP_SECURITY=auth and a secret file, or leave HOOP_SOCKET_IFNAME away",
+                      "HOOP_SECURITY=auth and a secret file, or unset HOOP_SOCKET_IFNAME",
                       hp_addr_host(local, text), name);
 }
 

@@ -51,7 +51,7 @@ check_numbers(const hp_request *r, int size, hoop_error *error)
                           "hoop_%s: root %d is not a rank: the communicator has ranks 0 to %d",
                           hp_kind_name(r->call.kind), r->call.root, size - 1);
     if (!hp_mul(r->call.count, elem * (size_t)size, &bytes) || bytes > PTRDIFF_MAX)
-        return refuse(r, error, "count times the element's size times the ranks is more than an address can hold");
+        return refuse(r, error, "count times element size times ranks exceeds the address range");
     return HOOP_SUCCESS;
 }
 

@@ -28,8 +28,8 @@ give_up(hoop_comm *comm)
     hoop_error error;
     char me[96];
     hp_err_set(&error, HOOP_ERR_TIMEOUT,
-               "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: was "
-               "more queued behind the stream than the driver takes?",
+               "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: too "
+               "many launches may be queued behind the stream",
                hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.looks * LOOK_MS);
     error.rank = error.reporter = comm->rank;
     hp_progress_give_up(comm, &error);
@@ -41,7 +41,9 @@ release(hoop_comm *comm)
 {
     hp_device *device = comm->device[1];
     comm->watchdog.released = 1;
-    hp_log(HP_LOG_WARN, "streams are let go while the CUDA driver keeps a call: arrays may still be written");
+    hp_log(
+        HP_LOG_WARN,
+        "blocked streams are released while a call into the CUDA driver has not returned: arrays may still be written");
     device->ops->release(device);
 }
 

@@ -111,7 +111,7 @@ enter(hp_acceptor *acceptor, hp_candidate *candidate)
 
 /* --- candidates --- */
 
-static const char *const crowded = "too many connections are in the middle of their handshake";
+static const char *const crowded = "too many handshakes are in progress";
 
 static void
 await(hp_acceptor *acceptor, hp_candidate *candidate, uint32_t events)
@@ -267,11 +267,11 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
     if (acceptor->dead)
         return;
     if (!fits) {
-        turn_away(acceptor, pending, "door: hello", HP_LOG_INFO, "nothing here answers to its greeting");
+        turn_away(acceptor, pending, "door: hello", HP_LOG_INFO, "nothing here matches its greeting");
     } else if (!has_room(acceptor, &hello)) {
         turn_away(acceptor, pending, "door: callers", HP_LOG_WARN, crowded);
     } else if (!hp_candidates_note(&acceptor->candidates, pending->m1)) {
-        turn_away(acceptor, pending, "door: copy", HP_LOG_INFO, "its greeting is the copy of one that was here before");
+        turn_away(acceptor, pending, "door: copy", HP_LOG_INFO, "its greeting is a copy of an earlier one");
     } else {
         receive(acceptor, pending, keys, &policy, fits == HP_ACCEPTOR_VAIN);
     }
@@ -291,7 +291,7 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        turn_away(acceptor, pending, "door: left", HP_LOG_TRACE, "it left before it had greeted");
+        turn_away(acceptor, pending, "door: left", HP_LOG_TRACE, "it left before its greeting");
         return;
     }
     pending->have += (size_t)n;
@@ -309,7 +309,7 @@ dismiss_late(hp_acceptor *acceptor, uint64_t now)
 {
     hp_pending *pending;
     while ((pending = hp_pending_pool_oldest(&acceptor->pending)) && pending->incoming.deadline <= now)
-        turn_away_with_bytes(acceptor, pending, "door: late", HP_LOG_INFO, "it did not greet in time", 0);
+        turn_away_with_bytes(acceptor, pending, "door: late", HP_LOG_INFO, "it sent no greeting in time", 0);
     uint64_t next = pending ? pending->incoming.deadline : HP_NEVER;
     for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate && !acceptor->dead;
          candidate = following) {
@@ -340,7 +340,7 @@ ring(hp_acceptor *acceptor)
 
 /* --- accepting --- */
 
-static const char *const few = "it proves nothing, and descriptors are few (raise \"ulimit -n\")";
+static const char *const few = "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
 
 /* Closes a candidate that will be refused, else the oldest pending connection. 0: there is neither. */
 static int
@@ -374,7 +374,7 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
     hp_pending *pending = hp_pending_pool_place(&acceptor->pending, peer);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &pending->incoming};
     if (pending->incoming.fd >= 0)
-        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, "too many connections that do not prove themselves");
+        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, "too many unauthenticated connections");
     if (epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close(fd);
         return;
@@ -392,7 +392,8 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
 static void
 out_of_descriptors(hp_acceptor *acceptor, int number)
 {
-    static const char *const nothing = "it proves nothing, and this machine has nothing left for more connections";
+    static const char *const nothing =
+        "it is not authenticated, and this machine has no resources for more connections";
     if (make_way(acceptor, number == EMFILE ? few : nothing))
         return;
     hp_log_queue_add(acceptor->log_queue, "door: descriptors", HP_LOG_WARN,

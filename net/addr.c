@@ -364,7 +364,7 @@ read_wish(struct wish *wish, const char *wanted, hoop_error *error)
         if (wrong || *item == '^' || *item == '=')
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                               "HOOP_SOCKET_IFNAME=%.80s: \"%.*s\" is neither an interface name nor a network. Write "
-                              "eth,ib or =eth0 or ^docker,lo or 10.0.0.0/8; ^ and = stand once, in front",
+                              "eth,ib or =eth0 or ^docker,lo or 10.0.0.0/8; write ^ and = once, in front",
                               wanted, (int)(length < 40 ? length : 40), item);
         item += length + (item[length] == ',');
     }

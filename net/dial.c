@@ -217,14 +217,14 @@ on_unproven(hp_dial *dial, const char *conn_why)
 {
     char where[HP_ADDR_TEXT], why[128] = "it closes the connection without an answer";
     if (conn_why)
-        snprintf(why, sizeof(why), "what answers there is not this job's: %s", conn_why);
+        snprintf(why, sizeof(why), "the answer there is not from this job: %s", conn_why);
     if (++dial->unproven < UNPROVEN_MAX)
         try_later(dial, why);
     else if (conn_why)
         fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
     else
         fail(dial, HOOP_ERR_AUTH,
-             "%s at %s closed %d connections without an answer: wrong secret or job name, or it takes no more",
+             "%s at %s closed %d connections without an answer: wrong secret or job name, or it accepts no more",
              dial->what, hp_addr_print(&dial->to, where), dial->unproven);
 }
 

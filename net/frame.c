@@ -84,7 +84,7 @@ check_common(const hp_frame *frame, const uint8_t *in, hoop_error *error)
     if (memcmp(in, magic, sizeof(magic)) != 0)
         return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame does not begin with HOOP: the other side is not hoop");
     if (in[4] != HP_FRAME_VERSION)
-        return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of version %d came, this side knows only version %d",
+        return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of version %d came, but this side knows only version %d",
                           in[4], HP_FRAME_VERSION);
     limits may = limits_of(frame->type);
     if (may.max == 0)
@@ -183,7 +183,7 @@ get_control_common(hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
     hoop_result result = hp_frame_get_common(frame, in, error);
     if (result == HOOP_SUCCESS && (frame->type < HP_JOIN || frame->type == HP_DATA))
-        result = hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of type %d came where only control messages may come",
+        result = hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of type %d came where only control messages are allowed",
                             frame->type);
     return result;
 }

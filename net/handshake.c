@@ -70,7 +70,7 @@ static hp_handshake_state
 go(hp_handshake *handshake, hp_handshake_state next)
 {
     if (next != HP_HANDSHAKE_BAD && !(states[handshake->state].next & TO(next))) {
-        handshake->why = "a bug in the handshake's order of states";
+        handshake->why = "a bug: a wrong order of states in the handshake";
         next = HP_HANDSHAKE_BAD;
     }
     handshake->state = next;
@@ -332,7 +332,7 @@ hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint6
     if (hp_handshake_tick(handshake, now) == HP_HANDSHAKE_BAD || n == 0 || states[handshake->state].awaits == 0)
         return handshake->state;
     if (n > hp_handshake_want(handshake))
-        return bad(handshake, "more bytes than were asked for");
+        return bad(handshake, "more bytes than expected");
     const message *m = &messages[states[handshake->state].awaits];
     uint8_t *at = handshake->transcript + m->at;
     size_t i = handshake->have;
@@ -340,8 +340,7 @@ hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint6
     handshake->have += n;
     for (; i < handshake->have && i < sizeof(m->header); i++)
         if (at[i] != m->header[i])
-            return bad(handshake,
-                       i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the message that was awaited");
+            return bad(handshake, i < 4 ? "not hoop's protocol (wrong first bytes)" : "not the expected message");
     return handshake->have == m->bytes ? states[handshake->state].whole(handshake) : handshake->state;
 }
 
@@ -427,13 +426,13 @@ hp_status_text(int status)
         [HP_DUPLICATE] = "another rank of that number has already joined",
         [HP_BAD_WORLD] = "the two sides disagree about the number of ranks",
         [HP_BAD_MODE] = "the two sides are set to different security modes",
-        [HP_BAD_RANK] = "that rank number does not fit: another rank lives at this address, or it is out of range",
+        [HP_BAD_RANK] = "that rank number does not fit: another rank uses this address, or it is out of range",
         [HP_BAD_COMM] = "the connection belongs to another communicator",
         [HP_FULL] = "there is no room for another rank or job",
         [HP_LATE] = "the job has already begun without this rank",
         [HP_BAD_ROLE] = "a control connection was made to a data port, or the other way round",
     };
     if (status < 0 || status >= HP_STATUSES)
-        return "refused for a reason that this version does not know";
+        return "refused for a reason unknown to this version";
     return texts[status];
 }

@@ -50,8 +50,8 @@ say_used_up(const hp_ports *ports, const hp_addr *addr, int number, hoop_error *
     int count = ports->last - ports->first + 1;
     if (number == EACCES)
         hp_err_set(error, HOOP_ERR_SYSTEM,
-                   "this user may listen on no port of HOOP_PORT_RANGE=%u-%u: give one above 1023", ports->first,
-                   ports->last);
+                   "this user is not allowed to listen on any port of HOOP_PORT_RANGE=%u-%u: use ports above 1023",
+                   ports->first, ports->last);
     else
         hp_err_set(
             error, HOOP_ERR_SYSTEM,

@@ -167,8 +167,8 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
         keep_tick(l, payload, n);
     } else {
-        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a frame of type %d that does not belong here",
-                   l->peer, l->self, type);
+        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", l->peer,
+                   l->self, type);
         fault(s);
     }
 }

@@ -31,7 +31,7 @@ hp_zerocopy_wanted(hp_zerocopy *zerocopy, const hp_link *link, const hp_post *po
             hp_pipe_open(&zerocopy->pipe, post->bytes < PIPE_ROOM ? PIPE_ROOM : post->bytes) == 0 ? 1 : -1;
         if (zerocopy->state < 0)
             hp_log_class("pipe", HP_LOG_WARN,
-                         "slices to rank %d are copied on sending: no pipe to be had (%s); see "
+                         "slices to rank %d are copied on sending: no pipe is available (%s); see "
                          "/proc/sys/fs/pipe-user-pages-soft",
                          link->peer, strerror(errno));
     }

@@ -80,7 +80,7 @@ gone(hp_client *c)
 {
     c->away = HERE;
     c->state = HP_CLIENT_GONE;
-    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring goes on without it");
+    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring continues without it");
 }
 
 /* --- frames from the server --- */
@@ -166,7 +166,7 @@ take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error
     hp_timer_set(c->giving_up, HP_NEVER);
     if (type == HP_ABORT)
         return take_cause(c, payload, n, error);
-    hp_log(HP_LOG_INFO, "back at the rendezvous server");
+    hp_log(HP_LOG_INFO, "connected to the rendezvous server again");
     hp_resend_all(&c->resend, c->control);
     return 0;
 }
@@ -178,8 +178,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     int result = 0;
     c->heard = hp_loop_now(c->loop);
     if (!hp_message_fits(type, 1, where(c), n)) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a message of type %d where none belongs",
-                   type);
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
         return -1;
     }
     if (c->away)
@@ -219,7 +218,7 @@ leave_line(hp_client *c, const hoop_error *why)
         gone(c);
         return;
     }
-    hp_log(HP_LOG_INFO, "%s; coming back", why->text);
+    hp_log(HP_LOG_INFO, "%s; connecting again", why->text);
     if (!c->away)
         c->away_until = now + RETURN_MS * HP_MS;
     c->away = AWAY;
@@ -348,7 +347,7 @@ on_too_late(void *arg)
         hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server at %s did not answer within the bring-up time-out", server);
     else
-        hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "there was no rendezvous server at %s until the bring-up time-out",
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "no rendezvous server was found at %s within the bring-up time-out",
                    server);
     fail(c, &error);
     c->kick(c->arg);

@@ -390,18 +390,16 @@ check_split(const hp_job *job, const hp_join *join, hoop_error *error)
                           join->split - parent->splits < SPLITS_AHEAD))
         return HOOP_SUCCESS;
     if (!parent || parent->ring.size != join->parent_size)
-        hp_err_set(
-            error, HOOP_ERR_RENDEZVOUS,
-            "the rendezvous server does not know the communicator that rank %d splits: it was started again after "
-            "the ring had met, or has lost its ranks; end the job and start it anew",
-            join->parent_rank);
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server does not know the communicator that rank %d splits: it was restarted after "
+                   "the ring was up, or has lost its ranks; end the job and start it again",
+                   join->parent_rank);
     else if (join->split < parent->splits)
         hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
                    join->parent_rank);
     else
-        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                   "rank %d joins split %u, but there is a rank that has not come to split %u", join->parent_rank,
-                   join->split, parent->splits ? parent->splits : 1);
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "rank %d joins split %u, but another rank has not joined split %u",
+                   join->parent_rank, join->split, parent->splits ? parent->splits : 1);
     error->rank = join->parent_rank;
     error->phase = HOOP_PHASE_BRINGUP;
     return error->code;
@@ -437,7 +435,7 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     hp_join_group *m = find_join_group(guest->job, join, now);
     if (!m)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY,
-                          "the rendezvous server is out of memory, or has %d meetings of this job open",
+                          "the rendezvous server is out of memory, or has %d incomplete groups of this job",
                           JOIN_GROUPS_MAX);
     result = hp_join_group_join(m, guest, join, now, error);
     if (!result)
@@ -458,8 +456,8 @@ come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
     hp_roster *r = ring_of(job, join->ring);
     if (!r || !hp_roster_knows(r, join)) {
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                   "the rendezvous server does not know the ring that rank %d (%.60s) wants to come back to: was it "
-                   "started anew?",
+                   "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the "
+                   "server restarted?",
                    join->who.rank, join->who.host);
         error->rank = join->who.rank;
         error->phase = HOOP_PHASE_OPERATION;
@@ -490,7 +488,7 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
          * up.
          */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,
-                   "the rendezvous server cannot read what this rank says to join; install one release of hoop "
+                   "the rendezvous server cannot read the JOIN message of this rank; install one release of hoop "
                    "everywhere");
         refusal.phase = HOOP_PHASE_BRINGUP;
         refuse(guest, &refusal);
@@ -546,7 +544,7 @@ hp_job_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint
         return 0;
     int where = guest->roster ? hp_roster_where(guest->roster, guest->rank) : guest->where;
     if (!hp_message_fits(type, 0, where, n)) {
-        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a message of type %d with %zu bytes where none belongs", type, n);
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent an unexpected message of type %d with %zu bytes", type, n);
         return -1;
     }
     if (type == HP_JOIN)

@@ -138,9 +138,8 @@ ring_stands(hp_roster *r, uint64_t now)
     r->state = HP_ROSTER_RUNNING;
     r->moved = now;
     tell_all(r, -1, HP_GO, NULL, 0);
-    snprintf(line, sizeof(line), "%d rank%s on %d host%s meet%s, ring stands after %.2f s", r->ring.size,
-             r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", r->ring.size == 1 ? "s" : "",
-             (double)(now - r->opened) / 1e9);
+    snprintf(line, sizeof(line), "%d rank%s on %d host%s joined, ring up after %.2f s", r->ring.size,
+             r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", (double)(now - r->opened) / 1e9);
     say(r, line);
 }
 
@@ -459,7 +458,7 @@ links_missing(hp_roster *r)
     int late = r->ring.size - r->ready_n;
     hp_err_set(
         &error, HOOP_ERR_RENDEZVOUS,
-        "all %d ranks met, but the links of %d of them do not stand (rank %s); can the hosts reach each other, or "
+        "all %d ranks joined, but the links of %d of them are not up (rank %s); can the hosts reach each other, or "
         "does a firewall close their ports?",
         r->ring.size, late, hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
     for (int i = 0; late == 1 && i < r->ring.size; i++)

@@ -108,7 +108,7 @@ on_disconnect(void *arg, void *who)
 }
 
 static void
-on_say(void *arg, const char *control)
+on_say(void *arg, const char *line)
 {
     const hp_server *server = arg;
     if (server->options.say)
@@ -118,7 +118,7 @@ on_say(void *arg, const char *control)
 }
 
 static void
-on_warn(void *arg, const char *control)
+on_warn(void *arg, const char *line)
 {
     const hp_server *server = arg;
     if (server->options.warn)
@@ -217,7 +217,7 @@ on_closed(void *arg, const hoop_error *error)
     char why[300];
     int broke_rules = error->code == HOOP_ERR_PROTOCOL || error->code == HOOP_ERR_CORRUPT;
     if (broke_rules) {
-        snprintf(why, sizeof(why), "it broke the protocol: %s", error->text);
+        snprintf(why, sizeof(why), "it violated the protocol: %s", error->text);
         hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.job->label,
                      error->text);
     }
@@ -236,11 +236,11 @@ overdue(const peer *p, uint64_t now)
 {
     uint64_t blocked = hp_control_conn_blocked_since(p->control);
     if (p->full || (blocked != HP_NEVER && now > blocked && now - blocked > UNREAD_MS * HP_MS))
-        return "it does not read what the rendezvous server tells it";
+        return "it does not read the messages of the rendezvous server";
     if (p->guest.done)
         return now - p->since > GOODBYE_MS * HP_MS ? "" : NULL;
     int idle = !p->guest.roster && p->guest.where == HP_BEFORE_JOIN;
-    return idle && now - p->since > JOIN_MS * HP_MS ? "it did not say what it wants" : NULL;
+    return idle && now - p->since > JOIN_MS * HP_MS ? "it sent no JOIN in time" : NULL;
 }
 
 /* Whether this peer is closed some day if nothing more happens. */

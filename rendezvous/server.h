@@ -22,9 +22,9 @@ typedef struct hp_server_options {
         *secret; /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
     int mode;    /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
-    void (*say)(void *arg, const char *control);
+    void (*say)(void *arg, const char *line);
     /* A line that the user should see: which rank the others wait for. Begins like say's; NULL: hp_log WARN. */
-    void (*warn)(void *arg, const char *control);
+    void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or cannot be made; may be NULL. */
     void (*failed)(void *arg, const hoop_error *cause);
     /* For an owner with one job: the host on which a missing rank was started; NULL: unknown. May be NULL. */

@@ -55,7 +55,7 @@ start(const char *variables, hoop_error *error)
 static void
 refused(const char *variables, const char *begin)
 {
-    static const char end[] = "; hoop_launch(7) has the lines that join them";
+    static const char end[] = "; hoop_launch(7) shows how to join them";
     hoop_error e = {0};
     hoop_result result = start(variables, &e);
     size_t n = strlen(e.text);

@@ -301,7 +301,7 @@ test_low_ports(void)
     ok(fd >= 0, "ports that are not for this user are passed over");
     close(fd);
     ok(hp_ports_listen(&low, &options.local, 1, &error) < 0 && error.sys_errno == EACCES &&
-           strstr(error.text, "no port of HOOP_PORT_RANGE=1000-1001: give one above 1023"),
+           strstr(error.text, "not allowed to listen on any port of HOOP_PORT_RANGE=1000-1001: use ports above 1023"),
        "%s", error.text);
 }
 

@@ -140,7 +140,7 @@ test_sizes(void)
     for (int k = 0; k < 5; k++) {
         hp_request r = ask(HP_ALLGATHER, memory, memory);
         r.call.count = counts[k];
-        refused(r, "more than an address", "a size that overflows");
+        refused(r, "exceeds the address range", "a size that overflows");
     }
     hp_request r = ask(HP_ALLREDUCE, memory, memory);
     r.call.count = UINT64_C(1) << 40;

@@ -251,7 +251,7 @@ test_silent(void)
     dial(&candidate, &lout.addr, &hello, &keys, 30 * HP_SEC);
     wait_for(&candidate);
     is_int(HOOP_ERR_AUTH, candidate.result.error.code, "another program answers");
-    ok(strstr(candidate.result.error.text, "what answers there is not this job's: not hoop's protocol") != NULL, "%s",
+    ok(strstr(candidate.result.error.text, "the answer there is not from this job: not hoop's protocol") != NULL, "%s",
        candidate.result.error.text);
     hang_up(&candidate);
     send_lout_away();

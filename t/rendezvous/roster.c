@@ -20,7 +20,7 @@ test_peace(void)
     for (int i = 0; i < 8; i++)
         go += s.guests[i].go == 1 && s.guests[i].rank == i;
     is_int(8, go, "each of 8 ranks hears GO once");
-    is_string("job 4f21c0de: 8 ranks on 2 hosts meet, ring stands after 0.00 s", s.line, "a line says so");
+    is_string("job 4f21c0de: 8 ranks on 2 hosts joined, ring up after 0.00 s", s.line, "a line says so");
     ok(!hp_job_timed(s.job), "a ring in which nothing lasts needs no timer");
     sim_pass(&s, 100000);
     for (int i = 0; i < 8; i++) {
@@ -256,15 +256,14 @@ test_links(void)
     sim_say(&s, 0, HP_READY, NULL, 0);
     sim_pass(&s, 5050);
     is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 2), "a rank whose links do not stand is named at the time-out");
-    ok(strstr(s.guests[0].cause.text, "links of 1 of them do not stand (rank 2)") != NULL, "%s",
-       s.guests[0].cause.text);
+    ok(strstr(s.guests[0].cause.text, "links of 1 of them are not up (rank 2)") != NULL, "%s", s.guests[0].cause.text);
     is_int(-1, sim_report(&s, 9, 1, 1, 0), "who never joined may not report");
     sim_close(&s);
     open_linking(&s);
     sim_say(&s, 0, HP_READY, NULL, 0);
     sim_pass(&s, 5050);
     is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, -1), "where several are late, none of them is");
-    ok(strstr(s.guests[0].cause.text, "links of 3 of them do not stand (rank 1-3)") != NULL, "they are listed: %s",
+    ok(strstr(s.guests[0].cause.text, "links of 3 of them are not up (rank 1-3)") != NULL, "they are listed: %s",
        s.guests[0].cause.text);
     sim_close(&s);
 }

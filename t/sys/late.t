@@ -48,7 +48,7 @@ by_hand()
         ) &
         tap_started="$tap_started $!"
     done
-    wait_for 10 grep -q 'ring stands' server.out || bail "no ring: $(cat server.out "$name".?)"
+    wait_for 10 grep -q 'ring up' server.out || bail "no ring: $(cat server.out "$name".?)"
 }
 ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = 4 ]; }
 

@@ -74,7 +74,7 @@ done
 ok 'two jobs at once' wait_for 20 ended red0 red1 red2 blue0 blue1 blue2
 is '0 0 0 0 0 0' "$(cat red?.status blue?.status | tr '\n' ' ' | sed 's/ $//')" 'all ranks succeed'
 is 'rank 2 of 3: the sum of 1 to 3 is 6' "$(cat blue2)" 'with the right sum'
-is 2 "$(grep -c '^job [0-9a-f]*: 3 ranks on 1 host meet, ring stands after [0-9.]* s$' first)" 'a line when a job meets'
+is 2 "$(grep -c '^job [0-9a-f]*: 3 ranks on 1 host joined, ring up after [0-9.]* s$' first)" 'a line when a job meets'
 ok 'a line when it is over' wait_for 5 sh -c '[ $(grep -c "over: all 3 ranks left" first) -eq 2 ]'
 
 HOOP_BOOTSTRAP_TIMEOUT_MS=1000

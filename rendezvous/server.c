@@ -112,9 +112,9 @@ on_say(void *arg, const char *line)
 {
     const hp_server *server = arg;
     if (server->options.say)
-        server->options.say(server->options.arg, control);
+        server->options.say(server->options.arg, line);
     else
-        hp_log(HP_LOG_INFO, "%s", control);
+        hp_log(HP_LOG_INFO, "%s", line);
 }
 
 static void
@@ -122,9 +122,9 @@ on_warn(void *arg, const char *line)
 {
     const hp_server *server = arg;
     if (server->options.warn)
-        server->options.warn(server->options.arg, control);
+        server->options.warn(server->options.arg, line);
     else
-        hp_log(HP_LOG_WARN, "%s", control);
+        hp_log(HP_LOG_WARN, "%s", line);
 }
 
 static void

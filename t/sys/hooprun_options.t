@@ -38,7 +38,7 @@ refused 'there is no option --prepend-rank; write --tag-output' "MPICH's" --prep
 refused 'there is no option --outfile-pattern; --output-dir DIR' 'another' --outfile-pattern=x true
 refused 'there is no option --max-restarts; hooprun does not restart ranks' "torchrun's" --max-restarts=3 true
 refused 'there is no option --timestamp-output; hooprun prints no times' 'one that is near to another' --timestamp-output true
-refused 'there is no option --rdzv-backend; hooprun is started once' 'a family of options' --rdzv-backend=c10d true
+refused 'there is no option --rdzv-backend; start hooprun once' 'a family of options' --rdzv-backend=c10d true
 refused '--tee goes with --output-dir' '--tee alone' --tee true
 refused '--force goes with --output-dir' '--force alone' --force true
 refused "':' would start several programs" 'several programs' -n 1 echo a : -n 1 echo b

@@ -4,7 +4,7 @@
  *
  * Ranks meet at a rendezvous server, form a ring of persistent TCP connections and reduce arrays round it. Every rank
  * calls the same operations in the same order. Argument order and numbers are NCCL's; an `i` prefix makes a call
- * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() has the sentence with it.
+ * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() returns the error as a sentence.
  */
 #ifndef HOOP_H
 #define HOOP_H
@@ -28,26 +28,26 @@ typedef struct hoop_config hoop_config; /* key/value settings */
 typedef enum hoop_result {
     HOOP_SUCCESS = 0,
     HOOP_ERR_CUDA = 1,             /* a CUDA driver call failed */
-    HOOP_ERR_SYSTEM = 2,           /* a system call failed; hoop_error.sys_errno says how */
+    HOOP_ERR_SYSTEM = 2,           /* a system call failed; hoop_error.sys_errno is its errno */
     HOOP_ERR_INTERNAL = 3,         /* a bug in hoop */
     HOOP_ERR_INVALID_ARGUMENT = 4, /* a wrong argument; nothing was started, the communicator is unharmed */
     HOOP_ERR_INVALID_USAGE = 5,    /* a right call at the wrong moment, for instance a wait inside a group */
     HOOP_ERR_PEER_LOST = 6,        /* a rank died or left */
-    HOOP_IN_PROGRESS = 7,          /* not an error: hoop_work_wait gave up waiting, the work goes on */
-    HOOP_ERR_TIMEOUT = 8,          /* nobody progressed for op_timeout_ms */
+    HOOP_IN_PROGRESS = 7,          /* not an error: the time of hoop_work_wait was up first */
+    HOOP_ERR_TIMEOUT = 8,          /* no rank progressed for op_timeout_ms */
     HOOP_ERR_MISMATCH = 32,        /* ranks called with different kind, count, dtype, op, root or order */
     HOOP_ERR_ABORTED = 33,         /* some rank called hoop_comm_abort, or failed by itself */
-    HOOP_ERR_RENDEZVOUS = 34,      /* the ranks did not meet: missing or duplicate ranks, no server */
+    HOOP_ERR_RENDEZVOUS = 34,      /* the ranks could not join: missing or duplicate ranks, no server */
     HOOP_ERR_AUTH = 35,            /* the shared secret is missing, unreadable or wrong */
     HOOP_ERR_VERSION = 36,         /* the other side speaks another version of the protocol */
-    HOOP_ERR_PROTOCOL = 37,        /* the other side broke the protocol */
-    HOOP_ERR_CORRUPT = 38,         /* a checksum did not match: bytes changed on the way */
+    HOOP_ERR_PROTOCOL = 37,        /* the other side violated the protocol */
+    HOOP_ERR_CORRUPT = 38,         /* a checksum was wrong: bytes changed on the network */
     HOOP_ERR_NO_MEMORY = 39,
     HOOP_ERR_UNSUPPORTED = 40, /* not built yet, or not in this build */
     HOOP_ERR_BUSY = 41,        /* another thread is in a blocking call or a wait on this communicator */
     HOOP_ERR_FORKED = 42,      /* the communicator belongs to the parent process */
-    HOOP_ERR_STALE_EPOCH = 43, /* the others went on without this rank */
-    HOOP_ERR_NO_QUORUM = 44    /* too few ranks are left to go on */
+    HOOP_ERR_STALE_EPOCH = 43, /* the others continued without this rank */
+    HOOP_ERR_NO_QUORUM = 44    /* too few ranks are left to continue */
 } hoop_result;
 
 /* Equal ncclDataType_t. Buffers need an element's natural alignment, no more. */
@@ -71,10 +71,10 @@ typedef enum hoop_dtype {
  * float64 divides the sum once, at the owner of the element. 16- and 8-bit floats accumulate in float32 within a hop.
  * NaN propagates through all five.
  *
- * AVG of 16- and 8-bit floats cannot overflow: what travels is not a sum but a mean. A mean a over p ranks and one b
- * over q become a * (p / (p + q)) + b * (q / (p + q)): weights, products and sum are float32's, each rounded, and the
- * result is rounded once to the type. It lies between the ranks' least and greatest element, and is off by
- * 1.001 J max(u S, e) at most: S is the greatest magnitude among them; hoop_allreduce(3) has J, u and e.
+ * AVG of 16- and 8-bit floats cannot overflow: ranks exchange means instead of sums. A mean a over p ranks and a mean
+ * b over q ranks become a * (p / (p + q)) + b * (q / (p + q)): weights, products and sum are float32, each rounded, and
+ * the result is rounded once to the type. It lies between the ranks' least and greatest element. Its error is at most
+ * 1.001 J max(u S, e): S is the greatest magnitude among the elements; hoop_allreduce(3) has J, u and e.
  */
 typedef enum hoop_op { HOOP_SUM = 0, HOOP_PROD = 1, HOOP_MAX = 2, HOOP_MIN = 3, HOOP_AVG = 4 } hoop_op;
 
@@ -88,33 +88,35 @@ hoop_result hoop_config_set(hoop_config *config, const char *key, const char *va
 void hoop_config_free(hoop_config *config);
 
 /*
- * Membership. hoop_comm_create returns when all ranks have met and the ring stands, or with an error within
- * bootstrap_timeout_ms; *comm is NULL after an error and hoop_comm_error(NULL, ...) has the sentence. config NULL:
- * everything comes from the environment; started alone, a program is a ring of one. The config may be freed afterwards.
+ * Membership. hoop_comm_create returns when all ranks have joined and the ring is up, or with an error within
+ * bootstrap_timeout_ms. After an error *comm is NULL, and hoop_comm_error(NULL, ...) has the sentence. config NULL: all
+ * settings come from the environment and hoop.conf(5). A program that is started alone is a ring of one. The config may
+ * be freed afterwards.
  */
 hoop_result hoop_comm_create(hoop_comm **comm, const hoop_config *config);
 
 /*
- * Leaves the ring. Local: waits for work in flight up to op_timeout_ms, then aborts it; frees all works (their handles
- * become invalid) and the communicator, and returns the kept error if there is one. NULL is HOOP_SUCCESS.
+ * Leaves the ring; other ranks need not call it at the same time. Waits for work in flight up to op_timeout_ms, then
+ * aborts it. Frees all works (their handles become invalid) and the communicator, and returns the communicator's error
+ * if it has failed. HOOP_SUCCESS for NULL.
  */
 hoop_result hoop_comm_destroy(hoop_comm *comm);
 
 /*
- * Ends every operation on every rank with HOOP_ERR_ABORTED and `why` (copied; NULL: no reason). From any thread.
- * HOOP_ERR_TIMEOUT: another thread is stuck in a driver's call, and the operations still hold their buffers.
+ * Ends every operation on every rank with HOOP_ERR_ABORTED and `why` (copied; NULL: no reason). Any thread may call it.
+ * HOOP_ERR_TIMEOUT: another thread is stuck in a call into the CUDA driver, and operations may still use their buffers.
  */
 hoop_result hoop_comm_abort(hoop_comm *comm, const char *why);
 
 /*
- * Cuts the ring: all ranks call; those of one color form a new communicator, ranked by key, then by old rank. color < 0
- * takes no part: *newcomm is NULL and the result HOOP_SUCCESS.
+ * All ranks call it. Those of one color form a new communicator, ranked by key, then by old rank. A rank with color < 0
+ * takes no part: it gets *newcomm NULL and HOOP_SUCCESS.
  */
 hoop_result hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **newcomm);
 hoop_result hoop_comm_shrink(hoop_comm *comm, hoop_comm **newcomm); /* HOOP_ERR_UNSUPPORTED in this version */
 hoop_result hoop_comm_grow(hoop_comm *comm, hoop_comm **newcomm);   /* HOOP_ERR_UNSUPPORTED in this version */
 
-/* Getters; they work on a failed communicator too, and give -1 (completed: 0) for NULL. */
+/* Getters; they work on a failed communicator too, and return -1 (completed: 0) for NULL. */
 int hoop_comm_rank(const hoop_comm *comm);
 int hoop_comm_size(const hoop_comm *comm);
 int hoop_comm_local_rank(const hoop_comm *comm);     /* among the ranks of this host */
@@ -168,9 +170,9 @@ hoop_result hoop_alltoall(const void *sendbuf, void *recvbuf, size_t count, hoop
 hoop_result hoop_barrier(hoop_comm *comm);
 
 /*
- * Non-blocking form: starts the operation and returns; *work stands for it until a wait frees it. Several may be in
- * flight, their buffers must not overlap, and all ranks start them in one order. Any thread may start them. After an
- * error nothing was started and *work is NULL.
+ * Non-blocking form: starts the operation and returns. *work is its handle until a wait frees it. Several may be in
+ * flight; their buffers must not overlap, and all ranks must start them in the same order. Any thread may start them.
+ * After an error nothing was started and *work is NULL.
  */
 hoop_result hoop_iallreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                             hoop_comm *comm, hoop_work **work);
@@ -197,8 +199,8 @@ hoop_result hoop_ibarrier(hoop_comm *comm, hoop_work **work);
 hoop_result hoop_work_test(hoop_work *work, int *done);
 
 /*
- * Waits up to timeout_ms milliseconds (-1: until the operation ends). HOOP_IN_PROGRESS: the wait timed out and the work
- * lives on; anything else is the operation's result and frees the work.
+ * Waits up to timeout_ms milliseconds (-1: until the operation ends). HOOP_IN_PROGRESS: the time was up first, and the
+ * work is still valid. Anything else is the operation's result, and the work is freed.
  */
 hoop_result hoop_work_wait(hoop_work *work, int timeout_ms);
 
@@ -206,27 +208,28 @@ hoop_result hoop_work_wait(hoop_work *work, int timeout_ms);
 hoop_result hoop_wait_all(hoop_work **works, size_t count);
 
 /*
- * For a program with an event loop of its own: the descriptor becomes readable when hoop_comm_progress has something to
- * do. After the first call of hoop_comm_fd the library's background thread rests, and the program must call
- * hoop_comm_progress, which never blocks, whenever the descriptor is readable; only where it computes for long, a thread
- * looks now and then, so that the others hear of this rank. The descriptor belongs to the library.
+ * For a program with its own event loop: the descriptor is readable when hoop_comm_progress has something to do. After
+ * the first call of hoop_comm_fd the library's background thread stops driving, and the program must call
+ * hoop_comm_progress, which never blocks, whenever the descriptor is readable. If it does not for long, a thread of the
+ * library calls it now and then, so that the other ranks know that this rank is alive. The descriptor belongs to the
+ * library.
  */
 int hoop_comm_fd(const hoop_comm *comm);
 hoop_result hoop_comm_progress(hoop_comm *comm);
 
 /*
- * Groups: blocking collectives called by this thread between the two are queued (HOOP_SUCCESS means queued), and small
- * allreduces of one dtype and op are fused into one pass round the ring. hoop_group_end returns when all are complete.
- * An argument error inside makes the end return it and drops the whole group. No nesting, no waits, no non-blocking
- * calls, no other communicator inside: HOOP_ERR_INVALID_USAGE.
+ * Groups: blocking collectives that this thread calls between start and end are queued (HOOP_SUCCESS means queued), and
+ * small allreduces of one dtype and op are fused into one pass round the ring. hoop_group_end returns when all are
+ * complete. After an argument error inside, the end returns that error, and the whole group is dropped. Nested groups,
+ * waits, non-blocking calls and other communicators inside a group are HOOP_ERR_INVALID_USAGE.
  */
 hoop_result hoop_group_start(hoop_comm *comm);
 hoop_result hoop_group_end(hoop_comm *comm);
 hoop_result hoop_igroup_end(hoop_comm *comm, hoop_work **work);
 
 /*
- * Stream-ordered form, for device memory: returns at once; the CUDA stream reaches the operation, waits for its result
- * and goes on. cuda_stream is a cudaStream_t or CUstream.
+ * Stream-ordered form, for device memory: adds the operation to the CUDA stream and returns. When the stream reaches
+ * it, the stream waits for the result and continues. cuda_stream is a cudaStream_t or CUstream.
  */
 hoop_result hoop_allreduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                                      hoop_comm *comm, void *cuda_stream);
@@ -248,7 +251,7 @@ hoop_result hoop_barrier_on_stream(hoop_comm *comm, void *cuda_stream);
 
 /* Errors. A communicator's first error is kept and returned by every later call on it; argument errors are not kept. */
 enum { HOOP_PHASE_NONE = 0, HOOP_PHASE_BRINGUP = 1, HOOP_PHASE_OPERATION = 2, HOOP_PHASE_LEAVE = 3 };
-enum { HOOP_ERROR_BEST_EFFORT = 1 }; /* the server was gone: the rank named is a neighbour's guess */
+enum { HOOP_ERROR_BEST_EFFORT = 1 }; /* the server was gone: `rank` may be the guess of a neighbour */
 
 typedef struct hoop_error {
     size_t size; /* = sizeof(hoop_error), set by the caller: the struct may grow */

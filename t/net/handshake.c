@@ -338,7 +338,7 @@ features(void)
     ok(p.i.features == 0xf0e && p.r.features == 0xf0e, "features are what both sides have");
 }
 
-/* A rank that unknown to this version its number asks the server. */
+/* A rank without a number asks the server for one. */
 static void
 joining(void)
 {

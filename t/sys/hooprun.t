@@ -68,7 +68,7 @@ refused 'there is no option --nonesuch. hooprun --help lists them all' 'one that
 refused 'there is no option --oversubscribe; leave it out' "mpirun's" --oversubscribe true
 refused 'there is no option --bind-to; --bind keeps each rank' 'another' --bind-to core true
 refused 'there is no option -genv; write -x NAME=VALUE' 'another' -genv A 1 true
-refused 'there is no option --nnodes; hooprun is started once' "torchrun's" --nnodes=2 true
+refused 'there is no option --nnodes; start hooprun once' "torchrun's" --nnodes=2 true
 refused '-n needs a value' 'a value forgotten' -n
 refused '--wdir needs a value that is not empty' 'an empty value' --wdir= true
 refused '-l takes no value' 'a value too many' -l=1 true

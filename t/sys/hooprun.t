@@ -66,7 +66,7 @@ refused 'there is no option --hosfile; the nearest one is --hostfile' 'an unknow
 refused 'there is no option -np4x; the nearest one is -np' 'another' -np4x true
 refused 'there is no option --nonesuch. hooprun --help lists them all' 'one that is near to none' --nonesuch true
 refused 'there is no option --oversubscribe; leave it out' "mpirun's" --oversubscribe true
-refused 'there is no option --bind-to; --bind keeps each rank' 'another' --bind-to core true
+refused 'there is no option --bind-to; --bind binds each rank' 'another' --bind-to core true
 refused 'there is no option -genv; write -x NAME=VALUE' 'another' -genv A 1 true
 refused 'there is no option --nnodes; start hooprun once' "torchrun's" --nnodes=2 true
 refused '-n needs a value' 'a value forgotten' -n

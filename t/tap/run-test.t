@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run-test: what it promises to every other test, tried with small scripts.
 . "$abs_top_srcdir/t/tap/tap.sh"
-plan 8
+plan 10
 unset HOOP_TEST_TIME_FACTOR
 run_test="$abs_top_srcdir/t/tools/run-test"
 
@@ -20,9 +20,15 @@ sh "$run_test" "$tmp/seven" >/dev/null
 is 7 $? 'the exit status is the test'"'"'s own'
 
 script folder 'echo "$HOOP_TEST_TMP"; mkdir "$HOOP_TEST_TMP/d"; touch "$HOOP_TEST_TMP/d/f"; chmod 0 "$HOOP_TEST_TMP/d"'
-folder=$(sh "$run_test" "$tmp/folder")
+folder=$(sh "$run_test" "$tmp/folder" | head -n 1)
 like '/hoop-test\.' "$folder" 'a test has a scratch folder'
 nok 'the scratch folder is gone afterwards' test -e "$folder"
+is '' "$(ls -d "$folder"* 2>/dev/null)" '... and nothing beside it is left'
+
+script works 'i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; sleep 0.3'
+times=$(sh "$run_test" "$tmp/works" | sed -n '$s/^# run-test: \([0-9]*\.[0-9]\) s, \([0-9]*\.[0-9]\) s of CPU$/\1 \2/p')
+ok "the last line says how long it took and what the processors worked ($times)" \
+    awk -v times="$times" 'BEGIN { exit !(split(times, t) == 2 && t[1] >= 0.3 && t[2] < t[1]) }'
 
 script slow '# time limit: 1
 sleep 50'

@@ -84,7 +84,7 @@ narrow_of(const hp_call *call)
 
 /* Numbers whose sum overflows, whose n-th part underflows, all kinds of magnitudes; NaN and infinity on rank 0. */
 static uint32_t
-narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
+narrow_made(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
     uint64_t random = mix(seed ^ mix((uint64_t)rank << 40 ^ i));
     narrow n = narrow_of(call);
@@ -103,6 +103,27 @@ narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
     if (rank == 0 && i % 97 == 5 && call->dtype == HOOP_FLOAT8E5M2)
         return 0x7c;
     return ref_encode((hoop_dtype)call->dtype, rank == 0 && i % 97 == 5 ? (double)INFINITY : value);
+}
+
+/* Rounding by search takes long, and every rank asks for every rank's elements: they repeat after PERIOD, a prime, and
+ * are kept. */
+static uint32_t
+narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
+{
+    enum { RANKS = 16, PERIOD = 4099 };
+    static _Thread_local struct {
+        uint64_t key;
+        uint32_t element;
+    } kept[RANKS][PERIOD];
+    uint64_t key = mix(mix(seed) + call->dtype) | 1;
+    i %= PERIOD;
+    if (rank >= RANKS)
+        return narrow_made(call, seed, rank, i);
+    if (kept[rank][i].key != key) {
+        kept[rank][i].key = key;
+        kept[rank][i].element = narrow_made(call, seed, rank, i);
+    }
+    return kept[rank][i].element;
 }
 
 /* A mean as the manual promises it: off by J times max(u S, eta) at most, and between the least and the greatest. */

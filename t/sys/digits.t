@@ -9,11 +9,27 @@ bin=$abs_top_builddir/bin digits=$abs_top_builddir/examples/digits
 export HOOP_DIGITS="$abs_top_srcdir/examples/digits.csv"
 plan_lazy
 
-train() { "$bin/hooprun" -n "$1" "$digits" --epochs $epochs >"$tmp/$1" 2>"$tmp/$1.err"; }
+# train NAME RANKS OPTION...: the output is in $tmp/NAME.
+train()
+{
+    name=$1 n=$2
+    shift 2
+    "$bin/hooprun" -n "$n" "$digits" --epochs $epochs "$@" >"$tmp/$name" 2>"$tmp/$name.err"
+}
 
-for ranks in 1 2 3 4 7; do
-    ok "$ranks ranks train" train $ranks || bail "$(tail -1 "$tmp/$ranks.err")"
-    judge $ranks "$tmp/1" 'one rank' 1e-5
+# learn RANKS REFERENCE OPTION...
+learn()
+{
+    ranks=$1 reference=$2
+    shift 2
+    ok "$ranks ranks train" train $ranks $ranks "$@" || bail "$(tail -1 "$tmp/$ranks.err")"
+    judge $ranks $reference 'one rank' 1e-5
+}
+learn 1 1
+learn 2 1
+train one 1 $larger || bail "$(tail -1 "$tmp/one.err")"
+for ranks in 3 4 7; do
+    learn $ranks one $larger
 done
 
 is '' "$(awk '$1 ~ /^[0-9]+$/ && NF == 9 && ($4 < -0.1 || $6 < -0.1 || $8 < -0.1 || ($4 + $6 + $8 - 100) ^ 2 > 0.1)' "$tmp/4")" \

@@ -17,19 +17,31 @@ esac
 plan_lazy
 [ "${HOOP_TEST_CUDA:-}" = real ] || export LD_LIBRARY_PATH="$abs_top_builddir/t/tools/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# train NAME RANKS EPOCHS: the output is in $tmp/NAME.
-train() { "$bin/hooprun" --timeout 120 -n "$2" "$digits_gpu" --epochs "$3" >"$tmp/$1" 2>"$tmp/$1.err"; }
+# train NAME RANKS OPTION...: the output is in $tmp/NAME.
+train()
+{
+    name=$1 n=$2
+    shift 2
+    "$bin/hooprun" --timeout 120 -n "$n" "$digits_gpu" "$@" >"$tmp/$name" 2>"$tmp/$name.err"
+}
 
-"$abs_top_builddir/examples/digits" --epochs $epochs >"$tmp/cpu" 2>&1 || bail "$(tail -1 "$tmp/cpu")"
-for ranks in 1 2 4; do
-    ok "$ranks ranks train" train $ranks $ranks $epochs || bail "$(tail -1 "$tmp/$ranks.err")"
+# learn RANKS OPTION...: beside the CPU's run with the same options.
+learn()
+{
+    ranks=$1
+    shift
+    "$abs_top_builddir/examples/digits" --epochs $epochs "$@" >"$tmp/cpu" 2>&1 || bail "$(tail -1 "$tmp/cpu")"
+    ok "$ranks ranks train" train $ranks $ranks --epochs $epochs "$@" || bail "$(tail -1 "$tmp/$ranks.err")"
     is '' "$(cat "$tmp/$ranks.err")" '... without a word of trouble, nothing of the runtime is left'
-    judge $ranks "$tmp/cpu" 'the CPU' $rounding
-done
+    judge $ranks cpu 'the CPU' $rounding
+}
+learn 1
+learn 2 $larger
+learn 4 $larger
 
-small() { "$bin/hooprun" -n 3 "$digits_gpu" --epochs 2 "$@"; }
-ok 'batches smaller than the ring' small --batch 2 --hidden 5
-ok 'a hidden layer of one, a batch of all' small --batch 5000 --hidden 1
+small() { "$bin/hooprun" -n 3 "$digits_gpu" "$@"; }
+ok 'batches smaller than the ring' small --epochs 1 --batch 2 --hidden 5
+ok 'a hidden layer of one, a batch of all' small --epochs 2 --batch 5000 --hidden 1
 ok 'it helps' "$digits_gpu" --help
 
 # refused PATTERN COMMAND...: fails with one line on standard error, said once though two ranks run.
@@ -61,7 +73,7 @@ same()
 {
     text=$1 ranks=$2
     shift 2
-    [ -e "$tmp/few.$ranks" ] || train few.$ranks $ranks 3 || fail "$ranks ranks train"
+    [ -e "$tmp/few.$ranks" ] || train few.$ranks $ranks --epochs 3 || fail "$ranks ranks train"
     env "$@" "$bin/hooprun" --timeout 60 -n $ranks "$digits_gpu" --epochs 3 >"$tmp/out" 2>&1 || diag "$(tail -3 "$tmp/out")"
     is "$(checksum "$tmp/few.$ranks") of 16" "$(checksum "$tmp/out") of $(checksum "$tmp/out" | tr -d '\n' | wc -c)" \
         "$ranks ranks: $text, the same bits"
@@ -80,7 +92,7 @@ cat >"$tmp/unlucky" <<'END'
 exec "$@"
 END
 chmod +x "$tmp/unlucky"
-timeout 30 "$bin/hooprun" -n 3 "$tmp/unlucky" "$digits_gpu" >"$tmp/out" 2>"$tmp/err"
+timeout 60 "$bin/hooprun" -n 3 "$tmp/unlucky" "$digits_gpu" >"$tmp/out" 2>"$tmp/err"
 is 1 $? 'a GPU that dies in the middle ends all ranks'
 like '^digits_gpu: rank 1: .|rank 1 .*CUDA_ERROR' "$(cat "$tmp/err")" '... by name'
 nok '... and nothing is claimed' grep -q '^parameters' "$tmp/out"

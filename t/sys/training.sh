@@ -7,6 +7,9 @@ no) epochs=60 ;;
 *) epochs=3 ;;
 esac
 
+# Options of a training that recognises as many digits with a quarter of the batches, and so of the allreduces.
+larger='--batch 128 --lr 0.3'
+
 # How many epochs two runs share, and the largest relative difference of their losses.
 apart()
 {
@@ -20,13 +23,13 @@ apart()
 accuracy() { sed -n 's/^held-out accuracy: \([0-9.]*\) %.*/\1/p' "$1"; }
 checksum() { sed -n 's/^parameters: bit-identical on all ranks (ranks [0-9]*, checksum \([0-9a-f]*\))$/\1/p' "$1"; }
 
-# judge RANKS REFERENCE WHOSE ROUNDING: $tmp/RANKS, a run of $epochs epochs, beside the run in REFERENCE, which is WHOSE.
+# judge RANKS REFERENCE WHOSE ROUNDING: $tmp/RANKS, a run of $epochs epochs, beside the run in $tmp/REFERENCE, WHOSE.
 judge()
 {
     is "$((epochs + 4))" "$(wc -l <"$tmp/$1")" '... and only rank 0 speaks'
     like "^parameters: bit-identical on all ranks \(ranks $1, checksum [0-9a-f]{16}\)\$" "$(tail -1 "$tmp/$1")" \
         '... all hold the same bits'
-    apart=$(apart "$2" "$tmp/$1") accuracy=$(accuracy "$tmp/$1")
+    apart=$(apart "$tmp/$2" "$tmp/$1") accuracy=$(accuracy "$tmp/$1")
     diag "$1 ranks: largest relative difference from the loss of $3: ${apart#* }"
     is $epochs "${apart% *}" '... every epoch has a loss'
     ok "... and the curve is that of $3, within float32 rounding" awk "BEGIN { exit !(${apart#* } < $4) }"

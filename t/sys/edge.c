@@ -305,6 +305,7 @@ half_open(void)
 {
     plot s = {.count = 300000, .times = 1000000};
     int good = 0, n = party_rounds(50);
+    double most = 0;
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
     for (int i = 0; i < n; i++) {
         s.deaf = 0.2 + (double)tap_pick(100) / 500;
@@ -313,13 +314,16 @@ half_open(void)
         int fine = 1;
         for (int rank = 0; rank < RANKS; rank++) {
             tale t = hear(rank);
-            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && t.at - done_at(&x->door[0]) < 1.5 + 1.3;
+            double took = t.at - done_at(&x->door[0]);
+            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && took < 1.5 + 1.3;
+            most = took > most ? took : most;
         }
         good += fine;
         if (!fine)
             show("deaf");
     }
-    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s");
+    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s (%.2f)",
+           most);
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);

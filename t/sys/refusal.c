@@ -13,6 +13,9 @@
 
 enum { RANKS = 3, GUILTY = 1, COUNT = 100, BUSY = 1 << 21 };
 
+/* The others must end within two seconds: those who waited for the guilty one would take this long. */
+static const double long_pause = 2.3;
+
 typedef enum form { BLOCKING, NON_BLOCKING, NO_HANDLE, GROUP, GROUP_OF_BAD, ON_STREAM, FORMS } form;
 
 static const char *const form_names[FORMS] = {"a blocking call",
@@ -162,14 +165,14 @@ test_forms(void)
                                             [GROUP_OF_BAD] = "barrier): hoop_allgather: sendbuf and recvbuf overlap",
                                             [ON_STREAM] = "allgather of 100 x float32): a stream-ordered call"};
     for (form f = 0; f < FORMS; f++) {
-        plot s = {.form = f, .pause = 3};
+        plot s = {.form = f, .pause = long_pause};
         char expected[128];
         snprintf(expected, sizeof(expected), ") could not start operation 3 (%s",
                  what[f] ? what[f] : "allgather of 100 x float32): sendbuf and recvbuf overlap");
         party_run(&p, RANKS, refuses, &s, 30);
         ok(all_told(3, expected), "%s that one rank refuses: all get MISMATCH within two seconds", form_names[f]);
     }
-    plot s = {.pause = 3, .busy = 1};
+    plot s = {.pause = long_pause, .busy = 1};
     party_run(&p, RANKS, refuses, &s, 30);
     ok(all_told(4, ") could not start operation 4 (allgather"), "the same while another thread drives");
 }
@@ -186,7 +189,7 @@ test_corrected(void)
             good += all_succeed();
         }
     is_int(2 * FORMS, good, "called rightly in time it harms nobody, in every form");
-    plot s = {.form = NO_HANDLE, .pause = 3, .everybody = 1};
+    plot s = {.form = NO_HANDLE, .pause = long_pause, .everybody = 1};
     party_run(&p, RANKS, refuses, &s, 30);
     ok(all_told(3, ") could not start operation 3 (allgather"),
        "where all have refused that call, those who correct it wait for who does not");

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, ROUNDS = 120, FEW = 6, LAZY_MS = 900, LIMIT_MS = 1500 };
+enum { RANKS = 4, COUNT = 1 << 18, ROUNDS = 120, FEW = 4, LAZY_MS = 900, LIMIT_MS = 1500 };
 
 static party p;
 
@@ -100,7 +100,7 @@ all_stopped(int size, int how, double stagger)
     party_start(&p, size, operate, &s, 60);
     party_nap(LAZY_MS / 1e3 + 0.4 + (double)(tap_random() % 100) / 300);
     every(SIGSTOP, 1, 0);
-    party_nap(LIMIT_MS / 1e3 + 3);
+    party_nap(LIMIT_MS / 1e3 + 2);
     every(SIGCONT, 1, stagger);
     is_int(0, failures(), "%d ranks and the server, stopped for longer than the limit, go on%s: %s", size,
            stagger > 0 ? " one after the other" : "", waits[how]);

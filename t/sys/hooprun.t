@@ -243,9 +243,9 @@ run -n 2 sh -c '[ $HOOP_RANK = 0 ] || { echo last words >&2; exit 1; }; sleep 60
 is 1 "$(grep -c 'last words' err)" 'and not twice when they were just shown'
 late='[ $HOOP_RANK != 1 ] || sleep 5; exec "$0" -e 4 -n 1'
 HOOP_BOOTSTRAP_TIMEOUT_MS=500 run -n 3 sh -c "$late 2>/dev/null" "$abs_top_builddir/bin/hoop-bench"
-like '^hooprun: the ring had failed: rank 1 of 3 did not join within 0\.5 s; ' "$err" 'why the ring failed, which no rank has said'
+like '^hooprun: the ring had failed: rank 1 of 3 did not join within 0\.[45] s; ' "$err" 'why the ring failed, which no rank has said'
 HOOP_BOOTSTRAP_TIMEOUT_MS=500 run -n 3 sh -c "$late" "$abs_top_builddir/bin/hoop-bench"
-like 'rank 1 of 3 did not join within 0\.5 s; ' "$err" 'a rank says it'
+like 'rank 1 of 3 did not join within 0\.[45] s; ' "$err" 'a rank says it'
 is 0 "$(grep -c 'the ring had failed' err)" '... and hooprun not again'
 begin=$(cut -d. -f1 /proc/uptime)
 run -n 3 sh -c '[ $HOOP_RANK != 1 ] || exit 0; exec "$0" -e 4 -n 1' "$abs_top_builddir/bin/hoop-bench"

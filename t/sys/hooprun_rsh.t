@@ -240,11 +240,11 @@ like '^hooprun: n1: received data that is not a hooprun message .*same version' 
 shell dying <<'END'
 exec 3<&0
 "$@" <&3 &
-sleep 1
+until [ -e up ]; do sleep 0.1; done
 kill -KILL $!
 exit 1
 END
-run --rsh ./dying -H n1 sleep 60
+run --rsh ./dying -H n1 sh -c 'touch up; exec sleep 60'
 is 1 "$status" 'an agent that dies: status 1'
 like '^hooprun: n1 is lost: ' "$err" 'said'
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* attach: a channel's memory and its queue on a device, also one that is there before the belt knows of it. See channel.h. */
-#include "lib/channel.h"
+/* attach: see attach.h. */
+#include "lib/equip.h"
 
 hoop_result
 hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error)

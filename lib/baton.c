@@ -3,29 +3,13 @@
 #include "lib/baton.h"
 
 #include "base/clock.h"
-
-#include <errno.h>
-#include <time.h>
+#include "lib/thread.h"
 
 void
 hp_baton_init(hp_driver *d)
 {
-    pthread_condattr_t monotonic;
     pthread_mutex_init(&d->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
-/* 0: the deadline has passed. */
-static int
-await_change(hp_driver *d, uint64_t deadline)
-{
-    struct timespec until = {.tv_sec = (time_t)(deadline / HP_SEC), .tv_nsec = (long)(deadline % HP_SEC)};
-    if (deadline == HP_NEVER)
-        return pthread_cond_wait(&d->changed, &d->mutex) == 0;
-    return pthread_cond_timedwait(&d->changed, &d->mutex, &until) != ETIMEDOUT;
+    hp_thread_bell(&d->changed);
 }
 
 /* `yield` counts those who ask. Where one gives up, the background thread may go on, which has rested for it. */
@@ -36,7 +20,7 @@ ask(hoop_comm *comm, uint64_t deadline)
     atomic_fetch_add(&d->yield, 1);
     do
         hp_loop_wake(comm->loop);
-    while (await_change(d, deadline) && d->held);
+    while (hp_thread_wait(&d->changed, &d->mutex, deadline) && d->held);
     if (atomic_fetch_sub(&d->yield, 1) == 1 && d->held)
         pthread_cond_broadcast(&d->changed);
 }
@@ -65,8 +49,6 @@ void
 hp_baton_give(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if (atomic_load_explicit(&d->manual, memory_order_relaxed))
-        hp_comm_arm(comm);
     pthread_mutex_lock(&d->mutex);
     d->held = 0;
     if (d->has_thread || atomic_load(&d->yield))

@@ -15,4 +15,12 @@ int hp_baton_take(hoop_comm *comm, uint64_t deadline);
 int hp_baton_try(hoop_comm *comm); /* 1: it was free, and is the caller's */
 void hp_baton_give(hoop_comm *comm);
 
+/* The holder's sign of life, for the threads that watch it. */
+static inline void
+hp_baton_beat(hoop_comm *comm)
+{
+    atomic_ullong *beat = &comm->driver.beat;
+    atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "lib/equip.h"
 #include "lib/slot.h"
 
 #include <stdlib.h>
@@ -261,8 +262,8 @@ receive(hp_channel *channel)
 
 /*
  * The caller's stream must have come to the operation before its first step is worked on and sent. This waits here and
- * not on the device: commands behind a caller's work could not be waited for when the communicator fails, and a barrier
- * has no command that could wait.
+ * not on the device: commands behind a caller's work could not be waited for when the communicator fails, and a barrier has
+ * no command that could wait.
  */
 static int
 has_come(const hp_channel *channel, const hp_slot *slot)

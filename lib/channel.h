@@ -3,7 +3,7 @@
  * channel: the belt. One ring order of the ranks and this rank's share of the work on it:
  *
  *        prev link            device queue            next link
- *     (FIFO, recv done)     (FIFO, commands done)   (FIFO, send done)
+ *     (FIFO, recv done)     (FIFO, commands done)       (FIFO, send done)
  *            |                     |                      |
  *   admit --> recv ------> work ----------> send ------> retire        steps 0, 1, 2 ... without end
  *
@@ -16,57 +16,7 @@
 #ifndef HP_CHANNEL_H
 #define HP_CHANNEL_H
 
-#include "lib/work.h"
-#include "net/link.h"
-
-enum { HP_WINDOW_MAX = 64, HP_DEVICES = 2, HP_STAGES = 4 };
-
-typedef struct hp_slot {
-    hp_step step;
-    hp_placement place;
-    hoop_work *work;
-    uint64_t step_in_work;
-    uint8_t *memory; /* slice_bytes of it, from the first use to the end of the step; else NULL */
-    hp_link *recv_link, *send_link;
-    uint64_t recv_mark, send_mark, command_mark; /* counters to be reached; 0: nothing awaited */
-    int failed;
-} hp_slot;
-
-typedef struct hp_channel_options {
-    int index;
-    uint32_t epoch;
-    int size, position;
-    const int *order; /* position -> rank; outlives the channel */
-    uint32_t window;  /* W; > slices */
-    uint32_t slice_bytes, stage_bytes;
-    int stripes;
-    int payload_crc;
-    hp_device *device[HP_DEVICES]; /* [0] the host, [1] CUDA or NULL; the channel opens queues on them */
-} hp_channel_options;
-
-typedef struct hp_channel {
-    hp_channel_options o;
-    uint8_t *memory; /* slots, then stages: ordinary pages */
-    size_t memory_bytes;
-    hp_slot slot[HP_WINDOW_MAX];
-    uint8_t *spare[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
-    uint32_t spares;
-    hp_queue *queue[HP_DEVICES];
-    hp_queue *ready[HP_DEVICES]; /* opened ahead of the first use; the belt does not look here */
-    uint64_t told[HP_DEVICES];   /* the last each queue said it had done */
-    int news;                    /* a queue has said more since this round began */
-    hp_link **in, **out;         /* by distance 1 ... n-1; NULL until first used */
-    hp_link **link;              /* the same links one after the other: room for 2n */
-    int links;
-    uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
-    uint64_t posted;                                    /* steps whose receive is posted, or that have none */
-    uint8_t *spare_stage[HP_STAGES];                    /* stages that no operation holds: a stack */
-    uint32_t spare_stages;
-    hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
-    uint64_t next_step;          /* of `admitting` */
-    int links_wanted;            /* sending links made and not yet seen by the owner, who dials */
-    hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
-} hp_channel;
+#include "lib/belt.h"
 
 /* Memory for W slots and the stages, queues; links are made on first use. NULL with the error filled. */
 hp_channel *hp_channel_new(const hp_channel_options *options, hoop_error *error);
@@ -96,21 +46,10 @@ int hp_channel_listen(hp_channel *channel);
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/*
- * After a fault: tells the neighbours, moves nothing more; whether one work's commands are over; waits for all
- * commands.
- */
+/* After a fault: tells the neighbours, moves nothing more; whether one work's commands are over; waits for all commands. */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
 int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);
-
-/*
- * A device that was not there at the beginning. equip shows it the memory and opens a queue, while the belt may run;
- * strip takes both back; enroll equips if need be, and makes the queue the belt's queue[index].
- */
-hoop_result hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error);
-void hp_channel_detach(hp_channel *channel, int index);
-hoop_result hp_channel_pin(hp_channel *channel, int index, hp_device *device, hoop_error *error);
 
 /* The oldest step on the belt, for reports: what it waits for. */
 typedef struct hp_awaited {

@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
 #include "lib/progress.h"
@@ -30,51 +31,15 @@ ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, 
     return r;
 }
 
-/* The sentence without the name of the function, where the call says it. */
-static void
-drop_name(char *text, const hp_call *call)
-{
-    char name[32];
-    int n = snprintf(name, sizeof(name), "hoop_%s: ", hp_kind_name(call->kind));
-    if (strncmp(text, name, (size_t)n) == 0)
-        memmove(text, text + n, strlen(text + n) + 1);
-}
-
-hoop_result
-hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result)
-{
-    hoop_error why = {.size = sizeof(why)};
-    int moment = result == HOOP_ERR_BUSY || result == HOOP_ERR_INVALID_USAGE || result == HOOP_ERR_FORKED;
-    if (!comm || result == HOOP_SUCCESS || moment || atomic_load(&comm->fault.known))
-        return result;
-    hoop_comm_error(comm, &why);
-    drop_name(why.text, call);
-    why.rank = why.reporter = comm->rank;
-    hp_progress_unstarted(comm, call, &why);
-    return result;
-}
-
-/* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
-static hoop_result
-fail_start(hoop_comm *comm, hoop_error *error)
-{
-    if (error->code == HOOP_ERR_CUDA) {
-        error->rank = error->reporter = comm->rank;
-        error->phase = HOOP_PHASE_OPERATION;
-        hp_progress_abort(comm, error);
-    }
-    return hp_entry_fail(comm, error);
-}
-
 /* The index of the device whose memory a checked request names; -1 with this thread's error set, its code in *result. */
 static int
 device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
     hoop_error error;
-    int send = hp_comm_device(comm, request->send, &error);
-    int recv = send < 0 || request->recv == request->send ? send : hp_comm_device(comm, request->recv, &error);
+    int send = hp_devices_of(comm, request->send, &error);
+    int recv = send < 0 || request->recv == request->send ? send : hp_devices_of(comm, request->recv, &error);
     if (recv < 0)
-        *result = fail_start(comm, &error);
+        *result = hp_entry_fail_start(comm, &error);
     return recv < 0 || recv > send ? recv : send;
 }
 
@@ -96,34 +61,6 @@ make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *r
 }
 
 static hoop_result
-mark_streams(hoop_comm *comm, hoop_work *first)
-{
-    hoop_error error = {.size = sizeof(error)};
-    hoop_result result = HOOP_SUCCESS;
-    for (hoop_work *work = first; work && result == HOOP_SUCCESS; work = work->next) {
-        hp_device *device = comm->device[work->device];
-        if (work->device > 0 && device->ops->mark)
-            result = device->ops->mark(device, NULL, &work->mark, &error);
-    }
-    for (hoop_work *work = first, *next; work && result != HOOP_SUCCESS; work = next) {
-        next = work->next;
-        if (work->mark)
-            comm->device[work->device]->ops->unmark(work->mark);
-        hp_work_pool_give(comm, work);
-    }
-    return result == HOOP_SUCCESS ? result : fail_start(comm, &error);
-}
-
-hoop_result
-hp_entry_order(hoop_comm *comm, hoop_work *first)
-{
-    for (const hoop_work *work = first; work; work = work->next)
-        if (work->device > 0)
-            return mark_streams(comm, first);
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
 check(hoop_comm *comm, hp_request *request)
 {
     hoop_error error;
@@ -138,8 +75,8 @@ check(hoop_comm *comm, hp_request *request)
 static hoop_result
 spoil_group(hoop_comm *comm, const hp_call *call)
 {
-    hoop_error error = {.size = sizeof(error)};
-    hoop_comm_error(comm, &error);
+    hoop_error error;
+    hp_entry_error(comm, &error);
     hp_group_spoil(comm, call, &error);
     return error.code;
 }
@@ -190,7 +127,7 @@ run(hoop_comm *comm, hp_request *request)
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    hp_comm_plan(comm, work);
+    hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 1);
     hp_progress_wait(comm, work, HP_NEVER);
     hp_progress_leave(comm);
@@ -220,7 +157,7 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
         result = hp_entry_order(comm, work);
     if (!work || result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request.call, result);
-    hp_comm_plan(comm, work);
+    hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     *out = work;
     return HOOP_SUCCESS;
@@ -249,14 +186,11 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
             error, HOOP_ERR_UNSUPPORTED,
             "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
     hp_stream_watchdog_start(comm);
-    hp_registry_lock();
-    hp_registry_prepare(comm, request->send, request->recv);
-    hp_comm_stand(comm, 1);
-    hp_registry_unlock();
+    hp_devices_block(comm, request->send, request->recv);
     /* may wait for room in the stream, so for an operation before: not with a lock that others need to get there */
     result = close_gate(comm, work, stream, error);
     if (result != HOOP_SUCCESS)
-        hp_comm_stand(comm, -1);
+        hp_registry_block(comm, -1);
     return result;
 }
 
@@ -275,10 +209,10 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
     if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
-        work->device = hp_comm_stream_device(comm, &error);
+        work->device = hp_devices_of_stream(comm, &error);
     if (work->device < 0) {
         hp_work_pool_give(comm, work);
-        return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
+        return hp_entry_unstarted(comm, &request.call, hp_entry_fail_start(comm, &error));
     }
     if (work->device > 0)
         hp_progress_pin(comm, work->device);
@@ -289,10 +223,10 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     }
     if (stop_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
         hp_work_pool_give(comm, work);
-        return hp_entry_unstarted(comm, &request.call, fail_start(comm, &error));
+        return hp_entry_unstarted(comm, &request.call, hp_entry_fail_start(comm, &error));
     }
     work->detached = 1;
-    hp_comm_plan(comm, work);
+    hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     return HOOP_SUCCESS;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comm: one membership. Owns everything of a communicator: loop, control connection, a seat at the process's
- * listener, channels, works, fault.
- * join.c brings it up, progress.c says which thread may touch it (whoever holds the baton), fault.c decides what went
- * wrong, this room orders the operations and moves them.
+ * comm: the structure of a communicator, part by part, and how its ranks are named. The functions of each part are in
+ * the file that the part names; they are above this one, so nothing here calls them. join.c makes a communicator,
+ * leave.c ends it, and baton.h says which thread may touch what.
  */
 #ifndef HP_COMM_H
 #define HP_COMM_H
@@ -11,13 +10,14 @@
 #include "base/dtype.h"
 #include "lib/channel.h"
 #include "lib/config.h"
-#include "lib/fault.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
+#include "lib/probe.h"
 #include "rendezvous/client.h"
 #include "rendezvous/stall_warning.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef enum hp_comm_state {
     HP_COMM_JOINING,    /* meeting at the rendezvous server */
@@ -36,7 +36,19 @@ typedef struct hp_dialing {
     struct hp_dialing *next;
 } hp_dialing;
 
-/* progress.c's and baton.c's: the baton and the inbox. Everything here is guarded by `mutex` unless atomic. */
+/* fault.c's. */
+typedef struct hp_fault {
+    atomic_int known; /* 1: error is final; it is everybody's from here on, whoever drives may have yet to hear of it */
+    atomic_int failed; /* 1: and nothing moves any more */
+    hoop_error error;
+    hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
+    uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
+    const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
+    uint64_t tell;        /* when the server is to be told of that; 0: it was, or need not be */
+    hp_probe probe;       /* of that link's peer */
+} hp_fault;
+
+/* progress.c's, inbox.c's, work_pool.c's and baton.c's. Everything here is guarded by `mutex` unless atomic. */
 typedef struct hp_driver {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* baton free, work arrived, stop */
@@ -80,6 +92,7 @@ typedef struct hp_standby {
     pthread_t thread;
     pthread_cond_t bell;
     int runs, stop, dozes; /* dozes: until it is rung for */
+    void (*look)(hoop_comm *comm);
 } hp_standby;
 
 /* A group being collected; hoop.c's and group.c's. */
@@ -149,61 +162,10 @@ struct hoop_comm {
     hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };
 
-/* One round of everything that can move without waiting. 1 if anything moved. Baton holder only. */
-int hp_comm_step(hoop_comm *comm);
-
-/* The slow part, when nothing moved: faults, reports, connecting. 1 if it heard something on a link after all: what was
- * read is read, no descriptor will announce it again, so the caller must step before it sleeps. */
-int hp_comm_idle(hoop_comm *comm, uint64_t now);
-uint64_t hp_comm_heartbeat(const hoop_comm *comm);        /* ns between two reports of a rank in an operation */
-uint64_t hp_comm_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
-int hp_comm_stands(const hoop_comm *comm);                /* 1 if a channel waits for a caller's stream to come */
-void hp_comm_arm(hoop_comm *comm);
-
-/* Opens the channels' queues on a device, unless they are open; baton holder only. 0: the communicator has failed. */
-int hp_comm_pin(hoop_comm *comm, int index);
-
-/*
- * Opens the GPU of `ptr`, and queues on it, ahead of a first call on it, which finds them unless it wants another GPU.
- * Any thread, under hp_registry_lock; whoever drives the communicator does not notice. Failures are left to that call.
- */
-void hp_comm_prepare(hoop_comm *comm, const void *ptr);
-
-/* One more caller's stream that stands, or one less. */
-void hp_comm_stand(hoop_comm *comm, int change);
-
-/* Lets the caller's stream that waits for the work go on, if there is one. */
-void hp_comm_let_go(hoop_comm *comm, hoop_work *work);
-
-/* Takes the operations into the belt's order; baton holder only. */
-void hp_comm_start(hoop_comm *comm, hoop_work *work);
-
-/* Tells the server at once that this rank has started an operation; baton holder only. */
-void hp_comm_say_started(hoop_comm *comm);
-
-/* Ends all running works with the kept error. fault.c's. */
-void hp_comm_fail_works(hoop_comm *comm);
-
-/* Fills work->plan, ->place, ->channels from its call and segments; no communication. */
-void hp_comm_plan(hoop_comm *comm, hoop_work *work);
-
-/*
- * Arrays of groups outlive them, so that a steady program allocates nothing: unshelve gives the work the roomiest one
- * that lies ready, if any; shelve puts the work's array back, if it has one.
- */
-void hp_comm_unshelve(hoop_comm *comm, hoop_work *work);
-void hp_comm_shelve(hoop_comm *comm, hoop_work *work);
-
 /* "rank 3 (node2)". */
 const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
 
-/* Opens the device of `ptr` if it is not open yet; index for hoop_work.device or -1 with the error filled. */
-int hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error);
-
-/* For a call that has a stream but no memory: the device index of streams, or -1 with the error filled. */
-int hp_comm_stream_device(hoop_comm *comm, hoop_error *error);
-
-/* Frees everything; the communicator must be quiet (no works, no driver). */
-void hp_comm_free(hoop_comm *comm);
+/* ns between two reports of a rank in an operation. */
+uint64_t hp_comm_heartbeat(const hoop_comm *comm);
 
 #endif

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * devices: a communicator's one device beside the host: opened at the first use, or got ready ahead of it while another
- * communicator is about to stop a stream (registry.h), or refused when it is too late for that. See comm.h.
- */
+/* devices: see devices.h. */
+#include "lib/devices.h"
+
 #include "base/err.h"
-#include "lib/comm.h"
+#include "lib/equip.h"
 #include "lib/registry.h"
+
+#include <errno.h>
+#include <unistd.h>
 
 /* The communicator's one device beside the host. Under the driver's mutex. */
 static hp_device *
@@ -60,7 +62,7 @@ comes_too_late(hoop_comm *comm, const void *ptr)
         return 0;
     locked = lock_unless_ready(comm);
     pthread_mutex_lock(&comm->driver.mutex);
-    late = hp_registry_stands() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
+    late = hp_registry_blocked() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
     pthread_mutex_unlock(&comm->driver.mutex);
     if (locked)
         hp_registry_unlock();
@@ -94,14 +96,14 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
 }
 
 int
-hp_comm_device(hoop_comm *comm, const void *ptr, hoop_error *error)
+hp_devices_of(hoop_comm *comm, const void *ptr, hoop_error *error)
 {
     const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
     return ops == &hp_host_ops ? 0 : open_device(comm, ops, ptr, error);
 }
 
 int
-hp_comm_stream_device(hoop_comm *comm, hoop_error *error)
+hp_devices_of_stream(hoop_comm *comm, hoop_error *error)
 {
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
@@ -123,8 +125,8 @@ open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
     return device;
 }
 
-void
-hp_comm_prepare(hoop_comm *comm, const void *ptr)
+static void
+prepare(hoop_comm *comm, const void *ptr)
 {
     hoop_error error = {.size = sizeof(error)};
     hoop_result result = HOOP_SUCCESS;
@@ -141,25 +143,67 @@ hp_comm_prepare(hoop_comm *comm, const void *ptr)
     atomic_store(&comm->prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
-int
-hp_comm_pin(hoop_comm *comm, int index)
+/* The GPU of the two arrays, for all communicators but one. Under the lock of registry.c. */
+static void
+prepare_others(const hoop_comm *but, const void *send, const void *recv)
 {
-    hoop_error error = {.size = sizeof(error)};
+    const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
+    for (hoop_comm *comm = hp_registry_first(); comm && !hp_registry_blocked(); comm = comm->next_registered)
+        if (comm != but && !atomic_load(&comm->prepared))
+            prepare(comm, ptr);
+}
+
+void
+hp_devices_block(hoop_comm *comm, const void *send, const void *recv)
+{
+    hp_registry_lock();
+    prepare_others(comm, send, recv);
+    hp_registry_block(comm, 1);
+    hp_registry_unlock();
+}
+
+hoop_result
+hp_devices_enroll(hoop_comm *comm, int index, hoop_error *error)
+{
     hoop_result result = HOOP_SUCCESS;
-    int locked;
     if (atomic_load(&comm->pinned) & (1 << index))
-        return 1;
-    locked = lock_unless_ready(comm);
+        return HOOP_SUCCESS;
+    *error = (hoop_error){.size = sizeof(*error)};
+    int locked = lock_unless_ready(comm);
     atomic_store(&comm->prepared, 1);
     for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
-        result = hp_channel_pin(comm->channel[c], index, comm->device[index], &error);
+        result = hp_channel_pin(comm->channel[c], index, comm->device[index], error);
     if (locked)
         hp_registry_unlock();
-    if (result != HOOP_SUCCESS) {
-        error.rank = error.reporter = comm->rank;
-        hp_fault_fail(comm, &error);
-        return 0;
+    if (result == HOOP_SUCCESS)
+        atomic_fetch_or(&comm->pinned, 1 << index);
+    else
+        error->rank = error->reporter = comm->rank;
+    return result;
+}
+
+static void
+on_queue(void *arg, int ready)
+{
+    int fd = *(int *)arg;
+    uint64_t count;
+    (void)ready;
+    /* the belt looks at the queue next; this only takes the wake-up away */
+    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
+        ;
+}
+
+void
+hp_devices_watch(hoop_comm *comm, int device)
+{
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_queue *queue = comm->channel[c]->queue[device];
+        int fd = queue->ops->wake_fd(queue);
+        if (fd < 0 || comm->queue_watch[c])
+            continue;
+        comm->queue_fd[c] = fd;
+        comm->queue_watch[c] = hp_watch_new(comm->loop, fd, on_queue, &comm->queue_fd[c]);
+        if (comm->queue_watch[c])
+            hp_watch_set(comm->queue_watch[c], HP_READ);
     }
-    atomic_fetch_or(&comm->pinned, 1 << index);
-    return 1;
 }

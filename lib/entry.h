@@ -4,11 +4,15 @@
 #define HP_ENTRY_H
 
 #include "lib/comm.h"
-#include "lib/environment.h"
+#include "lib/request.h"
 
 /* Keeps the error as this thread's last one (on comm); returns its code. */
 hoop_result hp_entry_fail(const hoop_comm *comm, const hoop_error *error);
+/* Likewise, of a code and a sentence. */
 hoop_result hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text);
+
+/* The kept error of comm, else this thread's last one on it (NULL: on any); cleared where there is none. */
+void hp_entry_error(const hoop_comm *comm, hoop_error *error);
 
 /* HOOP_SUCCESS, or: NULL, a forked child's, or the communicator's kept error. */
 hoop_result hp_entry_check(const hoop_comm *comm);
@@ -19,6 +23,9 @@ hoop_result hp_entry_check(const hoop_comm *comm);
  * thread waits, a group is open, the process has forked) nothing was meant to be started here. Returns the result.
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
+
+/* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
+hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
 
 /*
  * Works on device memory, before they are submitted: they will start after what the GPU's default stream holds now.

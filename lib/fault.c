@@ -5,10 +5,11 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/comm.h"
-#include "lib/progress.h"
+#include "lib/baton.h"
+#include "lib/inbox.h"
+#include "lib/ops.h"
+#include "lib/reports.h"
 #include "lib/stats.h"
-#include "lib/stream_watchdog.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>
@@ -37,8 +38,9 @@ hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
     return other;
 }
 
-void
-hp_fault_claim(hoop_comm *comm, const hoop_error *cause)
+/* Makes `cause` the error, unless there is one. Any thread. */
+static void
+claim(hoop_comm *comm, const hoop_error *cause)
 {
     pthread_mutex_lock(&comm->driver.mutex);
     if (!atomic_load(&comm->fault.known)) {
@@ -51,14 +53,25 @@ hp_fault_claim(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
-/* Where streams share a hardware queue, commands may stand behind the very stream: that one they are not waited for. */
+void
+hp_fault_request(hoop_comm *comm, const hoop_error *cause)
+{
+    int none = 0;
+    claim(comm, cause);
+    atomic_compare_exchange_strong(&comm->driver.aborting, &none, 1);
+    pthread_mutex_lock(&comm->driver.mutex);
+    pthread_cond_broadcast(&comm->driver.changed);
+    pthread_mutex_unlock(&comm->driver.mutex);
+}
+
+/* Where streams share a hardware queue, jobs may stand behind the very stream: that one they are not waited for. */
 static void
 await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
     const struct timespec moment = {0, 50000};
     for (uint32_t c = 0; work->gate && c < comm->channels; c++)
         while (!hp_channel_settled(comm->channel[c], work) && hp_now() < deadline) {
-            hp_stream_watchdog_beat(comm);
+            hp_baton_beat(comm);
             nanosleep(&moment, NULL);
         }
 }
@@ -74,7 +87,7 @@ settle(hoop_comm *comm)
     uint64_t deadline = hp_now() + SETTLE_MS * HP_MS;
     for (hoop_work *work = comm->running; work; work = work->next) {
         await_jobs(comm, work, deadline);
-        hp_comm_let_go(comm, work);
+        hp_ops_let_go(comm, work);
     }
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_drain(comm->channel[c]);
@@ -88,7 +101,7 @@ hp_fault_find_server(hoop_comm *comm)
         return;
     hp_loop_run(comm->loop, 0);
     while (hp_client_is_away(comm->client) && hp_now() < until) {
-        hp_client_return(comm->client, hp_progress_started(comm), atomic_load(&comm->completed));
+        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_loop_run(comm->loop, LOOK_MS * HP_MS);
     }
 }
@@ -110,7 +123,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (atomic_load(&comm->fault.failed))
         return;
     full = numbered(comm, cause);
-    hp_fault_claim(comm, &full);
+    claim(comm, &full);
     other = hp_fault_told(comm, &comm->fault.error);
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_client_abort(comm->client, &other);
@@ -120,11 +133,11 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
         hp_channel_stop(comm->channel[c], &other);
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
-    hp_progress_attend(comm, 0);
     settle(comm);
     /* nothing touches user memory from here on: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
-    hp_comm_fail_works(comm);
+    hp_ops_fail(comm);
+    hp_reports_leave(comm);
     if (!by_server)
         hp_fault_find_server(comm);
 }
@@ -350,10 +363,8 @@ check_clock(hoop_comm *comm, uint64_t now)
 static void
 keep_server(hoop_comm *comm)
 {
-    int away = hp_client_is_away(comm->client);
-    if (away)
-        hp_client_return(comm->client, hp_progress_started(comm), atomic_load(&comm->completed));
-    hp_progress_attend(comm, away);
+    if (hp_client_is_away(comm->client))
+        hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
 }
 
 void

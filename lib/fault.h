@@ -6,22 +6,7 @@
 #ifndef HP_FAULT_H
 #define HP_FAULT_H
 
-#include "hoop.h"
-#include "lib/probe.h"
-#include "net/link.h"
-
-#include <stdatomic.h>
-
-typedef struct hp_fault {
-    atomic_int known; /* 1: error is final; it is everybody's from here on, whoever drives may have yet to hear of it */
-    atomic_int failed; /* 1: and nothing moves any more */
-    hoop_error error;
-    hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
-    uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
-    const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
-    uint64_t tell;        /* when the server is to be told of that; 0: it was, or need not be */
-    hp_probe probe;       /* of that link's peer */
-} hp_fault;
+#include "lib/comm.h"
 
 /* Looks at the control connection, the links, the devices and the clock. Baton holder only. */
 void hp_fault_check(hoop_comm *comm, uint64_t now);
@@ -32,8 +17,11 @@ void hp_fault_check(hoop_comm *comm, uint64_t now);
  */
 void hp_fault_find_server(hoop_comm *comm);
 
-/* Makes `cause` the error, unless there is one. Any thread. */
-void hp_fault_claim(hoop_comm *comm, const hoop_error *cause);
+/*
+ * Any thread: makes `cause` the error, unless there is one, so that every later call knows it. The driver ends the works
+ * with it at its next round.
+ */
+void hp_fault_request(hoop_comm *comm, const hoop_error *cause);
 
 /*
  * Makes `cause` this communicator's error and ends all works with it; tells the neighbours and the server. A failure of

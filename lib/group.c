@@ -94,7 +94,7 @@ static int
 make_fused(hoop_comm *comm, hoop_work *work)
 {
     uint64_t count = work->call.count;
-    hp_comm_unshelve(comm, work);
+    hp_work_pool_unshelve(comm, work);
     work->call.fused = 1;
     work->call.count = 0;
     work->call.root = 0;
@@ -164,7 +164,7 @@ hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error 
         *error = g->error;
     } else {
         for (hoop_work *work = g->head; work; work = work->next) {
-            hp_comm_plan(comm, work);
+            hp_work_pool_plan(comm, work);
             work->detached = work->next != NULL;
         }
         *first = g->head;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hoop: the public entry points: membership, waits, groups and errors; collective.c has the collectives. Checks
- * arguments and state, words what the caller did wrong, and passes on; decides nothing else.
+ * arguments and state, writes the messages about the caller's mistakes, and passes on; decides nothing else.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "gpu/cuda.h"
 #include "lib/entry.h"
+#include "lib/environment.h"
 #include "lib/group.h"
 #include "lib/join.h"
 #include "lib/leave.h"
@@ -24,52 +25,14 @@
 
 /* --- errors --- */
 
-static _Thread_local struct {
-    const hoop_comm *comm;
-    hoop_error error;
-} latest;
-
-hoop_result
-hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
-{
-    latest.comm = comm;
-    latest.error = *error;
-    return error->code;
-}
-
-hoop_result
-hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text)
-{
-    hoop_error error;
-    hp_err_set(&error, code, "%s", text);
-    hp_entry_fail(comm, &error);
-    return code;
-}
-
-hoop_result
-hp_entry_check(const hoop_comm *comm)
-{
-    if (!comm)
-        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT,
-                               "the communicator is NULL: was hoop_comm_create checked?");
-    if (comm->forks != hp_forks())
-        return hp_entry_refuse(comm, HOOP_ERR_FORKED,
-                               "this communicator belongs to the parent process; a forked child must make its own");
-    return atomic_load(&comm->fault.known) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
-}
-
 hoop_result
 hoop_comm_error(const hoop_comm *comm, hoop_error *error)
 {
     hoop_error found;
     size_t size;
-    hp_err_clear(&found);
     if (!error || error->size < offsetof(hoop_error, text) + 1)
         return HOOP_ERR_INVALID_ARGUMENT;
-    if (comm && atomic_load(&comm->fault.known))
-        found = comm->fault.error;
-    else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
-        found = latest.error;
+    hp_entry_error(comm, &found);
     size = error->size < sizeof(found) ? error->size : sizeof(found);
     if (size < sizeof(found))
         ((char *)&found)[size - 1] = 0; /* a shorter text ends too */
@@ -201,7 +164,7 @@ give_up(hoop_comm *comm, const hoop_error *error)
     told.phase = HOOP_PHASE_BRINGUP;
     if (comm->client)
         hp_leave_failed(comm, &told);
-    hp_comm_free(comm);
+    hp_leave_free(comm);
     return hp_entry_fail(NULL, &told);
 }
 
@@ -275,7 +238,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
         return hp_entry_fail(comm, &error);
     }
     if (part->size == 0) {
-        hp_comm_free(part);
+        hp_leave_free(part);
     } else {
         hp_registry_add(part);
         *out = part;
@@ -367,7 +330,7 @@ hoop_comm_destroy(hoop_comm *comm)
     result = atomic_load(&comm->fault.known) ? comm->fault.error.code : HOOP_SUCCESS;
     if (result != HOOP_SUCCESS)
         hp_entry_fail(NULL, &comm->fault.error);
-    hp_comm_free(comm);
+    hp_leave_free(comm);
     return result;
 }
 

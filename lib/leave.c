@@ -7,9 +7,15 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "lib/fault.h"
+#include "lib/links.h"
 #include "lib/progress.h"
+#include "lib/registry.h"
+#include "lib/work_pool.h"
 
-enum { LINGER_MS = 1000, RETURN_MS = 500, LOOK_MS = 1 };
+#include <stdlib.h>
+
+enum { LINGER_MS = 1000, LOOK_MS = 1 };
 
 static int
 links_closed(hoop_comm *comm)
@@ -21,25 +27,13 @@ links_closed(hoop_comm *comm)
     return closed;
 }
 
-/* A rank whose control connection was reset comes back to say LEAVE: the others may wait for what it has not done. */
-static void
-find_server(hoop_comm *comm)
-{
-    uint64_t until = hp_now() + RETURN_MS * HP_MS;
-    hp_loop_run(comm->loop, 0); /* a reset may not have been seen yet */
-    while (hp_client_is_away(comm->client) && hp_now() < until) {
-        hp_client_return(comm->client, hp_progress_started(comm), comm->completed);
-        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
-    }
-}
-
 static void
 say_leave(hoop_comm *comm)
 {
     uint64_t until = hp_now() + LINGER_MS * HP_MS;
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
-        find_server(comm);
+        hp_fault_find_server(comm); /* the other ranks may wait for what this one has not done */
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
     for (uint32_t c = 0; c < comm->channels; c++)
@@ -88,4 +82,32 @@ hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
     told.reporter = comm->rank;
     hp_client_abort(comm->client, &told);
     hp_loop_run(comm->loop, 0);
+}
+
+void
+hp_leave_free(hoop_comm *comm)
+{
+    hp_registry_remove(comm);
+    hp_links_cancel(comm);
+    for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
+        hp_watch_free(comm->queue_watch[c]);
+        hp_channel_free(comm->channel[c]);
+    }
+    for (int i = 0; i < HP_DEVICES; i++)
+        if (comm->device[i])
+            comm->device[i]->ops->close(comm->device[i]);
+    hp_listener_leave(&comm->entry);
+    hp_client_free(comm->client);
+    hp_probe_stop(&comm->fault.probe);
+    hp_timer_free(comm->alarm);
+    if (comm->loop)
+        hp_loop_free(comm->loop);
+    hp_work_pool_free(comm);
+    pthread_mutex_destroy(&comm->driver.mutex);
+    pthread_cond_destroy(&comm->driver.changed);
+    hp_keys_drop(comm->keys);
+    hp_heartbeats_free(comm->heartbeats);
+    free(comm->order);
+    free(comm->position_of);
+    free(comm);
 }

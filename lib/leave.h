@@ -14,4 +14,7 @@ int hp_leave(hoop_comm *comm);
 /* A bring-up that failed here: tells the server, so that the others need not wait for their own time-out. */
 void hp_leave_failed(hoop_comm *comm, const hoop_error *cause);
 
+/* Frees everything; the communicator must be quiet (no works, no driver). */
+void hp_leave_free(hoop_comm *comm);
+
 #endif

@@ -2,7 +2,7 @@
 /*
  * place: see place.h.
  *
- *     step                received into, command, sent from                 the same where the host can address memory
+ *     step                received into, command, sent from                     the same where the host can address memory
  *     send                -, in -> slot [out], slot                         -, [in -> out], in
  *     recvReduceSend      slot, slot op in -> slot, slot                    slot, slot op in -> slot, slot
  *     recvReduceCopySend  slot, slot op in -> slot out, slot                slot, slot op in -> out, out

@@ -6,13 +6,17 @@
 #include "base/err.h"
 #include "base/processors.h"
 #include "lib/baton.h"
+#include "lib/devices.h"
+#include "lib/fault.h"
+#include "lib/inbox.h"
+#include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
 #include "lib/stream_watchdog.h"
+#include "lib/thread.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <time.h>
 
 enum { STUCK_LOOKS = 5000 }; /* of a millisecond, without a sign of life */
@@ -41,73 +45,41 @@ hp_progress_set_spin(hoop_comm *comm)
 
 /* --- driving --- */
 
-/* Tells the server of a call that was refused, or, once an operation up to `last` was started, that it need not mind. */
+static void start_thread(hoop_comm *comm);
+
+/* The connections are looked after although nothing is outstanding: 1 from now on, 0 no longer. */
 static void
-mind_refusal(hoop_comm *comm, uint64_t last)
+keep_attending(hoop_comm *comm, int on)
 {
     hp_driver *d = &comm->driver;
-    hp_unstarted refusal;
-    int news;
+    if (atomic_load(&d->attending) == on)
+        return;
     pthread_mutex_lock(&d->mutex);
-    refusal = d->refusal;
-    news = d->refused == 1;
-    d->refused = last >= refusal.sequence ? 0 : 2;
+    atomic_store(&d->attending, on);
+    if (on && !d->has_thread && !d->manual)
+        start_thread(comm);
+    hp_standby_ring(comm);
     pthread_mutex_unlock(&d->mutex);
-    if (last >= refusal.sequence) {
-        if (d->told)
-            hp_comm_say_started(comm);
-        d->told = 0;
-    } else if (news) {
-        hp_client_unstarted(comm->client, &refusal);
-        d->told = 1;
-    }
 }
 
-static void
-take_inbox(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    hoop_work *work;
-    uint64_t last;
-    int refused;
-    pthread_mutex_lock(&d->mutex);
-    work = d->inbox;
-    last = work ? d->inbox_last->sequence : 0;
-    refused = d->refused;
-    d->inbox = d->inbox_last = NULL;
-    atomic_store_explicit(&d->has_inbox, 0, memory_order_relaxed);
-    pthread_mutex_unlock(&d->mutex);
-    while (work) {
-        hoop_work *next = work->next;
-        hp_comm_start(comm, work);
-        work = next;
-    }
-    if (refused)
-        mind_refusal(comm, last);
-}
-
+/* hp_round_idle, and after it the control connection: while it is being made again, it has to be driven. */
 static int
-step(hoop_comm *comm)
+look_round(hoop_comm *comm, uint64_t now)
 {
-    hp_stream_watchdog_beat(comm);
-    if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
-        if (!atomic_load(&comm->fault.failed))
-            hp_fault_fail(comm, &comm->fault.error);
-        atomic_store(&comm->driver.aborting, 2);
-    }
-    if (atomic_load_explicit(&comm->driver.has_inbox, memory_order_acquire))
-        take_inbox(comm);
-    return hp_comm_step(comm);
+    int heard = hp_round_idle(comm, now);
+    int away = comm->client && !atomic_load(&comm->fault.failed) && hp_client_is_away(comm->client);
+    keep_attending(comm, away);
+    return heard;
 }
 
 static void
 sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
 {
     hp_driver *d = &comm->driver;
-    uint64_t patience = hp_comm_patience(comm, now);
+    uint64_t patience = hp_round_patience(comm, now);
     if (deadline != HP_NEVER && deadline - now < patience)
         patience = deadline > now ? deadline - now : 0;
-    hp_comm_arm(comm);
+    hp_round_arm(comm);
     atomic_store(&d->asleep, 1);
     /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind; what the loop
      * knows (a socket has room again, a chord stands) is heard even then: the one who asks may wait for long */
@@ -117,7 +89,7 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
     atomic_store(&d->asleep, 0);
     if (patience > 0) /* a late stream's sleeps are short because we look, and may go on for long */
         d->spins =
-            hp_spin_slept(d->spins, d->most_spins, hp_comm_stands(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
+            hp_spin_slept(d->spins, d->most_spins, hp_round_stands(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
@@ -136,7 +108,7 @@ passed(const hoop_comm *comm)
 static void
 look_into_loop(hoop_comm *comm)
 {
-    hp_comm_arm(comm);
+    hp_round_arm(comm);
     hp_loop_run(comm->loop, 0);
 }
 
@@ -151,7 +123,7 @@ attend(hoop_comm *comm)
     comm->said_out = 0;
     hp_loop_run(comm->loop, 0);
     if (comm->client && hp_client_is_away(comm->client))
-        hp_comm_idle(comm, hp_loop_now(comm->loop));
+        look_round(comm, hp_loop_now(comm->loop));
 }
 
 static until_fn thread_must_rest; /* the only one that hands the baton over where somebody asks */
@@ -168,7 +140,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     uint64_t since = 0; /* nothing moved */
     for (;;) {
         uint64_t before = passed(comm);
-        step(comm);
+        hp_round_step(comm);
         int moved = passed(comm) > before;
         if (moved && idle > 0)
             d->spins = hp_spin_found(d->spins, d->most_spins);
@@ -186,7 +158,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
             sched_yield();
             continue;
         }
-        int heard = hp_comm_idle(comm, now);
+        int heard = look_round(comm, now);
         if (until(comm, arg))
             return;
         if (now >= deadline)
@@ -207,16 +179,6 @@ work_is_done(hoop_comm *comm, void *arg)
 {
     (void)comm;
     return atomic_load_explicit(&((hoop_work *)arg)->done, memory_order_acquire);
-}
-
-void
-hp_progress_pin(hoop_comm *comm, int device)
-{
-    if (atomic_load(&comm->pinned) & (1 << device))
-        return;
-    hp_baton_take(comm, HP_NEVER);
-    hp_comm_pin(comm, device);
-    hp_baton_give(comm);
 }
 
 hoop_result
@@ -252,6 +214,27 @@ call_owner(hoop_comm *comm)
         hp_loop_wake(comm->loop);
 }
 
+/* A program that drives sleeps next on what is armed here. */
+static void
+give(hoop_comm *comm)
+{
+    if (atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
+        hp_round_arm(comm);
+    hp_baton_give(comm);
+}
+
+void
+hp_progress_pin(hoop_comm *comm, int device)
+{
+    hoop_error error;
+    if (atomic_load(&comm->pinned) & (1 << device))
+        return;
+    hp_baton_take(comm, HP_NEVER);
+    if (hp_devices_enroll(comm, device, &error) != HOOP_SUCCESS)
+        hp_fault_fail(comm, &error);
+    give(comm);
+}
+
 /* A deadline by hp_now(), for who has just taken the baton. */
 static uint64_t
 in_loop_time(hoop_comm *comm, uint64_t deadline)
@@ -268,7 +251,7 @@ hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
     if (!work_is_done(comm, work) && hp_baton_take(comm, deadline)) {
         drive(comm, work_is_done, work, in_loop_time(comm, deadline));
         call_owner(comm);
-        hp_baton_give(comm);
+        give(comm);
     } else if (!work_is_done(comm, work)) {
         sched_yield(); /* another thread drives, or is stuck with the baton */
     }
@@ -282,13 +265,13 @@ hp_progress_poke(hoop_comm *comm)
 {
     int more = 0;
     if (hp_baton_try(comm)) {
-        more = step(comm);
+        more = hp_round_step(comm);
         look_into_loop(comm);
-        more |= step(comm);
-        more |= hp_comm_idle(comm, hp_loop_now(comm->loop));
+        more |= hp_round_step(comm);
+        more |= look_round(comm, hp_loop_now(comm->loop));
         if (more)
             call_owner(comm);
-        hp_baton_give(comm);
+        give(comm);
     }
     if (!more && !atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         sched_yield();
@@ -306,20 +289,9 @@ hp_progress_finish(hoop_comm *comm, uint64_t deadline)
 {
     if (!nothing_outstanding(comm, NULL) && hp_baton_take(comm, deadline)) {
         drive(comm, nothing_outstanding, NULL, in_loop_time(comm, deadline));
-        hp_baton_give(comm);
+        give(comm);
     }
     return nothing_outstanding(comm, NULL);
-}
-
-void
-hp_progress_give_up(hoop_comm *comm, const hoop_error *cause)
-{
-    int none = 0;
-    hp_fault_claim(comm, cause);
-    atomic_compare_exchange_strong(&comm->driver.aborting, &none, 1);
-    pthread_mutex_lock(&comm->driver.mutex);
-    pthread_cond_broadcast(&comm->driver.changed);
-    pthread_mutex_unlock(&comm->driver.mutex);
 }
 
 /* 1: whoever drives has ended it all; 0: it is stuck. Looks, not time: a process that was stopped was not stuck. */
@@ -332,8 +304,8 @@ await_end(hoop_comm *comm)
     for (int looks = 0; looks < STUCK_LOOKS && atomic_load(&d->aborting) == 1; looks++) {
         hp_loop_wake(comm->loop);
         if (hp_baton_try(comm)) {
-            step(comm);
-            hp_baton_give(comm);
+            hp_round_step(comm);
+            give(comm);
         } else {
             nanosleep(&moment, NULL);
         }
@@ -352,7 +324,7 @@ hp_progress_abort(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_lock(&d->mutex);
     d->aborters++;
     pthread_mutex_unlock(&d->mutex);
-    hp_progress_give_up(comm, cause);
+    hp_fault_request(comm, cause);
     ended = await_end(comm);
     pthread_mutex_lock(&d->mutex);
     d->aborters--;
@@ -370,7 +342,7 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
         return;
     hp_client_refuse(comm->client, split, cause);
     hp_fault_find_server(comm);
-    hp_baton_give(comm);
+    give(comm);
 }
 
 /* What the server has to hear now goes out: whoever drives sees to it, or this thread where nobody does. It does not wait
@@ -383,10 +355,10 @@ empty_inbox(hoop_comm *comm)
     for (int i = 0; i < TRIES && atomic_load(&comm->driver.has_inbox); i++) {
         hp_loop_wake(comm->loop);
         if (hp_baton_try(comm)) {
-            step(comm);
+            hp_round_step(comm);
             hp_fault_find_server(comm);
             call_owner(comm);
-            hp_baton_give(comm);
+            give(comm);
         } else {
             nanosleep(&moment, NULL);
         }
@@ -396,14 +368,9 @@ empty_inbox(hoop_comm *comm)
 void
 hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
 {
-    hp_driver *d = &comm->driver;
     if (!comm->client || comm->size == 1)
         return;
-    pthread_mutex_lock(&d->mutex);
-    d->refusal = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
-    d->refused = 1;
-    atomic_store(&d->has_inbox, 1);
-    pthread_mutex_unlock(&d->mutex);
+    hp_inbox_refuse(comm, call, cause);
     empty_inbox(comm);
 }
 
@@ -450,11 +417,7 @@ run_thread(void *arg)
 static void
 start_thread(hoop_comm *comm)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    comm->driver.has_thread = pthread_create(&comm->driver.thread, NULL, run_thread, comm) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    comm->driver.has_thread = hp_thread_start(&comm->driver.thread, run_thread, comm);
 }
 
 void
@@ -482,7 +445,7 @@ hp_progress_return(hoop_comm *comm)
     int taken = hp_baton_take(comm, hp_now() + STUCK); /* the thread rests again, */
     hp_loop_wake(comm->loop);                          /* and a program that sleeps on the descriptor has to look */
     if (taken)
-        hp_baton_give(comm);
+        give(comm);
 }
 
 void
@@ -510,21 +473,9 @@ void
 hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking)
 {
     hp_driver *d = &comm->driver;
-    uint64_t works = 0;
     int amends; /* the server counts the seconds until this rank starts something */
     pthread_mutex_lock(&d->mutex);
-    for (hoop_work *work = first; work; work = work == last ? NULL : work->next, works++) {
-        d->sequence += (uint64_t)work->calls;
-        work->sequence = d->sequence;
-    }
-    last->next = NULL;
-    if (d->inbox)
-        d->inbox_last->next = first;
-    else
-        d->inbox = first;
-    d->inbox_last = last;
-    atomic_fetch_add(&d->outstanding, works);
-    atomic_store(&d->has_inbox, 1);
+    hp_inbox_put(d, first, last);
     amends = d->refused && !blocking;
     if (!blocking && !d->has_thread && !d->manual)
         start_thread(comm);
@@ -536,31 +487,6 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         hp_loop_wake(comm->loop);
     if (amends)
         empty_inbox(comm);
-}
-
-void
-hp_progress_attend(hoop_comm *comm, int on)
-{
-    hp_driver *d = &comm->driver;
-    if (atomic_load(&d->attending) == on)
-        return;
-    pthread_mutex_lock(&d->mutex);
-    atomic_store(&d->attending, on);
-    if (on && !d->has_thread && !d->manual)
-        start_thread(comm);
-    hp_standby_ring(comm);
-    pthread_mutex_unlock(&d->mutex);
-}
-
-uint64_t
-hp_progress_started(hoop_comm *comm)
-{
-    hp_driver *d = &comm->driver;
-    uint64_t started;
-    pthread_mutex_lock(&d->mutex);
-    started = d->sequence;
-    pthread_mutex_unlock(&d->mutex);
-    return started;
 }
 
 /* The alarm only has to make the descriptor readable. */
@@ -591,8 +517,8 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
         atomic_store(&comm->driver.manual, 0); /* who was told -1 will not drive */
     }
     call_owner(comm);
-    hp_baton_give(comm);
+    give(comm);
     if (fd >= 0)
-        hp_standby_start(comm);
+        hp_standby_start(comm, hp_progress_poke);
     return fd;
 }

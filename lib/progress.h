@@ -15,8 +15,6 @@ void hp_progress_stop(hoop_comm *comm); /* ends the background thread; nobody dr
 /* How long the driver looks before it sleeps: by the setting, and by how many ranks share the host's processors. */
 void hp_progress_set_spin(hoop_comm *comm);
 
-uint64_t hp_progress_started(hoop_comm *comm); /* operations, by any thread: the number of the last */
-
 /* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
 void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking);
 
@@ -53,9 +51,6 @@ int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
  */
 int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
-/* Likewise, but returns at once: whoever drives does it at the next round. */
-void hp_progress_give_up(hoop_comm *comm, const hoop_error *cause);
-
 /* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
@@ -64,9 +59,6 @@ void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause
  * as soon as an operation is started, that one was. Does nothing for long. Not for a communicator that is known to fail.
  */
 void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
-
-/* The driver's: from now on the connections are looked after although nothing is outstanding; 0: no longer. */
-void hp_progress_attend(hoop_comm *comm, int on);
 
 /* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most for
  * whoever drives. */

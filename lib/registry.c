@@ -3,12 +3,11 @@
 #include "lib/registry.h"
 
 #include "base/log.h"
-#include "lib/join.h"
 
 static atomic_uint forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *alive;
-static atomic_int stopped; /* callers' streams that stand */
+static atomic_int blocked; /* callers' streams that wait for an operation */
 
 /* --- forks --- */
 
@@ -35,14 +34,15 @@ in_child(void)
         for (uint32_t c = 0; c < comm->channels; c++)
             for (int i = 0; i < comm->channel[c]->links; i++)
                 hp_link_abandon(comm->channel[c]->link[i]);
-        hp_join_abandon(comm);
+        for (const hp_dialing *d = comm->dialing; d; d = d->next)
+            hp_dial_abandon(d->dial);
         if (comm->client)
             hp_client_abandon(comm->client);
         hp_probe_abandon(&comm->fault.probe);
     }
     hp_listener_abandon();
     alive = NULL;
-    atomic_store(&stopped, 0);
+    atomic_store(&blocked, 0);
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     hp_log_forked();
 }
@@ -99,24 +99,23 @@ hp_registry_remove(hoop_comm *comm)
     hp_registry_unlock();
 }
 
+hoop_comm *
+hp_registry_first(void)
+{
+    return alive;
+}
+
 /* --- streams --- */
 
 void
-hp_registry_prepare(const hoop_comm *but, const void *send, const void *recv)
+hp_registry_block(hoop_comm *comm, int change)
 {
-    for (hoop_comm *comm = alive; comm && atomic_load(&stopped) == 0; comm = comm->next_registered)
-        if (comm != but && !atomic_load(&comm->prepared))
-            hp_comm_prepare(comm, hp_device_of(send) == &hp_cuda_ops ? send : recv);
-}
-
-void
-hp_registry_stopped(int change)
-{
-    atomic_fetch_add(&stopped, change);
+    atomic_fetch_add(&comm->standing, change);
+    atomic_fetch_add(&blocked, change);
 }
 
 int
-hp_registry_stands(void)
+hp_registry_blocked(void)
 {
-    return atomic_load(&stopped) > 0;
+    return atomic_load(&blocked) > 0;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * registry: all communicators of this process. Two events concern every one of them, whatever it is about: the process
- * forks, and a child that kept the sockets would keep the connections up after its parent's death; and a caller's stream
- * is about to be stopped. While it stands, a driver may let nobody open a GPU or pin memory, so that the first use of the
- * GPU by another communicator would wait for this one, which needs the driver too: so all are prepared before.
+ * registry: all communicators of this process, and what concerns every one of them. The process forks: a child that kept the
+ * sockets would keep the connections up after its parent's death. A caller's stream is about to be blocked: until it goes
+ * on, the GPU's driver may let no thread open a GPU or pin memory, so every communicator is prepared before (devices.c).
  */
 #ifndef HP_REGISTRY_H
 #define HP_REGISTRY_H
@@ -15,18 +14,17 @@ unsigned hp_forks(void); /* how often this process was born by fork since the li
 void hp_registry_add(hoop_comm *comm);
 void hp_registry_remove(hoop_comm *comm);
 
-/* Held while a communicator's GPU is prepared, and while a stream is counted as one that stands. Before the mutex of a
- * driver. */
+/*
+ * Held while a communicator's GPU is prepared, and while a stream is counted as blocked. Taken before the mutex of a
+ * driver, never after it.
+ */
 void hp_registry_lock(void);
 void hp_registry_unlock(void);
+hoop_comm *
+hp_registry_first(void); /* under the lock; the following ones by next_registered; NULL: there is no communicator */
 
-/*
- * Under the lock, before a stream is stopped for an operation between two arrays: prepares for their GPU all other
- * communicators that have not used one yet. Does nothing while a stream stands: it would be too late.
- */
-void hp_registry_prepare(const hoop_comm *but, const void *send, const void *recv);
-
-void hp_registry_stopped(int change); /* one stream more that stands, or one less */
-int hp_registry_stands(void);         /* 1 if any does */
+/* One more caller's stream that waits for an operation of this communicator (1), or one less (-1). */
+void hp_registry_block(hoop_comm *comm, int change);
+int hp_registry_blocked(void); /* 1 if any stream is blocked so */
 
 #endif

@@ -3,10 +3,7 @@
 #include "lib/standby.h"
 
 #include "base/clock.h"
-#include "lib/progress.h"
-
-#include <signal.h>
-#include <time.h>
+#include "lib/thread.h"
 
 enum { LOOK_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it looks more often */
 
@@ -16,20 +13,11 @@ has_to_do(const hp_driver *d)
     return atomic_load(&d->outstanding) > 0 || atomic_load(&d->attending);
 }
 
-static void
-wait_a_while(hoop_comm *comm)
-{
-    struct timespec until;
-    uint64_t when = hp_now() + (atomic_load(&comm->driver.attending) ? RETURN_MS : LOOK_MS) * HP_MS;
-    until = (struct timespec){.tv_sec = (time_t)(when / HP_SEC), .tv_nsec = (long)(when % HP_SEC)};
-    pthread_cond_timedwait(&comm->standby.bell, &comm->driver.mutex, &until);
-}
-
 /* The program may have slept on what this look has taken away. */
 static void
-look(hoop_comm *comm)
+look_once(hoop_comm *comm)
 {
-    hp_progress_poke(comm);
+    comm->standby.look(comm);
     hp_loop_wake(comm->loop);
 }
 
@@ -44,45 +32,31 @@ run_standby(void *arg)
         unsigned long long beat = atomic_load(&d->beat);
         m->dozes = !has_to_do(d);
         if (m->dozes) {
-            pthread_cond_wait(&m->bell, &d->mutex);
+            hp_thread_wait(&m->bell, &d->mutex, HP_NEVER);
             continue;
         }
-        wait_a_while(comm);
+        hp_thread_wait(&m->bell, &d->mutex, hp_now() + (atomic_load(&d->attending) ? RETURN_MS : LOOK_MS) * HP_MS);
         if (m->stop || (atomic_load(&d->beat) != beat && !atomic_load(&d->attending)))
             continue;
         pthread_mutex_unlock(&d->mutex);
-        look(comm);
+        look_once(comm);
         pthread_mutex_lock(&d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);
     return NULL;
 }
 
-static int
-start_thread(hoop_comm *comm)
-{
-    pthread_condattr_t monotonic;
-    sigset_t all, old;
-    int runs;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->standby.bell, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    runs = pthread_create(&comm->standby.thread, NULL, run_standby, comm) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!runs)
-        pthread_cond_destroy(&comm->standby.bell);
-    return runs;
-}
-
 void
-hp_standby_start(hoop_comm *comm)
+hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm))
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    if (!comm->standby.runs && !comm->standby.stop && comm->client)
-        comm->standby.runs = start_thread(comm);
+    comm->standby.look = look;
+    if (!comm->standby.runs && !comm->standby.stop && comm->client) {
+        hp_thread_bell(&comm->standby.bell);
+        comm->standby.runs = hp_thread_start(&comm->standby.thread, run_standby, comm);
+        if (!comm->standby.runs)
+            pthread_cond_destroy(&comm->standby.bell);
+    }
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 

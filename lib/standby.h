@@ -10,8 +10,9 @@
 
 #include "lib/comm.h"
 
-void hp_standby_start(hoop_comm *comm); /* once is enough; without a thread nobody looks */
-void hp_standby_ring(hoop_comm *comm);  /* under the driver's mutex: there is something to mind now */
+/* look: one round, if no other thread drives. Once is enough; without a thread nobody looks. */
+void hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm));
+void hp_standby_ring(hoop_comm *comm); /* under the driver's mutex: there is something to mind now */
 void hp_standby_stop(hoop_comm *comm);
 
 #endif

@@ -5,10 +5,8 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "lib/progress.h"
-
-#include <signal.h>
-#include <time.h>
+#include "lib/fault.h"
+#include "lib/thread.h"
 
 enum { LOOK_MS = 250, GRACE_LOOKS = 2, LEAST_LOOKS = 8 };
 
@@ -32,7 +30,7 @@ give_up(hoop_comm *comm)
                "many launches may be queued behind the stream",
                hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.looks * LOOK_MS);
     error.rank = error.reporter = comm->rank;
-    hp_progress_give_up(comm, &error);
+    hp_fault_request(comm, &error);
 }
 
 /* The device is chosen: a stream stands. What drives may be in the middle of a command: see hp_device_ops.release. */
@@ -75,17 +73,6 @@ look(hoop_comm *comm)
         release(comm);
 }
 
-static void
-wait_a_while(hoop_comm *comm)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_MS * 1000000;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    pthread_cond_timedwait(&comm->watchdog.bell, &comm->driver.mutex, &until);
-}
-
 static void *
 run_watchdog(void *arg)
 {
@@ -93,7 +80,7 @@ run_watchdog(void *arg)
     hp_stream_watchdog *g = &comm->watchdog;
     pthread_mutex_lock(&comm->driver.mutex);
     while (!g->stop) {
-        wait_a_while(comm);
+        hp_thread_wait(&g->bell, &comm->driver.mutex, hp_now() + LOOK_MS * HP_MS);
         if (g->stop || !is_stuck(comm))
             continue;
         pthread_mutex_unlock(&comm->driver.mutex);
@@ -104,31 +91,16 @@ run_watchdog(void *arg)
     return NULL;
 }
 
-static int
-start_thread(hoop_comm *comm)
-{
-    pthread_condattr_t monotonic;
-    sigset_t all, old;
-    int runs;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->watchdog.bell, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    runs = pthread_create(&comm->watchdog.thread, NULL, run_watchdog, comm) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (!runs)
-        pthread_cond_destroy(&comm->watchdog.bell);
-    return runs;
-}
-
 void
 hp_stream_watchdog_start(hoop_comm *comm)
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    if (!comm->watchdog.runs && !comm->watchdog.stop)
-        comm->watchdog.runs = start_thread(comm);
+    if (!comm->watchdog.runs && !comm->watchdog.stop) {
+        hp_thread_bell(&comm->watchdog.bell);
+        comm->watchdog.runs = hp_thread_start(&comm->watchdog.thread, run_watchdog, comm);
+        if (!comm->watchdog.runs)
+            pthread_cond_destroy(&comm->watchdog.bell);
+    }
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 

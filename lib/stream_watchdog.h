@@ -13,12 +13,4 @@
 void hp_stream_watchdog_start(hoop_comm *comm);
 void hp_stream_watchdog_stop(hoop_comm *comm);
 
-/* Baton holder: a sign of life. */
-static inline void
-hp_stream_watchdog_beat(hoop_comm *comm)
-{
-    atomic_ullong *beat = &comm->driver.beat;
-    atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
 #endif

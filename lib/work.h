@@ -14,7 +14,7 @@
 
 enum {
     HP_CHANNELS_MAX = 8,
-    /* bytes of a tensor from which scattering and gathering by the kernel cost less than a copy by a command (measured) */
+    /* bytes of a tensor from which the kernel's scattering and gathering costs less than a command that copies (measured) */
     HP_PIECE_BYTES = 2048
 };
 

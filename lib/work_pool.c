@@ -48,6 +48,62 @@ hp_work_pool_give(hoop_comm *comm, hoop_work *work)
 }
 
 void
+hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
+{
+    hp_plan_options options = comm->plan;
+    work->comm = comm;
+    work->signature = hp_call_signature(&work->call);
+    work->channels = hp_plan_channels(&work->call, comm->size, &options);
+    work->channels_left = work->channels;
+    for (uint32_t c = 0; c < work->channels; c++)
+        hp_plan_make(&work->plan[c], &work->call, comm->order, comm->size, &options, c, work->channels);
+    work->place.direct = comm->device[work->device]->ops->addressable(comm->device[work->device]);
+    work->piece = HP_PIECE_BYTES;
+    work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
+}
+
+/* An array on the shelf says in its first segment which is the next one and for how many it has room. */
+static hp_segment *
+behind(const hp_segment *array)
+{
+    return (hp_segment *)(void *)array->recv;
+}
+
+void
+hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work)
+{
+    hp_segment *most = NULL, *before = NULL;
+    hp_work_pool_shelve(comm, work); /* one is left from a group that was dropped */
+    pthread_mutex_lock(&comm->driver.mutex);
+    for (hp_segment *array = comm->shelf, *last = NULL; array; last = array, array = behind(array)) {
+        if (most && most->count >= array->count)
+            continue;
+        most = array;
+        before = last;
+    }
+    if (most && before)
+        before->recv = most->recv;
+    else if (most)
+        comm->shelf = behind(most);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    work->array = most;
+    work->segment_room = most ? (size_t)most->count : 0;
+}
+
+void
+hp_work_pool_shelve(hoop_comm *comm, hoop_work *work)
+{
+    if (!work->array)
+        return;
+    pthread_mutex_lock(&comm->driver.mutex);
+    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->shelf};
+    comm->shelf = work->array;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    work->array = NULL;
+    work->segment_room = 0;
+}
+
+void
 hp_work_pool_free(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
@@ -56,5 +112,10 @@ hp_work_pool_free(hoop_comm *comm)
         d->made = work->made_before;
         free(work->array);
         free(work);
+    }
+    while (comm->shelf) {
+        hp_segment *array = comm->shelf;
+        comm->shelf = behind(array);
+        free(array);
     }
 }

@@ -11,6 +11,16 @@
 /* One from the free list, zeroed but for its segment array; NULL when memory runs out. */
 hoop_work *hp_work_pool_take(hoop_comm *comm);
 void hp_work_pool_give(hoop_comm *comm, hoop_work *work);
+/* Fills work->plan, ->place, ->channels from its call and segments; no communication. */
+void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);
+
+/*
+ * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: unshelve gives the
+ * work the roomiest one that is free, if any; shelve puts the work's array back, if it has one.
+ */
+void hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work);
+void hp_work_pool_shelve(hoop_comm *comm, hoop_work *work);
+
 void hp_work_pool_free(hoop_comm *comm); /* all that were ever made; nobody may hold one any more */
 
 #endif

@@ -234,7 +234,7 @@ counted(int number, int size, void *arg)
     (void)arg;
     for (int round = 0; round < ROUNDS && !bad; round++) {
         bad = first_on_stream(&p) || hp_cuda_stream_wait(p.r.device, p.stream, NULL) != HOOP_SUCCESS;
-        standing += hp_registry_stands();
+        standing += hp_registry_blocked();
     }
     if (standing != 0)
         party_note("%d of %d times the stream was said to stand", standing, ROUNDS);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * comm: what a driver may rely on before it sleeps. hp_comm_idle reads connections between two rounds; no descriptor
+ * comm: what a driver may rely on before it sleeps. hp_round_idle reads connections between two rounds; no descriptor
  * announces those bytes any more, so it must say that it has read something. A device may report after a step's last
  * round; as long as the belt has such news, the driver must not sleep.
  */
-#include "lib/comm.h"
-
 #include "base/clock.h"
+#include "lib/round.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
@@ -47,9 +46,9 @@ look_round(hoop_comm *comm, const pipes *p)
     hoop_comm_progress(comm);
     if (!case_ok(write(p->go[1], "", 1) == 1 && wait_for_byte(p->done[0]), "rank 1 did not finish") ||
         !case_int(1, poll(&ready, 1, 10000), "descriptors that are ready when rank 1 has finished") ||
-        !case_int(1, hp_comm_idle(comm, hp_now()), "hp_comm_idle says that it has read something"))
+        !case_int(1, hp_round_idle(comm, hp_now()), "hp_round_idle says that it has read something"))
         return 0;
-    hp_comm_step(comm);
+    hp_round_step(comm);
     return worked(hoop_work_test(work, &done), "look at the allreduce") && case_int(1, done, "the allreduce is done") &&
            worked(hoop_work_wait(work, -1), "wait for it") && case_int(2, sum, "its sum");
 }
@@ -158,8 +157,8 @@ test_news(void)
 {
     static hp_channel quiet, told = {.news = 1};
     static hoop_comm idle = {.channels = 1, .channel = {&quiet}}, busy = {.channels = 1, .channel = {&told}};
-    ok(hp_comm_patience(&idle, hp_now()) > 0, "a driver without news may sleep");
-    is_uint(0, hp_comm_patience(&busy, hp_now()), "one with news from a device may not");
+    ok(hp_round_patience(&idle, hp_now()) > 0, "a driver without news may sleep");
+    is_uint(0, hp_round_patience(&busy, hp_now()), "one with news from a device may not");
 }
 
 int
@@ -174,7 +173,7 @@ main(void)
     if (pipe(between.go) != 0 || pipe(between.done) != 0)
         return 1;
     party_open(&p);
-    is_int(0, party_run(&p, 2, rank_main, &between, 30), "bytes that hp_comm_idle reads are reported as read");
+    is_int(0, party_run(&p, 2, rank_main, &between, 30), "bytes that hp_round_idle reads are reported as read");
     is_int(0, party_run(&p, 2, bite, &waits, 30), "a large operation takes many short calls");
     waits = 1;
     is_int(0, party_run(&p, 2, bite, &waits, 30), "what a wait leaves undone makes the descriptor readable");

@@ -6,7 +6,7 @@
 #include "lib/listener.h"
 
 #include "base/clock.h"
-#include "lib/join.h"
+#include "lib/links.h"
 #include "net/dial.h"
 #include "net/ports.h"
 #include "t/tap/tap.h"
@@ -243,7 +243,7 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
         hp_loop_run(a.loop, HP_MS);
     hp_candidate *candidate = only_candidate(&a);
     ok(candidate != NULL, "%s: and proven", what);
-    hp_status said = candidate ? hp_join_judge(&comm, &candidate->handshake.hello) : HP_OK;
+    hp_status said = candidate ? hp_links_judge(&comm, &candidate->handshake.hello) : HP_OK;
     if (candidate)
         hp_candidate_answer(candidate, said, from);
     if (recv(fd, m4, sizeof(m4), MSG_DONTWAIT) == HP_M4)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* entry: see entry.h. */
+#include "lib/entry.h"
+
+#include "base/err.h"
+#include "lib/progress.h"
+#include "lib/registry.h"
+#include "lib/work_pool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static _Thread_local struct {
+    const hoop_comm *comm;
+    hoop_error error;
+} latest; /* this thread's last error */
+
+hoop_result
+hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
+{
+    latest.comm = comm;
+    latest.error = *error;
+    return error->code;
+}
+
+hoop_result
+hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text)
+{
+    hoop_error error;
+    hp_err_set(&error, code, "%s", text);
+    hp_entry_fail(comm, &error);
+    return code;
+}
+
+hoop_result
+hp_entry_check(const hoop_comm *comm)
+{
+    if (!comm)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT,
+                               "the communicator is NULL: was hoop_comm_create checked?");
+    if (comm->forks != hp_forks())
+        return hp_entry_refuse(comm, HOOP_ERR_FORKED,
+                               "this communicator belongs to the parent process; a forked child must make its own");
+    return atomic_load(&comm->fault.known) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
+}
+
+void
+hp_entry_error(const hoop_comm *comm, hoop_error *error)
+{
+    hp_err_clear(error);
+    if (comm && atomic_load(&comm->fault.known))
+        *error = comm->fault.error;
+    else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
+        *error = latest.error;
+}
+
+/* The sentence without the name of the function, where the call says it. */
+static void
+drop_name(char *text, const hp_call *call)
+{
+    char name[32];
+    int n = snprintf(name, sizeof(name), "hoop_%s: ", hp_kind_name(call->kind));
+    if (strncmp(text, name, (size_t)n) == 0)
+        memmove(text, text + n, strlen(text + n) + 1);
+}
+
+hoop_result
+hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result)
+{
+    int moment = result == HOOP_ERR_BUSY || result == HOOP_ERR_INVALID_USAGE || result == HOOP_ERR_FORKED;
+    if (!comm || result == HOOP_SUCCESS || moment || atomic_load(&comm->fault.known))
+        return result;
+    hoop_error why;
+    hp_entry_error(comm, &why);
+    drop_name(why.text, call);
+    why.rank = why.reporter = comm->rank;
+    hp_progress_unstarted(comm, call, &why);
+    return result;
+}
+
+hoop_result
+hp_entry_fail_start(hoop_comm *comm, hoop_error *error)
+{
+    if (error->code == HOOP_ERR_CUDA) {
+        error->rank = error->reporter = comm->rank;
+        error->phase = HOOP_PHASE_OPERATION;
+        hp_progress_abort(comm, error);
+    }
+    return hp_entry_fail(comm, error);
+}
+
+static hoop_result
+mark_streams(hoop_comm *comm, hoop_work *first)
+{
+    hoop_error error = {.size = sizeof(error)};
+    hoop_result result = HOOP_SUCCESS;
+    for (hoop_work *work = first; work && result == HOOP_SUCCESS; work = work->next) {
+        hp_device *device = comm->device[work->device];
+        if (work->device > 0 && device->ops->mark)
+            result = device->ops->mark(device, NULL, &work->mark, &error);
+    }
+    for (hoop_work *work = first, *next; work && result != HOOP_SUCCESS; work = next) {
+        next = work->next;
+        if (work->mark)
+            comm->device[work->device]->ops->unmark(work->mark);
+        hp_work_pool_give(comm, work);
+    }
+    return result == HOOP_SUCCESS ? result : hp_entry_fail_start(comm, &error);
+}
+
+hoop_result
+hp_entry_order(hoop_comm *comm, hoop_work *first)
+{
+    for (const hoop_work *work = first; work; work = work->next)
+        if (work->device > 0)
+            return mark_streams(comm, first);
+    return HOOP_SUCCESS;
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT */
+/* links: see links.h. */
+#include "lib/links.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "lib/fault.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* --- who dials in --- */
+
+static int
+distance_from(const hoop_comm *comm, int rank)
+{
+    return (comm->position - comm->position_of[rank] + comm->size) % comm->size;
+}
+
+hp_status
+hp_links_judge(hoop_comm *comm, const hp_hello *hello)
+{
+    hp_link *link;
+    if (!comm->channels)
+        return HP_LATE;
+    if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
+        return HP_BAD_COMM;
+    /* the handshake began before the roster was here, perhaps, and then it promised what it was asked for */
+    if (hello->epoch != comm->epoch)
+        return HP_BAD_EPOCH;
+    if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
+        return HP_BAD_RANK;
+    if (hello->my_rank >= (uint32_t)comm->size || hello->channel >= comm->channels ||
+        hello->stripe >= comm->channel[hello->channel]->o.stripes)
+        return HP_BAD_RANK;
+    link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    if (!link)
+        return HP_FULL;
+    /* one that broke off before it carried a byte is dialled again */
+    return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
+}
+
+static void
+kick(void *arg)
+{
+    (void)arg; /* the driver that ran the loop looks at everything next */
+}
+
+/* What lacks here, memory or descriptors, is no fault of the rank at the other end. */
+static int
+is_ours(const hoop_error *error)
+{
+    return error->code == HOOP_ERR_NO_MEMORY || error->code == HOOP_ERR_SYSTEM;
+}
+
+static void
+blame(hoop_comm *comm, hoop_error *error, int peer)
+{
+    error->rank = is_ours(error) ? comm->rank : peer;
+    error->reporter = comm->rank;
+    error->phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
+    hp_fault_report(comm, error, hp_loop_now(comm->loop));
+}
+
+static void
+enter(hoop_comm *comm, int fd, const hp_hello *hello)
+{
+    hp_link *link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    hoop_error error;
+    hp_sock_tune(fd, &comm->sock);
+    if (!hp_link_is_fresh(link, hello->stripe))
+        close(fd);
+    else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
+        blame(comm, &error, link->peer);
+}
+
+static int
+awaits_somebody(const hoop_comm *comm)
+{
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            if (!comm->channel[c]->link[i]->sending && comm->channel[c]->link[i]->state < HP_LINK_OPEN)
+                return 1;
+    return 0;
+}
+
+/* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again, and so may
+ * everybody where all of the machine is short of something: that may pass, and who waits has a deadline. */
+static void
+starve(hoop_comm *comm, int number)
+{
+    hoop_error error;
+    if (number != EMFILE || !awaits_somebody(comm))
+        return;
+    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
+    blame(comm, &error, comm->rank);
+}
+
+void
+hp_links_receive(hoop_comm *comm)
+{
+    int number = 0;
+    for (hp_candidate *caller; (caller = hp_listener_next(&comm->entry, &number));) {
+        hp_hello hello = caller->conn.hello;
+        if (hp_candidate_is_stale(caller)) {
+            hp_candidate_free(caller);
+            continue;
+        }
+        int fd = hp_candidate_answer(caller, hp_links_judge(comm, &hello), hello.my_rank);
+        if (fd >= 0)
+            enter(comm, fd, &hello);
+    }
+    if (number)
+        starve(comm, number);
+}
+
+/* --- whom we dial --- */
+
+static void
+unlink_dialing(hoop_comm *comm, const hp_dialing *d)
+{
+    hp_dialing **at = &comm->dialing;
+    while (*at && *at != d)
+        at = &(*at)->next;
+    if (*at)
+        *at = d->next;
+}
+
+static void
+dialled(void *arg, const hp_dial_result *result)
+{
+    hp_dialing *d = arg;
+    hoop_comm *comm = d->comm;
+    hoop_error error = result->error;
+    hoop_result attached = HOOP_SUCCESS;
+    if (result->fd >= 0 && (result->features & HP_FEATURE_ACK))
+        d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
+    if (result->fd >= 0)
+        attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
+    if (result->fd < 0 || attached != HOOP_SUCCESS)
+        blame(comm, &error, d->link->peer);
+    unlink_dialing(comm, d);
+    hp_dial_free(d->dial);
+    free(d);
+}
+
+static void
+dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
+{
+    hp_dialing *d = hp_alloc(1, sizeof(*d));
+    /* a chord's other end may be computing: the operation's own time-out judges that. At the start this rank knows the
+     * address and the reason, so it speaks before the server does */
+    uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
+    hoop_error error;
+    char name[96];
+    hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
+    memcpy(hello.job_id, comm->keys->job_id, HP_JOB_ID);
+    hello.your_rank = (uint32_t)link->peer;
+    hello.world = (uint32_t)comm->size;
+    hello.role = HP_ROLE_DATA;
+    hello.mode = comm->keys->mode;
+    hello.channel = (uint16_t)channel->o.index;
+    hello.stripe = (uint16_t)stripe;
+    hello.ver_min = HP_WIRE_MIN;
+    hello.ver_max = HP_WIRE_MAX;
+    hello.features = HP_FEATURE_ACK;
+    if (d) {
+        *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
+        d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, comm->keys, &hello,
+                              hp_comm_name(comm, link->peer, name), deadline, dialled, d);
+    }
+    if (d && d->dial) {
+        comm->dialing = d;
+        return;
+    }
+    free(d);
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
+    blame(comm, &error, link->peer);
+}
+
+void
+hp_links_dial(hoop_comm *comm, hp_channel *channel)
+{
+    channel->links_wanted = 0;
+    for (int i = 0; i < channel->links; i++) {
+        hp_link *link = channel->link[i];
+        if (!link->sending || link->state != HP_LINK_WANTED)
+            continue;
+        link->state = HP_LINK_DIALING;
+        for (int k = 0; k < link->stripes; k++)
+            dial_stripe(comm, channel, link, k);
+    }
+}
+
+void
+hp_links_cancel(hoop_comm *comm)
+{
+    while (comm->dialing) {
+        hp_dialing *d = comm->dialing;
+        comm->dialing = d->next;
+        hp_dial_free(d->dial);
+        free(d);
+    }
+}

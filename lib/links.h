@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * links: the connections of a communicator's links are made here: candidates that dialled this rank are let in or refused, and
+ * the links that the belts want are dialled, the neighbours' first and chords at their first use. Baton holder only.
+ */
+#ifndef HP_LINKS_H
+#define HP_LINKS_H
+
+#include "lib/comm.h"
+
+/* Lets in, or refuses, the candidates that wait for this communicator (listener.h). */
+void hp_links_receive(hoop_comm *comm);
+hp_status hp_links_judge(hoop_comm *comm, const hp_hello *hello); /* which of the two */
+
+/* Dials the links that the channel has made since it was last looked at. */
+void hp_links_dial(hoop_comm *comm, hp_channel *channel);
+
+/* Gives up whatever is still being dialled. */
+void hp_links_cancel(hoop_comm *comm);
+
+#endif

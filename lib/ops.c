@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/* ops: see ops.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
+#include "lib/ops.h"
+
+#include "lib/registry.h"
+#include "lib/work_pool.h"
+
+void
+hp_ops_let_go(hoop_comm *comm, hoop_work *work)
+{
+    if (!work->gate)
+        return;
+    /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another communicator,
+     * which is refused while any stream is blocked. */
+    hp_registry_block(comm, -1);
+    comm->device[work->device]->ops->gate_open(work->gate);
+    work->gate = NULL;
+}
+
+static void
+complete(hoop_comm *comm, hoop_work *work, hoop_result result)
+{
+    work->result = result;
+    if (result == HOOP_SUCCESS)
+        atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
+    if (work->mark)
+        comm->device[work->device]->ops->unmark(work->mark);
+    work->mark = NULL;
+    hp_ops_let_go(comm, work);
+    hp_work_pool_shelve(comm, work);
+    atomic_fetch_sub(&comm->driver.outstanding, 1);
+    int detached = work->detached;
+    atomic_store_explicit(&work->done, 1, memory_order_release);
+    if (detached) /* otherwise the waiter owns it from here on */
+        hp_work_pool_give(comm, work);
+}
+
+void
+hp_ops_start(hoop_comm *comm, hoop_work *work)
+{
+    if (atomic_load(&comm->fault.failed)) {
+        complete(comm, work, comm->fault.error.code);
+        return;
+    }
+    work->next = NULL;
+    if (comm->running)
+        comm->running_last->next = work;
+    else
+        comm->running = work;
+    comm->running_last = work;
+    for (uint32_t c = 0; c < work->channels; c++)
+        hp_channel_append(comm->channel[c], work);
+}
+
+static hoop_work *
+pop_running(hoop_comm *comm)
+{
+    hoop_work *work = comm->running;
+    comm->running = work->next;
+    if (!comm->running)
+        comm->running_last = NULL;
+    return work;
+}
+
+int
+hp_ops_finish(hoop_comm *comm)
+{
+    int finished = 0;
+    for (; comm->running && comm->running->channels_left == 0; finished++)
+        complete(comm, pop_running(comm), HOOP_SUCCESS);
+    return finished;
+}
+
+void
+hp_ops_fail(hoop_comm *comm)
+{
+    while (comm->running)
+        complete(comm, pop_running(comm), comm->fault.error.code);
+}

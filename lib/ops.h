@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * ops: the operations in progress, in order. An operation is appended to the belts, completes when its last step has
+ * retired on all of them, and lets the caller's stream go on. Its work goes back to work_pool.c. Baton holder only.
+ */
+#ifndef HP_OPS_H
+#define HP_OPS_H
+
+#include "lib/comm.h"
+
+/* Takes an operation into the belts' order; after a fault it completes at once, with the kept error. */
+void hp_ops_start(hoop_comm *comm, hoop_work *work);
+
+/* Completes the oldest operations, as far as the belts have done their steps; returns how many. */
+int hp_ops_finish(hoop_comm *comm);
+
+/* Completes all operations with the kept error. */
+void hp_ops_fail(hoop_comm *comm);
+
+/* Lets the caller's stream that waits for the work go on, if there is one. */
+void hp_ops_let_go(hoop_comm *comm, hoop_work *work);
+
+#endif

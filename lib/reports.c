@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* reports: see reports.h. */
+#include "lib/reports.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "lib/stats.h"
+
+enum { JOIN_IN_MS = 2000 };
+
+/* To the previous rank, what it has not been told yet. What it is not ready to take comes first the next time. */
+static void
+pass_ticks(hoop_comm *comm)
+{
+    hp_link *previous = comm->channel[0]->in[1];
+    uint8_t bytes[HP_HEARTBEATS_BYTES];
+    for (size_t n; (n = hp_heartbeats_put(comm->ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+        hp_heartbeats_taken(comm->ticks);
+}
+
+static uint64_t
+warn_after(const hoop_comm *comm)
+{
+    return (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+}
+
+static void
+say_out(hoop_comm *comm)
+{
+    comm->in_op = 0;
+    comm->said_out = 1;
+    hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
+    if (comm->client)
+        hp_client_out(comm->client, comm->completed);
+    if (comm->ticks && comm->ticks->since) {
+        hp_heartbeats_say(comm->ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
+        pass_ticks(comm);
+    }
+}
+
+/* Where the server is not heard, here or by a rank that has said so lately, the ranks tell each other. */
+static void
+tick(hoop_comm *comm, const hp_report *r, uint64_t now)
+{
+    hp_heartbeats *t = comm->ticks;
+    int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
+        t->since = 0; /* it was held up itself, and has not listened meanwhile */
+    if (t && (alone || asked))
+        hp_heartbeats_say(t, r, comm->completed, alone, now);
+    else if (t)
+        t->since = 0;
+}
+
+/* What the next rank has told, and what there is to tell the previous one. */
+static void
+exchange_ticks(hoop_comm *comm, uint64_t now)
+{
+    hp_link *next = comm->channel[0]->out[1];
+    if (next->tick_n && !hp_heartbeats_hear(comm->ticks, next->tick, next->tick_n, now)) {
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
+        next->error.rank = next->peer;
+        next->error.reporter = comm->rank;
+        next->state = HP_LINK_FAULT;
+    }
+    next->tick_n = 0;
+    pass_ticks(comm);
+}
+
+void
+hp_reports_started(hoop_comm *comm)
+{
+    uint64_t now = hp_loop_now(comm->loop);
+    if (!comm->running)
+        return;
+    hp_report r = hp_stats_report(comm);
+    r.since = now - comm->entered_at;
+    comm->reported_at = now;
+    comm->in_op = 1;
+    hp_client_started(comm->client, &r);
+}
+
+/* The oldest operation awaits the caller's stream: this rank has not entered it. */
+static int
+is_outside(const hoop_comm *comm)
+{
+    return comm->running && comm->running->mark && !comm->running->reached;
+}
+
+/* IN_OP once an operation has lasted a moment, then a report every heartbeat. Time counts from when it was entered. */
+static void
+report(hoop_comm *comm, uint64_t now)
+{
+    hp_report r;
+    uint64_t wait = comm->in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
+    if (is_outside(comm)) {
+        comm->reported_at = now;
+        if (comm->in_op)
+            say_out(comm);
+        return;
+    }
+    if (!comm->running || !comm->client || now - comm->reported_at < wait)
+        return;
+    comm->reported_at = now;
+    comm->in_op = 1;
+    r = hp_stats_report(comm);
+    r.since = now - comm->entered_at;
+    hp_client_in_op(comm->client, &r);
+    tick(comm, &r, now);
+}
+
+/* Says once an operation for whom this rank waits: another one that waits, as a rule. */
+static void
+murmur(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
+{
+    char line[256];
+    if (!warn || now - comm->marked_at <= warn || comm->murmured == sequence)
+        return;
+    comm->murmured = sequence;
+    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof(line)));
+}
+
+/* Notes progress. */
+static void
+mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
+{
+    hp_report r;
+    if (is_outside(comm))
+        comm->marked_at = now;
+    if (!comm->running || is_outside(comm))
+        return;
+    r = hp_stats_report(comm);
+    if (r.sequence != comm->entered) {
+        comm->entered = r.sequence;
+        comm->entered_at = now;
+    }
+    if (r.step != comm->marked_steps || r.bytes != comm->marked_bytes) {
+        comm->marked_steps = r.step;
+        comm->marked_bytes = r.bytes;
+        comm->marked_at = now;
+    } else {
+        murmur(comm, r.sequence, warn, now);
+    }
+}
+
+void
+hp_reports_enter(hoop_comm *comm, uint64_t sequence)
+{
+    comm->marked_at = comm->reported_at = comm->entered_at = hp_loop_now(comm->loop);
+    comm->entered = sequence;
+}
+
+void
+hp_reports_leave(hoop_comm *comm)
+{
+    if (comm->in_op && !comm->running)
+        say_out(comm);
+}
+
+void
+hp_reports_look(hoop_comm *comm, uint64_t now)
+{
+    uint64_t warn = warn_after(comm);
+    mark_progress(comm, warn, now);
+    report(comm, now);
+    if (!comm->ticks)
+        return;
+    exchange_ticks(comm, now);
+    hp_stats_stall(comm, warn, now);
+}

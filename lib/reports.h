@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * reports: what this rank tells of the operation it is in: to the server IN_OP, PROGRESS and OUT; to the other ranks, where
+ * the server is not heard, its heartbeat (peer_heartbeat.h); to people a line. Baton holder only.
+ */
+#ifndef HP_REPORTS_H
+#define HP_REPORTS_H
+
+#include "lib/comm.h"
+
+/* The rank enters operation `sequence`, and was in none before: time counts from here. */
+void hp_reports_enter(hoop_comm *comm, uint64_t sequence);
+
+/* Tells the server at once that this rank has started an operation. */
+void hp_reports_started(hoop_comm *comm);
+
+/* Where the rank is in no operation any more, and the server was told of one: tells it so. */
+void hp_reports_leave(hoop_comm *comm);
+
+/* Between two rounds: notes progress, and tells what is due. */
+void hp_reports_look(hoop_comm *comm, uint64_t now);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/* thread: see thread.h. */
+#include "lib/thread.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+int
+hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &old);
+    int runs = pthread_create(thread, NULL, run, arg) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return runs;
+}
+
+void
+hp_thread_bell(pthread_cond_t *bell)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(bell, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+int
+hp_thread_wait(pthread_cond_t *bell, pthread_mutex_t *mutex, uint64_t deadline)
+{
+    struct timespec until = {.tv_sec = (time_t)(deadline / HP_SEC), .tv_nsec = (long)(deadline % HP_SEC)};
+    if (deadline == HP_NEVER)
+        return pthread_cond_wait(bell, mutex) == 0;
+    return pthread_cond_timedwait(bell, mutex, &until) != ETIMEDOUT;
+}

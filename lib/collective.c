@@ -36,27 +36,33 @@ static int
 device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
     hoop_error error;
-    int send = hp_devices_of(comm, request->send, &error);
-    int recv = send < 0 || request->recv == request->send ? send : hp_devices_of(comm, request->recv, &error);
-    if (recv < 0)
+    int device = hp_devices_of(comm, request->send, request->recv, &error);
+    if (device < 0)
         *result = hp_entry_fail_start(comm, &error);
-    return recv < 0 || recv > send ? recv : send;
+    return device;
 }
 
 /* A work made of a checked request on its device (see device_of); NULL likewise. */
 static hoop_work *
 make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *result)
 {
-    hoop_work *work = device < 0 ? NULL : hp_work_pool_take(comm);
-    if (work) {
-        work->call = request->call;
-        work->calls = 1;
-        work->device = device;
-        work->place.in_place = request->in_place;
-        hp_work_single(work, request->send, request->recv);
-    } else if (device >= 0) {
+    hoop_work *work = device < 0 ? NULL : hp_work_pool_make(comm, request, device);
+    if (!work && device >= 0)
         *result = hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
-    }
+    return work;
+}
+
+/* A work that can be submitted: it has its place behind the GPU's default stream, and its plan. NULL likewise. */
+static hoop_work *
+make_ready(hoop_comm *comm, const hp_request *request, hoop_result *result)
+{
+    hoop_work *work = make_work(comm, request, device_of(comm, request, result), result);
+    if (!work)
+        return NULL;
+    *result = hp_entry_order(comm, work);
+    if (*result != HOOP_SUCCESS)
+        return NULL;
+    hp_work_pool_plan(comm, work);
     return work;
 }
 
@@ -106,30 +112,25 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
 static hoop_result
 run(hoop_comm *comm, hp_request *request)
 {
-    hoop_work *work;
-    hoop_result result;
-    result = check(comm, request);
-    if (comm && hp_group_is_mine(comm))
+    hoop_result result = check(comm, request);
+    const hoop_comm *group = hp_group_open();
+    if (comm && comm == group)
         return result == HOOP_SUCCESS ? queue_in_group(comm, request) : spoil_group(comm, &request->call);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request->call, result);
-    if (hp_group_any())
+    if (group)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(
             comm, HOOP_ERR_BUSY,
             "another thread is in a blocking call on this communicator; use one communicator per thread, "
             "or the non-blocking form");
-    work = make_work(comm, request, device_of(comm, request, &result), &result);
-    if (work)
-        result = hp_entry_order(comm, work);
-    if (!work || result != HOOP_SUCCESS) {
+    hoop_work *work = make_ready(comm, request, &result);
+    if (!work) {
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    hp_work_pool_plan(comm, work);
-    hp_progress_submit(comm, work, work, 1);
-    hp_progress_wait(comm, work, HP_NEVER);
+    hp_progress_run(comm, work);
     hp_progress_leave(comm);
     result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_work_pool_give(comm, work);
@@ -140,24 +141,19 @@ run(hoop_comm *comm, hp_request *request)
 static hoop_result
 start(hoop_comm *comm, hp_request request, hoop_work **out)
 {
-    hoop_work *work;
-    hoop_result result;
     if (out)
         *out = NULL;
-    result = check(comm, &request);
-    if (result == HOOP_SUCCESS && hp_group_any())
+    hoop_result result = check(comm, &request);
+    if (result == HOOP_SUCCESS && hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "a non-blocking call inside a group: use the blocking form there, it is only queued");
     if (result == HOOP_SUCCESS && !out)
         result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "work is NULL: pass a pointer for the handle");
     if (result != HOOP_SUCCESS)
-        return hp_group_any() ? result : hp_entry_unstarted(comm, &request.call, result);
-    work = make_work(comm, &request, device_of(comm, &request, &result), &result);
-    if (work)
-        result = hp_entry_order(comm, work);
-    if (!work || result != HOOP_SUCCESS)
+        return hp_group_open() ? result : hp_entry_unstarted(comm, &request.call, result);
+    hoop_work *work = make_ready(comm, &request, &result);
+    if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
-    hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     *out = work;
     return HOOP_SUCCESS;
@@ -202,8 +198,8 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     hoop_work *work;
     hoop_result result = check(comm, &request);
     if (result != HOOP_SUCCESS)
-        return hp_group_any() ? result : hp_entry_unstarted(comm, &request.call, result);
-    if (hp_group_any())
+        return hp_group_open() ? result : hp_entry_unstarted(comm, &request.call, result);
+    if (hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a stream-ordered call inside a group");
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)

@@ -95,11 +95,19 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
     return 1;
 }
 
-int
-hp_devices_of(hoop_comm *comm, const void *ptr, hoop_error *error)
+static int
+device_of(hoop_comm *comm, const void *ptr, hoop_error *error)
 {
     const hp_device_ops *ops = ptr ? hp_device_of(ptr) : &hp_host_ops;
     return ops == &hp_host_ops ? 0 : open_device(comm, ops, ptr, error);
+}
+
+int
+hp_devices_of(hoop_comm *comm, const void *send, const void *recv, hoop_error *error)
+{
+    int first = device_of(comm, send, error);
+    int second = first < 0 || recv == send ? first : device_of(comm, recv, error);
+    return second < 0 || second > first ? second : first;
 }
 
 int

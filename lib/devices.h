@@ -8,8 +8,11 @@
 
 #include "lib/comm.h"
 
-/* Opens the device of `ptr` if it is not open yet; index for hoop_work.device or -1 with the error filled. */
-int hp_devices_of(hoop_comm *comm, const void *ptr, hoop_error *error);
+/*
+ * The device of a call's arrays, opened if it is not yet: the host's where neither is a GPU's. Index for hoop_work.device,
+ * or -1 with the error filled.
+ */
+int hp_devices_of(hoop_comm *comm, const void *send, const void *recv, hoop_error *error);
 
 /* For a call that has a stream but no memory: the device index of streams, or -1 with the error filled. */
 int hp_devices_of_stream(hoop_comm *comm, hoop_error *error);

@@ -14,16 +14,10 @@
 
 static _Thread_local const hoop_comm *open_on; /* this thread's open group */
 
-int
-hp_group_is_mine(const hoop_comm *comm)
+const hoop_comm *
+hp_group_open(void)
 {
-    return open_on == comm;
-}
-
-int
-hp_group_any(void)
-{
-    return open_on != NULL;
+    return open_on;
 }
 
 int

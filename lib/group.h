@@ -6,9 +6,8 @@
 #include "lib/comm.h"
 #include "lib/request.h"
 
-/* Whether the calling thread is inside a group of this communicator; and of any communicator. */
-int hp_group_is_mine(const hoop_comm *comm);
-int hp_group_any(void);
+/* The communicator on which the calling thread has a group open; NULL: none. */
+const hoop_comm *hp_group_open(void);
 
 int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
 

@@ -144,7 +144,7 @@ prepare(hoop_comm *comm, hoop_error *error)
 {
     hp_plan_options *p = &comm->plan;
     hoop_result result;
-    comm->forks = hp_forks();
+    comm->forks = hp_registry_watch_forks();
     p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes) & ~4095U;
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
@@ -256,7 +256,7 @@ hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
     result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS)
         return result;
-    if (hp_group_any())
+    if (hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
@@ -316,7 +316,7 @@ hoop_comm_destroy(hoop_comm *comm)
         return HOOP_SUCCESS;
     if (comm->forks != hp_forks())
         return hp_entry_check(comm);
-    if (hp_group_is_mine(comm))
+    if (hp_group_open() == comm)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "hoop_comm_destroy inside a group: call hoop_group_end first");
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
@@ -392,7 +392,7 @@ check_wait(const hoop_work *work, const char *null)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, null);
     if (work->comm->forks != hp_forks())
         return hp_entry_check(work->comm);
-    if (hp_group_any())
+    if (hp_group_open())
         return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE, "a wait inside a group: call hoop_group_end first");
     return HOOP_SUCCESS;
 }
@@ -481,7 +481,7 @@ hoop_group_start(hoop_comm *comm)
     hoop_result result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS)
         return result;
-    if (hp_group_any())
+    if (hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
     if (!hp_group_begin(comm))
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread has a group open on this communicator");
@@ -494,7 +494,7 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     hoop_error error;
     hoop_result result;
     *first = *last = NULL;
-    if (!comm || !hp_group_is_mine(comm))
+    if (!comm || hp_group_open() != comm)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
     hp_call refused = comm->group.head ? comm->group.head->call : comm->group.call; /* the first that is not started */
     result = hp_group_close(comm, first, last, &error);
@@ -546,7 +546,7 @@ hoop_group_end(hoop_comm *comm)
 {
     hoop_work *work = NULL;
     hoop_result result;
-    int mine = comm && hp_group_is_mine(comm);
+    int mine = comm && hp_group_open() == comm;
     if (mine && hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY,
                                "another thread is in a blocking call on this communicator; the group stays open");

@@ -239,9 +239,9 @@ hp_progress_pin(hoop_comm *comm, int device)
 static uint64_t
 in_loop_time(hoop_comm *comm, uint64_t deadline)
 {
-    uint64_t now = hp_now();
     if (deadline == HP_NEVER)
         return HP_NEVER;
+    uint64_t now = hp_now();
     return hp_loop_now(comm->loop) + (deadline > now ? deadline - now : 0);
 }
 
@@ -487,6 +487,13 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         hp_loop_wake(comm->loop);
     if (amends)
         empty_inbox(comm);
+}
+
+void
+hp_progress_run(hoop_comm *comm, hoop_work *work)
+{
+    hp_progress_submit(comm, work, work, 1);
+    hp_progress_wait(comm, work, HP_NEVER);
 }
 
 /* The alarm only has to make the descriptor readable. */

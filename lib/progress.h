@@ -35,6 +35,9 @@ void hp_progress_return(hoop_comm *comm);
  */
 void hp_progress_pin(hoop_comm *comm, int device);
 
+/* Submits one work and drives until it is done; the place must be reserved. */
+void hp_progress_run(hoop_comm *comm, hoop_work *work);
+
 /* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 

@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 
-static atomic_uint forks;
+atomic_uint hp_registry_forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hoop_comm *alive;
 static atomic_int blocked; /* callers' streams that wait for an operation */
@@ -29,7 +29,7 @@ after_fork(void)
 static void
 in_child(void)
 {
-    atomic_fetch_add(&forks, 1);
+    atomic_fetch_add(&hp_registry_forks, 1);
     for (const hoop_comm *comm = alive; comm; comm = comm->next_registered) {
         for (uint32_t c = 0; c < comm->channels; c++)
             for (int i = 0; i < comm->channel[c]->links; i++)
@@ -54,11 +54,11 @@ watch_forks(void)
 }
 
 unsigned
-hp_forks(void)
+hp_registry_watch_forks(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    return atomic_load(&forks);
+    return hp_forks();
 }
 
 /* --- the list --- */

@@ -9,7 +9,17 @@
 
 #include "lib/comm.h"
 
-unsigned hp_forks(void); /* how often this process was born by fork since the library was first used */
+extern atomic_uint hp_registry_forks; /* use hp_forks() */
+
+/* How many forks lie between this process and the one that made the first communicator. */
+static inline unsigned
+hp_forks(void)
+{
+    return atomic_load_explicit(&hp_registry_forks, memory_order_relaxed);
+}
+
+/* The same, before a communicator is made: forks are counted from the first time on. */
+unsigned hp_registry_watch_forks(void);
 
 void hp_registry_add(hoop_comm *comm);
 void hp_registry_remove(hoop_comm *comm);

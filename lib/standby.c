@@ -61,13 +61,6 @@ hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm))
 }
 
 void
-hp_standby_ring(hoop_comm *comm)
-{
-    if (comm->standby.runs && comm->standby.dozes)
-        pthread_cond_signal(&comm->standby.bell);
-}
-
-void
 hp_standby_stop(hoop_comm *comm)
 {
     hp_standby *m = &comm->standby;

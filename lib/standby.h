@@ -12,7 +12,14 @@
 
 /* look: one round, if no other thread drives. Once is enough; without a thread nobody looks. */
 void hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm));
-void hp_standby_ring(hoop_comm *comm); /* under the driver's mutex: there is something to mind now */
 void hp_standby_stop(hoop_comm *comm);
+
+/* Under the driver's mutex: there is something to look after now. */
+static inline void
+hp_standby_ring(hoop_comm *comm)
+{
+    if (comm->standby.runs && comm->standby.dozes)
+        pthread_cond_signal(&comm->standby.bell);
+}
 
 #endif

@@ -9,7 +9,7 @@
 #include <string.h>
 
 static hoop_work *
-make(hp_driver *d)
+allocate(hp_driver *d)
 {
     hoop_work *work = hp_alloc(1, sizeof(*work));
     if (!work)
@@ -32,8 +32,22 @@ hp_work_pool_take(hoop_comm *comm)
         d->free = work->next;
     pthread_mutex_unlock(&d->mutex);
     if (!work)
-        return make(d);
+        return allocate(d);
     memset(work, 0, offsetof(hoop_work, array));
+    return work;
+}
+
+hoop_work *
+hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device)
+{
+    hoop_work *work = hp_work_pool_take(comm);
+    if (!work)
+        return NULL;
+    work->call = request->call;
+    work->calls = 1;
+    work->device = device;
+    work->place.in_place = request->in_place;
+    hp_work_single(work, request->send, request->recv);
     return work;
 }
 

@@ -7,9 +7,13 @@
 #define HP_WORK_POOL_H
 
 #include "lib/comm.h"
+#include "lib/request.h"
 
 /* One from the free list, zeroed but for its segment array; NULL when memory runs out. */
 hoop_work *hp_work_pool_take(hoop_comm *comm);
+
+/* One that is filled from a checked request: its call, its buffers as the single segment, its device. */
+hoop_work *hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device);
 void hp_work_pool_give(hoop_comm *comm, hoop_work *work);
 /* Fills work->plan, ->place, ->channels from its call and segments; no communication. */
 void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);

@@ -84,12 +84,12 @@ recycle(const closed *c)
 static void
 test_state(void)
 {
-    ok(!hp_group_any() && !hp_group_is_mine(&comm), "outside a group");
+    ok(!hp_group_open(), "outside a group");
     ok(hp_group_begin(&comm), "a group begins");
-    ok(hp_group_any() && hp_group_is_mine(&comm), "inside");
+    ok(hp_group_open() == &comm, "inside");
     closed c = close_group();
     ok(c.result == HOOP_SUCCESS && !c.first && !c.last, "an empty group is no work");
-    ok(!hp_group_any() && !hp_group_is_mine(&comm) && !comm.group.open, "and is closed");
+    ok(!hp_group_open() && !comm.group.open, "and is closed");
 }
 
 /* a b c d e: a, c and e are alike and small; they become one operation in a's place. */
@@ -292,7 +292,7 @@ test_spoiled(void)
     closed c = close_group();
     ok(c.result == HOOP_ERR_INVALID_ARGUMENT && !c.first && !c.last, "a spoiled group is dropped");
     is_string("the first", c.error.text, "with its first error");
-    ok(!hp_group_any(), "and closed");
+    ok(!hp_group_open(), "and closed");
 }
 
 int

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* baton: see baton.h. Under the driver's mutex; its condition keeps the clock that deadlines are of. */
+/* baton: see baton.h. */
 #include "lib/baton.h"
 
 #include "base/clock.h"
@@ -12,7 +12,8 @@ hp_baton_init(hp_driver *d)
     hp_thread_bell(&d->changed);
 }
 
-/* `yield` counts those who ask. Where one gives up, the background thread may go on, which has rested for it. */
+/* `yield` counts the threads that ask. The background thread rests while one does; after the last has given up it
+ * may go on. */
 static void
 ask(hoop_comm *comm, uint64_t deadline)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * baton: one a communicator; only who holds it touches channels, links, client and fault. Who wants it asks the holder
- * to hand it over, and waits as long as it likes. The holder may be stuck in a GPU's driver, so a wait has an end.
+ * baton: each communicator has one; only the thread that holds it touches channels, links, client and fault. A thread
+ * that wants it asks the holder to hand it over, and waits up to a deadline of its own, because the holder may be stuck
+ * in the GPU's driver. /
  */
 #ifndef HP_BATON_H
 #define HP_BATON_H
@@ -10,9 +11,9 @@
 
 void hp_baton_init(hp_driver *driver);
 
-/* 1: taken; 0: the deadline has passed. A deadline that has passed already asks nobody. */
+/* 1: taken; 0: the deadline, by hp_now(), has passed. With one in the past the holder is not asked. */
 int hp_baton_take(hoop_comm *comm, uint64_t deadline);
-int hp_baton_try(hoop_comm *comm); /* 1: it was free, and is the caller's */
+int hp_baton_try(hoop_comm *comm); /* 1: it was free, and is the caller's now */
 void hp_baton_give(hoop_comm *comm);
 
 /* The holder's sign of life, for the threads that watch it. */

@@ -40,8 +40,8 @@ typedef struct hp_channel {
     uint32_t spares;
     hp_queue *queue[HP_DEVICES];
     hp_queue *ready[HP_DEVICES]; /* opened ahead of the first use; the belt does not look here */
-    uint64_t told[HP_DEVICES];   /* the last each queue said it had done */
-    int news;                    /* a queue has said more since this round began */
+    uint64_t told[HP_DEVICES];   /* the last command that each queue has reported as done */
+    int news;                    /* a queue has reported more since this round began */
     hp_link **in, **out;         /* by distance 1 ... n-1; NULL until first used */
     hp_link **link;              /* the same links one after the other: room for 2n */
     int links;

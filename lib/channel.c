@@ -224,8 +224,11 @@ admit(hp_channel *channel)
     return 1;
 }
 
-/* What is received into a slot is posted late, so that the slot is one that was freed a moment ago; each stripe has
- * something to do, two if there are several, and so has each link. The step that is awaited next may always post. */
+/*
+ * A receive into a slot is posted late, so that the slot is one that was freed a moment ago; but each stripe has one
+ * to do, or two where there are several stripes, and so has each link. The step that is received next may always
+ * post.
+ */
 static int
 may_post(hp_channel *channel, const hp_slot *slot)
 {
@@ -261,9 +264,9 @@ receive(hp_channel *channel)
 }
 
 /*
- * The caller's stream must have come to the operation before its first step is worked on and sent. This waits here and
- * not on the device: commands behind a caller's work could not be waited for when the communicator fails, and a barrier has
- * no command that could wait.
+ * The caller's stream must have come to the operation before its first step is worked on and sent. The belt waits for
+ * it, not the device: commands queued behind a caller's work could not be waited for when the communicator fails, and a
+ * barrier has no command that could wait. /
  */
 static int
 has_come(const hp_channel *channel, const hp_slot *slot)
@@ -296,8 +299,9 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
 }
 
 /*
- * A queue wakes nobody for what it has told. Commands may end between the questions of two stations, and the first
- * would not learn of it; so news begin another round.
+ * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations a command
+ * may end: then the first station would not learn of it, and no wake-up would follow. So `news` makes the belt go round
+ * again. /
  */
 static int
 ask_jobs_done(hp_channel *channel, const hp_slot *slot)
@@ -386,7 +390,8 @@ work_and_send(hp_channel *channel)
     return moved | retire(channel);
 }
 
-/* Not for ever while a ring that is fast enough keeps it moving: an abort and the reports have their turn between. */
+/* A ring that is fast enough could keep the belt moving for ever, so the rounds are limited: aborts and reports come
+ * between. */
 int
 hp_channel_progress(hp_channel *channel)
 {
@@ -459,7 +464,7 @@ hp_channel_drain(const hp_channel *channel)
 }
 
 int
-hp_channel_stands(const hp_channel *channel)
+hp_channel_awaits_stream(const hp_channel *channel)
 {
     const hp_slot *slot = &channel->slot[channel->worked % channel->o.window];
     return channel->worked < channel->received && slot->work->mark && !slot->work->reached;

@@ -9,8 +9,8 @@
  *
  * Every step passes the stations in order; a step that does not need a station passes it at once. Operations are
  * consecutive stretches of the belt. Between admit and recv a step's receive is posted. A step that needs a slot's
- * memory takes the piece that was freed last, and not before it can receive: so a belt that is not held up works in a
- * few pieces that stay in the cache, whatever W is. A channel knows nothing of communicators, threads or faults: it
+ * memory takes the piece that was freed last, and only once it can receive: so a belt that is not held up uses a few
+ * pieces that stay in the cache, whatever W is. A channel knows nothing of communicators, threads or faults: it
  * moves what can be moved, and its links keep their errors.
  */
 #ifndef HP_CHANNEL_H
@@ -25,28 +25,33 @@ void hp_channel_free(hp_channel *channel);
 /* Appends an operation; its plan for this channel is work->plan[channel->o.index]. */
 void hp_channel_append(hp_channel *channel, hoop_work *work);
 
-/* Moves all that can move, for some rounds at most; `news` says that a device has told what is still to be used. 1 if
- * anything moved. A work's channels_left drops when its last step here has retired. */
+/*
+ * Moves all that can move, for some rounds at most. 1 if anything moved. Afterwards `news` says that a device has
+ * reported commands as done which no station has used yet. A work's channels_left drops when its last step here has
+ * retired.
+ */
 int hp_channel_progress(hp_channel *channel);
 
-/* Stations that steps have passed, in all: it grows when the belt gets on, and not when a few bytes trickle in. */
+/* Stations that steps have passed, in all: it grows when a step gets on, and not with each few bytes that arrive. */
 uint64_t hp_channel_passed(const hp_channel *channel);
 
-/* 1 if the belt waits for a caller's stream to come to an operation. Nobody is woken when it does: look again soon. */
-int hp_channel_stands(const hp_channel *channel);
+/* 1 if the belt waits for a caller's stream to come to an operation. No descriptor tells when it does: look again
+ * soon. */
+int hp_channel_awaits_stream(const hp_channel *channel);
 
 /* The link at a distance, made if need be; NULL when memory runs out. */
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);
 
-/* Lets every link move, also those from which nothing is awaited: they read one header ahead, see ends and aborts.
- * 1 if one moved: the belt must look again before anybody sleeps. */
+/* Lets every link move, also those from which nothing is awaited: they read one header ahead, and see ends and aborts.
+ * 1 if one moved: the belt must look again before the driver sleeps. */
 int hp_channel_listen(hp_channel *channel);
 
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/* After a fault: tells the neighbours, moves nothing more; whether one work's commands are over; waits for all commands. */
+/* After a fault: stop tells the neighbours, and moves nothing more; settled says whether one work's commands have ended;
+ * drain waits for all commands. */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
 int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);

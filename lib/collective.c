@@ -31,7 +31,8 @@ ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, 
     return r;
 }
 
-/* The index of the device whose memory a checked request names; -1 with this thread's error set, its code in *result. */
+/* The index of the device whose memory a checked request names; -1 with this thread's error set, its code in
+ * *result. */
 static int
 device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
@@ -87,7 +88,7 @@ spoil_group(hoop_comm *comm, const hp_call *call)
     return error.code;
 }
 
-/* Small allreduces by the thousand pass here: nothing is made for a call that joins one before it. */
+/* Programs call thousands of small allreduces in a group: nothing is allocated for one that joins an earlier one. */
 static hoop_result
 queue_in_group(hoop_comm *comm, const hp_request *request)
 {
@@ -108,7 +109,8 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
     return HOOP_SUCCESS;
 }
 
-/* Blocking form. By address: passed by value the request would be copied before its bytes have left the CPU's stores. */
+/* Blocking form. By address: passed by value the request would be copied before its bytes have left the CPU's
+ * stores. */
 static hoop_result
 run(hoop_comm *comm, hp_request *request)
 {
@@ -159,7 +161,7 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
     return HOOP_SUCCESS;
 }
 
-/* Remembers what the stream holds now, then stops it until the work is complete, also by an error. */
+/* Marks what the stream holds now, then blocks it until the work is complete, also by an error. */
 static hoop_result
 close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
 {
@@ -183,14 +185,15 @@ stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *s
             "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
     hp_stream_watchdog_start(comm);
     hp_devices_block(comm, request->send, request->recv);
-    /* may wait for room in the stream, so for an operation before: not with a lock that others need to get there */
+    /* this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for
+     * that */
     result = close_gate(comm, work, stream, error);
     if (result != HOOP_SUCCESS)
         hp_registry_block(comm, -1);
     return result;
 }
 
-/* Stream-ordered form: returns at once; nobody holds a handle. */
+/* Stream-ordered form: returns at once; there is no handle. */
 static hoop_result
 start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 {

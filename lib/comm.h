@@ -27,7 +27,7 @@ typedef enum hp_comm_state {
     HP_COMM_CLOSED  /* leaving */
 } hp_comm_state;
 
-/* A link's stripe on its way up. */
+/* One connection of a link while it is being dialled; links.c's. */
 typedef struct hp_dialing {
     hoop_comm *comm;
     hp_dial *dial;
@@ -38,44 +38,46 @@ typedef struct hp_dialing {
 
 /* fault.c's. */
 typedef struct hp_fault {
-    atomic_int known; /* 1: error is final; it is everybody's from here on, whoever drives may have yet to hear of it */
-    atomic_int failed; /* 1: and nothing moves any more */
+    atomic_int known;  /* 1: error is final; any thread may read it, the driver may not have acted on it yet */
+    atomic_int failed; /* 1: the driver has, and nothing moves any more */
     hoop_error error;
-    hoop_error suspicion; /* what will be the error if nobody knows better by `grace` */
-    uint64_t grace;       /* hp_loop_now() when the suspicion becomes the error; 0: none */
+    hoop_error suspicion; /* becomes the error at `grace`, unless the cause is known by then */
+    uint64_t grace;       /* by hp_loop_now(); 0: there is no suspicion */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
-    uint64_t tell;        /* when the server is to be told of that; 0: it was, or need not be */
+    uint64_t tell;        /* when the server has to be told of that link; 0: it was told, or need not be */
     hp_probe probe;       /* of that link's peer */
 } hp_fault;
 
-/* progress.c's, inbox.c's, work_pool.c's and baton.c's. Everything here is guarded by `mutex` unless atomic. */
+/* Which thread drives, and what it has to do; progress.c's, inbox.c's, work_pool.c's and baton.c's. Guarded by `mutex`
+ * unless atomic, or the baton holder's. */
 typedef struct hp_driver {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* baton free, work arrived, stop */
-    pthread_t thread;
+    pthread_t thread;       /* the background thread */
     int has_thread, stop;
-    atomic_int manual; /* manual: the program drives (hoop_comm_fd) */
-    int64_t spins;     /* how often the driver looks again before it sleeps, for now; the baton holder's */
-    int64_t most_spins;
-    unsigned ended; /* drives that have; the baton holder's */
-    int held;       /* somebody drives */
-    int waiting;    /* a thread is in a blocking call or a wait */
-    int elsewhere;  /* and drives another communicator meanwhile */
+    atomic_int manual;  /* the program drives (hoop_comm_fd) */
+    int64_t spins;      /* how often the driver looks again before it sleeps, for now; the baton holder's */
+    int64_t most_spins; /* by the setting, and the ranks on this host; likewise */
+    unsigned ended;     /* waits that have ended; likewise */
+    int held;           /* a thread has the baton */
+    int waiting;        /* a thread is in a blocking call or a wait, */
+    int elsewhere;      /* and drives another communicator meanwhile (a split) */
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
+    hp_segment *shelf;         /* arrays of segments that no group uses now */
     int aborters;              /* threads inside hp_progress_abort */
     hp_unstarted refusal;      /* the last call that was refused, */
-    int refused;               /* 1: and no operation was started since; 2: which the driver has looked at */
-    int told;                  /* the server knows of one; the baton holder's */
+    int refused;               /* 1: no operation was started since; 2: likewise, and the driver has looked at it */
+    int told;                  /* the server was told of a refused call; the baton holder's */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* looked at by the driver without the mutex */
-    atomic_int yield;          /* so many ask the driver to hand the baton over */
+    atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
     atomic_int attending;      /* the control connection is being made again */
-    atomic_int aborting;       /* 1: the driver has to end it all, by fault.error; 2: it has */
-    atomic_ullong beat;        /* grows while the driver is not stuck in anything */
+    atomic_int aborting;       /* 1: the driver has to end all works, by fault.error; 2: it has */
+    atomic_ullong beat;        /* grows while the driver is not stuck in a call */
 } hp_driver;
 
 /* stream_watchdog.c's. */
@@ -91,15 +93,38 @@ typedef struct hp_stream_watchdog {
 typedef struct hp_standby {
     pthread_t thread;
     pthread_cond_t bell;
-    int runs, stop, dozes; /* dozes: until it is rung for */
-    void (*look)(hoop_comm *comm);
+    int runs, stop, dozes;         /* dozes: until the bell is rung */
+    void (*look)(hoop_comm *comm); /* one round, if no other thread drives */
 } hp_standby;
+
+/* What reports.c has told of the operation in progress. The baton holder's. */
+typedef struct hp_reports {
+    uint64_t steps, bytes, moved_at; /* progress as last seen, and when it last grew */
+    uint64_t entered, entered_at;    /* the oldest operation as last seen, and since when it is the oldest */
+    uint64_t told_at;                /* last IN_OP or PROGRESS */
+    int in_op;                       /* the server was told IN_OP */
+    int out;                         /* and OUT after it, on a connection not looked at since; progress.c's */
+    uint64_t murmured;               /* the last operation of which this rank has logged whom it waits for */
+    hp_stall_warning nag;            /* the stall warning that this rank gives where the server is not heard */
+    hp_heartbeats *heartbeats;       /* what the ranks tell each other then; NULL without neighbours */
+} hp_reports;
+
+/* A communicator's use of its GPU, which is device[1]; devices.c's. */
+typedef struct hp_gpu_use {
+    int chosen;                    /* a call has used it; until then it is only prepared; under the driver's mutex */
+    atomic_int prepared;           /* it was prepared, or that was tried; set under the lock of registry.c */
+    atomic_int blocked;            /* callers' streams that wait for operations of this communicator */
+    atomic_int pinned;             /* a bit for each device on which the channels' queues are open */
+    int queue_fd[HP_CHANNELS_MAX]; /* the queues' wake-ups */
+    hp_watch *queue_watch[HP_CHANNELS_MAX];
+    uint64_t awaited_since; /* the driver waits for a stream to come to its operation; 0: it does not; round.c's */
+} hp_gpu_use;
 
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
     int open;
     hoop_result result; /* first argument error inside */
-    hp_call call;       /* which it is of */
+    hp_call call;       /* the call that it is of */
     hoop_error error;
     uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
     hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
@@ -108,58 +133,45 @@ typedef struct hp_group {
 
 struct hoop_comm {
     hoop_config config;
+    unsigned forks;                                   /* hp_forks() at creation */
+    hoop_comm *next_registered, *previous_registered; /* registry.c's */
+
+    /* the ring: join.c's, constant once the communicator is handed out */
     int rank, size, local_rank, local_size, position;
-    int colocated; /* ranks of the job who may run on the same processors as this one, also those that a split left out */
+    int colocated; /* ranks of the job that may run on the same processors as this one, also those that a split left out */
     int *order;    /* position -> rank */
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
     uint32_t splits; /* hoop_comm_split calls so far, those that failed as well */
-    char host[HP_HOST_TEXT];
-    unsigned forks; /* hp_forks() at creation */
+    hp_plan_options plan;
+    const hp_ring *ring; /* the client's: members for sentences */
 
-    hp_comm_state state; /* the driver's; readers outside use fault.failed */
+    /* connections: the baton holder's */
+    hp_comm_state state; /* other threads read fault.failed */
     hp_loop *loop;
     hp_timer *alarm; /* with hoop_comm_fd: makes the descriptor readable in time for reports and time-outs */
-    hp_keys *keys;   /* NULL in a ring of one that nobody launched */
+    hp_keys *keys;   /* NULL in a ring of one that no launcher started */
     hp_sock_options sock;
     hp_client *client;       /* NULL in a ring of one */
-    hp_listener_entry entry; /* where others reach it */
+    hp_listener_entry entry; /* where other ranks reach it */
     hp_dialing *dialing;
-    uint64_t bringup_until; /* when a link that does not stand has failed */
-    const hp_ring *ring;    /* the client's: members for sentences */
-    hp_plan_options plan;
+    uint64_t bringup_until; /* when a link that is not up has failed */
+
+    /* the work: the baton holder's, except as noted */
     uint32_t channels;
     hp_channel *channel[HP_CHANNELS_MAX];
-    hp_device *device[HP_DEVICES]; /* [1] guarded by the driver's mutex until it is chosen */
-    int chosen;                    /* a call has used device[1]; until then it is only prepared; likewise */
-    atomic_int prepared;           /* device[1] was got ready, or that was tried; set under registry.c's lock */
-    atomic_int standing;           /* callers' streams that wait for operations of this communicator */
-    atomic_int pinned;             /* a bit for each device on which the channels' queues are open */
-    int queue_fd[HP_CHANNELS_MAX]; /* the CUDA queues' wake-ups */
-    hp_watch *queue_watch[HP_CHANNELS_MAX];
-
+    hp_device *device[HP_DEVICES];     /* [0] the host; [1] under the driver's mutex until it is chosen */
     hoop_work *running, *running_last; /* in order of sequence */
     _Atomic uint64_t completed;
-    uint64_t marked_steps, marked_bytes, marked_at; /* progress as last seen, and when it last grew */
-    uint64_t entered, entered_at;                   /* the oldest operation as last seen, and since when it is that */
-    uint64_t reported_at;                           /* last IN_OP or PROGRESS */
-    int in_op;                                      /* IN_OP was said */
-    int said_out;                                   /* and OUT after it, on a line not looked at since; progress.c's */
-    uint64_t stands;                                /* since when a stream is awaited that has not come; 0: none */
-    uint64_t murmured;    /* sequence of the last operation of which this rank has said for whom it waits */
-    hp_stall_warning nag; /* the job's line, which this rank says where the server is not heard */
-    hp_heartbeats
-        *heartbeats; /* what the ranks tell each other when the server is not heard; NULL without neighbours */
 
-    hoop_comm *next_registered, *previous_registered; /* registry.c's */
-
+    hp_gpu_use gpu;
+    hp_reports reports;
     hp_fault fault;
     hp_driver driver;
     hp_stream_watchdog watchdog;
     hp_standby standby;
     hp_group group;
-    hp_segment *shelf; /* arrays that no group uses now; guarded by the driver's mutex */
 };
 
 /* "rank 3 (node2)". */

@@ -251,7 +251,7 @@ note_unknown(const char *name, char *out, size_t size)
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT; /* once a process is enough */
+    static atomic_flag said = ATOMIC_FLAG_INIT; /* once for each process is enough */
     char unknown[400] = "";
     for (char **entry = environ; entry && *entry; entry++) {
         char name[NAME_TEXT];

@@ -63,7 +63,7 @@ const char *hp_config_text(const hoop_config *config, hp_setting setting);
 /* "key=value\n" of the settings all ranks must share, into out. */
 void hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT]);
 
-/* "window=8 (default), slices=4 (HOOP_SLICES)" of what differs from the default; for the INFO line. */
+/* "window=8 (call), slices=4 (environment)": what differs from the default, for the INFO line. */
 void hp_config_describe(const hoop_config *config, char *out, size_t size);
 
 #endif

@@ -24,7 +24,7 @@ static int
 is_wrong(const hoop_comm *comm, const void *ptr)
 {
     hp_device *device = comm->device[1];
-    return device && !comm->chosen && device->ops->serves && !device->ops->serves(device, ptr);
+    return device && !comm->gpu.chosen && device->ops->serves && !device->ops->serves(device, ptr);
 }
 
 static void
@@ -37,32 +37,37 @@ drop_wrong_device(hoop_comm *comm, const void *ptr)
             hp_channel_detach(comm->channel[c], 1);
         comm->device[1]->ops->close(comm->device[1]);
         comm->device[1] = NULL;
-        atomic_store(&comm->prepared, 0);
+        atomic_store(&comm->gpu.prepared, 0);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
     hp_registry_unlock();
 }
 
-/* What is ready nobody else touches: who uses it does not wait for somebody who prepares others, which may take. */
+/*
+ * Takes the lock of registry.c, unless this communicator's GPU is prepared. Another thread holds that lock while it
+ * prepares the GPU of communicators, which may take long; it leaves one that is prepared alone, so its own thread need
+ * not wait. /
+ */
 static int
 lock_unless_ready(hoop_comm *comm)
 {
-    if (atomic_load(&comm->prepared))
+    if (atomic_load(&comm->gpu.prepared))
         return 0;
     hp_registry_lock();
     return 1;
 }
 
-/* Whether it is too late to get a GPU ready: a driver may make us wait for a stream that waits for us. */
+/* Whether it is too late to open or prepare a GPU: its driver may make this thread wait for a blocked stream, which
+ * waits for an operation of this library. */
 static int
 comes_too_late(hoop_comm *comm, const void *ptr)
 {
     int late, locked;
-    if (atomic_load(&comm->pinned) & 1 << 1)
+    if (atomic_load(&comm->gpu.pinned) & 1 << 1)
         return 0;
     locked = lock_unless_ready(comm);
     pthread_mutex_lock(&comm->driver.mutex);
-    late = hp_registry_blocked() && (!atomic_load(&comm->prepared) || !comm->device[1] || is_wrong(comm, ptr));
+    late = hp_registry_blocked() && (!atomic_load(&comm->gpu.prepared) || !comm->device[1] || is_wrong(comm, ptr));
     pthread_mutex_unlock(&comm->driver.mutex);
     if (locked)
         hp_registry_unlock();
@@ -88,7 +93,7 @@ open_device(hoop_comm *comm, const hp_device_ops *ops, const void *ptr, hoop_err
         pthread_mutex_lock(&comm->driver.mutex);
     }
     device = open_once(comm, ops, ptr, error);
-    comm->chosen |= device != NULL;
+    comm->gpu.chosen |= device != NULL;
     pthread_mutex_unlock(&comm->driver.mutex);
     if (!device || (device->ops->admit && device->ops->admit(device, ptr, error) != HOOP_SUCCESS))
         return -1;
@@ -116,7 +121,8 @@ hp_devices_of_stream(hoop_comm *comm, hoop_error *error)
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
-/* The device that a call has opened meanwhile, or a fresh one. Opening takes long, and whoever drives needs the mutex. */
+/* The device that a call has opened meanwhile, or a fresh one. Opening takes long, and the driver needs the mutex,
+ * so it is not held. */
 static hp_device *
 open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
 {
@@ -148,7 +154,7 @@ prepare(hoop_comm *comm, const void *ptr)
         device = open_ahead(comm, ptr, &error);
     for (uint32_t c = 0; device && result == HOOP_SUCCESS && c < comm->channels; c++)
         result = hp_channel_attach(comm->channel[c], 1, device, &error);
-    atomic_store(&comm->prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
+    atomic_store(&comm->gpu.prepared, device && result == HOOP_SUCCESS); /* otherwise it is tried again */
 }
 
 /* The GPU of the two arrays, for all communicators but one. Under the lock of registry.c. */
@@ -157,7 +163,7 @@ prepare_others(const hoop_comm *but, const void *send, const void *recv)
 {
     const void *ptr = hp_device_of(send) == &hp_cuda_ops ? send : recv;
     for (hoop_comm *comm = hp_registry_first(); comm && !hp_registry_blocked(); comm = comm->next_registered)
-        if (comm != but && !atomic_load(&comm->prepared))
+        if (comm != but && !atomic_load(&comm->gpu.prepared))
             prepare(comm, ptr);
 }
 
@@ -174,17 +180,17 @@ hoop_result
 hp_devices_enroll(hoop_comm *comm, int index, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
-    if (atomic_load(&comm->pinned) & (1 << index))
+    if (atomic_load(&comm->gpu.pinned) & (1 << index))
         return HOOP_SUCCESS;
     *error = (hoop_error){.size = sizeof(*error)};
     int locked = lock_unless_ready(comm);
-    atomic_store(&comm->prepared, 1);
+    atomic_store(&comm->gpu.prepared, 1);
     for (uint32_t c = 0; c < comm->channels && result == HOOP_SUCCESS; c++)
         result = hp_channel_pin(comm->channel[c], index, comm->device[index], error);
     if (locked)
         hp_registry_unlock();
     if (result == HOOP_SUCCESS)
-        atomic_fetch_or(&comm->pinned, 1 << index);
+        atomic_fetch_or(&comm->gpu.pinned, 1 << index);
     else
         error->rank = error->reporter = comm->rank;
     return result;
@@ -207,11 +213,11 @@ hp_devices_watch(hoop_comm *comm, int device)
     for (uint32_t c = 0; c < comm->channels; c++) {
         hp_queue *queue = comm->channel[c]->queue[device];
         int fd = queue->ops->wake_fd(queue);
-        if (fd < 0 || comm->queue_watch[c])
+        if (fd < 0 || comm->gpu.queue_watch[c])
             continue;
-        comm->queue_fd[c] = fd;
-        comm->queue_watch[c] = hp_watch_new(comm->loop, fd, on_queue, &comm->queue_fd[c]);
-        if (comm->queue_watch[c])
-            hp_watch_set(comm->queue_watch[c], HP_READ);
+        comm->gpu.queue_fd[c] = fd;
+        comm->gpu.queue_watch[c] = hp_watch_new(comm->loop, fd, on_queue, &comm->gpu.queue_fd[c]);
+        if (comm->gpu.queue_watch[c])
+            hp_watch_set(comm->gpu.queue_watch[c], HP_READ);
     }
 }

@@ -18,9 +18,9 @@ void hp_entry_error(const hoop_comm *comm, hoop_error *error);
 hoop_result hp_entry_check(const hoop_comm *comm);
 
 /*
- * A collective has ended with `result` before it was started; this thread's error says why. The other ranks are told where
- * it was the call itself: an argument, its memory, want of memory. Where it was only made at the wrong moment (another
- * thread waits, a group is open, the process has forked) nothing was meant to be started here. Returns the result.
+ * A collective has ended with `result` before it was started; this thread's error has the reason. The other ranks are
+ * told where the reason is the call itself: an argument, its memory, want of memory. They are not where the call was
+ * only made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result. /
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 
@@ -28,8 +28,8 @@ hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result
 hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
 
 /*
- * Works on device memory, before they are submitted: they will start after what the GPU's default stream holds now.
- * After an error the works of the list are recycled.
+ * Before works are submitted: those on a GPU will start after what its default stream holds now. After an error the
+ * works of the list are free again. /
  */
 hoop_result hp_entry_order(hoop_comm *comm, hoop_work *first);
 

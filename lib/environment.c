@@ -15,12 +15,12 @@
 #define LINES "hoop_launch(7) shows how to join them"
 
 /*
- * Other launchers. None of them is joined by itself yet: `rank` is the variable that a user hands on as HOOP_RANK, as
- * hoop_launch(7) shows. Those whose variables others set as well come last, and of those one that starts another
- * launcher's daemons (srun) comes after that one.
+ * Other launchers. hoop does not read their variables yet: `rank` is the one that a user hands on as HOOP_RANK, as
+ * hoop_launch(7) shows. The order matters: a launcher whose variables others set as well comes last, and one that
+ * starts another launcher's daemons (srun) comes after that other. /
  */
 static const struct foreign {
-    const char *size; /* variable: how many processes it has started; NULL: it does not tell */
+    const char *size; /* variable: how many processes it has started; NULL: it sets none */
     const char *rank; /* variable: which of them this is */
     const char *name;
 } foreigners[] = {{"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run"},
@@ -59,7 +59,7 @@ refuse_rank(const struct foreign *foreign, hoop_error *error)
                       foreign->name, foreign->rank, foreign->rank);
 }
 
-/* Without a server: an error, unless this process is the only one as far as anything tells. */
+/* Without a server: an error, unless this process is the only one, by all variables that are set. */
 static hoop_result
 find_alone(hp_environment *environment, hoop_error *error)
 {
@@ -136,7 +136,7 @@ hp_environment_name_secret(hoop_error *error, const hoop_config *config)
     error->phase = why.phase;
 }
 
-/* The key of this job: as it was handed over, or made from a server's secret. */
+/* The key of this job: taken as it is from hooprun, or derived from the server's secret. */
 static hoop_result
 find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID], const hoop_config *config, hoop_error *error)
 {
@@ -210,7 +210,7 @@ hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
     sock->keepidle = (int)hp_config_number(config, HP_SET_keepalive_idle);
     sock->keepintvl = (int)hp_config_number(config, HP_SET_keepalive_interval);
     sock->keepcnt = (int)hp_config_number(config, HP_SET_keepalive_count);
-    /* a pacing congestion control (bbr) sends in bursts by timers, which costs most where there is no wire */
+    /* a pacing congestion control (bbr) sends in bursts by timers, which costs most on loopback */
     if (strcmp(congestion, "auto") == 0)
         congestion = machine_allows("reno") ? "reno" : "";
     else if (strcmp(congestion, "default") == 0)

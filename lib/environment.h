@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a user's
- * own script) left. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
+ * own script) has set. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
  */
 #ifndef HP_ENVIRONMENT_H
 #define HP_ENVIRONMENT_H
@@ -12,20 +12,20 @@
 
 typedef struct hp_environment {
     int alone;      /* no launcher, or one that has started one process only: a ring of one */
-    const char *by; /* where alone: who says so; "none": nobody says otherwise */
+    const char *by; /* where alone: the launcher or variable that says so; "none": nothing says otherwise */
     int rank, size; /* rank -1: the server gives one */
     hp_addr server;
 } hp_environment;
 
-/* Both may look up a name, until hp_loop_now() comes to the deadline. */
+/* Rank, size and server. This and the next one may look up a name, until the deadline, by hp_loop_now(). */
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
 
-/* The address that HOOP_RENDEZVOUS says. */
+/* The address in HOOP_RENDEZVOUS. */
 hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
                                   hoop_error *error);
 
-/* Adds to an error of the other side's disbelief where this rank has its secret from. */
+/* After a failed authentication: adds to the error where this rank has its secret from. */
 void hp_environment_name_secret(hoop_error *error, const hoop_config *config);
 
 /* The job's keys, with one holder; the secret itself is wiped before this returns, its descriptor closes on exec. */

@@ -64,7 +64,8 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
-/* Where streams share a hardware queue, jobs may stand behind the very stream: that one they are not waited for. */
+/* Waits until the work's jobs have ended. Where streams share a hardware queue, the jobs may be queued behind the
+ * blocked stream itself, and would never end before it goes on: so the wait has a deadline. */
 static void
 await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
@@ -77,9 +78,10 @@ await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 }
 
 /*
- * Streams of callers stand until their operations end, and while one stands a driver may let nobody in, who would drain
- * a queue: so the operations let go of them one by one, each when its own commands have ended, before the queues are
- * drained. No command stands behind such a stream, or behind whatever else its owner has put there.
+ * A caller's stream is blocked until its operation ends, and while one is, the GPU's driver may not return from
+ * draining a queue. So first each operation lets its stream go on when its own jobs have ended, and then the queues are
+ * drained. The belt submits no job before the stream has come to the operation, so jobs do not wait for what the caller
+ * has queued. /
  */
 static void
 settle(hoop_comm *comm)
@@ -106,7 +108,7 @@ hp_fault_find_server(hoop_comm *comm)
     }
 }
 
-/* Where who worded the cause did not know the operation, it is the one that this rank was in. */
+/* A cause without an operation's number gets that of the operation that this rank is in. */
 static hoop_error
 numbered(const hoop_comm *comm, const hoop_error *cause)
 {
@@ -134,7 +136,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
     settle(comm);
-    /* nothing touches user memory from here on: links no longer move, queues are drained */
+    /* from here on no thread touches the caller's memory: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
     hp_ops_fail(comm);
     hp_reports_leave(comm);
@@ -157,7 +159,7 @@ server_hears(const hoop_comm *comm, uint64_t now)
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
-    if (cause->rank == comm->rank) { /* nobody knows that better */
+    if (cause->rank == comm->rank) { /* no other rank knows more */
         hp_fault_fail(comm, cause);
         return;
     }
@@ -171,7 +173,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
         hp_client_abort(comm->client, cause);
 }
 
-/* What both ends say of a connection that broke: none of them knows what the other has seen. */
+/* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */
 static void
 word_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
@@ -202,7 +204,8 @@ tell_loss(hoop_comm *comm, const hp_link *link)
         hp_client_lost(comm->client, &loss);
 }
 
-/* One that has carried nothing may be dialled again: then nothing was lost. */
+/* A connection that has carried nothing may be dialled again: then nothing was lost, so the server is told after the
+ * grace. */
 static uint64_t
 when_to_tell(const hp_link *link, uint64_t now)
 {
@@ -211,8 +214,8 @@ when_to_tell(const hp_link *link, uint64_t now)
 }
 
 /*
- * A connection ended under an operation. Who is at fault is not known yet: the server finds out, or a neighbour knows.
- * Whether the peer's process is there is asked meanwhile, in case nobody says.
+ * A connection ended during an operation. This rank does not know the cause yet: the server finds it out, or a
+ * neighbour sends it. Meanwhile a probe asks whether the peer's process is still there, in case neither answers. /
  */
 static void
 suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
@@ -234,7 +237,7 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
         tell_loss(comm, link);
 }
 
-/* Nobody has told the cause in time, so it is this rank's guess. */
+/* No cause has arrived within the grace, so this rank's suspicion becomes the error. */
 static void
 conclude(hoop_comm *comm, uint64_t now)
 {
@@ -251,7 +254,8 @@ conclude(hoop_comm *comm, uint64_t now)
     hp_fault_fail(comm, s);
 }
 
-/* A peer whose handshake failed at the last moment, on its side only, dials again within the grace. */
+/* A peer whose handshake failed at the last moment, on its side only, dials again within the grace: then no link was
+ * lost. */
 static void
 reconsider(hoop_comm *comm)
 {
@@ -290,7 +294,7 @@ check_device(hoop_comm *comm, const hp_channel *channel)
     hp_fault_fail(comm, &error);
 }
 
-/* A kernel that dies says so only here. */
+/* A kernel that fails is only seen in its queue's status. */
 static int
 devices_are_well(const hp_channel *channel)
 {
@@ -300,7 +304,7 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
-/* A rank that has told nothing may be anything but alive and in the operation. */
+/* A rank that is silent may be unreachable, stopped, or still outside the operation: the sentence names all three. */
 static void
 word_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
 {
@@ -312,15 +316,15 @@ word_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, cha
         blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
 }
 
-/* By what the ranks have told each other; where that does not tell, the neighbour who is waited for. */
+/* Blames by what the ranks have told each other; where that is not enough, the neighbour that this rank waits for. */
 static void
 accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[256];
-    if (blame->guilt == HP_GUILT_ABSENT && comm->heartbeats->of[blame->rank].completed < blame->sequence)
+    if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence)
         word_absence(comm, blame, stalled, text, sizeof(text));
     else if (blame->guilt)
-        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
+        hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
     else
         hp_stats_waiting(comm, stalled / HP_MS, text, sizeof(text));
     hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
@@ -330,7 +334,7 @@ accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_
     error->flags = HOOP_ERROR_BEST_EFFORT;
 }
 
-/* Where a rank has done its part before others have theirs, it goes on, or rests. */
+/* In these operations a rank may be done with its part, and silent, while others still wait in them. */
 static int
 may_rest(const hoop_comm *comm)
 {
@@ -338,28 +342,28 @@ may_rest(const hoop_comm *comm)
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
-/* The server judges while it is heard; this is the end of a call that nobody else would end. */
+/* While the server is heard it judges who is late. Otherwise this rank does, so that every call ends. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
     uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
-    hp_heartbeat_clock clock = {now, comm->marked_at, limit, hp_comm_heartbeat(comm)};
+    hp_heartbeat_clock clock = {now, comm->reports.moved_at, limit, hp_comm_heartbeat(comm)};
     hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
         return;
     if (hp_client_hears(comm->client, now))
         clock.limit = 2 * limit + 5 * HP_SEC;
-    else if (!hp_heartbeats_listened(comm->heartbeats, clock.beat, now))
+    else if (!hp_heartbeats_listened(comm->reports.heartbeats, clock.beat, now))
         return;
     hp_report r = hp_stats_report(comm);
-    hp_blame blame = hp_heartbeats_judge(comm->heartbeats, r.sequence, may_rest(comm), &clock);
-    if (!blame.guilt && !hp_heartbeats_late(comm->heartbeats, &clock))
+    hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence, may_rest(comm), &clock);
+    if (!blame.guilt && !hp_heartbeats_late(comm->reports.heartbeats, &clock))
         return;
-    accuse(comm, &r, &blame, now - hp_heartbeats_moved(comm->heartbeats, &clock), &error);
+    accuse(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
     hp_fault_fail(comm, &error);
 }
 
-/* A control connection that was reset is made again, also while the program computes. */
+/* Dials the server again after the control connection was reset. progress.c keeps driving until that is done. */
 static void
 keep_server(hoop_comm *comm)
 {

@@ -12,14 +12,14 @@
 void hp_fault_check(hoop_comm *comm, uint64_t now);
 
 /*
- * What was just told to the server may have gone to a connection that was reset, seen or not: waits half a second at
- * most until this rank is back there, and has told it again. Baton holder only.
+ * The control connection may have been reset, and what this rank has just told the server lost with it: waits half a
+ * second at most until it is made again, and that was sent again. Baton holder only. /
  */
 void hp_fault_find_server(hoop_comm *comm);
 
 /*
- * Any thread: makes `cause` the error, unless there is one, so that every later call knows it. The driver ends the works
- * with it at its next round.
+ * Any thread: makes `cause` the error, unless there is one, so that every later call knows it. The driver ends the
+ * works with it at its next round. /
  */
 void hp_fault_request(hoop_comm *comm, const hoop_error *cause);
 
@@ -29,10 +29,11 @@ void hp_fault_request(hoop_comm *comm, const hoop_error *cause);
  */
 void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
 
-/* What the other ranks are told of a cause: one rank's own failure is not theirs. */
+/* The cause as the other ranks get it: a failure of this rank itself is HOOP_ERR_ABORTED for them. */
 hoop_error hp_fault_told(const hoop_comm *comm, const hoop_error *cause);
 
-/* A cause that this rank saw: told to the server, then as above after the grace; its own failure, as above at once. */
+/* A cause that this rank has seen: it tells the server, and fails with it after the grace. Its own failure counts at
+ * once. */
 void hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now);
 
 #endif

@@ -35,7 +35,7 @@ hp_group_begin(hoop_comm *comm)
     return !taken;
 }
 
-/* Where the one stands that allreduces like this join; NULL if it is none that fuses. */
+/* The entry of g->alike for calls like this one: its work is the one that they join. NULL: the call is not fused. */
 static hoop_work **
 alike(hp_group *g, const hp_call *call, int device)
 {
@@ -44,7 +44,7 @@ alike(hp_group *g, const hp_call *call, int device)
     return &g->alike[call->dtype][call->op][device];
 }
 
-/* A tensor that lies behind the last one, in both arrays, is no segment of its own. */
+/* A tensor directly behind the last one, in both arrays, extends that segment. */
 static int
 continues(const hoop_work *to, const hp_segment *s)
 {
@@ -92,7 +92,7 @@ make_fused(hoop_comm *comm, hoop_work *work)
     work->call.fused = 1;
     work->call.count = 0;
     work->call.root = 0;
-    work->place.in_place = 0; /* some may be, some not: no step of an allreduce depends on it */
+    work->place.in_place = 0; /* some tensors are in place, others not; no step of an allreduce depends on it */
     work->segments = work->array;
     work->segment_count = 0;
     return append_segment(work, work->one.send, work->one.recv, count);

@@ -12,8 +12,8 @@ const hoop_comm *hp_group_open(void);
 int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
 
 /*
- * A checked call whose buffers are the device's: 1 if it has joined one that was queued before, 0 if it must be queued as
- * a work of its own, -1 if memory ran out.
+ * A checked call with its device: 1 if it has joined a queued work, 0 if it must be queued as a work of its own, -1 if
+ * memory ran out. /
  */
 int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 

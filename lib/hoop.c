@@ -156,7 +156,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     return result;
 }
 
-/* After a failed bring-up: the others shall know why, then nothing is left. */
+/* After a failed bring-up: tells the other ranks why, and frees everything. */
 static hoop_result
 give_up(hoop_comm *comm, const hoop_error *error)
 {
@@ -182,7 +182,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     hp_environment_limits();
-    result = hp_progress_init(comm, &error); /* first: whatever fails later, give_up takes it down */
+    result = hp_progress_init(comm, &error); /* first, because give_up takes down what is there, whatever fails later */
     if (result == HOOP_SUCCESS)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
@@ -201,7 +201,8 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     return HOOP_SUCCESS;
 }
 
-/* The others shall not wait in a split for a rank whose call is over. The server knows whether any of them still does. */
+/* The other ranks must not wait in a split for a rank whose call has failed. The server knows whether one of them
+ * does. */
 static void
 refuse_split(hoop_comm *comm, const hoop_error *cause)
 {
@@ -218,7 +219,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     hoop_error error;
     hoop_comm *part = hp_alloc(1, sizeof(*part));
     hoop_result result;
-    comm->splits++; /* every call counts: the n-th of all ranks belong together, however each of them ends */
+    comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
     hp_err_clear(&error);
     if (part) {
         part->config = comm->config;
@@ -469,7 +470,7 @@ hoop_comm_progress(hoop_comm *comm)
     hoop_result result = hp_entry_check(comm);
     if (!comm || comm->forks != hp_forks())
         return result;
-    hp_progress_poke(comm); /* also where it is known to fail: whoever drives has yet to do it */
+    hp_progress_poke(comm); /* also where the error is known: the driver may have yet to end the works */
     return hp_entry_check(comm);
 }
 

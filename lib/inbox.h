@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inbox: operations that were submitted, until the driver takes them, and the last call that was refused before it became
- * an operation. Any thread, under the driver's mutex.
+ * inbox: operations that were submitted, until the driver takes them, and the last call that was refused before it
+ * became an operation. Any thread, under the driver's mutex. /
  */
 #ifndef HP_INBOX_H
 #define HP_INBOX_H
@@ -17,8 +17,8 @@ typedef enum hp_refusal {
 /* Numbers the works of the list (linked by `next`) and appends them. The caller holds the driver's mutex. */
 void hp_inbox_put(hp_driver *driver, hoop_work *first, hoop_work *last);
 
-/* All works of the inbox, which is empty then; *last is the number of the last one, 0 without any; *refused: hp_inbox_refusal
- * has something to say. */
+/* All works of the inbox, which is empty then; *last is the number of the last one, 0 without any; *refused:
+ * hp_inbox_refusal has something to say. */
 hoop_work *hp_inbox_take(hoop_comm *comm, uint64_t *last, int *refused);
 
 /* Keeps a call that was refused, under the number that it would have had. */

@@ -90,8 +90,8 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     }
     comm->position = comm->position_of[comm->rank];
     if (comm->size > 1)
-        comm->heartbeats = hp_heartbeats_new(comm->size, comm->position, comm->order);
-    if (comm->size > 1 && !comm->heartbeats)
+        comm->reports.heartbeats = hp_heartbeats_new(comm->size, comm->position, comm->order);
+    if (comm->size > 1 && !comm->reports.heartbeats)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     comm->local_rank = 0;
     comm->local_size = 1;
@@ -116,8 +116,7 @@ neighbours_open(const hoop_comm *comm)
     return 1;
 }
 
-/* 1 if this rank prints, for all ranks of its host, the lines that no server can print: local rank 0, as its launcher
- * counts, or rank 0. */
+/* Of each host one rank, as far as that can be known, logs that the server does not answer. */
 static int
 speaks_for_host(const hoop_comm *comm)
 {
@@ -130,11 +129,11 @@ speaks_for_host(const hoop_comm *comm)
 }
 
 typedef struct silence {
-    uint64_t since; /* when somebody answered, or was asked first */
+    uint64_t since; /* when the server last answered, or was first asked */
     hp_stall_warning nag;
 } silence;
 
-/* Says that no server answers, and when one does after all; where one answers it is the server that warns. */
+/* Warns while no server answers, and once more when one does. Where one answers, the server itself warns of ranks. */
 static void
 heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
 {
@@ -153,7 +152,7 @@ heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
         hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
 }
 
-/* What ends a bring-up, if anything has: its code, with the error filled. */
+/* The failure that ends this bring-up, with the error filled; HOOP_SUCCESS: there is none yet. */
 static hoop_result
 find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_error *error)
 {
@@ -174,9 +173,9 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
 }
 
 /*
- * Runs the loop until the client has reached `state` (or the links are open, when asked so). After GO every rank has its
- * communicator: a failure that came behind it is the first operation's, or some ranks would have to create another one
- * while others have this.
+ * Runs the loop until the client has reached `state` (or, with `links`, the links are open). After GO every rank has
+ * its communicator, so a failure that arrives later belongs to the first operation: otherwise hoop_comm_create would
+ * fail on some ranks only. /
  */
 static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
@@ -222,7 +221,7 @@ open_links(hoop_comm *comm, hoop_error *error)
 
 /* --- meeting --- */
 
-/* Anybody could speak for a rank there, if he has seen what travels in clear. */
+/* On a network, a process that has read an unauthenticated connection could speak for a rank. */
 static hoop_result
 refuse_bare(const hp_addr *local, const char *name, hoop_error *error)
 {
@@ -273,14 +272,14 @@ say_ring(const hoop_comm *comm)
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 
-/* By hp_loop_now(); names are looked up within it, too. */
+/* By hp_loop_now(); looking up names counts, too. */
 static uint64_t
 deadline_of(const hoop_comm *comm)
 {
     return hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
 }
 
-/* Everything from the filled-in client options to a ring that stands. */
+/* Everything from the filled-in client options to a ring that is up. */
 static hoop_result
 meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {

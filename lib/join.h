@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join: bring-up. Settings and secret, the rendezvous server, a seat at the listener, links to the neighbours, READY, GO.
+ * join: bring-up. Settings and secret, the rendezvous server, a seat at the listener, links to the neighbours, READY,
+ * GO. /
  */
 #ifndef HP_JOIN_H
 #define HP_JOIN_H
 
 #include "lib/comm.h"
 
-/* The world: from settings alone. comm->config is resolved, comm->loop stands. Within bootstrap_timeout_ms. */
+/* The world: from settings alone. comm->config is resolved, comm->loop is made. Within bootstrap_timeout_ms. */
 hoop_result hp_join_world(hoop_comm *comm, hoop_error *error);
 
 /* A part of `parent`; comm->size is 0 afterwards when color was negative. */

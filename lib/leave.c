@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * leave: see leave.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
- * lost although this rank has already returned success; so nothing closes before the kernel has delivered everything.
+ * lost although this rank has already returned success; so no socket is closed before the kernel has delivered
+ * everything. /
  */
 #include "lib/leave.h"
 
@@ -43,7 +44,7 @@ say_leave(hoop_comm *comm)
         hp_loop_run(comm->loop, LOOK_MS * HP_MS);
 }
 
-/* 1: no operation is left, in peace or by the error that the communicator has. */
+/* 1: no operation is left: all are complete, or have ended by the communicator's error. */
 static int
 finish(hoop_comm *comm)
 {
@@ -53,7 +54,7 @@ finish(hoop_comm *comm)
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     if (hp_progress_finish(comm, most ? hp_now() + most : HP_NEVER)) {
         int told = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
-        return told || hp_progress_abort(comm, &comm->fault.error); /* by the guard, and nobody drives */
+        return told || hp_progress_abort(comm, &comm->fault.error); /* the guard's error, and no thread drives */
     }
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s destroyed the communicator while operations were in flight",
                hp_comm_name(comm, comm->rank, me));
@@ -90,7 +91,7 @@ hp_leave_free(hoop_comm *comm)
     hp_registry_remove(comm);
     hp_links_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
-        hp_watch_free(comm->queue_watch[c]);
+        hp_watch_free(comm->gpu.queue_watch[c]);
         hp_channel_free(comm->channel[c]);
     }
     for (int i = 0; i < HP_DEVICES; i++)
@@ -106,7 +107,7 @@ hp_leave_free(hoop_comm *comm)
     pthread_mutex_destroy(&comm->driver.mutex);
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);
-    hp_heartbeats_free(comm->heartbeats);
+    hp_heartbeats_free(comm->reports.heartbeats);
     free(comm->order);
     free(comm->position_of);
     free(comm);

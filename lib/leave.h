@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* leave: the end of a membership: work in flight, LEAVE, the last bytes. */
+/* leave: the end of a membership: operations in flight, LEAVE, the last bytes, the memory. */
 #ifndef HP_LEAVE_H
 #define HP_LEAVE_H
 
 #include "lib/comm.h"
 
 /*
- * Waits for work in flight up to op_timeout (then aborts it), says LEAVE, sees the last bytes off. Memory stays. 0: another
- * thread is stuck with the baton, and nothing was taken down.
+ * Waits for operations in flight up to op_timeout_ms, then aborts them; sends LEAVE, and waits until the last bytes are
+ * delivered. Frees nothing. 0: another thread is stuck with the baton, and nothing was taken down.
  */
 int hp_leave(hoop_comm *comm);
 

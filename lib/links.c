@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* --- who dials in --- */
+/* --- connections that are accepted --- */
 
 static int
 distance_from(const hoop_comm *comm, int rank)
@@ -28,7 +28,8 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_LATE;
     if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
         return HP_BAD_COMM;
-    /* the handshake began before the roster was here, perhaps, and then it promised what it was asked for */
+    /* the handshake may have begun before this rank had the roster; then it has echoed the epoch that the other rank
+     * sent */
     if (hello->epoch != comm->epoch)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
@@ -39,17 +40,17 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
     link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
     if (!link)
         return HP_FULL;
-    /* one that broke off before it carried a byte is dialled again */
+    /* a connection that broke before it carried a byte is dialled again */
     return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
 }
 
 static void
 kick(void *arg)
 {
-    (void)arg; /* the driver that ran the loop looks at everything next */
+    (void)arg; /* the driver runs the loop, and looks at everything next */
 }
 
-/* What lacks here, memory or descriptors, is no fault of the rank at the other end. */
+/* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
 static int
 is_ours(const hoop_error *error)
 {
@@ -87,8 +88,11 @@ awaits_somebody(const hoop_comm *comm)
     return 0;
 }
 
-/* A neighbour who is awaited would wait in vain, and blame our silence. Anybody else who knocks may try again, and so may
- * everybody where all of the machine is short of something: that may pass, and who waits has a deadline. */
+/*
+ * This process is out of descriptors (EMFILE): a neighbour that this rank awaits would wait in vain, and blame its
+ * silence, so this rank fails. In all other cases the others dial again: what the whole machine lacks may be there
+ * soon.
+ */
 static void
 starve(hoop_comm *comm, int number)
 {
@@ -117,7 +121,7 @@ hp_links_receive(hoop_comm *comm)
         starve(comm, number);
 }
 
-/* --- whom we dial --- */
+/* --- connections that are dialled --- */
 
 static void
 unlink_dialing(hoop_comm *comm, const hp_dialing *d)
@@ -151,8 +155,8 @@ static void
 dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
 {
     hp_dialing *d = hp_alloc(1, sizeof(*d));
-    /* a chord's other end may be computing: the operation's own time-out judges that. At the start this rank knows the
-     * address and the reason, so it speaks before the server does */
+    /* at a chord's other end the program may be computing, so the operation's own time-out judges. During bring-up
+     * this rank knows the address and the reason, so it fails before the server's time-out */
     uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
     hoop_error error;
     char name[96];

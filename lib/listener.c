@@ -21,11 +21,11 @@ struct hp_listener {
     struct hp_listener *next;
 };
 
-/* Whoever holds the lock logs nothing: the program's function for that may fork, which takes the lock. */
+/* A thread that holds the lock logs nothing: the program's log function may fork, which takes the lock. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hp_listener *listeners;
-static hp_log_queue log_queue; /* of all doors, */
-static int saying;             /* and whether somebody says them: nobody else waits for that */
+static hp_log_queue log_queue; /* messages of all acceptors, */
+static int saying;             /* and whether a thread is logging them: no other thread waits for that */
 
 void
 hp_listener_lock(void)
@@ -39,9 +39,9 @@ hp_listener_unlock(void)
     pthread_mutex_unlock(&mutex);
 }
 
-/* --- the door's owner: all with the lock held --- */
+/* --- the acceptor's owner: all with the lock held --- */
 
-/* A seat of this job: the one of this communicator, or one that is not yet known. NULL: there is none. */
+/* A seat of this job: the named one of this communicator, or one that has no name yet. NULL: there is none. */
 static hp_listener_entry *
 find(const hp_listener *listener, const uint8_t job_id[HP_JOB_ID], int named, uint64_t comm)
 {
@@ -70,13 +70,14 @@ policy_for(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
     if (!keys)
         return 0;
     *policy = (hp_handshake_policy){.role = HP_ROLE_DATA, .mode = keys->mode, .features = HP_FEATURE_ACK};
-    /* of a communicator that is not known nobody can say more: whoever judges does */
+    /* of a communicator that is not named yet this process knows no more; judge() refuses */
     policy->my_rank = entry ? entry->rank : hello->your_rank;
     policy->epoch = entry ? entry->epoch : hello->epoch;
     return entry || find(arg, hello->job_id, 0, 0) ? 1 : HP_ACCEPTOR_VAIN;
 }
 
-/* Who comes for a communicator that is not here. One that has left is as if nobody listened: why, its ring is told. */
+/* A candidate for a communicator that is not here. For one that has left, it is told to come again, as if no process
+ * listened: its ring hears the reason from the server. */
 static hp_status
 judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
@@ -104,7 +105,8 @@ call_driver(hp_listener_entry *entry)
     hp_loop_wake(entry->loop);
 }
 
-/* Who dials again has given up what it dialled before: so no more of them wait here than there are connections. */
+/* A rank that dials again has given up its earlier connection, which is dropped: so no more candidates wait here
+ * than a ring has connections. */
 static int
 take(void *arg, hp_candidate *candidate)
 {
@@ -138,7 +140,7 @@ starved(void *arg, int number)
 
 /* --- seats --- */
 
-/* With the lock, which it leaves meanwhile. */
+/* With the lock held, which is released while messages are logged. */
 static void
 say(void)
 {
@@ -175,7 +177,7 @@ expect(const hp_listener *listener)
     hp_acceptor_expect(listener->acceptor, world);
 }
 
-/* One secret a job: a greeting is compared with one key. */
+/* An acceptor has one secret for each job, because a HELLO is compared with one key. */
 static int
 suits(const hp_listener *listener, const hp_listener_options *options, const hp_keys *keys)
 {

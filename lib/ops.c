@@ -10,8 +10,8 @@ hp_ops_let_go(hoop_comm *comm, hoop_work *work)
 {
     if (!work->gate)
         return;
-    /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another communicator,
-     * which is refused while any stream is blocked. */
+    /* Counted before the gate opens: the stream's owner may next use the GPU for the first time with another
+     * communicator, which is refused while any stream is blocked. */
     hp_registry_block(comm, -1);
     comm->device[work->device]->ops->gate_open(work->gate);
     work->gate = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* peer_heartbeat: see peer_heartbeat.h. A table by rank; a tick is news if its beat is. */
+/* peer_heartbeat: see peer_heartbeat.h. A table by rank; a heartbeat is new if its number is higher than the last one's. */
 #include "lib/peer_heartbeat.h"
 
 #include "base/clock.h"
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 enum {
-    WITNESS_MS = 600, /* how long after the limit a rank that saw who stands still may be waited for */
-    GAP_MS = 1500     /* between two ticks of a rank: what changed meanwhile may have changed long ago */
+    WITNESS_MS = 600, /* how long after the limit the others wait for a rank that sees which one is stalled */
+    GAP_MS = 1500     /* between two heartbeats of a rank: what changed in a longer gap may have changed long ago */
 };
 
 hp_heartbeats *
@@ -72,7 +72,7 @@ note(hp_heartbeats *t, int rank, const hp_witness *said, uint64_t now)
 {
     hp_witness *w = &t->of[rank];
     const hp_report *r = &said->report, *before = &w->report;
-    int known = w->heard && now - w->heard <= GAP_MS * HP_MS; /* what one says first tells nothing of when it moved */
+    int known = w->heard && now - w->heard <= GAP_MS * HP_MS; /* a rank's first heartbeat does not tell when it moved */
     if (known && (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
                   r->step > before->step || r->bytes > before->bytes))
         t->moved = now;
@@ -176,7 +176,7 @@ waiting(const hp_heartbeats *t, int except, uint64_t alive)
     return n;
 }
 
-/* The first rank downstream of which nothing is heard any more; -1: all are. Those behind it may be well. */
+/* The first rank downstream that is silent; -1: all are heard. Ranks behind it may be well. */
 static int
 first_silent(const hp_heartbeats *t, uint64_t alive)
 {
@@ -188,7 +188,7 @@ first_silent(const hp_heartbeats *t, uint64_t alive)
     return -1;
 }
 
-/* This rank waits for one, who waits for another, and so on: the last of them before `rank`; -1 if it is not waited for. */
+/* This rank waits for one, that one for another, and so on: the last of them before `rank`; -1 if none waits for it. */
 static int
 last_before(const hp_heartbeats *t, int rank, uint64_t alive)
 {
@@ -224,7 +224,8 @@ hp_heartbeats_blame(const hp_heartbeats *t, uint64_t sequence, uint64_t alive)
     return blame;
 }
 
-/* Whether the rank so far downstream hears, by its own ticks, that its waits lead to the one `to` places downstream. */
+/* Whether the rank `from` places downstream can tell, by what it hears, that its waits lead to the one `to` places
+ * downstream. */
 static int
 sees(const hp_heartbeats *t, int from, int to)
 {
@@ -258,7 +259,7 @@ hp_heartbeats_speaks(const hp_heartbeats *t, uint64_t alive)
     return 1;
 }
 
-/* Following the waits from here, the first that nothing is heard of; -1: they end at one that is alive. */
+/* Follows the waits from this rank to the first rank that is silent; -1: they end at one that is alive. */
 static int
 silent_by_waits(const hp_heartbeats *t, uint64_t alive)
 {

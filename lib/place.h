@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * place: where a step's bytes live and which commands it needs: pure and symbolic, without a pointer. The belt turns spots
- * into addresses. The five primitives are five fillings of one command; where the host can address the user's memory and
- * the wire type is the element type they shorten: straight from sendbuf, straight into recvbuf, no command.
+ * into addresses. The five primitives are five fillings of one command; where the host can address the user's memory they
+ * shorten: straight from sendbuf, straight into recvbuf, no command.
  */
 #ifndef HP_PLACE_H
 #define HP_PLACE_H
@@ -50,8 +50,8 @@ typedef struct hp_place_options {
 hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *options);
 
 /*
- * What there is of a step's reducing task from element `at` on, as far as the same numbers of ranks are in it, and these.
- * From one end of such a piece to the next; only the halves' tasks have several.
+ * The part of a step's reducing task from element `at` on in which each operand holds the data of one number of ranks,
+ * with these numbers. The next piece begins where it ends; only the tasks of HALVES have several. /
  */
 hp_task hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, uint64_t at);
 

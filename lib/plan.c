@@ -10,7 +10,7 @@ enum {
     SLICES_ONE_HOST = 2, /* there is little to hide, and the fewer bytes are on their way, the more stay in the cache */
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
     SPREAD_ONE_HOST = 192 << 10, /* bytes into each rank; from there on the ring, or the halves, is faster */
-    SPREAD = 32 << 10,           /* a line of 1 Gbit/s would like 24 KiB, one of 10 Gbit/s 120 (bench/SIMULATION.md) */
+    SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
     DOUBLING_PART = 4,      /* part of spread_bytes that doubling must spare each rank, to pay for one more frame */
     HALVES_LEAST = 8,       /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,  /* bytes; longer parts do better on the ring */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * probe: whether the process behind an address is still there. A listener dies with its process, so a refused connection
- * tells that it has ended; one that is taken, that it lives; anything else tells nothing. Never blocks.
+ * probe: whether the process at an address still exists. A listening socket is closed when its process ends, so a
+ * connection that is refused means that it has ended, one that is accepted that it lives; anything else means nothing.
+ * Never blocks. /
  */
 #ifndef HP_PROBE_H
 #define HP_PROBE_H
@@ -9,7 +10,7 @@
 #include "net/sock.h"
 
 typedef enum hp_probe_state {
-    HP_PROBE_NONE,  /* not asked, or no answer worth the name */
+    HP_PROBE_NONE,  /* not asked, or an answer that means nothing */
     HP_PROBE_ASKED, /* no answer yet */
     HP_PROBE_ALIVE,
     HP_PROBE_ENDED

@@ -19,9 +19,9 @@
 #include <sched.h>
 #include <time.h>
 
-enum { STUCK_LOOKS = 5000 }; /* of a millisecond, without a sign of life */
+enum { STUCK_LOOKS = 5000 }; /* looks, a millisecond apart, without a sign of life of the driver */
 
-#define STUCK (5 * HP_SEC) /* for who has to come back, whoever drives */
+#define STUCK (5 * HP_SEC) /* how long a call waits for the baton where the holder may be stuck */
 
 hoop_result
 hp_progress_init(hoop_comm *comm, hoop_error *error)
@@ -81,15 +81,18 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
         patience = deadline > now ? deadline - now : 0;
     hp_round_arm(comm);
     atomic_store(&d->asleep, 1);
-    /* whoever gave work or asked for the baton before `asleep` was seen has left one of these behind; what the loop
-     * knows (a socket has room again, a chord stands) is heard even then: the one who asks may wait for long */
+    /*
+     * a thread that submitted work, asked for the baton or aborted before it could see `asleep` did not wake the
+     * loop, but has set one of these: then the loop must not sleep. It is run all the same, because sockets may be
+     * ready, and the thread that asks may ask for long
+     */
     if (atomic_load(&d->has_inbox) || (yields && atomic_load(&d->yield)) || atomic_load(&d->aborting) == 1)
         patience = 0;
     hp_loop_run(comm->loop, patience);
     atomic_store(&d->asleep, 0);
-    if (patience > 0) /* a late stream's sleeps are short because we look, and may go on for long */
-        d->spins =
-            hp_spin_slept(d->spins, d->most_spins, hp_round_stands(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
+    if (patience > 0) /* sleeps while the driver looks for a stream say nothing of the network */
+        d->spins = hp_spin_slept(d->spins, d->most_spins,
+                                 hp_round_awaits_stream(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
 
 typedef int until_fn(hoop_comm *comm, void *arg);
@@ -103,8 +106,8 @@ passed(const hoop_comm *comm)
     return stations;
 }
 
-/* A turn for what lives in the loop (connections being made, handshakes, the server's line) without a sleep. Everything
- * is armed as before one: where nobody ever sleeps, nobody else would hear a neighbour's ABORT. */
+/* Gives the loop a turn without a sleep: connections being made, handshakes, the control connection. All sockets are
+ * armed as before a sleep, because a driver that never sleeps would not hear a neighbour's ABORT otherwise. */
 static void
 look_into_loop(hoop_comm *comm)
 {
@@ -112,25 +115,31 @@ look_into_loop(hoop_comm *comm)
     hp_loop_run(comm->loop, 0);
 }
 
-/* Operations that never wait would give the loop no turn: then a control connection that was reset would be noticed, and
- * made again, only when somebody else has failed. One that was long has told the server so: that it is over may be lost. */
+/*
+ * Operations that never wait give the loop no turn, and a control connection that was reset would not be noticed
+ * until another rank fails. So every 64th wait gives it one; and so does the end of an operation that the server was
+ * told of, because that OUT may be lost.
+ */
 static void
 attend(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if ((++d->ended & 63) != 0 && !comm->said_out && !atomic_load_explicit(&d->attending, memory_order_relaxed))
+    if ((++d->ended & 63) != 0 && !comm->reports.out && !atomic_load_explicit(&d->attending, memory_order_relaxed))
         return;
-    comm->said_out = 0;
+    comm->reports.out = 0;
     hp_loop_run(comm->loop, 0);
     if (comm->client && hp_client_is_away(comm->client))
         look_round(comm, hp_loop_now(comm->loop));
 }
 
-static until_fn thread_must_rest; /* the only one that hands the baton over where somebody asks */
+static until_fn thread_must_rest; /* the background thread's; only it hands the baton over when another thread asks */
 
-/* The one loop that moves a communicator. A few bytes of a payload do not count: on a slow network they come at every
- * look, and looking would never end. However soon the deadline, the loop has had a turn before this returns: who waits
- * in many short waits keeps the background thread from driving. All time here is the loop's. */
+/*
+ * The one loop that moves a communicator. It looks again while steps get on; a few bytes of a payload do not count,
+ * since on a slow network they arrive at every look, and the thread would never sleep. However soon the deadline,
+ * the loop has had a turn before this returns: a program of many short waits keeps the background thread from
+ * driving. All times are by hp_loop_now().
+ */
 static void
 drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
@@ -171,7 +180,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     }
     look_into_loop(comm);
     if (idle > 0)
-        sched_yield(); /* whoever waits again and again leaves the processor to the others */
+        sched_yield(); /* a program that waits again and again leaves the processor to others */
 }
 
 static int
@@ -204,8 +213,8 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* A program that sleeps on the descriptor, and has works left, is told to look: the last step may have stopped where
- * there is more to do, and no descriptor need announce that. */
+/* Makes the descriptor of hoop_comm_fd readable while works are left: the last step may have stopped where there is
+ * more to do, and no socket need announce that. */
 static void
 call_owner(hoop_comm *comm)
 {
@@ -227,7 +236,7 @@ void
 hp_progress_pin(hoop_comm *comm, int device)
 {
     hoop_error error;
-    if (atomic_load(&comm->pinned) & (1 << device))
+    if (atomic_load(&comm->gpu.pinned) & (1 << device))
         return;
     hp_baton_take(comm, HP_NEVER);
     if (hp_devices_enroll(comm, device, &error) != HOOP_SUCCESS)
@@ -235,7 +244,7 @@ hp_progress_pin(hoop_comm *comm, int device)
     give(comm);
 }
 
-/* A deadline by hp_now(), for who has just taken the baton. */
+/* A deadline by hp_now(), in the time of the loop; for the baton's holder. */
 static uint64_t
 in_loop_time(hoop_comm *comm, uint64_t deadline)
 {
@@ -258,8 +267,11 @@ hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
     return work_is_done(comm, work);
 }
 
-/* Two steps, a few slices: a caller who must not be held up comes again, and one who sleeps is told to. Those who come
- * again and again leave the processor to whoever else may need it, first of all to the thread that moves the works. */
+/*
+ * Two rounds, a few slices: a caller that must not be held up calls again, and a program that sleeps on the
+ * descriptor is woken. One that calls again and again leaves the processor to other threads, first of all to the one
+ * that drives.
+ */
 void
 hp_progress_poke(hoop_comm *comm)
 {
@@ -294,7 +306,8 @@ hp_progress_finish(hoop_comm *comm, uint64_t deadline)
     return nothing_outstanding(comm, NULL);
 }
 
-/* 1: whoever drives has ended it all; 0: it is stuck. Looks, not time: a process that was stopped was not stuck. */
+/* 1: the driver has ended all works; 0: it is stuck. Counts looks, not time: a process that was stopped was not
+ * stuck. */
 static int
 await_end(hoop_comm *comm)
 {
@@ -345,8 +358,8 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     give(comm);
 }
 
-/* What the server has to hear now goes out: whoever drives sees to it, or this thread where nobody does. It does not wait
- * for a driver that is stuck. */
+/* The inbox holds what the server has to be told now. The driver does that, or this thread where no thread drives;
+ * it waits for a tenth of a second at most, since the driver may be stuck. */
 static void
 empty_inbox(hoop_comm *comm)
 {
@@ -376,7 +389,8 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
 
 /* --- the background thread --- */
 
-/* Works to move, a control connection to make again, or an error of the guard's that nobody has told the others yet. */
+/* Works to move, a control connection to make again, or an error of the guard's that the other ranks were not told
+ * yet. */
 static int
 has_to_do(const hp_driver *d)
 {
@@ -397,7 +411,7 @@ run_thread(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
-        int others = d->waiting || atomic_load(&d->manual); /* who drive, unless the one who waits is elsewhere */
+        int others = d->waiting || atomic_load(&d->manual); /* drive, unless the waiting thread is elsewhere */
         if (d->held || (others && !d->elsewhere) || atomic_load(&d->yield) || !has_to_do(d)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
@@ -442,7 +456,7 @@ hp_progress_return(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
     if (!atomic_load(&d->manual))
         return;
-    int taken = hp_baton_take(comm, hp_now() + STUCK); /* the thread rests again, */
+    int taken = hp_baton_take(comm, hp_now() + STUCK); /* the background thread rests again, */
     hp_loop_wake(comm->loop);                          /* and a program that sleeps on the descriptor has to look */
     if (taken)
         give(comm);
@@ -473,7 +487,7 @@ void
 hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking)
 {
     hp_driver *d = &comm->driver;
-    int amends; /* the server counts the seconds until this rank starts something */
+    int amends; /* the server was told of a refused call, and counts the seconds until this rank starts one */
     pthread_mutex_lock(&d->mutex);
     hp_inbox_put(d, first, last);
     amends = d->refused && !blocking;
@@ -521,7 +535,7 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
     if (fd < 0) {
         hp_err_sys(error, comm->alarm ? HOOP_ERR_SYSTEM : HOOP_ERR_NO_MEMORY, comm->alarm ? errno : ENOMEM,
                    "hoop_comm_fd: cannot make a descriptor (raise \"ulimit -n\")");
-        atomic_store(&comm->driver.manual, 0); /* who was told -1 will not drive */
+        atomic_store(&comm->driver.manual, 0); /* a program that got -1 will not drive */
     }
     call_owner(comm);
     give(comm);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * progress: who drives. One baton a communicator: a waiting caller takes it and runs the belt on its own thread, so
- * that small operations wake nobody; a background thread takes it only while non-blocking work is outstanding and
- * nobody waits. baton.c hands it over.
+ * progress: which thread drives. A thread that waits takes the baton and runs the rounds itself, so that small
+ * operations wake no other thread; a background thread takes it only while non-blocking works are outstanding and no
+ * thread waits. The mutex of the driver guards its fields, the inbox, the free works and the devices until they are
+ * chosen. /
  */
 #ifndef HP_PROGRESS_H
 #define HP_PROGRESS_H
@@ -10,7 +11,7 @@
 #include "lib/comm.h"
 
 hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
-void hp_progress_stop(hoop_comm *comm); /* ends the background thread; nobody drives afterwards */
+void hp_progress_stop(hoop_comm *comm); /* ends all threads of the communicator; none drives afterwards */
 
 /* How long the driver looks before it sleeps: by the setting, and by how many ranks share the host's processors. */
 void hp_progress_set_spin(hoop_comm *comm);
@@ -23,15 +24,15 @@ hoop_result hp_progress_enter(hoop_comm *comm);
 void hp_progress_leave(hoop_comm *comm);
 
 /*
- * The waiting place's owner drives another communicator for a while, and comes back: the background thread moves works
- * meanwhile, also where the program has a loop of its own.
+ * The owner of the waiting place drives another communicator for a while (a split), and comes back: meanwhile the
+ * background thread drives this one, also where the program has a loop of its own. /
  */
 void hp_progress_depart(hoop_comm *comm);
 void hp_progress_return(hoop_comm *comm);
 
 /*
- * Before a stream is stopped for an operation on this device: the queues are open. Opening them may wait for all that
- * the GPU holds, so for a stream that waits for us, too. Waits for a blocking call of another thread to end.
+ * Opens the queues on this device, before a stream is blocked for an operation on it: opening them may wait for all
+ * that the GPU holds, and so for a blocked stream. Waits for a blocking call of another thread to end. /
  */
 void hp_progress_pin(hoop_comm *comm, int device);
 
@@ -41,7 +42,7 @@ void hp_progress_run(hoop_comm *comm, hoop_work *work);
 /* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 
-/* One non-blocking round, if nobody else drives. */
+/* One non-blocking round, if no other thread drives. */
 void hp_progress_poke(hoop_comm *comm);
 
 /* Drives until no work is outstanding or the deadline has passed; the waiting place must be reserved. 1: none is left.
@@ -49,22 +50,23 @@ void hp_progress_poke(hoop_comm *comm);
 int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
 /*
- * From any thread: this rank ends the job with `cause`. 1: nothing touches an array any more. 0: whoever drives has been
- * stuck for seconds; the cause is known to every later call, and the rest happens when that one comes back.
+ * From any thread: this rank ends the job with `cause`. 1: no thread of the library touches an array any more. 0: the
+ * driver has been stuck for 5 s; every later call returns the cause, and the works end when the driver comes back. /
  */
 int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
-/* This rank's call of that split is over, by `cause`: told to the ranks that wait in it. */
+/* This rank's call of that split has failed, by `cause`: tells the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
 /*
- * A call of this rank was refused before it became an operation, which the others may wait in: the server is told, and,
- * as soon as an operation is started, that one was. Does nothing for long. Not for a communicator that is known to fail.
+ * A call of this rank was refused before it became an operation, and other ranks may wait in it: tells the server, and,
+ * as soon as this rank starts an operation, tells it that, too. Returns soon. Not for a communicator whose error is
+ * known. /
  */
 void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
 
-/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most for
- * whoever drives. */
+/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most
+ * for the baton. */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 
 #endif

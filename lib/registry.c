@@ -25,7 +25,8 @@ after_fork(void)
     hp_registry_unlock();
 }
 
-/* It only closes. The locks are made anew: whoever held one is not here, and one that knows its owner knows another. */
+/* The child closes descriptors and frees nothing. Its locks are made anew: the threads that held them are not in the
+ * child, and a lock that knows its owner knows the parent's thread. */
 static void
 in_child(void)
 {
@@ -110,7 +111,7 @@ hp_registry_first(void)
 void
 hp_registry_block(hoop_comm *comm, int change)
 {
-    atomic_fetch_add(&comm->standing, change);
+    atomic_fetch_add(&comm->gpu.blocked, change);
     atomic_fetch_add(&blocked, change);
 }
 

@@ -7,16 +7,17 @@
 #include "base/log.h"
 #include "lib/stats.h"
 
-enum { JOIN_IN_MS = 2000 };
+enum { JOIN_IN_MS = 2000 }; /* how long a rank goes on after one that does not hear the server was heard */
 
-/* To the previous rank, what it has not been told yet. What it is not ready to take comes first the next time. */
+/* Passes to the previous rank what it was not told yet. What its link does not take now is sent first the next time. */
 static void
 pass_ticks(hoop_comm *comm)
 {
     hp_link *previous = comm->channel[0]->in[1];
     uint8_t bytes[HP_HEARTBEATS_BYTES];
-    for (size_t n; (n = hp_heartbeats_put(comm->ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
-        hp_heartbeats_taken(comm->ticks);
+    for (size_t n;
+         (n = hp_heartbeats_put(comm->reports.ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+        hp_heartbeats_taken(comm->reports.ticks);
 }
 
 static uint64_t
@@ -28,37 +29,37 @@ warn_after(const hoop_comm *comm)
 static void
 say_out(hoop_comm *comm)
 {
-    comm->in_op = 0;
-    comm->said_out = 1;
+    comm->reports.in_op = 0;
+    comm->reports.out = 1;
     hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
-    if (comm->ticks && comm->ticks->since) {
-        hp_heartbeats_say(comm->ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
+    if (comm->reports.ticks && comm->reports.ticks->since) {
+        hp_heartbeats_say(comm->reports.ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_ticks(comm);
     }
 }
 
-/* Where the server is not heard, here or by a rank that has said so lately, the ranks tell each other. */
+/* Where this rank does not hear the server, or another has lately told that it does not, the ranks tell each other. */
 static void
 tick(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
-    hp_heartbeats *t = comm->ticks;
+    hp_heartbeats *t = comm->reports.ticks;
     int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
     if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
-        t->since = 0; /* it was held up itself, and has not listened meanwhile */
+        t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
         hp_heartbeats_say(t, r, comm->completed, alone, now);
     else if (t)
         t->since = 0;
 }
 
-/* What the next rank has told, and what there is to tell the previous one. */
+/* Takes what the next rank has told, and passes on what there is to the previous one. */
 static void
 exchange_ticks(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
-    if (next->tick_n && !hp_heartbeats_hear(comm->ticks, next->tick, next->tick_n, now)) {
+    if (next->tick_n && !hp_heartbeats_hear(comm->reports.ticks, next->tick, next->tick_n, now)) {
         hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
@@ -75,13 +76,13 @@ hp_reports_started(hoop_comm *comm)
     if (!comm->running)
         return;
     hp_report r = hp_stats_report(comm);
-    r.since = now - comm->entered_at;
-    comm->reported_at = now;
-    comm->in_op = 1;
+    r.since = now - comm->reports.entered_at;
+    comm->reports.told_at = now;
+    comm->reports.in_op = 1;
     hp_client_started(comm->client, &r);
 }
 
-/* The oldest operation awaits the caller's stream: this rank has not entered it. */
+/* 1: the oldest operation waits for the caller's stream, so this rank has not entered it. */
 static int
 is_outside(const hoop_comm *comm)
 {
@@ -93,32 +94,32 @@ static void
 report(hoop_comm *comm, uint64_t now)
 {
     hp_report r;
-    uint64_t wait = comm->in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
+    uint64_t wait = comm->reports.in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
     if (is_outside(comm)) {
-        comm->reported_at = now;
-        if (comm->in_op)
+        comm->reports.told_at = now;
+        if (comm->reports.in_op)
             say_out(comm);
         return;
     }
-    if (!comm->running || !comm->client || now - comm->reported_at < wait)
+    if (!comm->running || !comm->client || now - comm->reports.told_at < wait)
         return;
-    comm->reported_at = now;
-    comm->in_op = 1;
+    comm->reports.told_at = now;
+    comm->reports.in_op = 1;
     r = hp_stats_report(comm);
-    r.since = now - comm->entered_at;
+    r.since = now - comm->reports.entered_at;
     hp_client_in_op(comm->client, &r);
     tick(comm, &r, now);
 }
 
-/* Says once an operation for whom this rank waits: another one that waits, as a rule. */
+/* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
 static void
 murmur(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
 {
     char line[256];
-    if (!warn || now - comm->marked_at <= warn || comm->murmured == sequence)
+    if (!warn || now - comm->reports.moved_at <= warn || comm->reports.murmured == sequence)
         return;
-    comm->murmured = sequence;
-    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->marked_at) / HP_MS, line, sizeof(line)));
+    comm->reports.murmured = sequence;
+    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
 }
 
 /* Notes progress. */
@@ -127,18 +128,18 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 {
     hp_report r;
     if (is_outside(comm))
-        comm->marked_at = now;
+        comm->reports.moved_at = now;
     if (!comm->running || is_outside(comm))
         return;
     r = hp_stats_report(comm);
-    if (r.sequence != comm->entered) {
-        comm->entered = r.sequence;
-        comm->entered_at = now;
+    if (r.sequence != comm->reports.entered) {
+        comm->reports.entered = r.sequence;
+        comm->reports.entered_at = now;
     }
-    if (r.step != comm->marked_steps || r.bytes != comm->marked_bytes) {
-        comm->marked_steps = r.step;
-        comm->marked_bytes = r.bytes;
-        comm->marked_at = now;
+    if (r.step != comm->reports.steps || r.bytes != comm->reports.bytes) {
+        comm->reports.steps = r.step;
+        comm->reports.bytes = r.bytes;
+        comm->reports.moved_at = now;
     } else {
         murmur(comm, r.sequence, warn, now);
     }
@@ -147,14 +148,14 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 void
 hp_reports_enter(hoop_comm *comm, uint64_t sequence)
 {
-    comm->marked_at = comm->reported_at = comm->entered_at = hp_loop_now(comm->loop);
-    comm->entered = sequence;
+    comm->reports.moved_at = comm->reports.told_at = comm->reports.entered_at = hp_loop_now(comm->loop);
+    comm->reports.entered = sequence;
 }
 
 void
 hp_reports_leave(hoop_comm *comm)
 {
-    if (comm->in_op && !comm->running)
+    if (comm->reports.in_op && !comm->running)
         say_out(comm);
 }
 
@@ -164,7 +165,7 @@ hp_reports_look(hoop_comm *comm, uint64_t now)
     uint64_t warn = warn_after(comm);
     mark_progress(comm, warn, now);
     report(comm, now);
-    if (!comm->ticks)
+    if (!comm->reports.ticks)
         return;
     exchange_ticks(comm, now);
     hp_stats_stall(comm, warn, now);

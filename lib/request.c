@@ -6,9 +6,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/* What a kind does with its buffers, in blocks of `count` elements; 0: all ranks' blocks, -1: not used on this rank. */
+/* What a call does with its buffers on this rank, in bytes. */
 typedef struct extent {
-    size_t send, recv;             /* bytes; 0: the buffer is not looked at */
+    size_t send, recv;             /* 0: the buffer is not used */
     size_t shift_send, shift_recv; /* in place means send + shift_send == recv + shift_recv */
 } extent;
 

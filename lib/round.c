@@ -13,12 +13,13 @@
 
 enum {
     IDLE_SLEEP_MS = 1000,
-    LOOK_MIN_NS = 50000, /* a caller's stream that has not come is looked for that often, */
-    LOOK_MAX_NS = 500000,
-    LOOK_PART = 64 /* at first; later in this part of the time it has taken */
+    LOOK_MIN_NS = 50000,  /* time between two looks for a caller's stream: at first, */
+    LOOK_MAX_NS = 500000, /* and at most; between them the driver waits 1/LOOK_PART of the time that it has waited */
+    LOOK_PART = 64
 };
 
-/* Tells the server of a call that was refused, or that it need not mind: an operation up to `last` was started. */
+/* Tells the server of a call that was refused, or, once an operation up to `last` was started, that this rank goes
+ * on. */
 static void
 mind_refusal(hoop_comm *comm, uint64_t last)
 {
@@ -118,29 +119,30 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
 }
 
 int
-hp_round_stands(const hoop_comm *comm)
+hp_round_awaits_stream(const hoop_comm *comm)
 {
     int stands = 0;
     for (uint32_t c = 0; c < comm->channels; c++)
-        stands |= hp_channel_stands(comm->channel[c]);
+        stands |= hp_channel_awaits_stream(comm->channel[c]);
     return stands;
 }
 
 /*
- * A wake from the device would have to wait behind the caller's stream in a stream of ours, and the two, or that and our
- * jobs, may share a hardware queue, where nothing overtakes. So the driver looks, which costs a load.
+ * The driver looks for a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
+ * the caller's stream in a stream of the library, and two streams may share a hardware queue, where nothing overtakes,
+ * so that the library's jobs would wait behind it. /
  */
 static uint64_t
 look_again(hoop_comm *comm, uint64_t now)
 {
     uint64_t part;
-    if (!hp_round_stands(comm)) {
-        comm->stands = 0;
+    if (!hp_round_awaits_stream(comm)) {
+        comm->gpu.awaited_since = 0;
         return HP_NEVER;
     }
-    if (!comm->stands)
-        comm->stands = now;
-    part = (now - comm->stands) / LOOK_PART;
+    if (!comm->gpu.awaited_since)
+        comm->gpu.awaited_since = now;
+    part = (now - comm->gpu.awaited_since) / LOOK_PART;
     return part < LOOK_MIN_NS ? LOOK_MIN_NS : part > LOOK_MAX_NS ? LOOK_MAX_NS : part;
 }
 
@@ -152,7 +154,7 @@ hp_round_patience(hoop_comm *comm, uint64_t now)
     if (look < patience)
         patience = look;
     for (uint32_t c = 0; c < comm->channels; c++)
-        if (comm->channel[c]->news) /* its rounds were up: nobody wakes us for what a device has told already */
+        if (comm->channel[c]->news) /* the belt's rounds were up, and a device wakes no driver for it */
             return 0;
     if (comm->fault.grace && comm->fault.grace < now + patience)
         patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
@@ -166,7 +168,7 @@ hp_round_arm(hoop_comm *comm)
         return;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_arm(comm->channel[c]);
-    if (comm->alarm) /* the program sleeps in a loop of its own: it must be woken for what sleep_in_loop wakes us for */
+    if (comm->alarm) /* the program sleeps in a loop of its own: it must wake up when this thread would */
         hp_timer_set(comm->alarm,
                      comm->running || comm->fault.grace ? hp_round_patience(comm, hp_loop_now(comm->loop)) : HP_NEVER);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * round: one look of the driver at everything that a communicator has: what was submitted, connections, belts, operations
- * that are complete; and what comes between two rounds: reports, faults, how long to sleep. Baton holder only.
+ * round: one look of the driver at everything that a communicator has: what was submitted, connections, belts,
+ * operations that are complete; and what comes between two rounds: reports, faults, how long to sleep. Baton holder
+ * only. /
  */
 #ifndef HP_ROUND_H
 #define HP_ROUND_H
@@ -18,7 +19,7 @@ int hp_round_step(hoop_comm *comm);
 int hp_round_idle(hoop_comm *comm, uint64_t now);
 
 uint64_t hp_round_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
-int hp_round_stands(const hoop_comm *comm);                /* 1 if a channel waits for a caller's stream to come */
+int hp_round_awaits_stream(const hoop_comm *comm);         /* 1 if a channel waits for a caller's stream to come */
 void hp_round_arm(hoop_comm *comm);                        /* before a sleep: everything awaited wakes the loop */
 
 #endif

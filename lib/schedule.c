@@ -30,11 +30,11 @@
  *     Row j sends in round j - 1, the next row receives; row 0 loads, and announces: to the partner of the first round
  *     only half of the ranks would. Two ranks do without that row.
  * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
- *     s(k) = ceil(n / 2^k). The vector stands in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
+ *     s(k) = ceil(n / 2^k). The vector lies in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
  *     part r, B[0]. Rows L+1 ... 2L send B[0 ...] on over the skips in reverse, B[i] = part (r - i) mod n.
  *
- * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
+ * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame. /
  */
 #include "lib/schedule.h"
 

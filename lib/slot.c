@@ -93,7 +93,8 @@ run_task(hp_channel *channel, hp_slot *slot, const hp_task *task)
     }
 }
 
-/* A mean's operands weigh what ranks they stand for: one after the other where these differ. */
+/* A mean's operands are weighted by the ranks whose data they hold: one task for each piece where the numbers
+ * differ. */
 static void
 run_pieces(hp_channel *channel, hp_slot *slot, const hp_task *task)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spin: how often a driver with nothing to do looks again, yielding, before it sleeps; pure. Up to `most` times where
- * that finds something or the sleep turned out to be short, down to none where sleeps are long, as on a network slower
- * than the processor. An idle processor is slow to wake, so looking is worth a while where ranks have one almost for
- * themselves; where more share it, a rank that looks takes it from one that has something to do.
+ * spin: how often a driver with nothing to do looks again, yielding, before it sleeps; pure. The number grows to `most`
+ * where looking finds something or a sleep turns out to be short, and falls to none where sleeps are long, as on a
+ * network slower than the processor. An idle processor is slow to wake, so looking pays where a rank has a processor
+ * almost to itself; where more ranks share one, a rank that looks takes it from a rank that has something to do. /
  */
 #ifndef HP_SPIN_H
 #define HP_SPIN_H
@@ -15,7 +15,7 @@ enum {
     HP_SPIN_ALONE = 1000,      /* looks, where at most HP_SPIN_SHARE ranks have a processor together */
     HP_SPIN_SHARE = 2,
     HP_SPIN_COLOCATED = 50,
-    HP_SPIN_LONGEST_NS = 10000000 /* others may keep the processor for long between two looks, but reports are due */
+    HP_SPIN_LONGEST_NS = 10000000 /* other processes may keep the processor between two looks, but reports are due */
 };
 
 /* The most looks there may be: as set, or, below 0, by the ranks and processors on this host. */

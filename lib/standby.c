@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* standby: see standby.h. Under the driver's mutex but while it looks. */
+/* standby: see standby.h. The thread holds the driver's mutex, except while it looks. */
 #include "lib/standby.h"
 
 #include "base/clock.h"
@@ -13,7 +13,7 @@ has_to_do(const hp_driver *d)
     return atomic_load(&d->outstanding) > 0 || atomic_load(&d->attending);
 }
 
-/* The program may have slept on what this look has taken away. */
+/* The program may sleep on a descriptor that this look has read empty, so it is woken. */
 static void
 look_once(hoop_comm *comm)
 {

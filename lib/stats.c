@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: see stats.h. Reads counters, changes nothing but its own memory of what was said. */
+/* stats: see stats.h. Reads counters; changes only its own memory of what was logged. */
 #include "lib/stats.h"
 
 #include "base/clock.h"
@@ -52,11 +52,11 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
     return out;
 }
 
-/* Who holds up the oldest operation, if this rank is the one to say so: HP_GUILT_NONE where it is not. */
+/* The rank that holds up the oldest operation, where this rank is the one to name it; else HP_GUILT_NONE. */
 static hp_blame
 own_finding(const hoop_comm *comm, uint64_t now)
 {
-    const hp_heartbeats *t = comm->heartbeats;
+    const hp_heartbeats *t = comm->reports.heartbeats;
     uint64_t listening = HP_SILENT_BEATS * hp_comm_heartbeat(comm), alive = now - listening;
     hp_blame blame = {.guilt = HP_GUILT_NONE};
     if (!comm->running || !t->since || now - t->since < listening || !hp_heartbeats_speaks(t, alive))
@@ -67,38 +67,40 @@ own_finding(const hoop_comm *comm, uint64_t now)
 static void
 speak(const hoop_comm *comm, const hp_blame *blame)
 {
-    uint64_t lasted = comm->nag.lasted;
+    uint64_t lasted = comm->reports.nag.lasted;
     char line[256];
     if (blame->guilt)
-        hp_blame_print(blame, comm->heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
+        hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
     else
         hp_stats_waiting(comm, lasted / HP_MS, line, sizeof(line));
     hp_log(HP_LOG_WARN, "%s", line);
 }
 
-/* Nothing has moved here, nor anywhere as far as is known: to be heard of for the first time counts as movement. */
+/* Neither this rank nor any other, as far as it has heard, has moved; a rank that is heard for the first time counts
+ * as moved. */
 static int
-stands_still(const hoop_comm *comm, uint64_t after, uint64_t now)
+stalled(const hoop_comm *comm, uint64_t after, uint64_t now)
 {
-    return now >= comm->marked_at + after && now >= comm->heartbeats->moved + after;
+    return now >= comm->reports.moved_at + after && now >= comm->reports.heartbeats->moved + after;
 }
 
 void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame;
-    if (!comm->heartbeats || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
-        comm->nag.since = 0;
+    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
+        comm->reports.nag.since = 0;
         return;
     }
-    if (!comm->nag.since && !stands_still(comm, after, now))
+    if (!comm->reports.nag.since && !stalled(comm, after, now))
         return;
     blame = own_finding(comm, now);
-    if (!comm->nag.since && !blame.guilt)
+    if (!comm->reports.nag.since && !blame.guilt)
         return;
-    hp_stall_word word = hp_stall_warning_due(&comm->nag, after, comm->running != NULL, comm->marked_at, now);
+    hp_stall_word word =
+        hp_stall_warning_due(&comm->reports.nag, after, comm->running != NULL, comm->reports.moved_at, now);
     if (word == HP_STALL_WARN)
         speak(comm, &blame);
     else if (word == HP_STALL_OVER)
-        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->nag.lasted / 1e9);
+        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->reports.nag.lasted / 1e9);
 }

@@ -11,8 +11,9 @@ hp_report hp_stats_report(const hoop_comm *comm);
 const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size);
 
 /*
- * Where the server is not heard, which would say it: who holds up the ring, as rendezvous/stall_warning.h wants it. Of all ranks that
- * wait, the one says it that can tell by the ranks' ticks; where several can, the lowest.
+ * The stall warning, where the server is not heard that would give it: names the rank that holds up the ring, as often
+ * as rendezvous/stall_warning.h has it. Of all ranks that wait, one that can tell by the ranks' heartbeats warns; of several the
+ * lowest. /
  */
 void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 

@@ -10,7 +10,7 @@
 
 enum { LOOK_MS = 250, GRACE_LOOKS = 2, LEAST_LOOKS = 8 };
 
-/* Looks, not time: a process that was stopped has not been stuck meanwhile. 0: for ever. */
+/* The limit in looks, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
 static uint64_t
 patience(const hoop_comm *comm)
 {
@@ -26,14 +26,15 @@ give_up(hoop_comm *comm)
     hoop_error error;
     char me[96];
     hp_err_set(&error, HOOP_ERR_TIMEOUT,
-               "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: too "
-               "many launches may be queued behind the stream",
+               "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: "
+               "too many launches may be queued behind the stream",
                hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.looks * LOOK_MS);
     error.rank = error.reporter = comm->rank;
     hp_fault_request(comm, &error);
 }
 
-/* The device is chosen: a stream stands. What drives may be in the middle of a command: see hp_device_ops.release. */
+/* A stream is blocked, so the device is chosen. The driver's thread may be in the middle of a job: see
+ * hp_device_ops.release. */
 static void
 release(hoop_comm *comm)
 {
@@ -46,9 +47,9 @@ release(hoop_comm *comm)
 }
 
 /*
- * Under the driver's mutex. 1 if nobody gives a sign of life while a stream stands. Whoever has entered a call keeps the
- * background thread from driving, and may be stuck before it drives itself; a program with a loop of its own drives when
- * it likes.
+ * Under the driver's mutex. 1 if the driver gives no sign of life while a stream is blocked. A thread that has entered
+ * a call keeps the background thread from driving, and may be stuck before it drives itself: so works that are
+ * outstanding count as driven, except where the program drives from a loop of its own, whenever it likes. /
  */
 static int
 is_stuck(hoop_comm *comm)
@@ -57,7 +58,7 @@ is_stuck(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     unsigned long long beat = atomic_load(&d->beat);
     int drives = d->held || (atomic_load(&d->outstanding) > 0 && !atomic_load(&d->manual));
-    int same = drives && beat == g->beat && atomic_load(&comm->standing) > 0;
+    int same = drives && beat == g->beat && atomic_load(&comm->gpu.blocked) > 0;
     g->beat = beat;
     g->looks = same ? g->looks + 1 : 0;
     return g->looks > 0;

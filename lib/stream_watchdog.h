@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stream_watchdog: a thread that sees to it that callers' streams go on. Whoever drives may be stuck in the GPU's driver, which a
- * thread of the caller's keeps to itself while it waits for room in a stream that waits for us: then only somebody who
- * needs neither the baton nor the driver can end that. It looks a few times a second, and acts when it must.
+ * stream_watchdog: a thread that lets callers' streams go on when the driver's thread cannot. A thread of the caller may wait,
+ * inside the GPU's driver, for room in a stream that is blocked by an operation. It holds a lock of the GPU's driver
+ * meanwhile, and the thread that drives the operation gets stuck on it. This thread needs neither the baton nor the
+ * GPU's driver: it looks four times a second, ends the communicator by time-out, and opens the gates of its streams. /
  */
 #ifndef HP_STREAM_WATCHDOG_H
 #define HP_STREAM_WATCHDOG_H
 
 #include "lib/comm.h"
 
-/* Before the first stream is stopped; without memory for a thread there is no guard. Idempotent, any thread. */
+/* Before the first stream is blocked; without memory for a thread no thread watches. Idempotent, any thread. */
 void hp_stream_watchdog_start(hoop_comm *comm);
 void hp_stream_watchdog_stop(hoop_comm *comm);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* work: see work.h. Finds bytes by element; the life of a work is comm.c's and progress.c's. */
+/* work: see work.h. Finds bytes by element; work_pool.c makes works and takes them back. */
 #include "lib/work.h"
 
 #include "base/dtype.h"
@@ -65,7 +65,7 @@ hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run)
     return (uint8_t *)(uintptr_t)data + (at - segment->begin) * hp_dtype_size((hoop_dtype)work->call.dtype);
 }
 
-/* Whether there are few enough seams between tensors for so many bytes. */
+/* Whether so many bytes lie in few enough tensors. */
 static int
 is_coarse(hoop_work *work, uint64_t at, uint64_t count)
 {
@@ -80,7 +80,7 @@ hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step)
     uint64_t count = step->recv_count > step->send_count ? step->recv_count : step->send_count;
     if (step->flags & HP_STEP_STAGED) /* all its steps choose alike */
         count = plan->count;
-    /* only allreduces are fused: what they take and what they leave lies in the same tensors */
+    /* only allreduces are fused: their input and their result have the same tensors */
     options.direct = options.direct && is_coarse(work, step->out, count);
     return hp_place(plan, step, &options);
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * work: one operation on its way: arguments, plan, what is left of it, how it ended. Made from a free list of the
- * communicator, so that a steady program allocates nothing.
- */
+/* work: one operation: arguments, plan, what is left to do, how it ended. work_pool.c owns all works of a
+ * communicator. */
 #ifndef HP_WORK_H
 #define HP_WORK_H
 
@@ -14,7 +12,8 @@
 
 enum {
     HP_CHANNELS_MAX = 8,
-    /* bytes of a tensor from which the kernel's scattering and gathering costs less than a command that copies (measured) */
+    /* from this size of a tensor on, recvmsg and sendmsg with a list of places cost less than a command that copies
+     * (measured) */
     HP_PIECE_BYTES = 2048
 };
 
@@ -27,14 +26,14 @@ struct hoop_work {
     hp_segment one;       /* the usual single segment ... */
     hp_segment *segments; /* ... points at it, or at the array */
     size_t segment_count;
-    size_t near;    /* the segment that was found last: what is asked for next mostly lies there or in the next */
+    size_t near;    /* the segment that was found last: the next element asked for mostly lies in it or the next */
     uint32_t piece; /* a slice whose tensors have fewer bytes than this on average goes through slots */
     hp_place_options place;
     int device;    /* index of the queue its commands go to: 0 host, 1 CUDA */
-    hp_gate *gate; /* a user's stream that stands until this work is complete */
-    hp_mark *mark; /* what was in that stream before: no step is worked on until it is passed */
-    int reached;   /* it is, as a belt has seen */
-    int detached;  /* nobody holds a handle: freed on completion */
+    hp_gate *gate; /* holds the caller's stream until this work is complete */
+    hp_mark *mark; /* the end of what that stream held before: no step is worked on until the stream has passed it */
+    int reached;   /* a belt has seen that the stream has passed the mark */
+    int detached;  /* the caller has no handle: the work is free again when it is complete */
 
     uint32_t channels; /* channels it uses: 0 ... channels-1 */
     uint32_t channels_left;
@@ -42,7 +41,7 @@ struct hoop_work {
     atomic_int done;
     hoop_result result; /* valid once done */
 
-    /* what stands before this starts at nought when a work is used again */
+    /* hp_work_pool_take clears the fields above this one, up to offsetof(hoop_work, array) */
     hp_segment *array;      /* a group's segments, from the communicator's shelf until the work is complete */
     size_t segment_room;    /* in the array */
     hoop_work *made_before; /* all works of the communicator, freed with it */
@@ -57,7 +56,7 @@ uint8_t *hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run);
 /* Where `count` elements from `at` lie. */
 hp_iov hp_work_iov(hoop_work *work, hp_side side, uint64_t at, uint64_t count);
 
-/* A step's place: straight from and to the tensors only where what it moves lies in pieces large enough for it. */
+/* A step's place: straight from and to the caller's tensors, unless its bytes lie in too many small ones. */
 hp_placement hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step);
 
 /* One segment, the usual case. */

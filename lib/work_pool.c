@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* work_pool: see work_pool.h. The two lists are guarded by the driver's mutex. */
+/* work_pool: see work_pool.h. The three lists are guarded by the driver's mutex. */
 #include "lib/work_pool.h"
 
 #include "base/mem.h"
@@ -76,7 +76,7 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 
-/* An array on the shelf says in its first segment which is the next one and for how many it has room. */
+/* The first segment of an array on the shelf holds the next array (recv) and the room of this one (count). */
 static hp_segment *
 behind(const hp_segment *array)
 {
@@ -87,9 +87,9 @@ void
 hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work)
 {
     hp_segment *most = NULL, *before = NULL;
-    hp_work_pool_shelve(comm, work); /* one is left from a group that was dropped */
+    hp_work_pool_shelve(comm, work); /* the work may have one from a group that was dropped */
     pthread_mutex_lock(&comm->driver.mutex);
-    for (hp_segment *array = comm->shelf, *last = NULL; array; last = array, array = behind(array)) {
+    for (hp_segment *array = comm->driver.shelf, *last = NULL; array; last = array, array = behind(array)) {
         if (most && most->count >= array->count)
             continue;
         most = array;
@@ -98,7 +98,7 @@ hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work)
     if (most && before)
         before->recv = most->recv;
     else if (most)
-        comm->shelf = behind(most);
+        comm->driver.shelf = behind(most);
     pthread_mutex_unlock(&comm->driver.mutex);
     work->array = most;
     work->segment_room = most ? (size_t)most->count : 0;
@@ -110,8 +110,8 @@ hp_work_pool_shelve(hoop_comm *comm, hoop_work *work)
     if (!work->array)
         return;
     pthread_mutex_lock(&comm->driver.mutex);
-    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->shelf};
-    comm->shelf = work->array;
+    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->driver.shelf};
+    comm->driver.shelf = work->array;
     pthread_mutex_unlock(&comm->driver.mutex);
     work->array = NULL;
     work->segment_room = 0;
@@ -127,9 +127,9 @@ hp_work_pool_free(hoop_comm *comm)
         free(work->array);
         free(work);
     }
-    while (comm->shelf) {
-        hp_segment *array = comm->shelf;
-        comm->shelf = behind(array);
+    while (comm->driver.shelf) {
+        hp_segment *array = comm->driver.shelf;
+        comm->driver.shelf = behind(array);
         free(array);
     }
 }

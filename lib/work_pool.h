@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * work_pool: a communicator's works: made when none lies ready, used again, freed with it. Any thread; what a work means
- * is for others to say.
+ * work_pool: a communicator's works and their arrays of segments: allocated where none is free, filled, planned, used
+ * again, and freed with the communicator. Any thread. /
  */
 #ifndef HP_WORK_POOL_H
 #define HP_WORK_POOL_H
@@ -19,12 +19,12 @@ void hp_work_pool_give(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);
 
 /*
- * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: unshelve gives the
- * work the roomiest one that is free, if any; shelve puts the work's array back, if it has one.
+ * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: unshelve gives
+ * the work the roomiest one that is free, if any; shelve puts the work's array back, if it has one. /
  */
 void hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_shelve(hoop_comm *comm, hoop_work *work);
 
-void hp_work_pool_free(hoop_comm *comm); /* all that were ever made; nobody may hold one any more */
+void hp_work_pool_free(hoop_comm *comm); /* frees all that were ever made; the caller has no handle any more */
 
 #endif

@@ -173,7 +173,7 @@ never_used(int number, int size, void *arg)
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
     (void)arg;
-    if (!bad && (!p.second->device[1] || p.second->chosen || p.second->pinned != 0)) {
+    if (!bad && (!p.second->device[1] || p.second->gpu.chosen || p.second->gpu.pinned != 0)) {
         party_note("the second communicator is not prepared, or thinks that it was used");
         bad = 1;
     }

@@ -51,7 +51,7 @@ typedef struct hp_channel {
     uint32_t spare_stages;
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
-    int links_wanted;            /* sending links made and not yet seen by the owner, who dials */
+    int links_wanted;            /* sending links that were made and that links.c has not dialled yet */
     hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
 } hp_channel;
 

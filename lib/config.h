@@ -52,8 +52,8 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 
 /*
- * For programs that are no ranks: one setting, by the environment, then the files. What is wrong in them otherwise is
- * left to the ranks, who say so.
+ * For programs that are no ranks: one setting, by the environment, then the files. Other errors in them are ignored
+ * here: the ranks report them.
  */
 void hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT]);
 

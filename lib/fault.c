@@ -342,7 +342,7 @@ may_rest(const hoop_comm *comm)
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
-/* While the server is heard it judges who is late. Otherwise this rank does, so that every call ends. */
+/* While the server is heard it judges which rank is late. Otherwise this rank does, so that every call ends. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {

@@ -79,7 +79,7 @@ enter(hoop_comm *comm, int fd, const hp_hello *hello)
 }
 
 static int
-awaits_somebody(const hoop_comm *comm)
+awaits_neighbour(const hoop_comm *comm)
 {
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
@@ -97,7 +97,7 @@ static void
 starve(hoop_comm *comm, int number)
 {
     hoop_error error;
-    if (number != EMFILE || !awaits_somebody(comm))
+    if (number != EMFILE || !awaits_neighbour(comm))
         return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
     blame(comm, &error, comm->rank);

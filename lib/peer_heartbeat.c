@@ -276,9 +276,9 @@ silent_by_waits(const hp_heartbeats *t, uint64_t alive)
 }
 
 /*
- * Nobody who sees more has spoken. The first silent rank downstream stands still where all ranks wait for all: those
- * before it pass on what they hear. Where one may have done its part and rest, as the root of a broadcast, it need not,
- * and the silent one to whom the waits lead is likelier.
+ * No rank that sees more has named one in time. Where all ranks wait for all, the first silent rank downstream is stalled,
+ * since the ranks before it pass on what they hear. Where a rank may be done with its part and rest, as the root of a
+ * broadcast, the silent rank that the waits lead to is likelier.
  */
 static hp_blame
 guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive)

@@ -10,7 +10,7 @@
 
 #include "lib/comm.h"
 
-/* look: one round, if no other thread drives. Once is enough; without a thread nobody looks. */
+/* look: one round, if no other thread drives. Once is enough; without memory for a thread none looks. */
 void hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm));
 void hp_standby_stop(hoop_comm *comm);
 

@@ -22,7 +22,7 @@ struct hoop_work {
     hp_call call;
     uint32_t signature;
     uint64_t sequence;    /* counted from 1 */
-    int calls;            /* public calls it stands for: more than 1 when fused */
+    int calls;            /* public calls that it does: more than 1 when fused */
     hp_segment one;       /* the usual single segment ... */
     hp_segment *segments; /* ... points at it, or at the array */
     size_t segment_count;

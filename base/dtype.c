@@ -94,9 +94,3 @@ hp_dtype_parse(const char *name)
 {
     return value_of(dtype_names, sizeof(dtype_names) / sizeof(*dtype_names), name);
 }
-
-int
-hp_op_parse(const char *name)
-{
-    return value_of(op_names, sizeof(op_names) / sizeof(*op_names), name);
-}

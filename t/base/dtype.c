@@ -45,10 +45,8 @@ static void
 check_ops(void)
 {
     static const char *const names[HP_OPS] = {"sum", "prod", "max", "min", "avg"};
-    for (int op = 0; op < HP_OPS; op++) {
+    for (int op = 0; op < HP_OPS; op++)
         is_string(names[op], hp_op_name((hoop_op)op), "name of reduction %d", op);
-        is_int(op, hp_op_parse(names[op]), "%s as read", names[op]);
-    }
 }
 
 static void
@@ -63,8 +61,6 @@ check_unknown(void)
     is_int(-1, hp_dtype_parse("float128"), "an unknown type");
     is_int(-1, hp_dtype_parse(""), "no type");
     is_int(-1, hp_dtype_parse(NULL), "NULL is no type");
-    is_int(-1, hp_op_parse("Sum"), "reductions are lower case");
-    is_int(-1, hp_op_parse(NULL), "NULL is no reduction");
 }
 
 int

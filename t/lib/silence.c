@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A server that falls silent, and then ranks that stand still: whole rings with a clock of the test's own, in which
- * every rank hears, ticks, judges and passes on as lib/comm.c and lib/fault.c have it do. Whoever names a rank names
+ * every rank hears, ticks, judges and passes on as lib/reports.c and lib/fault.c have it do. Whoever names a rank names
  * one that stands still, all agree, and nobody takes longer than the time-out and a second.
  */
 #include "base/clock.h"
@@ -76,7 +76,7 @@ open_ring(const plot *s)
     }
 }
 
-/* lib/comm.c's report() and tick(). */
+/* lib/reports.c's report() and tick(). */
 static void
 report(member *self, int position, int now)
 {

@@ -269,7 +269,7 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
         fuzz_check(hp_join_put(again, &said) == n);
     }
-    if (ticks && hp_heartbeats_hear(ticks, in, n, 1)) {
+    if (ticks && hp_heartbeats_receive(ticks, in, n, 1)) {
         hp_blame blame = hp_heartbeats_blame(ticks, 1, 1);
         uint8_t out[HP_HEARTBEATS_BYTES];
         fuzz_check(blame.rank >= -1 && blame.rank < GUESTS && blame.other >= -1 && blame.other < GUESTS);

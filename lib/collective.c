@@ -19,7 +19,7 @@
 
 /* The call as the ranks must agree on it. */
 static hp_request
-ask(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, hoop_op op, int root)
+request_of(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype dtype, hoop_op op, int root)
 {
     hp_request r = {.send = send, .recv = recv};
     r.call.kind = (uint8_t)kind;
@@ -176,7 +176,7 @@ close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *err
 }
 
 static hoop_result
-stop_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *stream, hoop_error *error)
+block_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *stream, hoop_error *error)
 {
     hoop_result result;
     if (!comm->device[work->device]->ops->mark)
@@ -220,7 +220,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
         hp_work_pool_give(comm, work);
         return result;
     }
-    if (stop_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
+    if (block_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
         hp_work_pool_give(comm, work);
         return hp_entry_unstarted(comm, &request.call, hp_entry_fail_start(comm, &error));
     }
@@ -235,63 +235,63 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 hoop_result
 hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
-    hp_request r = ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1);
+    hp_request r = request_of(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_reduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
-    hp_request r = ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1);
+    hp_request r = request_of(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_allgather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm)
 {
-    hp_request r = ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1);
+    hp_request r = request_of(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_broadcast(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    hp_request r = ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root);
+    hp_request r = request_of(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_reduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root, hoop_comm *comm)
 {
-    hp_request r = ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root);
+    hp_request r = request_of(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_gather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    hp_request r = ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root);
+    hp_request r = request_of(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root, hoop_comm *comm)
 {
-    hp_request r = ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root);
+    hp_request r = request_of(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_alltoall(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm)
 {
-    hp_request r = ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1);
+    hp_request r = request_of(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1);
     return run(comm, &r);
 }
 
 hoop_result
 hoop_barrier(hoop_comm *comm)
 {
-    hp_request r = ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1);
+    hp_request r = request_of(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1);
     return run(comm, &r);
 }
 
@@ -301,61 +301,61 @@ hoop_result
 hoop_iallreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm,
                 hoop_work **work)
 {
-    return start(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), work);
+    return start(comm, request_of(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), work);
 }
 
 hoop_result
 hoop_ireduce_scatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op,
                      hoop_comm *comm, hoop_work **work)
 {
-    return start(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1), work);
+    return start(comm, request_of(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1), work);
 }
 
 hoop_result
 hoop_iallgather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm,
                 hoop_work **work)
 {
-    return start(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1), work);
+    return start(comm, request_of(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1), work);
 }
 
 hoop_result
 hoop_ibroadcast(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm,
                 hoop_work **work)
 {
-    return start(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), work);
+    return start(comm, request_of(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), work);
 }
 
 hoop_result
 hoop_ireduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root, hoop_comm *comm,
              hoop_work **work)
 {
-    return start(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), work);
+    return start(comm, request_of(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), work);
 }
 
 hoop_result
 hoop_igather(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm,
              hoop_work **work)
 {
-    return start(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root), work);
+    return start(comm, request_of(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root), work);
 }
 
 hoop_result
 hoop_iscatter(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root, hoop_comm *comm,
               hoop_work **work)
 {
-    return start(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root), work);
+    return start(comm, request_of(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root), work);
 }
 
 hoop_result
 hoop_ialltoall(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm, hoop_work **work)
 {
-    return start(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), work);
+    return start(comm, request_of(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), work);
 }
 
 hoop_result
 hoop_ibarrier(hoop_comm *comm, hoop_work **work)
 {
-    return start(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), work);
+    return start(comm, request_of(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), work);
 }
 
 /* --- stream-ordered --- */
@@ -364,60 +364,64 @@ hoop_result
 hoop_allreduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                          hoop_comm *comm, void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), cuda_stream);
+    return start_on_stream(comm, request_of(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), cuda_stream);
 }
 
 hoop_result
 hoop_reduce_scatter_on_stream(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, hoop_op op,
                               hoop_comm *comm, void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1), cuda_stream);
+    return start_on_stream(comm, request_of(HP_REDUCE_SCATTER, sendbuf, recvbuf, recvcount, dtype, op, -1),
+                           cuda_stream);
 }
 
 hoop_result
 hoop_allgather_on_stream(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, hoop_comm *comm,
                          void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1), cuda_stream);
+    return start_on_stream(comm, request_of(HP_ALLGATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, -1),
+                           cuda_stream);
 }
 
 hoop_result
 hoop_broadcast_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, int root, hoop_comm *comm,
                          void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), cuda_stream);
+    return start_on_stream(comm, request_of(HP_BROADCAST, sendbuf, recvbuf, count, dtype, HOOP_SUM, root), cuda_stream);
 }
 
 hoop_result
 hoop_reduce_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, int root,
                       hoop_comm *comm, void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), cuda_stream);
+    return start_on_stream(comm, request_of(HP_REDUCE, sendbuf, recvbuf, count, dtype, op, root), cuda_stream);
 }
 
 hoop_result
 hoop_gather_on_stream(const void *sendbuf, void *recvbuf, size_t sendcount, hoop_dtype dtype, int root, hoop_comm *comm,
                       void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root), cuda_stream);
+    return start_on_stream(comm, request_of(HP_GATHER, sendbuf, recvbuf, sendcount, dtype, HOOP_SUM, root),
+                           cuda_stream);
 }
 
 hoop_result
 hoop_scatter_on_stream(const void *sendbuf, void *recvbuf, size_t recvcount, hoop_dtype dtype, int root,
                        hoop_comm *comm, void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root), cuda_stream);
+    return start_on_stream(comm, request_of(HP_SCATTER, sendbuf, recvbuf, recvcount, dtype, HOOP_SUM, root),
+                           cuda_stream);
 }
 
 hoop_result
 hoop_alltoall_on_stream(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_comm *comm,
                         void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), cuda_stream);
+    return start_on_stream(comm, request_of(HP_ALLTOALL, sendbuf, recvbuf, count, dtype, HOOP_SUM, -1), cuda_stream);
 }
 
 hoop_result
 hoop_barrier_on_stream(hoop_comm *comm, void *cuda_stream)
 {
-    return start_on_stream(comm, ask(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), cuda_stream);
+    return start_on_stream(comm, request_of(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), cuda_stream);
 }

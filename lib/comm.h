@@ -104,7 +104,7 @@ typedef struct hp_reports {
     uint64_t told_at;                /* last IN_OP or PROGRESS */
     int in_op;                       /* the server was told IN_OP */
     int out;                         /* and OUT after it, on a connection not looked at since; progress.c's */
-    uint64_t murmured;               /* the last operation of which this rank has logged whom it waits for */
+    uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
     hp_stall_warning nag;            /* the stall warning that this rank gives where the server is not heard */
     hp_heartbeats *heartbeats;       /* what the ranks tell each other then; NULL without neighbours */
 } hp_reports;

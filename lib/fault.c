@@ -175,7 +175,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 
 /* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */
 static void
-word_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+describe_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     int up = comm->rank < link->peer;
     hp_link_loss_cause cause = {
@@ -185,7 +185,7 @@ word_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 }
 
 static void
-word_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+describe_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     char me[96], peer[96];
     unsigned long long sequence = comm->running ? comm->running->sequence : 0;
@@ -226,9 +226,9 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
     comm->fault.grace = now + (server_hears(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
     if (link->state == HP_LINK_LEFT) {
-        word_leaver(comm, link, s);
+        describe_leaver(comm, link, s);
     } else {
-        word_breach(comm, link, s);
+        describe_breach(comm, link, s);
         hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
         comm->fault.tell = when_to_tell(link, now);
     }
@@ -306,7 +306,7 @@ devices_are_well(const hp_channel *channel)
 
 /* A rank that is silent may be unreachable, stopped, or still outside the operation: the sentence names all three. */
 static void
-word_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
+describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
 {
     const hp_member *who = &comm->ring->members[blame->rank];
     snprintf(
@@ -318,11 +318,11 @@ word_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, cha
 
 /* Blames by what the ranks have told each other; where that is not enough, the neighbour that this rank waits for. */
 static void
-accuse(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
+describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
     char text[256];
     if (blame->guilt == HP_GUILT_ABSENT && comm->reports.heartbeats->of[blame->rank].completed < blame->sequence)
-        word_absence(comm, blame, stalled, text, sizeof(text));
+        describe_absence(comm, blame, stalled, text, sizeof(text));
     else if (blame->guilt)
         hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, stalled, text, sizeof(text));
     else
@@ -359,7 +359,7 @@ check_clock(hoop_comm *comm, uint64_t now)
     hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence, may_rest(comm), &clock);
     if (!blame.guilt && !hp_heartbeats_late(comm->reports.heartbeats, &clock))
         return;
-    accuse(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
+    describe_timeout(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
     hp_fault_fail(comm, &error);
 }
 

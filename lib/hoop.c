@@ -99,7 +99,7 @@ set_log(const hoop_comm *comm)
 }
 
 static void
-say_version(void)
+log_version(void)
 {
     char gpu[320];
     if (hp_log_enabled(HP_LOG_INFO))
@@ -107,7 +107,7 @@ say_version(void)
 }
 
 static void
-say_settings(const hoop_comm *comm)
+log_settings(const hoop_comm *comm)
 {
     char text[512];
     if (!hp_log_enabled(HP_LOG_INFO))
@@ -187,7 +187,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
         set_log(comm);
-        say_version();
+        log_version();
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
@@ -195,7 +195,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
         result = hp_join_world(comm, &error);
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
-    say_settings(comm);
+    log_settings(comm);
     hp_registry_add(comm);
     *out = comm;
     return HOOP_SUCCESS;

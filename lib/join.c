@@ -20,7 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 100, SAY_MS = 300, UNANSWERED_MS = 5000 };
+enum { LOOP_MS = 100, REPORT_MS = 300, UNANSWERED_MS = 5000 };
 
 static void
 kick(void *arg)
@@ -135,7 +135,7 @@ typedef struct silence {
 
 /* Warns while no server answers, and once more when one does. Where one answers, the server itself warns of ranks. */
 static void
-heed_silence(const hoop_comm *comm, silence *s, uint64_t now)
+warn_of_silence(const hoop_comm *comm, silence *s, uint64_t now)
 {
     const hp_addr *server = hp_client_awaits(comm->client);
     char text[HP_ADDR_TEXT];
@@ -183,7 +183,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
     silence quiet = {0};
     for (;;) {
         uint64_t now = hp_loop_now(comm->loop);
-        heed_silence(comm, &quiet, now);
+        warn_of_silence(comm, &quiet, now);
         hp_client_state reached = hp_client_status(comm->client);
         if (atomic_load(&comm->fault.failed)) {
             *error = comm->fault.error;
@@ -196,7 +196,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
             return failure;
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
-        hp_loop_run(comm->loop, PATIENCE_MS * HP_MS);
+        hp_loop_run(comm->loop, LOOP_MS * HP_MS);
         if (hp_listener_news(&comm->entry))
             hp_links_receive(comm);
     }
@@ -219,11 +219,11 @@ open_links(hoop_comm *comm, hoop_error *error)
     return run_until(comm, HP_CLIENT_GO, 0, error);
 }
 
-/* --- meeting --- */
+/* --- joining --- */
 
 /* On a network, a process that has read an unauthenticated connection could speak for a rank. */
 static hoop_result
-refuse_bare(const hp_addr *local, const char *name, hoop_error *error)
+refuse_unauthenticated(const hp_addr *local, const char *name, hoop_error *error)
 {
     char text[HP_ADDR_TEXT];
     return hp_err_set(error, HOOP_ERR_AUTH,
@@ -233,7 +233,7 @@ refuse_bare(const hp_addr *local, const char *name, hoop_error *error)
 }
 
 static hoop_result
-open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
+open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
 {
     hp_listener_options o = {.sock = comm->sock};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
@@ -243,7 +243,7 @@ open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised
     if (result == HOOP_SUCCESS)
         result = hp_addr_local(&o.local, wanted, &options->server, name, why, sizeof(why), error);
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
-        result = refuse_bare(&o.local, name, error);
+        result = refuse_unauthenticated(&o.local, name, error);
     if (result == HOOP_SUCCESS)
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
@@ -255,7 +255,7 @@ open_door(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised
 }
 
 static void
-say_ring(const hoop_comm *comm)
+log_ring(const hoop_comm *comm)
 {
     char text[512];
     size_t used = 0;
@@ -281,10 +281,10 @@ deadline_of(const hoop_comm *comm)
 
 /* Everything from the filled-in client options to a ring that is up. */
 static hoop_result
-meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
+join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {
     char agree[HP_AGREE_TEXT];
-    hoop_result result = open_door(comm, options, &options->listen, error);
+    hoop_result result = open_listener(comm, options, &options->listen, error);
     if (result != HOOP_SUCCESS)
         return result;
     hp_config_agreement(&comm->config, agree);
@@ -297,7 +297,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
-    comm->bringup_until = options->deadline - (patience / 4 < SAY_MS * HP_MS ? patience / 4 : SAY_MS * HP_MS);
+    comm->bringup_until = options->deadline - (patience / 4 < REPORT_MS * HP_MS ? patience / 4 : REPORT_MS * HP_MS);
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");
@@ -316,7 +316,7 @@ meet(hoop_comm *comm, hp_client_options *options, hoop_error *error)
         result = run_until(comm, HP_CLIENT_GO, 0, error);
     }
     if (result == HOOP_SUCCESS)
-        say_ring(comm);
+        log_ring(comm);
     return result;
 }
 
@@ -349,7 +349,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
         comm->keys = hp_environment_keys(&environment, &comm->config, error);
         result = comm->keys ? HOOP_SUCCESS : error->code;
         if (result == HOOP_SUCCESS)
-            result = meet(comm, &options, error);
+            result = join_ring(comm, &options, error);
     }
     if (result == HOOP_SUCCESS)
         comm->state = HP_COMM_READY;
@@ -379,7 +379,7 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
     options.completed = atomic_load(&parent->completed);
     comm->keys = hp_keys_hold(parent->keys);
     comm->sock = parent->sock;
-    result = meet(comm, &options, error);
+    result = join_ring(comm, &options, error);
     if (result == HOOP_SUCCESS)
         comm->state = HP_COMM_READY;
     return result;

@@ -58,7 +58,7 @@ is_ours(const hoop_error *error)
 }
 
 static void
-blame(hoop_comm *comm, hoop_error *error, int peer)
+report_fault(hoop_comm *comm, hoop_error *error, int peer)
 {
     error->rank = is_ours(error) ? comm->rank : peer;
     error->reporter = comm->rank;
@@ -67,7 +67,7 @@ blame(hoop_comm *comm, hoop_error *error, int peer)
 }
 
 static void
-enter(hoop_comm *comm, int fd, const hp_hello *hello)
+attach(hoop_comm *comm, int fd, const hp_hello *hello)
 {
     hp_link *link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
     hoop_error error;
@@ -75,7 +75,7 @@ enter(hoop_comm *comm, int fd, const hp_hello *hello)
     if (!hp_link_is_fresh(link, hello->stripe))
         close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
-        blame(comm, &error, link->peer);
+        report_fault(comm, &error, link->peer);
 }
 
 static int
@@ -94,13 +94,13 @@ awaits_neighbour(const hoop_comm *comm)
  * soon.
  */
 static void
-starve(hoop_comm *comm, int number)
+fail_without_descriptors(hoop_comm *comm, int number)
 {
     hoop_error error;
     if (number != EMFILE || !awaits_neighbour(comm))
         return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
-    blame(comm, &error, comm->rank);
+    report_fault(comm, &error, comm->rank);
 }
 
 void
@@ -115,10 +115,10 @@ hp_links_receive(hoop_comm *comm)
         }
         int fd = hp_candidate_answer(caller, hp_links_judge(comm, &hello), hello.my_rank);
         if (fd >= 0)
-            enter(comm, fd, &hello);
+            attach(comm, fd, &hello);
     }
     if (number)
-        starve(comm, number);
+        fail_without_descriptors(comm, number);
 }
 
 /* --- connections that are dialled --- */
@@ -145,7 +145,7 @@ dialled(void *arg, const hp_dial_result *result)
     if (result->fd >= 0)
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
     if (result->fd < 0 || attached != HOOP_SUCCESS)
-        blame(comm, &error, d->link->peer);
+        report_fault(comm, &error, d->link->peer);
     unlink_dialing(comm, d);
     hp_dial_free(d->dial);
     free(d);
@@ -182,7 +182,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     }
     free(d);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
-    blame(comm, &error, link->peer);
+    report_fault(comm, &error, link->peer);
 }
 
 void

@@ -25,7 +25,7 @@ struct hp_listener {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static hp_listener *listeners;
 static hp_log_queue log_queue; /* messages of all acceptors, */
-static int saying;             /* and whether a thread is logging them: no other thread waits for that */
+static int logging;            /* and whether a thread is logging them: no other thread waits for that */
 
 void
 hp_listener_lock(void)
@@ -99,7 +99,7 @@ same_place(const hp_hello *a, const hp_hello *b)
 }
 
 static void
-call_driver(hp_listener_entry *entry)
+wake_driver(hp_listener_entry *entry)
 {
     atomic_store(&entry->news, 1);
     hp_loop_wake(entry->loop);
@@ -125,7 +125,7 @@ take(void *arg, hp_candidate *candidate)
     }
     *at = candidate;
     candidate->next = NULL;
-    call_driver(entry);
+    wake_driver(entry);
     return 1;
 }
 
@@ -134,7 +134,7 @@ starved(void *arg, int number)
 {
     for (hp_listener_entry *entry = ((hp_listener *)arg)->entries; entry; entry = entry->next) {
         entry->number = number;
-        call_driver(entry);
+        wake_driver(entry);
     }
 }
 
@@ -142,11 +142,11 @@ starved(void *arg, int number)
 
 /* With the lock held, which is released while messages are logged. */
 static void
-say(void)
+log_remarks(void)
 {
-    if (saying)
+    if (logging)
         return;
-    saying = 1;
+    logging = 1;
     while (log_queue.count) {
         hp_log_queue said = log_queue;
         log_queue.count = log_queue.more = 0;
@@ -154,17 +154,17 @@ say(void)
         hp_log_queue_write(&said);
         hp_listener_lock();
     }
-    saying = 0;
+    logging = 0;
 }
 
 static void
-on_knock(void *arg, int ready)
+on_connection(void *arg, int ready)
 {
     hp_listener_entry *entry = arg;
     (void)ready;
     hp_listener_lock();
     hp_acceptor_serve(entry->listener->acceptor, &log_queue);
-    say();
+    log_remarks();
     hp_listener_unlock();
 }
 
@@ -224,7 +224,7 @@ close_if_empty(hp_listener *listener)
 }
 
 static void
-sit(hp_listener_entry *entry, hp_listener *listener)
+add_seat(hp_listener_entry *entry, hp_listener *listener)
 {
     entry->listener = listener;
     entry->addr = *hp_acceptor_addr(listener->acceptor);
@@ -239,7 +239,7 @@ sit(hp_listener_entry *entry, hp_listener *listener)
 static hoop_result
 watch(hp_listener_entry *entry, hoop_error *error)
 {
-    entry->watch = hp_watch_new(entry->loop, hp_acceptor_fd(entry->listener->acceptor), on_knock, entry);
+    entry->watch = hp_watch_new(entry->loop, hp_acceptor_fd(entry->listener->acceptor), on_connection, entry);
     if (entry->watch && hp_watch_set(entry->watch, HP_READ) == 0)
         return HOOP_SUCCESS;
     hp_listener_leave(entry);
@@ -260,7 +260,7 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->keys = keys;
     entry->size = size;
     if (listener)
-        sit(entry, listener);
+        add_seat(entry, listener);
     hp_listener_unlock();
     if (!listener)
         return error->code;
@@ -301,7 +301,7 @@ hp_listener_next(hp_listener_entry *entry, int *number)
 }
 
 static void
-turn_away(hp_candidate *candidates)
+free_candidates(hp_candidate *candidates)
 {
     for (hp_candidate *candidate = candidates, *following; candidate; candidate = following) {
         following = candidate->next;
@@ -329,7 +329,7 @@ hp_listener_retire(hp_listener_entry *entry)
     candidates = entry->candidates;
     entry->candidates = NULL;
     hp_listener_unlock();
-    turn_away(candidates);
+    free_candidates(candidates);
 }
 
 void
@@ -348,7 +348,7 @@ hp_listener_leave(hp_listener_entry *entry)
         expect(listener);
     close_if_empty(listener);
     hp_listener_unlock();
-    turn_away(entry->candidates);
+    free_candidates(entry->candidates);
     *entry = (hp_listener_entry){0};
 }
 
@@ -362,6 +362,6 @@ hp_listener_abandon(void)
                 close(candidate->incoming.fd);
     }
     listeners = NULL;
-    log_queue.count = log_queue.more = saying = 0;
+    log_queue.count = log_queue.more = logging = 0;
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }

@@ -51,7 +51,7 @@ freshen(hp_heartbeats *t, int rank)
 }
 
 void
-hp_heartbeats_say(hp_heartbeats *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
+hp_heartbeats_make(hp_heartbeats *t, const hp_report *report, uint64_t completed, int alone, uint64_t now)
 {
     int self = t->order[t->position];
     hp_witness *w = &t->of[self];
@@ -105,7 +105,7 @@ hear_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
 }
 
 int
-hp_heartbeats_hear(hp_heartbeats *t, const uint8_t *in, size_t n, uint64_t now)
+hp_heartbeats_receive(hp_heartbeats *t, const uint8_t *in, size_t n, uint64_t now)
 {
     if (n % HP_TICK_BYTES)
         return 0;

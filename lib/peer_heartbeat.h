@@ -34,10 +34,10 @@ hp_heartbeats *hp_heartbeats_new(int size, int position, const int *order); /* N
 void hp_heartbeats_free(hp_heartbeats *ticks);                              /* NULL is fine */
 
 /* Makes this rank's own heartbeat. report NULL: it is in no operation any more; alone: it does not hear the server. */
-void hp_heartbeats_say(hp_heartbeats *ticks, const hp_report *report, uint64_t completed, int alone, uint64_t now);
+void hp_heartbeats_make(hp_heartbeats *ticks, const hp_report *report, uint64_t completed, int alone, uint64_t now);
 
 /* Takes the payloads of TICK frames, one behind the other. 0: malformed. */
-int hp_heartbeats_hear(hp_heartbeats *ticks, const uint8_t *in, size_t n, uint64_t now);
+int hp_heartbeats_receive(hp_heartbeats *ticks, const uint8_t *in, size_t n, uint64_t now);
 
 /*
  * Writes as many heartbeats as a frame holds, for rank `to`, without its own. 0: none are left. They count as passed on

@@ -109,7 +109,7 @@ passed(const hoop_comm *comm)
 /* Gives the loop a turn without a sleep: connections being made, handshakes, the control connection. All sockets are
  * armed as before a sleep, because a driver that never sleeps would not hear a neighbour's ABORT otherwise. */
 static void
-look_into_loop(hoop_comm *comm)
+turn_loop(hoop_comm *comm)
 {
     hp_round_arm(comm);
     hp_loop_run(comm->loop, 0);
@@ -178,7 +178,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
             hp_loop_run(comm->loop, 0);
         idle = 0;
     }
-    look_into_loop(comm);
+    turn_loop(comm);
     if (idle > 0)
         sched_yield(); /* a program that waits again and again leaves the processor to others */
 }
@@ -216,7 +216,7 @@ hp_progress_leave(hoop_comm *comm)
 /* Makes the descriptor of hoop_comm_fd readable while works are left: the last step may have stopped where there is
  * more to do, and no socket need announce that. */
 static void
-call_owner(hoop_comm *comm)
+wake_program(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     if (atomic_load_explicit(&d->manual, memory_order_relaxed) && atomic_load(&d->outstanding))
@@ -259,7 +259,7 @@ hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
 {
     if (!work_is_done(comm, work) && hp_baton_take(comm, deadline)) {
         drive(comm, work_is_done, work, in_loop_time(comm, deadline));
-        call_owner(comm);
+        wake_program(comm);
         give(comm);
     } else if (!work_is_done(comm, work)) {
         sched_yield(); /* another thread drives, or is stuck with the baton */
@@ -278,11 +278,11 @@ hp_progress_poke(hoop_comm *comm)
     int more = 0;
     if (hp_baton_try(comm)) {
         more = hp_round_step(comm);
-        look_into_loop(comm);
+        turn_loop(comm);
         more |= hp_round_step(comm);
         more |= look_round(comm, hp_loop_now(comm->loop));
         if (more)
-            call_owner(comm);
+            wake_program(comm);
         give(comm);
     }
     if (!more && !atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
@@ -370,7 +370,7 @@ empty_inbox(hoop_comm *comm)
         if (hp_baton_try(comm)) {
             hp_round_step(comm);
             hp_fault_find_server(comm);
-            call_owner(comm);
+            wake_program(comm);
             give(comm);
         } else {
             nanosleep(&moment, NULL);
@@ -537,7 +537,7 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
                    "hoop_comm_fd: cannot make a descriptor (raise \"ulimit -n\")");
         atomic_store(&comm->driver.manual, 0); /* a program that got -1 will not drive */
     }
-    call_owner(comm);
+    wake_program(comm);
     give(comm);
     if (fd >= 0)
         hp_standby_start(comm, hp_progress_poke);

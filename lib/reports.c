@@ -35,7 +35,7 @@ say_out(hoop_comm *comm)
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
     if (comm->reports.ticks && comm->reports.ticks->since) {
-        hp_heartbeats_say(comm->reports.ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
+        hp_heartbeats_make(comm->reports.ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_ticks(comm);
     }
 }
@@ -49,7 +49,7 @@ tick(hoop_comm *comm, const hp_report *r, uint64_t now)
     if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
         t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
-        hp_heartbeats_say(t, r, comm->completed, alone, now);
+        hp_heartbeats_make(t, r, comm->completed, alone, now);
     else if (t)
         t->since = 0;
 }
@@ -59,7 +59,7 @@ static void
 exchange_ticks(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
-    if (next->tick_n && !hp_heartbeats_hear(comm->reports.ticks, next->tick, next->tick_n, now)) {
+    if (next->tick_n && !hp_heartbeats_receive(comm->reports.ticks, next->tick, next->tick_n, now)) {
         hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
@@ -113,12 +113,12 @@ report(hoop_comm *comm, uint64_t now)
 
 /* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
 static void
-murmur(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
+log_wait(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
 {
     char line[256];
-    if (!warn || now - comm->reports.moved_at <= warn || comm->reports.murmured == sequence)
+    if (!warn || now - comm->reports.moved_at <= warn || comm->reports.logged == sequence)
         return;
-    comm->reports.murmured = sequence;
+    comm->reports.logged = sequence;
     hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
 }
 
@@ -141,7 +141,7 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
         comm->reports.bytes = r.bytes;
         comm->reports.moved_at = now;
     } else {
-        murmur(comm, r.sequence, warn, now);
+        log_wait(comm, r.sequence, warn, now);
     }
 }
 

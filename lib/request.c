@@ -36,10 +36,11 @@ extent_of(const hp_call *call, int rank, int size, size_t block)
     }
 }
 
+/* elem: the bytes of an element, 0 for an unknown type. */
 static hoop_result
-check_numbers(const hp_request *r, int size, hoop_error *error)
+check_numbers(const hp_request *r, size_t elem, int size, hoop_error *error)
 {
-    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
+    size_t bytes;
     int reduces = r->call.kind == HP_ALLREDUCE || r->call.kind == HP_REDUCE_SCATTER || r->call.kind == HP_REDUCE;
     int rooted = hp_kind_is_rooted(r->call.kind);
     if (elem == 0)
@@ -64,12 +65,11 @@ misaligned(const void *ptr, size_t elem)
 hoop_result
 hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
 {
-    hoop_result result = check_numbers(r, size, error);
-    size_t elem = hp_dtype_size((hoop_dtype)r->call.dtype);
-    extent e;
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype);
+    hoop_result result = check_numbers(r, elem, size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    e = extent_of(&r->call, rank, size, (size_t)r->call.count * elem);
+    extent e = extent_of(&r->call, rank, size, (size_t)r->call.count * elem);
     if (e.send && !r->send)
         return refuse(r, error, "sendbuf is NULL");
     if (e.recv && !r->recv)

@@ -36,7 +36,7 @@ search(const hoop_work *work, uint64_t at)
 static size_t
 index_of(hoop_work *work, uint64_t at)
 {
-    if (lies_in(work, work->near, at))
+    if (work->segment_count == 1 || lies_in(work, work->near, at))
         return work->near;
     work->near = lies_in(work, work->near + 1, at) ? work->near + 1 : search(work, at);
     return work->near;
@@ -81,6 +81,7 @@ hp_work_place(hoop_work *work, const hp_plan *plan, const hp_step *step)
     if (step->flags & HP_STEP_STAGED) /* all its steps choose alike */
         count = plan->count;
     /* only allreduces are fused: their input and their result have the same tensors */
-    options.direct = options.direct && is_coarse(work, step->out, count);
+    if (work->segment_count > 1)
+        options.direct = options.direct && is_coarse(work, step->out, count);
     return hp_place(plan, step, &options);
 }

@@ -54,7 +54,7 @@ pass(ring *r, int position, uint64_t now)
     r->frames++;
     r->entries += (int)(n / HP_TICK_BYTES);
     exact = memcpy(malloc(n), bytes, n);
-    if (!is_deaf(r, before) && !hp_heartbeats_hear(r->heartbeats[before], exact, n, now))
+    if (!is_deaf(r, before) && !hp_heartbeats_receive(r->heartbeats[before], exact, n, now))
         bail("a frame that cannot be read");
     free(exact);
     return 1;
@@ -81,7 +81,7 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
         int before = r->order[(i + r->n - 1) % r->n];
         hp_report report = {.sequence = sequence, .step = step, .waits_for = waits ? waits[i] : before};
         if (!is_deaf(r, i))
-            hp_heartbeats_say(r->heartbeats[i], &report, sequence - 1, 0, now);
+            hp_heartbeats_make(r->heartbeats[i], &report, sequence - 1, 0, now);
     }
     flood(r, now);
 }
@@ -187,11 +187,11 @@ test_alive(void)
     hp_report stuck = {.sequence = OPERATION, .step = 2, .waits_for = -1};
     open_ring(&r, 5);
     everybody_says(&r, NULL, OPERATION, 3, 1000);
-    hp_heartbeats_say(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1100);
+    hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1100);
     flood(&r, 1100);
     is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for nobody and does not move");
     stuck.waits_for = r.order[1];
-    hp_heartbeats_say(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1200);
+    hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1200);
     flood(&r, 1200);
     is_int(5, named(&r, r.order[2], HP_GUILT_LINK, 900), "a link between two that are alive: the one furthest behind");
     is_int(1, speakers(&r, 900), "all see it, and one of them tells");
@@ -212,7 +212,7 @@ test_narrow(void)
             int i = (victim + 1 + k) % RANKS;
             hp_report report = {.sequence = OPERATION, .step = 3, .waits_for = r.order[victim]};
             if (i != victim && now % BEAT == 0)
-                hp_heartbeats_say(r.heartbeats[i], &report, OPERATION - 1, 0, (uint64_t)now);
+                hp_heartbeats_make(r.heartbeats[i], &report, OPERATION - 1, 0, (uint64_t)now);
             for (int sent = 0; i != victim && sent < FRAMES; sent++)
                 pass(&r, i, (uint64_t)now);
         }
@@ -232,7 +232,7 @@ test_progress(void)
     everybody_says(&r, NULL, OPERATION, 3, 1000);
     before = r.heartbeats[0]->moved;
     report.bytes = 6;
-    hp_heartbeats_say(r.heartbeats[2], &report, OPERATION - 1, 0, 3000);
+    hp_heartbeats_make(r.heartbeats[2], &report, OPERATION - 1, 0, 3000);
     flood(&r, 3000);
     ok(before == 0 && r.heartbeats[0]->moved == 3000,
        "a byte that moved somewhere is progress everywhere; what is heard "
@@ -252,7 +252,7 @@ test_asked(void)
     for (int i = 0; i < 6; i++)
         asked += r.heartbeats[i]->asked != 0;
     is_int(0, asked, "who hears the server asks nobody");
-    hp_heartbeats_say(r.heartbeats[2], &report, 5, 1, 2000);
+    hp_heartbeats_make(r.heartbeats[2], &report, 5, 1, 2000);
     flood(&r, 2000);
     everybody_says(&r, NULL, OPERATION, 3, 3000);
     for (int i = 0; i < 6; i++)
@@ -269,13 +269,13 @@ test_garbage(void)
     ring r;
     open_ring(&r, 4);
     hp_report report = {.sequence = OPERATION, .waits_for = 3};
-    hp_heartbeats_say(r.heartbeats[1], &report, 5, 0, 1000);
+    hp_heartbeats_make(r.heartbeats[1], &report, 5, 0, 1000);
     is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], good), "one tick");
     is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "stays until it was taken");
     hp_heartbeats_taken(r.heartbeats[1]);
     is_uint(0, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "is told once");
     for (size_t n = 1; n < HP_TICK_BYTES; n++)
-        refused += !hp_heartbeats_hear(r.heartbeats[0], good, n, 1);
+        refused += !hp_heartbeats_receive(r.heartbeats[0], good, n, 1);
     is_int(HP_TICK_BYTES - 1, refused, "no part of one is accepted");
     static const struct {
         size_t at;
@@ -289,13 +289,13 @@ test_garbage(void)
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         memcpy(bytes, good, HP_TICK_BYTES);
         hp_put32(bytes + wrong[i].at, wrong[i].value);
-        ok(!hp_heartbeats_hear(r.heartbeats[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
+        ok(!hp_heartbeats_receive(r.heartbeats[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
     }
     for (int i = 0; i < 100000; i++) {
         memcpy(bytes, good, HP_TICK_BYTES);
         for (int flips = 1 + (int)(tap_random() % 4); flips > 0; flips--)
             bytes[tap_random() % HP_TICK_BYTES] = (uint8_t)tap_random();
-        taken += hp_heartbeats_hear(r.heartbeats[0], bytes, HP_TICK_BYTES, 1);
+        taken += hp_heartbeats_receive(r.heartbeats[0], bytes, HP_TICK_BYTES, 1);
         hp_blame b = hp_heartbeats_blame(r.heartbeats[0], OPERATION, 1);
         if (b.rank < -1 || b.rank >= 4 || b.other >= 4)
             bail("an impossible rank is named");

@@ -93,7 +93,7 @@ report(member *self, int position, int now)
     if (ns - t->of[order[position]].heard > HP_SILENT_BEATS * BEAT * HP_MS)
         t->since = 0;
     if (alone || asked)
-        hp_heartbeats_say(t, &r, OPERATION - 1, alone, ns);
+        hp_heartbeats_make(t, &r, OPERATION - 1, alone, ns);
     else
         t->since = 0;
 }
@@ -105,7 +105,8 @@ pass(const plot *s, int position, int now)
     int before = (position + s->n - 1) % s->n;
     for (size_t n; (n = hp_heartbeats_put(m[position].heartbeats, order[before], bytes)) > 0;) {
         hp_heartbeats_taken(m[position].heartbeats);
-        if (linked(s, position, before) && !hp_heartbeats_hear(m[before].heartbeats, bytes, n, (uint64_t)now * HP_MS))
+        if (linked(s, position, before) &&
+            !hp_heartbeats_receive(m[before].heartbeats, bytes, n, (uint64_t)now * HP_MS))
             bail("a frame that cannot be read");
     }
 }

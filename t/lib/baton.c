@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A driver that is stuck with the baton, as in a call into a GPU's driver that does not return: waits with a limit end,
- * an abort says that it could not end everything, destroying frees nothing; and all goes well once it has come back.
+ * an abort says that it could not end everything, destroying frees nothing; and all goes well once the thread has
+ * returned.
  */
 #include "base/clock.h"
 #include "hoop.h"
@@ -107,7 +108,7 @@ main(void)
     test_end(work);
     atomic_store(&let_go, 1);
     pthread_join(holder, NULL);
-    is_int(HOOP_ERR_ABORTED, hoop_work_wait(work, -1), "the driver has come back: the work ends");
+    is_int(HOOP_ERR_ABORTED, hoop_work_wait(work, -1), "the driver has returned: the work ends");
     is_int(0, out, "without a result");
     is_int(HOOP_SUCCESS, hoop_comm_abort(comm, NULL), "another abort has nothing to wait for");
     is_int(HOOP_ERR_ABORTED, hoop_comm_destroy(comm), "and destroying frees all");

@@ -330,7 +330,7 @@ test_stuck_job(void)
     ok(right && stuck > 50, "a command that never ends: what was delivered before is right, the rest never is");
 }
 
-/* Everybody's report points upstream along the ring, and so at the one who is missing. */
+/* All reports point upstream along the ring, and so at the rank that is missing. */
 static void
 test_absent_rank(void)
 {

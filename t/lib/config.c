@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Settings: every row of config.def, how values are read, who outranks whom, what a wrong one is told, and what the
- * ranks agree on. Each case makes its own environment and files.
+ * Settings: every row of config.def, how values are read, which source outranks which, the message about a wrong one,
+ * and what the ranks agree on. Each case makes its own environment and files.
  */
 #include "lib/config.h"
 
@@ -204,7 +204,7 @@ test_precedence(void)
     is_int(30, hp_config_number(&config, HP_SET_window), "the environment beats the file");
     is_int(5, hp_config_number(&config, HP_SET_stripes), "the program beats the environment");
     ok(config.value[HP_SET_channels].source == HP_FROM_FILE && config.value[HP_SET_job].source == HP_FROM_DEFAULT,
-       "and it is known who set what");
+       "and the source of each value is known");
     char text[200];
     hp_config_describe(&config, text, sizeof(text));
     is_string("channels=3 (file), stripes=5 (call), slices=7 (file), window=30 (environment)", text,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * listener: seats of several communicators at one door: who is handed to whom, by whoever drives; who is told to come
- * again, and who is refused; when there are two doors. The seats are bare here, their drivers are this test's loops.
+ * listener: seats of several communicators at one acceptor: which seat gets a candidate, whichever communicator is
+ * driven; which candidates are told to come again, and which are refused; when there are two acceptors. The seats have
+ * no communicators here, and their drivers are this test's loops.
  */
 #include "lib/listener.h"
 
@@ -53,7 +54,7 @@ rise(member *m)
     hp_loop_free(m->loop);
 }
 
-/* Who dials, in a loop of its own. */
+/* The side that dials, in a loop of its own. */
 typedef struct outside {
     hp_loop *loop;
     hp_dial *dial;
@@ -133,14 +134,14 @@ test_hand_over(void)
     hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     dial(&o, &a, 200, 1, 5);
     run(&o, &a, &b, 5 * HP_SEC);
-    ok(hp_listener_news(&b.entry) && !hp_listener_news(&a.entry), "who drives one serves who knocks for the other");
+    ok(hp_listener_news(&b.entry) && !hp_listener_news(&a.entry), "the driver of one accepts a candidate of the other");
     is_int(0, o.done, "the last message is not said yet");
     uint64_t begin = hp_now();
     hp_loop_run(b.loop, 5 * HP_SEC);
     ok(hp_now() - begin < HP_SEC, "the other's driver is woken");
     hp_candidate *candidate = only_candidate(&b);
     ok(candidate && candidate->handshake.hello.comm == 200 && candidate->handshake.hello.my_rank == 1,
-       "it is told who has come");
+       "its driver gets the HELLO");
     int fd = hp_candidate_answer(candidate, HP_OK, 1);
     run(&o, &a, &b, 5 * HP_SEC);
     ok(fd >= 0 && o.result.fd >= 0, "and lets it in");
@@ -160,7 +161,7 @@ test_not_yet(void)
     hp_listener_name(&a.entry, 100, 2, 0, RANKS);
     dial(&o, &b, 200, 1, 5);
     run(&o, &a, &b, 300 * HP_MS);
-    ok(!o.done, "while a communicator is not known yet, who asks for an unknown one is told to come again");
+    ok(!o.done, "while a communicator is not named yet, a candidate for an unknown one is told to come again");
     hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     run(&o, &a, &b, 5 * HP_SEC);
     hp_candidate *candidate = only_candidate(&b);
@@ -180,7 +181,7 @@ test_not_yet(void)
     rise(&a);
 }
 
-/* Its driver computes; who dials gives up and dials again. */
+/* The program of the driver computes; the other rank gives up and dials again. */
 static void
 test_again(void)
 {
@@ -200,7 +201,7 @@ test_again(void)
     hp_candidate *candidate = only_candidate(&b);
     ok(candidate && !hp_candidate_is_stale(candidate), "of three that dialled for one place the last one waits");
     candidate->incoming.deadline -= 100 * HP_SEC;
-    ok(!hp_candidate_is_stale(candidate), "also behind a door whose clock has lost some time");
+    ok(!hp_candidate_is_stale(candidate), "also at an acceptor whose clock has lost some time");
     candidate->greeted -= 4 * HP_SEC;
     ok(hp_candidate_is_stale(candidate), "but no longer than the other side has patience");
     candidate->greeted += 4 * HP_SEC;
@@ -254,7 +255,7 @@ test_mistaken(uint32_t from, uint32_t to, uint32_t epoch, hp_status status, cons
     rise(&a);
 }
 
-/* Nobody drives a communicator that has failed. */
+/* No thread drives a communicator that has failed. */
 static void
 test_failed(void)
 {
@@ -273,14 +274,14 @@ test_failed(void)
         hp_loop_run(a.loop, HP_MS);
     }
     int number;
-    ok(!hp_listener_next(&a.entry, &number), "of a communicator that has failed nobody waits, old or new");
-    ok(!late.done && !o.done, "who comes is told to come again");
+    ok(!hp_listener_next(&a.entry, &number), "no candidate waits for a communicator that has failed, old or new");
+    ok(!late.done && !o.done, "a candidate is told to come again");
     hang_up(&o);
     hang_up(&late);
     rise(&a);
 }
 
-/* What a user may not have, whoever runs this test. */
+/* What an ordinary user may not have, whichever user runs this test. */
 int
 bind(int fd, const struct sockaddr *addr, socklen_t length)
 {
@@ -306,7 +307,7 @@ test_low_ports(void)
 }
 
 static void
-test_doors(void)
+test_acceptors(void)
 {
     member a, b, c;
     hoop_error error;
@@ -314,7 +315,7 @@ test_doors(void)
     sit(&a, &keys);
     sit(&b, &others);
     ok(hp_addr_port(&a.entry.addr) != hp_addr_port(&b.entry.addr),
-       "a job of the same name with another secret has a door of its own");
+       "a job of the same name with another secret has an acceptor of its own");
     rise(&b);
     hp_listener_options before = options;
     options.ports = one = (hp_ports){.first = hp_addr_port(&a.entry.addr), .last = hp_addr_port(&a.entry.addr)};
@@ -326,7 +327,7 @@ test_doors(void)
     ok(strstr(error.text, range) != NULL, "%s", error.text);
     rise(&a);
     ok(hp_listener_join(&c.entry, &options, c.loop, &keys, RANKS, &error) == HOOP_SUCCESS,
-       "the last one closes the door");
+       "the last one closes the acceptor");
     is_int(one.first, hp_addr_port(&c.entry.addr), "and its port is free again");
     rise(&c);
     options = before;
@@ -371,7 +372,7 @@ main(void)
     test_mistaken(1, 5, 0, HP_BAD_EPOCH, "a rank of another epoch");
     test_failed();
     test_low_ports();
-    test_doors();
+    test_acceptors();
     test_ranges();
     return 0;
 }

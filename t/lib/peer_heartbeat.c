@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What ranks tell each other without a server, flooded through rings in this process: everybody who is alive names the
- * rank that stands still, wherever it stands; nothing goes round twice; and garbage is refused.
+ * Heartbeats of ranks without a server, flooded through rings in this process: all ranks that are alive name the
+ * stalled one, wherever it is; nothing goes round twice; and garbage is refused.
  */
 #include "base/wire.h"
 #include "lib/peer_heartbeat.h"
@@ -60,7 +60,7 @@ pass(ring *r, int position, uint64_t now)
     return 1;
 }
 
-/* In some order, until nobody has anything to tell. */
+/* In some order, until no rank has anything to pass on. */
 static void
 flood(ring *r, uint64_t now)
 {
@@ -86,7 +86,7 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
     flood(r, now);
 }
 
-/* Whoever is missed is missed by somebody who waits for it, and whom the sentence can name. */
+/* A rank that is blamed has one that waits for it, which the sentence can name. */
 static int
 is_witnessed(const hp_heartbeats *t, const hp_blame *b)
 {
@@ -114,7 +114,7 @@ named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
     return n;
 }
 
-/* How many of those that name somebody are to tell people. */
+/* How many of the ranks that blame one are to log it. */
 static int
 speakers(const ring *r, uint64_t alive)
 {
@@ -125,7 +125,7 @@ speakers(const ring *r, uint64_t alive)
     return n;
 }
 
-/* A rank stops in the operation, or has not entered it: whoever waits for it names it, and nobody names another. */
+/* A rank stops in the operation, or has not entered it: the ranks that wait for it name it, and none names another. */
 static void
 test_still(void)
 {
@@ -163,7 +163,7 @@ test_still(void)
     is_int(SEEDS, voices, "however many name it, one of them tells people");
 }
 
-/* Who has done its part and rests is not taken for the one that stands still, though nothing is heard of it either. */
+/* A rank that rests, done with its part, is not taken for the stalled one, though it is silent, too. */
 static void
 test_rest(void)
 {
@@ -175,7 +175,8 @@ test_rest(void)
         waits[i] = r.order[i < 6 ? 6 : i - 1];
     r.deaf[resting] = r.deaf[victim] = 1;
     everybody_says(&r, waits, OPERATION, 3, 9000);
-    is_int(2, named(&r, victim, HP_GUILT_SILENT, 8000), "those between see whom they wait for, the others nobody");
+    is_int(2, named(&r, victim, HP_GUILT_SILENT, 8000),
+           "ranks between see which one they wait for, the others name none");
     close_ring(&r);
 }
 
@@ -189,7 +190,7 @@ test_alive(void)
     everybody_says(&r, NULL, OPERATION, 3, 1000);
     hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1100);
     flood(&r, 1100);
-    is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for nobody and does not move");
+    is_int(5, named(&r, r.order[2], HP_GUILT_SELF, 900), "a rank that waits for none and does not move");
     stuck.waits_for = r.order[1];
     hp_heartbeats_make(r.heartbeats[2], &stuck, OPERATION - 1, 0, 1200);
     flood(&r, 1200);
@@ -217,7 +218,7 @@ test_narrow(void)
                 pass(&r, i, (uint64_t)now);
         }
     is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_BEATS * BEAT),
-           "%d ranks, %d ticks a beat from each to the one before: all name the one that stands still", RANKS,
+           "%d ranks, %d ticks a beat from each to the one before: all name the stalled one", RANKS,
            LOOKS * FRAMES * HP_HEARTBEATS_BYTES / HP_TICK_BYTES);
     close_ring(&r);
 }
@@ -240,7 +241,7 @@ test_progress(void)
     close_ring(&r);
 }
 
-/* One that does not hear the server asks all others to tell; those who tell because of it ask nobody. */
+/* A rank that does not hear the server makes all others send heartbeats; those that do so because of it ask none. */
 static void
 test_asked(void)
 {
@@ -251,13 +252,13 @@ test_asked(void)
     everybody_says(&r, NULL, OPERATION, 3, 1000);
     for (int i = 0; i < 6; i++)
         asked += r.heartbeats[i]->asked != 0;
-    is_int(0, asked, "who hears the server asks nobody");
+    is_int(0, asked, "a rank that hears the server asks none");
     hp_heartbeats_make(r.heartbeats[2], &report, 5, 1, 2000);
     flood(&r, 2000);
     everybody_says(&r, NULL, OPERATION, 3, 3000);
     for (int i = 0; i < 6; i++)
         asked += r.heartbeats[i]->asked == 2000;
-    is_int(5, asked, "who does not asks all others, once");
+    is_int(5, asked, "one that does not asks all others, once");
     close_ring(&r);
 }
 
@@ -300,7 +301,7 @@ test_garbage(void)
         if (b.rank < -1 || b.rank >= 4 || b.other >= 4)
             bail("an impossible rank is named");
     }
-    ok(taken > 0, "%d damaged ticks are read, and nobody impossible is named", taken);
+    ok(taken > 0, "%d damaged ticks are read, and no impossible rank is named", taken);
     close_ring(&r);
 }
 

@@ -71,7 +71,7 @@ test_cut_exactly(void)
 static const hp_plan_options standard = {
     .slice_bytes = 256 << 10, .slices = 4, .channels = 1, .stage_bytes = 256 << 10, .spread_bytes = 224 << 10};
 
-static const int order[] = {0}; /* for the plan asks who is where only until it has found the root */
+static const int order[] = {0}; /* the plan looks ranks up only until it has found the root */
 
 static hp_call
 call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)

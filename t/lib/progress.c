@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who drives, with many threads on a ring of one: everything passes the inbox, the baton and the background thread as
- * on a larger ring, and nothing but threads can go wrong. Run under TSan by check-threads.
+ * Which thread drives, with many threads on a ring of one: everything passes the inbox, the baton and the background
+ * thread as on a larger ring, and nothing but threads can go wrong. Run under TSan by check-threads.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
@@ -44,7 +44,7 @@ start_and_test(void *arg)
             note(hoop_work_test(work, &done) == HOOP_SUCCESS);
         note(memcmp(in, out, sizeof(in)) == 0);
         hoop_result result = hoop_work_wait(work, -1);
-        while (result == HOOP_ERR_BUSY) /* somebody else is in a blocking call */
+        while (result == HOOP_ERR_BUSY) /* another thread is in a blocking call */
             result = hoop_work_wait(work, -1);
         note(result == HOOP_SUCCESS);
         atomic_fetch_add(&finished, 1);
@@ -130,7 +130,7 @@ test_threads(void)
             "everything that succeeded is counted (%d refused)", atomic_load(&busy));
 }
 
-/* The background thread finishes what nobody waits for. */
+/* The background thread finishes works that no thread waits for. */
 static void
 test_background(void)
 {

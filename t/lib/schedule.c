@@ -99,7 +99,7 @@ lag_forward(const config *c, int position, uint64_t i)
     if (!(sent.flags & HP_STEP_SEND))
         return 1;
     if (sent.to < 1 || sent.to >= c->size)
-        return complain(c, position, i, "sends to nobody");
+        return complain(c, position, i, "sends to no rank");
     if (i + c->plan.slices >= c->plan.steps)
         return complain(c, position, i, "sends past the end");
     got = at(c, (int64_t)position + sent.to, i + c->plan.slices);
@@ -119,7 +119,7 @@ lag_backward(const config *c, int position, uint64_t i)
     if (!(got.flags & HP_STEP_RECV))
         return 1;
     if (got.from < 1 || got.from >= c->size || i < c->plan.slices)
-        return complain(c, position, i, "receives from nobody");
+        return complain(c, position, i, "receives from no rank");
     sent = at(c, (int64_t)position - got.from, i - c->plan.slices);
     if (!(sent.flags & HP_STEP_SEND) || sent.to != got.from || sent.send_count != got.recv_count)
         return complain(c, position, i, "receives what is not sent");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server that falls silent, and then ranks that stand still: whole rings with a clock of the test's own, in which
- * every rank hears, ticks, judges and passes on as lib/reports.c and lib/fault.c have it do. Whoever names a rank names
- * one that stands still, all agree, and nobody takes longer than the time-out and a second.
+ * A server that falls silent, and then ranks that stall: whole rings with a clock of the test's own, in which every
+ * rank hears, sends and passes on heartbeats, and judges, as in lib/reports.c and lib/fault.c. Each rank that names one
+ * names a stalled one, all agree, and none takes longer than the time-out and a second.
  */
 #include "base/clock.h"
 #include "lib/peer_heartbeat.h"
@@ -15,14 +15,14 @@ enum { MOST = 16, SEEDS = 40, OPERATION = 17, LIMIT = 4000, BEAT = 250, QUIET = 
 /* What happened; all times are milliseconds. */
 typedef struct plot {
     int n, first, count; /* positions [first, first + count) stand still, or are cut off together */
-    int cut;             /* 1: cut off: alive, but heard by nobody else */
+    int cut;             /* 1: cut off: alive, but heard by no other rank */
     int absent;          /* 1: they have not come to the operation */
     int stagger;         /* ranks enter within so long */
 } plot;
 
 typedef struct member {
     hp_heartbeats *heartbeats;
-    int gone;  /* stands still */
+    int gone;  /* stalled */
     int enter; /* when it came to the operation */
     int moved; /* its own last progress */
     int heard; /* the server's last frame */

@@ -260,7 +260,7 @@ is_mislaid(const sim_ring *o, const hp_channel *c)
     return held != o->window;
 }
 
-/* What has retired belongs to nobody: free slots and freed gather buffers are filled with rubbish. */
+/* What has retired is free for any step: free slots and freed gather buffers are filled with rubbish. */
 static void
 spoil_free_memory(const sim_ring *o, member *m)
 {
@@ -271,7 +271,7 @@ spoil_free_memory(const sim_ring *o, member *m)
         memset(c->spare_stage[i], 0xdd, o->stage_bytes);
 }
 
-/* A queue wakes nobody for what it has told: where nothing is new, a belt that has stopped must not move again. It has
+/* A queue wakes no driver for what it has reported: where nothing is new, a belt that has stopped must not move again. It has
  * stopped when no step got on and it has no news: then its driver may sleep. */
 static int
 look_again(member *m)
@@ -340,7 +340,8 @@ turn(ring *r)
         idle = something(r) ? 0 : idle + 1;
         if (idle < 20 * r->o->size)
             continue;
-        if (!everybody(r) && !everybody(r)) /* twice: what ended on being asked is told to who asks again */
+        if (!everybody(r) &&
+            !everybody(r)) /* twice: a command that ends when it is asked about is reported the next time */
             return;
         idle = 0;
     }

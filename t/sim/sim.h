@@ -16,7 +16,7 @@ typedef struct sim_net_options {
     uint32_t held; /* bytes a stripe holds between its ends; 0: a byte moves only when both sides are ready for it */
     int zerocopy;  /* what is posted as pages is read from there when it arrives, and only done then */
     int on_ask;    /* hp_link_move moves bytes too, as the real one does; else only sim_net_move does */
-    /* Called with memory just posted for receiving: may be spoiled, because nobody is entitled to what lies there. */
+    /* Called with memory just posted for receiving: may be spoiled, because no step may read what lies there. */
     void (*spoil)(void *data, uint32_t bytes);
 } sim_net_options;
 
@@ -32,7 +32,7 @@ uint64_t sim_net_bytes(void);    /* payload delivered */
 typedef struct sim_device_options {
     int addressable; /* the host may send from and receive into user memory */
     int early;       /* a command's work is done at submission and only reported later; else done when reported */
-    int on_ask;      /* commands also end while somebody asks how many have */
+    int on_ask;      /* commands also end when the belt asks how many have */
     uint64_t refuse; /* this command's submission fails, counted from 1; 0: none does */
     uint64_t stick;  /* this command never finishes; 0: none sticks */
 } sim_device_options;
@@ -53,7 +53,7 @@ typedef struct sim_ring {
     int slots; /* place options: bulk sends from slots */
     sim_device_options device;
     int faulty;      /* rank whose device refuses or sticks as `device` says; -1: none */
-    int absent_from; /* operation that rank `absent` never starts; -1: nobody is absent */
+    int absent_from; /* operation that rank `absent` never starts; -1: none is absent */
     int absent;
     sim_net_options net;
     uint64_t seed;

@@ -2,7 +2,7 @@
 /*
  * symbol: see symbol.h. Per rank a belt of five counters, a queue of commands that finish in order at any time, and per
  * distance a wire that takes symbols from the sender's memory and puts them into the receiver's one by one at any time
- * between post and end. A posted target is spoiled at once, since whoever still needs what lay there was too late; only
+ * between post and end. A posted target is spoiled at once, since a step that still needs what lay there is too late; only
  * in place a target may be posted while it is input, because what arrives there cannot come before the input has gone.
  */
 #include "t/sim/symbol.h"
@@ -399,7 +399,7 @@ retire(world *w, rank *r)
     return 1;
 }
 
-/* --- who moves next --- */
+/* --- which rank moves next --- */
 
 typedef int station(world *w, rank *r);
 static station *const stations[] = {admit, receive, work, finish_command, send_on, retire};

@@ -2,7 +2,7 @@
 /*
  * symbol: one operation executed on symbols instead of numbers, over all ranks in one process, following lib/plan,
  * lib/schedule and lib/place, but not lib/channel: an interpreter of its own of what the belt is allowed to do, as
- * unordered as it may be. An element is the multiset of contributions it stands for, so that counting one twice, losing
+ * unordered as it may be. An element is the multiset of contributions in it, so that counting one twice, losing
  * one or reading a place too early or too late ends in a wrong symbol.
  */
 #ifndef T_SIM_SYMBOL_H

@@ -2,7 +2,7 @@
 /*
  * attach: a channel's memory and its queue on a device. Both can be there before the belt uses them: equip registers the
  * memory with the device and opens a queue, while the belt may run; detach takes both back; enroll equips if need be,
- * and makes the queue the belt's queue[index]. /
+ * and makes the queue the belt's queue[index].
  */
 #ifndef HP_EQUIP_H
 #define HP_EQUIP_H

@@ -2,7 +2,7 @@
 /*
  * baton: each communicator has one; only the thread that holds it touches channels, links, client and fault. A thread
  * that wants it asks the holder to hand it over, and waits up to a deadline of its own, because the holder may be stuck
- * in the GPU's driver. /
+ * in the GPU's driver.
  */
 #ifndef HP_BATON_H
 #define HP_BATON_H

@@ -266,7 +266,7 @@ receive(hp_channel *channel)
 /*
  * The caller's stream must have come to the operation before its first step is worked on and sent. The belt waits for
  * it, not the device: commands queued behind a caller's work could not be waited for when the communicator fails, and a
- * barrier has no command that could wait. /
+ * barrier has no command that could wait.
  */
 static int
 has_come(const hp_channel *channel, const hp_slot *slot)
@@ -301,7 +301,7 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
 /*
  * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations a command
  * may end: then the first station would not learn of it, and no wake-up would follow. So `news` makes the belt go round
- * again. /
+ * again.
  */
 static int
 ask_jobs_done(hp_channel *channel, const hp_slot *slot)

@@ -46,7 +46,7 @@ drop_wrong_device(hoop_comm *comm, const void *ptr)
 /*
  * Takes the lock of registry.c, unless this communicator's GPU is prepared. Another thread holds that lock while it
  * prepares the GPU of communicators, which may take long; it leaves one that is prepared alone, so its own thread need
- * not wait. /
+ * not wait.
  */
 static int
 lock_unless_ready(hoop_comm *comm)

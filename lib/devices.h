@@ -10,7 +10,7 @@
 
 /*
  * The device of a call's arrays, opened if it is not yet: the host's where neither is a GPU's. Index for
- * hoop_work.device, or -1 with the error filled. /
+ * hoop_work.device, or -1 with the error filled.
  */
 int hp_devices_of(hoop_comm *comm, const void *send, const void *recv, hoop_error *error);
 

@@ -20,7 +20,7 @@ hoop_result hp_entry_check(const hoop_comm *comm);
 /*
  * A collective has ended with `result` before it was started; this thread's error has the reason. The other ranks are
  * told where the reason is the call itself: an argument, its memory, want of memory. They are not where the call was
- * only made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result. /
+ * only made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result.
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 
@@ -29,7 +29,7 @@ hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
 
 /*
  * Before works are submitted: those on a GPU will start after what its default stream holds now. After an error the
- * works of the list are free again. /
+ * works of the list are free again.
  */
 hoop_result hp_entry_order(hoop_comm *comm, hoop_work *first);
 

@@ -17,7 +17,7 @@
 /*
  * Other launchers. hoop does not read their variables yet: `rank` is the one that a user hands on as HOOP_RANK, as
  * hoop_launch(7) shows. The order matters: a launcher whose variables others set as well comes last, and one that
- * starts another launcher's daemons (srun) comes after that other. /
+ * starts another launcher's daemons (srun) comes after that other.
  */
 static const struct foreign {
     const char *size; /* variable: how many processes it has started; NULL: it sets none */

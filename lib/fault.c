@@ -81,7 +81,7 @@ await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
  * A caller's stream is blocked until its operation ends, and while one is, the GPU's driver may not return from
  * draining a queue. So first each operation lets its stream go on when its own jobs have ended, and then the queues are
  * drained. The belt submits no job before the stream has come to the operation, so jobs do not wait for what the caller
- * has queued. /
+ * has queued.
  */
 static void
 settle(hoop_comm *comm)
@@ -215,7 +215,7 @@ when_to_tell(const hp_link *link, uint64_t now)
 
 /*
  * A connection ended during an operation. This rank does not know the cause yet: the server finds it out, or a
- * neighbour sends it. Meanwhile a probe asks whether the peer's process is still there, in case neither answers. /
+ * neighbour sends it. Meanwhile a probe asks whether the peer's process is still there, in case neither answers.
  */
 static void
 suspect(hoop_comm *comm, const hp_link *link, uint64_t now)

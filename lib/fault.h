@@ -13,13 +13,13 @@ void hp_fault_check(hoop_comm *comm, uint64_t now);
 
 /*
  * The control connection may have been reset, and what this rank has just told the server lost with it: waits half a
- * second at most until it is made again, and that was sent again. Baton holder only. /
+ * second at most until it is made again, and that was sent again. Baton holder only.
  */
 void hp_fault_find_server(hoop_comm *comm);
 
 /*
  * Any thread: makes `cause` the error, unless there is one, so that every later call knows it. The driver ends the
- * works with it at its next round. /
+ * works with it at its next round.
  */
 void hp_fault_request(hoop_comm *comm, const hoop_error *cause);
 

@@ -13,7 +13,7 @@ int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
 
 /*
  * A checked call with its device: 1 if it has joined a queued work, 0 if it must be queued as a work of its own, -1 if
- * memory ran out. /
+ * memory ran out.
  */
 int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 

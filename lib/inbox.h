@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * inbox: operations that were submitted, until the driver takes them, and the last call that was refused before it
- * became an operation. Any thread, under the driver's mutex. /
+ * became an operation. Any thread, under the driver's mutex.
  */
 #ifndef HP_INBOX_H
 #define HP_INBOX_H

@@ -175,7 +175,7 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
 /*
  * Runs the loop until the client has reached `state` (or, with `links`, the links are open). After GO every rank has
  * its communicator, so a failure that arrives later belongs to the first operation: otherwise hoop_comm_create would
- * fail on some ranks only. /
+ * fail on some ranks only.
  */
 static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * join: bring-up. Settings and secret, the rendezvous server, a seat at the listener, links to the neighbours, READY,
- * GO. /
+ * GO.
  */
 #ifndef HP_JOIN_H
 #define HP_JOIN_H

@@ -2,7 +2,7 @@
 /*
  * leave: see leave.h. A socket that closes with unread bytes resets its connection, and what was still to be sent is
  * lost although this rank has already returned success; so no socket is closed before the kernel has delivered
- * everything. /
+ * everything.
  */
 #include "lib/leave.h"
 

@@ -2,7 +2,7 @@
 /*
  * links: the connections of a communicator's links are made here: candidates that dialled this rank are let in or
  * refused, and the links that the belts want are dialled, the neighbours' first and chords at their first use. Baton
- * holder only. /
+ * holder only.
  */
 #ifndef HP_LINKS_H
 #define HP_LINKS_H

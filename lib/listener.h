@@ -8,7 +8,7 @@
  *
  * All acceptors of a process share one lock, which is held for a bounded part of their work and never during a wait. A
  * communicator has an acceptor of its own where its interface or range of ports differs, or where its job has the same
- * name and another secret. The receive buffer is that of the first communicator. /
+ * name and another secret. The receive buffer is that of the first communicator.
  */
 #ifndef HP_LISTENER_H
 #define HP_LISTENER_H

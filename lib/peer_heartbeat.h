@@ -8,7 +8,7 @@
  *
  *   TICK      1 to 16 times: rank 4 | waits for 4 | 1: it does not hear the server 4 | beat 8 | operation 8, 0: in none |
  *             completed 8 | step 8 | bytes 8
- * /
+ *
  */
 #ifndef HP_PEER_HEARTBEAT_H
 #define HP_PEER_HEARTBEAT_H
@@ -42,7 +42,7 @@ int hp_heartbeats_receive(hp_heartbeats *ticks, const uint8_t *in, size_t n, uin
 /*
  * Writes as many heartbeats as a frame holds, for rank `to`, without its own. 0: none are left. They count as passed on
  * when hp_heartbeats_taken says that the frame was sent; the next frame begins where it ended, so that a connection too slow
- * for all carries each in turn. /
+ * for all carries each in turn.
  */
 size_t hp_heartbeats_put(hp_heartbeats *ticks, int to, uint8_t out[HP_HEARTBEATS_BYTES]);
 void hp_heartbeats_taken(hp_heartbeats *ticks);
@@ -50,13 +50,13 @@ void hp_heartbeats_taken(hp_heartbeats *ticks);
 /*
  * The rank that holds up operation `sequence`, in which this rank is: the first rank downstream that was not heard
  * since `alive`, if this rank's waits lead to it; where all were heard, the rank that the waits lead to. HP_GUILT_NONE:
- * this rank cannot tell. /
+ * this rank cannot tell.
  */
 hp_blame hp_heartbeats_blame(const hp_heartbeats *ticks, uint64_t sequence, uint64_t alive);
 
 /*
  * Of all ranks that can blame one so, whether this rank is to log it: where one rank is silent, the nearest before it
- * that sees this; where all are heard, the lowest of those that wait. /
+ * that sees this; where all are heard, the lowest of those that wait.
  */
 int hp_heartbeats_speaks(const hp_heartbeats *ticks, uint64_t alive);
 
@@ -71,7 +71,7 @@ int hp_heartbeats_listened(const hp_heartbeats *ticks, uint64_t beat, uint64_t n
 /*
  * The rank to be blamed now for `sequence`; HP_GUILT_NONE: none, or not yet. A rank that sees which one is stalled
  * names it at the time-out; the others wait a moment for that, and then guess. may_rest: some ranks may be done with
- * the operation while others wait in it. /
+ * the operation while others wait in it.
  */
 hp_blame hp_heartbeats_judge(const hp_heartbeats *ticks, uint64_t sequence, int may_rest,
                              const hp_heartbeat_clock *clock);

@@ -51,7 +51,7 @@ hp_placement hp_place(const hp_plan *plan, const hp_step *step, const hp_place_o
 
 /*
  * The part of a step's reducing task from element `at` on in which each operand holds the data of one number of ranks,
- * with these numbers. The next piece begins where it ends; only the tasks of HALVES have several. /
+ * with these numbers. The next piece begins where it ends; only the tasks of HALVES have several.
  */
 hp_task hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, uint64_t at);
 

@@ -2,7 +2,7 @@
 /*
  * probe: whether the process at an address still exists. A listening socket is closed when its process ends, so a
  * connection that is refused means that it has ended, one that is accepted that it lives; anything else means nothing.
- * Never blocks. /
+ * Never blocks.
  */
 #ifndef HP_PROBE_H
 #define HP_PROBE_H

@@ -3,7 +3,7 @@
  * progress: which thread drives. A thread that waits takes the baton and runs the rounds itself, so that small
  * operations wake no other thread; a background thread takes it only while non-blocking works are outstanding and no
  * thread waits. The mutex of the driver guards its fields, the inbox, the free works and the devices until they are
- * chosen. /
+ * chosen.
  */
 #ifndef HP_PROGRESS_H
 #define HP_PROGRESS_H
@@ -25,14 +25,14 @@ void hp_progress_leave(hoop_comm *comm);
 
 /*
  * The owner of the waiting place drives another communicator for a while (a split), and comes back: meanwhile the
- * background thread drives this one, also where the program has a loop of its own. /
+ * background thread drives this one, also where the program has a loop of its own.
  */
 void hp_progress_depart(hoop_comm *comm);
 void hp_progress_return(hoop_comm *comm);
 
 /*
  * Opens the queues on this device, before a stream is blocked for an operation on it: opening them may wait for all
- * that the GPU holds, and so for a blocked stream. Waits for a blocking call of another thread to end. /
+ * that the GPU holds, and so for a blocked stream. Waits for a blocking call of another thread to end.
  */
 void hp_progress_pin(hoop_comm *comm, int device);
 
@@ -51,7 +51,7 @@ int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
 /*
  * From any thread: this rank ends the job with `cause`. 1: no thread of the library touches an array any more. 0: the
- * driver has been stuck for 5 s; every later call returns the cause, and the works end when the driver comes back. /
+ * driver has been stuck for 5 s; every later call returns the cause, and the works end when the driver comes back.
  */
 int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
@@ -61,7 +61,7 @@ void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause
 /*
  * A call of this rank was refused before it became an operation, and other ranks may wait in it: tells the server, and,
  * as soon as this rank starts an operation, tells it that, too. Returns soon. Not for a communicator whose error is
- * known. /
+ * known.
  */
 void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
 

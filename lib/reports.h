@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reports: what this rank tells of the operation it is in: to the server IN_OP, PROGRESS and OUT; to the other ranks,
- * where the server is not heard, its heartbeat (peer_heartbeat.h); to people a line. Baton holder only. /
+ * where the server is not heard, its heartbeat (peer_heartbeat.h); to people a line. Baton holder only.
  */
 #ifndef HP_REPORTS_H
 #define HP_REPORTS_H

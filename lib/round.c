@@ -130,7 +130,7 @@ hp_round_awaits_stream(const hoop_comm *comm)
 /*
  * The driver looks for a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
  * the caller's stream in a stream of the library, and two streams may share a hardware queue, where nothing overtakes,
- * so that the library's jobs would wait behind it. /
+ * so that the library's jobs would wait behind it.
  */
 static uint64_t
 look_again(hoop_comm *comm, uint64_t now)

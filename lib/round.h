@@ -2,7 +2,7 @@
 /*
  * round: one look of the driver at everything that a communicator has: what was submitted, connections, belts,
  * operations that are complete; and what comes between two rounds: reports, faults, how long to sleep. Baton holder
- * only. /
+ * only.
  */
 #ifndef HP_ROUND_H
 #define HP_ROUND_H

@@ -34,7 +34,7 @@
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
  *     part r, B[0]. Rows L+1 ... 2L send B[0 ...] on over the skips in reverse, B[i] = part (r - i) mod n.
  *
- * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame. /
+ * In the chains, GATHER and SCATTER a rank whose row 0 has nothing to send announces itself with an empty frame.
  */
 #include "lib/schedule.h"
 

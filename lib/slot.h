@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * slot: one step in a channel's window: where its bytes lie, now as addresses, and the commands that its place asks for.
- * The belt decides when (channel.c). /
+ * The belt decides when (channel.c).
  */
 #ifndef HP_SLOT_H
 #define HP_SLOT_H

@@ -3,7 +3,7 @@
  * spin: how often a driver with nothing to do looks again, yielding, before it sleeps; pure. The number grows to `most`
  * where looking finds something or a sleep turns out to be short, and falls to none where sleeps are long, as on a
  * network slower than the processor. An idle processor is slow to wake, so looking pays where a rank has a processor
- * almost to itself; where more ranks share one, a rank that looks takes it from a rank that has something to do. /
+ * almost to itself; where more ranks share one, a rank that looks takes it from a rank that has something to do.
  */
 #ifndef HP_SPIN_H
 #define HP_SPIN_H

@@ -3,7 +3,7 @@
  * standby: a thread for a communicator whose program drives (hoop_comm_fd). While such a program computes for long,
  * reports are not sent and a control connection that was reset is not made again, and the server takes the rank for one
  * that is stopped or gone. So where operations are outstanding and the program has not driven for a tenth of a second,
- * this thread looks once. /
+ * this thread looks once.
  */
 #ifndef HP_STANDBY_H
 #define HP_STANDBY_H

@@ -13,7 +13,7 @@ const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size
 /*
  * The stall warning, where the server is not heard that would give it: names the rank that holds up the ring, as often
  * as rendezvous/stall_warning.h has it. Of all ranks that wait, one that can tell by the ranks' heartbeats warns; of several the
- * lowest. /
+ * lowest.
  */
 void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 

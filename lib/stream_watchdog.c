@@ -49,7 +49,7 @@ release(hoop_comm *comm)
 /*
  * Under the driver's mutex. 1 if the driver gives no sign of life while a stream is blocked. A thread that has entered
  * a call keeps the background thread from driving, and may be stuck before it drives itself: so works that are
- * outstanding count as driven, except where the program drives from a loop of its own, whenever it likes. /
+ * outstanding count as driven, except where the program drives from a loop of its own, whenever it likes.
  */
 static int
 is_stuck(hoop_comm *comm)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * thread: the library's own threads, which take no signals of the program's, and what they wait on: conditions by the
- * clock of hp_now(), which setting the host's time does not move. /
+ * clock of hp_now(), which setting the host's time does not move.
  */
 #ifndef HP_THREAD_H
 #define HP_THREAD_H

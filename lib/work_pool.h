@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * work_pool: a communicator's works and their arrays of segments: allocated where none is free, filled, planned, used
- * again, and freed with the communicator. Any thread. /
+ * again, and freed with the communicator. Any thread.
  */
 #ifndef HP_WORK_POOL_H
 #define HP_WORK_POOL_H
@@ -20,7 +20,7 @@ void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);
 
 /*
  * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: unshelve gives
- * the work the roomiest one that is free, if any; shelve puts the work's array back, if it has one. /
+ * the work the roomiest one that is free, if any; shelve puts the work's array back, if it has one.
  */
 void hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_shelve(hoop_comm *comm, hoop_work *work);

@@ -14,6 +14,15 @@ typedef void kernel_fn(hp_kernel_args args);
 typedef void launch_fn(kernel_fn *kernel, const hp_kernel_args *args, unsigned blocks, unsigned threads);
 
 static int
+parse_op(const char *name)
+{
+    for (int op = 0; op < HP_OPS; op++)
+        if (strcmp(name, hp_op_name((hoop_op)op)) == 0)
+            return op;
+    return -1;
+}
+
+static int
 parse_kernel(const char *name, hp_command *command)
 {
     char op[8] = "", type[24] = "";
@@ -26,7 +35,7 @@ parse_kernel(const char *name, hp_command *command)
     } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
         command->elem = command->wire = (hoop_dtype)hp_dtype_parse(type);
         if (strcmp(op, "any") != 0)
-            command->op = (hoop_op)hp_op_parse(strcmp(op, "mean") == 0 ? "avg" : op);
+            command->op = (hoop_op)parse_op(strcmp(op, "mean") == 0 ? "avg" : op);
         for (int i = 0; i < 2; i++)
             command->src[i].wire = command->dst[i].wire = 0;
     }

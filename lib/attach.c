@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* attach: see attach.h. */
-#include "lib/equip.h"
+#include "lib/attach.h"
 
 hoop_result
 hp_channel_attach(hp_channel *channel, int index, hp_device *device, hoop_error *error)

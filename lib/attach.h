@@ -4,8 +4,8 @@
  * memory with the device and opens a queue, while the belt may run; detach takes both back; enroll equips if need be,
  * and makes the queue the belt's queue[index].
  */
-#ifndef HP_EQUIP_H
-#define HP_EQUIP_H
+#ifndef HP_ATTACH_H
+#define HP_ATTACH_H
 
 #include "lib/belt.h"
 

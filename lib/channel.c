@@ -9,7 +9,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
-#include "lib/equip.h"
+#include "lib/attach.h"
 #include "lib/slot.h"
 
 #include <stdlib.h>

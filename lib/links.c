@@ -107,13 +107,13 @@ void
 hp_links_receive(hoop_comm *comm)
 {
     int number = 0;
-    for (hp_candidate *caller; (caller = hp_listener_next(&comm->entry, &number));) {
-        hp_hello hello = caller->conn.hello;
-        if (hp_candidate_is_stale(caller)) {
-            hp_candidate_free(caller);
+    for (hp_candidate *candidate; (candidate = hp_listener_next(&comm->entry, &number));) {
+        hp_hello hello = candidate->handshake.hello;
+        if (hp_candidate_is_stale(candidate)) {
+            hp_candidate_free(candidate);
             continue;
         }
-        int fd = hp_candidate_answer(caller, hp_links_judge(comm, &hello), hello.my_rank);
+        int fd = hp_candidate_answer(candidate, hp_links_judge(comm, &hello), hello.my_rank);
         if (fd >= 0)
             attach(comm, fd, &hello);
     }

@@ -16,8 +16,8 @@ pass_ticks(hoop_comm *comm)
     hp_link *previous = comm->channel[0]->in[1];
     uint8_t bytes[HP_HEARTBEATS_BYTES];
     for (size_t n;
-         (n = hp_heartbeats_put(comm->reports.ticks, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
-        hp_heartbeats_taken(comm->reports.ticks);
+         (n = hp_heartbeats_put(comm->reports.heartbeats, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+        hp_heartbeats_taken(comm->reports.heartbeats);
 }
 
 static uint64_t
@@ -34,8 +34,8 @@ say_out(hoop_comm *comm)
     hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
-    if (comm->reports.ticks && comm->reports.ticks->since) {
-        hp_heartbeats_make(comm->reports.ticks, NULL, comm->completed, 0, hp_loop_now(comm->loop));
+    if (comm->reports.heartbeats && comm->reports.heartbeats->since) {
+        hp_heartbeats_make(comm->reports.heartbeats, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_ticks(comm);
     }
 }
@@ -44,7 +44,7 @@ say_out(hoop_comm *comm)
 static void
 tick(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
-    hp_heartbeats *t = comm->reports.ticks;
+    hp_heartbeats *t = comm->reports.heartbeats;
     int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
     if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
         t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
@@ -59,7 +59,7 @@ static void
 exchange_ticks(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
-    if (next->tick_n && !hp_heartbeats_receive(comm->reports.ticks, next->tick, next->tick_n, now)) {
+    if (next->tick_n && !hp_heartbeats_receive(comm->reports.heartbeats, next->tick, next->tick_n, now)) {
         hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
@@ -165,7 +165,7 @@ hp_reports_look(hoop_comm *comm, uint64_t now)
     uint64_t warn = warn_after(comm);
     mark_progress(comm, warn, now);
     report(comm, now);
-    if (!comm->reports.ticks)
+    if (!comm->reports.heartbeats)
         return;
     exchange_ticks(comm, now);
     hp_stats_stall(comm, warn, now);

@@ -49,4 +49,16 @@ typedef struct hp_link {
     hp_stripe *stripe[HP_STRIPES_MAX];
 } hp_link;
 
+/* Error has the code and sentence of what is wrong: adds the ranks and the operation of the post, and ends the link. */
+void hp_link_fault(hp_link *link, const hp_post *post);
+
+/*
+ * End of file or a reset (errno `number`), which is a symptom: the cause may still arrive from elsewhere. left: the peer
+ * has sent LEAVE before.
+ */
+void hp_link_lost(hp_link *link, int left, int number);
+
+/* The link's owner reads ticks from time to time. When the room is full the older ones go: newer ones say more. */
+void hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n);
+
 #endif

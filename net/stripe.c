@@ -99,33 +99,16 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
 }
 
 static void
-fault(hp_stripe *s)
+fault(const hp_stripe *s)
 {
-    const hp_post *post = current(s);
-    s->link->error.rank = s->link->peer;
-    s->link->error.reporter = s->link->self;
-    if (!s->link->error.sequence && post)
-        s->link->error.sequence = post->frame.sequence;
-    s->link->state = HP_LINK_FAULT;
+    hp_link_fault(s->link, current(s));
 }
 
-/* End of file or a reset is a symptom; the cause may still arrive from elsewhere. */
 static void
 lost(hp_stripe *s, int number)
 {
-    hp_link *l = s->link;
     s->eof = 1;
-    if (l->state == HP_LINK_FAULT || l->state == HP_LINK_ABORT)
-        return;
-    l->state = s->left ? HP_LINK_LEFT : HP_LINK_LOST;
-    if (number)
-        hp_err_sys(&l->error, HOOP_ERR_PEER_LOST, number, "rank %d lost its connection to rank %d", l->self, l->peer);
-    else
-        hp_err_set(&l->error, HOOP_ERR_PEER_LOST,
-                   s->left ? "rank %d: rank %d has left the communicator" : "rank %d: rank %d closed its connection",
-                   l->self, l->peer);
-    l->error.rank = l->peer;
-    l->error.reporter = l->self;
+    hp_link_lost(s->link, s->left, number);
 }
 
 /* The peer has received `count` posts in all: their pages may be written again. */
@@ -137,18 +120,6 @@ land(hp_stripe *s, uint64_t count)
     hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
                s->link->peer, s->link->self);
     fault(s);
-}
-
-/* The link's owner reads ticks from time to time. When the room is full the older ones go: newer ones say more. */
-static void
-keep_tick(hp_link *l, const uint8_t *ticks, size_t n)
-{
-    if (!l->tick)
-        return;
-    if (l->tick_n + n > HP_TICK_ROOM)
-        l->tick_n = 0;
-    memcpy(l->tick + l->tick_n, ticks, n);
-    l->tick_n += n;
 }
 
 /* Acts on an ABORT, LEAVE, ACK or TICK, in either direction. */
@@ -165,7 +136,7 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
         land(s, hp_get64(payload));
     } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        keep_tick(l, payload, n);
+        hp_link_keep_tick(l, payload, n);
     } else {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", l->peer,
                    l->self, type);

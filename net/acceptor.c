@@ -42,7 +42,6 @@ struct hp_acceptor {
     int inside, dead;        /* dead: freed inside an owner's function; taken down when that returns */
     int world;
     hp_candidates candidates;
-    uint8_t header[16]; /* the first bytes of every HELLO */
     hp_pending_pool pending;
 };
 
@@ -277,13 +276,6 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
     }
 }
 
-static int
-begins_well(const hp_acceptor *acceptor, const hp_pending *pending)
-{
-    size_t n = pending->have < sizeof(acceptor->header) ? pending->have : sizeof(acceptor->header);
-    return memcmp(pending->m1, acceptor->header, n) == 0;
-}
-
 static void
 serve_pending(hp_acceptor *acceptor, hp_pending *pending)
 {
@@ -295,7 +287,7 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
         return;
     }
     pending->have += (size_t)n;
-    if (!begins_well(acceptor, pending))
+    if (!hp_hello_begins(pending->m1, pending->have))
         turn_away_with_bytes(acceptor, pending, "door: garbage", HP_LOG_INFO, "it does not speak hoop's protocol", 0);
     else if (pending->have == HP_M1)
         examine(acceptor, pending);
@@ -541,9 +533,6 @@ hp_acceptor *
 hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const hp_sock_options *options,
                 const hp_acceptor_owner *owner, int world, hoop_error *error)
 {
-    static const uint8_t no_nonce[32];
-    static const hp_hello no_hello;
-    uint8_t greeting[HP_M1];
     hp_acceptor *acceptor = hp_alloc(1, sizeof(*acceptor));
     if (!acceptor) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
@@ -557,8 +546,6 @@ hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const
     acceptor->listener = acceptor->epoll = acceptor->alarm.fd = -1;
     hp_pending_pool_init(&acceptor->pending, world);
     hp_acceptor_expect(acceptor, world);
-    hp_hello_put(greeting, &no_hello, no_nonce);
-    memcpy(acceptor->header, greeting, sizeof(acceptor->header));
     if (set_up(acceptor, loop, addr, ports, error) == HOOP_SUCCESS)
         return acceptor;
     take_down(acceptor);

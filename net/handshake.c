@@ -395,6 +395,12 @@ hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
 }
 
 int
+hp_hello_begins(const uint8_t *in, size_t n)
+{
+    return memcmp(in, messages[HP_HELLO].header, n < HP_COMMON_BYTES ? n : HP_COMMON_BYTES) == 0;
+}
+
+int
 hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
 {
     if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0 ||

@@ -125,5 +125,6 @@ void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assi
 /* M1's bytes to and from the struct. hp_hello_get returns 0 if a byte of the header or a reserved byte is wrong. */
 void hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32]); /* without the tag */
 int hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1]);
+int hp_hello_begins(const uint8_t *in, size_t n); /* whether a HELLO may begin with these n bytes */
 
 #endif

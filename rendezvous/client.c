@@ -86,52 +86,22 @@ gone(hp_client *c)
 /* --- frames from the server --- */
 
 static int
-malformed(hoop_error *error, const char *what)
-{
-    hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed %s", what);
-    return -1;
-}
-
-/* The size is the expected one; the first part was checked against it. */
-static int
-open_ring(hp_client *c, const hp_part *part)
-{
-    size_t n = part->size > 0 ? (size_t)part->size : 1;
-    free(c->ring.order);
-    free(c->ring.members);
-    c->ring = (hp_ring){.comm = part->comm, .epoch = part->epoch, .rank = part->rank, .size = part->size};
-    c->ring.order = hp_alloc(n, sizeof(int));
-    c->ring.members = hp_alloc(n, sizeof(hp_member));
-    return c->ring.order && c->ring.members;
-}
-
-static int
 take_part(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
 {
-    hp_part part;
-    if (!hp_part_get(&part, payload, n) || !hp_registration_fits(&c->options, &c->ring, c->parts_to, &part))
-        return malformed(error, "roster");
-    if (c->parts_to == 0 && !open_ring(c, &part)) {
-        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a roster of %d ranks", part.size);
-        return -1;
-    }
-    if (!hp_part_members(&part, c->ring.members, c->ring.order))
-        return malformed(error, "roster");
-    c->parts_to += part.count;
-    if (c->parts_to < c->ring.size)
-        return 0;
-    if (!hp_ring_close(&c->ring))
-        return malformed(error, "roster");
-    c->state = HP_CLIENT_ROSTER;
-    return 0;
+    int whole = hp_registration_part(&c->options, &c->ring, &c->parts_to, payload, n, error);
+    if (whole > 0)
+        c->state = HP_CLIENT_ROSTER;
+    return whole < 0 ? -1 : 0;
 }
 
 static int
 take_cause(hp_client *c, const uint8_t *payload, size_t n, hoop_error *error)
 {
     hoop_error cause;
-    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS)
-        return malformed(error, "error");
+    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed error");
+        return -1;
+    }
     hp_abort_confine(&cause, c->state == HP_CLIENT_JOINING ? (int)hp_registration_hello(&c->options, NULL).world
                                                            : c->ring.size);
     if (!c->verdict.code)

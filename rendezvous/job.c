@@ -8,13 +8,13 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
+#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    SPLITS_AHEAD = 64,     /* how many splits a rank may be ahead of the slowest one */
     RINGS_PER_RANK = 256,  /* connections of one rank: one for each communicator */
     JOIN_GROUPS_MAX = 1024 /* join groups of one job at a time, including those that failed and are remembered */
 };
@@ -119,20 +119,11 @@ hp_job_idle(const hp_job *job)
     return job->guests == 0 && !job->join_groups && !job->rosters && !job->ended.size;
 }
 
-static hp_roster *
-ring_of(const hp_job *job, uint64_t comm)
-{
-    hp_roster *r = job->rosters;
-    while (r && r->ring.comm != comm)
-        r = r->next;
-    return comm ? r : NULL;
-}
-
 /* A split that has failed is remembered for the ranks that have not joined it yet: they would wait for ever. */
 static int
 is_kept(const hp_job *job, const hp_join_group *m)
 {
-    const hp_roster *parent = ring_of(job, m->parent);
+    const hp_roster *parent = hp_rings_find(job->rosters, m->parent);
     return m->failure.code && parent && parent->state == HP_ROSTER_RUNNING && !hp_join_group_is_known(m);
 }
 
@@ -281,7 +272,7 @@ spent(const hp_job *job, const hp_join_group *m, uint64_t now)
 static void
 close_split(hp_job *job, const hp_join_group *m)
 {
-    hp_roster *parent = ring_of(job, m->parent);
+    hp_roster *parent = hp_rings_find(job->rosters, m->parent);
     if (parent && m->split >= parent->splits)
         parent->splits = m->split + 1;
 }
@@ -358,53 +349,6 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
     return m;
 }
 
-/*
- * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
- * communicator.
- */
-static hoop_result
-check_holders(const hp_job *job, const hp_join *join, hoop_error *error)
-{
-    for (const hp_roster *r = job->rosters; r && !join->parent && join->who.rank >= 0; r = r->next) {
-        const hp_member *holder = r->world ? hp_roster_holder(r, join->who.rank) : NULL;
-        if (!holder || (holder->pid == join->who.pid && holder->host_id == join->who.host_id))
-            continue;
-        hp_err_set(
-            error, HOOP_ERR_RENDEZVOUS,
-            "duplicate rank: the job is running, and its rank %d is %s, pid %u; start every job under a name of its "
-            "own (HOOP_JOB)",
-            join->who.rank, holder->host, holder->pid);
-        error->rank = join->who.rank;
-        error->phase = HOOP_PHASE_BRINGUP;
-        return error->code;
-    }
-    return HOOP_SUCCESS;
-}
-
-/* Refuses a split of a ring that is not here, and a split that is over: no other rank would join it. */
-static hoop_result
-check_split(const hp_job *job, const hp_join *join, hoop_error *error)
-{
-    const hp_roster *parent = ring_of(job, join->parent);
-    if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
-                          join->split - parent->splits < SPLITS_AHEAD))
-        return HOOP_SUCCESS;
-    if (!parent || parent->ring.size != join->parent_size)
-        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                   "the rendezvous server does not know the communicator that rank %d splits: it was restarted after "
-                   "the ring was up, or has lost its ranks; end the job and start it again",
-                   join->parent_rank);
-    else if (join->split < parent->splits)
-        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "split %u is over, but rank %d joins it now", join->split,
-                   join->parent_rank);
-    else
-        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "rank %d joins split %u, but another rank has not joined split %u",
-                   join->parent_rank, join->split, parent->splits ? parent->splits : 1);
-    error->rank = join->parent_rank;
-    error->phase = HOOP_PHASE_BRINGUP;
-    return error->code;
-}
-
 static int
 as_declared(const hp_guest *guest, const hp_join *join)
 {
@@ -425,9 +369,7 @@ say_refusal(hp_job *job, const hoop_error *error)
 static hoop_result
 seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hoop_result result = check_holders(guest->job, join, error);
-    if (!result)
-        result = check_split(guest->job, join, error);
+    hoop_result result = hp_rings_admit(guest->job->rosters, join, error);
     if (result) {
         say_refusal(guest->job, error);
         return result;
@@ -453,7 +395,7 @@ static hoop_result
 come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
 {
     hp_job *job = guest->job;
-    hp_roster *r = ring_of(job, join->ring);
+    hp_roster *r = hp_rings_find(job->rosters, join->ring);
     if (!r || !hp_roster_knows(r, join)) {
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the "
@@ -510,7 +452,7 @@ refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_er
     hp_join absent = {.parent = ring->ring.comm, .parent_rank = guest->rank, .parent_size = ring->ring.size};
     hoop_error cause;
     if (!hp_refusal_get(&absent.split, &cause, payload, n) ||
-        (absent.split > ring->splits && absent.split - ring->splits >= SPLITS_AHEAD)) {
+        (absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }

@@ -3,7 +3,10 @@
 #include "rendezvous/registration.h"
 
 #include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static hp_join
@@ -64,8 +67,9 @@ hp_registration_hello(const hp_client_options *o, const hp_ring *again)
                       .world = (uint32_t)size};
 }
 
-int
-hp_registration_fits(const hp_client_options *o, const hp_ring *ring, int parts_to, const hp_part *part)
+/* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */
+static int
+fits(const hp_client_options *o, const hp_ring *ring, int parts_to, const hp_part *part)
 {
     if (part->first != parts_to)
         return 0;
@@ -75,4 +79,38 @@ hp_registration_fits(const hp_client_options *o, const hp_ring *ring, int parts_
     if (o->parent)
         return part->size <= o->parent_size && (o->color < 0) == (part->size == 0);
     return part->size == o->size && (o->rank < 0 || part->rank == o->rank);
+}
+
+/* The size is the expected one; the first part was checked against it. */
+static int
+open_ring(hp_ring *ring, const hp_part *part)
+{
+    size_t n = part->size > 0 ? (size_t)part->size : 1;
+    free(ring->order);
+    free(ring->members);
+    *ring = (hp_ring){.comm = part->comm, .epoch = part->epoch, .rank = part->rank, .size = part->size};
+    ring->order = hp_alloc(n, sizeof(int));
+    ring->members = hp_alloc(n, sizeof(hp_member));
+    return ring->order && ring->members;
+}
+
+int
+hp_registration_part(const hp_client_options *o, hp_ring *ring, int *parts_to, const uint8_t *payload, size_t n,
+                     hoop_error *error)
+{
+    hp_part part;
+    if (hp_part_get(&part, payload, n) && fits(o, ring, *parts_to, &part)) {
+        if (*parts_to == 0 && !open_ring(ring, &part)) {
+            hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a roster of %d ranks", part.size);
+            return -1;
+        }
+        int right = hp_part_members(&part, ring->members, ring->order);
+        *parts_to += right ? part.count : 0;
+        if (right && *parts_to < ring->size)
+            return 0;
+        if (right && hp_ring_close(ring))
+            return 1;
+    }
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed roster");
+    return -1;
 }

@@ -42,7 +42,12 @@ hp_join hp_registration_again(const hp_client_options *options, const hp_ring *r
  * there.
  */
 hp_hello hp_registration_hello(const hp_client_options *options, const hp_ring *again);
-/* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */
-int hp_registration_fits(const hp_client_options *options, const hp_ring *ring, int parts_to, const hp_part *part);
+
+/*
+ * Takes the roster's next part, after its first *parts_to members, if it fits what was asked for. The ring's memory is
+ * the caller's. Returns 1 when the ring is complete, 0 when more parts follow, -1 with the error filled.
+ */
+int hp_registration_part(const hp_client_options *options, hp_ring *ring, int *parts_to, const uint8_t *payload,
+                         size_t n, hoop_error *error);
 
 #endif

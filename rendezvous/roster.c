@@ -483,32 +483,12 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
     return out;
 }
 
-/*
- * Whether the server has heard nothing of a rank that must report, or the rank's host has not taken the PING that was
- * sent half a time-out ago.
- */
-static int
-is_silent(const hp_roster *r, int rank, uint64_t sequence, uint64_t freshest)
-{
-    const hp_witness *w = &r->witnesses[rank];
-    if (w->left || (!w->in_op && w->completed >= sequence))
-        return 0;
-    if (w->in_op)
-        return w->heard + HP_SILENT_BEATS * r->heartbeat < freshest;
-    return !r->peers[rank] || !r->events->reached(r->events->arg, r->peers[rank]);
-}
-
 /* If the blamed rank is silent, the text names all silent ranks; else it stays. */
 static void
 name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
 {
-    uint64_t freshest = 0;
-    uint8_t *silent = hp_alloc((size_t)r->ring.size, 1);
-    for (int i = 0; silent && i < r->ring.size; i++)
-        if (r->witnesses[i].in_op && r->witnesses[i].heard > freshest)
-            freshest = r->witnesses[i].heard;
-    for (int i = 0; silent && i < r->ring.size; i++)
-        silent[i] = (uint8_t)is_silent(r, i, blame->sequence, freshest);
+    uint8_t *silent =
+        hp_unreachable_mark(r->witnesses, r->peers, r->events, r->ring.size, blame->sequence, r->heartbeat);
     if (silent && blame->rank >= 0 && silent[blame->rank]) {
         hp_unreachable s = hp_unreachable_find(r->witnesses, r->ring.members, silent, r->ring.size);
         hp_unreachable_print(&s, r->ring.members, silent, r->ring.size, blame->sequence, now - r->moved, now, text,

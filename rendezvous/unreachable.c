@@ -2,10 +2,40 @@
 /* unreachable: see unreachable.h. */
 #include "rendezvous/unreachable.h"
 
+#include "base/mem.h"
+
 #include <stdio.h>
 #include <string.h>
 
 enum { RANGES_SHOWN = 6 };
+
+/*
+ * Whether the server has heard nothing of a rank that must report, or the rank's host has not taken the PING that was
+ * sent half a time-out ago.
+ */
+static int
+is_silent(const hp_witness *w, const void *peer, const hp_events *events, uint64_t sequence, uint64_t heard_since)
+{
+    if (w->left || (!w->in_op && w->completed >= sequence))
+        return 0;
+    if (w->in_op)
+        return w->heard < heard_since;
+    return !peer || !events->reached(events->arg, peer);
+}
+
+uint8_t *
+hp_unreachable_mark(const hp_witness *w, void *const *peers, const hp_events *events, int n, uint64_t sequence,
+                    uint64_t heartbeat)
+{
+    uint64_t freshest = 0, allowed = HP_SILENT_BEATS * heartbeat;
+    uint8_t *silent = hp_alloc((size_t)n, 1);
+    for (int i = 0; silent && i < n; i++)
+        if (w[i].in_op && w[i].heard > freshest)
+            freshest = w[i].heard;
+    for (int i = 0; silent && i < n; i++)
+        silent[i] = (uint8_t)is_silent(&w[i], peers[i], events, sequence, freshest > allowed ? freshest - allowed : 0);
+    return silent;
+}
 
 hp_unreachable
 hp_unreachable_find(const hp_witness *w, const hp_member *members, const uint8_t *silent, int n)

@@ -8,6 +8,7 @@
 #define HP_UNREACHABLE_H
 
 #include "rendezvous/blame.h"
+#include "rendezvous/events.h"
 
 typedef struct hp_unreachable {
     int first, count; /* first: the lowest of them, or -1 */
@@ -15,7 +16,15 @@ typedef struct hp_unreachable {
     uint64_t spoke;   /* when a rank of one of their hosts was last heard */
 } hp_unreachable;
 
-/* silent: one byte for each rank, 1 if it is; filled by the caller. */
+/*
+ * Which ranks of a ring are silent, one byte for each rank: those that wait in an operation or have not completed
+ * `sequence`, and of which nothing is heard. peers: by rank, NULL where it is not connected. The caller frees it; NULL:
+ * out of memory.
+ */
+uint8_t *hp_unreachable_mark(const hp_witness *witnesses, void *const *peers, const hp_events *events, int n,
+                             uint64_t sequence, uint64_t heartbeat);
+
+/* silent: as hp_unreachable_mark returns it. */
 hp_unreachable hp_unreachable_find(const hp_witness *witnesses, const hp_member *members, const uint8_t *silent, int n);
 
 /* "ranks 4-6 and 9 (node3) are unreachable or stopped; their hosts last spoke 1.2 s ago; 6 ranks have waited 9.0 s". */

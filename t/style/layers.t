@@ -66,7 +66,7 @@ allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|base|net|gpu|rendezvous|bin)/[
 
 ordered net link stripe control zerocopy pipe frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
     alarm log_queue ports secret auth frame sock addr lookup loop
-ordered rendezvous server job job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
+ordered rendezvous server job rings job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
     events client registration resend control_conn message
 ordered base call dtype processors wire log clock text secmem mem err number limits distance hash
 ordered gpu \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* set: see set.h. With r ranks and u units (cores, or processors where those do not suffice) rank i has the units
- * from i u / r on; with more ranks than units several have the same one. */
+/*
+ * affinity: with r ranks and u units (cores, or hyperthreads if there are more ranks than cores) rank i has the units
+ * from i u / r on. If there are more ranks than units, several ranks share one.
+ */
 #include "launch/affinity.h"
 
 #include "launch/xalloc.h"
@@ -8,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A number, or the first one of a list. */
+/* Reads a number, or the first one of a list. */
 static int
 topology(int processor, const char *what, int unknown)
 {
@@ -25,8 +27,9 @@ topology(int processor, const char *what, int unknown)
     return value;
 }
 
-/* The first of its core's processors: unlike the core's number it is no other core's. The older name is that of Linux
- * before 5.5. */
+/*
+ * The first of its core's processors, which is unique, unlike the core's number. Linux before 5.5 has the second name.
+ */
 static int
 core_of(int processor)
 {
@@ -88,7 +91,7 @@ core_at(const hp_cpu_list *m, int k)
     return at;
 }
 
-/* Where in the list the i-th rank's set begins. */
+/* Where in the list the i-th rank's processors begin. */
 static int
 border(const hp_cpu_list *m, int ranks, int i)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * set: which of a host's processors each of its ranks keeps to (--bind). Neighbours in the ring get neighbouring
- * shares; a core is not divided as long as there is one for every rank. Pure but for reading the cpus.
+ * affinity: which of a host's processors each rank is bound to (--bind). Neighbours in the ring get neighbouring
+ * processors; a core is not divided as long as there is one for every rank. Pure, except for reading the machine.
  */
 #ifndef HP_LAUNCH_AFFINITY_H
 #define HP_LAUNCH_AFFINITY_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent: a conversation (greeting, secret, orders, then input and signals one way, output and deaths the other) around
- * a crew. Every msg is checked; a launcher that talks nonsense is treated like one that is gone. Output waits here,
- * and then in the ranks' pipes, while the launcher does not take it.
+ * agent: a conversation (greeting, secret and spec, then input and signals one way, output and exits the other) for a
+ * set of ranks. Every message is checked; a launcher that sends nonsense is treated like one that is gone. While the
+ * launcher does not read, output waits here, then in the ranks' pipes.
  */
 #include "launch/agent.h"
 
@@ -29,7 +29,7 @@
 
 enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRET_LINE = HP_SECRET_TEXT - 1 };
 
-/* How long ranks may take to end after TERM when nobody waits for them any more. */
+/* How long ranks may take to end after TERM if the launcher is gone. */
 #define ORPHAN_GRACE (2 * HP_SEC)
 
 typedef struct agent {
@@ -42,7 +42,7 @@ typedef struct agent {
     hp_spec spec;
     hp_ranks *ranks;
     char own_dir[PATH_MAX]; /* where this program lies */
-    int launcher_gone;      /* the launcher is gone */
+    int launcher_gone;
     int over;
 } agent;
 
@@ -69,7 +69,7 @@ moved(void *arg)
 static void
 greet(agent *a)
 {
-    const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": how the launcher's host is seen */
+    const char *connection = getenv("SSH_CONNECTION"); /* "CLIENT PORT SERVER PORT": CLIENT is the launcher */
     int n = connection ? (int)strcspn(connection, " ") : 0;
     char *line = hp_xasprintf("\n" HP_AGENT_GREETING "%d.%d.%d %.*s\n", HOOP_VERSION_MAJOR, HOOP_VERSION_MINOR,
                               HOOP_VERSION_PATCH, n ? n : 1, n ? connection : "-");
@@ -184,11 +184,11 @@ handle(agent *a, const hp_agent_msg *msg)
     case HP_MSG_SIGNAL: hp_ranks_signal(a->ranks, (int)(hp_get32(msg->payload) & 63)); break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
     case HP_MSG_STOP: hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS); break;
-    default: lose_launcher(a); /* orders once more: no launcher of ours */
+    default: lose_launcher(a); /* a second spec: not our launcher */
     }
 }
 
-/* The first line. 1: it has been taken; 0: more bytes are needed. */
+/* Takes the first line. 1: done; 0: more bytes are needed, or the agent has failed. */
 static int
 take_secret(agent *a)
 {
@@ -252,7 +252,7 @@ signalled(void *arg, int number)
         hp_ranks_reap(a->ranks);
 }
 
-/* TERM ends it like a launcher that is gone; what a terminal sends is the launcher's business. */
+/* TERM is treated like a launcher that is gone; the launcher handles the signals of a terminal. */
 static int
 open_signals(agent *a)
 {
@@ -276,7 +276,7 @@ find_own_dir(agent *a)
         *slash = '\0';
 }
 
-/* What an event loop can wait for; a file or /dev/null there means that nobody talks to us. */
+/* Whether an event loop can wait for it. A file or /dev/null means that no launcher is connected. */
 static int
 is_channel(int fd)
 {

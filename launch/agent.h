@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * agent: hoop-launch --agent, the launcher's hand on one host. It takes the secret and its orders from standard input,
- * runs the ranks, sends back what they write and how they end. When standard input ends, the launcher is gone, and so
- * are the ranks within three seconds.
+ * agent: hoop-launch --agent, the launcher's program on each host. It reads the secret and its spec from standard
+ * input, runs the ranks, and reports their output and how they end. If standard input ends, the launcher is gone, and
+ * the agent ends its ranks within three seconds.
  */
 #ifndef HP_LAUNCH_AGENT_H
 #define HP_LAUNCH_AGENT_H

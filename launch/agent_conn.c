@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * contact: see contact.h. The secret goes out only after the greeting, so that a shell that asks a question never reads
- * it. A contact is over when its process is reaped and its standard output has ended; somebody else may go on holding
- * that pipe (a remote shell's master process), so after the reaping a second is enough.
+ * agent_conn: see agent_conn.h. The secret is sent only after the greeting, so that a shell that asks a question never
+ * reads it. A connection is over when its process is reaped and its standard output has ended. Another process may
+ * keep that pipe open (a remote shell's master process), so a second after the reaping is enough.
  */
 #include "launch/agent_conn.h"
 
@@ -38,7 +38,7 @@ struct hp_agent_conn {
     hp_timer *timer;
     int in_fd; /* -1: hung up */
     hp_write_queue out;
-    hp_buffer in, err; /* err: the end of its standard error */
+    hp_buffer in, err; /* err: of its standard error, the end */
     int paused;
     char seen_from[64];
     char protocol_error[256];
@@ -53,7 +53,7 @@ finish(hp_agent_conn *c)
     c->owner.over(c->owner.arg, c);
 }
 
-/* --- words --- */
+/* --- standard error --- */
 
 static void
 keep_stderr(hp_agent_conn *c)
@@ -99,7 +99,7 @@ err_readable(void *arg, int ready)
     read_err(arg);
 }
 
-/* --- greeting and packets --- */
+/* --- greeting and messages --- */
 
 static void
 keep_banner(hp_agent_conn *c, const char *noise, size_t n)
@@ -108,7 +108,10 @@ keep_banner(hp_agent_conn *c, const char *noise, size_t n)
     c->banner = hp_xstrndup(n ? noise : "", n);
 }
 
-/* "0.1.0 192.0.2.7": the version, which need not be ours, and where the remote shell says we are. 0: it is not that. */
+/*
+ * Takes "0.1.0 192.0.2.7": the version, which may differ from ours, and our address as the remote shell knows it. 0:
+ * not that.
+ */
 static int
 take_greeting(hp_agent_conn *c, const char *line, size_t n)
 {
@@ -122,7 +125,7 @@ take_greeting(hp_agent_conn *c, const char *line, size_t n)
     return 1;
 }
 
-/* Looks for the greeting in a line of its own. 1: it was there and is taken. */
+/* Looks for the greeting, which is a line of its own. 1: found and taken. */
 static int
 find_greeting(hp_agent_conn *c)
 {
@@ -181,7 +184,7 @@ take_messages(hp_agent_conn *c)
     }
 }
 
-/* Reads once; 1 when there may be more. */
+/* Reads once; 1: there may be more. */
 static int
 read_out(hp_agent_conn *c)
 {
@@ -200,7 +203,7 @@ read_out(hp_agent_conn *c)
 
 static int call(hp_agent_conn *c, hp_spawn_step *step);
 
-/* The agent's program was not where we looked: 126 and 127 are the shells' words for it, others name the path. */
+/* Whether the agent's program is missing: shells exit with 126 or 127 for that; other programs print its path. */
 static int
 program_missing(const hp_agent_conn *c)
 {
@@ -215,7 +218,7 @@ program_missing(const hp_agent_conn *c)
     return path && WEXITSTATUS(c->status) != 0 && strstr(c->stderr_text, path);
 }
 
-/* Tries the other command. 1: it has been started. */
+/* Starts the other command. 1: it runs. */
 static int
 call_again(hp_agent_conn *c)
 {

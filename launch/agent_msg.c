@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * msg: the one table of what may travel between launcher and agent, and the codec driven by it. Does no input or
- * output and keeps nothing.
- */
+/* agent_msg: one table of all messages, and the codec that it drives. */
 #include "launch/agent_msg.h"
 
 #include "base/err.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * msg: what the launcher and an agent say to each other over the agent's standard input and output, as
- * length-prefixed packets. Pure: bytes in, bytes out. Length, type, direction and reserved bytes are checked before
- * anything is believed; the payloads' own fields are checked by those who read them (orders.c, contact.c).
+ * agent_msg: the messages between the launcher and an agent, over the agent's standard input and output. Pure: bytes
+ * in, bytes out. Length, type, direction and reserved bytes are checked here; the fields of a payload are checked by
+ * their readers (spec.c, host.c, agent.c).
  *
  *     u32 length of the payload (little-endian) | u8 type | 3 zero bytes | payload
  *
- * Before the packets the agent says one line, HP_AGENT_GREETING followed by its version, and the launcher answers with
- * one line, the job's secret.
+ * Before the first message the agent writes one line, HP_AGENT_GREETING followed by its version, and the launcher
+ * answers with one line, the job's secret.
  */
 #ifndef HP_LAUNCH_AGENT_MSG_H
 #define HP_LAUNCH_AGENT_MSG_H
@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 3 " /* 3: the version of these packets */
+#define HP_AGENT_GREETING "HOOP-AGENT 3 " /* 3: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 
@@ -23,10 +23,10 @@ typedef enum hp_agent_msg_type {
     /* launcher to agent, in this order, the first eight as often as needed */
     HP_MSG_ENV = 1,   /* NAME=value for every rank */
     HP_MSG_ARG,       /* next word of the command */
-    HP_MSG_DIR,       /* u8 1: must exist, 0: any other way to it will do | folder to run in */
+    HP_MSG_DIR,       /* u8 1: must exist, 0: the same folder of another home will do | folder to run in */
     HP_MSG_HOME,      /* the launching user's home folder */
     HP_MSG_PREFIX,    /* where hoop is installed */
-    HP_MSG_OPTION,    /* u32 value | name: a row of options.def that agents hear of */
+    HP_MSG_OPTION,    /* u32 value | name: an HP_AGENT_OPTION of options.def */
     HP_MSG_WINDOW,    /* u16 columns | u16 rows of the terminal that shows the output; also when that changes */
     HP_MSG_RANKS,     /* u32 world | u32 rank, for each rank on this host */
     HP_MSG_LOCAL,     /* u32 local rank of the first | u32 local size */
@@ -40,8 +40,8 @@ typedef enum hp_agent_msg_type {
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
     HP_MSG_EXIT,         /* u32 rank | u32 pid | u32 wait status | u64 ms since its start */
     HP_MSG_TAKEN,        /* u32 bytes of standard input that rank 0 has taken */
-    HP_MSG_FAIL,         /* u32 exit status | sentence: nothing runs on this host */
-    HP_MSG_DONE          /* everything here has ended */
+    HP_MSG_FAIL,         /* u32 exit status | sentence: no rank runs on this host */
+    HP_MSG_DONE          /* every process of the ranks has ended */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {
@@ -52,12 +52,12 @@ typedef struct hp_agent_msg {
 
 typedef enum hp_agent_msg_side { HP_TO_AGENT, HP_TO_LAUNCHER } hp_agent_msg_side;
 
-/* Appends a msg whose payload is `a` followed by `b`. */
+/* Appends a message whose payload is `a` followed by `b`. */
 void hp_agent_msg_put(hp_buffer *out, hp_agent_msg_type type, const void *a, size_t na, const void *b, size_t nb);
 void hp_agent_msg_put32(hp_buffer *out, hp_agent_msg_type type, uint32_t value);
 
 /*
- * The msg at the front of `in`: 1 and *msg (valid until hp_agent_msg_done), 0 when more bytes are needed, -1 with
+ * The message at the front of `in`: 1 and *msg (valid until hp_agent_msg_done), 0 when more bytes are needed, -1 with
  * the error filled.
  */
 int hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg, hoop_error *error);

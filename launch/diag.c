@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* notice: see notice.h. Sentences about hosts say which command was tried and what to try by hand. */
+/* diag: see diag.h. A message about a host has the command that was tried and the one to try by hand. */
 #include "launch/diag.h"
 
 #include "base/text.h"
@@ -20,7 +20,7 @@ hp_diag(hp_output *output, const char *format, ...)
     if (vasprintf(&text, format, ap) < 0)
         text = NULL;
     va_end(ap);
-    hp_text_tame(hp_xcheck(text), strlen(text), '\n'); /* hosts and ranks have had a say in it */
+    hp_text_tame(hp_xcheck(text), strlen(text), '\n'); /* it may quote hosts and ranks */
     line = hp_xasprintf("hooprun: %s", text);
     hp_output_say(output, line);
     free(line);
@@ -28,20 +28,20 @@ hp_diag(hp_output *output, const char *format, ...)
 }
 
 void
-hp_diag_quote(hp_output *output, const char *who, const char *words)
+hp_diag_quote(hp_output *output, const char *host, const char *text)
 {
-    while (*words != '\0') {
-        size_t n = strcspn(words, "\r\n");
-        char *line = hp_xasprintf("%s| %.*s", who, (int)n, words);
+    while (*text != '\0') {
+        size_t n = strcspn(text, "\r\n");
+        char *line = hp_xasprintf("%s| %.*s", host, (int)n, text);
         hp_text_tame(line, strlen(line), '\t');
         if (n > 0)
             hp_output_say(output, line);
         free(line);
-        words += n + strspn(words + n, "\r\n");
+        text += n + strspn(text + n, "\r\n");
     }
 }
 
-/* The call without the agent's two words and with `true` for them; free() it. */
+/* The command with `true` in place of the agent's two words; free() it. */
 static char *
 by_hand(const hp_strings *call)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* notice: what the launcher says to its user, in lines on standard error that begin with its name. */
+/* diag: messages to the user, lines on standard error that begin with "hooprun: ". */
 #ifndef HP_LAUNCH_DIAG_H
 #define HP_LAUNCH_DIAG_H
 
@@ -10,15 +10,14 @@
 /* "hooprun: ..." */
 void hp_diag(hp_output *output, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Somebody's own words, "WHO| ..." a line each, so that they can be told from ours. */
-void hp_diag_quote(hp_output *output, const char *who, const char *words);
+/* Text that a host has sent, as "HOST| ..." a line each. */
+void hp_diag_quote(hp_output *output, const char *host, const char *text);
 
-/* Why a conn that is over should not be. call: the command that started it; running: ranks on all hosts, -1: none
- * yet. */
+/* An agent that has ended too early. call: the command that started it; running: ranks on all hosts, -1: none yet. */
 void hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call,
                          int running);
 
-/* That it has not answered for so long. */
+/* An agent that has not answered for so long. */
 void hp_diag_agent_silent(hp_output *output, const char *host, const hp_agent_conn *conn, const hp_strings *call,
                           double seconds);
 

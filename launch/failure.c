@@ -173,7 +173,9 @@ holds(const hp_buffer *tail, const char *text)
     return n > 0 && memmem(hp_buffer_first(tail), n, text, strlen(text));
 }
 
-/* Whether the reason adds something: it is about another rank, and about an operation or not in the rank's own words. */
+/*
+ * Whether the reason adds something: it is about another rank, and about an operation or not in the rank's own words.
+ */
 static int
 ring_tells_more(const hp_failure *failure)
 {

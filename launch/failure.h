@@ -63,9 +63,9 @@ void hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause);
 int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 
 /*
- * Reports the first failure, once: the sentence, the rank's last lines if they are not on the screen (hidden: they went
- * to a file), and why the ring failed. The reason comes last because the rank that exits first is often not to blame; it
- * is left out where it only repeats what the rank itself said while joining.
+ * Reports the first failure, once: the sentence, the rank's last lines if they are not on the screen (hidden: they
+ * went to a file), and why the ring failed. The reason comes last because the rank that exits first is often not to
+ * blame; it is left out where it only repeats what the rank itself said while joining.
  */
 void hp_failure_report(hp_failure *failure, hp_output *output, int hidden);
 void hp_failure_close(hp_failure *failure);

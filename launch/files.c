@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * files: see files.h. Everything is opened relative to a folder that has been looked at, so that nobody can put another
- * one in between. All of it is looked at before anything is written over or made.
+ * files: everything is opened relative to a folder that has been checked, so that it cannot be exchanged in between.
+ * All folders and files are checked before the first one is made or overwritten.
  */
 #include "launch/files.h"
 
@@ -19,7 +19,7 @@
 enum { STREAMS = 2 };
 
 struct hp_files {
-    int count; /* STREAMS a rank */
+    int count; /* STREAMS for each rank */
     int fd[];
 };
 
@@ -43,7 +43,7 @@ make_parents(const char *dir)
     return result;
 }
 
-/* A folder of ours, made if need be. EPERM: it is somebody else's; ENOTDIR, ELOOP: it is none. */
+/* Opens a folder of ours, or makes it. EPERM: it is another user's; ENOTDIR, ELOOP: it is no folder. */
 static int
 open_folder(int parent, const char *name)
 {
@@ -52,7 +52,7 @@ open_folder(int parent, const char *name)
     if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
         return -1;
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
-        errno = ELOOP; /* below it would be ENOTDIR */
+        errno = ELOOP; /* openat would say ENOTDIR */
         return -1;
     }
     fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -68,7 +68,7 @@ open_top(const char *dir)
 {
     char *path = hp_xstrdup(dir), *end = path + strlen(path);
     int fd, number;
-    while (end > path + 1 && end[-1] == '/') /* behind a link it would mean what the link leads to */
+    while (end > path + 1 && end[-1] == '/') /* with it a link would be followed */
         *--end = '\0';
     fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
     number = errno;
@@ -79,7 +79,7 @@ open_top(const char *dir)
 
 /* --- files --- */
 
-/* The name of a file of a former run; NULL: there is none. free() it. */
+/* The name of a file of a former run; NULL: none. free() it. */
 static char *
 find_former(int dir, int ranks)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host: the hosts of a run as the launcher sees them. Each has an agent, which is started, sent its spec, and reports; a
- * message about a rank that is not on its host is dropped. What follows from a report is the owner's business (run.c).
+ * host: the hosts of a run as the launcher sees them. Each has an agent, which is started, sent its spec, and reports;
+ * a message about a rank that is not on its host is dropped. What follows from a report is the owner's business
+ * (run.c).
  */
 #ifndef HP_LAUNCH_HOST_H
 #define HP_LAUNCH_HOST_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostfile: the parser. A text is lines; a line is words; a word after a host that has a '=' is an attribute of it.
- * Blanks round '=' are taken away first, as Open MPI writes them. Names are checked, because they end up as arguments
- * of a remote shell: none begins with '-'. Reads files and standard input; opens nothing else, resolves nothing.
+ * hostfile: the parser. A text is lines; a line is words; a word with a '=' after a host is an attribute of it. Blanks
+ * around '=' are removed first, because Open MPI's hostfiles have them. Names are checked, because they become
+ * arguments of a remote shell: none begins with '-'. Nothing is resolved.
  */
 #include "launch/hostfile.h"
 
@@ -72,7 +72,7 @@ number(const char *text, size_t n, int most)
 
 /* --- the list of hosts --- */
 
-/* The last step spreads names that differ in their last digits, or linear probing would crawl. */
+/* The last step spreads names that differ only in their last digits, which linear probing needs. */
 static size_t
 hash(const char *name)
 {
@@ -81,7 +81,7 @@ hash(const char *name)
     return (size_t)(h ^ h >> 33);
 }
 
-/* Where in the index `name` stands or belongs. */
+/* The place of `name` in the index, or for it. */
 static int *
 find(const hp_host_list *hosts, const char *name)
 {
@@ -169,7 +169,7 @@ check_name(parser *p, const char *name)
 
 static hoop_result expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth);
 
-/* One item of a range, "7" or "01-16": a name for each number, with the zeros of its first one. */
+/* One item of a range, "7" or "01-16": a name for each number, with as many zeros as the first has. */
 static hoop_result
 expand_item(parser *p, char name[HP_HOST_NAME], size_t done, const char *item, size_t n, const char *rest,
             size_t rest_size, int depth)
@@ -210,7 +210,7 @@ expand_bracket(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest
     return HOOP_SUCCESS;
 }
 
-/* name[0 .. done) stands; adds `rest`, once for each number of its ranges. */
+/* Appends `rest` to name[0 .. done), once for each number of its ranges, and adds the hosts. */
 static hoop_result
 expand(parser *p, char name[HP_HOST_NAME], size_t done, const char *rest, size_t n, int depth)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hostfile: which hosts there are, and how many ranks each takes. One grammar for a hostfile, for -H and for standard
- * input; hoop_hostfile(5) is its manual. Says nothing about how many ranks run where: that is place.c.
+ * hostfile: the hosts, and how many ranks each takes. One grammar for a hostfile, for -H and for standard input;
+ * hoop_hostfile(5) is its manual. mapping.c decides how many ranks run on each.
  *
  *     [user@]host[:SLOTS] [slots=N] [max_slots=N] [iface=NAME] [addr=IP]      # comment
  *     host[1-4,07-12].cluster:8, other                                        ranges, several entries a line
@@ -15,9 +15,9 @@ enum { HP_HOST_NAME = 256, HP_HOST_IFACE = 64, HP_HOST_ADDR = 64, HP_HOSTS_MAX =
 
 typedef struct hp_host_entry {
     char name[HP_HOST_NAME];   /* as written, with user@ */
-    int slots;                 /* the sum of what was written; 0: never said */
-    int mentions;              /* how often it was listed without saying slots */
-    char iface[HP_HOST_IFACE]; /* "": not said */
+    int slots;                 /* the sum of what was written; 0: never given */
+    int mentions;              /* how often it was listed without slots */
+    char iface[HP_HOST_IFACE]; /* "": not given */
     char addr[HP_HOST_ADDR];
 } hp_host_entry;
 

@@ -35,7 +35,7 @@ hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping
 
 /* --- the server --- */
 
-/* The launcher's own entry in the hostfile; NULL when it has none. */
+/* The launcher's own entry in the hostfile; NULL: none. */
 static const hp_host_entry *
 own_host(const hp_mapping *mapping)
 {
@@ -54,7 +54,7 @@ find_address(hp_job_server *s, int host, const char *seen_from, hoop_error *erro
     return hp_local_address(&s->address, own_host(mapping), &mapping->list->entry[host], seen_from, error);
 }
 
-/* As the ranks will have it: -x, then what this program itself was given. */
+/* The setting as the ranks will have it: from -x, else from our environment. */
 static hoop_result
 find_ports(const hp_job_server *s, hp_ports *ports, hoop_error *error)
 {
@@ -93,7 +93,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
 
 /* --- spec --- */
 
-/* Where rank 0 lives, for programs that make their own meeting there. */
+/* Rank 0's host, for programs that open a server of their own there. */
 static const char *
 master_address(const hp_job_server *s, char out[HP_ADDR_TEXT])
 {

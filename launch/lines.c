@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * lines: see lines.h. Memory is bounded by HP_LINES_MAX plus one feed.
- */
+/* lines: see lines.h. It holds at most HP_LINES_MAX bytes plus one feed. */
 #include "launch/lines.h"
 
 #include "launch/xalloc.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lines: turns a stream of bytes into whole lines, so that ranks' outputs can be merged without mixing words. Holds a
- * partial line until its newline comes or the stream ends; a line longer than 64 KiB goes on in pieces. Not a byte is
- * lost, added or looked at beyond newlines. Pure.
+ * lines: turns a stream of bytes into whole lines, so that the output of ranks can be merged line by line. It holds a
+ * partial line until its newline comes or the stream ends; a line longer than 64 KiB goes on in pieces. No byte is
+ * lost, added or changed. Pure.
  */
 #ifndef HP_LAUNCH_LINES_H
 #define HP_LAUNCH_LINES_H
@@ -13,7 +13,7 @@ enum { HP_LINES_MAX = 64 * 1024 };
 
 typedef struct hp_lines {
     hp_buffer held;
-    int raw; /* pass everything on at once: there is nothing to merge with */
+    int raw; /* passes everything on at once: there is only one writer */
 } hp_lines;
 
 /* Gets 1 to HP_LINES_MAX bytes: whole lines, or a piece of a long or unfinished one. */

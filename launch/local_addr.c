@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meet: see meet.h. Asks the kernel (bind, a UDP connect that sends nothing); a name is resolved only when nothing else
- * tells, because a resolver may take its time.
+ * local_addr: asks the kernel (bind, a UDP connect that sends nothing). A name is resolved only if nothing else tells,
+ * because a resolver may take long.
  */
 #include "launch/local_addr.h"
 
@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* A numeric address without a port; 0 when it is none. */
+/* Reads a numeric address without a port; 0: it is none. */
 static int
 numeric(hp_addr *addr, const char *text)
 {
@@ -30,7 +30,7 @@ numeric(hp_addr *addr, const char *text)
     return a.length != 0;
 }
 
-/* Whether an address is one of this machine's: only then it can be bound. */
+/* Whether an address is this machine's: only then bind succeeds. */
 static int
 is_own(const hp_addr *addr)
 {
@@ -41,7 +41,7 @@ is_own(const hp_addr *addr)
     return own;
 }
 
-/* The local address from which packets to `to` would leave; 0 when there is no way. */
+/* The local address from which packets to `to` would leave; 0: no route. */
 static int
 route(hp_addr *addr, const hp_addr *to)
 {
@@ -75,7 +75,7 @@ hp_local_bare_name(const char *name)
     return at ? at + 1 : name;
 }
 
-/* "node1" and "node1.cluster" are the same machine as far as the shorter one goes. */
+/* "node1" and "node1.cluster" are the same machine. */
 static int
 same_name(const char *a, const char *b)
 {
@@ -117,7 +117,7 @@ hp_local_loopback(hp_addr *addr, hoop_error *error)
                       "this machine has neither 127.0.0.1 nor ::1; bring its loopback interface up: ip link set lo up");
 }
 
-/* By what the remote host is called or addr= says; the name is resolved. */
+/* The route to the addr= of the remote host, or to its name, which is resolved. */
 static int
 route_to_host(hp_addr *addr, const hp_host_entry *remote)
 {
@@ -134,7 +134,7 @@ hoop_result
 hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote, const char *seen_from,
                  hoop_error *error)
 {
-    static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* documentation: nobody is there */
+    static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* addresses of documentation: no host has them */
     const char *wanted = getenv("HOOP_SOCKET_IFNAME");
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;

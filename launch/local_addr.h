@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * meet: addresses: whether a host is this one, and at which of this machine's addresses the ranks can reach the
+ * local_addr: whether a host is this machine, and the address of this machine at which the ranks can reach the
  * rendezvous server.
  */
 #ifndef HP_LAUNCH_LOCAL_ADDR_H
@@ -9,18 +9,18 @@
 #include "launch/hostfile.h"
 #include "net/addr.h"
 
-/* This machine by its usual names and its own addresses. Resolves nothing. user@ is somebody else, so elsewhere. */
+/* Whether `name` is this machine: its usual names and its own addresses. Resolves nothing. user@ means elsewhere. */
 int hp_local_is_host(const char *name);
 
 const char *hp_local_name(void);
 const char *hp_local_bare_name(const char *name); /* without user@ */
 
-/* What a host's ranks get as HOOP_SOCKET_IFNAME for its iface= or addr=; 0: neither was said. */
+/* What a host's ranks get as HOOP_SOCKET_IFNAME for its iface= or addr=; 0: neither was given. */
 int hp_local_ifname(const hp_host_entry *host, char *out, size_t size);
 
 /*
- * The address to listen on for ranks on `remote`. In this order: the interface or address said for this machine (`own`,
- * its hostfile entry or NULL, else HOOP_SOCKET_IFNAME), the address the remote shell says it was called from
+ * The address to listen on for ranks on `remote`. In this order: the interface or address given for this machine
+ * (`own`, its hostfile entry or NULL, else HOOP_SOCKET_IFNAME), the address the remote shell says it was called from
  * (seen_from, "": unknown), the address that routes to `remote`, the one that routes to the world, loopback.
  */
 hoop_result hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote,

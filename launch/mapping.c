@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mapping: ranks to hosts, by slots or by a number per host; then the command that starts each host's agent. A host whose
- * slots were not written offers one per mention, as in MPI's hostfiles; only a run on this machine alone takes more ranks
- * than that unasked. The command is made of words that mean the same to a remote shell that joins and splits them again
- * (ssh) and to a program that takes them one by one (ip netns exec).
+ * mapping: ranks to hosts, by slots or by a number per host; then the command that starts each host's agent. A host
+ * whose slots were not written offers one per mention, as in MPI's hostfiles; only a run on this machine alone takes
+ * more ranks than that unasked. The command is made of words that mean the same to a remote shell that joins and
+ * splits them again (ssh) and to a program that takes them one by one (ip netns exec).
  */
 #include "launch/mapping.h"
 
@@ -74,7 +74,7 @@ too_many(const hp_host_list *hosts, const hp_rank_map_request *request, long ran
         ranks, hosts->count, hosts_word, hosts->count == 1 ? "s" : "", slots, slots == 1 ? "" : "s", slots);
 }
 
-/* With -N a host whose slots were written keeps to them; one whose slots were not takes what is asked. */
+/* With -N a host that has slots takes no more than these; a host without slots takes any number. */
 static hoop_result
 check_per_host(const hp_host_list *hosts, const hp_rank_map *map, int per_host, hoop_error *error)
 {
@@ -89,7 +89,7 @@ check_per_host(const hp_host_list *hosts, const hp_rank_map *map, int per_host, 
     return HOOP_SUCCESS;
 }
 
-/* How many of the ranks still to be placed host i takes. even: all hosts take the same, whatever their slots. */
+/* How many of the `left` ranks host i takes. even: all hosts take the same number, whatever their slots. */
 static int
 ranks_of(const hp_host_list *hosts, const hp_rank_map_request *request, int i, int left, int even)
 {
@@ -131,7 +131,7 @@ hp_rank_map_free(hp_rank_map *map)
 
 /* --- how each host is reached --- */
 
-/* A word as a shell must see it: most need no quotes, and then get none. */
+/* A word as a shell must read it; without quotes if it needs none. */
 static char *
 quoted(const char *word)
 {
@@ -191,7 +191,7 @@ make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 
 /* --- one machine under several names --- */
 
-/* What tells that two hosts are one machine: all that are here, one address, or one name with different users. */
+/* Two hosts with the same result are one machine: those that are here, one address, one name with different users. */
 static const char *
 machine_of(const hp_mapping *mapping, int host)
 {
@@ -214,7 +214,7 @@ compare(const void *a, const void *b)
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
-/* Ranks of one machine have different local ranks, by which programs choose their GPUs. */
+/* The ranks of one machine have different local ranks, by which programs choose their GPUs. */
 static void
 count_local(hp_mapping *mapping)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mapping: which ranks run on which host, and how each host is reached. It is decided before any process is started, and
- * printed by --map and --dry-run.
+ * mapping: which ranks run on which host, and how each host is reached. It is decided before any process is started,
+ * and printed by --map and --dry-run.
  */
 #ifndef HP_LAUNCH_MAPPING_H
 #define HP_LAUNCH_MAPPING_H

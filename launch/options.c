@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: finds each word's row in options.def and lets the row's kind read and check the value. Sentences name the
+ * options: finds each word's row in options.def; the kind of the row reads and checks the value. Messages name the
  * option as the user wrote it.
  */
 #include "launch/options.h"
@@ -30,7 +30,7 @@ typedef struct given {
     void *field;
     const char *option, *value; /* as the user wrote them */
     const char *words;          /* of a choice */
-    int status;                 /* GO_ON, or how it all ends here */
+    int status;                 /* GO_ON, or the exit status */
 } given;
 
 typedef hoop_result take_fn(given *g, hoop_error *error);
@@ -45,7 +45,7 @@ take_flag(given *g, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* The number of the word among the row's. */
+/* The position of the word among the row's. */
 static hoop_result
 take_choice(given *g, hoop_error *error)
 {
@@ -98,7 +98,7 @@ take_seconds(given *g, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* Folders are said relative to where the user is. */
+/* A folder is relative to where the user is. */
 static hoop_result
 take_folder(given *g, hoop_error *error)
 {
@@ -245,7 +245,7 @@ unknown(const char *name, hoop_error *error)
                       name, advice);
 }
 
-/* --name=value and -n4 are taken apart: the name is cut off `word`, the value returned; NULL: there is none. */
+/* Takes --name=value and -n4 apart: `word` is cut to the name; returns the value, or NULL. free() it. */
 static char *
 split_word(char *word)
 {
@@ -260,7 +260,7 @@ split_word(char *word)
     return value;
 }
 
-/* Takes the option at argv[*at] and moves on behind it and its value. */
+/* Takes the option at argv[*at]; *at moves behind it and its value. */
 static hoop_result
 take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *error)
 {
@@ -291,11 +291,11 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
     return result;
 }
 
-/* --- what the environment says --- */
+/* --- the environment --- */
 
 /*
- * PWD rather than getcwd where both mean the same: hosts that share a name often do not share what is behind it. A
- * folder that has been deleted is told as such by the kernel; nobody can change into it.
+ * PWD rather than getcwd if both are the same folder: other hosts may have the same path, but not the folder that a
+ * link leads to here. The kernel marks a folder that was deleted; no rank can change into it.
  */
 static char *
 own_folder(void)
@@ -325,7 +325,7 @@ take_environment(hp_options *options, hoop_error *error)
     return access(everybody, R_OK) == 0 ? read_hostfile(options, everybody, error) : HOOP_SUCCESS;
 }
 
-/* Ranks get a terminal where what they write to it is seen on one. */
+/* With --pty=auto ranks get a terminal if their output is shown on one. */
 static void
 settle_terminal(hp_options *options)
 {
@@ -334,7 +334,7 @@ settle_terminal(hp_options *options)
         options->agent.pty = HP_PTY_NEVER;
 }
 
-/* Open MPI's and MPICH's way to start several programs would become arguments of the first. */
+/* Open MPI and MPICH separate programs by ':'; here the second would become arguments of the first. */
 static hoop_result
 check_colon(char **argv, hoop_error *error)
 {

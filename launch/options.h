@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * options: hooprun's command line, in the dialects of several launchers, and what the environment says where the
- * command line does not. options.def has a row for every option.
+ * options: hooprun's command line, in the dialects of several launchers, and the environment where the command line
+ * says nothing. options.def has a row for every option.
  */
 #ifndef HP_LAUNCH_OPTIONS_H
 #define HP_LAUNCH_OPTIONS_H
@@ -11,21 +11,21 @@
 
 /* What the fields of options.def are, by kind. */
 typedef int hp_option_flag;
-typedef int hp_option_count;        /* 0: not said */
-typedef int hp_option_port;         /* 0: not said */
-typedef uint64_t hp_option_seconds; /* in ns; 0: not said */
-typedef char *hp_option_folder;     /* an absolute path; NULL: not said */
+typedef int hp_option_count;        /* 0: not given */
+typedef int hp_option_port;         /* 0: not given */
+typedef uint64_t hp_option_seconds; /* in ns; 0: not given */
+typedef char *hp_option_folder;     /* an absolute path; NULL: not given */
 
 typedef struct hp_options {
 #define HP_OPTION(field, kind, names, value, help) hp_option_##kind field;
 #include "launch/options.def"
-    hp_agent_options agent; /* the options that agents hear of */
-    hp_host_list hosts;     /* of -H or the hostfile; none: this machine */
+    hp_agent_options agent; /* the options that agents get */
+    hp_host_list hosts;     /* from -H or the hostfile; none: this machine */
     int hostfile;           /* they came from a file, */
     int stdin_used;         /* which was standard input */
     hp_strings variables;   /* NAME=value, of -x */
     hp_strings rsh;         /* the remote shell's words */
-    char *here;             /* the folder we were started in, as the user calls it */
+    char *here;             /* the folder hooprun was started in, as the user names it */
     char **argv;            /* the program */
 } hp_options;
 

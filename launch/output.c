@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output: a sink is a descriptor with a queue and the screen that fills it. Its flags belong to whoever shares it, so it
- * stays blocking: poll says whether it takes bytes, and a pipe or terminal that does takes at least 4 KiB (PIPE_BUF)
- * without blocking. Standard output and error that are the same terminal or file are one sink, so that an unfinished
- * line of the one is ended before the other begins.
+ * output: a sink is a descriptor, a queue, and the screen that fills the queue. The descriptor's flags belong to all
+ * processes that share it, so it stays blocking: poll tells whether it takes bytes, and a pipe or terminal that does
+ * takes at least 4 KiB (PIPE_BUF) without blocking. If standard output and error are the same terminal or file, they
+ * are one sink, so that an unfinished line of one is ended before a line of the other begins.
  */
 #include "launch/output.h"
 
@@ -29,7 +29,7 @@ typedef struct sink {
     hp_buffer queue;
     hp_screen *screen; /* NULL: nothing is shown here */
     hp_timer *timer;   /* for lines that wait in it */
-    hp_watch *watch;   /* made when first needed: epoll knows no regular files */
+    hp_watch *watch;   /* made at the first need: epoll does not take regular files */
 } sink;
 
 struct hp_output {
@@ -52,7 +52,7 @@ break_sink(sink *s)
     hp_buffer_free(&s->queue);
 }
 
-/* 1 when bytes left, 0 when it takes none now or broke. */
+/* 1: bytes were written; 0: it takes none now, or it broke. */
 static int
 write_some(sink *s)
 {
@@ -98,7 +98,7 @@ flush(sink *s)
         break_sink(s);
 }
 
-/* What has waited long enough in the screen is shown; what has not waits on. */
+/* Shows the lines that have waited long enough in the screen, and sets the timer for the others. */
 static void
 settle(sink *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * output: what the ranks write, merged (screen.c) into the launcher's standard output and error, or into files of their
- * own (files.c), or both. Never blocks on a pipe or a terminal; never changes its flags.
+ * output: the output of the ranks, merged (screen.c) into the launcher's standard output and error, or written to
+ * files of their own (files.c), or both. It never blocks on a pipe or a terminal, and never changes their flags.
  */
 #ifndef HP_LAUNCH_OUTPUT_H
 #define HP_LAUNCH_OUTPUT_H
@@ -16,16 +16,16 @@ typedef struct hp_output_options {
     int label;                /* 1: "[3] " in front of every line */
     int lazy_labels;          /* 1: only once a second rank has written */
     const char *dir;          /* NULL: to standard output and error; else to files there */
-    int force;                /* 1: over those of a former run */
+    int force;                /* 1: overwrites the files of a former run */
     int tee;                  /* 1: to files, and to standard output and error as well */
-    void (*moved)(void *arg); /* the backlog has become shorter; from the loop */
+    void (*moved)(void *arg); /* the backlog is shorter; called from the loop */
     void *arg;
 } hp_output_options;
 
-/* HOOP_ERR_INVALID_ARGUMENT when a folder or file cannot be made. */
+/* HOOP_ERR_INVALID_ARGUMENT: a folder or file cannot be made. */
 hp_output *hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error);
 void hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
-void hp_output_ended(hp_output *output, int rank); /* shows what is left of its lines */
+void hp_output_ended(hp_output *output, int rank); /* shows its unfinished lines */
 void hp_output_all_ended(hp_output *output);
 void hp_output_say(hp_output *output, const char *line); /* the launcher's own, to standard error; newline added */
 

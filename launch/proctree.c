@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kin: one pass over /proc makes a list of (process, parent); repeated passes over the list mark the descendants. A
- * process that is born meanwhile is found by the next call.
+ * proctree: one pass over /proc makes a list of (process, parent); repeated passes over the list mark the descendants.
+ * The next call finds a process that is born meanwhile.
  */
 #include "launch/proctree.h"
 
@@ -19,15 +19,16 @@
 
 typedef struct process {
     pid_t pid, parent;
-    int kin;
+    int marked;
 } process;
 
-typedef struct census {
+typedef struct table {
     process *list;
     size_t count, room;
-} census;
+} table;
 
-/* /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may hold anything, so the last ')' counts. 0: gone or a zombie.
+/*
+ * /proc/PID/stat: "PID (NAME) STATE PARENT ..."; NAME may have any bytes, so the last ')' counts. 0: gone or a zombie.
  */
 static int
 look(const char *pid, process *seen)
@@ -53,7 +54,7 @@ look(const char *pid, process *seen)
 }
 
 static void
-take_census(census *all)
+read_table(table *all)
 {
     DIR *proc = opendir("/proc");
     struct dirent *entry;
@@ -69,12 +70,12 @@ take_census(census *all)
 }
 
 static int
-is_kin(const census *all, pid_t pid, pid_t ancestor)
+is_marked(const table *all, pid_t pid, pid_t ancestor)
 {
     if (pid == ancestor)
         return 1;
     for (size_t i = 0; i < all->count; i++)
-        if (all->list[i].kin && all->list[i].pid == pid)
+        if (all->list[i].marked && all->list[i].pid == pid)
             return 1;
     return 0;
 }
@@ -82,19 +83,19 @@ is_kin(const census *all, pid_t pid, pid_t ancestor)
 int
 hp_proctree_signal(pid_t ancestor, int signal)
 {
-    census all = {0};
+    table all = {0};
     int found = 0, before;
-    take_census(&all);
+    read_table(&all);
     do {
         before = found;
         for (size_t i = 0; i < all.count; i++)
-            if (!all.list[i].kin && is_kin(&all, all.list[i].parent, ancestor)) {
-                all.list[i].kin = 1;
+            if (!all.list[i].marked && is_marked(&all, all.list[i].parent, ancestor)) {
+                all.list[i].marked = 1;
                 found++;
             }
     } while (found > before);
     for (size_t i = 0; signal != 0 && i < all.count; i++)
-        if (all.list[i].kin)
+        if (all.list[i].marked)
             kill(all.list[i].pid, signal);
     free(all.list);
     return found;

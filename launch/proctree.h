@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kin: a process's descendants, found in /proc. An agent adopts its ranks' orphans (PR_SET_CHILD_SUBREAPER), so
- * whatever a rank has started and left is among its kin and can be ended.
+ * proctree: the descendants of a process, found in /proc. An agent adopts the orphans of its ranks
+ * (PR_SET_CHILD_SUBREAPER), so all that a rank has started is among the agent's descendants and can be ended.
  */
 #ifndef HP_LAUNCH_PROCTREE_H
 #define HP_LAUNCH_PROCTREE_H

@@ -78,10 +78,10 @@ hp_rank_env_adopt(const hp_spec *spec)
         setenv(name, strchr(variable, '=') + 1, 1);
         free(name);
     }
-    setenv("PYTHONUNBUFFERED", "1", 0); /* what a rank prints is seen when it is printed */
+    setenv("PYTHONUNBUFFERED", "1", 0); /* output of Python appears at once */
 }
 
-/* PREFIX/lib, or what it is called there; NULL: the library is not there. free() it. */
+/* PREFIX/lib or its name on this system; NULL: the library is not there. free() it. */
 static char *
 library_folder(const char *prefix)
 {
@@ -130,7 +130,7 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
     all[6] = hp_xasprintf("WORLD_SIZE=%d", spec->world);
     all[7] = hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i);
     all[8] = hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size);
-    all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file says: the server asks for the secret */
+    all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file has: the server wants the secret */
     for (at = 0, count = PER_RANK; environ[at]; at++)
         all[count++] = environ[at];
     return all;
@@ -146,7 +146,7 @@ hp_rank_env_free(char **variables)
 
 /* --- the folder and the program --- */
 
-/* `path`, which lies in the launching user's home, as it lies in ours; NULL when it does not. free() it. */
+/* `path` in our home, if it lies in the launching user's home; NULL: it does not. free() it. */
 static char *
 rehome(const char *path, const hp_spec *spec)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rank_env: what a rank finds when it starts: the variables handed on from the launching shell, its own HOOP_* and RANK,
- * WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, the folder it runs in, and its program where homes differ between hosts.
+ * rank_env: what a rank finds when it starts: the variables handed on from the launching shell, its own HOOP_* and
+ * RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, the folder it runs in, and its program where homes differ between
+ * hosts.
  */
 #ifndef HP_LAUNCH_RANK_ENV_H
 #define HP_LAUNCH_RANK_ENV_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ranks: one table of ranks. A rank's death is told at once, after what it had written; the ranks has ended when no child
- * is left, neither a rank nor an orphan that a rank has left behind (the process is a subreaper). Orphans get a second
- * to finish by themselves.
+ * ranks: one table of local ranks. An exit is reported at once, after the output that came before it. All has ended
+ * when no child is left: no rank, and no orphan that a rank has left behind (the process is a subreaper). Orphans have
+ * a second to end by themselves.
  */
 #include "launch/ranks.h"
 
@@ -48,14 +48,14 @@ struct hp_ranks {
     local_rank *rank;
     int count, living;
     int paused, ended;
-    hp_write_queue input; /* to rank 0, where it runs here */
+    hp_write_queue input; /* to rank 0, if it runs here */
     int input_fd;         /* -1: none, or closed */
-    int input_over;       /* close it when it has run empty */
+    int input_over;       /* close it when the queue is empty */
     size_t owed;          /* bytes of input not yet reported as taken */
     int stopping;         /* TERM has been sent */
     uint64_t kill_at;
     hp_timer *timer;
-    hp_cpu_list cpus; /* to be shared out, if that is ordered */
+    hp_cpu_list cpus; /* for --bind */
 };
 
 /* --- output --- */
@@ -70,7 +70,7 @@ close_stream(stream *s)
     s->fd = -1;
 }
 
-/* Reads once; how much came. */
+/* Reads once; returns the number of bytes. */
 static size_t
 read_stream(stream *s)
 {
@@ -93,7 +93,7 @@ readable(void *arg, int ready)
     read_stream(arg);
 }
 
-/* What was written before a death is in the pipe; an orphan that goes on writing must not hold us here. */
+/* Output from before an exit is in the pipe. The bound is for an orphan that goes on writing. */
 static void
 drain_stream(stream *s)
 {
@@ -190,7 +190,7 @@ hp_ranks_resize(hp_ranks *ranks, hp_winsize winsize)
     for (int i = 0; i < ranks->count; i++)
         if (ranks->rank[i].out.fd >= 0)
             hp_terminal_resize(ranks->rank[i].out.fd, winsize);
-    hp_ranks_signal(ranks, SIGWINCH); /* the kernel tells those only whose controlling terminal it is */
+    hp_ranks_signal(ranks, SIGWINCH); /* the kernel signals only processes whose controlling terminal it is */
 }
 
 static void
@@ -253,7 +253,7 @@ hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns)
     hp_timer_set(ranks->timer, ranks->kill_at > hp_now() ? ranks->kill_at - hp_now() : 0);
 }
 
-/* --- deaths --- */
+/* --- exits --- */
 
 static void
 rank_exited(hp_ranks *ranks, local_rank *r, int status)
@@ -286,7 +286,7 @@ hp_ranks_reap(hp_ranks *ranks)
 
 /* --- starting --- */
 
-/* The secret once more, read-only and with a place to read at of its own, so that ranks that read it do not meet. */
+/* The secret opened once more, read-only, with a file position of its own, which ranks must not share. */
 static int
 own_secret(int secret_fd)
 {
@@ -297,7 +297,7 @@ own_secret(int secret_fd)
     return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
 }
 
-/* Our ends become streams, theirs are closed. */
+/* Our ends of the pipes become streams; the rank's ends are closed. */
 static int
 keep_pipes(hp_ranks *ranks, local_rank *r, hp_spawn_pipes *p)
 {
@@ -325,7 +325,7 @@ terminals_work(void)
     return 1;
 }
 
-/* A terminal in place of the pipe for standard output; where there is none to be had it remains a pipe. */
+/* Replaces the pipe for standard output by a terminal, if one can be opened. */
 static int
 open_channels(const hp_ranks *ranks, int rank, hp_spawn_pipes *p)
 {
@@ -362,7 +362,7 @@ start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn
     spawn.fd[3] = own_secret(secret_fd);
     if (ranks->spec->options.bind) {
         hp_affinity_of_rank(&ranks->cpus, ranks->spec->local_size, ranks->spec->local_first + i, &cpus);
-        spawn.affinity = CPU_COUNT(&cpus) > 0 ? &cpus : NULL; /* none: the kernel has not told */
+        spawn.affinity = CPU_COUNT(&cpus) > 0 ? &cpus : NULL; /* NULL: the processors are unknown */
     }
     r->started = hp_now();
     r->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
@@ -380,7 +380,7 @@ start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn
     return keep_pipes(ranks, r, &p);
 }
 
-/* One could not be started: the others are killed before they have done anything, and nothing more is told. */
+/* A rank could not be started: kills the others. The owner is not called any more. */
 static void
 undo(hp_ranks *ranks)
 {

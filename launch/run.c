@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * run: the launcher's life. STARTING: agents are started, until all have greeted; then the server listens and every
- * agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit is
- * reached or the user stopped it: TERM, a grace, KILL. FINISHED: every agent's process is reaped and the output is
+ * agent gets its spec. RUNNING: until every rank has exited. STOPPING: a rank failed, a host was lost, the time limit
+ * is reached or the user stopped it: TERM, a grace, KILL. FINISHED: every agent's process is reaped and the output is
  * written. The first cause decides the exit status; what follows from it is not reported.
  */
 #include "launch/run.h"
@@ -67,7 +67,9 @@ plural(int n)
 
 /* --- stopping --- */
 
-/* All agents are gone; the rest is output that a slow reader has not taken. A user who stopped the run need not wait. */
+/*
+ * All agents are gone; the rest is output that a slow reader has not taken. A user who stopped the run need not wait.
+ */
 static void
 finish(hp_run *run)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * screen: see screen.h. A writer's unfinished line is held in its hp_lines; `shown` says how much of it is on the screen
- * already, which matters only until its end has come.
+ * screen: see screen.h. A writer's unfinished line is in its hp_lines; `shown` is how much of it is on the screen
+ * already.
  */
 #include "launch/screen.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOBODY = -1 };
+enum { NO_WRITER = -1 };
 
 typedef struct writer {
     hp_screen *screen;
@@ -24,11 +24,11 @@ typedef struct writer {
 struct hp_screen {
     hp_screen_options options;
     writer *writer;
-    int open;     /* whose line the cursor is in; NOBODY: it is at the beginning of one */
-    int bar;      /* whose progress bar is shown; NOBODY: none */
+    int open;     /* whose line the cursor is in; NO_WRITER: it is at the beginning of one */
+    int bar;      /* whose progress bar is shown; NO_WRITER: none */
     int returned; /* a carriage return was the last byte of the open line */
     int waiting;  /* writers with since != 0 */
-    /* Lazy labels: the first writer, and its first words, which are held until `decided`. */
+    /* Lazy labels: the first writer, and its first output, which is held until `decided`. */
     int labels; /* 1: lines are labelled */
     int first, first_ended;
     uint64_t decided; /* when it is clear that it is alone; 0: nothing is held */
@@ -62,16 +62,16 @@ stretch(const hp_screen *s, const uint8_t *bytes, size_t n)
     return back ? (size_t)(back - bytes) + 1 : line;
 }
 
-/* Writes on in the open line of `who`, or begins one. */
+/* Continues the open line of `who`, or begins one. */
 static void
 put_lines(hp_screen *s, int who, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         size_t part = stretch(s, bytes, n);
-        if (s->open == NOBODY || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
+        if (s->open == NO_WRITER || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
             put_label(s, who);
         put(s, bytes, part);
-        s->open = bytes[part - 1] == '\n' ? NOBODY : who;
+        s->open = bytes[part - 1] == '\n' ? NO_WRITER : who;
         s->returned = s->options.live && bytes[part - 1] == '\r';
         bytes += part;
         n -= part;
@@ -81,17 +81,17 @@ put_lines(hp_screen *s, int who, const uint8_t *bytes, size_t n)
 static void
 end_line(hp_screen *s)
 {
-    if (s->open != NOBODY)
+    if (s->open != NO_WRITER)
         put(s, (const uint8_t *)"\n", 1);
-    s->open = NOBODY;
+    s->open = NO_WRITER;
     s->returned = 0;
 }
 
 /* --- progress bars --- */
 
-/* Where in a line the last thing begins that it says over what it has said before; 0: it never goes back. */
+/* Where the last state of a line begins, behind its last carriage return; 0: it has none. */
 static size_t
-last_word(const uint8_t *bytes, size_t n)
+last_state(const uint8_t *bytes, size_t n)
 {
     const uint8_t *back;
     while (n > 0 && (bytes[n - 1] == '\r' || bytes[n - 1] == '\n'))
@@ -100,13 +100,13 @@ last_word(const uint8_t *bytes, size_t n)
     return back ? (size_t)(back - bytes) + 1 : 0;
 }
 
-/* Whole lines, each without what it has written over itself. */
+/* Puts whole lines, each without the states that its carriage returns overwrite. */
 static void
-put_last_words(hp_screen *s, int who, const uint8_t *bytes, size_t n)
+put_last_states(hp_screen *s, int who, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         const uint8_t *newline = memchr(bytes, '\n', n);
-        size_t line = newline ? (size_t)(newline - bytes) + 1 : n, skip = last_word(bytes, line);
+        size_t line = newline ? (size_t)(newline - bytes) + 1 : n, skip = last_state(bytes, line);
         put_lines(s, who, bytes + skip, line - skip);
         bytes += line;
         n -= line;
@@ -134,7 +134,7 @@ rest_is_newline(const uint8_t *bytes, size_t n)
     return n > 0 && bytes[n - 1] == '\n' && (n == 1 || (n == 2 && bytes[0] == '\r'));
 }
 
-/* Whole lines, a piece of a very long one, or at its end what a writer has left. */
+/* Takes whole lines, a piece of a very long one, or the rest of a writer that ends. */
 static void
 emit(void *arg, const uint8_t *bytes, size_t n)
 {
@@ -143,28 +143,28 @@ emit(void *arg, const uint8_t *bytes, size_t n)
     int who = number_of(w);
     size_t skip = w->shown < n ? w->shown : n;
     if (bytes[n - 1] == '\n' && s->bar == who)
-        s->bar = NOBODY;
+        s->bar = NO_WRITER;
     w->shown = 0;
     if (s->options.live && skip > 0 && s->open != who && rest_is_newline(bytes + skip, n - skip))
-        return; /* another line has ended this one already */
+        return; /* another writer's line has ended this one already */
     if (s->open == who) {
         put_lines(s, who, bytes + skip, n - skip);
         return;
     }
     end_line(s);
     if (s->options.live)
-        put_last_words(s, who, bytes + skip, n - skip);
+        put_last_states(s, who, bytes + skip, n - skip);
     else
         put_lines(s, who, bytes + skip, n - skip);
 }
 
-/* An unfinished line, or how it goes on. */
+/* Shows an unfinished line, or its continuation. */
 static void
 show(writer *w)
 {
     size_t size = hp_buffer_size(&w->lines.held);
     const uint8_t *rest = hp_buffer_first(&w->lines.held) + w->shown;
-    size_t skip = w->screen->open == number_of(w) ? 0 : last_word(rest, size - w->shown);
+    size_t skip = w->screen->open == number_of(w) ? 0 : last_state(rest, size - w->shown);
     put_lines(w->screen, number_of(w), rest + skip, size - w->shown - skip);
     w->shown = size;
     wait(w, 0);
@@ -176,18 +176,18 @@ may_show(const writer *w, uint64_t now)
 {
     const hp_screen *s = w->screen;
     int who = number_of(w);
-    if (s->open != NOBODY)
+    if (s->open != NO_WRITER)
         return s->open == who;
     if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
-        return s->bar == NOBODY || s->bar == who;
+        return s->bar == NO_WRITER || s->bar == who;
     return now - w->since >= HP_SCREEN_WAIT;
 }
 
-/* Of a bar that is not shown only the last word is of use. */
+/* A bar that is not shown keeps its last state only. */
 static void
 forget_earlier(writer *w)
 {
-    size_t old = last_word(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
+    size_t old = last_state(hp_buffer_first(&w->lines.held), hp_buffer_size(&w->lines.held));
     if (old <= 1)
         return;
     hp_buffer_drop(&w->lines.held, old - 1);
@@ -212,7 +212,7 @@ look(writer *w, uint64_t now)
     forget_earlier(w);
 }
 
-/* --- the first words --- */
+/* --- lazy labels --- */
 
 static void
 feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
@@ -234,10 +234,10 @@ end(hp_screen *s, int who)
     w->shown = 0;
     wait(w, 0);
     if (bar)
-        s->bar = NOBODY;
+        s->bar = NO_WRITER;
 }
 
-/* What is held goes out, with labels or without. */
+/* Puts out the held bytes, with labels or without. */
 static void
 release(hp_screen *s, uint64_t now)
 {
@@ -250,12 +250,12 @@ release(hp_screen *s, uint64_t now)
         end(s, s->first);
 }
 
-/* Whether the bytes are held back, as the first writer's are until it is clear whether others write too. */
+/* Holds the bytes of the first writer until it is clear whether others write, too. 1: held. */
 static int
 hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
 {
     int label = who / s->options.per_label;
-    if (s->first == NOBODY) {
+    if (s->first == NO_WRITER) {
         s->first = who;
         s->decided = now + HP_SCREEN_WAIT;
     }
@@ -274,7 +274,7 @@ hp_screen *
 hp_screen_new(const hp_screen_options *options)
 {
     hp_screen *s = hp_xcalloc(1, sizeof(*s));
-    *s = (hp_screen){.options = *options, .open = NOBODY, .bar = NOBODY, .first = NOBODY};
+    *s = (hp_screen){.options = *options, .open = NO_WRITER, .bar = NO_WRITER, .first = NO_WRITER};
     s->labels = options->per_label > 0 && !options->lazy;
     s->options.live = options->live && options->writers > 1;
     s->options.lazy = options->lazy && options->per_label > 0;
@@ -321,10 +321,10 @@ hp_screen_due(hp_screen *s, uint64_t now)
     if (s->decided != 0 && now < s->decided)
         return s->decided;
     release(s, now);
-    for (int i = 0; i < s->options.writers && s->waiting > 0 && s->open == NOBODY; i++)
+    for (int i = 0; i < s->options.writers && s->waiting > 0 && s->open == NO_WRITER; i++)
         if (s->writer[i].since != 0)
             look(&s->writer[i], now);
-    return s->waiting > 0 && s->open == NOBODY ? now + HP_SCREEN_WAIT : HP_NEVER;
+    return s->waiting > 0 && s->open == NO_WRITER ? now + HP_SCREEN_WAIT : HP_NEVER;
 }
 
 void

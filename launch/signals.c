@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* signals: see signals.h. Whoever starts a program unblocks them there (spawn.c does). */
+/* signals: see signals.h. A program that is started must have them unblocked (spawn.c does). */
 #include "launch/signals.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* signals: signals as events of a loop (signalfd). From hp_signals_open on they are blocked and come one by one. */
+/* signals: signals as events of a loop (signalfd). hp_signals_open blocks them; then they come one by one. */
 #ifndef HP_LAUNCH_SIGNALS_H
 #define HP_LAUNCH_SIGNALS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spawn: fork, tidy up, exec. The child reports what went wrong through a pipe that a successful exec closes, so the
- * parent knows at once. Knows nothing of ranks, agents or hosts.
+ * spawn: fork, tidy up, exec. The child reports an error through a pipe that a successful exec closes, so the parent
+ * knows at once. It knows nothing of ranks, agents or hosts.
  */
 #include "launch/spawn.h"
 
@@ -26,7 +26,7 @@ typedef struct report {
 
 enum { REPORT_FD = 4, ASIDE = 10 };
 
-static struct rlimit files; /* as we found it; rlim_max 0: never changed */
+static struct rlimit files; /* the limit we started with; rlim_max 0: not changed */
 
 __attribute__((noreturn)) static void
 give_up(int fd, hp_spawn_step step)
@@ -47,7 +47,7 @@ close_from(int first)
         close(fd);
 }
 
-/* First everything out of the way, then each to its place: sources and places may overlap. */
+/* Moves all descriptors out of the way, then each to its place: sources and places may overlap. */
 static int
 arrange(const int want[5])
 {
@@ -84,7 +84,7 @@ reset_signals(int shielded)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In one folder. 1: it makes sense to look into the next one. */
+/* Tries one folder. 1: the next one should be tried. */
 static int
 execute_in(const char *folder, size_t n, const hp_spawn *spawn)
 {
@@ -97,7 +97,7 @@ execute_in(const char *folder, size_t n, const hp_spawn *spawn)
     return errno == ENOENT || errno == ENOTDIR || errno == EACCES || errno == ELOOP || errno == ESTALE;
 }
 
-/* As execvp, but what the kernel cannot run is not given to a shell: it would take anything for a script. */
+/* As execvp, but a file that the kernel cannot run is not given to a shell, which would take anything for a script. */
 static void
 execute(const hp_spawn *spawn)
 {
@@ -134,9 +134,7 @@ child(const hp_spawn *spawn, int report_fd, pid_t parent)
     if (spawn->death_signal && prctl(PR_SET_PDEATHSIG, spawn->death_signal) < 0)
         give_up(REPORT_FD, HP_SPAWN_SET_UP);
     if (spawn->death_signal && getppid() != parent)
-        _exit(1); /* it died before it could be watched */
-    if (spawn->dir && chdir(spawn->dir) < 0)
-        give_up(REPORT_FD, HP_SPAWN_DIR);
+        _exit(1); /* the parent died before the line above */
     if (spawn->environ)
         environ = (char **)spawn->environ;
     execute(spawn);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * spawn: starts a program with exactly the descriptors, signals and environment it should have: 0, 1, 2, at most one
- * more as 3, and nothing else; signals at their defaults. Says why when the program cannot be started.
+ * more as 3, and no others; signals at their defaults. It tells why a program cannot be started.
  */
 #ifndef HP_LAUNCH_SPAWN_H
 #define HP_LAUNCH_SPAWN_H
@@ -10,31 +10,30 @@
 #include <sys/types.h>
 
 typedef struct hp_spawn {
-    char *const *argv;         /* argv[0] is looked for in PATH as the new environment has it */
+    char *const *argv;         /* argv[0] is searched in the PATH of the new environment */
     char *const *environ;      /* NULL: ours */
-    const char *dir;           /* NULL: stay here */
-    const char *also_dir;      /* where else a name without '/' may be found; NULL: nowhere */
+    const char *also_dir;      /* another folder for a name without '/'; NULL: none */
     int fd[4];                 /* become 0, 1, 2, 3; -1: /dev/null for the first three, closed for the fourth */
     int session;               /* 1: a session and process group of its own */
     int death_signal;          /* sent to it when the thread that starts it dies; 0: none */
-    const cpu_set_t *affinity; /* the processors it keeps to; NULL: those we may run on */
-    int shielded;              /* 1: the terminal's Ctrl-C and Ctrl-Z do not reach it */
+    const cpu_set_t *affinity; /* the processors it is bound to; NULL: as we are */
+    int shielded;              /* 1: it ignores the terminal's Ctrl-C and Ctrl-Z */
 } hp_spawn;
 
-typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_DIR, HP_SPAWN_EXEC } hp_spawn_step;
+typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_EXEC } hp_spawn_step;
 
 /* Between us and a program's 0, 1 and 2; [0] is read, [1] written. -1: not open. */
 typedef struct hp_spawn_pipes {
     int in[2], out[2], err[2];
 } hp_spawn_pipes;
 
-int hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in); /* all that are wanted; or none, and -1 with errno */
+int hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in); /* 0; or opens none, and -1 with errno */
 void hp_spawn_pipes_close(hp_spawn_pipes *pipes);
 
 /* The process id, or -1 with errno and *step: what could not be done. */
 pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 
-/* Raises this process's limit of open descriptors as far as it goes; what it starts gets the old one. */
+/* Raises this process's limit of open descriptors to the most; the programs it starts get the old limit. */
 void hp_spawn_many_files(void);
 
 /* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */

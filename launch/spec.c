@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * spec: encoder and strict decoder side by side. Every string is checked for NUL bytes, every rank for its range, the
- * whole for size, before the agent acts on it.
+ * spec: the encoder and the strict decoder. Before the agent acts on a spec, every string is checked for NUL bytes,
+ * every rank for its range, and the whole for its size.
  */
 #include "launch/spec.h"
 
@@ -69,7 +69,7 @@ static const struct {
 
 enum { AGENT_OPTIONS = sizeof(agent_options) / sizeof(agent_options[0]) };
 
-/* Those that are not 0. */
+/* The options that are not 0. */
 static void
 put_options(hp_buffer *out, const hp_agent_options *options)
 {
@@ -123,7 +123,7 @@ wrong(hoop_error *error, const char *what)
     return hp_err_set(error, HOOP_ERR_PROTOCOL, "the launcher sent a spec that makes no sense: %s", what);
 }
 
-/* The payload from `skip` on as a string of its own; NULL when it holds a NUL. */
+/* The payload from `skip` on as a string; NULL: it has a NUL. */
 static char *
 text_of(const hp_agent_msg *msg, size_t skip)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* e: see e.h. Looks at the file once more for what the common mistakes are. */
+/* start_error: see start_error.h. Looks at the program file again to find the common mistakes. */
 #include "launch/start_error.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ is_python(const char *program)
     return n > 3 && strcmp(program + n - 3, ".py") == 0;
 }
 
-/* PATH, or its first folders. */
+/* PATH, or its first folders if it is long. */
 static void
 shown_path(char out[PATH_SHOWN])
 {
@@ -84,7 +84,7 @@ say_not_there(hp_start_error *e, const char *program)
             here);
 }
 
-/* What EACCES comes from, in the common cases. */
+/* The cause of EACCES, in the common cases. */
 static const char *
 why_denied(const char *program)
 {

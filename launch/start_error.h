@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* e: why the ranks of a host could not be started, in a sentence that says what to do about it. */
+/* start_error: why the ranks of a host could not be started, in a sentence that says what to do about it. */
 #ifndef HP_LAUNCH_START_ERROR_H
 #define HP_LAUNCH_START_ERROR_H
 
@@ -11,7 +11,7 @@ typedef struct hp_start_error {
     char text[1200];
 } hp_start_error;
 
-/* All by errno, in the ranks' folder and with their PATH. */
+/* Called with the errno of the failure, in the ranks' folder and with their PATH. */
 void hp_start_error_folder(hp_start_error *e, const hp_spec *spec);
 void hp_start_error_terminal(hp_start_error *e);
 void hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step step);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * in: a window of bytes given and not yet taken; while it is open and poll says there is something, one piece is
- * read and given. Files are always ready and never watched (epoll does not know them).
+ * stdin: a window of bytes that were given and not yet taken. While it has room and poll says that there is input, one
+ * piece is read and given. Files are always ready and never watched (epoll does not take them).
  */
 #include "launch/stdin.h"
 
@@ -20,11 +20,11 @@ struct hp_stdin {
     int fd, over, started;
     size_t out; /* given, not yet taken */
     hp_watch *watch;
-    hp_timer *timer; /* looks whether we have come to the foreground: nobody tells */
+    hp_timer *timer; /* looks whether we are in the foreground again: no event tells */
     hp_stdin_owner owner;
 };
 
-/* Reads one piece if there is one; 1 when it is worth asking again. */
+/* Reads one piece if there is one; 1: there may be more. */
 static int
 read_some(hp_stdin *in)
 {

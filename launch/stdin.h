@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * in: the launcher's standard in on its way to rank 0: read only as fast as rank 0 takes it, and not at all while
- * the launcher is a terminal's background job. Never changes the descriptor's flags.
+ * stdin: the launcher's standard input on its way to rank 0. It is read only as fast as rank 0 takes it, and not while
+ * the launcher is a background job of a terminal. The descriptor's flags never change.
  */
 #ifndef HP_LAUNCH_STDIN_H
 #define HP_LAUNCH_STDIN_H
@@ -20,7 +20,7 @@ typedef struct hp_stdin_owner {
 
 hp_stdin *hp_stdin_new(hp_loop *loop, int fd, const hp_stdin_owner *owner); /* call hp_stdin_go to begin */
 void hp_stdin_go(hp_stdin *in);                                             /* begins; or goes on after SIGCONT */
-void hp_stdin_taken(hp_stdin *in, size_t n); /* rank 0 has taken so much of what was given */
-void hp_stdin_free(hp_stdin *in);            /* NULL is fine */
+void hp_stdin_taken(hp_stdin *in, size_t n);                                /* rank 0 has taken so many bytes */
+void hp_stdin_free(hp_stdin *in);                                           /* NULL is fine */
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* terminal: see terminal.h. The ranks' end cannot be read: nobody types there, so a read would wait for ever. */
+/* terminal: see terminal.h. The ranks' end cannot be read: no input ever comes there, so a read would never return. */
 #include "launch/terminal.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ open_ranks_end(int fd)
 }
 
 int
-hp_terminal_open(int pair[2], hp_winsize window)
+hp_terminal_open(int pair[2], hp_winsize winsize)
 {
     int number;
     pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -40,7 +40,7 @@ hp_terminal_open(int pair[2], hp_winsize window)
         return -1;
     pair[1] = open_ranks_end(pair[0]);
     if (pair[1] >= 0 && make_raw(pair[1]) == 0) {
-        hp_terminal_resize(pair[0], window);
+        hp_terminal_resize(pair[0], winsize);
         return 0;
     }
     number = errno;
@@ -61,9 +61,9 @@ hp_terminal_size(int fd)
 }
 
 void
-hp_terminal_resize(int fd, hp_winsize window)
+hp_terminal_resize(int fd, hp_winsize winsize)
 {
-    const struct winsize size = {.ws_row = window.rows, .ws_col = window.columns};
-    if (window.rows > 0 || window.columns > 0)
-        (void)ioctl(fd, TIOCSWINSZ, &size); /* without it programs take 80 columns */
+    const struct winsize size = {.ws_row = winsize.rows, .ws_col = winsize.columns};
+    if (winsize.rows > 0 || winsize.columns > 0)
+        (void)ioctl(fd, TIOCSWINSZ, &size); /* on failure programs assume 80 columns */
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: see usage.h. All of it is about rows, nothing about an option. */
+/* usage: see usage.h. Rows are data here; what an option does is in options.c. */
 #include "launch/usage.h"
 
 #include "base/distance.h"
@@ -40,7 +40,7 @@ bare(const char *word)
     return word + (word[0] == '-') + (word[0] == '-' && word[1] == '-');
 }
 
-/* The next name of a list into `name`; NULL when there is none, else what follows it. */
+/* Copies the next name of a list; returns the rest of the list, or NULL: no more names. */
 static const char *
 next_name(const char *names, char name[NAME_SIZE])
 {
@@ -61,7 +61,7 @@ hp_usage_has(const char *names, const char *word)
     return 0;
 }
 
-/* --- what there is --- */
+/* --- help --- */
 
 static void
 print_row(FILE *to, const row *r)
@@ -106,9 +106,9 @@ hp_usage_list(void)
     }
 }
 
-/* --- what there is not --- */
+/* --- advice --- */
 
-/* The known name that is nearest; nothing where more than half of the word would be guessed. */
+/* The nearest known name; none, if more than half of the word differs. */
 static int
 nearest(const char *word, char best[NAME_SIZE])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* usage: what hooprun says of its own options, out of options.def: --help, the completion's list, and advice. */
+/* usage: texts made of options.def: --help, the list for the shell's completion, and advice for unknown options. */
 #ifndef HP_LAUNCH_USAGE_H
 #define HP_LAUNCH_USAGE_H
 
@@ -10,9 +10,9 @@
 int hp_usage_has(const char *names, const char *word);
 
 void hp_usage_print(FILE *to);
-void hp_usage_list(void); /* a line for every name: it, and what it takes */
+void hp_usage_list(void); /* a line for every name: the name, its kind, its value */
 
-/* What to do about an option that is none of ours; "" when nothing is known. */
+/* Advice about an unknown option; "": none. */
 void hp_usage_advice(const char *word, char *out, size_t size);
 
 #endif

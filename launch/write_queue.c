@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * queue: a byte queue with a pipe behind it. Who fills it also bounds it: it stops reading its own source while the
- * queue is long.
- */
+/* write_queue: see write_queue.h. Its user bounds it: it stops reading its own source while the queue is long. */
 #include "launch/write_queue.h"
 
 #include <errno.h>

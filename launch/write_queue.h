@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * queue: bytes on their way into a pipe that may not block: written at once as far as they go, the rest when the pipe
- * has room. Does not own the descriptor. SIGPIPE must be ignored.
+ * write_queue: bytes on their way into a pipe that must not block: written at once as far as the pipe has room, the
+ * rest later. It does not own the descriptor. SIGPIPE must be ignored.
  */
 #ifndef HP_LAUNCH_WRITE_QUEUE_H
 #define HP_LAUNCH_WRITE_QUEUE_H
@@ -11,10 +11,10 @@
 
 typedef struct hp_write_queue {
     int fd;
-    int broken;       /* errno of the write that failed; what is added from then on is thrown away */
+    int broken;       /* errno of the write that failed; later bytes are dropped */
     hp_buffer buffer; /* add here, then hp_write_queue_push */
     hp_watch *watch;
-    void (*moved)(void *arg); /* after bytes have left, or it broke; from the loop only, not from hp_write_queue_push */
+    void (*moved)(void *arg); /* bytes were written, or it broke; called by the loop only, not by hp_write_queue_push */
     void *arg;
 } hp_write_queue;
 

@@ -123,9 +123,9 @@ static void
 check_homes(void)
 {
     char here[PATH_MAX], there[PATH_MAX], *home = hp_xasprintf("%s/home", tap_tmpdir()),
-                                          *work = hp_xasprintf("%s/work", home);
+                                          *work = hp_xasprintf("%s/jobs", home);
     char *program = hp_xasprintf("%s/train", work);
-    hp_spec spec = {.home = (char *)"/users/alice", .dir = (char *)"/users/alice/work"};
+    hp_spec spec = {.home = (char *)"/users/alice", .dir = (char *)"/users/alice/jobs"};
     mkdir(home, 0700);
     mkdir(work, 0700);
     close(open(program, O_CREAT | O_WRONLY, 0700));
@@ -134,12 +134,15 @@ check_homes(void)
     is_string(realpath(work, there), getcwd(here, sizeof(here)), "by the same name");
     spec.dir_must = 1;
     is_int(-1, hp_rank_env_enter_folder(&spec), "not if --wdir asked for it");
-    spec = (hp_spec){.home = (char *)"/users/al", .dir = (char *)"/users/alice/work"};
+    char *similar = hp_xasprintf("%sice", home), *inside = hp_xasprintf("%s/jobs", similar);
+    mkdir(similar, 0700);
+    mkdir(inside, 0700);
+    spec = (hp_spec){.home = (char *)"/users/al", .dir = (char *)"/users/alice/jobs"};
     is_int(-1, hp_rank_env_enter_folder(&spec), "nor if it lies in another user's");
     spec.dir = NULL;
     is_int(0, hp_rank_env_enter_folder(&spec), "without a folder ranks run where the agent is");
     spec.home = (char *)"/users/alice";
-    hp_strings_add(&spec.argv, hp_xstrdup("/users/alice/work/train"));
+    hp_strings_add(&spec.argv, hp_xstrdup("/users/alice/jobs/train"));
     hp_rank_env_find_program(&spec);
     is_string(program, spec.argv.item[0], "so is a program");
     free(spec.argv.item[0]);
@@ -147,6 +150,8 @@ check_homes(void)
     hp_rank_env_find_program(&spec);
     is_string("/users/alice/none", spec.argv.item[0], "one that is in neither keeps its name");
     hp_strings_free(&spec.argv);
+    free(similar);
+    free(inside);
     free(home);
     free(work);
     free(program);

@@ -269,9 +269,8 @@ static void
 find_own_dir(agent *a)
 {
     ssize_t n = readlink("/proc/self/exe", a->own_dir, sizeof(a->own_dir) - 1);
-    char *slash;
     a->own_dir[n > 0 ? n : 0] = '\0';
-    slash = strrchr(a->own_dir, '/');
+    char *slash = strrchr(a->own_dir, '/');
     if (slash)
         *slash = '\0';
 }

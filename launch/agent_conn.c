@@ -79,10 +79,9 @@ close_err(hp_agent_conn *c)
 static int
 read_err(hp_agent_conn *c)
 {
-    ssize_t n;
     if (c->err_fd < 0)
         return 0;
-    n = read(c->err_fd, hp_xbuffer_room(&c->err, STDERR_MAX), STDERR_MAX);
+    ssize_t n = read(c->err_fd, hp_xbuffer_room(&c->err, STDERR_MAX), STDERR_MAX);
     if (n > 0) {
         hp_buffer_grown(&c->err, (size_t)n);
         keep_stderr(c);
@@ -188,10 +187,9 @@ take_messages(hp_agent_conn *c)
 static int
 read_out(hp_agent_conn *c)
 {
-    ssize_t n;
     if (c->out_fd < 0)
         return 0;
-    n = read(c->out_fd, hp_xbuffer_room(&c->in, PIECE), PIECE);
+    ssize_t n = read(c->out_fd, hp_xbuffer_room(&c->in, PIECE), PIECE);
     if (n > 0) {
         hp_buffer_grown(&c->in, (size_t)n);
         take_messages(c);

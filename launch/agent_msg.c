@@ -65,10 +65,9 @@ int
 hp_agent_msg_get(const hp_buffer *in, hp_agent_msg_side side, hp_agent_msg *msg, hoop_error *error)
 {
     const uint8_t *head = hp_buffer_first(in);
-    uint32_t length;
     if (hp_buffer_size(in) < HP_AGENT_MSG_HEAD)
         return 0;
-    length = hp_get32(head);
+    uint32_t length = hp_get32(head);
     if (!known(head[4]) || rules[head[4]].side != side || head[5] != 0 || head[6] != 0 || head[7] != 0) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "received data that is not a hooprun message (type %u)", head[4]);
         return -1;

@@ -48,14 +48,13 @@ static int
 open_folder(int parent, const char *name)
 {
     struct stat st;
-    int fd;
     if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
         return -1;
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
         errno = ELOOP; /* openat would say ENOTDIR */
         return -1;
     }
-    fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || (fstat(fd, &st) == 0 && st.st_uid == geteuid()))
         return fd;
     close(fd);
@@ -67,11 +66,10 @@ static int
 open_top(const char *dir)
 {
     char *path = hp_xstrdup(dir), *end = path + strlen(path);
-    int fd, number;
     while (end > path + 1 && end[-1] == '/') /* with it a link would be followed */
         *--end = '\0';
-    fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
-    number = errno;
+    int fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
+    int number = errno;
     free(path);
     errno = number;
     return fd;
@@ -151,13 +149,11 @@ hp_files *
 hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
 {
     hp_files *files = hp_xcalloc(1, sizeof(*files) + (size_t)(STREAMS * ranks) * sizeof(files->fd[0]));
-    hoop_result result;
-    int fd;
     files->count = STREAMS * ranks;
     for (int i = 0; i < files->count; i++)
         files->fd[i] = -1;
-    fd = open_top(dir);
-    result = fd < 0 ? refuse(dir, 0, error) : open_all(files, dir, fd, force, error);
+    int fd = open_top(dir);
+    hoop_result result = fd < 0 ? refuse(dir, 0, error) : open_all(files, dir, fd, force, error);
     if (fd >= 0)
         close(fd);
     if (result == HOOP_SUCCESS)

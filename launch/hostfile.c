@@ -108,9 +108,8 @@ grow(hp_host_list *hosts)
 static hp_host_entry *
 host_of(hp_host_list *hosts, const char *name)
 {
-    int *place;
     grow(hosts);
-    place = find(hosts, name);
+    int *place = find(hosts, name);
     if (*place == 0) {
         if (hosts->count == HP_HOSTS_MAX)
             return NULL;
@@ -453,10 +452,9 @@ hp_hostfile_read(hp_host_list *hosts, const char *path, hoop_error *error)
     const char *source = standard ? "standard input" : path;
     int fd = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     hp_buffer bytes = {0};
-    hoop_result result;
     if (fd < 0)
         return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot open the hostfile %s", path);
-    result = slurp(&bytes, fd, source, error);
+    hoop_result result = slurp(&bytes, fd, source, error);
     if (result == HOOP_SUCCESS && hp_buffer_size(&bytes) > 0)
         result =
             hp_hostfile_parse(hosts, source, 1, (const char *)hp_buffer_first(&bytes), hp_buffer_size(&bytes), error);

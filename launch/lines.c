@@ -13,10 +13,9 @@ cut(const hp_lines *lines)
     size_t size = hp_buffer_size(&lines->held);
     size_t window = size < HP_LINES_MAX ? size : HP_LINES_MAX;
     const uint8_t *first = hp_buffer_first(&lines->held);
-    const uint8_t *newline;
     if (size == 0 || lines->raw)
         return window;
-    newline = memrchr(first, '\n', window);
+    const uint8_t *newline = memrchr(first, '\n', window);
     if (newline)
         return (size_t)(newline - first) + 1;
     return window == HP_LINES_MAX ? window : 0;

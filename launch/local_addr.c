@@ -47,12 +47,11 @@ route(hp_addr *addr, const hp_addr *to)
 {
     hp_addr target = *to;
     int fd = socket(to->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int found;
     if (fd < 0)
         return 0;
     hp_addr_set_port(&target, 9);
     addr->length = sizeof(addr->u);
-    found = connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &addr->u.any, &addr->length) == 0;
+    int found = connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &addr->u.any, &addr->length) == 0;
     close(fd);
     if (found)
         hp_addr_set_port(addr, 0);

@@ -137,7 +137,6 @@ quoted(const char *word)
 {
     hp_buffer out = {0};
     const char *c;
-    char *text;
     if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                              "_@%+=:,./-")] == '\0')
         return hp_xstrdup(word);
@@ -145,7 +144,7 @@ quoted(const char *word)
     for (c = word; *c != '\0'; c++)
         hp_xbuffer_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
     hp_xbuffer_add(&out, "'", 1);
-    text = hp_xstrndup((const char *)hp_buffer_first(&out), hp_buffer_size(&out));
+    char *text = hp_xstrndup((const char *)hp_buffer_first(&out), hp_buffer_size(&out));
     hp_buffer_free(&out);
     return text;
 }
@@ -175,14 +174,13 @@ static void
 make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 {
     char self[PATH_MAX];
-    char *there;
     own_path(self);
     if (host->here) {
         hp_strings_add(&host->call, hp_xstrdup(self));
         hp_strings_add(&host->call, hp_xstrdup("--agent"));
         return;
     }
-    there = options->prefix ? hp_xasprintf("%s/bin/hoop-launch", options->prefix) : hp_xstrdup(self);
+    char *there = options->prefix ? hp_xasprintf("%s/bin/hoop-launch", options->prefix) : hp_xstrdup(self);
     add_remote(&host->call, options, name, there);
     if (!options->prefix)
         add_remote(&host->other, options, name, "hoop-launch");

@@ -148,10 +148,9 @@ static hoop_result
 take_hosts(given *g, hoop_error *error)
 {
     hp_host_list *hosts = &g->options->hosts;
-    hoop_result result;
     if (g->options->hostfile)
         return said_twice(error);
-    result = hp_hostfile_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
+    hoop_result result = hp_hostfile_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "-H names no host; write -H node1:2,node2:2");
     return result;
@@ -303,11 +302,10 @@ own_folder(void)
     const char *pwd = getenv("PWD");
     char here[PATH_MAX] = "";
     struct stat a, b;
-    ssize_t n;
     if (pwd && pwd[0] == '/' && stat(pwd, &a) == 0 && stat(".", &b) == 0 && a.st_dev == b.st_dev &&
         a.st_ino == b.st_ino)
         return hp_xstrdup(pwd);
-    n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
+    ssize_t n = readlink("/proc/self/cwd", here, sizeof(here) - 1);
     return hp_xstrdup(n > 0 ? here : "/");
 }
 

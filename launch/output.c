@@ -58,10 +58,9 @@ write_some(sink *s)
 {
     struct pollfd p = {.fd = s->fd, .events = POLLOUT};
     size_t size = hp_buffer_size(&s->queue), most = s->is_file ? FILE_PIECE : PIPE_PIECE;
-    ssize_t n;
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    n = write(s->fd, hp_buffer_first(&s->queue), size < most ? size : most);
+    ssize_t n = write(s->fd, hp_buffer_first(&s->queue), size < most ? size : most);
     if (n > 0)
         hp_buffer_drop(&s->queue, (size_t)n);
     else if (errno != EINTR && errno != EAGAIN)

@@ -34,19 +34,16 @@ static int
 look(const char *pid, process *seen)
 {
     char path[64], text[512];
-    const char *at;
-    ssize_t n;
-    int fd;
     snprintf(path, sizeof(path), "/proc/%.20s/stat", pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return 0;
-    n = read(fd, text, sizeof(text) - 1);
+    ssize_t n = read(fd, text, sizeof(text) - 1);
     close(fd);
     if (n <= 0)
         return 0;
     text[n] = '\0';
-    at = strrchr(text, ')');
+    const char *at = strrchr(text, ')');
     if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
         return 0;
     *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = (pid_t)strtol(at + 4, NULL, 10)};

@@ -47,8 +47,6 @@ hoop_result
 hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
 {
     size_t n = strcspn(wish, "=");
-    const char *value;
-    char *name;
     for (size_t i = 0; i < n; i++)
         if (!isalpha((unsigned char)wish[i]) && wish[i] != '_' && (i == 0 || !isdigit((unsigned char)wish[i])))
             n = 0;
@@ -59,8 +57,8 @@ hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
         hp_strings_add(words, hp_xstrdup(wish));
         return HOOP_SUCCESS;
     }
-    name = hp_xstrndup(wish, n);
-    value = getenv(name);
+    char *name = hp_xstrndup(wish, n);
+    const char *value = getenv(name);
     if (value)
         hp_strings_add(words, hp_xasprintf("%s=%s", name, value));
     free(name);
@@ -160,13 +158,11 @@ rehome(const char *path, const hp_spec *spec)
 int
 hp_rank_env_enter_folder(const hp_spec *spec)
 {
-    char *likeness;
-    int there, number;
     if (!spec->dir || chdir(spec->dir) == 0)
         return 0;
-    number = errno;
-    likeness = spec->dir_must ? NULL : rehome(spec->dir, spec);
-    there = likeness && chdir(likeness) == 0;
+    int number = errno;
+    char *likeness = spec->dir_must ? NULL : rehome(spec->dir, spec);
+    int there = likeness && chdir(likeness) == 0;
     free(likeness);
     errno = number;
     return there ? 0 : -1;

@@ -75,10 +75,9 @@ static size_t
 read_stream(stream *s)
 {
     static uint8_t piece[PIECE];
-    ssize_t n;
     if (s->fd < 0)
         return 0;
-    n = read(s->fd, piece, sizeof(piece));
+    ssize_t n = read(s->fd, piece, sizeof(piece));
     if (n > 0)
         s->ranks->owner.output(s->ranks->owner.arg, s->rank, s->number, piece, (size_t)n);
     else if (n == 0 || (errno != EAGAIN && errno != EINTR))
@@ -291,9 +290,8 @@ static int
 own_secret(int secret_fd)
 {
     char path[40];
-    int fd;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", secret_fd);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     return fd < 0 ? fcntl(secret_fd, F_DUPFD_CLOEXEC, 0) : fd;
 }
 
@@ -348,7 +346,6 @@ start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn
     hp_spawn spawn = {.argv = ranks->spec->argv.item, .also_dir = also_dir, .session = 1, .death_signal = SIGKILL};
     cpu_set_t cpus;
     char **env;
-    int number;
     hp_spawn_pipes p;
     *r = (local_rank){.number = ranks->spec->rank[i], .out.fd = -1, .err.fd = -1};
     *step = HP_SPAWN_FORK;
@@ -366,7 +363,7 @@ start_rank(hp_ranks *ranks, int i, int secret_fd, const char *also_dir, hp_spawn
     }
     r->started = hp_now();
     r->pid = spawn.fd[3] < 0 ? -1 : hp_spawn_start(&spawn, step);
-    number = errno;
+    int number = errno;
     if (spawn.fd[3] >= 0)
         close(spawn.fd[3]);
     hp_rank_env_free(env);

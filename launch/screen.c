@@ -93,10 +93,9 @@ end_line(hp_screen *s)
 static size_t
 last_state(const uint8_t *bytes, size_t n)
 {
-    const uint8_t *back;
     while (n > 0 && (bytes[n - 1] == '\r' || bytes[n - 1] == '\n'))
         n--;
-    back = memrchr(bytes, '\r', n);
+    const uint8_t *back = memrchr(bytes, '\r', n);
     return back ? (size_t)(back - bytes) + 1 : 0;
 }
 

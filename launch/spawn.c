@@ -180,12 +180,11 @@ hp_spawn_pipes_close(hp_spawn_pipes *pipes)
 int
 hp_spawn_pipes_open(hp_spawn_pipes *pipes, int with_in)
 {
-    int number;
     *pipes = (hp_spawn_pipes){{-1, -1}, {-1, -1}, {-1, -1}};
     if (pipe2(pipes->out, O_CLOEXEC) == 0 && pipe2(pipes->err, O_CLOEXEC) == 0 &&
         (!with_in || pipe2(pipes->in, O_CLOEXEC) == 0))
         return 0;
-    number = errno;
+    int number = errno;
     hp_spawn_pipes_close(pipes);
     errno = number;
     return -1;

@@ -57,11 +57,10 @@ static void
 shown_path(char out[PATH_SHOWN])
 {
     const char *path = getenv("PATH");
-    char *end;
     if (snprintf(out, PATH_SHOWN, "%s", path ? path : "not set") < PATH_SHOWN)
         return;
     out[PATH_SHOWN - 4] = '\0';
-    end = strrchr(out, ':');
+    char *end = strrchr(out, ':');
     snprintf(end ? end + 1 : out, 4, "...");
 }
 

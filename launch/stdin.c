@@ -30,10 +30,9 @@ read_some(hp_stdin *in)
 {
     static uint8_t piece[PIECE];
     struct pollfd p = {.fd = in->fd, .events = POLLIN};
-    ssize_t n;
     if (poll(&p, 1, 0) <= 0)
         return 0;
-    n = read(in->fd, piece, sizeof(piece));
+    ssize_t n = read(in->fd, piece, sizeof(piece));
     if (n > 0) {
         in->out += (size_t)n;
         in->owner.bytes(in->owner.arg, piece, (size_t)n);
@@ -56,11 +55,10 @@ static void
 pump(hp_stdin *in)
 {
     int background = in_background(in);
-    int interest;
     hp_timer_set(in->timer, background && !in->over ? HP_SEC : HP_NEVER);
     while (!background && !in->over && in->out + PIECE <= WINDOW && read_some(in))
         continue;
-    interest = !background && !in->over && in->out + PIECE <= WINDOW ? HP_READ : 0;
+    int interest = !background && !in->over && in->out + PIECE <= WINDOW ? HP_READ : 0;
     if (hp_watch_set(in->watch, interest) < 0 && !in->over) {
         in->over = 1;
         in->owner.end(in->owner.arg);

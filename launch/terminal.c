@@ -34,7 +34,6 @@ open_ranks_end(int fd)
 int
 hp_terminal_open(int pair[2], hp_winsize winsize)
 {
-    int number;
     pair[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
     if (pair[0] < 0)
         return -1;
@@ -43,7 +42,7 @@ hp_terminal_open(int pair[2], hp_winsize winsize)
         hp_terminal_resize(pair[0], winsize);
         return 0;
     }
-    number = errno;
+    int number = errno;
     if (pair[1] >= 0)
         close(pair[1]);
     close(pair[0]);

@@ -44,9 +44,8 @@ bare(const char *word)
 static const char *
 next_name(const char *names, char name[NAME_SIZE])
 {
-    size_t n;
     names += strspn(names, " |");
-    n = strcspn(names, " ");
+    size_t n = strcspn(names, " ");
     snprintf(name, NAME_SIZE, "%.*s", (int)n, names);
     return n > 0 ? names + n : NULL;
 }

@@ -46,12 +46,11 @@ hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size)
 {
     size_t more = *room ? *room : 16;
     size_t bytes;
-    char *grown;
     if (wanted <= *room)
         return memory;
     while (more < wanted)
         more *= 2;
-    grown = hp_xcheck(hp_mul(more, size, &bytes) ? realloc(memory, bytes) : NULL);
+    char *grown = hp_xcheck(hp_mul(more, size, &bytes) ? realloc(memory, bytes) : NULL);
     memset(grown + *room * size, 0, (more - *room) * size);
     *room = more;
     return grown;

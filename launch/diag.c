@@ -14,14 +14,12 @@
 void
 hp_diag(hp_output *output, const char *format, ...)
 {
-    char *text = NULL, *line;
     va_list ap;
     va_start(ap, format);
-    if (vasprintf(&text, format, ap) < 0)
-        text = NULL;
+    char *text = hp_xvasprintf(format, ap);
     va_end(ap);
-    hp_text_tame(hp_xcheck(text), strlen(text), '\n'); /* it may quote hosts and ranks */
-    line = hp_xasprintf("hooprun: %s", text);
+    hp_text_tame(text, strlen(text), '\n'); /* it may quote hosts and ranks */
+    char *line = hp_xasprintf("hooprun: %s", text);
     hp_output_say(output, line);
     free(line);
     free(text);

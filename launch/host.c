@@ -138,7 +138,8 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
                                    .name = hp_mapping_name(mapping, i),
                                    .first = mapping->ranks.first[i],
                                    .count = mapping->ranks.count[i]};
-        hosts->used += hosts->host[i].count > 0;
+        if (hosts->host[i].count > 0 && hosts->used++ == 0)
+            hosts->first = &hosts->host[i];
     }
 }
 
@@ -182,7 +183,7 @@ hp_hosts_name_of(const hp_hosts *hosts, int rank)
 void
 hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
 {
-    hp_agent_conn *conn = host_of(hosts, 0)->conn;
+    hp_agent_conn *conn = hosts->first->conn;
     hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN, bytes, n, NULL, 0);
     hp_agent_conn_push(conn);
 }
@@ -190,7 +191,7 @@ hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
 void
 hp_hosts_stdin_end(hp_hosts *hosts)
 {
-    hp_agent_conn *conn = host_of(hosts, 0)->conn;
+    hp_agent_conn *conn = hosts->first->conn;
     hp_agent_msg_put(hp_agent_conn_out(conn), HP_MSG_STDIN_END, NULL, 0, NULL, 0);
     hp_agent_conn_push(conn);
 }

@@ -40,6 +40,7 @@ struct hp_hosts {
     hp_hosts_owner owner;
     hp_host *host; /* by index in the mapping */
     int count;
+    hp_host *first;             /* the one with rank 0 */
     int used;                   /* hosts that have ranks */
     int started, greeted, over; /* agents of them */
 };

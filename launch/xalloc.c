@@ -57,15 +57,20 @@ hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size)
 }
 
 char *
+hp_xvasprintf(const char *format, va_list ap)
+{
+    char *text;
+    return vasprintf(&text, format, ap) < 0 ? hp_xcheck(NULL) : text;
+}
+
+char *
 hp_xasprintf(const char *format, ...)
 {
-    char *text = NULL;
     va_list ap;
     va_start(ap, format);
-    if (vasprintf(&text, format, ap) < 0)
-        text = NULL;
+    char *text = hp_xvasprintf(format, ap);
     va_end(ap);
-    return hp_xcheck(text);
+    return text;
 }
 
 uint8_t *

@@ -8,6 +8,7 @@
 
 #include "base/buffer.h"
 
+#include <stdarg.h>
 #include <stddef.h>
 
 void *hp_xcheck(void *memory);               /* returns `memory`; ends the program if it is NULL */
@@ -15,6 +16,7 @@ void *hp_xcalloc(size_t count, size_t size); /* zeroed */
 char *hp_xstrdup(const char *text);
 char *hp_xstrndup(const char *text, size_t n);
 char *hp_xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2))); /* free() it */
+char *hp_xvasprintf(const char *format, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /* An array with room for `wanted` elements; *room: how many it has room for. New elements are zeroed. */
 void *hp_xgrow(void *memory, size_t *room, size_t wanted, size_t size);

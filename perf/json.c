@@ -89,8 +89,8 @@ write_config(hp_json *json, const perf_report *report)
     hp_json_text(json, "blocking_collectives", truth(o->blocking));
     hp_json_text(json, "per_iter_timing", truth(o->stats));
     hp_json_integer(json, "per_iter_skip", 0);
-    if (report->line > 0)
-        hp_json_decimal(json, "line_bits_per_second", report->line, 0);
+    if (report->link_rate > 0)
+        hp_json_decimal(json, "line_bits_per_second", report->link_rate, 0);
     hp_json_text(json, "parallel_init", "false");
     write_devices(json, report);
     hp_json_close(json);
@@ -135,8 +135,8 @@ write_results(hp_json *json, const perf_report *report)
         hp_json_text(json, "type", row->type);
         hp_json_text(json, "redop", row->op);
         hp_json_text(json, "root", root);
-        write_side(json, "out_of_place", row, &row->side[0], report->line);
-        write_side(json, "in_place", row, &row->side[1], report->line);
+        write_side(json, "out_of_place", row, &row->side[0], report->link_rate);
+        write_side(json, "in_place", row, &row->side[1], report->link_rate);
         hp_json_integer(json, "actual_iterations", report->options->iterations);
         hp_json_text(json, "experiment_name", row->coll);
         hp_json_close(json);

@@ -248,7 +248,7 @@ take(reader *r, int option, const char *text)
     case OPT_CSV: o->csv = text; break;
     case OPT_PLOT: o->plot = text; break;
     case OPT_COMPARE: o->compare = text; break;
-    case OPT_LINE: o->line = rate(r, "--line", text); break;
+    case OPT_LINE: o->link_rate = rate(r, "--line", text); break;
     default: take_size(r, option, text);
     }
 }

@@ -17,7 +17,7 @@ typedef struct perf_options {
     int coll, type, op, root; /* PERF_ALL: each of them */
     int average, blocking, gpus;
     int stats;
-    double line;                             /* bits a second; 0: what the interfaces' drivers say */
+    double link_rate;                        /* bits a second; 0: what the interfaces' drivers say */
     const char *json, *csv, *plot, *compare; /* NULL: none */
     int plain;                               /* 1: started without any option */
 } perf_options;

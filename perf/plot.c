@@ -145,7 +145,7 @@ static void
 size_axis(const sheet *s)
 {
     const perf_rows *rows = &s->report->rows;
-    size_t least = SIZE_MAX, most = 0;
+    size_t least = SIZE_MAX, most = 1; /* there is a size above 0 */
     for (size_t i = 0; i < rows->count; i++) {
         size_t bytes = rows->row[i].bytes;
         least = bytes > 0 && bytes < least ? bytes : least;
@@ -186,7 +186,7 @@ time_range(const sheet *s, perf_series series, double *least, double *most)
     do
         for (size_t i = 0; i < series.count * CURVES; i++) {
             const perf_row *row = &series.row[i / CURVES];
-            perf_figures figures = figures_of(side_of(s, row, i & 2, i & 1), s->report->options->stats);
+            perf_figures figures = figures_of(side_of(s, row, (int)(i & 2), (int)(i & 1)), s->report->options->stats);
             if (row->bytes > 0 && !isnan(figures.time)) {
                 *least = fmin(*least, figures.low);
                 *most = fmax(*most, figures.high);
@@ -277,8 +277,9 @@ curves(const sheet *s, perf_series series, int column)
                 curve(s, &series, column, number, 1);
         }
     while (next_series(&s->report->rows, &series) && same_coll(&first, &series));
-    if (column > 0 && s->report->line > 0)
-        fprintf(s->f, ", %g with lines linecolor rgb '#808080' dashtype 3 title 'the line'", s->report->line / 8e9);
+    if (column > 0 && s->report->link_rate > 0)
+        fprintf(s->f, ", %g with lines linecolor rgb '#808080' dashtype 3 title 'the line'",
+                s->report->link_rate / 8e9);
     fprintf(s->f, "\n");
 }
 

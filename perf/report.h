@@ -37,7 +37,7 @@ typedef struct perf_rows {
 typedef struct perf_member { /* a rank, as it introduces itself */
     int rank, pid;
     char host[64], device[64], interface[PERF_INTERFACE];
-    double line; /* bits a second that its interface states; 0: unknown */
+    double link_rate; /* bits a second that its interface states; 0: unknown */
 } perf_member;
 
 typedef struct perf_report {
@@ -46,7 +46,7 @@ typedef struct perf_report {
     char **argv;
     int ranks;
     const perf_member *members; /* of all ranks, in their order */
-    double line;                /* bits a second of the slowest link, for %line; 0: there is no such column */
+    double link_rate;           /* bits a second of the slowest link, for %line; 0: there is no such column */
     perf_rows rows;
     char started[32]; /* wall clock */
 } perf_report;

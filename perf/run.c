@@ -72,11 +72,11 @@ measure_all(perf_run *run)
 
 /* The slowest interface's speed; 0 unless all ranks know theirs and the ring leaves this host. */
 static double
-slowest_line(const perf_run *run, const perf_member *all)
+slowest_link(const perf_run *run, const perf_member *all)
 {
-    double least = all[0].line;
+    double least = all[0].link_rate;
     for (int i = 1; i < run->ranks; i++)
-        least = all[i].line < least ? all[i].line : least;
+        least = all[i].link_rate < least ? all[i].link_rate : least;
     return hoop_comm_local_size(run->comm) < run->ranks ? least : 0;
 }
 
@@ -89,11 +89,11 @@ introduce(perf_run *run)
         perf_abandon(run, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
     perf_linkspeed_interface(run->comm, own.interface);
-    own.line = perf_linkspeed_speed("/sys/class/net", own.interface);
+    own.link_rate = perf_linkspeed_speed("/sys/class/net", own.interface);
     snprintf(own.device, sizeof(own.device), "%s", run->recv.memory->name);
     perf_need(run, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, run->comm));
     run->report.members = all;
-    run->report.line = run->options.line > 0 ? run->options.line : slowest_line(run, all);
+    run->report.link_rate = run->options.link_rate > 0 ? run->options.link_rate : slowest_link(run, all);
 }
 
 enum { WHY = 512 }; /* bytes of a sentence */

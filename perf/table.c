@@ -19,14 +19,14 @@ fit(char *out, int width, double value)
 }
 
 static void
-line_head(const perf_report *report)
+link_head(const perf_report *report)
 {
     char rate[PERF_RATE_TEXT];
-    if (report->line <= 0)
+    if (report->link_rate <= 0)
         return;
-    printf("# Line %s each way, ", perf_linkspeed_print(report->line, rate));
-    for (int i = 0; i < report->ranks && report->options->line <= 0; i++)
-        if (report->members[i].line <= report->line) {
+    printf("# Line %s each way, ", perf_linkspeed_print(report->link_rate, rate));
+    for (int i = 0; i < report->ranks && report->options->link_rate <= 0; i++)
+        if (report->members[i].link_rate <= report->link_rate) {
             printf("by the driver of %s on %s, the slowest\n", report->members[i].interface, report->members[i].host);
             return;
         }
@@ -52,7 +52,7 @@ perf_table_head(const perf_report *report)
         printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n", m->rank, 0, m->pid, m->host, 0,
                0U, 0U, 0U, m->device);
     }
-    line_head(report);
+    link_head(report);
 }
 
 static void
@@ -74,7 +74,7 @@ column_line(const perf_report *report, const char *const left[5], const char *ti
         else if (report->options->stats)
             stats_columns("first", "median", "min", "max", "ci_low", "ci_high");
     }
-    if (report->line > 0)
+    if (report->link_rate > 0)
         printf("  %6s  %6s", units ? "(out)" : "%line", units ? "(in)" : "%line");
     printf(" \n");
 }
@@ -105,11 +105,11 @@ perf_table_begin(const perf_row *row)
 }
 
 static void
-line_columns(const perf_report *report, const perf_row *row)
+share_columns(const perf_report *report, const perf_row *row)
 {
     for (int place = 0; place < 2; place++) {
         char share[7];
-        printf("  %6s", fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->line)));
+        printf("  %6s", fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->link_rate)));
     }
 }
 
@@ -138,8 +138,8 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
         printf("    N/A");
     if (report->options->stats)
         stats_of(side);
-    if (place == 1 && report->line > 0)
-        line_columns(report, row);
+    if (place == 1 && report->link_rate > 0)
+        share_columns(report, row);
     fflush(stdout);
 }
 
@@ -183,7 +183,8 @@ best_share(const perf_report *report)
             bytes = row->bytes;
         }
     }
-    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_linkspeed_share(best, report->line), bytes);
+    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_linkspeed_share(best, report->link_rate),
+           bytes);
 }
 
 void
@@ -193,7 +194,7 @@ perf_table_foot(const perf_report *report)
     printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
     printf("# %-20s : %g \n", "Avg bus bandwidth", perf_report_busbw(report));
     first_calls(report);
-    if (report->line > 0)
+    if (report->link_rate > 0)
         best_share(report);
     printf("#\n# Collective test concluded: hoop-bench\n#\n");
     fflush(stdout);
@@ -306,8 +307,8 @@ csv_line(FILE *f, const perf_report *report, const perf_row *row, int place)
         fprintf(f, "%.3f,%.3f,", s->low * 1e6, s->high * 1e6);
     else
         fprintf(f, ",,");
-    if (report->line > 0)
-        fprintf(f, "%.3f", perf_linkspeed_share(side->busbw, report->line));
+    if (report->link_rate > 0)
+        fprintf(f, "%.3f", perf_linkspeed_share(side->busbw, report->link_rate));
     fprintf(f, "\n");
 }
 

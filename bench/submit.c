@@ -18,15 +18,15 @@
 
 enum { MOST_CALLS = 100000, ROW = 32, PATIENCE_MS = 1000 };
 
-typedef struct bench {
+typedef struct submit_bench {
     hp_device *device;
     hp_queue *queue;
     void *stream, *input;
-    char *slots; /* a slice's row of them: ROW commands one after the other touch no slot twice */
+    char *slots; /* ROW of them: so many successive commands use no slot twice */
     size_t slice;
     hp_mark *mark;
     hp_gate *gate;
-} bench;
+} submit_bench;
 
 static void
 need(hoop_result result, const hoop_error *error)
@@ -38,14 +38,14 @@ need(hoop_result result, const hoop_error *error)
 }
 
 static void
-need_queue(const bench *b)
+need_queue(const submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     need(b->queue->ops->status(b->queue, &error), &error);
 }
 
 static uint64_t
-submit(const bench *b, int slot, size_t bytes)
+submit(const submit_bench *b, int slot, size_t bytes)
 {
     void *memory = b->slots + (size_t)slot * b->slice;
     hp_command command = {.elem = HOOP_FLOAT32, .wire = HOOP_FLOAT32, .op = HOOP_SUM, .sources = 2};
@@ -60,7 +60,7 @@ submit(const bench *b, int slot, size_t bytes)
 }
 
 static void
-drain(const bench *b)
+drain(const submit_bench *b)
 {
     b->queue->ops->drain(b->queue);
     need_queue(b);
@@ -70,7 +70,7 @@ drain(const bench *b)
 /* --- what is measured: each gives the nanoseconds of one call --- */
 
 static uint64_t
-time_submit(const bench *b, size_t bytes)
+time_submit(const submit_bench *b, size_t bytes)
 {
     uint64_t start = hp_now();
     submit(b, 0, bytes);
@@ -80,25 +80,25 @@ time_submit(const bench *b, size_t bytes)
 }
 
 static uint64_t
-submit_nothing(bench *b)
+submit_nothing(submit_bench *b)
 {
     return time_submit(b, 0);
 }
 
 static uint64_t
-submit_element(bench *b)
+submit_element(submit_bench *b)
 {
     return time_submit(b, sizeof(float));
 }
 
 static uint64_t
-submit_slice(bench *b)
+submit_slice(submit_bench *b)
 {
     return time_submit(b, b->slice);
 }
 
 static uint64_t
-polled(const bench *b, size_t bytes)
+polled(const submit_bench *b, size_t bytes)
 {
     uint64_t start = hp_now(), ticket = submit(b, 0, bytes);
     while (b->queue->ops->done(b->queue) < ticket)
@@ -107,19 +107,19 @@ polled(const bench *b, size_t bytes)
 }
 
 static uint64_t
-element_polled(bench *b)
+element_polled(submit_bench *b)
 {
     return polled(b, sizeof(float));
 }
 
 static uint64_t
-slice_polled(bench *b)
+slice_polled(submit_bench *b)
 {
     return polled(b, b->slice);
 }
 
 static uint64_t
-slept(const bench *b, size_t bytes)
+slept(const submit_bench *b, size_t bytes)
 {
     struct pollfd fd = {.fd = b->queue->ops->wake_fd(b->queue), .events = POLLIN};
     uint64_t start = hp_now(), ticket = submit(b, 0, bytes);
@@ -133,20 +133,20 @@ slept(const bench *b, size_t bytes)
 }
 
 static uint64_t
-element_slept(bench *b)
+element_slept(submit_bench *b)
 {
     return slept(b, sizeof(float));
 }
 
 static uint64_t
-slice_slept(bench *b)
+slice_slept(submit_bench *b)
 {
     return slept(b, b->slice);
 }
 
 /* The time of one command among many that are submitted without waiting. */
 static uint64_t
-slice_in_row(bench *b)
+slice_in_row(submit_bench *b)
 {
     uint64_t start = hp_now();
     for (int i = 0; i < ROW; i++)
@@ -156,7 +156,7 @@ slice_in_row(bench *b)
 }
 
 static uint64_t
-arm(bench *b)
+arm(submit_bench *b)
 {
     submit(b, 0, b->slice);
     uint64_t start = hp_now();
@@ -167,7 +167,7 @@ arm(bench *b)
 }
 
 static uint64_t
-mark(bench *b)
+mark(submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
@@ -180,7 +180,7 @@ mark(bench *b)
 
 /* From the mark of a stream that is through with its work until the host knows. */
 static uint64_t
-pass(bench *b)
+pass(submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
@@ -193,7 +193,7 @@ pass(bench *b)
 }
 
 static uint64_t
-close_gate(bench *b)
+close_gate(submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     uint64_t start = hp_now();
@@ -207,7 +207,7 @@ close_gate(bench *b)
 
 /* From the opening until the stream has gone on and the host knows. */
 static uint64_t
-open_gate(bench *b)
+open_gate(submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     need(b->device->ops->gate_close(b->device, b->stream, &b->gate, &error), &error);
@@ -219,7 +219,7 @@ open_gate(bench *b)
 
 static const struct {
     const char *name;
-    uint64_t (*once)(bench *b);
+    uint64_t (*once)(submit_bench *b);
 } rows[] = {
     {"submit a command of nothing (its ticket only)", submit_nothing},
     {"submit a command of 4 B", submit_element},
@@ -246,7 +246,7 @@ by_value(const void *a, const void *b)
 }
 
 static void
-print_row(bench *b, size_t row, uint64_t *times, size_t calls)
+print_row(submit_bench *b, size_t row, uint64_t *times, size_t calls)
 {
     size_t warm = calls / 10 + 1;
     for (size_t i = 0; i < warm; i++)
@@ -260,7 +260,7 @@ print_row(bench *b, size_t row, uint64_t *times, size_t calls)
 }
 
 static void
-print_table(bench *b, size_t calls)
+print_table(submit_bench *b, size_t calls)
 {
     hp_cuda_limits limits;
     uint64_t *times = calloc(calls, sizeof(*times));
@@ -279,7 +279,7 @@ print_table(bench *b, size_t calls)
 }
 
 static void
-open_all(bench *b)
+open_all(submit_bench *b)
 {
     hoop_error error = {.size = sizeof(error)};
     need(hp_cuda_ops.open(&b->device, NULL, &error), &error);
@@ -294,7 +294,7 @@ open_all(bench *b)
 }
 
 static void
-close_all(bench *b)
+close_all(submit_bench *b)
 {
     hp_cuda_stream_close(b->device, b->stream);
     b->device->ops->queue_close(b->queue);
@@ -319,7 +319,7 @@ number(const char *text, size_t least, size_t most)
 int
 main(int argc, char **argv)
 {
-    bench b = {.slice = 512 << 10}; /* lib/config.def's slice_bytes */
+    submit_bench b = {.slice = 512 << 10}; /* lib/config.def's slice_bytes */
     size_t calls = 1000;
     if (argc > 1)
         b.slice = number(argv[1], 4096, (size_t)64 << 20) & ~(size_t)4095;

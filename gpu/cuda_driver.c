@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_driver: finds libcuda.so.1 and fills the table. Knows the exact (versioned) symbol of every function, and words
- * the driver's errors. Owns the handle, which is kept until the process ends, as the driver cannot be unloaded.
+ * cuda_driver: loads libcuda.so.1 and fills the table. It knows the exact (versioned) symbol of every function, and
+ * writes the messages for the driver's errors. The handle is kept until the process ends: the driver cannot be
+ * unloaded.
  */
 #include "gpu/cuda_driver.h"
 
@@ -67,8 +68,8 @@ _Static_assert(sizeof(hp_cuda_driver) == SYMBOLS * sizeof(void *), "every functi
 
 static hp_cuda_driver table;
 static int filled;                              /* every symbol is in the table; under `loading` */
-static _Atomic(hp_cu_ask_fn *) asker;           /* whose a pointer is: also in a driver that lacks another symbol */
-static _Atomic unsigned long long objects_seen; /* shared objects ever loaded, when we last looked for the driver */
+static _Atomic(hp_cu_ask_fn *) asker;           /* cuPointerGetAttributes, also of a driver that lacks another symbol */
+static _Atomic unsigned long long objects_seen; /* dlpi_adds when the driver was last looked for */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 const char *
@@ -157,7 +158,7 @@ count_objects(struct dl_phdr_info *info, size_t size, void *seen)
 {
     (void)size;
     *(unsigned long long *)seen = info->dlpi_adds;
-    return 1; /* the counter is the same in every row: one look suffices */
+    return 1; /* every row has the same counter */
 }
 
 hp_cu_ask_fn *

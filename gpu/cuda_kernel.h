@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_kernel: what cuda.c and kernels.cu agree on, and the stand-in driver with them: the kernels' names and their one
- * parameter. Plain C and CUDA C++ both read it.
+ * cuda_kernel: the kernels' names and their one parameter, for cuda_launch.c, kernels.cu and the tests' stand-in
+ * driver. It is plain C and CUDA C++.
  *
  *   hp_copy_<1|2|4|8>            elements of that many bytes: src[0] to every dst; exchange: dst[0] = src[1] and back
  *   hp_<op>_<dtype>              wire type = element type; op is sum, prod, max or min (avg sums, then divides)
- *   hp_any_<dtype>               the same for 8-bit floats, op is in the parameter
+ *   hp_any_<dtype>               the same for 8-bit floats; op is in the parameter
  *   hp_mean_<dtype>              of 16- and 8-bit floats: a command with `ranks`
  *   hp_wire                      wire type other than the element type; both and the op are in the parameter
- *   hp_stamp                     *dst[0] = value (64 bits), after all that came before in the stream is visible
+ *   hp_stamp                     *dst[0] = value (64 bits), after all earlier writes of the stream are visible
  *   hp_gate                      ends when the 32-bit counter at src[0] has reached `value`
  */
 #ifndef HP_CUDA_KERNEL_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * host: the CPU as a device. A command is done when submit returns, so a queue is a counter. Owns no memory; the loops
- * themselves are in reduce_*.c, chosen by hp_arith_best().
+ * host: the CPU as a device. A command is complete when submit returns, so a queue is a counter. The loops are in
+ * reduce_*.c; hp_arith_best() chooses a set of them.
  *
- * Three ways through a command:
- *     direct          every operand is of one type that has its own loop; several destinations or a division go block
- *                     by block, so that each line of memory is touched once
- *     through float   8-bit floats but for their means, wire type other than element type (floats only): blocks
- *                     are decoded to float32, combined, divided, and rounded once on the way out. float64 too is
- *                     carried in float32 here.
- *     exchange
+ * A command runs in one of three ways:
+ *     direct          all operands are of one type that has its own loop. With two destinations or a division it runs
+ *                     block by block, so that each cache line is loaded once
+ *     through float   8-bit floats except their means, and wire types other than the element type (floats only): blocks
+ *                     are decoded to float32, combined, divided, and rounded once when they are stored. float64 too is
+ *                     computed in float32 here
+ *     exchange        both blocks are copied before either is stored
  */
 #include "gpu/host.h"
 
@@ -34,6 +34,8 @@ typedef struct host_queue {
     hp_queue queue;
     uint64_t submitted;
 } host_queue;
+
+/* --- floating-point environment --- */
 
 /*
  * The caller's thread may round differently, flush denormals to zero (programs built with -ffast-math do) or trap: a
@@ -77,6 +79,8 @@ fpu_leave(fpu_state saved)
 }
 #endif
 
+/* --- commands --- */
+
 static hoop_dtype
 type_of(const hp_command *command, const hp_operand *operand)
 {
@@ -113,7 +117,7 @@ is_mean(const hp_command *command)
     return command->ranks[0] > 0;
 }
 
-/* Whether every operand is of one type, whose loops do all the command asks for. */
+/* Whether all operands are of one type, which has all loops that the command needs. */
 static int
 is_direct(const hp_arith *arith, const hp_command *command)
 {
@@ -174,7 +178,7 @@ load(const hp_arith *arith, const hp_command *command, int source, size_t index,
     arith->decode[type_of(command, operand)](values, at(command, operand, index), count);
 }
 
-/* Destinations in the wire type first: what was rounded there is what the others get. */
+/* Destinations in the wire type first: the others get the values as they were rounded there. */
 static void
 store(const hp_arith *arith, const hp_command *command, size_t index, float *values, size_t count)
 {
@@ -244,10 +248,9 @@ run_exchange(const hp_arith *arith, const hp_command *command)
 void
 hp_host_run_with(const hp_arith *arith, const hp_command *command)
 {
-    fpu_state saved;
     if (command->destinations == 0 || command->count == 0)
         return;
-    saved = fpu_enter();
+    fpu_state saved = fpu_enter();
     if (command->exchange)
         run_exchange(arith, command);
     else if (is_direct(arith, command))
@@ -265,13 +268,13 @@ hp_host_run(const hp_command *command)
 
 /* --- the device's functions --- */
 
-static hp_device host_device = {&hp_host_ops}; /* has no state: one serves everybody */
+static hp_device host_device = {&hp_host_ops}; /* without state: all communicators use this one */
 
 static int
 host_owns(const void *ptr)
 {
     (void)ptr;
-    return 0; /* the host gets what no other device claims */
+    return 0; /* the host owns all memory that no other device claims */
 }
 
 static hoop_result

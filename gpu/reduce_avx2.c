@@ -15,7 +15,7 @@ enum { BLOCK = 16 };
 
 typedef __m256 vec;
 
-typedef struct hp_pair {
+typedef struct {
     vec x, y;
 } hp_pair;
 
@@ -27,8 +27,8 @@ usable(void)
 }
 
 /*
- * Asked of the bits: clang 14 turns a comparison of converted float16 into sixteen comparisons of single float16. The
- * sign bit of each lane is what counts.
+ * Tested on the bits: clang 14 turns a comparison of converted float16 into sixteen comparisons of single float16. Only
+ * the sign bit of each lane is used.
  */
 BY_HAND vec
 vec_nan(vec v)
@@ -100,7 +100,7 @@ bf16_load(const uint16_t *p)
     return (hp_pair){_mm256_castsi256_ps(_mm256_slli_epi32(both, 16)), _mm256_castsi256_ps(odd)};
 }
 
-/* Rounded, in the upper half of each lane; the lower half is rubbish. */
+/* Rounded, in the upper half of each lane; the lower half is undefined. */
 BY_HAND __m256i
 bf16_upper(vec v)
 {

@@ -14,7 +14,7 @@ enum { BLOCK = 32 };
 
 typedef __m512 vec;
 
-typedef struct hp_pair {
+typedef struct {
     vec x, y;
 } hp_pair;
 
@@ -26,7 +26,7 @@ usable(void)
 }
 
 /*
- * Asked of the class (quiet or signalling NaN): clang 14 turns a comparison of converted float16 into comparisons of
+ * Tested by the class (quiet or signalling NaN): clang 14 turns a comparison of converted float16 into comparisons of
  * single float16.
  */
 BY_HAND __mmask16
@@ -97,7 +97,7 @@ bf16_load(const uint16_t *p)
     return (hp_pair){_mm512_castsi512_ps(_mm512_slli_epi32(both, 16)), _mm512_castsi512_ps(odd)};
 }
 
-/* Rounded, in the upper half of each lane; the lower half is rubbish. */
+/* Rounded, in the upper half of each lane; the lower half is undefined. */
 BY_HAND __m512i
 bf16_upper(vec v)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reduce_loops: the loops themselves, included once by each reduce_*.c, which defines before
+ * reduce_loops: the text of the loops. Each reduce_*.c includes it once, and defines before
  *     TARGET    the attribute that names its instruction set
  *     ARITH     the hp_arith to define, ARITH_NAME its name, and a function usable()
- * and, where the set can convert float16, VECTORS and what "By hand" below needs. A loop is written once for all
- * reductions: `op` is a constant wherever a *_loop is called, so that the compiler is left with one vector loop for
- * each. INDEPENDENT promises that no element depends on another one, which holds for equal pointers too, where
- * `restrict` would not.
+ * and, if the set can convert float16, VECTORS and what "by hand" below needs. A loop is written once for all
+ * reductions: `op` is a constant in every call of a *_loop, so the compiler makes one vector loop for each operation.
+ * INDEPENDENT promises that no element depends on another one, which is true also for equal pointers, unlike
+ * `restrict`.
  *
- * Nothing may change bits from one instruction set to the next: no contraction into FMA, no reassociation. (That nobody
- * looks at the floating-point flags changes no bits, and lets gcc compute both sides of a choice.)
+ * All instruction sets must give the same bits: no contraction into FMA, no reassociation. (no-trapping-math changes no
+ * bits, because hoop does not read the floating-point flags, and lets gcc compute both sides of a choice.)
  */
 #ifdef __clang__
 #pragma STDC FP_CONTRACT OFF
-#pragma clang diagnostic ignored "-Wpass-failed" /* without optimisation INDEPENDENT is asked for in vain */
+#pragma clang diagnostic ignored "-Wpass-failed" /* without optimisation INDEPENDENT has no effect */
 #define INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #pragma GCC optimize("O3", "fp-contract=off", "no-trapping-math")
@@ -31,7 +31,7 @@ power_of_two(uint32_t n)
     return (n & (n - 1)) == 0;
 }
 
-/* A NaN in either operand wins: the comparison is false and picks b, the second line picks a. */
+/* A NaN in either operand is the result: the comparison is false and picks b, the second line picks a. */
 #define FLOAT_STEP(name, type)                                                                                         \
     INLINE type name##_step(hoop_op op, type a, type b)                                                                \
     {                                                                                                                  \
@@ -79,8 +79,8 @@ power_of_two(uint32_t n)
     DISPATCH(name)
 
 /*
- * Integers truncate. They are divided in `wide`: float for 8 bits and double for 32 vectorise and are exact, because a
- * quotient that is no integer is farther from the next one than any rounding error: 1/|d| of itself.
+ * Integers truncate. They are divided in `wide`: float for 8 bits and double for 32 vectorise, and are exact, because
+ * the distance of a quotient from the next integer, if it is none, is larger than any rounding error: 1/|d| of itself.
  */
 #define DIVIDE(name, type, wide)                                                                                       \
     TARGET static void name##_divide(void *values, uint32_t divisor, size_t count)                                     \
@@ -92,7 +92,7 @@ power_of_two(uint32_t n)
             d[i] = (type)((wide)d[i] / by);                                                                            \
     }
 
-/* Times 1/2^k rounds the same number as divided by 2^k: the same bits, much sooner. */
+/* Multiplication by 1/2^k gives the same bits as division by 2^k, and is much faster. */
 #define DIVIDE_FLOAT(name, type)                                                                                       \
     DIVIDE(name##_truly, type, type)                                                                                   \
     TARGET static void name##_divide(void *values, uint32_t divisor, size_t count)                                     \
@@ -179,7 +179,7 @@ MEAN(e5m2, uint8_t, hp_e5m2_decode, hp_e5m2_encode_mean)
 
 #ifdef VECTORS
 /*
- * By hand: float16 and bfloat16, in blocks of BLOCK elements. The includer gives
+ * By hand: float16 and bfloat16, in blocks of BLOCK elements. The including file defines
  *     vec                          a vector of BLOCK / 2 floats;  hp_pair, two of them: {vec x, y}
  *     vec_all(f)                                  that float everywhere
  *     vec_max(a, b), vec_min(a, b)                the same as fp32_step's, NaNs included
@@ -203,7 +203,7 @@ vec_step(hoop_op op, vec a, vec b, const hp_weights *weights)
     }
 }
 
-/* What is left after the last whole block goes through blocks on the stack. */
+/* The elements after the last whole block are copied to blocks on the stack. */
 #define REDUCE_BY_HAND(name)                                                                                           \
     INLINE void name##_block(hoop_op op, uint16_t *d, const uint16_t *a, const uint16_t *b, const hp_weights *w)       \
     {                                                                                                                  \

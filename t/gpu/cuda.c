@@ -14,15 +14,15 @@
 
 enum { ARENA = 9 * 1024, MARGIN = 64, MOST = 1000 };
 
-typedef struct shape {
+typedef struct command_shape {
     const char *name;
     int sources, destinations, exchange;
     uint32_t divisor;
-} shape;
+} command_shape;
 
 static const uint32_t means[][2] = {{1, 1}, {2, 1}, {1, 4}, {6, 7}, {63, 1}, {1, 999}};
 
-static const shape shapes[] = {
+static const command_shape shapes[] = {
     {"send", 1, 1, 0, 0},          {"copy to two", 1, 2, 0, 0},    {"reduce", 2, 1, 0, 0},
     {"reduce to two", 2, 2, 0, 0}, {"reduce, divide", 2, 2, 0, 3}, {"divide", 1, 1, 0, 7},
     {"exchange", 2, 2, 1, 0},      {"divide to two", 1, 2, 0, 2},
@@ -73,7 +73,7 @@ try_command(hp_command command, const int kinds[4], const size_t offsets[4])
 }
 
 static hp_command
-command_of(const shape *s, hoop_dtype dtype, hoop_op op, size_t count)
+command_of(const command_shape *s, hoop_dtype dtype, hoop_op op, size_t count)
 {
     return (hp_command){.elem = dtype,
                         .wire = dtype,
@@ -169,7 +169,7 @@ test_alignments(void)
         unsigned steps = (unsigned)(16 / hp_dtype_size((hoop_dtype)dtype));
         int good = 1;
         for (int round = 0; round < 60 && good; round++) {
-            const shape *s = &shapes[tap_random() % (sizeof(shapes) / sizeof(*shapes))];
+            const command_shape *s = &shapes[tap_random() % (sizeof(shapes) / sizeof(*shapes))];
             size_t count = round < 40 ? (size_t)round : tap_random() % MOST;
             size_t offsets[4];
             unsigned common = (unsigned)(tap_random() % steps);

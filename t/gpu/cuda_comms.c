@@ -15,24 +15,24 @@
 
 enum { COUNT = 30000 };
 
-typedef struct pair {
+typedef struct comm_pair {
     cuda_rank r;
     hoop_comm *second;
     void *stream, *other;
-} pair;
+} comm_pair;
 
 static int
-part(pair *p)
+part(comm_pair *p)
 {
     return hoop_comm_split(p->r.comm, 0, p->r.rank, &p->second) != HOOP_SUCCESS ? cuda_rank_complain("split") : 0;
 }
 
 static int
-begin(pair *p, int number, int size)
+begin(comm_pair *p, int number, int size)
 {
     hoop_error error = {.size = sizeof(error)};
     int32_t values[COUNT];
-    *p = (pair){0};
+    *p = (comm_pair){0};
     int bad = cuda_rank_enter(&p->r, number, size);
     for (int i = 0; i < COUNT; i++)
         values[i] = number + 1;
@@ -45,7 +45,7 @@ begin(pair *p, int number, int size)
 }
 
 static int
-end(pair *p)
+end(comm_pair *p)
 {
     hp_cuda_stream_close(p->r.device, p->stream);
     hp_cuda_stream_close(p->r.device, p->other);
@@ -54,13 +54,13 @@ end(pair *p)
 
 /* Results: each call has an array of its own. */
 static char *
-place(const pair *p, int which)
+place(const comm_pair *p, int which)
 {
     return p->r.out.memory + which * COUNT * (int)sizeof(int32_t);
 }
 
 static int
-is_sum(const pair *p, int which)
+is_sum(const comm_pair *p, int which)
 {
     int32_t values[COUNT], wanted = p->r.size * (p->r.size + 1) / 2;
     hp_cuda_copy(p->r.device, values, place(p, which), sizeof(values), NULL);
@@ -74,7 +74,7 @@ is_sum(const pair *p, int which)
 }
 
 static int
-first_on_stream(pair *p)
+first_on_stream(comm_pair *p)
 {
     hoop_result result =
         hoop_allreduce_on_stream(p->r.in.memory, place(p, 0), COUNT, HOOP_INT32, HOOP_SUM, p->r.comm, p->stream);
@@ -83,7 +83,7 @@ first_on_stream(pair *p)
 
 /* The second communicator's first uses: a blocking call, and a call on a stream of its own. */
 static int
-second_uses(pair *p)
+second_uses(comm_pair *p)
 {
     hoop_error error = {.size = sizeof(error)};
     if (hoop_allreduce(p->r.in.memory, place(p, 1), COUNT, HOOP_INT32, HOOP_SUM, p->second) != HOOP_SUCCESS)
@@ -96,7 +96,7 @@ second_uses(pair *p)
 
 /* Rank 0's stream is blocked: the others use the second communicator before they call the operation on the first. */
 static int
-crossed(pair *p)
+crossed(comm_pair *p)
 {
     hoop_error error = {.size = sizeof(error)};
     int bad = p->r.rank == 0 ? first_on_stream(p) || second_uses(p) : second_uses(p) || first_on_stream(p);
@@ -107,7 +107,7 @@ crossed(pair *p)
 static int
 both_before(int number, int size, void *arg)
 {
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || part(&p);
     (void)arg;
     bad = bad || crossed(&p);
@@ -118,7 +118,7 @@ static int
 made_later(int number, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS || part(&p);
     (void)arg;
@@ -131,7 +131,7 @@ static int
 made_meanwhile(int number, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size);
     (void)arg;
     bad = bad || (number == 0 && first_on_stream(&p)) || part(&p) || (number != 0 && first_on_stream(&p)) ||
@@ -145,7 +145,7 @@ static int
 used_too_early(int number, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size);
     (void)arg;
     bad = bad || (number == 0 && first_on_stream(&p)) || part(&p);
@@ -169,7 +169,7 @@ static int
 never_used(int number, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
     (void)arg;
@@ -187,7 +187,7 @@ elsewhere(int number, int size, void *arg)
     hoop_error error = {.size = sizeof(error)};
     hp_cuda_limits limits;
     int32_t value = number + 1;
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
     (void)arg;
@@ -212,7 +212,7 @@ static int
 locked(int number, int size, void *arg)
 {
     hoop_error error = {.size = sizeof(error)};
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || part(&p) || first_on_stream(&p) ||
               hp_cuda_stream_wait(p.r.device, p.stream, &error) != HOOP_SUCCESS;
     (void)arg;
@@ -229,7 +229,7 @@ static int
 counted(int number, int size, void *arg)
 {
     enum { ROUNDS = 500 };
-    pair p;
+    comm_pair p;
     int bad = begin(&p, number, size) || part(&p), standing = 0;
     (void)arg;
     for (int round = 0; round < ROUNDS && !bad; round++) {

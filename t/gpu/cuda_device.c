@@ -12,7 +12,7 @@
 
 enum { DEVICES = 3 };
 
-typedef struct choice {
+typedef struct device_choice {
     const char *setting, *local_rank; /* HOOP_CUDA_DEVICE, LOCAL_RANK; NULL: not set */
     int current;                      /* the GPU whose context the thread has, or -1 */
     int array;                        /* the GPU of the call's array; -1: a call without one */
@@ -20,9 +20,9 @@ typedef struct choice {
     const char *sentence;
     int refused_early;
     const char *what;
-} choice;
+} device_choice;
 
-static const choice choices[] = {
+static const device_choice choices[] = {
     {NULL, NULL, -1, -1, 0, NULL, 0, "without anything the first"},
     {NULL, "2", -1, -1, 2, NULL, 0, "LOCAL_RANK's"},
     {NULL, "7", -1, -1, 1, NULL, 0, "LOCAL_RANK's, modulo their count"},
@@ -73,7 +73,7 @@ says(const char *sentence)
 }
 
 static int
-create(const choice *c, hoop_comm **comm)
+create(const device_choice *c, hoop_comm **comm)
 {
     hoop_result result = hoop_comm_create(comm, NULL);
     if (c->refused_early)
@@ -84,7 +84,7 @@ create(const choice *c, hoop_comm **comm)
 static int
 choose(int number, int size, void *arg)
 {
-    const choice *c = &choices[*(int *)arg];
+    const device_choice *c = &choices[*(int *)arg];
     hoop_comm *comm = NULL;
     arena array = {0}, touched = {0};
     hp_device *owner = NULL, *current = NULL;

@@ -16,13 +16,23 @@ enum { MOST = CUDA_RANK_BYTES };
 
 /* --- collectives --- */
 
-typedef enum kind { ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST, REDUCE, GATHER, SCATTER, ALLTOALL, KINDS } kind;
+typedef enum collective {
+    ALLREDUCE,
+    REDUCE_SCATTER,
+    ALLGATHER,
+    BROADCAST,
+    REDUCE,
+    GATHER,
+    SCATTER,
+    ALLTOALL,
+    KINDS
+} collective;
 
 static const char *const kind_names[] = {"allreduce", "reduce_scatter", "allgather", "broadcast",
                                          "reduce",    "gather",         "scatter",   "alltoall"};
 
 static hoop_result
-call(kind k, const void *from, void *to, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
+call(collective k, const void *from, void *to, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm)
 {
     int root = hoop_comm_size(comm) - 1;
     switch (k) {
@@ -55,7 +65,7 @@ fill(cuda_rank *r, hoop_dtype dtype, size_t bytes)
 
 /* Where the call's arrays are: 0 both on the GPU, 1 from the host, 2 to the host, 3 in place on the GPU. */
 static int
-compare(cuda_rank *r, kind k, size_t count, hoop_dtype dtype, hoop_op op, int where)
+compare(cuda_rank *r, collective k, size_t count, hoop_dtype dtype, hoop_op op, int where)
 {
     size_t size = (size_t)r->size, bytes = count * hp_dtype_size(dtype) * size;
     const void *from = where == 1 ? (const void *)r->data : r->in.memory;
@@ -84,7 +94,7 @@ static int
 means(cuda_rank *r)
 {
     static const size_t counts[] = {1, 7, 1000, 50021};
-    static const kind kinds[] = {ALLREDUCE, REDUCE_SCATTER, REDUCE};
+    static const collective kinds[] = {ALLREDUCE, REDUCE_SCATTER, REDUCE};
     int bad = 0;
     for (size_t i = 0; i < (size_t)HP_NARROW * 12 && !bad; i++)
         bad = compare(r, kinds[i % 3], counts[i / 3 % 4], hp_narrow[i / 12], HOOP_AVG, (int)(i % 3));
@@ -103,8 +113,8 @@ collectives(int number, int size, void *arg)
         for (size_t i = 0; i < sizeof(counts) / sizeof(*counts) && !bad; i++) {
             int in_place = k == ALLREDUCE || k == BROADCAST || k == REDUCE || k == ALLTOALL;
             for (int where = 0; where < 3 + in_place && !bad; where++)
-                bad = compare(&r, (kind)k, counts[i], dtypes[(i + (size_t)k) % 4], (hoop_op)((i + (size_t)where) % 5),
-                              where);
+                bad = compare(&r, (collective)k, counts[i], dtypes[(i + (size_t)k) % 4],
+                              (hoop_op)((i + (size_t)where) % 5), where);
         }
     }
     if (!bad)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* device: see sim.h. The arithmetic is the host's; when it happens and when it is told is the test's. */
+/* device: see sim.h. The arithmetic is the host's; the test decides when it happens and when `done` reports it. */
 #include "base/err.h"
 #include "t/sim/sim.h"
 
@@ -134,7 +134,7 @@ sim_submit(hp_queue *queue, const hp_command *command)
     return ++q->submitted;
 }
 
-/* The answer first, then the end of some commands: what is new is there for whoever asks next. */
+/* Some commands end after the answer is fixed: only the next call reports them. */
 static uint64_t
 sim_done(hp_queue *queue)
 {

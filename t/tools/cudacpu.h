@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudacpu: just enough of CUDA C++ to compile kernels for the CPU, where one thread runs after the other, so that they
- * must not wait for each other. Who includes it says what __global__ is.
+ * cudacpu: just enough of CUDA C++ to compile kernels for the CPU. A grid's threads run one after the other, so they
+ * must not wait for each other. The including file defines __global__.
  */
 #ifndef T_CUDACPU_H
 #define T_CUDACPU_H
@@ -19,7 +19,7 @@ struct cudacpu_index {
 
 static thread_local cudacpu_index blockIdx, threadIdx, gridDim, blockDim;
 
-/* The CPU's arithmetic too rounds to nearest; who compiles sees to it that nothing is contracted. */
+/* The CPU rounds to nearest too; the compiler's options must forbid contraction. */
 static inline float
 __fmul_rn(float a, float b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudacpu_kernels: gpu/kernels.cu as a library of the CPU, which the stand-in driver opens and launches from
+ * cudacpu_kernels: gpu/kernels.cu as a library for the CPU, from which the stand-in driver launches kernels
  * (HOOP_FAKE_CUDA_KERNELS): c++ -x c++ -shared -include t/tools/cudacpu_kernels.h gpu/kernels.cu
  */
 #ifndef T_CUDACPU_KERNELS_H

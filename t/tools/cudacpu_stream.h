@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cudacpu_stream: kernels that a program launches in a stream of the stand-in runtime. C++ cannot read
+ * cudacpu_stream: kernel launches of a program, on a stream of the stand-in runtime. C++ cannot parse
  *     kernel<<<blocks, threads, shared, stream>>>(arguments);
- * so LAUNCHES in t/sys/part.am makes of it, if it stands on one line,
+ * so LAUNCHES in t/sys/part.am replaces it, if it is on one line, by
  *     cudacpu_launch(kernel, blocks, threads, shared, stream)(arguments);
- * Pointers are the device's: a kernel gets those of their bytes when it runs.
+ * Pointers are the device's: a kernel gets the addresses of their bytes when it runs.
  */
 #ifndef T_CUDACPU_STREAM_H
 #define T_CUDACPU_STREAM_H

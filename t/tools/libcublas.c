@@ -9,12 +9,12 @@ struct cublasContext {
     cudaStream_t stream;
 };
 
-/* c = alpha a b + beta c, column after column; a step of a and of b along a row and along a column of the operand. */
+/* c = alpha a b + beta c, column by column; a and b have a stride along rows and one along columns. */
 typedef struct product {
     const float *a, *b;
     float *c, alpha, beta;
     size_t m, n, k, a_row, a_column, b_row, b_column, ldc;
-    size_t a_count, b_count, c_count; /* elements between the first and the last, both with */
+    size_t a_count, b_count, c_count; /* elements from the first to the last, inclusive */
 } product;
 
 const char *
@@ -65,14 +65,14 @@ run_product(void *closure)
     }
 }
 
-/* Elements of a matrix of so many rows and columns, as it is stored; 0 if it cannot be stored with that stride. */
+/* The elements of a stored matrix with that many rows and columns; 0 if the stride is too small for it. */
 static size_t
 extent(int rows, int columns, int stride)
 {
     return rows > 0 && columns > 0 && stride >= rows ? (size_t)stride * (size_t)(columns - 1) + (size_t)rows : 0;
 }
 
-/* cuBLAS has many kernels, and chooses by the size of the product: here one for each. */
+/* cuBLAS has many kernels and chooses by the size of the product: here each size has its own. */
 static uintptr_t
 chosen_kernel(const product *p, cublasOperation_t transa, cublasOperation_t transb)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda: a stand-in for the CUDA driver (libcuda.so.1), so that gpu/cuda*.c runs, and is tested, on a machine without
- * a GPU. Exactly the functions of gpu/cuda_driver.c's table. Streams are threads. Device memory is a range of addresses
- * that faults when the host touches it; the bytes are in a second mapping only "kernels" use. Pinned host memory has a
- * device address of its own that faults too, so an address not translated is found out. Kernels are executed by the
- * host's reference arithmetic from the launch's name and parameter, or by gpu/kernels.cu compiled for the CPU
- * (cudacpu_kernels.h). Strict where the driver is: contexts must be current, handles must live, ranges must lie inside
- * one allocation.
+ * libcuda: a stand-in for the CUDA driver (libcuda.so.1), so that gpu/cuda*.c can be tested on a machine without a GPU.
+ * It has exactly the functions of gpu/cuda_driver.c's table. A thread runs each stream. Device memory is a range of
+ * addresses that faults when the host accesses it; only "kernels" access the bytes, which are in a second mapping.
+ * Pinned host memory has a device address that faults too, so a test finds an address that was not translated. A kernel
+ * is run by the host's reference arithmetic, from the launch's name and parameter, or by gpu/kernels.cu compiled for
+ * the CPU (cudacpu_kernels.h). As with the real driver, contexts must be current, handles must exist, and ranges must
+ * be inside one allocation.
  */
 #include "t/tools/libcuda.h"
 
@@ -19,7 +19,7 @@
 #include <time.h>
 
 typedef struct module {
-    function *functions; /* each is loaded when it is first launched, module by module */
+    function *functions; /* each is loaded at its first launch, once per module */
 } module;
 
 fake_state fake = {
@@ -48,7 +48,7 @@ read_environment(void)
     fake.fail_at = number_from("HOOP_FAKE_CUDA_FAIL", 0);
     fake.sticky = (int)number_from("HOOP_FAKE_CUDA_STICKY", 0);
     fake.delay_us = (unsigned)number_from("HOOP_FAKE_CUDA_DELAY_US", 0);
-    const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* as NVIDIA's: empty, there is no GPU */
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* as NVIDIA's driver: if empty, there is no GPU */
     fake.devices = visible && *visible == '\0' ? 0 : (int)number_from("HOOP_FAKE_CUDA_DEVICES", 1);
     fake.memory_ops = (int)number_from("HOOP_FAKE_CUDA_MEMOPS", 1);
     fake.jealous = (int)number_from("HOOP_FAKE_CUDA_JEALOUS", 0);
@@ -75,7 +75,7 @@ now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Under the lock. The names are literals of ours. */
+/* Under the lock. The names are string literals. */
 static void
 count_call(const char *name)
 {
@@ -226,7 +226,7 @@ cuInit(unsigned flags)
     int error = fake_begin("cuInit");
     if (error == ILLEGAL_ADDRESS || flags != 0)
         return fake_end(error == ILLEGAL_ADDRESS ? error : INVALID_VALUE);
-    if (fake.devices == 0) /* as NVIDIA's, which never comes to count none */
+    if (fake.devices == 0) /* as NVIDIA's driver, whose cuDeviceGetCount is then never called */
         return fake_end(NO_DEVICE);
     fake.initialized = 1;
     for (int i = 0; i < 8; i++)

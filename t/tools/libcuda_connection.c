@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libcuda_connection: the stand-in driver's hardware queues. Each performs what it holds in order, whatever streams
- * that came from; it may be bounded, and be shared. The legacy default stream and the blocking streams of its context
- * wait for what was put into each other before.
+ * libcuda_connection: the stand-in driver's hardware queues. Each runs its operations in order; several streams may
+ * share one, and its length may be limited. The legacy default stream and the blocking streams of its context wait for
+ * operations that were appended to each other before.
  */
 #include "t/tools/libcuda_internal.h"
 
@@ -18,7 +18,7 @@ follows(const stream *s, const stream *other)
            ((s->kind == BLOCKING && other->kind == LEGACY) || (s->kind == LEGACY && other->kind == BLOCKING));
 }
 
-/* Whether some stream that this one's waits for has something from before that is not done. */
+/* Whether a stream that this one waits for has an earlier operation that is not complete. */
 static int
 is_behind(const operation *o)
 {
@@ -71,7 +71,7 @@ take_off(connection *c, operation *o, int error)
     free(o);
 }
 
-/* A dead context performs nothing, not even host functions. */
+/* A failed context runs nothing, not even host functions. */
 static void *
 connection_main(void *arg)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libcuda_internal: what the files of the stand-in driver share: its objects, its state under one lock, how a call
- * begins and ends. libcuda.c         contexts, modules, errors, steering      libcuda_memory.c  memory and addresses
- *   libcuda_stream.c  streams, events, what they perform   libcuda_connection.c  who performs it, and in what order
+ * begins and ends.
+ *     libcuda.c             contexts, modules, errors, steering
+ *     libcuda_stream.c      streams and events, and the operations they hold
+ *     libcuda_connection.c  hardware queues, which run the operations
+ *     libcuda_memory.c      memory and addresses
  */
 #ifndef T_LIBCUDA_INTERNAL_H
 #define T_LIBCUDA_INTERNAL_H
@@ -15,7 +18,11 @@
 #define EXPORT __attribute__((visibility("default")))
 
 enum { CAPTURE_HERE = 1, CAPTURE_ELSEWHERE = 2 }; /* fake_state.capturing */
-enum { APART, BLOCKING, LEGACY }; /* stream.kind: BLOCKING ones and their context's LEGACY one wait for each other */
+enum {
+    APART,
+    BLOCKING,
+    LEGACY
+}; /* stream.kind: BLOCKING streams and their context's LEGACY stream wait for each other */
 enum { CONNECTIONS_MAX = 32, NAMES_MAX = 64 };
 enum { MODE_GLOBAL, MODE_THREAD, MODE_RELAXED };
 
@@ -39,42 +46,42 @@ enum {
 
 typedef unsigned long long address;
 typedef void host_fn(void *arg);
-typedef struct context {
+typedef struct fake_context {
     int ordinal, retained;
-    struct stream *legacy; /* stream 0, made when first used */
-    struct connection *shared[CONNECTIONS_MAX];
+    struct fake_stream *legacy; /* stream 0, made when first used */
+    struct fake_connection *shared[CONNECTIONS_MAX];
     unsigned made; /* streams, ever */
 } context;
 
-typedef struct event {
+typedef struct fake_event {
     unsigned long recorded, reached;
     int holders; /* its owner, and operations under way */
 } event;
 
-/* A hardware queue: a thread that performs the operations of a stream, or of all that share it, one after the other. */
-typedef struct connection {
-    struct connection **shared; /* its place in the context, or NULL: one stream's own */
+/* A hardware queue: a thread that runs the operations of one stream, or of all that share the queue, in order. */
+typedef struct fake_connection {
+    struct fake_connection **shared; /* its place in the context, or NULL: one stream's own */
     pthread_t thread;
-    struct operation *first, **last; /* the first is under way */
+    struct fake_operation *first, **last; /* the first is under way */
     unsigned long under_way;
     int streams, closing;
 } connection;
 
-typedef struct stream {
-    struct stream *next; /* of the process */
+typedef struct fake_stream {
+    struct fake_stream *next; /* of the process */
     context *context;
     connection *connection;
     int kind;
     unsigned long submitted, done;
 } stream;
 
-enum kind { KERNEL, HOST, RECORD, AWAIT, WRITE, HOLD, COPY };
+enum fake_kind { KERNEL, HOST, RECORD, AWAIT, WRITE, HOLD, COPY };
 
-typedef struct operation {
-    struct operation *next;
+typedef struct fake_operation {
+    struct fake_operation *next;
     stream *stream;
     unsigned long serial; /* among those of all streams */
-    enum kind kind;
+    enum fake_kind kind;
     char kernel[48];
     hp_kernel_args args;
     unsigned blocks, threads;
@@ -86,20 +93,20 @@ typedef struct operation {
     unsigned long long value; /* or bytes */
 } operation;
 
-typedef struct function {
-    struct function *next;
+typedef struct fake_function {
+    struct fake_function *next;
     char name[48];
     int loaded;
 } function;
 
-/* A stretch of addresses as kernels name them, and where its bytes are. */
-typedef struct range {
-    struct range *next;
+/* A range of device addresses, and its bytes. */
+typedef struct fake_range {
+    struct fake_range *next;
     char *seen, *bytes;
     size_t size;
     int ordinal;
     int host;  /* registered: bytes is the host's own address */
-    int apart; /* of a context of its own */
+    int apart; /* of a private context */
 } range;
 
 typedef struct fake_state {
@@ -120,7 +127,7 @@ typedef struct fake_state {
     unsigned long serial; /* of the last operation */
     unsigned delay_us;
     unsigned long under_way; /* operations of all streams */
-    int draining;            /* a call waits for them, and all other calls for it */
+    int draining;            /* a call waits for all operations, and all other calls wait for it */
     pthread_t drainer;
     void *compiled; /* kernels.cu for the CPU, or NULL */
 } fake_state;
@@ -128,36 +135,33 @@ typedef struct fake_state {
 extern fake_state fake;
 extern _Thread_local context *current;
 
-/* Counts a call, under the lock it takes: the error the call must end with, or OK. end gives the lock back. */
+/* Takes the lock and counts a call: the error that the call must return, or OK. fake_end gives the lock back. */
 int fake_begin(const char *name);
 int fake_begin_current(const char *name); /* also an error if no context is current */
 int fake_unsafe(int error);               /* and also if another thread's capture forbids the call */
 int fake_end(int result);
 
-/*
- * In a call that may wait for all of the GPU's work: a jealous driver does. Under the lock, which it gives away
- * meanwhile.
- */
+/* Waits for all of the GPU's work, if the driver is jealous. Under the lock, which it gives away meanwhile. */
 void fake_drain(void);
-void fake_load(function *f); /* a kernel about which something is asked, or which is launched */
+void fake_load(function *f); /* loads a kernel at its first launch */
 
-/* Where the bytes of a device address are; NULL if the range is not all inside one allocation. Under the lock. */
+/* The bytes of a device address; NULL if the range is not all inside one allocation. Under the lock. */
 void *fake_bytes_at(const void *memory, size_t size);
 
-/* Any memory, as a copy names it: device addresses, else the host's own. Under the lock. */
+/* The bytes of an address in a copy: a device address, else a host address. Under the lock. */
 void *fake_any_bytes(address memory, size_t size);
 
-/* Whether the host waits for a copy between these on a stream. */
+/* Whether the host waits for such a copy on a stream. */
 int fake_copy_is_synchronous(address to, address from);
 
 /* Streams, under the lock; drop and wait_for_room give it away while they wait. */
 stream *fake_new_stream(context *owner, int kind); /* NULL: no memory */
 void fake_drop_stream(stream *s);
 void fake_wait_for_room(const stream *s);  /* until its connection takes another operation */
-void fake_put(stream *s, operation *what); /* which is the stream's then */
+void fake_put(stream *s, operation *what); /* the stream frees the operation */
 int fake_is_idle(const stream *s);
 
-int fake_perform(const operation *o); /* an error kills the context */
+int fake_perform(const operation *o); /* after an error the context has failed */
 int fake_is_dead(void);
 void fake_let_go(event *e); /* under the lock */
 

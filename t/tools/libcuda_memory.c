@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libcuda_memory: the stand-in driver's memory. Addresses that fault when the host touches them, and where their bytes
- * are. */
+/* libcuda_memory: the stand-in driver's memory: addresses that fault when the host accesses them, and their bytes. */
 #include "t/tools/libcuda_internal.h"
 
 #include <stdlib.h>
@@ -19,7 +18,7 @@ find(const void *memory, size_t size, int as_host)
     return NULL;
 }
 
-/* Where the bytes of a device address are; NULL if the range is not all inside one allocation that kernels can see. */
+/* The bytes of a device address; NULL if the range is not all inside one allocation that kernels can access. */
 void *
 fake_bytes_at(const void *memory, size_t size)
 {
@@ -31,7 +30,7 @@ static range *
 new_range(size_t size, int ordinal)
 {
     range *r = calloc(1, sizeof(*r));
-    size_t span = (size + 8191) & ~(size_t)4095; /* a page more than needed: neighbours never touch */
+    size_t span = (size + 8191) & ~(size_t)4095; /* a page more than needed: ranges are never adjacent */
     if (!r)
         return NULL;
     r->size = size;
@@ -62,8 +61,7 @@ drop_range(range *gone)
 }
 
 /*
- * From the heap, so that a sanitizer sees a kernel go astray; filled with what is no number, as new memory holds
- * anything.
+ * From the heap, so that a sanitizer finds a kernel's wrong access; filled with NaN, as new memory may hold anything.
  */
 static char *
 new_bytes(size_t size)
@@ -176,7 +174,7 @@ cuPointerGetAttributes(unsigned count, int *attributes, void **values, address m
     return fake_end(OK);
 }
 
-/* Any memory, as a copy names it: device addresses, else the host's own. */
+/* The bytes of an address in a copy: a device address, else a host address. */
 void *
 fake_any_bytes(address memory, size_t size)
 {
@@ -185,9 +183,9 @@ fake_any_bytes(address memory, size_t size)
     return inside ? inside : !find(pointer, 1, 0) ? pointer : NULL;
 }
 
-typedef enum place { ON_DEVICE, PINNED, PAGEABLE } place;
+typedef enum memory_place { ON_DEVICE, PINNED, PAGEABLE } memory_place;
 
-static place
+static memory_place
 place_of(address memory)
 {
     void *pointer = (void *)(size_t)memory;
@@ -201,7 +199,7 @@ int
 fake_copy_is_synchronous(address to, address from)
 {
     pthread_mutex_lock(&fake.lock);
-    place target = place_of(to), source = place_of(from);
+    memory_place target = place_of(to), source = place_of(from);
     pthread_mutex_unlock(&fake.lock);
     return target == PAGEABLE || source == PAGEABLE || (target == PINNED && source == PINNED);
 }

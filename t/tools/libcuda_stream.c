@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* libcuda_stream: the stand-in driver's streams and events: what is put into them, and what comes of it. */
+/* libcuda_stream: the stand-in driver's streams and events: how operations are appended, and what they do. */
 #include "base/dtype.h"
 #include "gpu/host.h"
 #include "t/tools/libcuda_internal.h"
@@ -49,7 +49,7 @@ fake_knows_kernel(const char *name)
     return strcmp(name, "hp_stamp") == 0 || strcmp(name, "hp_gate") == 0 || parse_kernel(name, &command);
 }
 
-/* The operand's bytes, if all of it is memory that a kernel may touch. */
+/* The operand's bytes; NULL if a kernel may not access all of them. */
 static void *
 operand(const void *memory, const hp_command *command, int wire)
 {
@@ -210,7 +210,7 @@ fake_perform(const operation *o)
     }
 }
 
-/* Streams 0 and 1 are the context's own. */
+/* Streams 0 and 1 are the context's legacy default stream. */
 static stream *
 resolve(stream *s)
 {
@@ -221,7 +221,7 @@ resolve(stream *s)
     return current->legacy;
 }
 
-/* What is put into the default stream would wait for the captured one. */
+/* An operation on the default stream would wait for the captured stream. */
 static int
 fake_implicit(int error)
 {
@@ -309,7 +309,7 @@ cuStreamIsCapturing(stream *s, int *status)
     int error = fake_begin("cuStreamIsCapturing");
     *status = fake.capturing == CAPTURE_HERE;
     if (error == OK && fake.capturing == CAPTURE_ELSEWHERE && (size_t)s <= 1)
-        error = CAPTURE_IMPLICIT; /* to ask spoils nothing */
+        error = CAPTURE_IMPLICIT; /* the query itself does not invalidate the capture */
     return fake_end(error);
 }
 
@@ -348,7 +348,7 @@ cuLaunchHostFunc(stream *s, host_fn *fn, void *arg)
     return append("cuLaunchHostFunc", s, &(operation){.kind = HOST, .fn = fn, .arg = arg});
 }
 
-/* Until the stream has done what is in it now. */
+/* Until the stream has run its present operations. */
 static void
 await_all(stream *s)
 {
@@ -359,9 +359,7 @@ await_all(stream *s)
     pthread_mutex_unlock(&fake.lock);
 }
 
-/*
- * Asynchronous by name: the driver's call returns after a copy from host to host, and may after one of pageable memory.
- */
+/* Asynchronous by name only: the real call waits for a copy from host to host, and may wait for pageable memory. */
 EXPORT int
 cuMemcpyAsync(address to, address from, size_t size, stream *s)
 {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * libcudart: a stand-in for the CUDA runtime, as far as examples/ uses it, over the stand-in driver (libcuda.c). Like
- * NVIDIA's it looks for libcuda.so.1 when it is first called, and a thread that has chosen no device has device 0. It
- * takes no other driver than the stand-in: kernels run on the CPU here (cudacpu_stream.h), as host functions of their
- * stream.
+ * NVIDIA's it loads libcuda.so.1 at its first call, and a thread that chose no device has device 0. It accepts no
+ * driver but the stand-in: kernels run on the CPU (cudacpu_stream.h), as host functions of their stream.
  */
 #include "t/tools/libcudart.h"
 
@@ -23,7 +22,7 @@ enum { MOST_DEVICES = 8, MOST_THREADS = 1024, MOST_KERNELS = 256 };
 struct CUevent_st {
     hp_cu_event driver;
     unsigned long recorded, reached; /* under the lock */
-    int destroyed;                   /* by the program; streams may still have to pass it */
+    int destroyed;                   /* by the program; streams may still refer to it */
 };
 
 typedef struct launch {
@@ -46,7 +45,7 @@ static int live;
 static _Thread_local int chosen;
 static _Thread_local cudaError_t last;
 
-/* The runtime's numbers are the driver's. */
+/* The runtime's error numbers are the driver's. */
 static cudaError_t
 done(int result)
 {
@@ -93,7 +92,7 @@ enter_device(void)
     return result == cudaSuccess ? driver->context_set(contexts[chosen]) : result;
 }
 
-/* Before every call: the thread's device is there, and current. */
+/* Before every call: opens the thread's device and makes it current. */
 static int
 enter(void)
 {
@@ -375,7 +374,7 @@ reach_event(void *arg)
     pthread_mutex_unlock(&lock);
 }
 
-/* In the stream twice: for other streams, and for the host. */
+/* Recorded twice: by the driver for other streams, by a host function for the host. */
 cudaError_t
 cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
@@ -390,7 +389,7 @@ cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     return done(driver->launch_host(stream, reach_event, event));
 }
 
-/* A dead context performs nothing: what it was to reach is not waited for. */
+/* A failed context runs nothing, so this does not wait for it. */
 cudaError_t
 cudaEventSynchronize(cudaEvent_t event)
 {

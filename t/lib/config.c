@@ -359,7 +359,7 @@ test_privilege(void)
 {
     char path[400], command[500];
     if (getuid() != 0 || sanitized) {
-        skip(2, "a set-user-ID program of another user needs root, and no sanitizer runs in one");
+        skip(2, "run it as root and without a sanitizer: it makes a set-user-ID program of another user");
         return;
     }
     snprintf(path, sizeof(path), "%s/privileged", tap_tmpdir());
@@ -375,7 +375,7 @@ test_privilege(void)
        error.text);
     int status = system(command);
     if (status == 77 << 8)
-        skip(1, "set-user-ID programs have no effect here");
+        skip(1, "set-user-ID programs have no effect in this file system: set TMPDIR to one without nosuid");
     else
         is_int(0, status, "a program with more rights than its caller reads no file that the caller names");
     unsetenv("HOOP_CONF_FILE");
@@ -387,8 +387,7 @@ main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "privileged") == 0)
         return getuid() == geteuid() ? 77 : be_privileged();
-    const char *sanitize = getenv("HOOP_TEST_SANITIZE");
-    sanitized = sanitize && *sanitize;
+    sanitized = tap_sanitized();
     plan_lazy();
     tap_limit(30);
     clean();

@@ -25,7 +25,7 @@ test_genuine(const char *where)
     struct candidate candidate;
     char byte = 0, text[HP_ADDR_TEXT];
     if (!build(&house, where)) {
-        skip(1, "%s cannot be used here", where);
+        skip(1, "%s cannot be used here: ip link set lo up, or sysctl net.ipv6.conf.lo.disable_ipv6=0", where);
         hp_loop_free(house.loop);
         return;
     }

@@ -177,10 +177,10 @@ odd_files(void)
     refused_file(path, "is not a regular file", "HOOP_SECRET_FILE");
     if (geteuid() != 0) {
         refused_file(make_file("000", text, 65, 0), "cannot open", "readable by you");
-        skip(1, "giving a file away needs root");
+        skip(1, "giving a file away needs root: run it as root");
         return;
     }
-    skip(1, "root may open every file");
+    skip(1, "root may open every file: run it as another user");
     const char *foreign = make_file("foreign", text, 65, 0600);
     if (chown(foreign, 12345, 12345) != 0)
         bail("no chown");

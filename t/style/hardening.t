@@ -3,7 +3,7 @@
 # What the hardening flags promised is in the files: read-only relocations, bound at start, no executable stack, programs
 # that can be loaded anywhere.
 . "$abs_top_srcdir/t/tap/tap.sh"
-command -v readelf >/dev/null || skip_all 'readelf is not installed'
+command -v readelf >/dev/null || skip_all 'readelf is not installed (apt-get install binutils)'
 plan_lazy
 cd "$abs_top_builddir" || bail "no $abs_top_builddir"
 for file in .libs/libhoop.so bin/hoop-rendezvous bin/hoop-launch bin/hoop-bench; do

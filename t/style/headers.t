@@ -16,7 +16,7 @@ for cxx in g++ clang++; do
     if command -v $cxx >/dev/null && echo '#include <cstddef>' | $cxx -fsyntax-only -x c++ - 2>/dev/null; then
         ok "hoop.h is C++ for $cxx" $cxx -std=c++11 -pedantic-errors $warnings -Iinclude -include hoop.h -fsyntax-only -x c++ /dev/null
     else
-        skip 1 "$cxx is not installed"
+        skip 1 "$cxx is not installed (apt-get install g++ clang)"
     fi
 done
 done_testing

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The manual in HTML: an index in reading order with sections and every page, no dead link, and a style for code.
 . "$abs_top_srcdir/t/tap/tap.sh"
-command -v mandoc >/dev/null || skip_all 'mandoc is not installed'
+command -v mandoc >/dev/null || skip_all 'mandoc is not installed (apt-get install mandoc)'
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 11
 

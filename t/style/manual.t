@@ -26,7 +26,7 @@ if command -v mandoc >/dev/null; then
         is '' "$(mandoc -Tlint -Wwarning "$page" 2>&1)" "${page##*/} is lint clean"
     done
 else
-    skip 1 'mandoc is not installed'
+    skip 1 'mandoc is not installed (apt-get install mandoc)'
 fi
 
 is '' "$(grep -nE '^\.S[sh] (.* )?(An|Ap|At|Do|In|Is|No|Ns|Op|So|Us)( |$)' $pages)" 'no word of a heading is taken for a macro'

@@ -50,13 +50,13 @@ if [ -e "$library/libhoop.so" ]; then
     ok 'hoop-bench builds from its own sources' bench
     ok 'and runs: one size, checked, with its JSON' env LD_LIBRARY_PATH="$library" "$tmp/outside/bench" -b 64 -e 64 -n 1 -J "$tmp/x.json"
 else
-    skip 4 'no shared library in this tree'
+    skip 4 'no shared library in this tree: configure without --disable-shared'
 fi
 if [ -e "$library/libhoop.a" ]; then
     rm -f "$library"/libhoop.so*
     ok 'a program builds with the static library' $CC "$tmp/x.c" -o "$tmp/static" $(hoop --static --cflags --libs)
     ok 'and runs: a ring of one' "$tmp/static"
 else
-    skip 2 'no static library in this tree'
+    skip 2 'no static library in this tree: configure without --disable-static'
 fi
 done_testing

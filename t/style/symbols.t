@@ -4,7 +4,7 @@
 . "$abs_top_srcdir/t/tap/tap.sh"
 shared=$abs_top_builddir/.libs/libhoop.so
 static=$abs_top_builddir/.libs/libhoop.a
-command -v nm >/dev/null || skip_all 'nm is not installed'
+command -v nm >/dev/null || skip_all 'nm is not installed (apt-get install binutils)'
 plan 4
 
 ${CC:-cc} -E -P "$abs_top_srcdir/include/hoop.h" | tr '\n' ' ' | sed 's/{[^{}]*}//g' | tr ';' '\n' | grep -v typedef |
@@ -17,13 +17,13 @@ if [ -e "$shared" ]; then
     is '' "$(LC_ALL=C comm -23 "$tmp/promised" "$tmp/exported")" 'every function of hoop.h is exported'
     is '' "$(LC_ALL=C comm -13 "$tmp/promised" "$tmp/exported")" 'every exported symbol is in hoop.h'
 else
-    skip 3 'no shared library in this tree'
+    skip 3 'no shared library in this tree: configure without --disable-shared'
 fi
 if [ -e "$static" ]; then
     is '' "$(nm -g --defined-only "$static" | awk 'NF == 3 && $3 !~ /^(hoop|hp)_/ { print $3 }')" \
         'global names begin with hoop_ or hp_'
 else
-    skip 1 'no static library in this tree'
+    skip 1 'no static library in this tree: configure without --disable-static'
 fi
 diag "$(wc -l <"$tmp/promised") functions in hoop.h"
 done_testing

@@ -93,7 +93,7 @@ done
 if command -v python3 >/dev/null; then
     ok 'and is JSON' python3 -c 'import json; d = json.load(open("t.json")); assert len(d["results"]) == 4 and d["results"][1]["in_place"]["nwrong"] == 0 and d["version"] == 3'
 else
-    skip 1 'python3 is not installed'
+    skip 1 'python3 is not installed (apt-get install python3)'
 fi
 like 'Writing JSON output to t\.0\.json$' "$("$bench" -b 8 -e 8 -n 1 -J t.json)" \
     'a file that exists is left alone, and the new one ends in .json too'
@@ -170,7 +170,7 @@ if command -v gnuplot >/dev/null; then
     is 8 "$(grep -c 'median time and its 95 % interval' all.svg)" '... with --stats of the medians'
     like '^# Plot: there is nothing to draw' "$("$bench" --coll barrier -n 2 --plot b.svg)" 'a barrier alone is not drawn'
 else
-    skip 16 'gnuplot is not installed'
+    skip 16 'gnuplot is not installed (apt-get install gnuplot-nox)'
 fi
 mkdir bad
 printf '#!/bin/sh\necho no such terminal >&2\nexit 1\n' >bad/gnuplot
@@ -203,7 +203,7 @@ if command -v script >/dev/null; then
     like "$(printf '\0337')  run [0-9]+ of 12, [0-9] s to go" "$(cat typed)" 'on a terminal of its own too'
     like "$(printf '\033')\\[K" "$(cat typed)" '... which is taken away in the end'
 else
-    skip 2 'script is not installed'
+    skip 2 'script is not installed (apt-get install bsdutils)'
 fi
 
 ok "a line of nccl-tests' own flags runs" "$bench" -b 8 -e 8 -n 1 -t 1 -m 1 -p 0 -C 0 -T 0 -R 0 -O 1 -G 0 -y 0 -N 1 -S 0

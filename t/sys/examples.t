@@ -46,7 +46,7 @@ if [ -n "$cuda" ] && [ -e "$abs_top_builddir/examples/digits_gpu" ]; then
     ok 'digits_gpu builds with nvcc' gpu_build
     like 'no GPU here' "$(CUDA_VISIBLE_DEVICES= ./digits_gpu 2>&1)" 'and says that there is no GPU'
 else
-    skip 2 'there is no nvcc with cuBLAS'
+    skip 2 'there is no nvcc with cuBLAS: configure --with-cuda=DIR'
 fi
 for c in *.c *.cu; do
     ok "$c knows no room of hoop's but its public face" test -z "$(grep -E '#include "(lib|net|gpu|bin|rendezvous)/' "$c")"

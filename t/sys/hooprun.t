@@ -194,7 +194,7 @@ if [ -e /dev/full ]; then
     is 1 $? 'output that cannot be written: status 1'
     like 'cannot write the ranks. output: No space left' "$(cat err)" 'and the reason'
 else
-    skip 2 'no /dev/full'
+    skip 2 'there is no /dev/full: mknod /dev/full c 1 7'
 fi
 
 if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; then
@@ -206,7 +206,7 @@ if command -v script >/dev/null && script -qec true /dev/null >/dev/null 2>&1; t
     script -qec "$hooprun -n 1 echo hello" /dev/null </dev/null | tr -d '\r' >out
     is hello "$(cat out)" 'those of one rank alone are not'
 else
-    skip 3 'script (util-linux) is not installed'
+    skip 3 'script is not installed (apt-get install bsdutils)'
 fi
 run -n 300 sh -c 'ulimit -Sn'
 is 0 "$status" 'three hundred ranks'

@@ -80,7 +80,7 @@ if command -v bash >/dev/null && bash -c 'complete -W x x' >/dev/null 2>&1; then
     complete - >completed
     is '' "$("$hooprun" --help | grep -o '^ *-[^ ,]*' | tr -d ' ' | grep -vxFf completed)" 'all that --help shows'
 else
-    skip 5 'no bash that completes'
+    skip 5 'bash is not installed, or without completion (apt-get install bash)'
 fi
 
 # --- programs that are none ---
@@ -111,7 +111,7 @@ PATH=$PATH:$long fails 127 'there is no program nonesuch in PATH \([^)]*folder[0
 
 # --- folders ---
 if [ "$(id -u)" = 0 ]; then
-    skip 2 'root may enter any folder'
+    skip 2 'root may enter any folder: run it as another user'
 else
     mkdir closed
     (cd closed && chmod 0 . && exec timeout 60 "$hooprun" -n 1 pwd) >out 2>err
@@ -146,7 +146,7 @@ if [ "$(id -u)" = 0 ] && chown 1 runs/3 2>/dev/null; then
     refused '--output-dir .*/runs/3: .*: a folder there belongs to another user' "somebody else's folder" \
         -n 2 --output-dir runs/3 --force true
 else
-    skip 3 'only root can give a folder away'
+    skip 3 'only root can give a folder away: run it as root'
 fi
 
 # --- one machine under several names ---
@@ -163,6 +163,6 @@ if [ "$processors" -ge 2 ]; then
     run --bind -H localhost:1,127.0.0.1:1 sh -c 'sed -n "s/^Cpus_allowed_list:.//p" /proc/self/status'
     is 2 "$(sort -u out | wc -l | tr -d ' ')" '--bind shares it out among all of them'
 else
-    skip 1 'one processor'
+    skip 1 'one processor, and --bind needs two'
 fi
 done_testing

@@ -6,7 +6,7 @@
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
-command -v od >/dev/null && command -v base64 >/dev/null || skip_all 'od or base64 is not installed'
+command -v od >/dev/null && command -v base64 >/dev/null || skip_all 'od or base64 is not installed (apt-get install coreutils)'
 plan_lazy
 cd "$tmp" || bail "no $tmp"
 

@@ -7,8 +7,11 @@
 hooprun=$abs_top_builddir/bin/hooprun
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION SSH_AUTH_SOCK
 PATH=$PATH:/usr/sbin:/sbin
-sshd=$(command -v sshd) || skip_all 'sshd is not installed'
-command -v ssh >/dev/null && command -v ssh-keygen >/dev/null || skip_all 'ssh is not installed'
+sshd=$(command -v sshd) || skip_all 'sshd is not installed (apt-get install openssh-server; its own daemon need not run)'
+command -v ssh >/dev/null && command -v ssh-keygen >/dev/null || skip_all 'ssh is not installed (apt-get install openssh-client)'
+case $(getent passwd "$(id -u)") in
+*/nologin | */false | '') skip_all "sshd starts this user's shell, which is none: run it as a user who may log in" ;;
+esac
 cd "$tmp" || bail "no $tmp"
 tmp=$(pwd)
 chmod 700 .
@@ -89,7 +92,7 @@ reached() { ssh -F ssh_config plain true; }
 try=0
 until reached 2>/dev/null; do
     try=$((try + 1))
-    [ $try -lt 6 ] || { diag "$(cat sshd.log; ssh -F ssh_config plain true 2>&1)"; skip_all 'sshd does not start here'; }
+    [ $try -lt 6 ] || { diag "$(cat sshd.log; ssh -F ssh_config plain true 2>&1)"; skip_all "sshd does not start here: $(tail -n 1 sshd.log)"; }
     configure $((20000 + ($$ * 7 + try * 1303) % 12000))
     start "$sshd" -D -e -f "$tmp/sshd_config" 2>sshd.log
     wait_for 3 reached || stop "$started"

@@ -85,7 +85,7 @@ like '^hooprun: --pty=sometimes: write one of auto\|always\|never' "$(cat err)" 
 # --- at a terminal ---
 
 if ! command -v script >/dev/null || ! script -qec true /dev/null >/dev/null 2>&1; then
-    skip 1 'script (util-linux) is not installed'
+    skip 1 'script is not installed (apt-get install bsdutils)'
     done_testing
 fi
 

@@ -189,7 +189,7 @@ test_crowds(void)
             processor[found++] = i;
     try_crowd(processor[0], processor[0], "four ranks on one processor look few times");
     if (found < 2)
-        skip(1, "one processor only");
+        skip(1, "one processor, and this takes two");
     else
         try_crowd(processor[0], processor[1], "two and two on processors of their own look often");
 }

@@ -7,7 +7,7 @@
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 : "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
-[ -e "$abs_top_builddir/.libs/libhoop.so" ] || skip_all 'no shared library in this tree'
+[ -e "$abs_top_builddir/.libs/libhoop.so" ] || skip_all 'no shared library in this tree: configure without --disable-shared'
 plan_lazy
 for variable in $(env | sed -n 's/^\(HOOP_[A-Z_]*\)=.*/\1/p' | grep -v '^HOOP_TEST_'); do
     unset "$variable"
@@ -79,7 +79,7 @@ check_output()
 look()
 {
     if [ -n "${2:-}" ] && ! gdb -p $$ -batch >/dev/null 2>&1; then
-        skip 1 "$name: block $number: gdb is not installed, or must not look"
+        skip 1 "$name: block $number: gdb is not installed (apt-get install gdb), or may not attach (sysctl kernel.yama.ptrace_scope=0)"
         return
     fi
     rm -f pid.*

@@ -164,6 +164,20 @@ bails(void)
 }
 
 static void
+sanitizers(void)
+{
+    plan(4);
+    setenv("HOOP_TEST_SANITIZE", "no", 1);
+    ok(!tap_sanitized(), "no");
+    setenv("HOOP_TEST_SANITIZE", "", 1);
+    ok(!tap_sanitized(), "empty");
+    setenv("HOOP_TEST_SANITIZE", "thread", 1);
+    ok(tap_sanitized(), "thread");
+    unsetenv("HOOP_TEST_SANITIZE");
+    ok(!tap_sanitized(), "none");
+}
+
+static void
 own_folder(void)
 {
     char path[512];
@@ -178,7 +192,7 @@ int
 main(void)
 {
     unsetenv("HOOP_TEST_TIME_FACTOR");
-    printf("1..12\n");
+    printf("1..13\n");
     fflush(stdout);
     expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
     expect(fails, 1,
@@ -202,6 +216,7 @@ main(void)
     strcat(twenty, "ok 1 - one\n1..1\n");
     expect(many_cases, 0, twenty, "twenty of them at most");
     expect(bails, 255, "1..1\nBail out! no way\n", "bail");
+    expect(sanitizers, 0, "1..4\nok 1 - no\nok 2 - empty\nok 3 - thread\nok 4 - none\n", "sanitized trees");
     expect(own_folder, 0, "1..1\nok 1 - file in it\n", "scratch folder");
     return 0;
 }

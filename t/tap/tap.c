@@ -363,6 +363,13 @@ tap_limit(unsigned seconds)
     alarm(seconds * (unsigned)(times > 0 ? times : 1));
 }
 
+bool
+tap_sanitized(void)
+{
+    const char *which = getenv("HOOP_TEST_SANITIZE");
+    return which && *which != '\0' && strcmp(which, "no") != 0;
+}
+
 static void
 choose_seed(void)
 {

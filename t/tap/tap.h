@@ -50,6 +50,9 @@ unsigned long tap_failures(void);
  */
 void tap_limit(unsigned seconds);
 
+/* Whether this tree was configured with --enable-sanitize, as make check says in HOOP_TEST_SANITIZE. */
+bool tap_sanitized(void);
+
 /* The seed of this run, printed once as "# seed N"; HOOP_TEST_SEED sets it. tap_random draws from it (splitmix64). */
 uint64_t tap_seed(void);
 uint64_t tap_random(void);

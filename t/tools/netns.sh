@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+# netns.sh: four hosts on this machine, for tests of hooprun in sh: network namespaces that a bridge joins. Read it behind
+# tap.sh; `ip netns exec` is the remote shell. Without root rights the test runs once more in a user namespace, in which
+# it has them.
+#
+#     netns_hosts PREFIX SUBNET    makes them; PREFIX begins their names, 10.SUBNET to 10.(SUBNET + 49) are the networks
+#                                  to choose from. Sets id, bridge and net: host i is $id-i with the address $net.i and
+#                                  two slots in the file "hosts"; the bridge has $net.254. They go when the test ends.
+
+netns_clean()
+{
+    for i in 1 2 3 4; do
+        ip link del "${id}v$i" 2>/dev/null
+        ip netns del "$id-$i" 2>/dev/null
+    done
+    ip link del "$bridge" 2>/dev/null
+}
+
+netns_need_root()
+{
+    [ "$(id -u)" != 0 ] || return 0
+    unshare --user --map-root-user --net --mount sh -c 'mount -t tmpfs tmpfs /run' 2>/dev/null ||
+        skip_all 'network namespaces need root, or user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone)'
+    tap_cleanup
+    exec unshare --user --map-root-user --net --mount \
+        sh -c 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$0"' "$0"
+}
+
+netns_hosts()
+{
+    netns_need_root
+    command -v ip >/dev/null || skip_all 'ip is not installed (apt-get install iproute2)'
+    id=$1$$
+    bridge=${id}b
+    net=10.$(($2 + $$ % 50)).$(($$ / 50 % 250))
+    trap 'netns_clean; tap_cleanup' 0
+    ip netns add "$id-1" 2>"$tmp/why" && ip netns exec "$id-1" true 2>"$tmp/why" &&
+        ip link add "$bridge" type bridge 2>"$tmp/why" ||
+        skip_all "this machine permits no network namespaces or bridges (a container? run the test outside): $(cat "$tmp/why")"
+    ip addr add "$net.254/24" dev "$bridge" && ip link set "$bridge" up || bail 'no bridge'
+    cd "$tmp" || bail "no $tmp"
+    for i in 1 2 3 4; do
+        [ "$i" = 1 ] || ip netns add "$id-$i"
+        ip link add "${id}v$i" type veth peer name eth0 netns "$id-$i"
+        ip link set "${id}v$i" master "$bridge" up
+        ip -n "$id-$i" addr add "$net.$i/24" dev eth0
+        ip -n "$id-$i" link set eth0 up
+        ip -n "$id-$i" link set lo up
+        echo "$id-$i slots=2 addr=$net.$i" >>hosts
+    done
+}

@@ -427,16 +427,10 @@ static int
 guest(int rank, int size, void *arg)
 {
     const job *j = arg;
-    hoop_comm *comm;
+    hoop_comm *comm = party_join(0);
     int good;
     (void)rank;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof(e)};
-        hoop_comm_error(NULL, &e);
-        party_note("create: %s", e.text);
-        return 1;
-    }
     good = j->mode == COUNTS   ? try_counts(comm, j->seed)
            : j->mode == TYPES  ? try_types(comm, j->seed)
            : j->mode == BIG    ? try_big(comm, j->seed)

@@ -15,19 +15,6 @@ enum { RANKS = 4, GUILTY = 2, COUNT = 1000 };
 
 static party p;
 
-static hoop_comm *
-join(void)
-{
-    static float values[COUNT];
-    hoop_comm *comm;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
-        exit(9);
-    for (int i = 0; i < 2; i++)
-        if (hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
-            exit(8);
-    return comm;
-}
-
 static void
 tell(hoop_comm *comm, hoop_result result, double since)
 {
@@ -40,7 +27,7 @@ static int
 crosses(int rank, int size, void *arg)
 {
     static float values[COUNT];
-    hoop_comm *comm = join(), *part;
+    hoop_comm *comm = party_join(2), *part;
     hoop_result result;
     double since = party_clock();
     (void)size;
@@ -78,7 +65,7 @@ static int
 starts_and_splits(int rank, int size, void *arg)
 {
     static float values[COUNT], more[COUNT];
-    hoop_comm *comm = join(), *part = NULL;
+    hoop_comm *comm = party_join(2), *part = NULL;
     hoop_work *work[2];
     double since = party_clock();
     (void)size;

@@ -44,16 +44,6 @@ own_port(void)
     return sin;
 }
 
-static hoop_result
-second_world(hoop_comm **out)
-{
-    hoop_config *config = hoop_config_new();
-    hoop_config_set(config, "job", "the second world");
-    hoop_result result = hoop_comm_create(out, config);
-    hoop_config_free(config);
-    return result;
-}
-
 /* --- a fork in the middle of a line --- */
 
 /* The log's function of this test: a line stands still while a thread of its own forks. */
@@ -177,7 +167,7 @@ slow_log(int rank, int size, void *arg)
     pthread_t thread;
     int bad;
     (void)rank, (void)size, (void)arg;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || second_world(&other) != HOOP_SUCCESS)
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || party_second_world(&other) != HOOP_SUCCESS)
         return 1;
     hoop_log_to(stand, NULL);
     pthread_create(&thread, NULL, drive, comm);

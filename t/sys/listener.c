@@ -110,24 +110,13 @@ fail(const char *what, const hoop_comm *comm)
     return 1;
 }
 
-/* Another world of this process: a job of its own. */
-static hoop_result
-second_world(hoop_comm **out)
-{
-    hoop_config *config = hoop_config_new();
-    hoop_config_set(config, "job", "the second world");
-    hoop_result result = hoop_comm_create(out, config);
-    hoop_config_free(config);
-    return result;
-}
-
 /* Five communicators: two worlds, a copy, a half, and a half of the copy, which is split once more. */
 static int
 five(int rank, int size, void *arg)
 {
     hoop_comm *comm[5] = {0};
     int port = 0, range = arg ? *(int *)arg : 0, ports;
-    if (hoop_comm_create(&comm[0], NULL) != HOOP_SUCCESS || second_world(&comm[1]) != HOOP_SUCCESS)
+    if (hoop_comm_create(&comm[0], NULL) != HOOP_SUCCESS || party_second_world(&comm[1]) != HOOP_SUCCESS)
         return fail("create", NULL);
     if (hoop_comm_split(comm[0], 0, size - rank, &comm[2]) != HOOP_SUCCESS ||
         hoop_comm_split(comm[1], rank % 2, 0, &comm[3]) != HOOP_SUCCESS ||

@@ -169,16 +169,10 @@ static int
 guest(int rank, int size, void *arg)
 {
     const job *j = arg;
-    hoop_comm *comm;
+    hoop_comm *comm = party_join(0);
     int good;
     (void)rank;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
-        hoop_error e = {.size = sizeof(e)};
-        hoop_comm_error(NULL, &e);
-        party_note("create: %s", e.text);
-        return 1;
-    }
     good = j->grouped ? try_groups(comm, j->seed) : try_equal(comm) && try_calls(comm, j->seed);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS && good ? 0 : 2;
 }

@@ -61,18 +61,6 @@ call(hoop_comm *comm, form f, int bad)
     return result ? result : hoop_work_wait(work, -1);
 }
 
-static hoop_comm *
-join(void)
-{
-    hoop_comm *comm;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
-        exit(9);
-    for (int i = 0; i < 2; i++)
-        if (hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
-            exit(8);
-    return comm;
-}
-
 /* Code, seconds, rank, operation, sentence. */
 static void
 tell(hoop_comm *comm, hoop_result result, double since)
@@ -88,7 +76,7 @@ refuses(int rank, int size, void *arg)
 {
     static float large[BUSY];
     const plot *s = arg;
-    hoop_comm *comm = join();
+    hoop_comm *comm = party_join(2);
     hoop_work *busy = NULL;
     hoop_result result = HOOP_SUCCESS;
     double since = party_clock();
@@ -112,7 +100,7 @@ static int
 looks_late(int rank, int size, void *arg)
 {
     const plot *s = arg;
-    hoop_comm *comm = join();
+    hoop_comm *comm = party_join(2);
     hoop_work *work = NULL;
     double since = party_clock();
     (void)size;
@@ -212,7 +200,7 @@ test_loop(void)
 static int
 tries(int rank, int size, void *arg)
 {
-    hoop_comm *comm = join();
+    hoop_comm *comm = party_join(2);
     hoop_result result = HOOP_SUCCESS;
     double since = party_clock();
     (void)size;

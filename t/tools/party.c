@@ -81,6 +81,38 @@ party_note(const char *format, ...)
 }
 
 static void
+give_up(const hoop_comm *comm, const char *what)
+{
+    hoop_error error = {.size = sizeof(error)};
+    hoop_comm_error(comm, &error);
+    party_note("%s: %s", what, error.text);
+    exit(9);
+}
+
+hoop_comm *
+party_join(int operations)
+{
+    float values[100] = {0};
+    hoop_comm *comm;
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        give_up(NULL, "create");
+    for (int i = 0; i < operations; i++)
+        if (hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+            give_up(comm, "the first allreduces");
+    return comm;
+}
+
+hoop_result
+party_second_world(hoop_comm **out)
+{
+    hoop_config *config = hoop_config_new();
+    hoop_config_set(config, "job", "the second world");
+    hoop_result result = hoop_comm_create(out, config);
+    hoop_config_free(config);
+    return result;
+}
+
+static void
 write_line(void *arg, const char *line)
 {
     FILE *f = fopen(arg, "a");

@@ -7,6 +7,8 @@
 #ifndef T_PARTY_H
 #define T_PARTY_H
 
+#include "hoop.h"
+
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -41,6 +43,12 @@ void party_wait(party *p); /* until all are gone */
 
 /* Both, and how many ended with a status other than 0. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
+
+/* In a rank: the communicator of all, on which so many small allreduces have been done. Ends the rank if that fails. */
+hoop_comm *party_join(int operations);
+
+/* Another world of this process: a job of its own. */
+hoop_result party_second_world(hoop_comm **out);
 
 /* In a rank: a line for the test. */
 void party_note(const char *format, ...) __attribute__((format(printf, 1, 2)));

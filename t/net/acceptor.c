@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * acceptor: genuine ranks get in, others are refused or closed with the right line in the log, and the owner may free the
- * door anywhere. Loopback sockets only. siege.c has what strangers do to it.
+ * acceptor: genuine ranks get in, others are refused or closed with the right line in the log, and the owner may free
+ * the acceptor anywhere. Loopback sockets only. siege.c has what pending connections do to it.
  */
 #include "net/acceptor.h"
 
@@ -34,10 +34,10 @@ test_genuine(const char *where)
     is_int(0, candidate.done, "%s: nothing is called before the loop runs",
            hp_addr_print(hp_acceptor_addr(house.acceptor), text));
     ok(settle(&house, &candidate.done, 1) && candidate.result.fd >= 3, "the dial ends with a descriptor");
-    ok(settle(&house, &house.entered, 1) && house.fd >= 3, "and so does the door");
+    ok(settle(&house, &house.entered, 1) && house.fd >= 3, "and so does the acceptor");
     is_int(1, house.judged, "judged once");
     is_uint(0x0f, candidate.result.features, "both know the features of both: the dialler");
-    is_uint(0x0f, house.features, "and the door");
+    is_uint(0x0f, house.features, "and the acceptor");
     is_uint(103, candidate.result.assigned_rank, "the assigned rank");
     ok(house.hello.my_rank == 3 && house.hello.channel == 2 && house.hello.stripe == 1 && house.hello.comm == 5,
        "the owner sees the whole greeting");
@@ -51,7 +51,7 @@ test_genuine(const char *where)
     raze(&house);
 }
 
-/* M3 and the owner's first bytes in one packet: the door must leave the latter where they are. */
+/* M3 and the owner's first bytes in one packet: the acceptor must leave the latter where they are. */
 static void
 test_what_follows(void)
 {
@@ -108,7 +108,7 @@ test_log(void)
     for (int i = 0; i < 300; i++)
         close(visit(&house, "GET /", 5));
     run_for(&house, 20 * HP_MS);
-    is_int(1, house_log_lines, "not a line about strangers unless INFO is asked for");
+    is_int(1, house_log_lines, "not a line about pending connections unless INFO is asked for");
     close(fd);
     raze(&house);
 }
@@ -135,7 +135,7 @@ test_refusals(void)
     raze(&house);
 }
 
-/* Brings a raw visitor to the moment where its confirmation is on the way. */
+/* Brings a raw incoming connection to the moment where its confirmation is on the way. */
 static int
 confirm(struct house *house)
 {
@@ -188,11 +188,12 @@ test_free_inside(void)
         int fd = confirm(&house);
         for (uint64_t end = hp_now() + 5 * HP_SEC; house.acceptor && hp_now() < end;)
             hp_loop_run(house.loop, 5 * HP_MS);
-        ok(!house.acceptor, "the owner may free the door in its function %s", names[where]);
+        ok(!house.acceptor, "the owner may free the acceptor in its function %s", names[where]);
         is_int(where == IN_ENTER, house.entered, "entered");
         char byte;
         struct pollfd poller = {.fd = bystander, .events = POLLIN};
-        ok(poll(&poller, 1, 5000) == 1 && recv(bystander, &byte, 1, 0) <= 0, "those in the door are closed");
+        ok(poll(&poller, 1, 5000) == 1 && recv(bystander, &byte, 1, 0) <= 0,
+           "the connections that the acceptor holds are closed");
         int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         ok(connect(late, &addr.u.any, addr.length) != 0, "nobody listens any more");
         close(late);
@@ -217,10 +218,10 @@ test_low(void)
         _exit(!good);
     }
     waitpid(child, &status, 0);
-    is_int(0, status, "with 0 to 2 closed, the door and what enters stay above");
+    is_int(0, status, "with 0 to 2 closed, the acceptor and what enters stay above");
 }
 
-/* A child takes its copy of everything down; the parent's door and those in it must not notice. */
+/* A child takes its copy of everything down; the parent's acceptor and those in it must not notice. */
 static void
 test_fork(void)
 {
@@ -237,7 +238,7 @@ test_fork(void)
     }
     waitpid(child, &status, 0);
     is_int(0, status, "a forked child frees its copy");
-    ok(gets_in(&house, &took), "the parent's door is still open");
+    ok(gets_in(&house, &took), "the parent's acceptor is still open");
     is_int(-1, answer(&house, bystander, 50 * HP_MS), "and who was in it still is");
     (void)!send(bystander, "X", 1, MSG_NOSIGNAL);
     is_int(0, answer(&house, bystander, 2 * HP_SEC), "and is heard");
@@ -245,7 +246,7 @@ test_fork(void)
     raze(&house);
 }
 
-/* A child that lives on lets go of the door: when the parent closes it, whoever is in it hears so. */
+/* A child that lives on lets go of the acceptor: when the parent closes it, whoever is in it hears so. */
 static void
 test_abandon(void)
 {
@@ -269,10 +270,10 @@ test_abandon(void)
             pause();
     }
     is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
-    is_int(-1, answer(&house, pending, 50 * HP_MS), "a stranger stays in the parent's door");
+    is_int(-1, answer(&house, pending, 50 * HP_MS), "a pending connection stays in the parent's acceptor");
     hp_acceptor_free(house.acceptor);
     house.acceptor = NULL;
-    is_int(0, answer(&house, pending, 2 * HP_SEC), "the child does not hold the stranger's connection");
+    is_int(0, answer(&house, pending, 2 * HP_SEC), "the child does not hold the pending connection");
     ok(answer(&house, guest, 2 * HP_SEC) > 0, "nor a guest's");
     int late = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ok(connect(late, &addr.u.any, addr.length) != 0 && errno == ECONNREFUSED, "nor the listener");
@@ -292,7 +293,7 @@ test_port_in_use(void)
     build(&house, "127.0.0.1:0");
     hp_acceptor_owner owner = {0};
     ok(!hp_acceptor_new(house.loop, hp_acceptor_addr(house.acceptor), NULL, NULL, &owner, 0, &error),
-       "a port has one door");
+       "a port has one acceptor");
     ok(strstr(error.text, "in use by another program") != NULL, "%s", error.text);
     raze(&house);
 }

@@ -25,7 +25,7 @@ struct candidate {
     hp_dial_result result;
 };
 
-/* A door and its owner. */
+/* An acceptor and its owner. */
 static struct {
     hp_acceptor *acceptor;
     hp_keys keys;
@@ -222,7 +222,7 @@ test_wrong_secret(void)
     ok(took <= 3 * HP_SEC, "is known within 3 s (%.2f)", (double)took / 1e9);
     is_int(4, candidate.result.error.rank, "it names the rank that was dialled");
     is_int(-1, candidate.result.fd, "no descriptor");
-    is_int(0, house.judged, "the door's owner was not asked");
+    is_int(0, house.judged, "the acceptor's owner was not asked");
     hang_up(&candidate);
     hello.job_id[0] ^= 1;
     others = keys;
@@ -320,7 +320,7 @@ test_server_late(void)
     dial(&candidate, &lout.addr, &hello, &keys, 20 * HP_SEC);
     hp_timer_set(timer, 600 * HP_MS);
     uint64_t took = wait_for(&candidate);
-    ok(candidate.result.fd >= 3, "a door that opens after 0.6 s is found");
+    ok(candidate.result.fd >= 3, "an acceptor that opens after 0.6 s is found");
     is_int(HOOP_SUCCESS, candidate.result.error.code, "without an error");
     ok(took >= 600 * HP_MS && took < 4 * HP_SEC, "soon (%.2f)", (double)took / 1e9);
     run_for(5 * HP_MS);

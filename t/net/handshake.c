@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handshake: handshake H1 against known answers, every split, every flipped bit, replays, reflections, and every refusal.
+ * handshake: the handshake against known answers, every split, every flipped bit, replays, reflections, and every refusal.
  * The literals come from an independent program (Python's hmac and hashlib).
  */
 #include "net/handshake.h"
@@ -476,7 +476,7 @@ pending(void)
         set_up(&p);
         begin(&p);
         hp_handshake_feed(&p.r, (const uint8_t *)lines[k], strlen(lines[k]), start);
-        ok(is_bad(&p.r), "a stranger (%d) is BAD at once, in silence: %s", (int)k, p.r.why);
+        ok(is_bad(&p.r), "the connection of another program (%d) is BAD at once, in silence: %s", (int)k, p.r.why);
     }
     size_t silent = 0;
     const size_t tries = 10000;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* house: a door with an owner that counts what it is asked, and visitors of every kind. For t/net/acceptor.c and siege.c.
+/*
+ * house: an acceptor with an owner that counts what it is asked, and incoming connections of every kind. For t/net/acceptor.c
+ * and siege.c.
  */
 #ifndef T_NET_HOUSE_H
 #define T_NET_HOUSE_H
@@ -15,7 +17,7 @@ struct house {
     hp_keys keys;
     hp_handshake_policy policy;
     hp_status verdict;
-    enum free_in free_in; /* the owner's function that frees the door */
+    enum free_in free_in; /* the owner's function that frees the acceptor */
     int asked_keys, asked_policy, judged, entered, starved;
     int number;     /* what was lacking then */
     int fd;         /* who entered last; closed by the next one */
@@ -49,10 +51,10 @@ hp_hello greeting(const struct house *house);
 void make_m1(const struct house *house, uint8_t m1[HP_M1]);
 void make_another_m1(const struct house *house, uint8_t m1[HP_M1], uint8_t first); /* of its nonce; make_m1's is 1 */
 
-/* A visitor of the plainest kind: a blocking socket with a limit, and what it says first. */
+/* A incoming connection of the plainest kind: a blocking socket with a limit, and what it says first. */
 int visit(const struct house *house, const void *bytes, size_t n);
 
-/* Runs the door until it has closed fd; returns the number of bytes that it answered, -1 when it does not close. */
+/* Runs the acceptor until it has closed fd; returns the number of bytes that it answered, -1 when it does not close. */
 int answer(struct house *house, int fd, uint64_t limit);
 
 hp_dial *call(struct house *house, struct candidate *candidate, const hp_keys *keys, const hp_hello *hello);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pair: both ends of one handshake H1 in memory, for t/net/handshake.c: rank 3 dials rank 4 of 8 for data, with the keys and
+ * pair: both ends of one handshake in memory, for t/net/handshake.c: rank 3 dials rank 4 of 8 for data, with the keys and
  * nonces of the known answers. Nothing here checks anything.
  */
 #ifndef T_NET_PAIR_H

@@ -19,7 +19,7 @@ address(uint32_t host)
     return addr;
 }
 
-/* Takes a place as the door does; returns the deadline of whoever had to go, or 0. */
+/* Takes a place as the acceptor does; returns the deadline of whoever had to go, or 0. */
 static uint64_t
 take(uint32_t host)
 {

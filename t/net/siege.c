@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * siege: what strangers do to a door: garbage, flipped bits, half greetings, replays, slow ones, crowds, and more
- * connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback sockets only.
- * accept4 is replaced for the whole program, so that the machine may be short of something.
+ * siege: what pending connections do to an acceptor: garbage, flipped bits, half greetings, replays, slow ones, crowds,
+ * and more connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback
+ * sockets only. accept4 is replaced for the whole program, so that the machine may be short of something.
  */
 #include "base/clock.h"
 #include "net/acceptor.h"
@@ -83,7 +83,8 @@ test_truncated(void)
         cut += answer(&house, held[n], 5 * HP_SEC) == 0;
         close(held[n]);
     }
-    ok(hp_now() - begin >= 800 * HP_MS && hp_now() - begin < 10 * HP_SEC, "but no longer than the door has patience");
+    ok(hp_now() - begin >= 800 * HP_MS && hp_now() - begin < 10 * HP_SEC,
+       "but no longer than the acceptor has patience");
     is_int(HP_M1, cut, "a greeting cut short at any byte is closed without a byte");
     is_int(0, house.asked_keys, "and asks for nothing");
     ok(gets_in(&house, &took), "a genuine rank gets in");
@@ -111,7 +112,7 @@ test_slow(void)
     raze(&house);
 }
 
-/* A genuine visitor that has its challenge and lets time pass; later.m3 is what it will say. */
+/* A genuine incoming connection that has its challenge and lets time pass; later.m3 is what it will say. */
 static hp_handshake later;
 
 static int
@@ -246,9 +247,9 @@ test_crowd(void)
             run_for(&house, HP_MS);
     }
     run_for(&house, 50 * HP_MS);
-    is_uint(before, mallinfo2().uordblks, "%d strangers cost no memory", CROWD);
-    ok(gets_in(&house, &took) && took < 2 * HP_SEC, "a genuine rank gets in past %d strangers, after %.1f ms", CROWD,
-       (double)took / 1e6);
+    is_uint(before, mallinfo2().uordblks, "%d pending connections cost no memory", CROWD);
+    ok(gets_in(&house, &took) && took < 2 * HP_SEC, "a genuine rank gets in past %d pending connections, after %.1f ms",
+       CROWD, (double)took / 1e6);
     /* Nobody greets: now all of the pool is taken, and the oldest have to go. */
     for (int i = 0; i < FRESH; i++) {
         close(fds[i % CROWD]);
@@ -279,7 +280,7 @@ cpu_seconds(void)
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* In a child that has no descriptor left: the queue is full of connections, and the door waits without spinning. */
+/* In a child that has no descriptor left: the queue is full of connections, and the acceptor waits without spinning. */
 static int
 starve(void)
 {
@@ -333,7 +334,7 @@ gets_in_over(struct house *house, int fd, uint8_t first)
     return house->entered > before;
 }
 
-/* In a child with few descriptors, and ten times as many strangers: they make room, and the owner is not troubled. */
+/* In a child with few descriptors and ten times as many pending connections: those make room, and the owner is not told. */
 static int
 crowd_out(void)
 {
@@ -400,7 +401,7 @@ crowd_with_tags(void)
     return bad;
 }
 
-/* In a child: how many of n strangers stay. */
+/* In a child: how many of n pending connections stay. */
 static int
 count_open(const int *fds, int n)
 {
@@ -411,7 +412,7 @@ count_open(const int *fds, int n)
     return open;
 }
 
-/* In a child: strangers leave three quarters of what is left to the program, and give back when it takes more. */
+/* In a child: the program keeps three quarters of the free descriptors. When it takes more, pending connections are closed. */
 static int
 leave_some(void)
 {
@@ -450,14 +451,15 @@ test_no_descriptors(void)
         _exit(starve());
     }
     waitpid(child, &status, 0);
-    is_int(0, status, "without descriptors the door neither spins nor dies, and opens again");
+    is_int(0, status, "without descriptors the acceptor neither spins nor dies, and opens again");
     child = fork();
     if (child == 0) {
         alarm(40);
         _exit(crowd_out());
     }
     waitpid(child, &status, 0);
-    is_int(0, status, "with few descriptors strangers make room for genuine ranks, and the owner hears nothing");
+    is_int(0, status,
+           "with few descriptors pending connections make room for genuine ranks, and the owner hears nothing");
     child = fork();
     if (child == 0) {
         alarm(40);
@@ -510,7 +512,7 @@ test_short_machine(void)
         refusals = 2;
         house.starved = 0;
         ok(gets_in(&house, &took) && took < 90 * HP_MS && !house.starved,
-           "where strangers wait they go for it, without a pause and without a word");
+           "where pending connections wait they go for it, without a pause and without a word");
         for (int k = 0; k < 3; k++)
             close(fds[k]);
         raze(&house);

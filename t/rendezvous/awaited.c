@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* awaited: what is said of a world while ranks are missing, and when all have come; through the hall, by its clock. */
+/* awaited: what is said of a world while ranks are missing, and when all have come; through the job, by its clock. */
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A rank in a split while another is in a collective that the first has not started: both end within a second, with both
- * calls. Operations that all have started before the split harm nobody, nor does a rank that starts more meanwhile.
+ * A rank in a split while another is in a collective that the first has not started: both end within a second, with
+ * both calls. Operations that all have started before the split harm nobody, nor does a rank that starts more
+ * meanwhile.
  */
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"

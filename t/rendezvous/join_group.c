@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join_group: who comes, in whatever order; who is missing, twice there, or differs; and how a split cuts a ring. Through
- * the hall, as the server does it.
+ * join_group: ranks join in any order; one is missing, comes twice, or has other settings; and a split cuts a ring. The
+ * calls go through the job, as the server makes them.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -239,7 +239,7 @@ test_duplicate(void)
     hp_join first = sim_join_of(2, 4, 1), second = sim_join_of(2, 4, 1);
     second.who.pid = 4711;
     sim_join(&s, 2, &first);
-    is_int(HP_DUPLICATE, sim_enter(&s, 9, &second), "the door refuses a rank that has come");
+    is_int(HP_DUPLICATE, sim_enter(&s, 9, &second), "the acceptor refuses a rank that has joined");
     for (int i = 0; i < 4; i++) {
         hp_join join = sim_join_of(i, 4, 1);
         if (i == 3)
@@ -268,7 +268,7 @@ test_duplicate(void)
     sim_enter(&s, 1, &first);
     sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &first));
     sim_say(&s, 1, HP_JOIN, bytes, hp_join_put(bytes, &first));
-    is_int(0, s.guests[0].causes, "two come through the door at once: the first to join stays");
+    is_int(0, s.guests[0].causes, "two ranks of one number are accepted at once: the first to join stays");
     ok(s.guests[1].causes == 1 && strstr(s.guests[1].cause.text, "duplicate rank: rank 2 (node3, pid 802) has already"),
        "the second is told: %s", s.guests[1].cause.text);
     sim_close(&s);

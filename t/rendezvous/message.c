@@ -399,7 +399,7 @@ test_places(void)
 {
     ok(hp_message_fits(HP_REFUSED, 0, HP_AT_RUNNING, 40), "a member may refuse a split");
     ok(!hp_message_fits(HP_REFUSED, 0, HP_AT_LINKING, 40), "but not before GO");
-    ok(hp_message_fits(HP_JOIN, 0, HP_BEFORE_JOIN, 140), "JOIN at the door");
+    ok(hp_message_fits(HP_JOIN, 0, HP_BEFORE_JOIN, 140), "JOIN at the acceptor");
     ok(!hp_message_fits(HP_JOIN, 0, HP_JOINING, 140), "but not twice");
     ok(!hp_message_fits(HP_JOIN, 1, HP_BEFORE_JOIN, 140), "and never from the server");
     ok(!hp_message_fits(HP_READY, 0, HP_JOINING, 0), "no READY before the roster");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * quotas: what one job may take of a server that others share: connections, meetings, patience, the right to knock from
- * one address, splits of rings that are not there. In the hall, without sockets; and once with them.
+ * quotas: what one job may take of a server that others share: connections, join groups, patience, the right to knock
+ * from one address, splits of rings that are not there. In the job, without sockets; and once with them.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -109,7 +109,7 @@ join_groups(void)
     }
     ok(s.guests[0].go && s.guests[last - 1].go, "%d rings of one job stand", last / 2);
     is_int(0, breaches, "and refuse what they may refuse");
-    is_int(MEETINGS, count_join_groups(&s), "so many meetings are kept, and no more");
+    is_int(MEETINGS, count_join_groups(&s), "so many join groups are kept, and no more");
     hp_join join = sim_join_of(0, 2, 1);
     join.who.pid = 1;
     sim_join(&s, last, &join);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused_call: a call that one rank refuses ends the others' wait within two seconds, with both what was called and why; one
- * that is made right in time, or that nobody waits for, harms nobody.
+ * refused_call: a call that one rank refuses ends the others' wait within two seconds, with both what was called and why;
+ * one that is made right in time, or that nobody waits for, harms nobody.
  */
 #include "rendezvous/refused_call.h"
 

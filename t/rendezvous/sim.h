@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim: one job's hall without sockets and without a clock: guests that keep what they are told, time that moves when
+ * sim: one job without sockets and without a clock: guests that keep what they are told, time that moves when
  * the test says so. Shared by the tests of the pure rooms.
  */
 #ifndef T_SIM_JOB_H
@@ -31,7 +31,7 @@ typedef struct sim {
     char warning[400]; /* likewise */
     int warnings;
     int per_host;       /* the owner knows where ranks were started; 0: it does not */
-    hoop_error failure; /* of a ring or a meeting, the last one */
+    hoop_error failure; /* of a ring or a join group, the last one */
     int failures;
 } sim;
 

@@ -74,7 +74,7 @@ test_one(void)
     is_string("job 4f21c0de: goes on after 32.0 s", s.warning, "that is said");
     sim_pass(&s, 100000);
     is_int(7, s.warnings, "and no more");
-    ok(!hp_job_timed(s.job), "the hall needs no timer for it");
+    ok(!hp_job_timed(s.job), "the job needs no timer for it");
     wait_in(&s, 0, 8, 5, 1042, 1250);
     is_int(8, s.warnings, "another standstill begins anew");
     sim_close(&s);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * strangers: who connects to the server and proves nothing has a share of the places, by address: 32, or as many as the
- * jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network of its own.
+ * pending: connections to the server that prove nothing share its places by address: each address has 32, or as many as
+ * the jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network of its
+ * own.
  */
 #include "base/err.h"
 #include "net/pending.h"
@@ -73,12 +74,13 @@ main(void)
     join(&m, 2);
     ok(ranks_go(&m, clients, 2, 1000), "a job of two ranks of the same address meets meanwhile");
     int stay = still_there(MANY); /* the two have taken a place each for a moment */
-    ok(stay <= HP_PER_ADDRESS && stay >= HP_PER_ADDRESS - 4, "of %d strangers of one address %d stay", MANY, stay);
+    ok(stay <= HP_PER_ADDRESS && stay >= HP_PER_ADDRESS - 4, "of %d pending connections of one address %d stay", MANY,
+       stay);
     ranks_leave(&m, clients, 2, 0);
     join(&m, JOB);
     ok(ranks_go(&m, clients, JOB, 5000), "a job of %d ranks of one address meets", JOB);
     knock(&m, MANY);
-    is_int(JOB, still_there(MANY), "while it is here %d strangers of its address may stay", JOB);
+    is_int(JOB, still_there(MANY), "while it is here %d pending connections of its address may stay", JOB);
     ranks_leave(&m, clients, JOB, 0);
     meet_run(&m, 100);
     is_int(0, hp_server_jobs(m.server), "it is gone");

@@ -283,7 +283,7 @@ again(int rank, int size, void *arg)
     return count_descriptors(0) != fds;
 }
 
-/* Too few descriptors is said as such, not as a wrong secret. */
+/* With too few descriptors the error names the limit, not a wrong secret. */
 static int
 poor(int rank, int size, void *arg)
 {

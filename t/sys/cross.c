@@ -95,7 +95,7 @@ test_harmless(void)
         if (good <= rank)
             diag("rank %d: %s", rank, p.guest[rank].note);
     }
-    is_int(RANKS, good, "what all have started before they split harms nobody");
+    is_int(RANKS, good, "operations that all ranks have started before they split go on");
 }
 
 int

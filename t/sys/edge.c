@@ -189,7 +189,7 @@ try_act(plot *s, proxy_act act, int back, uint64_t at, int bit, hoop_result code
     return good;
 }
 
-/* A reset, or an end of file, at a byte. */
+/* The proxy ends the connection at a byte, by a reset or by an end of file. */
 static void
 breaks(plot *s, uint64_t bytes)
 {
@@ -213,7 +213,7 @@ breaks(plot *s, uint64_t bytes)
     is_int(n, good, "... within the handshake: it is made again");
 }
 
-/* One bit. */
+/* The proxy changes one bit. */
 static void
 flips(plot *s, uint64_t bytes)
 {
@@ -234,7 +234,7 @@ flips(plot *s, uint64_t bytes)
     is_int(n / 4, good, "one bit of the handshake is another: it is made again");
 }
 
-/* How bytes are cut into pieces does not matter. Nor how slow they are, as long as some come. */
+/* The result does not depend on how bytes are cut into pieces, nor on their speed as long as some arrive. */
 static void
 pieces(void)
 {
@@ -278,7 +278,7 @@ slowness(void)
        party_clock() - begin);
 }
 
-/* Bytes vanish, nobody is told. */
+/* Bytes are lost, and neither end of the connection gets an error. */
 static void
 stalls(plot *s, uint64_t bytes)
 {
@@ -299,7 +299,7 @@ stalls(plot *s, uint64_t bytes)
     is_int(n, good, "one direction of an edge goes silent: TIMEOUT within op_timeout + 1 s that names the edge");
 }
 
-/* Half open. In an operation the time-out ends it; between operations TCP's own questions do. */
+/* A half-open connection. In an operation the time-out ends it, between operations TCP keepalive does. */
 static void
 half_open(void)
 {
@@ -343,7 +343,7 @@ half_open(void)
     unsetenv("HOOP_KEEPALIVE_INTERVAL");
 }
 
-/* Everything to and from rank BEHIND stands still: its edges and its way to the server. */
+/* Nothing passes to or from rank BEHIND, neither on its edges nor on its way to the server. */
 static void
 isolate(int on)
 {

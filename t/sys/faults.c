@@ -121,7 +121,7 @@ survivors_agree(int victim, int code, double since, double most)
     return good;
 }
 
-/* A random rank dies at a random instant. Between operations. */
+/* A random rank is killed at a random instant, in an operation or between two. */
 static void
 killed(int n, size_t count, double pause, double most, const char *what)
 {
@@ -139,7 +139,7 @@ killed(int n, size_t count, double pause, double most, const char *what)
     is_int(n, good, "%s: every survivor names the dead rank within %.1f s, no wrong result", what, most);
 }
 
-/* A stopped rank is named at the time-out; continued, it learns that the others went on. */
+/* The others name a stopped rank at the time-out. When it goes on it gets an error too. */
 static void
 stopped(void)
 {
@@ -192,7 +192,7 @@ all_name_the_late(void)
     return good;
 }
 
-/* Late, but in time; and too late. A rank that looks for as long as it can still reports that it is alive. */
+/* A rank enters late, but in time, and then too late. A rank that polls as long as it can still reports that it lives. */
 static void
 late(void)
 {
@@ -244,7 +244,7 @@ left(void)
     }
 }
 
-/* Rank v calls something else. */
+/* One rank, the victim, makes another call than the others. */
 static int
 disagree(int rank, int size, void *arg)
 {
@@ -358,7 +358,7 @@ aborts(void)
     ok(good, "hoop_comm_abort: every rank gets the reason and who gave it");
 }
 
-/* The server dies; the ring goes on, and a death is still noticed, by the neighbours. */
+/* The server dies. The ring goes on, and the neighbours of a rank that dies then still notice it. */
 static int
 without_server(int rank, int size, void *arg)
 {
@@ -399,7 +399,7 @@ server_dies(void)
        "the server dies: 100 more operations are right, and a death still ends every call (%d name it)", named);
 }
 
-/* A dataloader, say: a forked child that lives on must not keep its dead parent's connections up. */
+/* A forked child that outlives its parent, such as a data loader, must not keep the parent's connections open. */
 static int
 parent_of_a_sleeper(int rank, int size, void *arg)
 {

@@ -283,7 +283,7 @@ besieged(int rank, int size, void *arg)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-/* W1. The server has few descriptors too. */
+/* Pending connections crowd every port; ranks and server have few descriptors. */
 static void
 test_strangers(void)
 {
@@ -405,7 +405,7 @@ slowest(int *descriptors)
     return worst;
 }
 
-/* W3. */
+/* Recorded greetings are sent again and again to every port while a ring comes up. */
 static void
 test_replays(void)
 {

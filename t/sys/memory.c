@@ -2,7 +2,7 @@
 /*
  * Memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left. The rank that
  * it happens to gets HOOP_ERR_NO_MEMORY with a sentence and may try again; the others either notice nothing or are told
- * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Under sanitizers k is a sample.
+ * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Without HOOP_TEST_FULL k is a sample.
  */
 #include "hoop.h"
 #include "net/auth.h"
@@ -269,8 +269,8 @@ together(void)
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
     unsetenv("HOOP_OP_TIMEOUT_MS");
     diag("%lu of %lu allocations failed, one at a time; %lu ended the communicator", tried, all, ended);
-    is_int(0, bad, "three ranks: want of memory on one is told or passes, sums are right, nothing is left open");
-    is_int(0, slow, "three ranks: nobody waits for a time-out");
+    is_int(0, bad, "three ranks: one lacks memory: an error or no effect, right sums, no descriptor left");
+    is_int(0, slow, "three ranks: no rank waits for a time-out");
 }
 
 int

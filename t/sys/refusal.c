@@ -176,7 +176,7 @@ test_corrected(void)
             party_run(&p, RANKS, refuses, &s, 30);
             good += all_succeed();
         }
-    is_int(2 * FORMS, good, "called rightly in time it harms nobody, in every form");
+    is_int(2 * FORMS, good, "a rank that corrects its call in time: all ranks succeed, in every form");
     plot s = {.form = NO_HANDLE, .pause = long_pause, .everybody = 1};
     party_run(&p, RANKS, refuses, &s, 30);
     ok(all_told(3, ") could not start operation 3 (allgather"),

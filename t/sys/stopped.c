@@ -127,7 +127,7 @@ server_stopped(void)
     kill(p.server, SIGSTOP);
     party_nap(LIMIT_MS / 1e3 + 2);
     kill(p.server, SIGCONT);
-    is_int(0, failures(), "a server that was stopped blames nobody");
+    is_int(0, failures(), "a server that was stopped blames no rank");
 }
 
 static void

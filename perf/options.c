@@ -80,7 +80,7 @@ perf_options_help(void)
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
            "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
            "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
-           "      --line RATE        speed of the links, such as 10G or 950mbit, for %line (the interfaces' speed)\n"
+           "      --line RATE        speed of the links (10G, 950mbit) for %line (the interfaces' speed)\n"
            "  -J, --output_file F    write JSON as nccl-tests;   --csv F   write comma-separated values\n"
            "      --plot F.png|svg   draw with gnuplot;   --compare OLD.json   compare with a former run\n"
            "      --help, --version\n\n"

@@ -57,10 +57,11 @@ make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *r
 static hoop_work *
 make_ready(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
-    hoop_work *work = make_work(comm, request, device_of(comm, request, result), result);
+    int device = device_of(comm, request, result);
+    hoop_work *work = make_work(comm, request, device, result);
     if (!work)
         return NULL;
-    *result = hp_entry_order(comm, work);
+    *result = device > 0 ? hp_entry_order(comm, work) : HOOP_SUCCESS;
     if (*result != HOOP_SUCCESS)
         return NULL;
     hp_work_pool_plan(comm, work);

@@ -101,6 +101,7 @@ typedef struct hp_standby {
 typedef struct hp_reports {
     uint64_t steps, bytes, moved_at; /* progress as last seen, and when it last grew */
     uint64_t entered, entered_at;    /* the oldest operation as last seen, and since when it is the oldest */
+    int entering;                    /* it was started out of none, and its times are not set yet */
     uint64_t told_at;                /* last IN_OP or PROGRESS */
     int in_op;                       /* the server was told IN_OP */
     int out;                         /* and OUT after it, on a connection not looked at since; progress.c's */

@@ -69,12 +69,22 @@ exchange_ticks(hoop_comm *comm, uint64_t now)
     pass_ticks(comm);
 }
 
+/* Time counts from the first look at an operation that was entered out of none: a short one needs no look at the clock. */
+static void
+start_clock(hoop_comm *comm, uint64_t now)
+{
+    if (comm->reports.entering)
+        comm->reports.moved_at = comm->reports.told_at = comm->reports.entered_at = now;
+    comm->reports.entering = 0;
+}
+
 void
 hp_reports_started(hoop_comm *comm)
 {
     uint64_t now = hp_loop_now(comm->loop);
     if (!comm->running)
         return;
+    start_clock(comm, now);
     hp_report r = hp_stats_report(comm);
     r.since = now - comm->reports.entered_at;
     comm->reports.told_at = now;
@@ -146,13 +156,6 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 }
 
 void
-hp_reports_enter(hoop_comm *comm, uint64_t sequence)
-{
-    comm->reports.moved_at = comm->reports.told_at = comm->reports.entered_at = hp_loop_now(comm->loop);
-    comm->reports.entered = sequence;
-}
-
-void
 hp_reports_leave(hoop_comm *comm)
 {
     if (comm->reports.in_op && !comm->running)
@@ -163,6 +166,7 @@ void
 hp_reports_look(hoop_comm *comm, uint64_t now)
 {
     uint64_t warn = warn_after(comm);
+    start_clock(comm, now);
     mark_progress(comm, warn, now);
     report(comm, now);
     if (!comm->reports.heartbeats)

@@ -8,8 +8,13 @@
 
 #include "lib/comm.h"
 
-/* The rank enters operation `sequence`, and was in none before: time counts from here. */
-void hp_reports_enter(hoop_comm *comm, uint64_t sequence);
+/* The rank enters operation `sequence`, and was in none before: time counts from the next look. */
+static inline void
+hp_reports_enter(hoop_comm *comm, uint64_t sequence)
+{
+    comm->reports.entered = sequence;
+    comm->reports.entering = 1;
+}
 
 /* Tells the server at once that this rank has started an operation. */
 void hp_reports_started(hoop_comm *comm);

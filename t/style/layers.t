@@ -4,7 +4,7 @@
 # as an extended regular expression on the name between the quotes.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 18
+plan 30
 
 # allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
 allowed()
@@ -17,12 +17,12 @@ allowed()
 }
 
 # ordered FOLDER FILE...: calls go down only. Every file of the folder is in the list, from the top to the bottom, and
-# includes only headers of files after it. A name covers its .c, .h and .cu; a name with an ending is that file alone.
+# includes only headers of files after it. A name covers its .c, .h, .cu and .cuh; a name with an ending is that file alone.
 ordered()
 {
     folder=$1
     shift
-    find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.cu' -o -name '*.def' \) | LC_ALL=C sort >"$tmp/files"
+    find "$folder" -maxdepth 1 \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' -o -name '*.def' \) | LC_ALL=C sort >"$tmp/files"
     found=$(grep -HoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*"[^"]*"' $(cat "$tmp/files") /dev/null |
         awk -v folder="$folder" -v order="$*" -v files="$(tr '\n' ' ' <"$tmp/files")" '
             function place(path) {
@@ -48,7 +48,43 @@ ordered()
     is '' "$found" "in $folder each file includes only files below it"
 }
 
-bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous bin t/tap |
+# calls FOLDER FILE...: the same of calls, by the symbols of the objects that were built: a function may be declared anywhere.
+calls()
+{
+    folder=$1
+    shift
+    objects=$(for name; do
+        for object in "$abs_top_builddir/$folder/$name.o" "$abs_top_builddir/$folder/.libs/$name.o"; do
+            [ ! -f "$object" ] || { echo "$object"; break; }
+        done
+    done)
+    [ -n "$objects" ] || { is 'objects' 'none' "$folder has been built"; return; }
+    command -v nm >/dev/null || { skip 1 'no nm: install binutils'; return; }
+    is '' "$(nm -A -P $objects | awk -v order="$*" '
+        BEGIN { n = split(order, name, " "); for (i = 1; i <= n; i++) at[name[i]] = i }
+        {
+            file = $1; sub(/:$/, "", file); sub(/.*\//, "", file); sub(/\.o$/, "", file)
+            if ($3 == "U") users[$2] = users[$2] " " file
+            else if ($3 ~ /^[TDBRC]$/) owner[$2] = file
+        }
+        END {
+            for (symbol in owner) {
+                n = split(users[symbol], user, " ")
+                for (i = 1; i <= n; i++)
+                    if (at[user[i]] >= at[owner[symbol]] && user[i] != owner[symbol])
+                        print user[i] " uses " symbol " of " owner[symbol] ", which is above it"
+            }
+        }' | LC_ALL=C sort)" "in $folder each file calls only files below it"
+}
+
+# downward FOLDER FILE...: both.
+downward()
+{
+    ordered "$@"
+    calls "$@"
+}
+
+bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous launch perf bin t/tap |
     sed 's/.*<\(.*\)>/\1/' | LC_ALL=C sort -u)
 own=$(for header in $bracketed; do
     [ ! -e "$header" ] && [ ! -e "include/$header" ] || echo "$header"
@@ -57,33 +93,47 @@ is '' "$own" 'angle brackets are for the system, our own headers are included by
 is '' "$(grep -n '#include' include/hoop.h | grep -vE '<(stddef|stdint)\.h>')" 'hoop.h needs stddef.h and stdint.h only'
 
 allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch] examples/*.cu
-allowed 'base sees hoop.h' 'hoop\.h|base/[a-z_]+\.(h|def)' base/*.[ch]
-allowed 'net sees base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h' net/*.[ch]
-allowed 'gpu sees base' 'hoop\.h|base/[a-z_]+\.h|gpu/[a-z_]+\.(h|c|def)' gpu/*.[ch] gpu/*.cu
-allowed 'rendezvous sees net and base' 'hoop\.h|base/[a-z_]+\.h|net/[a-z_]+\.h|rendezvous/[a-z_]+\.h' rendezvous/*.[ch]
-allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(lib|base|net|gpu|rendezvous)/[a-z_]+\.(h|def)' lib/*.[ch]
-allowed 'bin sees the rooms, not t' 'hoop\.h|(lib|base|net|gpu|rendezvous|bin)/[a-z_]+\.(h|def)' bin/*.[ch]
+allowed 'base sees hoop.h' 'hoop\.h|base/[a-z_]+\.h' base/*.[ch]
+allowed 'net sees base' 'hoop\.h|(base|net)/[a-z_]+\.h' net/*.[ch]
+allowed 'gpu sees base' 'hoop\.h|base/[a-z_]+\.h|gpu/[a-z_]+\.(h|cuh)' gpu/*.[ch] gpu/*.cu gpu/*.cuh
+allowed 'rendezvous sees net and base' 'hoop\.h|(base|net|rendezvous)/[a-z_]+\.h' rendezvous/*.[ch]
+allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(base|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
+allowed 'launch sees rendezvous, net, base and the settings' \
+    'hoop\.h|lib/config\.(h|def)|(base|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
+allowed 'perf sees hoop.h and the writer of JSON, nothing else of the library' 'hoop\.h|base/json\.h|perf/[a-z_]+\.h' \
+    perf/*.[ch] bin/hoop-bench.c
+allowed 'bin sees everything but t' 'hoop\.h|(base|net|rendezvous|launch|perf|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
-ordered net link stripe control zerocopy pipe frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
+# The files of each folder, from the top to the bottom.
+downward base call dtype processors wire buffer log clock text secmem mem err number limits distance hash json
+downward net link stripe control zerocopy pipe frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
     alarm log_queue ports secret auth frame sock addr lookup loop
-ordered rendezvous server job rings job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
+downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
+    cuda_internal cuda_driver cuda_image kernels kernel_types cuda_kernel \
+    reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
+downward rendezvous server job rings job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
     events client registration resend control_conn message
-ordered base call dtype processors wire log clock text secmem mem err number limits distance hash
-ordered gpu \
-    gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context cuda_internal \
-    cuda_driver cuda_image kernels cuda_kernel reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
+downward lib hoop collective group entry leave join progress spin standby stream_watchdog round links fault reports stats \
+    devices ops inbox work_pool request registry baton thread comm environment config config.def listener probe \
+    peer_heartbeat channel attach slot belt work place schedule plan
+downward launch agent ranks start_error run host job_server failure diag agent_conn \
+    mapping options usage rank_env local_addr hostfile output screen lines files stdin terminal affinity \
+    spec agent_msg write_queue signals spawn proctree options.def xalloc
+downward perf run json measure plot data past table memory report options stats collectives linkspeed
 
-# Inside lib the order is a line: hoop -> comm -> {join, work, progress, fault} -> channel -> {place, schedule, plan}.
+# Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
 allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
-allowed 'channel sees the pure files, works, links and queues' "$pure|net/(link|frame|loop)\.h|lib/(channel|slot|work)\.h" lib/channel.[ch] lib/slot.[ch]
+allowed 'the belt sees the pure files, works, links and queues' \
+    "$pure|net/(link|frame|loop)\.h|lib/(channel|belt|attach|slot|work)\.h" \
+    lib/channel.[ch] lib/slot.[ch] lib/belt.h lib/attach.[ch]
 
-# Limits stand still while a process is stopped: two clocks in one room would differ after that.
-is '' "$(grep -n 'hp_now()' rendezvous/server.c rendezvous/client.c rendezvous/job.c rendezvous/join_group.c rendezvous/roster.c \
-    net/dial.c net/handshake_io.c lib/comm.c lib/join.c lib/peer_heartbeat.c lib/stats.c)" 'who judges by time asks the loop for it (hp_loop_now)'
+# Limits stop while a process is stopped: two clocks in one room would differ after that.
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v control_conn) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+    lib/peer_heartbeat.c lib/stats.c)" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
 
-is '' "$(grep -lE '#include <openssl/' -r base lib net gpu rendezvous bin examples | grep -v '^net/auth\.c$')" \
+is '' "$(grep -lE '#include <openssl/' -r base lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \
     'net/auth.c is the only file that knows the crypto library'
-is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base lib net gpu rendezvous bin --include='*.[ch]')" \
+is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base lib net gpu rendezvous launch perf bin --include='*.[ch]')" \
     'no C file needs a CUDA header'
 done_testing

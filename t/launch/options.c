@@ -163,7 +163,7 @@ check_mistakes(void)
         {"-H , x", "-H names no host"},
         {"--hosfile b x", "there is no option --hosfile; the nearest one is --hostfile"},
         {"--oversubscribe x", "there is no option --oversubscribe; leave it out"},
-        {"--rdzv-backend=c10d x", "there is no option --rdzv-backend; hooprun is started once"},
+        {"--rdzv-backend=c10d x", "there is no option --rdzv-backend; start hooprun once"},
         {"--tee x", "--tee goes with --output-dir"},
         {"--force x", "--force goes with --output-dir"},
         {"--rsh=a|b x", "--rsh a|b: this is no shell's command line"},

@@ -199,6 +199,7 @@ hoop_result
 hp_cuda_may_submit(hp_cuda_queue *queue)
 {
     if (queue->status.code == HOOP_SUCCESS && atomic_load_explicit(&queue->device->released, memory_order_acquire))
-        hp_err_set(&queue->status, HOOP_ERR_ABORTED, "the callers' streams were released while a command was submitted");
+        hp_err_set(&queue->status, HOOP_ERR_ABORTED,
+                   "the callers' streams were released while a command was submitted");
     return queue->status.code;
 }

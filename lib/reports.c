@@ -15,8 +15,8 @@ pass_ticks(hoop_comm *comm)
 {
     hp_link *previous = comm->channel[0]->in[1];
     uint8_t bytes[HP_HEARTBEATS_BYTES];
-    for (size_t n;
-         (n = hp_heartbeats_put(comm->reports.heartbeats, previous->peer, bytes)) > 0 && hp_link_tick(previous, bytes, n);)
+    for (size_t n; (n = hp_heartbeats_put(comm->reports.heartbeats, previous->peer, bytes)) > 0 &&
+                   hp_link_tick(previous, bytes, n);)
         hp_heartbeats_taken(comm->reports.heartbeats);
 }
 

@@ -300,8 +300,8 @@ test_refused_job(void)
             diag("seed %ju: end %d, %s", (uintmax_t)o.seed, end, why);
         for (int r = 0; r < size && right; r++)
             right = r == o.faulty ||
-                    case_int(HOOP_SUCCESS, at[r].command_error, "run %ju, the commands of rank %d fail: error of rank %d",
-                             (uintmax_t)o.seed, o.faulty, r);
+                    case_int(HOOP_SUCCESS, at[r].command_error,
+                             "run %ju, the commands of rank %d fail: error of rank %d", (uintmax_t)o.seed, o.faulty, r);
         failures += end == SIM_LOCKED;
     }
     ok(right, "a refused command sets its rank's command_error, and no wrong result is ever delivered");

@@ -322,8 +322,7 @@ half_open(void)
         if (!fine)
             show("deaf");
     }
-    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s (%.2f)",
-           most);
+    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s (%.2f)", most);
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);

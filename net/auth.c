@@ -22,7 +22,8 @@
 #include <unistd.h>
 
 /*
- * Fetched once for the life of the process, because a fetch costs more than a MAC. NULL: libcrypto refused this time.
+ * Both are fetched once for the life of the process, because a fetch costs more than a MAC. NULL: libcrypto refused this
+ * time.
  */
 static EVP_MAC *
 hmac(void)
@@ -35,6 +36,20 @@ hmac(void)
     if (!mine || atomic_compare_exchange_strong(&kept, &other, mine))
         return mine;
     EVP_MAC_free(mine); /* another thread was faster */
+    return other;
+}
+
+static EVP_KDF *
+hkdf(void)
+{
+    static _Atomic(EVP_KDF *) kept;
+    EVP_KDF *mine, *other = NULL;
+    if (atomic_load(&kept))
+        return atomic_load(&kept);
+    mine = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    if (!mine || atomic_compare_exchange_strong(&kept, &other, mine))
+        return mine;
+    EVP_KDF_free(mine);
     return other;
 }
 
@@ -114,11 +129,10 @@ hp_hkdf(uint8_t out[32], const uint8_t secret[32], const void *salt, size_t salt
                            OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)(uintptr_t)info, info_n),
                            OSSL_PARAM_construct_end()};
     ERR_set_mark();
-    EVP_KDF *kdf = EVP_KDF_fetch(NULL, "HKDF", NULL);
+    EVP_KDF *kdf = hkdf();
     EVP_KDF_CTX *ctx = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
     int right = ctx && EVP_KDF_derive(ctx, out, 32, params) == 1;
     EVP_KDF_CTX_free(ctx);
-    EVP_KDF_free(kdf);
     return judge(right, "compute HKDF-SHA256", NULL);
 }
 

@@ -254,6 +254,7 @@ together(void)
     /* libcrypto's own beginnings are first_time's matter: the ranks inherit them */
     hp_mac(mac, mac, mac, 1, NULL, 0, NULL, 0);
     hp_job_id(mac, "warm", NULL);
+    hp_hkdf(mac, mac, mac, 1, mac, 1);
     bad += party_run(&p, RANKS, play, &s, 30);
     sscanf(p.guest[1].note, "%lu", &all);
     step = getenv("HOOP_TEST_FULL") ? 1 : 1 + all / (sampling() ? 30 : 150);

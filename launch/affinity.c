@@ -95,8 +95,8 @@ core_at(const hp_cpu_list *m, int k)
 static int
 border(const hp_cpu_list *m, int ranks, int i)
 {
-    int cores = 0, at;
-    for (at = 0; at < m->count; at++)
+    int cores = 0;
+    for (int at = 0; at < m->count; at++)
         cores += begins_core(m, at);
     if (ranks > cores)
         return (int)((long)i * m->count / ranks);

@@ -130,8 +130,8 @@ find_greeting(hp_agent_conn *c)
 {
     static const char mark[] = "\n" HP_AGENT_GREETING;
     const char *first = (const char *)hp_buffer_first(&c->in), *end = first + hp_buffer_size(&c->in);
-    const char *at, *newline;
-    for (at = first; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1)); at = newline) {
+    for (const char *at = first, *newline; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1));
+         at = newline) {
         const char *line = at + sizeof(mark) - 1;
         newline = memchr(line, '\n', (size_t)(end - line));
         if (!newline)

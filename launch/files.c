@@ -30,9 +30,9 @@ static const char *const names[STREAMS] = {"stdout", "stderr"};
 static int
 make_parents(const char *dir)
 {
-    char *path = hp_xstrdup(dir), *slash;
+    char *path = hp_xstrdup(dir);
     int result = 0, number;
-    for (slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(path + 1, '/'); slash && result == 0; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         result = mkdir(path, 0777) < 0 && errno != EEXIST ? -1 : 0;
         *slash = '/';

@@ -153,13 +153,12 @@ static hoop_result
 check_name(parser *p, const char *name)
 {
     const char *host = strchr(name, '@') ? strchr(name, '@') + 1 : name;
-    const char *c;
     if (host[0] == '\0' || name[0] == '@')
         return complain(p, p->entry.word, p->entry.word_size, "has no %s; write host or user@host",
                         host[0] == '\0' ? "host name" : "user name");
     if (host[0] == '-' || name[0] == '-')
         return complain(p, p->entry.word, p->entry.word_size, "a name does not begin with '-'; write host:SLOTS");
-    for (c = name; *c != '\0'; c++)
+    for (const char *c = name; *c != '\0'; c++)
         if (!isalnum((unsigned char)*c) && !strchr("._-:%", *c) && c + 1 != host)
             return complain(p, p->entry.word, p->entry.word_size,
                             "a host name is made of letters, digits, '.', '-' and '_'");
@@ -365,8 +364,8 @@ mark_size(const char *text, size_t n)
 static size_t
 tidy(char *out, const char *line, size_t n)
 {
-    size_t size = 0, i;
-    for (i = 0; i < n && line[i] != '#'; i++) {
+    size_t size = 0;
+    for (size_t i = 0; i < n && line[i] != '#'; i++) {
         int blank = line[i] == ' ' || line[i] == '\t' || line[i] == '\r';
         if (blank && size > 0 && out[size - 1] == '=')
             continue;

@@ -128,8 +128,7 @@ fill_spec(const hp_job_server *s, int host, hp_spec *spec)
 {
     const hp_options *options = s->options;
     const char *home = getenv("HOME");
-    char **word;
-    for (word = options->argv; *word; word++)
+    for (char **word = options->argv; *word; word++)
         hp_strings_add(&spec->argv, hp_xstrdup(*word));
     add_variables(s, host, &spec->variables);
     spec->options = options->agent;

@@ -42,8 +42,8 @@ slots_in_all(const hp_host_list *hosts)
 static int
 slots_written(const hp_host_list *hosts)
 {
-    int i, written = 0;
-    for (i = 0; i < hosts->count; i++)
+    int written = 0;
+    for (int i = 0; i < hosts->count; i++)
         written |= hosts->entry[i].slots > 0;
     return written;
 }
@@ -104,14 +104,14 @@ hp_rank_map_fill(hp_rank_map *map, const hp_host_list *hosts, const hp_rank_map_
 {
     long ranks = request->ranks > 0 ? request->ranks : default_ranks(hosts, request);
     int even = request->per_host == 0 && request->local && !slots_written(hosts);
-    int i, next = 0;
+    int next = 0;
     if (ranks > RANKS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%ld ranks are more than hoop's limit of %d", ranks,
                           RANKS_MAX);
     *map = (hp_rank_map){.size = (int)ranks};
     map->first = hp_xcalloc((size_t)hosts->count, sizeof(*map->first));
     map->count = hp_xcalloc((size_t)hosts->count, sizeof(*map->count));
-    for (i = 0; i < hosts->count; i++) {
+    for (int i = 0; i < hosts->count; i++) {
         map->first[i] = next;
         map->count[i] = ranks_of(hosts, request, i, (int)ranks - next, even);
         next += map->count[i];
@@ -136,12 +136,11 @@ static char *
 quoted(const char *word)
 {
     hp_buffer out = {0};
-    const char *c;
     if (word[0] != '\0' && word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                              "_@%+=:,./-")] == '\0')
         return hp_xstrdup(word);
     hp_xbuffer_add(&out, "'", 1);
-    for (c = word; *c != '\0'; c++)
+    for (const char *c = word; *c != '\0'; c++)
         hp_xbuffer_add(&out, *c == '\'' ? "'\\''" : c, *c == '\'' ? 4 : 1);
     hp_xbuffer_add(&out, "'", 1);
     char *text = hp_xstrndup((const char *)hp_buffer_first(&out), hp_buffer_size(&out));
@@ -199,15 +198,15 @@ machine_of(const hp_mapping *mapping, int host)
     return h->addr[0] != '\0' ? h->addr : hp_local_bare_name(h->name);
 }
 
-typedef struct entry {
+typedef struct placed_host {
     const char *machine;
     int host;
-} entry;
+} placed_host;
 
 static int
 compare(const void *a, const void *b)
 {
-    const entry *x = a, *y = b;
+    const placed_host *x = a, *y = b;
     int order = strcasecmp(x->machine, y->machine);
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
@@ -216,13 +215,14 @@ compare(const void *a, const void *b)
 static void
 count_local(hp_mapping *mapping)
 {
-    int count = mapping->list->count, i, j, size;
-    entry *all = hp_xcalloc((size_t)count, sizeof(*all));
-    for (i = 0; i < count; i++)
-        all[i] = (entry){machine_of(mapping, i), i};
+    int count = mapping->list->count;
+    placed_host *all = hp_xcalloc((size_t)count, sizeof(*all));
+    for (int i = 0; i < count; i++)
+        all[i] = (placed_host){machine_of(mapping, i), i};
     qsort(all, (size_t)count, sizeof(*all), compare);
-    for (i = 0; i < count; i = j) {
-        for (j = i, size = 0; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
+    for (int i = 0, j; i < count; i = j) {
+        int size = 0;
+        for (j = i; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
             mapping->host[all[j].host].local_first = size;
             size += mapping->ranks.count[all[j].host];
         }
@@ -305,12 +305,12 @@ print_host(const hp_mapping *mapping, int i)
 void
 hp_mapping_print(const hp_mapping *mapping)
 {
-    int i, used = 0;
-    for (i = 0; i < mapping->list->count; i++)
+    int used = 0;
+    for (int i = 0; i < mapping->list->count; i++)
         used += mapping->ranks.count[i] > 0;
     printf("%d rank%s on %d host%s\n", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s", used,
            used == 1 ? "" : "s");
-    for (i = 0; i < mapping->list->count; i++)
+    for (int i = 0; i < mapping->list->count; i++)
         print_host(mapping, i);
     if (mapping->options->agent.bind)
         printf("each rank keeps to its share of its host's processors\n");

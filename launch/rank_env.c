@@ -35,8 +35,7 @@ is_own(const char *variable)
 void
 hp_rank_env_settings(hp_strings *words)
 {
-    char **variable;
-    for (variable = environ; *variable; variable++)
+    for (char **variable = environ; *variable; variable++)
         if (strncmp(*variable, "HOOP_", 5) == 0 && strchr(*variable, '=') && !is_own(*variable))
             hp_strings_add(words, hp_xstrdup(*variable));
     hp_strings_add(
@@ -114,11 +113,10 @@ hp_rank_env_add_library(const char *prefix)
 char **
 hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
 {
-    size_t count = 0, at;
-    char **all;
+    size_t count = 0;
     while (environ[count])
         count++;
-    all = hp_xcalloc(count + PER_RANK + 1, sizeof(*all));
+    char **all = hp_xcalloc(count + PER_RANK + 1, sizeof(*all));
     all[0] = hp_xasprintf("HOOP_RANK=%d", spec->rank[i]);
     all[1] = hp_xasprintf("HOOP_SIZE=%d", spec->world);
     all[2] = hp_xasprintf("HOOP_LOCAL_RANK=%d", spec->local_first + i);
@@ -129,7 +127,8 @@ hp_rank_env_new(const hp_spec *spec, int i, int secret_fd)
     all[7] = hp_xasprintf("LOCAL_RANK=%d", spec->local_first + i);
     all[8] = hp_xasprintf("LOCAL_WORLD_SIZE=%d", spec->local_size);
     all[9] = hp_xasprintf("HOOP_SECURITY=auth"); /* whatever a settings file has: the server wants the secret */
-    for (at = 0, count = PER_RANK; environ[at]; at++)
+    count = PER_RANK;
+    for (size_t at = 0; environ[at]; at++)
         all[count++] = environ[at];
     return all;
 }

@@ -51,15 +51,15 @@ close_from(int first)
 static int
 arrange(const int want[5])
 {
-    int aside[5], i;
-    for (i = 0; i < 5; i++) {
+    int aside[5];
+    for (int i = 0; i < 5; i++) {
         aside[i] = want[i] >= 0 ? want[i] : i < 3 ? open("/dev/null", O_RDWR) : -1;
         if (aside[i] >= 0)
             aside[i] = fcntl(aside[i], F_DUPFD, ASIDE);
         if (aside[i] < 0 && (want[i] >= 0 || i < 3))
             return -1;
     }
-    for (i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++) {
         if (aside[i] < 0)
             close(i);
         else if (dup2(aside[i], i) < 0)

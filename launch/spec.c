@@ -158,7 +158,7 @@ take_text(char **text, const hp_agent_msg *msg, size_t skip, hoop_error *error)
 static hoop_result
 take_ranks(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
 {
-    size_t count = msg->size / 4 - 1, i;
+    size_t count = msg->size / 4 - 1;
     int64_t last = -1;
     if (spec->rank || msg->size % 4 != 0 || count > HP_SPEC_RANKS)
         return wrong(error, "the list of ranks is malformed");
@@ -166,7 +166,7 @@ take_ranks(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
         return wrong(error, "the number of ranks is out of range");
     spec->world = (int)hp_get32(msg->payload);
     spec->rank = hp_xcalloc(count, sizeof(*spec->rank));
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         int64_t rank = hp_get32(msg->payload + 4 * (i + 1));
         if (rank <= last || rank >= spec->world)
             return wrong(error, "a rank is out of range or out of order");

@@ -7,11 +7,11 @@
 #include <fnmatch.h>
 #include <string.h>
 
-typedef struct row {
+typedef struct help_row {
     const char *kind, *names, *value, *help;
-} row;
+} help_row;
 
-static const row rows[] = {
+static const help_row rows[] = {
 #define HP_OPTION(field, kind, names, value, help) {#kind, names, value, help},
 #define HP_AGENT_OPTION(field, kind, names, value, help) {#kind, names, value, help},
 #define HP_OTHER_OPTION(kind, names, value, help) {#kind, names, value, help},
@@ -63,7 +63,7 @@ hp_usage_has(const char *names, const char *word)
 /* --- help --- */
 
 static void
-print_row(FILE *to, const row *r)
+print_row(FILE *to, const help_row *r)
 {
     char line[256] = "", name[NAME_SIZE];
     const char *names = r->names, *end = strchr(names, '|');
@@ -113,9 +113,8 @@ nearest(const char *word, char best[NAME_SIZE])
 {
     hp_nearest search = hp_nearest_of(bare(word));
     char name[NAME_SIZE];
-    size_t i;
     best[0] = '\0';
-    for (i = 0; i < ROWS; i++) {
+    for (size_t i = 0; i < ROWS; i++) {
         const char *names = rows[i].names;
         while ((names = next_name(names, name)))
             if (hp_nearest_try(&search, bare(name)))

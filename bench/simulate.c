@@ -70,7 +70,7 @@ size(const char *option, const char *text, const char **end)
     static const char units[] = "kmg";
     const char *stop, *unit;
     double value = number(option, text, &stop);
-    if (*stop && (unit = strchr(units, tolower((unsigned char)*stop))) != NULL) {
+    if (*stop && (unit = strchr(units, tolower((unsigned char)*stop)))) {
         value *= (double)(UINT64_C(1024) << (10 * (unit - units)));
         stop++;
     }

@@ -14,9 +14,8 @@ const char fuzz_name[] = "hostfile";
 static void
 check_host(const hp_host_entry *host)
 {
-    const char *c;
     fuzz_check(host->name[0] != '\0' && host->name[0] != '-' && host->name[0] != '@');
-    for (c = host->name; *c != '\0'; c++)
+    for (const char *c = host->name; *c != '\0'; c++)
         fuzz_check(isalnum((unsigned char)*c) || strchr("._-:%@", *c));
     fuzz_check(!strchr(host->name, '@') || strchr(host->name, '@')[1] != '-');
     fuzz_check(host->slots >= 0 && host->mentions >= 0 && host->slots + host->mentions >= 1);
@@ -28,9 +27,9 @@ check_map(const hp_host_list *hosts, const hp_rank_map_request *request)
 {
     hp_rank_map map = {0};
     hoop_error error;
-    int i, next = 0;
+    int next = 0;
     if (hp_rank_map_fill(&map, hosts, request, &error) == HOOP_SUCCESS) {
-        for (i = 0; i < hosts->count; i++) {
+        for (int i = 0; i < hosts->count; i++) {
             fuzz_check(map.count[i] >= 0 && map.first[i] == next);
             next += map.count[i];
         }

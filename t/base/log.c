@@ -127,7 +127,7 @@ static size_t
 count(const char *what)
 {
     size_t found = 0;
-    for (const char *at = seen; (at = strstr(at, what)) != NULL; at++)
+    for (const char *at = seen; (at = strstr(at, what)); at++)
         found++;
     return found;
 }
@@ -183,7 +183,7 @@ check_threads(int out, int err)
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
     end(out, err);
-    for (char *line = strtok(seen, "\n"); line != NULL; line = strtok(NULL, "\n"))
+    for (char *line = strtok(seen, "\n"); line; line = strtok(NULL, "\n"))
         whole += strncmp(line, "hoop WARN <", 11) == 0 && strcspn(line, ">") == strlen(line) - 1;
     is_uint(THREADS * LINES, whole, "lines of 8 threads are whole");
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* fake_loop: see fake_loop.h. Watches and timers are two lists; a callback may free any of them. */
-#include "base/clock.h"
 #include "t/launch/fake_loop.h"
+
+#include "base/clock.h"
 #include "t/tap/tap.h"
 
 #include <poll.h>

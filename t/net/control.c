@@ -41,11 +41,11 @@ read_all(hp_frame_reader *reader, uint64_t next)
 {
     uint8_t bytes[4096];
     const uint8_t *in = bytes, *payload;
-    size_t payload_n, n;
+    size_t payload_n;
     ssize_t got = recv(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT);
     hoop_error error;
     int type;
-    for (n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
+    for (size_t n = got > 0 ? (size_t)got : 0; hp_frame_read(reader, &in, &n, &type, &payload, &payload_n, &error) > 0;)
         next += type == HP_ACK && payload_n == HP_ACK_BYTES && hp_get64(payload) == next;
     return next;
 }

@@ -248,7 +248,7 @@ reserved_bytes(void)
     is_int(HOOP_ERR_PROTOCOL, get(&frame, bytes, NULL), "a payload checksum without its flag is PROTOCOL");
 }
 
-/* --- control frames */
+/* --- control frames --- */
 
 enum { STREAM = 4, STREAM_MAX = STREAM * (HP_COMMON_BYTES + HP_CONTROL_MAX + 4) };
 static const hp_frame_type stream_types[STREAM] = {HP_JOIN, HP_PING, HP_ABORT, HP_TICK};
@@ -403,7 +403,7 @@ separate_check(void)
     is_int(HOOP_ERR_CORRUPT, hp_frame_get_control(&frame, bytes + HP_COMMON_BYTES, NULL), "and a flipped bit is seen");
 }
 
-/* --- errors on the wire */
+/* --- errors on the wire --- */
 
 static hoop_error
 sample_error(void)

@@ -57,10 +57,10 @@ act(void *arg)
 static void
 sleep_once(rig *r)
 {
-    uint64_t end = hp_now() + PATIENCE_MS * HP_MS, now;
+    uint64_t end = hp_now() + PATIENCE_MS * HP_MS;
     int kicks = r->kicks;
     hp_link_arm(r->in);
-    for (now = hp_now(); r->kicks == kicks && now < end; now = hp_now())
+    for (uint64_t now = hp_now(); r->kicks == kicks && now < end; now = hp_now())
         hp_loop_run(r->loop, end - now);
 }
 

@@ -112,7 +112,7 @@ test_leavers(void)
         int told = 0;
         for (int i = 0; i < N; i++)
             told += case_ok(s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
-                                strstr(s.guests[i].cause.text, "the connection between") != NULL,
+                                strstr(s.guests[i].cause.text, "the connection between"),
                             "case %d, ranks %d and %d: rank %d was told %d causes, the first of rank %d: %s", seed, a,
                             b, i, s.guests[i].causes, s.guests[i].cause.rank, s.guests[i].cause.text);
         good += told == N;

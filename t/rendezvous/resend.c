@@ -112,7 +112,7 @@ is_told(event what, const char *part)
     say(what);
     go_on(what, 1800);
     int told = hp_client_verdict(clients[0], &verdict);
-    int good = *part ? told && strstr(verdict.text, part) != NULL : !told && !hp_client_is_away(clients[GUILTY]);
+    int good = *part ? told && strstr(verdict.text, part) : !told && !hp_client_is_away(clients[GUILTY]);
     if (what == REFUSED)
         good = meet_said(&m, part) == 1;
     if (!good)

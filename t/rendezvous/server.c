@@ -141,9 +141,8 @@ test_timeout(void)
            "who does not enter is named after the operation time-out");
     ok(took >= 400 && took < 1400, "of 400 ms: %d ms", (int)took);
     hp_client_verdict(clients[0], &error);
-    ok(strstr(error.text, "rank 2 (node1, pid ") != NULL &&
-           strstr(error.text, ") has not entered operation 17") != NULL,
-       "%s", error.text);
+    ok(strstr(error.text, "rank 2 (node1, pid ") && strstr(error.text, ") has not entered operation 17"), "%s",
+       error.text);
     ranks_free(clients, 4);
     meet_close(&m);
 }

@@ -132,7 +132,7 @@ fill_spec(const hp_job_server *s, int host, hp_spec *spec)
         hp_strings_add(&spec->argv, hp_xstrdup(*word));
     add_variables(s, host, &spec->variables);
     spec->options = options->agent;
-    spec->dir_must = !!options->wdir;
+    spec->dir_required = !!options->wdir;
     spec->dir = hp_xstrdup(options->wdir ? options->wdir : options->here);
     spec->home = home && home[0] ? hp_xstrdup(home) : NULL;
     spec->prefix = options->prefix ? hp_xstrdup(options->prefix) : NULL;

@@ -235,8 +235,8 @@ count_local(hp_mapping *mapping)
 hoop_result
 hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error)
 {
-    hp_rank_map_request wish = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
-    wish.cores = hp_processors_count();
+    hp_rank_map_request request = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
+    request.cores = hp_processors_count();
     *mapping = (hp_mapping){.options = options, .list = &options->hosts};
     if (options->hosts.count == 0) {
         mapping->list = &mapping->alone;
@@ -246,9 +246,9 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
     mapping->host = hp_xcalloc((size_t)mapping->list->count, sizeof(*mapping->host));
     for (int i = 0; i < mapping->list->count; i++) {
         mapping->host[i].here = hp_local_is_host(mapping->list->entry[i].name);
-        wish.local &= mapping->host[i].here;
+        request.local &= mapping->host[i].here;
     }
-    if (hp_rank_map_fill(&mapping->ranks, mapping->list, &wish, error) != HOOP_SUCCESS)
+    if (hp_rank_map_fill(&mapping->ranks, mapping->list, &request, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
     count_local(mapping);
     mapping->all_here = 1;

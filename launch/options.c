@@ -125,7 +125,7 @@ take_variable(given *g, hoop_error *error)
 }
 
 static hoop_result
-said_twice(hoop_error *error)
+given_twice(hoop_error *error)
 {
     return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "the hosts are given twice; write one of -H and --hostfile");
 }
@@ -141,7 +141,7 @@ read_hostfile(hp_options *options, const char *path, hoop_error *error)
 static hoop_result
 take_hostfile(given *g, hoop_error *error)
 {
-    return g->options->hosts.count > 0 ? said_twice(error) : read_hostfile(g->options, g->value, error);
+    return g->options->hosts.count > 0 ? given_twice(error) : read_hostfile(g->options, g->value, error);
 }
 
 static hoop_result
@@ -149,7 +149,7 @@ take_hosts(given *g, hoop_error *error)
 {
     hp_host_list *hosts = &g->options->hosts;
     if (g->options->hostfile)
-        return said_twice(error);
+        return given_twice(error);
     hoop_result result = hp_hostfile_parse(hosts, "-H", 0, g->value, strlen(g->value), error);
     if (result == HOOP_SUCCESS && hosts->count == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "-H names no host; write -H node1:2,node2:2");

@@ -43,20 +43,21 @@ hp_rank_env_settings(hp_strings *words)
 }
 
 hoop_result
-hp_rank_env_option(hp_strings *words, const char *wish, hoop_error *error)
+hp_rank_env_option(hp_strings *words, const char *variable, hoop_error *error)
 {
-    size_t n = strcspn(wish, "=");
+    size_t n = strcspn(variable, "=");
     for (size_t i = 0; i < n; i++)
-        if (!isalpha((unsigned char)wish[i]) && wish[i] != '_' && (i == 0 || !isdigit((unsigned char)wish[i])))
+        if (!isalpha((unsigned char)variable[i]) && variable[i] != '_' &&
+            (i == 0 || !isdigit((unsigned char)variable[i])))
             n = 0;
     if (n == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "-x %.60s: that is no variable's name; write -x NAME or -x NAME=value", wish);
-    if (wish[n] == '=') {
-        hp_strings_add(words, hp_xstrdup(wish));
+                          "-x %.60s: that is no variable's name; write -x NAME or -x NAME=value", variable);
+    if (variable[n] == '=') {
+        hp_strings_add(words, hp_xstrdup(variable));
         return HOOP_SUCCESS;
     }
-    char *name = hp_xstrndup(wish, n);
+    char *name = hp_xstrndup(variable, n);
     const char *value = getenv(name);
     if (value)
         hp_strings_add(words, hp_xasprintf("%s=%s", name, value));
@@ -160,7 +161,7 @@ hp_rank_env_enter_folder(const hp_spec *spec)
     if (!spec->dir || chdir(spec->dir) == 0)
         return 0;
     int number = errno;
-    char *likeness = spec->dir_must ? NULL : rehome(spec->dir, spec);
+    char *likeness = spec->dir_required ? NULL : rehome(spec->dir, spec);
     int there = likeness && chdir(likeness) == 0;
     free(likeness);
     errno = number;

@@ -44,11 +44,11 @@ put(hp_screen *s, const uint8_t *bytes, size_t n)
 }
 
 static void
-put_label(hp_screen *s, int who)
+put_label(hp_screen *s, int number)
 {
     char label[16];
     if (s->labels)
-        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", who / s->options.per_label));
+        put(s, (const uint8_t *)label, (size_t)snprintf(label, sizeof(label), "[%d] ", number / s->options.per_label));
 }
 
 /* Where the cursor's line is cut next: behind a newline, and on a terminal behind a carriage return. */
@@ -62,16 +62,16 @@ stretch(const hp_screen *s, const uint8_t *bytes, size_t n)
     return back ? (size_t)(back - bytes) + 1 : line;
 }
 
-/* Continues the open line of `who`, or begins one. */
+/* Continues the open line of that writer, or begins one. */
 static void
-put_lines(hp_screen *s, int who, const uint8_t *bytes, size_t n)
+put_lines(hp_screen *s, int number, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         size_t part = stretch(s, bytes, n);
         if (s->open == NO_WRITER || (s->returned && bytes[0] != '\n' && bytes[0] != '\r'))
-            put_label(s, who);
+            put_label(s, number);
         put(s, bytes, part);
-        s->open = bytes[part - 1] == '\n' ? NO_WRITER : who;
+        s->open = bytes[part - 1] == '\n' ? NO_WRITER : number;
         s->returned = s->options.live && bytes[part - 1] == '\r';
         bytes += part;
         n -= part;
@@ -101,12 +101,12 @@ last_state(const uint8_t *bytes, size_t n)
 
 /* Puts whole lines, each without the states that its carriage returns overwrite. */
 static void
-put_last_states(hp_screen *s, int who, const uint8_t *bytes, size_t n)
+put_last_states(hp_screen *s, int number, const uint8_t *bytes, size_t n)
 {
     while (n > 0) {
         const uint8_t *newline = memchr(bytes, '\n', n);
         size_t line = newline ? (size_t)(newline - bytes) + 1 : n, skip = last_state(bytes, line);
-        put_lines(s, who, bytes + skip, line - skip);
+        put_lines(s, number, bytes + skip, line - skip);
         bytes += line;
         n -= line;
     }
@@ -139,22 +139,22 @@ emit(void *arg, const uint8_t *bytes, size_t n)
 {
     writer *w = arg;
     hp_screen *s = w->screen;
-    int who = number_of(w);
+    int number = number_of(w);
     size_t skip = w->shown < n ? w->shown : n;
-    if (bytes[n - 1] == '\n' && s->bar == who)
+    if (bytes[n - 1] == '\n' && s->bar == number)
         s->bar = NO_WRITER;
     w->shown = 0;
-    if (s->options.live && skip > 0 && s->open != who && rest_is_newline(bytes + skip, n - skip))
+    if (s->options.live && skip > 0 && s->open != number && rest_is_newline(bytes + skip, n - skip))
         return; /* another writer's line has ended this one already */
-    if (s->open == who) {
-        put_lines(s, who, bytes + skip, n - skip);
+    if (s->open == number) {
+        put_lines(s, number, bytes + skip, n - skip);
         return;
     }
     end_line(s);
     if (s->options.live)
-        put_last_states(s, who, bytes + skip, n - skip);
+        put_last_states(s, number, bytes + skip, n - skip);
     else
-        put_lines(s, who, bytes + skip, n - skip);
+        put_lines(s, number, bytes + skip, n - skip);
 }
 
 /* Shows an unfinished line, or its continuation. */
@@ -174,11 +174,11 @@ static int
 may_show(const writer *w, uint64_t now)
 {
     const hp_screen *s = w->screen;
-    int who = number_of(w);
+    int number = number_of(w);
     if (s->open != NO_WRITER)
-        return s->open == who;
+        return s->open == number;
     if (memchr(hp_buffer_first(&w->lines.held), '\r', hp_buffer_size(&w->lines.held)))
-        return s->bar == NO_WRITER || s->bar == who;
+        return s->bar == NO_WRITER || s->bar == number;
     return now - w->since >= HP_SCREEN_WAIT;
 }
 
@@ -214,19 +214,19 @@ look(writer *w, uint64_t now)
 /* --- lazy labels --- */
 
 static void
-feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+feed(hp_screen *s, int number, const uint8_t *bytes, size_t n, uint64_t now)
 {
-    writer *w = &s->writer[who];
+    writer *w = &s->writer[number];
     hp_lines_feed(&w->lines, bytes, n, emit, w);
     if (s->options.live)
         look(w, now);
 }
 
 static void
-end(hp_screen *s, int who)
+end(hp_screen *s, int number)
 {
-    writer *w = &s->writer[who];
-    int bar = s->bar == who;
+    writer *w = &s->writer[number];
+    int bar = s->bar == number;
     if (hp_buffer_size(&w->lines.held) > w->shown)
         hp_lines_end(&w->lines, emit, w);
     hp_buffer_free(&w->lines.held);
@@ -251,15 +251,15 @@ release(hp_screen *s, uint64_t now)
 
 /* Holds the bytes of the first writer until it is clear whether others write, too. 1: held. */
 static int
-hold(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+hold(hp_screen *s, int number, const uint8_t *bytes, size_t n, uint64_t now)
 {
-    int label = who / s->options.per_label;
+    int label = number / s->options.per_label;
     if (s->first == NO_WRITER) {
-        s->first = who;
+        s->first = number;
         s->decided = now + HP_SCREEN_WAIT;
     }
     s->labels = label != s->first / s->options.per_label;
-    if (s->decided != 0 && who == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_LINES_MAX) {
+    if (s->decided != 0 && number == s->first && now < s->decided && hp_buffer_size(&s->early) + n < HP_LINES_MAX) {
         hp_xbuffer_add(&s->early, bytes, n);
         return 1;
     }
@@ -284,19 +284,19 @@ hp_screen_new(const hp_screen_options *options)
 }
 
 void
-hp_screen_feed(hp_screen *s, int who, const uint8_t *bytes, size_t n, uint64_t now)
+hp_screen_feed(hp_screen *s, int number, const uint8_t *bytes, size_t n, uint64_t now)
 {
-    if (s->labels || !s->options.lazy || !hold(s, who, bytes, n, now))
-        feed(s, who, bytes, n, now);
+    if (s->labels || !s->options.lazy || !hold(s, number, bytes, n, now))
+        feed(s, number, bytes, n, now);
 }
 
 void
-hp_screen_end(hp_screen *s, int who)
+hp_screen_end(hp_screen *s, int number)
 {
-    if (s->decided != 0 && who == s->first)
+    if (s->decided != 0 && number == s->first)
         s->first_ended = 1;
     else
-        end(s, who);
+        end(s, number);
 }
 
 void

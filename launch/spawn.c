@@ -143,7 +143,7 @@ child(const hp_spawn *spawn, int report_fd, pid_t parent)
 
 /* Waits for the exec or for the child's report. */
 static pid_t
-hear(pid_t pid, int fd, hp_spawn_step *step)
+read_report(pid_t pid, int fd, hp_spawn_step *step)
 {
     report r = {0};
     ssize_t n;
@@ -206,7 +206,7 @@ hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step)
         close(fds[0]);
         return -1;
     }
-    return hear(pid, fds[0], step);
+    return read_report(pid, fds[0], step);
 }
 
 void

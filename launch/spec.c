@@ -99,11 +99,11 @@ hp_winsize_take(const hp_agent_msg *msg)
 void
 hp_spec_put(hp_buffer *out, const hp_spec *spec)
 {
-    uint8_t must = (uint8_t)spec->dir_must;
+    uint8_t required = (uint8_t)spec->dir_required;
     put_words(out, HP_MSG_ENV, &spec->variables);
     put_words(out, HP_MSG_ARG, &spec->argv);
     if (spec->dir)
-        hp_agent_msg_put(out, HP_MSG_DIR, &must, 1, spec->dir, strlen(spec->dir));
+        hp_agent_msg_put(out, HP_MSG_DIR, &required, 1, spec->dir, strlen(spec->dir));
     if (spec->home)
         hp_agent_msg_put(out, HP_MSG_HOME, spec->home, strlen(spec->home), NULL, 0);
     if (spec->prefix)
@@ -218,7 +218,7 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
     switch (msg->type) {
     case HP_MSG_ENV: return take_word(&spec->variables, msg, error);
     case HP_MSG_ARG: return take_word(&spec->argv, msg, error);
-    case HP_MSG_DIR: spec->dir_must = msg->payload[0] != 0; return take_text(&spec->dir, msg, 1, error);
+    case HP_MSG_DIR: spec->dir_required = msg->payload[0] != 0; return take_text(&spec->dir, msg, 1, error);
     case HP_MSG_HOME: return take_text(&spec->home, msg, 0, error);
     case HP_MSG_PREFIX: return take_text(&spec->prefix, msg, 0, error);
     case HP_MSG_WINDOW: spec->winsize = hp_winsize_take(msg); return HOOP_SUCCESS;

@@ -32,9 +32,9 @@ typedef struct hp_spec {
     hp_strings argv;
     hp_strings variables; /* NAME=value */
     char *dir;            /* folder to run in; NULL: where the agent is */
-    int dir_must; /* 1: --wdir asked for it; 0: the launcher's own folder, the same folder of another home will do */
-    char *prefix; /* where hoop is installed; NULL: not given */
-    char *home;   /* the launching user's; NULL: not known */
+    int dir_required; /* 1: --wdir asked for it; 0: the launcher's own folder, the same folder of another home will do */
+    char *prefix;     /* where hoop is installed; NULL: not given */
+    char *home;       /* the launching user's; NULL: not known */
     hp_agent_options options;
     hp_winsize winsize; /* of the terminal that shows the ranks' output */
     int world;

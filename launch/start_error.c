@@ -26,7 +26,7 @@ say(hp_start_error *e, int status, const char *format, ...)
 void
 hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
 {
-    if (spec->dir_must)
+    if (spec->dir_required)
         say(e, 1, "cannot change into the folder %.300s: %s; make it there or give another --wdir", spec->dir,
             strerror(errno));
     else

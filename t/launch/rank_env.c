@@ -132,7 +132,7 @@ check_homes(void)
     setenv("HOME", home, 1);
     is_int(0, hp_rank_env_enter_folder(&spec), "a folder in the user's home is found in ours");
     is_string(realpath(work, there), getcwd(here, sizeof(here)), "by the same name");
-    spec.dir_must = 1;
+    spec.dir_required = 1;
     is_int(-1, hp_rank_env_enter_folder(&spec), "not if --wdir asked for it");
     char *similar = hp_xasprintf("%sice", home), *inside = hp_xasprintf("%s/jobs", similar);
     mkdir(similar, 0700);

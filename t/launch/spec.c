@@ -14,7 +14,7 @@ static hp_spec
 example(void)
 {
     hp_spec o = {.dir = strdup("/home/alice/work"),
-                 .dir_must = 1,
+                 .dir_required = 1,
                  .home = strdup("/home/alice"),
                  .prefix = strdup("/opt/hoop"),
                  .options.bind = 1,
@@ -66,7 +66,7 @@ check_round_trip(size_t step)
            !got.argv.item[3],
        "the command");
     ok(got.variables.count == 2 && strcmp(got.variables.item[1], "EMPTY=") == 0, "the variables");
-    ok(got.dir_must && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0 &&
+    ok(got.dir_required && strcmp(got.dir, sent.dir) == 0 && strcmp(got.home, sent.home) == 0 &&
            strcmp(got.prefix, sent.prefix) == 0,
        "the folders");
     is_int(1, got.options.bind, "that ranks keep to their shares");

@@ -2,7 +2,7 @@
 /*
  * hoop.h - ring collectives over TCP: the public face of the library.
  *
- * Ranks meet at a rendezvous server, form a ring of persistent TCP connections and reduce arrays round it. Every rank
+ * Ranks join at a rendezvous server, form a ring of persistent TCP connections and reduce arrays round it. Every rank
  * calls the same operations in the same order. Argument order and numbers are NCCL's; an `i` prefix makes a call
  * non-blocking. Every function that can fail returns a hoop_result; hoop_comm_error() returns the error as a sentence.
  */
@@ -126,7 +126,7 @@ uint64_t hoop_comm_completed(const hoop_comm *comm); /* operations this rank has
 /*
  * This rank's own address on the network of the ring, as text without a port: "10.0.0.5", "fd00::5", "fe80::1%eth0".
  * The other ranks connect to it. A ring of one has no network: "" and HOOP_SUCCESS. HOOP_ADDRESS_TEXT bytes hold every
- * address; where `size` is too small, the result is HOOP_ERR_INVALID_ARGUMENT and the text "". Works on a failed
+ * address; if `size` is too small, the result is HOOP_ERR_INVALID_ARGUMENT and the text "". Works on a failed
  * communicator too.
  */
 enum { HOOP_ADDRESS_TEXT = 64 };
@@ -254,7 +254,7 @@ enum { HOOP_PHASE_NONE = 0, HOOP_PHASE_BRINGUP = 1, HOOP_PHASE_OPERATION = 2, HO
 enum { HOOP_ERROR_BEST_EFFORT = 1 }; /* the server was gone: `rank` may be the guess of a neighbour */
 
 typedef struct hoop_error {
-    size_t size; /* = sizeof(hoop_error), set by the caller: the struct may grow */
+    size_t size; /* = sizeof(hoop_error), set by the program: the struct may grow */
     hoop_result code;
     int rank;          /* the rank that caused it, -1 if unknown */
     int reporter;      /* the rank that saw it first, -1 if unknown */
@@ -266,7 +266,7 @@ typedef struct hoop_error {
 } hoop_error;
 
 /*
- * Fills *error (its size field must be set) with the communicator's kept error or, where there is none, with this
+ * Fills *error (its size field must be set) with the communicator's kept error or, if it has no error, with this
  * thread's last error on it; comm NULL: this thread's last error. Returns HOOP_SUCCESS, or HOOP_ERR_INVALID_ARGUMENT.
  */
 hoop_result hoop_comm_error(const hoop_comm *comm, hoop_error *error);
@@ -279,10 +279,10 @@ void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */
 
 /*
- * The GPU of this process. hoop_gpu_ordinal opens the GPU that hoop uses where no array names another one: that of the
+ * The GPU of this process. hoop_gpu_ordinal opens the GPU that hoop uses if no array determines another: that of the
  * thread's current CUDA context, else HOOP_CUDA_DEVICE's as the last hoop_comm_create has read it, else LOCAL_RANK's.
- * *ordinal is its CUDA ordinal; after an error it is -1, and hoop_comm_error(NULL, ...) says what is missing.
- * hoop_gpu_describe writes one sentence on GPUs and driver, or on why there are none, cut off at `size` bytes.
+ * *ordinal is its CUDA ordinal; after an error it is -1, and hoop_comm_error(NULL, ...) names the missing part.
+ * hoop_gpu_describe writes one sentence on GPUs and driver, or on why the process has none, cut off at `size` bytes.
  */
 hoop_result hoop_gpu_ordinal(int *ordinal);
 hoop_result hoop_gpu_describe(char *text, size_t size);

@@ -23,7 +23,7 @@ typedef struct model_options {
     hp_kind kind;         /* of float32 in place: allreduce, reduce_scatter, allgather or barrier */
     uint64_t count;       /* the public call's count: of a block where the collective has blocks */
     hp_plan_options plan; /* as the library's settings would make it */
-    int algorithm;            /* -1: what the plan chooses; ring, spread, doubling or halves: that one at any size */
+    int algorithm;        /* -1: what the plan chooses; ring, spread, doubling or halves: that one at any size */
     uint32_t window;
     double alpha, beta, gamma, overhead, delay;
     double jitter; /* 0 ... 1 */

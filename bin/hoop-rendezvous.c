@@ -95,7 +95,7 @@ secret_from_environment(hp_secret *secret, hoop_error *error)
 static hoop_result
 find_secret(hp_secret *secret, const settings *s, hoop_error *error)
 {
-    uint8_t job[HP_JOB_ID];
+    uint8_t job[HP_JOB_ID_BYTES];
     hoop_result result =
         s->secret_file ? hp_secret_from_file(secret, s->secret_file, error) : secret_from_environment(secret, error);
     if (result || !s->job)
@@ -204,7 +204,7 @@ serve(const settings *s, hp_secret *secret)
 {
     char listening[HP_ADDR_TEXT];
     hoop_error error;
-    hp_server_options options = {.mode = s->mode, .say = say, .warn = warn, .secret = secret};
+    hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret};
     hoop_result result = find_address(&options.listen, s, &error);
     if (!result)
         result = find_ports(&options.ports, s, &error);

@@ -104,7 +104,7 @@ feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
     for (size_t k = handshake->have > 16 ? handshake->have - 16 : 0; k < n; k++)
         all[at + 16 + k] = in->at[k];
     if (m == 0 && handshake->have <= 16)
-        memcpy(all + at + 16, keys.job_id, HP_JOB_ID);
+        memcpy(all + at + 16, keys.job_id, HP_JOB_ID_BYTES);
     in->at += n;
     in->n -= n;
     hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
@@ -165,7 +165,7 @@ begin(hp_handshake *handshake, uint8_t how, const hp_handshake_policy *policy)
                       .role = HP_ROLE_DATA,
                       .ver_min = 1,
                       .ver_max = (uint16_t)(1 + (how >> 7))};
-    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     memset(nonce, how & 1 ? 0x11 : 0x22, sizeof(nonce));
     if (how & 1)
         hp_handshake_start(handshake, &keys, &hello, nonce, 1000);
@@ -176,7 +176,7 @@ begin(hp_handshake *handshake, uint8_t how, const hp_handshake_policy *policy)
 static void
 make_keys(void)
 {
-    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID_BYTES];
     for (size_t k = 0; k < sizeof(secret); k++)
         secret[k] = (uint8_t)k;
     for (size_t k = 0; k < sizeof(job_id); k++)

@@ -21,7 +21,7 @@ enum { GUESTS = 8, RING_MAX = 300 };
 enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, COMMANDS };
 
 typedef struct incoming {
-    hp_guest guest; /* first: a guest's address is its connection's */
+    hp_job_conn conn; /* first: a guest's address is its connection's */
     int present, go, causes, disconnected;
     uint64_t comm;
 } incoming;
@@ -120,7 +120,7 @@ lose(incoming *v)
     if (!v->present)
         return;
     v->present = 0;
-    hp_job_lost(&v->guest, NULL, now);
+    hp_job_lost(&v->conn, NULL, now);
 }
 
 static void
@@ -130,7 +130,7 @@ say(incoming *v, int type, const uint8_t *payload, size_t n)
     hp_err_clear(&error);
     if (!v->present)
         return;
-    int result = hp_job_message(&v->guest, type, payload, n, now, &error);
+    int result = hp_job_message(&v->conn, type, payload, n, now, &error);
     fuzz_check(result == 0 || error.code == HOOP_ERR_PROTOCOL);
     if (result)
         lose(v);
@@ -144,7 +144,7 @@ enter(incoming *v, uint32_t rank, uint32_t world, uint64_t parent)
         return;
     memset(v, 0, sizeof(*v));
     v->present = 1;
-    hp_job_enter(job, &v->guest, &hello);
+    hp_job_enter(job, &v->conn, &hello);
 }
 
 static void
@@ -290,7 +290,7 @@ decode(const uint8_t *in, size_t n)
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const uint8_t job_id[HP_JOB_ID];
+    static const uint8_t job_id[HP_JOB_ID_BYTES];
     hp_events events = {NULL, on_tell, on_assign, on_disconnect, on_say, on_say, on_failed, on_reached, on_host_of};
     script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {

@@ -73,7 +73,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
                     hoop_error *error)
 {
     hp_server_options options = {.mode = HP_MODE_AUTH,
-                                 .say = owner->say,
+                                 .log = owner->say,
                                  .warn = owner->warn,
                                  .failed = owner->failed,
                                  .host_of = owner->host_of,
@@ -169,7 +169,7 @@ hp_job_server_forget_secret(hp_job_server *s)
 void
 hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host)
 {
-    uint8_t job[HP_JOB_ID];
+    uint8_t job[HP_JOB_ID_BYTES];
     if (s->server && hp_job_id(job, s->id, NULL) == HOOP_SUCCESS)
         hp_server_rank_ended(s->server, job, rank, s->mapping->ranks.size, host);
 }

@@ -9,7 +9,7 @@ void
 hp_baton_init(hp_driver *d)
 {
     pthread_mutex_init(&d->mutex, NULL);
-    hp_thread_bell(&d->changed);
+    hp_thread_cond_init(&d->changed);
 }
 
 /* `yield` counts the threads that ask. The background thread rests while one does; after the last has given up it

@@ -18,9 +18,9 @@ void hp_baton_give(hoop_comm *comm);
 
 /* The holder's sign of life, for the threads that watch it. */
 static inline void
-hp_baton_beat(hoop_comm *comm)
+hp_baton_heartbeat(hoop_comm *comm)
 {
-    atomic_ullong *beat = &comm->driver.beat;
+    atomic_ullong *beat = &comm->driver.heartbeat;
     atomic_store_explicit(beat, atomic_load_explicit(beat, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 

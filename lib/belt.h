@@ -36,19 +36,19 @@ typedef struct hp_channel {
     uint8_t *memory; /* slots, then stages: ordinary pages */
     size_t memory_bytes;
     hp_slot slot[HP_WINDOW_MAX];
-    uint8_t *spare[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
-    uint32_t spares;
+    uint8_t *free_piece[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
+    uint32_t free_pieces;
     hp_queue *queue[HP_DEVICES];
-    hp_queue *ready[HP_DEVICES]; /* opened ahead of the first use; the belt does not look here */
-    uint64_t told[HP_DEVICES];   /* the last command that each queue has reported as done */
-    int news;                    /* a queue has reported more since this round began */
-    hp_link **in, **out;         /* by distance 1 ... n-1; NULL until first used */
-    hp_link **link;              /* the same links one after the other: room for 2n */
+    hp_queue *ready[HP_DEVICES];    /* opened ahead of the first use; the belt does not look here */
+    uint64_t seen_done[HP_DEVICES]; /* the last command that each queue has reported as done */
+    int more_done;                  /* a queue has reported more since this round began */
+    hp_link **in, **out;            /* by distance 1 ... n-1; NULL until first used */
+    hp_link **link;                 /* the same links one after the other: room for 2n */
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
     uint64_t posted;                                    /* steps whose receive is posted, or that have none */
-    uint8_t *spare_stage[HP_STAGES];                    /* stages that no operation holds: a stack */
-    uint32_t spare_stages;
+    uint8_t *free_stage[HP_STAGES];                     /* stages that no operation holds: a stack */
+    uint32_t free_stages;
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
     int links_wanted;            /* sending links that were made and that links.c has not dialled yet */

@@ -36,13 +36,13 @@ open_queues(hp_channel *channel, hoop_error *error)
 
 /* Slots, then stages; the first ones on top. */
 static void
-pile_memory(hp_channel *channel)
+fill_free_stacks(hp_channel *channel)
 {
     uint8_t *stages = channel->memory + (size_t)channel->o.window * channel->o.slice_bytes;
     for (uint32_t i = channel->o.window; i-- > 0;)
-        channel->spare[channel->spares++] = channel->memory + (size_t)i * channel->o.slice_bytes;
+        channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * channel->o.slice_bytes;
     for (uint32_t i = HP_STAGES; i-- > 0;)
-        channel->spare_stage[channel->spare_stages++] = stages + (size_t)i * channel->o.stage_bytes;
+        channel->free_stage[channel->free_stages++] = stages + (size_t)i * channel->o.stage_bytes;
 }
 
 hp_channel *
@@ -60,7 +60,7 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->link = hp_alloc(2 * links, sizeof(hp_link *));
     if (!channel->memory || !channel->in || !channel->out || !channel->link)
         goto no_memory;
-    pile_memory(channel);
+    fill_free_stacks(channel);
     if (open_queues(channel, error) == HOOP_SUCCESS)
         return channel;
     hp_channel_free(channel);
@@ -178,9 +178,9 @@ take_stage(hp_channel *channel, hoop_work *work)
     int c = channel->o.index;
     if (!hp_algorithm_is_staged(work->plan[c].algorithm) || channel->next_step > 0)
         return 1;
-    if (channel->spare_stages == 0)
+    if (channel->free_stages == 0)
         return 0;
-    work->stage[c] = channel->spare_stage[--channel->spare_stages];
+    work->stage[c] = channel->free_stage[--channel->free_stages];
     return 1;
 }
 
@@ -269,7 +269,7 @@ receive(hp_channel *channel)
  * barrier has no command that could wait.
  */
 static int
-has_come(const hp_channel *channel, const hp_slot *slot)
+stream_has_arrived(const hp_channel *channel, const hp_slot *slot)
 {
     hoop_work *work = slot->work;
     hp_queue *queue = hp_slot_queue(channel, slot);
@@ -282,7 +282,7 @@ static int
 work(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->worked);
-    if (channel->worked == channel->received || slot->failed || !has_come(channel, slot))
+    if (channel->worked == channel->received || slot->failed || !stream_has_arrived(channel, slot))
         return 0;
     if (slot->place.settled && channel->retired < channel->worked)
         return 0;
@@ -292,7 +292,7 @@ work(hp_channel *channel)
 }
 
 static int
-jobs_done(const hp_channel *channel, const hp_slot *slot)
+commands_done(const hp_channel *channel, const hp_slot *slot)
 {
     hp_queue *queue = hp_slot_queue(channel, slot);
     return !slot->command_mark || queue->ops->done(queue) >= slot->command_mark;
@@ -304,16 +304,16 @@ jobs_done(const hp_channel *channel, const hp_slot *slot)
  * again.
  */
 static int
-ask_jobs_done(hp_channel *channel, const hp_slot *slot)
+poll_commands(hp_channel *channel, const hp_slot *slot)
 {
     hp_queue *queue = hp_slot_queue(channel, slot);
-    uint64_t *told = &channel->told[slot->work->device];
-    if (slot->command_mark > *told) {
+    uint64_t *seen_done = &channel->seen_done[slot->work->device];
+    if (slot->command_mark > *seen_done) {
         uint64_t done = queue->ops->done(queue);
-        channel->news |= done > *told;
-        *told = done;
+        channel->more_done |= done > *seen_done;
+        *seen_done = done;
     }
-    return slot->command_mark <= *told;
+    return slot->command_mark <= *seen_done;
 }
 
 static int
@@ -324,7 +324,7 @@ send_on(hp_channel *channel)
         return 0;
     if (slot->step.flags & HP_STEP_SEND) {
         hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
-        if (!slot->place.forward && !ask_jobs_done(channel, slot))
+        if (!slot->place.forward && !poll_commands(channel, slot))
             return 0;
         slot->send_link = hp_channel_out(channel, slot->step.to);
         if (!slot->send_link) {
@@ -342,7 +342,7 @@ static void
 finish_work(hp_channel *channel, hoop_work *done)
 {
     if (hp_algorithm_is_staged(done->plan[channel->o.index].algorithm))
-        channel->spare_stage[channel->spare_stages++] = done->stage[channel->o.index];
+        channel->free_stage[channel->free_stages++] = done->stage[channel->o.index];
     done->channels_left--;
 }
 
@@ -350,7 +350,7 @@ static int
 retire(hp_channel *channel)
 {
     hp_slot *slot = slot_of(channel, channel->retired);
-    if (channel->retired == channel->sent || !ask_jobs_done(channel, slot))
+    if (channel->retired == channel->sent || !poll_commands(channel, slot))
         return 0;
     if (slot->send_mark && slot->send_link->done < slot->send_mark)
         return 0;
@@ -397,7 +397,7 @@ hp_channel_progress(hp_channel *channel)
 {
     int any = 0, moved, rounds = 0;
     do {
-        moved = channel->news = 0;
+        moved = channel->more_done = 0;
         while (admit(channel))
             moved = 1;
         while (post(channel))
@@ -407,7 +407,7 @@ hp_channel_progress(hp_channel *channel)
         while (work_and_send(channel))
             moved = 1;
         any |= moved;
-    } while ((moved || channel->news) && ++rounds < ROUNDS);
+    } while ((moved || channel->more_done) && ++rounds < ROUNDS);
     return any;
 }
 
@@ -418,7 +418,7 @@ hp_channel_passed(const hp_channel *channel)
 }
 
 int
-hp_channel_listen(hp_channel *channel)
+hp_channel_move_links(hp_channel *channel)
 {
     int moved = 0;
     for (int i = 0; i < channel->links; i++)
@@ -449,7 +449,7 @@ hp_channel_settled(const hp_channel *channel, const hoop_work *work)
     int settled = 1;
     for (uint64_t i = channel->retired; i < channel->admitted; i++) {
         const hp_slot *slot = &channel->slot[i % channel->o.window];
-        if (slot->work == work && !jobs_done(channel, slot))
+        if (slot->work == work && !commands_done(channel, slot))
             settled &= hp_slot_queue(channel, slot)->ops->status(hp_slot_queue(channel, slot), NULL) != HOOP_SUCCESS;
     }
     return settled;

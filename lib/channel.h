@@ -45,7 +45,7 @@ hp_link *hp_channel_out(hp_channel *channel, int distance);
 
 /* Lets every link move, also those from which nothing is awaited: they read one header ahead, and see ends and aborts.
  * 1 if one moved: the belt must look again before the driver sleeps. */
-int hp_channel_listen(hp_channel *channel);
+int hp_channel_move_links(hp_channel *channel);
 
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);

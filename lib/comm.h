@@ -44,7 +44,7 @@ typedef struct hp_fault {
     hoop_error suspicion; /* becomes the error at `grace`, unless the cause is known by then */
     uint64_t grace;       /* by hp_loop_now(); 0: there is no suspicion */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
-    uint64_t tell;        /* when the server has to be told of that link; 0: it was told, or need not be */
+    uint64_t report_at;   /* when the server has to be told of that link; 0: it was told, or need not be */
     hp_probe probe;       /* of that link's peer */
 } hp_fault;
 
@@ -65,36 +65,36 @@ typedef struct hp_driver {
     hoop_work *inbox, *inbox_last;
     hoop_work *free;           /* works to use again */
     hoop_work *made;           /* every work there is, by `made_before` */
-    hp_segment *shelf;         /* arrays of segments that no group uses now */
+    hp_segment *free_arrays;   /* arrays of segments that no group uses now */
     int aborters;              /* threads inside hp_progress_abort */
-    hp_unstarted refusal;      /* the last call that was refused, */
+    hp_unstarted refused_call; /* the last call that was refused, */
     int refused;               /* 1: no operation was started since; 2: likewise, and the driver has looked at it */
-    int told;                  /* the server was told of a refused call; the baton holder's */
+    int refusal_reported;      /* the server was told of a refused call; the baton holder's */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* looked at by the driver without the mutex */
     atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
-    atomic_int attending;      /* the control connection is being made again */
+    atomic_int reconnecting;   /* the control connection is being made again */
     atomic_int aborting;       /* 1: the driver has to end all works, by fault.error; 2: it has */
-    atomic_ullong beat;        /* grows while the driver is not stuck in a call */
+    atomic_ullong heartbeat;   /* grows while the driver is not stuck in a call */
 } hp_driver;
 
 /* stream_watchdog.c's. */
 typedef struct hp_stream_watchdog {
     pthread_t thread;
-    pthread_cond_t bell; /* with the driver's mutex */
+    pthread_cond_t wakeup; /* with the driver's mutex */
     int runs, stop, released;
-    unsigned long long beat; /* the driver's, as last seen */
-    uint64_t looks;          /* since it has grown */
+    unsigned long long heartbeat; /* the driver's, as last seen */
+    uint64_t polls;               /* since it has grown */
 } hp_stream_watchdog;
 
 /* standby.c's; with the driver's mutex. */
 typedef struct hp_standby {
     pthread_t thread;
-    pthread_cond_t bell;
-    int runs, stop, dozes;         /* dozes: until the bell is rung */
-    void (*look)(hoop_comm *comm); /* one round, if no other thread drives */
+    pthread_cond_t wakeup;
+    int runs, stop, idle;          /* idle: until hp_standby_wake */
+    void (*poll)(hoop_comm *comm); /* one round, if no other thread drives */
 } hp_standby;
 
 /* What reports.c has told of the operation in progress. The baton holder's. */
@@ -102,11 +102,11 @@ typedef struct hp_reports {
     uint64_t steps, bytes, moved_at; /* progress as last seen, and when it last grew */
     uint64_t entered, entered_at;    /* the oldest operation as last seen, and since when it is the oldest */
     int entering;                    /* it was started out of none, and its times are not set yet */
-    uint64_t told_at;                /* last IN_OP or PROGRESS */
+    uint64_t reported_at;            /* last IN_OP or PROGRESS */
     int in_op;                       /* the server was told IN_OP */
     int out;                         /* and OUT after it, on a connection not looked at since; progress.c's */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
-    hp_stall_warning nag;            /* the stall warning that this rank gives where the server is not heard */
+    hp_stall_warning warning;        /* the stall warning that this rank gives where the server is not heard */
     hp_heartbeats *heartbeats;       /* what the ranks tell each other then; NULL without neighbours */
 } hp_reports;
 

@@ -251,7 +251,7 @@ note_unknown(const char *name, char *out, size_t size)
 static hoop_result
 read_environment(hoop_config *config, hoop_error *error)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT; /* once for each process is enough */
+    static atomic_flag warned = ATOMIC_FLAG_INIT; /* once for each process is enough */
     char unknown[400] = "";
     for (char **entry = environ; entry && *entry; entry++) {
         char name[NAME_TEXT];
@@ -271,7 +271,7 @@ read_environment(hoop_config *config, hoop_error *error)
             return hp_err_set(error, result, "HOOP_%.*s%.180s", (int)strlen(name), *entry + 5, why.text + strlen(name));
     }
     /* the ranks of a job have one environment, as a rule: the first one speaks for all */
-    if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&said))
+    if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&warned))
         hp_log(HP_LOG_WARN, "unknown HOOP_ variables in the environment:%s; hoop_env(7) lists the settings", unknown);
     return HOOP_SUCCESS;
 }

@@ -177,7 +177,7 @@ hp_devices_block(hoop_comm *comm, const void *send, const void *recv)
 }
 
 hoop_result
-hp_devices_enroll(hoop_comm *comm, int index, hoop_error *error)
+hp_devices_pin(hoop_comm *comm, int index, hoop_error *error)
 {
     hoop_result result = HOOP_SUCCESS;
     if (atomic_load(&comm->gpu.pinned) & (1 << index))

@@ -24,7 +24,7 @@ int hp_devices_of_stream(hoop_comm *comm, hoop_error *error);
 void hp_devices_block(hoop_comm *comm, const void *send, const void *recv);
 
 /* Opens the channels' queues on a device, unless they are open; baton holder only. An error ends the communicator. */
-hoop_result hp_devices_enroll(hoop_comm *comm, int index, hoop_error *error);
+hoop_result hp_devices_pin(hoop_comm *comm, int index, hoop_error *error);
 
 /* A device that works on its own wakes a sleeping driver through its queues' descriptors; baton holder only. */
 void hp_devices_watch(hoop_comm *comm, int index);

@@ -138,7 +138,7 @@ hp_environment_name_secret(hoop_error *error, const hoop_config *config)
 
 /* The key of this job: taken as it is from hooprun, or derived from the server's secret. */
 static hoop_result
-find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID], const hoop_config *config, hoop_error *error)
+find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID_BYTES], const hoop_config *config, hoop_error *error)
 {
     int fd = (int)hp_config_number(config, HP_SET_secret_fd);
     const char *file = hp_config_text(config, HP_SET_secret_file);
@@ -150,7 +150,7 @@ find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID], const hoop_confi
     result = fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
     if (result != HOOP_SUCCESS)
         return result;
-    if (secret->of_job && memcmp(secret->job_id, job_id, HP_JOB_ID) != 0)
+    if (secret->of_job && memcmp(secret->job_id, job_id, HP_JOB_ID_BYTES) != 0)
         return hp_err_set(
             error, HOOP_ERR_AUTH,
             "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
@@ -165,7 +165,7 @@ hp_environment_keys(const hp_environment *environment, const hoop_config *config
     int mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
     hp_secret *secret;
     hp_keys *keys = NULL;
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     if (mode == HP_MODE_NONE && !hp_addr_is_loopback(&environment->server)) {
         hp_err_set(error, HOOP_ERR_AUTH,
                    "HOOP_SECURITY=none is allowed on loopback only, and the rendezvous server is elsewhere: use "

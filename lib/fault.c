@@ -20,12 +20,12 @@ enum {
     GRACE_MS = 200,
     SERVER_GRACE_MS = 800, /* what was told to a server that is heard: its answer takes half a second at most */
     RETURN_MS = 500,
-    LOOK_MS = 1,
+    POLL_MS = 1,
     SETTLE_MS = 2000 /* how long commands may take before streams are let go all the same */
 };
 
 hoop_error
-hp_fault_told(const hoop_comm *comm, const hoop_error *cause)
+hp_fault_for_others(const hoop_comm *comm, const hoop_error *cause)
 {
     hoop_error other = *cause;
     char me[96];
@@ -67,12 +67,12 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
 /* Waits until the work's jobs have ended. Where streams share a hardware queue, the jobs may be queued behind the
  * blocked stream itself, and would never end before it goes on: so the wait has a deadline. */
 static void
-await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
+await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
     const struct timespec moment = {0, 50000};
     for (uint32_t c = 0; work->gate && c < comm->channels; c++)
         while (!hp_channel_settled(comm->channel[c], work) && hp_now() < deadline) {
-            hp_baton_beat(comm);
+            hp_baton_heartbeat(comm);
             nanosleep(&moment, NULL);
         }
 }
@@ -84,12 +84,12 @@ await_jobs(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
  * has queued.
  */
 static void
-settle(hoop_comm *comm)
+release_and_drain(hoop_comm *comm)
 {
     uint64_t deadline = hp_now() + SETTLE_MS * HP_MS;
     for (hoop_work *work = comm->running; work; work = work->next) {
-        await_jobs(comm, work, deadline);
-        hp_ops_let_go(comm, work);
+        await_commands(comm, work, deadline);
+        hp_ops_release_stream(comm, work);
     }
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_drain(comm->channel[c]);
@@ -104,7 +104,7 @@ hp_fault_find_server(hoop_comm *comm)
     hp_loop_run(comm->loop, 0);
     while (hp_client_is_away(comm->client) && hp_now() < until) {
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
-        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
+        hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
 }
 
@@ -126,7 +126,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
         return;
     full = numbered(comm, cause);
     claim(comm, &full);
-    other = hp_fault_told(comm, &comm->fault.error);
+    other = hp_fault_for_others(comm, &comm->fault.error);
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_client_abort(comm->client, &other);
     comm->state = HP_COMM_FAILED;
@@ -135,7 +135,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
         hp_channel_stop(comm->channel[c], &other);
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
-    settle(comm);
+    release_and_drain(comm);
     /* from here on no thread touches the caller's memory: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
     hp_ops_fail(comm);
@@ -151,9 +151,9 @@ hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 }
 
 static int
-server_hears(const hoop_comm *comm, uint64_t now)
+has_server(const hoop_comm *comm, uint64_t now)
 {
-    return comm->client && hp_client_hears(comm->client, now);
+    return comm->client && hp_client_has_server(comm->client, now);
 }
 
 void
@@ -167,15 +167,15 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
         return; /* told already */
     comm->fault.suspicion = *cause;
     comm->fault.ended = NULL;
-    comm->fault.tell = 0;
-    comm->fault.grace = now + (server_hears(comm, now) ? GRACE_MS * HP_MS : 1);
+    comm->fault.report_at = 0;
+    comm->fault.grace = now + (has_server(comm, now) ? GRACE_MS * HP_MS : 1);
     if (comm->client)
         hp_client_abort(comm->client, cause);
 }
 
 /* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */
 static void
-describe_breach(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+describe_loss(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 {
     int up = comm->rank < link->peer;
     hp_link_loss_cause cause = {
@@ -196,10 +196,10 @@ describe_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 }
 
 static void
-tell_loss(hoop_comm *comm, const hp_link *link)
+report_loss(hoop_comm *comm, const hp_link *link)
 {
     hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno, .sequence = comm->fault.suspicion.sequence};
-    comm->fault.tell = 0;
+    comm->fault.report_at = 0;
     if (comm->client)
         hp_client_lost(comm->client, &loss);
 }
@@ -207,7 +207,7 @@ tell_loss(hoop_comm *comm, const hp_link *link)
 /* A connection that has carried nothing may be dialled again: then nothing was lost, so the server is told after the
  * grace. */
 static uint64_t
-when_to_tell(const hp_link *link, uint64_t now)
+when_to_report(const hp_link *link, uint64_t now)
 {
     int fresh = hp_link_is_fresh(link, (int)(link->done % (uint64_t)link->stripes));
     return fresh ? now + GRACE_MS * HP_MS : now;
@@ -223,18 +223,18 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
     hoop_error *s = &comm->fault.suspicion;
     if (comm->fault.grace)
         return;
-    comm->fault.grace = now + (server_hears(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
+    comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
     if (link->state == HP_LINK_LEFT) {
         describe_leaver(comm, link, s);
     } else {
-        describe_breach(comm, link, s);
+        describe_loss(comm, link, s);
         hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
-        comm->fault.tell = when_to_tell(link, now);
+        comm->fault.report_at = when_to_report(link, now);
     }
     s->sequence = comm->running ? comm->running->sequence : 0;
-    if (comm->fault.tell && now >= comm->fault.tell)
-        tell_loss(comm, link);
+    if (comm->fault.report_at && now >= comm->fault.report_at)
+        report_loss(comm, link);
 }
 
 /* No cause has arrived within the grace, so this rank's suspicion becomes the error. */
@@ -243,9 +243,9 @@ conclude(hoop_comm *comm, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
     const hp_link *link = comm->fault.ended;
-    if (link || !server_hears(comm, now))
+    if (link || !has_server(comm, now))
         s->flags |= HOOP_ERROR_BEST_EFFORT;
-    if (link && link->state != HP_LINK_LEFT && hp_probe_look(&comm->fault.probe) == HP_PROBE_ENDED) {
+    if (link && link->state != HP_LINK_LEFT && hp_probe_poll(&comm->fault.probe) == HP_PROBE_ENDED) {
         const hp_member *who = &comm->ring->members[link->peer];
         snprintf(s->text, sizeof(s->text), "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
                  who->pid);
@@ -263,7 +263,7 @@ reconsider(hoop_comm *comm)
     if (!link || link->state != HP_LINK_OPEN || hp_link_is_stuck(link))
         return;
     comm->fault.ended = NULL;
-    comm->fault.grace = comm->fault.tell = 0;
+    comm->fault.grace = comm->fault.report_at = 0;
     if (comm->client)
         hp_client_found(comm->client);
     hp_probe_stop(&comm->fault.probe);
@@ -351,9 +351,9 @@ check_clock(hoop_comm *comm, uint64_t now)
     hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
         return;
-    if (hp_client_hears(comm->client, now))
+    if (hp_client_has_server(comm->client, now))
         clock.limit = 2 * limit + 5 * HP_SEC;
-    else if (!hp_heartbeats_listened(comm->reports.heartbeats, clock.beat, now))
+    else if (!hp_heartbeats_has_listened(comm->reports.heartbeats, clock.interval, now))
         return;
     hp_report r = hp_stats_report(comm);
     hp_blame blame = hp_heartbeats_judge(comm->reports.heartbeats, r.sequence, may_rest(comm), &clock);
@@ -390,8 +390,8 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     }
     check_clock(comm, now);
     reconsider(comm);
-    if (comm->fault.tell && now >= comm->fault.tell)
-        tell_loss(comm, comm->fault.ended);
+    if (comm->fault.report_at && now >= comm->fault.report_at)
+        report_loss(comm, comm->fault.ended);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
         conclude(comm, now);
 }

@@ -30,7 +30,7 @@ void hp_fault_request(hoop_comm *comm, const hoop_error *cause);
 void hp_fault_fail(hoop_comm *comm, const hoop_error *cause);
 
 /* The cause as the other ranks get it: a failure of this rank itself is HOOP_ERR_ABORTED for them. */
-hoop_error hp_fault_told(const hoop_comm *comm, const hoop_error *cause);
+hoop_error hp_fault_for_others(const hoop_comm *comm, const hoop_error *cause);
 
 /* A cause that this rank has seen: it tells the server, and fails with it after the grace. Its own failure counts at
  * once. */

@@ -88,7 +88,7 @@ static int
 make_fused(hoop_comm *comm, hoop_work *work)
 {
     uint64_t count = work->call.count;
-    hp_work_pool_unshelve(comm, work);
+    hp_work_pool_take_array(comm, work);
     work->call.fused = 1;
     work->call.count = 0;
     work->call.root = 0;

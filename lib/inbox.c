@@ -39,22 +39,22 @@ hp_inbox_refuse(hoop_comm *comm, const hp_call *call, const hoop_error *cause)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    d->refusal = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
+    d->refused_call = (hp_unstarted){.sequence = d->sequence + 1, .call = *call, .cause = *cause};
     d->refused = 1;
     atomic_store(&d->has_inbox, 1);
     pthread_mutex_unlock(&d->mutex);
 }
 
-hp_refusal
-hp_inbox_refusal(hoop_comm *comm, uint64_t last, hp_unstarted *refusal)
+hp_inbox_refused
+hp_inbox_refused_call(hoop_comm *comm, uint64_t last, hp_unstarted *refusal)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    *refusal = d->refusal;
+    *refusal = d->refused_call;
     int new = d->refused == 1, over = last >= refusal->sequence;
     d->refused = over ? 0 : 2;
     pthread_mutex_unlock(&d->mutex);
-    return over ? HP_REFUSAL_OVER : new ? HP_REFUSAL_NEW : HP_REFUSAL_KNOWN;
+    return over ? HP_INBOX_REFUSED_OVER : new ? HP_INBOX_REFUSED_NEW : HP_INBOX_REFUSED_KNOWN;
 }
 
 uint64_t

@@ -118,7 +118,7 @@ neighbours_open(const hoop_comm *comm)
 
 /* Of each host one rank, as far as that can be known, logs that the server does not answer. */
 static int
-speaks_for_host(const hoop_comm *comm)
+logs_for_host(const hoop_comm *comm)
 {
     const char *local = getenv("HOOP_LOCAL_RANK");
     if (!local || !*local)
@@ -128,23 +128,23 @@ speaks_for_host(const hoop_comm *comm)
     return hp_config_number(&comm->config, HP_SET_rank) <= 0;
 }
 
-typedef struct silence {
+typedef struct unanswered {
     uint64_t since; /* when the server last answered, or was first asked */
-    hp_stall_warning nag;
-} silence;
+    hp_stall_warning warning;
+} unanswered;
 
 /* Warns while no server answers, and once more when one does. Where one answers, the server itself warns of ranks. */
 static void
-warn_of_silence(const hoop_comm *comm, silence *s, uint64_t now)
+warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 {
     const hp_addr *server = hp_client_awaits(comm->client);
     char text[HP_ADDR_TEXT];
-    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !speaks_for_host(comm))
+    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !logs_for_host(comm))
         return;
     if (!server || !s->since)
         s->since = now;
-    hp_stall_word word = hp_stall_warning_due(&s->nag, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
-    double seconds = (double)s->nag.lasted / 1e9;
+    hp_stall_word word = hp_stall_warning_due(&s->warning, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
+    double seconds = (double)s->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
         hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
                hp_addr_print(server, text), seconds);
@@ -180,10 +180,10 @@ find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_
 static hoop_result
 run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
 {
-    silence quiet = {0};
+    unanswered wait = {0};
     for (;;) {
         uint64_t now = hp_loop_now(comm->loop);
-        warn_of_silence(comm, &quiet, now);
+        warn_unanswered(comm, &wait, now);
         hp_client_state reached = hp_client_status(comm->client);
         if (atomic_load(&comm->fault.failed)) {
             *error = comm->fault.error;
@@ -197,7 +197,7 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
         hp_loop_run(comm->loop, LOOP_MS * HP_MS);
-        if (hp_listener_news(&comm->entry))
+        if (hp_listener_has_events(&comm->entry))
             hp_links_receive(comm);
     }
 }
@@ -237,7 +237,7 @@ open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advert
 {
     hp_listener_options o = {.sock = comm->sock};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
-    const char *told = hp_config_text(&comm->config, HP_SET_advertise);
+    const char *proxy = hp_config_text(&comm->config, HP_SET_advertise);
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS)
@@ -251,7 +251,7 @@ open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advert
     *advertised = comm->entry.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
            *why ? "; not used: " : "", why);
-    return *told ? hp_addr_find(advertised, told, comm->loop, options->deadline, error) : HOOP_SUCCESS;
+    return *proxy ? hp_addr_find(advertised, proxy, comm->loop, options->deadline, error) : HOOP_SUCCESS;
 }
 
 static void
@@ -296,8 +296,8 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->host_id = hp_environment_host(&comm->config, options->host);
     options->op_timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
     options->warn_after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    uint64_t patience = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
-    comm->bringup_until = options->deadline - (patience / 4 < REPORT_MS * HP_MS ? patience / 4 : REPORT_MS * HP_MS);
+    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
+    comm->bringup_until = options->deadline - (timeout / 4 < REPORT_MS * HP_MS ? timeout / 4 : REPORT_MS * HP_MS);
     comm->client = hp_client_new(comm->loop, options, kick, comm);
     if (!comm->client)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to the rendezvous server");

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000, LOOK_MS = 1 };
+enum { LINGER_MS = 1000, POLL_MS = 1 };
 
 static int
 links_closed(hoop_comm *comm)
@@ -29,7 +29,7 @@ links_closed(hoop_comm *comm)
 }
 
 static void
-say_leave(hoop_comm *comm)
+send_leave(hoop_comm *comm)
 {
     uint64_t until = hp_now() + LINGER_MS * HP_MS;
     comm->state = HP_COMM_CLOSED;
@@ -41,7 +41,7 @@ say_leave(hoop_comm *comm)
         for (int i = 0; i < comm->channel[c]->links; i++)
             hp_link_leave(comm->channel[c]->link[i]);
     while (!links_closed(comm) && hp_now() < until)
-        hp_loop_run(comm->loop, LOOK_MS * HP_MS);
+        hp_loop_run(comm->loop, POLL_MS * HP_MS);
 }
 
 /* 1: no operation is left: all are complete, or have ended by the communicator's error. */
@@ -69,7 +69,7 @@ hp_leave(hoop_comm *comm)
     if (!finish(comm))
         return 0;
     hp_progress_stop(comm);
-    say_leave(comm);
+    send_leave(comm);
     return 1;
 }
 
@@ -79,7 +79,7 @@ hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
     hoop_error own = *cause, told;
     if (own.rank < 0)
         own.rank = comm->rank;
-    told = hp_fault_told(comm, &own);
+    told = hp_fault_for_others(comm, &own);
     told.reporter = comm->rank;
     hp_client_abort(comm->client, &told);
     hp_loop_run(comm->loop, 0);

@@ -161,7 +161,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hoop_error error;
     char name[96];
     hp_hello hello = {.comm = comm->id, .epoch = comm->epoch, .my_rank = (uint32_t)comm->rank};
-    memcpy(hello.job_id, comm->keys->job_id, HP_JOB_ID);
+    memcpy(hello.job_id, comm->keys->job_id, HP_JOB_ID_BYTES);
     hello.your_rank = (uint32_t)link->peer;
     hello.world = (uint32_t)comm->size;
     hello.role = HP_ROLE_DATA;

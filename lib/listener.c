@@ -10,14 +10,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PAST = 64 };
+enum { RECENT = 64 };
 
 struct hp_listener {
     hp_acceptor *acceptor;
     hp_listener_options options;
     hp_listener_entry *entries;
-    unsigned left;       /* communicators that have left so far, */
-    uint64_t past[PAST]; /* and the numbers of the latest ones */
+    unsigned left;           /* communicators that have left so far, */
+    uint64_t recent[RECENT]; /* and the numbers of the latest ones */
     struct hp_listener *next;
 };
 
@@ -43,57 +43,57 @@ hp_listener_unlock(void)
 
 /* A seat of this job: the named one of this communicator, or one that has no name yet. NULL: there is none. */
 static hp_listener_entry *
-find(const hp_listener *listener, const uint8_t job_id[HP_JOB_ID], int named, uint64_t comm)
+find(const hp_listener *listener, const uint8_t job_id[HP_JOB_ID_BYTES], int named, uint64_t comm)
 {
     for (hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID) == 0 && !entry->retired && entry->named == named &&
+        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID_BYTES) == 0 && !entry->retired && entry->named == named &&
             (!named || entry->comm == comm))
             return entry;
     return NULL;
 }
 
 static const hp_keys *
-keys_for(void *arg, const uint8_t job_id[HP_JOB_ID])
+keys_for(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     const hp_listener *listener = arg;
     for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID) == 0)
+        if (memcmp(entry->keys->job_id, job_id, HP_JOB_ID_BYTES) == 0)
             return entry->keys;
     return NULL;
 }
 
 static int
-policy_for(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     const hp_listener_entry *entry = find(arg, hello->job_id, 1, hello->comm);
     const hp_keys *keys = keys_for(arg, hello->job_id);
     if (!keys)
         return 0;
     *policy = (hp_handshake_policy){.role = HP_ROLE_DATA, .mode = keys->mode, .features = HP_FEATURE_ACK};
-    /* of a communicator that is not named yet this process knows no more; judge() refuses */
+    /* of a communicator that is not named yet this process knows no more; on_judge() refuses */
     policy->my_rank = entry ? entry->rank : hello->your_rank;
     policy->epoch = entry ? entry->epoch : hello->epoch;
-    return entry || find(arg, hello->job_id, 0, 0) ? 1 : HP_ACCEPTOR_VAIN;
+    return entry || find(arg, hello->job_id, 0, 0) ? 1 : HP_ACCEPTOR_EXPENDABLE;
 }
 
 /* A candidate for a communicator that is not here. For one that has left, it is told to come again, as if no process
  * listened: its ring hears the reason from the server. */
 static hp_status
-judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
+on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
     const hp_listener *listener = arg;
     (void)peer;
     *assigned = hello->my_rank;
     if (find(listener, hello->job_id, 0, 0))
         return HP_LATE;
-    for (unsigned i = 0; i < PAST && i < listener->left; i++)
-        if (listener->past[i] == hello->comm)
+    for (unsigned i = 0; i < RECENT && i < listener->left; i++)
+        if (listener->recent[i] == hello->comm)
             return HP_LATE;
     return HP_BAD_COMM;
 }
 
 static int
-same_place(const hp_hello *a, const hp_hello *b)
+same_connection(const hp_hello *a, const hp_hello *b)
 {
     return a->my_rank == b->my_rank && a->channel == b->channel && a->stripe == b->stripe;
 }
@@ -101,14 +101,14 @@ same_place(const hp_hello *a, const hp_hello *b)
 static void
 wake_driver(hp_listener_entry *entry)
 {
-    atomic_store(&entry->news, 1);
+    atomic_store(&entry->has_events, 1);
     hp_loop_wake(entry->loop);
 }
 
 /* A rank that dials again has given up its earlier connection, which is dropped: so no more candidates wait here
  * than a ring has connections. */
 static int
-take(void *arg, hp_candidate *candidate)
+on_take(void *arg, hp_candidate *candidate)
 {
     hp_listener_entry *entry = find(arg, candidate->handshake.hello.job_id, 1, candidate->handshake.hello.comm);
     hp_candidate **at;
@@ -116,7 +116,7 @@ take(void *arg, hp_candidate *candidate)
         return 0;
     for (at = &entry->candidates; *at;) {
         hp_candidate *other = *at;
-        if (!same_place(&other->handshake.hello, &candidate->handshake.hello)) {
+        if (!same_connection(&other->handshake.hello, &candidate->handshake.hello)) {
             at = &other->next;
             continue;
         }
@@ -130,7 +130,7 @@ take(void *arg, hp_candidate *candidate)
 }
 
 static void
-starved(void *arg, int number)
+on_starved(void *arg, int number)
 {
     for (hp_listener_entry *entry = ((hp_listener *)arg)->entries; entry; entry = entry->next) {
         entry->number = number;
@@ -142,16 +142,16 @@ starved(void *arg, int number)
 
 /* With the lock held, which is released while messages are logged. */
 static void
-log_remarks(void)
+write_log_queue(void)
 {
     if (logging)
         return;
     logging = 1;
     while (log_queue.count) {
-        hp_log_queue said = log_queue;
+        hp_log_queue lines = log_queue;
         log_queue.count = log_queue.more = 0;
         hp_listener_unlock();
-        hp_log_queue_write(&said);
+        hp_log_queue_write(&lines);
         hp_listener_lock();
     }
     logging = 0;
@@ -164,7 +164,7 @@ on_connection(void *arg, int ready)
     (void)ready;
     hp_listener_lock();
     hp_acceptor_serve(entry->listener->acceptor, &log_queue);
-    log_remarks();
+    write_log_queue();
     hp_listener_unlock();
 }
 
@@ -192,7 +192,7 @@ static hp_listener *
 open_listener(const hp_listener_options *options, int size, hoop_error *error)
 {
     hp_acceptor_owner owner = {
-        .keys = keys_for, .policy = policy_for, .judge = judge, .starved = starved, .take = take};
+        .keys = keys_for, .policy = on_policy, .judge = on_judge, .starved = on_starved, .take = on_take};
     hp_listener *listener = hp_alloc(1, sizeof(*listener));
     if (!listener) {
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
@@ -224,7 +224,7 @@ close_if_empty(hp_listener *listener)
 }
 
 static void
-add_seat(hp_listener_entry *entry, hp_listener *listener)
+add_entry(hp_listener_entry *entry, hp_listener *listener)
 {
     entry->listener = listener;
     entry->addr = *hp_acceptor_addr(listener->acceptor);
@@ -260,7 +260,7 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->keys = keys;
     entry->size = size;
     if (listener)
-        add_seat(entry, listener);
+        add_entry(entry, listener);
     hp_listener_unlock();
     if (!listener)
         return error->code;
@@ -294,7 +294,7 @@ hp_listener_next(hp_listener_entry *entry, int *number)
     } else {
         *number = entry->number;
         entry->number = 0;
-        atomic_store(&entry->news, 0);
+        atomic_store(&entry->has_events, 0);
     }
     hp_listener_unlock();
     return candidate;
@@ -314,7 +314,7 @@ forget(hp_listener_entry *entry)
 {
     hp_listener *listener = entry->listener;
     if (entry->named && !entry->retired)
-        listener->past[listener->left++ % PAST] = entry->comm;
+        listener->recent[listener->left++ % RECENT] = entry->comm;
     entry->retired = 1;
 }
 

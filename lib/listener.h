@@ -33,7 +33,7 @@ typedef struct hp_listener_entry {
     int size;                 /* ranks of the communicator; before it is named, those that may dial */
     hp_candidate *candidates; /* proven candidates, oldest first: for the driver */
     int number;               /* why the last connection could not be accepted (errno), 0: none has failed */
-    atomic_int news;          /* there are candidates, or `number` is set: looked at without the lock */
+    atomic_int has_events;    /* there are candidates, or `number` is set: looked at without the lock */
     struct hp_listener_entry *next, **link;
 } hp_listener_entry;
 
@@ -56,9 +56,9 @@ void hp_listener_retire(hp_listener_entry *entry);
 
 /* Whether hp_listener_next has something. */
 static inline int
-hp_listener_news(const hp_listener_entry *entry)
+hp_listener_has_events(const hp_listener_entry *entry)
 {
-    return atomic_load_explicit(&entry->news, memory_order_relaxed);
+    return atomic_load_explicit(&entry->has_events, memory_order_relaxed);
 }
 
 /* The next proven candidate, for hp_candidate_answer; NULL: no more, and *number is an errno if accepting has failed. */

@@ -6,7 +6,7 @@
 #include "lib/work_pool.h"
 
 void
-hp_ops_let_go(hoop_comm *comm, hoop_work *work)
+hp_ops_release_stream(hoop_comm *comm, hoop_work *work)
 {
     if (!work->gate)
         return;
@@ -26,8 +26,8 @@ complete(hoop_comm *comm, hoop_work *work, hoop_result result)
     if (work->mark)
         comm->device[work->device]->ops->unmark(work->mark);
     work->mark = NULL;
-    hp_ops_let_go(comm, work);
-    hp_work_pool_shelve(comm, work);
+    hp_ops_release_stream(comm, work);
+    hp_work_pool_give_array(comm, work);
     atomic_fetch_sub(&comm->driver.outstanding, 1);
     int detached = work->detached;
     atomic_store_explicit(&work->done, 1, memory_order_release);

@@ -18,6 +18,6 @@ int hp_ops_finish(hoop_comm *comm);
 void hp_ops_fail(hoop_comm *comm);
 
 /* Lets the caller's stream that waits for the work go on, if there is one. */
-void hp_ops_let_go(hoop_comm *comm, hoop_work *work);
+void hp_ops_release_stream(hoop_comm *comm, hoop_work *work);
 
 #endif

@@ -22,10 +22,10 @@ hp_heartbeats_new(int size, int position, const int *order)
         return NULL;
     *t = (hp_heartbeats){.size = size, .position = position, .order = order};
     t->of = hp_alloc(n, sizeof(*t->of));
-    t->beat = hp_alloc(n, sizeof(*t->beat));
+    t->number = hp_alloc(n, sizeof(*t->number));
     t->fresh = hp_alloc(n, 1);
     t->alone = hp_alloc(n, 1);
-    if (t->of && t->beat && t->fresh && t->alone)
+    if (t->of && t->number && t->fresh && t->alone)
         return t;
     hp_heartbeats_free(t);
     return NULL;
@@ -37,7 +37,7 @@ hp_heartbeats_free(hp_heartbeats *t)
     if (!t)
         return;
     free(t->of);
-    free(t->beat);
+    free(t->number);
     free(t->fresh);
     free(t->alone);
     free(t);
@@ -61,56 +61,57 @@ hp_heartbeats_make(hp_heartbeats *t, const hp_report *report, uint64_t completed
     if (report)
         w->report = *report;
     w->completed = completed;
-    w->heard = now;
+    w->last_seen = now;
     t->alone[self] = alone != 0;
-    t->beat[self]++;
+    t->number[self]++;
     freshen(t, self);
 }
 
 static void
-note(hp_heartbeats *t, int rank, const hp_witness *said, uint64_t now)
+note(hp_heartbeats *t, int rank, const hp_witness *received, uint64_t now)
 {
     hp_witness *w = &t->of[rank];
-    const hp_report *r = &said->report, *before = &w->report;
-    int known = w->heard && now - w->heard <= GAP_MS * HP_MS; /* a rank's first heartbeat does not tell when it moved */
-    if (known && (said->in_op != w->in_op || said->completed > w->completed || r->sequence > before->sequence ||
+    const hp_report *r = &received->report, *before = &w->report;
+    int known =
+        w->last_seen && now - w->last_seen <= GAP_MS * HP_MS; /* a rank's first heartbeat does not tell when it moved */
+    if (known && (received->in_op != w->in_op || received->completed > w->completed || r->sequence > before->sequence ||
                   r->step > before->step || r->bytes > before->bytes))
         t->moved = now;
-    *w = *said;
-    w->heard = now;
+    *w = *received;
+    w->last_seen = now;
     freshen(t, rank);
 }
 
 static int
-hear_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
+receive_one(hp_heartbeats *t, const uint8_t *in, uint64_t now)
 {
     uint32_t rank = hp_get32(in), alone = hp_get32(in + 8);
     int32_t waits_for = (int32_t)hp_get32(in + 4);
-    uint64_t beat = hp_get64(in + 12);
-    hp_witness said = {.report = {.sequence = hp_get64(in + 20), .waits_for = waits_for}};
-    said.in_op = said.report.sequence > 0;
-    said.completed = hp_get64(in + 28);
-    said.report.step = hp_get64(in + 36);
-    said.report.bytes = hp_get64(in + 44);
-    if (rank >= (uint32_t)t->size || waits_for < -1 || waits_for >= t->size || alone > 1 || beat == 0)
+    uint64_t number = hp_get64(in + 12);
+    hp_witness received = {.report = {.sequence = hp_get64(in + 20), .waits_for = waits_for}};
+    received.in_op = received.report.sequence > 0;
+    received.completed = hp_get64(in + 28);
+    received.report.step = hp_get64(in + 36);
+    received.report.bytes = hp_get64(in + 44);
+    if (rank >= (uint32_t)t->size || waits_for < -1 || waits_for >= t->size || alone > 1 || number == 0)
         return 0;
-    if ((int)rank == t->order[t->position] || beat <= t->beat[rank])
+    if ((int)rank == t->order[t->position] || number <= t->number[rank])
         return 1;
-    t->beat[rank] = beat;
+    t->number[rank] = number;
     t->alone[rank] = (uint8_t)alone;
     if (alone)
         t->asked = now;
-    note(t, (int)rank, &said, now);
+    note(t, (int)rank, &received, now);
     return 1;
 }
 
 int
 hp_heartbeats_receive(hp_heartbeats *t, const uint8_t *in, size_t n, uint64_t now)
 {
-    if (n % HP_TICK_BYTES)
+    if (n % HP_HEARTBEAT_BYTES)
         return 0;
-    for (; n > 0; n -= HP_TICK_BYTES, in += HP_TICK_BYTES)
-        if (!hear_one(t, in, now))
+    for (; n > 0; n -= HP_HEARTBEAT_BYTES, in += HP_HEARTBEAT_BYTES)
+        if (!receive_one(t, in, now))
             return 0;
     return 1;
 }
@@ -122,7 +123,7 @@ put_one(const hp_heartbeats *t, int rank, uint8_t *out)
     hp_put32(out, (uint32_t)rank);
     hp_put32(out + 4, (uint32_t)(w->in_op ? w->report.waits_for : -1));
     hp_put32(out + 8, t->alone[rank]);
-    hp_put64(out + 12, t->beat[rank]);
+    hp_put64(out + 12, t->number[rank]);
     hp_put64(out + 20, w->in_op ? w->report.sequence : 0);
     hp_put64(out + 28, w->completed);
     hp_put64(out + 36, w->report.step);
@@ -130,13 +131,13 @@ put_one(const hp_heartbeats *t, int rank, uint8_t *out)
 }
 
 static int
-candidate(const hp_heartbeats *t, int place)
+rank_at(const hp_heartbeats *t, int place)
 {
     return t->order[(t->position + t->next + place) % t->size];
 }
 
 static void
-forget(hp_heartbeats *t, int rank)
+mark_passed_on(hp_heartbeats *t, int rank)
 {
     t->fresh_n -= t->fresh[rank];
     t->fresh[rank] = 0;
@@ -146,14 +147,14 @@ size_t
 hp_heartbeats_put(hp_heartbeats *t, int to, uint8_t out[HP_HEARTBEATS_BYTES])
 {
     size_t used = 0;
-    forget(t, to);
-    for (t->put = 0; t->put < t->size && used < HP_HEARTBEATS_BYTES && (int)(used / HP_TICK_BYTES) < t->fresh_n;
+    mark_passed_on(t, to);
+    for (t->put = 0; t->put < t->size && used < HP_HEARTBEATS_BYTES && (int)(used / HP_HEARTBEAT_BYTES) < t->fresh_n;
          t->put++) {
-        int rank = candidate(t, t->put);
+        int rank = rank_at(t, t->put);
         if (!t->fresh[rank])
             continue;
         put_one(t, rank, out + used);
-        used += HP_TICK_BYTES;
+        used += HP_HEARTBEAT_BYTES;
     }
     return used;
 }
@@ -162,7 +163,7 @@ void
 hp_heartbeats_taken(hp_heartbeats *t)
 {
     for (int i = 0; i < t->put; i++)
-        forget(t, candidate(t, i));
+        mark_passed_on(t, rank_at(t, i));
     t->next = (t->next + t->put) % t->size;
     t->put = 0;
 }
@@ -172,7 +173,7 @@ waiting(const hp_heartbeats *t, int except, uint64_t alive)
 {
     int n = 0;
     for (int rank = 0; rank < t->size; rank++)
-        n += rank != except && t->of[rank].in_op && t->of[rank].heard >= alive;
+        n += rank != except && t->of[rank].in_op && t->of[rank].last_seen >= alive;
     return n;
 }
 
@@ -182,7 +183,7 @@ first_silent(const hp_heartbeats *t, uint64_t alive)
 {
     for (int d = 1; d < t->size; d++) {
         int rank = t->order[(t->position + d) % t->size];
-        if (t->of[rank].heard < alive)
+        if (t->of[rank].last_seen < alive)
             return rank;
     }
     return -1;
@@ -195,7 +196,7 @@ last_before(const hp_heartbeats *t, int rank, uint64_t alive)
     int at = t->order[t->position];
     for (int steps = 0; steps < t->size; steps++) {
         const hp_witness *w = &t->of[at];
-        if (!w->in_op || w->heard < alive || w->report.waits_for < 0)
+        if (!w->in_op || w->last_seen < alive || w->report.waits_for < 0)
             return -1;
         if (w->report.waits_for == rank)
             return at;
@@ -245,10 +246,10 @@ sees(const hp_heartbeats *t, int from, int to)
 }
 
 int
-hp_heartbeats_speaks(const hp_heartbeats *t, uint64_t alive)
+hp_heartbeats_should_warn(const hp_heartbeats *t, uint64_t alive)
 {
     int to = 1;
-    while (to < t->size && t->of[t->order[(t->position + to) % t->size]].heard >= alive)
+    while (to < t->size && t->of[t->order[(t->position + to) % t->size]].last_seen >= alive)
         to++;
     for (int d = 1; to < t->size && d < to; d++)
         if (sees(t, d, to))
@@ -266,7 +267,7 @@ silent_by_waits(const hp_heartbeats *t, uint64_t alive)
     int at = t->order[t->position];
     for (int steps = 0; steps < t->size; steps++) {
         const hp_witness *w = &t->of[at];
-        if (w->heard < alive)
+        if (w->last_seen < alive)
             return at;
         if (!w->in_op || w->report.waits_for < 0)
             return -1;
@@ -298,17 +299,17 @@ guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive)
 }
 
 int
-hp_heartbeats_listened(const hp_heartbeats *t, uint64_t beat, uint64_t now)
+hp_heartbeats_has_listened(const hp_heartbeats *t, uint64_t interval, uint64_t now)
 {
-    return t->since && now - t->since >= HP_SILENT_BEATS * beat;
+    return t->since && now - t->since >= HP_SILENT_HEARTBEATS * interval;
 }
 
 hp_blame
 hp_heartbeats_judge(const hp_heartbeats *t, uint64_t sequence, int may_rest, const hp_heartbeat_clock *clock)
 {
     hp_blame none = {.rank = -1, .other = -1, .sequence = sequence};
-    uint64_t alive = clock->now - HP_SILENT_BEATS * clock->beat, moved = hp_heartbeats_moved(t, clock);
-    if (clock->now - moved < clock->limit || !hp_heartbeats_listened(t, clock->beat, clock->now))
+    uint64_t alive = clock->now - HP_SILENT_HEARTBEATS * clock->interval, moved = hp_heartbeats_moved(t, clock);
+    if (clock->now - moved < clock->limit || !hp_heartbeats_has_listened(t, clock->interval, clock->now))
         return none;
     hp_blame blame = hp_heartbeats_blame(t, sequence, alive);
     if (blame.guilt || clock->now - moved < clock->limit + WITNESS_MS * HP_MS)

@@ -20,7 +20,7 @@ typedef struct hp_heartbeats {
     int size, position;
     const int *order; /* position -> rank; outlives this */
     hp_witness *of;   /* by rank: its last heartbeat, and when that was heard here */
-    uint64_t *beat;   /* by rank: that heartbeat's number; 0: none yet */
+    uint64_t *number; /* by rank: that heartbeat's number; 0: none yet */
     uint8_t *fresh;   /* by rank: not passed on yet */
     uint8_t *alone;   /* by rank: it does not hear the server */
     int fresh_n;
@@ -31,52 +31,53 @@ typedef struct hp_heartbeats {
 } hp_heartbeats;
 
 hp_heartbeats *hp_heartbeats_new(int size, int position, const int *order); /* NULL: out of memory */
-void hp_heartbeats_free(hp_heartbeats *ticks);                              /* NULL is fine */
+void hp_heartbeats_free(hp_heartbeats *heartbeats);                         /* NULL is fine */
 
 /* Makes this rank's own heartbeat. report NULL: it is in no operation any more; alone: it does not hear the server. */
-void hp_heartbeats_make(hp_heartbeats *ticks, const hp_report *report, uint64_t completed, int alone, uint64_t now);
+void hp_heartbeats_make(hp_heartbeats *heartbeats, const hp_report *report, uint64_t completed, int alone,
+                        uint64_t now);
 
 /* Takes the payloads of TICK frames, one behind the other. 0: malformed. */
-int hp_heartbeats_receive(hp_heartbeats *ticks, const uint8_t *in, size_t n, uint64_t now);
+int hp_heartbeats_receive(hp_heartbeats *heartbeats, const uint8_t *in, size_t n, uint64_t now);
 
 /*
  * Writes as many heartbeats as a frame holds, for rank `to`, without its own. 0: none are left. They count as passed on
  * when hp_heartbeats_taken says that the frame was sent; the next frame begins where it ended, so that a connection too slow
  * for all carries each in turn.
  */
-size_t hp_heartbeats_put(hp_heartbeats *ticks, int to, uint8_t out[HP_HEARTBEATS_BYTES]);
-void hp_heartbeats_taken(hp_heartbeats *ticks);
+size_t hp_heartbeats_put(hp_heartbeats *heartbeats, int to, uint8_t out[HP_HEARTBEATS_BYTES]);
+void hp_heartbeats_taken(hp_heartbeats *heartbeats);
 
 /*
  * The rank that holds up operation `sequence`, in which this rank is: the first rank downstream that was not heard
  * since `alive`, if this rank's waits lead to it; where all were heard, the rank that the waits lead to. HP_GUILT_NONE:
  * this rank cannot tell.
  */
-hp_blame hp_heartbeats_blame(const hp_heartbeats *ticks, uint64_t sequence, uint64_t alive);
+hp_blame hp_heartbeats_blame(const hp_heartbeats *heartbeats, uint64_t sequence, uint64_t alive);
 
 /*
  * Of all ranks that can blame one so, whether this rank is to log it: where one rank is silent, the nearest before it
  * that sees this; where all are heard, the lowest of those that wait.
  */
-int hp_heartbeats_speaks(const hp_heartbeats *ticks, uint64_t alive);
+int hp_heartbeats_should_warn(const hp_heartbeats *heartbeats, uint64_t alive);
 
 /* What a rank judges by: its clock, its own last progress, the time-out, and the time between two heartbeats, in ns. */
 typedef struct hp_heartbeat_clock {
-    uint64_t now, moved, limit, beat;
+    uint64_t now, moved, limit, interval;
 } hp_heartbeat_clock;
 
 /* Whether this rank has sent and heard heartbeats long enough to know which ranks are alive. */
-int hp_heartbeats_listened(const hp_heartbeats *ticks, uint64_t beat, uint64_t now);
+int hp_heartbeats_has_listened(const hp_heartbeats *heartbeats, uint64_t interval, uint64_t now);
 
 /*
  * The rank to be blamed now for `sequence`; HP_GUILT_NONE: none, or not yet. A rank that sees which one is stalled
  * names it at the time-out; the others wait a moment for that, and then guess. may_rest: some ranks may be done with
  * the operation while others wait in it.
  */
-hp_blame hp_heartbeats_judge(const hp_heartbeats *ticks, uint64_t sequence, int may_rest,
+hp_blame hp_heartbeats_judge(const hp_heartbeats *heartbeats, uint64_t sequence, int may_rest,
                              const hp_heartbeat_clock *clock);
-uint64_t hp_heartbeats_moved(const hp_heartbeats *ticks,
+uint64_t hp_heartbeats_moved(const hp_heartbeats *heartbeats,
                              const hp_heartbeat_clock *clock); /* when any rank last moved, as far as known */
-int hp_heartbeats_late(const hp_heartbeats *ticks, const hp_heartbeat_clock *clock); /* that moment is over too */
+int hp_heartbeats_late(const hp_heartbeats *heartbeats, const hp_heartbeat_clock *clock); /* that moment is over too */
 
 #endif

@@ -33,7 +33,7 @@ hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *opti
 }
 
 hp_probe_state
-hp_probe_look(hp_probe *probe)
+hp_probe_poll(hp_probe *probe)
 {
     hoop_error error;
     struct pollfd answer = {.fd = probe->fd, .events = POLLOUT};

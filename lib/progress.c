@@ -19,7 +19,7 @@
 #include <sched.h>
 #include <time.h>
 
-enum { STUCK_LOOKS = 5000 }; /* looks, a millisecond apart, without a sign of life of the driver */
+enum { STUCK_POLLS = 5000 }; /* looks, a millisecond apart, without a sign of life of the driver */
 
 #define STUCK (5 * HP_SEC) /* how long a call waits for the baton where the holder may be stuck */
 
@@ -49,36 +49,36 @@ static void start_thread(hoop_comm *comm);
 
 /* The connections are looked after although nothing is outstanding: 1 from now on, 0 no longer. */
 static void
-keep_attending(hoop_comm *comm, int on)
+set_reconnecting(hoop_comm *comm, int on)
 {
     hp_driver *d = &comm->driver;
-    if (atomic_load(&d->attending) == on)
+    if (atomic_load(&d->reconnecting) == on)
         return;
     pthread_mutex_lock(&d->mutex);
-    atomic_store(&d->attending, on);
+    atomic_store(&d->reconnecting, on);
     if (on && !d->has_thread && !d->manual)
         start_thread(comm);
-    hp_standby_ring(comm);
+    hp_standby_wake(comm);
     pthread_mutex_unlock(&d->mutex);
 }
 
 /* hp_round_idle, and after it the control connection: while it is being made again, it has to be driven. */
 static int
-look_round(hoop_comm *comm, uint64_t now)
+poll_round(hoop_comm *comm, uint64_t now)
 {
-    int heard = hp_round_idle(comm, now);
+    int received = hp_round_idle(comm, now);
     int away = comm->client && !atomic_load(&comm->fault.failed) && hp_client_is_away(comm->client);
-    keep_attending(comm, away);
-    return heard;
+    set_reconnecting(comm, away);
+    return received;
 }
 
 static void
 sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
 {
     hp_driver *d = &comm->driver;
-    uint64_t patience = hp_round_patience(comm, now);
-    if (deadline != HP_NEVER && deadline - now < patience)
-        patience = deadline > now ? deadline - now : 0;
+    uint64_t timeout = hp_round_timeout(comm, now);
+    if (deadline != HP_NEVER && deadline - now < timeout)
+        timeout = deadline > now ? deadline - now : 0;
     hp_round_arm(comm);
     atomic_store(&d->asleep, 1);
     /*
@@ -87,10 +87,10 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
      * ready, and the thread that asks may ask for long
      */
     if (atomic_load(&d->has_inbox) || (yields && atomic_load(&d->yield)) || atomic_load(&d->aborting) == 1)
-        patience = 0;
-    hp_loop_run(comm->loop, patience);
+        timeout = 0;
+    hp_loop_run(comm->loop, timeout);
     atomic_store(&d->asleep, 0);
-    if (patience > 0) /* sleeps while the driver looks for a stream say nothing of the network */
+    if (timeout > 0) /* sleeps while the driver polls for a stream say nothing of the network */
         d->spins = hp_spin_slept(d->spins, d->most_spins,
                                  hp_round_awaits_stream(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
@@ -121,21 +121,21 @@ turn_loop(hoop_comm *comm)
  * told of, because that OUT may be lost.
  */
 static void
-attend(hoop_comm *comm)
+poll_server(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if ((++d->ended & 63) != 0 && !comm->reports.out && !atomic_load_explicit(&d->attending, memory_order_relaxed))
+    if ((++d->ended & 63) != 0 && !comm->reports.out && !atomic_load_explicit(&d->reconnecting, memory_order_relaxed))
         return;
     comm->reports.out = 0;
     hp_loop_run(comm->loop, 0);
     if (comm->client && hp_client_is_away(comm->client))
-        look_round(comm, hp_loop_now(comm->loop));
+        poll_round(comm, hp_loop_now(comm->loop));
 }
 
 static until_fn thread_must_rest; /* the background thread's; only it hands the baton over when another thread asks */
 
 /*
- * The one loop that moves a communicator. It looks again while steps get on; a few bytes of a payload do not count,
+ * The one loop that moves a communicator. It polls again while steps get on; a few bytes of a payload do not count,
  * since on a slow network they arrive at every look, and the thread would never sleep. However soon the deadline,
  * the loop has had a turn before this returns: a program of many short waits keeps the background thread from
  * driving. All times are by hp_loop_now().
@@ -154,7 +154,7 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
         if (moved && idle > 0)
             d->spins = hp_spin_found(d->spins, d->most_spins);
         if (until(comm, arg)) {
-            attend(comm);
+            poll_server(comm);
             return;
         }
         idle = moved ? 0 : idle + 1;
@@ -167,12 +167,12 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
             sched_yield();
             continue;
         }
-        int heard = look_round(comm, now);
+        int received = poll_round(comm, now);
         if (until(comm, arg))
             return;
         if (now >= deadline)
             break;
-        if (idle > 0 && !heard)
+        if (idle > 0 && !received)
             sleep_in_loop(comm, deadline, now, until == thread_must_rest);
         else
             hp_loop_run(comm->loop, 0);
@@ -208,7 +208,7 @@ hp_progress_leave(hoop_comm *comm)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     d->waiting = 0;
-    if (d->has_thread && (atomic_load(&d->outstanding) || atomic_load(&d->attending)))
+    if (d->has_thread && (atomic_load(&d->outstanding) || atomic_load(&d->reconnecting)))
         pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -239,7 +239,7 @@ hp_progress_pin(hoop_comm *comm, int device)
     if (atomic_load(&comm->gpu.pinned) & (1 << device))
         return;
     hp_baton_take(comm, HP_NEVER);
-    if (hp_devices_enroll(comm, device, &error) != HOOP_SUCCESS)
+    if (hp_devices_pin(comm, device, &error) != HOOP_SUCCESS)
         hp_fault_fail(comm, &error);
     give(comm);
 }
@@ -280,7 +280,7 @@ hp_progress_poke(hoop_comm *comm)
         more = hp_round_step(comm);
         turn_loop(comm);
         more |= hp_round_step(comm);
-        more |= look_round(comm, hp_loop_now(comm->loop));
+        more |= poll_round(comm, hp_loop_now(comm->loop));
         if (more)
             wake_program(comm);
         give(comm);
@@ -313,8 +313,8 @@ await_end(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     const struct timespec moment = {0, 1000000};
-    unsigned long long beat = atomic_load(&d->beat);
-    for (int looks = 0; looks < STUCK_LOOKS && atomic_load(&d->aborting) == 1; looks++) {
+    unsigned long long beat = atomic_load(&d->heartbeat);
+    for (int polls = 0; polls < STUCK_POLLS && atomic_load(&d->aborting) == 1; polls++) {
         hp_loop_wake(comm->loop);
         if (hp_baton_try(comm)) {
             hp_round_step(comm);
@@ -322,9 +322,9 @@ await_end(hoop_comm *comm)
         } else {
             nanosleep(&moment, NULL);
         }
-        if (atomic_load(&d->beat) != beat)
-            looks = 0;
-        beat = atomic_load(&d->beat);
+        if (atomic_load(&d->heartbeat) != beat)
+            polls = 0;
+        beat = atomic_load(&d->heartbeat);
     }
     return atomic_load(&d->aborting) != 1;
 }
@@ -394,7 +394,7 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
 static int
 has_to_do(const hp_driver *d)
 {
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->attending) || atomic_load(&d->aborting) == 1;
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting) || atomic_load(&d->aborting) == 1;
 }
 
 static int
@@ -487,19 +487,19 @@ void
 hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking)
 {
     hp_driver *d = &comm->driver;
-    int amends; /* the server was told of a refused call, and counts the seconds until this rank starts one */
+    int corrects; /* the server was told of a refused call, and counts the seconds until this rank starts one */
     pthread_mutex_lock(&d->mutex);
     hp_inbox_put(d, first, last);
-    amends = d->refused && !blocking;
+    corrects = d->refused && !blocking;
     if (!blocking && !d->has_thread && !d->manual)
         start_thread(comm);
     if (!blocking && d->has_thread && !d->held)
         pthread_cond_broadcast(&d->changed);
-    hp_standby_ring(comm);
+    hp_standby_wake(comm);
     pthread_mutex_unlock(&d->mutex);
     if (!blocking && (d->manual || atomic_load(&d->asleep)))
         hp_loop_wake(comm->loop);
-    if (amends)
+    if (corrects)
         empty_inbox(comm);
 }
 

@@ -6,7 +6,7 @@
 
 atomic_uint hp_registry_forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static hoop_comm *alive;
+static hoop_comm *first;
 static atomic_int blocked; /* callers' streams that wait for an operation */
 
 /* --- forks --- */
@@ -31,7 +31,7 @@ static void
 in_child(void)
 {
     atomic_fetch_add(&hp_registry_forks, 1);
-    for (const hoop_comm *comm = alive; comm; comm = comm->next_registered) {
+    for (const hoop_comm *comm = first; comm; comm = comm->next_registered) {
         for (uint32_t c = 0; c < comm->channels; c++)
             for (int i = 0; i < comm->channel[c]->links; i++)
                 hp_link_abandon(comm->channel[c]->link[i]);
@@ -42,7 +42,7 @@ in_child(void)
         hp_probe_abandon(&comm->fault.probe);
     }
     hp_listener_abandon();
-    alive = NULL;
+    first = NULL;
     atomic_store(&blocked, 0);
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     hp_log_forked();
@@ -80,10 +80,10 @@ void
 hp_registry_add(hoop_comm *comm)
 {
     hp_registry_lock();
-    comm->next_registered = alive;
-    if (alive)
-        alive->previous_registered = comm;
-    alive = comm;
+    comm->next_registered = first;
+    if (first)
+        first->previous_registered = comm;
+    first = comm;
     hp_registry_unlock();
 }
 
@@ -95,15 +95,15 @@ hp_registry_remove(hoop_comm *comm)
         comm->next_registered->previous_registered = comm->previous_registered;
     if (comm->previous_registered)
         comm->previous_registered->next_registered = comm->next_registered;
-    else if (alive == comm)
-        alive = comm->next_registered;
+    else if (first == comm)
+        first = comm->next_registered;
     hp_registry_unlock();
 }
 
 hoop_comm *
 hp_registry_first(void)
 {
-    return alive;
+    return first;
 }
 
 /* --- streams --- */

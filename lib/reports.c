@@ -11,12 +11,12 @@ enum { JOIN_IN_MS = 2000 }; /* how long a rank goes on after one that does not h
 
 /* Passes to the previous rank what it was not told yet. What its link does not take now is sent first the next time. */
 static void
-pass_ticks(hoop_comm *comm)
+pass_heartbeats(hoop_comm *comm)
 {
     hp_link *previous = comm->channel[0]->in[1];
     uint8_t bytes[HP_HEARTBEATS_BYTES];
     for (size_t n; (n = hp_heartbeats_put(comm->reports.heartbeats, previous->peer, bytes)) > 0 &&
-                   hp_link_tick(previous, bytes, n);)
+                   hp_link_send_heartbeats(previous, bytes, n);)
         hp_heartbeats_taken(comm->reports.heartbeats);
 }
 
@@ -27,7 +27,7 @@ warn_after(const hoop_comm *comm)
 }
 
 static void
-say_out(hoop_comm *comm)
+send_out(hoop_comm *comm)
 {
     comm->reports.in_op = 0;
     comm->reports.out = 1;
@@ -36,17 +36,17 @@ say_out(hoop_comm *comm)
         hp_client_out(comm->client, comm->completed);
     if (comm->reports.heartbeats && comm->reports.heartbeats->since) {
         hp_heartbeats_make(comm->reports.heartbeats, NULL, comm->completed, 0, hp_loop_now(comm->loop));
-        pass_ticks(comm);
+        pass_heartbeats(comm);
     }
 }
 
 /* Where this rank does not hear the server, or another has lately told that it does not, the ranks tell each other. */
 static void
-tick(hoop_comm *comm, const hp_report *r, uint64_t now)
+send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
     hp_heartbeats *t = comm->reports.heartbeats;
-    int alone = !hp_client_hears(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
-    if (t && now - t->of[comm->rank].heard > HP_SILENT_BEATS * hp_comm_heartbeat(comm))
+    int alone = !hp_client_has_server(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
         t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
         hp_heartbeats_make(t, r, comm->completed, alone, now);
@@ -56,17 +56,18 @@ tick(hoop_comm *comm, const hp_report *r, uint64_t now)
 
 /* Takes what the next rank has told, and passes on what there is to the previous one. */
 static void
-exchange_ticks(hoop_comm *comm, uint64_t now)
+exchange_heartbeats(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
-    if (next->tick_n && !hp_heartbeats_receive(comm->reports.heartbeats, next->tick, next->tick_n, now)) {
+    if (next->heartbeats_n &&
+        !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
         hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
         next->state = HP_LINK_FAULT;
     }
-    next->tick_n = 0;
-    pass_ticks(comm);
+    next->heartbeats_n = 0;
+    pass_heartbeats(comm);
 }
 
 /* Time counts from the first look at an operation that was entered out of none: a short one needs no look at the clock. */
@@ -74,7 +75,7 @@ static void
 start_clock(hoop_comm *comm, uint64_t now)
 {
     if (comm->reports.entering)
-        comm->reports.moved_at = comm->reports.told_at = comm->reports.entered_at = now;
+        comm->reports.moved_at = comm->reports.reported_at = comm->reports.entered_at = now;
     comm->reports.entering = 0;
 }
 
@@ -87,7 +88,7 @@ hp_reports_started(hoop_comm *comm)
     start_clock(comm, now);
     hp_report r = hp_stats_report(comm);
     r.since = now - comm->reports.entered_at;
-    comm->reports.told_at = now;
+    comm->reports.reported_at = now;
     comm->reports.in_op = 1;
     hp_client_started(comm->client, &r);
 }
@@ -106,19 +107,19 @@ report(hoop_comm *comm, uint64_t now)
     hp_report r;
     uint64_t wait = comm->reports.in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
     if (is_outside(comm)) {
-        comm->reports.told_at = now;
+        comm->reports.reported_at = now;
         if (comm->reports.in_op)
-            say_out(comm);
+            send_out(comm);
         return;
     }
-    if (!comm->running || !comm->client || now - comm->reports.told_at < wait)
+    if (!comm->running || !comm->client || now - comm->reports.reported_at < wait)
         return;
-    comm->reports.told_at = now;
+    comm->reports.reported_at = now;
     comm->reports.in_op = 1;
     r = hp_stats_report(comm);
     r.since = now - comm->reports.entered_at;
     hp_client_in_op(comm->client, &r);
-    tick(comm, &r, now);
+    send_heartbeat(comm, &r, now);
 }
 
 /* Logs once for each operation which rank this one waits for; as a rule that one waits, too. */
@@ -159,11 +160,11 @@ void
 hp_reports_leave(hoop_comm *comm)
 {
     if (comm->reports.in_op && !comm->running)
-        say_out(comm);
+        send_out(comm);
 }
 
 void
-hp_reports_look(hoop_comm *comm, uint64_t now)
+hp_reports_poll(hoop_comm *comm, uint64_t now)
 {
     uint64_t warn = warn_after(comm);
     start_clock(comm, now);
@@ -171,6 +172,6 @@ hp_reports_look(hoop_comm *comm, uint64_t now)
     report(comm, now);
     if (!comm->reports.heartbeats)
         return;
-    exchange_ticks(comm, now);
+    exchange_heartbeats(comm, now);
     hp_stats_stall(comm, warn, now);
 }

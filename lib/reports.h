@@ -23,6 +23,6 @@ void hp_reports_started(hoop_comm *comm);
 void hp_reports_leave(hoop_comm *comm);
 
 /* Between two rounds: notes progress, and tells what is due. */
-void hp_reports_look(hoop_comm *comm, uint64_t now);
+void hp_reports_poll(hoop_comm *comm, uint64_t now);
 
 #endif

@@ -13,27 +13,27 @@
 
 enum {
     IDLE_SLEEP_MS = 1000,
-    LOOK_MIN_NS = 50000,  /* time between two looks for a caller's stream: at first, */
-    LOOK_MAX_NS = 500000, /* and at most; between them the driver waits 1/LOOK_PART of the time that it has waited */
-    LOOK_PART = 64
+    POLL_MIN_NS = 50000,  /* time between two looks for a caller's stream: at first, */
+    POLL_MAX_NS = 500000, /* and at most; between them the driver waits 1/POLL_PART of the time that it has waited */
+    POLL_PART = 64
 };
 
 /* Tells the server of a call that was refused, or, once an operation up to `last` was started, that this rank goes
  * on. */
 static void
-mind_refusal(hoop_comm *comm, uint64_t last)
+report_refused_call(hoop_comm *comm, uint64_t last)
 {
     hp_driver *d = &comm->driver;
     hp_unstarted refusal;
-    switch (hp_inbox_refusal(comm, last, &refusal)) {
-    case HP_REFUSAL_OVER:
-        if (d->told)
+    switch (hp_inbox_refused_call(comm, last, &refusal)) {
+    case HP_INBOX_REFUSED_OVER:
+        if (d->refusal_reported)
             hp_reports_started(comm);
-        d->told = 0;
+        d->refusal_reported = 0;
         break;
-    case HP_REFUSAL_NEW:
+    case HP_INBOX_REFUSED_NEW:
         hp_client_unstarted(comm->client, &refusal);
-        d->told = 1;
+        d->refusal_reported = 1;
         break;
     default: break;
     }
@@ -45,7 +45,7 @@ start(hoop_comm *comm, hoop_work *work)
 {
     hoop_error error;
     if (work->device > 0 && !atomic_load(&comm->fault.failed)) {
-        if (hp_devices_enroll(comm, work->device, &error) == HOOP_SUCCESS)
+        if (hp_devices_pin(comm, work->device, &error) == HOOP_SUCCESS)
             hp_devices_watch(comm, work->device);
         else
             hp_fault_fail(comm, &error);
@@ -65,7 +65,7 @@ take_inbox(hoop_comm *comm)
         start(comm, work);
     }
     if (refused)
-        mind_refusal(comm, last);
+        report_refused_call(comm, last);
 }
 
 /* Moves the belts. 0: the communicator has failed, no memory for a chord for instance; then no other belt may move. */
@@ -86,7 +86,7 @@ int
 hp_round_step(hoop_comm *comm)
 {
     int moved = 0;
-    hp_baton_beat(comm);
+    hp_baton_heartbeat(comm);
     if (atomic_load_explicit(&comm->driver.aborting, memory_order_acquire) == 1) {
         if (!atomic_load(&comm->fault.failed))
             hp_fault_fail(comm, &comm->fault.error);
@@ -96,7 +96,7 @@ hp_round_step(hoop_comm *comm)
         take_inbox(comm);
     if (atomic_load_explicit(&comm->fault.failed, memory_order_relaxed))
         return 0;
-    if (hp_listener_news(&comm->entry))
+    if (hp_listener_has_events(&comm->entry))
         hp_links_receive(comm);
     if (!move_channels(comm, &moved))
         return 1;
@@ -108,23 +108,23 @@ hp_round_step(hoop_comm *comm)
 int
 hp_round_idle(hoop_comm *comm, uint64_t now)
 {
-    int heard = 0;
+    int received = 0;
     if (atomic_load(&comm->fault.failed))
         return 0;
     for (uint32_t c = 0; c < comm->channels; c++)
-        heard |= hp_channel_listen(comm->channel[c]);
-    hp_reports_look(comm, now);
+        received |= hp_channel_move_links(comm->channel[c]);
+    hp_reports_poll(comm, now);
     hp_fault_check(comm, now);
-    return heard;
+    return received;
 }
 
 int
 hp_round_awaits_stream(const hoop_comm *comm)
 {
-    int stands = 0;
+    int waits = 0;
     for (uint32_t c = 0; c < comm->channels; c++)
-        stands |= hp_channel_awaits_stream(comm->channel[c]);
-    return stands;
+        waits |= hp_channel_awaits_stream(comm->channel[c]);
+    return waits;
 }
 
 /*
@@ -133,7 +133,7 @@ hp_round_awaits_stream(const hoop_comm *comm)
  * so that the library's jobs would wait behind it.
  */
 static uint64_t
-look_again(hoop_comm *comm, uint64_t now)
+stream_poll_interval(hoop_comm *comm, uint64_t now)
 {
     uint64_t part;
     if (!hp_round_awaits_stream(comm)) {
@@ -142,23 +142,23 @@ look_again(hoop_comm *comm, uint64_t now)
     }
     if (!comm->gpu.awaited_since)
         comm->gpu.awaited_since = now;
-    part = (now - comm->gpu.awaited_since) / LOOK_PART;
-    return part < LOOK_MIN_NS ? LOOK_MIN_NS : part > LOOK_MAX_NS ? LOOK_MAX_NS : part;
+    part = (now - comm->gpu.awaited_since) / POLL_PART;
+    return part < POLL_MIN_NS ? POLL_MIN_NS : part > POLL_MAX_NS ? POLL_MAX_NS : part;
 }
 
 uint64_t
-hp_round_patience(hoop_comm *comm, uint64_t now)
+hp_round_timeout(hoop_comm *comm, uint64_t now)
 {
-    uint64_t patience = (comm->running ? hp_comm_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
-    uint64_t look = look_again(comm, now);
-    if (look < patience)
-        patience = look;
+    uint64_t timeout = (comm->running ? hp_comm_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
+    uint64_t poll = stream_poll_interval(comm, now);
+    if (poll < timeout)
+        timeout = poll;
     for (uint32_t c = 0; c < comm->channels; c++)
-        if (comm->channel[c]->news) /* the belt's rounds were up, and a device wakes no driver for it */
+        if (comm->channel[c]->more_done) /* the belt's rounds were up, and a device wakes no driver for it */
             return 0;
-    if (comm->fault.grace && comm->fault.grace < now + patience)
-        patience = comm->fault.grace > now ? comm->fault.grace - now : 0;
-    return patience;
+    if (comm->fault.grace && comm->fault.grace < now + timeout)
+        timeout = comm->fault.grace > now ? comm->fault.grace - now : 0;
+    return timeout;
 }
 
 void
@@ -170,5 +170,5 @@ hp_round_arm(hoop_comm *comm)
         hp_channel_arm(comm->channel[c]);
     if (comm->alarm) /* the program sleeps in a loop of its own: it must wake up when this thread would */
         hp_timer_set(comm->alarm,
-                     comm->running || comm->fault.grace ? hp_round_patience(comm, hp_loop_now(comm->loop)) : HP_NEVER);
+                     comm->running || comm->fault.grace ? hp_round_timeout(comm, hp_loop_now(comm->loop)) : HP_NEVER);
 }

@@ -18,8 +18,8 @@ int hp_round_step(hoop_comm *comm);
  */
 int hp_round_idle(hoop_comm *comm, uint64_t now);
 
-uint64_t hp_round_patience(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
-int hp_round_awaits_stream(const hoop_comm *comm);         /* 1 if a channel waits for a caller's stream to come */
-void hp_round_arm(hoop_comm *comm);                        /* before a sleep: everything awaited wakes the loop */
+uint64_t hp_round_timeout(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
+int hp_round_awaits_stream(const hoop_comm *comm);        /* 1 if a channel waits for a caller's stream to come */
+void hp_round_arm(hoop_comm *comm);                       /* before a sleep: everything awaited wakes the loop */
 
 #endif

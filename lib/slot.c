@@ -11,7 +11,7 @@ static uint8_t *
 memory(hp_channel *channel, hp_slot *slot)
 {
     if (!slot->memory)
-        slot->memory = channel->spare[--channel->spares];
+        slot->memory = channel->free_piece[--channel->free_pieces];
     return slot->memory;
 }
 
@@ -19,7 +19,7 @@ void
 hp_slot_free(hp_channel *channel, hp_slot *slot)
 {
     if (slot->memory)
-        channel->spare[channel->spares++] = slot->memory;
+        channel->free_piece[channel->free_pieces++] = slot->memory;
     slot->memory = NULL;
 }
 

@@ -5,19 +5,19 @@
 #include "base/clock.h"
 #include "lib/thread.h"
 
-enum { LOOK_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it looks more often */
+enum { POLL_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it looks more often */
 
 static int
 has_to_do(const hp_driver *d)
 {
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->attending);
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting);
 }
 
 /* The program may sleep on a descriptor that this look has read empty, so it is woken. */
 static void
-look_once(hoop_comm *comm)
+poll_once(hoop_comm *comm)
 {
-    comm->standby.look(comm);
+    comm->standby.poll(comm);
     hp_loop_wake(comm->loop);
 }
 
@@ -29,17 +29,17 @@ run_standby(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!m->stop) {
-        unsigned long long beat = atomic_load(&d->beat);
-        m->dozes = !has_to_do(d);
-        if (m->dozes) {
-            hp_thread_wait(&m->bell, &d->mutex, HP_NEVER);
+        unsigned long long beat = atomic_load(&d->heartbeat);
+        m->idle = !has_to_do(d);
+        if (m->idle) {
+            hp_thread_wait(&m->wakeup, &d->mutex, HP_NEVER);
             continue;
         }
-        hp_thread_wait(&m->bell, &d->mutex, hp_now() + (atomic_load(&d->attending) ? RETURN_MS : LOOK_MS) * HP_MS);
-        if (m->stop || (atomic_load(&d->beat) != beat && !atomic_load(&d->attending)))
+        hp_thread_wait(&m->wakeup, &d->mutex, hp_now() + (atomic_load(&d->reconnecting) ? RETURN_MS : POLL_MS) * HP_MS);
+        if (m->stop || (atomic_load(&d->heartbeat) != beat && !atomic_load(&d->reconnecting)))
             continue;
         pthread_mutex_unlock(&d->mutex);
-        look_once(comm);
+        poll_once(comm);
         pthread_mutex_lock(&d->mutex);
     }
     pthread_mutex_unlock(&d->mutex);
@@ -47,15 +47,15 @@ run_standby(void *arg)
 }
 
 void
-hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm))
+hp_standby_start(hoop_comm *comm, void (*poll)(hoop_comm *comm))
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    comm->standby.look = look;
+    comm->standby.poll = poll;
     if (!comm->standby.runs && !comm->standby.stop && comm->client) {
-        hp_thread_bell(&comm->standby.bell);
+        hp_thread_cond_init(&comm->standby.wakeup);
         comm->standby.runs = hp_thread_start(&comm->standby.thread, run_standby, comm);
         if (!comm->standby.runs)
-            pthread_cond_destroy(&comm->standby.bell);
+            pthread_cond_destroy(&comm->standby.wakeup);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
 }
@@ -67,11 +67,11 @@ hp_standby_stop(hoop_comm *comm)
     pthread_mutex_lock(&comm->driver.mutex);
     m->stop = 1;
     if (m->runs)
-        pthread_cond_signal(&m->bell);
+        pthread_cond_signal(&m->wakeup);
     pthread_mutex_unlock(&comm->driver.mutex);
     if (m->runs) {
         pthread_join(m->thread, NULL);
-        pthread_cond_destroy(&m->bell);
+        pthread_cond_destroy(&m->wakeup);
     }
     m->runs = 0;
 }

@@ -11,15 +11,15 @@
 #include "lib/comm.h"
 
 /* look: one round, if no other thread drives. Once is enough; without memory for a thread none looks. */
-void hp_standby_start(hoop_comm *comm, void (*look)(hoop_comm *comm));
+void hp_standby_start(hoop_comm *comm, void (*poll)(hoop_comm *comm));
 void hp_standby_stop(hoop_comm *comm);
 
 /* Under the driver's mutex: there is something to look after now. */
 static inline void
-hp_standby_ring(hoop_comm *comm)
+hp_standby_wake(hoop_comm *comm)
 {
-    if (comm->standby.runs && comm->standby.dozes)
-        pthread_cond_signal(&comm->standby.bell);
+    if (comm->standby.runs && comm->standby.idle)
+        pthread_cond_signal(&comm->standby.wakeup);
 }
 
 #endif

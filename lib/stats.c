@@ -54,20 +54,20 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
 
 /* The rank that holds up the oldest operation, where this rank is the one to name it; else HP_GUILT_NONE. */
 static hp_blame
-own_finding(const hoop_comm *comm, uint64_t now)
+find_blame(const hoop_comm *comm, uint64_t now)
 {
     const hp_heartbeats *t = comm->reports.heartbeats;
-    uint64_t listening = HP_SILENT_BEATS * hp_comm_heartbeat(comm), alive = now - listening;
+    uint64_t listening = HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm), alive = now - listening;
     hp_blame blame = {.guilt = HP_GUILT_NONE};
-    if (!comm->running || !t->since || now - t->since < listening || !hp_heartbeats_speaks(t, alive))
+    if (!comm->running || !t->since || now - t->since < listening || !hp_heartbeats_should_warn(t, alive))
         return blame;
     return hp_heartbeats_blame(t, comm->running->sequence, alive);
 }
 
 static void
-speak(const hoop_comm *comm, const hp_blame *blame)
+warn(const hoop_comm *comm, const hp_blame *blame)
 {
-    uint64_t lasted = comm->reports.nag.lasted;
+    uint64_t lasted = comm->reports.warning.lasted;
     char line[256];
     if (blame->guilt)
         hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
@@ -88,19 +88,19 @@ void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame;
-    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_hears(comm->client, now)) {
-        comm->reports.nag.since = 0;
+    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_has_server(comm->client, now)) {
+        comm->reports.warning.since = 0;
         return;
     }
-    if (!comm->reports.nag.since && !stalled(comm, after, now))
+    if (!comm->reports.warning.since && !stalled(comm, after, now))
         return;
-    blame = own_finding(comm, now);
-    if (!comm->reports.nag.since && !blame.guilt)
+    blame = find_blame(comm, now);
+    if (!comm->reports.warning.since && !blame.guilt)
         return;
     hp_stall_word word =
-        hp_stall_warning_due(&comm->reports.nag, after, comm->running != NULL, comm->reports.moved_at, now);
+        hp_stall_warning_due(&comm->reports.warning, after, comm->running != NULL, comm->reports.moved_at, now);
     if (word == HP_STALL_WARN)
-        speak(comm, &blame);
+        warn(comm, &blame);
     else if (word == HP_STALL_OVER)
-        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->reports.nag.lasted / 1e9);
+        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->reports.warning.lasted / 1e9);
 }

@@ -8,16 +8,16 @@
 #include "lib/fault.h"
 #include "lib/thread.h"
 
-enum { LOOK_MS = 250, GRACE_LOOKS = 2, LEAST_LOOKS = 8 };
+enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 
 /* The limit in looks, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
 static uint64_t
-patience(const hoop_comm *comm)
+limit_in_polls(const hoop_comm *comm)
 {
-    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) / LOOK_MS;
+    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) / POLL_MS;
     if (hp_config_number(&comm->config, HP_SET_op_timeout_ms) == 0)
         return 0;
-    return limit < LEAST_LOOKS ? LEAST_LOOKS : limit;
+    return limit < LEAST_POLLS ? LEAST_POLLS : limit;
 }
 
 static void
@@ -28,7 +28,7 @@ give_up(hoop_comm *comm)
     hp_err_set(&error, HOOP_ERR_TIMEOUT,
                "the CUDA driver has not let %s return from a call for %u ms while a stream waits for an operation: "
                "too many launches may be queued behind the stream",
-               hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.looks * LOOK_MS);
+               hp_comm_name(comm, comm->rank, me), (unsigned)comm->watchdog.polls * POLL_MS);
     error.rank = error.reporter = comm->rank;
     hp_fault_request(comm, &error);
 }
@@ -56,21 +56,21 @@ is_stuck(hoop_comm *comm)
 {
     hp_stream_watchdog *g = &comm->watchdog;
     hp_driver *d = &comm->driver;
-    unsigned long long beat = atomic_load(&d->beat);
+    unsigned long long beat = atomic_load(&d->heartbeat);
     int drives = d->held || (atomic_load(&d->outstanding) > 0 && !atomic_load(&d->manual));
-    int same = drives && beat == g->beat && atomic_load(&comm->gpu.blocked) > 0;
-    g->beat = beat;
-    g->looks = same ? g->looks + 1 : 0;
-    return g->looks > 0;
+    int same = drives && beat == g->heartbeat && atomic_load(&comm->gpu.blocked) > 0;
+    g->heartbeat = beat;
+    g->polls = same ? g->polls + 1 : 0;
+    return g->polls > 0;
 }
 
 static void
-look(hoop_comm *comm)
+poll(hoop_comm *comm)
 {
-    uint64_t most = patience(comm), looks = comm->watchdog.looks;
-    if (!atomic_load(&comm->fault.known) && most > 0 && looks >= most)
+    uint64_t most = limit_in_polls(comm), polls = comm->watchdog.polls;
+    if (!atomic_load(&comm->fault.known) && most > 0 && polls >= most)
         give_up(comm);
-    if (atomic_load(&comm->fault.known) && looks >= GRACE_LOOKS && !comm->watchdog.released)
+    if (atomic_load(&comm->fault.known) && polls >= GRACE_POLLS && !comm->watchdog.released)
         release(comm);
 }
 
@@ -81,11 +81,11 @@ run_watchdog(void *arg)
     hp_stream_watchdog *g = &comm->watchdog;
     pthread_mutex_lock(&comm->driver.mutex);
     while (!g->stop) {
-        hp_thread_wait(&g->bell, &comm->driver.mutex, hp_now() + LOOK_MS * HP_MS);
+        hp_thread_wait(&g->wakeup, &comm->driver.mutex, hp_now() + POLL_MS * HP_MS);
         if (g->stop || !is_stuck(comm))
             continue;
         pthread_mutex_unlock(&comm->driver.mutex);
-        look(comm);
+        poll(comm);
         pthread_mutex_lock(&comm->driver.mutex);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
@@ -97,10 +97,10 @@ hp_stream_watchdog_start(hoop_comm *comm)
 {
     pthread_mutex_lock(&comm->driver.mutex);
     if (!comm->watchdog.runs && !comm->watchdog.stop) {
-        hp_thread_bell(&comm->watchdog.bell);
+        hp_thread_cond_init(&comm->watchdog.wakeup);
         comm->watchdog.runs = hp_thread_start(&comm->watchdog.thread, run_watchdog, comm);
         if (!comm->watchdog.runs)
-            pthread_cond_destroy(&comm->watchdog.bell);
+            pthread_cond_destroy(&comm->watchdog.wakeup);
     }
     pthread_mutex_unlock(&comm->driver.mutex);
 }
@@ -111,10 +111,10 @@ hp_stream_watchdog_stop(hoop_comm *comm)
     pthread_mutex_lock(&comm->driver.mutex);
     comm->watchdog.stop = 1;
     if (comm->watchdog.runs)
-        pthread_cond_signal(&comm->watchdog.bell);
+        pthread_cond_signal(&comm->watchdog.wakeup);
     pthread_mutex_unlock(&comm->driver.mutex);
     if (comm->watchdog.runs) {
         pthread_join(comm->watchdog.thread, NULL);
-        pthread_cond_destroy(&comm->watchdog.bell);
+        pthread_cond_destroy(&comm->watchdog.wakeup);
     }
 }

@@ -20,20 +20,20 @@ hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
 }
 
 void
-hp_thread_bell(pthread_cond_t *bell)
+hp_thread_cond_init(pthread_cond_t *cond)
 {
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(bell, &monotonic);
+    pthread_cond_init(cond, &monotonic);
     pthread_condattr_destroy(&monotonic);
 }
 
 int
-hp_thread_wait(pthread_cond_t *bell, pthread_mutex_t *mutex, uint64_t deadline)
+hp_thread_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline)
 {
     struct timespec until = {.tv_sec = (time_t)(deadline / HP_SEC), .tv_nsec = (long)(deadline % HP_SEC)};
     if (deadline == HP_NEVER)
-        return pthread_cond_wait(bell, mutex) == 0;
-    return pthread_cond_timedwait(bell, mutex, &until) != ETIMEDOUT;
+        return pthread_cond_wait(cond, mutex) == 0;
+    return pthread_cond_timedwait(cond, mutex, &until) != ETIMEDOUT;
 }

@@ -12,9 +12,9 @@
 /* 1: it runs; 0: the system has no room for another thread. */
 int hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
-void hp_thread_bell(pthread_cond_t *bell);
+void hp_thread_cond_init(pthread_cond_t *cond);
 
 /* Waits on the bell until `deadline`, by hp_now(); HP_NEVER: without an end. 0: the deadline has passed. */
-int hp_thread_wait(pthread_cond_t *bell, pthread_mutex_t *mutex, uint64_t deadline);
+int hp_thread_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
 
 #endif

@@ -78,18 +78,18 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
 
 /* The first segment of an array on the shelf holds the next array (recv) and the room of this one (count). */
 static hp_segment *
-behind(const hp_segment *array)
+next_array(const hp_segment *array)
 {
     return (hp_segment *)(void *)array->recv;
 }
 
 void
-hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work)
+hp_work_pool_take_array(hoop_comm *comm, hoop_work *work)
 {
     hp_segment *most = NULL, *before = NULL;
-    hp_work_pool_shelve(comm, work); /* the work may have one from a group that was dropped */
+    hp_work_pool_give_array(comm, work); /* the work may have one from a group that was dropped */
     pthread_mutex_lock(&comm->driver.mutex);
-    for (hp_segment *array = comm->driver.shelf, *last = NULL; array; last = array, array = behind(array)) {
+    for (hp_segment *array = comm->driver.free_arrays, *last = NULL; array; last = array, array = next_array(array)) {
         if (most && most->count >= array->count)
             continue;
         most = array;
@@ -98,20 +98,20 @@ hp_work_pool_unshelve(hoop_comm *comm, hoop_work *work)
     if (most && before)
         before->recv = most->recv;
     else if (most)
-        comm->driver.shelf = behind(most);
+        comm->driver.free_arrays = next_array(most);
     pthread_mutex_unlock(&comm->driver.mutex);
     work->array = most;
     work->segment_room = most ? (size_t)most->count : 0;
 }
 
 void
-hp_work_pool_shelve(hoop_comm *comm, hoop_work *work)
+hp_work_pool_give_array(hoop_comm *comm, hoop_work *work)
 {
     if (!work->array)
         return;
     pthread_mutex_lock(&comm->driver.mutex);
-    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->driver.shelf};
-    comm->driver.shelf = work->array;
+    *work->array = (hp_segment){.count = work->segment_room, .recv = (uint8_t *)comm->driver.free_arrays};
+    comm->driver.free_arrays = work->array;
     pthread_mutex_unlock(&comm->driver.mutex);
     work->array = NULL;
     work->segment_room = 0;
@@ -127,9 +127,9 @@ hp_work_pool_free(hoop_comm *comm)
         free(work->array);
         free(work);
     }
-    while (comm->driver.shelf) {
-        hp_segment *array = comm->driver.shelf;
-        comm->driver.shelf = behind(array);
+    while (comm->driver.free_arrays) {
+        hp_segment *array = comm->driver.free_arrays;
+        comm->driver.free_arrays = next_array(array);
         free(array);
     }
 }

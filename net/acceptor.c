@@ -23,14 +23,14 @@
 enum { PER_TURN = 16, ACCEPTS = 4, BACKLOG = 1024, JOB_AT = 16 };
 enum { CANDIDATES_MORE = 64, POOL_PART = 4, LACKING_MOST = 2 };
 
-#define PATIENCE (5 * HP_SEC)
+#define TIMEOUT (5 * HP_SEC)
 #define PAUSE (100 * HP_MS)
 
 struct hp_acceptor {
     hp_acceptor_owner owner;
     hp_sock_options options;
     hp_addr addr;
-    uint64_t patience;
+    uint64_t timeout;
     int epoll; /* the epoll set: the listener, the alarm, every incoming connection */
     int listener;
     hp_alarm alarm;          /* all deadlines here are by its clock; the owner's loop may not be driven for long */
@@ -46,7 +46,7 @@ struct hp_acceptor {
 };
 
 static void
-tell(hp_acceptor *acceptor, const char *class_name, int level, const hp_incoming *incoming, const char *what)
+log_closed(hp_acceptor *acceptor, const char *class_name, int level, const hp_incoming *incoming, const char *what)
 {
     char text[HP_ADDR_TEXT];
     if (hp_log_enabled(level))
@@ -62,7 +62,7 @@ set_alarm(hp_acceptor *acceptor)
 }
 
 static void
-listen_to(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
+set_interest(hp_acceptor *acceptor, int *fd, int how, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = fd};
     epoll_ctl(acceptor->epoll, how, *fd, &event);
@@ -79,7 +79,7 @@ close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
 }
 
 static void
-dismiss(hp_acceptor *acceptor, hp_candidate *candidate)
+discard(hp_acceptor *acceptor, hp_candidate *candidate)
 {
     close_incoming(acceptor, &candidate->incoming);
     hp_candidates_remove(&acceptor->candidates, candidate);
@@ -110,7 +110,7 @@ enter(hp_acceptor *acceptor, hp_candidate *candidate)
 
 /* --- candidates --- */
 
-static const char *const crowded = "too many handshakes are in progress";
+static const char *const too_many_handshakes = "too many handshakes are in progress";
 
 static void
 await(hp_acceptor *acceptor, hp_candidate *candidate, uint32_t events)
@@ -149,8 +149,8 @@ taken(hp_acceptor *acceptor, hp_candidate *candidate)
 static void
 refuse(hp_acceptor *acceptor, hp_candidate *candidate, const char *why)
 {
-    tell(acceptor, "door: refused", HP_LOG_INFO, &candidate->incoming, why);
-    dismiss(acceptor, candidate);
+    log_closed(acceptor, "acceptor: refused", HP_LOG_INFO, &candidate->incoming, why);
+    discard(acceptor, candidate);
 }
 
 static void
@@ -158,7 +158,7 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
 {
     hp_handshake *handshake = &candidate->handshake;
     int next = hp_handshake_io(handshake, candidate->incoming.fd, hp_alarm_time(&acceptor->alarm));
-    if (next == HP_IO_STOP && handshake->state == HP_HANDSHAKE_JUDGE) {
+    if (next == HP_HANDSHAKE_IO_STOP && handshake->state == HP_HANDSHAKE_JUDGE) {
         if (taken(acceptor, candidate))
             return;
         judge(acceptor, candidate);
@@ -166,9 +166,9 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
             return;
         next = hp_handshake_io(handshake, candidate->incoming.fd, hp_alarm_time(&acceptor->alarm));
     }
-    if (next == HP_IO_LOST)
+    if (next == HP_HANDSHAKE_IO_LOST)
         refuse(acceptor, candidate, "it went away during the handshake");
-    else if (next != HP_IO_STOP)
+    else if (next != HP_HANDSHAKE_IO_STOP)
         await(acceptor, candidate, next == HP_READ ? EPOLLIN : EPOLLOUT);
     else if (handshake->state == HP_HANDSHAKE_DONE)
         enter(acceptor, candidate);
@@ -186,18 +186,19 @@ has_room(hp_acceptor *acceptor, const hp_hello *hello)
 {
     int world =
         hello->world > (uint32_t)acceptor->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : acceptor->world;
-    hp_candidate *vain = hp_candidates_vain(&acceptor->candidates);
+    hp_candidate *expendable = hp_candidates_expendable(&acceptor->candidates);
     if (acceptor->candidates.count < world + CANDIDATES_MORE)
         return 1;
-    if (!vain)
+    if (!expendable)
         return 0;
-    refuse(acceptor, vain, crowded);
+    refuse(acceptor, expendable, too_many_handshakes);
     return 1;
 }
 
 /* The tag was right: the connection moves from the pool to the heap, and M2 is sent. */
 static void
-receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const hp_handshake_policy *policy, int vain)
+receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const hp_handshake_policy *policy,
+        int expendable)
 {
     uint8_t nonce[32];
     struct epoll_event event = {.events = EPOLLIN};
@@ -208,9 +209,9 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
         return;
     }
     candidate->incoming = pending->incoming;
-    candidate->incoming.guest = 1;
+    candidate->incoming.is_candidate = 1;
     candidate->greeted = hp_now();
-    candidate->vain = vain;
+    candidate->expendable = expendable;
     candidate->keys = hp_keys_hold(keys);
     candidate->events = EPOLLIN;
     hp_candidates_add(&acceptor->candidates, candidate);
@@ -226,18 +227,18 @@ receive(hp_acceptor *acceptor, hp_pending *pending, const hp_keys *keys, const h
 /* --- pending connections --- */
 
 static void
-turn_away(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what)
+close_pending(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what)
 {
-    tell(acceptor, class_name, level, &pending->incoming, what);
+    log_closed(acceptor, class_name, level, &pending->incoming, what);
     close_incoming(acceptor, &pending->incoming);
 }
 
 static void
-turn_away_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what,
-                     size_t at)
+close_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *class_name, int level, const char *what,
+                 size_t at)
 {
     char text[HP_QUOTED];
-    turn_away(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
+    close_pending(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
 }
 
 /* The HELLO is complete. Until its tag is found right, the owner is asked about its job only. */
@@ -250,15 +251,15 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
     if (acceptor->dead)
         return;
     if (!keys) {
-        turn_away_with_bytes(acceptor, pending, "door: job", HP_LOG_WARN, "it belongs to a job that is unknown here",
-                             JOB_AT);
+        close_with_bytes(acceptor, pending, "acceptor: job", HP_LOG_WARN, "it belongs to a job that is unknown here",
+                         JOB_AT);
         return;
     }
     int right = hp_candidates_know(pending->m1, keys);
     if (right <= 0) {
-        turn_away(acceptor, pending, "door: secret", HP_LOG_WARN,
-                  right < 0 ? "no memory here to check its secret; it may try again"
-                            : "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
+        close_pending(acceptor, pending, "acceptor: secret", HP_LOG_WARN,
+                      right < 0 ? "no memory here to check its secret; it may try again"
+                                : "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
         return;
     }
     memset(&policy, 0, sizeof(policy));
@@ -266,13 +267,13 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
     if (acceptor->dead)
         return;
     if (!fits) {
-        turn_away(acceptor, pending, "door: hello", HP_LOG_INFO, "nothing here matches its greeting");
+        close_pending(acceptor, pending, "acceptor: hello", HP_LOG_INFO, "nothing here matches its greeting");
     } else if (!has_room(acceptor, &hello)) {
-        turn_away(acceptor, pending, "door: callers", HP_LOG_WARN, crowded);
+        close_pending(acceptor, pending, "acceptor: candidates", HP_LOG_WARN, too_many_handshakes);
     } else if (!hp_candidates_note(&acceptor->candidates, pending->m1)) {
-        turn_away(acceptor, pending, "door: copy", HP_LOG_INFO, "its greeting is a copy of an earlier one");
+        close_pending(acceptor, pending, "acceptor: copy", HP_LOG_INFO, "its greeting is a copy of an earlier one");
     } else {
-        receive(acceptor, pending, keys, &policy, fits == HP_ACCEPTOR_VAIN);
+        receive(acceptor, pending, keys, &policy, fits == HP_ACCEPTOR_EXPENDABLE);
     }
 }
 
@@ -283,12 +284,12 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (n <= 0) {
-        turn_away(acceptor, pending, "door: left", HP_LOG_TRACE, "it left before its greeting");
+        close_pending(acceptor, pending, "acceptor: left", HP_LOG_TRACE, "it left before its greeting");
         return;
     }
     pending->have += (size_t)n;
     if (!hp_hello_begins(pending->m1, pending->have))
-        turn_away_with_bytes(acceptor, pending, "door: garbage", HP_LOG_INFO, "it does not speak hoop's protocol", 0);
+        close_with_bytes(acceptor, pending, "acceptor: garbage", HP_LOG_INFO, "it does not speak hoop's protocol", 0);
     else if (pending->have == HP_M1)
         examine(acceptor, pending);
 }
@@ -297,11 +298,11 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
 
 /* All are one patience after accept, so a new connection never ends before one that is here. */
 static uint64_t
-dismiss_late(hp_acceptor *acceptor, uint64_t now)
+close_late(hp_acceptor *acceptor, uint64_t now)
 {
     hp_pending *pending;
     while ((pending = hp_pending_pool_oldest(&acceptor->pending)) && pending->incoming.deadline <= now)
-        turn_away_with_bytes(acceptor, pending, "door: late", HP_LOG_INFO, "it sent no greeting in time", 0);
+        close_with_bytes(acceptor, pending, "acceptor: late", HP_LOG_INFO, "it sent no greeting in time", 0);
     uint64_t next = pending ? pending->incoming.deadline : HP_NEVER;
     for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate && !acceptor->dead;
          candidate = following) {
@@ -315,48 +316,49 @@ dismiss_late(hp_acceptor *acceptor, uint64_t now)
 }
 
 static void
-ring(hp_acceptor *acceptor)
+on_alarm(hp_acceptor *acceptor)
 {
     uint64_t now = hp_alarm_time(&acceptor->alarm);
     if (!hp_alarm_rang(&acceptor->alarm))
         return;
     if (now >= acceptor->resume) {
         acceptor->resume = HP_NEVER;
-        listen_to(acceptor, &acceptor->listener, EPOLL_CTL_MOD, EPOLLIN);
+        set_interest(acceptor, &acceptor->listener, EPOLL_CTL_MOD, EPOLLIN);
     }
     if (now >= acceptor->sweep)
-        acceptor->sweep = dismiss_late(acceptor, now);
+        acceptor->sweep = close_late(acceptor, now);
     if (!acceptor->dead)
         set_alarm(acceptor);
 }
 
 /* --- accepting --- */
 
-static const char *const few = "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
+static const char *const few_descriptors =
+    "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
 
 /* Closes a candidate that will be refused, else the oldest pending connection. 0: there is neither. */
 static int
-make_way(hp_acceptor *acceptor, const char *why)
+make_room(hp_acceptor *acceptor, const char *why)
 {
-    hp_candidate *vain = hp_candidates_vain(&acceptor->candidates);
+    hp_candidate *expendable = hp_candidates_expendable(&acceptor->candidates);
     hp_pending *pending = hp_pending_pool_oldest(&acceptor->pending);
-    if (vain)
-        refuse(acceptor, vain, why);
+    if (expendable)
+        refuse(acceptor, expendable, why);
     else if (pending)
-        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, why);
-    return vain || pending;
+        close_pending(acceptor, pending, "acceptor: full", HP_LOG_WARN, why);
+    return expendable || pending;
 }
 
 /* Pending connections may hold a quarter of the descriptors that are left; the program may have taken some since. */
 static void
 limit_pending(hp_acceptor *acceptor, int newest)
 {
-    int taken = hp_pending_pool_taken(&acceptor->pending) + acceptor->candidates.vain;
+    int taken = hp_pending_pool_taken(&acceptor->pending) + acceptor->candidates.expendable;
     int spare = hp_sock_spare(newest);
     hp_pending_pool_limit(&acceptor->pending,
                           spare < HP_PENDING_MAX * POOL_PART ? (spare + taken) / POOL_PART : HP_PENDING_MAX);
     for (; taken > acceptor->pending.most; taken--)
-        make_way(acceptor, few);
+        make_room(acceptor, few_descriptors);
 }
 
 static void
@@ -366,13 +368,13 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
     hp_pending *pending = hp_pending_pool_place(&acceptor->pending, peer);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &pending->incoming};
     if (pending->incoming.fd >= 0)
-        turn_away(acceptor, pending, "door: full", HP_LOG_WARN, "too many unauthenticated connections");
+        close_pending(acceptor, pending, "acceptor: full", HP_LOG_WARN, "too many unauthenticated connections");
     if (epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
         close(fd);
         return;
     }
     pending->incoming =
-        (hp_incoming){.fd = fd, .deadline = hp_alarm_time(&acceptor->alarm) + acceptor->patience, .peer = *peer};
+        (hp_incoming){.fd = fd, .deadline = hp_alarm_time(&acceptor->alarm) + acceptor->timeout, .peer = *peer};
     pending->have = 0;
     serve_pending(acceptor, pending);
 }
@@ -386,12 +388,12 @@ out_of_descriptors(hp_acceptor *acceptor, int number)
 {
     static const char *const nothing =
         "it is not authenticated, and this machine has no resources for more connections";
-    if (make_way(acceptor, number == EMFILE ? few : nothing))
+    if (make_room(acceptor, number == EMFILE ? few_descriptors : nothing))
         return;
-    hp_log_queue_add(acceptor->log_queue, "door: descriptors", HP_LOG_WARN,
+    hp_log_queue_add(acceptor->log_queue, "acceptor: descriptors", HP_LOG_WARN,
                      "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
                      number == EMFILE ? " (raise \"ulimit -n\")" : "");
-    listen_to(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
+    set_interest(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
     acceptor->resume = hp_alarm_time(&acceptor->alarm) + PAUSE;
     set_alarm(acceptor);
     if (++acceptor->lacking >= LACKING_MOST && acceptor->owner.starved)
@@ -421,7 +423,7 @@ accept_some(hp_acceptor *acceptor)
         }
     }
     if (acceptor->sweep == HP_NEVER && !acceptor->dead) {
-        acceptor->sweep = hp_alarm_time(&acceptor->alarm) + acceptor->patience;
+        acceptor->sweep = hp_alarm_time(&acceptor->alarm) + acceptor->timeout;
         set_alarm(acceptor);
     }
 }
@@ -457,8 +459,8 @@ serve_one(hp_acceptor *acceptor, void *who)
     if (who == &acceptor->listener)
         accept_some(acceptor);
     else if (who == &acceptor->alarm.fd)
-        ring(acceptor);
-    else if (((hp_incoming *)who)->guest)
+        on_alarm(acceptor);
+    else if (((hp_incoming *)who)->is_candidate)
         serve_candidate(acceptor, who);
     else
         serve_pending(acceptor, who);
@@ -482,7 +484,7 @@ hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue)
 }
 
 static void
-on_crowd(void *arg, int ready)
+on_ready(void *arg, int ready)
 {
     hp_log_queue log_queue;
     (void)ready;
@@ -510,10 +512,10 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
     acceptor->epoll = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
     if (acceptor->epoll < 0 || hp_alarm_open(&acceptor->alarm) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
-    listen_to(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
-    listen_to(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
+    set_interest(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
+    set_interest(acceptor, &acceptor->alarm.fd, EPOLL_CTL_ADD, EPOLLIN);
     if (loop) {
-        acceptor->watch = hp_watch_new(loop, acceptor->epoll, on_crowd, acceptor);
+        acceptor->watch = hp_watch_new(loop, acceptor->epoll, on_ready, acceptor);
         if (!acceptor->watch)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while opening a listener");
         if (hp_watch_set(acceptor->watch, HP_READ) != 0)
@@ -541,7 +543,7 @@ hp_acceptor_new(hp_loop *loop, const hp_addr *addr, const hp_ports *ports, const
     acceptor->owner = *owner;
     if (options)
         acceptor->options = *options;
-    acceptor->patience = PATIENCE;
+    acceptor->timeout = TIMEOUT;
     acceptor->sweep = acceptor->resume = HP_NEVER;
     acceptor->listener = acceptor->epoll = acceptor->alarm.fd = -1;
     hp_pending_pool_init(&acceptor->pending, world);
@@ -565,9 +567,9 @@ hp_acceptor_addr(const hp_acceptor *acceptor)
 }
 
 void
-hp_acceptor_patience(hp_acceptor *acceptor, uint64_t ns)
+hp_acceptor_timeout(hp_acceptor *acceptor, uint64_t ns)
 {
-    acceptor->patience = ns;
+    acceptor->timeout = ns;
 }
 
 void

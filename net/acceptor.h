@@ -15,16 +15,16 @@
 #include "net/ports.h"
 #include "net/sock.h"
 
-enum { HP_WORLD_MOST = 65536, HP_ACCEPTOR_VAIN = 2 };
+enum { HP_WORLD_MOST = 65536, HP_ACCEPTOR_EXPENDABLE = 2 };
 
 typedef struct hp_acceptor hp_acceptor;
 
 typedef struct hp_acceptor_owner {
     void *arg;
     /* The keys of a job; NULL: the job is unknown, and the connection is closed without a byte. */
-    const hp_keys *(*keys)(void *arg, const uint8_t job_id[HP_JOB_ID]);
+    const hp_keys *(*keys)(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES]);
     /*
-     * What a HELLO is compared with. Returns 0 to close without a byte, or HP_ACCEPTOR_VAIN where the connection will be
+     * What a HELLO is compared with. Returns 0 to close without a byte, or HP_ACCEPTOR_EXPENDABLE where the connection will be
      * refused whatever it proves: it then has no more right to a place than a pending connection.
      */
     int (*policy)(void *arg, const hp_hello *hello, hp_handshake_policy *policy);
@@ -61,8 +61,8 @@ void hp_acceptor_serve(hp_acceptor *acceptor, hp_log_queue *log_queue);
 /* From now on `world` ranks, perhaps all of one address, may connect. */
 void hp_acceptor_expect(hp_acceptor *acceptor, int world);
 const hp_addr *hp_acceptor_addr(const hp_acceptor *acceptor); /* with the real port */
-void hp_acceptor_patience(hp_acceptor *acceptor,
-                          uint64_t ns); /* for a whole handshake, from accept: 5 s unless set; for tests */
+void hp_acceptor_timeout(hp_acceptor *acceptor,
+                         uint64_t ns); /* for a whole handshake, from accept: 5 s unless set; for tests */
 
 /* In a forked child: closes the descriptors of the listener and of incoming connections; touches nothing else. */
 void hp_acceptor_abandon(const hp_acceptor *acceptor);

@@ -80,13 +80,13 @@ hp_random(void *out, size_t n, hoop_error *error)
 }
 
 hoop_result
-hp_job_id(uint8_t job_id[HP_JOB_ID], const char *name, hoop_error *error)
+hp_job_id(uint8_t job_id[HP_JOB_ID_BYTES], const char *name, hoop_error *error)
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     ERR_set_mark();
     int right = EVP_Digest(name, strlen(name), digest, NULL, EVP_sha256(), NULL) == 1;
     if (right)
-        memcpy(job_id, digest, HP_JOB_ID);
+        memcpy(job_id, digest, HP_JOB_ID_BYTES);
     return judge(right, "compute SHA-256", error);
 }
 
@@ -137,19 +137,19 @@ hp_hkdf(uint8_t out[32], const uint8_t secret[32], const void *salt, size_t salt
 }
 
 hoop_result
-hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode,
+hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID_BYTES], int mode,
                hoop_error *error)
 {
     static const uint8_t no_secret[HP_SECRET];
     uint8_t *const key[] = {keys->hello, keys->resp, keys->init, keys->welcome};
     static const char *const info[] = {"hoop1 hello", "hoop1 resp", "hoop1 init", "hoop1 welcome"};
-    uint8_t salt[7 + HP_JOB_ID] = {'h', 'o', 'o', 'p', '-', 'v', '1'};
+    uint8_t salt[7 + HP_JOB_ID_BYTES] = {'h', 'o', 'o', 'p', '-', 'v', '1'};
     hoop_result result = HOOP_SUCCESS;
     memset(keys, 0, sizeof(*keys));
     atomic_store(&keys->holders, 1);
-    memcpy(keys->job_id, job_id, HP_JOB_ID);
+    memcpy(keys->job_id, job_id, HP_JOB_ID_BYTES);
     keys->mode = (uint8_t)mode;
-    memcpy(salt + 7, job_id, HP_JOB_ID);
+    memcpy(salt + 7, job_id, HP_JOB_ID_BYTES);
     for (int i = 0; i < 4 && result == HOOP_SUCCESS; i++)
         result =
             hp_hkdf(key[i], mode == HP_MODE_NONE ? no_secret : secret, salt, sizeof(salt), info[i], strlen(info[i]));
@@ -166,7 +166,7 @@ hp_keys_wipe(hp_keys *keys)
 }
 
 hp_keys *
-hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error)
+hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID_BYTES], int mode, hoop_error *error)
 {
     hp_keys *keys = hp_secmem_new(sizeof(*keys));
     if (keys && hp_keys_derive(keys, secret, job_id, mode, error) == HOOP_SUCCESS)

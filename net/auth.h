@@ -10,31 +10,32 @@
 
 #include <stdatomic.h>
 
-enum { HP_MAC = 32, HP_JOB_ID = 16, HP_SECRET = 32 };
+enum { HP_MAC = 32, HP_JOB_ID_BYTES = 16, HP_SECRET = 32 };
 enum { HP_MODE_AUTH = 0, HP_MODE_TLS = 1, HP_MODE_NONE = 2 };
 
 /* The keys of one job. They never change. A holder (hp_keys_hold) may use them for longer than a call. */
 typedef struct hp_keys {
     _Atomic unsigned holders;
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     uint8_t hello[32], resp[32], init[32], welcome[32];
     uint8_t mode;
 } hp_keys;
 
 /* At most 256 random bytes. */
 hoop_result hp_random(void *out, size_t n, hoop_error *error);
-hoop_result hp_job_id(uint8_t job_id[HP_JOB_ID], const char *name,
+hoop_result hp_job_id(uint8_t job_id[HP_JOB_ID_BYTES], const char *name,
                       hoop_error *error); /* first 16 bytes of SHA-256(name) */
 /*
  * Derives the keys from the job's own key (mode none: from 32 zero bytes) into the caller's memory, which the caller
  * wipes.
  */
-hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode,
-                           hoop_error *error);
+hoop_result hp_keys_derive(hp_keys *keys, const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID_BYTES],
+                           int mode, hoop_error *error);
 void hp_keys_wipe(hp_keys *keys);
 
 /* The same in secret memory (secmem.h), with one holder. NULL with the error filled. */
-hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID], int mode, hoop_error *error);
+hp_keys *hp_keys_new(const uint8_t secret[HP_SECRET], const uint8_t job_id[HP_JOB_ID_BYTES], int mode,
+                     hoop_error *error);
 hp_keys *hp_keys_hold(const hp_keys *keys); /* one more holder */
 void hp_keys_drop(hp_keys *keys);           /* one holder less; the last one wipes and frees them; NULL is fine */
 

@@ -50,7 +50,7 @@ hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate)
         candidate->next->link = &candidate->next;
     candidates->first = candidate;
     candidates->count++;
-    candidates->vain += candidate->vain;
+    candidates->expendable += candidate->expendable;
 }
 
 void
@@ -61,15 +61,15 @@ hp_candidates_remove(hp_candidates *candidates, hp_candidate *candidate)
         candidate->next->link = candidate->link;
     candidate->next = NULL;
     candidates->count--;
-    candidates->vain -= candidate->vain;
+    candidates->expendable -= candidate->expendable;
 }
 
 hp_candidate *
-hp_candidates_vain(const hp_candidates *candidates)
+hp_candidates_expendable(const hp_candidates *candidates)
 {
     hp_candidate *oldest = NULL;
     for (hp_candidate *candidate = candidates->first; candidate; candidate = candidate->next)
-        if (candidate->vain && (!oldest || candidate->incoming.deadline < oldest->incoming.deadline))
+        if (candidate->expendable && (!oldest || candidate->incoming.deadline < oldest->incoming.deadline))
             oldest = candidate;
     return oldest;
 }
@@ -80,7 +80,7 @@ hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned
     int fd = -1;
     hp_handshake_judge(&candidate->handshake, status, assigned);
     /* 64 bytes always fit into the send buffer of a connection that has carried 112 */
-    if (hp_handshake_io(&candidate->handshake, candidate->incoming.fd, 0) == HP_IO_STOP &&
+    if (hp_handshake_io(&candidate->handshake, candidate->incoming.fd, 0) == HP_HANDSHAKE_IO_STOP &&
         candidate->handshake.state == HP_HANDSHAKE_DONE) {
         fd = candidate->incoming.fd;
         candidate->incoming.fd = -1;

@@ -13,7 +13,7 @@ enum { HP_NONCES = 1024 };
 typedef struct hp_candidate {
     hp_incoming incoming; /* first: every connection in an acceptor's epoll set has one */
     uint32_t events;      /* those that epoll watches for */
-    int vain;             /* it will be refused whatever it proves: the first to be closed */
+    int expendable;       /* it will be refused whatever it proves: the first to be closed */
     uint64_t greeted;     /* by hp_now(): the dialling rank's clock goes on while the acceptor's is stopped */
     hp_handshake handshake;
     hp_keys *keys; /* held for conn */
@@ -21,7 +21,7 @@ typedef struct hp_candidate {
 } hp_candidate;
 
 typedef struct hp_candidates {
-    int count, vain; /* all, and those in vain */
+    int count, expendable; /* all, and those in vain */
     hp_candidate *first;
     unsigned noted;           /* HELLOs so far */
     uint64_t seen[HP_NONCES]; /* the first 8 bytes of the latest nonces */
@@ -36,7 +36,8 @@ int hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1]);
 void hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate);
 void hp_candidates_remove(hp_candidates *candidates,
                           hp_candidate *candidate); /* the caller of this function owns it from here on */
-hp_candidate *hp_candidates_vain(const hp_candidates *candidates); /* the oldest one that is in vain; NULL: none */
+hp_candidate *
+hp_candidates_expendable(const hp_candidates *candidates); /* the oldest one that is in vain; NULL: none */
 
 /*
  * For an owner that has taken a candidate in HP_HANDSHAKE_JUDGE: sends the last message and frees the candidate. Returns

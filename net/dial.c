@@ -23,17 +23,17 @@
 #define FIRST_WAIT (50 * HP_MS)
 #define LONGEST_WAIT (1 * HP_SEC)
 #define CONNECT_TIME (10 * HP_SEC)
-#define SHAKE_TIME (5 * HP_SEC)
+#define HANDSHAKE_TIME (5 * HP_SEC)
 #define REFUSED_TIME (3 * HP_SEC)
-#define LACKING_TIME (HP_SEC / 2)
+#define SHORT_TIME (HP_SEC / 2)
 
 enum { UNPROVEN_MAX = 5, WHAT = 96 };
 
 typedef enum dial_state {
-    WAITING,    /* until the next attempt */
-    CONNECTING, /* until the socket is writable */
-    SHAKING,    /* until the next message of the handshake */
-    OVER        /* until it is freed */
+    WAITING,     /* until the next attempt */
+    CONNECTING,  /* until the socket is writable */
+    HANDSHAKING, /* until the next message of the handshake */
+    OVER         /* until it is freed */
 } dial_state;
 
 struct hp_dial {
@@ -47,7 +47,7 @@ struct hp_dial {
     uint64_t began, deadline; /* of all attempts */
     uint64_t next;            /* when WAITING ends, or when this attempt takes too long */
     uint64_t wait;            /* before the next attempt, without jitter */
-    uint64_t lacking;         /* since when this process has no descriptor for an attempt; 0: it has */
+    uint64_t short_since;     /* since when this process has no descriptor for an attempt; 0: it has */
     int number;               /* the errno of that */
     uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
     int unproven; /* attempts in a row that were closed after HELLO, or answered by something that is not hoop */
@@ -61,7 +61,7 @@ struct hp_dial {
 };
 
 static void
-hang_up(hp_dial *dial)
+close_socket(hp_dial *dial)
 {
     hp_watch_free(dial->watch);
     dial->watch = NULL;
@@ -74,11 +74,11 @@ hang_up(hp_dial *dial)
 static void
 finish(hp_dial *dial, hp_dial_result *result)
 {
-    hang_up(dial);
+    close_socket(dial);
     hp_timer_set(dial->timer, HP_NEVER);
     hp_wipe(&dial->handshake, sizeof(dial->handshake));
     dial->state = OVER;
-    if (result->fd < 0 && dial->lacking) {
+    if (result->fd < 0 && dial->short_since) {
         result->error.code = HOOP_ERR_SYSTEM;
         result->error.sys_errno = dial->number;
     }
@@ -133,7 +133,7 @@ try_later(hp_dial *dial, const char *why)
 {
     char where[HP_ADDR_TEXT];
     uint64_t now = hp_loop_now(dial->loop);
-    hang_up(dial);
+    close_socket(dial);
     snprintf(dial->last, sizeof(dial->last), "%s", why);
     hp_log_class("dial: again", HP_LOG_TRACE, "%s at %s: %s; trying again", dial->what, hp_addr_print(&dial->to, where),
                  why);
@@ -157,17 +157,17 @@ is_final(const hoop_error *error)
  * the dial fails.
  */
 static int
-lacks_for_long(hp_dial *dial, const hoop_error *error)
+is_short_for_long(hp_dial *dial, const hoop_error *error)
 {
     uint64_t now = hp_loop_now(dial->loop);
     if (error->sys_errno != EMFILE && error->sys_errno != ENFILE) {
-        dial->lacking = 0;
+        dial->short_since = 0;
         return 0;
     }
     dial->number = error->sys_errno;
-    if (!dial->lacking)
-        dial->lacking = now;
-    return now - dial->lacking >= LACKING_TIME;
+    if (!dial->short_since)
+        dial->short_since = now;
+    return now - dial->short_since >= SHORT_TIME;
 }
 
 /*
@@ -201,7 +201,7 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
              dial->what, hp_addr_print(&dial->to, where));
         return;
     }
-    if (!lacks_for_long(dial, error) && !is_final(error)) {
+    if (!is_short_for_long(dial, error) && !is_final(error)) {
         try_later(dial, error->text);
         return;
     }
@@ -211,16 +211,16 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     finish(dial, &result);
 }
 
-/* conn_why: what is wrong with the peer's answer; NULL: it closed without one. */
+/* answer_why: what is wrong with the peer's answer; NULL: it closed without one. */
 static void
-on_unproven(hp_dial *dial, const char *conn_why)
+on_unproven(hp_dial *dial, const char *answer_why)
 {
     char where[HP_ADDR_TEXT], why[128] = "it closes the connection without an answer";
-    if (conn_why)
-        snprintf(why, sizeof(why), "the answer there is not from this job: %s", conn_why);
+    if (answer_why)
+        snprintf(why, sizeof(why), "the answer there is not from this job: %s", answer_why);
     if (++dial->unproven < UNPROVEN_MAX)
         try_later(dial, why);
-    else if (conn_why)
+    else if (answer_why)
         fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
     else
         fail(dial, HOOP_ERR_AUTH,
@@ -309,12 +309,12 @@ on_end(hp_dial *dial)
 /* --- the attempt itself --- */
 
 static void
-shake(hp_dial *dial)
+run_handshake(hp_dial *dial)
 {
     int next = hp_handshake_io(&dial->handshake, dial->fd, hp_loop_now(dial->loop));
-    if (next == HP_IO_LOST)
+    if (next == HP_HANDSHAKE_IO_LOST)
         on_lost(dial, errno);
-    else if (next == HP_IO_STOP)
+    else if (next == HP_HANDSHAKE_IO_STOP)
         on_end(dial);
     else if (hp_watch_set(dial->watch, next) != 0)
         try_later(dial, strerror(errno));
@@ -335,12 +335,12 @@ on_connected(hp_dial *dial)
         return;
     }
     uint64_t now = hp_loop_now(dial->loop);
-    dial->state = SHAKING;
-    dial->next = now + SHAKE_TIME;
+    dial->state = HANDSHAKING;
+    dial->next = now + HANDSHAKE_TIME;
     set_timer(dial, now);
     /* The dial keeps the time itself, so that its error can name what the attempt waited for. */
     hp_handshake_start(&dial->handshake, dial->keys, &dial->hello, nonce, HP_NEVER);
-    shake(dial);
+    run_handshake(dial);
 }
 
 static void
@@ -350,8 +350,8 @@ on_socket(void *arg, int ready)
     hp_dial *dial = arg;
     if (dial->state == CONNECTING)
         on_connected(dial);
-    else if (dial->state == SHAKING)
-        shake(dial);
+    else if (dial->state == HANDSHAKING)
+        run_handshake(dial);
 }
 
 static void
@@ -364,7 +364,7 @@ attempt(hp_dial *dial, uint64_t now)
         on_no_socket(dial, &error);
         return;
     }
-    dial->lacking = 0;
+    dial->short_since = 0;
     dial->watch = hp_watch_new(dial->loop, dial->fd, on_socket, dial);
     if (!dial->watch || hp_watch_set(dial->watch, HP_WRITE) != 0) {
         fail(dial, errno == ENOMEM ? HOOP_ERR_NO_MEMORY : HOOP_ERR_SYSTEM, "cannot watch the connection to %s: %s",
@@ -383,9 +383,9 @@ on_timer(void *arg)
     uint64_t now = hp_loop_now(dial->loop);
     static const char *const overdue[] = {
         [CONNECTING] = "no answer to the connection request (the host is down or a firewall drops the packets)",
-        [SHAKING] = "no answer to the greeting (stopped, overloaded, or another program's port)",
+        [HANDSHAKING] = "no answer to the greeting (stopped, overloaded, or another program's port)",
     };
-    if (dial->state == CONNECTING || dial->state == SHAKING)
+    if (dial->state == CONNECTING || dial->state == HANDSHAKING)
         snprintf(dial->last, sizeof(dial->last), "%s", overdue[dial->state]);
     if (now >= dial->deadline)
         fail_on_time(dial);
@@ -434,7 +434,7 @@ hp_dial_free(hp_dial *dial)
 {
     if (!dial)
         return;
-    hang_up(dial);
+    close_socket(dial);
     hp_timer_free(dial->timer);
     hp_keys_drop(dial->keys);
     free(dial);

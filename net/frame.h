@@ -55,8 +55,12 @@ enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
 /* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has received since the beginning. */
 enum { HP_ACK_BYTES = 8 };
 
-/* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_TICK_BYTES each; lib/peer_heartbeat.h has their layout. */
-enum { HP_TICK_BYTES = 52, HP_HEARTBEATS_MOST = 16, HP_HEARTBEATS_BYTES = HP_HEARTBEATS_MOST * HP_TICK_BYTES };
+/* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_HEARTBEAT_BYTES each; lib/peer_heartbeat.h has their layout. */
+enum {
+    HP_HEARTBEAT_BYTES = 52,
+    HP_HEARTBEATS_MOST = 16,
+    HP_HEARTBEATS_BYTES = HP_HEARTBEATS_MOST * HP_HEARTBEAT_BYTES
+};
 
 typedef struct hp_frame {
     uint8_t type;

@@ -103,7 +103,7 @@ transcript_mac(uint8_t mac[HP_MAC], const hp_handshake *handshake, const message
  * state.
  */
 static hp_handshake_state
-say(hp_handshake *handshake, int type, const uint8_t key[32], hp_handshake_state next)
+queue_message(hp_handshake *handshake, int type, const uint8_t key[32], hp_handshake_state next)
 {
     const message *m = &messages[type];
     uint8_t *at = handshake->transcript + m->at;
@@ -192,9 +192,9 @@ challenge(hp_handshake *handshake)
     hp_put16(m2 + M2_STATUS, handshake->status);
     hp_put64(m2 + M2_FEATURES, handshake->policy.features);
     if (handshake->status == HP_OK)
-        return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_CONFIRM);
+        return queue_message(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_CONFIRM);
     handshake->why = hp_status_text(handshake->status);
-    return say(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
+    return queue_message(handshake, HP_CHALLENGE, handshake->keys->resp, HP_HANDSHAKE_REFUSED);
 }
 
 /* Responder: M1 is complete. Only its job may be used before its tag is found right. */
@@ -203,7 +203,7 @@ on_hello(hp_handshake *handshake)
 {
     if (!hp_hello_get(&handshake->hello, handshake->m1))
         return bad(handshake, "a HELLO with reserved bytes that are not 0");
-    if (memcmp(handshake->hello.job_id, handshake->keys->job_id, HP_JOB_ID) != 0)
+    if (memcmp(handshake->hello.job_id, handshake->keys->job_id, HP_JOB_ID_BYTES) != 0)
         return bad(handshake, "a HELLO of another job");
     if (!handshake->hello_proven && !proven(handshake, HP_HELLO, handshake->keys->hello))
         return bad(handshake, "a HELLO made with another secret");
@@ -255,7 +255,7 @@ on_challenge(hp_handshake *handshake)
     if (fault)
         return bad(handshake, fault);
     handshake->features = handshake->hello.features & hp_get64(m2 + M2_FEATURES);
-    return say(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
+    return queue_message(handshake, HP_CONFIRM, handshake->keys->init, HP_HANDSHAKE_WELCOME);
 }
 
 /* Initiator: M4 is complete. */
@@ -370,14 +370,15 @@ hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_
     handshake->why = status == HP_OK ? "" : hp_status_text(handshake->status);
     hp_put16(handshake->m4 + M4_STATUS, handshake->status);
     hp_put32(handshake->m4 + M4_RANK, handshake->assigned_rank);
-    say(handshake, HP_WELCOME, handshake->keys->welcome, status == HP_OK ? HP_HANDSHAKE_DONE : HP_HANDSHAKE_REFUSED);
+    queue_message(handshake, HP_WELCOME, handshake->keys->welcome,
+                  status == HP_OK ? HP_HANDSHAKE_DONE : HP_HANDSHAKE_REFUSED);
 }
 
 void
 hp_hello_put(uint8_t out[HP_M1], const hp_hello *hello, const uint8_t nonce[32])
 {
     memcpy(out, messages[HP_HELLO].header, HP_COMMON_BYTES);
-    memcpy(out + 16, hello->job_id, HP_JOB_ID);
+    memcpy(out + 16, hello->job_id, HP_JOB_ID_BYTES);
     hp_put64(out + 32, hello->comm);
     hp_put32(out + 40, hello->epoch);
     hp_put32(out + 44, hello->my_rank);
@@ -406,7 +407,7 @@ hp_hello_get(hp_hello *hello, const uint8_t in[HP_M1])
     if (memcmp(in, messages[HP_HELLO].header, HP_COMMON_BYTES) != 0 ||
         !zeros(in + M1_RESERVED, M1_FEATURES - M1_RESERVED))
         return 0;
-    memcpy(hello->job_id, in + 16, HP_JOB_ID);
+    memcpy(hello->job_id, in + 16, HP_JOB_ID_BYTES);
     hello->comm = hp_get64(in + 32);
     hello->epoch = hp_get32(in + 40);
     hello->my_rank = hp_get32(in + 44);

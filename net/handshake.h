@@ -20,7 +20,7 @@ enum { HP_FEATURE_ACK = 1 };
 
 /* M1 as a struct: which rank dials which rank, and for what. */
 typedef struct hp_hello {
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     uint64_t comm; /* communicator instance; 0 before JOIN */
     uint32_t epoch, my_rank, your_rank, world;
     uint8_t role, mode;

@@ -14,8 +14,8 @@ send_some(hp_handshake *handshake, int fd)
     if (n > 0)
         hp_handshake_wrote(handshake, (size_t)n);
     if (n > 0 || errno == EINTR)
-        return HP_IO_STOP;
-    return errno == EAGAIN ? HP_WRITE : HP_IO_LOST;
+        return HP_HANDSHAKE_IO_STOP;
+    return errno == EAGAIN ? HP_WRITE : HP_HANDSHAKE_IO_LOST;
 }
 
 static int
@@ -29,21 +29,21 @@ receive_some(hp_handshake *handshake, int fd, uint64_t now)
     if (n == 0)
         errno = 0;
     if (n > 0 || errno == EINTR)
-        return HP_IO_STOP;
-    return errno == EAGAIN ? HP_READ : HP_IO_LOST;
+        return HP_HANDSHAKE_IO_STOP;
+    return errno == EAGAIN ? HP_READ : HP_HANDSHAKE_IO_LOST;
 }
 
 int
 hp_handshake_io(hp_handshake *handshake, int fd, uint64_t now)
 {
-    int step = HP_IO_STOP;
-    while (step == HP_IO_STOP) {
+    int step = HP_HANDSHAKE_IO_STOP;
+    while (step == HP_HANDSHAKE_IO_STOP) {
         if (handshake->out_n > 0)
             step = send_some(handshake, fd);
         else if (hp_handshake_want(handshake) > 0)
             step = receive_some(handshake, fd, now);
         else
-            return HP_IO_STOP;
+            return HP_HANDSHAKE_IO_STOP;
     }
     return step;
 }

@@ -17,10 +17,10 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
         return NULL;
     link->posts = hp_alloc(capacity, sizeof(*link->posts));
     if (sending && distance == 1) /* ticks travel round the ring only */
-        link->tick = hp_alloc(1, HP_TICK_ROOM);
-    if (!link->posts || (sending && distance == 1 && !link->tick)) {
+        link->heartbeats = hp_alloc(1, HP_HEARTBEATS_ROOM);
+    if (!link->posts || (sending && distance == 1 && !link->heartbeats)) {
         free(link->posts);
-        free(link->tick);
+        free(link->heartbeats);
         free(link);
         return NULL;
     }
@@ -121,9 +121,10 @@ hp_link_move(hp_link *link)
 }
 
 int
-hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n)
+hp_link_send_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n)
 {
-    return !link->sending && link->state == HP_LINK_OPEN && hp_stripe_tell(link->stripe[0], HP_TICK, ticks, n);
+    return !link->sending && link->state == HP_LINK_OPEN &&
+           hp_stripe_send_control(link->stripe[0], HP_TICK, heartbeats, n);
 }
 
 void
@@ -142,7 +143,7 @@ hp_link_stop(hp_link *link, const hoop_error *cause)
     for (int k = 0; k < link->stripes; k++) {
         if (!link->stripe[k])
             continue;
-        hp_stripe_tell(link->stripe[k], HP_ABORT, payload, n);
+        hp_stripe_send_control(link->stripe[k], HP_ABORT, payload, n);
         hp_stripe_shut(link->stripe[k]);
     }
     if (link->state <= HP_LINK_LEFT)
@@ -155,7 +156,7 @@ hp_link_leave(hp_link *link)
     for (int k = 0; k < link->stripes; k++) {
         if (!link->stripe[k])
             continue;
-        hp_stripe_tell(link->stripe[k], HP_LEAVE, NULL, 0);
+        hp_stripe_send_control(link->stripe[k], HP_LEAVE, NULL, 0);
         hp_stripe_shut(link->stripe[k]);
     }
 }
@@ -177,6 +178,6 @@ hp_link_free(hp_link *link)
     for (int k = 0; k < link->stripes; k++)
         hp_stripe_free(link->stripe[k]);
     free(link->posts);
-    free(link->tick);
+    free(link->heartbeats);
     free(link);
 }

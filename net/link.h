@@ -42,7 +42,7 @@ uint64_t hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pi
 int hp_link_move(hp_link *link);
 
 /* Sends a TICK to the peer of a receiving link. Returns 0 if an earlier one has not left yet: this one is dropped. */
-int hp_link_tick(hp_link *link, const uint8_t *ticks, size_t n);
+int hp_link_send_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n);
 
 /* Before the driver sleeps: watches the directions in which bytes are awaited, and no other. */
 void hp_link_arm(hp_link *link);

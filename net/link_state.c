@@ -33,12 +33,12 @@ hp_link_lost(hp_link *l, int left, int number)
 }
 
 void
-hp_link_keep_tick(hp_link *l, const uint8_t *ticks, size_t n)
+hp_link_keep_heartbeats(hp_link *l, const uint8_t *heartbeats, size_t n)
 {
-    if (!l->tick)
+    if (!l->heartbeats)
         return;
-    if (l->tick_n + n > HP_TICK_ROOM)
-        l->tick_n = 0;
-    memcpy(l->tick + l->tick_n, ticks, n);
-    l->tick_n += n;
+    if (l->heartbeats_n + n > HP_HEARTBEATS_ROOM)
+        l->heartbeats_n = 0;
+    memcpy(l->heartbeats + l->heartbeats_n, heartbeats, n);
+    l->heartbeats_n += n;
 }

@@ -9,7 +9,7 @@
 #include "net/frame.h"
 #include "net/iov.h"
 
-enum { HP_STRIPES_MAX = 16, HP_TICK_ROOM = 8 * HP_HEARTBEATS_BYTES };
+enum { HP_STRIPES_MAX = 16, HP_HEARTBEATS_ROOM = 8 * HP_HEARTBEATS_BYTES };
 
 typedef struct hp_stripe hp_stripe;
 
@@ -44,8 +44,9 @@ typedef struct hp_link {
     uint64_t bytes; /* payload moved, for reports and stall warnings */
     hp_link_state state;
     hoop_error error;
-    uint8_t *tick; /* payloads of TICKs received; the owner reads them and sets tick_n to 0; NULL: not kept */
-    size_t tick_n;
+    uint8_t
+        *heartbeats; /* payloads of TICKs received; the owner reads them and sets heartbeats_n to 0; NULL: not kept */
+    size_t heartbeats_n;
     hp_stripe *stripe[HP_STRIPES_MAX];
 } hp_link;
 
@@ -59,6 +60,6 @@ void hp_link_fault(hp_link *link, const hp_post *post);
 void hp_link_lost(hp_link *link, int left, int number);
 
 /* The link's owner reads ticks from time to time. When the room is full the older ones go: newer ones say more. */
-void hp_link_keep_tick(hp_link *link, const uint8_t *ticks, size_t n);
+void hp_link_keep_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n);
 
 #endif

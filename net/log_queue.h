@@ -20,8 +20,8 @@ typedef struct hp_log_queue {
     hp_log_line of[HP_LOG_LINES]; /* the first lines */
 } hp_log_queue;
 
-void hp_log_queue_add(hp_log_queue *log_queue, const char *class_name, int level, const char *format, ...)
+void hp_log_queue_add(hp_log_queue *queue, const char *class_name, int level, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-void hp_log_queue_write(hp_log_queue *log_queue); /* logs the lines and empties the queue */
+void hp_log_queue_write(hp_log_queue *queue); /* logs the lines and empties the queue */
 
 #endif

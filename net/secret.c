@@ -17,7 +17,7 @@
 
 enum {
     DIGITS = 2 * HP_SECRET,
-    JOB_DIGITS = 2 * HP_JOB_ID,
+    JOB_DIGITS = 2 * HP_JOB_ID_BYTES,
     READ_MAX = HP_SECRET_TEXT + 1,
     SEALS = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE
 };
@@ -78,7 +78,7 @@ parse(hp_secret *secret, const char *text, size_t n)
         return n < wanted ? "is too short" : "is too long";
     int right = from_digits(secret->key, HP_SECRET, text + n - DIGITS);
     if (secret->of_job)
-        right &= from_digits(secret->job_id, HP_JOB_ID, text + word) && text[word + JOB_DIGITS] == ' ';
+        right &= from_digits(secret->job_id, HP_JOB_ID_BYTES, text + word) && text[word + JOB_DIGITS] == ' ';
     if (right)
         return NULL;
     hp_wipe(secret, sizeof(*secret));
@@ -102,7 +102,7 @@ hp_secret_format(char out[HP_SECRET_TEXT], const hp_secret *secret)
 {
     if (secret->of_job) {
         memcpy(out, job_word, sizeof(job_word) - 1);
-        out = to_digits(out + sizeof(job_word) - 1, secret->job_id, HP_JOB_ID);
+        out = to_digits(out + sizeof(job_word) - 1, secret->job_id, HP_JOB_ID_BYTES);
         *out++ = ' ';
     }
     out = to_digits(out, secret->key, HP_SECRET);
@@ -262,19 +262,19 @@ hp_secret_memfd(const hp_secret *secret, hoop_error *error)
 }
 
 hoop_result
-hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID], hoop_error *error)
+hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID_BYTES], hoop_error *error)
 {
-    uint8_t info[9 + HP_JOB_ID] = "hoop1 job";
+    uint8_t info[9 + HP_JOB_ID_BYTES] = "hoop1 job";
     if (secret->of_job) {
         *out = *secret;
-        if (memcmp(secret->job_id, job_id, HP_JOB_ID) == 0)
+        if (memcmp(secret->job_id, job_id, HP_JOB_ID_BYTES) == 0)
             return HOOP_SUCCESS;
         hp_wipe(out, sizeof(*out));
         return hp_err_set(error, HOOP_ERR_AUTH, "the secret is another job's own key");
     }
-    memcpy(info + 9, job_id, HP_JOB_ID);
+    memcpy(info + 9, job_id, HP_JOB_ID_BYTES);
     hoop_result result = hp_hkdf(out->key, secret->key, "hoop-v1", 7, info, sizeof(info));
-    memcpy(out->job_id, job_id, HP_JOB_ID);
+    memcpy(out->job_id, job_id, HP_JOB_ID_BYTES);
     out->of_job = 1;
     if (result == HOOP_SUCCESS)
         return result;

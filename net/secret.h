@@ -10,20 +10,20 @@
 
 typedef struct hp_secret {
     uint8_t key[HP_SECRET];
-    uint8_t job_id[HP_JOB_ID]; /* with of_job: the job whose key this is */
+    uint8_t job_id[HP_JOB_ID_BYTES]; /* with of_job: the job whose key this is */
     int of_job;
 } hp_secret;
 
 /*
  * A job's key is "hoop-job J KEY" (32 and 64 digits), newline, NUL. A server's secret is the 64 digits, newline, NUL.
  */
-enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB_ID + 1 + 2 * HP_SECRET + 2 };
+enum { HP_SECRET_TEXT = 9 + 2 * HP_JOB_ID_BYTES + 1 + 2 * HP_SECRET + 2 };
 
 /*
  * The job's own key: HKDF of a server's secret and the job. A secret that is a job's key already is copied if it is
  * this job's, and HOOP_ERR_AUTH otherwise.
  */
-hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID],
+hoop_result hp_secret_of_job(hp_secret *out, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID_BYTES],
                              hoop_error *error);
 
 /*

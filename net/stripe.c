@@ -113,7 +113,7 @@ lost(hp_stripe *s, int number)
 
 /* The peer has received `count` posts in all: their pages may be written again. */
 static void
-land(hp_stripe *s, uint64_t count)
+acknowledged(hp_stripe *s, uint64_t count)
 {
     if (hp_zerocopy_acknowledged(&s->zerocopy, s->link, count, s->next))
         return;
@@ -124,7 +124,7 @@ land(hp_stripe *s, uint64_t count)
 
 /* Acts on an ABORT, LEAVE, ACK or TICK, in either direction. */
 static void
-heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
+on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
     hp_link *l = s->link;
     if (type == HP_LEAVE) {
@@ -134,9 +134,9 @@ heed(hp_stripe *s, int type, const uint8_t *payload, size_t n)
             hp_abort_confine(&l->error, l->size);
         l->state = HP_LINK_ABORT;
     } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
-        land(s, hp_get64(payload));
+        acknowledged(s, hp_get64(payload));
     } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        hp_link_keep_tick(l, payload, n);
+        hp_link_keep_heartbeats(l, payload, n);
     } else {
         hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", l->peer,
                    l->self, type);
@@ -164,7 +164,7 @@ read_idle(hp_stripe *s)
         return 1;
     }
     while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &s->link->error)) > 0)
-        heed(s, type, payload, payload_n);
+        on_control(s, type, payload, payload_n);
     if (whole < 0)
         fault(s);
     return 1;
@@ -178,7 +178,7 @@ write_control(hp_stripe *s)
 }
 
 int
-hp_stripe_tell(hp_stripe *s, int type, const void *payload, size_t n)
+hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 {
     if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
         return 0;
@@ -307,7 +307,7 @@ take_control(hp_stripe *s, const hp_post *post, uint32_t n)
     left = whole;
     s->control.in.have = 0;
     if (hp_frame_read(&s->control.in, &in, &left, &type, &payload, &payload_n, &s->link->error) > 0)
-        heed(s, type, payload, payload_n);
+        on_control(s, type, payload, payload_n);
     else
         fault(s);
     s->head_at = 0;
@@ -320,7 +320,7 @@ acknowledge(hp_stripe *s)
     uint8_t count[HP_ACK_BYTES];
     s->taken++;
     hp_put64(count, s->taken);
-    hp_stripe_tell(s, HP_ACK, count, sizeof(count));
+    hp_stripe_send_control(s, HP_ACK, count, sizeof(count));
 }
 
 static void

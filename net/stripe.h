@@ -14,8 +14,9 @@
 hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg);
 int hp_stripe_move(hp_stripe *stripe); /* posts, and the idle direction if it is readable; 1: something moved */
 void hp_stripe_arm(hp_stripe *stripe);
-int hp_stripe_tell(hp_stripe *stripe, int type, const void *payload, size_t n); /* queues a control frame; 0: no room */
-void hp_stripe_shut(hp_stripe *stripe);                                         /* writes and watches nothing more */
+int hp_stripe_send_control(hp_stripe *stripe, int type, const void *payload,
+                           size_t n);    /* queues a control frame; 0: no room */
+void hp_stripe_shut(hp_stripe *stripe);  /* writes and watches nothing more */
 int hp_stripe_closed(hp_stripe *stripe); /* 1: the peer has all that was written, or has closed; drops what arrives */
 int hp_stripe_is_fresh(const hp_stripe *stripe);  /* no byte has arrived */
 int hp_stripe_has_ended(const hp_stripe *stripe); /* end of file or reset */

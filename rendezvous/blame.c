@@ -34,8 +34,8 @@ freshest_report(const hp_witness *w, int n)
 {
     uint64_t freshest = 0;
     for (int i = 0; i < n; i++)
-        if (w[i].in_op && w[i].heard > freshest)
-            freshest = w[i].heard;
+        if (w[i].in_op && w[i].last_seen > freshest)
+            freshest = w[i].last_seen;
     return freshest;
 }
 
@@ -47,7 +47,7 @@ suspicion(const hp_witness *w, uint64_t operation, uint64_t silent_before)
         return HP_GUILT_LEFT;
     if (!w->in_op)
         return HP_GUILT_ABSENT;
-    return w->heard < silent_before ? HP_GUILT_SILENT : HP_GUILT_NONE;
+    return w->last_seen < silent_before ? HP_GUILT_SILENT : HP_GUILT_NONE;
 }
 
 /* Walks from `start`. Returns 1 at a rank to blame; 0 in a circle, or at a rank that waits for none. */
@@ -81,7 +81,7 @@ judge_all(const hp_witness *w, int n, uint64_t silent_before, hp_blame *blame)
                 absent = i;
             continue;
         }
-        if (w[i].heard < silent_before && (quiet < 0 || w[i].heard < w[quiet].heard))
+        if (w[i].last_seen < silent_before && (quiet < 0 || w[i].last_seen < w[quiet].last_seen))
             quiet = i;
         if (least < 0 || w[i].report.sequence < w[least].report.sequence ||
             (w[i].report.sequence == w[least].report.sequence && w[i].report.step < w[least].report.step))

@@ -8,7 +8,7 @@
 
 #include "rendezvous/message.h"
 
-enum { HP_SILENT_BEATS = 3 }; /* a rank is silent after so many missed heartbeats */
+enum { HP_SILENT_HEARTBEATS = 3 }; /* a rank is silent after so many missed heartbeats */
 enum { HP_OPERATION_TEXT = 144 };
 
 /* ns between two reports of a rank in an operation; op_timeout in ns, 0: none. */
@@ -17,7 +17,7 @@ uint64_t hp_heartbeat(uint64_t op_timeout);
 /* What the server knows of one rank. */
 typedef struct hp_witness {
     hp_report report;   /* the last one; valid while in_op */
-    uint64_t heard;     /* when it arrived */
+    uint64_t last_seen; /* when it arrived */
     uint64_t completed; /* operations completed, as far as it has reported */
     int in_op;
     int left;

@@ -54,9 +54,9 @@ struct hp_client {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
-    int refused;              /* this rank has refused a call, and has started none since */
-    uint64_t heard, reported; /* during an operation: the server's last frame, this rank's last report */
-    away away;                /* in GO only */
+    int refused;                  /* this rank has refused a call, and has started none since */
+    uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
+    away away;                    /* in GO only */
     uint64_t away_until;
     hp_resend resend;
 };
@@ -146,7 +146,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     hp_client *c = arg;
     int result = 0;
-    c->heard = hp_loop_now(c->loop);
+    c->last_seen = hp_loop_now(c->loop);
     if (!hp_message_fits(type, 1, where(c), n)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
         return -1;
@@ -179,7 +179,7 @@ redial_later(hp_client *c)
 
 /* The control connection ended after GO. If it was reset, the client may dial again. */
 static void
-leave_line(hp_client *c, const hoop_error *why)
+lose_control(hp_client *c, const hoop_error *why)
 {
     uint64_t now = hp_loop_now(c->loop);
     if (!c->ring.size)
@@ -204,7 +204,7 @@ on_closed(void *arg, const hoop_error *why)
     hp_control_conn_free(c->control);
     c->control = NULL;
     if (c->state == HP_CLIENT_GO)
-        leave_line(c, why);
+        lose_control(c, why);
     else if (why->code && why->code != HOOP_ERR_SYSTEM)
         fail(c, why);
     else if (c->state == HP_CLIENT_JOINING)
@@ -231,7 +231,7 @@ send_join(hp_client *c)
 }
 
 static void
-open_line(hp_client *c, int fd)
+open_control(hp_client *c, int fd)
 {
     hp_control_conn_owner owner = {c, on_frame, NULL, on_closed};
     hoop_error error;
@@ -253,7 +253,7 @@ on_dialled(void *arg, const hp_dial_result *result)
     hp_dial *dial = c->dial;
     c->dial = NULL;
     if (result->fd >= 0)
-        open_line(c, result->fd);
+        open_control(c, result->fd);
     else if (c->away)
         gone(c);
     else if (result->status == HP_DUPLICATE && c->attempts > 0)
@@ -285,7 +285,7 @@ dial_server(void *arg)
     hello.mode = c->keys->mode;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
-    memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID);
+    memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID_BYTES);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server",
                           c->away ? c->away_until : o->deadline, on_dialled, c);
     if (c->dial)
@@ -396,9 +396,9 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     if (c->state != HP_CLIENT_GO || !c->control || c->away)
         return;
     if (!c->in_op || now - c->reported > ASLEEP_MS * HP_MS)
-        c->heard = now;
+        c->last_seen = now;
     c->reported = now;
-    if (now - c->heard > SERVER_SILENT_MS * HP_MS) {
+    if (now - c->last_seen > SERVER_SILENT_MS * HP_MS) {
         c->state = HP_CLIENT_GONE;
         c->kick(c->arg);
         return;
@@ -412,7 +412,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
 
 /* The connection of a member to a server that listens; NULL: there is none now. */
 static hp_control_conn *
-heard_control(const hp_client *c)
+usable_control(const hp_client *c)
 {
     return c->away || !c->ring.size ? NULL : c->control;
 }
@@ -423,7 +423,7 @@ hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
     if (c->state != HP_CLIENT_GO)
         return;
     c->refused = 1;
-    hp_resend_unstarted(&c->resend, heard_control(c), unstarted);
+    hp_resend_unstarted(&c->resend, usable_control(c), unstarted);
 }
 
 void
@@ -431,11 +431,11 @@ hp_client_started(hp_client *c, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
     c->refused = 0;
-    c->resend.refusal.sequence = 0;
+    c->resend.unstarted.sequence = 0;
     if (c->state != HP_CLIENT_GO || !c->control || c->away)
         return;
     if (!c->in_op)
-        c->heard = hp_loop_now(c->loop);
+        c->last_seen = hp_loop_now(c->loop);
     c->reported = hp_loop_now(c->loop);
     c->in_op = 1;
     hp_report_put(payload, report);
@@ -443,10 +443,10 @@ hp_client_started(hp_client *c, const hp_report *report)
 }
 
 int
-hp_client_hears(const hp_client *c, uint64_t now)
+hp_client_has_server(const hp_client *c, uint64_t now)
 {
     /* the caller's `now` may be a moment older than the frame */
-    return c->state != HP_CLIENT_GONE && !c->away && (!c->in_op || now <= c->heard + SERVER_QUIET_MS * HP_MS);
+    return c->state != HP_CLIENT_GONE && !c->away && (!c->in_op || now <= c->last_seen + SERVER_QUIET_MS * HP_MS);
 }
 
 static void
@@ -470,14 +470,14 @@ void
 hp_client_abort(hp_client *c, const hoop_error *cause)
 {
     if (c->state >= HP_CLIENT_ROSTER && c->state < HP_CLIENT_LEFT)
-        hp_resend_abort(&c->resend, heard_control(c), c->resend.cause.code ? &c->resend.cause : cause);
+        hp_resend_abort(&c->resend, usable_control(c), c->resend.cause.code ? &c->resend.cause : cause);
 }
 
 void
 hp_client_lost(hp_client *c, const hp_loss *loss)
 {
     if (c->state == HP_CLIENT_GO)
-        hp_resend_lost(&c->resend, heard_control(c), c->resend.loss.peer < 0 ? loss : &c->resend.loss);
+        hp_resend_lost(&c->resend, usable_control(c), c->resend.loss.peer < 0 ? loss : &c->resend.loss);
 }
 
 void
@@ -501,8 +501,8 @@ hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
     c->options.started = started;
     c->options.completed = completed;
     c->away = RETURNING;
-    if (started >= c->resend.refusal.sequence)
-        c->resend.refusal.sequence = 0;
+    if (started >= c->resend.unstarted.sequence)
+        c->resend.unstarted.sequence = 0;
     hp_timer_set(c->giving_up, c->away_until > now ? c->away_until - now : 0);
     dial_server(c);
 }
@@ -511,7 +511,7 @@ void
 hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
 {
     if (c->state == HP_CLIENT_GO)
-        hp_resend_refuse(&c->resend, heard_control(c), split, cause);
+        hp_resend_refuse(&c->resend, usable_control(c), split, cause);
 }
 
 int

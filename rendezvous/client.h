@@ -50,7 +50,7 @@ void hp_client_started(hp_client *client, const hp_report *report);
  * Whether the server can judge: it is not lost, its connection was not reset, and it has not been silent for two
  * seconds of an operation.
  */
-int hp_client_hears(const hp_client *client, uint64_t now);
+int hp_client_has_server(const hp_client *client, uint64_t now);
 void hp_client_out(hp_client *client, uint64_t completed);        /* nothing is sent if IN_OP was not */
 void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
 

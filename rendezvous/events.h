@@ -14,11 +14,11 @@ struct hp_roster;
 
 typedef struct hp_events {
     void *arg;
-    void (*tell)(void *arg, void *peer, int type, const void *payload, size_t n); /* sends one control frame */
+    void (*send)(void *arg, void *peer, int type, const void *payload, size_t n); /* sends one control frame */
     /* The peer is rank `rank` of this ring from now on: its roster is sent in parts (hp_part_put). */
     void (*assign)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
-    void (*say)(void *arg, const char *line);
+    void (*log)(void *arg, const char *line);
     void (*warn)(void *arg, const char *line); /* for the user, even without a log */
     /* A ring has failed, or cannot be made. The line about it was said before. */
     void (*failed)(void *arg, const hoop_error *cause);

@@ -20,20 +20,20 @@ enum {
 };
 
 static void
-on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
+on_send(void *arg, void *peer, int type, const void *payload, size_t n)
 {
     const hp_job *job = arg;
-    job->owner->tell(job->owner->arg, peer, type, payload, n);
+    job->owner->send(job->owner->arg, peer, type, payload, n);
 }
 
 static void
 on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
     const hp_job *job = arg;
-    hp_guest *guest = peer;
-    guest->join_group = NULL;
-    guest->roster = roster;
-    guest->rank = rank;
+    hp_job_conn *conn = peer;
+    conn->join_group = NULL;
+    conn->roster = roster;
+    conn->rank = rank;
     job->owner->assign(job->owner->arg, peer, roster, rank);
 }
 
@@ -41,17 +41,17 @@ static void
 on_disconnect(void *arg, void *peer)
 {
     const hp_job *job = arg;
-    hp_guest *guest = peer;
-    guest->join_group = NULL;
-    guest->done = 1;
+    hp_job_conn *conn = peer;
+    conn->join_group = NULL;
+    conn->done = 1;
     job->owner->disconnect(job->owner->arg, peer);
 }
 
 static void
-on_say(void *arg, const char *line)
+on_log(void *arg, const char *line)
 {
     const hp_job *job = arg;
-    job->owner->say(job->owner->arg, line);
+    job->owner->log(job->owner->arg, line);
 }
 
 static void
@@ -83,16 +83,16 @@ on_host_of(void *arg, int rank)
 }
 
 hp_job *
-hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID], uint64_t comm_seed)
+hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], uint64_t comm_seed)
 {
     hp_job *job = hp_alloc(1, sizeof(*job));
     if (!job)
         return NULL;
-    memcpy(job->job_id, job_id, HP_JOB_ID);
+    memcpy(job->job_id, job_id, HP_JOB_ID_BYTES);
     snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     job->owner = owner;
     job->events =
-        (hp_events){job, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
+        (hp_events){job, on_send, on_assign, on_disconnect, on_log, on_warn, on_failed, on_reached, on_host_of};
     job->next_comm = comm_seed;
     return job;
 }
@@ -116,7 +116,7 @@ hp_job_free(hp_job *job)
 int
 hp_job_idle(const hp_job *job)
 {
-    return job->guests == 0 && !job->join_groups && !job->rosters && !job->ended.size;
+    return job->conns == 0 && !job->join_groups && !job->rosters && !job->ended.size;
 }
 
 /* A split that has failed is remembered for the ranks that have not joined it yet: they would wait for ever. */
@@ -130,7 +130,7 @@ is_kept(const hp_job *job, const hp_join_group *m)
 int
 hp_job_timed(const hp_job *job)
 {
-    if (job->overseer.warning.since)
+    if (job->watch.warning.since)
         return 1;
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!is_kept(job, m))
@@ -144,7 +144,7 @@ hp_job_timed(const hp_job *job)
 int
 hp_job_expects(const hp_job *job)
 {
-    int proven = HP_PER_ADDRESS + 2 * job->guests;
+    int proven = HP_PER_ADDRESS + 2 * job->conns;
     return job->world < proven ? job->world : proven;
 }
 
@@ -152,7 +152,7 @@ static int
 is_full(const hp_job *job, const hp_hello *hello)
 {
     int64_t world = (int)hello->world > job->world ? (int)hello->world : job->world;
-    return job->guests >= RINGS_PER_RANK * world;
+    return job->conns >= RINGS_PER_RANK * world;
 }
 
 hp_status
@@ -173,14 +173,14 @@ hp_job_judge(const hp_job *job, const hp_hello *hello)
 }
 
 void
-hp_job_enter(hp_job *job, hp_guest *guest, const hp_hello *hello)
+hp_job_enter(hp_job *job, hp_job_conn *conn, const hp_hello *hello)
 {
-    *guest = (hp_guest){.job = job,
-                        .where = HP_BEFORE_JOIN,
-                        .rank_said = hello->my_rank,
-                        .world_said = hello->world,
-                        .parent_said = hello->comm};
-    job->guests++;
+    *conn = (hp_job_conn){.job = job,
+                          .where = HP_BEFORE_JOIN,
+                          .declared_rank = hello->my_rank,
+                          .declared_world = hello->world,
+                          .declared_parent = hello->comm};
+    job->conns++;
     if (hello->world <= HP_WORLD_MAX && (int)hello->world > job->world)
         job->world = (int)hello->world;
 }
@@ -194,23 +194,23 @@ new_comm(hp_job *job)
 }
 
 static void
-refuse(hp_guest *guest, const hoop_error *error)
+refuse(hp_job_conn *conn, const hoop_error *error)
 {
-    hp_job *job = guest->job;
+    hp_job *job = conn->job;
     uint8_t payload[HP_ABORT_BYTES];
-    on_tell(job, guest, HP_REFUSED, payload, hp_abort_put(payload, error));
-    on_disconnect(job, guest);
+    on_send(job, conn, HP_REFUSED, payload, hp_abort_put(payload, error));
+    on_disconnect(job, conn);
 }
 
 /* A rank with a negative colour takes no part: it gets an empty roster and is disconnected. */
 static void
-send_away(hp_guest *guest, uint64_t parent)
+send_empty_roster(hp_job_conn *conn, uint64_t parent)
 {
     uint8_t payload[HP_CONTROL_MAX];
     hp_ring none = {.comm = parent, .rank = -1};
     int next;
-    on_tell(guest->job, guest, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
-    on_disconnect(guest->job, guest);
+    on_send(conn->job, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    on_disconnect(conn->job, conn);
 }
 
 static void
@@ -234,7 +234,7 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
 }
 
 static void
-conclude(hp_job *job, hp_join_group *m, uint64_t now)
+open_rings(hp_job *job, hp_join_group *m, uint64_t now)
 {
     hp_join_group_sort(m);
     for (int first = 0, count; (count = hp_join_group_group(m, first)) > 0; first += count) {
@@ -243,9 +243,9 @@ conclude(hp_job *job, hp_join_group *m, uint64_t now)
             continue;
         }
         for (int i = first; i < first + count; i++)
-            send_away(m->joined[i].peer, m->parent);
+            send_empty_roster(m->joined[i].peer, m->parent);
     }
-    m->came = 0;
+    m->joined_n = 0;
 }
 
 /* A split fails when its parent has failed. */
@@ -262,10 +262,10 @@ check_parent(const hp_job *job, hp_join_group *m, uint64_t now)
 }
 
 static int
-spent(const hp_job *job, const hp_join_group *m, uint64_t now)
+is_finished(const hp_job *job, const hp_join_group *m, uint64_t now)
 {
     if (!m->failure.code)
-        return m->came == 0;
+        return m->joined_n == 0;
     return now >= m->deadline && !is_kept(job, m);
 }
 
@@ -279,18 +279,18 @@ close_split(hp_job *job, const hp_join_group *m)
 
 /* After every event: complete join groups become rings; join groups and rings that are no longer needed are freed. */
 static void
-settle(hp_job *job, uint64_t now)
+update(hp_job *job, uint64_t now)
 {
     for (hp_join_group **at = &job->join_groups; *at;) {
         hp_join_group *m = *at;
         check_parent(job, m, now);
-        if (m->came == m->size) {
+        if (m->joined_n == m->size) {
             hp_job_watch_start(m, now);
-            conclude(job, m, now);
+            open_rings(job, m, now);
         } else {
             hp_join_group_fail_missing(m, &job->ended, now);
         }
-        if (!spent(job, m, now)) {
+        if (!is_finished(job, m, now)) {
             at = &m->next;
             continue;
         }
@@ -298,8 +298,8 @@ settle(hp_job *job, uint64_t now)
         close_split(job, m);
         hp_join_group_free(m);
     }
-    if (job->overseer.warning.since)
-        hp_job_watch_stall(&job->overseer, job->rosters, &job->events, now);
+    if (job->watch.warning.since)
+        hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
         if (hp_roster_needed(r, now)) {
@@ -321,7 +321,7 @@ hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now)
         return; /* the first one is enough: no world of the whole job can be complete without it */
     job->ended = (hp_ended){.rank = rank, .size = size};
     snprintf(job->ended.host, sizeof(job->ended.host), "%s", host);
-    settle(job, now);
+    update(job, now);
 }
 
 /*
@@ -336,7 +336,7 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->parent && hp_join_group_is(m, join) && m->failure.code && hp_join_group_has(m, rank))
             m->deadline = now;
-    settle(job, now);
+    update(job, now);
     int open = 0;
     for (hp_join_group *m = job->join_groups; m; m = m->next, open++)
         if (hp_join_group_is(m, join))
@@ -350,40 +350,41 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
 }
 
 static int
-as_declared(const hp_guest *guest, const hp_join *join)
+as_declared(const hp_job_conn *conn, const hp_join *join)
 {
     int rank = join->parent ? join->parent_rank : join->who.rank;
     int world = join->parent ? join->parent_size : join->size;
-    return guest->parent_said == (join->ring ? join->ring : join->parent) && guest->world_said == (uint32_t)world &&
-           guest->rank_said == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
+    return conn->declared_parent == (join->ring ? join->ring : join->parent) &&
+           conn->declared_world == (uint32_t)world &&
+           conn->declared_rank == (rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank);
 }
 
 static void
-say_refusal(hp_job *job, const hoop_error *error)
+log_refusal(hp_job *job, const hoop_error *error)
 {
     char line[300];
     snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
-    on_say(job, line);
+    on_log(job, line);
 }
 
 static hoop_result
-seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
+admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hoop_result result = hp_rings_admit(guest->job->rosters, join, error);
+    hoop_result result = hp_rings_admit(conn->job->rosters, join, error);
     if (result) {
-        say_refusal(guest->job, error);
+        log_refusal(conn->job, error);
         return result;
     }
-    hp_join_group *m = find_join_group(guest->job, join, now);
+    hp_join_group *m = find_join_group(conn->job, join, now);
     if (!m)
         return hp_err_set(error, HOOP_ERR_NO_MEMORY,
                           "the rendezvous server is out of memory, or has %d incomplete groups of this job",
                           JOIN_GROUPS_MAX);
-    result = hp_join_group_join(m, guest, join, now, error);
+    result = hp_join_group_join(m, conn, join, now, error);
     if (!result)
-        guest->join_group = m;
+        conn->join_group = m;
     else if (!m->failure.code)
-        say_refusal(guest->job, error); /* a join group that has failed has said so itself */
+        log_refusal(conn->job, error); /* a join group that has failed has said so itself */
     return result;
 }
 
@@ -392,9 +393,9 @@ seek_seat(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
  * connection.
  */
 static hoop_result
-come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
+rejoin(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
 {
-    hp_job *job = guest->job;
+    hp_job *job = conn->job;
     hp_roster *r = hp_rings_find(job->rosters, join->ring);
     if (!r || !hp_roster_knows(r, join)) {
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
@@ -405,26 +406,26 @@ come_back(hp_guest *guest, const hp_join *join, uint64_t now, hoop_error *error)
         error->phase = HOOP_PHASE_OPERATION;
         return error->code;
     }
-    hp_guest *before = r->peers[join->who.rank];
+    hp_job_conn *before = r->peers[join->who.rank];
     if (before) {
         before->roster = NULL;
         on_disconnect(job, before);
     }
-    guest->roster = r;
-    guest->rank = join->who.rank;
-    guest->returned = 1;
-    hp_roster_return(r, guest, join, now);
+    conn->roster = r;
+    conn->rank = join->who.rank;
+    conn->returned = 1;
+    hp_roster_return(r, conn, join, now);
     return HOOP_SUCCESS;
 }
 
 static int
-join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_job *job = guest->job;
+    hp_job *job = conn->job;
     hoop_error refusal;
-    hp_join said;
+    hp_join request;
     hp_err_clear(&refusal);
-    if (!hp_join_get(&said, payload, n) || !as_declared(guest, &said)) {
+    if (!hp_join_get(&request, payload, n) || !as_declared(conn, &request)) {
         /*
          * It has proven the secret, so it gets the reason: closed without one it would dial again until its time is
          * up.
@@ -433,95 +434,95 @@ join(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error
                    "the rendezvous server cannot read the JOIN message of this rank; install one release of hoop "
                    "everywhere");
         refusal.phase = HOOP_PHASE_BRINGUP;
-        refuse(guest, &refusal);
+        refuse(conn, &refusal);
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed JOIN");
         return -1;
     }
-    guest->where = HP_JOINING;
-    if (said.ring ? come_back(guest, &said, now, &refusal) : seek_seat(guest, &said, now, &refusal))
-        refuse(guest, &refusal);
-    settle(job, now);
+    conn->where = HP_JOINING;
+    if (request.ring ? rejoin(conn, &request, now, &refusal) : admit(conn, &request, now, &refusal))
+        refuse(conn, &refusal);
+    update(job, now);
     return 0;
 }
 
 /* A member cannot join a split of its ring: the others must not wait for it. */
 static int
-refused(hp_guest *guest, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    const hp_roster *ring = guest->roster;
-    hp_join absent = {.parent = ring->ring.comm, .parent_rank = guest->rank, .parent_size = ring->ring.size};
+    const hp_roster *ring = conn->roster;
+    hp_join absent = {.parent = ring->ring.comm, .parent_rank = conn->rank, .parent_size = ring->ring.size};
     hoop_error cause;
     if (!hp_refusal_get(&absent.split, &cause, payload, n) ||
         (absent.split > ring->splits && absent.split - ring->splits >= HP_SPLITS_AHEAD)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed REFUSED");
         return -1;
     }
-    cause.rank = cause.reporter = guest->rank;
+    cause.rank = cause.reporter = conn->rank;
     cause.phase = HOOP_PHASE_BRINGUP;
     if (absent.split < ring->splits || ring->state != HP_ROSTER_RUNNING)
         return 0;
-    hp_join_group *m = find_join_group(guest->job, &absent, now);
+    hp_join_group *m = find_join_group(conn->job, &absent, now);
     if (m)
-        hp_join_group_refuse(m, guest->rank, &cause, now);
-    settle(guest->job, now);
+        hp_join_group_refuse(m, conn->rank, &cause, now);
+    update(conn->job, now);
     return 0;
 }
 
 static void
-forget(hp_guest *guest, const char *why, uint64_t now)
+forget(hp_job_conn *conn, const char *why, uint64_t now)
 {
-    if (guest->join_group)
-        hp_join_group_lost(guest->join_group, guest, now);
-    if (guest->roster)
-        hp_roster_lost(guest->roster, guest->rank, why);
-    guest->join_group = NULL;
-    guest->roster = NULL;
-    settle(guest->job, now);
+    if (conn->join_group)
+        hp_join_group_lost(conn->join_group, conn, now);
+    if (conn->roster)
+        hp_roster_lost(conn->roster, conn->rank, why);
+    conn->join_group = NULL;
+    conn->roster = NULL;
+    update(conn->job, now);
 }
 
 int
-hp_job_message(hp_guest *guest, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    if (guest->done)
+    if (conn->done)
         return 0;
-    int where = guest->roster ? hp_roster_where(guest->roster, guest->rank) : guest->where;
+    int where = conn->roster ? hp_roster_where(conn->roster, conn->rank) : conn->where;
     if (!hp_message_fits(type, 0, where, n)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent an unexpected message of type %d with %zu bytes", type, n);
         return -1;
     }
     if (type == HP_JOIN)
-        return join(guest, payload, n, now, error);
+        return join(conn, payload, n, now, error);
     if (type == HP_REFUSED)
-        return refused(guest, payload, n, now, error);
-    if (guest->roster) {
-        int result = hp_roster_message(guest->roster, guest->rank, type, payload, n, now, error);
-        settle(guest->job, now);
+        return refused(conn, payload, n, now, error);
+    if (conn->roster) {
+        int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
+        update(conn->job, now);
         return result;
     }
-    forget(guest, NULL, now); /* LEAVE before the group was complete */
-    on_disconnect(guest->job, guest);
+    forget(conn, NULL, now); /* LEAVE before the group was complete */
+    on_disconnect(conn->job, conn);
     return 0;
 }
 
 void
-hp_job_lost(hp_guest *guest, const char *why, uint64_t now)
+hp_job_lost(hp_job_conn *conn, const char *why, uint64_t now)
 {
-    guest->job->guests--;
-    forget(guest, why, now);
+    conn->job->conns--;
+    forget(conn, why, now);
 }
 
 void
-hp_job_broke(hp_guest *guest, uint64_t now)
+hp_job_broke(hp_job_conn *conn, uint64_t now)
 {
-    hp_roster *r = guest->roster;
+    hp_roster *r = conn->roster;
     if (!r) {
-        hp_job_lost(guest, NULL, now);
+        hp_job_lost(conn, NULL, now);
         return;
     }
-    guest->roster = NULL;
-    guest->job->guests--;
-    hp_roster_broke(r, guest->rank, now);
-    settle(guest->job, now);
+    conn->roster = NULL;
+    conn->job->conns--;
+    hp_roster_broke(r, conn->rank, now);
+    update(conn->job, now);
 }
 
 void
@@ -534,6 +535,6 @@ hp_job_tick(hp_job *job, uint64_t now)
     for (hp_roster *r = job->rosters; r; r = r->next)
         hp_roster_tick(r, now);
     hp_job_watch_cross(job->join_groups, job->rosters, now);
-    hp_job_watch_stall(&job->overseer, job->rosters, &job->events, now);
-    settle(job, now);
+    hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
+    update(job, now);
 }

@@ -36,19 +36,19 @@ place_missing(const hp_join_group *m, char *out, size_t size)
 
 /* "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. */
 static void
-tell_missing(const hp_join_group *m, char *out, size_t size)
+list_missing(const hp_join_group *m, char *out, size_t size)
 {
     char ranks[128], where[HP_HOST_TEXT + 4];
-    int given = 0, left = m->size - m->came;
+    int given = 0, left = m->size - m->joined_n;
     const char *are = left == 1 ? "is" : "are";
-    for (int i = 0; i < m->came; i++)
+    for (int i = 0; i < m->joined_n; i++)
         given += m->joined[i].who.rank >= 0;
     place_missing(m, where, sizeof(where));
-    if (given < m->came)
+    if (given < m->joined_n)
         snprintf(out, size, "%d %s missing", left, are);
     else
         snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
-                 hp_rank_list(m->told, m->size, 0, ranks, sizeof(ranks)), where, are);
+                 hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), where, are);
 }
 
 void
@@ -56,15 +56,15 @@ hp_job_watch_start(hp_join_group *m, uint64_t now)
 {
     char line[400], missing[300];
     uint64_t after = m->warn_after ? AWAIT_MS * HP_MS : 0;
-    if (m->parent || m->failure.code || !m->came)
+    if (m->parent || m->failure.code || !m->joined_n)
         return;
-    hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->came < m->size, m->opened, now);
+    hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        tell_missing(m, missing, sizeof(missing));
+        list_missing(m, missing, sizeof(missing));
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s", m->label, m->came, m->size,
-                 m->came == 1 ? "is" : "are", seconds, missing);
+        snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s", m->label, m->joined_n, m->size,
+                 m->joined_n == 1 ? "is" : "are", seconds, missing);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
@@ -73,16 +73,16 @@ hp_job_watch_start(hp_join_group *m, uint64_t now)
 
 /* The ring that was named last, unless it has failed. */
 static const hp_roster *
-spoken_of(const hp_overseer *overseer, const hp_roster *rosters)
+named_ring(const hp_job_watch *watch, const hp_roster *rosters)
 {
     for (const hp_roster *r = rosters; r; r = r->next)
-        if (r->ring.comm == overseer->ring && r->state != HP_ROSTER_FAILED)
+        if (r->ring.comm == watch->ring && r->state != HP_ROSTER_FAILED)
             return r;
     return NULL;
 }
 
 static const hp_roster *
-longest_standing(const hp_roster *rosters)
+longest_stalled(const hp_roster *rosters)
 {
     const hp_roster *longest = NULL;
     for (const hp_roster *r = rosters; r; r = r->next)
@@ -92,22 +92,21 @@ longest_standing(const hp_roster *rosters)
 }
 
 void
-hp_job_watch_stall(hp_overseer *overseer, const hp_roster *rosters, const hp_events *events, uint64_t now)
+hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now)
 {
     char line[400], text[256];
-    const hp_roster *r = overseer->warning.since ? spoken_of(overseer, rosters) : NULL;
+    const hp_roster *r = watch->warning.since ? named_ring(watch, rosters) : NULL;
     if (!r) {
-        overseer->warning.since = 0; /* its failure was said already */
-        r = longest_standing(rosters);
+        watch->warning.since = 0; /* its failure was said already */
+        r = longest_stalled(rosters);
     }
     if (!r)
         return;
-    hp_stall_word word = hp_stall_warning_due(&overseer->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
-    double seconds = (double)overseer->warning.lasted / 1e9;
-    overseer->ring = r->ring.comm;
+    hp_stall_word word = hp_stall_warning_due(&watch->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
+    double seconds = (double)watch->warning.lasted / 1e9;
+    watch->ring = r->ring.comm;
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %s", r->label,
-                 hp_roster_late(r, overseer->warning.lasted, text, sizeof(text)));
+        snprintf(line, sizeof(line), "%s: %s", r->label, hp_roster_late(r, watch->warning.lasted, text, sizeof(text)));
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", r->label, seconds);
     if (word != HP_STALL_QUIET)
@@ -131,7 +130,7 @@ static const hp_joined *
 furthest_back(const hp_roster *r, const hp_join_group *m)
 {
     const hp_joined *back = NULL;
-    for (int i = 0; i < m->came; i++)
+    for (int i = 0; i < m->joined_n; i++)
         if (!back || started_by(r, &m->joined[i]) < started_by(r, back))
             back = &m->joined[i];
     return back;

@@ -10,10 +10,10 @@
 #include "rendezvous/stall_warning.h"
 
 /* Of one job. All zero at the start. */
-typedef struct hp_overseer {
+typedef struct hp_job_watch {
     hp_stall_warning warning; /* of one ring at a time, however many are stalled */
     uint64_t ring;            /* its communicator */
-} hp_overseer;
+} hp_job_watch;
 
 /*
  * Warns of a world that is not complete after five seconds and lists the missing ranks; says when it is complete.
@@ -22,7 +22,7 @@ typedef struct hp_overseer {
 void hp_job_watch_start(hp_join_group *join_group, uint64_t now);
 
 /* Warns of the ring that is stalled for longest, one at a time, and says when it makes progress again. */
-void hp_job_watch_stall(hp_overseer *overseer, const hp_roster *rosters, const hp_events *events, uint64_t now);
+void hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now);
 
 /*
  * One rank waits in a split, and another one, which has not joined it, in an operation that the first has not

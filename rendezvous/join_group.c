@@ -19,7 +19,7 @@ enum {
     HOSTS_SHOWN = 4,
     SETTING_SHOWN = 60,
     AFTERMATH_MS = 3000,
-    PATIENCE_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
+    MOST_WAIT_MS = 86400000 /* the largest HOOP_BOOTSTRAP_TIMEOUT_MS */
 };
 
 static int
@@ -32,7 +32,7 @@ static void
 mark(hp_join_group *m, int rank)
 {
     if (rank >= 0 && rank < m->size)
-        m->told[rank / 64] |= UINT64_C(1) << (rank % 64);
+        m->has_joined[rank / 64] |= UINT64_C(1) << (rank % 64);
 }
 
 hp_join_group *
@@ -51,9 +51,9 @@ hp_join_group_new(const hp_events *events, const char *label, const hp_join *fir
     m->opened = now;
     m->deadline = HP_NEVER;
     hp_err_clear(&m->failure);
-    m->told = hp_alloc((size_t)m->size / 64 + 1, sizeof(uint64_t));
+    m->has_joined = hp_alloc((size_t)m->size / 64 + 1, sizeof(uint64_t));
     m->agree = hp_alloc(first->agree_n + 1, 1);
-    if (!m->told || !m->agree) {
+    if (!m->has_joined || !m->agree) {
         hp_join_group_free(m);
         return NULL;
     }
@@ -69,7 +69,7 @@ hp_join_group_free(hp_join_group *m)
         return;
     free(m->joined);
     free(m->agree);
-    free(m->told);
+    free(m->has_joined);
     free(m);
 }
 
@@ -82,7 +82,7 @@ hp_join_group_is(const hp_join_group *m, const hp_join *join)
 int
 hp_join_group_has(const hp_join_group *m, int rank)
 {
-    return rank >= 0 && rank < m->size && bit(m->told, rank);
+    return rank >= 0 && rank < m->size && bit(m->has_joined, rank);
 }
 
 static int
@@ -108,15 +108,15 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
     uint8_t payload[HP_ABORT_BYTES];
     char line[400];
     size_t n = hp_abort_put(payload, error);
-    for (int i = 0; i < m->came; i++) {
-        m->events->tell(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
+    for (int i = 0; i < m->joined_n; i++) {
+        m->events->send(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
         m->events->disconnect(m->events->arg, m->joined[i].peer);
     }
-    m->came = 0;
+    m->joined_n = 0;
     m->failure = *error;
     m->deadline = now + AFTERMATH_MS * HP_MS;
     snprintf(line, sizeof(line), "%s: failed: %s", m->label, error->text);
-    m->events->say(m->events->arg, line);
+    m->events->log(m->events->arg, line);
     m->events->failed(m->events->arg, error);
 }
 
@@ -125,7 +125,7 @@ duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
 {
     char who[HP_HOST_TEXT + 48] = "another process";
     int rank = rank_of(join);
-    for (int i = 0; i < m->came; i++)
+    for (int i = 0; i < m->joined_n; i++)
         if (m->joined[i].who.rank == rank)
             name(&m->joined[i].who, who);
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
@@ -186,9 +186,9 @@ same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
 }
 
 static hoop_result
-take_seat(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
+add_member(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
 {
-    if (m->came == m->capacity) {
+    if (m->joined_n == m->capacity) {
         int capacity = m->capacity ? 2 * m->capacity : 16;
         hp_joined *joined = realloc(m->joined, (size_t)capacity * sizeof(*joined));
         if (!joined)
@@ -196,7 +196,7 @@ take_seat(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
         m->joined = joined;
         m->capacity = capacity;
     }
-    hp_joined *member = &m->joined[m->came++];
+    hp_joined *member = &m->joined[m->joined_n++];
     *member = (hp_joined){.peer = peer, .who = join->who};
     member->who.rank = rank_of(join);
     if (m->parent) {
@@ -231,23 +231,23 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
         error->phase = HOOP_PHASE_BRINGUP;
         return error->code;
     }
-    uint64_t until = now + (join->patience < PATIENCE_MS ? join->patience : PATIENCE_MS) * HP_MS;
+    uint64_t until = now + (join->patience < MOST_WAIT_MS ? join->patience : MOST_WAIT_MS) * HP_MS;
     if (until < m->deadline)
         m->deadline = until;
-    return take_seat(m, peer, join, error);
+    return add_member(m, peer, join, error);
 }
 
 void
 hp_join_group_lost(hp_join_group *m, void *peer, uint64_t now)
 {
     char who[HP_HOST_TEXT + 48];
-    for (int i = 0; i < m->came; i++) {
+    for (int i = 0; i < m->joined_n; i++) {
         if (m->joined[i].peer != peer)
             continue;
         hp_member gone = m->joined[i].who;
-        m->joined[i] = m->joined[--m->came];
+        m->joined[i] = m->joined[--m->joined_n];
         if (gone.rank >= 0)
-            m->told[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
+            m->has_joined[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
         if (m->parent) {
             hoop_error error;
             hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split",
@@ -264,9 +264,9 @@ void
 hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now)
 {
     hoop_error error;
-    if (m->parent || m->failure.code || m->size != ended->size || m->came == 0 || m->came == m->size)
+    if (m->parent || m->failure.code || m->size != ended->size || m->joined_n == 0 || m->joined_n == m->size)
         return;
-    for (int i = 0; i < m->came; i++)
+    for (int i = 0; i < m->joined_n; i++)
         if (m->joined[i].who.rank < 0)
             return;
     hp_err_set(
@@ -292,7 +292,7 @@ hp_join_group_is_known(const hp_join_group *m)
 {
     int known = 1;
     for (int rank = 0; rank < m->size; rank++)
-        known &= bit(m->told, rank);
+        known &= bit(m->has_joined, rank);
     return known;
 }
 
@@ -333,7 +333,7 @@ list_hosts(const hp_join_group *m, char *out, size_t size)
     int shown = 0;
     size_t at = 0;
     out[0] = 0;
-    for (int i = 0; i < m->came && at < size; i++) {
+    for (int i = 0; i < m->joined_n && at < size; i++) {
         int seen = 0;
         for (int j = 0; j < i && !seen; j++)
             seen = strcmp(m->joined[j].who.host, m->joined[i].who.host) == 0;
@@ -348,24 +348,24 @@ list_hosts(const hp_join_group *m, char *out, size_t size)
 }
 
 static void
-name_the_missing(const hp_join_group *m, hoop_error *error)
+name_missing_ranks(const hp_join_group *m, hoop_error *error)
 {
     char ranks[96], hosts[136], missing[128];
-    int given = 0, left = m->size - m->came;
+    int given = 0, left = m->size - m->joined_n;
     double seconds = (double)(m->deadline - m->opened) / 1e9;
-    for (int i = 0; i < m->came; i++)
+    for (int i = 0; i < m->joined_n; i++)
         given += m->joined[i].who.rank >= 0;
-    if (given < m->came)
+    if (given < m->joined_n)
         snprintf(missing, sizeof(missing), "%d of %d ranks", left, m->size);
     else
         snprintf(missing, sizeof(missing), "rank%s %s of %d", left == 1 ? "" : "s",
-                 hp_rank_list(m->told, m->size, 0, ranks, sizeof(ranks)), m->size);
+                 hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), m->size);
     list_hosts(m, hosts, sizeof(hosts));
     hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting", missing,
-               m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->came, m->came == 1 ? "" : "s", hosts,
-               m->came == 1 ? "is" : "are");
-    for (int i = 0; left == 1 && given == m->came && i < m->size; i++)
-        if (!bit(m->told, i))
+               m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->joined_n, m->joined_n == 1 ? "" : "s",
+               hosts, m->joined_n == 1 ? "is" : "are");
+    for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
+        if (!bit(m->has_joined, i))
             error->rank = i;
     error->phase = HOOP_PHASE_BRINGUP;
 }
@@ -374,9 +374,9 @@ void
 hp_join_group_tick(hp_join_group *m, uint64_t now)
 {
     hoop_error error;
-    if (m->failure.code || now < m->deadline || m->came == 0 || m->came == m->size)
+    if (m->failure.code || now < m->deadline || m->joined_n == 0 || m->joined_n == m->size)
         return;
-    name_the_missing(m, &error);
+    name_missing_ranks(m, &error);
     hp_join_group_fail(m, &error, now);
     m->deadline = now; /* A rank that joins a world later begins a new one: this sentence may name that very rank. */
 }
@@ -396,21 +396,21 @@ void
 hp_join_group_sort(hp_join_group *m)
 {
     int free_rank = 0;
-    for (int i = 0; i < m->came; i++) {
+    for (int i = 0; i < m->joined_n; i++) {
         if (m->joined[i].who.rank >= 0)
             continue;
-        while (bit(m->told, free_rank))
+        while (bit(m->has_joined, free_rank))
             free_rank++;
         m->joined[i].who.rank = free_rank++;
     }
-    qsort(m->joined, (size_t)m->came, sizeof(*m->joined), by_place);
+    qsort(m->joined, (size_t)m->joined_n, sizeof(*m->joined), by_place);
 }
 
 int
 hp_join_group_group(hp_join_group *m, int first)
 {
     int n = 0;
-    while (first + n < m->came && m->joined[first + n].color == m->joined[first].color) {
+    while (first + n < m->joined_n && m->joined[first + n].color == m->joined[first].color) {
         if (m->joined[first].color >= 0)
             m->joined[first + n].who.rank = n;
         n++;

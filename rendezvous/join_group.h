@@ -32,11 +32,11 @@ typedef struct hp_join_group {
     char label[64]; /* "job 4f21c0de", for messages */
     uint64_t parent;
     uint32_t split;
-    int size, came, capacity;
-    hp_joined *joined;  /* in order of arrival; sorted by hp_join_group_sort */
-    char *agree;        /* settings of the first rank that joined */
-    hoop_error failure; /* code HOOP_SUCCESS: it is open; else it has failed, and is remembered until the deadline */
-    uint64_t *told;     /* a bit for each rank that has joined; kept after a failure */
+    int size, joined_n, capacity;
+    hp_joined *joined;    /* in order of arrival; sorted by hp_join_group_sort */
+    char *agree;          /* settings of the first rank that joined */
+    hoop_error failure;   /* code HOOP_SUCCESS: it is open; else it has failed, and is remembered until the deadline */
+    uint64_t *has_joined; /* a bit for each rank that has joined; kept after a failure */
     uint64_t op_timeout, warn_after; /* of the first rank that joined */
     uint64_t opened, deadline;
     uint64_t crossed; /* since when a rank outside is in an operation that a rank inside has not started; 0: none is */

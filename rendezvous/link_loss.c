@@ -19,64 +19,64 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     RETURN_MS = 500,
-    HEARD_MS = 1000 /* a rank that was heard so lately is alive */
+    SEEN_MS = 1000 /* a rank that was heard so lately is alive */
 };
 
 int
-hp_link_loss_open(hp_link_loss *b, int size)
+hp_link_loss_open(hp_link_losses *losses, int size)
 {
-    *b = (hp_link_loss){.size = size, .first = -1};
-    b->loss = hp_alloc((size_t)size, sizeof(hp_loss));
-    b->away = hp_alloc((size_t)size, sizeof(uint64_t));
-    for (int i = 0; b->loss && i < size; i++)
-        b->loss[i].peer = -1;
-    return b->loss && b->away;
+    *losses = (hp_link_losses){.size = size, .first = -1};
+    losses->loss = hp_alloc((size_t)size, sizeof(hp_loss));
+    losses->away = hp_alloc((size_t)size, sizeof(uint64_t));
+    for (int i = 0; losses->loss && i < size; i++)
+        losses->loss[i].peer = -1;
+    return losses->loss && losses->away;
 }
 
 void
-hp_link_loss_close(hp_link_loss *b)
+hp_link_loss_close(hp_link_losses *losses)
 {
-    free(b->loss);
-    free(b->away);
+    free(losses->loss);
+    free(losses->away);
 }
 
 void
-hp_link_loss_lost(hp_link_loss *b, int rank, const hp_loss *loss, uint64_t now)
+hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss, uint64_t now)
 {
-    if (b->loss[rank].peer >= 0)
+    if (losses->loss[rank].peer >= 0)
         return;
-    b->loss[rank] = *loss;
-    if (b->first >= 0)
+    losses->loss[rank] = *loss;
+    if (losses->first >= 0)
         return;
-    b->first = rank;
-    b->since = now;
+    losses->first = rank;
+    losses->since = now;
 }
 
 void
-hp_link_loss_away(hp_link_loss *b, int rank, uint64_t now)
+hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now)
 {
-    b->away_n += !b->away[rank];
-    b->away[rank] = now;
+    losses->away_n += !losses->away[rank];
+    losses->away[rank] = now;
 }
 
 void
-hp_link_loss_back(hp_link_loss *b, int rank)
+hp_link_loss_back(hp_link_losses *losses, int rank)
 {
-    b->away_n -= b->away[rank] != 0;
-    b->away[rank] = 0;
+    losses->away_n -= losses->away[rank] != 0;
+    losses->away[rank] = 0;
 }
 
 int
-hp_link_loss_waits(const hp_link_loss *b)
+hp_link_loss_waits(const hp_link_losses *losses)
 {
-    return b->first >= 0 || b->away_n > 0;
+    return losses->first >= 0 || losses->away_n > 0;
 }
 
 int
-hp_link_loss_returning(const hp_link_loss *b, uint64_t now)
+hp_link_loss_returning(const hp_link_losses *losses, uint64_t now)
 {
-    for (int i = 0; b->away_n && i < b->size; i++)
-        if (b->away[i] && now - b->away[i] < RETURN_MS * HP_MS)
+    for (int i = 0; losses->away_n && i < losses->size; i++)
+        if (losses->away[i] && now - losses->away[i] < RETURN_MS * HP_MS)
             return 1;
     return 0;
 }
@@ -86,10 +86,10 @@ hp_link_loss_returning(const hp_link_loss *b, uint64_t now)
  * and notices the loss at its next operation.
  */
 static int
-stayed_away(const hp_link_loss *b, const hp_witness *w, uint64_t now)
+stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
-    for (int i = 0; b->away_n && i < b->size; i++)
-        if (b->away[i] && w[i].in_op && now - b->away[i] >= RETURN_MS * HP_MS)
+    for (int i = 0; losses->away_n && i < losses->size; i++)
+        if (losses->away[i] && w[i].in_op && now - losses->away[i] >= RETURN_MS * HP_MS)
             return i;
     return -1;
 }
@@ -109,35 +109,36 @@ was_answered(int number)
 
 /* A frame that arrives well after the reset was not on its way when the process ended. */
 static int
-is_alive(const hp_link_loss *b, const hp_loss *loss, const hp_witness *peer, uint64_t now)
+is_alive(const hp_link_losses *losses, const hp_loss *loss, const hp_witness *peer, uint64_t now)
 {
     if (peer->left)
         return 0;
-    return was_answered(loss->number) ? peer->heard > b->since + HOLD_MS * HP_MS : peer->heard + HEARD_MS * HP_MS > now;
+    return was_answered(loss->number) ? peer->last_seen > losses->since + HOLD_MS * HP_MS
+                                      : peer->last_seen + SEEN_MS * HP_MS > now;
 }
 
 static hp_link_loss_cause
-between(const hp_link_loss *b, const hp_witness *w, int rank, uint64_t now)
+between(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t now)
 {
-    const hp_loss *mine = &b->loss[rank];
-    int peer = mine->peer, both = b->loss[peer].peer == rank;
+    const hp_loss *mine = &losses->loss[rank];
+    int peer = mine->peer, both = losses->loss[peer].peer == rank;
     hp_link_loss_cause cause = {
         HP_LINK_LOSS_LINK, rank < peer ? rank : peer, rank < peer ? peer : rank, mine->number, 0, mine->sequence};
     if (both && !cause.number)
-        cause.number = b->loss[peer].number;
+        cause.number = losses->loss[peer].number;
     if (both)
-        cause.sequence = older(cause.sequence, b->loss[peer].sequence);
-    cause.alive = both || is_alive(b, mine, &w[peer], now);
+        cause.sequence = older(cause.sequence, losses->loss[peer].sequence);
+    cause.alive = both || is_alive(losses, mine, &w[peer], now);
     return cause;
 }
 
 /* Whether no other report needs to be awaited before the first loss is judged. */
 static int
-is_ripe(const hp_link_loss *b, const hp_witness *w, uint64_t now)
+is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
-    const hp_loss *first = &b->loss[b->first];
-    int may_have_ended = was_answered(first->number) && !w[first->peer].left && b->loss[first->peer].peer < 0;
-    return now - b->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
+    const hp_loss *first = &losses->loss[losses->first];
+    int may_have_ended = was_answered(first->number) && !w[first->peer].left && losses->loss[first->peer].peer < 0;
+    return now - losses->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
 }
 
 /*
@@ -145,34 +146,34 @@ is_ripe(const hp_link_loss *b, const hp_witness *w, uint64_t now)
  * unread bytes; a reset may hit all connections of a process.
  */
 static int
-has_ended(const hp_link_loss *b, const hp_loss *loss, uint64_t now)
+has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
 {
-    return loss->number == 0 || now - b->away[loss->peer] >= RETURN_MS * HP_MS;
+    return loss->number == 0 || now - losses->away[loss->peer] >= RETURN_MS * HP_MS;
 }
 
 hp_link_loss_cause
-hp_link_loss_judge(const hp_link_loss *b, const hp_witness *w, int hasty, uint64_t now)
+hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty, uint64_t now)
 {
     hp_link_loss_cause none = {.finding = HP_LINK_LOSS_NONE, .rank = -1, .other = -1};
-    int returning = 0, gone = stayed_away(b, w, now);
+    int returning = 0, gone = stayed_away(losses, w, now);
     if (gone >= 0)
         return (hp_link_loss_cause){.finding = HP_LINK_LOSS_GONE, .rank = gone, .other = -1};
-    for (int i = 0; b->first >= 0 && i < b->size; i++) {
-        const hp_loss *loss = &b->loss[i];
+    for (int i = 0; losses->first >= 0 && i < losses->size; i++) {
+        const hp_loss *loss = &losses->loss[i];
         if (loss->peer < 0)
             continue;
-        if (b->away[loss->peer] && has_ended(b, loss, now))
+        if (losses->away[loss->peer] && has_ended(losses, loss, now))
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
-        if (b->loss[loss->peer].peer == i)
-            return between(b, w, i, now);
-        returning |= b->away[loss->peer] != 0;
+        if (losses->loss[loss->peer].peer == i)
+            return between(losses, w, i, now);
+        returning |= losses->away[loss->peer] != 0;
     }
-    if (b->first < 0 || (!hasty && (returning || !is_ripe(b, w, now))))
+    if (losses->first < 0 || (!hasty && (returning || !is_ripe(losses, w, now))))
         return none;
-    const hp_loss *first = &b->loss[b->first];
+    const hp_loss *first = &losses->loss[losses->first];
     if (w[first->peer].left && w[first->peer].completed < first->sequence)
-        return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, b->first, first->number, 0, first->sequence};
-    return between(b, w, b->first, now);
+        return (hp_link_loss_cause){HP_LINK_LOSS_LEFT, first->peer, losses->first, first->number, 0, first->sequence};
+    return between(losses, w, losses->first, now);
 }
 
 void

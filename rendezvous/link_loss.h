@@ -11,13 +11,13 @@
 #include "rendezvous/blame.h"
 
 /* By rank, of one ring. */
-typedef struct hp_link_loss {
+typedef struct hp_link_losses {
     int size;
     hp_loss *loss;     /* the first that it has reported; peer -1: none */
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
     int away_n, first; /* first: the rank that reported first, or -1 */
     uint64_t since;    /* when it did */
-} hp_link_loss;
+} hp_link_losses;
 
 /* What the cause is. */
 typedef enum hp_link_loss_finding {
@@ -35,18 +35,20 @@ typedef struct hp_link_loss_cause {
     uint64_t sequence;
 } hp_link_loss_cause;
 
-int hp_link_loss_open(hp_link_loss *losses, int size); /* 0: out of memory */
-void hp_link_loss_close(hp_link_loss *losses);
+int hp_link_loss_open(hp_link_losses *losses, int size); /* 0: out of memory */
+void hp_link_loss_close(hp_link_losses *losses);
 
-void hp_link_loss_lost(hp_link_loss *losses, int rank, const hp_loss *loss,
+void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
                        uint64_t now); /* only a rank's first one counts */
-void hp_link_loss_away(hp_link_loss *losses, int rank, uint64_t now);
-void hp_link_loss_back(hp_link_loss *losses, int rank);
+void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
+void hp_link_loss_back(hp_link_losses *losses, int rank);
 
 /* hasty: decide now, without awaiting other reports. */
-hp_link_loss_cause hp_link_loss_judge(const hp_link_loss *losses, const hp_witness *witnesses, int hasty, uint64_t now);
-int hp_link_loss_waits(const hp_link_loss *losses);              /* whether time alone may lead to a cause */
-int hp_link_loss_returning(const hp_link_loss *b, uint64_t now); /* whether a rank that is away may be dialling */
+hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
+                                      uint64_t now);
+int hp_link_loss_waits(const hp_link_losses *losses); /* whether time alone may lead to a cause */
+int hp_link_loss_returning(const hp_link_losses *losses,
+                           uint64_t now); /* whether a rank that is away may be dialling */
 
 /*
  * The sentence of LINK. It is the same at the server and at both ends when they do not hear the server. An end does

@@ -13,32 +13,32 @@
 #include <string.h>
 
 enum {
-    PATIENCE_MS = 1000,
+    MOST_WAIT_MS = 1000,
     JUDGED = 64 /* at most so many in one look: if all ranks refuse a call, no rank waits for it */
 };
 
 void
-hp_refused_calls_note(hp_refused_calls *refused_calls, int size, int rank, const hp_unstarted *said)
+hp_refused_calls_note(hp_refused_calls *calls, int size, int rank, const hp_unstarted *unstarted)
 {
-    if (!refused_calls->of)
-        refused_calls->of = hp_alloc((size_t)size, sizeof(*refused_calls->of));
-    if (refused_calls->of && !refused_calls->of[rank])
-        refused_calls->of[rank] = hp_alloc(1, sizeof(hp_refused_call));
-    hp_refused_call *refusal = refused_calls->of ? refused_calls->of[rank] : NULL;
-    if (!refusal)
+    if (!calls->of)
+        calls->of = hp_alloc((size_t)size, sizeof(*calls->of));
+    if (calls->of && !calls->of[rank])
+        calls->of[rank] = hp_alloc(1, sizeof(hp_refused_call));
+    hp_refused_call *call = calls->of ? calls->of[rank] : NULL;
+    if (!call)
         return;
-    refused_calls->pending += !refusal->pending;
-    *refusal = (hp_refused_call){.said = *said, .pending = 1};
+    calls->pending += !call->pending;
+    *call = (hp_refused_call){.unstarted = *unstarted, .pending = 1};
 }
 
 void
-hp_refused_calls_withdraw(hp_refused_calls *refused_calls, int rank, uint64_t sequence)
+hp_refused_calls_withdraw(hp_refused_calls *calls, int rank, uint64_t sequence)
 {
-    hp_refused_call *refusal = refused_calls->pending ? refused_calls->of[rank] : NULL;
-    if (!refusal || !refusal->pending || refusal->said.sequence > sequence)
+    hp_refused_call *call = calls->pending ? calls->of[rank] : NULL;
+    if (!call || !call->pending || call->unstarted.sequence > sequence)
         return;
-    refusal->pending = 0;
-    refused_calls->pending--;
+    call->pending = 0;
+    calls->pending--;
 }
 
 /* Whether a rank that had refused the same number, and is in it now, has corrected the same call or makes another. */
@@ -50,62 +50,63 @@ is_same(const hp_call *a, const hp_call *b)
 
 /* Whether a rank waits in the refused operation, or in a later one. */
 static int
-waits_for(const hp_refused_calls *refused_calls, const hp_witness *w, int rank, const hp_unstarted *said)
+waits_for(const hp_refused_calls *calls, const hp_witness *w, int rank, const hp_unstarted *unstarted)
 {
-    const hp_refused_call *own = refused_calls->of[rank];
-    if (!w->in_op || w->report.sequence < said->sequence)
+    const hp_refused_call *own = calls->of[rank];
+    if (!w->in_op || w->report.sequence < unstarted->sequence)
         return 0;
-    if (own && own->said.sequence == said->sequence)
-        return !own->pending && w->report.sequence == said->sequence && is_same(&w->report.call, &said->call);
-    return w->report.sequence > said->sequence || !w->report.call.kind || w->report.call.kind == said->call.kind;
+    if (own && own->unstarted.sequence == unstarted->sequence)
+        return !own->pending && w->report.sequence == unstarted->sequence && is_same(&w->report.call, &unstarted->call);
+    return w->report.sequence > unstarted->sequence || !w->report.call.kind ||
+           w->report.call.kind == unstarted->call.kind;
 }
 
 /* Whether other ranks have waited for this one for long enough. */
 static int
-is_due(const hp_refused_calls *refused_calls, const hp_witness *w, int size, int rank, uint64_t now)
+is_due(const hp_refused_calls *calls, const hp_witness *w, int size, int rank, uint64_t now)
 {
-    hp_refused_call *refusal = refused_calls->of[rank];
+    hp_refused_call *call = calls->of[rank];
     int waited_for = 0;
     for (int i = 0; i < size && !waited_for; i++)
-        waited_for = i != rank && waits_for(refused_calls, &w[i], i, &refusal->said);
+        waited_for = i != rank && waits_for(calls, &w[i], i, &call->unstarted);
     if (!waited_for)
-        refusal->since = 0;
-    else if (!refusal->since)
-        refusal->since = now;
-    return waited_for && now - refusal->since >= PATIENCE_MS * HP_MS;
+        call->since = 0;
+    else if (!call->since)
+        call->since = now;
+    return waited_for && now - call->since >= MOST_WAIT_MS * HP_MS;
 }
 
 int
-hp_refused_calls_due(hp_refused_calls *refused_calls, const hp_witness *w, int size, uint64_t now)
+hp_refused_calls_due(hp_refused_calls *calls, const hp_witness *w, int size, uint64_t now)
 {
-    int looked = 0;
-    if (!refused_calls->pending)
+    int judged = 0;
+    if (!calls->pending)
         return -1;
-    for (int rank = 0; rank < size && looked < JUDGED; rank++) {
-        if (!refused_calls->of[rank] || !refused_calls->of[rank]->pending)
+    for (int rank = 0; rank < size && judged < JUDGED; rank++) {
+        if (!calls->of[rank] || !calls->of[rank]->pending)
             continue;
-        looked++;
-        if (is_due(refused_calls, w, size, rank, now))
+        judged++;
+        if (is_due(calls, w, size, rank, now))
             return rank;
     }
     return -1;
 }
 
 void
-hp_refused_calls_print(const hp_refused_calls *refused_calls, const hp_member *who, hoop_error *error)
+hp_refused_calls_print(const hp_refused_calls *calls, const hp_member *who, hoop_error *error)
 {
-    const hp_unstarted *said = &refused_calls->of[who->rank]->said;
+    const hp_unstarted *unstarted = &calls->of[who->rank]->unstarted;
     char operation[HP_OPERATION_TEXT];
     hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d (%s) could not start %s: %s", who->rank, who->host,
-               hp_blame_operation(said->sequence, &said->call, operation), said->cause.text);
+               hp_blame_operation(unstarted->sequence, &unstarted->call, operation), unstarted->cause.text);
     error->rank = error->reporter = who->rank;
-    error->sequence = said->sequence;
+    error->sequence = unstarted->sequence;
 }
 
 void
-hp_refused_calls_free(hp_refused_calls *refused_calls, int size)
+hp_refused_calls_free(hp_refused_calls *calls, int size)
 {
-    for (int rank = 0; refused_calls->of && rank < size; rank++)
-        free(refused_calls->of[rank]);
-    free(refused_calls->of);
+    for (int rank = 0; calls->of && rank < size; rank++)
+        free(calls->of[rank]);
+    free(calls->of);
 }

@@ -5,81 +5,81 @@
 #include "base/err.h"
 
 void
-hp_resend_clear(hp_resend *d)
+hp_resend_clear(hp_resend *resend)
 {
-    *d = (hp_resend){.loss.peer = -1};
-    hp_err_clear(&d->cause);
-    hp_err_clear(&d->absence);
+    *resend = (hp_resend){.loss.peer = -1};
+    hp_err_clear(&resend->cause);
+    hp_err_clear(&resend->absence);
 }
 
 static void
-say_abort(const hp_resend *d, hp_control_conn *control)
+send_abort(const hp_resend *resend, hp_control_conn *control)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    if (control && d->cause.code)
-        hp_control_conn_send(control, HP_ABORT, payload, hp_abort_put(payload, &d->cause));
+    if (control && resend->cause.code)
+        hp_control_conn_send(control, HP_ABORT, payload, hp_abort_put(payload, &resend->cause));
 }
 
 static void
-say_lost(const hp_resend *d, hp_control_conn *control)
+send_lost(const hp_resend *resend, hp_control_conn *control)
 {
     uint8_t payload[HP_LOSS_BYTES];
-    if (!control || d->loss.peer < 0)
+    if (!control || resend->loss.peer < 0)
         return;
-    hp_loss_put(payload, &d->loss);
+    hp_loss_put(payload, &resend->loss);
     hp_control_conn_send(control, HP_LOST, payload, sizeof(payload));
 }
 
 static void
-say_unstarted(const hp_resend *d, hp_control_conn *control)
+send_unstarted(const hp_resend *resend, hp_control_conn *control)
 {
     uint8_t payload[HP_UNSTARTED_BYTES];
-    if (control && d->refusal.sequence)
-        hp_control_conn_send(control, HP_UNSTARTED, payload, hp_unstarted_put(payload, &d->refusal));
+    if (control && resend->unstarted.sequence)
+        hp_control_conn_send(control, HP_UNSTARTED, payload, hp_unstarted_put(payload, &resend->unstarted));
 }
 
 static void
-say_refused(const hp_resend *d, hp_control_conn *control)
+send_refused(const hp_resend *resend, hp_control_conn *control)
 {
     uint8_t payload[HP_REFUSAL_BYTES];
-    if (control && d->absence.code)
-        hp_control_conn_send(control, HP_REFUSED, payload, hp_refusal_put(payload, d->split, &d->absence));
+    if (control && resend->absence.code)
+        hp_control_conn_send(control, HP_REFUSED, payload, hp_refusal_put(payload, resend->split, &resend->absence));
 }
 
 void
-hp_resend_abort(hp_resend *d, hp_control_conn *control, const hoop_error *cause)
+hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_error *cause)
 {
-    d->cause = *cause;
-    say_abort(d, control);
+    resend->cause = *cause;
+    send_abort(resend, control);
 }
 
 void
-hp_resend_lost(hp_resend *d, hp_control_conn *control, const hp_loss *loss)
+hp_resend_lost(hp_resend *resend, hp_control_conn *control, const hp_loss *loss)
 {
-    d->loss = *loss;
-    say_lost(d, control);
+    resend->loss = *loss;
+    send_lost(resend, control);
 }
 
 void
-hp_resend_unstarted(hp_resend *d, hp_control_conn *control, const hp_unstarted *unstarted)
+hp_resend_unstarted(hp_resend *resend, hp_control_conn *control, const hp_unstarted *unstarted)
 {
-    d->refusal = *unstarted;
-    say_unstarted(d, control);
+    resend->unstarted = *unstarted;
+    send_unstarted(resend, control);
 }
 
 void
-hp_resend_refuse(hp_resend *d, hp_control_conn *control, uint32_t split, const hoop_error *cause)
+hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, const hoop_error *cause)
 {
-    d->split = split;
-    d->absence = *cause;
-    say_refused(d, control);
+    resend->split = split;
+    resend->absence = *cause;
+    send_refused(resend, control);
 }
 
 void
-hp_resend_all(const hp_resend *d, hp_control_conn *control)
+hp_resend_all(const hp_resend *resend, hp_control_conn *control)
 {
-    say_unstarted(d, control);
-    say_refused(d, control);
-    say_lost(d, control);
-    say_abort(d, control);
+    send_unstarted(resend, control);
+    send_refused(resend, control);
+    send_lost(resend, control);
+    send_abort(resend, control);
 }

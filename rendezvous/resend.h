@@ -11,10 +11,10 @@
 
 /* Each is kept, and sent if there is a connection (NULL: there is none). */
 typedef struct hp_resend {
-    hoop_error cause;     /* code HOOP_SUCCESS: none */
-    hp_loss loss;         /* peer -1: none */
-    hp_unstarted refusal; /* sequence 0: none */
-    hoop_error absence;   /* from a split; code HOOP_SUCCESS: none */
+    hoop_error cause;       /* code HOOP_SUCCESS: none */
+    hp_loss loss;           /* peer -1: none */
+    hp_unstarted unstarted; /* sequence 0: none */
+    hoop_error absence;     /* from a split; code HOOP_SUCCESS: none */
     uint32_t split;
 } hp_resend;
 

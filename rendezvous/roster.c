@@ -19,11 +19,11 @@
 enum { PING_MS = 1000, FORGET_MS = 1000 };
 
 static void
-say(const hp_roster *r, const char *what)
+log_text(const hp_roster *r, const char *what)
 {
     char line[400];
     snprintf(line, sizeof(line), "%s: %s", r->label, what);
-    r->events->say(r->events->arg, line);
+    r->events->log(r->events->arg, line);
 }
 
 static int
@@ -98,11 +98,11 @@ hp_roster_where(const hp_roster *r, int rank)
 }
 
 static void
-tell_all(const hp_roster *r, int except, int type, const void *payload, size_t n)
+send_all(const hp_roster *r, int except, int type, const void *payload, size_t n)
 {
     for (int i = 0; i < r->ring.size; i++)
         if (i != except && r->peers[i])
-            r->events->tell(r->events->arg, r->peers[i], type, payload, n);
+            r->events->send(r->events->arg, r->peers[i], type, payload, n);
 }
 
 /* Sets the verdict, sends it to every rank except the one that reported it, and says it in one line. */
@@ -118,9 +118,9 @@ fail(hp_roster *r, const hoop_error *cause, int except)
                      : cause->phase                ? cause->phase
                                                    : HOOP_PHASE_OPERATION;
     r->state = HP_ROSTER_FAILED;
-    tell_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+    send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
-    say(r, line);
+    log_text(r, line);
     r->events->failed(r->events->arg, &r->cause);
 }
 
@@ -131,16 +131,16 @@ hp_roster_fail(hp_roster *r, const hoop_error *cause)
 }
 
 static void
-ring_stands(hp_roster *r, uint64_t now)
+ring_is_up(hp_roster *r, uint64_t now)
 {
     char line[128];
     int hosts = hp_ring_hosts(&r->ring);
     r->state = HP_ROSTER_RUNNING;
     r->moved = now;
-    tell_all(r, -1, HP_GO, NULL, 0);
+    send_all(r, -1, HP_GO, NULL, 0);
     snprintf(line, sizeof(line), "%d rank%s on %d host%s joined, ring up after %.2f s", r->ring.size,
              r->ring.size == 1 ? "" : "s", hosts, hosts == 1 ? "" : "s", (double)(now - r->opened) / 1e9);
-    say(r, line);
+    log_text(r, line);
 }
 
 static void
@@ -177,16 +177,16 @@ check_leavers(hp_roster *r)
 }
 
 static void
-report(hp_roster *r, int rank, const hp_report *said, uint64_t now)
+report(hp_roster *r, int rank, const hp_report *received, uint64_t now)
 {
     hp_witness *w = &r->witnesses[rank];
     const hp_report *before = &w->report;
-    if (said->sequence > before->sequence || said->step > before->step || said->bytes > before->bytes)
+    if (received->sequence > before->sequence || received->step > before->step || received->bytes > before->bytes)
         r->moved = now;
     r->in_op_n += !w->in_op;
     w->in_op = 1;
-    w->report = *said;
-    w->heard = now;
+    w->report = *received;
+    w->last_seen = now;
     if (r->left_n)
         check_leavers(r);
 }
@@ -202,7 +202,7 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     int moves = !returns || (completed > w->completed && completed >= w->report.sequence);
     r->in_op_n -= w->in_op;
     w->in_op = 0;
-    w->heard = now;
+    w->last_seen = now;
     if (completed > w->completed)
         w->completed = completed;
     hp_refused_calls_withdraw(&r->refused_calls, rank, completed);
@@ -291,7 +291,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     r->state = HP_ROSTER_OVER;
     snprintf(line, sizeof(line), "over: %s%d rank%s left after %llu operation%s", r->ring.size == 1 ? "its " : "all ",
              r->ring.size, r->ring.size == 1 ? "" : "s", (unsigned long long)most, most == 1 ? "" : "s");
-    say(r, line);
+    log_text(r, line);
 }
 
 static int
@@ -307,7 +307,7 @@ ready(hp_roster *r, int rank, uint64_t now)
         return;
     r->ready[rank / 64] |= UINT64_C(1) << (rank % 64);
     if (++r->ready_n == r->ring.size)
-        ring_stands(r, now);
+        ring_is_up(r, now);
 }
 
 static int
@@ -333,11 +333,11 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *er
 static int
 unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
 {
-    hp_unstarted said;
-    if (!hp_unstarted_get(&said, payload, n))
+    hp_unstarted refused;
+    if (!hp_unstarted_get(&refused, payload, n))
         return malformed(error);
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
-        hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &said);
+        hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &refused);
     return 0;
 }
 
@@ -365,17 +365,17 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
 int
 hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_report said;
-    r->witnesses[rank].heard = now;
+    hp_report received;
+    r->witnesses[rank].last_seen = now;
     switch (type) {
     case HP_READY: ready(r, rank, now); return 0;
     case HP_IN_OP:
     case HP_PROGRESS:
-        if (!hp_report_get(&said, payload, n) || said.waits_for >= r->ring.size)
+        if (!hp_report_get(&received, payload, n) || received.waits_for >= r->ring.size)
             return malformed(error);
         if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left) {
-            report(r, rank, &said, now);
-            hp_refused_calls_withdraw(&r->refused_calls, rank, type == HP_IN_OP ? UINT64_MAX : said.sequence);
+            report(r, rank, &received, now);
+            hp_refused_calls_withdraw(&r->refused_calls, rank, type == HP_IN_OP ? UINT64_MAX : received.sequence);
         }
         return 0;
     case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
@@ -437,10 +437,10 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     r->peers[rank] = peer;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);
-        r->events->tell(r->events->arg, peer, HP_GO, NULL, 0);
+        r->events->send(r->events->arg, peer, HP_GO, NULL, 0);
         return;
     }
-    r->events->tell(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+    r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
 }
 
 int
@@ -471,7 +471,7 @@ links_missing(hp_roster *r)
 static hp_blame
 blame_of(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 {
-    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_BEATS * r->heartbeat);
+    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_HEARTBEATS * r->heartbeat);
     hp_blame_print(&blame, r->witnesses, r->ring.members, stalled, out, size);
     return blame;
 }
@@ -485,7 +485,7 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 
 /* If the blamed rank is silent, the text names all silent ranks; else it stays. */
 static void
-name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
+name_silent_ranks(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
 {
     uint8_t *silent =
         hp_unreachable_mark(r->witnesses, r->peers, r->events, r->ring.size, blame->sequence, r->heartbeat);
@@ -503,14 +503,14 @@ name_the_silent(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, s
  * They need not answer.
  */
 static void
-ask_the_absent(hp_roster *r, uint64_t now)
+ping_absent_ranks(hp_roster *r, uint64_t now)
 {
     if (!r->op_timeout || now - r->moved < r->op_timeout / 2 || r->asked == r->moved)
         return;
     r->asked = r->moved;
     for (int i = 0; i < r->ring.size; i++)
         if (!r->witnesses[i].in_op && !r->witnesses[i].left && r->peers[i])
-            r->events->tell(r->events->arg, r->peers[i], HP_PING, NULL, 0);
+            r->events->send(r->events->arg, r->peers[i], HP_PING, NULL, 0);
 }
 
 static void
@@ -519,7 +519,7 @@ stalled(hp_roster *r, uint64_t now)
     hoop_error error;
     char text[256];
     hp_blame blame = blame_of(r, now - r->moved, text, sizeof(text));
-    name_the_silent(r, &blame, now, text, sizeof(text));
+    name_silent_ranks(r, &blame, now, text, sizeof(text));
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     error.rank = blame.rank;
     error.sequence = blame.sequence;
@@ -552,13 +552,13 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         stalled(r, now);
         return;
     }
-    ask_the_absent(r, now);
+    ping_absent_ranks(r, now);
     if (now - r->pinged < PING_MS * HP_MS)
         return;
     r->pinged = now;
     for (int i = 0; i < r->ring.size; i++)
         if (r->witnesses[i].in_op && r->peers[i])
-            r->events->tell(r->events->arg, r->peers[i], HP_PING, NULL, 0);
+            r->events->send(r->events->arg, r->peers[i], HP_PING, NULL, 0);
 }
 
 const hp_member *

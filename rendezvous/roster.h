@@ -32,8 +32,8 @@ typedef struct hp_roster {
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
-    hp_link_loss losses; /* link losses, and ranks that are away */
-    hoop_error cause;    /* in FAILED */
+    hp_link_losses losses; /* link losses, and ranks that are away */
+    hoop_error cause;      /* in FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of the join */
     uint64_t moved;            /* when any report last grew */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * server: see server.h. The acceptor lets proven connections in. Each becomes a peer (a control connection and a
- * guest) of its job, and job.c decides what happens to it. This file has the sockets, the list of jobs and one timer,
+ * conn) of its job, and job.c decides what happens to it. This file has the sockets, the list of jobs and one timer,
  * and it closes connections that do not read.
  */
 #include "rendezvous/server.h"
@@ -32,7 +32,7 @@ enum {
 };
 
 typedef struct peer {
-    hp_guest guest; /* first: the guest's address is the peer's, as events know it */
+    hp_job_conn conn; /* first: the conn's address is the peer's, as events know it */
     struct peer *next, **link;
     hp_server *server;
     hp_control_conn *control;
@@ -48,7 +48,7 @@ struct hp_server {
     int ticking;
     hp_server_options options;
     hp_events events;
-    int most_guests; /* connections of one job */
+    int most_conns; /* connections of one job */
     hp_secret *secret;
     hp_keys *keys; /* those of the job that was asked for last */
     hp_job *jobs;
@@ -66,7 +66,7 @@ arm(hp_server *server)
 /* --- events of jobs --- */
 
 static void
-on_tell(void *arg, void *who, int type, const void *payload, size_t n)
+on_send(void *arg, void *who, int type, const void *payload, size_t n)
 {
     peer *p = who;
     if (!hp_control_conn_send(p->control, (hp_frame_type)type, payload, n))
@@ -77,11 +77,11 @@ on_tell(void *arg, void *who, int type, const void *payload, size_t n)
 static void
 send_parts(peer *p)
 {
-    const hp_roster *roster = p->guest.roster;
+    const hp_roster *roster = p->conn.roster;
     uint8_t payload[HP_CONTROL_MAX];
-    while (roster && !p->guest.returned && p->next_part < roster->ring.size &&
+    while (roster && !p->conn.returned && p->next_part < roster->ring.size &&
            hp_control_conn_queued(p->control) < ROSTER_QUEUE) {
-        size_t n = hp_part_put(payload, &roster->ring, p->guest.rank, p->next_part, &p->next_part);
+        size_t n = hp_part_put(payload, &roster->ring, p->conn.rank, p->next_part, &p->next_part);
         if (!hp_control_conn_send(p->control, HP_ROSTER, payload, n))
             p->full = 1;
     }
@@ -108,11 +108,11 @@ on_disconnect(void *arg, void *who)
 }
 
 static void
-on_say(void *arg, const char *line)
+on_log(void *arg, const char *line)
 {
     const hp_server *server = arg;
-    if (server->options.say)
-        server->options.say(server->options.arg, line);
+    if (server->options.log)
+        server->options.log(server->options.arg, line);
     else
         hp_log(HP_LOG_INFO, "%s", line);
 }
@@ -191,7 +191,7 @@ discard(peer *p)
 static void
 drop(peer *p, const char *why)
 {
-    hp_job_lost(&p->guest, why, hp_loop_now(p->server->loop));
+    hp_job_lost(&p->conn, why, hp_loop_now(p->server->loop));
     discard(p);
 }
 
@@ -200,7 +200,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     peer *p = arg;
     arm(p->server);
-    return hp_job_message(&p->guest, type, payload, n, hp_loop_now(p->server->loop), error);
+    return hp_job_message(&p->conn, type, payload, n, hp_loop_now(p->server->loop), error);
 }
 
 static void
@@ -218,11 +218,11 @@ on_closed(void *arg, const hoop_error *error)
     int broke_rules = error->code == HOOP_ERR_PROTOCOL || error->code == HOOP_ERR_CORRUPT;
     if (broke_rules) {
         snprintf(why, sizeof(why), "it violated the protocol: %s", error->text);
-        hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->guest.job->label,
+        hp_log_class("rendezvous protocol", HP_LOG_WARN, "%s: closed a control connection: %s", p->conn.job->label,
                      error->text);
     }
     if (error->code == HOOP_ERR_SYSTEM) { /* a reset; a process that ends closes its connections */
-        hp_job_broke(&p->guest, hp_loop_now(p->server->loop));
+        hp_job_broke(&p->conn, hp_loop_now(p->server->loop));
         discard(p);
     } else {
         drop(p, broke_rules ? why : NULL);
@@ -237,9 +237,9 @@ overdue(const peer *p, uint64_t now)
     uint64_t blocked = hp_control_conn_blocked_since(p->control);
     if (p->full || (blocked != HP_NEVER && now > blocked && now - blocked > UNREAD_MS * HP_MS))
         return "it does not read the messages of the rendezvous server";
-    if (p->guest.done)
+    if (p->conn.done)
         return now - p->since > GOODBYE_MS * HP_MS ? "" : NULL;
-    int idle = !p->guest.roster && p->guest.where == HP_BEFORE_JOIN;
+    int idle = !p->conn.roster && p->conn.where == HP_BEFORE_JOIN;
     return idle && now - p->since > JOIN_MS * HP_MS ? "it sent no JOIN in time" : NULL;
 }
 
@@ -247,8 +247,7 @@ overdue(const peer *p, uint64_t now)
 static int
 watched(const peer *p)
 {
-    return p->guest.done || hp_control_conn_queued(p->control) ||
-           (!p->guest.roster && p->guest.where == HP_BEFORE_JOIN);
+    return p->conn.done || hp_control_conn_queued(p->control) || (!p->conn.roster && p->conn.where == HP_BEFORE_JOIN);
 }
 
 static void
@@ -278,20 +277,20 @@ on_tick(void *arg)
 /* --- what the acceptor asks --- */
 
 static hp_job *
-find_job(const hp_server *server, const uint8_t job_id[HP_JOB_ID])
+find_job(const hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     for (hp_job *job = server->jobs; job; job = job->next)
-        if (memcmp(job->job_id, job_id, HP_JOB_ID) == 0)
+        if (memcmp(job->job_id, job_id, HP_JOB_ID_BYTES) == 0)
             return job;
     return NULL;
 }
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     hp_server *server = arg;
     hp_secret *own;
-    if (server->keys && memcmp(server->keys->job_id, job_id, HP_JOB_ID) == 0)
+    if (server->keys && memcmp(server->keys->job_id, job_id, HP_JOB_ID_BYTES) == 0)
         return server->keys;
     hp_keys_drop(server->keys);
     server->keys = NULL;
@@ -319,11 +318,11 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     (void)from;
     *assigned = hello->my_rank;
     const hp_job *job = find_job(server, hello->job_id);
-    return job && job->guests >= server->most_guests ? HP_FULL : hp_job_judge(job, hello);
+    return job && job->conns >= server->most_conns ? HP_FULL : hp_job_judge(job, hello);
 }
 
 static hp_job *
-open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID])
+open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     uint64_t seed;
     hp_job *job = find_job(server, job_id);
@@ -354,7 +353,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
         close(fd);
         return;
     }
-    hp_job_enter(job, &p->guest, hello);
+    hp_job_enter(job, &p->conn, hello);
     expect(server);
     p->server = server;
     p->since = hp_loop_now(server->loop);
@@ -372,7 +371,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
  * One job gets three quarters of the descriptors, so that other jobs find some; all of them if there can be no other.
  */
 static int
-share_of_a_job(const hp_server_options *options)
+conns_of_a_job(const hp_server_options *options)
 {
     int limit = hp_limits_descriptors();
     if ((options->mode == HP_MODE_AUTH && options->secret->of_job) || limit == INT_MAX)
@@ -407,9 +406,9 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->loop = loop;
     server->options = *options;
     server->options.secret = NULL;
-    server->most_guests = share_of_a_job(options);
+    server->most_conns = conns_of_a_job(options);
     server->events =
-        (hp_events){server, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
+        (hp_events){server, on_send, on_assign, on_disconnect, on_log, on_warn, on_failed, on_reached, on_host_of};
     server->tick = hp_timer_new(loop, on_tick, server);
     hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
     hp_sock_options sock = {0};
@@ -442,7 +441,7 @@ hp_server_jobs(const hp_server *server)
 }
 
 void
-hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID], int rank, int size, const char *host)
+hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], int rank, int size, const char *host)
 {
     hp_job *job = open_job(server, job_id);
     if (job)

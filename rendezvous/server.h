@@ -22,7 +22,7 @@ typedef struct hp_server_options {
         *secret; /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
     int mode;    /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
-    void (*say)(void *arg, const char *line);
+    void (*log)(void *arg, const char *line);
     /* A line that the user should see: which rank the others wait for. Begins like say's; NULL: hp_log WARN. */
     void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or cannot be made; may be NULL. */
@@ -41,7 +41,8 @@ int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for 
  * with status 0. Ranks that wait for it to join fail at once, and so do those that come later; remembered as long as
  * the server lives.
  */
-void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID], int rank, int size, const char *host);
+void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], int rank, int size,
+                          const char *host);
 void hp_server_free(hp_server *server);
 
 #endif

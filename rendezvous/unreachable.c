@@ -14,12 +14,12 @@ enum { RANGES_SHOWN = 6 };
  * sent half a time-out ago.
  */
 static int
-is_silent(const hp_witness *w, const void *peer, const hp_events *events, uint64_t sequence, uint64_t heard_since)
+is_silent(const hp_witness *w, const void *peer, const hp_events *events, uint64_t sequence, uint64_t seen_since)
 {
     if (w->left || (!w->in_op && w->completed >= sequence))
         return 0;
     if (w->in_op)
-        return w->heard < heard_since;
+        return w->last_seen < seen_since;
     return !peer || !events->reached(events->arg, peer);
 }
 
@@ -27,11 +27,11 @@ uint8_t *
 hp_unreachable_mark(const hp_witness *w, void *const *peers, const hp_events *events, int n, uint64_t sequence,
                     uint64_t heartbeat)
 {
-    uint64_t freshest = 0, allowed = HP_SILENT_BEATS * heartbeat;
+    uint64_t freshest = 0, allowed = HP_SILENT_HEARTBEATS * heartbeat;
     uint8_t *silent = hp_alloc((size_t)n, 1);
     for (int i = 0; silent && i < n; i++)
-        if (w[i].in_op && w[i].heard > freshest)
-            freshest = w[i].heard;
+        if (w[i].in_op && w[i].last_seen > freshest)
+            freshest = w[i].last_seen;
     for (int i = 0; silent && i < n; i++)
         silent[i] = (uint8_t)is_silent(&w[i], peers[i], events, sequence, freshest > allowed ? freshest - allowed : 0);
     return silent;
@@ -47,8 +47,8 @@ hp_unreachable_find(const hp_witness *w, const hp_member *members, const uint8_t
         if (silent[i] && s.first < 0)
             s.first = i;
         for (int j = 0; silent[i] && j < n; j++)
-            if (members[j].host_id == members[i].host_id && w[j].heard > s.spoke)
-                s.spoke = w[j].heard;
+            if (members[j].host_id == members[i].host_id && w[j].last_seen > s.spoke)
+                s.spoke = w[j].last_seen;
     }
     return s;
 }

@@ -155,10 +155,10 @@ rank_main(int rank, int size, void *arg)
 static void
 test_news(void)
 {
-    static hp_channel quiet, told = {.news = 1};
+    static hp_channel quiet, told = {.more_done = 1};
     static hoop_comm idle = {.channels = 1, .channel = {&quiet}}, busy = {.channels = 1, .channel = {&told}};
-    ok(hp_round_patience(&idle, hp_now()) > 0, "a driver without news may sleep");
-    is_uint(0, hp_round_patience(&busy, hp_now()), "one with news from a device may not");
+    ok(hp_round_timeout(&idle, hp_now()) > 0, "a driver without news may sleep");
+    is_uint(0, hp_round_timeout(&busy, hp_now()), "one with news from a device may not");
 }
 
 int

@@ -27,7 +27,7 @@ static hp_keys keys, others; /* of one job, with different secrets */
 static void
 make_keys(hp_keys *made, uint8_t first)
 {
-    uint8_t secret[HP_SECRET] = {first}, job_id[HP_JOB_ID] = {7};
+    uint8_t secret[HP_SECRET] = {first}, job_id[HP_JOB_ID_BYTES] = {7};
     if (hp_keys_derive(made, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)
         bail("no keys");
 }
@@ -74,7 +74,7 @@ static hp_hello
 greeting(uint64_t comm, uint32_t from, uint32_t to)
 {
     hp_hello hello = {.comm = comm, .my_rank = from, .your_rank = to, .world = RANKS, .role = HP_ROLE_DATA};
-    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.mode = HP_MODE_AUTH;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
@@ -103,7 +103,7 @@ hang_up(outside *o)
 static void
 run(outside *o, member *driven, const member *other, uint64_t ns)
 {
-    for (uint64_t end = hp_now() + ns; !o->done && !hp_listener_news(&other->entry) && hp_now() < end;) {
+    for (uint64_t end = hp_now() + ns; !o->done && !hp_listener_has_events(&other->entry) && hp_now() < end;) {
         hp_loop_run(o->loop, HP_MS);
         hp_loop_run(driven->loop, HP_MS);
     }
@@ -134,7 +134,8 @@ test_hand_over(void)
     hp_listener_name(&b.entry, 200, 5, 0, RANKS);
     dial(&o, &a, 200, 1, 5);
     run(&o, &a, &b, 5 * HP_SEC);
-    ok(hp_listener_news(&b.entry) && !hp_listener_news(&a.entry), "the driver of one accepts a candidate of the other");
+    ok(hp_listener_has_events(&b.entry) && !hp_listener_has_events(&a.entry),
+       "the driver of one accepts a candidate of the other");
     is_int(0, o.done, "the last message is not said yet");
     uint64_t begin = hp_now();
     hp_loop_run(b.loop, 5 * HP_SEC);
@@ -265,7 +266,7 @@ test_failed(void)
     hp_listener_name(&a.entry, 200, 5, 0, RANKS);
     dial(&o, &a, 200, 1, 5);
     run(&o, &a, &a, 5 * HP_SEC);
-    ok(hp_listener_news(&a.entry) && !o.done, "one waits for the last message");
+    ok(hp_listener_has_events(&a.entry) && !o.done, "one waits for the last message");
     hp_listener_retire(&a.entry);
     dial(&late, &a, 200, 2, 5);
     for (int k = 0; k < 100; k++) {

@@ -52,7 +52,7 @@ pass(ring *r, int position, uint64_t now)
         return 0;
     hp_heartbeats_taken(r->heartbeats[position]);
     r->frames++;
-    r->entries += (int)(n / HP_TICK_BYTES);
+    r->entries += (int)(n / HP_HEARTBEAT_BYTES);
     exact = memcpy(malloc(n), bytes, n);
     if (!is_deaf(r, before) && !hp_heartbeats_receive(r->heartbeats[before], exact, n, now))
         bail("a frame that cannot be read");
@@ -121,7 +121,7 @@ speakers(const ring *r, uint64_t alive)
     int n = 0;
     for (int i = 0; i < r->n; i++)
         n += !is_deaf(r, i) && hp_heartbeats_blame(r->heartbeats[i], OPERATION, alive).guilt &&
-             hp_heartbeats_speaks(r->heartbeats[i], alive);
+             hp_heartbeats_should_warn(r->heartbeats[i], alive);
     return n;
 }
 
@@ -217,9 +217,9 @@ test_narrow(void)
             for (int sent = 0; i != victim && sent < FRAMES; sent++)
                 pass(&r, i, (uint64_t)now);
         }
-    is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_BEATS * BEAT),
+    is_int(RANKS - 1, named(&r, r.order[victim], HP_GUILT_ABSENT, END - HP_SILENT_HEARTBEATS * BEAT),
            "%d ranks, %d ticks a beat from each to the one before: all name the stalled one", RANKS,
-           LOOKS * FRAMES * HP_HEARTBEATS_BYTES / HP_TICK_BYTES);
+           LOOKS * FRAMES * HP_HEARTBEATS_BYTES / HP_HEARTBEAT_BYTES);
     close_ring(&r);
 }
 
@@ -271,13 +271,13 @@ test_garbage(void)
     open_ring(&r, 4);
     hp_report report = {.sequence = OPERATION, .waits_for = 3};
     hp_heartbeats_make(r.heartbeats[1], &report, 5, 0, 1000);
-    is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], good), "one tick");
-    is_uint(HP_TICK_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "stays until it was taken");
+    is_uint(HP_HEARTBEAT_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], good), "one tick");
+    is_uint(HP_HEARTBEAT_BYTES, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "stays until it was taken");
     hp_heartbeats_taken(r.heartbeats[1]);
     is_uint(0, hp_heartbeats_put(r.heartbeats[1], r.order[0], bytes), "is told once");
-    for (size_t n = 1; n < HP_TICK_BYTES; n++)
+    for (size_t n = 1; n < HP_HEARTBEAT_BYTES; n++)
         refused += !hp_heartbeats_receive(r.heartbeats[0], good, n, 1);
-    is_int(HP_TICK_BYTES - 1, refused, "no part of one is accepted");
+    is_int(HP_HEARTBEAT_BYTES - 1, refused, "no part of one is accepted");
     static const struct {
         size_t at;
         uint32_t value;
@@ -288,15 +288,15 @@ test_garbage(void)
                  {12, 0, "beat 0"},
                  {8, 2, "a third way to hear"}};
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-        memcpy(bytes, good, HP_TICK_BYTES);
+        memcpy(bytes, good, HP_HEARTBEAT_BYTES);
         hp_put32(bytes + wrong[i].at, wrong[i].value);
-        ok(!hp_heartbeats_receive(r.heartbeats[0], bytes, HP_TICK_BYTES, 1), "%s is refused", wrong[i].what);
+        ok(!hp_heartbeats_receive(r.heartbeats[0], bytes, HP_HEARTBEAT_BYTES, 1), "%s is refused", wrong[i].what);
     }
     for (int i = 0; i < 100000; i++) {
-        memcpy(bytes, good, HP_TICK_BYTES);
+        memcpy(bytes, good, HP_HEARTBEAT_BYTES);
         for (int flips = 1 + (int)(tap_random() % 4); flips > 0; flips--)
-            bytes[tap_random() % HP_TICK_BYTES] = (uint8_t)tap_random();
-        taken += hp_heartbeats_receive(r.heartbeats[0], bytes, HP_TICK_BYTES, 1);
+            bytes[tap_random() % HP_HEARTBEAT_BYTES] = (uint8_t)tap_random();
+        taken += hp_heartbeats_receive(r.heartbeats[0], bytes, HP_HEARTBEAT_BYTES, 1);
         hp_blame b = hp_heartbeats_blame(r.heartbeats[0], OPERATION, 1);
         if (b.rank < -1 || b.rank >= 4 || b.other >= 4)
             bail("an impossible rank is named");

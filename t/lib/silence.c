@@ -22,11 +22,11 @@ typedef struct plot {
 
 typedef struct member {
     hp_heartbeats *heartbeats;
-    int gone;  /* stalled */
-    int enter; /* when it came to the operation */
-    int moved; /* its own last progress */
-    int heard; /* the server's last frame */
-    int said;  /* its last report; 0: none */
+    int gone;      /* stalled */
+    int enter;     /* when it came to the operation */
+    int moved;     /* its own last progress */
+    int last_seen; /* the server's last frame */
+    int said;      /* its last report; 0: none */
     int waits_for, look, named, named_at;
 } member;
 
@@ -66,7 +66,7 @@ open_ring(const plot *s)
         m[i].gone = !s->cut && is_in(s, i);
         m[i].enter = upto(s->stagger + 1);
         m[i].moved = m[i].enter + (s->absent ? 0 : behind * upto(20));
-        m[i].heard = frozen - upto(1000);
+        m[i].last_seen = frozen - upto(1000);
         m[i].look = 1 + upto(BEAT / 2);
         m[i].named = -1;
         m[i].waits_for = order[(i + s->n - 1) % s->n];
@@ -86,11 +86,11 @@ report(member *self, int position, int now)
     uint64_t ns = (uint64_t)now * HP_MS;
     if (now < self->enter || now - before < wait)
         return;
-    if (!self->said && self->heard < now)
-        self->heard = now;
+    if (!self->said && self->last_seen < now)
+        self->last_seen = now;
     self->said = now;
-    int alone = now > self->heard + QUIET, asked = t->asked && ns - t->asked < JOIN_IN * HP_MS;
-    if (ns - t->of[order[position]].heard > HP_SILENT_BEATS * BEAT * HP_MS)
+    int alone = now > self->last_seen + QUIET, asked = t->asked && ns - t->asked < JOIN_IN * HP_MS;
+    if (ns - t->of[order[position]].last_seen > HP_SILENT_HEARTBEATS * BEAT * HP_MS)
         t->since = 0;
     if (alone || asked)
         hp_heartbeats_make(t, &r, OPERATION - 1, alone, ns);
@@ -123,7 +123,7 @@ judge(const plot *s, int position, int now)
             linked(s, position, (position + d + s->n) % s->n))
             self->named = other->named;
     }
-    if (self->named < 0 && self->said && now > self->heard + QUIET)
+    if (self->named < 0 && self->said && now > self->last_seen + QUIET)
         self->named = hp_heartbeats_judge(self->heartbeats, OPERATION, 0, &clock).rank;
     if (self->named >= 0)
         self->named_at = now;

@@ -92,7 +92,7 @@ test_log(void)
     ok(strstr(house_log_text, "closed 127.0.0.1:") && strstr(house_log_text, "its secret is not this job's"), "%s",
        house_log_text);
     make_keys(&others, 0, 0xb0);
-    memcpy(hello.job_id, others.job_id, HP_JOB_ID);
+    memcpy(hello.job_id, others.job_id, HP_JOB_ID_BYTES);
     house_log_lines = 0;
     dial = call(&house, &candidate, &others, &hello);
     ok(settle(&house, &house_log_lines, 1), "a line about an unknown job");

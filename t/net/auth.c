@@ -51,7 +51,7 @@ macs(void)
 static void
 key_schedule(void)
 {
-    uint8_t job_id[HP_JOB_ID], zeros[HP_SECRET] = {0}, prk[32], salt[32] = "hoop-v1";
+    uint8_t job_id[HP_JOB_ID_BYTES], zeros[HP_SECRET] = {0}, prk[32], salt[32] = "hoop-v1";
     hp_keys keys, none, wanted;
     for (size_t k = 0; k < sizeof(job_id); k++)
         job_id[k] = (uint8_t)(0xa0 + k);
@@ -63,7 +63,7 @@ key_schedule(void)
     is_hex("12567c45fa67a4f46d3fa4e7072191eaffc692a58d2e64995d5fd774216df5d3", keys.resp, 32, "K_resp");
     is_hex("871828a3a91de5314b749480a8773937b1747bcb0c2531a0179ff6075cc0d49b", keys.init, 32, "K_init");
     is_hex("e9afd3037f2d58fc2ec47217607d005b1d793ca2cbce04f012474f1a22b1f435", keys.welcome, 32, "K_welcome");
-    is_blob(job_id, keys.job_id, HP_JOB_ID, "the keys know their job");
+    is_blob(job_id, keys.job_id, HP_JOB_ID_BYTES, "the keys know their job");
     hp_keys_derive(&none, secret, job_id, HP_MODE_NONE, NULL);
     hp_keys_derive(&wanted, zeros, job_id, HP_MODE_AUTH, NULL);
     is_blob(wanted.hello, none.hello, 4 * 32, "mode none is the secret of 32 zero bytes");
@@ -76,9 +76,9 @@ key_schedule(void)
 static void
 numbers(void)
 {
-    uint8_t job_id[HP_JOB_ID], a[64] = {0}, b[64] = {0};
+    uint8_t job_id[HP_JOB_ID_BYTES], a[64] = {0}, b[64] = {0};
     is_int(HOOP_SUCCESS, hp_job_id(job_id, "abc", NULL), "a job's id");
-    is_hex("ba7816bf8f01cfea414140de5dae2223", job_id, HP_JOB_ID, "is the beginning of its name's SHA-256");
+    is_hex("ba7816bf8f01cfea414140de5dae2223", job_id, HP_JOB_ID_BYTES, "is the beginning of its name's SHA-256");
     ok(hp_random(a, sizeof(a), NULL) == HOOP_SUCCESS && hp_random(b, sizeof(b), NULL) == HOOP_SUCCESS, "random bytes");
     ok(memcmp(a, b, sizeof(a)) != 0, "are others each time");
     int seen[4] = {0};

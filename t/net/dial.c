@@ -62,7 +62,7 @@ static hp_hello
 greeting(void)
 {
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
-    memcpy(hello.job_id, keys.job_id, HP_JOB_ID);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     return hello;
 }
@@ -103,10 +103,10 @@ run_for(uint64_t ns)
 /* The house. */
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     (void)arg;
-    return memcmp(job_id, house.keys.job_id, HP_JOB_ID) == 0 ? &house.keys : NULL;
+    return memcmp(job_id, house.keys.job_id, HP_JOB_ID_BYTES) == 0 ? &house.keys : NULL;
 }
 
 static int
@@ -559,7 +559,7 @@ test_no_descriptors(void)
 static void
 make_keys(hp_keys *made, uint8_t first)
 {
-    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID] = "the job of test";
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID_BYTES] = "the job of test";
     for (size_t i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(first + i);
     if (hp_keys_derive(made, secret, job_id, HP_MODE_AUTH, NULL) != HOOP_SUCCESS)

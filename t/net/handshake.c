@@ -187,7 +187,7 @@ wrong_keys(void)
     }
     pair p;
     set_up(&p);
-    memcpy(p.hello.job_id, other_job.job_id, HP_JOB_ID);
+    memcpy(p.hello.job_id, other_job.job_id, HP_JOB_ID_BYTES);
     begin(&p);
     pass(&p.i, &p.r);
     ok(is_bad(&p.r), "the job's name alone, with another job's keys: BAD, no reply");
@@ -523,11 +523,11 @@ contract(void)
                          .ver_min = 0x1920,
                          .ver_max = 0x2122,
                          .features = 0x2324252627282930};
-    memset(p.hello.job_id, 0x5a, HP_JOB_ID);
+    memset(p.hello.job_id, 0x5a, HP_JOB_ID_BYTES);
     hp_hello_put(bytes, &p.hello, p.nonce_i);
     memset(&got, 0, sizeof(got));
     ok(hp_hello_get(&got, bytes), "a hello that was put can be got");
-    ok(memcmp(got.job_id, p.hello.job_id, HP_JOB_ID) == 0 && got.comm == p.hello.comm && got.epoch == 9 &&
+    ok(memcmp(got.job_id, p.hello.job_id, HP_JOB_ID_BYTES) == 0 && got.comm == p.hello.comm && got.epoch == 9 &&
            got.my_rank == 10 && got.your_rank == 11 && got.world == 12 && got.role == 13 && got.mode == 14 &&
            got.channel == 0x1516 && got.stripe == 0x1718 && got.ver_min == 0x1920 && got.ver_max == 0x2122 &&
            got.features == p.hello.features,

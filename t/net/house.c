@@ -26,7 +26,7 @@ house_log(void *arg, int level, const char *line)
 void
 make_keys(hp_keys *keys, uint8_t first, uint8_t job_first)
 {
-    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID_BYTES];
     for (size_t i = 0; i < sizeof(secret); i++)
         secret[i] = (uint8_t)(first + i);
     for (size_t i = 0; i < sizeof(job_id); i++)
@@ -45,12 +45,12 @@ maybe_free(struct house *house, enum free_in here)
 }
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     struct house *house = arg;
     house->asked_keys++;
     maybe_free(house, IN_KEYS);
-    return memcmp(job_id, house->keys.job_id, HP_JOB_ID) == 0 ? &house->keys : NULL;
+    return memcmp(job_id, house->keys.job_id, HP_JOB_ID_BYTES) == 0 ? &house->keys : NULL;
 }
 
 static int
@@ -63,7 +63,7 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
     if (hello->comm == house->policy.comm)
         return 1;
     policy->comm = 0;
-    return HP_ACCEPTOR_VAIN;
+    return HP_ACCEPTOR_EXPENDABLE;
 }
 
 static void
@@ -155,7 +155,7 @@ hp_hello
 greeting(const struct house *house)
 {
     hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .channel = 2};
-    memcpy(hello.job_id, house->keys.job_id, HP_JOB_ID);
+    memcpy(hello.job_id, house->keys.job_id, HP_JOB_ID_BYTES);
     hello.stripe = 1;
     hello.ver_min = hello.ver_max = HP_WIRE_MAX;
     hello.features = 0xf0f;

@@ -373,23 +373,24 @@ test_ticks(void)
     rig_open(&r, 1);
     r.out->zerocopy = 4096;
     fill(ticks, sizeof(ticks), 4);
-    hp_link_tick(r.out, ticks, sizeof(ticks)); /* they do not travel with the data */
+    hp_link_send_heartbeats(r.out, ticks, sizeof(ticks)); /* they do not travel with the data */
     for (uint32_t i = 0; i < 4; i++) {
         hp_frame frame = rig_frame(1, i, (uint16_t)(i == 0 ? HP_FRAME_CALL : 0));
         hp_link_post(r.out, &frame, pages + i * 65536, 65536, 1);
         hp_link_post(r.in, &frame, to + i * 65536, 65536, 0);
-        hp_link_tick(r.in, ticks + i * HP_TICK_BYTES, HP_TICK_BYTES);
+        hp_link_send_heartbeats(r.in, ticks + i * HP_HEARTBEAT_BYTES, HP_HEARTBEAT_BYTES);
         rig_turn(&r);
     }
     ok(rig_until_done(&r, r.in, 4) && rig_until_done(&r, r.out, 4), "slices and their acknowledgements go on");
     rig_settle(&r);
-    is_uint(4 * HP_TICK_BYTES, r.out->tick_n, "all have come");
-    is_blob(ticks, r.out->tick, 4 * HP_TICK_BYTES, "as they were");
+    is_uint(4 * HP_HEARTBEAT_BYTES, r.out->heartbeats_n, "all have come");
+    is_blob(ticks, r.out->heartbeats, 4 * HP_HEARTBEAT_BYTES, "as they were");
     for (int i = 0; i < 20; i++) {
-        hp_link_tick(r.in, ticks, sizeof(ticks));
+        hp_link_send_heartbeats(r.in, ticks, sizeof(ticks));
         rig_settle(&r);
     }
-    ok(r.out->tick_n > 0 && r.out->tick_n <= HP_TICK_ROOM, "where nobody looks, room is made for newer ones");
+    ok(r.out->heartbeats_n > 0 && r.out->heartbeats_n <= HP_HEARTBEATS_ROOM,
+       "where nobody looks, room is made for newer ones");
     is_int(HP_LINK_OPEN, r.out->state, "and the link is well");
     rig_close(&r);
     hp_pages_free(pages, 4 * 65536);
@@ -407,7 +408,7 @@ test_ticks_unread(void)
     rig r;
     rig_open_in(&r);
     for (int i = 0; i < TOLD; i++)
-        taken += (size_t)hp_link_tick(r.in, ticks, sizeof(ticks));
+        taken += (size_t)hp_link_send_heartbeats(r.in, ticks, sizeof(ticks));
     is_int(HP_LINK_OPEN, r.in->state, "ticks that nobody reads harm nobody");
     for (int quiet = 0; quiet < 50; quiet = got ? 0 : quiet + 1) {
         rig_turn(&r);
@@ -416,7 +417,7 @@ test_ticks_unread(void)
     }
     ok(n > 0 && n % WHOLE == 0 && n / WHOLE < TOLD, "of %d, %zu come, and no part of one", TOLD, n / WHOLE);
     is_uint(taken, n / WHOLE, "as many as were taken");
-    hp_link_tick(r.in, ticks, sizeof(ticks));
+    hp_link_send_heartbeats(r.in, ticks, sizeof(ticks));
     rig_turn(&r);
     is_uint(WHOLE, rig_read(&r, sink, sizeof(sink)), "once they are read, the next one comes");
     rig_close(&r);
@@ -426,7 +427,7 @@ test_ticks_unread(void)
 static void
 test_ticks_refused(void)
 {
-    static const size_t sizes[] = {0, HP_HEARTBEATS_BYTES + 1, HP_TICK_BYTES};
+    static const size_t sizes[] = {0, HP_HEARTBEATS_BYTES + 1, HP_HEARTBEAT_BYTES};
     uint8_t payload[HP_HEARTBEATS_BYTES + 1] = {0}, wire[HP_COMMON_BYTES + sizeof(payload) + 4];
     for (size_t i = 0; i < 3; i++) {
         rig r;

@@ -21,7 +21,7 @@ unhex(uint8_t *out, const char *text)
 void
 make_keys(hp_keys *made, uint8_t first, uint8_t job_first)
 {
-    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID];
+    uint8_t secret[HP_SECRET], job_id[HP_JOB_ID_BYTES];
     for (size_t k = 0; k < sizeof(secret); k++)
         secret[k] = (uint8_t)(first + k);
     for (size_t k = 0; k < sizeof(job_id); k++)
@@ -36,7 +36,7 @@ set_up(pair *p)
     memset(p, 0, sizeof(*p));
     p->hello = (hp_hello){
         .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 2, .ver_max = 2};
-    memcpy(p->hello.job_id, keys.job_id, HP_JOB_ID);
+    memcpy(p->hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     p->policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
     memset(p->nonce_i, 0x11, 32);
     memset(p->nonce_r, 0x22, 32);

@@ -32,7 +32,7 @@ keys_of_jobs(void)
 {
     static const char own_text[] = "hoop-job a0a1a2a3a4a5a6a7a8a9aaabacadaeaf "
                                    "cb6ef5a1727cf926231db22913abde5e83ac9f7818a426166478d2aae62e8450\n";
-    uint8_t job_id[HP_JOB_ID], other[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES], other[HP_JOB_ID_BYTES];
     hp_secret own, got, again;
     char said[HP_SECRET_TEXT], cut[HP_SECRET_TEXT];
     hoop_error error;

@@ -71,7 +71,7 @@ test_truncated(void)
         hp_loop_run(house.loop, 0);
     }
     run_for(&house, 20 * HP_MS);
-    hp_acceptor_patience(house.acceptor, 800 * HP_MS);
+    hp_acceptor_timeout(house.acceptor, 800 * HP_MS);
     uint64_t begin = hp_now();
     for (size_t n = 0; n < HP_M1; n++) {
         held[n] = visit(&house, m1, n);
@@ -137,7 +137,7 @@ test_replay(void)
     struct house house;
     uint8_t m1[HP_M1], junk[HP_M3] = "HOOP\x01\x03";
     build(&house, "127.0.0.1:0");
-    hp_acceptor_patience(house.acceptor, 150 * HP_MS);
+    hp_acceptor_timeout(house.acceptor, 150 * HP_MS);
     make_m1(&house, m1);
     for (int i = 0; i < 3; i++) {
         int fd = visit(&house, m1, HP_M1);
@@ -166,7 +166,7 @@ test_replays(void)
     uint64_t took;
     char byte;
     build(&house, "127.0.0.1:0");
-    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
+    hp_acceptor_timeout(house.acceptor, 60 * HP_SEC);
     for (int k = 0; k < RECORDED; k++)
         make_another_m1(&house, m1[k], (uint8_t)(10 + k));
     int slow = confirm_later(&house, 20);
@@ -204,7 +204,7 @@ test_full(void)
     int open[2] = {0};
     char bytes[HP_M2 + 1];
     build(&house, "127.0.0.1:0");
-    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
+    hp_acceptor_timeout(house.acceptor, 60 * HP_SEC);
     int slow = confirm_later(&house, 200);
     for (int i = 0; i < MOST - 1 + MORE; i++) {
         make_another_m1(&house, m1, (uint8_t)(10 + i));
@@ -233,7 +233,7 @@ test_crowd(void)
     uint8_t m1[HP_M1];
     uint64_t took;
     build(&house, "127.0.0.1:0");
-    hp_acceptor_patience(house.acceptor, 60 * HP_SEC);
+    hp_acceptor_timeout(house.acceptor, 60 * HP_SEC);
     make_m1(&house, m1);
     ok(gets_in(&house, &took), "a first one gets in");
     size_t before = mallinfo2().uordblks;

@@ -19,7 +19,7 @@ everyone_waits(int n)
 {
     for (int i = 0; i < n; i++) {
         witnesses[i] = (hp_witness){.report = {.sequence = 17, .step = 100, .waits_for = (i + n - 1) % n},
-                                    .heard = 100 * HP_SEC + tap_random() % (250 * HP_MS),
+                                    .last_seen = 100 * HP_SEC + tap_random() % (250 * HP_MS),
                                     .in_op = 1};
         members[i] = (hp_member){.rank = i, .pid = (uint32_t)i + 800};
         snprintf(members[i].host, HP_HOST_TEXT, "node%d", i / 4 + 1);
@@ -45,7 +45,7 @@ test_culprits(void)
         if (k % 3 == 0)
             w->in_op = 0;
         if (k % 3 == 1)
-            w->heard -= 2 * HP_SEC;
+            w->last_seen -= 2 * HP_SEC;
         if (k % 3 == 2) {
             w->report.step = 90;
             for (int i = 0; i < n; i++)
@@ -83,10 +83,10 @@ test_chains(void)
               sentence(&blame), "with the call, where one who waits has said it");
     everyone_waits(6);
     witnesses[1].report.waits_for = -1;
-    witnesses[4].heard -= 2 * HP_SEC;
+    witnesses[4].last_seen -= 2 * HP_SEC;
     blame = hp_blame_find(witnesses, 6, SILENCE);
     is_int(4, blame.rank, "who knows nobody to wait for is not blamed while another is silent");
-    witnesses[4].heard += 2 * HP_SEC;
+    witnesses[4].last_seen += 2 * HP_SEC;
     witnesses[1].report.step = 1;
     blame = hp_blame_find(witnesses, 6, SILENCE);
     ok(blame.rank == 1 && blame.guilt == HP_GUILT_SELF, "with nothing else to see, it is");
@@ -124,7 +124,7 @@ test_special(void)
         sentence(&blame), "a dead link in words");
     everyone_waits(4);
     for (int i = 0; i < 4; i++)
-        witnesses[i].heard -= 60 * HP_SEC;
+        witnesses[i].last_seen -= 60 * HP_SEC;
     witnesses[2].report.step = 3;
     blame = hp_blame_find(witnesses, 4, SILENCE);
     ok(blame.rank == 2 && blame.guilt == HP_GUILT_LINK, "a server that slept itself calls nobody silent");
@@ -150,7 +150,7 @@ test_nonsense(void)
             w->completed = tap_random() % 3 + 15;
             w->report = (hp_report){
                 .sequence = tap_random() % 3 + 16, .step = tap_random() % 4, .waits_for = (int)(tap_random() % 12) - 1};
-            w->heard = (tap_random() % 5 + 90) * HP_SEC;
+            w->last_seen = (tap_random() % 5 + 90) * HP_SEC;
             busy |= w->in_op;
         }
         hp_blame blame = hp_blame_find(witnesses, n, SILENCE);

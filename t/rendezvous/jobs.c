@@ -42,7 +42,7 @@ is_let_in(meet *m, const char *job_id, const char *what)
 static hp_keys
 keys_of(const hp_secret *secret, const char *owner, const char *name)
 {
-    uint8_t mine[HP_JOB_ID], other[HP_JOB_ID];
+    uint8_t mine[HP_JOB_ID_BYTES], other[HP_JOB_ID_BYTES];
     hp_secret own = *secret;
     hp_keys keys;
     if (hp_job_id(mine, owner, NULL) || hp_job_id(other, name, NULL) ||
@@ -74,7 +74,7 @@ static void
 one_job(void)
 {
     hp_secret secret = rank_secret();
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     meet m = {0};
     hp_keys gamma = keys_of(&secret, "gamma", "gamma");
     if (hp_job_id(job_id, "beta", NULL))

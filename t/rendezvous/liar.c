@@ -21,7 +21,7 @@ typedef struct liar {
 } liar;
 
 static const hp_keys *
-on_keys(void *arg, const uint8_t job_id[HP_JOB_ID])
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     const liar *l = arg;
     (void)job_id;

@@ -42,7 +42,7 @@ static void
 connections(void)
 {
     hp_hello hello = {.my_rank = HP_RANK_UNKNOWN, .world = 2};
-    static hp_guest guests[2 * PER_RANK];
+    static hp_job_conn guests[2 * PER_RANK];
     int entered = 0;
     sim s;
     sim_open(&s);

@@ -24,7 +24,7 @@ void
 meet_serve(meet *m)
 {
     hoop_error error;
-    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .say = listen_to, .arg = m};
+    hp_server_options options = {.listen = m->addr, .mode = HP_MODE_AUTH, .log = listen_to, .arg = m};
     options.secret = &m->secret;
     m->server = hp_server_new(m->loop, &options, &error);
     if (!m->server)
@@ -51,7 +51,7 @@ meet_open(meet *m)
 }
 
 void
-meet_open_as(meet *m, const hp_secret *known, const uint8_t job_id[HP_JOB_ID])
+meet_open_as(meet *m, const hp_secret *known, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     hp_secret own;
     if (hp_secret_of_job(&own, known, job_id, NULL))
@@ -94,7 +94,7 @@ rank_options(const meet *m, const char *job_id, int rank, int size, int per_host
     static char names[JOBS_MAX][32];
     static int used;
     hp_client_options o = {.server = m->addr, .rank = rank, .size = size, .agree = ""};
-    uint8_t id[HP_JOB_ID];
+    uint8_t id[HP_JOB_ID_BYTES];
     hp_secret own;
     int at = 0;
     while (at < used && strcmp(names[at], job_id) != 0)

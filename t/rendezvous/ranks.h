@@ -21,8 +21,9 @@ typedef struct meet {
     int lines_n;
 } meet;
 
-void meet_open(meet *m);                                                              /* bails out where it cannot */
-void meet_open_as(meet *m, const hp_secret *secret, const uint8_t job_id[HP_JOB_ID]); /* with this job's own key only */
+void meet_open(meet *m); /* bails out where it cannot */
+void meet_open_as(meet *m, const hp_secret *secret,
+                  const uint8_t job_id[HP_JOB_ID_BYTES]); /* with this job's own key only */
 void meet_close(meet *m);
 void meet_serve(meet *m);                       /* (re)starts the server at m->addr */
 int meet_said(const meet *m, const char *part); /* how many lines contain this */

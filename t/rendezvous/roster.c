@@ -85,7 +85,7 @@ test_words(void)
     sim_abort(&s, 5, HOOP_ERR_CORRUPT, 4, "late");
     sim_pass(&s, 60000);
     is_int(6, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 3), "what follows from a loss changes nothing");
-    is_int(HP_AT_END, hp_roster_where(s.guests[0].guest.roster, 0), "the ring is at its end");
+    is_int(HP_AT_END, hp_roster_where(s.guests[0].conn.roster, 0), "the ring is at its end");
     sim_close(&s);
 }
 

@@ -365,7 +365,7 @@ prove(meet *m, const char *job_id, int rank, int size)
                       .role = HP_ROLE_CONTROL,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX};
-    memcpy(hello.job_id, o.keys->job_id, HP_JOB_ID);
+    memcpy(hello.job_id, o.keys->job_id, HP_JOB_ID_BYTES);
     proven_fd = -1;
     hp_dial *dial =
         hp_dial_new(m->loop, &o.server, NULL, &o.sock, o.keys, &hello, "the server", o.deadline, on_proven, NULL);

@@ -118,7 +118,7 @@ on_host_of(void *arg, int rank)
 void
 sim_open(sim *s)
 {
-    static const uint8_t job_id[HP_JOB_ID] = {0x4f, 0x21, 0xc0, 0xde};
+    static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
     s->events = (hp_events){s, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
     s->now = 1000 * HP_SEC;
@@ -171,7 +171,7 @@ sim_enter(sim *s, int g, const hp_join *join)
     drop_ring(&s->guests[g]);
     memset(&s->guests[g], 0, sizeof(s->guests[g]));
     s->guests[g].present = 1;
-    hp_job_enter(s->job, &s->guests[g].guest, &hello);
+    hp_job_enter(s->job, &s->guests[g].conn, &hello);
     return HP_OK;
 }
 
@@ -182,7 +182,7 @@ sim_say(sim *s, int g, int type, const void *payload, size_t n)
     uint8_t *exact = malloc(n ? n : 1);
     if (n)
         memcpy(exact, payload, n);
-    int result = hp_job_message(&s->guests[g].guest, type, exact, n, s->now, &error);
+    int result = hp_job_message(&s->guests[g].conn, type, exact, n, s->now, &error);
     free(exact);
     return result;
 }
@@ -236,7 +236,7 @@ void
 sim_break(sim *s, int g)
 {
     s->guests[g].present = 0;
-    hp_job_broke(&s->guests[g].guest, s->now);
+    hp_job_broke(&s->guests[g].conn, s->now);
 }
 
 int
@@ -264,7 +264,7 @@ sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
     else
         memset(guest, 0, sizeof(*guest));
     guest->present = 1;
-    hp_job_enter(s->job, &guest->guest, &hello);
+    hp_job_enter(s->job, &guest->conn, &hello);
     return sim_say(s, g, HP_JOIN, bytes, n);
 }
 
@@ -274,7 +274,7 @@ sim_lose(sim *s, int g)
     if (!s->guests[g].present)
         return;
     s->guests[g].present = 0;
-    hp_job_lost(&s->guests[g].guest, NULL, s->now);
+    hp_job_lost(&s->guests[g].conn, NULL, s->now);
 }
 
 void

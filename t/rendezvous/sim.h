@@ -11,9 +11,9 @@
 enum { SIM_MAX = 80, SIM_LINES = 400 };
 
 typedef struct sim_guest {
-    hp_guest guest; /* first */
-    int present;    /* its connection is open */
-    int cut_off;    /* its host takes nothing */
+    hp_job_conn conn; /* first */
+    int present;      /* its connection is open */
+    int cut_off;      /* its host takes nothing */
     int joined, disconnected, go, pings, causes, empty;
     int rank;         /* as the roster says */
     hp_ring ring;     /* as decoded from the parts */

@@ -241,14 +241,14 @@ start_next(const ring *r, int rank)
     return 1;
 }
 
-/* Every piece of slot memory is in exactly one place: on the stack of spares, or with one step on the belt. */
+/* Every piece of slot memory is in exactly one place: on the stack of free_pieces, or with one step on the belt. */
 static int
 is_mislaid(const sim_ring *o, const hp_channel *c)
 {
     uint64_t seen = 0;
     uint32_t held = 0;
-    for (uint32_t i = 0; i < o->window + c->spares && c->spares <= o->window; i++) {
-        const uint8_t *piece = i < o->window ? c->slot[i].memory : c->spare[i - o->window];
+    for (uint32_t i = 0; i < o->window + c->free_pieces && c->free_pieces <= o->window; i++) {
+        const uint8_t *piece = i < o->window ? c->slot[i].memory : c->free_piece[i - o->window];
         size_t at = piece ? (size_t)(piece - c->memory) : 0, number = at / o->slice_bytes;
         if (!piece)
             continue;
@@ -265,10 +265,10 @@ static void
 spoil_free_memory(const sim_ring *o, member *m)
 {
     hp_channel *c = m->channel;
-    for (uint32_t i = 0; i < c->spares; i++)
-        memset(c->spare[i], 0xdc, o->slice_bytes);
-    for (uint32_t i = 0; i < c->spare_stages; i++)
-        memset(c->spare_stage[i], 0xdd, o->stage_bytes);
+    for (uint32_t i = 0; i < c->free_pieces; i++)
+        memset(c->free_piece[i], 0xdc, o->slice_bytes);
+    for (uint32_t i = 0; i < c->free_stages; i++)
+        memset(c->free_stage[i], 0xdd, o->stage_bytes);
 }
 
 /* A queue wakes no driver for what it has reported: where nothing is new, a belt that has stopped must not move again. It has
@@ -288,7 +288,7 @@ progress(ring *r, int rank)
     member *m = &r->by_rank[rank];
     uint64_t before = hp_channel_passed(m->channel);
     int moved = hp_channel_progress(m->channel);
-    int stopped = hp_channel_passed(m->channel) == before && !m->channel->news;
+    int stopped = hp_channel_passed(m->channel) == before && !m->channel->more_done;
     if (r->o->device.on_ask && !r->o->net.on_ask && stopped)
         r->overlooked |= look_again(m);
     r->mislaid |= is_mislaid(r->o, m->channel);

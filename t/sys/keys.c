@@ -130,7 +130,7 @@ add_keys(const hp_secret *own)
 {
     uint8_t salt[32] = "hoop-v1", prk[32];
     hp_keys keys;
-    memcpy(salt + 7, own->job_id, HP_JOB_ID);
+    memcpy(salt + 7, own->job_id, HP_JOB_ID_BYTES);
     if (hp_mac(prk, salt, own->key, HP_SECRET, NULL, 0, NULL, 0) ||
         hp_keys_derive(&keys, own->key, own->job_id, HP_MODE_AUTH, NULL))
         bail("no keys");
@@ -410,7 +410,7 @@ static void
 under_rendezvous(void)
 {
     char program[4200], path[4200], text[HP_SECRET_TEXT], address[128] = "", rank[8];
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     hp_secret secret = {0}, own;
     pid_t ranks[RANKS];
     forget_marks();

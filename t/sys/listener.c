@@ -322,7 +322,7 @@ record(uint8_t m1[HP_M1], const hp_keys *keys, int role, int from, uint32_t to)
     uint8_t nonce[32] = {(uint8_t)from, (uint8_t)role};
     hp_hello hello = {.my_rank = (uint32_t)from, .your_rank = to, .world = BIG, .role = (uint8_t)role};
     hp_handshake handshake;
-    memcpy(hello.job_id, keys->job_id, HP_JOB_ID);
+    memcpy(hello.job_id, keys->job_id, HP_JOB_ID_BYTES);
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
     hp_handshake_start(&handshake, keys, &hello, nonce, UINT64_MAX);
@@ -344,7 +344,7 @@ static pid_t
 replay_to(const int *ports, int n, atomic_int *challenges)
 {
     static uint8_t m1[BIG + 1][RECORDED][HP_M1];
-    uint8_t job_id[HP_JOB_ID];
+    uint8_t job_id[HP_JOB_ID_BYTES];
     hp_secret secret, own;
     hp_keys keys;
     hoop_error error;

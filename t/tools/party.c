@@ -126,7 +126,7 @@ static void
 serve(int tell, const hp_secret *secret, char *log)
 {
     hp_loop *loop = hp_loop_new();
-    hp_server_options options = {.mode = HP_MODE_AUTH, .say = write_line, .arg = log};
+    hp_server_options options = {.mode = HP_MODE_AUTH, .log = write_line, .arg = log};
     hoop_error error;
     char text[HP_ADDR_TEXT] = "";
     options.secret = secret;

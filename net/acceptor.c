@@ -36,7 +36,7 @@ struct hp_acceptor {
     hp_alarm alarm;          /* all deadlines here are by its clock; the owner's loop may not be driven for long */
     hp_watch *watch;         /* NULL: the owner watches hp_acceptor_fd */
     hp_log_queue *log_queue; /* set while hp_acceptor_serve runs: where its log lines go */
-    uint64_t sweep;          /* when to look for missed deadlines */
+    uint64_t sweep;          /* when to check for missed deadlines */
     uint64_t resume;         /* when to accept again; HP_NEVER: accepting was not paused */
     int lacking;             /* accepts in a row that failed for want of descriptors or memory */
     int inside, dead;        /* dead: freed inside an owner's function; taken down when that returns */
@@ -54,7 +54,7 @@ log_closed(hp_acceptor *acceptor, const char *class_name, int level, const hp_in
                          what);
 }
 
-/* The alarm rings for the next missed deadline or the next accept, whichever is first. */
+/* The alarm is set to the next deadline or the next accept, whichever is first. */
 static void
 set_alarm(hp_acceptor *acceptor)
 {
@@ -178,8 +178,8 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
 
 /*
  * At most as many candidates as the world has ranks (or as the HELLO says) may be in the middle of their handshake.
- * Above that one that would be refused anyway is closed for the new one. If there is none, the new one is closed: its
- * rank dials again, and the candidates that are here can finish.
+ * Above that limit a candidate that will be refused anyway is closed for the new one. If there is none, the new one is
+ * closed: its rank dials again, and the candidates that are here can finish.
  */
 static int
 has_room(hp_acceptor *acceptor, const hp_hello *hello)
@@ -296,7 +296,7 @@ serve_pending(hp_acceptor *acceptor, hp_pending *pending)
 
 /* --- deadlines --- */
 
-/* All are one patience after accept, so a new connection never ends before one that is here. */
+/* Every deadline is one time-out after accept, so a new connection never ends before an older one. */
 static uint64_t
 close_late(hp_acceptor *acceptor, uint64_t now)
 {
@@ -336,7 +336,7 @@ on_alarm(hp_acceptor *acceptor)
 static const char *const few_descriptors =
     "it is not authenticated, and few descriptors are left (raise \"ulimit -n\")";
 
-/* Closes a candidate that will be refused, else the oldest pending connection. 0: there is neither. */
+/* Closes a candidate that will be refused, else the oldest pending connection. Returns 0 if there is neither. */
 static int
 make_room(hp_acceptor *acceptor, const char *why)
 {
@@ -454,16 +454,16 @@ take_down(hp_acceptor *acceptor)
 }
 
 static void
-serve_one(hp_acceptor *acceptor, void *who)
+serve_one(hp_acceptor *acceptor, void *source)
 {
-    if (who == &acceptor->listener)
+    if (source == &acceptor->listener)
         accept_some(acceptor);
-    else if (who == &acceptor->alarm.fd)
+    else if (source == &acceptor->alarm.fd)
         on_alarm(acceptor);
-    else if (((hp_incoming *)who)->is_candidate)
-        serve_candidate(acceptor, who);
+    else if (((hp_incoming *)source)->is_candidate)
+        serve_candidate(acceptor, source);
     else
-        serve_pending(acceptor, who);
+        serve_pending(acceptor, source);
 }
 
 /*

@@ -24,8 +24,8 @@ typedef struct hp_acceptor_owner {
     /* The keys of a job; NULL: the job is unknown, and the connection is closed without a byte. */
     const hp_keys *(*keys)(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES]);
     /*
-     * What a HELLO is compared with. Returns 0 to close without a byte, or HP_ACCEPTOR_EXPENDABLE where the connection will be
-     * refused whatever it proves: it then has no more right to a place than a pending connection.
+     * What a HELLO is compared with. Returns 0 to close without a byte, or HP_ACCEPTOR_EXPENDABLE where the connection
+     * will be refused whatever it proves: it then has no more right to a place than a pending connection.
      */
     int (*policy)(void *arg, const hp_hello *hello, hp_handshake_policy *policy);
     /* The peer is proven: HP_OK (and *assigned), or why it is refused. The owner keeps nothing yet. */

@@ -20,7 +20,7 @@ typedef struct hp_addr {
 
 enum { HP_ADDR_TEXT = 72, HP_ADDR_BYTES = 19 };
 
-/* "host:port", "10.0.0.1:4000", "[fe80::1]:4000". Resolves names, without a time limit. Errors say what is wrong. */
+/* "host:port", "10.0.0.1:4000", "[fe80::1]:4000". Resolves names, without a time limit. Errors name what is wrong. */
 hoop_result hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error);
 /* The same, but resolving ends with HOOP_ERR_RENDEZVOUS when hp_loop_now() reaches the deadline. */
 hoop_result hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error);

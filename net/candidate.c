@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * candidate: see candidate.h. Knows neither acceptors nor loops. Searches are linear, in at most some hundred
- * entries.
+ * candidate: see candidate.h. This file knows neither acceptors nor loops. Its searches are linear, in some hundred
+ * entries at most.
  */
 #include "net/candidate.h"
 

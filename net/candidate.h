@@ -16,12 +16,12 @@ typedef struct hp_candidate {
     int expendable;       /* it will be refused whatever it proves: the first to be closed */
     uint64_t greeted;     /* by hp_now(): the dialling rank's clock goes on while the acceptor's is stopped */
     hp_handshake handshake;
-    hp_keys *keys; /* held for conn */
+    hp_keys *keys; /* held for the handshake */
     struct hp_candidate *next, **link;
 } hp_candidate;
 
 typedef struct hp_candidates {
-    int count, expendable; /* all, and those in vain */
+    int count, expendable; /* all, and those that will be refused */
     hp_candidate *first;
     unsigned noted;           /* HELLOs so far */
     uint64_t seen[HP_NONCES]; /* the first 8 bytes of the latest nonces */
@@ -36,12 +36,11 @@ int hp_candidates_note(hp_candidates *candidates, const uint8_t m1[HP_M1]);
 void hp_candidates_add(hp_candidates *candidates, hp_candidate *candidate);
 void hp_candidates_remove(hp_candidates *candidates,
                           hp_candidate *candidate); /* the caller of this function owns it from here on */
-hp_candidate *
-hp_candidates_expendable(const hp_candidates *candidates); /* the oldest one that is in vain; NULL: none */
+hp_candidate *hp_candidates_expendable(const hp_candidates *candidates); /* the oldest that will be refused, or NULL */
 
 /*
- * For an owner that has taken a candidate in HP_HANDSHAKE_JUDGE: sends the last message and frees the candidate. Returns
- * the descriptor if `status` is HP_OK and the message is sent; else -1, and the connection is closed.
+ * For an owner that has taken a candidate in HP_HANDSHAKE_JUDGE: sends the last message and frees the candidate.
+ * Returns the descriptor if `status` is HP_OK and the message is sent; else -1, and the connection is closed.
  */
 int hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned);
 /* 1: the owner was not driven for so long that the dialling rank is about to dial again, or has. */

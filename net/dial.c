@@ -2,8 +2,8 @@
 /*
  * dial: see dial.h. It tries until the peer accepts or refuses it, or its time is up: one attempt at a time, one
  * timer for whatever is next. A server that does not answer may not have been started yet, which is no error before
- * the deadline. A server that accepts and then closes without a byte is one soon: a wrong secret looks like that. The
- * socket is the dial's until the result hands it over.
+ * the deadline. If a server accepts and then closes without a byte five times, it is an error: a server
+ * with another secret does that. The socket is the dial's until the result hands it over.
  */
 #include "net/dial.h"
 

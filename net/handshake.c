@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * handshake: see handshake.h. The four messages lie one behind the other in conn->transcript, and every MAC covers
+ * handshake: see handshake.h. The four messages lie one behind the other in `transcript`, and every MAC covers
  * all that lies before it. This file does no I/O, reads no clock and allocates nothing. It believes no field of a
  * message before it has found that message's MAC right. Whether a rank joined twice, and how many may, is the owner's
  * decision (hp_handshake_judge).
@@ -233,7 +233,7 @@ challenge_fault(const hp_handshake *handshake)
 
 /*
  * Initiator: M2 is complete. A refusal counts only if it comes from the rank that was dialled: otherwise an attacker
- * who redirects a connection could end a job.
+ * that redirects a connection could end a job.
  */
 static hp_handshake_state
 on_challenge(hp_handshake *handshake)

@@ -52,8 +52,8 @@ typedef enum hp_handshake_state {
     HP_HANDSHAKE_CHALLENGE, /* initiator: M1 is written, awaits M2 */
     HP_HANDSHAKE_WELCOME,   /* initiator: M3 is written, awaits M4 */
     HP_HANDSHAKE_DONE,      /* both sides are proven; the bytes that follow belong to the owner */
-    HP_HANDSHAKE_REFUSED,   /* the peer is proven, and one side refused the other: conn.status, conn.version */
-    HP_HANDSHAKE_BAD        /* wrong bytes, wrong MAC or time-out: close without a byte; conn.why for the log */
+    HP_HANDSHAKE_REFUSED,   /* the peer is proven, and one side refused the other: see status, version */
+    HP_HANDSHAKE_BAD        /* wrong bytes, wrong MAC or time-out: close without a byte; `why` is for the log */
 } hp_handshake_state;
 
 /* What a responder accepts. M2's status refuses what does not fit, and only after M1's tag was found right. */
@@ -94,7 +94,7 @@ typedef struct hp_handshake {
     size_t out_n;
 } hp_handshake;
 
-/* Initiator. M1 is in conn->out at once. nonce: 32 random bytes. */
+/* Initiator. M1 is in `out` at once. nonce: 32 random bytes. */
 void hp_handshake_start(hp_handshake *handshake, const hp_keys *keys, const hp_hello *hello, const uint8_t nonce[32],
                         uint64_t deadline);
 
@@ -117,9 +117,9 @@ size_t hp_handshake_want(const hp_handshake *handshake);
  */
 hp_handshake_state hp_handshake_feed(hp_handshake *handshake, const uint8_t *bytes, size_t n, uint64_t now);
 hp_handshake_state hp_handshake_tick(hp_handshake *handshake, uint64_t now); /* BAD when the deadline has passed */
-void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of conn->out are written */
+void hp_handshake_wrote(hp_handshake *handshake, size_t n);                  /* n bytes of `out` are written */
 
-/* Responder in JUDGE: HP_OK with the rank, or a refusal. The state is DONE or REFUSED at once, with M4 in conn->out. */
+/* Responder in JUDGE: HP_OK with the rank, or a refusal. The state is DONE or REFUSED at once, with M4 in `out`. */
 void hp_handshake_judge(hp_handshake *handshake, hp_status status, uint32_t assigned_rank);
 
 /* M1's bytes to and from the struct. hp_hello_get returns 0 if a byte of the header or a reserved byte is wrong. */

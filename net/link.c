@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* link: see link.h. Keeps the posts and their order; the stripes move the bytes. */
+/* link: see link.h. A link keeps the posts and their order; its stripes move the bytes. */
 #include "net/link.h"
 
 #include "base/err.h"
@@ -16,7 +16,7 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
     if (!link)
         return NULL;
     link->posts = hp_alloc(capacity, sizeof(*link->posts));
-    if (sending && distance == 1) /* ticks travel round the ring only */
+    if (sending && distance == 1) /* heartbeats travel round the ring only */
         link->heartbeats = hp_alloc(1, HP_HEARTBEATS_ROOM);
     if (!link->posts || (sending && distance == 1 && !link->heartbeats)) {
         free(link->posts);

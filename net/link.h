@@ -41,7 +41,7 @@ uint64_t hp_link_post_iov(hp_link *link, const hp_frame *frame, const hp_iov *pi
 /* Moves the bytes that can be moved without blocking. Returns 1 if any moved. */
 int hp_link_move(hp_link *link);
 
-/* Sends a TICK to the peer of a receiving link. Returns 0 if an earlier one has not left yet: this one is dropped. */
+/* Sends a TICK to the peer of a receiving link. Returns 0 if an earlier TICK is still queued: this one is dropped. */
 int hp_link_send_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n);
 
 /* Before the driver sleeps: watches the directions in which bytes are awaited, and no other. */

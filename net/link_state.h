@@ -54,12 +54,12 @@ typedef struct hp_link {
 void hp_link_fault(hp_link *link, const hp_post *post);
 
 /*
- * End of file or a reset (errno `number`), which is a symptom: the cause may still arrive from elsewhere. left: the peer
- * has sent LEAVE before.
+ * End of file or a reset (errno `number`), which is a symptom: the cause may still arrive from elsewhere. left: the
+ * peer has sent LEAVE before.
  */
 void hp_link_lost(hp_link *link, int left, int number);
 
-/* The link's owner reads ticks from time to time. When the room is full the older ones go: newer ones say more. */
+/* The link's owner reads them from time to time. When the room is full, new heartbeats replace the older ones. */
 void hp_link_keep_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n);
 
 #endif

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { LOOK_MS = 100 };
+enum { POLL_MS = 100 };
 
 typedef struct lookup {
     pthread_mutex_t mutex;
@@ -104,7 +104,7 @@ await(lookup *l, hp_loop *loop, uint64_t deadline)
     while (!l->done && hp_loop_now(loop) < deadline) {
         struct timespec until;
         clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += LOOK_MS * (long)HP_MS;
+        until.tv_nsec += POLL_MS * (long)HP_MS;
         until.tv_sec += until.tv_nsec / (long)HP_SEC;
         until.tv_nsec %= (long)HP_SEC;
         pthread_cond_timedwait(&l->over, &l->mutex, &until);

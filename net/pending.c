@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-_Static_assert(sizeof(hp_pending) <= 256, "a stranger costs at most 256 bytes");
+_Static_assert(sizeof(hp_pending) <= 256, "a pending connection takes at most 256 bytes");
 
 char *
 hp_pending_quote(const hp_pending *pending, const char *what, size_t at, char text[HP_QUOTED])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ports: see ports.h. Asks the kernel port by port; processes that ask at the same time get different ones. */
+/* ports: see ports.h. It tries to listen port by port; two processes that try at the same time get different ports. */
 #include "net/ports.h"
 
 #include "base/err.h"
@@ -44,7 +44,7 @@ hp_ports_parse(hp_ports *ports, const char *text, hoop_error *error)
 }
 
 static void
-say_used_up(const hp_ports *ports, const hp_addr *addr, int number, hoop_error *error)
+explain_used_up(const hp_ports *ports, const hp_addr *addr, int number, hoop_error *error)
 {
     char host[HP_ADDR_TEXT];
     int count = ports->last - ports->first + 1;
@@ -84,6 +84,6 @@ hp_ports_listen(const hp_ports *ports, const hp_addr *addr, int backlog, hoop_er
             return -1;
         }
     }
-    say_used_up(ports, addr, number, error);
+    explain_used_up(ports, addr, number, error);
     return -1;
 }

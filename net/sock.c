@@ -107,7 +107,7 @@ hp_sock_tune(int fd, const hp_sock_options *options)
 }
 
 static void
-say_why_not_bound(const hp_addr *addr, int number, hoop_error *error)
+explain_bind(const hp_addr *addr, int number, hoop_error *error)
 {
     char host[HP_ADDR_TEXT];
     hp_addr_host(addr, host);
@@ -142,7 +142,7 @@ hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
         set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
     if (bind(fd, &addr->u.any, addr->length) == 0 && listen(fd, backlog) == 0)
         return fd;
-    say_why_not_bound(addr, errno, error);
+    explain_bind(addr, errno, error);
     close(fd);
     return -1;
 }
@@ -156,7 +156,7 @@ bind_from(int fd, const hp_addr *from, hoop_error *error)
     set(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
     if (bind(fd, &source.u.any, source.length) == 0)
         return 0;
-    say_why_not_bound(&source, errno, error);
+    explain_bind(&source, errno, error);
     return -1;
 }
 
@@ -174,7 +174,7 @@ hint(int number)
 }
 
 static void
-say_why_not_connected(int number, hoop_error *error)
+explain_connect(int number, hoop_error *error)
 {
     hp_err_set(error, HOOP_ERR_SYSTEM, "%s%s", strerror(number), hint(number));
     if (error)
@@ -186,7 +186,7 @@ hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options 
 {
     int fd = make(addr->u.any.sa_family);
     if (fd < 0) {
-        say_why_not_connected(errno, error);
+        explain_connect(errno, error);
         return -1;
     }
     hp_sock_tune(fd, options);
@@ -196,7 +196,7 @@ hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options 
     }
     if (connect(fd, &addr->u.any, addr->length) == 0 || errno == EINPROGRESS || errno == EINTR)
         return fd;
-    say_why_not_connected(errno, error);
+    explain_connect(errno, error);
     close(fd);
     return -1;
 }
@@ -233,7 +233,7 @@ hp_sock_connected(int fd, hoop_error *error)
     int number = connect_failure(fd);
     if (number == 0)
         return 1;
-    say_why_not_connected(number, error);
+    explain_connect(number, error);
     return -1;
 }
 

@@ -40,7 +40,7 @@ struct hp_stripe {
     void *kick_arg;
     uint64_t next; /* number of the current post */
     int readable;  /* the watch saw it readable; cleared by EAGAIN */
-    int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when the watch says so */
+    int blocked;   /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
     int eof, left, shut;
 
     /* the head of the current frame, to send or as received; behind it a small body */
@@ -481,7 +481,7 @@ hp_stripe_move(hp_stripe *s)
 
 /*
  * In the middle of a payload the thread need not wake for every packet: the sender's socket delivers the rest, the
- * end of the connection wakes it whatever is set, and the driver looks at all links from time to time anyway.
+ * end of the connection wakes it whatever is set, and the driver polls all links from time to time anyway.
  */
 static void
 set_wake(hp_stripe *s)

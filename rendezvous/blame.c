@@ -15,8 +15,8 @@ enum { HEARTBEAT_MS = 250 };
 uint64_t
 hp_heartbeat(uint64_t op_timeout)
 {
-    uint64_t beat = HEARTBEAT_MS * HP_MS;
-    return op_timeout && op_timeout / 8 < beat ? op_timeout / 8 : beat;
+    uint64_t interval = HEARTBEAT_MS * HP_MS;
+    return op_timeout && op_timeout / 8 < interval ? op_timeout / 8 : interval;
 }
 
 static uint64_t

@@ -122,7 +122,7 @@ where(const hp_client *c)
     }
 }
 
-/* The server's answer to a member that has come back. */
+/* The server's answer to a member that has connected again. */
 static int
 take_answer(hp_client *c, int type, const uint8_t *payload, size_t n, hoop_error *error)
 {
@@ -303,7 +303,7 @@ on_too_late(void *arg)
     hp_client *c = arg;
     char server[HP_ADDR_TEXT];
     hoop_error error;
-    if (c->away) { /* JOIN is sent, and no answer has come */
+    if (c->away) { /* JOIN is sent, and no answer has arrived */
         hp_control_conn_free(c->control);
         hp_dial_free(c->dial);
         c->control = NULL;
@@ -410,7 +410,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     c->in_op = 1;
 }
 
-/* The connection of a member to a server that listens; NULL: there is none now. */
+/* The member's control connection, while reports may be sent on it; else NULL. */
 static hp_control_conn *
 usable_control(const hp_client *c)
 {

@@ -23,10 +23,10 @@ typedef enum hp_client_state {
 typedef struct hp_client hp_client;
 
 /*
- * kick: something has changed, look at the state; the client must not be freed inside it. The options are copied.
- * NULL when memory runs out. During the join the client dials a server again that closes the connection or does not
- * exist yet, until the deadline. If a server gives no answer, the client gives up 0.3 s after the deadline. Every
- * failure before GO is HP_CLIENT_FAILED.
+ * kick: the state has changed; the owner must not free the client inside it. The options are copied. NULL when memory
+ * runs out. During the join the client dials a server again that closes the connection or does not exist yet, until the
+ * deadline. If a server gives no answer, the client gives up 0.3 s after the deadline. Every failure before GO is
+ * HP_CLIENT_FAILED.
  */
 hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg);
 hp_client_state hp_client_status(const hp_client *client);
@@ -59,8 +59,8 @@ void hp_client_lost(hp_client *client, const hp_loss *loss);
 void hp_client_found(hp_client *client); /* the connection was made again: the loss is not reported again */
 
 /*
- * hp_client_is_away: the control connection was reset, not closed. The server gives this member a moment to come
- * back. hp_client_return dials, with the numbers of operations started and completed, for five seconds at most; then
+ * hp_client_is_away: the control connection was reset, not closed. The server gives this member a moment to dial
+ * again. hp_client_return dials, with the numbers of operations started and completed, for five seconds at most; then
  * the state is HP_CLIENT_GONE. Causes, losses and refused calls are sent again when the member is back, because they
  * may have been lost.
  */
@@ -68,7 +68,7 @@ int hp_client_is_away(const hp_client *client);
 void hp_client_return(hp_client *client, uint64_t started, uint64_t completed); /* no-op unless away, or if dialling */
 
 /*
- * This rank takes no part in the split of that number of the client's communicator: the server tells the ranks that
+ * This rank takes no part in the split of that number of the client's communicator: the server informs the ranks that
  * wait.
  */
 void hp_client_refuse(hp_client *client, uint32_t split, const hoop_error *cause);

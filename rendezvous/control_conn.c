@@ -26,7 +26,7 @@ struct hp_control_conn {
     hp_watch *watch;
     hp_control_conn_owner owner;
     int shut, shut_done, ended;
-    int broke; /* errno of a failed write, which the next read would not tell; 0: none */
+    int broke; /* errno of a failed write, which the next read would not return; 0: none */
     uint8_t *queue;
     size_t capacity, head, tail; /* bytes [head, tail) are queued */
     uint64_t moved;
@@ -153,7 +153,7 @@ end(hp_control_conn *control, const hoop_error *error)
 {
     control->ended = 1;
     hp_watch_set(control->watch, 0);
-    control->owner.closed(control->owner.arg, error); /* may free the line */
+    control->owner.closed(control->owner.arg, error); /* may free the connection */
 }
 
 /* Gives every whole frame to the owner. Returns 0, or -1 with the error filled. */

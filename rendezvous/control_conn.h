@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * control_conn: one proven control connection, the same for rank and server: control frames in, a bounded queue of
- * frames out. It never blocks (except hp_control_conn_finish, which has a limit), does not know what frames mean, and owns
- * the descriptor.
+ * frames out. It never blocks (except hp_control_conn_finish, which has a limit), does not know what frames mean, and
+ * owns the descriptor.
  */
 #ifndef HP_CONTROL_CONN_H
 #define HP_CONTROL_CONN_H

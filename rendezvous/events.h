@@ -18,9 +18,9 @@ typedef struct hp_events {
     /* The peer is rank `rank` of this ring from now on: its roster is sent in parts (hp_part_put). */
     void (*assign)(void *arg, void *peer, struct hp_roster *roster, int rank);
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
-    void (*log)(void *arg, const char *line);
+    void (*log)(void *arg, const char *line);  /* one line, for the server's log */
     void (*warn)(void *arg, const char *line); /* for the user, even without a log */
-    /* A ring has failed, or cannot be made. The line about it was said before. */
+    /* A ring has failed, or cannot be made. It was logged before. */
     void (*failed)(void *arg, const hoop_error *cause);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */
     int (*reached)(void *arg, const void *peer);

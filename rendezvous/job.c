@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job: see job.h. Gives each JOIN to its join group, turns complete groups into rings, hands every later frame to its
- * ring, and frees what is no longer needed. Guests belong to the owner, join groups and rosters to the job.
+ * job: see job.h. A job gives each JOIN to its join group, turns complete groups into rings, hands every later frame
+ * to its ring, and frees what is no longer needed. Connections belong to the owner, join groups and rosters to the job.
  */
 #include "rendezvous/job.h"
 
@@ -384,7 +384,7 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     if (!result)
         conn->join_group = m;
     else if (!m->failure.code)
-        log_refusal(conn->job, error); /* a join group that has failed has said so itself */
+        log_refusal(conn->job, error); /* a join group that fails logs that itself */
     return result;
 }
 
@@ -427,7 +427,7 @@ join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_err
     hp_err_clear(&refusal);
     if (!hp_join_get(&request, payload, n) || !as_declared(conn, &request)) {
         /*
-         * It has proven the secret, so it gets the reason: closed without one it would dial again until its time is
+         * The rank has proven the secret, so it gets the reason: without one it would dial again until its time is
          * up.
          */
         hp_err_set(&refusal, HOOP_ERR_PROTOCOL,

@@ -15,13 +15,13 @@ typedef struct hp_job {
     uint8_t job_id[HP_JOB_ID_BYTES];
     char label[32]; /* "job 4f21c0de" */
     const hp_events *owner;
-    hp_events events; /* given to join groups and rosters: notes the conn's new state, then calls the owner's */
+    hp_events events; /* given to join groups and rosters: notes the connection's state, then calls the owner's */
     hp_join_group *join_groups;
     hp_roster *rosters;
     uint64_t next_comm;
     int conns;
     hp_job_watch watch;
-    hp_ended ended; /* the first process of the job that has ended, if an owner tells us */
+    hp_ended ended; /* the first process of the job that has ended, if the owner knows it */
     int world;      /* the largest size that a proven rank has declared */
 } hp_job;
 
@@ -53,7 +53,7 @@ int hp_job_timed(const hp_job *job); /* whether it needs hp_job_tick */
  */
 void hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now);
 
-/* Whether a proven connection may enter; hall NULL: the job's first. HP_FULL: its ranks cannot need so many. */
+/* Whether a proven connection may enter; job NULL: it is the job's first. HP_FULL: its ranks cannot need so many. */
 hp_status hp_job_judge(const hp_job *job, const hp_hello *hello);
 /* How many of its ranks may connect at once from one address: as many as it declares, if enough of them are proven. */
 int hp_job_expects(const hp_job *job);

@@ -97,7 +97,7 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
     char line[400], text[256];
     const hp_roster *r = watch->warning.since ? named_ring(watch, rosters) : NULL;
     if (!r) {
-        watch->warning.since = 0; /* its failure was said already */
+        watch->warning.since = 0; /* its failure was logged */
         r = longest_stalled(rosters);
     }
     if (!r)
@@ -114,7 +114,7 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
 }
 
 /*
- * How many operations a rank in a split has started, as far as its frames tell; another of its threads may start
+ * How many operations a rank in a split has started, as far as its frames show; another of its threads may start
  * more.
  */
 static uint64_t

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * job_watch: finds what only a look at all rings and join groups of a job together shows. Pure. The job calls it at
- * every tick and, after a stall warning, at every event: the ring may be over before the next tick.
+ * job_watch: stalls and deadlocks that involve several rings or join groups of one job. Pure. The job calls it at
+ * every timer tick and, after a stall warning, at every event: the ring may be over before the next tick.
  */
 #ifndef HP_JOB_WATCH_H
 #define HP_JOB_WATCH_H
@@ -16,12 +16,12 @@ typedef struct hp_job_watch {
 } hp_job_watch;
 
 /*
- * Warns of a world that is not complete after five seconds and lists the missing ranks; says when it is complete.
- * Called at every tick, and when the last rank has joined.
+ * Warns of a world that is not complete after five seconds and lists the missing ranks; warns once more when it is.
+ * Called at every timer tick, and when the last rank has joined.
  */
 void hp_job_watch_start(hp_join_group *join_group, uint64_t now);
 
-/* Warns of the ring that is stalled for longest, one at a time, and says when it makes progress again. */
+/* Warns of the ring that is stalled for longest, one at a time, and once more when it makes progress again. */
 void hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now);
 
 /*

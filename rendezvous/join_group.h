@@ -20,7 +20,7 @@ typedef struct hp_joined {
     uint64_t started; /* operations started in the parent */
 } hp_joined;
 
-/* A rank whose process has ended, says the owner that started it; size 0: none. */
+/* A rank whose process has ended, as reported by the owner that started it; size 0: none. */
 typedef struct hp_ended {
     int rank, size; /* size: of the whole job */
     char host[HP_HOST_TEXT];
@@ -63,7 +63,7 @@ void hp_join_group_lost(hp_join_group *join_group, void *peer,
  * may be complete without it, and goes on waiting.
  */
 void hp_join_group_fail_missing(hp_join_group *join_group, const hp_ended *ended, uint64_t now);
-/* The rank says that it will not join: that ends a split, if it is not over already. */
+/* The rank will not join: that fails a split that is still open. */
 void hp_join_group_refuse(hp_join_group *join_group, int rank, const hoop_error *cause, uint64_t now);
 int hp_join_group_is_known(const hp_join_group *join_group); /* every rank has joined it, before or after its failure */
 /*
@@ -74,9 +74,9 @@ void hp_join_group_fail(hp_join_group *join_group, const hoop_error *error, uint
 void hp_join_group_tick(hp_join_group *join_group, uint64_t now);
 
 /*
- * When came == size: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of
- * seats: hp_join_group_group returns the length of the one that begins at `first` (0: none) and numbers its ranks from
- * 0.
+ * When joined_n == size: assigns ranks to those without one and sorts by (colour, key, rank). Groups are then runs of
+ * `joined`: hp_join_group_group returns the length of the one that begins at `first` (0: none) and numbers its ranks
+ * from 0.
  */
 void hp_join_group_sort(hp_join_group *join_group);
 int hp_join_group_group(hp_join_group *join_group, int first);

@@ -19,7 +19,7 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     RETURN_MS = 500,
-    SEEN_MS = 1000 /* a rank that was heard so lately is alive */
+    SEEN_MS = 1000 /* a rank that sent a frame so lately is alive */
 };
 
 int
@@ -82,8 +82,8 @@ hp_link_loss_returning(const hp_link_losses *losses, uint64_t now)
 }
 
 /*
- * A rank in an operation drives its connections, so it would have come back by now. A rank in none may be computing,
- * and notices the loss at its next operation.
+ * A rank in an operation drives its connections, so it would have dialled again by now. A rank in none may be
+ * computing, and notices the loss at its next operation.
  */
 static int
 stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
@@ -142,7 +142,7 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 }
 
 /*
- * An orderly end comes from a process that has ended, and its control connection may have been reset because of
+ * An orderly close is that of a process that has ended, and its control connection may have been reset because of
  * unread bytes; a reset may hit all connections of a process.
  */
 static int

@@ -51,8 +51,8 @@ int hp_link_loss_returning(const hp_link_losses *losses,
                            uint64_t now); /* whether a rank that is away may be dialling */
 
 /*
- * The sentence of LINK. It is the same at the server and at both ends when they do not hear the server. An end does
- * not know what the other one has seen, so it gives no operation and no errno.
+ * The message of LINK. It is the same at the server, and at both ends when the server is lost. An end does
+ * not know what the other one has seen, so its message has no operation and no errno.
  */
 void hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, char *out, size_t size);
 /* As an error; reporter -1: unknown. */

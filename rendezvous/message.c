@@ -156,7 +156,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     return (size_t)(p - out) + join->agree_n;
 }
 
-/* A member that comes back names its ring; the same JOIN cannot be for a split. */
+/* A member that connects again names its ring; the same JOIN cannot be for a split. */
 static void
 take_ring(cursor *c, hp_join *join)
 {

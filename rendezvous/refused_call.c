@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused_call: see refused_call.h. A refused call is kept after the rank has corrected it, because it tells what the
+ * refused_call: see refused_call.h. A refused call is kept after the rank has corrected it, because it shows what the
  * rank did not call.
  */
 #include "rendezvous/refused_call.h"
@@ -14,7 +14,7 @@
 
 enum {
     MOST_WAIT_MS = 1000,
-    JUDGED = 64 /* at most so many in one look: if all ranks refuse a call, no rank waits for it */
+    JUDGED = 64 /* at most so many at a time: if all ranks refuse a call, no rank waits for it */
 };
 
 void

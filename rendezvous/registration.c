@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* registration: see registration.h. */
+/* registration: see registration.h. The client's options make JOIN and HELLO, and a roster is checked against them. */
 #include "rendezvous/registration.h"
 
 #include "base/clock.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* registration: what a rank declares to join, or to come back. Pure. The caller adds its settings (agree). */
+/* registration: JOIN and HELLO of a rank that joins or connects again. Pure. The client adds the settings (agree). */
 #ifndef HP_REGISTRATION_H
 #define HP_REGISTRATION_H
 
@@ -7,7 +7,7 @@
 #include "net/sock.h"
 #include "rendezvous/message.h"
 
-enum { HP_RETURN_MS = 5000 }; /* how long a member tries to come back; the server waits for less if other ranks wait */
+enum { HP_RETURN_MS = 5000 }; /* how long a member dials again; the server waits for less if other ranks wait */
 
 /*
  * The roster is checked against these: a world must have `size` ranks (and assign `rank`, if that is >= 0). For a
@@ -35,10 +35,10 @@ typedef struct hp_client_options {
 } hp_client_options;
 
 hp_join hp_registration_first(const hp_client_options *options, uint64_t now);
-/* The JOIN of a member that comes back: all that a server, even a restarted one, must know of this rank. */
+/* The JOIN of a member that connects again: all that a server, even a restarted one, must know of this rank. */
 hp_join hp_registration_again(const hp_client_options *options, const hp_ring *ring);
 /*
- * What HELLO declares: the communicator that is split or come back to (`again`: its ring, else NULL), rank and size
+ * What HELLO declares: the communicator that is split or joined again (`again`: its ring, else NULL), rank and size
  * there.
  */
 hp_hello hp_registration_hello(const hp_client_options *options, const hp_ring *again);

@@ -105,7 +105,7 @@ send_all(const hp_roster *r, int except, int type, const void *payload, size_t n
             r->events->send(r->events->arg, r->peers[i], type, payload, n);
 }
 
-/* Sets the verdict, sends it to every rank except the one that reported it, and says it in one line. */
+/* Sets the verdict, sends it to every rank except the one that reported it, and logs it. */
 static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
@@ -329,7 +329,7 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *er
     return 0;
 }
 
-/* The rank has refused a call. A later IN_OP says that it has started an operation after all. */
+/* The rank has refused a call. A later IN_OP means that it has started an operation after all. */
 static int
 unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
 {

@@ -42,7 +42,7 @@ typedef struct hp_roster {
     uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
 } hp_roster;
 
-/* Assigns `count` ranks (seat i is rank i) of the join group, and has their rosters sent. NULL: out of memory. */
+/* Assigns ranks to `count` members (joined[i] is rank i), and has their rosters sent. NULL: out of memory. */
 hp_roster *hp_roster_new(const hp_join_group *join_group, const char *label, const hp_joined *joined, int count,
                          uint64_t comm, uint64_t now);
 void hp_roster_free(hp_roster *roster); /* sends nothing; NULL is fine */
@@ -59,7 +59,7 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why);
  * second for that.
  */
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
-/* The process of this rank has ended, says the owner that started it: if it is away, it does not come back. */
+/* The owner that started this rank's process reports its end: if the rank is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
 /*
  * Whether a JOIN is that of a rank of this ring, connected or away, that may come back; hp_roster_return reconnects

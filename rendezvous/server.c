@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * server: see server.h. The acceptor lets proven connections in. Each becomes a peer (a control connection and a
- * conn) of its job, and job.c decides what happens to it. This file has the sockets, the list of jobs and one timer,
- * and it closes connections that do not read.
+ * server: see server.h. The acceptor lets proven connections in. Each becomes a peer: a control connection, and what
+ * its job knows of it (hp_job_conn); job.c decides what happens to it. This file has the sockets, the list of jobs and
+ * one timer, and it closes connections that do not read.
  */
 #include "rendezvous/server.h"
 
@@ -32,7 +32,7 @@ enum {
 };
 
 typedef struct peer {
-    hp_job_conn conn; /* first: the conn's address is the peer's, as events know it */
+    hp_job_conn conn; /* first: its address is the peer's, the handle of events */
     struct peer *next, **link;
     hp_server *server;
     hp_control_conn *control;
@@ -66,9 +66,9 @@ arm(hp_server *server)
 /* --- events of jobs --- */
 
 static void
-on_send(void *arg, void *who, int type, const void *payload, size_t n)
+on_send(void *arg, void *handle, int type, const void *payload, size_t n)
 {
-    peer *p = who;
+    peer *p = handle;
     if (!hp_control_conn_send(p->control, (hp_frame_type)type, payload, n))
         p->full = 1;
     arm(arg);
@@ -88,20 +88,20 @@ send_parts(peer *p)
 }
 
 static void
-on_assign(void *arg, void *who, hp_roster *roster, int rank)
+on_assign(void *arg, void *handle, hp_roster *roster, int rank)
 {
     (void)roster;
     (void)rank;
-    peer *p = who;
+    peer *p = handle;
     p->next_part = 0;
     send_parts(p);
     arm(arg);
 }
 
 static void
-on_disconnect(void *arg, void *who)
+on_disconnect(void *arg, void *handle)
 {
-    peer *p = who;
+    peer *p = handle;
     p->since = hp_loop_now(p->server->loop);
     hp_control_conn_shut(p->control);
     arm(arg);
@@ -136,9 +136,9 @@ on_failed(void *arg, const hoop_error *cause)
 }
 
 static int
-on_reached(void *arg, const void *who)
+on_reached(void *arg, const void *handle)
 {
-    const peer *p = who;
+    const peer *p = handle;
     (void)arg;
     return hp_control_conn_arrived(p->control);
 }

@@ -23,7 +23,7 @@ typedef struct hp_server_options {
     int mode;    /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
     /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
     void (*log)(void *arg, const char *line);
-    /* A line that the user should see: which rank the others wait for. Begins like say's; NULL: hp_log WARN. */
+    /* A line that the user should see: which rank the others wait for. It begins like log's; NULL: hp_log WARN. */
     void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or cannot be made; may be NULL. */
     void (*failed)(void *arg, const hoop_error *cause);
@@ -38,7 +38,7 @@ int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for 
 
 /*
  * For an owner that has started the ranks: the process of this rank of this job (of `size` ranks in all) has ended
- * with status 0. Ranks that wait for it to join fail at once, and so do those that come later; remembered as long as
+ * with status 0. Ranks that wait for it to join fail at once, and so do those that join later; remembered as long as
  * the server lives.
  */
 void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], int rank, int size,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stall_warning: see stall_warning.h. If two ranks are missing and one of them comes, something moves for a moment.
+ * stall_warning: see stall_warning.h. If two ranks are missing and one of them joins, there is progress for a moment.
  * That does not end the stall: the next warning, about the other rank, gives the time since its beginning.
  */
 #include "rendezvous/stall_warning.h"

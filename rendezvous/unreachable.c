@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* unreachable: see unreachable.h. */
+/* unreachable: see unreachable.h. Every rank's last report is compared with the latest report of any rank. */
 #include "rendezvous/unreachable.h"
 
 #include "base/mem.h"
@@ -10,8 +10,8 @@
 enum { RANGES_SHOWN = 6 };
 
 /*
- * Whether the server has heard nothing of a rank that must report, or the rank's host has not taken the PING that was
- * sent half a time-out ago.
+ * Whether the server has received nothing from a rank that must report, or the rank's host has not taken the
+ * PING that was sent half a time-out ago.
  */
 static int
 is_silent(const hp_witness *w, const void *peer, const hp_events *events, uint64_t sequence, uint64_t seen_since)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * unreachable: the ranks of a stalled ring of which nothing is heard, and when their hosts were last heard. Pure. A
+ * unreachable: the silent ranks of a stalled ring, and when a report from their hosts last arrived. Pure. A
  * rank that computes reports nothing either, so silence counts only if a report is due, or if the host does not take
  * the bytes sent to it.
  */
@@ -13,12 +13,12 @@
 typedef struct hp_unreachable {
     int first, count; /* first: the lowest of them, or -1 */
     int waiting;      /* ranks in an operation that are not among them */
-    uint64_t spoke;   /* when a rank of one of their hosts was last heard */
+    uint64_t spoke;   /* when the last report of a rank on one of their hosts arrived */
 } hp_unreachable;
 
 /*
  * Which ranks of a ring are silent, one byte for each rank: those that wait in an operation or have not completed
- * `sequence`, and of which nothing is heard. peers: by rank, NULL where it is not connected. The caller frees it; NULL:
+ * `sequence`, and have sent nothing. peers: by rank, NULL where it is not connected. The caller frees it; NULL:
  * out of memory.
  */
 uint8_t *hp_unreachable_mark(const hp_witness *witnesses, void *const *peers, const hp_events *events, int n,

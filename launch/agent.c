@@ -319,8 +319,8 @@ hp_agent_main(void)
     agent a = {.secret_fd = -1};
     if (!is_channel(STDIN_FILENO) || !is_channel(STDOUT_FILENO)) {
         fprintf(stderr,
-                "hooprun: an agent's standard input and output are pipes to its launcher, and these are not; does "
-                "the remote shell pass them on?\n");
+                "hooprun: the standard input and output of an agent must be pipes to its launcher; does the remote "
+                "shell pass them on?\n");
         return 1;
     }
     if (open_agent(&a) < 0) {

@@ -71,14 +71,12 @@ hp_diag_agent_ended(hp_output *output, const char *host, const hp_agent_conn *co
     if (broken[0] != '\0')
         hp_diag(output, "%s: %s; is it the same version of hoop?", host, broken);
     else if (hp_agent_conn_lacks_agent(conn))
-        hp_diag(output,
-                "%s has no hoop-launch where it was looked for (`%s` %s); install hoop there, or tell where it is with "
-                "--prefix DIR",
+        hp_diag(output, "%s: hoop-launch not found (`%s` %s); install hoop there, or name its folder with --prefix DIR",
                 host, command, how);
     else if (running >= 0)
         hp_diag(output, "%s is lost: `%s` %s; stopping %d ranks", host, command, how, running);
     else
-        hp_diag(output, "cannot start on %s: `%s` %s; try by hand what `%s` says", host, command, how, hand);
+        hp_diag(output, "cannot start on %s: `%s` %s; to find the cause, run `%s` yourself", host, command, how, hand);
     hp_diag_quote(output, host, hp_agent_conn_banner(conn));
     hp_diag_quote(output, host, hp_agent_conn_stderr(conn));
     free(hand);
@@ -89,7 +87,7 @@ hp_diag_agent_silent(hp_output *output, const char *host, const hp_agent_conn *c
                      double seconds)
 {
     char *hand = by_hand(call);
-    hp_diag(output, "%s has not answered within %g s: `%s`; try by hand what `%s` says", host, seconds,
+    hp_diag(output, "%s has not answered within %g s: `%s`; to find the cause, run `%s` yourself", host, seconds,
             hp_agent_conn_command(conn), hand);
     hp_diag_quote(output, host, hp_agent_conn_banner(conn));
     hp_diag_quote(output, host, hp_agent_conn_stderr(conn));

@@ -113,7 +113,7 @@ static const char *
 reason(int number)
 {
     switch (number) {
-    case ELOOP: return "a symbolic link is in the way, and it is not followed";
+    case ELOOP: return "a symbolic link is in the way; hooprun does not follow it";
     case EPERM: return "a folder there belongs to another user";
     default: return strerror(number);
     }

@@ -178,8 +178,8 @@ expand_item(parser *p, char name[HP_HOST_NAME], size_t done, const char *item, s
     int high = dash ? number(dash + 1, n - width - 1, 99999999) : low;
     int zeros = width > 1 && item[0] == '0' ? (int)width : 0;
     if (low < 0 || high < low || high - low >= HP_HOSTS_MAX)
-        return complain(p, item, n, "is no range; write numbers as in node[1-4,7], low before high%s",
-                        done == 0 && low < 0 ? "; there are no [groups] here" : "");
+        return complain(p, item, n, "is not a range; write numbers as in node[1-4,7], low before high%s",
+                        done == 0 && low < 0 ? "; a hostfile has no [groups]" : "");
     for (; low <= high; low++) {
         int digits = snprintf(name + done, HP_HOST_NAME - done, "%0*d", zeros, low);
         if (digits < 0 || (size_t)digits >= HP_HOST_NAME - done)
@@ -277,7 +277,7 @@ begin_entry(parser *p, const char *word, size_t n)
         p->entry.pattern_size = (size_t)(close - host) - 1;
         colon = close + 1 < host + size ? close + 1 : NULL;
         if (colon && *colon != ':')
-            return complain(p, word, n, "what follows ']' is not :SLOTS; write [fd00::1]:4");
+            return complain(p, word, n, "has text after ']' that is not :SLOTS; write [fd00::1]:4");
     } else if (literal) {
         return HOOP_SUCCESS;
     } else if (colon) {
@@ -309,7 +309,7 @@ set_addr(parser *p, const char *word, size_t n, const char *value, size_t size)
         return HOOP_ERR_INVALID_ARGUMENT;
     if (inet_pton(AF_INET, p->entry.addr, bytes) == 1 || inet_pton(AF_INET6, p->entry.addr, bytes) == 1)
         return HOOP_SUCCESS;
-    return complain(p, word, n, "is no IP address; write addr=10.0.0.3 or addr=fd00::3");
+    return complain(p, word, n, "is not an IP address; write addr=10.0.0.3 or addr=fd00::3");
 }
 
 static int
@@ -346,7 +346,7 @@ take_word(parser *p, const char *word, size_t n)
     if (equals)
         return attribute(p, word, n, equals);
     if (number(word, n, HP_SLOTS_MAX) > 0)
-        return complain(p, word, n, "a number alone says nothing; write slots=%.*s", (int)n, word);
+        return complain(p, word, n, "a number alone has no meaning; write slots=%.*s", (int)n, word);
     return complain(p, word, n,
                     "one host a line, or with a comma between; attributes are slots=N, iface=NAME, addr=IP");
 }
@@ -415,7 +415,7 @@ hp_hostfile_parse(hp_host_list *hosts, const char *source, int lines, const char
         size_t size = newline ? (size_t)(newline - text) - at : n - at;
         p.line++;
         if (size > LINE_MAX_BYTES || memchr(text + at, '\0', size))
-            result = complain(&p, text + at, size, "this is no text; a hostfile has one host a line");
+            result = complain(&p, text + at, size, "this is not text; a hostfile has one host a line");
         else
             result = take_line(&p, tidied, tidy(tidied, text + at, size));
         at += size + 1;
@@ -438,8 +438,7 @@ slurp(hp_buffer *bytes, int fd, const char *source, hoop_error *error)
             return hp_err_sys(error, HOOP_ERR_INVALID_ARGUMENT, errno, "cannot read the hostfile %s", source);
         hp_buffer_grown(bytes, (size_t)n);
         if (hp_buffer_size(bytes) > FILE_MAX)
-            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; that is no hostfile",
-                              source);
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s is larger than 16 MiB; is it a hostfile?", source);
     }
     return HOOP_SUCCESS;
 }

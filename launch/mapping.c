@@ -313,7 +313,7 @@ hp_mapping_print(const hp_mapping *mapping)
     for (int i = 0; i < mapping->list->count; i++)
         print_host(mapping, i);
     if (mapping->options->agent.bind)
-        printf("each rank keeps to its share of its host's processors\n");
+        printf("each rank is bound to its share of its host's processors\n");
     printf("each rank:");
     print_words(mapping->options->argv);
     printf("\n");

@@ -165,10 +165,11 @@ read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
     if (result == WRDE_NOSPACE)
         hp_xcheck(NULL);
     if (result == WRDE_BADCHAR)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "--rsh %.100s: this is no shell's command line, only a program and its words; put quotes "
-                          "around | & ; < > ( ) { }",
-                          command);
+        return hp_err_set(
+            error, HOOP_ERR_INVALID_ARGUMENT,
+            "--rsh %.100s: the value is a program and its arguments, not a script of the shell; put quotes "
+            "around | & ; < > ( ) { }",
+            command);
     if (result != 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the quotes in it do not match", command);
     hp_strings_free(rsh);
@@ -177,7 +178,7 @@ read_rsh(hp_strings *rsh, const char *command, hoop_error *error)
     wordfree(&words);
     if (rsh->count > 0)
         return HOOP_SUCCESS;
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: there is no word in it", command);
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "--rsh %.100s: the command is empty", command);
 }
 
 static hoop_result
@@ -275,8 +276,8 @@ take_option(hp_options *options, char **argv, int *at, int *status, hoop_error *
     } else if (row->value[0] == '\0' && joined) {
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s takes no value; write %s alone", name, name);
     } else if (row->value[0] != '\0' && !g.value) {
-        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value behind it; hooprun --help shows which",
-                            name);
+        result =
+            hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value after it; hooprun --help shows which", name);
     } else if (row->value[0] != '\0' && g.value[0] == '\0') {
         result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s needs a value that is not empty", name);
     } else {
@@ -349,7 +350,7 @@ take_program(hp_options *options, char **argv, hoop_error *error)
 {
     if (!argv[0])
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "there is no program to run; write it behind the options, as in: hooprun -n 4 ./train");
+                          "there is no program to run; write it after the options, as in: hooprun -n 4 ./train");
     if ((options->tee || options->force) && !options->output_dir)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "--%s goes with --output-dir DIR, the folder for the ranks' files",

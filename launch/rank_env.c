@@ -52,7 +52,7 @@ hp_rank_env_option(hp_strings *words, const char *variable, hoop_error *error)
             n = 0;
     if (n == 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "-x %.60s: that is no variable's name; write -x NAME or -x NAME=value", variable);
+                          "-x %.60s: that is not the name of a variable; write -x NAME or -x NAME=value", variable);
     if (variable[n] == '=') {
         hp_strings_add(words, hp_xstrdup(variable));
         return HOOP_SUCCESS;

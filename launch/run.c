@@ -417,7 +417,7 @@ interrupted(hp_run *run, int number)
 {
     const char *name = number == SIGINT ? "SIGINT" : number == SIGTERM ? "SIGTERM" : "SIGHUP";
     if (run->by_signal != 0) {
-        hp_diag(run->output, "%s again; killing what is left", name);
+        hp_diag(run->output, "%s again; killing the remaining processes", name);
         run->stop_now = 1;
         stop(run, run->status, 0);
         return;

@@ -120,7 +120,7 @@ hp_spec_put(hp_buffer *out, const hp_spec *spec)
 static hoop_result
 wrong(hoop_error *error, const char *what)
 {
-    return hp_err_set(error, HOOP_ERR_PROTOCOL, "the launcher sent a spec that makes no sense: %s", what);
+    return hp_err_set(error, HOOP_ERR_PROTOCOL, "the launcher sent an invalid spec: %s", what);
 }
 
 /* The payload from `skip` on as a string; NULL: it has a NUL. */
@@ -214,7 +214,7 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
 {
     spec->bytes += msg->size + sizeof(char *);
     if (spec->complete || spec->bytes > HP_SPEC_BYTES)
-        return wrong(error, spec->complete ? "they go on after their end" : "they are too long");
+        return wrong(error, spec->complete ? "it continues after its end" : "it is too long");
     switch (msg->type) {
     case HP_MSG_ENV: return take_word(&spec->variables, msg, error);
     case HP_MSG_ARG: return take_word(&spec->argv, msg, error);
@@ -226,7 +226,7 @@ hp_spec_take(hp_spec *spec, const hp_agent_msg *msg, hoop_error *error)
     case HP_MSG_LOCAL: return take_local(spec, msg, error);
     case HP_MSG_RANKS: return take_ranks(spec, msg, error);
     case HP_MSG_GO: return take_go(spec, error);
-    default: return wrong(error, "input comes before there is anything to run");
+    default: return wrong(error, "input arrived before the program");
     }
 }
 

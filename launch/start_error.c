@@ -27,20 +27,19 @@ void
 hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
 {
     if (spec->dir_required)
-        say(e, 1, "cannot change into the folder %.300s: %s; make it there or give another --wdir", spec->dir,
+        say(e, 1, "cannot change into the folder %.300s: %s; create it there, or name another with --wdir", spec->dir,
             strerror(errno));
     else
         say(e, 1,
-            "cannot change into the folder %.300s, in which hooprun was started: %s; make it there, or name another "
-            "with "
-            "--wdir DIR",
+            "cannot change into the folder %.300s, in which hooprun was started: %s; create it there, or name another "
+            "with --wdir DIR",
             spec->dir, strerror(errno));
 }
 
 void
 hp_start_error_terminal(hp_start_error *e)
 {
-    say(e, 1, "cannot make a pseudo-terminal for each rank: %s; --pty=never does without", strerror(errno));
+    say(e, 1, "cannot make a pseudo-terminal for each rank: %s; with --pty=never ranks need none", strerror(errno));
 }
 
 /* --- programs --- */
@@ -72,10 +71,10 @@ say_not_there(hp_start_error *e, const char *program)
         here[0] = '\0';
     shown_path(path);
     if (!strchr(program, '/'))
-        say(e, NOT_THERE, "there is no program %.100s in PATH (%s); write ./%.60s if it lies in the folder you are in",
+        say(e, NOT_THERE, "there is no program %.100s in PATH (%s); write ./%.60s if it is in the current folder",
             program, path, program);
     else if (access(program, F_OK) == 0)
-        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, or its loader, is not there",
+        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, or its loader, does not exist",
             program);
     else
         say(e, NOT_THERE,
@@ -112,8 +111,7 @@ say_no_format(hp_start_error *e, const hp_spec *spec)
     else
         say(e, NOT_RUN,
             "cannot run %.160s: if it is a script, its first line must name its interpreter, as #!/bin/sh does; or "
-            "write "
-            "hooprun -n %d sh %.160s",
+            "write hooprun -n %d sh %.160s",
             program, spec->world, program);
 }
 
@@ -127,7 +125,7 @@ hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step ste
     else if (is_python(program) && (number == ENOENT || number == ENOEXEC || number == EACCES) &&
              (number != ENOENT || !strchr(program, '/')))
         say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
-            "%.160s is no program by itself; write hooprun -n %d python3 %.160s", program, spec->world, program);
+            "%.160s is not a program by itself; write hooprun -n %d python3 %.160s", program, spec->world, program);
     else if (number == ENOENT)
         say_not_there(e, program);
     else if (number == ENOEXEC)

@@ -112,7 +112,7 @@ check_print(void)
         "--agent\n"
         "  u@n2                 rank 2, addr 10.0.0.2, by: ssh -p 2222 u@n2 ''\\''/opt/hoop 1/bin/hoop-launch'\\''' "
         "--agent\n"
-        "each rank keeps to its share of its host's processors\n"
+        "each rank is bound to its share of its host's processors\n"
         "each rank: ./train 'two words' 'it'\\''s'\n",
         printed(&mapping), "what --map prints");
     hp_mapping_free(&mapping);

@@ -146,7 +146,7 @@ check_mistakes(void)
     static const struct {
         const char *command, *sentence;
     } rows[] = {
-        {"-n", "-n needs a value behind it"},
+        {"-n", "-n needs a value after it"},
         {"-n 0 x", "-n 0: write a whole number from 1 to 65536"},
         {"-n 65537 x", "-n 65537: write a whole number"},
         {"-n 4x x", "-n 4x: write a whole number"},
@@ -157,8 +157,8 @@ check_mistakes(void)
         {"--wdir= x", "--wdir needs a value that is not empty"},
         {"--pty=some x", "--pty=some: write one of auto|always|never"},
         {"--pty=al x", "--pty=al: write one of"},
-        {"-x 1A=b x", "-x 1A=b: that is no variable's name"},
-        {"-x =b x", "-x =b: that is no variable's name"},
+        {"-x 1A=b x", "-x 1A=b: that is not the name of a variable"},
+        {"-x =b x", "-x =b: that is not the name of a variable"},
         {"-H a -f b x", "the hosts are given twice"},
         {"-H , x", "-H names no host"},
         {"--hosfile b x", "there is no option --hosfile; the nearest one is --hostfile"},
@@ -166,7 +166,7 @@ check_mistakes(void)
         {"--rdzv-backend=c10d x", "there is no option --rdzv-backend; start hooprun once"},
         {"--tee x", "--tee goes with --output-dir"},
         {"--force x", "--force goes with --output-dir"},
-        {"--rsh=a|b x", "--rsh a|b: this is no shell's command line"},
+        {"--rsh=a|b x", "--rsh a|b: the value is a program and its arguments, not a script of the shell"},
         {"--rsh='a x", "--rsh 'a: the quotes in it do not match"},
         {"-n 2 a : -n 2 b", "':' would start several programs"},
         {"-n 2", "there is no program to run"},

@@ -208,7 +208,7 @@ check_stopped(void)
     is_int(130, play("gsi01d", (hp_options){0}), "SIGINT: status 130");
     ok(by_signal == SIGINT && says("hooprun: SIGINT; stopping 2 ranks"), "is said");
     is_int(130, play("gsii01d", (hp_options){0}), "twice");
-    ok(says("SIGINT again; killing what is left") && was_sent(HP_MSG_STOP) == 2, "shortens the grace");
+    ok(says("SIGINT again; killing the remaining processes") && was_sent(HP_MSG_STOP) == 2, "shortens the grace");
     is_int(130, play("gsi", (hp_options){0}), "an agent that does not end");
     ok(strncmp(fake_process_at(0)->signals, "9 ", 2) == 0, "is killed, and abandoned");
 }

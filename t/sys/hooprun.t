@@ -80,7 +80,7 @@ refused '--timeout soon: write a number of seconds' 'no time' --timeout soon tru
 refused 'cannot open the hostfile nofile: No such file' 'no hostfile' --hostfile nofile true
 refused 'the hosts are given twice' 'two hostfiles' --hostfile hosts -H a true
 refused '3 ranks do not fit: 1 host offers 2 slots' 'too many ranks' -n 3 -H localhost:2 true
-refused '-x 1=2: that is no variable' 'no variable' -x 1=2 true
+refused '-x 1=2: that is not the name of a variable' 'no variable' -x 1=2 true
 refused "--rsh ssh 'x: the quotes" 'open quotes' --rsh "ssh 'x" true
 printf 'localhost slots=2\nnode1 slot=3\n' >bad
 refused 'bad:2: word "slot=3": is not known; write slots=N' 'a bad hostfile' -f bad true
@@ -103,7 +103,7 @@ run --map -n 2 echo ran
 is 2 "$(grep -c '^ran' out)" '--map runs it too'
 like '2 ranks on 1 host' "$out" 'and shows it'
 
-like 'keeps to its share' "$("$hooprun" --dry-run --bind -n 2 true)" '--dry-run shows --bind'
+like 'is bound to its share' "$("$hooprun" --dry-run --bind -n 2 true)" '--dry-run shows --bind'
 
 # --- processors ---
 allowed()

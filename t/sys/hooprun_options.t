@@ -50,14 +50,14 @@ run
 is 2 "$status" 'hooprun alone: status 2'
 like '^usage: hooprun' "$err" '... and its usage'
 run --rsh 'a | b' -n 1 true
-like '^hooprun: --rsh a \| b: this is no shell.s command line' "$err" '--rsh takes words, no pipeline'
+like '^hooprun: --rsh a \| b: the value is a program and its arguments' "$err" '--rsh takes words, no pipeline'
 printf '#!/bin/sh\nshift\nexec "$@"\n' >'my rsh'
 chmod +x 'my rsh'
 run --rsh "'$tmp/my rsh'" -H n1 echo hello
 is hello "$out" 'quotes in --rsh are those of a shell'
 
 printf '[workers]\nn1\n' >inventory
-refused 'inventory:1: word "workers": is no range; .*; there are no \[groups\] here' "another tool's hosts" -f inventory true
+refused 'inventory:1: word "workers": is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true
 
 # --- completion ---
 cat >complete <<'EOF'
@@ -97,10 +97,10 @@ echo 'echo hello' >plain
 : >empty
 printf '\177ELFxxxxxxxx' >alien
 chmod +x plain empty alien
-fails 127 'train.py is no program by itself; write hooprun -n 2 python3 train.py' 'a Python file' -n 2 train.py
-fails 126 './train.py is no program by itself; write hooprun -n 3 python3 ./train.py' 'with its folder' -n 3 ./train.py
+fails 127 'train.py is not a program by itself; write hooprun -n 2 python3 train.py' 'a Python file' -n 2 train.py
+fails 126 './train.py is not a program by itself; write hooprun -n 3 python3 ./train.py' 'with its folder' -n 3 ./train.py
 chmod +x train.py
-fails 126 './train.py is no program by itself; write hooprun -n 2 python3 ./train.py' 'executable, without #!' -n 2 ./train.py
+fails 126 './train.py is not a program by itself; write hooprun -n 2 python3 ./train.py' 'executable, without #!' -n 2 ./train.py
 fails 126 'cannot run ./plain: if it is a script, its first line must name its interpreter' 'a script without #!' -n 2 ./plain
 fails 126 'cannot run ./empty: it is empty' 'an empty file' -n 2 ./empty
 fails 126 'cannot run ./alien: it was made for another kind of machine' 'a strange program' -n 2 ./alien
@@ -132,7 +132,7 @@ is 'out 0 out 1 err 0 err 1' "$(echo $(sort out) $(sort err))" '--tee shows the 
 is 'out 1 err 0' "$(cat runs/2/rank.1/stdout runs/2/rank.0/stderr | tr '\n' ' ' | sed 's/ $//')" '... and writes them'
 run -n 2 --output-dir runs/3 --tee sh -c '[ $HOOP_RANK = 0 ] || { echo last words >&2; exit 1; }; sleep 60'
 is 1 "$(grep -c 'last words' err)" '... and last words only once'
-link='cannot make the files of rank [01] there: a symbolic link is in the way, and it is not followed'
+link='cannot make the files of rank [01] there: a symbolic link is in the way; hooprun does not follow it'
 mkdir victim runs/4 runs/5 runs/5/rank.1
 ln -s ../victim runs/dir
 ln -s ../../victim runs/4/rank.0

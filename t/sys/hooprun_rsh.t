@@ -179,7 +179,7 @@ exit 127
 END
 run --rsh ./nolaunch -H n1,n2 true
 is 1 "$status" 'no hoop-launch there: status 1'
-like '^hooprun: n[12] has no hoop-launch where it was looked for \(.*\); install hoop there, or tell where it is with --prefix DIR' \
+like '^hooprun: n[12]: hoop-launch not found \(.*\); install hoop there, or name its folder with --prefix DIR' \
     "$err" 'said'
 mkdir -p opt/bin
 ln -s "$abs_top_builddir/bin/hoop-launch" opt/bin/hoop-launch

@@ -150,7 +150,7 @@ is 127 "$status" 'a missing program: 127'
 is 1 "$(wc -l <err | tr -d ' ')" 'said once'
 run --prefix /nowhere -H n1 true
 is 1 "$status" 'no hoop there: status 1'
-like '^hooprun: n1 has no hoop-launch where it was looked for' "$err" 'said'
+like '^hooprun: n1: hoop-launch not found' "$err" 'said'
 
 # The ends: Ctrl-C, and the launcher or the connection killed.
 running()

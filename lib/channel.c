@@ -264,7 +264,7 @@ receive(hp_channel *channel)
 }
 
 /*
- * The caller's stream must have come to the operation before its first step is worked on and sent. The belt waits for
+ * The caller's stream must have reached the operation before its first step is worked on and sent. The belt waits for
  * it, not the device: commands queued behind a caller's work could not be waited for when the communicator fails, and a
  * barrier has no command that could wait.
  */
@@ -299,9 +299,9 @@ commands_done(const hp_channel *channel, const hp_slot *slot)
 }
 
 /*
- * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations a command
- * may end: then the first station would not learn of it, and no wake-up would follow. So `news` makes the belt go round
- * again.
+ * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations a
+ * command may end: then the first station would not learn of it, and no wake-up would follow. So `more_done` makes the
+ * belt go round again.
  */
 static int
 poll_commands(hp_channel *channel, const hp_slot *slot)
@@ -390,8 +390,10 @@ work_and_send(hp_channel *channel)
     return moved | retire(channel);
 }
 
-/* A ring that is fast enough could keep the belt moving for ever, so the rounds are limited: aborts and reports come
- * between. */
+/*
+ * A ring that is fast enough could keep the belt moving for ever, so the rounds are limited: aborts and reports are
+ * handled between them.
+ */
 int
 hp_channel_progress(hp_channel *channel)
 {

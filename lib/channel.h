@@ -26,7 +26,7 @@ void hp_channel_free(hp_channel *channel);
 void hp_channel_append(hp_channel *channel, hoop_work *work);
 
 /*
- * Moves all that can move, for some rounds at most. 1 if anything moved. Afterwards `news` says that a device has
+ * Moves all that can move, for some rounds at most. 1 if anything moved. Afterwards `more_done` is set if a device has
  * reported commands as done which no station has used yet. A work's channels_left drops when its last step here has
  * retired.
  */
@@ -35,23 +35,29 @@ int hp_channel_progress(hp_channel *channel);
 /* Stations that steps have passed, in all: it grows when a step gets on, and not with each few bytes that arrive. */
 uint64_t hp_channel_passed(const hp_channel *channel);
 
-/* 1 if the belt waits for a caller's stream to come to an operation. No descriptor tells when it does: look again
- * soon. */
+/*
+ * 1 if the belt waits for a caller's stream to reach an operation. No descriptor announces that: the driver polls again
+ * soon.
+ */
 int hp_channel_awaits_stream(const hp_channel *channel);
 
 /* The link at a distance, made if need be; NULL when memory runs out. */
 hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);
 
-/* Lets every link move, also those from which nothing is awaited: they read one header ahead, and see ends and aborts.
- * 1 if one moved: the belt must look again before the driver sleeps. */
+/*
+ * Moves every link, also those from which nothing is awaited: they read one header ahead, and see ends and aborts. 1 if
+ * one moved: the belt must move again before the driver sleeps.
+ */
 int hp_channel_move_links(hp_channel *channel);
 
 /* Before the driver sleeps: every link watches what it awaits, every queue is asked to wake us. */
 void hp_channel_arm(hp_channel *channel);
 
-/* After a fault: stop tells the neighbours, and moves nothing more; settled says whether one work's commands have ended;
- * drain waits for all commands. */
+/*
+ * After a fault: stop informs the neighbours, and moves nothing more; settled returns whether one work's commands have
+ * ended; drain waits for all commands.
+ */
 void hp_channel_stop(hp_channel *channel, const hoop_error *cause);
 int hp_channel_settled(const hp_channel *channel, const hoop_work *work);
 void hp_channel_drain(const hp_channel *channel);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * collective: the public collectives in their three forms. Each form is one function here (run, start,
- * start_on_stream); each public name only says what its call is.
+ * start_on_stream); each public function only fills in its call.
  */
 #include "base/clock.h"
 #include "base/err.h"
@@ -31,8 +31,9 @@ request_of(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype 
     return r;
 }
 
-/* The index of the device whose memory a checked request names; -1 with this thread's error set, its code in
- * *result. */
+/*
+ * The index of the device whose memory a checked request names; -1 with this thread's error set, its code in *result.
+ */
 static int
 device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 {
@@ -110,8 +111,9 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
     return HOOP_SUCCESS;
 }
 
-/* Blocking form. By address: passed by value the request would be copied before its bytes have left the CPU's
- * stores. */
+/*
+ * Blocking form. By address: passed by value the request would be copied before its bytes have left the CPU's stores.
+ */
 static hoop_result
 run(hoop_comm *comm, hp_request *request)
 {
@@ -186,8 +188,9 @@ block_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *
             "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
     hp_stream_watchdog_start(comm);
     hp_devices_block(comm, request->send, request->recv);
-    /* this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for
-     * that */
+    /*
+     * this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for that
+     */
     result = close_gate(comm, work, stream, error);
     if (result != HOOP_SUCCESS)
         hp_registry_block(comm, -1);
@@ -208,7 +211,7 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
-    if (!request.send && !request.recv) /* a barrier, or count 0: no array says whose stream this is */
+    if (!request.send && !request.recv) /* a barrier, or count 0: no array shows whose stream this is */
         work->device = hp_devices_of_stream(comm, &error);
     if (work->device < 0) {
         hp_work_pool_give(comm, work);

@@ -2,7 +2,7 @@
 /*
  * comm: the structure of a communicator, part by part, and how its ranks are named. The functions of each part are in
  * the file that the part names; they are above this one, so nothing here calls them. join.c makes a communicator,
- * leave.c ends it, and baton.h says which thread may touch what.
+ * leave.c ends it, and baton.h has the rule which thread may touch what.
  */
 #ifndef HP_COMM_H
 #define HP_COMM_H
@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 typedef enum hp_comm_state {
-    HP_COMM_JOINING,    /* meeting at the rendezvous server */
+    HP_COMM_JOINING,    /* joining at the rendezvous server */
     HP_COMM_CONNECTING, /* the ring is known, links are being opened */
     HP_COMM_READY,
     HP_COMM_FAILED, /* fault.error is the first cause */
@@ -44,19 +44,21 @@ typedef struct hp_fault {
     hoop_error suspicion; /* becomes the error at `grace`, unless the cause is known by then */
     uint64_t grace;       /* by hp_loop_now(); 0: there is no suspicion */
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
-    uint64_t report_at;   /* when the server has to be told of that link; 0: it was told, or need not be */
+    uint64_t report_at;   /* when the loss of that link has to be reported to the server; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
 } hp_fault;
 
-/* Which thread drives, and what it has to do; progress.c's, inbox.c's, work_pool.c's and baton.c's. Guarded by `mutex`
- * unless atomic, or the baton holder's. */
+/*
+ * Which thread drives, and what it has to do; progress.c's, inbox.c's, work_pool.c's and baton.c's. Guarded by `mutex`
+ * unless atomic, or the baton holder's.
+ */
 typedef struct hp_driver {
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* baton free, work arrived, stop */
     pthread_t thread;       /* the background thread */
     int has_thread, stop;
     atomic_int manual;  /* the program drives (hoop_comm_fd) */
-    int64_t spins;      /* how often the driver looks again before it sleeps, for now; the baton holder's */
+    int64_t spins;      /* how often the driver polls again before it sleeps, for now; the baton holder's */
     int64_t most_spins; /* by the setting, and the ranks on this host; likewise */
     unsigned ended;     /* waits that have ended; likewise */
     int held;           /* a thread has the baton */
@@ -68,10 +70,10 @@ typedef struct hp_driver {
     hp_segment *free_arrays;   /* arrays of segments that no group uses now */
     int aborters;              /* threads inside hp_progress_abort */
     hp_unstarted refused_call; /* the last call that was refused, */
-    int refused;               /* 1: no operation was started since; 2: likewise, and the driver has looked at it */
-    int refusal_reported;      /* the server was told of a refused call; the baton holder's */
+    int refused;               /* 1: no operation was started since; 2: likewise, and the driver has read it */
+    int refusal_reported;      /* a refused call was reported to the server; the baton holder's */
     uint64_t sequence;         /* of the last operation started */
-    atomic_int has_inbox;      /* looked at by the driver without the mutex */
+    atomic_int has_inbox;      /* read by the driver without the mutex */
     atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started and not done */
@@ -97,17 +99,17 @@ typedef struct hp_standby {
     void (*poll)(hoop_comm *comm); /* one round, if no other thread drives */
 } hp_standby;
 
-/* What reports.c has told of the operation in progress. The baton holder's. */
+/* What reports.c has reported of the operation in progress. The baton holder's. */
 typedef struct hp_reports {
     uint64_t steps, bytes, moved_at; /* progress as last seen, and when it last grew */
     uint64_t entered, entered_at;    /* the oldest operation as last seen, and since when it is the oldest */
     int entering;                    /* it was started out of none, and its times are not set yet */
     uint64_t reported_at;            /* last IN_OP or PROGRESS */
-    int in_op;                       /* the server was told IN_OP */
-    int out;                         /* and OUT after it, on a connection not looked at since; progress.c's */
+    int in_op;                       /* IN_OP was sent to the server */
+    int out;                         /* and OUT after it, on a connection not polled since; progress.c's */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
-    hp_stall_warning warning;        /* the stall warning that this rank gives where the server is not heard */
-    hp_heartbeats *heartbeats;       /* what the ranks tell each other then; NULL without neighbours */
+    hp_stall_warning warning;        /* the stall warning that this rank gives while the server is lost */
+    hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */
 } hp_reports;
 
 /* A communicator's use of its GPU, which is device[1]; devices.c's. */
@@ -118,7 +120,7 @@ typedef struct hp_gpu_use {
     atomic_int pinned;             /* a bit for each device on which the channels' queues are open */
     int queue_fd[HP_CHANNELS_MAX]; /* the queues' wake-ups */
     hp_watch *queue_watch[HP_CHANNELS_MAX];
-    uint64_t awaited_since; /* the driver waits for a stream to come to its operation; 0: it does not; round.c's */
+    uint64_t awaited_since; /* since when the driver waits for a stream to reach its operation; 0: no; round.c's */
 } hp_gpu_use;
 
 /* A group being collected; hoop.c's and group.c's. */

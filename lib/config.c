@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* config: see config.h. To add a setting, add a row to config.def; everything here is about rows, none about a setting.
+/*
+ * config: see config.h. To add a setting, add a row to config.def; everything here is about rows, none about a setting.
  */
 #include "lib/config.h"
 
@@ -28,8 +29,10 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 
 enum { NAME_TEXT = 64 };
 
-/* HOOP_ names in the environment that are not settings of the library: its programs, bench/ and the tests use them. A
- * name that ends in _ means all names that begin with it. */
+/*
+ * HOOP_ names in the environment that are not settings of the library: its programs, bench/ and the tests use them. A
+ * name that ends in _ means all names that begin with it.
+ */
 static const char *const other_names[] = {"LOCAL_RANK", "LOCAL_SIZE", "HOSTFILE", "CONF_FILE", "PREFIX", "BUILD",
                                           "RSH",        "DIGITS",     "TEST_",    "FAKE_",     NULL};
 
@@ -270,7 +273,7 @@ read_environment(hoop_config *config, hoop_error *error)
         if (result != HOOP_SUCCESS) /* it begins with the key */
             return hp_err_set(error, result, "HOOP_%.*s%.180s", (int)strlen(name), *entry + 5, why.text + strlen(name));
     }
-    /* the ranks of a job have one environment, as a rule: the first one speaks for all */
+    /* the ranks of a job have one environment, as a rule: the first rank warns for all */
     if (*unknown && hp_config_number(config, HP_SET_rank) <= 0 && !atomic_flag_test_and_set(&warned))
         hp_log(HP_LOG_WARN, "unknown HOOP_ variables in the environment:%s; hoop_env(7) lists the settings", unknown);
     return HOOP_SUCCESS;

@@ -57,8 +57,10 @@ lock_unless_ready(hoop_comm *comm)
     return 1;
 }
 
-/* Whether it is too late to open or prepare a GPU: its driver may make this thread wait for a blocked stream, which
- * waits for an operation of this library. */
+/*
+ * Whether it is too late to open or prepare a GPU: its driver may make this thread wait for a blocked stream, which
+ * waits for an operation of this library.
+ */
 static int
 comes_too_late(hoop_comm *comm, const void *ptr)
 {
@@ -121,8 +123,10 @@ hp_devices_of_stream(hoop_comm *comm, hoop_error *error)
     return open_device(comm, &hp_cuda_ops, NULL, error);
 }
 
-/* The device that a call has opened meanwhile, or a fresh one. Opening takes long, and the driver needs the mutex,
- * so it is not held. */
+/*
+ * The device that a call has opened meanwhile, or a fresh one. Opening takes long, and the driver needs the mutex, so
+ * it is not held.
+ */
 static hp_device *
 open_ahead(hoop_comm *comm, const void *ptr, hoop_error *error)
 {
@@ -202,7 +206,7 @@ on_queue(void *arg, int ready)
     int fd = *(int *)arg;
     uint64_t count;
     (void)ready;
-    /* the belt looks at the queue next; this only takes the wake-up away */
+    /* the belt polls the queue next; this only takes the wake-up away */
     while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR)
         ;
 }

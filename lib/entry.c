@@ -54,7 +54,7 @@ hp_entry_error(const hoop_comm *comm, hoop_error *error)
         *error = latest.error;
 }
 
-/* The sentence without the name of the function, where the call says it. */
+/* The sentence without the name of the function, because the call names it. */
 static void
 drop_name(char *text, const hp_call *call)
 {

@@ -18,9 +18,9 @@ void hp_entry_error(const hoop_comm *comm, hoop_error *error);
 hoop_result hp_entry_check(const hoop_comm *comm);
 
 /*
- * A collective has ended with `result` before it was started; this thread's error has the reason. The other ranks are
- * told where the reason is the call itself: an argument, its memory, want of memory. They are not where the call was
- * only made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result.
+ * A collective has ended with `result` before it was started; this thread's error has the reason. The server is
+ * informed if the reason is the call itself: an argument, its memory, want of memory. It is not if the call was only
+ * made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result.
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 

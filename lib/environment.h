@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a user's
- * own script) has set. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
+ * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a
+ * user's own script) has set. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
  */
 #ifndef HP_ENVIRONMENT_H
 #define HP_ENVIRONMENT_H
@@ -12,12 +12,12 @@
 
 typedef struct hp_environment {
     int alone;      /* no launcher, or one that has started one process only: a ring of one */
-    const char *by; /* where alone: the launcher or variable that says so; "none": nothing says otherwise */
+    const char *by; /* where alone: the launcher or variable that shows it; "none": no variable contradicts it */
     int rank, size; /* rank -1: the server gives one */
     hp_addr server;
 } hp_environment;
 
-/* Rank, size and server. This and the next one may look up a name, until the deadline, by hp_loop_now(). */
+/* Rank, size and server. This function and the next may resolve a name, until the deadline, by hp_loop_now(). */
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
 

@@ -18,10 +18,10 @@
 
 enum {
     GRACE_MS = 200,
-    SERVER_GRACE_MS = 800, /* what was told to a server that is heard: its answer takes half a second at most */
+    SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     RETURN_MS = 500,
     POLL_MS = 1,
-    SETTLE_MS = 2000 /* how long commands may take before streams are let go all the same */
+    SETTLE_MS = 2000 /* how long commands may take before streams are released all the same */
 };
 
 hoop_error
@@ -48,7 +48,7 @@ claim(hoop_comm *comm, const hoop_error *cause)
         comm->fault.error.size = sizeof(comm->fault.error);
         if (comm->fault.error.phase == HOOP_PHASE_NONE)
             comm->fault.error.phase = HOOP_PHASE_OPERATION;
-        atomic_store(&comm->fault.known, 1); /* before a stream goes on, whose owner may then ask how it went */
+        atomic_store(&comm->fault.known, 1); /* before a stream is released: its owner may then ask for the error */
     }
     pthread_mutex_unlock(&comm->driver.mutex);
 }
@@ -64,8 +64,10 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
-/* Waits until the work's jobs have ended. Where streams share a hardware queue, the jobs may be queued behind the
- * blocked stream itself, and would never end before it goes on: so the wait has a deadline. */
+/*
+ * Waits until the work's commands have ended. If streams share a hardware queue, the commands may be queued behind the
+ * blocked stream itself, and never end before it is released: so the wait has a deadline.
+ */
 static void
 await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
@@ -79,9 +81,9 @@ await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 
 /*
  * A caller's stream is blocked until its operation ends, and while one is, the GPU's driver may not return from
- * draining a queue. So first each operation lets its stream go on when its own jobs have ended, and then the queues are
- * drained. The belt submits no job before the stream has come to the operation, so jobs do not wait for what the caller
- * has queued.
+ * draining a queue. So first each operation releases its stream when its own commands have ended, and then the queues
+ * are drained. The belt submits no command before the stream has reached the operation, so commands do not wait for
+ * what the caller has queued.
  */
 static void
 release_and_drain(hoop_comm *comm)
@@ -164,7 +166,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
         return;
     }
     if (comm->fault.grace && comm->fault.suspicion.code != HOOP_ERR_PEER_LOST)
-        return; /* told already */
+        return; /* reported already */
     comm->fault.suspicion = *cause;
     comm->fault.ended = NULL;
     comm->fault.report_at = 0;
@@ -204,8 +206,10 @@ report_loss(hoop_comm *comm, const hp_link *link)
         hp_client_lost(comm->client, &loss);
 }
 
-/* A connection that has carried nothing may be dialled again: then nothing was lost, so the server is told after the
- * grace. */
+/*
+ * A connection that has carried nothing may be dialled again: then nothing was lost, so the loss is reported after the
+ * grace.
+ */
 static uint64_t
 when_to_report(const hp_link *link, uint64_t now)
 {
@@ -254,8 +258,10 @@ conclude(hoop_comm *comm, uint64_t now)
     hp_fault_fail(comm, s);
 }
 
-/* A peer whose handshake failed at the last moment, on its side only, dials again within the grace: then no link was
- * lost. */
+/*
+ * A peer whose handshake failed at the last moment, on its side only, dials again within the grace: then no link was
+ * lost.
+ */
 static void
 reconsider(hoop_comm *comm)
 {
@@ -304,7 +310,7 @@ devices_are_well(const hp_channel *channel)
     return 1;
 }
 
-/* A rank that is silent may be unreachable, stopped, or still outside the operation: the sentence names all three. */
+/* A rank that is silent may be unreachable, stopped, or still outside the operation: the message names all three. */
 static void
 describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
 {
@@ -316,7 +322,7 @@ describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled,
         blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
 }
 
-/* Blames by what the ranks have told each other; where that is not enough, the neighbour that this rank waits for. */
+/* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */
 static void
 describe_timeout(const hoop_comm *comm, const hp_report *r, const hp_blame *blame, uint64_t stalled, hoop_error *error)
 {
@@ -342,7 +348,7 @@ may_rest(const hoop_comm *comm)
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
-/* While the server is heard it judges which rank is late. Otherwise this rank does, so that every call ends. */
+/* While the server answers, it judges which rank is late. Otherwise this rank does, so that every call ends. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {

@@ -25,7 +25,7 @@ void hp_group_spoil(hoop_comm *comm, const hp_call *call, const hoop_error *erro
 
 /*
  * Closes the group: plans, and returns the list (linked by next) in *first and *last; NULL when the group was empty or
- * spoiled (the result says so).
+ * spoiled (then the result is an error).
  */
 hoop_result hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error *error);
 

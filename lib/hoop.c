@@ -156,16 +156,16 @@ prepare(hoop_comm *comm, hoop_error *error)
     return result;
 }
 
-/* After a failed bring-up: tells the other ranks why, and frees everything. */
+/* After a failed bring-up: reports the reason to the server, and frees everything. */
 static hoop_result
 give_up(hoop_comm *comm, const hoop_error *error)
 {
-    hoop_error told = *error;
-    told.phase = HOOP_PHASE_BRINGUP;
+    hoop_error cause_for_others = *error;
+    cause_for_others.phase = HOOP_PHASE_BRINGUP;
     if (comm->client)
-        hp_leave_failed(comm, &told);
+        hp_leave_failed(comm, &cause_for_others);
     hp_leave_free(comm);
-    return hp_entry_fail(NULL, &told);
+    return hp_entry_fail(NULL, &cause_for_others);
 }
 
 hoop_result
@@ -201,16 +201,17 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     return HOOP_SUCCESS;
 }
 
-/* The other ranks must not wait in a split for a rank whose call has failed. The server knows whether one of them
- * does. */
+/*
+ * The other ranks must not wait in a split for a rank whose call has failed. The server knows whether one of them does.
+ */
 static void
 refuse_split(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error told;
+    hoop_error cause_for_others;
     char me[96];
-    hp_err_set(&told, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
+    hp_err_set(&cause_for_others, HOOP_ERR_ABORTED, "%s could not take part in the split: %.130s",
                hp_comm_name(comm, comm->rank, me), cause->text);
-    hp_progress_refuse(comm, comm->splits, &told);
+    hp_progress_refuse(comm, comm->splits, &cause_for_others);
 }
 
 static hoop_result

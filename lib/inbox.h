@@ -9,16 +9,18 @@
 #include "lib/comm.h"
 
 typedef enum hp_inbox_refused {
-    HP_INBOX_REFUSED_KNOWN, /* the server was told, or there was none */
-    HP_INBOX_REFUSED_NEW,   /* the server has to be told */
+    HP_INBOX_REFUSED_KNOWN, /* it was reported, or there was none */
+    HP_INBOX_REFUSED_NEW,   /* it has to be reported */
     HP_INBOX_REFUSED_OVER   /* an operation was started in its place */
 } hp_inbox_refused;
 
 /* Numbers the works of the list (linked by `next`) and appends them. The caller holds the driver's mutex. */
 void hp_inbox_put(hp_driver *driver, hoop_work *first, hoop_work *last);
 
-/* All works of the inbox, which is empty then; *last is the number of the last one, 0 without any; *refused:
- * hp_inbox_refused_call has something to say. */
+/*
+ * All works of the inbox, which is empty then; *last is the number of the last one, 0 without any; *refused:
+ * hp_inbox_refused_call has a call to report.
+ */
 hoop_work *hp_inbox_take(hoop_comm *comm, uint64_t *last, int *refused);
 
 /* Keeps a call that was refused, under the number that it would have had. */

@@ -25,7 +25,7 @@ enum { LOOP_MS = 100, REPORT_MS = 300, UNANSWERED_MS = 5000 };
 static void
 kick(void *arg)
 {
-    (void)arg; /* run_until looks at everything next */
+    (void)arg; /* run_until checks everything next */
 }
 
 /* --- the ring, once it is known --- */
@@ -272,7 +272,7 @@ log_ring(const hoop_comm *comm)
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 
-/* By hp_loop_now(); looking up names counts, too. */
+/* By hp_loop_now(); resolving names counts, too. */
 static uint64_t
 deadline_of(const hoop_comm *comm)
 {

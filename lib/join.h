@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * join: bring-up. Settings and secret, the rendezvous server, a seat at the listener, links to the neighbours, READY,
+ * join: bring-up. Settings and secret, the rendezvous server, an entry at the listener, links to the neighbours, READY,
  * GO.
  */
 #ifndef HP_JOIN_H

@@ -53,8 +53,9 @@ finish(hoop_comm *comm)
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
     if (hp_progress_finish(comm, most ? hp_now() + most : HP_NEVER)) {
-        int told = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
-        return told || hp_progress_abort(comm, &comm->fault.error); /* the guard's error, and no thread drives */
+        int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
+        return handled ||
+               hp_progress_abort(comm, &comm->fault.error); /* the stream watchdog's error, and no thread drives */
     }
     hp_err_set(&error, HOOP_ERR_ABORTED, "%s destroyed the communicator while operations were in flight",
                hp_comm_name(comm, comm->rank, me));
@@ -76,12 +77,12 @@ hp_leave(hoop_comm *comm)
 void
 hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
 {
-    hoop_error own = *cause, told;
+    hoop_error own = *cause, outgoing;
     if (own.rank < 0)
         own.rank = comm->rank;
-    told = hp_fault_for_others(comm, &own);
-    told.reporter = comm->rank;
-    hp_client_abort(comm->client, &told);
+    outgoing = hp_fault_for_others(comm, &own);
+    outgoing.reporter = comm->rank;
+    hp_client_abort(comm->client, &outgoing);
     hp_loop_run(comm->loop, 0);
 }
 

@@ -11,7 +11,7 @@
  */
 int hp_leave(hoop_comm *comm);
 
-/* A bring-up that failed here: tells the server, so that the others need not wait for their own time-out. */
+/* A bring-up that failed here: reports to the server, so that the others need not wait for their own time-out. */
 void hp_leave_failed(hoop_comm *comm, const hoop_error *cause);
 
 /* Frees everything; the communicator must be quiet (no works, no driver). */

@@ -28,8 +28,10 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_LATE;
     if (hello->comm != comm->id || comm->state >= HP_COMM_FAILED)
         return HP_BAD_COMM;
-    /* the handshake may have begun before this rank had the roster; then it has echoed the epoch that the other rank
-     * sent */
+    /*
+     * the handshake may have begun before this rank had the roster; then it has echoed the epoch that the other rank
+     * sent
+     */
     if (hello->epoch != comm->epoch)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
@@ -47,7 +49,7 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
 static void
 kick(void *arg)
 {
-    (void)arg; /* the driver runs the loop, and looks at everything next */
+    (void)arg; /* the driver runs the loop, and checks everything next */
 }
 
 /* Want of memory or descriptors on this rank is not the fault of the rank at the other end. */
@@ -89,8 +91,8 @@ awaits_neighbour(const hoop_comm *comm)
 }
 
 /*
- * This process is out of descriptors (EMFILE): a neighbour that this rank awaits would wait in vain, and blame its
- * silence, so this rank fails. In all other cases the others dial again: what the whole machine lacks may be there
+ * This process is out of descriptors (EMFILE): an awaited neighbour could never connect, and would blame this
+ * rank, so this rank fails. In all other cases the others dial again: what the whole machine lacks may be there
  * soon.
  */
 static void
@@ -155,8 +157,10 @@ static void
 dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
 {
     hp_dialing *d = hp_alloc(1, sizeof(*d));
-    /* at a chord's other end the program may be computing, so the operation's own time-out judges. During bring-up
-     * this rank knows the address and the reason, so it fails before the server's time-out */
+    /*
+     * at a chord's other end the program may be computing, so the operation's own time-out judges. During bring-up this
+     * rank knows the address and the reason, so it fails before the server's time-out
+     */
     uint64_t deadline = comm->state == HP_COMM_READY ? HP_NEVER : comm->bringup_until;
     hoop_error error;
     char name[96];

@@ -13,7 +13,7 @@
 void hp_links_receive(hoop_comm *comm);
 hp_status hp_links_judge(hoop_comm *comm, const hp_hello *hello); /* which of the two */
 
-/* Dials the links that the channel has made since it was last looked at. */
+/* Dials the links that the channel has made since the last call. */
 void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 
 /* Gives up whatever is still being dialled. */

@@ -41,7 +41,7 @@ hp_listener_unlock(void)
 
 /* --- the acceptor's owner: all with the lock held --- */
 
-/* A seat of this job: the named one of this communicator, or one that has no name yet. NULL: there is none. */
+/* An entry of this job: the named one of this communicator, or one that has no name yet. NULL: there is none. */
 static hp_listener_entry *
 find(const hp_listener *listener, const uint8_t job_id[HP_JOB_ID_BYTES], int named, uint64_t comm)
 {
@@ -76,8 +76,10 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
     return entry || find(arg, hello->job_id, 0, 0) ? 1 : HP_ACCEPTOR_EXPENDABLE;
 }
 
-/* A candidate for a communicator that is not here. For one that has left, it is told to come again, as if no process
- * listened: its ring hears the reason from the server. */
+/*
+ * Refuses a candidate for a communicator that is not here. If that has left, the candidate's rank dials again, as if no
+ * process listened: it gets the reason from the server.
+ */
 static hp_status
 on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
 {
@@ -105,8 +107,10 @@ wake_driver(hp_listener_entry *entry)
     hp_loop_wake(entry->loop);
 }
 
-/* A rank that dials again has given up its earlier connection, which is dropped: so no more candidates wait here
- * than a ring has connections. */
+/*
+ * A rank that dials again has given up its earlier connection, which is dropped: so no more candidates wait here than a
+ * ring has connections.
+ */
 static int
 on_take(void *arg, hp_candidate *candidate)
 {
@@ -138,7 +142,7 @@ on_starved(void *arg, int number)
     }
 }
 
-/* --- seats --- */
+/* --- entries --- */
 
 /* With the lock held, which is released while messages are logged. */
 static void

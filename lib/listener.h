@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * listener: where the other ranks reach this process: one acceptor, shared by all its communicators, so that a firewall
- * has to let one port of each process pass. Every communicator has a seat at it, and its loop watches the acceptor's
- * descriptor: the driver of any of them serves all connections. A candidate that is proven waits in the seat of its
+ * has to let one port of each process pass. Every communicator has an entry in it, and its loop watches the acceptor's
+ * descriptor: the driver of any of them serves all connections. A candidate that is proven waits in the entry of its
  * communicator, whose own driver judges it and sends the last message, since no other thread may touch that
- * communicator's links. The acceptor is closed with the last seat.
+ * communicator's links. The acceptor is closed with the last entry.
  *
  * All acceptors of a process share one lock, which is held for a bounded part of their work and never during a wait. A
  * communicator has an acceptor of its own where its interface or range of ports differs, or where its job has the same
@@ -25,7 +25,7 @@ typedef struct hp_listener_entry {
     hp_addr addr;          /* of the listener; the driver's */
     hp_watch *watch;       /* in the communicator's loop; the driver's */
     hp_loop *loop;         /* to wake the driver */
-    const hp_keys *keys;   /* the communicator's; they outlive the seat */
+    const hp_keys *keys;   /* the communicator's; they outlive the entry */
     int named;             /* the communicator is known: comm, rank, epoch and size */
     int retired;           /* it has failed or left */
     uint64_t comm;
@@ -33,7 +33,7 @@ typedef struct hp_listener_entry {
     int size;                 /* ranks of the communicator; before it is named, those that may dial */
     hp_candidate *candidates; /* proven candidates, oldest first: for the driver */
     int number;               /* why the last connection could not be accepted (errno), 0: none has failed */
-    atomic_int has_events;    /* there are candidates, or `number` is set: looked at without the lock */
+    atomic_int has_events;    /* there are candidates, or `number` is set: read without the lock */
     struct hp_listener_entry *next, **link;
 } hp_listener_entry;
 
@@ -44,24 +44,26 @@ typedef struct hp_listener_options {
     hp_sock_options sock;
 } hp_listener_options;
 
-/* Takes a seat, which is all zero, at a suitable acceptor, or opens one. Nothing is kept after an error. */
+/* Adds an entry, which is all zero, to a suitable listener, or opens one. Nothing is kept after an error. */
 hoop_result hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, hp_loop *loop,
                              const hp_keys *keys, int size, hoop_error *error);
 
-/* Names the communicator. Until then its candidates are told to come again. */
+/* Names the communicator. Until then its candidates are refused, and dial again. */
 void hp_listener_name(hp_listener_entry *entry, uint64_t comm, int rank, uint32_t epoch, int size);
 
-/* The communicator has failed: its candidates are told to come again, as if no process listened. */
+/* The communicator has failed: its candidates are refused, and dial again, as if no process listened. */
 void hp_listener_retire(hp_listener_entry *entry);
 
-/* Whether hp_listener_next has something. */
+/* Whether hp_listener_next has a candidate or an errno. */
 static inline int
 hp_listener_has_events(const hp_listener_entry *entry)
 {
     return atomic_load_explicit(&entry->has_events, memory_order_relaxed);
 }
 
-/* The next proven candidate, for hp_candidate_answer; NULL: no more, and *number is an errno if accepting has failed. */
+/*
+ * The next proven candidate, for hp_candidate_answer; NULL: no more, and *number is an errno if accepting has failed.
+ */
 hp_candidate *hp_listener_next(hp_listener_entry *entry, int *number);
 
 void hp_listener_leave(hp_listener_entry *entry);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * ops: the operations in progress, in order. An operation is appended to the belts, completes when its last step has
- * retired on all of them, and lets the caller's stream go on. Its work goes back to work_pool.c. Baton holder only.
+ * retired on all of them, and releases the caller's stream. Its work goes back to work_pool.c. Baton holder only.
  */
 #ifndef HP_OPS_H
 #define HP_OPS_H
@@ -17,7 +17,7 @@ int hp_ops_finish(hoop_comm *comm);
 /* Completes all operations with the kept error. */
 void hp_ops_fail(hoop_comm *comm);
 
-/* Lets the caller's stream that waits for the work go on, if there is one. */
+/* Releases the caller's stream that waits for the work, if there is one. */
 void hp_ops_release_stream(hoop_comm *comm, hoop_work *work);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* peer_heartbeat: see peer_heartbeat.h. A table by rank; a heartbeat is new if its number is higher than the last one's. */
+/*
+ * peer_heartbeat: see peer_heartbeat.h. A table by rank; a heartbeat is new if its number is higher than the last
+ * one's.
+ */
 #include "lib/peer_heartbeat.h"
 
 #include "base/clock.h"
@@ -73,7 +76,7 @@ note(hp_heartbeats *t, int rank, const hp_witness *received, uint64_t now)
     hp_witness *w = &t->of[rank];
     const hp_report *r = &received->report, *before = &w->report;
     int known =
-        w->last_seen && now - w->last_seen <= GAP_MS * HP_MS; /* a rank's first heartbeat does not tell when it moved */
+        w->last_seen && now - w->last_seen <= GAP_MS * HP_MS; /* a rank's first heartbeat does not show when it moved */
     if (known && (received->in_op != w->in_op || received->completed > w->completed || r->sequence > before->sequence ||
                   r->step > before->step || r->bytes > before->bytes))
         t->moved = now;
@@ -177,7 +180,7 @@ waiting(const hp_heartbeats *t, int except, uint64_t alive)
     return n;
 }
 
-/* The first rank downstream that is silent; -1: all are heard. Ranks behind it may be well. */
+/* The first rank downstream that is silent; -1: none is. Ranks behind it may be well. */
 static int
 first_silent(const hp_heartbeats *t, uint64_t alive)
 {
@@ -225,8 +228,10 @@ hp_heartbeats_blame(const hp_heartbeats *t, uint64_t sequence, uint64_t alive)
     return blame;
 }
 
-/* Whether the rank `from` places downstream can tell, by what it hears, that its waits lead to the one `to` places
- * downstream. */
+/*
+ * Whether the rank `from` places downstream can conclude, from the heartbeats it receives, that its waits lead to the
+ * one `to` places downstream.
+ */
 static int
 sees(const hp_heartbeats *t, int from, int to)
 {
@@ -277,9 +282,9 @@ silent_by_waits(const hp_heartbeats *t, uint64_t alive)
 }
 
 /*
- * No rank that sees more has named one in time. Where all ranks wait for all, the first silent rank downstream is stalled,
- * since the ranks before it pass on what they hear. Where a rank may be done with its part and rest, as the root of a
- * broadcast, the silent rank that the waits lead to is likelier.
+ * No rank that sees more has named one in time. Where all ranks wait for all, the first silent rank downstream is
+ * stalled, since the ranks before it pass on the heartbeats they receive. Where a rank may be done with its part and
+ * rest, as the root of a broadcast, the silent rank that the waits lead to is likelier.
  */
 static hp_blame
 guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * place: where a step's bytes live and which commands it needs: pure and symbolic, without a pointer. The belt turns spots
- * into addresses. The five primitives are five fillings of one command; where the host can address the user's memory they
- * shorten: straight from sendbuf, straight into recvbuf, no command.
+ * place: where a step's bytes live and which commands it needs: pure and symbolic, without a pointer. The belt turns
+ * spots into addresses. The five primitives are five fillings of one command; where the host can address the user's
+ * memory they shorten: straight from sendbuf, straight into recvbuf, no command.
  */
 #ifndef HP_PLACE_H
 #define HP_PLACE_H

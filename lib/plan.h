@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * plan: pure arithmetic that cuts one operation into channels, loops, chunks and slices, and picks its shape (the row
- * table of schedule.c) by kind and size. Every rank computes the same plan from the same call and the same agreed
+ * plan: pure arithmetic that cuts one operation into channels, loops, chunks and slices, and picks its algorithm (the
+ * row table of schedule.c) by kind and size. Every rank computes the same plan from the same call and the same agreed
  * settings; nothing is negotiated. Counts are elements, 64 bits wide.
  */
 #ifndef HP_PLAN_H
@@ -66,7 +66,7 @@ void hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host);
 /* spread_bytes as the setting has it, or fit for the path where it is -1. */
 uint32_t hp_plan_spread(int64_t set, int one_host);
 
-/* ceil(log2 size): rounds in which everybody can hear of everybody. */
+/* ceil(log2 size): rounds after which the data of every rank can be at every other. */
 uint32_t hp_plan_rounds(int size);
 
 const char *hp_algorithm_name(hp_algorithm algorithm);

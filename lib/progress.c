@@ -19,7 +19,7 @@
 #include <sched.h>
 #include <time.h>
 
-enum { STUCK_POLLS = 5000 }; /* looks, a millisecond apart, without a sign of life of the driver */
+enum { STUCK_POLLS = 5000 }; /* polls, a millisecond apart, without a heartbeat of the driver */
 
 #define STUCK (5 * HP_SEC) /* how long a call waits for the baton where the holder may be stuck */
 
@@ -47,7 +47,7 @@ hp_progress_set_spin(hoop_comm *comm)
 
 static void start_thread(hoop_comm *comm);
 
-/* The connections are looked after although nothing is outstanding: 1 from now on, 0 no longer. */
+/* Whether the connections are driven although no work is outstanding: 1 from now on, 0 no longer. */
 static void
 set_reconnecting(hoop_comm *comm, int on)
 {
@@ -90,7 +90,7 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
         timeout = 0;
     hp_loop_run(comm->loop, timeout);
     atomic_store(&d->asleep, 0);
-    if (timeout > 0) /* sleeps while the driver polls for a stream say nothing of the network */
+    if (timeout > 0) /* sleeps while the driver polls for a stream show nothing of the network */
         d->spins = hp_spin_slept(d->spins, d->most_spins,
                                  hp_round_awaits_stream(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
@@ -106,8 +106,10 @@ passed(const hoop_comm *comm)
     return stations;
 }
 
-/* Gives the loop a turn without a sleep: connections being made, handshakes, the control connection. All sockets are
- * armed as before a sleep, because a driver that never sleeps would not hear a neighbour's ABORT otherwise. */
+/*
+ * Gives the loop a turn without a sleep: connections being made, handshakes, the control connection. All sockets are
+ * armed as before a sleep, because a driver that never sleeps would not receive a neighbour's ABORT otherwise.
+ */
 static void
 turn_loop(hoop_comm *comm)
 {
@@ -117,8 +119,8 @@ turn_loop(hoop_comm *comm)
 
 /*
  * Operations that never wait give the loop no turn, and a control connection that was reset would not be noticed
- * until another rank fails. So every 64th wait gives it one; and so does the end of an operation that the server was
- * told of, because that OUT may be lost.
+ * until another rank fails. So every 64th wait gives it one; and so does the end of an operation that was reported,
+ * because its OUT may be lost.
  */
 static void
 poll_server(hoop_comm *comm)
@@ -136,7 +138,7 @@ static until_fn thread_must_rest; /* the background thread's; only it hands the 
 
 /*
  * The one loop that moves a communicator. It polls again while steps get on; a few bytes of a payload do not count,
- * since on a slow network they arrive at every look, and the thread would never sleep. However soon the deadline,
+ * since on a slow network they arrive at every poll, and the thread would never sleep. However soon the deadline,
  * the loop has had a turn before this returns: a program of many short waits keeps the background thread from
  * driving. All times are by hp_loop_now().
  */
@@ -213,8 +215,10 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/* Makes the descriptor of hoop_comm_fd readable while works are left: the last step may have stopped where there is
- * more to do, and no socket need announce that. */
+/*
+ * Makes the descriptor of hoop_comm_fd readable while works are left: the last step may have stopped where there is
+ * more to do, and no socket need announce that.
+ */
 static void
 wake_program(hoop_comm *comm)
 {
@@ -306,8 +310,9 @@ hp_progress_finish(hoop_comm *comm, uint64_t deadline)
     return nothing_outstanding(comm, NULL);
 }
 
-/* 1: the driver has ended all works; 0: it is stuck. Counts looks, not time: a process that was stopped was not
- * stuck. */
+/*
+ * 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: a process that was stopped was not stuck.
+ */
 static int
 await_end(hoop_comm *comm)
 {
@@ -358,8 +363,10 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
     give(comm);
 }
 
-/* The inbox holds what the server has to be told now. The driver does that, or this thread where no thread drives;
- * it waits for a tenth of a second at most, since the driver may be stuck. */
+/*
+ * The inbox holds what has to be reported to the server now. The driver does that, or this thread where no thread
+ * drives; it waits for a tenth of a second at most, since the driver may be stuck.
+ */
 static void
 empty_inbox(hoop_comm *comm)
 {
@@ -389,8 +396,10 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
 
 /* --- the background thread --- */
 
-/* Works to move, a control connection to make again, or an error of the guard's that the other ranks were not told
- * yet. */
+/*
+ * Works to move, a control connection to make again, or an error of the stream watchdog that was not sent to the other
+ * ranks yet.
+ */
 static int
 has_to_do(const hp_driver *d)
 {
@@ -457,7 +466,7 @@ hp_progress_return(hoop_comm *comm)
     if (!atomic_load(&d->manual))
         return;
     int taken = hp_baton_take(comm, hp_now() + STUCK); /* the background thread rests again, */
-    hp_loop_wake(comm->loop);                          /* and a program that sleeps on the descriptor has to look */
+    hp_loop_wake(comm->loop);                          /* and a program that sleeps on the descriptor has to call */
     if (taken)
         give(comm);
 }
@@ -487,7 +496,7 @@ void
 hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking)
 {
     hp_driver *d = &comm->driver;
-    int corrects; /* the server was told of a refused call, and counts the seconds until this rank starts one */
+    int corrects; /* a refused call was reported, and the server counts the seconds until this rank starts one */
     pthread_mutex_lock(&d->mutex);
     hp_inbox_put(d, first, last);
     corrects = d->refused && !blocking;

@@ -13,7 +13,7 @@
 hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
 void hp_progress_stop(hoop_comm *comm); /* ends all threads of the communicator; none drives afterwards */
 
-/* How long the driver looks before it sleeps: by the setting, and by how many ranks share the host's processors. */
+/* How long the driver polls before it sleeps: by the setting, and by how many ranks share the host's processors. */
 void hp_progress_set_spin(hoop_comm *comm);
 
 /* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
@@ -45,7 +45,8 @@ int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 /* One non-blocking round, if no other thread drives. */
 void hp_progress_poke(hoop_comm *comm);
 
-/* Drives until no work is outstanding or the deadline has passed; the waiting place must be reserved. 1: none is left.
+/*
+ * Drives until no work is outstanding or the deadline has passed; the waiting place must be reserved. 1: none is left.
  */
 int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
@@ -55,18 +56,20 @@ int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
  */
 int hp_progress_abort(hoop_comm *comm, const hoop_error *cause);
 
-/* This rank's call of that split has failed, by `cause`: tells the ranks that wait in it. */
+/* This rank's call of that split has failed, by `cause`: the server informs the ranks that wait in it. */
 void hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause);
 
 /*
- * A call of this rank was refused before it became an operation, and other ranks may wait in it: tells the server, and,
- * as soon as this rank starts an operation, tells it that, too. Returns soon. Not for a communicator whose error is
+ * A call of this rank was refused before it became an operation, and other ranks may wait in it: reports it to the
+ * server, and reports as well when this rank starts an operation. Returns soon. Not for a communicator whose error is
  * known.
  */
 void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *cause);
 
-/* hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most
- * for the baton. */
+/*
+ * hoop_comm_fd: the program drives from now on; -1 with the error filled, and nothing has changed. Waits 5 s at most
+ * for the baton.
+ */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * registry: all communicators of this process, and what concerns every one of them. The process forks: a child that kept
- * the sockets would keep the connections up after its parent's death. A caller's stream is about to be blocked: until
- * it goes on, the GPU's driver may let no thread open a GPU or pin memory, so every communicator is prepared before
- * (devices.c).
+ * registry: all communicators of this process, and what concerns every one of them. The process forks: a child that
+ * kept the sockets would keep the connections up after its parent's death. A caller's stream is about to be blocked:
+ * until it goes on, the GPU's driver may let no thread open a GPU or pin memory, so every communicator is prepared
+ * before (devices.c).
  */
 #ifndef HP_REGISTRY_H
 #define HP_REGISTRY_H

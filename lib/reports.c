@@ -7,9 +7,9 @@
 #include "base/log.h"
 #include "lib/stats.h"
 
-enum { JOIN_IN_MS = 2000 }; /* how long a rank goes on after one that does not hear the server was heard */
+enum { JOIN_IN_MS = 2000 }; /* how long a rank sends heartbeats after the last one of a rank that has lost the server */
 
-/* Passes to the previous rank what it was not told yet. What its link does not take now is sent first the next time. */
+/* Passes new heartbeats to the previous rank. Those that its link does not take now are sent first the next time. */
 static void
 pass_heartbeats(hoop_comm *comm)
 {
@@ -40,7 +40,7 @@ send_out(hoop_comm *comm)
     }
 }
 
-/* Where this rank does not hear the server, or another has lately told that it does not, the ranks tell each other. */
+/* While this rank, or another by its heartbeat, has lost the server, this rank makes a heartbeat. */
 static void
 send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
@@ -54,14 +54,15 @@ send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
         t->since = 0;
 }
 
-/* Takes what the next rank has told, and passes on what there is to the previous one. */
+/* Takes the heartbeats of the next rank, and passes on the new ones to the previous one. */
 static void
 exchange_heartbeats(hoop_comm *comm, uint64_t now)
 {
     hp_link *next = comm->channel[0]->out[1];
     if (next->heartbeats_n &&
         !hp_heartbeats_receive(comm->reports.heartbeats, next->heartbeats, next->heartbeats_n, now)) {
-        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed tick", next->peer, comm->rank);
+        hp_err_set(&next->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d a malformed heartbeat", next->peer,
+                   comm->rank);
         next->error.rank = next->peer;
         next->error.reporter = comm->rank;
         next->state = HP_LINK_FAULT;
@@ -70,7 +71,7 @@ exchange_heartbeats(hoop_comm *comm, uint64_t now)
     pass_heartbeats(comm);
 }
 
-/* Time counts from the first look at an operation that was entered out of none: a short one needs no look at the clock. */
+/* Time counts from the first poll of an operation that was entered out of none: a short one need not read the clock. */
 static void
 start_clock(hoop_comm *comm, uint64_t now)
 {

@@ -13,13 +13,15 @@
 
 enum {
     IDLE_SLEEP_MS = 1000,
-    POLL_MIN_NS = 50000,  /* time between two looks for a caller's stream: at first, */
+    POLL_MIN_NS = 50000,  /* time between two polls of a caller's stream: at first, */
     POLL_MAX_NS = 500000, /* and at most; between them the driver waits 1/POLL_PART of the time that it has waited */
     POLL_PART = 64
 };
 
-/* Tells the server of a call that was refused, or, once an operation up to `last` was started, that this rank goes
- * on. */
+/*
+ * Reports to the server a call that was refused, or, once an operation up to `last` was started, that this rank
+ * continues.
+ */
 static void
 report_refused_call(hoop_comm *comm, uint64_t last)
 {
@@ -128,9 +130,9 @@ hp_round_awaits_stream(const hoop_comm *comm)
 }
 
 /*
- * The driver looks for a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
+ * The driver polls a stream that is late, which costs a load, and is not woken: a wake-up would have to wait for
  * the caller's stream in a stream of the library, and two streams may share a hardware queue, where nothing overtakes,
- * so that the library's jobs would wait behind it.
+ * so that the library's commands would wait behind it.
  */
 static uint64_t
 stream_poll_interval(hoop_comm *comm, uint64_t now)

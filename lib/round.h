@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * round: one look of the driver at everything that a communicator has: what was submitted, connections, belts,
+ * round: one round of the driver over everything that a communicator has: what was submitted, connections, belts,
  * operations that are complete; and what comes between two rounds: reports, faults, how long to sleep. Baton holder
  * only.
  */
@@ -13,13 +13,13 @@
 int hp_round_step(hoop_comm *comm);
 
 /*
- * The slow part, when nothing moved: faults, reports, connecting. 1 if it heard something on a link after all: what was
- * read is read, no descriptor will announce it again, so the driver must step before it sleeps.
+ * The slow part, when nothing moved: faults, reports, connecting. 1 if it read something from a link after all: what
+ * was read is read, no descriptor will announce it again, so the driver must step before it sleeps.
  */
 int hp_round_idle(hoop_comm *comm, uint64_t now);
 
 uint64_t hp_round_timeout(hoop_comm *comm, uint64_t now); /* ns the driver may sleep at most */
-int hp_round_awaits_stream(const hoop_comm *comm);        /* 1 if a channel waits for a caller's stream to come */
+int hp_round_awaits_stream(const hoop_comm *comm);        /* 1 if a channel waits for a caller's stream */
 void hp_round_arm(hoop_comm *comm);                       /* before a sleep: everything awaited wakes the loop */
 
 #endif

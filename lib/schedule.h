@@ -3,7 +3,7 @@
  * schedule: what one ring position does at step i of an operation: pure, O(1), no sockets, no memory. schedule.c's head
  * has the row tables.
  *
- * Two laws hold for every shape and carry the proofs:
+ * Two laws hold for every algorithm and carry the proofs:
  *   lag       what a rank sends as step i, the rank `to` positions further receives as its step i + S;
  *   announce  step 0 sends to the next rank unconditionally, step S receives it. So every rank sees its neighbour's
  * call at once, and ranks that disagree never wait for each other in silence.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* standby: see standby.h. The thread holds the driver's mutex, except while it looks. */
+/* standby: see standby.h. The thread holds the driver's mutex, except while it drives a round. */
 #include "lib/standby.h"
 
 #include "base/clock.h"
 #include "lib/thread.h"
 
-enum { POLL_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it looks more often */
+enum { POLL_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it polls more often */
 
 static int
 has_to_do(const hp_driver *d)
@@ -13,7 +13,7 @@ has_to_do(const hp_driver *d)
     return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting);
 }
 
-/* The program may sleep on a descriptor that this look has read empty, so it is woken. */
+/* The program may sleep on a descriptor that this round has read empty, so it is woken. */
 static void
 poll_once(hoop_comm *comm)
 {

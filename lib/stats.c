@@ -76,8 +76,7 @@ warn(const hoop_comm *comm, const hp_blame *blame)
     hp_log(HP_LOG_WARN, "%s", line);
 }
 
-/* Neither this rank nor any other, as far as it has heard, has moved; a rank that is heard for the first time counts
- * as moved. */
+/* Neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move. */
 static int
 stalled(const hoop_comm *comm, uint64_t after, uint64_t now)
 {

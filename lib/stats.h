@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: what a communicator is doing, in numbers for the server and in sentences for people. Baton holder only. */
+/* stats: what a communicator is doing, in numbers for the server and in words for the user. Baton holder only. */
 #ifndef HP_STATS_H
 #define HP_STATS_H
 
@@ -11,9 +11,9 @@ hp_report hp_stats_report(const hoop_comm *comm);
 const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size);
 
 /*
- * The stall warning, where the server is not heard that would give it: names the rank that holds up the ring, as often
- * as rendezvous/stall_warning.h has it. Of all ranks that wait, one that can tell by the ranks' heartbeats warns; of several the
- * lowest.
+ * The stall warning, while the server, which would give it, is lost: names the rank that holds up the ring, as often as
+ * rendezvous/stall_warning.h has it. Of all ranks that wait, one that can blame a rank by the heartbeats warns; of
+ * several the lowest.
  */
 void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 

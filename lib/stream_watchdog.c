@@ -10,7 +10,7 @@
 
 enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 
-/* The limit in looks, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
+/* The limit in polls, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
 static uint64_t
 limit_in_polls(const hoop_comm *comm)
 {
@@ -33,8 +33,10 @@ give_up(hoop_comm *comm)
     hp_fault_request(comm, &error);
 }
 
-/* A stream is blocked, so the device is chosen. The driver's thread may be in the middle of a job: see
- * hp_device_ops.release. */
+/*
+ * A stream is blocked, so the device is chosen. The driver's thread may be in the middle of a command: see
+ * hp_device_ops.release.
+ */
 static void
 release(hoop_comm *comm)
 {
@@ -47,7 +49,7 @@ release(hoop_comm *comm)
 }
 
 /*
- * Under the driver's mutex. 1 if the driver gives no sign of life while a stream is blocked. A thread that has entered
+ * Under the driver's mutex. 1 if the driver has no heartbeat while a stream is blocked. A thread that has entered
  * a call keeps the background thread from driving, and may be stuck before it drives itself: so works that are
  * outstanding count as driven, except where the program drives from a loop of its own, whenever it likes.
  */

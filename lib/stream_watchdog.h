@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stream_watchdog: a thread that lets callers' streams go on when the driver's thread cannot. A thread of the caller may wait,
- * inside the GPU's driver, for room in a stream that is blocked by an operation. It holds a lock of the GPU's driver
- * meanwhile, and the thread that drives the operation gets stuck on it. This thread needs neither the baton nor the
- * GPU's driver: it looks four times a second, ends the communicator by time-out, and opens the gates of its streams.
+ * stream_watchdog: a thread that releases callers' streams when the driver's thread cannot. A thread of the caller may
+ * wait, inside the GPU's driver, for room in a stream that is blocked by an operation. It holds a lock of the GPU's
+ * driver meanwhile, and the thread that drives the operation gets stuck on it. This thread needs neither the baton nor
+ * the GPU's driver: it polls four times a second, ends the communicator by time-out, and opens the gates of its
+ * streams.
  */
 #ifndef HP_STREAM_WATCHDOG_H
 #define HP_STREAM_WATCHDOG_H

@@ -14,7 +14,7 @@ int hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 void hp_thread_cond_init(pthread_cond_t *cond);
 
-/* Waits on the bell until `deadline`, by hp_now(); HP_NEVER: without an end. 0: the deadline has passed. */
+/* Waits on the condition until `deadline`, by hp_now(); HP_NEVER: without an end. 0: the deadline has passed. */
 int hp_thread_wait(pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t deadline);
 
 #endif

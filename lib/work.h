@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* work: one operation: arguments, plan, what is left to do, how it ended. work_pool.c owns all works of a
- * communicator. */
+/*
+ * work: one operation: arguments, plan, what is left to do, how it ended. work_pool.c owns all works of a communicator.
+ */
 #ifndef HP_WORK_H
 #define HP_WORK_H
 
@@ -12,8 +13,10 @@
 
 enum {
     HP_CHANNELS_MAX = 8,
-    /* from this size of a tensor on, recvmsg and sendmsg with a list of places cost less than a command that copies
-     * (measured) */
+    /*
+     * from this size of a tensor on, recvmsg and sendmsg with a list of places cost less than a command that copies
+     * (measured)
+     */
     HP_PIECE_BYTES = 2048
 };
 
@@ -42,7 +45,7 @@ struct hoop_work {
     hoop_result result; /* valid once done */
 
     /* hp_work_pool_take clears the fields above this one, up to offsetof(hoop_work, array) */
-    hp_segment *array;      /* a group's segments, from the communicator's shelf until the work is complete */
+    hp_segment *array;      /* a group's segments, from the communicator's free list until the work is complete */
     size_t segment_room;    /* in the array */
     hoop_work *made_before; /* all works of the communicator, freed with it */
     hp_plan plan[HP_CHANNELS_MAX];

@@ -76,7 +76,7 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
 }
 
-/* The first segment of an array on the shelf holds the next array (recv) and the room of this one (count). */
+/* The first segment of an array in the free list holds the next array (recv) and the room of this one (count). */
 static hp_segment *
 next_array(const hp_segment *array)
 {

@@ -19,8 +19,8 @@ void hp_work_pool_give(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_plan(hoop_comm *comm, hoop_work *work);
 
 /*
- * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: unshelve gives
- * the work the roomiest one that is free, if any; shelve puts the work's array back, if it has one.
+ * Arrays of segments outlive the groups they were made for, so that a steady program allocates nothing: take_array
+ * gives the work the roomiest one that is free, if any; give_array puts the work's array back, if it has one.
  */
 void hp_work_pool_take_array(hoop_comm *comm, hoop_work *work);
 void hp_work_pool_give_array(hoop_comm *comm, hoop_work *work);

@@ -444,10 +444,8 @@ hp_agent_conn_hang_up(hp_agent_conn *c)
 void
 hp_agent_conn_kill(hp_agent_conn *c, int signal)
 {
-    if (c->pid == 0)
-        return;
-    hp_proctree_signal(c->pid, signal);
-    kill(c->pid, signal);
+    if (c->pid != 0)
+        hp_proctree_end(c->pid, signal);
 }
 
 int

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * proctree: one pass over /proc makes a list of (process, parent); repeated passes over the list mark the descendants.
- * The next call finds a process that is born meanwhile.
+ * The next call of hp_proctree_signal finds a process that is born meanwhile.
  */
 #include "launch/proctree.h"
 
@@ -17,9 +17,12 @@
 #include <string.h>
 #include <unistd.h>
 
+/* How often a tree is looked at, a millisecond apart, until all of it is stopped: a process in the kernel may take long. */
+enum { LOOKS = 100 };
+
 typedef struct process {
     pid_t pid, parent;
-    int marked;
+    int stopped, marked;
 } process;
 
 typedef struct table {
@@ -46,7 +49,9 @@ look(const char *pid, process *seen)
     const char *at = strrchr(text, ')');
     if (!at || strlen(at) < 5 || at[2] == 'Z' || at[2] == 'X') /* ") S 123 ...": state, parent */
         return 0;
-    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10), .parent = (pid_t)strtol(at + 4, NULL, 10)};
+    *seen = (process){.pid = (pid_t)strtol(pid, NULL, 10),
+                      .parent = (pid_t)strtol(at + 4, NULL, 10),
+                      .stopped = at[2] == 'T' || at[2] == 't'};
     return 1;
 }
 
@@ -77,23 +82,72 @@ is_marked(const table *all, pid_t pid, pid_t ancestor)
     return 0;
 }
 
+/* Marks the descendants of a process; returns how many there are. */
+static int
+mark(table *all, pid_t ancestor)
+{
+    int found = 0, before;
+    do {
+        before = found;
+        for (size_t i = 0; i < all->count; i++)
+            if (!all->list[i].marked && is_marked(all, all->list[i].parent, ancestor)) {
+                all->list[i].marked = 1;
+                found++;
+            }
+    } while (found > before);
+    return found;
+}
+
+static void
+signal_marked(const table *all, int signal)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->list[i].marked)
+            kill(all->list[i].pid, signal);
+}
+
 int
 hp_proctree_signal(pid_t ancestor, int signal)
 {
     table all = {0};
-    int found = 0, before;
     read_table(&all);
-    do {
-        before = found;
-        for (size_t i = 0; i < all.count; i++)
-            if (!all.list[i].marked && is_marked(&all, all.list[i].parent, ancestor)) {
-                all.list[i].marked = 1;
-                found++;
-            }
-    } while (found > before);
-    for (size_t i = 0; signal != 0 && i < all.count; i++)
-        if (all.list[i].marked)
-            kill(all.list[i].pid, signal);
+    int found = mark(&all, ancestor);
+    if (signal != 0)
+        signal_marked(&all, signal);
     free(all.list);
     return found;
+}
+
+/* Reads the tree anew and stops what runs; returns how many processes ran. One that may not be signalled does not count. */
+static int
+stop_tree(table *all, pid_t root)
+{
+    int running = 0;
+    all->count = 0;
+    read_table(all);
+    mark(all, root);
+    for (size_t i = 0; i < all->count; i++) {
+        process *p = &all->list[i];
+        running += (p->marked || p->pid == root) && !p->stopped && kill(p->pid, SIGSTOP) == 0;
+    }
+    return running;
+}
+
+/* A pass that finds nothing running may have missed a child born during the pass, before its parent stopped: the second
+ * such pass in a row has not. */
+void
+hp_proctree_end(pid_t root, int signal)
+{
+    table all = {0};
+    kill(root, SIGSTOP);
+    for (int look = 0, still = 0; look < LOOKS && still < 2; look++) {
+        still = stop_tree(&all, root) > 0 ? 0 : still + 1;
+        if (still == 0)
+            usleep(1000);
+    }
+    signal_marked(&all, signal);
+    kill(root, signal);
+    signal_marked(&all, SIGCONT);
+    kill(root, SIGCONT);
+    free(all.list);
 }

@@ -11,4 +11,10 @@
 /* Sends `signal` (0: none) to every living descendant of `ancestor`; returns how many there are. */
 int hp_proctree_signal(pid_t ancestor, int signal);
 
+/*
+ * Sends `signal` to `root` and to every living descendant. All are stopped first: a process that runs could start another
+ * between the look at /proc and the signal, and that one would outlive its parent. They go on afterwards.
+ */
+void hp_proctree_end(pid_t root, int signal);
+
 #endif

@@ -28,6 +28,7 @@ int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 int __wrap_hp_proctree_signal(pid_t ancestor, int signal);
+void __wrap_hp_proctree_end(pid_t root, int signal);
 
 fake_process *
 fake_process_at(int i)
@@ -197,4 +198,10 @@ __wrap_hp_proctree_signal(pid_t ancestor, int signal)
             fake_process_exit(&process[i], SIGKILL);
     }
     return found;
+}
+
+void
+__wrap_hp_proctree_end(pid_t root, int signal)
+{
+    kill(root, signal);
 }

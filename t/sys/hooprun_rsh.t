@@ -237,6 +237,18 @@ END
 run --rsh ./babbling -H n1 true
 is 1 "$status" 'an agent that talks nonsense: status 1'
 like '^hooprun: n1: received data that is not a hooprun message .*same version' "$err" 'said'
+shell littering <<'END'
+printf '\nHOOP-AGENT 3 9.9.9 -\nthis is no packet at all'
+for i in $(seq 300); do
+    sleep 60 &
+done
+wait
+END
+clean_of_litter() { ! grep -qlazx "LITTER=$$" /proc/[0-9]*/environ 2>/dev/null; }
+for round in 1 2 3; do
+    LITTER=$$ run --rsh ./littering -H n1 true
+    ok 'a remote shell that starts processes when it is ended: none is left' wait_for 5 clean_of_litter
+done
 shell dying <<'END'
 exec 3<&0
 "$@" <&3 &

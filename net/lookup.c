@@ -128,8 +128,9 @@ int
 hp_lookup(const char *host, hp_loop *loop, uint64_t deadline, struct addrinfo **found)
 {
     pthread_t thread;
-    if (resolve(host, AI_NUMERICHOST, found) == 0)
-        return 0;
+    int numeric = resolve(host, AI_NUMERICHOST, found);
+    if (numeric != EAI_NONAME)
+        return numeric; /* an address; or, as for want of memory, not even known to be a name */
     if (!loop)
         return resolve(host, 0, found);
     lookup *l = make(host);

@@ -155,7 +155,7 @@ rank_main(int rank, int size, void *arg)
 static void
 test_news(void)
 {
-    static hp_channel quiet, told = {.more_done = 1};
+    static hp_channel quiet = {.o.window = 1}, told = {.o.window = 1, .more_done = 1};
     static hoop_comm idle = {.channels = 1, .channel = {&quiet}}, busy = {.channels = 1, .channel = {&told}};
     ok(hp_round_timeout(&idle, hp_now()) > 0, "a driver without news may sleep");
     is_uint(0, hp_round_timeout(&busy, hp_now()), "one with news from a device may not");

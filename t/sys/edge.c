@@ -299,7 +299,11 @@ stalls(plot *s, uint64_t bytes)
     is_int(n, good, "one direction of an edge goes silent: TIMEOUT within op_timeout + 1 s that names the edge");
 }
 
-/* A half-open connection. In an operation the time-out ends it, between operations TCP keepalive does. */
+/*
+ * A half-open connection. In an operation the time-out ends it, between operations TCP keepalive does. The deaf rank
+ * does not hear the server either: it begins to judge by itself after two seconds, listens for three heartbeats and
+ * waits 0.6 s for a rank that knows more.
+ */
 static void
 half_open(void)
 {
@@ -315,14 +319,17 @@ half_open(void)
         for (int rank = 0; rank < RANKS; rank++) {
             tale t = hear(rank);
             double took = t.at - done_at(&x->door[0]);
-            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && took < 1.5 + 1.3;
+            fine &= t.wrong == 0 && t.code == HOOP_ERR_TIMEOUT && took < (rank == BEHIND ? 2 + 0.75 + 0.6 : 1.5 + 1);
             most = took > most ? took : most;
         }
         good += fine;
         if (!fine)
             show("deaf");
     }
-    is_int(n, good, "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s (%.2f)", most);
+    is_int(n, good,
+           "a rank's sockets hear nothing more in an operation: TIMEOUT within op_timeout + 1 s at the others, and "
+           "within 3.4 s there (%.2f)",
+           most);
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);

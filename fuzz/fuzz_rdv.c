@@ -154,7 +154,7 @@ join(incoming *v, script *s, uint64_t parent)
     int world = next(s) % 5 + 1, rank = next(s) % (world + 1) - (parent == 0);
     if (rank >= world)
         return;
-    hp_join said = {.who = {.rank = parent ? -1 : rank, .host = "h", .host_id = next(s) % 3, .pid = next(s)},
+    hp_join said = {.member = {.rank = parent ? -1 : rank, .host = "h", .host_id = next(s) % 3, .pid = next(s)},
                     .size = parent ? 0 : world,
                     .patience = next(s) * 20u,
                     .op_timeout = next(s) * 10 * HP_MS,
@@ -164,8 +164,8 @@ join(incoming *v, script *s, uint64_t parent)
                     .color = parent ? (int)(next(s) % 4) - 1 : 0,
                     .agree = "k=1\nl=2\n",
                     .agree_n = next(s) % 16 ? 8 : 4};
-    said.who.addr.u.v4.sin_family = AF_INET;
-    said.who.addr.length = sizeof(said.who.addr.u.v4);
+    said.member.addr.u.v4.sin_family = AF_INET;
+    said.member.addr.length = sizeof(said.member.addr.u.v4);
     enter(v, rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank, (uint32_t)world, parent);
     say(v, HP_JOIN, bytes, hp_join_put(bytes, &said));
 }
@@ -266,7 +266,7 @@ decode(const uint8_t *in, size_t n)
     }
     if (hp_join_get(&said, in, n)) {
         uint8_t again[HP_CONTROL_MAX];
-        fuzz_check(strlen(said.who.host) < HP_HOST_TEXT && said.who.rank >= -1);
+        fuzz_check(strlen(said.member.host) < HP_HOST_TEXT && said.member.rank >= -1);
         fuzz_check(hp_join_put(again, &said) == n);
     }
     if (ticks && hp_heartbeats_receive(ticks, in, n, 1)) {

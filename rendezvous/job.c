@@ -332,7 +332,7 @@ hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now)
 static hp_join_group *
 find_join_group(hp_job *job, const hp_join *join, uint64_t now)
 {
-    int rank = join->parent ? join->parent_rank : join->who.rank;
+    int rank = join->parent ? join->parent_rank : join->member.rank;
     for (hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->parent && hp_join_group_is(m, join) && m->failure.code && hp_join_group_has(m, rank))
             m->deadline = now;
@@ -352,7 +352,7 @@ find_join_group(hp_job *job, const hp_join *join, uint64_t now)
 static int
 as_declared(const hp_job_conn *conn, const hp_join *join)
 {
-    int rank = join->parent ? join->parent_rank : join->who.rank;
+    int rank = join->parent ? join->parent_rank : join->member.rank;
     int world = join->parent ? join->parent_size : join->size;
     return conn->declared_parent == (join->ring ? join->ring : join->parent) &&
            conn->declared_world == (uint32_t)world &&
@@ -401,18 +401,18 @@ rejoin(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the "
                    "server restarted?",
-                   join->who.rank, join->who.host);
-        error->rank = join->who.rank;
+                   join->member.rank, join->member.host);
+        error->rank = join->member.rank;
         error->phase = HOOP_PHASE_OPERATION;
         return error->code;
     }
-    hp_job_conn *before = r->peers[join->who.rank];
+    hp_job_conn *before = r->peers[join->member.rank];
     if (before) {
         before->roster = NULL;
         on_disconnect(job, before);
     }
     conn->roster = r;
-    conn->rank = join->who.rank;
+    conn->rank = join->member.rank;
     conn->returned = 1;
     hp_roster_return(r, conn, join, now);
     return HOOP_SUCCESS;

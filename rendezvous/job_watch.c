@@ -42,7 +42,7 @@ list_missing(const hp_join_group *m, char *out, size_t size)
     int given = 0, left = m->size - m->joined_n;
     const char *are = left == 1 ? "is" : "are";
     for (int i = 0; i < m->joined_n; i++)
-        given += m->joined[i].who.rank >= 0;
+        given += m->joined[i].member.rank >= 0;
     place_missing(m, where, sizeof(where));
     if (given < m->joined_n)
         snprintf(out, size, "%d %s missing", left, are);
@@ -120,7 +120,7 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
 static uint64_t
 started_by(const hp_roster *r, const hp_joined *member)
 {
-    const hp_witness *w = &r->witnesses[member->who.rank];
+    const hp_witness *w = &r->witnesses[member->member.rank];
     uint64_t seen = w->in_op && w->report.sequence > w->completed ? w->report.sequence : w->completed;
     return seen > member->started ? seen : member->started;
 }
@@ -165,9 +165,9 @@ fail_crossed(hp_roster *r, const hp_joined *member, int rank)
         &error, HOOP_ERR_MISMATCH,
         "rank %d (%s) is in hoop_comm_split after %llu operation%s, but rank %d (%s) is in %s, which rank %d has "
         "not started",
-        member->who.rank, member->who.host, started, started == 1 ? "" : "s", rank, r->ring.members[rank].host,
-        hp_blame_operation(report->sequence, &report->call, operation), member->who.rank);
-    error.rank = member->who.rank;
+        member->member.rank, member->member.host, started, started == 1 ? "" : "s", rank, r->ring.members[rank].host,
+        hp_blame_operation(report->sequence, &report->call, operation), member->member.rank);
+    error.rank = member->member.rank;
     error.reporter = rank;
     error.sequence = report->sequence;
     hp_roster_fail(r, &error);

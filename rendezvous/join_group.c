@@ -88,7 +88,7 @@ hp_join_group_has(const hp_join_group *m, int rank)
 static int
 rank_of(const hp_join *join)
 {
-    return join->parent ? join->parent_rank : join->who.rank;
+    return join->parent ? join->parent_rank : join->member.rank;
 }
 
 /* "rank 5 (node2, pid 811)", or without the number if the rank has none yet. */
@@ -126,8 +126,8 @@ duplicate(const hp_join_group *m, const hp_join *join, hoop_error *error)
     char who[HP_HOST_TEXT + 48] = "another process";
     int rank = rank_of(join);
     for (int i = 0; i < m->joined_n; i++)
-        if (m->joined[i].who.rank == rank)
-            name(&m->joined[i].who, who);
+        if (m->joined[i].member.rank == rank)
+            name(&m->joined[i].member, who);
     hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                "duplicate rank: %s has already joined this job; two processes were started with rank %d, or two jobs "
                "share one job name (HOOP_JOB)",
@@ -162,7 +162,7 @@ same_settings(const hp_join_group *m, const hp_join *join, hoop_error *error)
         snprintf(had, sizeof(had), "%.*s", n_mine ? n_mine : 7, n_mine ? mine : "nothing");
         hp_err_set(error, HOOP_ERR_MISMATCH,
                    "settings differ: %s has \"%s\", the first to join has \"%s\"; give all ranks the same",
-                   name(&join->who, newcomer), has, had);
+                   name(&join->member, newcomer), has, had);
         error->rank = rank_of(join);
         return HOOP_ERR_MISMATCH;
     }
@@ -180,7 +180,7 @@ same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
         error, HOOP_ERR_MISMATCH,
         "sizes differ: %s was started with size %d, but the first to join with size %d; check HOOP_SIZE, or give "
         "every job a name of its own (HOOP_JOB)",
-        name(&join->who, newcomer), size, m->size);
+        name(&join->member, newcomer), size, m->size);
     error->rank = rank_of(join);
     return HOOP_ERR_MISMATCH;
 }
@@ -197,14 +197,14 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
         m->capacity = capacity;
     }
     hp_joined *member = &m->joined[m->joined_n++];
-    *member = (hp_joined){.peer = peer, .who = join->who};
-    member->who.rank = rank_of(join);
+    *member = (hp_joined){.peer = peer, .member = join->member};
+    member->member.rank = rank_of(join);
     if (m->parent) {
         member->color = join->color;
         member->key = join->key;
         member->started = join->started;
     }
-    mark(m, member->who.rank);
+    mark(m, member->member.rank);
     return HOOP_SUCCESS;
 }
 
@@ -244,7 +244,7 @@ hp_join_group_lost(hp_join_group *m, void *peer, uint64_t now)
     for (int i = 0; i < m->joined_n; i++) {
         if (m->joined[i].peer != peer)
             continue;
-        hp_member gone = m->joined[i].who;
+        hp_member gone = m->joined[i].member;
         m->joined[i] = m->joined[--m->joined_n];
         if (gone.rank >= 0)
             m->has_joined[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
@@ -267,7 +267,7 @@ hp_join_group_fail_missing(hp_join_group *m, const hp_ended *ended, uint64_t now
     if (m->parent || m->failure.code || m->size != ended->size || m->joined_n == 0 || m->joined_n == m->size)
         return;
     for (int i = 0; i < m->joined_n; i++)
-        if (m->joined[i].who.rank < 0)
+        if (m->joined[i].member.rank < 0)
             return;
     hp_err_set(
         &error, HOOP_ERR_RENDEZVOUS,
@@ -336,14 +336,14 @@ list_hosts(const hp_join_group *m, char *out, size_t size)
     for (int i = 0; i < m->joined_n && at < size; i++) {
         int seen = 0;
         for (int j = 0; j < i && !seen; j++)
-            seen = strcmp(m->joined[j].who.host, m->joined[i].who.host) == 0;
+            seen = strcmp(m->joined[j].member.host, m->joined[i].member.host) == 0;
         if (seen)
             continue;
         if (++shown > HOSTS_SHOWN) {
             snprintf(out + at, size - at, " and other hosts");
             return;
         }
-        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->joined[i].who.host);
+        at += (size_t)snprintf(out + at, size - at, "%s%.24s", at ? ", " : "", m->joined[i].member.host);
     }
 }
 
@@ -354,7 +354,7 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     int given = 0, left = m->size - m->joined_n;
     double seconds = (double)(m->deadline - m->opened) / 1e9;
     for (int i = 0; i < m->joined_n; i++)
-        given += m->joined[i].who.rank >= 0;
+        given += m->joined[i].member.rank >= 0;
     if (given < m->joined_n)
         snprintf(missing, sizeof(missing), "%d of %d ranks", left, m->size);
     else
@@ -389,7 +389,7 @@ by_place(const void *a, const void *b)
         return x->color < y->color ? -1 : 1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
-    return x->who.rank - y->who.rank;
+    return x->member.rank - y->member.rank;
 }
 
 void
@@ -397,11 +397,11 @@ hp_join_group_sort(hp_join_group *m)
 {
     int free_rank = 0;
     for (int i = 0; i < m->joined_n; i++) {
-        if (m->joined[i].who.rank >= 0)
+        if (m->joined[i].member.rank >= 0)
             continue;
         while (bit(m->has_joined, free_rank))
             free_rank++;
-        m->joined[i].who.rank = free_rank++;
+        m->joined[i].member.rank = free_rank++;
     }
     qsort(m->joined, (size_t)m->joined_n, sizeof(*m->joined), by_place);
 }
@@ -412,7 +412,7 @@ hp_join_group_group(hp_join_group *m, int first)
     int n = 0;
     while (first + n < m->joined_n && m->joined[first + n].color == m->joined[first].color) {
         if (m->joined[first].color >= 0)
-            m->joined[first + n].who.rank = n;
+            m->joined[first + n].member.rank = n;
         n++;
     }
     return n;

@@ -15,7 +15,7 @@
 /* A rank that has joined. */
 typedef struct hp_joined {
     void *peer;
-    hp_member who; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
+    hp_member member; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
     int color, key;
     uint64_t started; /* operations started in the parent */
 } hp_joined;

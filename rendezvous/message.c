@@ -128,15 +128,15 @@ hp_join_put(uint8_t *out, const hp_join *join)
 {
     if (join->agree_n > HP_AGREE_MAX)
         return 0;
-    uint8_t *p = put32(out, (uint32_t)join->who.rank);
+    uint8_t *p = put32(out, (uint32_t)join->member.rank);
     p = put32(p, (uint32_t)join->size);
     p = put32(p, join->patience);
-    p = put32(p, join->who.pid);
-    p = put64(p, join->who.host_id);
-    p = put32(p, join->who.processors);
+    p = put32(p, join->member.pid);
+    p = put64(p, join->member.host_id);
+    p = put32(p, join->member.processors);
     p = put64(p, join->op_timeout);
     p = put64(p, join->warn_after);
-    p = put_addr(p, &join->who.addr);
+    p = put_addr(p, &join->member.addr);
     p = put64(p, join->ring);
     p = put32(p, join->epoch);
     p = put64(p, join->digest);
@@ -148,7 +148,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put32(p, (uint32_t)join->parent_size);
     p = put32(p, (uint32_t)join->color);
     p = put32(p, (uint32_t)join->key);
-    p = put_host(p, join->who.host);
+    p = put_host(p, join->member.host);
     hp_put16(p, (uint16_t)join->agree_n);
     p += 2;
     if (join->agree_n)
@@ -188,27 +188,27 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
 {
     cursor c = {in, n, 0};
     memset(join, 0, sizeof(*join));
-    join->who.rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    join->member.rank = take_int(&c, -1, HP_WORLD_MAX - 1);
     join->size = take_int(&c, 0, HP_WORLD_MAX);
     join->patience = take32(&c);
-    join->who.pid = take32(&c);
-    join->who.host_id = take64(&c);
-    join->who.processors = take32(&c);
+    join->member.pid = take32(&c);
+    join->member.host_id = take64(&c);
+    join->member.processors = take32(&c);
     join->op_timeout = take64(&c);
     join->warn_after = take64(&c);
-    take_addr(&c, &join->who.addr);
+    take_addr(&c, &join->member.addr);
     take_ring(&c, join);
     take_split(&c, join);
-    take_host(&c, join->who.host);
+    take_host(&c, join->member.host);
     join->agree_n = hp_get16(take(&c, 2));
     if (c.bad || join->agree_n > HP_AGREE_MAX || join->agree_n > c.left)
         return 0;
     join->agree = (const char *)take(&c, join->agree_n);
     if (!hp_text_is_tame(join->agree, join->agree_n, '\n')) /* settings are quoted in messages */
         return 0;
-    if (!join->parent && (join->size < 1 || join->who.rank >= join->size))
+    if (!join->parent && (join->size < 1 || join->member.rank >= join->size))
         return 0;
-    if (join->ring && (join->parent || join->who.rank < 0))
+    if (join->ring && (join->parent || join->member.rank < 0))
         return 0;
     return whole(&c);
 }

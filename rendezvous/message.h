@@ -70,7 +70,7 @@ typedef struct hp_unstarted {
 } hp_unstarted;
 
 typedef struct hp_join {
-    hp_member who; /* rank -1: the server assigns one */
+    hp_member member; /* rank -1: the server assigns one */
     int size;
     uint32_t patience;   /* milliseconds until this rank gives up joining */
     uint64_t op_timeout; /* ns, 0: none */

@@ -13,13 +13,13 @@ static hp_join
 common(const hp_client_options *o)
 {
     hp_join join = {
-        .who = {.rank = -1, .host_id = o->host_id, .processors = o->processors, .pid = o->pid, .addr = o->listen},
+        .member = {.rank = -1, .host_id = o->host_id, .processors = o->processors, .pid = o->pid, .addr = o->listen},
         .op_timeout = o->op_timeout,
         .warn_after = o->warn_after,
         .started = o->started,
         .completed = o->completed,
         .parent_rank = -1};
-    memcpy(join.who.host, o->host, sizeof(join.who.host));
+    memcpy(join.member.host, o->host, sizeof(join.member.host));
     return join;
 }
 
@@ -39,7 +39,7 @@ hp_registration_first(const hp_client_options *o, uint64_t now)
         join.parent_rank = o->parent_rank;
         join.parent_size = o->parent_size;
     } else {
-        join.who.rank = o->rank;
+        join.member.rank = o->rank;
     }
     return join;
 }
@@ -48,7 +48,7 @@ hp_join
 hp_registration_again(const hp_client_options *o, const hp_ring *ring)
 {
     hp_join join = common(o);
-    join.who.rank = ring->rank;
+    join.member.rank = ring->rank;
     join.size = ring->size;
     join.patience = HP_RETURN_MS;
     join.ring = ring->comm;

@@ -20,16 +20,16 @@ hp_rings_find(hp_roster *rosters, uint64_t comm)
 static hoop_result
 check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
 {
-    for (const hp_roster *r = rosters; r && !join->parent && join->who.rank >= 0; r = r->next) {
-        const hp_member *holder = r->world ? hp_roster_holder(r, join->who.rank) : NULL;
-        if (!holder || (holder->pid == join->who.pid && holder->host_id == join->who.host_id))
+    for (const hp_roster *r = rosters; r && !join->parent && join->member.rank >= 0; r = r->next) {
+        const hp_member *holder = r->world ? hp_roster_holder(r, join->member.rank) : NULL;
+        if (!holder || (holder->pid == join->member.pid && holder->host_id == join->member.host_id))
             continue;
         hp_err_set(
             error, HOOP_ERR_RENDEZVOUS,
             "duplicate rank: the job is running, and its rank %d is %s, pid %u; start every job under a name of its "
             "own (HOOP_JOB)",
-            join->who.rank, holder->host, holder->pid);
-        error->rank = join->who.rank;
+            join->member.rank, holder->host, holder->pid);
+        error->rank = join->member.rank;
         error->phase = HOOP_PHASE_BRINGUP;
         return error->code;
     }

@@ -62,7 +62,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     hp_err_clear(&r->cause);
     int fits = allocate(r, count);
     for (int i = 0; fits && i < count; i++) {
-        r->ring.members[i] = joined[i].who;
+        r->ring.members[i] = joined[i].member;
         r->peers[i] = joined[i].peer;
     }
     if (!fits || !hp_ring_arrange(&r->ring)) {
@@ -419,19 +419,19 @@ hp_roster_ended(hp_roster *r, int rank)
 int
 hp_roster_knows(const hp_roster *r, const hp_join *join)
 {
-    int rank = join->who.rank;
+    int rank = join->member.rank;
     if (r->ring.comm != join->ring || r->ring.size != join->size || rank < 0 || rank >= r->ring.size ||
         r->ring.epoch != join->epoch || hp_ring_digest(&r->ring) != join->digest || r->witnesses[rank].left)
         return 0;
     const hp_member *m = &r->ring.members[rank];
-    return m->pid == join->who.pid && m->host_id == join->who.host_id && (r->peers[rank] || r->losses.away[rank]);
+    return m->pid == join->member.pid && m->host_id == join->member.host_id && (r->peers[rank] || r->losses.away[rank]);
 }
 
 void
 hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    int rank = join->who.rank;
+    int rank = join->member.rank;
     hp_link_loss_back(&r->losses, rank);
     r->present += r->peers[rank] ? 0 : 1;
     r->peers[rank] = peer;

@@ -64,10 +64,10 @@ one_world(int world)
     sim_open(&s);
     for (int g = 0; g < n; g++) {
         hp_join join = sim_join_of(ranks[g], n, 1);
-        join.who.host_id = tap_random() % (uint64_t)hosts;
-        join.who.pid = (uint32_t)g + 1;
+        join.member.host_id = tap_random() % (uint64_t)hosts;
+        join.member.pid = (uint32_t)g + 1;
         if (tap_random() % 3 == 0)
-            join.who.rank = ranks[g] = -1;
+            join.member.rank = ranks[g] = -1;
         good &= case_int(0, sim_join(&s, g, &join), "world %d of %d ranks: JOIN %d, as rank %d", world, n, g, ranks[g]);
         good &= case_int(g == n - 1, s.guests[0].joined, "world %d of %d ranks: rosters of guest 0 after %d JOINs",
                          world, n, g + 1);
@@ -237,7 +237,7 @@ test_duplicate(void)
     sim s;
     sim_open(&s);
     hp_join first = sim_join_of(2, 4, 1), second = sim_join_of(2, 4, 1);
-    second.who.pid = 4711;
+    second.member.pid = 4711;
     sim_join(&s, 2, &first);
     is_int(HP_DUPLICATE, sim_enter(&s, 9, &second), "the acceptor refuses a rank that has joined");
     for (int i = 0; i < 4; i++) {
@@ -250,7 +250,7 @@ test_duplicate(void)
     is_int(1, s.guests[3].joined, "the ring meets");
     uint8_t bytes[HP_CONTROL_MAX];
     second = sim_join_of(3, 4, 1);
-    second.who.pid = 4711;
+    second.member.pid = 4711;
     sim_say(&s, 9, HP_JOIN, bytes, hp_join_put(bytes, &second));
     is_int(HOOP_ERR_RENDEZVOUS, s.guests[9].cause.code, "another process of a rank of the running job is refused");
     is_string(
@@ -378,7 +378,7 @@ one_split(int number)
         joins[i].parent_size = n;
         joins[i].color = (int)(tap_random() % 4) - 1;
         joins[i].key = (int)(tap_random() % 5) - 2;
-        joins[i].who.pid = (uint32_t)i + 1;
+        joins[i].member.pid = (uint32_t)i + 1;
     }
     for (int k = 0, i = (int)(tap_random() % (uint64_t)n); k < n; k++, i = (i + 1) % n)
         good &= case_int(0, sim_join(&s, 20 + i, &joins[i]), "split %d of %d ranks: JOIN of rank %d", number, n, i);

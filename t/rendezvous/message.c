@@ -26,11 +26,11 @@ static hp_join
 example(void)
 {
     static const char agree[] = "slice=262144\nchannels=1\n";
-    hp_join join = {.who = {.rank = 3,
-                            .host = "node2",
-                            .host_id = UINT64_C(0xfedcba9876543210),
-                            .processors = 0x89abcdef,
-                            .pid = 811},
+    hp_join join = {.member = {.rank = 3,
+                               .host = "node2",
+                               .host_id = UINT64_C(0xfedcba9876543210),
+                               .processors = 0x89abcdef,
+                               .pid = 811},
                     .size = 8,
                     .patience = 4999,
                     .op_timeout = UINT64_C(600000000000),
@@ -38,7 +38,7 @@ example(void)
                     .parent_rank = -1,
                     .agree = agree,
                     .agree_n = sizeof(agree) - 1};
-    join.who.addr = address("10.1.2.3:40000");
+    join.member.addr = address("10.1.2.3:40000");
     return join;
 }
 
@@ -49,17 +49,17 @@ test_join(void)
     hp_join in = example(), out;
     size_t n = hp_join_put(bytes, &in);
     ok(n > 130 && hp_join_get(&out, bytes, n), "JOIN is read back");
-    is_int(3, out.who.rank, "rank");
+    is_int(3, out.member.rank, "rank");
     is_int(8, out.size, "size");
     is_uint(4999, out.patience, "patience");
     is_uint(UINT64_C(600000000000), out.op_timeout, "op time-out");
     is_uint(UINT64_C(30000000000), out.warn_after, "warn after");
-    is_uint(UINT64_C(0xfedcba9876543210), out.who.host_id, "host id");
-    is_uint(0x89abcdef, out.who.processors, "processors");
-    is_uint(811, out.who.pid, "pid");
-    is_string("node2", out.who.host, "host");
+    is_uint(UINT64_C(0xfedcba9876543210), out.member.host_id, "host id");
+    is_uint(0x89abcdef, out.member.processors, "processors");
+    is_uint(811, out.member.pid, "pid");
+    is_string("node2", out.member.host, "host");
     char text[HP_ADDR_TEXT];
-    is_string("10.1.2.3:40000", hp_addr_print(&out.who.addr, text), "address");
+    is_string("10.1.2.3:40000", hp_addr_print(&out.member.addr, text), "address");
     ok(out.agree_n == in.agree_n && memcmp(out.agree, in.agree, in.agree_n) == 0, "settings");
     int cut = 0;
     for (size_t k = 0; k < n; k++) {
@@ -120,10 +120,10 @@ test_join_ranges(void)
     uint8_t bytes[HP_CONTROL_MAX];
     static char much[HP_AGREE_MAX + 1];
     hp_join out, in = example();
-    in.who.rank = 8;
+    in.member.rank = 8;
     ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "rank 8 of 8 is refused");
-    in.who.rank = -1;
-    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.who.rank == -1, "rank -1 asks for one");
+    in.member.rank = -1;
+    ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.member.rank == -1, "rank -1 asks for one");
     in.size = 0;
     ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "size 0 is refused");
     in.size = HP_WORLD_MAX + 1;
@@ -143,7 +143,7 @@ test_join_ranges(void)
     memset(much, 'x', sizeof(much));
     in.agree = much;
     in.agree_n = HP_AGREE_MAX;
-    memset(in.who.host, 'h', HP_HOST_TEXT - 1);
+    memset(in.member.host, 'h', HP_HOST_TEXT - 1);
     ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)) && out.agree_n == HP_AGREE_MAX, "2 KiB of settings fit");
     in.agree_n++;
     is_uint(0, hp_join_put(bytes, &in), "more do not");
@@ -152,9 +152,9 @@ test_join_ranges(void)
     in.agree_n = strlen(in.agree);
     ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "settings of control characters are refused");
     in = example();
-    memcpy(in.who.host, "a\033[31m b", 9);
+    memcpy(in.member.host, "a\033[31m b", 9);
     ok(hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "a host name of control characters is read");
-    is_string("a?[31m?b", out.who.host, "and made harmless");
+    is_string("a?[31m?b", out.member.host, "and made harmless");
 }
 
 static hp_ring
@@ -327,9 +327,9 @@ test_return(void)
     in.completed = 13;
     ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "it cannot have completed more than it has started");
     in.completed = 12;
-    in.who.rank = -1;
+    in.member.rank = -1;
     ok(!hp_join_get(&out, bytes, hp_join_put(bytes, &in)), "it has a rank");
-    in.who.rank = 3;
+    in.member.rank = 3;
     in.parent = 5;
     in.parent_rank = 3;
     in.parent_size = 8;
@@ -427,10 +427,10 @@ test_garbage(void)
             bytes[tap_random() % n] = (uint8_t)tap_random();
         if (hp_join_get(&join, bytes, n)) {
             accepted++;
-            wrong += !case_ok(join.who.rank >= -1 && join.who.rank < HP_WORLD_MAX && join.size <= HP_WORLD_MAX &&
-                                  join.agree_n <= HP_AGREE_MAX && strlen(join.who.host) < HP_HOST_TEXT &&
+            wrong += !case_ok(join.member.rank >= -1 && join.member.rank < HP_WORLD_MAX && join.size <= HP_WORLD_MAX &&
+                                  join.agree_n <= HP_AGREE_MAX && strlen(join.member.host) < HP_HOST_TEXT &&
                                   (const uint8_t *)join.agree + join.agree_n == bytes + n,
-                              "damaged JOIN %d: rank %d of %d, %zu bytes of settings", i, join.who.rank, join.size,
+                              "damaged JOIN %d: rank %d of %d, %zu bytes of settings", i, join.member.rank, join.size,
                               join.agree_n);
         }
         n = tap_random() % 200;

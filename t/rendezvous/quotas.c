@@ -99,7 +99,7 @@ join_groups(void)
     for (int g = 0; g < last; g += 2) {
         for (int i = 0; i < 2; i++) {
             hp_join join = sim_join_of(i, 2, 1);
-            join.who.pid = 1;
+            join.member.pid = 1;
             sim_join(&s, g + i, &join);
         }
         for (int i = 0; i < 2; i++)
@@ -111,7 +111,7 @@ join_groups(void)
     is_int(0, breaches, "and refuse what they may refuse");
     is_int(MEETINGS, count_join_groups(&s), "so many join groups are kept, and no more");
     hp_join join = sim_join_of(0, 2, 1);
-    join.who.pid = 1;
+    join.member.pid = 1;
     sim_join(&s, last, &join);
     ok(s.guests[last].cause_type == HP_REFUSED && s.guests[last].cause.code == HOOP_ERR_NO_MEMORY,
        "a newcomer is told: %s", s.guests[last].cause.text);
@@ -126,7 +126,7 @@ unknown_parents(void)
     sim_open(&s);
     sim_world(&s, 4, 2);
     hp_join join = sim_join_of(1, 4, 2);
-    join.who.rank = -1;
+    join.member.rank = -1;
     join.size = 0;
     join.parent = s.guests[0].ring.comm + 1000;
     join.split = 1;

@@ -145,15 +145,15 @@ hp_join
 sim_join_of(int rank, int size, int per_host)
 {
     int host = rank < 0 ? 0 : rank / per_host;
-    hp_join join = {.who = {.rank = rank, .host_id = (uint64_t)host + 100, .pid = (uint32_t)(rank + 800)},
+    hp_join join = {.member = {.rank = rank, .host_id = (uint64_t)host + 100, .pid = (uint32_t)(rank + 800)},
                     .size = size,
                     .patience = 5000,
                     .op_timeout = 2 * HP_SEC,
                     .parent_rank = -1,
                     .agree = "slice=1\n",
                     .agree_n = 8};
-    snprintf(join.who.host, HP_HOST_TEXT, "node%d", host + 1);
-    if (hp_addr_parse(&join.who.addr, "10.0.0.1:4000", NULL))
+    snprintf(join.member.host, HP_HOST_TEXT, "node%d", host + 1);
+    if (hp_addr_parse(&join.member.addr, "10.0.0.1:4000", NULL))
         bail("no address");
     return join;
 }
@@ -161,7 +161,7 @@ sim_join_of(int rank, int size, int per_host)
 int
 sim_enter(sim *s, int g, const hp_join *join)
 {
-    int rank = join->parent ? join->parent_rank : join->who.rank;
+    int rank = join->parent ? join->parent_rank : join->member.rank;
     hp_hello hello = {.comm = join->parent,
                       .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
                       .world = (uint32_t)(join->parent ? join->parent_size : join->size)};
@@ -245,7 +245,7 @@ sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
     uint8_t bytes[HP_CONTROL_MAX];
     const hp_ring *ring = &was->ring;
     sim_guest *guest = &s->guests[g];
-    hp_join join = {.who = ring->members[was->rank],
+    hp_join join = {.member = ring->members[was->rank],
                     .size = ring->size,
                     .ring = ring->comm,
                     .epoch = ring->epoch,

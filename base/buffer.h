@@ -27,7 +27,10 @@ hp_buffer_first(const hp_buffer *buffer)
     return buffer->memory + buffer->head;
 }
 
-/* Room for n bytes behind the last one, NULL when memory runs out; hp_buffer_grown says how many were filled. */
+/*
+ * Room for n bytes behind the last one, NULL when memory runs out; hp_buffer_grown is called with the number that was
+ * filled.
+ */
 uint8_t *hp_buffer_room(hp_buffer *buffer, size_t n);
 void hp_buffer_grown(hp_buffer *buffer, size_t n);
 

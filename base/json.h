@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * json: writes JSON as it comes, without a tree in memory, through a function of the caller's. It needs nothing else of
- * the project. Whatever it is given, the output is valid UTF-8 and valid JSON: bytes that are no UTF-8 become U+FFFD,
- * numbers that JSON has no words for (NaN, infinities) become null, a decimal comma of the locale becomes a point.
+ * json: writes JSON as the caller adds it, without a tree in memory, through a function of the caller's. It needs
+ * nothing else of the project. Whatever it is given, the output is valid UTF-8 and valid JSON: bytes that are no UTF-8
+ * become U+FFFD, numbers that JSON has no words for (NaN, infinities) become null, a decimal comma of the locale
+ * becomes a point.
  *
  * Errors stay: after a failed write, or after a call at the wrong place (a key in a list, no key in an object, a second
  * value at the top, more than HP_JSON_DEPTH open containers), nothing more is written, and hp_json_end returns -1.

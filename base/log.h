@@ -2,7 +2,7 @@
 /*
  * log: whole lines to standard error or to the program's function (hoop_log_to is here). Levels follow HOOP_DEBUG.
  * Thread-safe. Never writes to descriptor 1. Of one class at most 10 lines a second are printed (hp_log_class); the
- * next one says how many were dropped.
+ * next one gives the number of those that were dropped.
  */
 #ifndef HP_LOG_H
 #define HP_LOG_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* cuda: a GPU as a device; the CUDA backend's settings, and what it says of a device. */
+/* cuda: a GPU as a device; the CUDA backend's settings, and the description of a device. */
 #ifndef HP_CUDA_H
 #define HP_CUDA_H
 

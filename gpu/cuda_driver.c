@@ -69,7 +69,7 @@ _Static_assert(sizeof(hp_cuda_driver) == SYMBOLS * sizeof(void *), "every functi
 static hp_cuda_driver table;
 static int filled;                              /* every symbol is in the table; under `loading` */
 static _Atomic(hp_cu_ask_fn *) asker;           /* cuPointerGetAttributes, also of a driver that lacks another symbol */
-static _Atomic unsigned long long objects_seen; /* dlpi_adds when the driver was last looked for */
+static _Atomic unsigned long long objects_seen; /* dlpi_adds when the driver was last searched for */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 
 const char *

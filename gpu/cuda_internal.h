@@ -59,11 +59,11 @@ typedef struct hp_cuda_queue {
     _Atomic uint64_t *counter;    /* in a page of host memory; the GPU writes the ticket of the last complete command */
     hp_cu_pointer counter_device; /* the counter's address for the GPU */
     uint64_t submitted;
-    uint64_t armed;        /* the last ticket that a wake was ordered for */
-    uint64_t told;         /* what `done` returned last */
-    hoop_result told_code; /* what `status` returned last */
-    uint64_t looked;       /* when the driver was last asked for the stream's state */
-    atomic_int woken;      /* the eventfd was written and not yet read */
+    uint64_t armed;            /* the last ticket that a wake was ordered for */
+    uint64_t reported;         /* what `done` returned last */
+    hoop_result reported_code; /* what `status` returned last */
+    uint64_t asked;            /* when the driver was last asked for the stream's state */
+    atomic_int woken;          /* the eventfd was written and not yet read */
     int fd;
     hp_cuda_bounce *bounce;
     hoop_error status; /* the queue's first error */

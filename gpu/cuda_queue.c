@@ -86,9 +86,9 @@ hp_cuda_check_health(hp_queue *base)
 {
     hp_cuda_queue *queue = as_cuda(base);
     uint64_t now = hp_now();
-    if (queue->status.code != HOOP_SUCCESS || now - queue->looked < HEALTH_INTERVAL)
+    if (queue->status.code != HOOP_SUCCESS || now - queue->asked < HEALTH_INTERVAL)
         return;
-    queue->looked = now;
+    queue->asked = now;
     hp_cu_context before;
     if (enter(queue, &before) == HOOP_SUCCESS) {
         hp_cu_result result = queue->device->driver->stream_query(queue->stream);
@@ -116,7 +116,7 @@ hp_cuda_done(hp_queue *base)
     take_wake(queue);
     if (done < queue->submitted)
         hp_cuda_check_health(base);
-    queue->told = done;
+    queue->reported = done;
     return done;
 }
 
@@ -166,7 +166,7 @@ expect_wake(hp_cuda_queue *queue)
         wake(queue);
 }
 
-/* `done` and `status` have told some callers that all is complete, or has failed: those are not woken again. */
+/* `done` and `status` have returned to some callers that all is complete, or has failed: those are not woken again. */
 void
 hp_cuda_wake_arm(hp_queue *base)
 {
@@ -175,7 +175,8 @@ hp_cuda_wake_arm(hp_queue *base)
     int ended = queue->status.code != HOOP_SUCCESS || done >= queue->submitted;
     if (!ended)
         expect_wake(queue);
-    else if (queue->status.code != queue->told_code || (queue->status.code == HOOP_SUCCESS && queue->told < done))
+    else if (queue->status.code != queue->reported_code ||
+             (queue->status.code == HOOP_SUCCESS && queue->reported < done))
         wake(queue);
 }
 
@@ -198,7 +199,7 @@ hp_cuda_status(hp_queue *base, hoop_error *error)
     hp_cuda_queue *queue = as_cuda(base);
     if (queue->status.code != HOOP_SUCCESS && error)
         *error = queue->status;
-    queue->told_code = queue->status.code;
+    queue->reported_code = queue->status.code;
     return queue->status.code;
 }
 

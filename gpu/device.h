@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * device: what runs reductions. A device is a row of functions: the host CPU is one (host.c), CUDA another (cuda.c),
- * the tests' simulated device a third (t/sim/device.c), and the belt (lib/channel.c) cannot tell them apart. Work is
+ * the tests' simulated device a third (t/sim/device.c), and the belt (lib/channel.c) treats them alike. Work is
  * given to a device as commands in a queue. A queue runs its commands in the order of submission, and a counter that
- * only grows says how many are complete.
+ * only grows gives the number of those that are complete.
  *
  * Threads: several threads may use one device; a queue is used by one thread at a time.
  */
@@ -81,7 +81,7 @@ typedef struct hp_device_ops {
      */
     void (*release)(hp_device *device);
     /*
-     * `mark` (any thread, before the operation's gate) remembers the stream's present end; `passed` says whether the
+     * `mark` (any thread, before the operation's gate) remembers the stream's present end; `passed` returns whether the
      * stream has run everything before the mark. Its writes are then visible to commands submitted later. The caller
      * of `passed` submits an operation's commands only afterwards, so no command ever waits for a caller's work, and
      * a queue can be drained and closed at any time. If the device fails meanwhile, `passed` notes that in the

@@ -2,7 +2,7 @@
 /*
  * kernel_types: what the kernels compute with: element types, and the reductions of two of their values. The bits are
  * gpu/host.c's, except a NaN's payload and the sign of a zero from MIN or MAX: conversions are codec.h's own text, and
- * nvcc is told to contract nothing and to divide exactly.
+ * nvcc's flags forbid contraction and ask for exact division.
  */
 #ifndef HP_KERNEL_TYPES_CUH
 #define HP_KERNEL_TYPES_CUH

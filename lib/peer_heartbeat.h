@@ -9,7 +9,6 @@
  *
  *   TICK      1 to 16 times: rank 4 | waits for 4 | 1: it has lost the server 4 | number 8 | operation 8, 0: in none |
  *             completed 8 | step 8 | bytes 8
- *
  */
 #ifndef HP_PEER_HEARTBEAT_H
 #define HP_PEER_HEARTBEAT_H

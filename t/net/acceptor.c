@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * acceptor: genuine ranks get in, others are refused or closed with the right line in the log, and the owner may free
- * the acceptor anywhere. Loopback sockets only. siege.c has what pending connections do to it.
+ * the acceptor anywhere. Loopback sockets only. acceptor_attack.c has what pending connections do to it.
  */
 #include "net/acceptor.h"
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "t/net/house.h"
+#include "t/net/test_acceptor.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
 

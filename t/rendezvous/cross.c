@@ -28,7 +28,7 @@ static void
 split(sim *s, int rank, uint64_t started)
 {
     hp_join join = sim_join_of(-1, 0, 2);
-    join.parent = s->guests[0].ring.comm;
+    join.parent = s->conns[0].ring.comm;
     join.split = 1;
     join.parent_rank = rank;
     join.parent_size = N;
@@ -57,15 +57,15 @@ test_crossed(void)
     sim_pass(&s, 20000);
     in_op(&s, 3, 8);
     sim_pass(&s, 400);
-    is_int(0, s.guests[0].causes, "a rank is in a split, another comes to an operation");
+    is_int(0, s.conns[0].causes, "a rank is in a split, another comes to an operation");
     sim_pass(&s, 200);
     is_int(N, sim_told(&s, N, -1, HOOP_ERR_MISMATCH, 1), "all members are told");
     is_string(
         "rank 1 (node1) is in hoop_comm_split after 7 operations, but rank 3 (node2) is in operation 8 (allreduce "
         "of 12 x float64, max), which rank 1 has not started",
-        s.guests[0].cause.text, "with both calls");
-    is_string(s.guests[0].cause.text, s.guests[SPLIT + 1].cause.text, "the split ends with the same");
-    ok(s.guests[0].cause.sequence == 8 && s.guests[0].cause.reporter == 3, "the operation, and who is in it");
+        s.conns[0].cause.text, "with both calls");
+    is_string(s.conns[0].cause.text, s.conns[SPLIT + 1].cause.text, "the split ends with the same");
+    ok(s.conns[0].cause.sequence == 8 && s.conns[0].cause.reporter == 3, "the operation, and who is in it");
     sim_close(&s);
     open_ring(&s);
     in_op(&s, 0, 1);
@@ -89,29 +89,29 @@ test_harmless(void)
     sim_pass(&s, 20000);
     in_op(&s, N - 1, 9);
     sim_pass(&s, 20000);
-    is_int(0, s.guests[0].causes, "operations that all have started before it may take as long as they like");
+    is_int(0, s.conns[0].causes, "operations that all have started before it may take as long as they like");
     split(&s, N - 1, 9);
-    is_int(1, s.guests[SPLIT].joined, "the last one comes, and the split is made");
+    is_int(1, s.conns[SPLIT].joined, "the last one comes, and the split is made");
     sim_close(&s);
     open_ring(&s);
     split(&s, 1, 7);
     in_op(&s, 3, 8);
     split(&s, 3, 8);
     sim_pass(&s, 20000);
-    is_int(0, s.guests[0].causes, "who has come to the split as well waits for nothing else");
+    is_int(0, s.conns[0].causes, "who has come to the split as well waits for nothing else");
     in_op(&s, 0, 8);
     sim_pass(&s, 400);
     in_op(&s, 1, 8);
     sim_pass(&s, 20000);
-    is_int(0, s.guests[0].causes, "another thread of the one in the split has started that operation");
+    is_int(0, s.conns[0].causes, "another thread of the one in the split has started that operation");
     sim_count(&s, 1, HP_OUT, 8);
     sim_pass(&s, 20000);
-    is_int(0, s.guests[0].causes, "and finished it");
+    is_int(0, s.conns[0].causes, "and finished it");
     in_op(&s, 0, 9);
     sim_pass(&s, 400);
     sim_count(&s, 0, HP_OUT, 9);
     sim_pass(&s, 20000);
-    is_int(0, s.guests[0].causes, "an operation that ends was none that waits");
+    is_int(0, s.conns[0].causes, "an operation that ends was none that waits");
     sim_close(&s);
 }
 

@@ -39,19 +39,19 @@ same_ring(const hp_ring *a, const hp_ring *b)
     return same;
 }
 
-/* What guest g of `n`, who wanted `rank` (-1: any) and has pid g + 1, was told of the ring that all are in. */
+/* What conn g of `n`, who wanted `rank` (-1: any) and has pid g + 1, was told of the ring that all are in. */
 static int
 is_in_ring(int world, const sim *s, int g, int n, int rank)
 {
-    const hp_ring *ring = &s->guests[0].ring;
-    const sim_guest *guest = &s->guests[g];
-    return case_int(1, guest->joined, "world %d of %d ranks: rosters of guest %d", world, n, g) &&
-           case_ok(same_ring(ring, &guest->ring), "world %d of %d ranks: guest %d has another ring than guest 0", world,
-                   n, g) &&
-           case_ok(rank < 0 || guest->rank == rank, "world %d of %d ranks: guest %d wanted rank %d, got %d", world, n,
-                   g, rank, guest->rank) &&
-           case_int(g + 1, ring->members[guest->rank].pid, "world %d of %d ranks: pid of guest %d, rank %d", world, n,
-                    g, guest->rank);
+    const hp_ring *ring = &s->conns[0].ring;
+    const sim_conn *conn = &s->conns[g];
+    return case_int(1, conn->joined, "world %d of %d ranks: rosters of conn %d", world, n, g) &&
+           case_ok(same_ring(ring, &conn->ring), "world %d of %d ranks: conn %d has another ring than conn 0", world, n,
+                   g) &&
+           case_ok(rank < 0 || conn->rank == rank, "world %d of %d ranks: conn %d wanted rank %d, got %d", world, n, g,
+                   rank, conn->rank) &&
+           case_int(g + 1, ring->members[conn->rank].pid, "world %d of %d ranks: pid of conn %d, rank %d", world, n, g,
+                    conn->rank);
 }
 
 static int
@@ -69,12 +69,12 @@ one_world(int world)
         if (tap_random() % 3 == 0)
             join.member.rank = ranks[g] = -1;
         good &= case_int(0, sim_join(&s, g, &join), "world %d of %d ranks: JOIN %d, as rank %d", world, n, g, ranks[g]);
-        good &= case_int(g == n - 1, s.guests[0].joined, "world %d of %d ranks: rosters of guest 0 after %d JOINs",
-                         world, n, g + 1);
+        good &= case_int(g == n - 1, s.conns[0].joined, "world %d of %d ranks: rosters of conn 0 after %d JOINs", world,
+                         n, g + 1);
     }
     for (int g = 0; g < n && good; g++)
         good = is_in_ring(world, &s, g, n, ranks[g]);
-    const hp_ring *ring = &s.guests[0].ring;
+    const hp_ring *ring = &s.conns[0].ring;
     if (good)
         reference_order(ring->members, n, order);
     for (int i = 0; i < n && good; i++)
@@ -110,25 +110,25 @@ test_missing(void)
     sim_pass(&s, 150);
     is_int(4, sim_told(&s, 8, -1, HOOP_ERR_RENDEZVOUS, -1), "at the time-out all who wait are told");
     is_string("ranks 3, 5-7 of 8 did not join within 5.0 s; 4 ranks on node1, node2, node3 are waiting",
-              s.guests[4].cause.text, "exactly the missing ranks");
-    is_int(HP_REFUSED, s.guests[4].cause_type, "as a refusal");
-    is_int(1, s.guests[4].disconnected, "and good-bye");
+              s.conns[4].cause.text, "exactly the missing ranks");
+    is_int(HP_REFUSED, s.conns[4].cause_type, "as a refusal");
+    is_int(1, s.conns[4].disconnected, "and good-bye");
     is_int(1, s.failures, "the owner hears of it once");
-    is_string(s.guests[4].cause.text, s.failure.text, "in the same words");
+    is_string(s.conns[4].cause.text, s.failure.text, "in the same words");
     for (int i = 0; i < 5; i++)
         sim_lose(&s, i);
     hp_join late = sim_join_of(3, 8, 2);
     sim_join(&s, 3, &late);
-    is_int(0, s.guests[3].causes, "who comes after that begins anew");
+    is_int(0, s.conns[3].causes, "who comes after that begins anew");
     sim_pass(&s, 5050);
-    is_string("ranks 0-2, 4-7 of 8 did not join within 5.0 s; 1 rank on node2 is waiting", s.guests[3].cause.text,
+    is_string("ranks 0-2, 4-7 of 8 did not join within 5.0 s; 1 rank on node2 is waiting", s.conns[3].cause.text,
               "and is told the same way");
     sim_close(&s);
     sim_open(&s);
     hp_join anyone = sim_join_of(-1, 3, 1);
     sim_join(&s, 0, &anyone);
     sim_pass(&s, 5050);
-    is_string("2 of 3 ranks did not join within 5.0 s; 1 rank on node1 is waiting", s.guests[0].cause.text,
+    is_string("2 of 3 ranks did not join within 5.0 s; 1 rank on node1 is waiting", s.conns[0].cause.text,
               "where the server gives the ranks, their number");
     sim_close(&s);
     sim_open(&s);
@@ -155,8 +155,8 @@ test_come_and_go(void)
         }
     hp_join last = sim_join_of(3, 4, 1);
     sim_join(&s, 3, &last);
-    is_int(1, s.guests[0].joined, "a connection that broke before all had met may come again");
-    is_int(0, s.guests[0].causes, "and harms nobody");
+    is_int(1, s.conns[0].joined, "a connection that broke before all had met may come again");
+    is_int(0, s.conns[0].causes, "and harms nobody");
     sim_close(&s);
 }
 
@@ -178,16 +178,16 @@ test_ended(void)
     come(&s, 2, 2, 4);
     hp_job_ended(s.job, 1, 4, "node2", s.now);
     is_int(2, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 1), "a rank has ended: all who wait for it are told at once");
-    is_string(sentence, s.guests[2].cause.text, "the sentence");
-    is_int(HOOP_PHASE_BRINGUP, s.guests[2].cause.phase, "the phase");
+    is_string(sentence, s.conns[2].cause.text, "the sentence");
+    is_int(HOOP_PHASE_BRINGUP, s.conns[2].cause.phase, "the phase");
     hp_job_ended(s.job, 0, 4, "node1", s.now);
     come(&s, 3, 3, 4);
-    is_string(sentence, s.guests[3].cause.text, "who comes later gets the same");
+    is_string(sentence, s.conns[3].cause.text, "who comes later gets the same");
     sim_pass(&s, 4000);
     for (int i = 0; i < 4; i++)
         sim_lose(&s, i);
     come(&s, 4, 3, 4);
-    is_string(sentence, s.guests[4].cause.text, "also long after");
+    is_string(sentence, s.conns[4].cause.text, "also long after");
     sim_close(&s);
     sim_open(&s);
     hp_job_ended(s.job, 1, 2, "node2", s.now);
@@ -195,7 +195,7 @@ test_ended(void)
     is_int(0, s.lines, "where nobody joins nothing is said");
     ok(!hp_job_idle(s.job) && !hp_job_timed(s.job), "it is kept without a timer");
     come(&s, 0, 0, 2);
-    is_string(sentence, s.guests[0].cause.text, "until somebody joins");
+    is_string(sentence, s.conns[0].cause.text, "until somebody joins");
     sim_close(&s);
 }
 
@@ -212,11 +212,11 @@ test_ended_well(void)
     sim_pass(&s, 500);
     is_int(0, s.failures, "a rank that ends after it has left harms nobody");
     come(&s, 3, 0, 3);
-    is_int(1, s.guests[3].causes, "but a second communicator of all cannot come to be");
-    is_int(0, s.guests[0].causes, "the first goes on");
+    is_int(1, s.conns[3].causes, "but a second communicator of all cannot come to be");
+    is_int(0, s.conns[0].causes, "the first goes on");
     come(&s, 4, 0, 2);
     come(&s, 5, 1, 2);
-    is_int(1, s.guests[5].joined, "a communicator of fewer can");
+    is_int(1, s.conns[5].joined, "a communicator of fewer can");
     sim_close(&s);
     sim_open(&s);
     for (int g = 0; g < 2; g++)
@@ -247,20 +247,20 @@ test_duplicate(void)
         if (i != 2)
             sim_join(&s, i, &join);
     }
-    is_int(1, s.guests[3].joined, "the ring meets");
+    is_int(1, s.conns[3].joined, "the ring meets");
     uint8_t bytes[HP_CONTROL_MAX];
     second = sim_join_of(3, 4, 1);
     second.member.pid = 4711;
     sim_say(&s, 9, HP_JOIN, bytes, hp_join_put(bytes, &second));
-    is_int(HOOP_ERR_RENDEZVOUS, s.guests[9].cause.code, "another process of a rank of the running job is refused");
+    is_int(HOOP_ERR_RENDEZVOUS, s.conns[9].cause.code, "another process of a rank of the running job is refused");
     is_string(
         "duplicate rank: the job is running, and its rank 3 is node4, pid 803; start every job under a name of its "
         "own (HOOP_JOB)",
-        s.guests[9].cause.text, "the sentence");
+        s.conns[9].cause.text, "the sentence");
     is_int(0, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 3), "the first comer is unharmed");
     first = sim_join_of(1, 4, 1);
     sim_join(&s, 10, &first);
-    is_int(0, s.guests[10].causes, "the same process may open a second communicator");
+    is_int(0, s.conns[10].causes, "the same process may open a second communicator");
     sim_close(&s);
     sim_open(&s);
     first = sim_join_of(2, 4, 1);
@@ -268,9 +268,9 @@ test_duplicate(void)
     sim_enter(&s, 1, &first);
     sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &first));
     sim_say(&s, 1, HP_JOIN, bytes, hp_join_put(bytes, &first));
-    is_int(0, s.guests[0].causes, "two ranks of one number are accepted at once: the first to join stays");
-    ok(s.guests[1].causes == 1 && strstr(s.guests[1].cause.text, "duplicate rank: rank 2 (node3, pid 802) has already"),
-       "the second is told: %s", s.guests[1].cause.text);
+    is_int(0, s.conns[0].causes, "two ranks of one number are accepted at once: the first to join stays");
+    ok(s.conns[1].causes == 1 && strstr(s.conns[1].cause.text, "duplicate rank: rank 2 (node3, pid 802) has already"),
+       "the second is told: %s", s.conns[1].cause.text);
     sim_close(&s);
 }
 
@@ -289,7 +289,7 @@ test_differences(void)
     is_string(
         "settings differ: rank 5 (node2, pid 805) has \"channels=2\", the first to join has \"channels=1\"; give all "
         "ranks the same",
-        s.guests[7].cause.text, "the key and both values");
+        s.conns[7].cause.text, "the key and both values");
     for (int i = 0; i < 8; i++)
         sim_lose(&s, i);
     sim_world(&s, 8, 4);
@@ -302,7 +302,7 @@ test_differences(void)
     is_int(2, sim_told(&s, 8, -1, HOOP_ERR_MISMATCH, 3), "another size");
     is_string("sizes differ: rank 3 (node1, pid 803) was started with size 4, but the first to join with size 8; check "
               "HOOP_SIZE, or give every job a name of its own (HOOP_JOB)",
-              s.guests[0].cause.text, "the sentence");
+              s.conns[0].cause.text, "the sentence");
     sim_close(&s);
 }
 
@@ -323,8 +323,8 @@ test_hello(void)
     hp_join said = sim_join_of(1, 4, 1), then = sim_join_of(2, 4, 1);
     sim_enter(&s, 0, &said);
     is_int(-1, sim_say(&s, 0, HP_JOIN, bytes, hp_join_put(bytes, &then)), "JOIN must say what HELLO said");
-    ok(s.guests[0].causes == 1 && s.guests[0].cause.code == HOOP_ERR_PROTOCOL, "who says another thing is told: %s",
-       s.guests[0].cause.text);
+    ok(s.conns[0].causes == 1 && s.conns[0].cause.code == HOOP_ERR_PROTOCOL, "who says another thing is told: %s",
+       s.conns[0].cause.text);
     sim_close(&s);
 }
 
@@ -339,11 +339,11 @@ reference_rank(const hp_join *joins, int n, int me)
     return before;
 }
 
-/* What rank i of `n` was told of its part. Guest 20 + i is rank i of the parent. */
+/* What rank i of `n` was told of its part. Connection 20 + i is rank i of the parent. */
 static int
 is_in_part(int number, const sim *s, const hp_join *joins, int n, int i)
 {
-    const sim_guest *g = &s->guests[20 + i];
+    const sim_conn *g = &s->conns[20 + i];
     if (joins[i].color < 0)
         return case_ok(g->empty == 1 && g->disconnected == 1 && g->joined == 0,
                        "split %d of %d ranks: rank %d takes no part, but got %d, %d and %d", number, n, i, g->empty,
@@ -356,7 +356,7 @@ is_in_part(int number, const sim *s, const hp_join *joins, int n, int i)
                case_int(i + 1, g->ring.members[g->rank].pid, "split %d of %d ranks: pid of rank %d", number, n, i);
     for (int j = 0; j < n && good; j++)
         if (joins[j].color >= 0)
-            good = case_int(joins[i].color == joins[j].color, g->ring.comm == s->guests[20 + j].ring.comm,
+            good = case_int(joins[i].color == joins[j].color, g->ring.comm == s->conns[20 + j].ring.comm,
                             "split %d of %d ranks: ranks %d and %d of colors %d and %d are in one communicator", number,
                             n, i, j, joins[i].color, joins[j].color);
     return good;
@@ -370,7 +370,7 @@ one_split(int number)
     int n = 1 + (int)(tap_random() % 12), good = 1;
     sim_open(&s);
     sim_world(&s, n, 3);
-    uint64_t parent = s.guests[0].ring.comm;
+    uint64_t parent = s.conns[0].ring.comm;
     for (int i = 0; i < n; i++) {
         joins[i] = sim_join_of(-1, 0, 3);
         joins[i].parent = parent;
@@ -402,7 +402,7 @@ static hp_join
 split_of(const sim *s, int rank, int n)
 {
     hp_join join = sim_join_of(-1, 0, 3);
-    join.parent = s->guests[0].ring.comm;
+    join.parent = s->conns[0].ring.comm;
     join.parent_rank = rank;
     join.parent_size = n;
     return join;
@@ -419,11 +419,11 @@ test_split_losses(void)
         sim_join(&s, 20 + i, &join);
     }
     sim_lose(&s, 21);
-    ok(s.guests[20].cause.code == HOOP_ERR_PEER_LOST && s.guests[20].cause.rank == 1 && s.guests[22].causes == 1,
+    ok(s.conns[20].cause.code == HOOP_ERR_PEER_LOST && s.conns[20].cause.rank == 1 && s.conns[22].causes == 1,
        "who vanishes while a split gathers is named to the others");
     hp_join last = split_of(&s, 3, 4);
     sim_join(&s, 23, &last);
-    is_int(HOOP_ERR_PEER_LOST, s.guests[23].cause.code, "and to those who come later");
+    is_int(HOOP_ERR_PEER_LOST, s.conns[23].cause.code, "and to those who come later");
     sim_close(&s);
     sim_open(&s);
     sim_world(&s, 4, 3);
@@ -432,8 +432,8 @@ test_split_losses(void)
         sim_join(&s, 20 + i, &join);
     }
     sim_lose(&s, 3);
-    is_int(HOOP_ERR_PEER_LOST, s.guests[20].cause.code, "the parent's failure ends the split");
-    is_int(3, s.guests[20].cause.rank, "with the parent's cause");
+    is_int(HOOP_ERR_PEER_LOST, s.conns[20].cause.code, "the parent's failure ends the split");
+    is_int(3, s.conns[20].cause.rank, "with the parent's cause");
     sim_close(&s);
     sim_open(&s);
     sim_world(&s, 4, 3);
@@ -443,8 +443,8 @@ test_split_losses(void)
     }
     sim_pass(&s, 5050);
     is_string("rank 3 of 4 did not call hoop_comm_split within 5.0 s; 3 ranks on node1 are waiting",
-              s.guests[20].cause.text, "a rank that does not split");
-    is_int(0, s.guests[0].causes, "the parent lives on");
+              s.conns[20].cause.text, "a rank that does not split");
+    is_int(0, s.conns[0].causes, "the parent lives on");
     sim_close(&s);
 }
 
@@ -458,7 +458,9 @@ sim_refuse(sim *s, int g, uint32_t split)
     return sim_say(s, g, HP_REFUSED, bytes, hp_refusal_put(bytes, split, &cause));
 }
 
-/* A rank that cannot come to a split says so, before or after the others came; it is told however late somebody comes. */
+/*
+ * A rank that cannot come to a split says so, before or after the others came; it is told however late somebody comes.
+ */
 static void
 test_split_refused(void)
 {
@@ -475,11 +477,11 @@ test_split_refused(void)
                 sim_refuse(&s, 3, join.split);
             sim_join(&s, 20 + i, &join);
             sim_pass(&s, 60000 * (i == split));
-            told += s.guests[20 + i].cause_type == HP_REFUSED;
+            told += s.conns[20 + i].cause_type == HP_REFUSED;
         }
-        told += s.guests[20].cause.rank == 3 && s.guests[20].cause.code == HOOP_ERR_ABORTED;
+        told += s.conns[20].cause.rank == 3 && s.conns[20].cause.code == HOOP_ERR_ABORTED;
     }
-    is_int(2 * 3, told + (s.guests[20].causes == 1), "who waits, and who comes a minute later, is told who refused");
+    is_int(2 * 3, told + (s.conns[20].causes == 1), "who waits, and who comes a minute later, is told who refused");
     ok(!s.job->join_groups && !hp_job_timed(s.job), "then it is forgotten");
     for (int i = 0; i < 4; i++) {
         hp_join join = split_of(&s, i, 4);
@@ -488,17 +490,17 @@ test_split_refused(void)
         sim_join(&s, 20 + i, &join);
     }
     for (int i = 0; i < 4; i++)
-        next += s.guests[20 + i].joined;
+        next += s.conns[20 + i].joined;
     is_int(4, next, "and the next split meets");
     is_int(0, sim_refuse(&s, 2, 3), "a refusal that comes too late");
-    ok(!s.job->join_groups && s.guests[20].causes == 0, "says nothing to anybody");
+    ok(!s.job->join_groups && s.conns[20].causes == 0, "says nothing to anybody");
     hp_join late = split_of(&s, 1, 4);
     late.split = 2;
     sim_join(&s, 30, &late);
-    is_int(HOOP_ERR_RENDEZVOUS, s.guests[30].cause.code, "nor does anybody wait in a split that is over");
+    is_int(HOOP_ERR_RENDEZVOUS, s.conns[30].cause.code, "nor does anybody wait in a split that is over");
     late.split = 1000;
     sim_join(&s, 31, &late);
-    is_int(HOOP_ERR_RENDEZVOUS, s.guests[31].cause.code, "nor in one that is far ahead: %s", s.guests[31].cause.text);
+    is_int(HOOP_ERR_RENDEZVOUS, s.conns[31].cause.code, "nor in one that is far ahead: %s", s.conns[31].cause.text);
     ok(!s.job->join_groups, "and nothing is kept of it");
     is_int(-1, sim_refuse(&s, 1, UINT32_MAX), "a refusal of one that is far ahead");
     is_int(-1, sim_say(&s, 0, HP_REFUSED, "12345", 5), "a malformed refusal");

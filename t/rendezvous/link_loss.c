@@ -27,9 +27,9 @@ all_hear(int n, const char *text)
 {
     int told = 0;
     for (int i = 0; i < N; i++)
-        told += s.guests[i].present && s.guests[i].causes == 1 && strcmp(s.guests[i].cause.text, text) == 0;
+        told += s.conns[i].present && s.conns[i].causes == 1 && strcmp(s.conns[i].cause.text, text) == 0;
     if (told != n)
-        diag("%d of %d were told; rank 0 heard: %s", told, n, s.guests[0].cause.text);
+        diag("%d of %d were told; rank 0 heard: %s", told, n, s.conns[0].cause.text);
     return told == n;
 }
 
@@ -39,16 +39,16 @@ test_link(void)
     start();
     sim_lost(&s, 4, 3, ECONNRESET, 18);
     sim_pass(&s, 50);
-    is_int(0, s.guests[0].causes, "one end reports a loss: the server waits a moment");
+    is_int(0, s.conns[0].causes, "one end reports a loss: the server waits a moment");
     sim_lost(&s, 3, 4, 0, 17);
     ok(all_hear(N,
                 "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 17: Connection reset "
                 "by peer; both processes are alive, so look at the network between them"),
        "so does the other: all are told, at once, with both ends");
-    is_int(3, s.guests[0].cause.rank, "the rank is the lower end");
-    is_int(4, s.guests[0].cause.reporter, "the reporter the first one");
-    is_uint(17, s.guests[0].cause.sequence, "the operation the older one");
-    is_int(ECONNRESET, s.guests[0].cause.sys_errno, "with errno");
+    is_int(3, s.conns[0].cause.rank, "the rank is the lower end");
+    is_int(4, s.conns[0].cause.reporter, "the reporter the first one");
+    is_uint(17, s.conns[0].cause.sequence, "the operation the older one");
+    is_int(ECONNRESET, s.conns[0].cause.sys_errno, "with errno");
     for (int i = 0; i < N; i++) {
         sim_count(&s, i, HP_LEAVE, 16);
         sim_lose(&s, i);
@@ -65,7 +65,7 @@ test_one_end(void)
     sim_pass(&s, 250);
     sim_report(&s, 3, 17, 3, 2);
     sim_pass(&s, 200);
-    is_int(0, s.guests[0].causes, "one end reports an end or a reset: the other's process has half a second to end");
+    is_int(0, s.conns[0].causes, "one end reports an end or a reset: the other's process has half a second to end");
     sim_pass(&s, 50);
     ok(all_hear(N,
                 "the connection between rank 3 (node2) and rank 4 (node3) broke during operation 18: Broken pipe; both "
@@ -111,10 +111,10 @@ test_leavers(void)
         sim_pass(&s, 550);
         int told = 0;
         for (int i = 0; i < N; i++)
-            told += case_ok(s.guests[i].causes == 1 && s.guests[i].cause.rank == (a < b ? a : b) &&
-                                strstr(s.guests[i].cause.text, "the connection between"),
+            told += case_ok(s.conns[i].causes == 1 && s.conns[i].cause.rank == (a < b ? a : b) &&
+                                strstr(s.conns[i].cause.text, "the connection between") != NULL,
                             "case %d, ranks %d and %d: rank %d was told %d causes, the first of rank %d: %s", seed, a,
-                            b, i, s.guests[i].causes, s.guests[i].cause.rank, s.guests[i].cause.text);
+                            b, i, s.conns[i].causes, s.conns[i].cause.rank, s.conns[i].cause.text);
         good += told == N;
         sim_close(&s);
     }
@@ -143,14 +143,14 @@ test_process(void)
     start();
     sim_lost(&s, 4, 3, 0, 17);
     sim_pass(&s, 300);
-    is_int(0, s.guests[0].causes, "the end of its control connection may come late, by a lost packet");
+    is_int(0, s.conns[0].causes, "the end of its control connection may come late, by a lost packet");
     sim_lose(&s, 3);
     is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "it is the process all the same");
-    ok(strstr(s.guests[0].cause.text, "vanished during operation 17") != NULL, "%s", s.guests[0].cause.text);
+    ok(strstr(s.conns[0].cause.text, "vanished during operation 17") != NULL, "%s", s.conns[0].cause.text);
     sim_close(&s);
     start();
     sim_break(&s, 3);
-    is_int(0, s.guests[0].causes, "a control connection that is reset is no verdict");
+    is_int(0, s.conns[0].causes, "a control connection that is reset is no verdict");
     sim_lost(&s, 4, 3, 0, 17);
     is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "a neighbour's loss makes it one, at once");
     sim_close(&s);
@@ -171,12 +171,12 @@ test_all_reset(void)
     sim_lost(&s, 4, 3, ECONNRESET, 17);
     sim_lost(&s, 2, 3, ECONNRESET, 17);
     sim_pass(&s, 400);
-    is_int(0, s.guests[0].causes, "all connections of a rank are reset: it may dial the server again");
-    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "so it does");
+    is_int(0, s.conns[0].causes, "all connections of a rank are reset: it may dial the server again");
+    is_int(0, sim_return(&s, 3, &s.conns[3], 16), "so it does");
     sim_lost(&s, 3, 2, ECONNRESET, 17);
     is_int(N, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, 2), "nobody is said to have vanished");
-    ok(strstr(s.guests[0].cause.text, "between rank 2 (node2) and rank 3 (node2) broke") != NULL, "%s",
-       s.guests[0].cause.text);
+    ok(strstr(s.conns[0].cause.text, "between rank 2 (node2) and rank 3 (node2) broke") != NULL, "%s",
+       s.conns[0].cause.text);
     sim_close(&s);
     start();
     sim_break(&s, 3);
@@ -194,30 +194,30 @@ test_away(void)
     sim_break(&s, 3);
     ok(hp_job_timed(s.job), "the server looks after a rank that is away");
     sim_pass(&s, 400);
-    is_int(0, s.guests[0].causes, "in an operation it has half a second");
-    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "it comes back");
-    ok(s.guests[3].go == 1 && s.guests[3].causes == 0, "and hears GO");
+    is_int(0, s.conns[0].causes, "in an operation it has half a second");
+    is_int(0, sim_return(&s, 3, &s.conns[3], 16), "it comes back");
+    ok(s.conns[3].go == 1 && s.conns[3].causes == 0, "and hears GO");
     sim_report(&s, 3, 17, 4, 2);
     sim_pass(&s, 1000);
-    is_int(0, s.guests[0].causes, "nobody has noticed");
+    is_int(0, s.conns[0].causes, "nobody has noticed");
     sim_break(&s, 3);
     sim_pass(&s, 550);
     is_int(N - 1, sim_told(&s, N, 3, HOOP_ERR_PEER_LOST, 3), "the second time it stays away: it has vanished");
-    is_int(0, sim_return(&s, 3, &s.guests[3], 16), "when it comes back after that");
-    is_int(3, s.guests[3].cause.rank, "it hears the verdict");
+    is_int(0, sim_return(&s, 3, &s.conns[3], 16), "when it comes back after that");
+    is_int(3, s.conns[3].cause.rank, "it hears the verdict");
     sim_break(&s, 3);
     sim_break(&s, 2);
     for (int i = 0; i < N; i++)
         sim_lose(&s, i);
     sim_pass(&s, 500);
-    is_int(0, sim_return(&s, 2, &s.guests[2], 16), "also when all others have gone already");
-    is_int(3, s.guests[2].cause.rank, "the same one");
+    is_int(0, sim_return(&s, 2, &s.conns[2], 16), "also when all others have gone already");
+    is_int(3, s.conns[2].cause.rank, "the same one");
     sim_close(&s);
     start();
     sim_break(&s, 5);
     sim_pass(&s, 60000);
-    is_int(0, s.guests[0].causes, "one that is in no operation may be computing, and comes back when it likes");
-    is_int(0, sim_return(&s, 5, &s.guests[5], 3), "here it is");
+    is_int(0, s.conns[0].causes, "one that is in no operation may be computing, and comes back when it likes");
+    is_int(0, sim_return(&s, 5, &s.conns[5], 3), "here it is");
     sim_count(&s, 5, HP_LEAVE, 3);
     sim_close(&s);
 }
@@ -236,9 +236,9 @@ test_stalled(void)
             break;
         sim_break(&s, 5);
         sim_pass(&s, 50);
-        sim_return(&s, 5, &s.guests[5], 16);
+        sim_return(&s, 5, &s.conns[5], 16);
     }
-    is_int(0, s.guests[0].causes, "a rank is away every 0.4 s: until the time-out nothing happens");
+    is_int(0, s.conns[0].causes, "a rank is away every 0.4 s: until the time-out nothing happens");
     sim_pass(&s, 50);
     is_int(N, sim_told(&s, N, -1, HOOP_ERR_TIMEOUT, 3), "but then, and the one who holds up the others is named");
     sim_close(&s);
@@ -247,38 +247,38 @@ test_stalled(void)
 static void
 test_return(void)
 {
-    sim_guest was;
+    sim_conn was;
     start();
-    was = s.guests[3];
+    was = s.conns[3];
     is_int(0, sim_return(&s, 20, &was, 5), "a member comes back before the server has seen that its line broke");
-    ok(s.guests[20].go == 1 && s.guests[3].disconnected == 1, "it takes the place of its former self");
+    ok(s.conns[20].go == 1 && s.conns[3].disconnected == 1, "it takes the place of its former self");
     sim_lose(&s, 3);
-    is_int(0, s.guests[0].causes, "whose end is no loss");
+    is_int(0, s.conns[0].causes, "whose end is no loss");
     sim_break(&s, 20);
     uint64_t right = was.ring.comm;
     was.ring.comm -= 7;
     sim_return(&s, 21, &was, 5);
-    ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].disconnected == 1, "another ring's: %s",
-       s.guests[21].cause.text);
+    ok(s.conns[21].cause_type == HP_REFUSED && s.conns[21].disconnected == 1, "another ring's: %s",
+       s.conns[21].cause.text);
     was.ring.comm = right;
     was.ring.members[was.rank].pid++;
     sim_return(&s, 22, &was, 5);
-    is_int(HP_REFUSED, s.guests[22].cause_type, "another process is refused");
+    is_int(HP_REFUSED, s.conns[22].cause_type, "another process is refused");
     was.ring.members[was.rank].pid--;
     was.ring.epoch++;
     sim_return(&s, 23, &was, 5);
-    is_int(HP_REFUSED, s.guests[23].cause_type, "so is another epoch");
-    is_int(0, s.guests[0].causes, "and that harms nobody");
+    is_int(HP_REFUSED, s.conns[23].cause_type, "so is another epoch");
+    is_int(0, s.conns[0].causes, "and that harms nobody");
     sim_close(&s);
     start();
     for (int i = 0; i < N; i++)
         sim_break(&s, i);
     sim_pass(&s, 300);
     for (int i = 0; i < N; i++)
-        sim_return(&s, i, &s.guests[i], 5);
+        sim_return(&s, i, &s.conns[i], 5);
     int go = 0;
     for (int i = 0; i < N; i++)
-        go += s.guests[i].go == 1;
+        go += s.conns[i].go == 1;
     is_int(N, go, "all are away at once: their ring is kept for them");
     for (int i = 0; i < N; i++)
         sim_break(&s, i);

@@ -42,21 +42,21 @@ static void
 connections(void)
 {
     hp_hello hello = {.my_rank = HP_RANK_UNKNOWN, .world = 2};
-    static hp_job_conn guests[2 * PER_RANK];
+    static hp_job_conn conns[2 * PER_RANK];
     int entered = 0;
     sim s;
     sim_open(&s);
     while (entered < 2 * PER_RANK && hp_job_judge(s.job, &hello) == HP_OK)
-        hp_job_enter(s.job, &guests[entered++], &hello);
+        hp_job_enter(s.job, &conns[entered++], &hello);
     is_int(2 * PER_RANK, entered, "a job of two ranks has %d connections", 2 * PER_RANK);
     is_int(HP_FULL, hp_job_judge(s.job, &hello), "and no more");
     hello.world = 3;
     is_int(HP_OK, hp_job_judge(s.job, &hello), "one of three has more");
-    hp_job_lost(&guests[0], NULL, s.now);
+    hp_job_lost(&conns[0], NULL, s.now);
     hello.world = 2;
     is_int(HP_OK, hp_job_judge(s.job, &hello), "a place that is left is free");
     for (int i = 1; i < entered; i++)
-        hp_job_lost(&guests[i], NULL, s.now);
+        hp_job_lost(&conns[i], NULL, s.now);
     sim_close(&s);
 }
 
@@ -71,9 +71,9 @@ patience(void)
     sim_join(&s, 0, &join);
     s.now += (DAY_MS - 1000) * HP_MS;
     sim_pass(&s, 100);
-    is_int(0, s.guests[0].causes, "a patient rank waits a day");
+    is_int(0, s.conns[0].causes, "a patient rank waits a day");
     sim_pass(&s, 1000);
-    is_int(HOOP_ERR_RENDEZVOUS, s.guests[0].cause.code, "and no longer: %s", s.guests[0].cause.text);
+    is_int(HOOP_ERR_RENDEZVOUS, s.conns[0].cause.code, "and no longer: %s", s.conns[0].cause.text);
     sim_close(&s);
 }
 
@@ -107,14 +107,14 @@ join_groups(void)
         for (uint32_t split = 1; split <= AHEAD - 1; split++)
             breaches += sim_say(&s, g, HP_REFUSED, bytes, hp_refusal_put(bytes, split, &cause)) != 0;
     }
-    ok(s.guests[0].go && s.guests[last - 1].go, "%d rings of one job stand", last / 2);
+    ok(s.conns[0].go && s.conns[last - 1].go, "%d rings of one job stand", last / 2);
     is_int(0, breaches, "and refuse what they may refuse");
     is_int(MEETINGS, count_join_groups(&s), "so many join groups are kept, and no more");
     hp_join join = sim_join_of(0, 2, 1);
     join.member.pid = 1;
     sim_join(&s, last, &join);
-    ok(s.guests[last].cause_type == HP_REFUSED && s.guests[last].cause.code == HOOP_ERR_NO_MEMORY,
-       "a newcomer is told: %s", s.guests[last].cause.text);
+    ok(s.conns[last].cause_type == HP_REFUSED && s.conns[last].cause.code == HOOP_ERR_NO_MEMORY,
+       "a newcomer is told: %s", s.conns[last].cause.text);
     sim_close(&s);
 }
 
@@ -128,23 +128,23 @@ unknown_parents(void)
     hp_join join = sim_join_of(1, 4, 2);
     join.member.rank = -1;
     join.size = 0;
-    join.parent = s.guests[0].ring.comm + 1000;
+    join.parent = s.conns[0].ring.comm + 1000;
     join.split = 1;
     join.parent_rank = 1;
     join.parent_size = 4;
     sim_join(&s, 20, &join);
-    ok(s.guests[20].cause_type == HP_REFUSED && s.guests[20].cause.code == HOOP_ERR_RENDEZVOUS &&
-           strstr(s.guests[20].cause.text, "does not know the communicator that rank 1 splits"),
-       "a split of an unknown ring is refused: %s", s.guests[20].cause.text);
-    join.parent = s.guests[0].ring.comm;
+    ok(s.conns[20].cause_type == HP_REFUSED && s.conns[20].cause.code == HOOP_ERR_RENDEZVOUS &&
+           strstr(s.conns[20].cause.text, "does not know the communicator that rank 1 splits"),
+       "a split of an unknown ring is refused: %s", s.conns[20].cause.text);
+    join.parent = s.conns[0].ring.comm;
     join.parent_size = 5;
     sim_join(&s, 21, &join);
-    ok(s.guests[21].cause_type == HP_REFUSED && s.guests[21].cause.code == HOOP_ERR_RENDEZVOUS,
+    ok(s.conns[21].cause_type == HP_REFUSED && s.conns[21].cause.code == HOOP_ERR_RENDEZVOUS,
        "and one of a ring that is larger than the one of that number");
-    ok(!s.job->join_groups && s.guests[0].causes == 0, "nothing is kept of them, and nobody else is told");
+    ok(!s.job->join_groups && s.conns[0].causes == 0, "nothing is kept of them, and nobody else is told");
     join.parent_size = 4;
     sim_join(&s, 22, &join);
-    is_int(0, s.guests[22].causes, "the ring that is there may be split");
+    is_int(0, s.conns[22].causes, "the ring that is there may be split");
     sim_close(&s);
 }
 

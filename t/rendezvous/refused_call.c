@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * refused_call: a call that one rank refuses ends the others' wait within two seconds, with both what was called and why;
- * one that is made right in time, or that nobody waits for, harms nobody.
+ * refused_call: a call that one rank refuses ends the others' wait within two seconds, with both what was called and
+ * why; one that is made right in time, or that nobody waits for, harms nobody.
  */
 #include "rendezvous/refused_call.h"
 
@@ -77,14 +77,14 @@ test_waited_for(void)
     open_ring(&s);
     is_int(0, refuse(&s, GUILTY, 7, HP_ALLGATHER), "a rank says which call it has refused");
     sim_pass(&s, 20000);
-    ok(!s.guests[0].causes && !hp_job_timed(s.job), "while nobody waits for it that costs nothing");
+    ok(!s.conns[0].causes && !hp_job_timed(s.job), "while nobody waits for it that costs nothing");
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 900);
-    is_int(0, s.guests[0].causes, "others wait in that operation: it has a second to come");
+    is_int(0, s.conns[0].causes, "others wait in that operation: it has a second to come");
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 200);
     is_int(N, mismatches(&s), "then all are told, itself too");
     is_string("rank 1 (node2) could not start operation 7 (allgather of 100 x float32): its buffers overlap",
-              s.guests[0].cause.text, "what it called, and what was wrong with it");
-    ok(s.guests[0].cause.sequence == 7 && s.guests[0].cause.phase == HOOP_PHASE_OPERATION, "with the operation");
+              s.conns[0].cause.text, "what it called, and what was wrong with it");
+    ok(s.conns[0].cause.sequence == 7 && s.conns[0].cause.phase == HOOP_PHASE_OPERATION, "with the operation");
     sim_close(&s);
     open_ring(&s);
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 3000);
@@ -110,18 +110,18 @@ test_made_right(void)
     others_wait(&s, GUILTY, 7, HP_ALLGATHER, 900);
     say_in_op(&s, GUILTY, HP_IN_OP, 7, HP_ALLGATHER);
     others_wait(&s, -1, 7, HP_ALLGATHER, 5000);
-    is_int(0, s.guests[0].causes, "a right call within a second harms nobody");
+    is_int(0, s.conns[0].causes, "a right call within a second harms nobody");
     refuse(&s, GUILTY, 8, HP_ALLGATHER);
     say_in_op(&s, GUILTY, HP_IN_OP, 7, HP_ALLGATHER);
     others_wait(&s, GUILTY, 8, HP_ALLGATHER, 5000);
-    is_int(0, s.guests[0].causes, "also while one from before is in flight");
+    is_int(0, s.conns[0].causes, "also while one from before is in flight");
     refuse(&s, GUILTY, 8, HP_ALLGATHER);
     say_in_op(&s, GUILTY, HP_PROGRESS, 7, HP_ALLGATHER);
     sim_count(&s, GUILTY, HP_OUT, 7);
     others_wait(&s, GUILTY, 8, HP_ALLGATHER, 500);
     sim_count(&s, GUILTY, HP_OUT, 8);
     others_wait(&s, GUILTY, 8, HP_ALLGATHER, 5000);
-    is_int(0, s.guests[0].causes, "one that was over at once says so");
+    is_int(0, s.conns[0].causes, "one that was over at once says so");
     refuse(&s, GUILTY, 9, HP_ALLGATHER);
     say_in_op(&s, GUILTY, HP_PROGRESS, 8, HP_ALLGATHER);
     sim_count(&s, GUILTY, HP_OUT, 8);
@@ -145,12 +145,12 @@ test_all_refuse(void)
     open_ring(&s);
     refuse_all(&s, 7, HP_ALLREDUCE);
     others_wait(&s, GUILTY, 6, HP_ALLREDUCE, 2000);
-    is_int(0, s.guests[0].causes, "all ranks have refused a call: nobody waits for anybody");
+    is_int(0, s.conns[0].causes, "all ranks have refused a call: nobody waits for anybody");
     for (int i = 0; i < N; i++)
         if (i != GUILTY)
             say_in_op(&s, i, HP_IN_OP, 7, HP_ALLREDUCE);
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 900);
-    is_int(0, s.guests[0].causes, "all but one make the same call right: that one has a second");
+    is_int(0, s.conns[0].causes, "all but one make the same call right: that one has a second");
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 200);
     is_int(N, mismatches(&s), "then all are told");
     sim_close(&s);
@@ -167,12 +167,12 @@ test_probes(void)
         if (i != GUILTY)
             say_in_op(&s, i, HP_IN_OP, 7, HP_BROADCAST);
     others_wait(&s, GUILTY, 7, HP_BROADCAST, 10000);
-    is_int(0, s.guests[0].causes, "all have refused that call: the others wait in another one");
+    is_int(0, s.conns[0].causes, "all have refused that call: the others wait in another one");
     sim_close(&s);
     open_ring(&s);
     refuse(&s, GUILTY, 7, HP_REDUCE);
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 10000);
-    is_int(0, s.guests[0].causes, "who waits in another kind of call does not wait for the refused one");
+    is_int(0, s.conns[0].causes, "who waits in another kind of call does not wait for the refused one");
     refuse(&s, GUILTY, 7, HP_ALLREDUCE);
     others_wait(&s, GUILTY, 7, HP_ALLREDUCE, 1100);
     is_int(N, mismatches(&s), "a newer refusal takes the place of an older");
@@ -180,7 +180,7 @@ test_probes(void)
     open_ring(&s);
     refuse(&s, GUILTY, 7, HP_REDUCE);
     others_wait(&s, GUILTY, 6, HP_REDUCE, 10000);
-    is_int(0, s.guests[0].causes, "nor does who is in an earlier one");
+    is_int(0, s.conns[0].causes, "nor does who is in an earlier one");
     sim_count(&s, GUILTY, HP_LEAVE, 6);
     others_wait(&s, GUILTY, 7, HP_REDUCE, 50);
     is_int(N, sim_told(&s, N, -1, HOOP_ERR_PEER_LOST, GUILTY), "who leaves instead has left");

@@ -18,7 +18,7 @@ test_peace(void)
     sim_world(&s, 8, 4);
     int go = 0;
     for (int i = 0; i < 8; i++)
-        go += s.guests[i].go == 1 && s.guests[i].rank == i;
+        go += s.conns[i].go == 1 && s.conns[i].rank == i;
     is_int(8, go, "each of 8 ranks hears GO once");
     is_string("job 4f21c0de: 8 ranks on 2 hosts joined, ring up after 0.00 s", s.line, "a line says so");
     ok(!hp_job_timed(s.job), "a ring in which nothing lasts needs no timer");
@@ -59,7 +59,7 @@ test_losses(void)
                 sim_count(&s, (victim + 1) % N, HP_OUT, 17);
             sim_lose(&s, victim);
             int told = sim_told(&s, N, victim, HOOP_ERR_PEER_LOST, victim);
-            const hoop_error *cause = &s.guests[(victim + 1) % N].cause;
+            const hoop_error *cause = &s.conns[(victim + 1) % N].cause;
             int phase = point < 2 ? HOOP_PHASE_BRINGUP : HOOP_PHASE_OPERATION;
             uint64_t operation = point >= 3 && point <= 5 ? 17 : 0;
             good += case_int(N - 1, told, "rank %d vanishes at point %d: ranks that are told", victim, point) &&
@@ -80,12 +80,12 @@ test_words(void)
     sim_report(&s, 4, 17, 3, 3);
     sim_lose(&s, 3);
     is_string("rank 3 (node1, pid 803) vanished during operation 17: its process ended or its connection broke",
-              s.guests[0].cause.text, "the sentence of a loss");
+              s.conns[0].cause.text, "the sentence of a loss");
     sim_lose(&s, 4);
     sim_abort(&s, 5, HOOP_ERR_CORRUPT, 4, "late");
     sim_pass(&s, 60000);
     is_int(6, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 3), "what follows from a loss changes nothing");
-    is_int(HP_AT_END, hp_roster_where(s.guests[0].conn.roster, 0), "the ring is at its end");
+    is_int(HP_AT_END, hp_roster_where(s.conns[0].conn.roster, 0), "the ring is at its end");
     sim_close(&s);
 }
 
@@ -97,9 +97,9 @@ test_abort(void)
     sim_world(&s, 4, 4);
     is_int(0, sim_abort(&s, 2, HOOP_ERR_MISMATCH, 1, "rank 1 called barrier"), "rank 2 reports a mismatch");
     is_int(3, sim_told(&s, 4, 2, HOOP_ERR_MISMATCH, 1), "all others hear it");
-    is_int(0, s.guests[2].causes, "the reporter does not: it knows");
-    is_int(2, s.guests[0].cause.reporter, "they hear who reported it");
-    is_string("rank 1 called barrier", s.guests[3].cause.text, "word for word");
+    is_int(0, s.conns[2].causes, "the reporter does not: it knows");
+    is_int(2, s.conns[0].cause.reporter, "they hear who reported it");
+    is_string("rank 1 called barrier", s.conns[3].cause.text, "word for word");
     sim_close(&s);
     sim_open(&s);
     sim_world(&s, 4, 4);
@@ -124,8 +124,8 @@ test_leave(void)
     sim_report(&s, 1, 17, 1, 0);
     is_int(3, sim_told(&s, 4, -1, HOOP_ERR_PEER_LOST, 3), "rank 1 in operation 17 waits in vain: all are told");
     is_string("rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17",
-              s.guests[1].cause.text, "the sentence");
-    is_uint(17, s.guests[1].cause.sequence, "the operation");
+              s.conns[1].cause.text, "the sentence");
+    is_uint(17, s.conns[1].cause.sequence, "the operation");
     sim_close(&s);
     sim_open(&s);
     sim_world(&s, 4, 2);
@@ -157,9 +157,9 @@ test_timeout(void)
     sim_pass(&s, 150);
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 3), "rank 3, who has not come, is named to all, itself too");
     is_string("rank 3 (node1, pid 803) has not entered operation 17, or was stopped; 7 ranks have waited 2.0 s",
-              s.guests[0].cause.text, "the sentence");
-    is_int(7, s.guests[0].pings > 0 ? 7 : 0, "those in an operation hear the server now and then");
-    is_int(1, s.guests[3].pings, "who has not come is asked once");
+              s.conns[0].cause.text, "the sentence");
+    is_int(7, s.conns[0].pings > 0 ? 7 : 0, "those in an operation hear the server now and then");
+    is_int(1, s.conns[3].pings, "who has not come is asked once");
     sim_close(&s);
 }
 
@@ -174,11 +174,11 @@ test_trickle(void)
             sim_report(&s, i, 1, i == 1 ? (uint64_t)k / 6 : 5, (i + 2) % 3);
         sim_pass(&s, 250);
     }
-    is_int(0, s.guests[0].causes, "a step of one rank every 1.5 s keeps the ring alive for 25 s");
+    is_int(0, s.conns[0].causes, "a step of one rank every 1.5 s keeps the ring alive for 25 s");
     for (int i = 0; i < 3; i++)
         sim_count(&s, i, HP_OUT, 1);
     sim_pass(&s, 60000);
-    is_int(0, s.guests[0].causes, "ranks that compute between operations are not timed");
+    is_int(0, s.conns[0].causes, "ranks that compute between operations are not timed");
     sim_close(&s);
 }
 
@@ -188,7 +188,7 @@ test_stopped(void)
     sim s;
     sim_open(&s);
     sim_world(&s, 8, 4);
-    for (int k = 0; k < 20 && !s.guests[0].causes; k++) {
+    for (int k = 0; k < 20 && !s.conns[0].causes; k++) {
         for (int i = 0; i < 8; i++)
             if (i != 5 || k < 1)
                 sim_report(&s, i, 3, 10 + (uint64_t)(8 - i), (i + 7) % 8);
@@ -196,10 +196,10 @@ test_stopped(void)
     }
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 5), "rank 5, stopped in the operation, is named");
     ok(strstr(
-           s.guests[0].cause.text,
+           s.conns[0].cause.text,
            "rank 5 (node2, pid 805) is unreachable or stopped; its host last spoke 0.2 s ago; 7 ranks have waited") !=
            NULL,
-       "the sentence: %s", s.guests[0].cause.text);
+       "the sentence: %s", s.conns[0].cause.text);
     sim_close(&s);
 }
 
@@ -213,13 +213,13 @@ test_cut_off(void)
     for (int i = 0; i < 8; i++)
         if (i != 4 && i != 5 && i != 1)
             sim_report(&s, i, 17, 3, (i + 7) % 8);
-    s.guests[4].cut_off = s.guests[5].cut_off = s.guests[1].cut_off = 1;
+    s.conns[4].cut_off = s.conns[5].cut_off = s.conns[1].cut_off = 1;
     sim_pass(&s, 2050);
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 1), "ranks that are cut off: the first is the error's");
     is_string(
         "ranks 1 and 4-5 (the first on node1) are unreachable or stopped; their hosts last spoke 2.0 s ago; 5 ranks "
         "have waited 2.0 s in operation 17",
-        s.guests[0].cause.text, "all are named");
+        s.conns[0].cause.text, "all are named");
     sim_close(&s);
 }
 
@@ -256,15 +256,15 @@ test_links(void)
     sim_say(&s, 0, HP_READY, NULL, 0);
     sim_pass(&s, 5050);
     is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, 2), "a rank whose links do not stand is named at the time-out");
-    ok(strstr(s.guests[0].cause.text, "links of 1 of them are not up (rank 2)") != NULL, "%s", s.guests[0].cause.text);
+    ok(strstr(s.conns[0].cause.text, "links of 1 of them are not up (rank 2)") != NULL, "%s", s.conns[0].cause.text);
     is_int(-1, sim_report(&s, 9, 1, 1, 0), "who never joined may not report");
     sim_close(&s);
     open_linking(&s);
     sim_say(&s, 0, HP_READY, NULL, 0);
     sim_pass(&s, 5050);
     is_int(4, sim_told(&s, 4, -1, HOOP_ERR_RENDEZVOUS, -1), "where several are late, none of them is");
-    ok(strstr(s.guests[0].cause.text, "links of 3 of them are not up (rank 1-3)") != NULL, "they are listed: %s",
-       s.guests[0].cause.text);
+    ok(strstr(s.conns[0].cause.text, "links of 3 of them are not up (rank 1-3)") != NULL, "they are listed: %s",
+       s.conns[0].cause.text);
     sim_close(&s);
 }
 

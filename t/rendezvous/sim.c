@@ -12,7 +12,7 @@
 #include <string.h>
 
 static void
-drop_ring(sim_guest *g)
+drop_ring(sim_conn *g)
 {
     free(g->ring.members);
     free(g->ring.order);
@@ -22,7 +22,7 @@ drop_ring(sim_guest *g)
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 {
-    sim_guest *g = peer;
+    sim_conn *g = peer;
     (void)arg;
     if (!g->present)
         bail("a message of type %d was sent to one who is not there", type);
@@ -43,7 +43,7 @@ on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
 static void
 on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 {
-    sim_guest *g = peer;
+    sim_conn *g = peer;
     uint8_t bytes[HP_CONTROL_MAX];
     hp_part part;
     (void)arg;
@@ -69,7 +69,7 @@ on_assign(void *arg, void *peer, hp_roster *roster, int rank)
 static void
 on_disconnect(void *arg, void *peer)
 {
-    sim_guest *g = peer;
+    sim_conn *g = peer;
     (void)arg;
     g->disconnected++;
 }
@@ -101,7 +101,7 @@ on_failed(void *arg, const hoop_error *cause)
 static int
 on_reached(void *arg, const void *peer)
 {
-    const sim_guest *g = peer;
+    const sim_conn *g = peer;
     (void)arg;
     return !g->cut_off;
 }
@@ -132,7 +132,7 @@ sim_close(sim *s)
 {
     for (int g = 0; g < SIM_MAX; g++) {
         sim_lose(s, g);
-        drop_ring(&s->guests[g]);
+        drop_ring(&s->conns[g]);
     }
     sim_pass(s, 4000);
     s->job->ended.size = 0; /* for that alone it is kept */
@@ -168,10 +168,10 @@ sim_enter(sim *s, int g, const hp_join *join)
     hp_status status = hp_job_judge(s->job, &hello);
     if (status)
         return (int)status;
-    drop_ring(&s->guests[g]);
-    memset(&s->guests[g], 0, sizeof(s->guests[g]));
-    s->guests[g].present = 1;
-    hp_job_enter(s->job, &s->guests[g].conn, &hello);
+    drop_ring(&s->conns[g]);
+    memset(&s->conns[g], 0, sizeof(s->conns[g]));
+    s->conns[g].present = 1;
+    hp_job_enter(s->job, &s->conns[g].conn, &hello);
     return HP_OK;
 }
 
@@ -182,7 +182,7 @@ sim_say(sim *s, int g, int type, const void *payload, size_t n)
     uint8_t *exact = malloc(n ? n : 1);
     if (n)
         memcpy(exact, payload, n);
-    int result = hp_job_message(&s->guests[g].conn, type, exact, n, s->now, &error);
+    int result = hp_job_message(&s->conns[g].conn, type, exact, n, s->now, &error);
     free(exact);
     return result;
 }
@@ -235,16 +235,16 @@ sim_lost(sim *s, int g, int peer, int number, uint64_t sequence)
 void
 sim_break(sim *s, int g)
 {
-    s->guests[g].present = 0;
-    hp_job_broke(&s->guests[g].conn, s->now);
+    s->conns[g].present = 0;
+    hp_job_broke(&s->conns[g].conn, s->now);
 }
 
 int
-sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
+sim_return(sim *s, int g, const sim_conn *was, uint64_t completed)
 {
     uint8_t bytes[HP_CONTROL_MAX];
     const hp_ring *ring = &was->ring;
-    sim_guest *guest = &s->guests[g];
+    sim_conn *conn = &s->conns[g];
     hp_join join = {.member = ring->members[was->rank],
                     .size = ring->size,
                     .ring = ring->comm,
@@ -259,22 +259,22 @@ sim_return(sim *s, int g, const sim_guest *was, uint64_t completed)
     size_t n = hp_join_put(bytes, &join);
     if (hp_job_judge(s->job, &hello))
         return -1;
-    if (guest == was)
-        guest->causes = guest->go = guest->disconnected = 0;
+    if (conn == was)
+        conn->causes = conn->go = conn->disconnected = 0;
     else
-        memset(guest, 0, sizeof(*guest));
-    guest->present = 1;
-    hp_job_enter(s->job, &guest->conn, &hello);
+        memset(conn, 0, sizeof(*conn));
+    conn->present = 1;
+    hp_job_enter(s->job, &conn->conn, &hello);
     return sim_say(s, g, HP_JOIN, bytes, n);
 }
 
 void
 sim_lose(sim *s, int g)
 {
-    if (!s->guests[g].present)
+    if (!s->conns[g].present)
         return;
-    s->guests[g].present = 0;
-    hp_job_lost(&s->guests[g].conn, NULL, s->now);
+    s->conns[g].present = 0;
+    hp_job_lost(&s->conns[g].conn, NULL, s->now);
 }
 
 void
@@ -297,7 +297,7 @@ sim_world(sim *s, int n, int per_host)
             bail("rank %d could not join", order[i]);
     }
     for (int i = 0; i < n; i++)
-        if (sim_say(s, order[i], HP_READY, NULL, 0) || s->guests[order[i]].joined != 1)
+        if (sim_say(s, order[i], HP_READY, NULL, 0) || s->conns[order[i]].joined != 1)
             bail("rank %d has no seat", order[i]);
 }
 
@@ -306,7 +306,7 @@ sim_told(const sim *s, int n, int except, hoop_result code, int rank)
 {
     int told = 0;
     for (int i = 0; i < n; i++) {
-        const sim_guest *g = &s->guests[i];
+        const sim_conn *g = &s->conns[i];
         told += i != except && g->present && g->causes == 1 && g->cause.code == code && g->cause.rank == rank;
     }
     return told;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sim: one job without sockets and without a clock: guests that keep what they are told, time that moves when
+ * sim: one job without sockets and without a clock: conns that keep what they are told, time that moves when
  * the test says so. Shared by the tests of the pure rooms.
  */
 #ifndef T_SIM_JOB_H
@@ -10,7 +10,7 @@
 
 enum { SIM_MAX = 80, SIM_LINES = 400 };
 
-typedef struct sim_guest {
+typedef struct sim_conn {
     hp_job_conn conn; /* first */
     int present;      /* its connection is open */
     int cut_off;      /* its host takes nothing */
@@ -19,13 +19,13 @@ typedef struct sim_guest {
     hp_ring ring;     /* as decoded from the parts */
     hoop_error cause; /* of ABORT or REFUSED, the first one */
     int cause_type;
-} sim_guest;
+} sim_conn;
 
 typedef struct sim {
     hp_events events;
     hp_job *job;
     uint64_t now;
-    sim_guest guests[SIM_MAX];
+    sim_conn conns[SIM_MAX];
     char line[400]; /* the last one said */
     int lines;
     char warning[400]; /* likewise */
@@ -49,13 +49,13 @@ int sim_abort(sim *s, int g, hoop_result code, int rank, const char *text);
 int sim_lost(sim *s, int g, int peer, int number, uint64_t sequence);
 void sim_lose(sim *s, int g);
 void sim_break(sim *s, int g); /* its connection is reset: it is away */
-/* Guest g comes as the member that guest `was` is or was, from there on in g's place. -1: breach of protocol. */
-int sim_return(sim *s, int g, const sim_guest *was, uint64_t completed);
+/* Connection g comes as the member that conn `was` is or was, from there on in g's place. -1: breach of protocol. */
+int sim_return(sim *s, int g, const sim_conn *was, uint64_t completed);
 void sim_pass(sim *s, int ms); /* time, with a tick every 50 ms */
 
-/* n ranks come in random order, all say READY; guest i is rank i. */
+/* n ranks come in random order, all say READY; conn i is rank i. */
 void sim_world(sim *s, int n, int per_host);
-/* How many of the present guests [0, n), not counting `except`, have been told this cause exactly once. */
+/* How many of the present conns [0, n), not counting `except`, have been told this cause exactly once. */
 int sim_told(const sim *s, int n, int except, hoop_result code, int rank);
 
 #endif

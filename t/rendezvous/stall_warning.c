@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stall_warning: who holds up a job is said once, at doubling intervals, with rank, host, process, operation and who waits; and
- * once when it goes on. A job's rings have one voice.
+ * stall_warning: who holds up a job is said once, at doubling intervals, with rank, host, process, operation and who
+ * waits; and once when it goes on. A job's rings have one voice.
  */
 #include "rendezvous/stall_warning.h"
 
@@ -39,7 +39,7 @@ wait_in(sim *s, int first, int last, int absent, uint64_t operation, int ms)
     uint8_t bytes[HP_REPORT_BYTES];
     for (int passed = 0; passed < ms; passed += 250) {
         for (int i = first; i < last; i++) {
-            const sim_guest *g = &s->guests[i];
+            const sim_conn *g = &s->conns[i];
             report.waits_for = (g->rank + g->ring.size - 1) % g->ring.size;
             hp_report_put(bytes, &report);
             if (i != absent)
@@ -131,7 +131,7 @@ test_rings(void)
     open_world(&s, 8, AFTER_MS * HP_MS);
     for (int i = 0; i < 8; i++) {
         hp_join join = sim_join_of(-1, 0, 4);
-        join.parent = s.guests[0].ring.comm;
+        join.parent = s.conns[0].ring.comm;
         join.split = 1;
         join.parent_rank = i;
         join.parent_size = 8;

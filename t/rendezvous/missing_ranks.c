@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* awaited: what is said of a world while ranks are missing, and when all have come; through the job, by its clock. */
+/*
+ * missing_ranks: what is said of a world while ranks are missing, and when all have come; through the job, by its
+ * clock.
+ */
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
@@ -39,7 +42,7 @@ test_awaited(void)
     sim_join(&s, 1, &late);
     warned(&s, "all 4 ranks are here after 25.2 s", "it comes: the last line");
     is_int(4, s.warnings, "at once");
-    is_int(1, s.guests[0].joined, "and the ring is made");
+    is_int(1, s.conns[0].joined, "and the ring is made");
     sim_close(&s);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pending: connections to the server that prove nothing share its places by address: each address has 32, or as many as
- * the jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network of its
- * own.
+ * address_share: connections to the server that prove nothing share its places by address: each address has 32, or as
+ * many as the jobs that are here have ranks. Loopback has no share, so this gives itself another address, in a network
+ * of its own.
  */
 #include "base/err.h"
 #include "net/pending.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* house: see house.h. */
-#include "t/net/house.h"
+/* test_acceptor: see test_acceptor.h. */
+#include "t/net/test_acceptor.h"
 
 #include "base/clock.h"
 #include "t/tap/tap.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * siege: what pending connections do to an acceptor: garbage, flipped bits, half greetings, replays, slow ones, crowds,
- * and more connections than there are descriptors. They get no byte, no memory and no owner's function. Loopback
- * sockets only. accept4 is replaced for the whole program, so that the machine may be short of something.
+ * acceptor_attack: what pending connections do to an acceptor: garbage, flipped bits, half greetings, replays, slow
+ * ones, crowds, and more connections than there are descriptors. They get no byte, no memory and no owner's function.
+ * Loopback sockets only. accept4 is replaced for the whole program, so that the machine may be short of something.
  */
 #include "base/clock.h"
 #include "net/acceptor.h"
-#include "t/net/house.h"
+#include "t/net/test_acceptor.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
 
@@ -334,7 +334,10 @@ gets_in_over(struct house *house, int fd, uint8_t first)
     return house->entered > before;
 }
 
-/* In a child with few descriptors and ten times as many pending connections: those make room, and the owner is not told. */
+/*
+ * In a child with few descriptors and ten times as many pending connections: those make room, and the owner is not
+ * told.
+ */
 static int
 crowd_out(void)
 {
@@ -412,7 +415,10 @@ count_open(const int *fds, int n)
     return open;
 }
 
-/* In a child: the program keeps three quarters of the free descriptors. When it takes more, pending connections are closed. */
+/*
+ * In a child: the program keeps three quarters of the free descriptors. When it takes more, pending connections are
+ * closed.
+ */
 static int
 leave_some(void)
 {

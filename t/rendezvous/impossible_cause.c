@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * liar: a client at a server that has the right key and tells it impossible causes: ranks that the job has not, codes
- * that say that all is well with the communicator. A program must not get such things from the library.
+ * impossible_cause: a client at a server that has the right key and tells it impossible causes: ranks that the job has
+ * not, codes that say that all is well with the communicator. A program must not get such things from the library.
  */
 #include "base/err.h"
 #include "base/wire.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * house: an acceptor with an owner that counts what it is asked, and incoming connections of every kind. For t/net/acceptor.c
- * and siege.c.
+ * test_acceptor: an acceptor with an owner that counts what it is asked, and incoming connections of every kind. For
+ * t/net/acceptor.c and acceptor_attack.c.
  */
-#ifndef T_NET_HOUSE_H
-#define T_NET_HOUSE_H
+#ifndef T_NET_TEST_ACCEPTOR_H
+#define T_NET_TEST_ACCEPTOR_H
 
 #include "net/acceptor.h"
 #include "net/dial.h"

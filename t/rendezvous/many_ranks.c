@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * crowd: 512 ranks at one server in a process of its own: they meet in time, and the server stays small in memory and
- * descriptors. Then many small jobs at once: none hears of another's end.
+ * many_ranks: 512 ranks at one server in a process of its own: they meet in time, and the server stays small in memory
+ * and descriptors. Then many small jobs at once: none hears of another's end.
  */
 #include "base/err.h"
 #include "t/rendezvous/ranks.h"

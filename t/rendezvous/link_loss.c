@@ -112,7 +112,7 @@ test_leavers(void)
         int told = 0;
         for (int i = 0; i < N; i++)
             told += case_ok(s.conns[i].causes == 1 && s.conns[i].cause.rank == (a < b ? a : b) &&
-                                strstr(s.conns[i].cause.text, "the connection between") != NULL,
+                                strstr(s.conns[i].cause.text, "the connection between"),
                             "case %d, ranks %d and %d: rank %d was told %d causes, the first of rank %d: %s", seed, a,
                             b, i, s.conns[i].causes, s.conns[i].cause.rank, s.conns[i].cause.text);
         good += told == N;

@@ -101,7 +101,7 @@ void
 hp_fault_find_server(hoop_comm *comm)
 {
     uint64_t until = hp_now() + RETURN_MS * HP_MS;
-    if (!comm->client)
+    if (!comm->client || hp_loop_is_running(comm->loop)) /* in a callback: leaving looks for the server again */
         return;
     hp_loop_run(comm->loop, 0);
     while (hp_client_is_away(comm->client) && hp_now() < until) {

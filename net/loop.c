@@ -32,6 +32,7 @@ struct hp_loop {
     struct event wake_event, timer_event;
     atomic_int woken; /* wake_fd has been written and not yet read */
     unsigned served;  /* callbacks and wake-ups so far */
+    int running;      /* in libevent: callbacks are called */
     hp_awake clock;   /* the timers' clock */
     uint64_t armed;   /* what timer_fd is set to, by hp_now(); HP_NEVER: nothing */
     uint64_t pass;    /* while timers are fired: those due up to this time; else 0 */
@@ -450,11 +451,27 @@ hp_loop_free(hp_loop *loop)
     free(loop);
 }
 
+/* One turn of libevent: what is ready now, or, with EVLOOP_ONCE alone, after waiting for it. */
+static int
+turn(hp_loop *loop, int flags)
+{
+    loop->running = 1;
+    int result = event_base_loop(loop->base, flags);
+    loop->running = 0;
+    return result;
+}
+
+int
+hp_loop_is_running(const hp_loop *loop)
+{
+    return loop->running;
+}
+
 void
 hp_loop_run(hp_loop *loop, uint64_t timeout_ns)
 {
     if (timeout_ns == 0) {
-        event_base_loop(loop->base, EVLOOP_ONCE | EVLOOP_NONBLOCK);
+        turn(loop, EVLOOP_ONCE | EVLOOP_NONBLOCK);
         fire_timers(loop);
         mirror_timer(loop);
         return;
@@ -468,7 +485,7 @@ hp_loop_run(hp_loop *loop, uint64_t timeout_ns)
         if (until < loop->armed)
             arm(loop, until);
         hp_awake_sleep(&loop->clock, until);
-        if (event_base_loop(loop->base, EVLOOP_ONCE) < 0)
+        if (turn(loop, EVLOOP_ONCE) < 0)
             break;
         fire_timers(loop);
         if (deadline != HP_NEVER && hp_now() >= deadline)

@@ -27,7 +27,8 @@ void hp_loop_free(hp_loop *loop);
 
 /* Serves what is ready; waits for that up to timeout_ns (0: does not wait, HP_NEVER: for ever). */
 void hp_loop_run(hp_loop *loop, uint64_t timeout_ns);
-void hp_loop_wake(hp_loop *loop); /* makes the running or next hp_loop_run return soon */
+int hp_loop_is_running(const hp_loop *loop); /* 1 inside its callbacks, where hp_loop_run must not be called */
+void hp_loop_wake(hp_loop *loop);            /* makes the running or next hp_loop_run return soon */
 
 /*
  * Level-triggered. The interest is empty at first; setting the same interest again costs nothing. May be freed in

@@ -174,7 +174,7 @@ close_device(hp_device *base)
         hp_cu_context before;
         (void)hp_cuda_enter(device, &before, NULL);
         hp_cuda_sync_blocks_free(device);
-        hp_cuda_unenroll_all(device);
+        hp_cuda_unpin_all(device);
         hp_cuda_kernels_unload(device);
         hp_cuda_leave_closed(device, before);
     }
@@ -204,15 +204,35 @@ retain(hp_cuda_device *device, const void *ptr, hoop_error *error)
 }
 
 static hoop_result
-open_device(hp_device **out, const void *ptr, hoop_error *error)
+load(const hp_cuda_driver **driver, hoop_error *error)
 {
-    *out = NULL;
     if (hp_fatbin_size == 0)
         return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
                           "this libhoop was built without nvcc, so it has no GPU kernels: rebuild it where the CUDA "
                           "toolkit is installed (configure --with-cuda=DIR), or keep the arrays in host memory");
+    return hp_cuda_load(driver, error);
+}
+
+hoop_result
+hp_cuda_ordinal(int *ordinal, hoop_error *error)
+{
     const hp_cuda_driver *driver = NULL;
-    hoop_result result = hp_cuda_load(&driver, error);
+    hoop_result result = load(&driver, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    result = hp_cuda_relax(driver, error);
+    if (result == HOOP_SUCCESS)
+        result = choose_device(driver, NULL, ordinal, error);
+    hp_cuda_unrelax(driver);
+    return result;
+}
+
+static hoop_result
+open_device(hp_device **out, const void *ptr, hoop_error *error)
+{
+    *out = NULL;
+    const hp_cuda_driver *driver = NULL;
+    hoop_result result = load(&driver, error);
     if (result != HOOP_SUCCESS)
         return result;
     hp_cuda_device *device = hp_alloc(1, sizeof(*device));

@@ -15,10 +15,13 @@ typedef struct hp_cuda_options {
 /* For devices opened from now on; any thread. Without this call: device -1, blocks 0. */
 void hp_cuda_configure(const hp_cuda_options *options);
 
+/* The GPU that would be opened if no array names one. Opens nothing. */
+hoop_result hp_cuda_ordinal(int *ordinal, hoop_error *error);
+
 /* One sentence: which GPU and driver, or why there is none. Starts nothing where no driver is installed. */
 const char *hp_cuda_describe(char *out, size_t size);
 
-/* Where commands run, and with how many blocks; for hoop-bench and the tests. */
+/* Where commands run, and with how many blocks; for bench/ and the tests. */
 typedef struct hp_cuda_limits {
     int ordinal, blocks;
     int memory_ops; /* 1: streams use stream memory operations, 0: kernels of one thread in their place */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (hoop-bench, the
+ * cuda_memory: device memory and streams for programs of this repository that are not CUDA programs (bench/, the
  * tests). The library itself allocates nothing on a GPU.
  */
 #ifndef HP_CUDA_MEMORY_H
@@ -18,7 +18,7 @@ hoop_result hp_cuda_stream_open(hp_device *device, void **stream, hoop_error *er
 void hp_cuda_stream_close(hp_device *device, void *stream);
 hoop_result hp_cuda_stream_wait(hp_device *device, void *stream, hoop_error *error);
 
-/* Appends a copy to the stream. Host memory should be enrolled: the driver may wait for the stream otherwise. */
+/* Appends a copy to the stream. Host memory should be pinned: the driver may wait for the stream otherwise. */
 hoop_result hp_cuda_stream_copy(hp_device *device, void *stream, void *to, const void *from, size_t bytes,
                                 hoop_error *error);
 

@@ -70,7 +70,7 @@ hp_cuda_pin(hp_device *base, void *host, size_t bytes, hoop_error *error)
     return result;
 }
 
-/* Out of the device's list; NULL if no such pages are enrolled. */
+/* Out of the device's list; NULL if no such pages are pinned. */
 static hp_cuda_pages *
 unlink_pages(hp_cuda_device *device, const void *host)
 {
@@ -99,13 +99,13 @@ hp_cuda_unpin(hp_device *base, void *host)
 }
 
 void
-hp_cuda_leave_enrolled(hp_cuda_device *device, const void *host)
+hp_cuda_leave_pinned(hp_cuda_device *device, const void *host)
 {
     free(unlink_pages(device, host));
 }
 
 void
-hp_cuda_unenroll_all(hp_cuda_device *device)
+hp_cuda_unpin_all(hp_cuda_device *device)
 {
     while (device->pages)
         hp_cuda_unpin(&device->base, device->pages->host);

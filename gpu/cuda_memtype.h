@@ -19,17 +19,17 @@ hp_cuda_memtype hp_cuda_memtype_of(hp_cuda_device *device, const void *memory, h
 /* hp_device_ops.admit: refuses an array of this GPU that lies in the address space of another context. */
 hoop_result hp_cuda_admit(hp_device *device, const void *ptr, hoop_error *error);
 
-/* hp_device_ops.enroll and unenroll: pins pages of hoop's own and maps them for the GPU; the opposite. */
+/* hp_device_ops.pin and unpin: pins pages of hoop's own and maps them for the GPU; the opposite. */
 hoop_result hp_cuda_pin(hp_device *device, void *pages, size_t bytes, hoop_error *error);
 void hp_cuda_unpin(hp_device *device, void *pages);
 
-/* Forgets enrolled pages, which stay pinned and mapped until the process ends. */
-void hp_cuda_leave_enrolled(hp_cuda_device *device, const void *pages);
+/* Forgets pinned pages, which stay pinned and mapped until the process ends. */
+void hp_cuda_leave_pinned(hp_cuda_device *device, const void *pages);
 
-/* Unenrolls all pages that still are. */
-void hp_cuda_unenroll_all(hp_cuda_device *device);
+/* Unpins all pages that still are. */
+void hp_cuda_unpin_all(hp_cuda_device *device);
 
-/* The GPU's address of memory in enrolled pages. */
+/* The GPU's address of memory in pinned pages. */
 hp_cu_pointer hp_cuda_page(hp_cuda_device *device, const void *memory);
 
 #endif

@@ -353,7 +353,7 @@ keep_block(hp_cuda_device *device, hp_cuda_sync_block *block)
 {
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static hp_cuda_sync_block *kept; /* so that a leak checker finds them */
-    hp_cuda_leave_enrolled(device, block->words);
+    hp_cuda_leave_pinned(device, block->words);
     block->module = device->module;
     device->module = NULL;
     pthread_mutex_lock(&mutex);

@@ -125,7 +125,7 @@ uint64_t hoop_comm_completed(const hoop_comm *comm); /* operations this rank has
 
 /*
  * This rank's own address on the network of the ring, as text without a port: "10.0.0.5", "fd00::5", "fe80::1%eth0".
- * The other ranks connect to it. A ring of one has no network: "" and HOOP_SUCCESS. HOOP_ADDRESS_TEXT bytes hold every
+ * The other ranks connect to it, unless HOOP_ADVERTISE is set. A ring of one has no network: "" and HOOP_SUCCESS. HOOP_ADDRESS_TEXT bytes hold every
  * address; if `size` is too small, the result is HOOP_ERR_INVALID_ARGUMENT and the text "". Works on a failed
  * communicator too.
  */
@@ -279,8 +279,9 @@ void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */
 
 /*
- * The GPU of this process. hoop_gpu_ordinal opens the GPU that hoop uses if no array determines another: that of the
- * thread's current CUDA context, else HOOP_CUDA_DEVICE's as the last hoop_comm_create has read it, else LOCAL_RANK's.
+ * The GPU of this process. hoop_gpu_ordinal tells which GPU hoop uses if no array determines another: that of the
+ * thread's current CUDA context, else HOOP_CUDA_DEVICE's as the last hoop_comm_create has read it, else LOCAL_RANK
+ * modulo the number of GPUs. It makes no context. Both start CUDA in the process, so fork before them.
  * *ordinal is its CUDA ordinal; after an error it is -1, and hoop_comm_error(NULL, ...) names the missing part.
  * hoop_gpu_describe writes one sentence on GPUs and driver, or on why the process has none, cut off at `size` bytes.
  */

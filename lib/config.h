@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * config: one table of settings (config.def). Precedence: hoop_config_set, then the environment, then hoop.conf(5),
- * then the default. The rest of the library asks here; lower rooms get small option structs.
+ * then the default. The rest of the library asks here; lower folders get small option structs.
  */
 #ifndef HP_CONFIG_H
 #define HP_CONFIG_H

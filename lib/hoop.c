@@ -51,18 +51,14 @@ hoop_result
 hoop_gpu_ordinal(int *ordinal)
 {
     hoop_error error;
-    hp_device *gpu = NULL;
-    hp_cuda_limits limits;
     if (!ordinal)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_gpu_ordinal: ordinal is NULL");
     *ordinal = -1;
     hp_err_clear(&error);
-    if (hp_cuda_ops.open(&gpu, NULL, &error) != HOOP_SUCCESS)
-        return hp_entry_fail(NULL, &error);
-    hp_cuda_limits_of(gpu, &limits);
-    hp_cuda_ops.close(gpu);
-    *ordinal = limits.ordinal;
-    return HOOP_SUCCESS;
+    if (hp_cuda_ordinal(ordinal, &error) == HOOP_SUCCESS)
+        return HOOP_SUCCESS;
+    *ordinal = -1;
+    return hp_entry_fail(NULL, &error);
 }
 
 hoop_result

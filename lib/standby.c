@@ -50,8 +50,8 @@ void
 hp_standby_start(hoop_comm *comm, void (*poll)(hoop_comm *comm))
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    comm->standby.poll = poll;
     if (!comm->standby.runs && !comm->standby.stop && comm->client) {
+        comm->standby.poll = poll;
         hp_thread_cond_init(&comm->standby.wakeup);
         comm->standby.runs = hp_thread_start(&comm->standby.thread, run_standby, comm);
         if (!comm->standby.runs)

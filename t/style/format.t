@@ -3,15 +3,16 @@
 # Sources look as clang-format and .clang-format make them (make reformat). Only version 14 is asked: others differ.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-command -v clang-format >/dev/null || skip_all 'clang-format is not installed (apt-get install clang-format-14)'
-case $(clang-format --version) in
+format=$(command -v clang-format-14 || command -v clang-format) ||
+    skip_all 'clang-format is not installed (apt-get install clang-format-14)'
+case $($format --version) in
 *' 14.'*) ;;
 *) skip_all 'clang-format is not version 14 (apt-get install clang-format-14)' ;;
 esac
 plan 1
 find include base lib net gpu rendezvous launch perf bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) >"$tmp/files"
 wrong=$(while read -r file; do
-    clang-format "$file" | cmp -s - "$file" || echo "$file"
+    $format "$file" | cmp -s - "$file" || echo "$file"
 done <"$tmp/files")
 is '' "$wrong" 'every source is formatted'
 done_testing

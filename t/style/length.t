@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Functions stay short (60 lines, median near 12) and files are one noun (600 lines). A function begins at a line that is
-# "{" and ends at one that is "}"; its length is what stands between.
+# "{" and ends at one that is "}"; its length is the number of lines between.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 3

@@ -180,13 +180,16 @@ waiting(const hp_heartbeats *t, int except, uint64_t alive)
     return n;
 }
 
-/* The first rank downstream that is silent; -1: none is. Ranks behind it may be well. */
+/*
+ * The first rank downstream that is silent; -1: none is. Ranks behind it may be well. Each rank on the way may keep a
+ * heartbeat for half an interval before it passes it on, so those of a far rank are older when they arrive.
+ */
 static int
-first_silent(const hp_heartbeats *t, uint64_t alive)
+first_silent(const hp_heartbeats *t, uint64_t alive, uint64_t interval)
 {
     for (int d = 1; d < t->size; d++) {
         int rank = t->order[(t->position + d) % t->size];
-        if (t->of[rank].last_seen < alive)
+        if (t->of[rank].last_seen + (uint64_t)d * interval / 2 < alive)
             return rank;
     }
     return -1;
@@ -213,7 +216,7 @@ hp_heartbeats_blame(const hp_heartbeats *t, uint64_t sequence, uint64_t alive)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
     const hp_report *own = &t->of[t->order[t->position]].report;
-    int rank = first_silent(t, alive);
+    int rank = first_silent(t, alive, 0);
     if (own->sequence == sequence)
         blame.call = own->call;
     if (rank < 0)
@@ -287,12 +290,12 @@ silent_by_waits(const hp_heartbeats *t, uint64_t alive)
  * rest, as the root of a broadcast, the silent rank that the waits lead to is likelier.
  */
 static hp_blame
-guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive)
+guess(const hp_heartbeats *t, uint64_t sequence, int may_rest, uint64_t alive, uint64_t interval)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = sequence};
     int rank = may_rest ? silent_by_waits(t, alive) : -1;
     if (rank < 0)
-        rank = first_silent(t, alive);
+        rank = first_silent(t, alive, interval);
     if (rank < 0)
         return blame;
     const hp_witness *w = &t->of[rank];
@@ -319,7 +322,7 @@ hp_heartbeats_judge(const hp_heartbeats *t, uint64_t sequence, int may_rest, con
     hp_blame blame = hp_heartbeats_blame(t, sequence, alive);
     if (blame.guilt || clock->now - moved < clock->limit + WITNESS_MS * HP_MS)
         return blame;
-    return guess(t, sequence, may_rest, alive);
+    return guess(t, sequence, may_rest, alive, clock->interval);
 }
 
 uint64_t

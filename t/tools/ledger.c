@@ -40,8 +40,11 @@ static struct {
     const void *caller;
 } first[FIRST];
 
-/* AddressSanitizer asks for each new thread's stack, and ends the process if there is no memory for the answer. */
-static int
+/*
+ * AddressSanitizer asks for each new thread's stack, and ends the process if there is no memory for the answer. Not
+ * inlined: an instrumented stack may not be used before AddressSanitizer is ready, and enter() is.
+ */
+static __attribute__((noinline)) int
 is_sanitizers(const void *caller)
 {
     Dl_info info;

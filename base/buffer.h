@@ -20,11 +20,11 @@ hp_buffer_size(const hp_buffer *buffer)
     return buffer->tail - buffer->head;
 }
 
-/* The first byte held; valid until the queue is changed. */
+/* The first byte held; valid until the queue is changed. NULL: it has no memory yet. */
 static inline const uint8_t *
 hp_buffer_first(const hp_buffer *buffer)
 {
-    return buffer->memory + buffer->head;
+    return buffer->memory ? buffer->memory + buffer->head : NULL;
 }
 
 /*

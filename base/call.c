@@ -12,11 +12,17 @@
 #include <stdio.h>
 
 static const char *const kind_names[HP_KINDS] = {
-    [HP_ALLREDUCE] = "allreduce", [HP_REDUCE_SCATTER] = "reduce_scatter",
-    [HP_ALLGATHER] = "allgather", [HP_BROADCAST] = "broadcast",
-    [HP_REDUCE] = "reduce",       [HP_GATHER] = "gather",
-    [HP_SCATTER] = "scatter",     [HP_ALLTOALL] = "alltoall",
+    [HP_ALLREDUCE] = "allreduce",
+    [HP_REDUCE_SCATTER] = "reduce_scatter",
+    [HP_ALLGATHER] = "allgather",
+    [HP_BROADCAST] = "broadcast",
+    [HP_REDUCE] = "reduce",
+    [HP_GATHER] = "gather",
+    [HP_SCATTER] = "scatter",
+    [HP_ALLTOALL] = "alltoall",
     [HP_BARRIER] = "barrier",
+    [HP_ALLGATHERV] = "allgatherv",
+    [HP_REDUCE_SCATTERV] = "reduce_scatterv",
 };
 
 void
@@ -48,6 +54,15 @@ hp_call_equal(const hp_call *a, const hp_call *b)
            a->count == b->count;
 }
 
+const char *
+hp_call_other_counts(const hp_call *a, const hp_call *b)
+{
+    hp_call same = *a;
+    same.root = b->root; /* the checksum of the counts */
+    return hp_kind_has_counts(a->kind) && a->root != b->root && hp_call_equal(&same, b) ? ", with other recvcounts"
+                                                                                        : "";
+}
+
 uint32_t
 hp_call_signature(const hp_call *call)
 {
@@ -57,23 +72,40 @@ hp_call_signature(const hp_call *call)
 }
 
 int
+hp_kind_is_message(int kind)
+{
+    return kind == HP_SEND || kind == HP_RECV || kind == HP_ALLTOALLV;
+}
+
+int
 hp_kind_is_rooted(int kind)
 {
     return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
 }
 
+int
+hp_kind_has_counts(int kind)
+{
+    return kind == HP_ALLGATHERV || kind == HP_REDUCE_SCATTERV;
+}
+
+int
+hp_kind_reduces(int kind)
+{
+    return kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE || kind == HP_REDUCE_SCATTERV;
+}
+
 const char *
 hp_kind_name(int kind)
 {
-    if (kind <= 0 || kind >= HP_KINDS)
-        return "unknown operation";
-    return kind_names[kind];
-}
-
-static int
-reduces(int kind)
-{
-    return kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE;
+    if (kind > 0 && kind < HP_KINDS)
+        return kind_names[kind];
+    switch (kind) {
+    case HP_SEND: return "send";
+    case HP_RECV: return "recv";
+    case HP_ALLTOALLV: return "alltoallv";
+    default: return "unknown operation";
+    }
 }
 
 const char *
@@ -87,12 +119,15 @@ hp_call_print(const hp_call *call, char *out, size_t size)
         snprintf(out, size, "barrier");
         return out;
     }
-    if (reduces(call->kind))
+    if (hp_kind_reduces(call->kind))
         snprintf(op, sizeof(op), ", %s", hp_op_name((hoop_op)call->op));
     if (call->fused && call->root != -1) /* no root, but the checksum of the tensors' sizes: see lib/group.c */
         snprintf(root, sizeof(root), ", tensor sizes %08" PRIx32, (uint32_t)call->root);
-    else if (call->root >= 0)
-        snprintf(root, sizeof(root), "%s %s root %" PRId32, reduces(call->kind) ? "," : "", towards, call->root);
+    else if (call->kind == HP_SEND || call->kind == HP_RECV)
+        snprintf(root, sizeof(root), " (tag %" PRId32 ")", call->root);
+    else if (call->root >= 0 && hp_kind_is_rooted(call->kind))
+        snprintf(root, sizeof(root), "%s %s root %" PRId32, hp_kind_reduces(call->kind) ? "," : "", towards,
+                 call->root);
     snprintf(out, size, "%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), call->count,
              hp_dtype_name((hoop_dtype)call->dtype), op, root);
     return out;

@@ -18,29 +18,44 @@ typedef enum hp_kind {
     HP_SCATTER,
     HP_ALLTOALL,
     HP_BARRIER,
-    HP_KINDS /* one past the last */
+    HP_ALLGATHERV,
+    HP_REDUCE_SCATTERV,
+    HP_KINDS, /* one past the last that travels on belts */
+    /* messages between two ranks; on the wire a receive is the send that it awaits */
+    HP_SEND = 64,
+    HP_RECV,
+    HP_ALLTOALLV
 } hp_kind;
 
 typedef struct hp_call {
-    uint8_t kind;   /* an hp_kind */
-    uint8_t dtype;  /* a hoop_dtype; HOOP_UINT8 for a barrier */
-    uint8_t op;     /* a hoop_op; HOOP_SUM if the kind has none */
-    uint8_t fused;  /* 1: small tensors of a group in one operation; count is their total */
-    int32_t root;   /* -1 if the kind has none */
-    uint64_t count; /* the count argument of the public call, in elements */
+    uint8_t kind;  /* an hp_kind */
+    uint8_t dtype; /* a hoop_dtype; HOOP_UINT8 for a barrier */
+    uint8_t op;    /* a hoop_op; HOOP_SUM if the kind has none */
+    uint8_t fused; /* 1: small tensors of a group in one operation; count is their total */
+    int32_t root; /* -1 if the kind has none; the checksum of the counts, if each rank has one of its own; of a send its
+                       tag, of an alltoallv its number */
+    uint64_t count; /* the count argument of the public call, in elements; the total of such counts */
 } hp_call;
 
 enum { HP_CALL_BYTES = 16 };
 
 void hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call);
 void hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES]);
+/* ", with other recvcounts" if the two differ in the checksum of the counts only, else "". */
+const char *hp_call_other_counts(const hp_call *a, const hp_call *b);
 int hp_call_equal(const hp_call *a, const hp_call *b);
 uint32_t hp_call_signature(const hp_call *call); /* CRC32C of the 16 bytes */
 
+int hp_kind_is_message(int kind);   /* between two ranks, outside the belts: send, recv, alltoallv */
 int hp_kind_is_rooted(int kind);    /* one rank has a role of its own: broadcast, reduce, gather, scatter */
+int hp_kind_has_counts(int kind);   /* each rank has a count of its own: allgatherv, reduce_scatterv */
+int hp_kind_reduces(int kind);      /* it combines the elements of ranks, by an op */
 const char *hp_kind_name(int kind); /* "allreduce", or "unknown operation" */
 
-/* "allreduce of 100 x float32, sum", "broadcast of 7 x int8 from root 2", "barrier". Returns out. */
+/*
+ * "allreduce of 100 x float32, sum", "broadcast of 7 x int8 from root 2", "barrier", "send of 5 x int8 (tag 3)".
+ * Returns out.
+ */
 const char *hp_call_print(const hp_call *call, char *out, size_t size);
 
 #endif

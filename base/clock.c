@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* clock: see clock.h. For deadlines and intervals only; nothing in hoop needs the date. */
+/* clock: see clock.h. For deadlines and intervals only; nothing in the library needs the date. */
 #include "base/clock.h"
 
 #include <time.h>

@@ -23,6 +23,9 @@ static const name_row dtype_names[] = {
     {"bfloat16", HOOP_BFLOAT16},
     {"float8e4m3", HOOP_FLOAT8E4M3},
     {"float8e5m2", HOOP_FLOAT8E5M2},
+    {"int16", HOOP_INT16},
+    {"uint16", HOOP_UINT16},
+    {"bool", HOOP_BOOL},
     {"char", HOOP_INT8},
     {"int", HOOP_INT32},
     {"half", HOOP_FLOAT16},
@@ -37,7 +40,8 @@ static const name_row dtype_names[] = {
 const hoop_dtype hp_narrow[HP_NARROW] = {HOOP_FLOAT16, HOOP_BFLOAT16, HOOP_FLOAT8E4M3, HOOP_FLOAT8E5M2};
 
 static const name_row op_names[] = {
-    {"sum", HOOP_SUM}, {"prod", HOOP_PROD}, {"max", HOOP_MAX}, {"min", HOOP_MIN}, {"avg", HOOP_AVG},
+    {"sum", HOOP_SUM}, {"prod", HOOP_PROD}, {"max", HOOP_MAX}, {"min", HOOP_MIN},
+    {"avg", HOOP_AVG}, {"band", HOOP_BAND}, {"bor", HOOP_BOR}, {"bxor", HOOP_BXOR},
 };
 
 static const char *
@@ -62,10 +66,47 @@ value_of(const name_row *rows, size_t count, const char *name)
     return -1;
 }
 
+/* Of `all` numbers the first `nccl` begin at 0, and the others at HP_OWN. */
+static int
+is_valid(unsigned number, unsigned nccl, unsigned all)
+{
+    return number < nccl || (number >= HP_OWN && number - HP_OWN < all - nccl);
+}
+
+static int
+number_at(int index, int nccl)
+{
+    return index < nccl ? index : index - nccl + HP_OWN;
+}
+
 size_t
 hoop_dtype_size(hoop_dtype dtype)
 {
-    return (unsigned)dtype < HP_DTYPES ? hp_dtype_size(dtype) : 0;
+    return is_valid((unsigned)dtype, HP_NCCL_DTYPES, HP_DTYPES) ? hp_dtype_size(dtype) : 0;
+}
+
+hoop_dtype
+hp_dtype_at(int index)
+{
+    return (hoop_dtype)number_at(index, HP_NCCL_DTYPES);
+}
+
+hoop_op
+hp_op_at(int index)
+{
+    return (hoop_op)number_at(index, HP_NCCL_OPS);
+}
+
+int
+hp_op_is_valid(hoop_op op)
+{
+    return is_valid((unsigned)op, HP_NCCL_OPS, HP_OPS);
+}
+
+int
+hp_op_applies(hoop_op op, hoop_dtype dtype)
+{
+    return hp_op_is_bitwise(op) ? !hp_dtype_is_float(dtype) : op != HOOP_AVG || dtype != HOOP_BOOL;
 }
 
 int

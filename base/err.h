@@ -8,6 +8,12 @@
 
 #include "hoop.h"
 
+/*
+ * hoop_error.sequence of a cause in messages, between ranks and inside the library: no rank puts the number of its own
+ * operation there, as it does for 0. The program sees 0.
+ */
+#define HP_NO_OPERATION UINT64_MAX
+
 /* Resets all fields; rank and reporter are -1. */
 void hp_err_clear(hoop_error *error);
 

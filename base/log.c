@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * log: see log.h. A line is "prefix hoop WARN text", written by one call, so that the lines of many ranks on one
- * terminal do not mix. The text may quote bytes of a peer or a file, so control characters become '?'. One mutex
- * guards the destination and the rate limits. It is held while the program's function runs, so that the old function
- * is never called after hoop_log_to() returns. A line that the function itself logs goes to standard error.
+ * terminal do not mix. It is lost where standard error takes none: strangers can make lines, and a thread that drives
+ * a communicator must not wait for the reader of a pipe. The text may quote bytes of a peer or a file, so control
+ * characters become '?'. One mutex guards the destination and the rate limits. It is held while the program's function
+ * runs, so that the old function is never called after hoop_log_to() returns. A line that the function itself logs goes
+ * to standard error.
  */
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/line_writer.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -18,7 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND = 10 };
+enum { LINE_MAX_BYTES = 1024, PREFIX_BYTES = 64, CLASSES = 32, LINES_PER_SECOND = 10, PATIENCE_MS = 100 };
 
 typedef struct log_class {
     const char *name;
@@ -32,6 +35,7 @@ static atomic_int log_level = HP_LOG_WARN;
 static _Thread_local int inside; /* this thread runs the program's function */
 static hoop_log_fn *log_fn;
 static void *log_arg;
+static hp_line_writer standard_error = {.fd = STDERR_FILENO, .patience_ms = PATIENCE_MS};
 static char log_prefix[PREFIX_BYTES];
 static log_class classes[CLASSES];
 
@@ -76,22 +80,6 @@ level_name(int level)
     return level == HP_LOG_WARN ? "WARN" : level == HP_LOG_INFO ? "INFO" : "TRACE";
 }
 
-static void
-write_stderr(char *line, size_t length)
-{
-    ssize_t wrote;
-    size_t at = 0;
-    line[length++] = '\n';
-    while (at < length) {
-        wrote = write(STDERR_FILENO, line + at, length - at);
-        if (wrote < 0 && errno == EINTR)
-            continue;
-        if (wrote <= 0)
-            return; /* standard error is closed: a lost line must not become an error */
-        at += (size_t)wrote;
-    }
-}
-
 /* The caller holds the mutex. */
 static void
 emit(int level, const char *text, unsigned dropped)
@@ -104,7 +92,7 @@ emit(int level, const char *text, unsigned dropped)
              note);
     hp_text_tame(line, strlen(line), 0);
     if (!log_fn || inside) {
-        write_stderr(line, strlen(line));
+        hp_line_writer_put(&standard_error, line);
         return;
     }
     inside = 1;

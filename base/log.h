@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * log: whole lines to standard error or to the program's function (hoop_log_to is here). Levels follow HOOP_DEBUG.
- * Thread-safe. Never writes to descriptor 1. Of one class at most 10 lines a second are printed (hp_log_class); the
+ * Thread-safe. Never writes to descriptor 1, and never waits for standard error for long: lines that it does not take
+ * are lost, and the next one gives their number. Of one class at most 10 lines a second are printed (hp_log_class); the
  * next one gives the number of those that were dropped.
  */
 #ifndef HP_LOG_H

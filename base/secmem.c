@@ -88,10 +88,10 @@ hp_secmem_new(size_t bytes)
 void
 hp_secmem_free(void *memory)
 {
-    size_t at = (uintptr_t)memory % page_size();
-    page *p = (page *)((uint8_t *)memory - at);
     if (!memory)
         return;
+    size_t at = (uintptr_t)memory % page_size();
+    page *p = (page *)((uint8_t *)memory - at);
     hp_wipe(memory, HP_SECMEM_MOST);
     atomic_fetch_and(&p->taken, ~(UINT64_C(1) << at / HP_SECMEM_MOST));
 }

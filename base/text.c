@@ -26,8 +26,9 @@ character(const uint8_t *text, size_t n, char keep)
     for (size_t i = 1; i < length; i++)
         if (!goes_on(text[i]))
             return 1;
-    if ((first == 0xc2 && text[1] < 0xa0) || (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90))
-        return 0;
+    if ((first == 0xc2 && text[1] < 0xa0) || (first == 0xe0 && text[1] < 0xa0) || (first == 0xf0 && text[1] < 0x90) ||
+        (first == 0xed && text[1] >= 0xa0) || (first == 0xf4 && text[1] >= 0x90))
+        return 0; /* a control character, a longer form than needed, a surrogate, or above U+10FFFF */
     return length;
 }
 
@@ -48,6 +49,17 @@ hp_text_is_tame(const char *text, size_t n, char keep)
     for (size_t i = 0, length; i < n; i += length) {
         length = character((const uint8_t *)text + i, n - i, keep);
         if (length == 0)
+            return 0;
+    }
+    return 1;
+}
+
+int
+hp_text_is_name(const char *text, size_t n)
+{
+    for (size_t i = 0, length; i < n; i += length) {
+        length = character((const uint8_t *)text + i, n - i, 0);
+        if (length == 0 || (length == 1 && (uint8_t)text[i] >= 0x80))
             return 0;
     }
     return 1;

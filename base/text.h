@@ -12,4 +12,7 @@
 void hp_text_tame(char *text, size_t n, char keep);
 int hp_text_is_tame(const char *text, size_t n, char keep);
 
+/* Whether it is a name to print in a sentence: whole characters of UTF-8, and no control characters. */
+int hp_text_is_name(const char *text, size_t n);
+
 #endif

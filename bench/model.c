@@ -526,7 +526,7 @@ make(model *m)
         m->machines[r].slowness = (int)r == o->straggler ? o->slowness : 1;
     }
     for (uint32_t c = 0; c < m->channels; c++)
-        hp_plan_make(&m->plans[c], &call, m->order, o->ranks, &options, c, m->channels);
+        hp_plan_make(&m->plans[c], &call, NULL, m->order, o->ranks, &options, c, m->channels);
     if (o->algorithm == HP_ALG_HALVES)
         make_halves(&m->plans[0]);
     if (o->algorithm == HP_ALG_DOUBLING)

@@ -2,7 +2,8 @@
 /*
  * reduce: how fast the CPU reduces, in GB of one operand a second (slot = slot op input), beside memcpy, for array
  * sizes from level-1 cache to memory, as Markdown tables. "avg/3" divides by 3, or of 16- and 8-bit floats joins a mean
- * of two ranks with a third one's array; "sum, two" writes two destinations. Usage: reduce [avx512|avx2|plain|all]
+ * of two ranks with a third one's array; "sum, two" writes two destinations; what a type does not have is left out.
+ * Usage: reduce [avx512|avx2|plain|all]
  * [TYPE...]
  */
 #include "base/clock.h"
@@ -26,8 +27,8 @@ typedef struct bench_case {
 } bench_case;
 
 static const bench_case cases[] = {
-    {"sum", HOOP_SUM, 1, 0},   {"prod", HOOP_PROD, 1, 0}, {"max", HOOP_MAX, 1, 0},      {"min", HOOP_MIN, 1, 0},
-    {"avg/2", HOOP_AVG, 1, 2}, {"avg/3", HOOP_AVG, 1, 3}, {"sum, two", HOOP_SUM, 2, 0},
+    {"sum", HOOP_SUM, 1, 0},   {"prod", HOOP_PROD, 1, 0}, {"max", HOOP_MAX, 1, 0},   {"min", HOOP_MIN, 1, 0},
+    {"avg/2", HOOP_AVG, 1, 2}, {"avg/3", HOOP_AVG, 1, 3}, {"bxor", HOOP_BXOR, 1, 0}, {"sum, two", HOOP_SUM, 2, 0},
 };
 
 static const hp_arith *arith;
@@ -77,7 +78,7 @@ rate(void (*once)(const bench_case *, hoop_dtype, size_t), const bench_case *wha
     return best;
 }
 
-/* Ones: they stay what they are under every operation but sums, and no value becomes denormal. */
+/* Ones: they stay what they are under every operation but sums and bxor, and no value becomes denormal. */
 static void
 fill(hoop_dtype dtype)
 {
@@ -92,11 +93,14 @@ fill(hoop_dtype dtype)
                                             [HOOP_FLOAT64] = 0x3ff0000000000000,
                                             [HOOP_BFLOAT16] = 0x3f80,
                                             [HOOP_FLOAT8E4M3] = 0x38,
-                                            [HOOP_FLOAT8E5M2] = 0x3c};
+                                            [HOOP_FLOAT8E5M2] = 0x3c,
+                                            [HP_INT16] = 1,
+                                            [HP_UINT16] = 1,
+                                            [HP_BOOL] = 1};
     size_t size = hp_dtype_size(dtype);
     for (size_t i = 0; i < LARGEST; i += size) {
-        memcpy((char *)slot + i, &one[dtype], size);
-        memcpy((char *)input + i, &one[dtype], size);
+        memcpy((char *)slot + i, &one[hp_dtype_index(dtype)], size);
+        memcpy((char *)input + i, &one[hp_dtype_index(dtype)], size);
     }
 }
 
@@ -117,6 +121,8 @@ print_type(hoop_dtype dtype)
 {
     double rates[SIZES];
     for (size_t c = 0; c < sizeof(cases) / sizeof(*cases); c++) {
+        if (!hp_op_applies(cases[c].op, dtype))
+            continue;
         fill(dtype);
         for (int s = 0; s < SIZES; s++)
             rates[s] = rate(reduce_once, &cases[c], dtype, sizes[s]);
@@ -139,9 +145,9 @@ print_table(const char *wanted)
     for (int s = 0; s < SIZES; s++)
         memcpy_rate[s] = rate(copy_once, cases, HOOP_UINT8, sizes[s]);
     print_row("any", "memcpy", memcpy_rate);
-    for (int dtype = 0; dtype < HP_DTYPES; dtype++)
-        if (wanted[dtype])
-            print_type((hoop_dtype)dtype);
+    for (int i = 0; i < HP_DTYPES; i++)
+        if (wanted[i])
+            print_type(hp_dtype_at(i));
 }
 
 /* The loops called `name`; NULL where there are none, or this CPU cannot run them, and a sentence says so. */
@@ -171,7 +177,7 @@ choose_types(char *wanted, int count, char **names)
             fprintf(stderr, "reduce: there is no type %s: try float32, half, int8\n", names[i]);
             return -1;
         }
-        wanted[dtype] = 1;
+        wanted[hp_dtype_index((hoop_dtype)dtype)] = 1;
     }
     return 0;
 }

@@ -3,14 +3,17 @@
  * hoop-launch: the program behind hooprun(1), in two roles: the launcher, which places ranks and watches over them, and
  * with --agent its hand on one host. Here is only which of the two, and how the program ends.
  */
+#include "base/err.h"
 #include "base/secmem.h"
 #include "hoop.h"
 #include "launch/agent.h"
 #include "launch/run.h"
 #include "launch/spawn.h"
+#include "lib/launcher.h"
 
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,6 +30,28 @@ die_of(int number)
     return 128 + number;
 }
 
+static const char *
+look_up(const char *name)
+{
+    return getenv(name);
+}
+
+/* mpirun hooprun: each of several processes would be a launcher with a ring of its own. */
+static hoop_result
+refuse_to_be_many(hoop_error *error)
+{
+    const hp_launcher_settings settings = {.job = ""};
+    hp_launcher l;
+    if (hp_launcher_find(&l, &settings, look_up, error) != HOOP_SUCCESS || l.size <= 1)
+        return HOOP_SUCCESS;
+    return hp_err_set(
+        error, HOOP_ERR_INVALID_USAGE,
+        "%s has started hooprun %d times (%s), and each would start all ranks in a ring of its own; start "
+        "hooprun once, without that launcher, or start the program itself with it, as hoop_launch(7) "
+        "shows",
+        l.name, l.size, l.size_name);
+}
+
 static int
 launch(int argc, char **argv)
 {
@@ -34,10 +59,13 @@ launch(int argc, char **argv)
     hp_mapping mapping = {0};
     hoop_error error;
     int status = hp_options_parse(&options, argc, argv), by_signal = 0;
-    if (status == HP_OPTIONS_RUN && hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS) {
+    if (status == HP_OPTIONS_RUN &&
+        (hp_mapping_make(&mapping, &options, &error) != HOOP_SUCCESS || refuse_to_be_many(&error) != HOOP_SUCCESS)) {
         fprintf(stderr, "hooprun: %s\n", error.text);
         status = 2;
     }
+    if (status == HP_OPTIONS_RUN)
+        hp_mapping_announce(&mapping);
     if (status == HP_OPTIONS_RUN && (options.map || options.dry_run))
         hp_mapping_print(&mapping);
     if (status == HP_OPTIONS_RUN)

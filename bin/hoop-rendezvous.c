@@ -7,15 +7,16 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
+#include "base/line_writer.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/secmem.h"
 #include "hoop.h"
 #include "lib/config.h"
+#include "lib/secret_file.h"
 #include "rendezvous/server.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
@@ -44,7 +45,7 @@ static const char help[] = "Usage: hoop-rendezvous [options]\n"
                            "                      eth0, =eth0, ^docker or 10.0.0.0/8 (as HOOP_SOCKET_IFNAME)\n"
                            "  --secret-file FILE  the secret that every rank must know (default: that of\n"
                            "                      HOOP_SECRET_FD or HOOP_SECRET_FILE)\n"
-                           "  --new-secret FILE   write a new secret to a new file (mode 0600), and exit\n"
+                           "  --new-secret [FILE] write a new secret to a new file (~/.config/hoop/secret), and exit\n"
                            "  --job NAME          serve only the job with this name (HOOP_JOB)\n"
                            "  --job-secret FILE   write the key of the job that --job names to a new file, and exit;\n"
                            "                      ranks that have this key cannot enter another job\n"
@@ -106,35 +107,29 @@ find_secret(hp_secret *secret, const settings *s, hoop_error *error)
     return result ? result : hp_secret_of_job(secret, secret, job, error);
 }
 
-/* Writes the whole secret to a new file, or leaves no file; an existing file is never changed. */
 static int
 write_secret(const char *path, const hp_secret *secret)
 {
-    char text[HP_SECRET_TEXT];
     hoop_error error;
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        hp_err_sys(&error, HOOP_ERR_SYSTEM, errno, "cannot make the new file \"%s\" for a secret", path);
-        return complain(&error);
-    }
-    hp_secret_format(text, secret);
-    ssize_t n = (ssize_t)strlen(text), wrote = write(fd, text, (size_t)n);
-    int number = errno;
-    hp_wipe(text, sizeof(text));
-    if (close(fd) == 0 && wrote == n)
-        return 0;
-    unlink(path);
-    hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot write the secret to \"%s\"", path);
-    return complain(&error);
+    return hp_secret_file_new(path, secret, &error) == HOOP_SUCCESS ? 0 : complain(&error);
 }
 
+/* Without a path: the user's own file, which ranks read that have no other secret. */
 static int
 write_new_secret(const char *path, hp_secret *secret)
 {
+    char own[HP_SECRET_PATH];
     hoop_error error;
     if (hp_random(secret->key, sizeof(secret->key), &error))
         return complain(&error);
-    return write_secret(path, secret);
+    if (*path)
+        return write_secret(path, secret);
+    if (hp_secret_file_own(own, 1, &error))
+        return complain(&error);
+    int status = write_secret(own, secret);
+    if (status == 0)
+        printf("hoop-rendezvous: wrote a new secret to %s; every host needs the same file\n", own);
+    return status;
 }
 
 static int
@@ -183,20 +178,24 @@ catch_signals(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* The server waits for nobody who should read a line: jobs need it. */
 static void
 say(void *arg, const char *line)
 {
+    static hp_line_writer standard_output = {.fd = STDOUT_FILENO};
     (void)arg;
-    printf("%s\n", line);
-    fflush(stdout);
+    hp_line_writer_put(&standard_output, line);
 }
 
 /* Warnings go to standard error, so that a user who reads no log sees them. */
 static void
 warn(void *arg, const char *line)
 {
+    static hp_line_writer standard_error = {.fd = STDERR_FILENO};
+    char text[500];
     (void)arg;
-    fprintf(stderr, "hoop-rendezvous: %s\n", line);
+    snprintf(text, sizeof(text), "hoop-rendezvous: %s", line);
+    hp_line_writer_put(&standard_error, text);
 }
 
 static int
@@ -204,7 +203,7 @@ serve(const settings *s, hp_secret *secret)
 {
     char listening[HP_ADDR_TEXT];
     hoop_error error;
-    hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret};
+    hp_server_options options = {.mode = s->mode, .log = say, .warn = warn, .secret = secret, .asked = 1};
     hoop_result result = find_address(&options.listen, s, &error);
     if (!result)
         result = find_ports(&options.ports, s, &error);
@@ -273,7 +272,7 @@ take_option(int option, settings *s)
     case 's': s->secret_file = optarg; return -1;
     case 'j': s->job = optarg; return -1;
     case 'J': s->job_secret = optarg; return -1;
-    case 'n': s->new_secret = optarg; return -1;
+    case 'n': s->new_secret = optarg ? optarg : ""; return -1;
     case 'm':
         if (strcmp(optarg, "auth") != 0 && strcmp(optarg, "none") != 0)
             return misuse("--security is auth or none, not ", optarg);
@@ -293,7 +292,7 @@ main(int argc, char **argv)
                                             {"bind", required_argument, NULL, 'H'},
                                             {"interface", required_argument, NULL, 'i'},
                                             {"secret-file", required_argument, NULL, 's'},
-                                            {"new-secret", required_argument, NULL, 'n'},
+                                            {"new-secret", optional_argument, NULL, 'n'},
                                             {"job", required_argument, NULL, 'j'},
                                             {"job-secret", required_argument, NULL, 'J'},
                                             {"security", required_argument, NULL, 'm'},
@@ -309,6 +308,8 @@ main(int argc, char **argv)
         if (status >= 0)
             return status;
     }
+    if (s.new_secret && !*s.new_secret && optind < argc)
+        s.new_secret = argv[optind++]; /* getopt takes an optional argument only behind an = */
     if (optind < argc)
         return misuse("unexpected argument ", argv[optind]);
     if (s.host && s.interface)

@@ -20,4 +20,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define fuzz_check(condition)                                                                                          \
     ((condition) ? (void)0 : (fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition), abort()))
 
+/* An input that is read as a script of bytes; behind its end there are zeros. */
+typedef struct fuzz_script {
+    const uint8_t *at;
+    size_t left;
+} fuzz_script;
+
+static inline uint8_t
+fuzz_next(fuzz_script *s)
+{
+    if (s->left == 0)
+        return 0;
+    s->left--;
+    return *s->at++;
+}
+
 #endif

@@ -18,7 +18,7 @@
 const char fuzz_name[] = "rdv";
 
 enum { GUESTS = 8, RING_MAX = 300 };
-enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, COMMANDS };
+enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, STATS, COMMANDS };
 
 typedef struct incoming {
     hp_job_conn conn; /* first: a guest's address is its connection's */
@@ -26,23 +26,9 @@ typedef struct incoming {
     uint64_t comm;
 } incoming;
 
-typedef struct script {
-    const uint8_t *at;
-    size_t left;
-} script;
-
 static incoming incomings[GUESTS];
 static uint64_t now, last_comm;
 static hp_job *job;
-
-static uint8_t
-next(script *s)
-{
-    if (s->left == 0)
-        return 0;
-    s->left--;
-    return *s->at++;
-}
 
 static void
 on_tell(void *arg, void *peer, int type, const void *payload, size_t n)
@@ -92,11 +78,25 @@ on_say(void *arg, const char *line)
     fuzz_check(strncmp(line, "job ", 4) == 0);
 }
 
+static hp_process
+on_process(void *arg, const hp_member *who)
+{
+    (void)arg;
+    return (hp_process)(who->pid % 3);
+}
+
 static const char *
 on_host_of(void *arg, int rank)
 {
     (void)arg;
     return rank % 3 ? "node" : NULL;
+}
+
+static void
+on_ended(void *arg, const hp_roster *ring)
+{
+    (void)arg;
+    (void)ring;
 }
 
 static int
@@ -148,22 +148,23 @@ enter(incoming *v, uint32_t rank, uint32_t world, uint64_t parent)
 }
 
 static void
-join(incoming *v, script *s, uint64_t parent)
+join(incoming *v, fuzz_script *s, uint64_t parent)
 {
     uint8_t bytes[HP_CONTROL_MAX];
-    int world = next(s) % 5 + 1, rank = next(s) % (world + 1) - (parent == 0);
+    int world = fuzz_next(s) % 5 + 1, rank = fuzz_next(s) % (world + 1) - (parent == 0);
     if (rank >= world)
         return;
-    hp_join said = {.member = {.rank = parent ? -1 : rank, .host = "h", .host_id = next(s) % 3, .pid = next(s)},
-                    .size = parent ? 0 : world,
-                    .patience = next(s) * 20u,
-                    .op_timeout = next(s) * 10 * HP_MS,
-                    .parent = parent,
-                    .parent_rank = parent ? rank : -1,
-                    .parent_size = parent ? world : 0,
-                    .color = parent ? (int)(next(s) % 4) - 1 : 0,
-                    .agree = "k=1\nl=2\n",
-                    .agree_n = next(s) % 16 ? 8 : 4};
+    hp_join said = {
+        .member = {.rank = parent ? -1 : rank, .host = "h", .host_id = fuzz_next(s) % 3, .pid = fuzz_next(s)},
+        .size = parent ? 0 : world,
+        .patience = fuzz_next(s) * 20u,
+        .op_timeout = fuzz_next(s) * 10 * HP_MS,
+        .parent = parent,
+        .parent_rank = parent ? rank : -1,
+        .parent_size = parent ? world : 0,
+        .color = parent ? (int)(fuzz_next(s) % 4) - 1 : 0,
+        .agree = "k=1\nl=2\n",
+        .agree_n = fuzz_next(s) % 16 ? 8 : 4};
     said.member.addr.u.v4.sin_family = AF_INET;
     said.member.addr.length = sizeof(said.member.addr.u.v4);
     enter(v, rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank, (uint32_t)world, parent);
@@ -171,16 +172,21 @@ join(incoming *v, script *s, uint64_t parent)
 }
 
 static void
-say_something(incoming *v, int command, script *s)
+say_something(incoming *v, int command, fuzz_script *s)
 {
     uint8_t bytes[HP_CONTROL_MAX] = {0};
-    hp_report report = {.sequence = next(s), .step = next(s), .waits_for = (int)(next(s) % 7) - 1};
+    hp_report report = {.sequence = fuzz_next(s), .step = fuzz_next(s), .waits_for = (int)(fuzz_next(s) % 7) - 1};
     hoop_error cause;
     switch (command) {
     case READY: say(v, HP_READY, NULL, 0); break;
     case REPORT:
         hp_report_put(bytes, &report);
         say(v, HP_PROGRESS, bytes, HP_REPORT_BYTES);
+        break;
+    case STATS:
+        hp_vitals_put(bytes,
+                      &(hp_vitals){.at = report.step, .sent = report.sequence, .slowest_rank = report.waits_for});
+        say(v, HP_STATS, bytes, HP_VITALS_BYTES);
         break;
     case OUT:
     case LEAVE:
@@ -195,10 +201,10 @@ say_something(incoming *v, int command, script *s)
 }
 
 static void
-say_raw(incoming *v, script *s)
+say_raw(incoming *v, fuzz_script *s)
 {
-    int type = next(s);
-    size_t n = next(s);
+    int type = fuzz_next(s);
+    size_t n = fuzz_next(s);
     n = n < s->left ? n : s->left;
     const uint8_t *payload = s->at;
     s->at += n;
@@ -216,25 +222,25 @@ pass(int ticks)
 }
 
 static void
-ended(script *s)
+ended(fuzz_script *s)
 {
-    int size = next(s) % 5 + 1;
-    hp_job_ended(job, next(s) % size, size, "h", now);
+    int size = fuzz_next(s) % 5 + 1;
+    hp_job_ended(job, fuzz_next(s) % size, size, "h", now);
 }
 
 static void
-run(script *s)
+run(fuzz_script *s)
 {
-    uint8_t byte = next(s);
+    uint8_t byte = fuzz_next(s);
     incoming *v = &incomings[byte >> 4 & 7];
     int command = byte & 15;
     switch (command) {
-    case ENTER: enter(v, next(s), next(s), byte & 128 ? last_comm : 0); break;
+    case ENTER: enter(v, fuzz_next(s), fuzz_next(s), byte & 128 ? last_comm : 0); break;
     case JOIN: join(v, s, 0); break;
     case SPLIT: join(v, s, last_comm ? last_comm : 1); break;
     case RAW: say_raw(v, s); break;
     case LOSE: lose(v); break;
-    case PASS: pass(next(s)); break;
+    case PASS: pass(fuzz_next(s)); break;
     case ENDED: ended(s); break;
     default:
         if (command < COMMANDS)
@@ -291,8 +297,9 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES];
-    hp_events events = {NULL, on_tell, on_assign, on_disconnect, on_say, on_say, on_failed, on_reached, on_host_of};
-    script s = {data, size};
+    hp_events events = {NULL,      on_tell,    on_assign,  on_disconnect, on_say, on_say,
+                        on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
+    fuzz_script s = {data, size};
     if (size > 0 && data[0] == 0xFF) {
         decode(data + 1, size - 1);
         return 0;

@@ -20,8 +20,9 @@ enum {
     HP_CUDA_WIRE = HP_CUDA_COPY + 4,
     HP_CUDA_STAMP,
     HP_CUDA_GATE,
-    HP_CUDA_REDUCE,                                /* + dtype * 4 + op (avg as sum) */
-    HP_CUDA_MEAN = HP_CUDA_REDUCE + 4 * HP_DTYPES, /* + hp_narrow_index */
+    HP_CUDA_REDUCE,                                /* + hp_dtype_index * 4 + op of NCCL (avg as sum) */
+    HP_CUDA_BITS = HP_CUDA_REDUCE + 4 * HP_DTYPES, /* + log2 of the element's size */
+    HP_CUDA_MEAN = HP_CUDA_BITS + 4,               /* + hp_narrow_index */
     HP_CUDA_KERNELS = HP_CUDA_MEAN + HP_NARROW
 };
 

@@ -5,7 +5,8 @@
  *
  *   hp_copy_<1|2|4|8>            elements of that many bytes: src[0] to every dst; exchange: dst[0] = src[1] and back
  *   hp_<op>_<dtype>              wire type = element type; op is sum, prod, max or min (avg sums, then divides)
- *   hp_any_<dtype>               the same for 8-bit floats; op is in the parameter
+ *   hp_any_<dtype>               the same for 8-bit floats and bool; op is in the parameter, for a bool any of them
+ *   hp_bits_<1|2|4|8>            band, bor and bxor of integers of that many bytes; op is in the parameter
  *   hp_mean_<dtype>              of 16- and 8-bit floats: a command with `ranks`
  *   hp_wire                      wire type other than the element type; both and the op are in the parameter
  *   hp_stamp                     *dst[0] = value (64 bits), after all earlier writes of the stream are visible

@@ -13,8 +13,8 @@
 static const char *
 kernel_name(int kernel, char *out, size_t size)
 {
-    static const char *const reductions[] = {"sum", "prod", "max", "min"};
     int at = kernel - HP_CUDA_REDUCE;
+    hoop_dtype dtype = hp_dtype_at(at / 4);
     if (kernel < HP_CUDA_WIRE)
         snprintf(out, size, "hp_copy_%d", 1 << (kernel - HP_CUDA_COPY));
     else if (kernel == HP_CUDA_WIRE)
@@ -25,10 +25,12 @@ kernel_name(int kernel, char *out, size_t size)
         snprintf(out, size, "hp_gate");
     else if (kernel >= HP_CUDA_MEAN)
         snprintf(out, size, "hp_mean_%s", hp_dtype_name(hp_narrow[kernel - HP_CUDA_MEAN]));
-    else if (at / 4 == HOOP_FLOAT8E4M3 || at / 4 == HOOP_FLOAT8E5M2)
-        snprintf(out, size, "hp_any_%s", hp_dtype_name((hoop_dtype)(at / 4)));
+    else if (kernel >= HP_CUDA_BITS)
+        snprintf(out, size, "hp_bits_%d", 1 << (kernel - HP_CUDA_BITS));
+    else if (dtype == HOOP_FLOAT8E4M3 || dtype == HOOP_FLOAT8E5M2 || dtype == HOOP_BOOL)
+        snprintf(out, size, "hp_any_%s", hp_dtype_name(dtype));
     else
-        snprintf(out, size, "hp_%s_%s", reductions[at % 4], hp_dtype_name((hoop_dtype)(at / 4)));
+        snprintf(out, size, "hp_%s_%s", hp_op_name((hoop_op)(at % 4)), hp_dtype_name(dtype));
     return out;
 }
 
@@ -121,8 +123,11 @@ kernel_for(const hp_command *command)
         return HP_CUDA_MEAN + hp_narrow_index(type);
     if (command->exchange || (command->sources == 1 && command->divisor <= 1))
         return HP_CUDA_COPY + log2_of(hp_dtype_size(type));
-    int op = command->sources < 2 || command->op == HOOP_AVG ? HOOP_SUM : (int)command->op;
-    return HP_CUDA_REDUCE + 4 * (int)type + op;
+    int bits = command->sources == 2 && hp_op_is_bitwise(command->op);
+    if (bits && type != HOOP_BOOL)
+        return HP_CUDA_BITS + log2_of(hp_dtype_size(type));
+    int op = bits || command->sources < 2 || command->op == HOOP_AVG ? HOOP_SUM : (int)command->op;
+    return HP_CUDA_REDUCE + 4 * (int)hp_dtype_index(type) + op;
 }
 
 hoop_result

@@ -22,6 +22,7 @@ typedef struct hp_operand {
  * A command, elementwise over `count`:
  *     v = src[0]                     (sources == 1)
  *     v = src[0] op src[1]           (sources == 2); 16- and 8-bit floats are computed in float32 and rounded once
+ *                                    a bool's is 0 or 1 whatever the op, as hoop.h has it
  *     v = v / divisor                (divisor > 1: HOOP_AVG's owner; op is then HOOP_AVG and combines as a sum)
  *     every dst[k] = v
  * With `ranks` (sources == 2, op is HOOP_AVG of 16- or 8-bit floats, wire == elem, no divisor) the sources are means,

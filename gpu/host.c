@@ -124,13 +124,13 @@ is_direct(const hp_arith *arith, const hp_command *command)
     hoop_dtype type = type_of(command, &command->src[0]);
     if (is_mean(command))
         return 1;
-    if (command->sources == 2 && (type_of(command, &command->src[1]) != type || !arith->reduce[type]))
+    if (command->sources == 2 && (type_of(command, &command->src[1]) != type || !arith->reduce[hp_dtype_index(type)]))
         return 0;
     for (int k = 0; k < command->destinations; k++) {
         if (type_of(command, &command->dst[k]) != type)
             return 0;
     }
-    return !divides(command) || arith->divide[type];
+    return !divides(command) || arith->divide[hp_dtype_index(type)];
 }
 
 static void
@@ -151,12 +151,14 @@ direct_piece(const hp_arith *arith, const hp_command *command, size_t index, siz
     const void *from = at(command, &command->src[0], index);
     if (is_mean(command))
         mean_piece(arith, command, index, count);
+    else if (command->sources == 2 && hp_op_is_bitwise(command->op) && type != HOOP_BOOL)
+        arith->bits(command->op, to, from, at(command, &command->src[1], index), bytes);
     else if (command->sources == 2)
-        arith->reduce[type](command->op, to, from, at(command, &command->src[1], index), count);
+        arith->reduce[hp_dtype_index(type)](command->op, to, from, at(command, &command->src[1], index), count);
     else if (to != from)
         memcpy(to, from, bytes);
     if (divides(command))
-        arith->divide[type](to, command->divisor, count);
+        arith->divide[hp_dtype_index(type)](to, command->divisor, count);
     if (command->destinations == 2 && command->dst[1].ptr != command->dst[0].ptr)
         memcpy(at(command, &command->dst[1], index), to, bytes);
 }

@@ -52,6 +52,13 @@ struct whole { /* integers: computed without sign, so that they wrap; compared a
     }
 };
 
+struct truth : whole<uint8_t> { /* a bool: any byte but 0 is true, and a result is 0 or 1 */
+    static __device__ value get(stored s)
+    {
+        return s != 0;
+    }
+};
+
 template <class Stored, class Value> struct real {
     typedef Stored stored;
     typedef Value value;
@@ -178,6 +185,20 @@ template <class Type> struct min_of {
     static __device__ value of(value a, value b, uint8_t)
     {
         return a != a || a < b ? a : b;
+    }
+};
+
+/*
+ * Bits of integers, and bools: their sum and the greatest are or, a product and the least are and. The operation is
+ * chosen at run time without a branch: of 1 and 1 it makes the bit of `both`, of 1 and 0 that of `one`.
+ */
+template <class Type> struct bits_of {
+    typedef typename Type::value value;
+    static __device__ value of(value a, value b, uint8_t op)
+    {
+        value both = op == HOOP_BXOR ? (value)0 : (value) ~(value)0;
+        value one = op == HOOP_BAND || op == HOOP_PROD || op == HOOP_MIN ? (value)0 : (value) ~(value)0;
+        return (value)((a & b & both) | ((a ^ b) & one));
     }
 };
 

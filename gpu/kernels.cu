@@ -349,6 +349,7 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
     HP_REDUCE(prod, name, __VA_ARGS__, reduction<__VA_ARGS__, prod_of<__VA_ARGS__>>)                                   \
     HP_REDUCE(max, name, __VA_ARGS__, reduction<__VA_ARGS__, max_of<__VA_ARGS__>>)                                     \
     HP_REDUCE(min, name, __VA_ARGS__, reduction<__VA_ARGS__, min_of<__VA_ARGS__>>)
+#define HP_BITS(name, ...) HP_REDUCE(bits, name, __VA_ARGS__, reduction<__VA_ARGS__, bits_of<__VA_ARGS__>>)
 #define HP_SMALL(name, ...) HP_REDUCE(any, name, __VA_ARGS__, called<reduction<__VA_ARGS__, any_of<__VA_ARGS__>>>)
 #define HP_MEAN(name, type, ...)                                                                                       \
     extern "C" __global__ void __launch_bounds__(HP_KERNEL_THREADS) hp_mean_##name(const hp_kernel_args args)          \
@@ -363,6 +364,8 @@ exchange_wire(const hp_kernel_args &args, const types &type, uint64_t i)
 
 HP_TYPE(int8, whole<int8_t>)
 HP_TYPE(uint8, whole<uint8_t>)
+HP_TYPE(int16, whole<int16_t>)
+HP_TYPE(uint16, whole<uint16_t>)
 HP_TYPE(int32, whole<int32_t>)
 HP_TYPE(uint32, whole<uint32_t>)
 HP_TYPE(int64, whole<int64_t>)
@@ -373,6 +376,11 @@ HP_TYPE(float64, plain<double>)
 HP_TYPE(bfloat16, brain)
 HP_SMALL(float8e4m3, e4m3)
 HP_SMALL(float8e5m2, e5m2)
+HP_REDUCE(any, bool, truth, reduction<truth, bits_of<truth>>)
+HP_BITS(1, whole<uint8_t>)
+HP_BITS(2, whole<uint16_t>)
+HP_BITS(4, whole<uint32_t>)
+HP_BITS(8, whole<uint64_t>)
 HP_MEAN(float16, half, mean<half>)
 HP_MEAN(bfloat16, brain, mean<brain>)
 HP_MEAN(float8e4m3, e4m3, called<mean<e4m3>>)

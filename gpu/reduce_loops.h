@@ -45,7 +45,10 @@ power_of_two(uint32_t n)
         }                                                                                                              \
     }
 
-/* `ring` is the unsigned type of the same size, in which overflow wraps. */
+/*
+ * `ring` is an unsigned type in which overflow wraps: for 16 bits that of 32, because C promotes uint16_t to int, which
+ * a product can overflow.
+ */
 #define INTEGER_STEP(name, type, ring)                                                                                 \
     INLINE type name##_step(hoop_op op, type a, type b)                                                                \
     {                                                                                                                  \
@@ -56,6 +59,27 @@ power_of_two(uint32_t n)
         default: return (type)(ring)((ring)a + (ring)b);                                                               \
         }                                                                                                              \
     }
+
+INLINE uint8_t
+bits_step(hoop_op op, uint8_t a, uint8_t b)
+{
+    switch (op) {
+    case HOOP_BAND: return a & b;
+    case HOOP_BOR: return a | b;
+    default: return a ^ b;
+    }
+}
+
+/* Any byte but 0 is true; the result is 0 or 1. */
+INLINE uint8_t
+bool_step(hoop_op op, uint8_t a, uint8_t b)
+{
+    switch (op) {
+    case HOOP_BAND: return (a != 0) & (b != 0);
+    case HOOP_BOR: return (a | b) != 0;
+    default: return (a != 0) ^ (b != 0);
+    }
+}
 
 /* One loop for each reduction. */
 #define DISPATCH(name)                                                                                                 \
@@ -69,18 +93,22 @@ power_of_two(uint32_t n)
         }                                                                                                              \
     }
 
-#define REDUCE(name, type)                                                                                             \
+#define LOOP(name, type)                                                                                               \
     INLINE void name##_loop(hoop_op op, type *d, const type *a, const type *b, size_t count)                           \
     {                                                                                                                  \
         INDEPENDENT                                                                                                    \
         for (size_t i = 0; i < count; i++)                                                                             \
             d[i] = name##_step(op, a[i], b[i]);                                                                        \
-    }                                                                                                                  \
+    }
+
+#define REDUCE(name, type)                                                                                             \
+    LOOP(name, type)                                                                                                   \
     DISPATCH(name)
 
 /*
- * Integers truncate. They are divided in `wide`: float for 8 bits and double for 32 vectorise, and are exact, because
- * the distance of a quotient from the next integer, if it is none, is larger than any rounding error: 1/|d| of itself.
+ * Integers truncate. They are divided in `wide`: float for 8 and 16 bits and double for 32 vectorise, and are exact,
+ * because the distance of a quotient from the next integer, if it is none, is larger than any rounding error: 1/|d| of
+ * itself.
  */
 #define DIVIDE(name, type, wide)                                                                                       \
     TARGET static void name##_divide(void *values, uint32_t divisor, size_t count)                                     \
@@ -139,6 +167,8 @@ power_of_two(uint32_t n)
 
 INTEGER_STEP(i8, int8_t, uint8_t)
 INTEGER_STEP(u8, uint8_t, uint8_t)
+INTEGER_STEP(i16, int16_t, uint32_t)
+INTEGER_STEP(u16, uint16_t, uint32_t)
 INTEGER_STEP(i32, int32_t, uint32_t)
 INTEGER_STEP(u32, uint32_t, uint32_t)
 INTEGER_STEP(i64, int64_t, uint64_t)
@@ -148,6 +178,8 @@ FLOAT_STEP(fp64, double)
 
 REDUCE(i8, int8_t)
 REDUCE(u8, uint8_t)
+REDUCE(i16, int16_t)
+REDUCE(u16, uint16_t)
 REDUCE(i32, int32_t)
 REDUCE(u32, uint32_t)
 REDUCE(i64, int64_t)
@@ -155,8 +187,36 @@ REDUCE(u64, uint64_t)
 REDUCE(fp32, float)
 REDUCE(fp64, double)
 
+LOOP(bits, uint8_t)
+LOOP(bool, uint8_t)
+
+TARGET static void
+bits_reduce(hoop_op op, void *d, const void *a, const void *b, size_t bytes)
+{
+    switch (op) {
+    case HOOP_BAND: bits_loop(HOOP_BAND, d, a, b, bytes); break;
+    case HOOP_BOR: bits_loop(HOOP_BOR, d, a, b, bytes); break;
+    default: bits_loop(HOOP_BXOR, d, a, b, bytes); break;
+    }
+}
+
+/* A sum and the greatest are or, a product and the least are and. */
+TARGET static void
+bool_reduce(hoop_op op, void *d, const void *a, const void *b, size_t count)
+{
+    switch (op) {
+    case HOOP_BXOR: bool_loop(HOOP_BXOR, d, a, b, count); break;
+    case HOOP_PROD:
+    case HOOP_MIN:
+    case HOOP_BAND: bool_loop(HOOP_BAND, d, a, b, count); break;
+    default: bool_loop(HOOP_BOR, d, a, b, count); break;
+    }
+}
+
 DIVIDE(i8, int8_t, float)
 DIVIDE(u8, uint8_t, float)
+DIVIDE(i16, int16_t, float)
+DIVIDE(u16, uint16_t, float)
 DIVIDE(i32, int32_t, double)
 DIVIDE(u32, uint32_t, double)
 DIVIDE(i64, int64_t, int64_t)
@@ -270,6 +330,7 @@ MEAN(bf16, uint16_t, hp_bf16_decode, hp_bf16_encode)
 const hp_arith ARITH = {
     .name = ARITH_NAME,
     .usable = usable,
+    .bits = bits_reduce,
     .reduce = {[HOOP_INT8] = i8_reduce,
                [HOOP_UINT8] = u8_reduce,
                [HOOP_INT32] = i32_reduce,
@@ -281,7 +342,10 @@ const hp_arith ARITH = {
                [HOOP_BFLOAT16] = bf16_reduce,
 #endif
                [HOOP_FLOAT32] = fp32_reduce,
-               [HOOP_FLOAT64] = fp64_reduce},
+               [HOOP_FLOAT64] = fp64_reduce,
+               [HP_INT16] = i16_reduce,
+               [HP_UINT16] = u16_reduce,
+               [HP_BOOL] = bool_reduce},
     .divide = {[HOOP_INT8] = i8_divide,
                [HOOP_UINT8] = u8_divide,
                [HOOP_INT32] = i32_divide,
@@ -289,7 +353,9 @@ const hp_arith ARITH = {
                [HOOP_INT64] = i64_divide,
                [HOOP_UINT64] = u64_divide,
                [HOOP_FLOAT32] = fp32_divide,
-               [HOOP_FLOAT64] = fp64_divide},
+               [HOOP_FLOAT64] = fp64_divide,
+               [HP_INT16] = i16_divide,
+               [HP_UINT16] = u16_divide},
     .mean = {[HOOP_FLOAT16] = fp16_mean,
              [HOOP_BFLOAT16] = bf16_mean,
              [HOOP_FLOAT8E4M3] = e4m3_mean,

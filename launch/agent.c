@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "launch/ranks.h"
+#include "launch/recorders.h"
 #include "launch/signals.h"
 #include "launch/write_queue.h"
 #include "launch/xalloc.h"
@@ -32,10 +33,14 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 /* How long ranks may take to end after TERM if the launcher is gone. */
 #define ORPHAN_GRACE (2 * HP_SEC)
 
+/* How often it looks whether ranks are stopped. */
+#define LOOK (300 * HP_MS)
+
 typedef struct agent {
     hp_loop *loop;
     hp_buffer in;
     hp_watch *in_watch;
+    hp_timer *look;
     hp_signals signals;
     int secret_fd;
     hp_write_queue out;
@@ -43,6 +48,7 @@ typedef struct agent {
     hp_ranks *ranks;
     char own_dir[PATH_MAX]; /* where this program lies */
     int launcher_gone;
+    int recorders_sent;
     int over;
 } agent;
 
@@ -114,6 +120,28 @@ exited(void *arg, int rank, int pid, int status, uint64_t ms)
 }
 
 static void
+stopped(void *arg, int rank, int pid, int is_stopped)
+{
+    agent *a = arg;
+    uint8_t payload[12];
+    hp_put32(payload, (uint32_t)rank);
+    hp_put32(payload + 4, (uint32_t)pid);
+    hp_put32(payload + 8, (uint32_t)is_stopped);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_STOPPED, payload, sizeof(payload), NULL, 0);
+    push(a);
+}
+
+/* While the launcher does not read, nothing is added. */
+static void
+look(void *arg)
+{
+    agent *a = arg;
+    if (a->ranks && !a->over && !a->launcher_gone && hp_buffer_size(&a->out.buffer) == 0)
+        hp_ranks_look(a->ranks);
+    hp_timer_set(a->look, LOOK);
+}
+
+static void
 taken(void *arg, size_t n)
 {
     agent *a = arg;
@@ -122,9 +150,37 @@ taken(void *arg, size_t n)
 }
 
 static void
+put_recorders(agent *a)
+{
+    const char *job = getenv("HOOP_JOB");
+    if (job && !a->launcher_gone)
+        hp_recorders_put(&a->out.buffer, job);
+}
+
+/* Once: before the ranks are stopped, so that they show what they did until then. */
+static void
+send_recorders(agent *a)
+{
+    if (!a->recorders_sent)
+        put_recorders(a);
+    a->recorders_sent = 1;
+    push(a);
+}
+
+/* The user asks, and the job goes on. */
+static void
+answer_look(agent *a)
+{
+    put_recorders(a);
+    hp_agent_msg_put(&a->out.buffer, HP_MSG_LOOKED, NULL, 0, NULL, 0);
+    push(a);
+}
+
+static void
 ended(void *arg)
 {
     agent *a = arg;
+    send_recorders(a);
     hp_agent_msg_put(&a->out.buffer, HP_MSG_DONE, NULL, 0, NULL, 0);
     push(a);
     a->over = 1;
@@ -158,13 +214,15 @@ lose_launcher(agent *a)
 static void
 start_ranks(agent *a)
 {
-    const hp_ranks_owner owner = {a, started, output, exited, taken, ended};
+    const hp_ranks_owner owner = {a, started, output, exited, stopped, taken, ended};
     hp_start_error start_error = {.status = 1, .text = "cannot start the ranks"};
+    hp_flight_sweep();
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
     if (!a->ranks)
         fail(a, start_error.status, start_error.text);
     close(a->secret_fd);
     a->secret_fd = -1;
+    hp_timer_set(a->look, LOOK);
 }
 
 static void
@@ -183,7 +241,11 @@ handle(agent *a, const hp_agent_msg *msg)
     case HP_MSG_STDIN_END: hp_ranks_stdin_end(a->ranks); break;
     case HP_MSG_SIGNAL: hp_ranks_signal(a->ranks, (int)(hp_get32(msg->payload) & 63)); break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
-    case HP_MSG_STOP: hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS); break;
+    case HP_MSG_LOOK: answer_look(a); break;
+    case HP_MSG_STOP:
+        send_recorders(a);
+        hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);
+        break;
     default: lose_launcher(a); /* a second spec: not our launcher */
     }
 }
@@ -291,10 +353,11 @@ open_agent(agent *a)
     a->loop = hp_loop_new();
     if (!a->loop || open_signals(a) < 0 || prctl(PR_SET_CHILD_SUBREAPER, 1) < 0)
         return -1;
-    if (fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
+    if (flags < 0 || fcntl(STDIN_FILENO, F_SETFL, flags | O_NONBLOCK) < 0)
         return -1;
     a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
-    if (!a->in_watch || hp_watch_set(a->in_watch, HP_READ) < 0)
+    a->look = hp_timer_new(a->loop, look, a);
+    if (!a->in_watch || !a->look || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
     return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
 }
@@ -306,6 +369,7 @@ close_agent(agent *a)
         hp_ranks_free(a->ranks);
     hp_write_queue_close(&a->out);
     hp_watch_free(a->in_watch);
+    hp_timer_free(a->look);
     hp_signals_close(&a->signals);
     hp_spec_free(&a->spec);
     hp_buffer_free(&a->in);

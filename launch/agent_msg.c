@@ -28,18 +28,22 @@ static const rule rules[] = {
     [HP_MSG_STDIN_END] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_SIGNAL] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_STOP] = {HP_TO_AGENT, 4, 4},
+    [HP_MSG_LOOK] = {HP_TO_AGENT, 0, 0},
     [HP_MSG_STARTED] = {HP_TO_LAUNCHER, 8, 8},
     [HP_MSG_OUTPUT] = {HP_TO_LAUNCHER, 6, 5 + HP_AGENT_MSG_TEXT},
     [HP_MSG_EXIT] = {HP_TO_LAUNCHER, 20, 20},
     [HP_MSG_TAKEN] = {HP_TO_LAUNCHER, 4, 4},
     [HP_MSG_FAIL] = {HP_TO_LAUNCHER, 5, 4 + 2048},
     [HP_MSG_DONE] = {HP_TO_LAUNCHER, 0, 0},
+    [HP_MSG_FLIGHT] = {HP_TO_LAUNCHER, 12, HP_AGENT_MSG_MAX},
+    [HP_MSG_LOOKED] = {HP_TO_LAUNCHER, 0, 0},
+    [HP_MSG_STOPPED] = {HP_TO_LAUNCHER, 12, 12},
 };
 
 static int
 known(uint8_t type)
 {
-    return (type >= HP_MSG_ENV && type <= HP_MSG_STOP) || (type >= HP_MSG_STARTED && type <= HP_MSG_DONE);
+    return (type >= HP_MSG_ENV && type <= HP_MSG_LOOK) || (type >= HP_MSG_STARTED && type <= HP_MSG_STOPPED);
 }
 
 void

@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 3 " /* 3: the version of these messages */
+#define HP_AGENT_GREETING "HOOP-AGENT 5 " /* 5: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 
@@ -35,13 +35,17 @@ typedef enum hp_agent_msg_type {
     HP_MSG_STDIN_END, /* nothing more for rank 0 */
     HP_MSG_SIGNAL,    /* u32 signal for every rank's group */
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
+    HP_MSG_LOOK,      /* send the flight recorders as they are now */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
     HP_MSG_EXIT,         /* u32 rank | u32 pid | u32 wait status | u64 ms since its start */
     HP_MSG_TAKEN,        /* u32 bytes of standard input that rank 0 has taken */
     HP_MSG_FAIL,         /* u32 exit status | sentence: no rank runs on this host */
-    HP_MSG_DONE          /* every process of the ranks has ended */
+    HP_MSG_DONE,         /* every process of the ranks has ended */
+    HP_MSG_FLIGHT,       /* u32 state of the process | u64 when it was read | a flight recorder */
+    HP_MSG_LOOKED,       /* those are all that HP_MSG_LOOK asked for */
+    HP_MSG_STOPPED       /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {

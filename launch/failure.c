@@ -11,7 +11,10 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { SHOWN_RECENTLY = 10 }; /* last lines are repeated if more than so many outputs came after them */
+enum {
+    SHOWN_RECENTLY = 10, /* last lines are repeated if more than so many outputs came after them */
+    STATUS_NOT_LOADED = 127
+};
 
 /* --- one exit, in words --- */
 
@@ -201,6 +204,23 @@ repeat_line(void *arg, const char *line)
     free(text);
 }
 
+/* The loader's complaint among the last lines: LD_LIBRARY_PATH of this machine does not reach other hosts. */
+static void
+look_for_missing_library(void *arg, const char *line)
+{
+    int *missing = arg;
+    *missing |= strstr(line, "error while loading shared libraries: libhoop") != NULL;
+}
+
+static int
+lacks_library(const hp_failure *failure)
+{
+    int missing = 0;
+    if (hp_exit_status(failure->first.status) == STATUS_NOT_LOADED)
+        hp_tail_each_line(&failure->rank[failure->first.rank].tail, look_for_missing_library, &missing);
+    return missing;
+}
+
 void
 hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
 {
@@ -214,6 +234,9 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
     free(sentence);
     if (hidden || hp_output_shown(output) - rank->shown > SHOWN_RECENTLY)
         hp_tail_each_line(&rank->tail, repeat_line, &r);
+    if (lacks_library(failure))
+        hp_diag(output, "%s did not find hoop's library: name the folder where hoop is installed there, --prefix DIR",
+                failure->first.host);
     if (ring_tells_more(failure))
         hp_diag(output, "the ring had failed: %s", failure->ring);
 }

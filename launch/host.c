@@ -12,6 +12,8 @@
 
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
+#define ANSWER_LIMIT (60 * HP_SEC)
+
 /* --- what an agent reports --- */
 
 /* A connection calls back with its host as `arg`. */
@@ -40,6 +42,9 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
         return;
     if (msg->type == HP_MSG_STARTED)
         owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
+    else if (msg->type == HP_MSG_STOPPED)
+        host->all->process[rank] =
+            (hp_rank_process){hp_get32(bytes + 4), hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS};
     else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2))
         owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
     else if (msg->type == HP_MSG_EXIT)
@@ -55,6 +60,16 @@ fail(hp_host *host, const hp_agent_msg *msg)
 }
 
 static void
+answered(hp_host *host)
+{
+    hp_hosts *all = host->all;
+    int last = host->asked;
+    host->asked = 0;
+    if (last && !hp_hosts_asked(all))
+        all->owner.looked(all->owner.arg);
+}
+
+static void
 take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
 {
     hp_host *host = arg;
@@ -66,6 +81,8 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
     case HP_MSG_TAKEN: owner->taken(owner->arg, hp_get32(msg->payload)); break;
     case HP_MSG_FAIL: fail(host, msg); break;
     case HP_MSG_DONE: host->done = 1; break;
+    case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
+    case HP_MSG_LOOKED: answered(host); break;
     default: take_rank_message(host, msg);
     }
 }
@@ -76,6 +93,9 @@ over(void *arg, hp_agent_conn *conn)
     hp_host *host = arg;
     (void)conn;
     host->all->over++;
+    for (int rank = host->first; rank < host->first + host->count; rank++)
+        host->all->process[rank].state = HP_PROCESS_UNKNOWN;
+    answered(host);
     host->all->owner.over(host->all->owner.arg, host);
 }
 
@@ -132,6 +152,7 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
 {
     *hosts = (hp_hosts){.loop = loop, .mapping = mapping, .owner = *owner, .count = mapping->list->count};
     hosts->host = hp_xcalloc((size_t)hosts->count, sizeof(*hosts->host));
+    hosts->process = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->process));
     for (int i = 0; i < hosts->count; i++) {
         hosts->host[i] = (hp_host){.all = hosts,
                                    .index = i,
@@ -150,6 +171,8 @@ hp_hosts_close(hp_hosts *hosts)
         if (hosts->host[i].conn)
             hp_agent_conn_free(hosts->host[i].conn);
     free(hosts->host);
+    free(hosts->process);
+    hp_flight_collection_free(&hosts->recorders.all);
     *hosts = (hp_hosts){0};
 }
 
@@ -180,6 +203,13 @@ hp_hosts_name_of(const hp_hosts *hosts, int rank)
     return host ? host->name : NULL;
 }
 
+hp_process
+hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
+{
+    int known = rank >= 0 && rank < hosts->mapping->ranks.size && hosts->process[rank].pid == pid;
+    return known ? hosts->process[rank].state : HP_PROCESS_UNKNOWN;
+}
+
 void
 hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n)
 {
@@ -204,6 +234,28 @@ hp_hosts_signal(hp_hosts *hosts, int number)
             hp_agent_msg_put32(hp_agent_conn_out(hosts->host[i].conn), HP_MSG_SIGNAL, (uint32_t)number);
             hp_agent_conn_push(hosts->host[i].conn);
         }
+}
+
+void
+hp_hosts_look(hp_hosts *hosts)
+{
+    for (int i = 0; i < hosts->count; i++) {
+        hp_host *host = &hosts->host[i];
+        if (!host->has_spec || host->done || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER)
+            continue;
+        host->asked = 1;
+        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_LOOK, NULL, 0, NULL, 0);
+        hp_agent_conn_push(host->conn);
+    }
+}
+
+const char *
+hp_hosts_asked(const hp_hosts *hosts)
+{
+    for (int i = 0; i < hosts->count; i++)
+        if (hosts->host[i].asked)
+            return hosts->host[i].name;
+    return NULL;
 }
 
 void
@@ -245,4 +297,12 @@ hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int wait_status)
     for (int i = 0; i < hosts->count; i++)
         if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, wait_status))
             return;
+}
+
+uint64_t
+hp_hosts_answer_limit(void)
+{
+    const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
+    long value = ms ? strtol(ms, NULL, 10) : 0;
+    return value > 0 ? (uint64_t)value * HP_MS : ANSWER_LIMIT;
 }

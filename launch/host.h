@@ -9,6 +9,7 @@
 
 #include "launch/agent_conn.h"
 #include "launch/job_server.h"
+#include "launch/recorders.h"
 
 typedef struct hp_hosts hp_hosts;
 
@@ -19,8 +20,15 @@ typedef struct hp_host {
     int first, count;    /* its ranks; count 0: the host is not used */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
+    int asked;           /* it was asked for its flight recorders, and has not sent all of them */
     int done;            /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
+
+/* A rank's process, as its agent has told it last. */
+typedef struct hp_rank_process {
+    uint32_t pid; /* 0: nothing is known */
+    hp_process state;
+} hp_rank_process;
 
 typedef struct hp_hosts_owner {
     void *arg;
@@ -31,6 +39,7 @@ typedef struct hp_hosts_owner {
     void (*taken)(void *arg, size_t n); /* so much of what hp_hosts_stdin sent was taken */
     /* The agent could not start its ranks: an exit status, and n bytes of text that say why. */
     void (*failed)(void *arg, hp_host *host, int status, const char *text, size_t n);
+    void (*looked)(void *arg);              /* every host that hp_hosts_look has asked has answered, or is over */
     void (*over)(void *arg, hp_host *host); /* its agent has ended; the last call for this host */
 } hp_hosts_owner;
 
@@ -40,10 +49,14 @@ struct hp_hosts {
     hp_hosts_owner owner;
     hp_host *host; /* by index in the mapping */
     int count;
-    hp_host *first;             /* the one with rank 0 */
-    int used;                   /* hosts that have ranks */
+    hp_host *first; /* the one with rank 0 */
+    int used;       /* hosts that have ranks */
+    hp_recorders recorders;
     int started, greeted, over; /* agents of them */
+    hp_rank_process *process;   /* by rank */
 };
+
+uint64_t hp_hosts_answer_limit(void); /* how long hosts may take to answer, in ns: as long as ranks to join */
 
 void hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const hp_hosts_owner *owner);
 void hp_hosts_close(hp_hosts *hosts); /* zeroed memory is fine */
@@ -58,11 +71,16 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 int hp_host_is_silent(const hp_host *host);                    /* its agent was started and has not answered */
 const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 
+/* What is known of the process `pid` of this rank. */
+hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
+
 /* To rank 0. */
 void hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n);
 void hp_hosts_stdin_end(hp_hosts *hosts);
 
 /* To every host. */
+void hp_hosts_look(hp_hosts *hosts);               /* asks for the flight recorders as they are now */
+const char *hp_hosts_asked(const hp_hosts *hosts); /* the first that has not answered that; NULL: there is none */
 void hp_hosts_signal(hp_hosts *hosts, int number); /* to its ranks */
 void hp_hosts_resize(hp_hosts *hosts, hp_winsize size);
 void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: take no output for now */

@@ -73,10 +73,13 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
                     hoop_error *error)
 {
     hp_server_options options = {.mode = HP_MODE_AUTH,
+                                 .asked = 1,
                                  .log = owner->say,
                                  .warn = owner->warn,
                                  .failed = owner->failed,
                                  .host_of = owner->host_of,
+                                 .process = owner->process,
+                                 .summary = owner->summary,
                                  .arg = owner->arg};
     if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
@@ -172,6 +175,14 @@ hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host)
     uint8_t job[HP_JOB_ID_BYTES];
     if (s->server && hp_job_id(job, s->id, NULL) == HOOP_SUCCESS)
         hp_server_rank_ended(s->server, job, rank, s->mapping->ranks.size, host);
+}
+
+void
+hp_job_server_summarize(hp_job_server *s)
+{
+    if (s->server && !s->summarized)
+        hp_server_summarize(s->server);
+    s->summarized = 1;
 }
 
 void

@@ -17,6 +17,8 @@ typedef struct hp_job_server_owner {
     void (*warn)(void *arg, const char *line);          /* which rank delays the job */
     void (*failed)(void *arg, const hoop_error *cause); /* a ring failed */
     const char *(*host_of)(void *arg, int rank);        /* where a rank was started */
+    hp_process (*process)(void *arg, int rank, uint32_t pid);
+    void (*summary)(void *arg, const char *line); /* what a ring has done, when it is over; NULL: not wanted */
 } hp_job_server_owner;
 
 typedef struct hp_job_server {
@@ -27,6 +29,7 @@ typedef struct hp_job_server {
     hp_secret *secret; /* the job's own key; NULL: forgotten */
     hp_server *server; /* NULL: not started */
     hp_addr address;   /* the server's */
+    int summarized;
 } hp_job_server;
 
 hoop_result hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping,
@@ -45,6 +48,8 @@ void hp_job_server_forget_secret(hp_job_server *s); /* every agent has it */
 
 /* A rank has exited with status 0: if others wait for it in hoop_comm_create, the server tells them. */
 void hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host);
+/* All ranks have ended: what the rings have done that were not left, once. */
+void hp_job_server_summarize(hp_job_server *s);
 void hp_job_server_close(hp_job_server *s);
 
 #endif

@@ -74,9 +74,8 @@ hp_local_bare_name(const char *name)
     return at ? at + 1 : name;
 }
 
-/* "node1" and "node1.cluster" are the same machine. */
-static int
-same_name(const char *a, const char *b)
+int
+hp_local_same_name(const char *a, const char *b)
 {
     size_t na = strcspn(a, "."), nb = strcspn(b, ".");
     if (strcasecmp(a, b) == 0)
@@ -92,7 +91,7 @@ hp_local_is_host(const char *name)
         return 0;
     if (numeric(&addr, name))
         return is_own(&addr);
-    return strcasecmp(name, "localhost") == 0 || same_name(name, hp_local_name());
+    return strcasecmp(name, "localhost") == 0 || hp_local_same_name(name, hp_local_name());
 }
 
 int

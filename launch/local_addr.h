@@ -15,6 +15,9 @@ int hp_local_is_host(const char *name);
 const char *hp_local_name(void);
 const char *hp_local_bare_name(const char *name); /* without user@ */
 
+/* Whether two names mean the same machine: "node1" and "node1.cluster" do. */
+int hp_local_same_name(const char *a, const char *b);
+
 /* What a host's ranks get as HOOP_SOCKET_IFNAME for its iface= or addr=; 0: neither was given. */
 int hp_local_ifname(const hp_host_entry *host, char *out, size_t size);
 

@@ -67,6 +67,12 @@ too_many(const hp_host_list *hosts, const hp_rank_map_request *request, long ran
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "%ld ranks do not fit on %d %s with %d on each; list more hosts or write a larger -N", ranks,
                           hosts->count, hosts_word, request->per_host);
+    if (request->allocation)
+        return hp_err_set(
+            error, HOOP_ERR_INVALID_ARGUMENT,
+            "%ld ranks do not fit: %s has %ld slot%s on %d %s; ask it for more tasks, or write where more "
+            "ranks may run: -H %.80s:N",
+            ranks, request->allocation, slots, slots == 1 ? "" : "s", hosts->count, hosts_word, hosts->entry[0].name);
     return hp_err_set(
         error, HOOP_ERR_INVALID_ARGUMENT,
         "%ld ranks do not fit: %d %s offer%s %ld slot%s; write slots=N (host:N) where more ranks may run, "
@@ -188,7 +194,10 @@ make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 
 /* --- one machine under several names --- */
 
-/* Two hosts with the same result are one machine: those that are here, one address, one name with different users. */
+/*
+ * Two hosts with the same result are one machine: those that are here, one address, one name with different users. So
+ * are n1 and n1.cluster, but not n1.east and n1.west.
+ */
 static const char *
 machine_of(const hp_mapping *mapping, int host)
 {
@@ -203,11 +212,22 @@ typedef struct placed_host {
     int host;
 } placed_host;
 
+/* By name up to the first dot, then by all of it: a name without a domain comes just before those that it matches. */
+static int
+compare_names(const char *a, const char *b)
+{
+    size_t na = strcspn(a, "."), nb = strcspn(b, ".");
+    int order = strncasecmp(a, b, na < nb ? na : nb);
+    if (order == 0)
+        order = (na > nb) - (na < nb);
+    return order ? order : strcasecmp(a, b);
+}
+
 static int
 compare(const void *a, const void *b)
 {
     const placed_host *x = a, *y = b;
-    int order = strcasecmp(x->machine, y->machine);
+    int order = compare_names(x->machine, y->machine);
     return order ? order : (x->host > y->host) - (x->host < y->host);
 }
 
@@ -222,7 +242,7 @@ count_local(hp_mapping *mapping)
     qsort(all, (size_t)count, sizeof(*all), compare);
     for (int i = 0, j; i < count; i = j) {
         int size = 0;
-        for (j = i; j < count && strcasecmp(all[j].machine, all[i].machine) == 0; j++) {
+        for (j = i; j < count && hp_local_same_name(all[j].machine, all[i].machine); j++) {
             mapping->host[all[j].host].local_first = size;
             size += mapping->ranks.count[all[j].host];
         }
@@ -237,6 +257,7 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
 {
     hp_rank_map_request request = {.ranks = options->ranks, .per_host = options->per_host, .local = 1};
     request.cores = hp_processors_count();
+    request.allocation = options->whole_allocation ? options->allocation.name : NULL;
     *mapping = (hp_mapping){.options = options, .list = &options->hosts};
     if (options->hosts.count == 0) {
         mapping->list = &mapping->alone;
@@ -248,6 +269,7 @@ hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *erro
         mapping->host[i].here = hp_local_is_host(mapping->list->entry[i].name);
         request.local &= mapping->host[i].here;
     }
+    request.local &= !options->whole_allocation;
     if (hp_rank_map_fill(&mapping->ranks, mapping->list, &request, error) != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_ARGUMENT;
     count_local(mapping);
@@ -279,6 +301,42 @@ print_words(char *const *word)
     }
 }
 
+static int
+hosts_used(const hp_mapping *mapping)
+{
+    int used = 0;
+    for (int i = 0; i < mapping->list->count; i++)
+        used += mapping->ranks.count[i] > 0;
+    return used;
+}
+
+/* A job of several hosts would run here only, and nobody would notice. */
+static void
+announce_lack(const hp_allocation *allocation)
+{
+    fprintf(stderr,
+            "hooprun: this is %s, but %s is not set, so all ranks run on this machine; write the hosts: "
+            "-H node1:4,node2:4, or --hostfile FILE; -H localhost means this machine only\n",
+            allocation->name, allocation->lacks);
+}
+
+void
+hp_mapping_announce(const hp_mapping *mapping)
+{
+    enum { NAMES = 4 };
+    int used = hosts_used(mapping), shown = 0;
+    if (mapping->options->allocation.lacks && mapping->alone.count > 0)
+        announce_lack(&mapping->options->allocation);
+    if (!mapping->options->whole_allocation)
+        return;
+    fprintf(stderr, "hooprun: %d rank%s on %d host%s of %s (", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s",
+            used, used == 1 ? "" : "s", mapping->options->allocation.name);
+    for (int i = 0; i < mapping->list->count && shown < NAMES; i++)
+        if (mapping->ranks.count[i] > 0)
+            fprintf(stderr, "%s%s", shown++ > 0 ? ", " : "", mapping->list->entry[i].name);
+    fprintf(stderr, "%s), by %s; -n and -H choose fewer\n", shown < used ? " ..." : "", mapping->options->rsh.item[0]);
+}
+
 static void
 print_host(const hp_mapping *mapping, int i)
 {
@@ -305,9 +363,7 @@ print_host(const hp_mapping *mapping, int i)
 void
 hp_mapping_print(const hp_mapping *mapping)
 {
-    int used = 0;
-    for (int i = 0; i < mapping->list->count; i++)
-        used += mapping->ranks.count[i] > 0;
+    int used = hosts_used(mapping);
     printf("%d rank%s on %d host%s\n", mapping->ranks.size, mapping->ranks.size == 1 ? "" : "s", used,
            used == 1 ? "" : "s");
     for (int i = 0; i < mapping->list->count; i++)

@@ -16,10 +16,11 @@ typedef struct hp_rank_map {
 } hp_rank_map;
 
 typedef struct hp_rank_map_request {
-    int ranks;    /* 0: not given: as many as there are slots */
-    int per_host; /* 0: not given: by slots */
-    int local;    /* all hosts are this one: more ranks than processors are fine unless slots were written */
-    int cores;    /* what this host, listed alone and once, offers when neither slots nor ranks were given */
+    int ranks;              /* 0: not given: as many as there are slots */
+    int per_host;           /* 0: not given: by slots */
+    int local;              /* all hosts are this one: more ranks than processors are fine unless slots were written */
+    int cores;              /* what this host, listed alone and once, offers when neither slots nor ranks were given */
+    const char *allocation; /* "Slurm job 7" gave the hosts and slots; NULL: the user */
 } hp_rank_map_request;
 
 /* Pure. Frees nothing on error. HOOP_ERR_INVALID_ARGUMENT says how many slots there are and what to write. */
@@ -47,6 +48,8 @@ typedef struct hp_mapping {
 hoop_result hp_mapping_make(hp_mapping *mapping, const hp_options *options, hoop_error *error);
 const char *hp_mapping_name(const hp_mapping *mapping, int host); /* as messages name it */
 void hp_mapping_print(const hp_mapping *mapping);                 /* to standard output */
+/* One line to standard error, if the hosts are those of a batch system: the user has not named them. */
+void hp_mapping_announce(const hp_mapping *mapping);
 void hp_mapping_free(hp_mapping *mapping);
 
 #endif

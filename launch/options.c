@@ -310,18 +310,55 @@ own_folder(void)
     return hp_xstrdup(n > 0 ? here : "/");
 }
 
+/* Whether the user lists the hosts: with -H, a hostfile, or HOOP_HOSTFILE. */
+static hoop_result
+take_list(hp_options *options, int *listed, hoop_error *error)
+{
+    const char *hostfile = getenv("HOOP_HOSTFILE");
+    *listed = options->hosts.count > 0 || options->hostfile;
+    if (*listed || !hostfile || hostfile[0] == '\0')
+        return HOOP_SUCCESS;
+    *listed = 1;
+    return read_hostfile(options, hostfile, error);
+}
+
+/* The batch system's hosts: all of them, or those that the user lists. */
+static hoop_result
+take_allocation(hp_options *options, int listed, hoop_error *error)
+{
+    hp_allocation *allocation = &options->allocation;
+    if (hp_allocation_find(allocation, error) != HOOP_SUCCESS)
+        return error->code;
+    if (!allocation->reach)
+        return HOOP_SUCCESS;
+    if (options->rsh.count == 0 && options->ssh_port == 0 &&
+        read_rsh(&options->rsh, allocation->reach, error) != HOOP_SUCCESS)
+        return error->code;
+    if (listed)
+        return hp_allocation_narrow(allocation, &options->hosts, error);
+    options->hosts = allocation->hosts;
+    allocation->hosts = (hp_host_list){0};
+    options->whole_allocation = 1;
+    return HOOP_SUCCESS;
+}
+
+/* A user who lists the hosts and names the remote shell needs nothing of a batch system. */
 static hoop_result
 take_environment(hp_options *options, hoop_error *error)
 {
     static const char everybody[] = "/etc/mpi/hostfile";
-    const char *hostfile = getenv("HOOP_HOSTFILE"), *rsh = getenv("HOOP_RSH");
-    if (options->rsh.count == 0 && read_rsh(&options->rsh, rsh && rsh[0] ? rsh : "ssh", error) != HOOP_SUCCESS)
-        return error->code;
-    if (options->hosts.count > 0 || options->hostfile)
-        return HOOP_SUCCESS;
-    if (hostfile && hostfile[0] != '\0')
-        return read_hostfile(options, hostfile, error);
-    return access(everybody, R_OK) == 0 ? read_hostfile(options, everybody, error) : HOOP_SUCCESS;
+    const char *rsh = getenv("HOOP_RSH");
+    int listed;
+    hoop_result result = take_list(options, &listed, error);
+    if (result == HOOP_SUCCESS && options->rsh.count == 0 && rsh && rsh[0] != '\0')
+        result = read_rsh(&options->rsh, rsh, error);
+    if (result == HOOP_SUCCESS && !(listed && (options->rsh.count > 0 || options->ssh_port > 0)))
+        result = take_allocation(options, listed, error);
+    if (result == HOOP_SUCCESS && options->rsh.count == 0)
+        result = read_rsh(&options->rsh, "ssh", error);
+    if (result == HOOP_SUCCESS && !listed && !options->whole_allocation && access(everybody, R_OK) == 0)
+        result = read_hostfile(options, everybody, error);
+    return result;
 }
 
 /* With --pty=auto ranks get a terminal if their output is shown on one. */
@@ -390,10 +427,12 @@ void
 hp_options_free(hp_options *options)
 {
     hp_hostfile_free(&options->hosts);
+    hp_allocation_free(&options->allocation);
     hp_strings_free(&options->variables);
     hp_strings_free(&options->rsh);
     free(options->wdir);
     free(options->here);
     free(options->output_dir);
+    free(options->flight_dir);
     free(options->prefix);
 }

@@ -6,6 +6,7 @@
 #ifndef HP_LAUNCH_OPTIONS_H
 #define HP_LAUNCH_OPTIONS_H
 
+#include "launch/allocation.h"
 #include "launch/hostfile.h"
 #include "launch/spec.h"
 
@@ -20,13 +21,15 @@ typedef struct hp_options {
 #define HP_OPTION(field, kind, names, value, help) hp_option_##kind field;
 #include "launch/options.def"
     hp_agent_options agent; /* the options that agents get */
-    hp_host_list hosts;     /* from -H or the hostfile; none: this machine */
-    int hostfile;           /* they came from a file, */
-    int stdin_used;         /* which was standard input */
-    hp_strings variables;   /* NAME=value, of -x */
-    hp_strings rsh;         /* the remote shell's words */
-    char *here;             /* the folder hooprun was started in, as the user names it */
-    char **argv;            /* the program */
+    hp_host_list hosts;     /* from -H, the hostfile, or a batch system; none: this machine */
+    hp_allocation allocation;
+    int whole_allocation; /* the hosts are all of it: nothing lists any */
+    int hostfile;         /* they came from a file, */
+    int stdin_used;       /* which was standard input */
+    hp_strings variables; /* NAME=value, of -x */
+    hp_strings rsh;       /* the remote shell's words */
+    char *here;           /* the folder hooprun was started in, as the user names it */
+    char **argv;          /* the program */
 } hp_options;
 
 enum { HP_OPTIONS_RUN = -1 };

@@ -7,6 +7,7 @@
 #include "launch/ranks.h"
 
 #include "base/clock.h"
+#include "flight/process.h"
 #include "launch/affinity.h"
 #include "launch/proctree.h"
 #include "launch/rank_env.h"
@@ -38,6 +39,7 @@ typedef struct local_rank {
     int number;
     pid_t pid; /* 0: not started or reaped */
     uint64_t started;
+    int looked, stopped; /* at the last hp_ranks_look */
     stream out, err;
 } local_rank;
 
@@ -122,6 +124,22 @@ hp_ranks_pause(hp_ranks *ranks, int pause)
             hp_watch_set(ranks->rank[i].out.watch, pause ? 0 : HP_READ);
         if (ranks->rank[i].err.fd >= 0)
             hp_watch_set(ranks->rank[i].err.watch, pause ? 0 : HP_READ);
+    }
+}
+
+/* --- state --- */
+
+void
+hp_ranks_look(hp_ranks *ranks)
+{
+    for (int i = 0; i < ranks->count; i++) {
+        local_rank *r = &ranks->rank[i];
+        int stopped = r->pid > 0 && hp_flight_is_stopped((uint32_t)r->pid);
+        if (r->pid <= 0 || (r->looked && r->stopped == stopped))
+            continue;
+        r->looked = 1;
+        r->stopped = stopped;
+        ranks->owner.stopped(ranks->owner.arg, r->number, r->pid, stopped);
     }
 }
 

@@ -16,6 +16,7 @@ typedef struct hp_ranks_owner {
     void (*started)(void *arg, int rank, int pid);
     void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
     void (*exited)(void *arg, int rank, int pid, int status, uint64_t ms);           /* after all its output so far */
+    void (*stopped)(void *arg, int rank, int pid, int stopped); /* 1: its process is stopped, 0: it runs */
     void (*taken)(void *arg, size_t n); /* so many bytes of input were written to rank 0, or dropped */
     void (*ended)(void *arg);           /* no process is left; the last call */
 } hp_ranks_owner;
@@ -29,6 +30,7 @@ hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char
                          hp_start_error *start_error);
 
 void hp_ranks_reap(hp_ranks *ranks);             /* after SIGCHLD */
+void hp_ranks_look(hp_ranks *ranks);             /* tells which ranks' processes are stopped, once a change */
 void hp_ranks_pause(hp_ranks *ranks, int pause); /* 1: read no output for now */
 void hp_ranks_stdin(hp_ranks *ranks, const uint8_t *bytes, size_t n);
 void hp_ranks_stdin_end(hp_ranks *ranks);

@@ -12,7 +12,10 @@
 #include "launch/diag.h"
 #include "launch/failure.h"
 #include "launch/host.h"
+#include "launch/inspection.h"
 #include "launch/job_server.h"
+#include "launch/job_table.h"
+#include "launch/recorders.h"
 #include "launch/signals.h"
 #include "launch/stdin.h"
 #include "launch/terminal.h"
@@ -32,7 +35,6 @@ enum {
     BACKLOG_STOPPING = 16 << 20 /* stopping ranks are not held back: what they write beyond this is thrown away */
 };
 
-#define GREETING_LIMIT (60 * HP_SEC)
 #define GRACE (5 * HP_SEC)         /* between TERM and KILL */
 #define LAST_RESORT (2 * HP_SEC)   /* after KILL the agents should be gone */
 #define FAILURE_DELAY (50 * HP_MS) /* failures that come together are judged together */
@@ -50,6 +52,7 @@ typedef struct hp_run {
     hp_stdin *in; /* NULL: standard input was the hostfile */
     hp_failure failure;
     hp_signals signals;
+    hp_inspection inspection;
     hp_timer *time_limit, *greeting_limit, *kill_limit, *failure_delay;
     int label;  /* lines have their rank's label */
     int paused; /* agents are held back because the output has a slow reader */
@@ -76,6 +79,9 @@ finish(hp_run *run)
     if (run->hosts.over != run->hosts.started)
         return;
     hp_output_all_ended(run->output);
+    hp_job_server_summarize(&run->server);
+    if (run->status != 0 && !run->by_signal)
+        hp_recorders_report(&run->hosts.recorders, run->options->flight_dir, run->server.id, run->output);
     if (hp_output_backlog(run->output) == 0 || run->stop_now) {
         run->phase = FINISHED;
     } else if ((run->by_signal || run->killed) && !run->flushing) {
@@ -93,6 +99,7 @@ stop(hp_run *run, int status, uint64_t grace)
     if (run->phase != STOPPING)
         run->status = status;
     run->phase = STOPPING;
+    hp_inspection_cancel(&run->inspection);
     hp_timer_set(run->time_limit, HP_NEVER);
     hp_timer_set(run->greeting_limit, HP_NEVER);
     hp_timer_set(run->kill_limit, grace + LAST_RESORT);
@@ -120,6 +127,7 @@ time_limit_reached(void *arg)
     hp_run *run = arg;
     hp_diag(run->output, "the time limit of %g s is reached; stopping %d rank%s",
             (double)run->options->timeout / (double)HP_SEC, run->failure.running, plural(run->failure.running));
+    hp_job_table_print(&run->server, run->output, HP_JOB_TABLE_ALL);
     stop(run, 124, GRACE);
 }
 
@@ -316,11 +324,25 @@ host_of(void *arg, int rank)
     return hp_hosts_name_of(&run->hosts, rank);
 }
 
+static hp_process
+process_of(void *arg, int rank, uint32_t pid)
+{
+    const hp_run *run = arg;
+    return hp_hosts_process(&run->hosts, rank, pid);
+}
+
+static int
+wants_summary(const hp_run *run)
+{
+    return run->options->summary || run->options->verbose;
+}
+
 /* A host that has answered tells at which address it sees this machine; the server may start then. */
 static void
 start_server(hp_run *run, const hp_host *host)
 {
-    const hp_job_server_owner owner = {run, server_says, server_warns, ring_failed, host_of};
+    const hp_job_server_owner owner = {
+        run, server_says, server_warns, ring_failed, host_of, process_of, wants_summary(run) ? server_warns : NULL};
     int had_started = !!run->server.server;
     const char *seen_from = hp_agent_conn_seen_from(host->conn);
     hoop_error error;
@@ -379,15 +401,6 @@ agent_over(void *arg, hp_host *host)
     finish(run);
 }
 
-/* How long hosts may take to answer: as long as ranks may take to join. */
-static uint64_t
-greeting_limit(void)
-{
-    const char *ms = getenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
-    long value = ms ? strtol(ms, NULL, 10) : 0;
-    return value > 0 ? (uint64_t)value * HP_MS : GREETING_LIMIT;
-}
-
 static void
 greeting_limit_reached(void *arg)
 {
@@ -396,9 +409,16 @@ greeting_limit_reached(void *arg)
         const hp_host *host = &run->hosts.host[i];
         if (hp_host_is_silent(host))
             hp_diag_agent_silent(run->output, host->name, host->conn, &run->mapping->host[i].call,
-                                 (double)greeting_limit() / (double)HP_SEC);
+                                 (double)hp_hosts_answer_limit() / (double)HP_SEC);
     }
     stop(run, 1, GRACE);
+}
+
+static void
+looked(void *arg)
+{
+    hp_run *run = arg;
+    hp_inspection_answered(&run->inspection);
 }
 
 /* --- signals --- */
@@ -423,9 +443,12 @@ interrupted(hp_run *run, int number)
         return;
     }
     run->by_signal = number;
-    if (run->phase != STOPPING)
+    if (run->phase != STOPPING) {
         hp_diag(run->output, "%s; stopping %d rank%s (once more: kill at once)", name, run->failure.running,
                 plural(run->failure.running));
+        if (hp_job_table_stalled(&run->server))
+            hp_job_table_print(&run->server, run->output, HP_JOB_TABLE_SHORT);
+    }
     stop(run, 128 + number, GRACE);
 }
 
@@ -445,13 +468,24 @@ sleep_until_continued(hp_run *run)
 }
 
 static void
+forward(hp_run *run, int number)
+{
+    if (run->options->forward_signals)
+        hp_hosts_signal(&run->hosts, number);
+    else
+        hp_diag(run->output, "%s is passed on to the ranks with --forward-signals only",
+                number == SIGUSR1 ? "SIGUSR1" : "SIGUSR2");
+}
+
+static void
 signalled(void *arg, int number)
 {
     hp_run *run = arg;
     switch (number) {
     case SIGCHLD: reap(run); break;
     case SIGUSR1:
-    case SIGUSR2: hp_hosts_signal(&run->hosts, number); break;
+    case SIGUSR2: forward(run, number); break;
+    case SIGQUIT: hp_inspection_begin(&run->inspection); break;
     case SIGTSTP: sleep_until_continued(run); break;
     case SIGWINCH: hp_hosts_resize(&run->hosts, size_for_ranks(run)); break;
     case SIGCONT:
@@ -462,26 +496,14 @@ signalled(void *arg, int number)
     }
 }
 
-/* As nohup leaves SIGHUP, and a shell without job control SIGTSTP. */
-static int
-is_ignored(int number)
-{
-    struct sigaction old;
-    return sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
-}
-
 static int
 open_signals(hp_run *run)
 {
-    static const int ours[] = {SIGCHLD, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH, SIGHUP, SIGTSTP};
-    int numbers[sizeof(ours) / sizeof(ours[0]) + 1], count = 0;
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        if ((ours[i] != SIGHUP && ours[i] != SIGTSTP) || !is_ignored(ours[i]))
-            numbers[count++] = ours[i];
-    numbers[count] = 0;
+    static const int ours[] = {SIGCHLD, SIGINT,   SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2,
+                               SIGCONT, SIGWINCH, SIGHUP,  SIGTSTP, 0};
     signal(SIGPIPE, SIG_IGN);
     signal(SIGTTIN, SIG_IGN);
-    return hp_signals_open(&run->signals, run->loop, numbers, signalled, run);
+    return hp_signals_open(&run->signals, run->loop, ours, signalled, run);
 }
 
 /* --- life --- */
@@ -517,6 +539,7 @@ open_run(hp_run *run, hoop_error *error)
                                   .exited = rank_exited,
                                   .taken = stdin_taken,
                                   .failed = ranks_not_started,
+                                  .looked = looked,
                                   .over = agent_over};
     run->label = wants_labels(run);
     hp_failure_open(&run->failure, run->mapping->ranks.size);
@@ -531,12 +554,14 @@ open_run(hp_run *run, hoop_error *error)
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = open_output(run, error);
+    hp_inspection_open(&run->inspection, run->loop, &run->hosts, &run->server, run->output);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
 
 static void
 close_run(hp_run *run)
 {
+    hp_inspection_close(&run->inspection);
     hp_hosts_close(&run->hosts);
     hp_failure_close(&run->failure);
     hp_job_server_close(&run->server);
@@ -561,7 +586,7 @@ hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_sign
         fprintf(stderr, "hooprun: %s\n", error.text);
         run.status = 2;
     } else {
-        hp_timer_set(run.greeting_limit, greeting_limit());
+        hp_timer_set(run.greeting_limit, hp_hosts_answer_limit());
         start_agents(&run);
         while (run.phase != FINISHED)
             hp_loop_run(run.loop, HP_NEVER);

@@ -6,6 +6,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+/* SIGHUP is ignored under nohup, SIGTSTP under a shell without job control. */
+static int
+stays_ignored(int number)
+{
+    struct sigaction old;
+    return (number == SIGHUP || number == SIGTSTP) && sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
 static void
 readable(void *arg, int ready)
 {
@@ -23,6 +31,8 @@ hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*f
     *signals = (hp_signals){.fn = fn, .arg = arg};
     sigemptyset(&set);
     for (; *numbers != 0; numbers++) {
+        if (stays_ignored(*numbers))
+            continue;
         signal(*numbers, SIG_DFL);
         sigaddset(&set, *numbers);
     }

@@ -12,7 +12,9 @@ typedef struct hp_signals {
     void *arg;
 } hp_signals;
 
-/* numbers: ended by 0. 0, or -1 with errno. */
+/*
+ * numbers: ended by 0; SIGHUP and SIGTSTP stay ignored if this process was started so. Returns 0, or -1 with errno.
+ */
 int hp_signals_open(hp_signals *signals, hp_loop *loop, const int *numbers, void (*fn)(void *arg, int number),
                     void *arg);
 void hp_signals_close(hp_signals *signals); /* zeroed memory is fine */

@@ -44,11 +44,16 @@ hp_start_error_terminal(hp_start_error *e)
 
 /* --- programs --- */
 
+/* A file of Python that is there, and that exec has refused with this number. */
 static int
-is_python(const char *program)
+is_python(const char *program, int number)
 {
     size_t n = strlen(program);
-    return n > 3 && strcmp(program + n - 3, ".py") == 0;
+    if (n <= 3 || strcmp(program + n - 3, ".py") != 0)
+        return 0;
+    if (number == ENOENT) /* it was looked for in PATH */
+        return !strchr(program, '/') && access(program, F_OK) == 0;
+    return number == ENOEXEC || number == EACCES;
 }
 
 /* PATH, or its first folders if it is long. */
@@ -80,6 +85,22 @@ say_not_there(hp_start_error *e, const char *program)
         say(e, NOT_THERE,
             "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir", program,
             here);
+}
+
+/* What hoop-bench calls what this program of nccl-tests measures; NULL: it is none of them. */
+static const char *
+measured_by(const char *program)
+{
+    static const char *const known[][2] = {{"all_reduce_perf", "allreduce"}, {"reduce_scatter_perf", "reduce_scatter"},
+                                           {"all_gather_perf", "allgather"}, {"broadcast_perf", "broadcast"},
+                                           {"reduce_perf", "reduce"},        {"gather_perf", "gather"},
+                                           {"scatter_perf", "scatter"},      {"alltoall_perf", "alltoall"},
+                                           {"sendrecv_perf", "sendrecv"}};
+    const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+        if (strcmp(name, known[i][0]) == 0)
+            return known[i][1];
+    return NULL;
 }
 
 /* The cause of EACCES, in the common cases. */
@@ -122,10 +143,12 @@ hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step ste
     int number = errno;
     if (step != HP_SPAWN_EXEC)
         say(e, 1, "cannot start a process: %s", strerror(number));
-    else if (is_python(program) && (number == ENOENT || number == ENOEXEC || number == EACCES) &&
-             (number != ENOENT || !strchr(program, '/')))
+    else if (is_python(program, number))
         say(e, number == ENOENT ? NOT_THERE : NOT_RUN,
             "%.160s is not a program by itself; write hooprun -n %d python3 %.160s", program, spec->world, program);
+    else if (number == ENOENT && measured_by(program))
+        say(e, NOT_THERE, "there is no program %.160s; to measure with hoop, write hooprun -n %d hoop-bench --coll %s",
+            program, spec->world, measured_by(program));
     else if (number == ENOENT)
         say_not_there(e, program);
     else if (number == ENOEXEC)

@@ -3,7 +3,7 @@
 #include "lib/baton.h"
 
 #include "base/clock.h"
-#include "lib/thread.h"
+#include "base/thread.h"
 
 void
 hp_baton_init(hp_driver *d)
@@ -54,5 +54,25 @@ hp_baton_give(hoop_comm *comm)
     d->held = 0;
     if (d->has_thread || atomic_load(&d->yield))
         pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void
+hp_baton_watch(hoop_comm *comm, hoop_comm *driven)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    d->watcher = driven;
+    atomic_store(&d->watched, driven != NULL);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void
+hp_baton_wake_watcher(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    if (d->watcher)
+        hp_loop_wake(d->watcher->loop);
     pthread_mutex_unlock(&d->mutex);
 }

@@ -16,6 +16,21 @@ int hp_baton_take(hoop_comm *comm, uint64_t deadline);
 int hp_baton_try(hoop_comm *comm); /* 1: it was free, and is the caller's now */
 void hp_baton_give(hoop_comm *comm);
 
+/*
+ * A thread that drives `driven` waits for works of comm as well (hoop_wait_any): it is woken when one of them is done.
+ * NULL: no longer.
+ */
+void hp_baton_watch(hoop_comm *comm, hoop_comm *driven);
+void hp_baton_wake_watcher(hoop_comm *comm);
+
+/* A work of comm is done. */
+static inline void
+hp_baton_tell(hoop_comm *comm)
+{
+    if (atomic_load(&comm->driver.watched))
+        hp_baton_wake_watcher(comm);
+}
+
 /* The holder's sign of life, for the threads that watch it. */
 static inline void
 hp_baton_heartbeat(hoop_comm *comm)

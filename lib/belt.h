@@ -26,14 +26,17 @@ typedef struct hp_channel_options {
     const int *order; /* position -> rank; outlives the channel */
     uint32_t window;  /* W; > slices */
     uint32_t slice_bytes, stage_bytes;
+    uint32_t rooms, room_bytes; /* for messages; staging.c's */
     int stripes;
     int payload_crc;
+    hp_count *bytes;               /* where its links count payload received, and sent; NULL: nowhere */
     hp_device *device[HP_DEVICES]; /* [0] the host, [1] CUDA or NULL; the channel opens queues on them */
 } hp_channel_options;
 
 typedef struct hp_channel {
     hp_channel_options o;
-    uint8_t *memory; /* slots, then stages: ordinary pages */
+    uint8_t *memory; /* slots, then stages, then rooms: ordinary pages */
+    uint8_t *rooms;
     size_t memory_bytes;
     hp_slot slot[HP_WINDOW_MAX];
     uint8_t *free_piece[HP_WINDOW_MAX]; /* pieces of slot memory that no step holds: a stack */
@@ -51,6 +54,7 @@ typedef struct hp_channel {
     uint32_t free_stages;
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
+    uint64_t now;                /* for the records of works; round.c sets it */
     int links_wanted;            /* sending links that were made and that links.c has not dialled yet */
     hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
 } hp_channel;

@@ -39,6 +39,7 @@ static void
 fill_free_stacks(hp_channel *channel)
 {
     uint8_t *stages = channel->memory + (size_t)channel->o.window * channel->o.slice_bytes;
+    channel->rooms = stages + (size_t)HP_STAGES * channel->o.stage_bytes;
     for (uint32_t i = channel->o.window; i-- > 0;)
         channel->free_piece[channel->free_pieces++] = channel->memory + (size_t)i * channel->o.slice_bytes;
     for (uint32_t i = HP_STAGES; i-- > 0;)
@@ -53,7 +54,8 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     if (!channel)
         goto no_memory;
     channel->o = *options;
-    channel->memory_bytes = (size_t)options->window * options->slice_bytes + (size_t)HP_STAGES * options->stage_bytes;
+    channel->memory_bytes = (size_t)options->window * options->slice_bytes + (size_t)HP_STAGES * options->stage_bytes +
+                            (size_t)options->rooms * options->room_bytes;
     channel->memory = hp_pages(channel->memory_bytes);
     channel->in = hp_alloc(links, sizeof(hp_link *));
     channel->out = hp_alloc(links, sizeof(hp_link *));
@@ -110,6 +112,7 @@ link_at(hp_channel *channel, hp_link **table, int sending, int distance)
                                       channel->o.stripes, capacity);
         if (table[distance]) {
             table[distance]->size = channel->o.size;
+            table[distance]->total = channel->o.bytes ? &channel->o.bytes[sending] : NULL;
             channel->link[channel->links++] = table[distance];
             channel->links_wanted += sending;
         }
@@ -258,6 +261,8 @@ receive(hp_channel *channel)
         const hp_slot *slot = slot_of(channel, channel->received);
         if (slot->failed || (slot->recv_mark && slot->recv_link->done < slot->recv_mark))
             break;
+        if (slot->recv_mark)
+            hp_work_moved(slot->work, channel->now);
         channel->received++;
     }
     return channel->received > before;
@@ -271,11 +276,7 @@ receive(hp_channel *channel)
 static int
 stream_has_arrived(const hp_channel *channel, const hp_slot *slot)
 {
-    hoop_work *work = slot->work;
-    hp_queue *queue = hp_slot_queue(channel, slot);
-    if (work->mark && !work->reached)
-        work->reached = queue->ops->passed(queue, work->mark);
-    return !work->mark || work->reached;
+    return hp_work_is_reached(slot->work, hp_slot_queue(channel, slot));
 }
 
 static int
@@ -299,21 +300,27 @@ commands_done(const hp_channel *channel, const hp_slot *slot)
 }
 
 /*
- * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations a
- * command may end: then the first station would not learn of it, and no wake-up would follow. So `more_done` makes the
- * belt go round again.
+ * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations, or
+ * of a station and of a message, a command may end: then the first one would not learn of it, and no wake-up would
+ * follow. So `more_done` makes the belt go round again.
  */
-static int
-poll_commands(hp_channel *channel, const hp_slot *slot)
+int
+hp_channel_done(hp_channel *channel, int device, uint64_t ticket)
 {
-    hp_queue *queue = hp_slot_queue(channel, slot);
-    uint64_t *seen_done = &channel->seen_done[slot->work->device];
-    if (slot->command_mark > *seen_done) {
+    hp_queue *queue = channel->queue[device];
+    uint64_t *seen_done = &channel->seen_done[device];
+    if (ticket > *seen_done) {
         uint64_t done = queue->ops->done(queue);
         channel->more_done |= done > *seen_done;
         *seen_done = done;
     }
-    return slot->command_mark <= *seen_done;
+    return ticket <= *seen_done;
+}
+
+static int
+poll_commands(hp_channel *channel, const hp_slot *slot)
+{
+    return hp_channel_done(channel, slot->work->device, slot->command_mark);
 }
 
 static int

@@ -32,6 +32,12 @@ void hp_channel_append(hp_channel *channel, hoop_work *work);
  */
 int hp_channel_progress(hp_channel *channel);
 
+/*
+ * Whether a device's queue has completed the command with this ticket; 0: there is none. Others than the belt may submit
+ * commands to its queues, and ask for them here.
+ */
+int hp_channel_done(hp_channel *channel, int device, uint64_t ticket);
+
 /* Stations that steps have passed, in all: it grows when a step gets on, and not with each few bytes that arrive. */
 uint64_t hp_channel_passed(const hp_channel *channel);
 

@@ -8,10 +8,9 @@
 #include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
+#include "lib/on_stream.h"
 #include "lib/progress.h"
-#include "lib/registry.h"
 #include "lib/request.h"
-#include "lib/stream_watchdog.h"
 #include "lib/work_pool.h"
 
 #include <stdio.h>
@@ -28,6 +27,17 @@ request_of(hp_kind kind, const void *send, void *recv, size_t count, hoop_dtype 
     r.call.op = (unsigned)op < 255 ? (uint8_t)op : 255;
     r.call.root = root;
     r.call.count = count;
+    return r;
+}
+
+/* Likewise, of a call whose ranks have counts of their own. sendcount: of an allgatherv, else 0. */
+static hp_request
+request_of_blocks(hp_kind kind, const void *send, void *recv, size_t sendcount, const size_t *counts,
+                  const size_t *displs, hoop_dtype dtype, hoop_op op)
+{
+    hp_request r = request_of(kind, send, recv, sendcount, dtype, op, -1);
+    r.counts = counts;
+    r.displs = displs;
     return r;
 }
 
@@ -48,9 +58,10 @@ device_of(hoop_comm *comm, const hp_request *request, hoop_result *result)
 static hoop_work *
 make_work(hoop_comm *comm, const hp_request *request, int device, hoop_result *result)
 {
-    hoop_work *work = device < 0 ? NULL : hp_work_pool_make(comm, request, device);
+    hoop_error error = {.size = sizeof(error)};
+    hoop_work *work = device < 0 ? NULL : hp_work_pool_make(comm, request, device, &error);
     if (!work && device >= 0)
-        *result = hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
+        *result = hp_entry_fail(comm, &error);
     return work;
 }
 
@@ -80,16 +91,6 @@ check(hoop_comm *comm, hp_request *request)
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
 }
 
-/* This thread's error becomes the group's. */
-static hoop_result
-spoil_group(hoop_comm *comm, const hp_call *call)
-{
-    hoop_error error;
-    hp_entry_error(comm, &error);
-    hp_group_spoil(comm, call, &error);
-    return error.code;
-}
-
 /* Programs call thousands of small allreduces in a group: nothing is allocated for one that joins an earlier one. */
 static hoop_result
 queue_in_group(hoop_comm *comm, const hp_request *request)
@@ -102,11 +103,11 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
         return HOOP_SUCCESS;
     if (joined < 0) {
         hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group's fused operation");
-        return spoil_group(comm, &request->call);
+        return hp_group_spoil(comm, &request->call);
     }
     work = make_work(comm, request, device, &result);
     if (!work)
-        return spoil_group(comm, &request->call);
+        return hp_group_spoil(comm, &request->call);
     hp_group_add(comm, work);
     return HOOP_SUCCESS;
 }
@@ -120,11 +121,13 @@ run(hoop_comm *comm, hp_request *request)
     hoop_result result = check(comm, request);
     const hoop_comm *group = hp_group_open();
     if (comm && comm == group)
-        return result == HOOP_SUCCESS ? queue_in_group(comm, request) : spoil_group(comm, &request->call);
+        return result == HOOP_SUCCESS ? queue_in_group(comm, request) : hp_group_spoil(comm, &request->call);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &request->call, result);
     if (group)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
+    if (hp_entry_may_wait(comm, "a blocking collective") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(
             comm, HOOP_ERR_BUSY,
@@ -148,6 +151,7 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
 {
     if (out)
         *out = NULL;
+    request.form = request.form ? request.form : HP_FORM_I;
     hoop_result result = check(comm, &request);
     if (result == HOOP_SUCCESS && hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
@@ -164,45 +168,12 @@ start(hoop_comm *comm, hp_request request, hoop_work **out)
     return HOOP_SUCCESS;
 }
 
-/* Marks what the stream holds now, then blocks it until the work is complete, also by an error. */
-static hoop_result
-close_gate(const hoop_comm *comm, hoop_work *work, void *stream, hoop_error *error)
-{
-    hp_device *device = comm->device[work->device];
-    hoop_result result = device->ops->mark(device, stream, &work->mark, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    result = device->ops->gate_close(device, stream, &work->gate, error);
-    if (result != HOOP_SUCCESS)
-        device->ops->unmark(work->mark);
-    return result;
-}
-
-static hoop_result
-block_stream(hoop_comm *comm, hoop_work *work, const hp_request *request, void *stream, hoop_error *error)
-{
-    hoop_result result;
-    if (!comm->device[work->device]->ops->mark)
-        return hp_err_set(
-            error, HOOP_ERR_UNSUPPORTED,
-            "a stream-ordered call needs device memory: these buffers are in host memory, use the other forms");
-    hp_stream_watchdog_start(comm);
-    hp_devices_block(comm, request->send, request->recv);
-    /*
-     * this may wait for room in the stream, so for an earlier operation: no lock is held that the driver needs for that
-     */
-    result = close_gate(comm, work, stream, error);
-    if (result != HOOP_SUCCESS)
-        hp_registry_block(comm, -1);
-    return result;
-}
-
 /* Stream-ordered form: returns at once; there is no handle. */
 static hoop_result
 start_on_stream(hoop_comm *comm, hp_request request, void *stream)
 {
-    hoop_error error = {.size = sizeof(error)};
     hoop_work *work;
+    request.form = HP_FORM_ON_STREAM;
     hoop_result result = check(comm, &request);
     if (result != HOOP_SUCCESS)
         return hp_group_open() ? result : hp_entry_unstarted(comm, &request.call, result);
@@ -211,24 +182,9 @@ start_on_stream(hoop_comm *comm, hp_request request, void *stream)
     work = make_work(comm, &request, device_of(comm, &request, &result), &result);
     if (!work)
         return hp_entry_unstarted(comm, &request.call, result);
-    if (!request.send && !request.recv) /* a barrier, or count 0: no array shows whose stream this is */
-        work->device = hp_devices_of_stream(comm, &error);
-    if (work->device < 0) {
-        hp_work_pool_give(comm, work);
-        return hp_entry_unstarted(comm, &request.call, hp_entry_fail_start(comm, &error));
-    }
-    if (work->device > 0)
-        hp_progress_pin(comm, work->device);
-    result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS) {
-        hp_work_pool_give(comm, work);
-        return result;
-    }
-    if (block_stream(comm, work, &request, stream, &error) != HOOP_SUCCESS) {
-        hp_work_pool_give(comm, work);
-        return hp_entry_unstarted(comm, &request.call, hp_entry_fail_start(comm, &error));
-    }
-    work->detached = 1;
+    result = hp_on_stream(comm, work, request.send, request.recv, stream);
+    if (result != HOOP_SUCCESS)
+        return hp_entry_unstarted(comm, &request.call, result);
     hp_work_pool_plan(comm, work);
     hp_progress_submit(comm, work, work, 0);
     return HOOP_SUCCESS;
@@ -299,6 +255,22 @@ hoop_barrier(hoop_comm *comm)
     return run(comm, &r);
 }
 
+hoop_result
+hoop_allgatherv(const void *sendbuf, void *recvbuf, size_t sendcount, const size_t *recvcounts, const size_t *displs,
+                hoop_dtype dtype, hoop_comm *comm)
+{
+    hp_request r = request_of_blocks(HP_ALLGATHERV, sendbuf, recvbuf, sendcount, recvcounts, displs, dtype, HOOP_SUM);
+    return run(comm, &r);
+}
+
+hoop_result
+hoop_reduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcounts, const size_t *displs,
+                     hoop_dtype dtype, hoop_op op, hoop_comm *comm)
+{
+    hp_request r = request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op);
+    return run(comm, &r);
+}
+
 /* --- non-blocking --- */
 
 hoop_result
@@ -306,6 +278,16 @@ hoop_iallreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dty
                 hoop_work **work)
 {
     return start(comm, request_of(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1), work);
+}
+
+hoop_result
+hoop_iallreduce_with(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op, hoop_comm *comm,
+                     const hoop_call_options *options, hoop_work **work)
+{
+    hp_request r = request_of(HP_ALLREDUCE, sendbuf, recvbuf, count, dtype, op, -1);
+    r.form = HP_FORM_I_WITH;
+    r.options = options;
+    return start(comm, r, work);
 }
 
 hoop_result
@@ -360,6 +342,21 @@ hoop_result
 hoop_ibarrier(hoop_comm *comm, hoop_work **work)
 {
     return start(comm, request_of(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), work);
+}
+
+hoop_result
+hoop_iallgatherv(const void *sendbuf, void *recvbuf, size_t sendcount, const size_t *recvcounts, const size_t *displs,
+                 hoop_dtype dtype, hoop_comm *comm, hoop_work **work)
+{
+    return start(
+        comm, request_of_blocks(HP_ALLGATHERV, sendbuf, recvbuf, sendcount, recvcounts, displs, dtype, HOOP_SUM), work);
+}
+
+hoop_result
+hoop_ireduce_scatterv(const void *sendbuf, void *recvbuf, const size_t *recvcounts, const size_t *displs,
+                      hoop_dtype dtype, hoop_op op, hoop_comm *comm, hoop_work **work)
+{
+    return start(comm, request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op), work);
 }
 
 /* --- stream-ordered --- */
@@ -428,4 +425,21 @@ hoop_result
 hoop_barrier_on_stream(hoop_comm *comm, void *cuda_stream)
 {
     return start_on_stream(comm, request_of(HP_BARRIER, NULL, NULL, 0, HOOP_UINT8, HOOP_SUM, -1), cuda_stream);
+}
+
+hoop_result
+hoop_allgatherv_on_stream(const void *sendbuf, void *recvbuf, size_t sendcount, const size_t *recvcounts,
+                          const size_t *displs, hoop_dtype dtype, hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(
+        comm, request_of_blocks(HP_ALLGATHERV, sendbuf, recvbuf, sendcount, recvcounts, displs, dtype, HOOP_SUM),
+        cuda_stream);
+}
+
+hoop_result
+hoop_reduce_scatterv_on_stream(const void *sendbuf, void *recvbuf, const size_t *recvcounts, const size_t *displs,
+                               hoop_dtype dtype, hoop_op op, hoop_comm *comm, void *cuda_stream)
+{
+    return start_on_stream(
+        comm, request_of_blocks(HP_REDUCE_SCATTERV, sendbuf, recvbuf, 0, recvcounts, displs, dtype, op), cuda_stream);
 }

@@ -8,8 +8,10 @@
 #define HP_COMM_H
 
 #include "base/dtype.h"
+#include "flight/folder.h"
 #include "lib/channel.h"
 #include "lib/config.h"
+#include "lib/counters.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
 #include "lib/probe.h"
@@ -49,7 +51,7 @@ typedef struct hp_fault {
 } hp_fault;
 
 /*
- * Which thread drives, and what it has to do; progress.c's, inbox.c's, work_pool.c's and baton.c's. Guarded by `mutex`
+ * Which thread drives, and what it has to do; progress.c's, inbox.c's, callback.c's, work_pool.c's and baton.c's. Guarded by `mutex`
  * unless atomic, or the baton holder's.
  */
 typedef struct hp_driver {
@@ -65,7 +67,10 @@ typedef struct hp_driver {
     int waiting;        /* a thread is in a blocking call or a wait, */
     int elsewhere;      /* and drives another communicator meanwhile (a split) */
     hoop_work *inbox, *inbox_last;
-    hoop_work *free;           /* works to use again */
+    hoop_work *due, *due_last; /* works that have ended and whose function has to be called */
+    int calling;               /* a thread calls these functions */
+    hoop_comm *watcher;        /* a thread that drives this communicator waits for works of ours too */
+    hoop_work *free[2];        /* works to use again, without and with blocks */
     hoop_work *made;           /* every work there is, by `made_before` */
     hp_segment *free_arrays;   /* arrays of segments that no group uses now */
     int aborters;              /* threads inside hp_progress_abort */
@@ -74,12 +79,15 @@ typedef struct hp_driver {
     int refusal_reported;      /* a refused call was reported to the server; the baton holder's */
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* read by the driver without the mutex */
+    atomic_int has_due;        /* `due` is not empty, and no thread calls; likewise */
+    atomic_int watched;        /* there is a watcher; likewise */
     atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
-    atomic_ullong outstanding; /* works started and not done */
+    atomic_ullong outstanding; /* works started, or with a function to be called, and not done */
     atomic_int reconnecting;   /* the control connection is being made again */
     atomic_int aborting;       /* 1: the driver has to end all works, by fault.error; 2: it has */
     atomic_ullong heartbeat;   /* grows while the driver is not stuck in a call */
+    atomic_ullong op_timeout;  /* ns, of this rank: op_timeout_ms, unless hoop_comm_set_timeout has set another */
 } hp_driver;
 
 /* stream_watchdog.c's. */
@@ -106,11 +114,23 @@ typedef struct hp_reports {
     int entering;                    /* it was started out of none, and its times are not set yet */
     uint64_t reported_at;            /* last IN_OP or PROGRESS */
     int in_op;                       /* IN_OP was sent to the server */
+    uint64_t overdue;                /* the last operation that a wait with a limit of its own ends; */
+    uint64_t overdue_at;             /* since then that wait is overdue, */
+    uint64_t overdue_ns;             /* and so long it had lasted by then */
     int out;                         /* and OUT after it, on a connection not polled since; progress.c's */
+    uint64_t born, vitals_at;        /* vitals.c's: when this rank's ring was up, and when it has sent STATS last */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
     hp_stall_warning warning;        /* the stall warning that this rank gives while the server is lost */
     hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */
 } hp_reports;
+
+/* The flight recorder; recorder.c's. The baton holder's, except as noted. */
+typedef struct hp_recorder {
+    hp_flight_file file;
+    uint64_t called;  /* works submitted; under the driver's mutex */
+    uint64_t started; /* works recorded */
+    uint64_t clock;   /* by hp_now(): when the recorder has looked at it last */
+} hp_recorder;
 
 /* A communicator's use of its GPU, which is device[1]; devices.c's. */
 typedef struct hp_gpu_use {
@@ -123,6 +143,61 @@ typedef struct hp_gpu_use {
     uint64_t awaited_since; /* since when the driver waits for a stream to reach its operation; 0: no; round.c's */
 } hp_gpu_use;
 
+enum {
+    HP_MESSAGE_POSTS = 16, /* frames of messages that a link has to send at once */
+    HP_ROOMS = 8           /* for slices of messages to be sent, and as many for those that come */
+};
+
+/* Pinned memory for a slice on its way from a GPU's memory to a link, or from a link to a GPU's memory; staging.c's. */
+typedef struct hp_room {
+    uint8_t *memory;
+    int held;
+    uint64_t ticket; /* the last command that reads it, once it is no longer held; 0: there is none */
+} hp_room;
+
+/* A piece of a message on its way to a link. */
+typedef struct hp_transit {
+    hp_piece piece;
+    uint8_t *data;   /* its bytes are sent from here */
+    uint64_t ticket; /* of the command that copies them here first; 0: there is none */
+    hp_room *room;   /* here; NULL: elsewhere */
+} hp_transit;
+
+/* Messages with one other rank, or with this one; messages.c's. */
+typedef struct hp_peer {
+    hoop_comm *comm;
+    hp_pair pair;
+    hp_link *in, *out; /* NULL until they are needed; with itself a rank has none */
+    hp_link_owner owner;
+    hp_transit transit[HP_MESSAGE_POSTS]; /* of each post of `out`, by its number */
+    uint64_t taken,
+        staged;            /* pieces for `out`, and those of them that are, or soon will be, where they are sent from */
+    uint64_t sent, landed; /* posts of `out` and `in` that were counted */
+    uint8_t *ahead;        /* copies of short messages out of a GPU's memory; NULL: there was none yet */
+    hp_room *room;         /* for the slice that comes; NULL: it goes to its place */
+    uint64_t unfinished;   /* messages that were started and are not complete */
+    uint64_t finished;     /* those that are */
+    uint64_t activity, moved_at; /* as last seen, and when it last changed; message_waits.c's */
+    struct hp_peer *next;
+} hp_peer;
+
+/* The baton holder's. */
+typedef struct hp_messages {
+    hp_peer **peer;        /* by rank; NULL before the first message */
+    hp_peer *first, *last; /* those that there are */
+    hoop_work *running, *running_last;
+    hp_message_queue held;     /* whose caller's stream is on its way to them, and those that must come after these */
+    hp_message_queue settling; /* receives whose bytes are here, on their way into a GPU's memory */
+    hp_room room[2][HP_ROOMS]; /* for slices that come; to be sent */
+    uint64_t copied;           /* the last command of staging.c */
+    uint64_t joining;          /* of them, those that are complete after a collective of their group */
+    uint64_t passed;           /* frames that came, or left; grows when a message gets on */
+    int links_wanted;          /* links to other ranks that links.c has not dialled yet */
+    int32_t alltoallvs;        /* started so far */
+    hoop_error error;          /* what this rank has seen, other than on a link; fault.c reads it */
+    hp_stall_warning warning;  /* message_waits.c's */
+} hp_messages;
+
 /* A group being collected; hoop.c's and group.c's. */
 typedef struct hp_group {
     int open;
@@ -130,13 +205,15 @@ typedef struct hp_group {
     hp_call call;       /* the call that it is of */
     hoop_error error;
     uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
+    hoop_work *messages;                             /* all messages of the group; NULL: there are none */
     hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
     hoop_work *alike[HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
 } hp_group;
 
 struct hoop_comm {
     hoop_config config;
-    unsigned forks;                                   /* hp_forks() at creation */
+    hp_secret *bootstrap_secret; /* bootstrap.c's, while the communicator joins; it is config.secret then */
+    unsigned forks;              /* hp_forks() at creation */
     hoop_comm *next_registered, *previous_registered; /* registry.c's */
 
     /* the ring: join.c's, constant once the communicator is handed out */
@@ -146,7 +223,9 @@ struct hoop_comm {
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
-    uint32_t splits; /* hoop_comm_split calls so far, those that failed as well */
+    uint32_t splits;         /* hoop_comm_split calls so far, those that failed as well */
+    char name[HP_NAME_TEXT]; /* name.c's; under the driver's mutex */
+    atomic_int renamed;      /* 1: the server does not know that name yet */
     hp_plan_options plan;
     const hp_ring *ring; /* the client's: members for sentences */
 
@@ -168,8 +247,11 @@ struct hoop_comm {
     hoop_work *running, *running_last; /* in order of sequence */
     _Atomic uint64_t completed;
 
+    hp_messages messages;
     hp_gpu_use gpu;
     hp_reports reports;
+    hp_recorder recorder;
+    hp_counters counters; /* and what any thread may read of them */
     hp_fault fault;
     hp_driver driver;
     hp_stream_watchdog watchdog;
@@ -180,7 +262,14 @@ struct hoop_comm {
 /* "rank 3 (node2)". */
 const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
 
-/* ns between two reports of a rank in an operation. */
+/* ns without progress after which this rank's operations fail; 0: never. Any thread. */
+uint64_t hp_comm_limit(hoop_comm *comm);
+
+/*
+ * ns between two reports of a rank in an operation, by the setting that all ranks agree on; and between those of this
+ * rank, which reports more often where its own limit is shorter.
+ */
 uint64_t hp_comm_heartbeat(const hoop_comm *comm);
+uint64_t hp_comm_own_heartbeat(hoop_comm *comm);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/secmem.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -30,11 +31,13 @@ const hp_setting_row hp_setting_table[HP_SETTINGS] = {
 enum { NAME_TEXT = 64 };
 
 /*
- * HOOP_ names in the environment that are not settings of the library: its programs, bench/ and the tests use them. A
- * name that ends in _ means all names that begin with it.
+ * HOOP_ names in the environment that are not settings of the library: its programs, bench/ and the tests use them, and
+ * HOOP_TRACE, HOOP_LIBRARY and HOOP_TORCH_ are reserved for what is built on it. A name that ends in _ means all names
+ * that begin with it.
  */
-static const char *const other_names[] = {"LOCAL_RANK", "LOCAL_SIZE", "HOSTFILE", "CONF_FILE", "PREFIX", "BUILD",
-                                          "RSH",        "DIGITS",     "TEST_",    "FAKE_",     NULL};
+static const char *const other_names[] = {"LOCAL_RANK", "LOCAL_SIZE", "HOSTFILE", "CONF_FILE", "PREFIX",
+                                          "BUILD",      "RSH",        "DIGITS",   "TEST_",     "FAKE_",
+                                          "TRACE",      "LIBRARY",    "TORCH_",   NULL};
 
 /* Keys that are no settings and that no later setting may have, because launchers set variables of these names. */
 static const char *const reserved_keys[] = {"local_rank", "local_size"};
@@ -99,6 +102,29 @@ parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *
     return HOOP_SUCCESS;
 }
 
+/* A secret is read into memory of its own. Other users may read the environment and files of settings. */
+static hoop_result
+take_secret(hoop_config *config, const char *key, const char *text, hp_source source, hoop_error *error)
+{
+    hoop_error why;
+    if (source != HP_FROM_CALL)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s: a secret is not read from here, where others can see it: put it into a file of mode "
+                          "0600, and name that in HOOP_SECRET_FILE",
+                          key);
+    hp_secret *secret = hp_secmem_new(sizeof(*secret));
+    if (!secret)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "%s: out of memory", key);
+    if (hp_secret_parse(secret, text, strlen(text), &why) != HOOP_SUCCESS) {
+        hp_secmem_free(secret);
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s: give 64 hexadecimal digits, as hoop_secret_new makes them", key);
+    }
+    hp_secmem_free(config->secret);
+    config->secret = secret;
+    return HOOP_SUCCESS;
+}
+
 hoop_result
 hp_config_put(hoop_config *config, const char *key, const char *text, hp_source source, hoop_error *error)
 {
@@ -110,7 +136,14 @@ hp_config_put(hoop_config *config, const char *key, const char *text, hp_source 
                           "%.64s: a reserved name, not a setting; hoop counts the ranks of a host by itself", key);
     if (i < 0)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%.64s: no such setting; hoop_env(7) lists them", key);
-    result = parse(&hp_setting_table[i], text, &value, error);
+    if (hp_setting_table[i].type == HP_TYPE_SECRET) {
+        result = take_secret(config, hp_setting_table[i].key, text, source, error);
+        text = "(a secret)";
+    } else {
+        result = HOOP_SUCCESS;
+    }
+    if (result == HOOP_SUCCESS)
+        result = parse(&hp_setting_table[i], text, &value, error);
     if (result == HOOP_SUCCESS && source >= config->value[i].source)
         config->value[i] = value;
     return result;
@@ -293,6 +326,7 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
 {
     hoop_result result;
     set_defaults(config);
+    config->secret = calls ? calls->secret : NULL;
     for (int i = 0; calls && i < HP_SETTINGS; i++)
         if (calls->value[i].source == HP_FROM_CALL)
             config->value[i] = calls->value[i];
@@ -307,7 +341,7 @@ hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT])
 {
     char name[NAME_TEXT];
     const char *given = getenv(in_environment(hp_setting_table[setting].key, name));
-    hoop_config config;
+    hoop_config config = {.secret = NULL};
     hoop_error error;
     set_defaults(&config);
     read_files(&config, &error);
@@ -346,7 +380,7 @@ hp_config_agreement(const hoop_config *config, char out[HP_AGREE_TEXT])
 void
 hp_config_describe(const hoop_config *config, char *out, size_t size)
 {
-    static const char *const sources[] = {"default", "file", "environment", "call"};
+    static const char *const sources[] = {"default", "file", "environment", "call", "launcher"};
     size_t used = 0;
     snprintf(out, size, "all at their defaults");
     for (int i = 0; i < HP_SETTINGS && used < size; i++)
@@ -369,5 +403,7 @@ hoop_config_new(void)
 void
 hoop_config_free(hoop_config *config)
 {
+    if (config)
+        hp_secmem_free(config->secret);
     free(config);
 }

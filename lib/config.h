@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * config: one table of settings (config.def). Precedence: hoop_config_set, then the environment, then hoop.conf(5),
- * then the default. The rest of the library asks here; lower folders get small option structs.
+ * then the default; what a
+ * launcher says fills in what these leave open. The rest of the library asks here; lower folders get small option structs.
  */
 #ifndef HP_CONFIG_H
 #define HP_CONFIG_H
 
 #include "hoop.h"
+#include "net/secret.h"
 
 typedef enum hp_setting {
 #define HP_SETTING(key, type, value, least, most, agree, text) HP_SET_##key,
@@ -15,7 +17,13 @@ typedef enum hp_setting {
     HP_SETTINGS
 } hp_setting;
 
-typedef enum hp_setting_type { HP_TYPE_NUMBER, HP_TYPE_BYTES, HP_TYPE_TEXT, HP_TYPE_CHOICE } hp_setting_type;
+typedef enum hp_setting_type {
+    HP_TYPE_NUMBER,
+    HP_TYPE_BYTES,
+    HP_TYPE_TEXT,
+    HP_TYPE_CHOICE,
+    HP_TYPE_SECRET
+} hp_setting_type;
 
 typedef struct hp_setting_row {
     const char *key;
@@ -28,18 +36,19 @@ typedef struct hp_setting_row {
 
 extern const hp_setting_row hp_setting_table[HP_SETTINGS];
 
-typedef enum hp_source { HP_FROM_DEFAULT, HP_FROM_FILE, HP_FROM_ENVIRONMENT, HP_FROM_CALL } hp_source;
+typedef enum hp_source { HP_FROM_DEFAULT, HP_FROM_FILE, HP_FROM_ENVIRONMENT, HP_FROM_CALL, HP_FROM_LAUNCHER } hp_source;
 
 enum { HP_VALUE_TEXT = 256, HP_AGREE_TEXT = 2048 };
 
 typedef struct hp_value {
     hp_source source;
-    int64_t number; /* NUMBER, BYTES; CHOICE: index of the word */
-    char text[HP_VALUE_TEXT];
+    int64_t number;           /* NUMBER, BYTES; CHOICE: index of the word */
+    char text[HP_VALUE_TEXT]; /* SECRET: a note that it is set, never the secret */
 } hp_value;
 
 struct hoop_config {
     hp_value value[HP_SETTINGS];
+    hp_secret *secret; /* NULL: none. Of hoop_config_set, in locked memory; hp_config_resolve borrows it */
 };
 
 /* Sets one value if `source` outranks the one it has. Errors name the key, the value and what is allowed. */
@@ -47,7 +56,7 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
 
 /*
  * All sources together: defaults, files ($HOOP_CONF_FILE, or /etc/hoop.conf and ~/.hoop.conf), environment, and what
- * `calls` (may be NULL) set by hand. Unknown HOOP_ names in the environment are one WARN of the first rank.
+ * `calls` (may be NULL) set by hand; a secret stays its own. Unknown HOOP_ names in the environment are one WARN of the first rank.
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 

@@ -3,6 +3,8 @@
 #include "lib/entry.h"
 
 #include "base/err.h"
+#include "lib/callback.h"
+#include "lib/name.h"
 #include "lib/progress.h"
 #include "lib/registry.h"
 #include "lib/work_pool.h"
@@ -32,6 +34,17 @@ hp_entry_refuse(const hoop_comm *comm, hoop_result code, const char *text)
     return code;
 }
 
+/* The kept error, as it is handed out: with the communicator's name. In a forked child its lock may be held for ever. */
+static hoop_error
+kept(const hoop_comm *comm)
+{
+    char prefix[HP_NAME_PREFIX];
+    hoop_error error = comm->fault.error;
+    if (comm->forks == hp_forks())
+        snprintf(error.text, sizeof(error.text), "%s%s", hp_name_prefix(comm, prefix), comm->fault.error.text);
+    return error;
+}
+
 hoop_result
 hp_entry_check(const hoop_comm *comm)
 {
@@ -41,7 +54,10 @@ hp_entry_check(const hoop_comm *comm)
     if (comm->forks != hp_forks())
         return hp_entry_refuse(comm, HOOP_ERR_FORKED,
                                "this communicator belongs to the parent process; a forked child must make its own");
-    return atomic_load(&comm->fault.known) ? hp_entry_fail(comm, &comm->fault.error) : HOOP_SUCCESS;
+    if (!atomic_load(&comm->fault.known))
+        return HOOP_SUCCESS;
+    hoop_error error = kept(comm);
+    return hp_entry_fail(comm, &error);
 }
 
 void
@@ -49,30 +65,37 @@ hp_entry_error(const hoop_comm *comm, hoop_error *error)
 {
     hp_err_clear(error);
     if (comm && atomic_load(&comm->fault.known))
-        *error = comm->fault.error;
+        *error = kept(comm);
     else if (latest.error.code != HOOP_SUCCESS && (!comm || comm == latest.comm))
         *error = latest.error;
+    if (error->sequence == HP_NO_OPERATION)
+        error->sequence = 0;
 }
 
-/* The sentence without the name of the function, because the call names it. */
-static void
-drop_name(char *text, const hp_call *call)
+hoop_result
+hp_entry_may_wait(const hoop_comm *comm, const char *call)
 {
-    char name[32];
-    int n = snprintf(name, sizeof(name), "hoop_%s: ", hp_kind_name(call->kind));
-    if (strncmp(text, name, (size_t)n) == 0)
-        memmove(text, text + n, strlen(text + n) + 1);
+    hoop_error error;
+    if (!hp_callback_inside())
+        return HOOP_SUCCESS;
+    hp_err_set(
+        &error, HOOP_ERR_INVALID_USAGE,
+        "%s inside a function of hoop_work_on_done: such a function must not wait, destroy or use a group, but it "
+        "may start operations (hoop_iallreduce and its kin)",
+        call);
+    return hp_entry_fail(comm, &error);
 }
 
 hoop_result
 hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result)
 {
     int moment = result == HOOP_ERR_BUSY || result == HOOP_ERR_INVALID_USAGE || result == HOOP_ERR_FORKED;
-    if (!comm || result == HOOP_SUCCESS || moment || atomic_load(&comm->fault.known))
+    if (!comm || result == HOOP_SUCCESS || moment || hp_kind_is_message(call->kind) || atomic_load(&comm->fault.known))
         return result;
     hoop_error why;
     hp_entry_error(comm, &why);
-    drop_name(why.text, call);
+    const char *bare = hp_form_skip(call->kind, why.text); /* the call names it */
+    memmove(why.text, bare, strlen(bare) + 1);
     why.rank = why.reporter = comm->rank;
     hp_progress_unstarted(comm, call, &why);
     return result;

@@ -18,9 +18,16 @@ void hp_entry_error(const hoop_comm *comm, hoop_error *error);
 hoop_result hp_entry_check(const hoop_comm *comm);
 
 /*
+ * HOOP_SUCCESS, or HOOP_ERR_INVALID_USAGE: this thread is in a function of hoop_work_on_done, and `call`, which begins
+ * the sentence, may wait, or be of a group.
+ */
+hoop_result hp_entry_may_wait(const hoop_comm *comm, const char *call);
+
+/*
  * A collective has ended with `result` before it was started; this thread's error has the reason. The server is
  * informed if the reason is the call itself: an argument, its memory, want of memory. It is not if the call was only
- * made at the wrong moment: another thread waits, a group is open, the process has forked. Returns the result.
+ * made at the wrong moment: another thread waits, a group is open, the process has forked; nor of a message, in which no
+ * other rank waits as in an operation. Returns the result.
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 

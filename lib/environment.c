@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/secmem.h"
 
 #include <stdio.h>
@@ -12,81 +13,48 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LINES "hoop_launch(7) shows how to join them"
+#define LINES "hoop_launch(7) has the steps"
 
-/*
- * Other launchers. hoop does not read their variables yet: `rank` is the one that a user hands on as HOOP_RANK, as
- * hoop_launch(7) shows. The order matters: a launcher whose variables others set as well comes last, and one that
- * starts another launcher's daemons (srun) comes after that other.
- */
-static const struct foreign {
-    const char *size; /* variable: how many processes it has started; NULL: it sets none */
-    const char *rank; /* variable: which of them this is */
-    const char *name;
-} foreigners[] = {{"FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run"},
-                  {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MVAPICH2's mpirun"},
-                  {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "jsrun"},
-                  {"HOROVOD_SIZE", "HOROVOD_RANK", "horovodrun"},
-                  {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun (Open MPI)"},
-                  {"PMI_SIZE", "PMI_RANK", "mpiexec (PMI)"},
-                  {"WORLD_SIZE", "RANK", "torchrun"},
-                  {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun"},
-                  {NULL, "PALS_RANKID", "mpiexec (PALS)"},
-                  {NULL, "PMIX_RANK", "a launcher with PMIx"}};
-
-static long
-size_of(const struct foreign *foreign)
+static const char *
+look_up(const char *name)
 {
-    const char *value = foreign->size ? getenv(foreign->size) : NULL;
-    return value ? strtol(value, NULL, 10) : 0;
+    return getenv(name);
 }
 
-static hoop_result
-refuse_many(const struct foreign *foreign, hoop_error *error)
+int
+hp_environment_local_rank(void)
 {
-    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                      "%s started %ld processes (%s), which hoop does not join by itself: use hooprun, or set "
-                      "HOOP_RENDEZVOUS, HOOP_SIZE and HOOP_RANK=$%s; " LINES,
-                      foreign->name, size_of(foreign), foreign->size, foreign->rank);
+    return hp_launcher_local_rank(look_up);
 }
 
-static hoop_result
-refuse_rank(const struct foreign *foreign, hoop_error *error)
+hoop_result
+hp_environment_launcher(hp_launcher *launcher, const hoop_config *config, hoop_error *error)
 {
-    return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                      "%s started this process (%s), and perhaps others: use hooprun, or set HOOP_RENDEZVOUS, "
-                      "HOOP_SIZE and HOOP_RANK=$%s, or HOOP_SIZE=1 if it is the only one; " LINES,
-                      foreign->name, foreign->rank, foreign->rank);
+    hp_launcher_settings settings = {.size = (int)hp_config_number(config, HP_SET_size),
+                                     .rank = (int)hp_config_number(config, HP_SET_rank),
+                                     .job = hp_config_text(config, HP_SET_job)};
+    return hp_launcher_find(launcher, &settings, look_up, error);
 }
 
 /* Without a server: an error, unless this process is the only one, by all variables that are set. */
 static hoop_result
-find_alone(hp_environment *environment, hoop_error *error)
+find_alone(hp_environment *environment, const hoop_config *config, hoop_error *error)
 {
-    const struct foreign *end = foreigners + sizeof(foreigners) / sizeof(*foreigners), *ranked = NULL;
-    int known = environment->size == 1;
-    environment->by = known ? "HOOP_SIZE" : "none";
+    hp_launcher launcher;
     if (environment->size > 1)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "HOOP_SIZE=%d but HOOP_RENDEZVOUS is not set: start hoop-rendezvous and give its host:port, "
                           "or use hooprun; " LINES,
                           environment->size);
-    for (const struct foreign *f = foreigners; f < end; f++) {
-        if (size_of(f) > 1)
-            return refuse_many(f, error);
-        if (size_of(f) == 1 && !known) {
-            known = 1;
-            environment->by = f->name;
-        }
-        if (!f->size && getenv(f->rank) && !ranked)
-            ranked = f;
-    }
     if (environment->rank >= 0 && environment->size != 1)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "HOOP_RANK=%d but neither HOOP_RENDEZVOUS nor HOOP_SIZE is set: start hoop-rendezvous and "
                           "give its host:port and the number of ranks, or use hooprun; " LINES,
                           environment->rank);
-    return ranked && !known ? refuse_rank(ranked, error) : HOOP_SUCCESS;
+    hoop_result result = hp_environment_launcher(&launcher, config, error);
+    if (result == HOOP_SUCCESS)
+        environment->by = environment->size == 1 ? "HOOP_SIZE" : launcher.name ? launcher.name : "none";
+    return result;
 }
 
 hoop_result
@@ -102,7 +70,7 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
                           "HOOP_RANK=%d is not below HOOP_SIZE=%d: ranks count from 0", environment->rank,
                           environment->size);
     if (environment->alone)
-        return find_alone(environment, error);
+        return find_alone(environment, config, error);
     if (environment->size < 1)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                           "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
@@ -127,7 +95,9 @@ hp_environment_name_secret(hoop_error *error, const hoop_config *config)
     int fd = (int)hp_config_number(config, HP_SET_secret_fd);
     if (hp_config_number(config, HP_SET_security) == 1)
         return; /* none */
-    if (fd >= 0)
+    if (config->secret)
+        hp_err_set(error, why.code, "%.200s; this rank's secret is that of hoop_config_set", why.text);
+    else if (fd >= 0)
         hp_err_set(error, why.code, "%.200s; this rank's secret is that of HOOP_SECRET_FD=%d", why.text, fd);
     else
         hp_err_set(error, why.code, "%.180s; this rank's secret is that of HOOP_SECRET_FILE=%s", why.text,
@@ -136,27 +106,48 @@ hp_environment_name_secret(hoop_error *error, const hoop_config *config)
     error->phase = why.phase;
 }
 
+static hoop_result
+read_secret(hp_secret *secret, const hoop_config *config, hoop_error *error)
+{
+    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
+    const char *file = hp_config_text(config, HP_SET_secret_file);
+    if (config->secret) {
+        *secret = *config->secret;
+        return HOOP_SUCCESS;
+    }
+    if (fd < 0 && !*file)
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "there is no secret: start the program with hooprun, or give every rank and the server "
+                          "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one) or the setting secret "
+                          "(hoop_secret_new makes one)");
+    return fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
+}
+
+hoop_result
+hp_environment_secret(hp_secret *secret, const hoop_config *config, hoop_error *error)
+{
+    uint8_t job_id[HP_JOB_ID_BYTES];
+    const char *file = hp_config_text(config, HP_SET_secret_file);
+    const char *source = config->secret                                    ? "hoop_config_set"
+                         : hp_config_number(config, HP_SET_secret_fd) >= 0 ? "HOOP_SECRET_FD"
+                                                                           : file;
+    hoop_result result = hp_job_id(job_id, hp_config_text(config, HP_SET_job), error);
+    if (result == HOOP_SUCCESS)
+        result = read_secret(secret, config, error);
+    if (result != HOOP_SUCCESS || !secret->of_job || memcmp(secret->job_id, job_id, HP_JOB_ID_BYTES) == 0)
+        return result;
+    return hp_err_set(error, HOOP_ERR_AUTH,
+                      "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
+                      "for which it was made",
+                      source, hp_config_text(config, HP_SET_job));
+}
+
 /* The key of this job: taken as it is from hooprun, or derived from the server's secret. */
 static hoop_result
 find_secret(hp_secret *secret, const uint8_t job_id[HP_JOB_ID_BYTES], const hoop_config *config, hoop_error *error)
 {
-    int fd = (int)hp_config_number(config, HP_SET_secret_fd);
-    const char *file = hp_config_text(config, HP_SET_secret_file);
-    hoop_result result;
-    if (fd < 0 && !*file)
-        return hp_err_set(error, HOOP_ERR_AUTH,
-                          "there is no secret: start the program with hooprun, or give every rank and the server "
-                          "HOOP_SECRET_FILE (hoop-rendezvous --new-secret FILE makes one)");
-    result = fd >= 0 ? hp_secret_from_fd(secret, fd, error) : hp_secret_from_file(secret, file, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (secret->of_job && memcmp(secret->job_id, job_id, HP_JOB_ID_BYTES) != 0)
-        return hp_err_set(
-            error, HOOP_ERR_AUTH,
-            "the secret of %.100s is the key of another job than HOOP_JOB=%.64s: set HOOP_JOB to the name "
-            "for which it was made",
-            fd >= 0 ? "HOOP_SECRET_FD" : file, hp_config_text(config, HP_SET_job));
-    return hp_secret_of_job(secret, secret, job_id, error);
+    hoop_result result = hp_environment_secret(secret, config, error);
+    return result == HOOP_SUCCESS ? hp_secret_of_job(secret, secret, job_id, error) : result;
 }
 
 hp_keys *
@@ -186,6 +177,16 @@ void
 hp_environment_limits(void)
 {
     hp_limits_raise_descriptors(NULL);
+}
+
+void
+hp_environment_log(const hoop_config *config)
+{
+    char prefix[64], host[64];
+    hp_environment_host(config, host);
+    hp_log_level((int)hp_config_number(config, HP_SET_debug));
+    snprintf(prefix, sizeof(prefix), "%.40s:%d [%d]", host, (int)getpid(), (int)hp_config_number(config, HP_SET_rank));
+    hp_log_prefix(prefix);
 }
 
 static int

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * environment: what this process was started as: rank, size, server and secret, from the settings that hooprun (or a
- * user's own script) has set. Launchers other than HOOP_* are recognised well enough never to become many rings of one.
+ * user's own script) has set, or that bootstrap.c has found out from another launcher.
  */
 #ifndef HP_ENVIRONMENT_H
 #define HP_ENVIRONMENT_H
 
 #include "lib/config.h"
+#include "lib/launcher.h"
 #include "net/secret.h"
 #include "net/sock.h"
 
@@ -17,6 +18,12 @@ typedef struct hp_environment {
     hp_addr server;
 } hp_environment;
 
+/* This process's number among those of its host, as the launcher gives it; -1: it gives none. */
+int hp_environment_local_rank(void);
+
+/* Which launcher has started this process, by its variables and the settings. */
+hoop_result hp_environment_launcher(hp_launcher *launcher, const hoop_config *config, hoop_error *error);
+
 /* Rank, size and server. This function and the next may resolve a name, until the deadline, by hp_loop_now(). */
 hoop_result hp_environment_find(hp_environment *environment, const hoop_config *config, hp_loop *loop,
                                 uint64_t deadline, hoop_error *error);
@@ -24,6 +31,9 @@ hoop_result hp_environment_find(hp_environment *environment, const hoop_config *
 /* The address in HOOP_RENDEZVOUS. */
 hoop_result hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline,
                                   hoop_error *error);
+
+/* The secret of the settings as it is: a server's, or the key of the job that the settings name. */
+hoop_result hp_environment_secret(hp_secret *secret, const hoop_config *config, hoop_error *error);
 
 /* After a failed authentication: adds to the error where this rank has its secret from. */
 void hp_environment_name_secret(hoop_error *error, const hoop_config *config);
@@ -33,6 +43,9 @@ hp_keys *hp_environment_keys(const hp_environment *environment, const hoop_confi
 
 /* The soft limit of open descriptors up to the hard one: a big ring's chords need many. */
 void hp_environment_limits(void);
+
+/* The level of the log, and what every line begins with: host, process and rank. */
+void hp_environment_log(const hoop_config *config);
 
 void hp_environment_sock(hp_sock_options *sock, const hoop_config *config);
 

@@ -7,8 +7,13 @@
 #include "base/log.h"
 #include "lib/baton.h"
 #include "lib/inbox.h"
+#include "lib/message_waits.h"
+#include "lib/messages.h"
+#include "lib/name.h"
 #include "lib/ops.h"
+#include "lib/recorder.h"
 #include "lib/reports.h"
+#include "lib/staging.h"
 #include "lib/stats.h"
 #include "rendezvous/link_loss.h"
 
@@ -18,10 +23,12 @@
 
 enum {
     GRACE_MS = 200,
+    ABSENT_MS = 500,       /* how long a rank must be absent, which may just be making its communicator */
     SERVER_GRACE_MS = 800, /* for a report to a server that answers: it decides within half a second */
     RETURN_MS = 500,
     POLL_MS = 1,
-    SETTLE_MS = 2000 /* how long commands may take before streams are released all the same */
+    OVERDUE_MS = 5000, /* how long the server has to judge a wait that is overdue */
+    SETTLE_MS = 2000   /* how long commands may take before streams are released all the same */
 };
 
 hoop_error
@@ -64,6 +71,15 @@ hp_fault_request(hoop_comm *comm, const hoop_error *cause)
     pthread_mutex_unlock(&comm->driver.mutex);
 }
 
+static int
+is_settled(hoop_comm *comm, const hoop_work *work)
+{
+    int settled = !work->messages || hp_staging_settled(comm);
+    for (uint32_t c = 0; c < comm->channels; c++)
+        settled &= hp_channel_settled(comm->channel[c], work);
+    return settled;
+}
+
 /*
  * Waits until the work's commands have ended. If streams share a hardware queue, the commands may be queued behind the
  * blocked stream itself, and never end before it is released: so the wait has a deadline.
@@ -72,11 +88,19 @@ static void
 await_commands(hoop_comm *comm, const hoop_work *work, uint64_t deadline)
 {
     const struct timespec moment = {0, 50000};
-    for (uint32_t c = 0; work->gate && c < comm->channels; c++)
-        while (!hp_channel_settled(comm->channel[c], work) && hp_now() < deadline) {
-            hp_baton_heartbeat(comm);
-            nanosleep(&moment, NULL);
-        }
+    while (work->gate && !is_settled(comm, work) && hp_now() < deadline) {
+        hp_baton_heartbeat(comm);
+        nanosleep(&moment, NULL);
+    }
+}
+
+static void
+release_streams(hoop_comm *comm, hoop_work *first, uint64_t deadline)
+{
+    for (hoop_work *work = first; work; work = work->next) {
+        await_commands(comm, work, deadline);
+        hp_ops_release_stream(comm, work);
+    }
 }
 
 /*
@@ -89,10 +113,8 @@ static void
 release_and_drain(hoop_comm *comm)
 {
     uint64_t deadline = hp_now() + SETTLE_MS * HP_MS;
-    for (hoop_work *work = comm->running; work; work = work->next) {
-        await_commands(comm, work, deadline);
-        hp_ops_release_stream(comm, work);
-    }
+    release_streams(comm, comm->running, deadline);
+    release_streams(comm, comm->messages.running, deadline);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_drain(comm->channel[c]);
 }
@@ -110,7 +132,7 @@ hp_fault_find_server(hoop_comm *comm)
     }
 }
 
-/* A cause without an operation's number gets that of the operation that this rank is in. */
+/* A cause without an operation's number gets that of the operation that this rank is in, unless it is in messages. */
 static hoop_error
 numbered(const hoop_comm *comm, const hoop_error *cause)
 {
@@ -124,6 +146,7 @@ static void
 fail(hoop_comm *comm, const hoop_error *cause, int by_server)
 {
     hoop_error full, other;
+    char name[HP_NAME_PREFIX];
     if (atomic_load(&comm->fault.failed))
         return;
     full = numbered(comm, cause);
@@ -132,15 +155,18 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
         hp_client_abort(comm->client, &other);
     comm->state = HP_COMM_FAILED;
+    hp_recorder_fail(comm);
     hp_listener_retire(&comm->entry);
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_stop(comm->channel[c], &other);
+    hp_messages_stop(comm, &other);
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
     release_and_drain(comm);
     /* from here on no thread touches the caller's memory: links no longer move, queues are drained */
-    hp_log(HP_LOG_INFO, "the communicator has failed: %s", comm->fault.error.text);
+    hp_log(HP_LOG_INFO, "%sthe communicator has failed: %s", hp_name_prefix(comm, name), comm->fault.error.text);
     hp_ops_fail(comm);
+    hp_messages_fail(comm);
     hp_reports_leave(comm);
     if (!by_server)
         hp_fault_find_server(comm);
@@ -186,24 +212,33 @@ describe_loss(const hoop_comm *comm, const hp_link *link, hoop_error *error)
     error->sys_errno = link->error.sys_errno;
 }
 
+/* peer: a message with it waits; NULL: an operation does. */
 static void
-describe_leaver(const hoop_comm *comm, const hp_link *link, hoop_error *error)
+describe_leaver(const hoop_comm *comm, int rank, const hp_peer *peer, hoop_error *error)
 {
-    char me[96], peer[96];
+    char me[96], who[96], text[224];
     unsigned long long sequence = comm->running ? comm->running->sequence : 0;
-    hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: that rank left the communicator",
-               hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, link->peer, peer), sequence);
-    error->rank = link->peer;
+    if (peer)
+        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s, which left the communicator",
+                   hp_message_waits_print(comm, peer, text, sizeof(text)));
+    else
+        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: that rank left the communicator",
+                   hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, rank, who), sequence);
+    error->rank = rank;
     error->reporter = comm->rank;
+    error->sequence = peer ? HP_NO_OPERATION : sequence;
 }
 
+/* The server hears of the call first, for its sentence. */
 static void
-report_loss(hoop_comm *comm, const hp_link *link)
+report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
 {
     hp_loss loss = {.peer = link->peer, .number = link->error.sys_errno, .sequence = comm->fault.suspicion.sequence};
     comm->fault.report_at = 0;
-    if (comm->client)
-        hp_client_lost(comm->client, &loss);
+    if (!comm->client)
+        return;
+    hp_reports_in_op(comm, now);
+    hp_client_lost(comm->client, &loss);
 }
 
 /*
@@ -218,11 +253,11 @@ when_to_report(const hp_link *link, uint64_t now)
 }
 
 /*
- * A connection ended during an operation. This rank does not know the cause yet: the server finds it out, or a
+ * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank does not know the cause yet: the server finds it out, or a
  * neighbour sends it. Meanwhile a probe asks whether the peer's process is still there, in case neither answers.
  */
 static void
-suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
+suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
 {
     hoop_error *s = &comm->fault.suspicion;
     if (comm->fault.grace)
@@ -230,15 +265,33 @@ suspect(hoop_comm *comm, const hp_link *link, uint64_t now)
     comm->fault.grace = now + (has_server(comm, now) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     comm->fault.ended = link;
     if (link->state == HP_LINK_LEFT) {
-        describe_leaver(comm, link, s);
+        describe_leaver(comm, link->peer, peer, s);
     } else {
         describe_loss(comm, link, s);
+        s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
         hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
         comm->fault.report_at = when_to_report(link, now);
     }
-    s->sequence = comm->running ? comm->running->sequence : 0;
     if (comm->fault.report_at && now >= comm->fault.report_at)
-        report_loss(comm, link);
+        report_loss(comm, link, now);
+}
+
+/*
+ * A rank that left before there was a connection cannot say so, and the server does not know who waits for it: its port
+ * refuses this rank's connection.
+ */
+static void
+suspect_absent(hoop_comm *comm, uint64_t now)
+{
+    for (const hp_dialing *d = comm->dialing; d && !comm->fault.grace; d = d->next) {
+        uint64_t absent = hp_dial_absent_since(d->dial);
+        const hp_peer *peer = d->link->owner ? comm->messages.peer[d->link->peer] : NULL;
+        if (!peer || !absent || now < absent + ABSENT_MS * HP_MS || !peer->unfinished)
+            continue;
+        describe_leaver(comm, d->link->peer, peer, &comm->fault.suspicion);
+        comm->fault.ended = NULL;
+        comm->fault.grace = now + GRACE_MS * HP_MS;
+    }
 }
 
 /* No cause has arrived within the grace, so this rank's suspicion becomes the error. */
@@ -276,14 +329,35 @@ reconsider(hoop_comm *comm)
 }
 
 static void
-check_link(hoop_comm *comm, const hp_link *link, uint64_t now)
+check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
 {
     if (link->state == HP_LINK_ABORT)
         hp_fault_fail(comm, &link->error);
     else if (link->state == HP_LINK_FAULT)
         hp_fault_report(comm, &link->error, now);
     else if (hp_link_is_stuck(link))
-        suspect(comm, link, now);
+        suspect(comm, link, peer, now);
+}
+
+static void
+check_messages(hoop_comm *comm, uint64_t now)
+{
+    hoop_error error = comm->messages.error;
+    const hp_link *lost;
+    error.sequence = HP_NO_OPERATION;
+    if (error.code != HOOP_SUCCESS)
+        hp_fault_report(comm, &error, now);
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        if (peer->in)
+            check_link(comm, peer->in, peer, now);
+        if (peer->out)
+            check_link(comm, peer->out, peer, now);
+        if ((lost = hp_message_waits_lost(comm, peer)))
+            suspect(comm, lost, peer, now);
+    }
+    suspect_absent(comm, now);
+    if (hp_message_waits_are_over(comm, now, &error))
+        hp_fault_fail(comm, &error);
 }
 
 static void
@@ -345,14 +419,14 @@ static int
 may_rest(const hoop_comm *comm)
 {
     int kind = comm->running->call.kind;
-    return kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
+    return hp_kind_is_rooted(kind) || hp_kind_has_counts(kind);
 }
 
 /* While the server answers, it judges which rank is late. Otherwise this rank does, so that every call ends. */
 static void
 check_clock(hoop_comm *comm, uint64_t now)
 {
-    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    uint64_t limit = hp_comm_limit(comm);
     hp_heartbeat_clock clock = {now, comm->reports.moved_at, limit, hp_comm_heartbeat(comm)};
     hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
@@ -366,6 +440,26 @@ check_clock(hoop_comm *comm, uint64_t now)
     if (!blame.guilt && !hp_heartbeats_late(comm->reports.heartbeats, &clock))
         return;
     describe_timeout(comm, &r, &blame, now - hp_heartbeats_moved(comm->reports.heartbeats, &clock), &error);
+    hp_fault_fail(comm, &error);
+}
+
+/* A wait that is overdue is the server's to judge, too. */
+static void
+check_overdue(hoop_comm *comm, uint64_t now)
+{
+    uint64_t waited = hp_reports_overdue_for(comm, now), interval = hp_comm_heartbeat(comm);
+    hp_blame blame = {.guilt = HP_GUILT_NONE, .rank = -1};
+    const hp_heartbeats *heard = comm->reports.heartbeats;
+    hoop_error error;
+    if (!waited)
+        return;
+    if (heard && now < comm->reports.overdue_at + OVERDUE_MS * HP_MS &&
+        (hp_client_has_server(comm->client, now) || !hp_heartbeats_has_listened(heard, interval, now)))
+        return;
+    hp_report r = hp_stats_report(comm);
+    if (heard)
+        blame = hp_heartbeats_blame(heard, r.sequence, now - HP_SILENT_HEARTBEATS * interval);
+    describe_timeout(comm, &r, &blame, waited, &error);
     hp_fault_fail(comm, &error);
 }
 
@@ -390,14 +484,17 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
         for (int i = 0; i < channel->links; i++)
-            check_link(comm, channel->link[i], now);
+            check_link(comm, channel->link[i], NULL, now);
         if (channel->command_error || !devices_are_well(channel))
             check_device(comm, channel);
     }
+    if (comm->messages.first || comm->messages.error.code != HOOP_SUCCESS)
+        check_messages(comm, now);
     check_clock(comm, now);
+    check_overdue(comm, now);
     reconsider(comm);
     if (comm->fault.report_at && now >= comm->fault.report_at)
-        report_loss(comm, comm->fault.ended);
+        report_loss(comm, comm->fault.ended, now);
     if (comm->fault.grace && now >= comm->fault.grace && !atomic_load(&comm->fault.failed))
         conclude(comm, now);
 }

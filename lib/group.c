@@ -8,6 +8,8 @@
 
 #include "base/dtype.h"
 #include "base/wire.h"
+#include "lib/callback.h"
+#include "lib/entry.h"
 #include "lib/work_pool.h"
 
 #include <stdlib.h>
@@ -17,7 +19,7 @@ static _Thread_local const hoop_comm *open_on; /* this thread's open group */
 const hoop_comm *
 hp_group_open(void)
 {
-    return open_on;
+    return hp_callback_inside() ? NULL : open_on;
 }
 
 int
@@ -41,7 +43,7 @@ alike(hp_group *g, const hp_call *call, int device)
 {
     if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > g->small)
         return NULL;
-    return &g->alike[call->dtype][call->op][device];
+    return &g->alike[hp_dtype_index((hoop_dtype)call->dtype)][hp_op_index((hoop_op)call->op)][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */
@@ -126,14 +128,26 @@ hp_group_add(hoop_comm *comm, hoop_work *work)
         *at = work;
 }
 
-void
-hp_group_spoil(hoop_comm *comm, const hp_call *call, const hoop_error *error)
+hoop_work *
+hp_group_messages(hoop_comm *comm, const hp_call *call)
 {
+    hp_group *g = &comm->group;
+    if (!g->messages)
+        g->messages = hp_work_pool_make_messages(comm, call);
+    return g->messages;
+}
+
+hoop_result
+hp_group_spoil(hoop_comm *comm, const hp_call *call)
+{
+    hoop_error error;
+    hp_entry_error(comm, &error);
     if (comm->group.result == HOOP_SUCCESS) {
         comm->group.call = *call;
-        comm->group.result = error->code;
-        comm->group.error = *error;
+        comm->group.result = error.code;
+        comm->group.error = error;
     }
+    return error.code;
 }
 
 static void
@@ -146,6 +160,23 @@ drop(hoop_comm *comm, hoop_work *list)
     }
 }
 
+/* The messages' work comes last: it is complete when the collectives are, too. */
+static void
+append_messages(hp_group *g)
+{
+    if (!g->messages)
+        return;
+    g->messages->next = NULL;
+    g->messages->after = g->tail;
+    if (g->tail) {
+        atomic_store(&g->tail->state, 0); /* that one gives it back */
+        g->tail->next = g->messages;
+    } else {
+        g->head = g->messages;
+    }
+    g->tail = g->messages;
+}
+
 hoop_result
 hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error *error)
 {
@@ -155,12 +186,14 @@ hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error 
     open_on = NULL;
     if (result != HOOP_SUCCESS) {
         drop(comm, g->head);
+        drop(comm, g->messages);
         *error = g->error;
     } else {
         for (hoop_work *work = g->head; work; work = work->next) {
             hp_work_pool_plan(comm, work);
-            work->detached = work->next != NULL;
+            atomic_store(&work->state, work->next ? HP_WORK_FREED : 0);
         }
+        append_messages(g);
         *first = g->head;
         *last = g->tail;
     }

@@ -6,7 +6,10 @@
 #include "lib/comm.h"
 #include "lib/request.h"
 
-/* The communicator on which the calling thread has a group open; NULL: none. */
+/*
+ * The communicator on which the calling thread has a group open; NULL: none. Inside a function of hoop_work_on_done
+ * none is: what the function starts is no part of the group of the thread that happens to call it.
+ */
 const hoop_comm *hp_group_open(void);
 
 int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
@@ -20,8 +23,14 @@ int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 /* A checked call as a work, queued. The work's buffers are in its single segment. */
 void hp_group_add(hoop_comm *comm, hoop_work *work);
 
-/* An error inside: kept with the call, the group will be dropped. */
-void hp_group_spoil(hoop_comm *comm, const hp_call *call, const hoop_error *error);
+/*
+ * The work of all messages of the group, which start when it ends, in the order of their calls; made of the first call.
+ * NULL when memory runs out.
+ */
+hoop_work *hp_group_messages(hoop_comm *comm, const hp_call *call);
+
+/* This thread's error is of a call inside: kept with the call, the group will be dropped. Returns its code. */
+hoop_result hp_group_spoil(hoop_comm *comm, const hp_call *call);
 
 /*
  * Closes the group: plans, and returns the list (linked by next) in *first and *last; NULL when the group was empty or

@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * hoop: the public entry points: membership, waits, groups and errors; collective.c has the collectives. Checks
- * arguments and state, writes the messages about the caller's mistakes, and passes on; decides nothing else.
+ * hoop: the public entry points: membership and errors; group_call.c has those of groups, wait.c the waits, collective.c
+ * the collectives. Checks arguments and state, writes the messages about the caller's mistakes, and passes on; decides nothing else.
  */
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "gpu/cuda.h"
+#include "lib/baton.h"
+#include "lib/bootstrap.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/group.h"
 #include "lib/join.h"
 #include "lib/leave.h"
+#include "lib/name.h"
 #include "lib/progress.h"
+#include "lib/recorder.h"
 #include "lib/registry.h"
+#include "lib/stats.h"
 #include "lib/work_pool.h"
 
 #include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- errors --- */
 
@@ -38,6 +43,33 @@ hoop_comm_error(const hoop_comm *comm, hoop_error *error)
         ((char *)&found)[size - 1] = 0; /* a shorter text ends too */
     memcpy(error, &found, size);
     error->size = size;
+    return HOOP_SUCCESS;
+}
+
+/* If no thread drives, this one looks at TCP; if one does, it looks itself. */
+static void
+measure(hoop_comm *comm)
+{
+    if (atomic_load(&comm->fault.known) || comm->forks != hp_forks() || !hp_baton_try(comm))
+        return;
+    hp_loop_now(comm->loop);
+    hp_stats_measure(comm);
+    hp_baton_give(comm);
+}
+
+hoop_result
+hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats)
+{
+    hoop_comm *mine = (hoop_comm *)(uintptr_t)comm; /* what was read is noted */
+    hoop_stats found = {0};
+    if (!comm || !stats || stats->size < offsetof(hoop_stats, operations) + sizeof(found.operations))
+        return hp_entry_refuse(
+            NULL, HOOP_ERR_INVALID_ARGUMENT,
+            "hoop_comm_stats: comm or stats is NULL, or stats->size was not set to sizeof(hoop_stats)");
+    measure(mine);
+    hp_stats_fill(mine, &found);
+    found.size = stats->size < sizeof(found) ? stats->size : sizeof(found);
+    memcpy(stats, &found, found.size);
     return HOOP_SUCCESS;
 }
 
@@ -82,17 +114,6 @@ hoop_config_set(hoop_config *config, const char *key, const char *value)
 }
 
 /* --- membership --- */
-
-static void
-set_log(const hoop_comm *comm)
-{
-    char prefix[64], host[64];
-    hp_environment_host(&comm->config, host);
-    hp_log_level((int)hp_config_number(&comm->config, HP_SET_debug));
-    snprintf(prefix, sizeof(prefix), "%.40s:%d [%d]", host, (int)getpid(),
-             (int)hp_config_number(&comm->config, HP_SET_rank));
-    hp_log_prefix(prefix);
-}
 
 static void
 log_version(void)
@@ -141,6 +162,7 @@ prepare(hoop_comm *comm, hoop_error *error)
     hp_plan_options *p = &comm->plan;
     hoop_result result;
     comm->forks = hp_registry_watch_forks();
+    atomic_store(&comm->driver.op_timeout, (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS);
     p->slice_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_slice_bytes) & ~4095U;
     p->channels = (uint32_t)hp_config_number(&comm->config, HP_SET_channels);
     p->stage_bytes = (uint32_t)hp_config_number(&comm->config, HP_SET_stage_bytes) & ~4095U;
@@ -164,6 +186,18 @@ give_up(hoop_comm *comm, const hoop_error *error)
     return hp_entry_fail(NULL, &cause_for_others);
 }
 
+/* From settings, and what another launcher says, to a ring. */
+static hoop_result
+enter_world(hoop_comm *comm, hoop_error *error)
+{
+    uint64_t deadline = hp_join_deadline(comm);
+    hoop_result result = hp_bootstrap_run(comm, deadline, error);
+    if (result == HOOP_SUCCESS)
+        result = hp_join_world(comm, deadline, error);
+    hp_bootstrap_forget(comm);
+    return result;
+}
+
 hoop_result
 hoop_comm_create(hoop_comm **out, const hoop_config *config)
 {
@@ -174,6 +208,8 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (!out)
         return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_comm_create: comm is NULL");
     *out = NULL;
+    if (hp_entry_may_wait(NULL, "hoop_comm_create") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
     comm = hp_alloc(1, sizeof(*comm));
     if (!comm)
         return hp_entry_refuse(NULL, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
@@ -182,16 +218,17 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (result == HOOP_SUCCESS)
         result = hp_config_resolve(&comm->config, config, &error);
     if (result == HOOP_SUCCESS) {
-        set_log(comm);
+        hp_environment_log(&comm->config);
         log_version();
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
     if (result == HOOP_SUCCESS)
-        result = hp_join_world(comm, &error);
+        result = enter_world(comm, &error);
     if (result != HOOP_SUCCESS)
         return give_up(comm, &error);
     log_settings(comm);
+    hp_recorder_open(comm);
     hp_registry_add(comm);
     *out = comm;
     return HOOP_SUCCESS;
@@ -217,6 +254,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     hoop_comm *part = hp_alloc(1, sizeof(*part));
     hoop_result result;
     comm->splits++; /* every call counts, also one that fails: the n-th calls of all ranks belong together */
+    hp_recorder_split(comm, 1);
     hp_err_clear(&error);
     if (part) {
         part->config = comm->config;
@@ -238,6 +276,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
     if (part->size == 0) {
         hp_leave_free(part);
     } else {
+        hp_recorder_open(part);
         hp_registry_add(part);
         *out = part;
     }
@@ -256,10 +295,14 @@ hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
         return result;
     if (hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
+    if (hp_entry_may_wait(comm, "hoop_comm_split") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
     hp_progress_depart(comm);
     result = split(comm, color, key, out);
+    if (result == HOOP_SUCCESS)
+        hp_recorder_split(comm, 0);
     hp_progress_return(comm);
     hp_progress_leave(comm);
     return result;
@@ -317,6 +360,8 @@ hoop_comm_destroy(hoop_comm *comm)
     if (hp_group_open() == comm)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
                                "hoop_comm_destroy inside a group: call hoop_group_end first");
+    if (hp_entry_may_wait(comm, "hoop_comm_destroy") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
     if (hp_progress_enter(comm) != HOOP_SUCCESS)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
     if (!hp_leave(comm)) {
@@ -325,11 +370,54 @@ hoop_comm_destroy(hoop_comm *comm)
                                "hoop_comm_destroy: another thread is stuck in this communicator, for instance in a "
                                "call into the CUDA driver; nothing was freed");
     }
-    result = atomic_load(&comm->fault.known) ? comm->fault.error.code : HOOP_SUCCESS;
-    if (result != HOOP_SUCCESS)
-        hp_entry_fail(NULL, &comm->fault.error);
+    result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS) {
+        hoop_error error;
+        hp_entry_error(comm, &error);
+        hp_entry_fail(NULL, &error);
+    }
     hp_leave_free(comm);
     return result;
+}
+
+hoop_result
+hoop_comm_set_timeout(hoop_comm *comm, int timeout_ms)
+{
+    const hp_setting_row *row = &hp_setting_table[HP_SET_op_timeout_ms];
+    hoop_error error;
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (timeout_ms < row->least || timeout_ms > row->most) {
+        hp_err_set(&error, HOOP_ERR_INVALID_ARGUMENT,
+                   "hoop_comm_set_timeout: timeout_ms is %d: give %lld to %lld milliseconds, 0 for no limit",
+                   timeout_ms, (long long)row->least, (long long)row->most);
+        return hp_entry_fail(comm, &error);
+    }
+    atomic_store(&comm->driver.op_timeout, (uint64_t)timeout_ms * HP_MS);
+    hp_loop_wake(comm->loop); /* a driver that sleeps for the old limit */
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_comm_set_name(hoop_comm *comm, const char *name)
+{
+    size_t n = name ? strnlen(name, HP_NAME_TEXT) : 0;
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (n == HP_NAME_TEXT)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                               "hoop_comm_set_name: the name has more than 63 bytes: shorten it");
+    if (n && !hp_text_is_name(name, n))
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                               "hoop_comm_set_name: the name has a control character, a newline for instance, or is "
+                               "not UTF-8");
+    hp_name_set(comm, n ? name : "");
+    hp_loop_wake(comm->loop);
+    if (!hp_group_open())
+        hp_progress_poke(comm); /* an idle communicator is not driven */
+    return HOOP_SUCCESS;
 }
 
 int
@@ -381,72 +469,7 @@ hoop_comm_local_address(const hoop_comm *comm, char *text, size_t size)
     return HOOP_SUCCESS;
 }
 
-/* --- waiting --- */
-
-static hoop_result
-check_wait(const hoop_work *work, const char *null)
-{
-    if (!work)
-        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, null);
-    if (work->comm->forks != hp_forks())
-        return hp_entry_check(work->comm);
-    if (hp_group_open())
-        return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE, "a wait inside a group: call hoop_group_end first");
-    return HOOP_SUCCESS;
-}
-
-hoop_result
-hoop_work_test(hoop_work *work, int *done)
-{
-    hoop_result result = check_wait(work, "hoop_work_test: work is NULL");
-    if (result == HOOP_SUCCESS && !done)
-        result = hp_entry_refuse(work->comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_test: done is NULL");
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (!atomic_load(&work->done))
-        hp_progress_poke(work->comm);
-    *done = atomic_load(&work->done);
-    return *done ? work->result : HOOP_SUCCESS;
-}
-
-hoop_result
-hoop_work_wait(hoop_work *work, int timeout_ms)
-{
-    hoop_result result = check_wait(work, "hoop_work_wait: work is NULL");
-    hoop_comm *comm;
-    int done;
-    if (result != HOOP_SUCCESS)
-        return result;
-    comm = work->comm;
-    done = atomic_load(&work->done);
-    if (!done) {
-        if (hp_progress_enter(comm) != HOOP_SUCCESS)
-            return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
-        done = hp_progress_wait(comm, work, timeout_ms < 0 ? HP_NEVER : hp_now() + (uint64_t)timeout_ms * HP_MS);
-        hp_progress_leave(comm);
-    }
-    if (!done)
-        return HOOP_IN_PROGRESS;
-    result = work->result;
-    hp_work_pool_give(comm, work);
-    return result == HOOP_SUCCESS ? result : hp_entry_check(comm);
-}
-
-hoop_result
-hoop_wait_all(hoop_work **works, size_t count)
-{
-    hoop_result first = HOOP_SUCCESS;
-    if (!works && count)
-        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_wait_all: works is NULL");
-    for (size_t i = 0; i < count; i++) {
-        hoop_result result = works[i] ? hoop_work_wait(works[i], -1) : HOOP_SUCCESS;
-        if (first == HOOP_SUCCESS)
-            first = result;
-        if (result != HOOP_ERR_BUSY && result != HOOP_ERR_INVALID_USAGE && result != HOOP_ERR_FORKED)
-            works[i] = NULL;
-    }
-    return first;
-}
+/* --- a loop of the program --- */
 
 int
 hoop_comm_fd(const hoop_comm *comm)
@@ -462,99 +485,28 @@ hoop_comm_fd(const hoop_comm *comm)
 }
 
 hoop_result
+hoop_comm_fd_close(hoop_comm *comm)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (!comm || comm->forks != hp_forks())
+        return result;
+    if (hp_entry_may_wait(comm, "hoop_comm_fd_close") != HOOP_SUCCESS)
+        return HOOP_ERR_INVALID_USAGE;
+    if (!hp_progress_fd_close(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_fd_close: another thread has not come back from this communicator for 5 s");
+    return result;
+}
+
+hoop_result
 hoop_comm_progress(hoop_comm *comm)
 {
     hoop_result result = hp_entry_check(comm);
     if (!comm || comm->forks != hp_forks())
         return result;
+    if (hp_group_open())
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                               "hoop_comm_progress inside a group: call hoop_group_end first");
     hp_progress_poke(comm); /* also where the error is known: the driver may have yet to end the works */
     return hp_entry_check(comm);
-}
-
-/* --- groups --- */
-
-hoop_result
-hoop_group_start(hoop_comm *comm)
-{
-    hoop_result result = hp_entry_check(comm);
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (hp_group_open())
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
-    if (!hp_group_begin(comm))
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread has a group open on this communicator");
-    return HOOP_SUCCESS;
-}
-
-static hoop_result
-close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
-{
-    hoop_error error;
-    hoop_result result;
-    *first = *last = NULL;
-    if (!comm || hp_group_open() != comm)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
-    hp_call refused = comm->group.head ? comm->group.head->call : comm->group.call; /* the first that is not started */
-    result = hp_group_close(comm, first, last, &error);
-    if (result != HOOP_SUCCESS)
-        return hp_entry_unstarted(comm, &refused, hp_entry_fail(comm, &error));
-    result = hp_entry_check(comm);
-    for (hoop_work *work = *first, *next; work && result != HOOP_SUCCESS; work = next) {
-        next = work->next;
-        hp_work_pool_give(comm, work);
-    }
-    return result;
-}
-
-/* Starts what the group holds; *work is the last of it, which completes last. */
-static hoop_result
-start_group(hoop_comm *comm, int blocking, hoop_work **work)
-{
-    hoop_work *first, *last;
-    hoop_result result = close_group(comm, &first, &last);
-    hp_call call = first ? first->call : (hp_call){0};
-    if (result == HOOP_SUCCESS && first)
-        result = hp_entry_unstarted(comm, &call, hp_entry_order(comm, first));
-    if (result != HOOP_SUCCESS)
-        return result;
-    if (!first) { /* an empty group is done before it starts */
-        last = hp_work_pool_take(comm);
-        if (!last)
-            return hp_entry_refuse(comm, HOOP_ERR_NO_MEMORY, "out of memory for a group");
-        last->comm = comm;
-        atomic_store(&last->done, 1);
-    } else {
-        hp_progress_submit(comm, first, last, blocking);
-    }
-    *work = last;
-    return HOOP_SUCCESS;
-}
-
-hoop_result
-hoop_igroup_end(hoop_comm *comm, hoop_work **work)
-{
-    if (!work)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_igroup_end: work is NULL");
-    *work = NULL;
-    return start_group(comm, 0, work);
-}
-
-hoop_result
-hoop_group_end(hoop_comm *comm)
-{
-    hoop_work *work = NULL;
-    hoop_result result;
-    int mine = comm && hp_group_open() == comm;
-    if (mine && hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "another thread is in a blocking call on this communicator; the group stays open");
-    result = start_group(comm, 1, &work);
-    if (result == HOOP_SUCCESS) {
-        hp_progress_wait(comm, work, HP_NEVER);
-        result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
-        hp_work_pool_give(comm, work);
-    }
-    if (mine)
-        hp_progress_leave(comm);
-    return result;
 }

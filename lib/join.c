@@ -11,6 +11,8 @@
 #include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/progress.h"
+#include "lib/staging.h"
+#include "lib/vitals.h"
 #include "rendezvous/stall_warning.h"
 
 #include <errno.h>
@@ -61,9 +63,12 @@ make_channels(hoop_comm *comm, hoop_error *error)
     o.stage_bytes = comm->plan.stage_bytes;
     o.stripes = (int)hp_config_number(&comm->config, HP_SET_stripes);
     o.payload_crc = hp_config_number(&comm->config, HP_SET_checksum) == 1;
+    o.bytes = comm->counters.bytes;
     o.device[0] = comm->device[0];
+    o.room_bytes = hp_staging_room_bytes(comm);
     for (uint32_t c = 0; c < channels; c++) {
         o.index = (int)c;
+        o.rooms = c == 0 ? 2 * HP_ROOMS : 0;
         comm->channel[c] = hp_channel_new(&o, error);
         if (!comm->channel[c])
             return error->code;
@@ -82,7 +87,7 @@ take_ring(hoop_comm *comm, const hp_ring *ring, hoop_error *error)
     comm->epoch = ring->epoch;
     comm->order = hp_alloc(n, sizeof(int));
     comm->position_of = hp_alloc(n, sizeof(int));
-    if (!comm->order || !comm->position_of)
+    if (!comm->order || !comm->position_of || !hp_counters_open(&comm->counters, ring->size))
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a ring of %zu ranks", n);
     for (int position = 0; position < comm->size; position++) {
         comm->order[position] = ring->order ? ring->order[position] : position;
@@ -120,11 +125,9 @@ neighbours_open(const hoop_comm *comm)
 static int
 logs_for_host(const hoop_comm *comm)
 {
-    const char *local = getenv("HOOP_LOCAL_RANK");
-    if (!local || !*local)
-        local = getenv("LOCAL_RANK");
-    if (local && *local)
-        return strcmp(local, "0") == 0;
+    int local = hp_environment_local_rank();
+    if (local >= 0)
+        return local == 0;
     return hp_config_number(&comm->config, HP_SET_rank) <= 0;
 }
 
@@ -139,7 +142,8 @@ warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 {
     const hp_addr *server = hp_client_awaits(comm->client);
     char text[HP_ADDR_TEXT];
-    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !logs_for_host(comm))
+    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !logs_for_host(comm) ||
+        hp_client_status(comm->client) == HP_CLIENT_FAILED) /* it awaits no server either */
         return;
     if (!server || !s->since)
         s->since = now;
@@ -272,9 +276,8 @@ log_ring(const hoop_comm *comm)
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }
 
-/* By hp_loop_now(); resolving names counts, too. */
-static uint64_t
-deadline_of(const hoop_comm *comm)
+uint64_t
+hp_join_deadline(const hoop_comm *comm)
 {
     return hp_loop_now(comm->loop) + (uint64_t)hp_config_number(&comm->config, HP_SET_bootstrap_timeout_ms) * HP_MS;
 }
@@ -289,6 +292,7 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
         return result;
     hp_config_agreement(&comm->config, agree);
     options->agree = agree;
+    options->attempt = (uint32_t)hp_config_number(&comm->config, HP_SET_attempt);
     options->keys = comm->keys;
     options->sock = comm->sock;
     options->pid = (uint32_t)getpid();
@@ -327,10 +331,17 @@ alone(hoop_comm *comm, hoop_error *error)
     return take_ring(comm, &ring, error);
 }
 
-hoop_result
-hp_join_world(hoop_comm *comm, hoop_error *error)
+static void
+become_ready(hoop_comm *comm)
 {
-    hp_client_options options = {.deadline = deadline_of(comm), .parent_rank = -1, .color = 0};
+    comm->state = HP_COMM_READY;
+    hp_vitals_send(comm); /* the server knows from now on when this rank was inside hoop */
+}
+
+hoop_result
+hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error)
+{
+    hp_client_options options = {.deadline = deadline, .parent_rank = -1, .color = 0};
     hp_environment environment;
     char text[HP_ADDR_TEXT];
     hoop_result result = hp_environment_find(&environment, &comm->config, comm->loop, options.deadline, error);
@@ -344,7 +355,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
         options.size = comm->size = environment.size;
         options.server = environment.server;
         hp_environment_sock(&comm->sock, &comm->config);
-        hp_log(HP_LOG_INFO, "launcher: HOOP_*, rank %d of %d, rendezvous at %s", environment.rank, environment.size,
+        hp_log(HP_LOG_INFO, "rank %d of %d, rendezvous at %s", environment.rank, environment.size,
                hp_addr_print(&environment.server, text));
         comm->keys = hp_environment_keys(&environment, &comm->config, error);
         result = comm->keys ? HOOP_SUCCESS : error->code;
@@ -352,7 +363,7 @@ hp_join_world(hoop_comm *comm, hoop_error *error)
             result = join_ring(comm, &options, error);
     }
     if (result == HOOP_SUCCESS)
-        comm->state = HP_COMM_READY;
+        become_ready(comm);
     return result;
 }
 
@@ -366,7 +377,7 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
             comm->size = 0;
         return color < 0 ? HOOP_SUCCESS : alone(comm, error);
     }
-    options.deadline = deadline_of(comm);
+    options.deadline = hp_join_deadline(comm);
     result = hp_environment_server(&options.server, &comm->config, comm->loop, options.deadline, error);
     if (result != HOOP_SUCCESS)
         return result;
@@ -381,6 +392,6 @@ hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error
     comm->sock = parent->sock;
     result = join_ring(comm, &options, error);
     if (result == HOOP_SUCCESS)
-        comm->state = HP_COMM_READY;
+        become_ready(comm);
     return result;
 }

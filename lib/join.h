@@ -8,8 +8,11 @@
 
 #include "lib/comm.h"
 
-/* The world: from settings alone. comm->config is resolved, comm->loop is made. Within bootstrap_timeout_ms. */
-hoop_result hp_join_world(hoop_comm *comm, hoop_error *error);
+/* When bootstrap_timeout_ms is over, by hp_loop_now(); resolving names counts, too. */
+uint64_t hp_join_deadline(const hoop_comm *comm);
+
+/* The world: from settings alone. comm->config is resolved, comm->loop is made. */
+hoop_result hp_join_world(hoop_comm *comm, uint64_t deadline, hoop_error *error);
 
 /* A part of `parent`; comm->size is 0 afterwards when color was negative. */
 hoop_result hp_join_split(hoop_comm *comm, hoop_comm *parent, int color, int key, hoop_error *error);

@@ -8,10 +8,14 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "lib/fault.h"
 #include "lib/links.h"
+#include "lib/messages.h"
 #include "lib/progress.h"
+#include "lib/recorder.h"
 #include "lib/registry.h"
+#include "lib/vitals.h"
 #include "lib/work_pool.h"
 
 #include <stdlib.h>
@@ -25,30 +29,98 @@ links_closed(hoop_comm *comm)
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
             closed &= hp_link_closed(comm->channel[c]->link[i]);
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
+        closed &= (!peer->in || hp_link_closed(peer->in)) & (!peer->out || hp_link_closed(peer->out));
     return closed;
+}
+
+static void
+leave_peers(hoop_comm *comm)
+{
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        if (peer->in)
+            hp_link_leave(peer->in);
+        if (peer->out)
+            hp_link_leave(peer->out);
+    }
+}
+
+/* The rank whose system has not taken all messages that were sent to it; NULL: there is none. */
+static const hp_peer *
+slow_peer(hoop_comm *comm)
+{
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
+        if (peer->out && !hp_link_closed(peer->out))
+            return peer;
+    return NULL;
+}
+
+/* A program that leaves messages unread has mostly forgotten a receive. */
+static void
+report_unread(const hoop_comm *comm)
+{
+    char me[96], peer[96];
+    int rank = -1;
+    uint64_t unread = hp_messages_unread(comm, &rank);
+    if (unread && !atomic_load(&comm->fault.failed))
+        hp_log(HP_LOG_WARN, "%s leaves with %llu message%s unread, the first of them from %s",
+               hp_comm_name(comm, comm->rank, me), (unsigned long long)unread, unread == 1 ? "" : "s",
+               hp_comm_name(comm, rank, peer));
+}
+
+static void
+warn_of(const hoop_comm *comm, const hp_peer *slow, const char *what, uint64_t lasted)
+{
+    char me[96], peer[96];
+    hp_log(HP_LOG_WARN, "%s leaves, and %s has not received what was sent to it for %.1f s; %s",
+           hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->pair.peer, peer), (double)lasted / 1e9, what);
+}
+
+/*
+ * Waits until the other ranks' systems have all bytes. What hoop_send has reported as sent must not be lost, so for
+ * messages this takes as long as an operation may.
+ */
+static void
+drain(hoop_comm *comm)
+{
+    uint64_t began = hp_now(), limit = hp_comm_limit(comm);
+    uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+    hp_stall_warning warning = {0};
+    for (uint64_t now = began;; now = hp_now()) {
+        int closed = links_closed(comm);
+        const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : slow_peer(comm);
+        if (slow ? limit && now - began >= limit : closed || now - began >= LINGER_MS * HP_MS) {
+            if (slow)
+                warn_of(comm, slow, "that is lost", now - began);
+            return;
+        }
+        if (hp_stall_warning_due(&warning, after, slow != NULL, began, now) == HP_STALL_WARN)
+            warn_of(comm, slow, "it takes it at its next call", now - began);
+        hp_loop_run(comm->loop, POLL_MS * HP_MS);
+    }
 }
 
 static void
 send_leave(hoop_comm *comm)
 {
-    uint64_t until = hp_now() + LINGER_MS * HP_MS;
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
         hp_fault_find_server(comm); /* the other ranks may wait for what this one has not done */
+    hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
             hp_link_leave(comm->channel[c]->link[i]);
-    while (!links_closed(comm) && hp_now() < until)
-        hp_loop_run(comm->loop, POLL_MS * HP_MS);
+    leave_peers(comm);
+    drain(comm);
 }
 
 /* 1: no operation is left: all are complete, or have ended by the communicator's error. */
 static int
 finish(hoop_comm *comm)
 {
-    uint64_t timeout = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    uint64_t timeout = hp_comm_limit(comm);
     hoop_error error;
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
@@ -70,6 +142,7 @@ hp_leave(hoop_comm *comm)
     if (!finish(comm))
         return 0;
     hp_progress_stop(comm);
+    report_unread(comm);
     send_leave(comm);
     return 1;
 }
@@ -90,11 +163,13 @@ void
 hp_leave_free(hoop_comm *comm)
 {
     hp_registry_remove(comm);
+    hp_recorder_close(comm);
     hp_links_cancel(comm);
     for (uint32_t c = 0; c < HP_CHANNELS_MAX; c++) {
         hp_watch_free(comm->gpu.queue_watch[c]);
         hp_channel_free(comm->channel[c]);
     }
+    hp_messages_free(comm);
     for (int i = 0; i < HP_DEVICES; i++)
         if (comm->device[i])
             comm->device[i]->ops->close(comm->device[i]);
@@ -109,6 +184,7 @@ hp_leave_free(hoop_comm *comm)
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);
     hp_heartbeats_free(comm->reports.heartbeats);
+    hp_counters_close(&comm->counters);
     free(comm->order);
     free(comm->position_of);
     free(comm);

@@ -6,11 +6,12 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "lib/fault.h"
+#include "lib/messages.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- connections that are accepted --- */
 
@@ -18,6 +19,23 @@ static int
 distance_from(const hoop_comm *comm, int rank)
 {
     return (comm->position - comm->position_of[rank] + comm->size) % comm->size;
+}
+
+/* The link that a connection is for; NULL: it is for none, or memory has run out. */
+static hp_link *
+link_for(hoop_comm *comm, const hp_hello *hello)
+{
+    if (hello->channel == HP_MESSAGE_CHANNEL)
+        return hp_messages_in(comm, (int)hello->my_rank);
+    return hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+}
+
+static int
+has_place(const hoop_comm *comm, const hp_hello *hello)
+{
+    if (hello->channel == HP_MESSAGE_CHANNEL)
+        return hello->stripe == 0;
+    return hello->channel < comm->channels && hello->stripe < comm->channel[hello->channel]->o.stripes;
 }
 
 hp_status
@@ -36,10 +54,9 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
         return HP_BAD_RANK;
-    if (hello->my_rank >= (uint32_t)comm->size || hello->channel >= comm->channels ||
-        hello->stripe >= comm->channel[hello->channel]->o.stripes)
+    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello))
         return HP_BAD_RANK;
-    link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    link = link_for(comm, hello);
     if (!link)
         return HP_FULL;
     /* a connection that broke before it carried a byte is dialled again */
@@ -60,10 +77,12 @@ is_ours(const hoop_error *error)
 }
 
 static void
-report_fault(hoop_comm *comm, hoop_error *error, int peer)
+report_fault(hoop_comm *comm, hoop_error *error, const hp_link *link)
 {
-    error->rank = is_ours(error) ? comm->rank : peer;
+    error->rank = is_ours(error) ? comm->rank : link->peer;
     error->reporter = comm->rank;
+    if (link->owner)
+        error->sequence = HP_NO_OPERATION;
     error->phase = comm->state == HP_COMM_READY ? HOOP_PHASE_OPERATION : HOOP_PHASE_BRINGUP;
     hp_fault_report(comm, error, hp_loop_now(comm->loop));
 }
@@ -71,23 +90,24 @@ report_fault(hoop_comm *comm, hoop_error *error, int peer)
 static void
 attach(hoop_comm *comm, int fd, const hp_hello *hello)
 {
-    hp_link *link = hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    hp_link *link = link_for(comm, hello);
     hoop_error error;
     hp_sock_tune(fd, &comm->sock);
     if (!hp_link_is_fresh(link, hello->stripe))
-        close(fd);
+        hp_socket_close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
-        report_fault(comm, &error, link->peer);
+        report_fault(comm, &error, link);
 }
 
-static int
-awaits_neighbour(const hoop_comm *comm)
+/* A link from a neighbour that has not come; NULL: all have. */
+static const hp_link *
+awaited_neighbour(const hoop_comm *comm)
 {
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
             if (!comm->channel[c]->link[i]->sending && comm->channel[c]->link[i]->state < HP_LINK_OPEN)
-                return 1;
-    return 0;
+                return comm->channel[c]->link[i];
+    return NULL;
 }
 
 /*
@@ -98,11 +118,12 @@ awaits_neighbour(const hoop_comm *comm)
 static void
 fail_without_descriptors(hoop_comm *comm, int number)
 {
+    const hp_link *awaited = number == EMFILE ? awaited_neighbour(comm) : NULL;
     hoop_error error;
-    if (number != EMFILE || !awaits_neighbour(comm))
+    if (!awaited)
         return;
     hp_err_sys(&error, HOOP_ERR_SYSTEM, number, "cannot accept a neighbour's connection, raise \"ulimit -n\"");
-    report_fault(comm, &error, comm->rank);
+    report_fault(comm, &error, awaited);
 }
 
 void
@@ -147,14 +168,14 @@ dialled(void *arg, const hp_dial_result *result)
     if (result->fd >= 0)
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
     if (result->fd < 0 || attached != HOOP_SUCCESS)
-        report_fault(comm, &error, d->link->peer);
+        report_fault(comm, &error, d->link);
     unlink_dialing(comm, d);
     hp_dial_free(d->dial);
     free(d);
 }
 
 static void
-dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int stripe)
+dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
 {
     hp_dialing *d = hp_alloc(1, sizeof(*d));
     /*
@@ -170,7 +191,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     hello.world = (uint32_t)comm->size;
     hello.role = HP_ROLE_DATA;
     hello.mode = comm->keys->mode;
-    hello.channel = (uint16_t)channel->o.index;
+    hello.channel = (uint16_t)channel;
     hello.stripe = (uint16_t)stripe;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
@@ -186,7 +207,7 @@ dial_stripe(hoop_comm *comm, const hp_channel *channel, hp_link *link, int strip
     }
     free(d);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory while dialling %s", hp_comm_name(comm, link->peer, name));
-    report_fault(comm, &error, link->peer);
+    report_fault(comm, &error, link);
 }
 
 void
@@ -199,7 +220,19 @@ hp_links_dial(hoop_comm *comm, hp_channel *channel)
             continue;
         link->state = HP_LINK_DIALING;
         for (int k = 0; k < link->stripes; k++)
-            dial_stripe(comm, channel, link, k);
+            dial_stripe(comm, channel->o.index, link, k);
+    }
+}
+
+void
+hp_links_dial_messages(hoop_comm *comm)
+{
+    comm->messages.links_wanted = 0;
+    for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        if (!peer->out || peer->out->state != HP_LINK_WANTED)
+            continue;
+        peer->out->state = HP_LINK_DIALING;
+        dial_stripe(comm, HP_MESSAGE_CHANNEL, peer->out, 0);
     }
 }
 

@@ -16,6 +16,9 @@ hp_status hp_links_judge(hoop_comm *comm, const hp_hello *hello); /* which of th
 /* Dials the links that the channel has made since the last call. */
 void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 
+/* The same for the links of messages. */
+void hp_links_dial_messages(hoop_comm *comm);
+
 /* Gives up whatever is still being dialled. */
 void hp_links_cancel(hoop_comm *comm);
 

@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { RECENT = 64 };
 
@@ -357,15 +356,9 @@ hp_listener_leave(hp_listener_entry *entry)
 }
 
 void
-hp_listener_abandon(void)
+hp_listener_forked(void)
 {
-    for (const hp_listener *listener = listeners; listener; listener = listener->next) {
-        hp_acceptor_abandon(listener->acceptor);
-        for (const hp_listener_entry *entry = listener->entries; entry; entry = entry->next)
-            for (const hp_candidate *candidate = entry->candidates; candidate; candidate = candidate->next)
-                close(candidate->incoming.fd);
-    }
     listeners = NULL;
     log_queue.count = log_queue.more = logging = 0;
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    hp_listener_unlock(); /* this thread has forked, and so has it */
 }

@@ -68,9 +68,9 @@ hp_candidate *hp_listener_next(hp_listener_entry *entry, int *number);
 
 void hp_listener_leave(hp_listener_entry *entry);
 
-/* Around a fork; abandon in the child: closes the descriptors of all acceptors, and forgets them and the lock. */
+/* Around a fork; forked in the child, instead of unlock: forgets all acceptors. */
 void hp_listener_lock(void);
 void hp_listener_unlock(void);
-void hp_listener_abandon(void);
+void hp_listener_forked(void);
 
 #endif

@@ -2,6 +2,8 @@
 /* ops: see ops.h. Operations start and complete in the order of their sequence numbers, on every rank the same. */
 #include "lib/ops.h"
 
+#include "lib/callback.h"
+#include "lib/recorder.h"
 #include "lib/registry.h"
 #include "lib/work_pool.h"
 
@@ -17,29 +19,40 @@ hp_ops_release_stream(hoop_comm *comm, hoop_work *work)
     work->gate = NULL;
 }
 
+/* A work has ended well. */
 static void
-complete(hoop_comm *comm, hoop_work *work, hoop_result result)
+count(hoop_comm *comm, const hoop_work *work)
+{
+    atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
+    if (work->message_count > 0)
+        hp_count_add(&comm->counters.messages, work->message_count);
+}
+
+void
+hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result)
 {
     work->result = result;
+    hp_recorder_leave(comm, work);
     if (result == HOOP_SUCCESS)
-        atomic_fetch_add_explicit(&comm->completed, (uint64_t)work->calls, memory_order_relaxed);
+        count(comm, work);
+    hp_counters_leave(&comm->counters, work->record.left);
     if (work->mark)
         comm->device[work->device]->ops->unmark(work->mark);
     work->mark = NULL;
     hp_ops_release_stream(comm, work);
     hp_work_pool_give_array(comm, work);
-    atomic_fetch_sub(&comm->driver.outstanding, 1);
-    int detached = work->detached;
-    atomic_store_explicit(&work->done, 1, memory_order_release);
-    if (detached) /* otherwise the waiter owns it from here on */
-        hp_work_pool_give(comm, work);
+    int before = atomic_fetch_or(&work->state, HP_WORK_ENDED);
+    if (before & HP_WORK_CALLS)
+        hp_callback_queue(comm, work);
+    else
+        hp_work_pool_settle(comm, work, before);
 }
 
 void
 hp_ops_start(hoop_comm *comm, hoop_work *work)
 {
     if (atomic_load(&comm->fault.failed)) {
-        complete(comm, work, comm->fault.error.code);
+        hp_ops_complete(comm, work, comm->fault.error.code);
         return;
     }
     work->next = NULL;
@@ -67,7 +80,7 @@ hp_ops_finish(hoop_comm *comm)
 {
     int finished = 0;
     for (; comm->running && comm->running->channels_left == 0; finished++)
-        complete(comm, pop_running(comm), HOOP_SUCCESS);
+        hp_ops_complete(comm, pop_running(comm), HOOP_SUCCESS);
     return finished;
 }
 
@@ -75,5 +88,5 @@ void
 hp_ops_fail(hoop_comm *comm)
 {
     while (comm->running)
-        complete(comm, pop_running(comm), comm->fault.error.code);
+        hp_ops_complete(comm, pop_running(comm), comm->fault.error.code);
 }

@@ -14,6 +14,11 @@ void hp_ops_start(hoop_comm *comm, hoop_work *work);
 /* Completes the oldest operations, as far as the belts have done their steps; returns how many. */
 int hp_ops_finish(hoop_comm *comm);
 
+/*
+ * The one way in which a work completes: its stream, its array and its owner get it back, or its function is queued.
+ */
+void hp_ops_complete(hoop_comm *comm, hoop_work *work, hoop_result result);
+
 /* Completes all operations with the kept error. */
 void hp_ops_fail(hoop_comm *comm);
 

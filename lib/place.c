@@ -216,6 +216,18 @@ hp_place_piece(const hp_plan *plan, const hp_step *step, const hp_task *task, ui
     return piece;
 }
 
+/* This rank's own elements. A bool becomes 0 or 1 by a reduction with itself, which slot.c knows to be x or x. */
+static hp_task
+own(const hp_plan *plan, const hp_step *step)
+{
+    hp_task task = copy((hp_spot){HP_SENDBUF, step->own.in}, (hp_spot){HP_RECVBUF, step->own.out}, step->own.count);
+    if (plan->normalize) {
+        task.sources = 2;
+        task.src[1] = task.src[0];
+    }
+    return task;
+}
+
 hp_placement
 hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
 {
@@ -236,7 +248,7 @@ hp_place(const hp_plan *plan, const hp_step *step, const hp_place_options *o)
         place_reduce(&p, step, o);
     else if (receives)
         place_pass(&p, step, direct);
-    if ((step->flags & HP_STEP_OWN) && !o->in_place)
-        add(&p, copy((hp_spot){HP_SENDBUF, step->own.in}, (hp_spot){HP_RECVBUF, step->own.out}, step->own.count));
+    if ((step->flags & HP_STEP_OWN) && (plan->normalize || !o->in_place))
+        add(&p, own(plan, step));
     return p;
 }

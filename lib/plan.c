@@ -57,7 +57,7 @@ static int
 is_blocked(hp_kind kind)
 {
     return kind == HP_REDUCE_SCATTER || kind == HP_ALLGATHER || kind == HP_GATHER || kind == HP_SCATTER ||
-           kind == HP_ALLTOALL;
+           kind == HP_ALLTOALL || hp_kind_has_counts(kind);
 }
 
 static int
@@ -120,7 +120,8 @@ pick_algorithm(const hp_call *call, int size, const hp_plan_options *options)
 uint32_t
 hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options)
 {
-    uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype), useful = bytes / CHANNEL_BYTES;
+    uint64_t bytes = call->count * hp_dtype_size((hoop_dtype)call->dtype);
+    uint64_t useful = bytes / CHANNEL_BYTES / (hp_kind_has_counts(call->kind) ? (uint64_t)size : 1);
     hp_algorithm algorithm = pick_algorithm(call, size, options);
     if (algorithm == HP_ALG_LOCAL || hp_algorithm_is_staged(algorithm) || useful < 1)
         return 1;
@@ -209,19 +210,31 @@ position_of(int rank, const int *order)
     return at;
 }
 
-void
-hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, const hp_plan_options *options,
-             uint32_t channel, uint32_t channels)
+uint64_t
+hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin)
 {
-    uint32_t elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
+    uint32_t line = CACHE_LINE / plan->elem;
+    *begin = hp_cut(count, plan->channels, plan->channel, line);
+    return hp_cut(count, plan->channels, plan->channel + 1, line) - *begin;
+}
+
+void
+hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const int *order, int size,
+             const hp_plan_options *options, uint32_t channel, uint32_t channels)
+{
     uint64_t total = call->count;
     *plan = (hp_plan){.algorithm = pick_algorithm(call, size, options), .kind = (hp_kind)call->kind, .size = size};
     plan->root = hp_kind_is_rooted(plan->kind) ? position_of(call->root, order) : -1;
-    plan->elem = elem;
+    plan->elem = (uint32_t)hp_dtype_size((hoop_dtype)call->dtype);
+    plan->normalize = size == 1 && hp_kind_reduces(plan->kind) && call->dtype == HOOP_BOOL;
     plan->grain = 1;
+    plan->channel = channel;
+    plan->channels = channels;
+    plan->blocks = hp_kind_has_counts(plan->kind) ? blocks : NULL;
+    if (plan->blocks) /* whole lines, so that no share of a shorter block is longer than the share of this one */
+        total = part_of(hp_blocks_largest(blocks, size), 1, plan->elem);
     plan->block = is_blocked(plan->kind) ? total : 0;
-    plan->begin = hp_cut(total, channels, channel, CACHE_LINE / elem);
-    plan->count = hp_cut(total, channels, channel + 1, CACHE_LINE / elem) - plan->begin;
+    plan->count = hp_plan_share(plan, total, &plan->begin);
     cut_rows(plan, options);
     plan->steps = plan->loops * plan->rows * plan->slices;
     if (plan->algorithm == HP_ALG_CHAIN_OUT || plan->algorithm == HP_ALG_CHAIN_IN)

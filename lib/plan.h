@@ -7,12 +7,12 @@
 #ifndef HP_PLAN_H
 #define HP_PLAN_H
 
-#include "base/call.h"
+#include "lib/blocks.h"
 
 /* Which row table an operation follows; schedule.c's head has the tables. */
 typedef enum hp_algorithm {
     HP_ALG_LOCAL,     /* a ring of one */
-    HP_ALG_RING,      /* allreduce, reduce_scatter, allgather */
+    HP_ALG_RING,      /* allreduce, reduce_scatter(v), allgather(v) */
     HP_ALG_CHAIN_OUT, /* broadcast: slices flow from the root round the ring */
     HP_ALG_CHAIN_IN,  /* reduce: slices flow to the root and are reduced on the way */
     HP_ALG_GATHER,    /* blocks flow to the root */
@@ -36,26 +36,35 @@ typedef struct hp_plan_options {
 typedef struct hp_plan {
     hp_algorithm algorithm;
     hp_kind kind;
-    int size;        /* n, ranks */
-    int root;        /* its position on the ring, -1 where none applies */
-    uint32_t elem;   /* bytes of an element */
-    uint32_t grain;  /* elements; cuts fall on multiples of it, so that slices start on cache lines */
-    uint64_t block;  /* elements from one rank's block to the next in the user's array; 0: not blocked */
+    int size;               /* n, ranks */
+    int root;               /* its position on the ring, -1 where none applies */
+    uint32_t elem;          /* bytes of an element */
+    uint32_t grain;         /* elements; cuts fall on multiples of it, so that slices start on cache lines */
+    uint64_t block;         /* elements from one rank's block to the next in the user's array; 0: not blocked */
+    const hp_block *blocks; /* by rank, where their counts differ; else NULL. `block` is the largest then, rounded up */
+    uint32_t channel, channels; /* this one, of so many */
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
     uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty */
     uint64_t loops;  /* turns of the ring */
     uint32_t rows;   /* rows of one loop */
     uint32_t slices; /* S: slices of a chunk */
+    int normalize;   /* a ring of one reduces bools: it makes 0 or 1 of each */
     uint64_t steps;  /* loops * rows * slices; equal on all ranks */
 } hp_plan;
 
 /* Channels the operation uses: 1 for small ones. */
 uint32_t hp_plan_channels(const hp_call *call, int size, const hp_plan_options *options);
 
-/* The plan of channel `channel` of `channels`. order[position] = rank (size entries). */
-void hp_plan_make(hp_plan *plan, const hp_call *call, const int *order, int size, const hp_plan_options *options,
-                  uint32_t channel, uint32_t channels);
+/*
+ * The plan of channel `channel` of `channels`. order[position] = rank, and blocks[rank] (size entries). blocks: of a kind
+ * with counts; they must stay as they are while the plan is used.
+ */
+void hp_plan_make(hp_plan *plan, const hp_call *call, const hp_block *blocks, const int *order, int size,
+                  const hp_plan_options *options, uint32_t channel, uint32_t channels);
+
+/* The channel's share of `count` elements; it begins at *begin. Of fewer elements it is never longer. */
+uint64_t hp_plan_share(const hp_plan *plan, uint64_t count, uint64_t *begin);
 
 /* Where part k of `parts` balanced parts of `total` begins, on a multiple of grain: 0 at k = 0, total at k = parts. */
 uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);

@@ -3,16 +3,16 @@
 #include "lib/probe.h"
 
 #include "base/err.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <poll.h>
-#include <unistd.h>
 
 static void
 take_answer(hp_probe *probe, hp_probe_state state)
 {
     if (probe->state == HP_PROBE_ASKED)
-        close(probe->fd);
+        hp_socket_close(probe->fd);
     probe->state = state;
 }
 
@@ -48,11 +48,4 @@ void
 hp_probe_stop(hp_probe *probe)
 {
     take_answer(probe, HP_PROBE_NONE);
-}
-
-void
-hp_probe_abandon(const hp_probe *probe)
-{
-    if (probe->state == HP_PROBE_ASKED)
-        close(probe->fd);
 }

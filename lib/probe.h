@@ -23,7 +23,6 @@ typedef struct hp_probe {
 
 void hp_probe_start(hp_probe *probe, const hp_addr *addr, const hp_sock_options *options);
 hp_probe_state hp_probe_poll(hp_probe *probe);
-void hp_probe_stop(hp_probe *probe);          /* forgets the answer too */
-void hp_probe_abandon(const hp_probe *probe); /* in a forked child: closes the descriptor, touches nothing else */
+void hp_probe_stop(hp_probe *probe); /* forgets the answer too */
 
 #endif

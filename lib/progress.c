@@ -5,15 +5,19 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/processors.h"
+#include "base/thread.h"
 #include "lib/baton.h"
+#include "lib/callback.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
 #include "lib/inbox.h"
+#include "lib/recorder.h"
+#include "lib/reports.h"
 #include "lib/round.h"
 #include "lib/spin.h"
 #include "lib/standby.h"
 #include "lib/stream_watchdog.h"
-#include "lib/thread.h"
+#include "lib/vitals.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -95,17 +99,6 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
                                  hp_round_awaits_stream(comm) ? HP_NEVER : hp_loop_now(comm->loop) - now);
 }
 
-typedef int until_fn(hoop_comm *comm, void *arg);
-
-static uint64_t
-passed(const hoop_comm *comm)
-{
-    uint64_t stations = 0;
-    for (uint32_t c = 0; c < comm->channels; c++)
-        stations += hp_channel_passed(comm->channel[c]);
-    return stations;
-}
-
 /*
  * Gives the loop a turn without a sleep: connections being made, handshakes, the control connection. All sockets are
  * armed as before a sleep, because a driver that never sleeps would not receive a neighbour's ABORT otherwise.
@@ -130,48 +123,51 @@ poll_server(hoop_comm *comm)
         return;
     comm->reports.out = 0;
     hp_loop_run(comm->loop, 0);
+    hp_vitals_poll(comm);
     if (comm->client && hp_client_is_away(comm->client))
         poll_round(comm, hp_loop_now(comm->loop));
 }
 
-static until_fn thread_must_rest; /* the background thread's; only it hands the baton over when another thread asks */
+static hp_until_fn
+    thread_must_rest; /* the background thread's; only it hands the baton over when another thread asks */
 
 /*
  * The one loop that moves a communicator. It polls again while steps get on; a few bytes of a payload do not count,
  * since on a slow network they arrive at every poll, and the thread would never sleep. However soon the deadline,
  * the loop has had a turn before this returns: a program of many short waits keeps the background thread from
- * driving. All times are by hp_loop_now().
+ * driving. It also returns when functions of the program are due, which its caller calls without the baton. 0: the
+ * deadline has passed. All times are by hp_loop_now().
  */
-static void
-drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
+static int
+drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
 {
     hp_driver *d = &comm->driver;
     int64_t idle = 0;
     unsigned rounds = 0;
     uint64_t since = 0; /* nothing moved */
     for (;;) {
-        uint64_t before = passed(comm);
-        hp_round_step(comm);
-        int moved = passed(comm) > before;
+        int moved = hp_round_pass(comm);
         if (moved && idle > 0)
             d->spins = hp_spin_found(d->spins, d->most_spins);
-        if (until(comm, arg)) {
+        if (until(comm, arg) || hp_callback_due(comm)) {
             poll_server(comm);
-            return;
+            return 1;
         }
         idle = moved ? 0 : idle + 1;
         if (idle == 0 && (++rounds & 63) != 0)
             continue;
         uint64_t now = hp_loop_now(comm->loop);
-        if (idle == 1)
+        if (idle == 1) {
             since = now;
+            hp_round_wait(comm);
+        }
         if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
             sched_yield();
             continue;
         }
         int received = poll_round(comm, now);
-        if (until(comm, arg))
-            return;
+        if (until(comm, arg) || hp_callback_due(comm))
+            return 1;
         if (now >= deadline)
             break;
         if (idle > 0 && !received)
@@ -183,13 +179,14 @@ drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
     turn_loop(comm);
     if (idle > 0)
         sched_yield(); /* a program that waits again and again leaves the processor to others */
+    return 0;
 }
 
 static int
 work_is_done(hoop_comm *comm, void *arg)
 {
     (void)comm;
-    return atomic_load_explicit(&((hoop_work *)arg)->done, memory_order_acquire);
+    return hp_work_is_done(atomic_load_explicit(&((hoop_work *)arg)->state, memory_order_acquire));
 }
 
 hoop_result
@@ -227,13 +224,14 @@ wake_program(hoop_comm *comm)
         hp_loop_wake(comm->loop);
 }
 
-/* A program that drives sleeps next on what is armed here. */
+/* A program that drives sleeps next on what is armed here. Works that have ended meanwhile get their functions called. */
 static void
 give(hoop_comm *comm)
 {
     if (atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         hp_round_arm(comm);
     hp_baton_give(comm);
+    hp_callback_run(comm);
 }
 
 void
@@ -259,16 +257,25 @@ in_loop_time(hoop_comm *comm, uint64_t deadline)
 }
 
 int
-hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
+hp_progress_until(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
 {
-    if (!work_is_done(comm, work) && hp_baton_take(comm, deadline)) {
-        drive(comm, work_is_done, work, in_loop_time(comm, deadline));
+    int in_time = 1;
+    while (in_time && !until(comm, arg)) {
+        if (!hp_baton_take(comm, deadline)) {
+            sched_yield(); /* another thread drives, or is stuck with the baton */
+            break;
+        }
+        in_time = drive(comm, until, arg, in_loop_time(comm, deadline));
         wake_program(comm);
         give(comm);
-    } else if (!work_is_done(comm, work)) {
-        sched_yield(); /* another thread drives, or is stuck with the baton */
     }
-    return work_is_done(comm, work);
+    return until(comm, arg);
+}
+
+int
+hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
+{
+    return hp_progress_until(comm, work_is_done, work, deadline);
 }
 
 /*
@@ -303,11 +310,7 @@ nothing_outstanding(hoop_comm *comm, void *arg)
 int
 hp_progress_finish(hoop_comm *comm, uint64_t deadline)
 {
-    if (!nothing_outstanding(comm, NULL) && hp_baton_take(comm, deadline)) {
-        drive(comm, nothing_outstanding, NULL, in_loop_time(comm, deadline));
-        give(comm);
-    }
-    return nothing_outstanding(comm, NULL);
+    return hp_progress_until(comm, nothing_outstanding, NULL, deadline);
 }
 
 /*
@@ -332,6 +335,16 @@ await_end(hoop_comm *comm)
         beat = atomic_load(&d->heartbeat);
     }
     return atomic_load(&d->aborting) != 1;
+}
+
+int
+hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited)
+{
+    if (!hp_baton_take(comm, hp_now() + STUCK))
+        return 0;
+    hp_reports_overdue(comm, sequence, waited);
+    give(comm);
+    return 1;
 }
 
 int
@@ -428,9 +441,9 @@ run_thread(void *arg)
         d->held = 1;
         pthread_mutex_unlock(&d->mutex);
         drive(comm, thread_must_rest, NULL, HP_NEVER);
+        hp_baton_give(comm);
+        hp_callback_run(comm);
         pthread_mutex_lock(&d->mutex);
-        d->held = 0;
-        pthread_cond_broadcast(&d->changed);
     }
     pthread_mutex_unlock(&d->mutex);
     return NULL;
@@ -476,7 +489,7 @@ hp_progress_stop(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    while (d->aborters)
+    while (d->aborters || d->calling)
         pthread_cond_wait(&d->changed, &d->mutex);
     d->stop = 1;
     atomic_fetch_add(&d->yield, 1);
@@ -498,6 +511,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
     hp_driver *d = &comm->driver;
     int corrects; /* a refused call was reported, and the server counts the seconds until this rank starts one */
     pthread_mutex_lock(&d->mutex);
+    hp_recorder_call(comm, first, last);
     hp_inbox_put(d, first, last);
     corrects = d->refused && !blocking;
     if (!blocking && !d->has_thread && !d->manual)
@@ -551,4 +565,27 @@ hp_progress_fd(hoop_comm *comm, hoop_error *error)
     if (fd >= 0)
         hp_standby_start(comm, hp_progress_poke);
     return fd;
+}
+
+int
+hp_progress_fd_close(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    if (!atomic_load(&d->manual))
+        return 1;
+    hp_standby_stop(comm); /* before the baton is taken, because that thread may want it */
+    if (!hp_baton_take(comm, hp_now() + STUCK)) {
+        hp_standby_start(comm, hp_progress_poke);
+        return 0;
+    }
+    hp_timer_free(comm->alarm);
+    comm->alarm = NULL;
+    hp_loop_fd_close(comm->loop);
+    pthread_mutex_lock(&d->mutex);
+    atomic_store(&d->manual, 0);
+    if (has_to_do(d) && !d->has_thread)
+        start_thread(comm);
+    pthread_mutex_unlock(&d->mutex);
+    give(comm);
+    return 1;
 }

@@ -42,6 +42,16 @@ void hp_progress_run(hoop_comm *comm, hoop_work *work);
 /* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
 
+/* Likewise, until what `until` looks at is so. The functions of works that have ended are called meanwhile. */
+typedef int hp_until_fn(hoop_comm *comm, void *arg);
+int hp_progress_until(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline);
+
+/*
+ * A wait for operation `sequence` has lasted for `waited` ns, which was its limit: the operation is to end, and with it
+ * the communicator. 0: another thread has been stuck with the baton for 5 s.
+ */
+int hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited);
+
 /* One non-blocking round, if no other thread drives. */
 void hp_progress_poke(hoop_comm *comm);
 
@@ -71,5 +81,11 @@ void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_erro
  * for the baton.
  */
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
+
+/*
+ * hoop_comm_fd_close: the background thread drives again, and the descriptor is closed. 0: another thread has been
+ * stuck with the baton for 5 s, and nothing has changed.
+ */
+int hp_progress_fd_close(hoop_comm *comm);
 
 #endif

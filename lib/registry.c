@@ -3,6 +3,8 @@
 #include "lib/registry.h"
 
 #include "base/log.h"
+#include "lib/server_thread.h"
+#include "net/socket.h"
 
 atomic_uint hp_registry_forks;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -16,32 +18,28 @@ before_fork(void)
 {
     hp_registry_lock();
     hp_listener_lock();
+    hp_server_thread_before_fork();
+    hp_socket_lock();
 }
 
 static void
 after_fork(void)
 {
+    hp_socket_unlock();
+    hp_server_thread_after_fork();
     hp_listener_unlock();
     hp_registry_unlock();
 }
 
-/* The child closes descriptors and frees nothing. Its locks are made anew: the threads that held them are not in the
- * child, and a lock that knows its owner knows the parent's thread. */
+/* The child closes all sockets and frees nothing: threads that are not in the child may have been changing all else. Its
+ * locks are made anew: a lock that knows its owner knows the parent's thread. */
 static void
 in_child(void)
 {
     atomic_fetch_add(&hp_registry_forks, 1);
-    for (const hoop_comm *comm = first; comm; comm = comm->next_registered) {
-        for (uint32_t c = 0; c < comm->channels; c++)
-            for (int i = 0; i < comm->channel[c]->links; i++)
-                hp_link_abandon(comm->channel[c]->link[i]);
-        for (const hp_dialing *d = comm->dialing; d; d = d->next)
-            hp_dial_abandon(d->dial);
-        if (comm->client)
-            hp_client_abandon(comm->client);
-        hp_probe_abandon(&comm->fault.probe);
-    }
-    hp_listener_abandon();
+    hp_socket_forked();
+    hp_listener_forked();
+    hp_server_thread_forked();
     first = NULL;
     atomic_store(&blocked, 0);
     mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -5,7 +5,10 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/name.h"
+#include "lib/recorder.h"
 #include "lib/stats.h"
+#include "lib/vitals.h"
 
 enum { JOIN_IN_MS = 2000 }; /* how long a rank sends heartbeats after the last one of a rank that has lost the server */
 
@@ -81,24 +84,62 @@ start_clock(hoop_comm *comm, uint64_t now)
 }
 
 void
-hp_reports_started(hoop_comm *comm)
+hp_reports_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited)
 {
-    uint64_t now = hp_loop_now(comm->loop);
-    if (!comm->running)
-        return;
-    start_clock(comm, now);
+    comm->reports.overdue = sequence;
+    comm->reports.overdue_at = hp_loop_now(comm->loop);
+    comm->reports.overdue_ns = waited;
+    start_clock(comm, comm->reports.overdue_at);
+    comm->reports.reported_at = 0; /* the next poll reports it */
+}
+
+uint64_t
+hp_reports_overdue_for(const hoop_comm *comm, uint64_t now)
+{
+    const hp_reports *r = &comm->reports;
+    int overdue = comm->running && comm->running->sequence <= r->overdue;
+    return overdue ? r->overdue_ns + (now > r->overdue_at ? now - r->overdue_at : 0) : 0;
+}
+
+/* This rank's report for the server, with its times and limits. */
+static hp_report
+make_report(hoop_comm *comm, uint64_t now)
+{
     hp_report r = hp_stats_report(comm);
+    uint64_t agreed = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) * HP_MS;
+    uint64_t own = hp_comm_limit(comm);
     r.since = now - comm->reports.entered_at;
+    r.limit = own == agreed ? 0 : own ? own : HP_NEVER;
+    r.overdue = hp_reports_overdue_for(comm, now);
+    return r;
+}
+
+/* What the server hears of an operation that it may not know of yet. */
+static hp_report
+first_report(hoop_comm *comm, uint64_t now)
+{
+    start_clock(comm, now);
     comm->reports.reported_at = now;
     comm->reports.in_op = 1;
+    return make_report(comm, now);
+}
+
+void
+hp_reports_started(hoop_comm *comm)
+{
+    if (!comm->running)
+        return;
+    hp_report r = first_report(comm, hp_loop_now(comm->loop));
     hp_client_started(comm->client, &r);
 }
 
-/* 1: the oldest operation waits for the caller's stream, so this rank has not entered it. */
-static int
-is_outside(const hoop_comm *comm)
+void
+hp_reports_in_op(hoop_comm *comm, uint64_t now)
 {
-    return comm->running && comm->running->mark && !comm->running->reached;
+    if (!comm->running || hp_stats_is_outside(comm))
+        return;
+    hp_report r = first_report(comm, now);
+    hp_client_in_op(comm->client, &r);
 }
 
 /* IN_OP once an operation has lasted a moment, then a report every heartbeat. Time counts from when it was entered. */
@@ -106,8 +147,8 @@ static void
 report(hoop_comm *comm, uint64_t now)
 {
     hp_report r;
-    uint64_t wait = comm->reports.in_op ? hp_comm_heartbeat(comm) : hp_comm_heartbeat(comm) / 2;
-    if (is_outside(comm)) {
+    uint64_t interval = hp_comm_own_heartbeat(comm), wait = comm->reports.in_op ? interval : interval / 2;
+    if (hp_stats_is_outside(comm)) {
         comm->reports.reported_at = now;
         if (comm->reports.in_op)
             send_out(comm);
@@ -117,8 +158,7 @@ report(hoop_comm *comm, uint64_t now)
         return;
     comm->reports.reported_at = now;
     comm->reports.in_op = 1;
-    r = hp_stats_report(comm);
-    r.since = now - comm->reports.entered_at;
+    r = make_report(comm, now);
     hp_client_in_op(comm->client, &r);
     send_heartbeat(comm, &r, now);
 }
@@ -127,11 +167,12 @@ report(hoop_comm *comm, uint64_t now)
 static void
 log_wait(hoop_comm *comm, uint64_t sequence, uint64_t warn, uint64_t now)
 {
-    char line[256];
+    char line[256], name[HP_NAME_PREFIX];
     if (!warn || now - comm->reports.moved_at <= warn || comm->reports.logged == sequence)
         return;
     comm->reports.logged = sequence;
-    hp_log(HP_LOG_INFO, "%s", hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
+    hp_log(HP_LOG_INFO, "%s%s", hp_name_prefix(comm, name),
+           hp_stats_waiting(comm, (now - comm->reports.moved_at) / HP_MS, line, sizeof(line)));
 }
 
 /* Notes progress. */
@@ -139,11 +180,18 @@ static void
 mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 {
     hp_report r;
-    if (is_outside(comm))
+    if (hp_stats_is_outside(comm)) {
         comm->reports.moved_at = now;
-    if (!comm->running || is_outside(comm))
+        hp_recorder_wait(comm, HP_FLIGHT_STREAM, -1);
+    }
+    if (!comm->running || hp_stats_is_outside(comm))
         return;
     r = hp_stats_report(comm);
+    hp_recorder_wait(comm,
+                     r.waits_for < 0 ? HP_FLIGHT_DEVICE
+                     : r.sending     ? HP_FLIGHT_SENDS
+                                     : HP_FLIGHT_RECEIVES,
+                     r.waits_for);
     if (r.sequence != comm->reports.entered) {
         comm->reports.entered = r.sequence;
         comm->reports.entered_at = now;
@@ -168,9 +216,11 @@ void
 hp_reports_poll(hoop_comm *comm, uint64_t now)
 {
     uint64_t warn = warn_after(comm);
+    hp_name_report(comm);
     start_clock(comm, now);
     mark_progress(comm, warn, now);
     report(comm, now);
+    hp_vitals_poll(comm);
     if (!comm->reports.heartbeats)
         return;
     exchange_heartbeats(comm, now);

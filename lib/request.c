@@ -5,6 +5,13 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "lib/blocks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 48 };
+enum { OPTIONS_MOST = 4096 }; /* bytes that options may have: more is no size, but a struct that was not filled */
 
 /* What a call does with its buffers on this rank, in bytes. */
 typedef struct extent {
@@ -12,18 +19,69 @@ typedef struct extent {
     size_t shift_send, shift_recv; /* in place means send + shift_send == recv + shift_recv */
 } extent;
 
-static hoop_result
-refuse(const hp_request *r, hoop_error *error, const char *what)
+/* "hoop_ireduce: " */
+static size_t
+print_name(hp_form form, int kind, char out[NAME])
 {
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "hoop_%s: %s", hp_kind_name(r->call.kind), what);
+    static const char *const ends[HP_FORMS] = {[HP_FORM_I_WITH] = "_with", [HP_FORM_ON_STREAM] = "_on_stream"};
+    int is_i = form == HP_FORM_I || form == HP_FORM_I_WITH;
+    return (size_t)snprintf(out, NAME, "hoop_%s%s%s: ", is_i ? "i" : "", hp_kind_name(kind),
+                            ends[form] ? ends[form] : "");
+}
+
+void
+hp_form_name(hp_form form, int kind, hoop_error *error)
+{
+    char name[NAME];
+    hoop_error bare = *error;
+    print_name(form, kind, name);
+    hp_err_set(error, bare.code, "%s%.200s", name, bare.text);
+}
+
+const char *
+hp_form_skip(int kind, const char *text)
+{
+    char name[NAME];
+    for (hp_form form = 0; form < HP_FORMS; form++) {
+        size_t n = print_name(form, kind, name);
+        if (strncmp(text, name, n) == 0)
+            return text + n;
+    }
+    return text;
+}
+
+static hoop_result
+refuse(hoop_error *error, const char *what)
+{
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s", what);
+}
+
+/* Elements before a rank's block in the larger array. */
+static size_t
+place_of(const hp_request *r, int rank)
+{
+    size_t at = r->displs ? r->displs[rank] : 0;
+    for (int i = 0; i < rank && !r->displs; i++)
+        at += r->counts[i];
+    return at;
 }
 
 static extent
-extent_of(const hp_call *call, int rank, int size, size_t block)
+extent_of_blocks(const hp_request *r, int rank, size_t elem)
 {
-    size_t all = block * (size_t)size, mine = block * (size_t)rank;
-    int root = call->root == rank;
-    switch ((hp_kind)call->kind) {
+    size_t own = r->counts[rank] * elem, all = (size_t)r->call.count * elem;
+    size_t mine = own ? place_of(r, rank) * elem : 0;
+    return r->call.kind == HP_ALLGATHERV ? (extent){own, all, 0, mine} : (extent){all, own, mine, 0};
+}
+
+static extent
+extent_of(const hp_request *r, int rank, int size, size_t elem)
+{
+    if (hp_kind_has_counts(r->call.kind))
+        return extent_of_blocks(r, rank, elem);
+    size_t block = (size_t)r->call.count * elem, all = block * (size_t)size, mine = block * (size_t)rank;
+    int root = r->call.root == rank;
+    switch ((hp_kind)r->call.kind) {
     case HP_ALLREDUCE: return (extent){block, block, 0, 0};
     case HP_REDUCE_SCATTER: return (extent){all, block, mine, 0};
     case HP_ALLGATHER: return (extent){block, all, 0, mine};
@@ -36,24 +94,83 @@ extent_of(const hp_call *call, int rank, int size, size_t block)
     }
 }
 
+static hoop_result
+check_op(const hp_request *r, hoop_error *error)
+{
+    hoop_dtype dtype = (hoop_dtype)r->call.dtype;
+    hoop_op op = (hoop_op)r->call.op;
+    if (!hp_op_is_valid(op))
+        return refuse(error, "unknown op; see hoop_op in hoop.h");
+    if (hp_op_applies(op, dtype))
+        return HOOP_SUCCESS;
+    if (dtype == HOOP_BOOL)
+        return refuse(error, "a bool has no mean; to learn how many ranks have true, sum integers");
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s combines the bits of integers, and the elements are %s",
+                      hp_op_name(op), hp_dtype_name(dtype));
+}
+
 /* elem: the bytes of an element, 0 for an unknown type. */
 static hoop_result
 check_numbers(const hp_request *r, size_t elem, int size, hoop_error *error)
 {
     size_t bytes;
-    int reduces = r->call.kind == HP_ALLREDUCE || r->call.kind == HP_REDUCE_SCATTER || r->call.kind == HP_REDUCE;
     int rooted = hp_kind_is_rooted(r->call.kind);
     if (elem == 0)
-        return refuse(r, error, "unknown dtype; see hoop_dtype in hoop.h");
-    if (reduces && r->call.op >= HP_OPS)
-        return refuse(r, error, "unknown op; see hoop_op in hoop.h");
+        return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
+    if (hp_kind_reduces(r->call.kind) && check_op(r, error) != HOOP_SUCCESS)
+        return error->code;
     if (rooted && (r->call.root < 0 || r->call.root >= size))
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "hoop_%s: root %d is not a rank: the communicator has ranks 0 to %d",
-                          hp_kind_name(r->call.kind), r->call.root, size - 1);
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "root %d is not a rank: the communicator has ranks 0 to %d",
+                          r->call.root, size - 1);
+    if (hp_kind_has_counts(r->call.kind))
+        return HOOP_SUCCESS;
     if (!hp_mul(r->call.count, elem * (size_t)size, &bytes) || bytes > PTRDIFF_MAX)
-        return refuse(r, error, "count times element size times ranks exceeds the address range");
+        return refuse(error, "count times element size times ranks exceeds the address range");
     return HOOP_SUCCESS;
+}
+
+/* Adds up the counts; 0: they, or a block's place, exceed what `most` elements can be. */
+static int
+add_counts(hp_request *r, int size, size_t most)
+{
+    r->call.count = 0;
+    for (int i = 0; i < size; i++) {
+        size_t count = r->counts[i], at = r->displs && count ? r->displs[i] : 0;
+        if (count > most - r->call.count || at > most - count)
+            return 0;
+        r->call.count += count;
+    }
+    return 1;
+}
+
+/* Each rank's count: the total and a checksum become the call's. */
+static hoop_result
+check_counts(hp_request *r, size_t elem, int rank, int size, hoop_error *error)
+{
+    if (!r->counts)
+        return refuse(error, "recvcounts is NULL: it has the count of each rank");
+    if (r->call.kind == HP_ALLGATHERV && r->call.count != r->counts[rank])
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "sendcount is %zu, but recvcounts[%d], the entry of this rank, is %zu", (size_t)r->call.count,
+                          rank, r->counts[rank]);
+    if (!add_counts(r, size, PTRDIFF_MAX / elem))
+        return refuse(error, "recvcounts or displs, times element size, exceed the address range");
+    r->call.root = (int32_t)hp_blocks_checksum(r->counts, size);
+    return HOOP_SUCCESS;
+}
+
+/* Whether the buffers share memory; gaps between blocks are no part of the larger one. */
+static int
+share_memory(const hp_request *r, const extent *e, int size, size_t elem)
+{
+    int gathers = r->call.kind == HP_ALLGATHERV, share = 0;
+    const char *large = gathers ? r->recv : r->send;
+    if (!r->displs)
+        return hp_overlap(r->send, e->send, r->recv, e->recv);
+    for (int i = 0; i < size && !share; i++)
+        share = r->counts[i] && hp_overlap(gathers ? r->send : r->recv, gathers ? e->send : e->recv,
+                                           large + r->displs[i] * elem, r->counts[i] * elem);
+    return share;
 }
 
 static int
@@ -62,24 +179,99 @@ misaligned(const void *ptr, size_t elem)
     return (uintptr_t)ptr % elem != 0;
 }
 
-hoop_result
-hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
+/* A program that was built with a later hoop.h may set more than this version knows; as long as it is 0 it says nothing. */
+static hoop_result
+check_options(const hp_request *r, hoop_error *error)
+{
+    const uint8_t *bytes = (const uint8_t *)r->options;
+    if (!r->options)
+        return HOOP_SUCCESS;
+    if (r->options->size < sizeof(r->options->size) || r->options->size > OPTIONS_MOST)
+        return refuse(error, "options->size must be sizeof(hoop_call_options)");
+    for (size_t i = sizeof(*r->options); i < r->options->size; i++)
+        if (bytes[i])
+            return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                              "byte %zu of the options is not 0, but this version (%s) knows no such option", i,
+                              PACKAGE_VERSION);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+check(hp_request *r, int rank, int size, hoop_error *error)
 {
     size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype);
     hoop_result result = check_numbers(r, elem, size, error);
+    if (result == HOOP_SUCCESS)
+        result = check_options(r, error);
+    if (result == HOOP_SUCCESS && hp_kind_has_counts(r->call.kind))
+        result = check_counts(r, elem, rank, size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    extent e = extent_of(&r->call, rank, size, (size_t)r->call.count * elem);
+    extent e = extent_of(r, rank, size, elem);
     if (e.send && !r->send)
-        return refuse(r, error, "sendbuf is NULL");
+        return refuse(error, "sendbuf is NULL");
     if (e.recv && !r->recv)
-        return refuse(r, error, "recvbuf is NULL");
+        return refuse(error, "recvbuf is NULL");
     if ((e.send && misaligned(r->send, elem)) || (e.recv && misaligned(r->recv, elem)))
-        return refuse(r, error, "a buffer is not aligned to its elements");
+        return refuse(error, "a buffer is not aligned to its elements");
     if (!e.send || !e.recv)
         return HOOP_SUCCESS;
     r->in_place = (const char *)r->send + e.shift_send == (const char *)r->recv + e.shift_recv;
-    if (!r->in_place && hp_overlap(r->send, e.send, r->recv, e.recv))
-        return refuse(r, error, "sendbuf and recvbuf overlap without being the in-place form; see hoop(3)");
+    if (!r->in_place && share_memory(r, &e, size, elem))
+        return refuse(error, "sendbuf and recvbuf overlap, and this is no in-place form; hoop_allreduce(3) lists them");
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
+{
+    hoop_result result = check(r, rank, size, error);
+    if (result != HOOP_SUCCESS)
+        hp_form_name(r->form, r->call.kind, error);
+    return result;
+}
+
+/* peer and tag are numbers of the caller's; the rest is in the request. */
+static hoop_result
+check_peer(const hp_request *r, int peer, int size, hoop_error *error)
+{
+    if (peer == -1 && r->call.kind == HP_RECV)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "peer -1: there is no receive from any rank; start a receive for each rank that "
+                          "may send, with hoop_irecv");
+    if (peer < 0 || peer >= size)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "peer %d is not a rank: the communicator has ranks 0 to %d",
+                          peer, size - 1);
+    if (r->call.root < 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "tag %d is negative: tags are 0 to %d", r->call.root,
+                          INT32_MAX);
+    return HOOP_SUCCESS;
+}
+
+static hoop_result
+check_message(const hp_request *r, int peer, int size, hoop_error *error)
+{
+    size_t elem = hoop_dtype_size((hoop_dtype)r->call.dtype), bytes;
+    const void *buffer = r->call.kind == HP_SEND ? r->send : r->recv;
+    hoop_result result = check_peer(r, peer, size, error);
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (elem == 0)
+        return refuse(error, "unknown dtype; see hoop_dtype in hoop.h");
+    if (!hp_mul(r->call.count, elem, &bytes) || bytes > PTRDIFF_MAX)
+        return refuse(error, "count times element size exceeds the address range");
+    if (bytes && !buffer)
+        return refuse(error, r->call.kind == HP_SEND ? "sendbuf is NULL" : "recvbuf is NULL");
+    if (bytes && misaligned(buffer, elem))
+        return refuse(error, "the buffer is not aligned to its elements");
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_request_check_message(const hp_request *r, int peer, int size, hoop_error *error)
+{
+    hoop_result result = check_message(r, peer, size, error);
+    if (result != HOOP_SUCCESS)
+        hp_form_name(r->form, r->call.kind, error);
+    return result;
 }

@@ -6,10 +6,15 @@
 #include "lib/baton.h"
 #include "lib/devices.h"
 #include "lib/fault.h"
+#include "lib/held.h"
 #include "lib/inbox.h"
 #include "lib/links.h"
+#include "lib/message_waits.h"
+#include "lib/messages.h"
 #include "lib/ops.h"
+#include "lib/recorder.h"
 #include "lib/reports.h"
+#include "lib/stats.h"
 
 enum {
     IDLE_SLEEP_MS = 1000,
@@ -46,12 +51,19 @@ static void
 start(hoop_comm *comm, hoop_work *work)
 {
     hoop_error error;
+    hp_recorder_enter(comm, work);
+    hp_counters_enter(&comm->counters, work->record.entered);
     if (work->device > 0 && !atomic_load(&comm->fault.failed)) {
         if (hp_devices_pin(comm, work->device, &error) == HOOP_SUCCESS)
             hp_devices_watch(comm, work->device);
         else
             hp_fault_fail(comm, &error);
     }
+    if (work->messages) {
+        hp_messages_start(comm, work);
+        return;
+    }
+    hp_counters_call(&comm->counters, work->sequence, (uint64_t)work->calls, work->record.entered);
     if (!comm->running)
         hp_reports_enter(comm, work->sequence);
     hp_ops_start(comm, work);
@@ -75,6 +87,7 @@ static int
 move_channels(hoop_comm *comm, int *moved)
 {
     for (uint32_t c = 0; c < comm->channels; c++) {
+        comm->channel[c]->now = hp_recorder_clock(comm);
         *moved |= hp_channel_progress(comm->channel[c]);
         if (comm->channel[c]->links_wanted)
             hp_links_dial(comm, comm->channel[c]);
@@ -82,6 +95,15 @@ move_channels(hoop_comm *comm, int *moved)
             return 0;
     }
     return 1;
+}
+
+static int
+move_messages(hoop_comm *comm)
+{
+    int moved = hp_messages_move(comm);
+    if (comm->messages.links_wanted)
+        hp_links_dial_messages(comm);
+    return moved;
 }
 
 int
@@ -103,8 +125,47 @@ hp_round_step(hoop_comm *comm)
     if (!move_channels(comm, &moved))
         return 1;
     moved |= hp_ops_finish(comm) > 0;
+    if (comm->messages.running)
+        moved |= move_messages(comm);
     hp_reports_leave(comm);
     return moved;
+}
+
+/* Stations that steps have passed; a few bytes of a payload do not count. */
+static uint64_t
+passed(const hoop_comm *comm)
+{
+    uint64_t stations = comm->messages.passed;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        stations += hp_channel_passed(comm->channel[c]);
+    return stations;
+}
+
+int
+hp_round_pass(hoop_comm *comm)
+{
+    uint64_t before = passed(comm);
+    hp_round_step(comm);
+    int moved = passed(comm) > before;
+    if (moved)
+        hp_counters_moved(&comm->counters);
+    return moved;
+}
+
+void
+hp_round_wait(hoop_comm *comm)
+{
+    hp_counters *c = &comm->counters;
+    uint64_t stations = passed(comm);
+    int rank;
+    if (stations != c->passed)
+        hp_counters_moved(c);
+    c->passed = stations;
+    if (c->wait)
+        return;
+    hp_flight_wait wait = hp_stats_awaits(comm, &rank);
+    if (wait)
+        hp_counters_wait(c, wait, rank, hp_loop_looked(comm->loop));
 }
 
 int
@@ -115,7 +176,13 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
         return 0;
     for (uint32_t c = 0; c < comm->channels; c++)
         received |= hp_channel_move_links(comm->channel[c]);
+    if (comm->messages.first)
+        received |= move_messages(comm);
+    hp_round_wait(comm);
+    hp_stats_measure(comm);
     hp_reports_poll(comm, now);
+    hp_message_waits_poll(comm, now);
+    hp_recorder_wait_messages(comm);
     hp_fault_check(comm, now);
     return received;
 }
@@ -123,7 +190,7 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
 int
 hp_round_awaits_stream(const hoop_comm *comm)
 {
-    int waits = 0;
+    int waits = hp_held_await_stream(comm);
     for (uint32_t c = 0; c < comm->channels; c++)
         waits |= hp_channel_awaits_stream(comm->channel[c]);
     return waits;
@@ -151,7 +218,8 @@ stream_poll_interval(hoop_comm *comm, uint64_t now)
 uint64_t
 hp_round_timeout(hoop_comm *comm, uint64_t now)
 {
-    uint64_t timeout = (comm->running ? hp_comm_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS);
+    int waits = comm->running || comm->messages.running;
+    uint64_t timeout = waits ? hp_comm_own_heartbeat(comm) / 2 : IDLE_SLEEP_MS * HP_MS;
     uint64_t poll = stream_poll_interval(comm, now);
     if (poll < timeout)
         timeout = poll;
@@ -170,7 +238,9 @@ hp_round_arm(hoop_comm *comm)
         return;
     for (uint32_t c = 0; c < comm->channels; c++)
         hp_channel_arm(comm->channel[c]);
-    if (comm->alarm) /* the program sleeps in a loop of its own: it must wake up when this thread would */
-        hp_timer_set(comm->alarm,
-                     comm->running || comm->fault.grace ? hp_round_timeout(comm, hp_loop_now(comm->loop)) : HP_NEVER);
+    hp_messages_arm(comm);
+    if (comm->alarm) { /* the program sleeps in a loop of its own: it must wake up when this thread would */
+        int waits = comm->running || comm->messages.running || comm->fault.grace;
+        hp_timer_set(comm->alarm, waits ? hp_round_timeout(comm, hp_loop_now(comm->loop)) : HP_NEVER);
+    }
 }

@@ -12,6 +12,12 @@
 /* Moves everything that can move without waiting. 1 if anything moved. */
 int hp_round_step(hoop_comm *comm);
 
+/* The same; 1 if a step got on. A few bytes of a payload do not count. */
+int hp_round_pass(hoop_comm *comm);
+
+/* Nothing moved, and the driver has just read the clock: notes since when it waits, and for what. */
+void hp_round_wait(hoop_comm *comm);
+
 /*
  * The slow part, when nothing moved: faults, reports, connecting. 1 if it read something from a link after all: what
  * was read is read, no descriptor will announce it again, so the driver must step before it sleeps.

@@ -10,7 +10,8 @@
  *     rows n ... 2n-3     RECV COPY SEND                 recvCopySend
  *     row 2n-2            RECV COPY                      recv
  *   reduce_scatter: rows 0 ... n-1, the last without SEND. allgather: rows n-1 ... 2n-2, the first as a send of the
- *   own block.
+ *   own block. Where counts differ (reduce_scatterv, allgatherv) the largest block has these rows, and a shorter one
+ *   ends earlier: its further slices are empty, and no frame carries them.
  * CHAIN_OUT, p = (r - root) mod n, slice k at step k + p:
  *     p = 0 LOAD COPY SEND, then RECV COPY SEND, p = n-1 RECV COPY.
  * CHAIN_IN, the root counted as p = n, slice k at step k + p - 1:
@@ -75,6 +76,23 @@ ring_slice(const hp_plan *plan, uint64_t loop, int chunk, uint32_t slice)
     return r;
 }
 
+/* Where a rank's block begins in the larger array. */
+static uint64_t
+block_at(const hp_plan *plan, int rank)
+{
+    return plan->blocks ? plan->blocks[rank].at : plan->block * (uint64_t)rank;
+}
+
+/* What a slice of the largest block is of a rank's own block: it may have ended before. */
+static range
+shortened(const hp_plan *plan, range r, int rank)
+{
+    uint64_t begin, count = hp_plan_share(plan, plan->blocks[rank].count, &begin), at = r.at - plan->begin;
+    if (at >= count)
+        return (range){begin + count, 0};
+    return (range){begin + at, r.count < count - at ? r.count : count - at};
+}
+
 /* Drops empty transfers, except the announcement, so that both sides agree on which frames exist. */
 static hp_step
 finish(hp_step step, const hp_plan *plan, uint64_t i)
@@ -104,9 +122,12 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
     uint32_t slice = (uint32_t)(i % plan->slices), row = (uint32_t)(i / plan->slices % plan->rows);
     uint64_t loop = i / plan->slices / plan->rows;
     /* allgather is the second half of the table: its row 0 is the table's row n-1 as a plain send */
-    uint32_t j = plan->kind == HP_ALLGATHER ? row + (uint32_t)n - 1 : row;
+    int gathers = plan->kind == HP_ALLGATHER || plan->kind == HP_ALLGATHERV;
+    uint32_t j = gathers ? row + (uint32_t)n - 1 : row;
     int chunk = wrap((int64_t)position - 1 - (int64_t)j, n), last = row == plan->rows - 1;
     range r = ring_slice(plan, loop, chunk, slice);
+    if (plan->blocks)
+        r = shortened(plan, r, order[chunk]);
     hp_step step = {.from = 1, .to = 1, .in = r.at, .out = r.at};
     step.recv_count = row > 0 ? r.count : 0;
     step.send_count = last ? 0 : r.count;
@@ -120,10 +141,10 @@ ring_step(const hp_plan *plan, const int *order, int position, uint64_t i)
         step.flags |= HP_STEP_DIVIDE;
     step.came = j;
     step.had = 1;
-    if (plan->kind == HP_REDUCE_SCATTER)
-        step.in += plan->block * (uint64_t)order[chunk];
-    if (plan->kind == HP_ALLGATHER)
-        step.out += plan->block * (uint64_t)order[chunk];
+    if (gathers)
+        step.out += block_at(plan, order[chunk]);
+    else if (plan->kind != HP_ALLREDUCE)
+        step.in += block_at(plan, order[chunk]);
     return step;
 }
 
@@ -375,7 +396,11 @@ local_step(const hp_plan *plan)
 {
     hp_step step = {.flags = HP_STEP_OWN};
     step.own.in = step.own.out = plan->begin;
-    step.own.count = plan->count;
+    step.own.count = plan->blocks ? plan->blocks[0].count : plan->count;
+    if (plan->kind == HP_ALLGATHERV)
+        step.own.out = plan->blocks[0].at;
+    if (plan->kind == HP_REDUCE_SCATTERV)
+        step.own.in = plan->blocks[0].at;
     return step;
 }
 

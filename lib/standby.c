@@ -3,7 +3,7 @@
 #include "lib/standby.h"
 
 #include "base/clock.h"
-#include "lib/thread.h"
+#include "base/thread.h"
 
 enum { POLL_MS = 100, RETURN_MS = 10 }; /* while a control connection is made again it polls more often */
 
@@ -69,9 +69,11 @@ hp_standby_stop(hoop_comm *comm)
     if (m->runs)
         pthread_cond_signal(&m->wakeup);
     pthread_mutex_unlock(&comm->driver.mutex);
-    if (m->runs) {
+    if (m->runs)
         pthread_join(m->thread, NULL);
+    pthread_mutex_lock(&comm->driver.mutex); /* a thread that submits may be about to signal */
+    if (m->runs)
         pthread_cond_destroy(&m->wakeup);
-    }
-    m->runs = 0;
+    m->runs = m->stop = 0; /* hoop_comm_fd may start it again */
+    pthread_mutex_unlock(&comm->driver.mutex);
 }

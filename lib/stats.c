@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: see stats.h. Reads counters; changes only its own memory of what was logged. */
+/* stats: see stats.h. Reads counters; changes only its own memory of what was logged and measured. */
 #include "lib/stats.h"
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "lib/message_waits.h"
+#include "lib/name.h"
 
 #include <stdio.h>
 
@@ -27,6 +29,84 @@ hp_stats_report(const hoop_comm *comm)
         }
     }
     return r;
+}
+
+int
+hp_stats_is_outside(const hoop_comm *comm)
+{
+    return comm->running && comm->running->mark && !comm->running->reached;
+}
+
+hp_flight_wait
+hp_stats_awaits(const hoop_comm *comm, int *rank)
+{
+    *rank = -1;
+    if (!comm->running)
+        return hp_message_waits_oldest(comm, rank);
+    if (hp_stats_is_outside(comm))
+        return HP_FLIGHT_STREAM;
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_awaited a = hp_channel_awaited(comm->channel[c]);
+        *rank = a.peer;
+        if (a.peer >= 0)
+            return a.sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
+    }
+    return HP_FLIGHT_DEVICE;
+}
+
+/* By the answers so far; and asks the next question. */
+static void
+compare_clocks(hoop_comm *comm)
+{
+    if (!comm->client)
+        return;
+    hp_counters_set_clock(&comm->counters, hp_client_compare_clocks(comm->client));
+}
+
+void
+hp_stats_measure(hoop_comm *comm)
+{
+    hp_counters *counters = &comm->counters;
+    uint64_t now = hp_loop_looked(comm->loop);
+    hp_tcp_path all = {0};
+    if (comm->size == 1 || now < counters->measured + HP_SEC)
+        return;
+    counters->measured = now;
+    compare_clocks(comm);
+    for (uint32_t c = 0; c < comm->channels; c++) {
+        hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]);
+        all.retransmits += path.retransmits;
+        if (path.rtt_us > all.rtt_us)
+            all.rtt_us = path.rtt_us;
+        if (all.delivery_rate == 0 || (path.delivery_rate > 0 && path.delivery_rate < all.delivery_rate))
+            all.delivery_rate = path.delivery_rate;
+    }
+    hp_count_set(&counters->retransmits, all.retransmits);
+    hp_count_set(&counters->rtt_us, all.rtt_us);
+    hp_count_set(&counters->delivery_rate, all.delivery_rate);
+}
+
+void
+hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
+{
+    hp_counters *c = &comm->counters;
+    stats->operations = hp_count_read(&comm->completed);
+    stats->messages = hp_count_read(&c->messages);
+    stats->bytes_received = hp_count_read(&c->bytes[0]);
+    stats->bytes_sent = hp_count_read(&c->bytes[1]);
+    stats->inside_ns = hp_stopwatch_read(&c->inside);
+    stats->outside_ns = hp_counters_outside(c);
+    stats->waited_peer_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_RECEIVES]);
+    stats->waited_link_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_SENDS]);
+    stats->waited_stream_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_STREAM]);
+    stats->waited_reduction_ns = hp_stopwatch_read(&c->waited[HP_FLIGHT_DEVICE]);
+    stats->slowest_rank = hp_counters_slowest(c, &stats->slowest_ns);
+    stats->rtt_us = (uint32_t)hp_count_read(&c->rtt_us);
+    stats->retransmits = hp_count_read(&c->retransmits);
+    stats->delivery_rate = hp_count_read(&c->delivery_rate);
+    stats->entries = hp_count_read(&c->entries);
+    stats->entered_ns = hp_count_read(&c->entered);
+    stats->clock_error_ns = hp_counters_clock(c, &stats->clock_offset_ns);
 }
 
 const char *
@@ -68,12 +148,12 @@ static void
 warn(const hoop_comm *comm, const hp_blame *blame)
 {
     uint64_t lasted = comm->reports.warning.lasted;
-    char line[256];
+    char line[256], name[HP_NAME_PREFIX];
     if (blame->guilt)
         hp_blame_print(blame, comm->reports.heartbeats->of, comm->ring->members, lasted, line, sizeof(line));
     else
         hp_stats_waiting(comm, lasted / HP_MS, line, sizeof(line));
-    hp_log(HP_LOG_WARN, "%s", line);
+    hp_log(HP_LOG_WARN, "%s%s", hp_name_prefix(comm, name), line);
 }
 
 /* Neither this rank nor any other, by its heartbeats, has moved; a rank's first heartbeat counts as a move. */

@@ -1,11 +1,31 @@
 /* SPDX-License-Identifier: MIT */
-/* stats: what a communicator is doing, in numbers for the server and in words for the user. Baton holder only. */
+/*
+ * stats: what a communicator is doing, in numbers for the server and in words for the user. Baton holder only, except as
+ * noted.
+ */
 #ifndef HP_STATS_H
 #define HP_STATS_H
 
 #include "lib/comm.h"
 
 hp_report hp_stats_report(const hoop_comm *comm);
+
+/* 1: the oldest operation waits for the caller's stream, so this rank has not entered it. */
+int hp_stats_is_outside(const hoop_comm *comm);
+
+/*
+ * What the oldest operation waits for, else the oldest message; and the rank, or -1. HP_FLIGHT_NOTHING: there is none.
+ */
+hp_flight_wait hp_stats_awaits(const hoop_comm *comm, int *rank);
+
+/*
+ * Reads what TCP has measured on the way to the next rank, and compares clocks with the server; at most once a second,
+ * also if it is called more often.
+ */
+void hp_stats_measure(hoop_comm *comm);
+
+/* Everything but `size`. Any thread, at any time. */
+void hp_stats_fill(hoop_comm *comm, hoop_stats *stats);
 
 /* "rank 3 (node2) waits 31 s in operation 17 (allreduce of ...), step 45 of 112, for data from rank 2 (node1)". */
 const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size);

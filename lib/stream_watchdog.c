@@ -5,17 +5,17 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "lib/fault.h"
-#include "lib/thread.h"
 
 enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 
 /* The limit in polls, not in time, because a process that was stopped was not stuck meanwhile. 0: there is none. */
 static uint64_t
-limit_in_polls(const hoop_comm *comm)
+limit_in_polls(hoop_comm *comm)
 {
-    uint64_t limit = (uint64_t)hp_config_number(&comm->config, HP_SET_op_timeout_ms) / POLL_MS;
-    if (hp_config_number(&comm->config, HP_SET_op_timeout_ms) == 0)
+    uint64_t limit = hp_comm_limit(comm) / (POLL_MS * HP_MS);
+    if (hp_comm_limit(comm) == 0)
         return 0;
     return limit < LEAST_POLLS ? LEAST_POLLS : limit;
 }

@@ -12,6 +12,14 @@ hp_work_single(hoop_work *work, const void *send, void *recv)
     work->segment_count = 1;
 }
 
+int
+hp_work_is_reached(hoop_work *work, hp_queue *queue)
+{
+    if (work->mark && !work->reached)
+        work->reached = queue->ops->passed(queue, work->mark);
+    return !work->mark || work->reached;
+}
+
 static int
 lies_in(const hoop_work *work, size_t index, uint64_t at)
 {

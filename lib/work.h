@@ -5,7 +5,9 @@
 #ifndef HP_WORK_H
 #define HP_WORK_H
 
+#include "flight/format.h"
 #include "gpu/gpu.h"
+#include "lib/pair.h"
 #include "lib/place.h"
 #include "net/iov.h"
 
@@ -18,6 +20,15 @@ enum {
      * (measured)
      */
     HP_PIECE_BYTES = 2048
+};
+
+/* The bits of a work's state. Each is set once, and tells the threads that set the others what is left to do. */
+enum {
+    HP_WORK_ENDED = 1,    /* its result is valid, and its buffers are the caller's */
+    HP_WORK_CLAIMED = 2,  /* hoop_work_on_done sets its function, */
+    HP_WORK_CALLS = 4,    /* has set it, */
+    HP_WORK_RETURNED = 8, /* and the function has been called */
+    HP_WORK_FREED = 16    /* the caller has no handle: the work is free again when it is done */
 };
 
 struct hoop_work {
@@ -36,22 +47,56 @@ struct hoop_work {
     hp_gate *gate; /* holds the caller's stream until this work is complete */
     hp_mark *mark; /* the end of what that stream held before: no step is worked on until the stream has passed it */
     int reached;   /* a belt has seen that the stream has passed the mark */
-    int detached;  /* the caller has no handle: the work is free again when it is complete */
 
     uint32_t channels; /* channels it uses: 0 ... channels-1 */
     uint32_t channels_left;
-    hoop_work *next; /* inbox, running list, free list */
-    atomic_int done;
-    hoop_result result; /* valid once done */
+    hoop_work *next; /* inbox, running list, list of those whose function is due, free list */
+    atomic_int state;
+    hoop_result result;
+    hoop_done_fn *fn; /* of hoop_work_on_done */
+    void *fn_arg;
+
+    hp_flight_record record; /* recorder.c's */
+
+    /* messages between two ranks; then it uses no channel */
+    hp_message one_message; /* the usual single message ... */
+    hp_message *messages;   /* ... points at it, or at the array; NULL: it has none */
+    size_t message_count, messages_left;
+    int alltoallvs;      /* among them, each of which has a number */
+    hoop_work *after;    /* the last collective of the same group: this work is not complete before that one */
+    hoop_work *previous; /* running list */
 
     /* hp_work_pool_take clears the fields above this one, up to offsetof(hoop_work, array) */
-    hp_segment *array;      /* a group's segments, from the communicator's free list until the work is complete */
-    size_t segment_room;    /* in the array */
+    hp_segment *array;         /* a group's segments, from the communicator's free list until the work is complete */
+    size_t segment_room;       /* in the array */
+    hp_message *message_array; /* as many as were ever needed */
+    size_t message_room;
     hoop_work *made_before; /* all works of the communicator, freed with it */
+    hp_block *blocks;       /* one of each rank, if the work is for calls with counts; else NULL */
     hp_plan plan[HP_CHANNELS_MAX];
     uint8_t *stage[HP_CHANNELS_MAX]; /* its gather buffer, while it has one */
     hoop_work *next_in[HP_CHANNELS_MAX];
 };
+
+/* The operation has ended, and its function, if it has one, has returned: from here on only the caller uses the work. */
+static inline int
+hp_work_is_done(int state)
+{
+    int ended = HP_WORK_ENDED | HP_WORK_CALLS | HP_WORK_RETURNED;
+    return (state & ended) == HP_WORK_ENDED || (state & ended) == ended;
+}
+
+/* A part of its data has come, or gone, at a time by the recorder's clock. */
+static inline void
+hp_work_moved(hoop_work *work, uint64_t now)
+{
+    if (!work->record.first)
+        work->record.first = now;
+    work->record.last = now;
+}
+
+/* Whether the caller's stream, if there is one, has reached the work; `queue` is one of the work's device. */
+int hp_work_is_reached(hoop_work *work, hp_queue *queue);
 
 /* Address of element `at` of a side, and how many elements from there are contiguous. */
 uint8_t *hp_work_at(hoop_work *work, hp_side side, uint64_t at, uint64_t *run);

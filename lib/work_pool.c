@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: MIT */
-/* work_pool: see work_pool.h. The three lists are guarded by the driver's mutex. */
+/* work_pool: see work_pool.h. The four lists are guarded by the driver's mutex. */
 #include "lib/work_pool.h"
 
+#include "base/err.h"
 #include "base/mem.h"
+#include "lib/baton.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 static hoop_work *
-allocate(hp_driver *d)
+allocate(hp_driver *d, size_t blocks)
 {
     hoop_work *work = hp_alloc(1, sizeof(*work));
-    if (!work)
+    if (work && blocks)
+        work->blocks = hp_alloc(blocks, sizeof(*work->blocks));
+    if (!work || (blocks && !work->blocks)) {
+        free(work);
         return NULL;
+    }
     pthread_mutex_lock(&d->mutex);
     work->made_before = d->made;
     d->made = work;
@@ -21,28 +27,53 @@ allocate(hp_driver *d)
     return work;
 }
 
+/* Works with and without blocks have a free list each: so a steady program allocates neither. */
 hoop_work *
-hp_work_pool_take(hoop_comm *comm)
+hp_work_pool_take(hoop_comm *comm, int has_blocks)
 {
     hp_driver *d = &comm->driver;
     hoop_work *work;
     pthread_mutex_lock(&d->mutex);
-    work = d->free;
+    work = d->free[has_blocks];
     if (work)
-        d->free = work->next;
+        d->free[has_blocks] = work->next;
     pthread_mutex_unlock(&d->mutex);
     if (!work)
-        return allocate(d);
+        return allocate(d, has_blocks ? (size_t)comm->size : 0);
     memset(work, 0, offsetof(hoop_work, array));
     return work;
 }
 
-hoop_work *
-hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device)
+/* A copy of the caller's counts and displacements; the order of blocks is needed once, to find two that overlap. */
+static hoop_result
+copy_blocks(const hoop_comm *comm, hoop_work *work, const hp_request *r, hoop_error *error)
 {
-    hoop_work *work = hp_work_pool_take(comm);
-    if (!work)
+    int pair[2];
+    hp_blocks_fill(work->blocks, r->counts, r->displs, comm->size);
+    if (!r->displs)
+        return HOOP_SUCCESS;
+    if (hp_blocks_overlap(work->blocks, r->counts, r->displs, comm->size, pair)) {
+        hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "displs lets the blocks of ranks %d and %d overlap", pair[0],
+                   pair[1]);
+        hp_form_name(r->form, r->call.kind, error);
+        return error->code;
+    }
+    hp_blocks_fill(work->blocks, r->counts, r->displs, comm->size);
+    return HOOP_SUCCESS;
+}
+
+hoop_work *
+hp_work_pool_make(hoop_comm *comm, const hp_request *request, int device, hoop_error *error)
+{
+    hoop_work *work = hp_work_pool_take(comm, request->counts != NULL);
+    if (!work) {
+        hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for an operation");
         return NULL;
+    }
+    if (request->counts && copy_blocks(comm, work, request, error) != HOOP_SUCCESS) {
+        hp_work_pool_give(comm, work);
+        return NULL;
+    }
     work->call = request->call;
     work->calls = 1;
     work->device = device;
@@ -56,9 +87,18 @@ hp_work_pool_give(hoop_comm *comm, hoop_work *work)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    work->next = d->free;
-    d->free = work;
+    work->next = d->free[work->blocks != NULL];
+    d->free[work->blocks != NULL] = work;
     pthread_mutex_unlock(&d->mutex);
+}
+
+void
+hp_work_pool_settle(hoop_comm *comm, hoop_work *work, int before)
+{
+    atomic_fetch_sub(&comm->driver.outstanding, 1);
+    if (before & HP_WORK_FREED)
+        hp_work_pool_give(comm, work);
+    hp_baton_tell(comm);
 }
 
 void
@@ -70,10 +110,56 @@ hp_work_pool_plan(hoop_comm *comm, hoop_work *work)
     work->channels = hp_plan_channels(&work->call, comm->size, &options);
     work->channels_left = work->channels;
     for (uint32_t c = 0; c < work->channels; c++)
-        hp_plan_make(&work->plan[c], &work->call, comm->order, comm->size, &options, c, work->channels);
+        hp_plan_make(&work->plan[c], &work->call, work->blocks, comm->order, comm->size, &options, c, work->channels);
     work->place.direct = comm->device[work->device]->ops->addressable(comm->device[work->device]);
     work->piece = HP_PIECE_BYTES;
     work->place.slots = hp_config_number(&comm->config, HP_SET_zerocopy_bytes) > 0;
+}
+
+hoop_work *
+hp_work_pool_make_messages(hoop_comm *comm, const hp_call *call)
+{
+    hoop_work *work = hp_work_pool_take(comm, 0);
+    if (!work)
+        return NULL;
+    work->comm = comm;
+    work->call = *call;
+    work->messages = &work->one_message;
+    return work;
+}
+
+/* The array has room for so many messages. */
+static int
+grow_messages(hoop_work *work, size_t count)
+{
+    size_t room = work->message_room ? work->message_room : 2;
+    while (room < count)
+        room *= 2;
+    if (room == work->message_room)
+        return 1;
+    hp_message *grown = reallocarray(work->message_array, room, sizeof(*grown));
+    if (!grown)
+        return 0;
+    work->message_array = grown;
+    work->message_room = room;
+    return 1;
+}
+
+hp_message *
+hp_work_pool_add_messages(hoop_work *work, size_t count)
+{
+    size_t all = work->message_count + count;
+    if (all > 1) {
+        if (!grow_messages(work, all))
+            return NULL;
+        if (work->messages == &work->one_message)
+            work->message_array[0] = work->one_message;
+        work->messages = work->message_array;
+    }
+    hp_message *first = work->messages + work->message_count;
+    memset(first, 0, count * sizeof(*first));
+    work->message_count = all;
+    return first;
 }
 
 /* The first segment of an array in the free list holds the next array (recv) and the room of this one (count). */
@@ -125,6 +211,8 @@ hp_work_pool_free(hoop_comm *comm)
         hoop_work *work = d->made;
         d->made = work->made_before;
         free(work->array);
+        free(work->message_array);
+        free(work->blocks);
         free(work);
     }
     while (comm->driver.free_arrays) {

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "net/alarm.h"
 #include "net/handshake_io.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -74,7 +75,7 @@ static void
 close_incoming(hp_acceptor *acceptor, hp_incoming *incoming)
 {
     epoll_ctl(acceptor->epoll, EPOLL_CTL_DEL, incoming->fd, NULL);
-    close(incoming->fd);
+    hp_socket_close(incoming->fd);
     incoming->fd = -1;
 }
 
@@ -241,6 +242,16 @@ close_with_bytes(hp_acceptor *acceptor, hp_pending *pending, const char *class_n
     close_pending(acceptor, pending, class_name, level, hp_pending_quote(pending, what, at, text));
 }
 
+static void
+mistrust(hp_acceptor *acceptor, hp_pending *pending)
+{
+    const hp_acceptor_owner *owner = &acceptor->owner;
+    int level =
+        owner->mistrusted ? owner->mistrusted(owner->arg, pending->m1 + JOB_AT, &pending->incoming.peer) : HP_LOG_WARN;
+    close_pending(acceptor, pending, "acceptor: secret", level,
+                  "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
+}
+
 /* The HELLO is complete. Until its tag is found right, the owner is asked about its job only. */
 static void
 examine(hp_acceptor *acceptor, hp_pending *pending)
@@ -256,10 +267,13 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
         return;
     }
     int right = hp_candidates_know(pending->m1, keys);
-    if (right <= 0) {
-        close_pending(acceptor, pending, "acceptor: secret", HP_LOG_WARN,
-                      right < 0 ? "no memory here to check its secret; it may try again"
-                                : "its secret is not this job's (check HOOP_SECRET_FILE on both sides)");
+    if (right == 0) {
+        mistrust(acceptor, pending);
+        return;
+    }
+    if (right < 0) {
+        close_pending(acceptor, pending, "acceptor: memory", HP_LOG_WARN,
+                      "no memory here to check its secret; it may try again");
         return;
     }
     memset(&policy, 0, sizeof(policy));
@@ -370,7 +384,7 @@ admit(hp_acceptor *acceptor, int fd, const hp_addr *peer)
     if (pending->incoming.fd >= 0)
         close_pending(acceptor, pending, "acceptor: full", HP_LOG_WARN, "too many unauthenticated connections");
     if (epoll_ctl(acceptor->epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-        close(fd);
+        hp_socket_close(fd);
         return;
     }
     pending->incoming =
@@ -433,7 +447,8 @@ accept_some(hp_acceptor *acceptor)
 static void
 close_own(const hp_acceptor *acceptor)
 {
-    int fds[] = {acceptor->listener, acceptor->epoll, acceptor->alarm.fd};
+    int fds[] = {acceptor->epoll, acceptor->alarm.fd};
+    hp_socket_close(acceptor->listener);
     for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -445,7 +460,7 @@ take_down(hp_acceptor *acceptor)
     hp_watch_free(acceptor->watch);
     close_own(acceptor);
     for (hp_pending *pending; (pending = hp_pending_pool_oldest(&acceptor->pending)); pending->incoming.fd = -1)
-        close(pending->incoming.fd);
+        hp_socket_close(pending->incoming.fd);
     for (hp_candidate *candidate = acceptor->candidates.first, *following; candidate; candidate = following) {
         following = candidate->next;
         hp_candidate_free(candidate);
@@ -509,7 +524,7 @@ set_up(hp_acceptor *acceptor, hp_loop *loop, const hp_addr *addr, const hp_ports
         return HOOP_ERR_SYSTEM;
     if (loop)
         hp_acceptor_tune(acceptor);
-    acceptor->epoll = hp_sock_raise(epoll_create1(EPOLL_CLOEXEC));
+    acceptor->epoll = hp_socket_raise(epoll_create1(EPOLL_CLOEXEC));
     if (acceptor->epoll < 0 || hp_alarm_open(&acceptor->alarm) < 0)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the descriptors that a listener needs");
     set_interest(acceptor, &acceptor->listener, EPOLL_CTL_ADD, EPOLLIN);
@@ -570,18 +585,6 @@ void
 hp_acceptor_timeout(hp_acceptor *acceptor, uint64_t ns)
 {
     acceptor->timeout = ns;
-}
-
-void
-hp_acceptor_abandon(const hp_acceptor *acceptor)
-{
-    close_own(acceptor);
-    for (int i = 0; i < HP_PENDING_MAX; i++)
-        if (acceptor->pending.places[i].incoming.fd >= 0)
-            close(acceptor->pending.places[i].incoming.fd);
-    for (const hp_candidate *candidate = acceptor->candidates.first; candidate; candidate = candidate->next)
-        if (candidate->incoming.fd >= 0)
-            close(candidate->incoming.fd);
 }
 
 void

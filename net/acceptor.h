@@ -42,6 +42,11 @@ typedef struct hp_acceptor_owner {
      * (hp_candidate_answer) in any thread. May be NULL.
      */
     int (*take)(void *arg, hp_candidate *candidate);
+    /*
+     * A peer that named this job has another secret. Anyone may claim that: it proves nothing. Returns the level of the
+     * log line about it. May be NULL: HP_LOG_WARN.
+     */
+    int (*mistrusted)(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES], const hp_addr *peer);
 } hp_acceptor_owner;
 
 /*
@@ -64,8 +69,6 @@ const hp_addr *hp_acceptor_addr(const hp_acceptor *acceptor); /* with the real p
 void hp_acceptor_timeout(hp_acceptor *acceptor,
                          uint64_t ns); /* for a whole handshake, from accept: 5 s unless set; for tests */
 
-/* In a forked child: closes the descriptors of the listener and of incoming connections; touches nothing else. */
-void hp_acceptor_abandon(const hp_acceptor *acceptor);
 /* Closes without a byte everything that was not handed over. Allowed inside the owner's functions. */
 void hp_acceptor_free(hp_acceptor *acceptor);
 

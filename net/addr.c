@@ -9,6 +9,7 @@
 #include "base/err.h"
 #include "base/wire.h"
 #include "net/lookup.h"
+#include "net/socket.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { HOST_TEXT = 256, PORT_MAX = 65535, DISCARD_PORT = 9 };
 
@@ -120,17 +120,29 @@ hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error)
     return hp_addr_find(addr, text, NULL, HP_NEVER, error);
 }
 
+/* The name of an interface, or "". */
+static void
+name_of(unsigned interface, char name[IF_NAMESIZE])
+{
+    name[0] = '\0';
+    hp_socket_lock();
+    if_indextoname(interface, name);
+    hp_socket_unlock();
+}
+
 const char *
 hp_addr_host(const hp_addr *addr, char out[HP_ADDR_TEXT])
 {
-    char name[IF_NAMESIZE];
+    char name[IF_NAMESIZE] = "";
     snprintf(out, HP_ADDR_TEXT, "no address");
     if (addr->length && addr->u.any.sa_family == AF_INET) {
         inet_ntop(AF_INET, &addr->u.v4.sin_addr, out, HP_ADDR_TEXT);
     } else if (addr->length && addr->u.any.sa_family == AF_INET6) {
         inet_ntop(AF_INET6, &addr->u.v6.sin6_addr, out, HP_ADDR_TEXT);
         size_t n = strlen(out);
-        if (addr->u.v6.sin6_scope_id && if_indextoname(addr->u.v6.sin6_scope_id, name))
+        if (addr->u.v6.sin6_scope_id)
+            name_of(addr->u.v6.sin6_scope_id, name);
+        if (*name)
             snprintf(out + n, HP_ADDR_TEXT - n, "%%%s", name);
     }
     return out;
@@ -378,13 +390,13 @@ ask_route(const hp_addr *server, hp_addr *route)
     hp_addr to = *server;
     if (hp_addr_port(&to) == 0)
         hp_addr_set_port(&to, DISCARD_PORT);
-    int fd = socket(to.u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = hp_socket_new(to.u.any.sa_family, SOCK_DGRAM, 0);
     if (fd < 0)
         return;
     socklen_t length = sizeof(route->u);
     if (connect(fd, &to.u.any, to.length) == 0 && getsockname(fd, &route->u.any, &length) == 0)
         route->length = length;
-    close(fd);
+    hp_socket_close(fd);
 }
 
 /* A lower score is better: first the list's order, then the server's family, the route to it, the kind of interface. */
@@ -489,7 +501,10 @@ hp_addr_local(hp_addr *addr, const char *wanted, const hp_addr *server, char nam
         ask_route(to, &s.route);
     }
     struct ifaddrs *all = NULL;
-    if (getifaddrs(&all) != 0)
+    hp_socket_lock();
+    int failed = getifaddrs(&all);
+    hp_socket_unlock();
+    if (failed)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot list this machine's network interfaces");
     choose(&s, all);
     explain(&s, all, why, why_size);

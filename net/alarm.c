@@ -2,7 +2,7 @@
 /* alarm: see alarm.h. */
 #include "net/alarm.h"
 
-#include "net/sock.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <sys/timerfd.h>
@@ -13,7 +13,7 @@ hp_alarm_open(hp_alarm *alarm)
 {
     *alarm = (hp_alarm){.when = HP_NEVER};
     hp_awake_sleep(&alarm->clock, HP_NEVER);
-    alarm->fd = hp_sock_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
+    alarm->fd = hp_socket_raise(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC));
     return alarm->fd;
 }
 

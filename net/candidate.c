@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "net/handshake_io.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define STALE (4 * HP_SEC) /* the dialling rank gives up one second later */
 
@@ -107,7 +107,7 @@ void
 hp_candidate_free(hp_candidate *candidate)
 {
     if (candidate->incoming.fd >= 0)
-        close(candidate->incoming.fd);
+        hp_socket_close(candidate->incoming.fd);
     hp_keys_drop(candidate->keys);
     free(candidate);
 }

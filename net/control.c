@@ -32,7 +32,8 @@ int
 hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n)
 {
     close_up(control);
-    if ((type == HP_TICK && is_stuffed(control, fd)) || HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
+    if ((type == HP_TICK && is_stuffed(control, fd)) || (type == HP_CREDIT && control->out_n > HP_CONTROL_ROOM / 2) ||
+        HP_CONTROL_ROOM - control->out_n < HP_COMMON_BYTES + n + 4)
         return 0;
     control->out_n += hp_frame_put_control(control->out + control->out_n, type, payload, n);
     return 1;

@@ -22,8 +22,8 @@ typedef struct hp_control {
 } hp_control;
 
 /*
- * Queues a frame. Returns 0 if there is no room, and for a TICK to a peer that does not read: bytes in front of an
- * ABORT may keep it from arriving.
+ * Queues a frame. Returns 0 if there is no room (for a CREDIT: less than half), and for a TICK to a peer that does not
+ * read: bytes in front of an ABORT may keep it from arriving.
  */
 int hp_control_add(hp_control *control, int fd, hp_frame_type type, const void *payload, size_t n);
 

@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/handshake_io.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define FIRST_WAIT (50 * HP_MS)
 #define LONGEST_WAIT (1 * HP_SEC)
@@ -50,6 +50,7 @@ struct hp_dial {
     uint64_t short_since;     /* since when this process has no descriptor for an attempt; 0: it has */
     int number;               /* the errno of that */
     uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
+    uint64_t absent;          /* since when attempts meet no process that has what is dialled; 0: the last one did */
     int unproven; /* attempts in a row that were closed after HELLO, or answered by something that is not hoop */
     int fd;
     hp_watch *watch;
@@ -66,7 +67,7 @@ close_socket(hp_dial *dial)
     hp_watch_free(dial->watch);
     dial->watch = NULL;
     if (dial->fd >= 0)
-        close(dial->fd);
+        hp_socket_close(dial->fd);
     dial->fd = -1;
 }
 
@@ -170,21 +171,49 @@ is_short_for_long(hp_dial *dial, const hoop_error *error)
     return now - dial->short_since >= SHORT_TIME;
 }
 
+static void
+note_absence(hp_dial *dial, int absent)
+{
+    if (!absent)
+        dial->absent = 0;
+    else if (!dial->absent)
+        dial->absent = hp_loop_now(dial->loop);
+}
+
 /*
- * A rank listens before it registers, so a rank that refuses for long has ended. A server may not have been started
- * yet.
+ * A rank listens before it registers, so a rank that refuses for long has ended, and so has the server of a ring. A
+ * server may not have been started yet if this rank has no ring from it.
  */
 static int
 is_out_of_reach(hp_dial *dial, const hoop_error *error)
 {
     uint64_t now = hp_loop_now(dial->loop);
-    if (error->sys_errno != ECONNREFUSED || dial->hello.your_rank >= HP_RANK_SERVER) {
+    int server = dial->hello.your_rank == HP_RANK_SERVER;
+    if (error->sys_errno != ECONNREFUSED || (server && dial->hello.comm == 0)) {
         dial->refused = 0;
         return 0;
     }
     if (!dial->refused)
         dial->refused = now;
     return now - dial->refused >= REFUSED_TIME;
+}
+
+static void
+fail_out_of_reach(hp_dial *dial)
+{
+    char where[HP_ADDR_TEXT];
+    hp_addr_print(&dial->to, where);
+    if (dial->hello.your_rank == HP_RANK_SERVER)
+        fail(
+            dial, HOOP_ERR_RENDEZVOUS,
+            "%s no longer listens at %s: its program has ended, or called hoop_server_stop. A ring goes on without it, "
+            "but can no longer be split",
+            dial->what, where);
+    else
+        fail(dial, HOOP_ERR_RENDEZVOUS,
+             "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
+             "HOOP_SOCKET_IFNAME or HOOP_ADVERTISE wrong?",
+             dial->what, where);
 }
 
 /* The system refused to make the connection: for good, or for now. */
@@ -194,11 +223,9 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     char where[HP_ADDR_TEXT];
     hp_dial_result result = {.fd = -1};
     dial->unproven = 0;
+    note_absence(dial, error->sys_errno == ECONNREFUSED);
     if (is_out_of_reach(dial, error)) {
-        fail(dial, HOOP_ERR_RENDEZVOUS,
-             "%s refuses connections at %s, where it has registered: does a firewall reject them, or is its "
-             "HOOP_SOCKET_IFNAME or HOOP_ADVERTISE wrong?",
-             dial->what, hp_addr_print(&dial->to, where));
+        fail_out_of_reach(dial);
         return;
     }
     if (!is_short_for_long(dial, error) && !is_final(error)) {
@@ -260,7 +287,7 @@ on_refusal(hp_dial *dial)
 {
     uint16_t status = dial->handshake.status;
     char me[48] = "this rank";
-    hp_dial_result result = {.fd = -1, .status = status};
+    hp_dial_result result = {.fd = -1, .status = status, .epoch = dial->handshake.epoch};
     const char *advice = "";
     hoop_result code = HOOP_ERR_RENDEZVOUS;
     if (dial->hello.my_rank < HP_RANK_SERVER)
@@ -298,6 +325,7 @@ on_end(hp_dial *dial)
     } else if (handshake->state == HP_HANDSHAKE_REFUSED &&
                (handshake->status == HP_LATE || handshake->status == HP_FULL)) {
         dial->unproven = 0;
+        note_absence(dial, handshake->status == HP_LATE);
         try_later(dial, hp_status_text(handshake->status));
     } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
         on_refusal(dial);
@@ -422,11 +450,10 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
     return dial;
 }
 
-void
-hp_dial_abandon(const hp_dial *dial)
+uint64_t
+hp_dial_absent_since(const hp_dial *dial)
 {
-    if (dial->fd >= 0)
-        close(dial->fd);
+    return dial->absent;
 }
 
 void

@@ -3,7 +3,7 @@
  * dial: from an address to a proven connection, by one attempt after the other (50 ms to 1 s apart, +-50 %) until a
  * deadline. A peer that closes after HELLO without a byte five times in a row is HOOP_ERR_AUTH ("wrong secret or job,
  * or the server closes connections"). A rank that refuses connections for three seconds is given up, because it
- * listens before it is dialled.
+ * listens before it is dialled; so is the server of a ring, which cannot come back.
  */
 #ifndef HP_DIAL_H
 #define HP_DIAL_H
@@ -19,6 +19,7 @@ typedef struct hp_dial_result {
     uint64_t features;
     uint32_t assigned_rank;
     uint16_t status; /* hp_status of a refusal, else 0 */
+    uint32_t epoch;  /* of a refusal: the peer's */
     hoop_error error;
 } hp_dial_result;
 
@@ -28,8 +29,9 @@ typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
 /* `what` names the peer in messages: "the rendezvous server", "rank 4 (node3)"; copied. `from` may be NULL. */
 hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
                      const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
-                     void *arg);           /* NULL: out of memory */
-void hp_dial_abandon(const hp_dial *dial); /* in a forked child: closes the descriptor, touches nothing else */
-void hp_dial_free(hp_dial *dial);          /* ends it without calling fn; NULL is fine */
+                     void *arg); /* NULL: out of memory */
+/* Since when nobody is there who has what is dialled: a rank's communicator that has left, or no process; 0: never. */
+uint64_t hp_dial_absent_since(const hp_dial *dial);
+void hp_dial_free(hp_dial *dial); /* ends it without calling fn; NULL is fine */
 
 #endif

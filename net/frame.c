@@ -33,7 +33,7 @@ limits_of(unsigned type)
         return (limits){HP_DATA_BYTES, HP_DATA_BYTES + HP_CALLPART_BYTES + HP_SLICE_MAX};
     if (type >= HP_HELLO && type <= HP_WELCOME)
         return handshake[type];
-    if ((type >= HP_JOIN && type <= HP_UNSTARTED) || (type >= HP_ACK && type <= HP_RESUME))
+    if ((type >= HP_JOIN && type <= HP_STATS) || (type >= HP_ACK && type <= HP_CREDIT))
         return (limits){4, HP_CONTROL_MAX + 4};
     return (limits){0, 0};
 }
@@ -155,10 +155,21 @@ hp_frame_put_control(uint8_t *out, hp_frame_type type, const void *payload, size
     return HP_COMMON_BYTES + n + 4;
 }
 
+static hoop_result
+check_control_type(const hp_frame *frame, hoop_error *error)
+{
+    if (frame->type < HP_JOIN || frame->type == HP_DATA)
+        return hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of type %d came where only control messages are allowed",
+                          frame->type);
+    return HOOP_SUCCESS;
+}
+
 hoop_result
 hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
     size_t n = frame->length - 4;
+    if (check_control_type(frame, error) != HOOP_SUCCESS)
+        return HOOP_ERR_PROTOCOL;
     if (hp_crc32c(in, n) != hp_get32(in + n))
         return hp_err_set(error, HOOP_ERR_CORRUPT,
                           "the checksum of a control message is wrong: bytes changed on the way");
@@ -182,10 +193,7 @@ static hoop_result
 get_control_common(hp_frame *frame, const uint8_t *in, hoop_error *error)
 {
     hoop_result result = hp_frame_get_common(frame, in, error);
-    if (result == HOOP_SUCCESS && (frame->type < HP_JOIN || frame->type == HP_DATA))
-        result = hp_err_set(error, HOOP_ERR_PROTOCOL, "a frame of type %d came where only control messages are allowed",
-                            frame->type);
-    return result;
+    return result == HOOP_SUCCESS ? check_control_type(frame, error) : result;
 }
 
 static int

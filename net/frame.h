@@ -42,11 +42,15 @@ typedef enum hp_frame_type {
     HP_GROW,
     HP_REFUSED,
     HP_LOST,
-    HP_UNSTARTED, /* control connection */
+    HP_UNSTARTED,
+    HP_NAME,
+    HP_CLOCK,
+    HP_STATS, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,
-    HP_RESUME /* ring; HP_ABORT and HP_LEAVE travel there too */
+    HP_RESUME,
+    HP_CREDIT /* ring; HP_ABORT and HP_LEAVE travel there too */
 } hp_frame_type;
 
 /* Flags of a data frame. ACK: the sender keeps the pages unchanged until an HP_ACK arrives. */
@@ -54,6 +58,12 @@ enum { HP_FRAME_CALL = 1, HP_FRAME_PAYLOAD_CRC = 2, HP_FRAME_ACK = 4 };
 
 /* Payload of HP_ACK: 8 bytes, how many frames with HP_FRAME_ACK this stripe has received since the beginning. */
 enum { HP_ACK_BYTES = 8 };
+
+/* Payload of HP_CREDIT, on the connections of messages: room given back in all 8 | message that may come 8, 0: none. */
+enum { HP_CREDIT_BYTES = 16 };
+
+/* The channel number of connections that carry messages between two ranks, and nothing of a belt. */
+enum { HP_MESSAGE_CHANNEL = 0xffff };
 
 /* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_HEARTBEAT_BYTES each; lib/peer_heartbeat.h has their layout. */
 enum {
@@ -96,7 +106,7 @@ hoop_result hp_frame_get_common(hp_frame *frame, const uint8_t *in, hoop_error *
 /* Reads and checks the rest of a data head (32 or 52 bytes); the CRCs first. */
 hoop_result hp_frame_get_data(hp_frame *frame, const uint8_t *in, hoop_error *error);
 
-/* After hp_frame_get_common of a frame that is not HP_DATA: checks the CRC of its `length` bytes at `in`. */
+/* After hp_frame_get_common: checks that the type is a control frame's, then the CRC of its `length` bytes at `in`. */
 hoop_result hp_frame_get_control(const hp_frame *frame, const uint8_t *in, hoop_error *error);
 
 /* Writes a whole control frame (HP_COMMON_BYTES + n + 4 bytes). Returns its size; 0: n > HP_CONTROL_MAX. */

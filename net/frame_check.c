@@ -19,8 +19,8 @@ other_call(const hp_frame *got, const hp_frame *want, int self, int peer, hoop_e
     hp_call_print(&want->call, ours, sizeof(ours));
     if (sequence != awaited)
         snprintf(as, sizeof(as), " as operation %llu", awaited);
-    return hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s", peer,
-                      theirs, sequence, self, ours, as);
+    return hp_err_set(error, HOOP_ERR_MISMATCH, "rank %d called %s as operation %llu, but rank %d called %s%s%s", peer,
+                      theirs, sequence, self, ours, as, hp_call_other_counts(&got->call, &want->call));
 }
 
 static hoop_result

@@ -224,7 +224,7 @@ static const char *
 challenge_fault(const hp_handshake *handshake)
 {
     const hp_hello *hello = &handshake->hello;
-    if (hp_get32(handshake->m2 + M2_EPOCH) != hello->epoch)
+    if (handshake->epoch != hello->epoch)
         return "a CHALLENGE of another epoch";
     if (handshake->version < hello->ver_min || handshake->version > hello->ver_max)
         return "a CHALLENGE that chose a version which was not offered";
@@ -247,6 +247,7 @@ on_challenge(hp_handshake *handshake)
         return bad(handshake, "a CHALLENGE from another rank than the one that was dialled");
     handshake->version = hp_get16(m2 + M2_VERSION);
     handshake->status = hp_get16(m2 + M2_STATUS);
+    handshake->epoch = hp_get32(m2 + M2_EPOCH);
     if (handshake->status != HP_OK) {
         handshake->why = hp_status_text(handshake->status);
         return go(handshake, HP_HANDSHAKE_REFUSED);

@@ -9,12 +9,15 @@
 
 #include "net/auth.h"
 
-enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2 };
-enum { HP_WIRE_MIN = 2, HP_WIRE_MAX = 2 };                 /* versions of the protocol that this build speaks */
-enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 }; /* bytes of the four messages */
-enum { HP_M1_NONCE = 80 };                                 /* where the nonce of a HELLO lies: 32 bytes */
-/* Feature bits of a HELLO. ACK: frames with HP_FRAME_ACK are acknowledged, so they may be sent without a copy. */
-enum { HP_FEATURE_ACK = 1 };
+enum { HP_ROLE_CONTROL = 1, HP_ROLE_DATA = 2, HP_ROLE_ASK = 3 }; /* ASK: no rank, hoop-top asks what the job does */
+enum { HP_WIRE_MIN = 2, HP_WIRE_MAX = 2 };                       /* versions of the protocol that this build speaks */
+enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the four messages */
+enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
+/*
+ * Feature bits of a HELLO. ACK: frames with HP_FRAME_ACK are acknowledged, so they may be sent without a copy. STATS: the
+ * server takes HP_STATS.
+ */
+enum { HP_FEATURE_ACK = 1, HP_FEATURE_STATS = 2 };
 #define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: the server has not assigned one yet */
 #define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 
@@ -81,6 +84,7 @@ typedef struct hp_handshake {
     uint16_t status;            /* hp_status of the refusal */
     uint64_t features;          /* those of both sides */
     uint32_t assigned_rank;     /* from WELCOME */
+    uint32_t epoch;             /* initiator: the responder's, from CHALLENGE */
     uint64_t deadline;
     const char *why;
     union { /* the messages so far */

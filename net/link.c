@@ -71,12 +71,17 @@ hp_link_is_stuck(const hp_link *link)
     return link->done < link->posted && next && hp_stripe_has_ended(next);
 }
 
-void
-hp_link_abandon(const hp_link *link)
+hp_tcp_path
+hp_link_path(const hp_link *link)
 {
-    for (int k = 0; k < link->stripes; k++)
-        if (link->stripe[k])
-            hp_stripe_abandon(link->stripe[k]);
+    hp_tcp_path all = {0};
+    for (int k = 0; k < link->stripes; k++) {
+        if (!link->stripe[k])
+            continue;
+        hp_tcp_path one = hp_stripe_path(link->stripe[k]);
+        hp_tcp_path_join(&all, &one);
+    }
+    return all;
 }
 
 static uint64_t
@@ -125,6 +130,12 @@ hp_link_send_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n)
 {
     return !link->sending && link->state == HP_LINK_OPEN &&
            hp_stripe_send_control(link->stripe[0], HP_TICK, heartbeats, n);
+}
+
+int
+hp_link_send_credit(hp_link *link, const uint8_t payload[HP_CREDIT_BYTES])
+{
+    return link->state == HP_LINK_OPEN && hp_stripe_send_control(link->stripe[0], HP_CREDIT, payload, HP_CREDIT_BYTES);
 }
 
 void

@@ -12,6 +12,7 @@
 
 #include "net/link_state.h"
 #include "net/loop.h"
+#include "net/tcp_path.h"
 
 /* capacity: how many posts it can hold. NULL when memory runs out. The state is HP_LINK_WANTED. */
 hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity);
@@ -29,8 +30,8 @@ int hp_link_is_fresh(const hp_link *link, int k);
 /* Whether the next post can never be completed because the stripe that carries it has ended. */
 int hp_link_is_stuck(const hp_link *link);
 
-/* In a forked child: closes the descriptors and nothing else. */
-void hp_link_abandon(const hp_link *link);
+/* What the kernel has measured of its connections; a system call for each. */
+hp_tcp_path hp_link_path(const hp_link *link);
 
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
@@ -43,6 +44,9 @@ int hp_link_move(hp_link *link);
 
 /* Sends a TICK to the peer of a receiving link. Returns 0 if an earlier TICK is still queued: this one is dropped. */
 int hp_link_send_heartbeats(hp_link *link, const uint8_t *heartbeats, size_t n);
+
+/* Sends an HP_CREDIT to the peer of a receiving link. Returns 0 if there is no room for it now. */
+int hp_link_send_credit(hp_link *link, const uint8_t payload[HP_CREDIT_BYTES]);
 
 /* Before the driver sleeps: watches the directions in which bytes are awaited, and no other. */
 void hp_link_arm(hp_link *link);

@@ -11,7 +11,9 @@ hp_link_fault(hp_link *l, const hp_post *post)
 {
     l->error.rank = l->peer;
     l->error.reporter = l->self;
-    if (!l->error.sequence && post)
+    if (l->owner)
+        l->error.sequence = HP_NO_OPERATION;
+    else if (!l->error.sequence && post)
         l->error.sequence = post->frame.sequence;
     l->state = HP_LINK_FAULT;
 }

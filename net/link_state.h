@@ -6,10 +6,12 @@
 #ifndef HP_LINK_STATE_H
 #define HP_LINK_STATE_H
 
+#include "base/count.h"
 #include "net/frame.h"
 #include "net/iov.h"
 
 enum { HP_STRIPES_MAX = 16, HP_HEARTBEATS_ROOM = 8 * HP_HEARTBEATS_BYTES };
+enum { HP_SMALL_BYTES = 2048 }; /* a payload up to this is copied next to its head: cheaper than an iovec */
 
 typedef struct hp_stripe hp_stripe;
 
@@ -31,6 +33,25 @@ typedef struct hp_post {
     int done;
 } hp_post;
 
+/* Whether the payload is small and in one place. */
+static inline int
+hp_post_is_small(const hp_post *post)
+{
+    return post->bytes <= HP_SMALL_BYTES && post->body.run >= post->bytes;
+}
+
+/*
+ * What the owner of a link for messages answers. A belt's link has no owner: there every frame is posted before it
+ * comes. Both return HOOP_SUCCESS, or an error that is filled except for its ranks.
+ */
+typedef struct hp_link_owner {
+    /* A frame comes: posts where its payload goes. */
+    hoop_result (*head)(void *arg, const hp_frame *frame, hoop_error *error);
+    /* The peer of a sending link sent an HP_CREDIT. */
+    hoop_result (*credit)(void *arg, const uint8_t payload[HP_CREDIT_BYTES], hoop_error *error);
+    void *arg;
+} hp_link_owner;
+
 typedef struct hp_link {
     int sending;    /* 1: to the next rank, 0: from the previous one */
     int self, peer; /* rank numbers, for messages */
@@ -39,9 +60,12 @@ typedef struct hp_link {
     int stripes;       /* K */
     uint32_t capacity; /* posts in flight at most; a power of two */
     uint32_t zerocopy; /* pages of at least so many bytes are sent without a copy; 0: none. The peer has agreed */
+    const hp_link_owner *owner; /* NULL: a belt's link */
+    int polled; /* read also where no post and no wake-up asks for it: the owner waits for what the peer sends */
     hp_post *posts;
     uint64_t posted, done;
-    uint64_t bytes; /* payload moved, for reports and stall warnings */
+    uint64_t bytes;  /* payload moved, for reports and stall warnings; */
+    hp_count *total; /* and counted here too, by all links of a communicator and direction; NULL: nowhere */
     hp_link_state state;
     hoop_error error;
     uint8_t
@@ -49,6 +73,15 @@ typedef struct hp_link {
     size_t heartbeats_n;
     hp_stripe *stripe[HP_STRIPES_MAX];
 } hp_link;
+
+/* Payload has moved. */
+static inline void
+hp_link_count(hp_link *link, uint64_t bytes)
+{
+    link->bytes += bytes;
+    if (link->total)
+        hp_count_add(link->total, bytes);
+}
 
 /* Error has the code and sentence of what is wrong: adds the ranks and the operation of the post, and ends the link. */
 void hp_link_fault(hp_link *link, const hp_post *post);

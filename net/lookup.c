@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
+#include "net/socket.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { POLL_MS = 100 };
 
@@ -69,14 +69,10 @@ static lookup *
 make(const char *host)
 {
     lookup *l = hp_alloc(1, sizeof(*l));
-    pthread_condattr_t monotonic;
     if (!l)
         return NULL;
     pthread_mutex_init(&l->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&l->over, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    hp_thread_cond_init(&l->over);
     l->host = hp_strdup(host);
     if (l->host)
         return l;
@@ -84,31 +80,13 @@ make(const char *host)
     return NULL;
 }
 
-/* All signals are blocked in the resolving thread. */
-static int
-start(lookup *l, pthread_t *thread)
-{
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &old);
-    int number = pthread_create(thread, NULL, run, l);
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return number;
-}
-
 /* 1: the answer is there; 0: the time is up, and the resolving thread owns the lookup. */
 static int
 await(lookup *l, hp_loop *loop, uint64_t deadline)
 {
     pthread_mutex_lock(&l->mutex);
-    while (!l->done && hp_loop_now(loop) < deadline) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_nsec += POLL_MS * (long)HP_MS;
-        until.tv_sec += until.tv_nsec / (long)HP_SEC;
-        until.tv_nsec %= (long)HP_SEC;
-        pthread_cond_timedwait(&l->over, &l->mutex, &until);
-    }
+    while (!l->done && hp_loop_now(loop) < deadline)
+        hp_thread_wait(&l->over, &l->mutex, hp_now() + POLL_MS * HP_MS);
     int done = l->done;
     l->abandoned = !done;
     pthread_mutex_unlock(&l->mutex);
@@ -128,7 +106,9 @@ int
 hp_lookup(const char *host, hp_loop *loop, uint64_t deadline, struct addrinfo **found)
 {
     pthread_t thread;
+    hp_socket_lock(); /* for the interface of an address it opens a socket */
     int numeric = resolve(host, AI_NUMERICHOST, found);
+    hp_socket_unlock();
     if (numeric != EAI_NONAME)
         return numeric; /* an address; or, as for want of memory, not even known to be a name */
     if (!loop)
@@ -136,7 +116,7 @@ hp_lookup(const char *host, hp_loop *loop, uint64_t deadline, struct addrinfo **
     lookup *l = make(host);
     if (!l)
         return EAI_MEMORY;
-    int number = start(l, &thread);
+    int number = hp_thread_start(&thread, run, l) ? 0 : errno;
     if (number == 0 && !await(l, loop, deadline)) {
         pthread_detach(thread);
         stay_loaded();

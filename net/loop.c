@@ -34,6 +34,7 @@ struct hp_loop {
     unsigned served;  /* callbacks and wake-ups so far */
     int running;      /* in libevent: callbacks are called */
     hp_awake clock;   /* the timers' clock */
+    uint64_t looked;  /* when it was read for hp_loop_now, by hp_now() */
     uint64_t armed;   /* what timer_fd is set to, by hp_now(); HP_NEVER: nothing */
     uint64_t pass;    /* while timers are fired: those due up to this time; else 0 */
     hp_timer **heap;  /* by due time; set timers only */
@@ -122,7 +123,14 @@ arm(hp_loop *loop, uint64_t when)
 uint64_t
 hp_loop_now(hp_loop *loop)
 {
-    return hp_awake_time(&loop->clock, hp_now());
+    loop->looked = hp_now();
+    return hp_awake_time(&loop->clock, loop->looked);
+}
+
+uint64_t
+hp_loop_looked(const hp_loop *loop)
+{
+    return loop->looked;
 }
 
 /* By hp_now(). */
@@ -536,4 +544,12 @@ hp_loop_fd(hp_loop *loop)
     }
     mirror_timer(loop);
     return loop->mirror_fd;
+}
+
+void
+hp_loop_fd_close(hp_loop *loop)
+{
+    if (loop->mirror_fd >= 0)
+        close(loop->mirror_fd);
+    loop->mirror_fd = -1;
 }

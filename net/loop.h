@@ -22,6 +22,9 @@ typedef void hp_timer_fn(void *arg);
  */
 uint64_t hp_loop_now(hp_loop *loop);
 
+/* CLOCK_MONOTONIC when that time was last asked for. It may be some time ago; asking costs nothing. */
+uint64_t hp_loop_looked(const hp_loop *loop);
+
 hp_loop *hp_loop_new(void); /* NULL: memory or descriptors ran out (errno) */
 void hp_loop_free(hp_loop *loop);
 
@@ -47,5 +50,6 @@ void hp_timer_free(hp_timer *timer);
  * watches and the next timer are mirrored into it. -1 with errno.
  */
 int hp_loop_fd(hp_loop *loop);
+void hp_loop_fd_close(hp_loop *loop); /* and the next hp_loop_fd makes a new one */
 
 #endif

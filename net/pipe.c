@@ -3,6 +3,7 @@
 #include "net/pipe.h"
 
 #include "net/sock.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +19,8 @@ hp_pipe_open(hp_pipe *pipe, size_t room)
     *pipe = (hp_pipe){.in = -1, .out = -1};
     if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
         return -1;
-    pipe->out = hp_sock_raise(ends[0]);
-    pipe->in = hp_sock_raise(ends[1]);
+    pipe->out = hp_socket_raise(ends[0]);
+    pipe->in = hp_socket_raise(ends[1]);
     if (pipe->out < 0 || pipe->in < 0) {
         hp_pipe_close(pipe);
         return -1;

@@ -140,11 +140,12 @@ hp_secret_from_fd(hp_secret *secret, int fd, hoop_error *error)
             "closed it; use HOOP_SECRET_FILE there",
             fd);
     if (seals < 0 || (seals & SEALS) != SEALS)
-        return hp_err_set(
-            error, HOOP_ERR_AUTH,
-            "HOOP_SECRET_FD names descriptor %d, which is not a sealed memory file: unset it, or start the "
-            "program with hooprun, or use HOOP_SECRET_FILE",
-            fd);
+        return hp_err_set(error, HOOP_ERR_AUTH,
+                          "HOOP_SECRET_FD names descriptor %d, which is not a sealed memory file: a program between "
+                          "hooprun and this one, such as another launcher, has put something else there, so start the "
+                          "program with one "
+                          "launcher only; or unset it, or use HOOP_SECRET_FILE",
+                          fd);
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* its seals prove that hooprun made it */
     ssize_t n = read_start(fd, text);
     if (n < 0)
@@ -169,7 +170,7 @@ refuse_open(const char *path, int number, hoop_error *error)
     if (number == ENOENT)
         return hp_err_set(error, HOOP_ERR_AUTH,
                           "secret file %.100s does not exist: check HOOP_SECRET_FILE, or make it with "
-                          "`(umask 077; openssl rand -hex 32 > FILE)`",
+                          "`hoop-rendezvous --new-secret FILE`",
                           path);
     return hp_err_sys(error, HOOP_ERR_AUTH, number,
                       "cannot open secret file %.100s (HOOP_SECRET_FILE; it must be readable by you)", path);

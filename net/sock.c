@@ -8,41 +8,20 @@
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "net/socket.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-enum { LOWEST_FD = 3, NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
-
-static void
-close_quietly(int fd)
-{
-    int kept = errno;
-    close(fd);
-    errno = kept;
-}
-
-/* A program may have closed descriptors 0 to 2; a socket there would receive what it prints. */
-int
-hp_sock_raise(int fd)
-{
-    if (fd < 0 || fd >= LOWEST_FD)
-        return fd;
-    int higher = fcntl(fd, F_DUPFD_CLOEXEC, LOWEST_FD);
-    close_quietly(fd);
-    return higher;
-}
+enum { NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
 
 static int
 make(int family)
 {
-    return hp_sock_raise(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
+    return hp_socket_new(family, SOCK_STREAM | SOCK_NONBLOCK, IPPROTO_TCP);
 }
 
 static void
@@ -55,17 +34,16 @@ set(int fd, int level, int option, int value)
 static int
 first_refusal(const char *name)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     static char known[NAMES_WARNED][16];
     static int count;
-    pthread_mutex_lock(&lock);
+    hp_socket_lock();
     int first = count < NAMES_WARNED;
     for (int i = 0; i < count; i++)
         if (strncmp(known[i], name, sizeof(known[i])) == 0)
             first = 0;
     if (first)
         snprintf(known[count++], sizeof(known[0]), "%.15s", name);
-    pthread_mutex_unlock(&lock);
+    hp_socket_unlock();
     return first;
 }
 
@@ -143,7 +121,7 @@ hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
     if (bind(fd, &addr->u.any, addr->length) == 0 && listen(fd, backlog) == 0)
         return fd;
     explain_bind(addr, errno, error);
-    close(fd);
+    hp_socket_close(fd);
     return -1;
 }
 
@@ -191,13 +169,13 @@ hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_options 
     }
     hp_sock_tune(fd, options);
     if (from && from->length && bind_from(fd, from, error) != 0) {
-        close(fd);
+        hp_socket_close(fd);
         return -1;
     }
     if (connect(fd, &addr->u.any, addr->length) == 0 || errno == EINPROGRESS || errno == EINTR)
         return fd;
     explain_connect(errno, error);
-    close(fd);
+    hp_socket_close(fd);
     return -1;
 }
 
@@ -242,7 +220,7 @@ hp_sock_accept(int listener, hp_addr *peer)
 {
     memset(peer, 0, sizeof(*peer));
     peer->length = sizeof(peer->u);
-    return hp_sock_raise(accept4(listener, &peer->u.any, &peer->length, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    return hp_socket_accept(listener, &peer->u.any, &peer->length);
 }
 
 int

@@ -22,7 +22,6 @@ int hp_sock_connected(int fd, hoop_error *error); /* once the socket is writable
 int hp_sock_accept(int listener, hp_addr *peer);  /* -1 with errno, also EAGAIN */
 void hp_sock_wake_at(int fd, int bytes); /* SO_RCVLOWAT: a sleeping thread is woken when so many bytes are readable */
 void hp_sock_tune(int fd, const hp_sock_options *options);
-int hp_sock_raise(int fd); /* the descriptor, moved to >= 3 if it was lower; -1 with errno */
 /* How many more descriptors this process may open, at most, judging by the one it has just opened. */
 int hp_sock_spare(int newest);
 hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);

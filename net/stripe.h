@@ -9,6 +9,7 @@
 
 #include "net/link_state.h"
 #include "net/loop.h"
+#include "net/tcp_path.h"
 
 /* Takes fd over. number: this stripe's index k; it carries posts k, k + K ... NULL: out of memory, fd is closed. */
 hp_stripe *hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg);
@@ -20,7 +21,7 @@ void hp_stripe_shut(hp_stripe *stripe);  /* writes and watches nothing more */
 int hp_stripe_closed(hp_stripe *stripe); /* 1: the peer has all that was written, or has closed; drops what arrives */
 int hp_stripe_is_fresh(const hp_stripe *stripe);  /* no byte has arrived */
 int hp_stripe_has_ended(const hp_stripe *stripe); /* end of file or reset */
-void hp_stripe_abandon(const hp_stripe *stripe);  /* in a forked child: closes the descriptors, touches nothing else */
+hp_tcp_path hp_stripe_path(const hp_stripe *stripe);
 void hp_stripe_free(hp_stripe *stripe);
 
 #endif

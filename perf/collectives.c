@@ -56,21 +56,58 @@ run_alltoall(const perf_call *c)
 }
 
 static hoop_result
+run_allgatherv(const perf_call *c)
+{
+    size_t own = c->counts[hoop_comm_rank(c->comm)];
+    return hoop_allgatherv(c->send, c->recv, own, c->counts, NULL, c->dtype, c->comm);
+}
+
+static hoop_result
+run_reduce_scatterv(const perf_call *c)
+{
+    return hoop_reduce_scatterv(c->send, c->recv, c->counts, NULL, c->dtype, c->op, c->comm);
+}
+
+/* Equal blocks. */
+static hoop_result
+run_alltoallv(const perf_call *c)
+{
+    return hoop_alltoallv(c->send, c->recv, c->counts, NULL, c->counts, NULL, c->dtype, c->comm);
+}
+
+/* To the next rank, from the previous one. */
+static hoop_result
+run_sendrecv(const perf_call *c)
+{
+    int rank = hoop_comm_rank(c->comm), size = hoop_comm_size(c->comm);
+    hoop_result result = hoop_group_start(c->comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hoop_send(c->send, c->count, c->dtype, (rank + 1) % size, 0, c->comm);
+    hoop_recv(c->recv, c->count, c->dtype, (rank + size - 1) % size, 0, c->comm);
+    return hoop_group_end(c->comm); /* with the error of either */
+}
+
+static hoop_result
 run_barrier(const perf_call *c)
 {
     return hoop_barrier(c->comm);
 }
 
 static const perf_coll colls[PERF_COLLS] = {
-    {"allreduce", 1, 0, PERF_ONE, PERF_ONE, run_allreduce, 2},
-    {"reduce_scatter", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatter, 1},
-    {"allgather", 0, 0, PERF_ONE, PERF_MANY, run_allgather, 1},
-    {"broadcast", 0, 1, PERF_ONE, PERF_ONE, run_broadcast, 0},
-    {"reduce", 1, 1, PERF_ONE, PERF_ONE, run_reduce, 0},
-    {"gather", 0, 1, PERF_ONE, PERF_MANY, run_gather, 1},
-    {"scatter", 0, 1, PERF_MANY, PERF_ONE, run_scatter, 1},
-    {"alltoall", 0, 0, PERF_MANY, PERF_MANY, run_alltoall, 1},
-    {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, run_barrier, 0},
+    {"allreduce", 1, 0, PERF_ONE, PERF_ONE, run_allreduce, 2, 0, 0},
+    {"reduce_scatter", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatter, 1, 0, 0},
+    {"allgather", 0, 0, PERF_ONE, PERF_MANY, run_allgather, 1, 0, 0},
+    {"broadcast", 0, 1, PERF_ONE, PERF_ONE, run_broadcast, 0, 0, 0},
+    {"reduce", 1, 1, PERF_ONE, PERF_ONE, run_reduce, 0, 0, 0},
+    {"gather", 0, 1, PERF_ONE, PERF_MANY, run_gather, 1, 0, 0},
+    {"scatter", 0, 1, PERF_MANY, PERF_ONE, run_scatter, 1, 0, 0},
+    {"alltoall", 0, 0, PERF_MANY, PERF_MANY, run_alltoall, 1, 0, 0},
+    {"reduce_scatterv", 1, 0, PERF_MANY, PERF_ONE, run_reduce_scatterv, 1, 1, 0},
+    {"allgatherv", 0, 0, PERF_ONE, PERF_MANY, run_allgatherv, 1, 1, 0},
+    {"alltoallv", 0, 0, PERF_MANY, PERF_MANY, run_alltoallv, 1, 0, 1},
+    {"sendrecv", 0, 0, PERF_ONE, PERF_ONE, run_sendrecv, 0, 0, 1},
+    {"barrier", 0, 0, PERF_NOTHING, PERF_NOTHING, run_barrier, 0, 0, 0},
 };
 
 const perf_coll *
@@ -103,28 +140,48 @@ perf_coll_named(const char *name)
     return -1;
 }
 
+/* total * r(r+1) / (n(n+1)), which does not overflow for n < 65536. */
 static size_t
-elements(perf_layout layout, size_t count, int ranks)
+ramp(size_t total, uint64_t n, uint64_t r)
 {
-    return layout == PERF_NOTHING ? 0 : layout == PERF_MANY ? count * (size_t)ranks : count;
+    uint64_t all = n * (n + 1), part = r * (r + 1);
+    return (size_t)(total / all * part + total % all * part / all);
+}
+
+perf_block
+perf_coll_block(const perf_coll *coll, size_t count, int ranks, int rank)
+{
+    size_t total = count * (size_t)ranks, first = (size_t)rank * count;
+    if (!coll->uneven)
+        return (perf_block){first, count};
+    first = ramp(total, (uint64_t)ranks, (uint64_t)rank);
+    return (perf_block){first, ramp(total, (uint64_t)ranks, (uint64_t)rank + 1) - first};
+}
+
+static size_t
+elements(const perf_coll *coll, perf_layout layout, size_t count, int ranks, int rank)
+{
+    if (layout == PERF_ONE)
+        return perf_coll_block(coll, count, ranks, rank).count;
+    return layout == PERF_MANY ? count * (size_t)ranks : 0;
 }
 
 size_t
-perf_coll_send_count(const perf_coll *coll, size_t count, int ranks)
+perf_coll_send_count(const perf_coll *coll, size_t count, int ranks, int rank)
 {
-    return elements(coll->send, count, ranks);
+    return elements(coll, coll->send, count, ranks, rank);
 }
 
 size_t
-perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks)
+perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks, int rank)
 {
-    return elements(coll->recv, count, ranks);
+    return elements(coll, coll->recv, count, ranks, rank);
 }
 
 size_t
 perf_coll_total(const perf_coll *coll, size_t count, int ranks)
 {
-    size_t send = perf_coll_send_count(coll, count, ranks), recv = perf_coll_recv_count(coll, count, ranks);
+    size_t send = perf_coll_send_count(coll, count, ranks, 0), recv = perf_coll_recv_count(coll, count, ranks, 0);
     return send > recv ? send : recv;
 }
 
@@ -143,9 +200,9 @@ perf_coll_bus_factor(const perf_coll *coll, int ranks)
 }
 
 void
-perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int rank)
+perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int ranks, int rank)
 {
-    char *own = (char *)big + (size_t)rank * call->count * element;
+    char *own = (char *)big + perf_coll_block(coll, call->count, ranks, rank).first * element;
     call->send = coll->send == PERF_ONE && coll->recv == PERF_MANY ? own : big;
     call->recv = coll->send == PERF_MANY && coll->recv == PERF_ONE ? own : big;
 }
@@ -165,14 +222,16 @@ perf_coll_sends(const perf_coll *coll, int rank, int root)
 }
 
 perf_origin
-perf_coll_origin(const perf_coll *coll, size_t block, size_t count, int rank, int root)
+perf_coll_origin(const perf_coll *coll, int block, size_t count, int ranks, int rank, int root)
 {
-    size_t own = coll->send == PERF_MANY ? (size_t)rank * count : 0;
+    size_t own = coll->send == PERF_MANY ? perf_coll_block(coll, count, ranks, rank).first : 0;
     if (coll->reduces)
         return (perf_origin){-1, own};
     if (coll->rooted && coll->recv == PERF_ONE)
         return (perf_origin){root, own};
-    return (perf_origin){(int)block, own};
+    if (coll->send == PERF_ONE && coll->recv == PERF_ONE)
+        return (perf_origin){(rank + ranks - 1) % ranks, 0};
+    return (perf_origin){block, own};
 }
 
 /* --- types and operations --- */
@@ -184,6 +243,8 @@ static const perf_type types[PERF_TYPES] = {
     {"half", HOOP_FLOAT16, PERF_FLOAT, 2, 5, 10},     {"float", HOOP_FLOAT32, PERF_FLOAT, 4, 8, 23},
     {"double", HOOP_FLOAT64, PERF_FLOAT, 8, 11, 52},  {"bfloat16", HOOP_BFLOAT16, PERF_FLOAT, 2, 8, 7},
     {"f8e4m3", HOOP_FLOAT8E4M3, PERF_FLOAT, 1, 4, 3}, {"f8e5m2", HOOP_FLOAT8E5M2, PERF_FLOAT, 1, 5, 2},
+    {"int16", HOOP_INT16, PERF_SIGNED, 2, 0, 0},      {"uint16", HOOP_UINT16, PERF_UNSIGNED, 2, 0, 0},
+    {"bool", HOOP_BOOL, PERF_BOOL, 1, 0, 0},
 };
 
 /* Other common names of the types. */
@@ -193,7 +254,11 @@ static const struct {
              {"float64", "double"},  {"fp64", "double"},       {"bf16", "bfloat16"},  {"float8e4m3", "f8e4m3"},
              {"fp8_e4m3", "f8e4m3"}, {"float8e5m2", "f8e5m2"}, {"fp8_e5m2", "f8e5m2"}};
 
-static const char *const ops[PERF_OPS] = {"sum", "prod", "max", "min", "avg"};
+static const struct {
+    const char *name;
+    hoop_op op;
+} ops[PERF_OPS] = {{"sum", HOOP_SUM}, {"prod", HOOP_PROD}, {"max", HOOP_MAX}, {"min", HOOP_MIN},
+                   {"avg", HOOP_AVG}, {"band", HOOP_BAND}, {"bor", HOOP_BOR}, {"bxor", HOOP_BXOR}};
 
 const perf_type *
 perf_type_at(int index)
@@ -213,17 +278,31 @@ perf_type_named(const char *name)
     return -1;
 }
 
-const char *
-perf_op_name(int op)
+hoop_op
+perf_op_at(int index)
 {
-    return op >= 0 && op < PERF_OPS ? ops[op] : "none";
+    return ops[index].op;
+}
+
+const char *
+perf_op_name(int index)
+{
+    return index >= 0 && index < PERF_OPS ? ops[index].name : "none";
+}
+
+int
+perf_op_applies(int op, const perf_type *type)
+{
+    if (perf_op_at(op) >= HOOP_BAND)
+        return type->kind != PERF_FLOAT;
+    return perf_op_at(op) != HOOP_AVG || type->kind != PERF_BOOL;
 }
 
 int
 perf_op_named(const char *name)
 {
     for (int i = 0; i < PERF_OPS; i++)
-        if (strcmp(name, ops[i]) == 0)
+        if (strcmp(name, ops[i].name) == 0)
             return i;
     return -1;
 }

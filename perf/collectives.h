@@ -16,6 +16,7 @@ typedef struct perf_call {
     const void *send;
     void *recv;
     size_t count;
+    const size_t *counts; /* of each rank, if the collective has them; `count` is their mean, rounded down */
     hoop_dtype dtype;
     hoop_op op;
     int root;
@@ -30,44 +31,55 @@ typedef struct perf_coll {
     perf_layout send, recv;
     hoop_result (*run)(const perf_call *call);
     int crossings; /* busbw = algbw * crossings * (n-1)/n; 0: busbw = algbw */
+    int uneven;    /* each rank has a count of its own, see perf_coll_block */
+    int messages;  /* it consists of messages between two ranks: no in-place form */
 } perf_coll;
 
-enum { PERF_COLLS = 9 };
+enum { PERF_COLLS = 13 };
 const perf_coll *perf_coll_at(int index);
 int perf_coll_named(const char *name); /* nccl-tests' spellings too (all_reduce); -1 for an unknown one */
 
 /* Elements per call for a size in bytes: the size is that of the larger buffer. */
 size_t perf_coll_count(const perf_coll *coll, size_t bytes, size_t element, int ranks);
 
+/*
+ * A rank's block of ranks * count elements. Blocks are equal, or they grow evenly: block r begins at the
+ * r(r+1) / (ranks(ranks+1))-th part of all.
+ */
+typedef struct perf_block {
+    size_t first, count;
+} perf_block;
+perf_block perf_coll_block(const perf_coll *coll, size_t count, int ranks, int rank);
+
 /* Elements in a rank's send buffer, receive buffer, and the larger of the two; on every rank as at the root. */
-size_t perf_coll_send_count(const perf_coll *coll, size_t count, int ranks);
-size_t perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks);
+size_t perf_coll_send_count(const perf_coll *coll, size_t count, int ranks, int rank);
+size_t perf_coll_recv_count(const perf_coll *coll, size_t count, int ranks, int rank);
 size_t perf_coll_total(const perf_coll *coll, size_t count, int ranks);
 
 double perf_coll_bus_factor(const perf_coll *coll, int ranks);
 
 /* Makes the call in place: call->send and call->recv point into `big`, which has room for all elements. */
-void perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int rank);
+void perf_coll_in_place(const perf_coll *coll, perf_call *call, void *big, size_t element, int ranks, int rank);
 
 /* Whether a rank has a result, and whether it has data to send. */
 int perf_coll_receives(const perf_coll *coll, int rank, int root);
 int perf_coll_sends(const perf_coll *coll, int rank, int root);
 
 /*
- * Where block b (of count elements) of what `rank` receives comes from: the rank that sent it, and the element in its
+ * Where block b of what `rank` receives comes from: the rank that sent it, and the element in its
  * send buffer. For reductions the rank is -1 and the element counts in the reduction.
  */
 typedef struct perf_origin {
     int rank;
     size_t element;
 } perf_origin;
-perf_origin perf_coll_origin(const perf_coll *coll, size_t block, size_t count, int rank, int root);
+perf_origin perf_coll_origin(const perf_coll *coll, int block, size_t count, int ranks, int rank, int root);
 
 /* --- types and operations --- */
 
-enum { PERF_TYPES = 12, PERF_OPS = 5 };
+enum { PERF_TYPES = 15, PERF_OPS = 8 };
 
-typedef enum perf_kind { PERF_SIGNED, PERF_UNSIGNED, PERF_FLOAT } perf_kind;
+typedef enum perf_kind { PERF_SIGNED, PERF_UNSIGNED, PERF_BOOL, PERF_FLOAT } perf_kind;
 
 typedef struct perf_type {
     const char *name;
@@ -80,8 +92,12 @@ typedef struct perf_type {
 /* A row by its place in the tables (-d all, -o all), and by name; NULL and -1 for an unknown one. */
 const perf_type *perf_type_at(int index);
 int perf_type_named(const char *name);
-const char *perf_op_name(int op);
+hoop_op perf_op_at(int index);
+const char *perf_op_name(int index); /* "none" for an unknown one */
 int perf_op_named(const char *name);
+
+/* Whether the type has the operation: bits of floats and the mean of bools do not exist. */
+int perf_op_applies(int op, const perf_type *type);
 
 /* Writes a whole number (the low bits of it), or a finite number rounded to nearest even, as one element. */
 void perf_put_integer(const perf_type *type, void *element, uint64_t value);

@@ -3,7 +3,8 @@
  * data: the pattern is a pure function of seed, rank and index.
  *
  * Integers: any bits (sums and products wrap, so order does not matter), odd ones for products, small ones for the
- * mean. Floats: whole numbers so small that no partial sum needs rounding; where even ones do not fit (8-bit floats
+ * mean. Bools: 0, or any other byte. Where bits or bools are joined by and or by or, all ranks but one in turn have what
+ * changes nothing: otherwise every result would be the same, whichever ranks took part. Floats: whole numbers so small that no partial sum needs rounding; where even ones do not fit (8-bit floats
  * over many ranks), only some of the ranks have a number other than 0, other ranks at every index. Products are of plus
  * and minus 1, and 2 or 1/2 from three ranks at most. The mean has one division, which is rounded as the library must:
  * by float32, or float64.
@@ -110,13 +111,35 @@ narrow(const perf_type *type, uint64_t value)
     return type->kind == PERF_SIGNED ? (uint64_t)((int64_t)(value << spare) >> spare) : value << spare >> spare;
 }
 
+typedef enum joint { ARITHMETIC, AND, OR, XOR } joint;
+
+static joint
+joint_of(const perf_pattern *p)
+{
+    int is_bool = p->type->kind == PERF_BOOL;
+    switch (p->op) {
+    case HOOP_BAND: return AND;
+    case HOOP_BOR: return OR;
+    case HOOP_BXOR: return XOR;
+    case HOOP_PROD:
+    case HOOP_MIN: return is_bool ? AND : ARITHMETIC;
+    default: return is_bool ? OR : ARITHMETIC;
+    }
+}
+
 static uint64_t
 integer_value(const perf_pattern *p, int rank, size_t index)
 {
     uint64_t bits = noise(p, rank, index);
-    if (p->op == HOOP_AVG)
+    joint by = joint_of(p);
+    int quiet = p->op >= 0 && (by == AND || by == OR) && index % (size_t)p->ranks != (size_t)rank;
+    if (by == ARITHMETIC && p->op == HOOP_AVG)
         return (uint64_t)modest(p, rank, index);
-    return narrow(p->type, p->op == HOOP_PROD ? bits | 1 : bits);
+    if (by == ARITHMETIC && p->op == HOOP_PROD)
+        return narrow(p->type, bits | 1);
+    if (quiet)
+        return by == AND ? narrow(p->type, UINT64_MAX) : 0;
+    return p->type->kind == PERF_BOOL && bits >> 32 & 1 ? 0 : narrow(p->type, bits);
 }
 
 int
@@ -187,10 +210,19 @@ reduced_float(const perf_pattern *p, size_t index)
 }
 
 static uint64_t
-combine_integers(const perf_type *type, int op, uint64_t a, uint64_t b)
+join(joint by, uint64_t a, uint64_t b)
 {
+    return by == AND ? a & b : by == OR ? a | b : a ^ b;
+}
+
+static uint64_t
+combine_integers(const perf_pattern *p, uint64_t a, uint64_t b)
+{
+    const perf_type *type = p->type;
     int greater = type->kind == PERF_SIGNED ? (int64_t)a > (int64_t)b : a > b;
-    switch (op) {
+    if (joint_of(p) != ARITHMETIC)
+        return type->kind == PERF_BOOL ? join(joint_of(p), a != 0, b != 0) : join(joint_of(p), a, b);
+    switch (p->op) {
     case HOOP_PROD: return narrow(type, a * b);
     case HOOP_MAX: return greater ? a : b;
     case HOOP_MIN: return greater ? b : a;
@@ -203,7 +235,9 @@ reduced_integer(const perf_pattern *p, size_t index)
 {
     uint64_t all = integer_value(p, 0, index);
     for (int rank = 1; rank < p->ranks; rank++)
-        all = combine_integers(p->type, p->op, all, integer_value(p, rank, index));
+        all = combine_integers(p, all, integer_value(p, rank, index));
+    if (p->type->kind == PERF_BOOL)
+        return all != 0;
     if (p->op != HOOP_AVG)
         return all;
     return p->type->kind == PERF_SIGNED ? (uint64_t)((int64_t)all / p->ranks) : all / (uint64_t)p->ranks;
@@ -314,14 +348,16 @@ element_size(const perf_check *check)
 static size_t
 send_elements(const perf_check *check)
 {
-    return perf_coll_send_count(check->coll, check->call->count, check->pattern.ranks);
+    return perf_coll_send_count(check->coll, check->call->count, check->pattern.ranks, check->rank);
 }
 
 static size_t
 recv_bytes(const perf_check *check)
 {
-    size_t elements = check->in_place ? perf_coll_total(check->coll, check->call->count, check->pattern.ranks)
-                                      : perf_coll_recv_count(check->coll, check->call->count, check->pattern.ranks);
+    size_t count = check->call->count;
+    int ranks = check->pattern.ranks;
+    size_t elements = check->in_place ? perf_coll_total(check->coll, count, ranks)
+                                      : perf_coll_recv_count(check->coll, count, ranks, check->rank);
     return elements * element_size(check);
 }
 
@@ -399,11 +435,15 @@ perf_check_fill(perf_check *check)
 
 /* One block of what was received, against what its origin sent. */
 static uint64_t
-wrong_in_block(const perf_check *check, size_t block)
+wrong_in_block(const perf_check *check, int block)
 {
     const perf_call *call = check->call;
-    size_t count = call->count, entries = period_of(send_elements(check));
-    perf_origin from = perf_coll_origin(check->coll, block, count, check->rank, call->root);
+    size_t count = call->count;
+    int many = check->coll->recv == PERF_MANY, ranks = check->pattern.ranks;
+    perf_block at = perf_coll_block(check->coll, count, ranks, many ? block : check->rank);
+    perf_origin from = perf_coll_origin(check->coll, block, count, ranks, check->rank, call->root);
+    size_t entries =
+        period_of(perf_coll_send_count(check->coll, count, ranks, from.rank < 0 ? check->rank : from.rank));
     int rounded = from.rank < 0 && perf_pattern_is_rounded(&check->pattern);
     if (rounded)
         perf_pattern_range(&check->pattern, (perf_range *)(void *)check->table, entries);
@@ -411,8 +451,8 @@ wrong_in_block(const perf_check *check, size_t block)
         perf_pattern_reduced(&check->pattern, check->table, entries);
     else
         perf_pattern_send(&check->pattern, from.rank, check->table, entries);
-    const uint8_t *at = (const uint8_t *)call->recv + block * count * element_size(check);
-    return compare(check, at, count, from.element, rounded);
+    const uint8_t *data = (const uint8_t *)call->recv + (many ? at.first * element_size(check) : 0);
+    return compare(check, data, at.count, from.element, rounded);
 }
 
 /* Out of place, a send buffer is never written. */
@@ -429,11 +469,11 @@ wrong_in_send(const perf_check *check)
 uint64_t
 perf_check_wrong(perf_check *check)
 {
-    size_t blocks = check->coll->recv == PERF_MANY ? (size_t)check->pattern.ranks : 1;
+    int blocks = check->coll->recv == PERF_MANY ? check->pattern.ranks : 1;
     uint64_t wrong = perf_buffer_trespassed(check->recv, recv_bytes(check)) + wrong_in_send(check);
     if (!perf_coll_receives(check->coll, check->rank, check->call->root))
         return wrong;
-    for (size_t block = 0; block < blocks; block++)
+    for (int block = 0; block < blocks; block++)
         wrong += wrong_in_block(check, block);
     return wrong;
 }

@@ -100,6 +100,10 @@ static void
 write_side(hp_json *json, const char *key, const perf_row *row, const perf_side *side, double line)
 {
     const perf_stats *s = &side->stats;
+    if (side->absent) {
+        hp_json_null(json, key);
+        return;
+    }
     hp_json_object(json, key);
     hp_json_decimal(json, "time", side->time * 1e6, 6);
     hp_json_decimal(json, "alg_bw", side->algbw, 6);

@@ -144,7 +144,8 @@ check_side(perf_run *run, const perf_task *t, const perf_call *call, int in_plac
     c->coll = t->coll;
     c->call = call;
     c->in_place = in_place;
-    c->pattern = (perf_pattern){.type = t->type, .op = t->coll->reduces ? t->op : -1, .ranks = run->ranks};
+    c->pattern =
+        (perf_pattern){.type = t->type, .op = t->coll->reduces ? (int)perf_op_at(t->op) : -1, .ranks = run->ranks};
     side->wrong = 0;
     for (int i = 0; i < run->options.check && side->wrong == 0; i++) {
         c->pattern.seed = ++run->seed;
@@ -159,11 +160,12 @@ static void
 measure_side(perf_run *run, perf_task *t, int in_place)
 {
     perf_call call = {.send = run->send.data, .recv = run->recv.data, .count = t->row.count, .dtype = t->type->dtype};
-    call.op = t->op < 0 ? HOOP_SUM : (hoop_op)t->op;
+    call.counts = run->counts;
+    call.op = perf_op_at(t->op);
     call.root = t->root < 0 ? 0 : t->root;
     call.comm = run->comm;
     if (in_place)
-        perf_coll_in_place(t->coll, &call, run->recv.data, t->type->size, run->rank);
+        perf_coll_in_place(t->coll, &call, run->recv.data, t->type->size, run->ranks, run->rank);
     /* Zeros stay zeros: however often a sum in place is repeated, no run meets infinities or subnormal numbers. */
     run->send.memory->fill(run->send.data, 0, t->row.bytes);
     run->recv.memory->fill(run->recv.data, 0, t->row.bytes);
@@ -181,11 +183,15 @@ perf_measure_row(perf_run *run, perf_task *t, size_t bytes)
     row->count = perf_coll_count(t->coll, bytes, t->type->size, run->ranks);
     row->bytes = perf_coll_total(t->coll, row->count, run->ranks) * t->type->size;
     row->checked = run->options.check > 0;
+    for (int rank = 0; rank < run->ranks; rank++)
+        run->counts[rank] = perf_coll_block(t->coll, row->count, run->ranks, rank).count;
     run->row_open = run->rank == 0;
     if (run->row_open)
         perf_table_begin(row);
     for (int place = 0; place < 2; place++) {
-        measure_side(run, t, place);
+        row->side[place].absent = place == 1 && t->coll->messages;
+        if (!row->side[place].absent)
+            measure_side(run, t, place);
         end_progress(run);
         if (run->rank == 0)
             perf_table_side(&run->report, row, place);

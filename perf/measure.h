@@ -17,6 +17,7 @@ typedef struct perf_run {
     int rank, ranks;
     perf_buffer send, recv;
     perf_check check;
+    size_t *counts;  /* of each rank, of the row that is measured */
     double *samples; /* seconds of each timed run, then those of the rank that options.average names */
     uint64_t seed;   /* another one for every checked run */
     FILE *json;
@@ -28,7 +29,7 @@ typedef struct perf_run {
 typedef struct perf_task {
     const perf_coll *coll;
     const perf_type *type;
-    int op, root;
+    int op, root; /* op: its place in the table of perf_op_at */
     perf_row row; /* its names and its root are set before perf_measure_row */
 } perf_task;
 

@@ -71,10 +71,11 @@ perf_options_help(void)
            "  -n, --iters N          timed runs of each size (20)\n"
            "  -w, --warmup_iters N   runs before them, after the first call (1)\n"
            "  -c, --check N          runs after them of which every element is checked; 0: none (1)\n"
-           "      --coll NAME        allreduce, reduce_scatter, allgather, broadcast, reduce,\n"
-           "                         gather, scatter, alltoall, barrier, or all (allreduce)\n"
-           "  -d, --datatype TYPE    [u]int8, 32, 64, half, float, double, bfloat16, f8e4m3, f8e5m2, all (float)\n"
-           "  -o, --op OP            sum, prod, max, min, avg, or all (sum)\n"
+           "      --coll NAME        allreduce, reduce_scatter[v], allgather[v], broadcast, reduce,\n"
+           "                         gather, scatter, alltoall[v], sendrecv, barrier, or all (allreduce)\n"
+           "  -d, --datatype TYPE    [u]int8, 16, 32, 64, bool, half, float, double, bfloat16,\n"
+           "                         f8e4m3, f8e5m2, or all (float)\n"
+           "  -o, --op OP            sum, prod, max, min, avg, band, bor, bxor, or all (sum)\n"
            "  -r, --root RANK        root of collectives that have one, or all (0)\n"
            "  -a, --average N        time to show: 0 rank 0, 1 mean, 2 fastest rank, 3 slowest rank (3)\n"
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
@@ -260,6 +261,12 @@ ends_with(const char *text, const char *end)
     return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
+static int
+reduces(const perf_options *o)
+{
+    return o->coll == PERF_ALL || perf_coll_at(o->coll)->reduces;
+}
+
 /* Where only one of -b and -e was given, and they cross, the other one follows. */
 static void
 settle(reader *r, int blocking_set)
@@ -273,6 +280,10 @@ settle(reader *r, int blocking_set)
         o->blocking = 3;
     if (o->min_bytes > o->max_bytes)
         complain(r, "-b %zu is larger than -e %zu: there is no size between them", o->min_bytes, o->max_bytes);
+    if (reduces(o) && o->type != PERF_ALL && o->op != PERF_ALL && !perf_op_applies(o->op, perf_type_at(o->type)))
+        complain(r, "%s has no operation %s: %s", perf_type_at(o->type)->name, perf_op_name(o->op),
+                 perf_type_at(o->type)->kind == PERF_BOOL ? "a bool has no mean"
+                                                          : "take one of integers, such as -d int32");
     if (o->plot && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
         complain(r, "--plot takes a file that ends in .png or .svg, not \"%s\"", o->plot);
 }

@@ -34,7 +34,7 @@ text_of(const json_t *object, const char *key)
 static perf_side
 side_of(const json_t *side)
 {
-    perf_side s = {.stats = {.low = 1, .high = 0}};
+    perf_side s = {.stats = {.low = 1, .high = 0}, .absent = !json_is_object(side)};
     s.time = number_of(side, "time", 0) * 1e-6;
     s.busbw = number_of(side, "bus_bw", 0);
     s.stats.median = number_of(side, "median_us", 0) * 1e-6;

@@ -55,9 +55,13 @@ double
 perf_report_busbw(const perf_report *report)
 {
     double sum = 0;
-    for (size_t i = 0; i < report->rows.count; i++)
-        sum += report->rows.row[i].side[0].busbw + report->rows.row[i].side[1].busbw;
-    return report->rows.count == 0 ? 0 : sum / (2 * (double)report->rows.count);
+    size_t sides = 0;
+    for (size_t i = 0; i < 2 * report->rows.count; i++) {
+        const perf_side *side = &report->rows.row[i / 2].side[i % 2];
+        sum += side->busbw;
+        sides += !side->absent;
+    }
+    return sides == 0 ? 0 : sum / (double)sides;
 }
 
 const char *

@@ -19,6 +19,7 @@ typedef struct perf_side {
     double first; /* the first call at this size, which counts in nothing else */
     uint64_t wrong;
     perf_stats stats;
+    int absent; /* the collective has no such form */
 } perf_side;
 
 typedef struct perf_row {

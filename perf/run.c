@@ -56,7 +56,8 @@ measure_coll(perf_run *run, const perf_coll *coll)
         for (int op = ops.first; op <= ops.last; op++)
             for (int root = roots.first; root <= roots.last; root++) {
                 perf_task t = {.coll = coll, .type = perf_type_at(type), .op = op, .root = root};
-                measure_sizes(run, &t);
+                if (!coll->reduces || perf_op_applies(op, t.type))
+                    measure_sizes(run, &t);
             }
 }
 
@@ -141,12 +142,13 @@ take_memory(perf_run *run)
     if (perf_memory_is_host(memory))
         refuse_unless_all(run, has_room(run, why, sizeof(why)), why);
     run->samples = calloc((size_t)run->options.iterations, sizeof(*run->samples));
+    run->counts = calloc((size_t)run->ranks, sizeof(*run->counts));
     run->check.send = &run->send;
     run->check.recv = &run->recv;
     run->check.rank = run->rank;
     lacking |= perf_buffer_open(&run->send, memory, run->options.max_bytes) != 0;
     lacking |= perf_buffer_open(&run->recv, memory, run->options.max_bytes) != 0;
-    lacking |= !run->samples || perf_check_open(&run->check) != 0;
+    lacking |= !run->samples || !run->counts || perf_check_open(&run->check) != 0;
     perf_need(run, hoop_allreduce(&lacking, &lacking, 1, HOOP_UINT64, HOOP_SUM, run->comm));
     if (lacking == 0)
         return;
@@ -231,6 +233,7 @@ finish(perf_run *run)
     perf_buffer_close(&run->recv);
     perf_check_close(&run->check);
     free(run->samples);
+    free(run->counts);
     free(run->report.rows.row);
     free((void *)(uintptr_t)run->report.members);
 }

@@ -109,7 +109,9 @@ share_columns(const perf_report *report, const perf_row *row)
 {
     for (int place = 0; place < 2; place++) {
         char share[7];
-        printf("  %6s", fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->link_rate)));
+        printf("  %6s", row->side[place].absent
+                            ? "N/A"
+                            : fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->link_rate)));
     }
 }
 
@@ -126,10 +128,17 @@ stats_of(const perf_side *side)
                   fit(most, 7, s->max * 1e6), low, high);
 }
 
-void
-perf_table_side(const perf_report *report, const perf_row *row, int place)
+static void
+absent_side(const perf_report *report)
 {
-    const perf_side *side = &row->side[place];
+    printf("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
+    if (report->options->stats)
+        stats_columns("N/A", "N/A", "N/A", "N/A", "N/A", "N/A");
+}
+
+static void
+side_columns(const perf_report *report, const perf_row *row, const perf_side *side)
+{
     char time[8], algbw[7], busbw[7];
     printf("  %7s  %6s  %6s", fit(time, 7, side->time * 1e6), fit(algbw, 6, side->algbw), fit(busbw, 6, side->busbw));
     if (row->checked)
@@ -138,6 +147,15 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
         printf("    N/A");
     if (report->options->stats)
         stats_of(side);
+}
+
+void
+perf_table_side(const perf_report *report, const perf_row *row, int place)
+{
+    if (row->side[place].absent)
+        absent_side(report);
+    else
+        side_columns(report, row, &row->side[place]);
     if (place == 1 && report->link_rate > 0)
         share_columns(report, row);
     fflush(stdout);
@@ -237,7 +255,8 @@ curve_line(const perf_row *row, size_t count, size_t step, double top, int heigh
     else
         printf("# %8s |", "");
     for (size_t i = 0; i < count; i++) {
-        int out = level(row[i].side[0].busbw, top) == height, in = level(row[i].side[1].busbw, top) == height;
+        int out = level(row[i].side[0].busbw, top) == height;
+        int in = !row[i].side[1].absent && level(row[i].side[1].busbw, top) == height;
         printf("%*s%c", (int)step - 1, "", out && in ? '#' : out ? 'o' : in ? '+' : ' ');
     }
     printf("\n");
@@ -321,6 +340,7 @@ perf_csv_write(const char *path, const perf_report *report)
     fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,"
                "max_us,ci95_low_us,ci95_high_us,line_percent\n");
     for (size_t i = 0; i < 2 * report->rows.count; i++)
-        csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
+        if (!report->rows.row[i / 2].side[i % 2].absent)
+            csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
     return perf_file_close(f, path);
 }

@@ -29,14 +29,14 @@ oldest_operation(const hp_witness *w, int n)
     return oldest;
 }
 
-static uint64_t
-freshest_report(const hp_witness *w, int n)
+uint64_t
+hp_blame_silent_before(const hp_witness *w, int n, uint64_t unreachable)
 {
     uint64_t freshest = 0;
     for (int i = 0; i < n; i++)
         if (w[i].in_op && w[i].last_seen > freshest)
             freshest = w[i].last_seen;
-    return freshest;
+    return freshest > unreachable ? freshest - unreachable : 0;
 }
 
 /* What a rank itself is suspected of, whatever it waits for. */
@@ -101,8 +101,7 @@ hp_blame
 hp_blame_find(const hp_witness *w, int n, uint64_t unreachable)
 {
     hp_blame blame = {.rank = -1, .other = -1, .sequence = oldest_operation(w, n)};
-    uint64_t freshest = freshest_report(w, n);
-    uint64_t silent_before = freshest > unreachable ? freshest - unreachable : 0;
+    uint64_t silent_before = hp_blame_silent_before(w, n, unreachable);
     int found = 0;
     if (!blame.sequence)
         return blame;
@@ -135,6 +134,11 @@ void
 hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *members, uint64_t stalled, char *out,
                size_t size)
 {
+    static const char *const process[] = {
+        [HP_PROCESS_UNKNOWN] = ", or was stopped",
+        [HP_PROCESS_RUNS] = ", and its process runs",
+        [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
+    };
     const hp_member *who = &members[blame->rank];
     double seconds = (double)stalled / 1e9;
     char operation[HP_OPERATION_TEXT], since[64];
@@ -147,15 +151,17 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
             snprintf(out, size, "rank %d (%s) has finished %s, but rank %d (%s) still waits for it%s", who->rank,
                      who->host, operation, blame->other, members[blame->other].host, since);
         else
-            snprintf(out, size, "rank %d (%s, pid %u) has not entered %s, or was stopped%s", who->rank, who->host,
-                     who->pid, operation, since);
+            snprintf(out, size, "rank %d (%s, pid %u) has not entered %s%s%s", who->rank, who->host, who->pid,
+                     operation, process[blame->process], since);
         break;
     case HP_GUILT_LEFT:
         snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before %s%s", who->rank,
                  who->host, (unsigned long long)w[blame->rank].completed, operation, since);
         break;
     case HP_GUILT_SILENT:
-        snprintf(out, size, "rank %d (%s, pid %u) is stopped or unreachable in %s%s", who->rank, who->host, who->pid,
+        snprintf(out, size, "rank %d (%s, pid %u) is %s in %s%s", who->rank, who->host, who->pid,
+                 blame->process == HP_PROCESS_STOPPED ? "stopped, by a signal or a debugger,"
+                                                      : "stopped or unreachable",
                  operation, since);
         break;
     case HP_GUILT_LINK:

@@ -6,6 +6,7 @@
 #ifndef HP_BLAME_H
 #define HP_BLAME_H
 
+#include "rendezvous/events.h"
 #include "rendezvous/message.h"
 
 enum { HP_SILENT_HEARTBEATS = 3 }; /* a rank is silent after so many missed heartbeats */
@@ -34,22 +35,28 @@ typedef enum hp_guilt {
 
 typedef struct hp_blame {
     hp_guilt guilt;
-    int rank;          /* the blamed rank, or -1 */
-    int other;         /* HP_GUILT_LINK: the rank it waits for; else a rank that waits for the blamed one, or -1 */
-    uint64_t sequence; /* the oldest operation */
-    int waiting;       /* ranks in an operation, without the blamed one */
-    hp_call call;      /* the oldest operation; kind 0: no rank has reported it */
+    int rank;           /* the blamed rank, or -1 */
+    int other;          /* HP_GUILT_LINK: the rank it waits for; else a rank that waits for the blamed one, or -1 */
+    uint64_t sequence;  /* the oldest operation */
+    int waiting;        /* ranks in an operation, without the blamed one */
+    hp_process process; /* of the blamed rank, if somebody has asked */
+    hp_call call;       /* the oldest operation; kind 0: no rank has reported it */
 } hp_blame;
 
-/* unreachable: a rank is silent if its last report is so many ns older than the most recent one. */
+/*
+ * A rank in an operation is silent if its last report came before this moment: so many ns before the most recent one.
+ */
+uint64_t hp_blame_silent_before(const hp_witness *witnesses, int n, uint64_t unreachable);
+
+/* unreachable: as for hp_blame_silent_before. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable);
 
 /* "operation 17 (allreduce of 100 x float32, sum)", without the call if no rank has reported it. Returns out. */
 const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
 
 /*
- * A sentence: "rank 3 (node2, pid 811) has not entered operation 17 (barrier), or was stopped; 7 ranks have waited
- * 2.0 s".
+ * A sentence: "rank 3 (node2, pid 811) has not entered operation 17 (barrier), and its process runs; 7 ranks have
+ * waited 2.0 s".
  */
 void hp_blame_print(const hp_blame *blame, const hp_witness *witnesses, const hp_member *members, uint64_t stalled,
                     char *out, size_t size);

@@ -12,13 +12,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/wire.h"
+#include "net/socket.h"
+#include "rendezvous/clock_question.h"
 #include "rendezvous/registration.h"
 #include "rendezvous/resend.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     GRACE_MS = 300, /* the server's own time-out, which names the missing ranks, ends first */
@@ -54,11 +54,13 @@ struct hp_client {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
+    int counts;                   /* the server takes STATS */
     int refused;                  /* this rank has refused a call, and has started none since */
     uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
     away away;                    /* in GO only */
     uint64_t away_until;
     hp_resend resend;
+    hp_clock_offset clock; /* against the server's */
 };
 
 static void dial_server(void *arg);
@@ -157,6 +159,8 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
         result = take_part(c, payload, n, error);
     else if (type == HP_ABORT || type == HP_REFUSED)
         result = take_cause(c, payload, n, error);
+    else if (type == HP_CLOCK)
+        hp_clock_take(&c->clock, payload);
     else if (type == HP_GO && c->state == HP_CLIENT_READY) {
         c->state = HP_CLIENT_GO;
         hp_timer_set(c->giving_up, HP_NEVER);
@@ -239,11 +243,31 @@ open_control(hp_client *c, int fd)
     if (c->control && send_join(c))
         return;
     if (!c->control)
-        close(fd);
+        hp_socket_close(fd);
     if (c->away)
         gone(c);
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
     fail(c, &error);
+}
+
+/*
+ * The server is that of another start of this job. An older one ends sooner or later, and leaves its port to the right
+ * one; if it is newer, this rank is left over.
+ */
+static void
+meet_other_attempt(hp_client *c, uint32_t attempt)
+{
+    int older = attempt < c->options.attempt;
+    hoop_error error;
+    hp_registration_other_attempt(&c->options, attempt, &error);
+    if (!older) {
+        fail(c, &error);
+        return;
+    }
+    if (!c->error.code)
+        hp_log(HP_LOG_WARN, "%s; this rank waits for that", error.text);
+    c->error = error;
+    redial_later(c);
 }
 
 static void
@@ -252,22 +276,21 @@ on_dialled(void *arg, const hp_dial_result *result)
     hp_client *c = arg;
     hp_dial *dial = c->dial;
     c->dial = NULL;
-    if (result->fd >= 0)
+    c->counts = (result->features & HP_FEATURE_STATS) != 0;
+    if (result->fd >= 0) {
+        hp_err_clear(&c->error);
         open_control(c, result->fd);
-    else if (c->away)
+    } else if (c->away)
         gone(c);
     else if (result->status == HP_DUPLICATE && c->attempts > 0)
         redial_later(c); /* most likely this rank itself: its first connection broke, unnoticed by the server */
     else if (result->status == HP_DUPLICATE) {
         hoop_error error;
-        hp_err_set(
-            &error, HOOP_ERR_RENDEZVOUS,
-            "duplicate rank: rank %d has already joined this job; two processes were started with one rank, or two "
-            "jobs share one job name (HOOP_JOB)",
-            (int)hp_registration_hello(&c->options, NULL).my_rank);
-        error.rank = (int)hp_registration_hello(&c->options, NULL).my_rank;
+        hp_registration_duplicate(&c->options, &error);
         fail(c, &error);
-    } else
+    } else if (result->status == HP_BAD_EPOCH)
+        meet_other_attempt(c, result->epoch);
+    else
         fail(c, &result->error);
     hp_dial_free(dial);
     c->kick(c->arg);
@@ -280,11 +303,7 @@ dial_server(void *arg)
     const hp_client_options *o = &c->options;
     hoop_error error;
     hp_hello hello = hp_registration_hello(&c->options, c->away ? &c->ring : NULL);
-    hello.your_rank = HP_RANK_SERVER;
-    hello.role = HP_ROLE_CONTROL;
     hello.mode = c->keys->mode;
-    hello.ver_min = HP_WIRE_MIN;
-    hello.ver_max = HP_WIRE_MAX;
     memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID_BYTES);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server",
                           c->away ? c->away_until : o->deadline, on_dialled, c);
@@ -301,7 +320,6 @@ static void
 on_too_late(void *arg)
 {
     hp_client *c = arg;
-    char server[HP_ADDR_TEXT];
     hoop_error error;
     if (c->away) { /* JOIN is sent, and no answer has arrived */
         hp_control_conn_free(c->control);
@@ -312,13 +330,10 @@ on_too_late(void *arg)
         c->kick(c->arg);
         return;
     }
-    hp_addr_print(&c->options.server, server);
-    if (c->control)
-        hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
-                   "the rendezvous server at %s did not answer within the bring-up time-out", server);
+    if (c->error.code)
+        error = c->error; /* of an older attempt's server */
     else
-        hp_err_set(&error, HOOP_ERR_RENDEZVOUS, "no rendezvous server was found at %s within the bring-up time-out",
-                   server);
+        hp_registration_too_late(&c->options, c->control != NULL, &error);
     fail(c, &error);
     c->kick(c->arg);
 }
@@ -369,7 +384,7 @@ hp_client_error(const hp_client *c)
 const hp_addr *
 hp_client_awaits(const hp_client *c)
 {
-    return c->state == HP_CLIENT_JOINING && !c->control ? &c->options.server : NULL;
+    return c->state == HP_CLIENT_JOINING && !c->control && !c->error.code ? &c->options.server : NULL;
 }
 
 const hp_ring *
@@ -388,10 +403,18 @@ hp_client_ready(hp_client *c)
         hp_control_conn_send(c->control, HP_READY, NULL, 0);
 }
 
+static void
+send_report(hp_client *c, hp_frame_type type, const hp_report *report)
+{
+    uint8_t payload[HP_REPORT_BYTES];
+    hp_report_put(payload, report);
+    hp_control_conn_send(c->control, type, payload, sizeof(payload));
+    c->in_op = 1;
+}
+
 void
 hp_client_in_op(hp_client *c, const hp_report *report)
 {
-    uint8_t payload[HP_REPORT_BYTES];
     uint64_t now = hp_loop_now(c->loop);
     if (c->state != HP_CLIENT_GO || !c->control || c->away)
         return;
@@ -405,9 +428,7 @@ hp_client_in_op(hp_client *c, const hp_report *report)
     }
     if (hp_control_conn_queued(c->control) > REPORT_QUEUE)
         return;
-    hp_report_put(payload, report);
-    hp_control_conn_send(c->control, c->in_op || c->refused ? HP_PROGRESS : HP_IN_OP, payload, sizeof(payload));
-    c->in_op = 1;
+    send_report(c, c->in_op || c->refused ? HP_PROGRESS : HP_IN_OP, report);
 }
 
 /* The member's control connection, while reports may be sent on it; else NULL. */
@@ -429,7 +450,6 @@ hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
 void
 hp_client_started(hp_client *c, const hp_report *report)
 {
-    uint8_t payload[HP_REPORT_BYTES];
     c->refused = 0;
     c->resend.unstarted.sequence = 0;
     if (c->state != HP_CLIENT_GO || !c->control || c->away)
@@ -437,9 +457,7 @@ hp_client_started(hp_client *c, const hp_report *report)
     if (!c->in_op)
         c->last_seen = hp_loop_now(c->loop);
     c->reported = hp_loop_now(c->loop);
-    c->in_op = 1;
-    hp_report_put(payload, report);
-    hp_control_conn_send(c->control, HP_IN_OP, payload, sizeof(payload));
+    send_report(c, HP_IN_OP, report);
 }
 
 int
@@ -447,6 +465,14 @@ hp_client_has_server(const hp_client *c, uint64_t now)
 {
     /* the caller's `now` may be a moment older than the frame */
     return c->state != HP_CLIENT_GONE && !c->away && (!c->in_op || now <= c->last_seen + SERVER_QUIET_MS * HP_MS);
+}
+
+const hp_clock_offset *
+hp_client_compare_clocks(hp_client *c)
+{
+    if (c->state == HP_CLIENT_GO && usable_control(c))
+        hp_clock_ask(c->control);
+    return &c->clock;
 }
 
 static void
@@ -464,6 +490,17 @@ hp_client_out(hp_client *c, uint64_t completed)
     if (c->in_op && c->state == HP_CLIENT_GO)
         send_count(c, HP_OUT, completed);
     c->in_op = 0;
+}
+
+void
+hp_client_vitals(hp_client *c, const hp_vitals *vitals)
+{
+    uint8_t payload[HP_VITALS_BYTES];
+    hp_control_conn *control = usable_control(c);
+    if (!c->counts || c->state != HP_CLIENT_GO || !control || hp_control_conn_queued(control) > REPORT_QUEUE)
+        return;
+    hp_vitals_put(payload, vitals);
+    hp_control_conn_send(control, HP_STATS, payload, sizeof(payload));
 }
 
 void
@@ -514,6 +551,13 @@ hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
         hp_resend_refuse(&c->resend, usable_control(c), split, cause);
 }
 
+void
+hp_client_name(hp_client *c, const char *name)
+{
+    if (c->state == HP_CLIENT_GO)
+        hp_resend_name(&c->resend, usable_control(c), name);
+}
+
 int
 hp_client_verdict(const hp_client *c, hoop_error *error)
 {
@@ -535,15 +579,6 @@ hp_client_leave(hp_client *c, uint64_t completed)
     if (c->control)
         hp_control_conn_shut(c->control);
     c->state = HP_CLIENT_LEFT;
-}
-
-void
-hp_client_abandon(const hp_client *c)
-{
-    if (c->control)
-        hp_control_conn_abandon(c->control);
-    if (c->dial)
-        hp_dial_abandon(c->dial);
 }
 
 void

@@ -8,6 +8,7 @@
 #define HP_CLIENT_H
 
 #include "net/dial.h"
+#include "rendezvous/clock_offset.h"
 #include "rendezvous/registration.h"
 
 typedef enum hp_client_state {
@@ -51,8 +52,12 @@ void hp_client_started(hp_client *client, const hp_report *report);
  * seconds of an operation.
  */
 int hp_client_has_server(const hp_client *client, uint64_t now);
-void hp_client_out(hp_client *client, uint64_t completed);        /* nothing is sent if IN_OP was not */
-void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
+/* What the server's answers have shown so far; and asks once more what time it is there. */
+const hp_clock_offset *hp_client_compare_clocks(hp_client *client);
+
+void hp_client_out(hp_client *client, uint64_t completed);         /* nothing is sent if IN_OP was not */
+void hp_client_vitals(hp_client *client, const hp_vitals *vitals); /* nothing is sent to a server without STATS */
+void hp_client_abort(hp_client *client, const hoop_error *cause);  /* relayed to every rank; the first one wins */
 
 /* A ring connection has ended without LEAVE or ABORT: the server finds the cause and sends it to all ranks. */
 void hp_client_lost(hp_client *client, const hp_loss *loss);
@@ -73,12 +78,14 @@ void hp_client_return(hp_client *client, uint64_t started, uint64_t completed); 
  */
 void hp_client_refuse(hp_client *client, uint32_t split, const hoop_error *cause);
 
+/* The communicator's name, for tables and lines of the server (empty: none). No-op before GO. */
+void hp_client_name(hp_client *client, const char *name);
+
 /* The ring's first cause, once the server has sent it: returns 1 and *error, else 0. */
 int hp_client_verdict(const hp_client *client, hoop_error *error);
 
 /* Sends LEAVE with the number of completed operations; hp_loop_run or hp_client_free (<= 100 ms) writes the bytes. */
 void hp_client_leave(hp_client *client, uint64_t completed);
-void hp_client_abandon(const hp_client *client); /* in a forked child: closes the descriptor, touches nothing else */
 void hp_client_free(hp_client *client);
 
 #endif

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/socket.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 enum { READ_BYTES = 16 << 10, READS_PER_EVENT = 4, FIRST_QUEUE = 1 << 10 };
 
@@ -231,13 +231,7 @@ hp_control_conn_free(hp_control_conn *control)
     if (!control)
         return;
     hp_watch_free(control->watch);
-    close(control->fd);
+    hp_socket_close(control->fd);
     free(control->queue);
     free(control);
-}
-
-void
-hp_control_conn_abandon(const hp_control_conn *control)
-{
-    close(control->fd);
 }

@@ -27,8 +27,6 @@ typedef struct hp_control_conn_owner {
     void (*closed)(void *arg, const hoop_error *error);
 } hp_control_conn_owner;
 
-void hp_control_conn_abandon(
-    const hp_control_conn *control); /* in a forked child: closes the descriptor, touches nothing else */
 /* NULL: errno, and the descriptor is still the caller's. */
 hp_control_conn *hp_control_conn_new(hp_loop *loop, int fd, const hp_control_conn_owner *owner);
 int hp_control_conn_send(hp_control_conn *control, hp_frame_type type, const void *payload,

@@ -9,8 +9,13 @@
 #include "hoop.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct hp_roster;
+struct hp_member;
+
+/* What is known of a rank's process by those who started it. */
+typedef enum hp_process { HP_PROCESS_UNKNOWN, HP_PROCESS_RUNS, HP_PROCESS_STOPPED } hp_process;
 
 typedef struct hp_events {
     void *arg;
@@ -26,6 +31,11 @@ typedef struct hp_events {
     int (*reached)(void *arg, const void *peer);
     /* A question: on which host rank `rank` was started; NULL: unknown. */
     const char *(*host_of)(void *arg, int rank);
+    /* A question: what is known of a rank's process. `who` is as in its ring; the owner of a job gets it as in the job. */
+    hp_process (*process)(void *arg, const struct hp_member *who);
+    /* A question: what hp_crossing_print says. */
+    int (*crossed)(void *arg, uint64_t comm, uint64_t stalled, char *out, size_t size);
+    void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
 
 #endif

@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
+#include "rendezvous/crossing.h"
+#include "rendezvous/job_events.h"
 #include "rendezvous/rings.h"
 
 #include <stdio.h>
@@ -19,69 +21,6 @@ enum {
     JOIN_GROUPS_MAX = 1024 /* join groups of one job at a time, including those that failed and are remembered */
 };
 
-static void
-on_send(void *arg, void *peer, int type, const void *payload, size_t n)
-{
-    const hp_job *job = arg;
-    job->owner->send(job->owner->arg, peer, type, payload, n);
-}
-
-static void
-on_assign(void *arg, void *peer, hp_roster *roster, int rank)
-{
-    const hp_job *job = arg;
-    hp_job_conn *conn = peer;
-    conn->join_group = NULL;
-    conn->roster = roster;
-    conn->rank = rank;
-    job->owner->assign(job->owner->arg, peer, roster, rank);
-}
-
-static void
-on_disconnect(void *arg, void *peer)
-{
-    const hp_job *job = arg;
-    hp_job_conn *conn = peer;
-    conn->join_group = NULL;
-    conn->done = 1;
-    job->owner->disconnect(job->owner->arg, peer);
-}
-
-static void
-on_log(void *arg, const char *line)
-{
-    const hp_job *job = arg;
-    job->owner->log(job->owner->arg, line);
-}
-
-static void
-on_warn(void *arg, const char *line)
-{
-    const hp_job *job = arg;
-    job->owner->warn(job->owner->arg, line);
-}
-
-static void
-on_failed(void *arg, const hoop_error *cause)
-{
-    const hp_job *job = arg;
-    job->owner->failed(job->owner->arg, cause);
-}
-
-static int
-on_reached(void *arg, const void *peer)
-{
-    const hp_job *job = arg;
-    return job->owner->reached(job->owner->arg, peer);
-}
-
-static const char *
-on_host_of(void *arg, int rank)
-{
-    const hp_job *job = arg;
-    return job->owner->host_of(job->owner->arg, rank);
-}
-
 hp_job *
 hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], uint64_t comm_seed)
 {
@@ -91,8 +30,7 @@ hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], uint64
     memcpy(job->job_id, job_id, HP_JOB_ID_BYTES);
     snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     job->owner = owner;
-    job->events =
-        (hp_events){job, on_send, on_assign, on_disconnect, on_log, on_warn, on_failed, on_reached, on_host_of};
+    job->events = hp_job_events(job);
     job->next_comm = comm_seed;
     return job;
 }
@@ -110,6 +48,7 @@ hp_job_free(hp_job *job)
         job->rosters = roster->next;
         hp_roster_free(roster);
     }
+    hp_keys_drop(job->keys);
     free(job);
 }
 
@@ -155,6 +94,14 @@ is_full(const hp_job *job, const hp_hello *hello)
     return job->conns >= RINGS_PER_RANK * world;
 }
 
+void
+hp_job_mistrust(hp_job *job, const char *address)
+{
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        if (!m->parent)
+            hp_join_group_mistrust(m, address);
+}
+
 hp_status
 hp_job_judge(const hp_job *job, const hp_hello *hello)
 {
@@ -198,8 +145,8 @@ refuse(hp_job_conn *conn, const hoop_error *error)
 {
     hp_job *job = conn->job;
     uint8_t payload[HP_ABORT_BYTES];
-    on_send(job, conn, HP_REFUSED, payload, hp_abort_put(payload, error));
-    on_disconnect(job, conn);
+    job->events.send(job, conn, HP_REFUSED, payload, hp_abort_put(payload, error));
+    job->events.disconnect(job, conn);
 }
 
 /* A rank with a negative colour takes no part: it gets an empty roster and is disconnected. */
@@ -209,8 +156,8 @@ send_empty_roster(hp_job_conn *conn, uint64_t parent)
     uint8_t payload[HP_CONTROL_MAX];
     hp_ring none = {.comm = parent, .rank = -1};
     int next;
-    on_send(conn->job, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
-    on_disconnect(conn->job, conn);
+    conn->job->events.send(conn->job, conn, HP_ROSTER, payload, hp_part_put(payload, &none, -1, 0, &next));
+    conn->job->events.disconnect(conn->job, conn);
 }
 
 static void
@@ -307,6 +254,7 @@ update(hp_job *job, uint64_t now)
             continue;
         }
         *at = r->next;
+        job->events.ended(job->events.arg, r);
         hp_roster_free(r);
     }
 }
@@ -364,7 +312,7 @@ log_refusal(hp_job *job, const hoop_error *error)
 {
     char line[300];
     snprintf(line, sizeof(line), "%s: refused: %s", job->label, error->text);
-    on_log(job, line);
+    job->events.log(job, line);
 }
 
 static hoop_result
@@ -409,7 +357,7 @@ rejoin(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     hp_job_conn *before = r->peers[join->member.rank];
     if (before) {
         before->roster = NULL;
-        on_disconnect(job, before);
+        job->events.disconnect(job, before);
     }
     conn->roster = r;
     conn->rank = join->member.rank;
@@ -474,10 +422,21 @@ forget(hp_job_conn *conn, const char *why, uint64_t now)
     if (conn->join_group)
         hp_join_group_lost(conn->join_group, conn, now);
     if (conn->roster)
-        hp_roster_lost(conn->roster, conn->rank, why);
+        hp_roster_lost(conn->roster, conn->rank, why, now);
     conn->join_group = NULL;
     conn->roster = NULL;
     update(conn->job, now);
+}
+
+/* Counters change nothing else: a rank that floods the server with them costs time only. */
+static int
+count(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_roster *r = conn->roster;
+    if (r && hp_history_take(&r->histories, r->ring.size, conn->rank, payload, n, now))
+        return 0;
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent malformed STATS");
+    return -1;
 }
 
 int
@@ -490,17 +449,21 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent an unexpected message of type %d with %zu bytes", type, n);
         return -1;
     }
+    if (type == HP_CLOCK) /* the server's to answer */
+        return 0;
     if (type == HP_JOIN)
         return join(conn, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
+    if (type == HP_STATS)
+        return count(conn, payload, n, now, error);
     if (conn->roster) {
         int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
         update(conn->job, now);
         return result;
     }
     forget(conn, NULL, now); /* LEAVE before the group was complete */
-    on_disconnect(conn->job, conn);
+    conn->job->events.disconnect(conn->job, conn);
     return 0;
 }
 
@@ -525,6 +488,15 @@ hp_job_broke(hp_job_conn *conn, uint64_t now)
     update(conn->job, now);
 }
 
+static void
+tick_ring(hp_job *job, hp_roster *r, uint64_t now)
+{
+    int ran = r->state == HP_ROSTER_RUNNING;
+    hp_roster_tick(r, now);
+    if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
+        hp_crossing_fail_other(job->rosters, r, now);
+}
+
 void
 hp_job_tick(hp_job *job, uint64_t now)
 {
@@ -533,8 +505,19 @@ hp_job_tick(hp_job *job, uint64_t now)
         hp_job_watch_start(m, now);
     }
     for (hp_roster *r = job->rosters; r; r = r->next)
-        hp_roster_tick(r, now);
+        tick_ring(job, r, now);
     hp_job_watch_cross(job->join_groups, job->rosters, now);
     hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
     update(job, now);
+}
+
+void
+hp_job_close(hp_job *job, const hoop_error *cause, uint64_t now)
+{
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        if (!m->failure.code)
+            hp_join_group_fail(m, cause, now);
+    for (hp_roster *r = job->rosters; r; r = r->next)
+        if (r->state == HP_ROSTER_LINKING)
+            hp_roster_fail(r, cause);
 }

@@ -6,37 +6,7 @@
 #ifndef HP_JOB_H
 #define HP_JOB_H
 
-#include "net/handshake.h"
-#include "rendezvous/job_watch.h"
-#include "rendezvous/roster.h"
-
-typedef struct hp_job {
-    struct hp_job *next; /* for the owner's list */
-    uint8_t job_id[HP_JOB_ID_BYTES];
-    char label[32]; /* "job 4f21c0de" */
-    const hp_events *owner;
-    hp_events events; /* given to join groups and rosters: notes the connection's state, then calls the owner's */
-    hp_join_group *join_groups;
-    hp_roster *rosters;
-    uint64_t next_comm;
-    int conns;
-    hp_job_watch watch;
-    hp_ended ended; /* the first process of the job that has ended, if the owner knows it */
-    int world;      /* the largest size that a proven rank has declared */
-} hp_job;
-
-/* One control connection. The owner embeds it, and gets its address back as the `peer` of events. */
-typedef struct hp_job_conn {
-    hp_job *job;
-    int where; /* HP_BEFORE_JOIN or HP_JOINING; once it has a rank, the roster knows */
-    int done;  /* refused or disconnected: its frames are ignored */
-    uint32_t declared_rank, declared_world;
-    uint64_t declared_parent; /* what its HELLO declared; JOIN must declare the same */
-    hp_join_group *join_group;
-    hp_roster *roster;
-    int rank;
-    int returned; /* it was reconnected: it has the roster already */
-} hp_job_conn;
+#include "rendezvous/job_state.h"
 
 /*
  * comm_seed: random, so that communicators of different jobs, or after a restart of the server, differ. NULL: out of
@@ -52,6 +22,9 @@ int hp_job_timed(const hp_job *job); /* whether it needs hp_job_tick */
  * that wait for it fail now, and those that are opened later fail at once; the job is remembered for that.
  */
 void hp_job_ended(hp_job *job, int rank, int size, const char *host, uint64_t now);
+
+/* A process at this address has named the job, but has another secret: sentences about missing ranks say so. */
+void hp_job_mistrust(hp_job *job, const char *address);
 
 /* Whether a proven connection may enter; job NULL: it is the job's first. HP_FULL: its ranks cannot need so many. */
 hp_status hp_job_judge(const hp_job *job, const hp_hello *hello);
@@ -69,5 +42,7 @@ void hp_job_lost(hp_job_conn *conn, const char *why, uint64_t now);
 /* The connection broke in a way that need not be its process's end: the rank may be alive and dial again. */
 void hp_job_broke(hp_job_conn *conn, uint64_t now);
 void hp_job_tick(hp_job *job, uint64_t now);
+/* The server ends: whoever is not in a running ring gets the cause. Rings that are up notice nothing. */
+void hp_job_close(hp_job *job, const hoop_error *cause, uint64_t now);
 
 #endif

@@ -34,9 +34,8 @@ place_missing(const hp_join_group *m, char *out, size_t size)
     }
 }
 
-/* "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. */
-static void
-list_missing(const hp_join_group *m, char *out, size_t size)
+const char *
+hp_job_watch_missing(const hp_join_group *m, char *out, size_t size)
 {
     char ranks[128], where[HP_HOST_TEXT + 4];
     int given = 0, left = m->size - m->joined_n;
@@ -49,22 +48,23 @@ list_missing(const hp_join_group *m, char *out, size_t size)
     else
         snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
                  hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), where, are);
+    return out;
 }
 
 void
 hp_job_watch_start(hp_join_group *m, uint64_t now)
 {
-    char line[400], missing[300];
+    char line[500], missing[300];
     uint64_t after = m->warn_after ? AWAIT_MS * HP_MS : 0;
     if (m->parent || m->failure.code || !m->joined_n)
         return;
     hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        list_missing(m, missing, sizeof(missing));
+        hp_job_watch_missing(m, missing, sizeof(missing));
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s", m->label, m->joined_n, m->size,
-                 m->joined_n == 1 ? "is" : "are", seconds, missing);
+        snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s%s", m->label, m->joined_n, m->size,
+                 m->joined_n == 1 ? "is" : "are", seconds, missing, m->mistrusted);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)
@@ -94,7 +94,7 @@ longest_stalled(const hp_roster *rosters)
 void
 hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now)
 {
-    char line[400], text[256];
+    char line[480], text[256], title[HP_TITLE_TEXT];
     const hp_roster *r = watch->warning.since ? named_ring(watch, rosters) : NULL;
     if (!r) {
         watch->warning.since = 0; /* its failure was logged */
@@ -106,9 +106,10 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
     double seconds = (double)watch->warning.lasted / 1e9;
     watch->ring = r->ring.comm;
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %s", r->label, hp_roster_late(r, watch->warning.lasted, text, sizeof(text)));
+        snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title),
+                 hp_roster_late(r, watch->warning.lasted, text, sizeof(text)));
     else if (word == HP_STALL_OVER)
-        snprintf(line, sizeof(line), "%s: goes on after %.1f s", r->label, seconds);
+        snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_title_print(r->label, r->name, title), seconds);
     if (word != HP_STALL_QUIET)
         events->warn(events->arg, line);
 }

@@ -347,6 +347,12 @@ list_hosts(const hp_join_group *m, char *out, size_t size)
     }
 }
 
+void
+hp_join_group_mistrust(hp_join_group *m, const char *address)
+{
+    snprintf(m->mistrusted, sizeof(m->mistrusted), "; a process at %.60s has another secret", address);
+}
+
 static void
 name_missing_ranks(const hp_join_group *m, hoop_error *error)
 {
@@ -361,9 +367,9 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
         snprintf(missing, sizeof(missing), "rank%s %s of %d", left == 1 ? "" : "s",
                  hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), m->size);
     list_hosts(m, hosts, sizeof(hosts));
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting", missing,
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not %s within %.1f s; %d rank%s on %s %s waiting%s", missing,
                m->parent != 0 ? "call hoop_comm_split" : "join", seconds, m->joined_n, m->joined_n == 1 ? "" : "s",
-               hosts, m->joined_n == 1 ? "is" : "are");
+               hosts, m->joined_n == 1 ? "is" : "are", m->mistrusted);
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
         if (!bit(m->has_joined, i))
             error->rank = i;

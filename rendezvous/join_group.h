@@ -40,6 +40,7 @@ typedef struct hp_join_group {
     uint64_t op_timeout, warn_after; /* of the first rank that joined */
     uint64_t opened, deadline;
     uint64_t crossed; /* since when a rank outside is in an operation that a rank inside has not started; 0: none is */
+    char mistrusted[96]; /* "; a process at ADDRESS has another secret", for sentences about missing ranks; or "" */
     hp_stall_warning warning; /* the stall warning of a world that is not complete */
 } hp_join_group;
 
@@ -65,6 +66,7 @@ void hp_join_group_lost(hp_join_group *join_group, void *peer,
 void hp_join_group_fail_missing(hp_join_group *join_group, const hp_ended *ended, uint64_t now);
 /* The rank will not join: that fails a split that is still open. */
 void hp_join_group_refuse(hp_join_group *join_group, int rank, const hoop_error *cause, uint64_t now);
+void hp_join_group_mistrust(hp_join_group *join_group, const char *address); /* see hp_job_mistrust */
 int hp_join_group_is_known(const hp_join_group *join_group); /* every rank has joined it, before or after its failure */
 /*
  * Fails it: every rank that has joined gets the error and is disconnected. It is remembered for a moment, so that

@@ -181,7 +181,7 @@ hp_link_loss_print(const hp_link_loss_cause *cause, const hp_member *members, ch
 {
     const hp_member *a = &members[cause->rank], *b = &members[cause->other];
     char during[48] = "", why[64] = "";
-    if (cause->sequence)
+    if (cause->sequence && cause->sequence != HP_NO_OPERATION)
         snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)cause->sequence);
     if (cause->number)
         snprintf(why, sizeof(why), ": %.60s", strerror(cause->number));

@@ -327,6 +327,8 @@ hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
     p = put64(p, report->step);
     p = put64(p, report->bytes);
     p = put64(p, report->since);
+    p = put64(p, report->limit);
+    p = put64(p, report->overdue);
     p = put32(p, (uint32_t)report->waits_for);
     p = put32(p, report->sending ? 1 : 0);
     hp_call_put(p, &report->call);
@@ -340,10 +342,60 @@ hp_report_get(hp_report *report, const uint8_t *in, size_t n)
     report->step = take64(&c);
     report->bytes = take64(&c);
     report->since = take64(&c);
+    report->limit = take64(&c);
+    report->overdue = take64(&c);
     report->waits_for = take_int(&c, -1, HP_WORLD_MAX - 1);
     report->sending = take_int(&c, 0, 1);
     take_call(&c, &report->call);
     return whole(&c) && report->sequence > 0;
+}
+
+void
+hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
+{
+    uint8_t *p = put64(out, vitals->at);
+    p = put64(p, vitals->operations);
+    p = put64(p, vitals->messages);
+    p = put64(p, vitals->sent);
+    p = put64(p, vitals->received);
+    p = put64(p, vitals->inside);
+    for (int i = 0; i < HP_WAITS; i++)
+        p = put64(p, vitals->waited[i]);
+    p = put64(p, vitals->slowest);
+    p = put64(p, vitals->retransmits);
+    p = put64(p, vitals->delivery_rate);
+    p = put64(p, vitals->entries);
+    p = put64(p, vitals->entered);
+    p = put64(p, (uint64_t)vitals->clock_offset);
+    p = put64(p, vitals->clock_error);
+    p = put32(p, (uint32_t)vitals->slowest_rank);
+    p = put32(p, vitals->rtt);
+    put32(p, (uint32_t)vitals->waits);
+}
+
+int
+hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    vitals->at = take64(&c);
+    vitals->operations = take64(&c);
+    vitals->messages = take64(&c);
+    vitals->sent = take64(&c);
+    vitals->received = take64(&c);
+    vitals->inside = take64(&c);
+    for (int i = 0; i < HP_WAITS; i++)
+        vitals->waited[i] = take64(&c);
+    vitals->slowest = take64(&c);
+    vitals->retransmits = take64(&c);
+    vitals->delivery_rate = take64(&c);
+    vitals->entries = take64(&c);
+    vitals->entered = take64(&c);
+    vitals->clock_offset = (int64_t)take64(&c);
+    vitals->clock_error = take64(&c);
+    vitals->slowest_rank = take_int(&c, -1, HP_WORLD_MAX - 1);
+    vitals->rtt = take32(&c);
+    vitals->waits = take_int(&c, -1, HP_WAITS - 1);
+    return whole(&c);
 }
 
 void
@@ -382,6 +434,45 @@ hp_unstarted_get(hp_unstarted *unstarted, const uint8_t *in, size_t n)
     return !c.bad && unstarted->sequence > 0 && hp_abort_get(&unstarted->cause, c.at, c.left);
 }
 
+size_t
+hp_name_put(uint8_t out[HP_NAME_TEXT], const char *name)
+{
+    size_t n = strnlen(name, HP_NAME_TEXT - 1);
+    memcpy(out, name, n);
+    return n;
+}
+
+int
+hp_name_get(char name[HP_NAME_TEXT], const uint8_t *in, size_t n)
+{
+    if (n >= HP_NAME_TEXT || !hp_text_is_name((const char *)in, n))
+        return 0;
+    if (n)
+        memcpy(name, in, n);
+    name[n] = '\0';
+    return 1;
+}
+
+void
+hp_question_put(uint8_t out[HP_QUESTION_BYTES], uint64_t asked)
+{
+    hp_put64(out, asked);
+}
+
+void
+hp_answer_put(uint8_t out[HP_ANSWER_BYTES], const uint8_t question[HP_QUESTION_BYTES], uint64_t clock)
+{
+    memcpy(out, question, HP_QUESTION_BYTES);
+    hp_put64(out + HP_QUESTION_BYTES, clock);
+}
+
+void
+hp_answer_get(const uint8_t in[HP_ANSWER_BYTES], uint64_t *asked, uint64_t *clock)
+{
+    *asked = hp_get64(in);
+    *clock = hp_get64(in + HP_QUESTION_BYTES);
+}
+
 int
 hp_message_fits(int type, int from_server, int where, size_t n)
 {
@@ -399,11 +490,15 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
         {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
         {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
+        {HP_NAME, 0, RAN, 0, HP_NAME_TEXT - 1},
+        {HP_CLOCK, 0, RAN, HP_QUESTION_BYTES, HP_QUESTION_BYTES},
+        {HP_STATS, 0, RAN, HP_VITALS_BYTES, HP_VITALS_BYTES},
         {HP_LEAVE, 0, HP_JOINING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ROSTER, 1, HP_JOINING, PART_HEAD, HP_CONTROL_MAX},
         {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},
         {HP_ABORT, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
         {HP_REFUSED, 1, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
+        {HP_CLOCK, 1, RAN, HP_ANSWER_BYTES, HP_ANSWER_BYTES},
         {HP_PING, 1, HP_JOINING | MEMBER, 0, 0},
     };
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)

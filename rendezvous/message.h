@@ -8,11 +8,16 @@
  *             parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
  *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | host 1 + n
- *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | waits for 4 | sending 4 | call 16
+ *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
  *   OUT, LEAVE        completed 8
  *   LOST              peer 4 | errno 4 | sequence 8
  *   UNSTARTED         sequence 8 | call 16 | hp_abort_put of net/frame.h
+ *   CLOCK             to the server: asked at 8; from it: asked at 8 | the server's clock 8
+ *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | inside 8 | waited for a peer 8, a link 8,
+ *                     the caller's stream 8, the own device 8 | slowest 8 | retransmits 8 | delivery rate 8 | entries 8 |
+ *                     entered 8 | clock offset 8 | clock error 8 | slowest rank 4 | round trip 4 | waits for 4
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
+ *   NAME              the text alone
  *   READY, GO, PING   nothing
  */
 #ifndef HP_MESSAGE_H
@@ -21,8 +26,10 @@
 #include "net/addr.h"
 #include "net/frame.h"
 
-enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 56, HP_COUNT_BYTES = 8 };
-enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16 };
+enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
+enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
+enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 17 * 8 + 3 * 4 };
+enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
 
 /* One rank, as the other ranks see it. */
@@ -50,10 +57,33 @@ typedef struct hp_report {
     uint64_t step;     /* steps retired on all channels together: grows with progress */
     uint64_t bytes;    /* payload bytes received and sent since the beginning: grows while bytes move */
     uint64_t since;    /* for how many ns the rank has been in it */
+    uint64_t limit;    /* ns without progress after which it fails; 0: the op time-out of JOIN; HP_NEVER: never */
+    uint64_t overdue;  /* a wait with a limit of its own has lasted for so many ns, above the limit; 0: none has */
     int waits_for;     /* the rank whose data, or whose reading, is awaited; -1: none */
     int sending;       /* 1: that rank must read data */
     hp_call call;
 } hp_report;
+
+/* What a rank may wait for, if it waits. */
+typedef enum hp_wait { HP_WAIT_PEER, HP_WAIT_LINK, HP_WAIT_STREAM, HP_WAIT_DEVICE, HP_WAITS } hp_wait;
+
+/* What a rank has counted since it joined its ring: hoop_stats of hoop.h, which has the exact meanings, and two more. */
+typedef struct hp_vitals {
+    uint64_t at; /* ns, by the rank's own clock: only differences of one rank mean something */
+    uint64_t operations, messages;
+    uint64_t sent, received; /* bytes */
+    uint64_t inside;         /* ns */
+    uint64_t waited[HP_WAITS];
+    uint64_t slowest; /* ns waited for slowest_rank */
+    uint64_t retransmits;
+    uint64_t delivery_rate; /* bytes/s to the next rank; 0: unknown */
+    uint64_t entries, entered;
+    int64_t clock_offset;
+    uint64_t clock_error; /* UINT64_MAX: the offset is not known */
+    int slowest_rank;     /* -1: none */
+    uint32_t rtt;         /* us to the next rank; 0: unknown */
+    int waits;            /* hp_wait, at that moment; -1: it does not wait */
+} hp_vitals;
 
 /* A ring connection of this rank has ended without a LEAVE or an ABORT. */
 typedef struct hp_loss {
@@ -123,8 +153,20 @@ int hp_loss_get(hp_loss *loss, const uint8_t *in, size_t n);
 size_t hp_unstarted_put(uint8_t out[HP_UNSTARTED_BYTES], const hp_unstarted *unstarted);
 int hp_unstarted_get(hp_unstarted *unstarted, const uint8_t *in, size_t n);
 
+/* A communicator's name, at most HP_NAME_TEXT - 1 bytes; empty: it has none any more. It is safe to print. */
+size_t hp_name_put(uint8_t out[HP_NAME_TEXT], const char *name);
+int hp_name_get(char name[HP_NAME_TEXT], const uint8_t *in, size_t n);
+
 void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
 int hp_report_get(hp_report *report, const uint8_t *in, size_t n);
+
+/* What time is it? `asked` is the rank's clock, and comes back in the answer. */
+void hp_question_put(uint8_t out[HP_QUESTION_BYTES], uint64_t asked);
+void hp_answer_put(uint8_t out[HP_ANSWER_BYTES], const uint8_t question[HP_QUESTION_BYTES], uint64_t clock);
+void hp_answer_get(const uint8_t in[HP_ANSWER_BYTES], uint64_t *asked, uint64_t *clock);
+
+void hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals);
+int hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n);
 
 /*
  * The states of a control connection. Each frame type is allowed in some of them and has a smallest and a largest

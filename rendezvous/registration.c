@@ -63,8 +63,14 @@ hp_registration_hello(const hp_client_options *o, const hp_ring *again)
     int rank = again ? again->rank : o->parent ? o->parent_rank : o->rank;
     int size = again ? again->size : o->parent ? o->parent_size : o->size;
     return (hp_hello){.comm = again ? again->comm : o->parent,
+                      .epoch = o->attempt,
                       .my_rank = rank < 0 ? HP_RANK_UNKNOWN : (uint32_t)rank,
-                      .world = (uint32_t)size};
+                      .your_rank = HP_RANK_SERVER,
+                      .world = (uint32_t)size,
+                      .role = HP_ROLE_CONTROL,
+                      .ver_min = HP_WIRE_MIN,
+                      .ver_max = HP_WIRE_MAX,
+                      .features = HP_FEATURE_STATS};
 }
 
 /* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */
@@ -113,4 +119,39 @@ hp_registration_part(const hp_client_options *o, hp_ring *ring, int *parts_to, c
     }
     hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed roster");
     return -1;
+}
+
+void
+hp_registration_duplicate(const hp_client_options *o, hoop_error *error)
+{
+    int rank = (int)hp_registration_hello(o, NULL).my_rank;
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "duplicate rank: rank %d has already joined this job; two processes were started with one rank, or two "
+               "jobs share one job name (HOOP_JOB)",
+               rank);
+    error->rank = rank;
+}
+
+void
+hp_registration_other_attempt(const hp_client_options *o, uint32_t attempt, hoop_error *error)
+{
+    char server[HP_ADDR_TEXT];
+    hp_err_set(error, HOOP_ERR_STALE_EPOCH,
+               "the server at %s is that of attempt %u of this job, and this rank is of attempt %u (HOOP_ATTEMPT): %s",
+               hp_addr_print(&o->server, server), attempt, o->attempt,
+               attempt < o->attempt ? "the old process must end, or the new one use another port"
+                                    : "the job was started again, and this process is left over");
+}
+
+void
+hp_registration_too_late(const hp_client_options *o, int connected, hoop_error *error)
+{
+    char server[HP_ADDR_TEXT];
+    hp_addr_print(&o->server, server);
+    if (connected)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server at %s did not answer within the bring-up time-out", server);
+    else
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "no rendezvous server was found at %s within the bring-up time-out",
+                   server);
 }

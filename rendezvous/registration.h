@@ -17,7 +17,8 @@ typedef struct hp_client_options {
     hp_addr server;
     const hp_keys *keys; /* the client holds them */
     hp_sock_options sock;
-    int rank; /* -1: the server assigns one */
+    uint32_t attempt; /* how often the job was started before: a server may serve one attempt alone */
+    int rank;         /* -1: the server assigns one */
     int size;
     char host[HP_HOST_TEXT];
     uint64_t host_id;
@@ -38,8 +39,8 @@ hp_join hp_registration_first(const hp_client_options *options, uint64_t now);
 /* The JOIN of a member that connects again: all that a server, even a restarted one, must know of this rank. */
 hp_join hp_registration_again(const hp_client_options *options, const hp_ring *ring);
 /*
- * What HELLO declares: the communicator that is split or joined again (`again`: its ring, else NULL), rank and size
- * there.
+ * HELLO but for the job and its mode. It declares the attempt, the communicator that is split or joined again (`again`:
+ * its ring, else NULL), rank and size there.
  */
 hp_hello hp_registration_hello(const hp_client_options *options, const hp_ring *again);
 
@@ -49,5 +50,10 @@ hp_hello hp_registration_hello(const hp_client_options *options, const hp_ring *
  */
 int hp_registration_part(const hp_client_options *options, hp_ring *ring, int *parts_to, const uint8_t *payload,
                          size_t n, hoop_error *error);
+
+/* Why a rank cannot join, in words: its number is taken; the server is that of another start; none has answered. */
+void hp_registration_duplicate(const hp_client_options *options, hoop_error *error);
+void hp_registration_other_attempt(const hp_client_options *options, uint32_t attempt, hoop_error *error);
+void hp_registration_too_late(const hp_client_options *options, int connected, hoop_error *error);
 
 #endif

@@ -4,6 +4,8 @@
 
 #include "base/err.h"
 
+#include <stdio.h>
+
 void
 hp_resend_clear(hp_resend *resend)
 {
@@ -46,6 +48,14 @@ send_refused(const hp_resend *resend, hp_control_conn *control)
         hp_control_conn_send(control, HP_REFUSED, payload, hp_refusal_put(payload, resend->split, &resend->absence));
 }
 
+static void
+send_name(const hp_resend *resend, hp_control_conn *control)
+{
+    uint8_t payload[HP_NAME_TEXT];
+    if (control && resend->named)
+        hp_control_conn_send(control, HP_NAME, payload, hp_name_put(payload, resend->name));
+}
+
 void
 hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_error *cause)
 {
@@ -76,8 +86,17 @@ hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, co
 }
 
 void
+hp_resend_name(hp_resend *resend, hp_control_conn *control, const char *name)
+{
+    resend->named = 1;
+    snprintf(resend->name, sizeof(resend->name), "%s", name);
+    send_name(resend, control);
+}
+
+void
 hp_resend_all(const hp_resend *resend, hp_control_conn *control)
 {
+    send_name(resend, control);
     send_unstarted(resend, control);
     send_refused(resend, control);
     send_lost(resend, control);

@@ -16,6 +16,8 @@ typedef struct hp_resend {
     hp_unstarted unstarted; /* sequence 0: none */
     hoop_error absence;     /* from a split; code HOOP_SUCCESS: none */
     uint32_t split;
+    int named; /* 1: the communicator has had a name */
+    char name[HP_NAME_TEXT];
 } hp_resend;
 
 void hp_resend_clear(hp_resend *resend);
@@ -23,6 +25,7 @@ void hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_err
 void hp_resend_lost(hp_resend *resend, hp_control_conn *control, const hp_loss *loss);
 void hp_resend_unstarted(hp_resend *resend, hp_control_conn *control, const hp_unstarted *unstarted);
 void hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, const hoop_error *cause);
+void hp_resend_name(hp_resend *resend, hp_control_conn *control, const char *name);
 
 /* The member is back: sends all of them again. */
 void hp_resend_all(const hp_resend *resend, hp_control_conn *control);

@@ -13,6 +13,16 @@ hp_rings_find(hp_roster *rosters, uint64_t comm)
     return comm ? r : NULL;
 }
 
+const hp_member *
+hp_rings_in_world(const hp_roster *rosters, const hp_member *who)
+{
+    for (const hp_roster *r = rosters; r; r = r->next)
+        for (int i = 0; r->world && i < r->ring.size; i++)
+            if (r->ring.members[i].pid == who->pid && r->ring.members[i].host_id == who->host_id)
+                return &r->ring.members[i];
+    return NULL;
+}
+
 /*
  * Refuses a second process with the number of a rank that is in a ring. The same process may open a second
  * communicator.

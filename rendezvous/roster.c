@@ -9,20 +9,22 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
+#include "rendezvous/departure.h"
+#include "rendezvous/hold_up.h"
+#include "rendezvous/limit.h"
 #include "rendezvous/ring_order.h"
-#include "rendezvous/unreachable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { PING_MS = 1000, FORGET_MS = 1000 };
+enum { PING_MS = 1000, FORGET_MS = 1000, TELL_MS = 100 };
 
 static void
 log_text(const hp_roster *r, const char *what)
 {
-    char line[400];
-    snprintf(line, sizeof(line), "%s: %s", r->label, what);
+    char line[480], title[HP_TITLE_TEXT];
+    snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), what);
     r->events->log(r->events->arg, line);
 }
 
@@ -58,6 +60,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->opened = m->opened;
     r->deadline = m->deadline;
     r->present = count;
+    r->gone = -1;
     r->moved = r->pinged = now;
     hp_err_clear(&r->cause);
     int fits = allocate(r, count);
@@ -83,6 +86,7 @@ hp_roster_free(hp_roster *r)
     free(r->ring.members);
     free(r->peers);
     free(r->witnesses);
+    free(r->histories);
     hp_refused_calls_free(&r->refused_calls, r->ring.size);
     free(r->ready);
     hp_link_loss_close(&r->losses);
@@ -143,17 +147,19 @@ ring_is_up(hp_roster *r, uint64_t now)
     log_text(r, line);
 }
 
+static hp_ring_view
+view_of(const hp_roster *r)
+{
+    return (hp_ring_view){r->ring.comm, r->witnesses, r->ring.members, r->peers,
+                          r->ring.size, r->heartbeat, r->moved,        r->events};
+}
+
 static void
 left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
 {
-    unsigned long long completed = r->witnesses[rank].completed, operation = sequence;
+    hp_ring_view view = view_of(r);
     hoop_error error;
-    hp_err_set(&error, HOOP_ERR_PEER_LOST,
-               "rank %d (%s) left the communicator after %llu operation%s while rank %d (%s) waits in operation %llu",
-               rank, r->ring.members[rank].host, completed, completed == 1 ? "" : "s", waiter,
-               r->ring.members[waiter].host, operation);
-    error.rank = rank;
-    error.sequence = operation;
+    hp_departure_left(&view, rank, waiter, sequence, &error);
     fail(r, &error, -1);
 }
 
@@ -213,11 +219,11 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
 static uint64_t
 operation_of(const hp_roster *r, int rank)
 {
-    uint64_t oldest = 0;
+    uint64_t oldest = 0, lost_in = r->losses.first >= 0 ? r->losses.loss[r->losses.first].sequence : 0;
     if (r->witnesses[rank].in_op)
         return r->witnesses[rank].report.sequence;
-    if (r->losses.first >= 0 && r->losses.loss[r->losses.first].sequence)
-        return r->losses.loss[r->losses.first].sequence;
+    if (lost_in && lost_in != HP_NO_OPERATION)
+        return lost_in;
     for (int i = 0; i < r->ring.size; i++)
         if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
             oldest = r->witnesses[i].report.sequence;
@@ -228,23 +234,41 @@ operation_of(const hp_roster *r, int rank)
 static void
 vanished(hp_roster *r, int rank, const char *why)
 {
-    const hp_member *who = &r->ring.members[rank];
+    hp_ring_view view = view_of(r);
     hp_witness *w = &r->witnesses[rank];
-    char during[48] = "";
     hoop_error error;
     if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
         return;
-    uint64_t operation = operation_of(r, rank);
+    hp_departure_vanished(&view, rank, operation_of(r, rank), r->state == HP_ROSTER_LINKING, why, &error);
     r->in_op_n -= w->in_op;
     w->in_op = 0;
-    if (operation)
-        snprintf(during, sizeof(during), " during operation %llu", (unsigned long long)operation);
-    hp_err_set(&error, HOOP_ERR_PEER_LOST, "rank %d (%s, pid %u) vanished%s: %s", rank, who->host, who->pid,
-               r->state == HP_ROSTER_LINKING ? " during bring-up" : during,
-               why ? why : "its process ended or its connection broke");
-    error.rank = rank;
-    error.sequence = operation;
     fail(r, &error, rank);
+}
+
+/* The verdict on a rank that is gone, which was put off. */
+static void
+settle(hp_roster *r)
+{
+    int rank = r->gone;
+    r->gone = -1;
+    if (rank >= 0)
+        vanished(r, rank, NULL);
+}
+
+/*
+ * A rank's connection has ended. If no rank has told in which operation it is, one that is in any tells it now, since
+ * its link has ended too.
+ */
+static void
+ended(hp_roster *r, int rank, uint64_t now)
+{
+    settle(r);
+    if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 || operation_of(r, rank)) {
+        vanished(r, rank, NULL);
+        return;
+    }
+    r->gone = rank;
+    r->gone_at = now;
 }
 
 /* Weighs the reported link losses and the ranks that are away; sets a verdict if it is time for one. */
@@ -362,11 +386,10 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
     return 0;
 }
 
-int
-hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+static int
+take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_report received;
-    r->witnesses[rank].last_seen = now;
     switch (type) {
     case HP_READY: ready(r, rank, now); return 0;
     case HP_IN_OP:
@@ -380,6 +403,7 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
         return 0;
     case HP_UNSTARTED: return unstarted(r, rank, payload, n, error);
     case HP_OUT: out(r, rank, hp_get64(payload), 0, now); return 0;
+    case HP_NAME: return hp_name_get(r->name, payload, n) ? 0 : malformed(error);
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
@@ -387,20 +411,36 @@ hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size
     }
 }
 
+/* Before anything that may be taken for the cause, the rank that is gone is named. */
+int
+hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    r->witnesses[rank].last_seen = now;
+    if (type == HP_ABORT || type == HP_LEAVE)
+        settle(r);
+    int result = take(r, rank, type, payload, n, now, error);
+    if (type != HP_OUT)
+        settle(r);
+    return result;
+}
+
 void
-hp_roster_lost(hp_roster *r, int rank, const char *why)
+hp_roster_lost(hp_roster *r, int rank, const char *why, uint64_t now)
 {
     r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
-    vanished(r, rank, why);
+    if (why)
+        vanished(r, rank, why);
+    else
+        ended(r, rank, now);
 }
 
 void
 hp_roster_broke(hp_roster *r, int rank, uint64_t now)
 {
-    int ended = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_OVER || r->witnesses[rank].left;
-    if (ended) {
-        hp_roster_lost(r, rank, NULL);
+    int over = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_OVER || r->witnesses[rank].left;
+    if (over) {
+        hp_roster_lost(r, rank, NULL, now);
         return;
     }
     r->present -= r->peers[rank] ? 1 : 0;
@@ -454,48 +494,16 @@ static void
 links_missing(hp_roster *r)
 {
     hoop_error error;
-    char ranks[96];
-    int late = r->ring.size - r->ready_n;
-    hp_err_set(
-        &error, HOOP_ERR_RENDEZVOUS,
-        "all %d ranks joined, but the links of %d of them are not up (rank %s); can the hosts reach each other, or "
-        "does a firewall close their ports?",
-        r->ring.size, late, hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
-    for (int i = 0; late == 1 && i < r->ring.size; i++)
-        if (!is_ready(r, i))
-            error.rank = i;
+    hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
     fail(r, &error, -1);
-}
-
-/* The rank to which "waits for" leads from those that wait. */
-static hp_blame
-blame_of(const hp_roster *r, uint64_t stalled, char *out, size_t size)
-{
-    hp_blame blame = hp_blame_find(r->witnesses, r->ring.size, HP_SILENT_HEARTBEATS * r->heartbeat);
-    hp_blame_print(&blame, r->witnesses, r->ring.members, stalled, out, size);
-    return blame;
 }
 
 const char *
 hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 {
-    blame_of(r, stalled, out, size);
+    hp_ring_view view = view_of(r);
+    hp_hold_up_find(&view, stalled, out, size);
     return out;
-}
-
-/* If the blamed rank is silent, the text names all silent ranks; else it stays. */
-static void
-name_silent_ranks(const hp_roster *r, hp_blame *blame, uint64_t now, char *text, size_t size)
-{
-    uint8_t *silent =
-        hp_unreachable_mark(r->witnesses, r->peers, r->events, r->ring.size, blame->sequence, r->heartbeat);
-    if (silent && blame->rank >= 0 && silent[blame->rank]) {
-        hp_unreachable s = hp_unreachable_find(r->witnesses, r->ring.members, silent, r->ring.size);
-        hp_unreachable_print(&s, r->ring.members, silent, r->ring.size, blame->sequence, now - r->moved, now, text,
-                             size);
-        blame->rank = s.first;
-    }
-    free(silent);
 }
 
 /*
@@ -503,9 +511,9 @@ name_silent_ranks(const hp_roster *r, hp_blame *blame, uint64_t now, char *text,
  * They need not answer.
  */
 static void
-ping_absent_ranks(hp_roster *r, uint64_t now)
+ping_absent_ranks(hp_roster *r, uint64_t limit, uint64_t now)
 {
-    if (!r->op_timeout || now - r->moved < r->op_timeout / 2 || r->asked == r->moved)
+    if (now - r->moved < limit / 2 || r->asked == r->moved)
         return;
     r->asked = r->moved;
     for (int i = 0; i < r->ring.size; i++)
@@ -516,21 +524,36 @@ ping_absent_ranks(hp_roster *r, uint64_t now)
 static void
 stalled(hp_roster *r, uint64_t now)
 {
+    hp_ring_view view = view_of(r);
     hoop_error error;
-    char text[256];
-    hp_blame blame = blame_of(r, now - r->moved, text, sizeof(text));
-    name_silent_ranks(r, &blame, now, text, sizeof(text));
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
-    error.rank = blame.rank;
-    error.sequence = blame.sequence;
+    hp_hold_up_timeout(&view, now, &error);
     fail(r, &error, -1);
+}
+
+/*
+ * A wait with a limit of its own ends the operation, even one that progresses. It is judged a moment after its report,
+ * when the other ranks that are in the operation have reported that too. 1: the ring has failed.
+ */
+static int
+end_overdue(hp_roster *r, uint64_t now)
+{
+    int rank = hp_limit_overdue(r->witnesses, r->ring.size);
+    hoop_error error;
+    if (rank < 0 || !r->overdue_at)
+        r->overdue_at = rank < 0 ? 0 : now;
+    if (rank < 0 || now - r->overdue_at < r->heartbeat)
+        return 0;
+    hp_limit_overrun(r->witnesses, r->ring.members, r->ring.size, rank, HP_SILENT_HEARTBEATS * r->heartbeat, now,
+                     &error);
+    fail(r, &error, -1);
+    return 1;
 }
 
 int
 hp_roster_timed(const hp_roster *r)
 {
     return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_FAILED && r->present == 0) ||
-           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || hp_link_loss_waits(&r->losses)));
+           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || r->gone >= 0 || hp_link_loss_waits(&r->losses)));
 }
 
 void
@@ -538,6 +561,8 @@ hp_roster_tick(hp_roster *r, uint64_t now)
 {
     if (r->state == HP_ROSTER_LINKING && now >= r->deadline)
         links_missing(r);
+    if (r->gone >= 0 && now - r->gone_at >= TELL_MS * HP_MS)
+        settle(r);
     weigh(r, 0, now);
     if (r->state == HP_ROSTER_FAILED && r->present == 0 && !r->forget)
         r->forget = now + FORGET_MS * HP_MS;
@@ -548,11 +573,14 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         fail_refused(r, refused);
         return;
     }
-    if (r->op_timeout && now - r->moved >= r->op_timeout) {
+    uint64_t limit = hp_limit_shortest(r->witnesses, r->ring.size, r->op_timeout);
+    if (now - r->moved >= limit) {
         stalled(r, now);
         return;
     }
-    ping_absent_ranks(r, now);
+    if (end_overdue(r, now))
+        return;
+    ping_absent_ranks(r, limit, now);
     if (now - r->pinged < PING_MS * HP_MS)
         return;
     r->pinged = now;

@@ -8,9 +8,11 @@
 #define HP_ROSTER_H
 
 #include "rendezvous/blame.h"
+#include "rendezvous/history.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"
 #include "rendezvous/refused_call.h"
+#include "rendezvous/title.h"
 
 typedef enum hp_roster_state {
     HP_ROSTER_LINKING, /* the roster is sent; awaits READY of all ranks */
@@ -22,21 +24,26 @@ typedef enum hp_roster_state {
 typedef struct hp_roster {
     struct hp_roster *next; /* for the owner's list */
     const hp_events *events;
-    char label[64];
+    char label[HP_LABEL_TEXT];
+    char name[HP_NAME_TEXT]; /* as a rank has given it last; empty: none */
     hp_roster_state state;
     int world;             /* 1: a job's first ring, 0: made by a split */
     hp_ring ring;          /* ring.rank is not used */
     void **peers;          /* by rank; NULL: gone, or away */
     hp_witness *witnesses; /* by rank */
+    hp_history *histories; /* by rank; NULL: none has reported counters */
     hp_refused_calls refused_calls;
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
+    int gone; /* a rank that has vanished, while nobody has told in which operation; -1: none */
+    uint64_t gone_at;
     hp_link_losses losses; /* link losses, and ranks that are away */
     hoop_error cause;      /* in FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of the join */
     uint64_t moved;            /* when any report last grew */
+    uint64_t overdue_at;       /* since when a rank reports a wait that is overdue; 0: none does */
     uint64_t pinged;
     uint64_t asked;  /* the `moved` of the stall for which absent ranks were sent a PING */
     uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
@@ -52,8 +59,11 @@ int hp_roster_where(const hp_roster *roster, int rank); /* HP_AT_*, for hp_messa
 /* A frame that fits (hp_message_fits). Returns 0, or -1 with the error filled: the rank broke the protocol. */
 int hp_roster_message(hp_roster *roster, int rank, int type, const uint8_t *payload, size_t n, uint64_t now,
                       hoop_error *error);
-/* The connection is closed. `why`: the end of a sentence, such as "it broke the protocol"; NULL: the rank vanished. */
-void hp_roster_lost(hp_roster *roster, int rank, const char *why);
+/*
+ * The connection is closed. `why`: the end of a sentence, such as "it broke the protocol"; NULL: the rank vanished, in
+ * an operation that other ranks may tell within a tenth of a second.
+ */
+void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
 /*
  * The control connection broke, but the rank may be alive and dial again. If it was in an operation, it has half a
  * second for that.

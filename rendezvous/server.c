@@ -13,10 +13,15 @@
 #include "base/mem.h"
 #include "base/secmem.h"
 #include "net/acceptor.h"
+#include "net/socket.h"
+#include "rendezvous/answer.h"
+#include "rendezvous/clock_question.h"
 #include "rendezvous/control_conn.h"
+#include "rendezvous/inquiry.h"
 #include "rendezvous/job.h"
+#include "rendezvous/job_keys.h"
+#include "rendezvous/summary.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,13 +49,14 @@ typedef struct peer {
 struct hp_server {
     hp_loop *loop;
     hp_acceptor *acceptor;
+    hp_inquiry *inquiry; /* NULL: nobody asks, or it could not be opened */
     hp_timer *tick;
     int ticking;
     hp_server_options options;
     hp_events events;
     int most_conns; /* connections of one job */
     hp_secret *secret;
-    hp_keys *keys; /* those of the job that was asked for last */
+    hp_job_keys keys; /* of jobs without a proven rank */
     hp_job *jobs;
     peer *peers;
 };
@@ -150,6 +156,23 @@ on_host_of(void *arg, int rank)
     return server->options.host_of ? server->options.host_of(server->options.arg, rank) : NULL;
 }
 
+static hp_process
+on_process(void *arg, const hp_member *who)
+{
+    const hp_server_options *options = &((const hp_server *)arg)->options;
+    return options->process ? options->process(options->arg, who->rank, who->pid) : HP_PROCESS_UNKNOWN;
+}
+
+/* What a ring has done goes to an owner that wants to know. */
+static void
+on_ended(void *arg, const hp_roster *ring)
+{
+    const hp_server *server = arg;
+    const hp_line_sink lines = {.line = server->options.summary, .arg = server->options.arg};
+    if (lines.line)
+        hp_summary_print(ring, &lines);
+}
+
 /* --- peers --- */
 
 /* How many connections of one address the acceptor must expect at once: the ranks of the jobs that are here. */
@@ -200,7 +223,10 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 {
     peer *p = arg;
     arm(p->server);
-    return hp_job_message(&p->conn, type, payload, n, hp_loop_now(p->server->loop), error);
+    int result = hp_job_message(&p->conn, type, payload, n, hp_loop_now(p->server->loop), error);
+    if (result == 0 && type == HP_CLOCK && n == HP_QUESTION_BYTES)
+        hp_clock_answer(p->control, payload);
+    return result;
 }
 
 static void
@@ -215,6 +241,10 @@ on_closed(void *arg, const hoop_error *error)
     peer *p = arg;
     hp_server *server = p->server;
     char why[300];
+    if (!server->acceptor) { /* the server is closed, and the jobs with it */
+        discard(p);
+        return;
+    }
     int broke_rules = error->code == HOOP_ERR_PROTOCOL || error->code == HOOP_ERR_CORRUPT;
     if (broke_rules) {
         snprintf(why, sizeof(why), "it violated the protocol: %s", error->text);
@@ -257,6 +287,8 @@ on_tick(void *arg)
     uint64_t now = hp_loop_now(server->loop);
     int more = 0;
     server->ticking = 0;
+    if (!server->acceptor)
+        return; /* it is closed */
     for (hp_job *job = server->jobs; job; job = job->next)
         hp_job_tick(job, now);
     for (peer *p = server->peers, *next; p; p = next) {
@@ -289,25 +321,33 @@ static const hp_keys *
 on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
 {
     hp_server *server = arg;
-    hp_secret *own;
-    if (server->keys && memcmp(server->keys->job_id, job_id, HP_JOB_ID_BYTES) == 0)
-        return server->keys;
-    hp_keys_drop(server->keys);
-    server->keys = NULL;
-    own = hp_secmem_new(sizeof(*own));
-    if (own && !hp_secret_of_job(own, server->secret, job_id, NULL))
-        server->keys = hp_keys_new(own->key, job_id, server->options.mode, NULL);
-    hp_secmem_free(own);
-    return server->keys;
+    const hp_job *job = find_job(server, job_id);
+    return job && job->keys ? job->keys : hp_job_keys_find(&server->keys, server->secret, job_id, server->options.mode);
+}
+
+/* A rank of another job, which looks for its own server, is no mistake of this one. */
+static int
+on_mistrusted(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES], const hp_addr *from)
+{
+    hp_job *job = find_job(arg, job_id);
+    char text[HP_ADDR_TEXT];
+    if (!job)
+        return HP_LOG_INFO;
+    hp_job_mistrust(job, hp_addr_print(from, text));
+    return HP_LOG_WARN;
 }
 
 static int
 on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     const hp_server *server = arg;
-    (void)hello;
-    *policy = (hp_handshake_policy){
-        .my_rank = HP_RANK_SERVER, .role = HP_ROLE_CONTROL, .mode = (uint8_t)server->options.mode};
+    int asks = hello->role == HP_ROLE_ASK && server->inquiry;
+    *policy =
+        (hp_handshake_policy){.epoch = server->options.one_attempt && !asks ? server->options.attempt : hello->epoch,
+                              .my_rank = HP_RANK_SERVER,
+                              .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
+                              .mode = (uint8_t)server->options.mode,
+                              .features = HP_FEATURE_STATS};
     return 1;
 }
 
@@ -317,6 +357,8 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     const hp_server *server = arg;
     (void)from;
     *assigned = hello->my_rank;
+    if (hello->role == HP_ROLE_ASK)
+        return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_FULL;
     const hp_job *job = find_job(server, hello->job_id);
     return job && job->conns >= server->most_conns ? HP_FULL : hp_job_judge(job, hello);
 }
@@ -342,6 +384,10 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     hp_server *server = arg;
     (void)features;
     (void)from;
+    if (hello->role == HP_ROLE_ASK) {
+        hp_inquiry_admit(server->inquiry, fd, hello->job_id);
+        return;
+    }
     peer *p = hp_alloc(1, sizeof(*p));
     hp_control_conn_owner owner = {p, on_frame, on_room, on_closed};
     hp_job *job = open_job(server, hello->job_id);
@@ -350,9 +396,12 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     if (!p || !p->control) {
         hp_log_class("rendezvous memory", HP_LOG_WARN, "a control connection is refused: out of memory or descriptors");
         free(p);
-        close(fd);
+        hp_socket_close(fd);
         return;
     }
+    const hp_keys *keys = job->keys ? NULL : on_keys(server, hello->job_id);
+    if (keys)
+        job->keys = hp_keys_hold(keys);
     hp_job_enter(job, &p->conn, hello);
     expect(server);
     p->server = server;
@@ -393,6 +442,24 @@ check_mode(const hp_server_options *options, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
+static void
+on_question(void *arg, const uint8_t *job_id, int rows, int width, hp_buffer *out)
+{
+    const hp_server *server = arg;
+    hp_answer_add(out, server->jobs, &(hp_answer_request){job_id, rows, width}, hp_loop_now(server->loop));
+}
+
+/* A server that cannot be asked serves its ranks all the same. */
+static void
+open_inquiry(hp_server *server)
+{
+    const hp_inquiry_owner owner = {server, on_question};
+    hoop_error error;
+    server->inquiry = hp_inquiry_new(server->loop, &owner, &error);
+    if (error.code)
+        hp_log(HP_LOG_INFO, "hoop-top cannot ask this server: %s", error.text);
+}
+
 hp_server *
 hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error)
 {
@@ -407,10 +474,10 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
     server->options = *options;
     server->options.secret = NULL;
     server->most_conns = conns_of_a_job(options);
-    server->events =
-        (hp_events){server, on_send, on_assign, on_disconnect, on_log, on_warn, on_failed, on_reached, on_host_of};
+    server->events = (hp_events){server,    on_send,    on_assign,  on_disconnect, on_log, on_warn,
+                                 on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
     server->tick = hp_timer_new(loop, on_tick, server);
-    hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
+    hp_acceptor_owner owner = {server, on_keys, on_policy, on_judge, on_enter, NULL, NULL, on_mistrusted};
     hp_sock_options sock = {0};
     server->secret = hp_secmem_new(sizeof(*server->secret));
     if (server->secret && options->mode == HP_MODE_AUTH)
@@ -419,10 +486,13 @@ hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error
         server->acceptor = hp_acceptor_new(loop, &options->listen, &options->ports, &sock, &owner, 0, error);
     else
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
-    if (server->acceptor)
-        return server;
-    hp_server_free(server);
-    return NULL;
+    if (!server->acceptor) {
+        hp_server_free(server);
+        return NULL;
+    }
+    if (options->asked)
+        open_inquiry(server);
+    return server;
 }
 
 const hp_addr *
@@ -441,6 +511,28 @@ hp_server_jobs(const hp_server *server)
 }
 
 void
+hp_server_print(const hp_server *server, const hp_table_options *options)
+{
+    for (const hp_job *job = server->jobs; job; job = job->next)
+        hp_table_print(job, options, hp_loop_now(server->loop));
+}
+
+void
+hp_server_summarize(hp_server *server)
+{
+    for (const hp_job *job = server->jobs; job; job = job->next)
+        for (const hp_roster *ring = job->rosters; ring; ring = ring->next)
+            on_ended(server, ring);
+    server->options.summary = NULL; /* rings that end now have been told of */
+}
+
+uint64_t
+hp_server_stalled(const hp_server *server)
+{
+    return hp_table_stalled(server->jobs, hp_loop_now(server->loop));
+}
+
+void
 hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], int rank, int size, const char *host)
 {
     hp_job *job = open_job(server, job_id);
@@ -450,12 +542,43 @@ hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], i
 }
 
 void
+hp_server_close(hp_server *server)
+{
+    uint64_t now = hp_loop_now(server->loop);
+    char host[64] = "";
+    hoop_error cause;
+    gethostname(host, sizeof(host) - 1);
+    hp_err_set(
+        &cause, HOOP_ERR_RENDEZVOUS,
+        "the rendezvous server (%.63s, pid %d) was stopped before all ranks had joined: its program has ended, or "
+        "called hoop_server_stop",
+        host, (int)getpid());
+    cause.phase = HOOP_PHASE_BRINGUP;
+    for (hp_job *job = server->jobs; job; job = job->next)
+        hp_job_close(job, &cause, now);
+    hp_acceptor_free(server->acceptor);
+    server->acceptor = NULL;
+    for (peer *p = server->peers; p; p = p->next)
+        hp_control_conn_shut(p->control);
+}
+
+int
+hp_server_is_closed(const hp_server *server)
+{
+    for (const peer *p = server->peers; p; p = p->next)
+        if (!hp_control_conn_arrived(p->control))
+            return 0;
+    return 1;
+}
+
+void
 hp_server_free(hp_server *server)
 {
     if (!server)
         return;
     if (server->acceptor)
         hp_acceptor_free(server->acceptor);
+    hp_inquiry_free(server->inquiry);
     for (peer *p = server->peers, *next; p; p = next) {
         next = p->next;
         hp_control_conn_free(p->control);
@@ -468,7 +591,7 @@ hp_server_free(hp_server *server)
     }
     if (server->tick)
         hp_timer_free(server->tick);
-    hp_keys_drop(server->keys);
+    hp_job_keys_clear(&server->keys);
     hp_secmem_free(server->secret);
     free(server);
 }

@@ -12,6 +12,7 @@
 #include "net/ports.h"
 #include "net/secret.h"
 #include "net/sock.h"
+#include "rendezvous/table.h"
 
 typedef struct hp_server hp_server;
 
@@ -19,8 +20,11 @@ typedef struct hp_server_options {
     hp_addr listen; /* port 0: the first free one of `ports` */
     hp_ports ports; /* first 0: any port */
     const hp_secret
-        *secret; /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
-    int mode;    /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+        *secret;     /* copied; if it is a job's own key, that job is served and no other; not read in mode none */
+    int mode;        /* HP_MODE_AUTH or HP_MODE_NONE (loopback only) */
+    int asked;       /* 1: hoop-top of this user may ask it (inquiry.h) */
+    int one_attempt; /* 1: ranks of another attempt than `attempt` are refused; 0: any are served */
+    uint32_t attempt;
     /* A line for each event of a job ("job 4f21: 8 ranks on 2 hosts joined, ..."); NULL: hp_log INFO. */
     void (*log)(void *arg, const char *line);
     /* A line that the user should see: which rank the others wait for. It begins like log's; NULL: hp_log WARN. */
@@ -29,12 +33,23 @@ typedef struct hp_server_options {
     void (*failed)(void *arg, const hoop_error *cause);
     /* For an owner with one job: the host on which a missing rank was started; NULL: unknown. May be NULL. */
     const char *(*host_of)(void *arg, int rank);
-    void *arg; /* of all four */
+    /* Likewise: whether the process of a rank, if it is `pid`, is stopped. */
+    hp_process (*process)(void *arg, int rank, uint32_t pid);
+    /* A line of what a ring has done, when it is over (summary.h); NULL: none are wanted. */
+    void (*summary)(void *arg, const char *line);
+    void *arg; /* of all of them */
 } hp_server_options;
 
 hp_server *hp_server_new(hp_loop *loop, const hp_server_options *options, hoop_error *error);
 const hp_addr *hp_server_addr(const hp_server *server);
 int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for tests */
+
+/* What the ranks of all jobs are doing (table.h). */
+void hp_server_print(const hp_server *server, const hp_table_options *options);
+/* The lines of options.summary for the rings that are not over. */
+void hp_server_summarize(hp_server *server);
+/* ns for which the longest wait of any job has seen no progress; 0: no rank waits. */
+uint64_t hp_server_stalled(const hp_server *server);
 
 /*
  * For an owner that has started the ranks: the process of this rank of this job (of `size` ranks in all) has ended
@@ -43,6 +58,12 @@ int hp_server_jobs(const hp_server *server); /* how many jobs it remembers; for 
  */
 void hp_server_rank_ended(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES], int rank, int size,
                           const char *host);
+/*
+ * Accepts no more, and closes all connections when what was sent to them is written. Ranks that wait for others get an
+ * error that says so. hp_server_is_closed: every rank's host has all of it. Only hp_server_free may follow.
+ */
+void hp_server_close(hp_server *server);
+int hp_server_is_closed(const hp_server *server);
 void hp_server_free(hp_server *server);
 
 #endif

@@ -54,6 +54,7 @@ check_big(void)
 {
     enum { LARGE = 3 << 20 };
     hp_buffer b = {0};
+    ok(hp_buffer_size(&b) == 0 && !hp_buffer_first(&b), "zeroed memory is an empty queue without a first byte");
     memset(hp_buffer_room(&b, LARGE), 1, LARGE);
     hp_buffer_grown(&b, LARGE);
     is_uint(LARGE, hp_buffer_size(&b), "room may be filled from outside");

@@ -66,7 +66,14 @@ check_words(void)
         {{HP_GATHER, HOOP_INT8, HOOP_SUM, 0, 65535, 7}, "gather of 7 x int8 to root 65535"},
         {{HP_SCATTER, HOOP_INT8, HOOP_SUM, 0, 1, UINT64_MAX}, "scatter of 18446744073709551615 x int8 from root 1"},
         {{HP_ALLTOALL, HOOP_FLOAT8E4M3, HOOP_SUM, 0, -1, 3}, "alltoall of 3 x float8e4m3"},
+        {{HP_ALLREDUCE, HOOP_INT16, HOOP_BXOR, 0, -1, 4}, "allreduce of 4 x int16, bxor"},
+        {{HP_REDUCE, HOOP_BOOL, HOOP_BAND, 0, 1, 4}, "reduce of 4 x bool, band, to root 1"},
         {{HP_BARRIER, HOOP_UINT8, HOOP_SUM, 0, -1, 0}, "barrier"},
+        {{HP_SEND, HOOP_INT8, HOOP_SUM, 0, 3, 5}, "send of 5 x int8 (tag 3)"},
+        {{HP_RECV, HOOP_INT8, HOOP_SUM, 0, 0, 0}, "recv of 0 x int8 (tag 0)"},
+        {{HP_ALLTOALLV, HOOP_INT8, HOOP_SUM, 0, 7, 5}, "alltoallv of 5 x int8"},
+        {{HP_ALLGATHERV, HOOP_INT8, HOOP_SUM, 0, -1, 7}, "allgatherv of 7 x int8"},
+        {{HP_REDUCE_SCATTERV, HOOP_INT8, HOOP_MAX, 0, 77, 7}, "reduce_scatterv of 7 x int8, max"},
         {{77, 78, 79, 0, -1, 3}, "unknown operation of 3 x unknown type"},
     };
     char out[160];
@@ -76,7 +83,7 @@ check_words(void)
     is_string("unknown operation", hp_kind_name(0), "kind 0");
     is_string("unknown operation", hp_kind_name(HP_KINDS), "one kind too far");
     is_string("unknown operation", hp_kind_name(-1), "kind -1");
-    is_string("barrier", hp_kind_name(HP_BARRIER), "the last kind");
+    is_string("barrier", hp_kind_name(HP_BARRIER), "a barrier");
 }
 
 int

@@ -204,6 +204,71 @@ check_deaf(void)
     is_int(0, status, "a warning with standard error closed neither ends the process nor opens descriptor 2");
 }
 
+static double
+seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int
+fill(int fd)
+{
+    static const char bytes[4096];
+    int total = 0;
+    fcntl(fd, F_SETFL, O_NONBLOCK);
+    for (size_t n = sizeof(bytes); n > 0; n /= 2)
+        for (ssize_t wrote; (wrote = write(fd, bytes, n)) > 0;)
+            total += (int)wrote;
+    fcntl(fd, F_SETFL, 0);
+    return total;
+}
+
+static void
+drain(int fd, int total)
+{
+    static char bytes[1 << 17];
+    for (ssize_t n;
+         total > 0 && (n = read(fd, bytes, (size_t)total < sizeof(bytes) ? (size_t)total : sizeof(bytes))) > 0;)
+        total -= (int)n;
+}
+
+/* Standard error is a pipe that nobody reads, full or with room for half a line, and later is read again. */
+static void
+check_full(int room)
+{
+    int ends[2];
+    char line[4096] = "";
+    if (pipe(ends) != 0)
+        bail("no pipe");
+    int total = fill(ends[1]), err = dup(2);
+    if (room) {
+        drain(ends[0], 4096);
+        if (write(ends[1], line, 4096 - (size_t)room) != 4096 - room)
+            bail("the pipe has less room than was read");
+        total -= room;
+    }
+    dup2(ends[1], 2);
+    double begin = seconds();
+    for (int i = 0; i < 300; i++)
+        hp_log(HP_LOG_WARN, "%0*d", room ? 1000 : 1, i);
+    double took = seconds() - begin;
+    int flags = fcntl(2, F_GETFL);
+    drain(ends[0], total);
+    hp_log(HP_LOG_WARN, "again");
+    ssize_t n = read(ends[0], line, sizeof(line) - 1);
+    line[n > 0 ? n : 0] = '\0';
+    dup2(err, 2);
+    close(err);
+    close(ends[0]);
+    close(ends[1]);
+    ok(took < 2, "300 lines for a pipe with room for %d bytes that nobody reads take %.2f s", room, took);
+    ok(!(flags & O_NONBLOCK), "and those who share it may wait for it as before");
+    ok(strstr(line, "hoop WARN again (") && strstr(line, "lines before it are lost"),
+       "the next one gives their number: %s", line);
+}
+
 int
 main(void)
 {
@@ -221,6 +286,8 @@ main(void)
     check_classes(out, err);
     check_threads(out, err);
     check_deaf();
+    check_full(0);
+    check_full(500);
     close(out);
     close(err);
     return 0;

@@ -46,6 +46,20 @@ every_byte(void)
     ok(right, "U+0080 to U+00FF in UTF-8");
 }
 
+static void
+names(void)
+{
+    ok(hp_text_is_name("", 0) && hp_text_is_name("dp, caf\xc3\xa9 \xf0\x9f\x98\x80", 14), "names");
+    ok(!hp_text_is_name("a\nb", 3) && !hp_text_is_name("a\tb", 3) && !hp_text_is_name("\x1b[31m", 5),
+       "none with control characters");
+    ok(!hp_text_is_name("a\0b", 3), "nor with a zero");
+    ok(!hp_text_is_name("\xed\xa0\x80", 3) && !hp_text_is_name("\xf4\x90\x80\x80", 4) &&
+           hp_text_is_name("\xed\x9f\xbf\xf4\x8f\xbf\xbf", 7),
+       "nor with a surrogate, nor above U+10FFFF");
+    ok(!hp_text_is_name("a\xe9", 2) && !hp_text_is_name("\xc3", 1) && !hp_text_is_name("\xc2\x9b", 2),
+       "nor what is no whole UTF-8");
+}
+
 int
 main(void)
 {
@@ -53,6 +67,7 @@ main(void)
     tap_limit(60);
     plan_lazy();
     every_byte();
+    names();
     becomes("plain", "plain", "ASCII");
     becomes("\xc3\xa9 \xc3\x87 \xe2\x82\xac \xe4\xb8\x80 \xf0\x9f\x98\x80",
             "\xc3\xa9 \xc3\x87 \xe2\x82\xac \xe4\xb8\x80 \xf0\x9f\x98\x80",

@@ -21,6 +21,10 @@ is '' "$(awk -F ' *[|] *' '/^\| float/ { for (i = 4; i <= 10; i++) if ($i !~ /^[
 "$reduce" all int8 >out
 is 0 $? 'all loops that this CPU can run'
 like '^### plain loops' "$(grep '^###' out | tail -n 1)" '... the plain ones last'
+"$reduce" plain int16 bool >out
+is 0 $? 'types that NCCL does not have'
+is 'int16,sum int16,prod int16,max int16,min int16,avg/2 int16,avg/3 int16,bxor int16,sum, two bool,sum bool,prod bool,max bool,min bool,bxor bool,sum, two' \
+    "$(echo $(awk -F ' *[|] *' '/^\|/ && ++n > 3 { print $2 "," $3 }' out))" '... without the mean of bools'
 "$reduce" fast >out 2>err
 is 2 $? 'no such loops'
 like '^reduce: no loops are called fast' "$(cat err)" '... said'

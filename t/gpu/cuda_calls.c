@@ -21,21 +21,21 @@ static void
 run_all(hp_queue *queue, const arena *a)
 {
     uint64_t last = 0;
-    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
-        for (int kind = 0; kind < HP_OPS + 2; kind++) {
-            hp_command command = {.elem = (hoop_dtype)dtype,
-                                  .wire = kind <= HP_OPS ? (hoop_dtype)dtype : HOOP_BFLOAT16,
-                                  .op = kind < HP_OPS ? (hoop_op)kind : HOOP_SUM,
-                                  .sources = kind == HP_OPS ? 1 : 2,
-                                  .destinations = 1,
-                                  .divisor = kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) < 0 ? 2 : 0,
-                                  .ranks = {kind == HOOP_AVG && hp_narrow_index((hoop_dtype)dtype) >= 0, 1},
-                                  .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
-                                  .dst = {{a->memory, 0}},
-                                  .count = 8};
-            if (kind <= HP_OPS || dtype == HOOP_FLOAT32)
-                last = queue->ops->submit(queue, &command);
-        }
+    for (int i = 0; i < HP_DTYPES * (HP_OPS + 2); i++) {
+        hoop_dtype dtype = hp_dtype_at(i / (HP_OPS + 2));
+        int kind = i % (HP_OPS + 2), mean = kind < HP_OPS && hp_op_at(kind) == HOOP_AVG;
+        hp_command command = {.elem = dtype,
+                              .wire = kind <= HP_OPS ? dtype : HOOP_BFLOAT16,
+                              .op = kind < HP_OPS ? hp_op_at(kind) : HOOP_SUM,
+                              .sources = kind == HP_OPS ? 1 : 2,
+                              .destinations = 1,
+                              .divisor = mean && hp_narrow_index(dtype) < 0 ? 2 : 0,
+                              .ranks = {mean && hp_narrow_index(dtype) >= 0, 1},
+                              .src = {{a->memory, kind > HP_OPS}, {a->memory, 0}},
+                              .dst = {{a->memory, 0}},
+                              .count = 8};
+        if ((kind <= HP_OPS || dtype == HOOP_FLOAT32) && hp_op_applies(command.op, dtype))
+            last = queue->ops->submit(queue, &command);
     }
     ok(cuda_test_wait(queue, last), "commands of every type and operation");
 }

@@ -191,6 +191,12 @@ patient(int number, int size, void *arg)
         party_note("error %d: %s", (int)error.code, error.text);
         bad = 1;
     }
+    hoop_stats stats = {.size = sizeof(stats)};
+    if (hoop_comm_stats(l.r.comm, &stats) != HOOP_SUCCESS ||
+        stats.waited_stream_ns < 2 * SHORT_MS * UINT64_C(1000000)) {
+        party_note("waited for the stream for %.3f s", (double)stats.waited_stream_ns / 1e9);
+        bad = 1;
+    }
     return end(&l) || bad;
 }
 

@@ -101,11 +101,21 @@ means(cuda_rank *r)
     return bad;
 }
 
+/* The types' operations in turn. */
+static hoop_op
+op_for(hoop_dtype dtype, int turn)
+{
+    hoop_op op = hp_op_at(turn % HP_OPS);
+    return hp_op_applies(op, dtype) ? op : HOOP_MIN;
+}
+
 static int
 collectives(int number, int size, void *arg)
 {
     static const size_t counts[] = {0, 1, 7, 1000, 50021};
-    static const hoop_dtype dtypes[] = {HOOP_FLOAT32, HOOP_BFLOAT16, HOOP_INT8, HOOP_FLOAT64};
+    enum { DTYPES = 7 };
+    static const hoop_dtype dtypes[DTYPES] = {HOOP_FLOAT32, HOOP_BFLOAT16, HOOP_INT8, HOOP_FLOAT64,
+                                              HOOP_INT16,   HOOP_UINT16,   HOOP_BOOL};
     cuda_rank r;
     int bad = cuda_rank_enter(&r, number, size);
     (void)arg;
@@ -113,8 +123,8 @@ collectives(int number, int size, void *arg)
         for (size_t i = 0; i < sizeof(counts) / sizeof(*counts) && !bad; i++) {
             int in_place = k == ALLREDUCE || k == BROADCAST || k == REDUCE || k == ALLTOALL;
             for (int where = 0; where < 3 + in_place && !bad; where++)
-                bad = compare(&r, (collective)k, counts[i], dtypes[(i + (size_t)k) % 4],
-                              (hoop_op)((i + (size_t)where) % 5), where);
+                bad = compare(&r, (collective)k, counts[i], dtypes[(i + (size_t)k) % DTYPES],
+                              op_for(dtypes[(i + (size_t)k) % DTYPES], (int)i + where), where);
         }
     }
     if (!bad)

@@ -8,6 +8,7 @@
  */
 #include "gpu/cuda_driver.h"
 #include "t/gpu/cuda_rank.h"
+#include "t/sim/blocks.h"
 #include "t/sim/sim.h"
 
 #include <stdlib.h>
@@ -113,12 +114,33 @@ streams(int number, int size, void *arg)
 
 /* --- every kind --- */
 
+/* Counts and displacements of a call that has them, as the public functions take them. */
+typedef struct vectors {
+    size_t counts[SIM_RANKS_MAX], displs[SIM_RANKS_MAX], own;
+} vectors;
+
+static vectors
+vectors_of(const hp_call *c, hoop_comm *comm)
+{
+    hp_block blocks[SIM_RANKS_MAX] = {{0, 0}};
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm);
+    vectors v;
+    sim_blocks(blocks, c, rank, size);
+    for (int r = 0; r < size; r++) {
+        v.counts[r] = blocks[r].count;
+        v.displs[r] = blocks[r].at;
+    }
+    v.own = blocks[rank].count;
+    return v;
+}
+
 static hoop_result
 on_stream(const hp_call *c, const void *from, void *to, hoop_comm *comm, void *stream)
 {
     hoop_dtype dtype = (hoop_dtype)c->dtype;
     hoop_op op = (hoop_op)c->op;
     size_t count = c->count;
+    vectors v = vectors_of(c, comm);
     switch ((hp_kind)c->kind) {
     case HP_ALLREDUCE: return hoop_allreduce_on_stream(from, to, count, dtype, op, comm, stream);
     case HP_REDUCE_SCATTER: return hoop_reduce_scatter_on_stream(from, to, count, dtype, op, comm, stream);
@@ -128,6 +150,9 @@ on_stream(const hp_call *c, const void *from, void *to, hoop_comm *comm, void *s
     case HP_GATHER: return hoop_gather_on_stream(from, to, count, dtype, c->root, comm, stream);
     case HP_SCATTER: return hoop_scatter_on_stream(from, to, count, dtype, c->root, comm, stream);
     case HP_ALLTOALL: return hoop_alltoall_on_stream(from, to, count, dtype, comm, stream);
+    case HP_ALLGATHERV: return hoop_allgatherv_on_stream(from, to, v.own, v.counts, v.displs, dtype, comm, stream);
+    case HP_REDUCE_SCATTERV:
+        return hoop_reduce_scatterv_on_stream(from, to, v.counts, v.displs, dtype, op, comm, stream);
     default: return hoop_barrier_on_stream(comm, stream);
     }
 }
@@ -138,6 +163,7 @@ non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop
     hoop_dtype dtype = (hoop_dtype)c->dtype;
     hoop_op op = (hoop_op)c->op;
     size_t count = c->count;
+    vectors v = vectors_of(c, comm);
     switch ((hp_kind)c->kind) {
     case HP_ALLREDUCE: return hoop_iallreduce(from, to, count, dtype, op, comm, work);
     case HP_REDUCE_SCATTER: return hoop_ireduce_scatter(from, to, count, dtype, op, comm, work);
@@ -147,6 +173,8 @@ non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop
     case HP_GATHER: return hoop_igather(from, to, count, dtype, c->root, comm, work);
     case HP_SCATTER: return hoop_iscatter(from, to, count, dtype, c->root, comm, work);
     case HP_ALLTOALL: return hoop_ialltoall(from, to, count, dtype, comm, work);
+    case HP_ALLGATHERV: return hoop_iallgatherv(from, to, v.own, v.counts, v.displs, dtype, comm, work);
+    case HP_REDUCE_SCATTERV: return hoop_ireduce_scatterv(from, to, v.counts, v.displs, dtype, op, comm, work);
     default: return hoop_ibarrier(comm, work);
     }
 }
@@ -155,7 +183,7 @@ non_blocking(const hp_call *c, const void *from, void *to, hoop_comm *comm, hoop
 static hp_call
 nth_call(int n, int size)
 {
-    static const size_t counts[] = {1, 1000, 0, 17011, 7};
+    static const size_t counts[] = {1, 1000, 0, 15013, 7};
     hp_call c = {.kind = (uint8_t)(HP_ALLREDUCE + n % KINDS),
                  .dtype = n % 2 ? HOOP_FLOAT32 : HOOP_INT32,
                  .op = (uint8_t)(n % 5),
@@ -163,6 +191,10 @@ nth_call(int n, int size)
                  .count = counts[n / 2 % 5]};
     if (c.kind == HP_BARRIER)
         c.count = 0;
+    if (hp_kind_has_counts(c.kind)) {
+        c.count = 600 * (size_t)n;
+        c.root = 192 + n; /* the counts, with gaps: t/sim/blocks.h */
+    }
     return c;
 }
 
@@ -190,7 +222,8 @@ row_of_calls(cuda_rank *r, void *stream, const arena *from, const arena *to)
         hp_call c = nth_call(n, r->size);
         uint64_t sent = sim_send_count(&c, r->rank, r->size), got = sim_recv_count(&c, r->rank, r->size);
         char *source = from->memory + n * ROOM, *target = to->memory + n * ROOM;
-        sim_fill(&c, (uint64_t)n, r->rank, c.count ? sent : 0, source);
+        if (c.count > 0)
+            sim_fill(&c, (uint64_t)n, r->rank, r->size, source);
         if (hp_cuda_stream_copy(r->device, stream, r->in.memory, source, sent * 4 + 4, &error) != HOOP_SUCCESS ||
             on_stream(&c, r->in.memory, r->out.memory, r->comm, stream) != HOOP_SUCCESS ||
             hp_cuda_stream_copy(r->device, stream, target, r->out.memory, got * 4 + 4, &error) != HOOP_SUCCESS)
@@ -233,7 +266,8 @@ under_way(cuda_rank *r, int first)
         int host_from = (first + n) % 3 == 1, host_to = (first + n) % 3 == 2;
         hp_call c = nth_call(first + n, r->size);
         char *from = host_from ? r->data + n * ROOM : r->in.memory + n * ROOM;
-        sim_fill(&c, (uint64_t)n, r->rank, c.count ? sim_send_count(&c, r->rank, r->size) : 0, r->data + n * ROOM);
+        if (c.count > 0)
+            sim_fill(&c, (uint64_t)n, r->rank, r->size, r->data + n * ROOM);
         if (!host_from)
             hp_cuda_copy(r->device, from, r->data + n * ROOM, ROOM, NULL);
         memset(r->seen + n * ROOM, 0x55, ROOM);

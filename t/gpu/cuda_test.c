@@ -219,6 +219,8 @@ cuda_test_fill(hoop_dtype dtype, void *elements, size_t count)
         uint64_t bits = tap_random();
         if (bits % 8 == 0)
             bits = specials[(bits >> 8) % (sizeof(specials) / sizeof(*specials))];
+        else if (dtype == HOOP_BOOL) /* half of them false */
+            bits = bits & 8 ? bits >> 8 : 0;
         else if (dtype == HOOP_FLOAT32) /* of similar size: sums that round */
             bits = hp_float_bits((float)(int32_t)bits * 0x1p-20f);
         memcpy((char *)elements + i * size, &bits, size); /* little-endian: the low bytes */

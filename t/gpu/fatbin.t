@@ -60,18 +60,21 @@ esac
 # Every name of kernel_name() in gpu/cuda_launch.c, for the types of base/dtype.c, each under its first name.
 types=$(sed -n 's/^    {"\([a-z0-9]*\)", \(HOOP_[A-Z0-9]*\)},$/\1 \2/p' "$abs_top_srcdir/base/dtype.c" | awk '!seen[$2]++ { print $1 }')
 {
-    echo hp_copy_1 hp_copy_2 hp_copy_4 hp_copy_8 hp_wire hp_stamp hp_gate
+    echo hp_wire hp_stamp hp_gate
+    for size in 1 2 4 8; do
+        echo hp_copy_$size hp_bits_$size
+    done
     for type in $types; do
         case $type in
         float8* | *float16) echo hp_mean_$type ;;
         esac
         case $type in
-        float8*) echo hp_any_$type ;;
+        float8* | bool) echo hp_any_$type ;;
         *) echo hp_sum_$type hp_prod_$type hp_max_$type hp_min_$type ;;
         esac
     done
 } | tr ' ' '\n' | sort >"$tmp/wanted"
-is 53 "$(grep -c . "$tmp/wanted")" 'twelve types, four operations, four types with a mean'
+is 66 "$(grep -c . "$tmp/wanted")" 'fifteen types, four operations, four types with a mean, bits of four sizes'
 
 # names CHIP: of the kernels in its code.
 names() { readelf -SW "$tmp/$1.elf" 2>/dev/null | grep -o '\.text\.hp_[a-z0-9_]*' | sed 's/^\.text\.//' | sort -u; }

@@ -30,7 +30,8 @@ static const named_op ops[] = {
     {"sum", HOOP_SUM, 0, {0}},          {"prod", HOOP_PROD, 0, {0}},    {"max", HOOP_MAX, 0, {0}},
     {"min", HOOP_MIN, 0, {0}},          {"avg of 1", HOOP_AVG, 1, {0}}, {"avg of 2", HOOP_AVG, 2, {0}},
     {"avg of 3", HOOP_AVG, 3, {0}},     {"avg of 5", HOOP_AVG, 5, {0}}, {"avg of 8", HOOP_AVG, 8, {0}},
-    {"avg of 257", HOOP_AVG, 257, {0}},
+    {"avg of 257", HOOP_AVG, 257, {0}}, {"band", HOOP_BAND, 0, {0}},    {"bor", HOOP_BOR, 0, {0}},
+    {"bxor", HOOP_BXOR, 0, {0}},
 };
 
 enum { OPS = sizeof(ops) / sizeof(*ops) };
@@ -214,10 +215,11 @@ check_type(const hp_arith *arith, hoop_dtype dtype)
         input[1][i] = ref_random(dtype);
     }
     for (size_t o = 0; o < OPS; o++)
-        check_sharings(arith, dtype, &ops[o], pairs, sizeof(pairs) / sizeof(*pairs));
+        if (hp_op_applies(ops[o].op, dtype))
+            check_sharings(arith, dtype, &ops[o], pairs, sizeof(pairs) / sizeof(*pairs));
     for (size_t o = 0; o < MEANS && hp_narrow_index(dtype) >= 0; o++)
         check_sharings(arith, dtype, &means[o], pairs, sizeof(pairs) / sizeof(*pairs));
-    for (size_t o = 4; o < OPS; o += 2)
+    for (size_t o = 4; o < OPS && ops[o].op == HOOP_AVG && dtype != HOOP_BOOL; o += 2)
         check_sharings(arith, dtype, &ops[o], singles, sizeof(singles) / sizeof(*singles));
 }
 
@@ -390,17 +392,18 @@ run_exchange(const hp_arith *arith, hoop_dtype dtype, int in_place, size_t count
 static void
 check_exchange(const hp_arith *arith)
 {
-    for (int dtype = 0; dtype < HP_DTYPES; dtype++) {
+    for (int d = 0; d < HP_DTYPES; d++) {
+        hoop_dtype dtype = hp_dtype_at(d);
         int wrong = 0;
         for (size_t i = 0; i < MOST; i++) {
-            input[0][i] = ref_random((hoop_dtype)dtype);
-            input[1][i] = ref_random((hoop_dtype)dtype);
+            input[0][i] = ref_random(dtype);
+            input[1][i] = ref_random(dtype);
         }
         for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++) {
-            wrong += run_exchange(arith, (hoop_dtype)dtype, 0, counts[c]);
-            wrong += run_exchange(arith, (hoop_dtype)dtype, 1, counts[c]);
+            wrong += run_exchange(arith, dtype, 0, counts[c]);
+            wrong += run_exchange(arith, dtype, 1, counts[c]);
         }
-        is_int(0, wrong, "%s, %s, exchange, apart and in place", arith->name, hp_dtype_name((hoop_dtype)dtype));
+        is_int(0, wrong, "%s, %s, exchange, apart and in place", arith->name, hp_dtype_name(dtype));
     }
 }
 
@@ -547,8 +550,8 @@ main(void)
             skip(1, "this CPU cannot run the %s loops", (*arith)->name);
             continue;
         }
-        for (int dtype = 0; dtype < HP_DTYPES; dtype++)
-            check_type(*arith, (hoop_dtype)dtype);
+        for (int d = 0; d < HP_DTYPES; d++)
+            check_type(*arith, hp_dtype_at(d));
         for (int i = 0; i < HP_NARROW; i++) {
             check_bounds(*arith, hp_narrow[i]);
             if (hp_dtype_size(hp_narrow[i]) == 1)

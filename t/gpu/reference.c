@@ -15,7 +15,7 @@ typedef struct format {
     double *values;                        /* of the codes without sign, as if there were neither infinity nor NaN */
 } format;
 
-static format formats[HP_DTYPES] = {
+static format formats[HP_NCCL_DTYPES] = {
     [HOOP_FLOAT16] = {10, 15, 0x8000, 0x7bff, 0x7c00, 0x7fff, NULL},
     [HOOP_BFLOAT16] = {7, 127, 0x8000, 0x7f7f, 0x7f80, 0x7fff, NULL},
     [HOOP_FLOAT8E4M3] = {3, 7, 0x80, 0x7e, 0, 0x7f, NULL},
@@ -36,7 +36,7 @@ static const format *
 format_of(hoop_dtype dtype)
 {
     format *f = &formats[dtype];
-    if (f->sign == 0)
+    if (!hp_dtype_is_float(dtype) || f->sign == 0)
         bail("type %d is no small float", (int)dtype);
     if (f->values)
         return f;
@@ -156,7 +156,7 @@ float_op(hoop_dtype dtype, hoop_op op, double a, double b)
 static int
 is_signed(hoop_dtype dtype)
 {
-    return dtype == HOOP_INT8 || dtype == HOOP_INT32 || dtype == HOOP_INT64;
+    return dtype == HOOP_INT8 || dtype == HOOP_INT16 || dtype == HOOP_INT32 || dtype == HOOP_INT64;
 }
 
 static __int128
@@ -167,6 +167,19 @@ integer_get(hoop_dtype dtype, uint64_t element)
     return is_signed(dtype) && value >= range / 2 ? value - range : value;
 }
 
+/* Bit by bit, by how many of the two are 1. */
+static __int128
+bits_op(hoop_op op, uint64_t a, uint64_t b)
+{
+    __int128 result = 0;
+    for (int bit = 0; bit < 64; bit++) {
+        uint64_t ones = (a >> bit) % 2 + (b >> bit) % 2;
+        int set = op == HOOP_BAND ? ones == 2 : op == HOOP_BOR ? ones > 0 : ones == 1;
+        result += (__int128)set << bit;
+    }
+    return result;
+}
+
 static __int128
 integer_op(hoop_op op, __int128 a, __int128 b)
 {
@@ -174,8 +187,21 @@ integer_op(hoop_op op, __int128 a, __int128 b)
     case HOOP_PROD: return (__int128)((unsigned __int128)a * (unsigned __int128)b);
     case HOOP_MAX: return a > b ? a : b;
     case HOOP_MIN: return a < b ? a : b;
+    case HOOP_BAND:
+    case HOOP_BOR:
+    case HOOP_BXOR: return bits_op(op, (uint64_t)a, (uint64_t)b);
     default: return a + b;
     }
+}
+
+/* How many of the two are true decides. */
+static uint64_t
+bool_op(hoop_op op, uint64_t a, uint64_t b)
+{
+    int trues = (a ? 1 : 0) + (b ? 1 : 0);
+    if (op == HOOP_BXOR)
+        return trues == 1;
+    return trues >= (op == HOOP_PROD || op == HOOP_MIN || op == HOOP_BAND ? 2 : 1);
 }
 
 static uint64_t
@@ -196,7 +222,9 @@ ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, ui
     double value;
     if (sources == 1 && divisor <= 1)
         return a;
-    if (dtype < HOOP_FLOAT16)
+    if (dtype == HOOP_BOOL)
+        return bool_op(op, a, b);
+    if (!hp_dtype_is_float(dtype))
         return integer_reduce(dtype, op, sources, a, b, divisor);
     value = float_get(dtype, a);
     if (sources == 2)
@@ -250,7 +278,7 @@ ref_same(hoop_dtype dtype, uint64_t wanted, uint64_t seen, int any_zero)
     double x, y;
     if (wanted == seen)
         return 1;
-    if (dtype < HOOP_FLOAT16)
+    if (!hp_dtype_is_float(dtype))
         return 0;
     x = float_get(dtype, wanted);
     y = float_get(dtype, seen);
@@ -265,7 +293,7 @@ special(hoop_dtype dtype, uint64_t which)
 {
     static const double values[] = {0.0, -0.0, 1, -1, 5e-324, 1e-45, -6e-8, 1e-38, 65504, -448, 3.4e38, 1.7e308};
     uint64_t top = UINT64_C(1) << (8 * hp_dtype_size(dtype) - 1);
-    if (dtype < HOOP_FLOAT16) {
+    if (!hp_dtype_is_float(dtype)) {
         const uint64_t integers[] = {0, 1, 2 * top - 1, top, top - 1, top + 1};
         return integers[which % 6];
     }

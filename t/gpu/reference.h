@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * reference: what reductions must give, computed slowly and by other means than the library: small floats by searching
- * a table of all their values, float32 in double, integers in 128 bits.
+ * a table of all their values, float32 in double, integers in 128 bits, BAND, BOR and BXOR by counting ones.
  */
 #ifndef T_REFERENCE_H
 #define T_REFERENCE_H
@@ -16,7 +16,7 @@ uint32_t ref_encode(hoop_dtype dtype, double value);
 uint64_t ref_get(hoop_dtype dtype, const void *array, size_t index);
 void ref_put(hoop_dtype dtype, void *array, size_t index, uint64_t element);
 
-/* a op b, then / divisor if it is greater than 1. sources 1: b and op do not matter. */
+/* a op b, both bools or of a type that has the operation, then / divisor if it is greater than 1. sources 1: b and op do not matter. */
 uint64_t ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, uint32_t divisor);
 
 /*

@@ -85,6 +85,7 @@ note_msg(const hp_agent_msg *msg)
     case HP_MSG_FAIL:
         snprintf(at, room, "fail %u %.*s|", hp_get32(msg->payload), (int)msg->size - 4, (const char *)msg->payload + 4);
         break;
+    case HP_MSG_STOPPED: break; /* it comes now and then */
     case HP_MSG_DONE: snprintf(at, room, "done|"); break;
     default: snprintf(at, room, "type %d|", msg->type);
     }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREETING "\nHOOP-AGENT 3 0.1.0 -\n"
+#define GREETING "\nHOOP-AGENT 5 0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;
@@ -75,6 +75,13 @@ failed(void *arg, hp_host *host, int status, const char *text, size_t n)
 }
 
 static void
+looked(void *arg)
+{
+    (void)arg;
+    hear("looked|");
+}
+
+static void
 over(void *arg, hp_host *host)
 {
     (void)arg;
@@ -84,7 +91,7 @@ over(void *arg, hp_host *host)
 static void
 begin(const char *list)
 {
-    const hp_hosts_owner owner = {NULL, greeted, started, output, exited, taken, failed, over};
+    const hp_hosts_owner owner = {NULL, greeted, started, output, exited, taken, failed, looked, over};
     hoop_error error;
     loop = hp_loop_new();
     options = (hp_options){.argv = program, .here = strdup("/work")};
@@ -245,6 +252,9 @@ check_reports(void)
     told("", "so is output of a third stream");
     reports(0, HP_MSG_TAKEN, "\5\0\0\0", 4, "");
     told("taken 5|", "input that was taken");
+    reports(0, HP_MSG_FLIGHT, "\2\0\0\0", 4, "12345678and more");
+    told("", "a flight recorder is kept, if it is one");
+    is_uint(0, hosts.recorders.all.count, "and this is none");
     reports(0, HP_MSG_FAIL, "\176\0\0\0", 4, "cannot");
     told("failed n1 126 cannot|", "ranks that could not be started");
     reports(1, HP_MSG_DONE, "", 0, "");
@@ -254,6 +264,31 @@ check_reports(void)
         fake_loop_settle(loop);
     }
     told("over n1 well|over n2 well|", "both of which end well");
+    end();
+}
+
+/* The hosts are asked for their flight recorders. */
+static void
+check_look(void)
+{
+    begin("n1:2,n2:2");
+    hp_hosts_look(&hosts);
+    ok(!hp_hosts_asked(&hosts), "a host without its spec is not asked");
+    run_all();
+    hp_hosts_look(&hosts);
+    is_string("n1", hp_hosts_asked(&hosts), "both are asked");
+    reports(0, HP_MSG_LOOKED, "", 0, "");
+    told("", "one has answered");
+    is_string("n2", hp_hosts_asked(&hosts), "the other has not");
+    reports(0, HP_MSG_LOOKED, "", 0, "");
+    told("", "an answer without a question counts for nothing");
+    fake_process_exit(fake_process_at(1), 0);
+    hp_hosts_reaped(&hosts, FAKE_PID + 1, 0);
+    told("looked|over n2 early|", "and one that is over need not answer");
+    hp_hosts_look(&hosts);
+    is_string("n1", hp_hosts_asked(&hosts), "it is not asked again");
+    reports(0, HP_MSG_LOOKED, "", 0, "");
+    told("looked|", "a second look");
     end();
 }
 
@@ -284,6 +319,7 @@ main(void)
     check_starts();
     check_spec();
     check_reports();
+    check_look();
     check_before_spec();
     return 0;
 }

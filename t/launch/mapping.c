@@ -139,6 +139,21 @@ check_local(void)
     hp_options_free(&options);
 }
 
+/* A short and a long name of one remote machine, whatever stands between them in the list. */
+static void
+check_domains(void)
+{
+    static const int first[] = {0, 0, 2, 0, 0, 0, 0}, size[] = {3, 1, 3, 1, 1, 1, 1};
+    hp_options options = {0};
+    hp_mapping mapping;
+    make(&mapping, &options, "n1:2,n1-x:1,N1.cluster:1,n2.east:1,n2.west:1,10.0.0.1:1,10.0.0.2:1");
+    for (int i = 0; i < 7; i++)
+        ok(mapping.host[i].local_first == first[i] && mapping.host[i].local_size == size[i], "%s: local rank %d of %d",
+           hp_mapping_name(&mapping, i), mapping.host[i].local_first, mapping.host[i].local_size);
+    hp_mapping_free(&mapping);
+    hp_options_free(&options);
+}
+
 static void
 check_alone(void)
 {
@@ -160,6 +175,7 @@ main(void)
         check(&rows[i]);
     check_print();
     check_local();
+    check_domains();
     check_alone();
     return 0;
 }

@@ -56,6 +56,14 @@ exited(void *arg, int rank, int pid, int status, uint64_t ms)
 }
 
 static void
+stopped(void *arg, int rank, int pid, int is_stopped)
+{
+    (void)arg;
+    (void)pid;
+    hear("%s %d|", is_stopped ? "stopped" : "runs", rank);
+}
+
+static void
 taken(void *arg, size_t n)
 {
     (void)arg;
@@ -78,7 +86,7 @@ told(const char *wanted, const char *text)
     heard[0] = '\0';
 }
 
-static const hp_ranks_owner owner = {NULL, started, output, exited, taken, ended};
+static const hp_ranks_owner owner = {NULL, started, output, exited, stopped, taken, ended};
 
 /* Ranks 4 and 5 of 8, or from rank 0 on; their local ranks are 1 and 2 of 3. */
 static hp_ranks *

@@ -21,12 +21,16 @@ has_root(int kind)
 static hp_call
 call_of(int kind, int size, uint64_t count)
 {
-    hp_call call = {
-        .kind = (uint8_t)kind, .dtype = tap_pick(2) ? HOOP_INT32 : HOOP_FLOAT32, .root = -1, .count = count};
-    if (kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE)
-        call.op = (uint8_t)tap_pick(5);
+    static const hoop_dtype dtypes[] = {HOOP_INT32, HOOP_FLOAT32, HOOP_BOOL, HOOP_INT16, HOOP_FLOAT32, HOOP_UINT16};
+    hp_call call = {.kind = (uint8_t)kind, .dtype = (uint8_t)dtypes[tap_pick(6)], .root = -1, .count = count};
+    if (hp_kind_reduces(kind)) {
+        hoop_op op = hp_op_at((int)tap_pick(HP_OPS));
+        call.op = (uint8_t)(hp_op_applies(op, (hoop_dtype)call.dtype) ? op : HOOP_MIN);
+    }
     if (has_root(kind))
         call.root = (int32_t)tap_pick((uint64_t)size);
+    if (hp_kind_has_counts(kind))
+        call.root = (int32_t)tap_pick(UINT32_MAX); /* the counts: t/sim/blocks.h */
     if (kind == HP_BARRIER)
         call = (hp_call){.kind = HP_BARRIER, .dtype = HOOP_UINT8, .root = -1};
     return call;
@@ -117,7 +121,9 @@ test_window_up_to_s(void)
                 o.net.held = 0;
                 o.spread_bytes = o.halves_bytes = 0;
                 o.slice_bytes = 64;
-                add(&o, call_of(HP_ALLREDUCE, size, 16 * (uint64_t)size * slices));
+                hp_call call = call_of(HP_ALLREDUCE, size, 0);
+                call.count = o.slice_bytes / hp_dtype_size((hoop_dtype)call.dtype) * (uint64_t)size * slices;
+                add(&o, call);
                 locks &= ends(&o, SIM_LOCKED);
                 o.window = slices + 1;
                 opens &= ends(&o, SIM_RIGHT);
@@ -222,7 +228,7 @@ algorithm_of(const sim_ring *o)
     options.halves_bytes = o->halves_bytes;
     for (int i = 0; i < o->size; i++)
         order[i] = i;
-    hp_plan_make(&plan, &o->call[0], order, o->size, &options, 0, 1);
+    hp_plan_make(&plan, &o->call[0], NULL, order, o->size, &options, 0, 1);
     return plan.algorithm;
 }
 
@@ -230,14 +236,15 @@ algorithm_of(const sim_ring *o)
 static sim_ring
 mean_of(hoop_dtype dtype, int size, int k)
 {
-    static const int kinds[] = {HP_ALLREDUCE, HP_ALLREDUCE, HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE};
-    int kind = kinds[k % 5];
+    static const int kinds[] = {HP_ALLREDUCE,      HP_ALLREDUCE, HP_ALLREDUCE,
+                                HP_REDUCE_SCATTER, HP_REDUCE,    HP_REDUCE_SCATTERV};
+    int kind = kinds[k % 6];
     uint64_t n = (uint64_t)size;
     const uint64_t counts[] = {0, 1, n - 1, n, n + 1, 13, 61, 64, 257, 16 * n};
     uint32_t slices = 1 + (uint32_t)tap_pick(3);
     sim_ring o = ring_of(size, slices, slices + 1 + (uint32_t)tap_pick(4));
-    o.spread_bytes = k % 5 == 0 ? 128 * (uint32_t)size : 0;
-    o.halves_bytes = k % 5 == 1 ? 1 << 16 : 0;
+    o.spread_bytes = k % 6 == 0 ? 128 * (uint32_t)size : 0;
+    o.halves_bytes = k % 6 == 1 ? 1 << 16 : 0;
     add(&o, call_of(kind, size, counts[tap_pick(size < 16 ? 10 : 8)]));
     o.call[0].dtype = (uint8_t)dtype;
     o.call[0].op = HOOP_AVG;
@@ -320,7 +327,7 @@ test_stuck_job(void)
         o.faulty = (int)tap_pick((uint64_t)size);
         o.device.stick = 1 + tap_pick(12);
         for (int i = 0; i < 3; i++)
-            add(&o, call_of(HP_ALLREDUCE + (int)tap_pick(8), size, some_count(size)));
+            add(&o, call_of(HP_ALLREDUCE + (int)tap_pick(HP_KINDS - HP_ALLREDUCE), size, some_count(size)));
         sim_end end = sim_ring_run(&o, at, why, sizeof(why));
         right = end != SIM_WRONG && (end == SIM_RIGHT || at[o.faulty].finished < o.ops);
         if (!right)

@@ -278,6 +278,10 @@ test_environment(void)
     setenv("HOOP_HOSTFILES", "x", 1);
     setenv("HOOP_HOSTFILE", "x", 1);
     setenv("HOOP_TEST_ANYTHING", "x", 1);
+    setenv("HOOP_TRACE", "x", 1);
+    setenv("HOOP_LIBRARY", "x", 1);
+    setenv("HOOP_TORCH_REPLACE", "x", 1);
+    setenv("HOOP_TORCHES", "x", 1);
     setenv("HOOP_ZZYZX", "x", 1);
     setenv("HOOP_RANK", "1", 1);
     resolved(NULL);
@@ -290,6 +294,9 @@ test_environment(void)
     ok(!strstr(warning, "LOCAL"), "and none about the names that hooprun sets for programs");
     ok(strstr(warning, " HOOP_SLICE") && !strstr(warning, " HOOP_HOSTFILE ") && !strstr(warning, "TEST_"),
        "that names the unknown one and not the programs' own: %s", warning);
+    ok(!strstr(warning, " HOOP_TRACE") && !strstr(warning, " HOOP_LIBRARY") && !strstr(warning, "TORCH_") &&
+           strstr(warning, " HOOP_TORCHES"),
+       "nor those that are reserved");
     ok(strstr(warning, " HOOP_CUDA_DEVICES") && strstr(warning, " HOOP_HOSTFILES"),
        "and those that only begin like a known one");
     ok(strstr(warning, " HOOP_SLICE (the nearest is HOOP_SLICES)") &&

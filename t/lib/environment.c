@@ -55,7 +55,7 @@ start(const char *variables, hoop_error *error)
 static void
 refused(const char *variables, const char *begin)
 {
-    static const char end[] = "; hoop_launch(7) shows how to join them";
+    static const char end[] = "; hoop_launch(7) has the steps";
     hoop_error e = {0};
     hoop_result result = start(variables, &e);
     size_t n = strlen(e.text);
@@ -105,13 +105,15 @@ test_one(void)
     alone("OMPI_COMM_WORLD_SIZE=1", "launcher: mpirun (Open MPI), so a ring of one (no HOOP_RENDEZVOUS)");
     alone("FLUX_JOB_SIZE=1", "launcher: flux run, so a ring of one (no HOOP_RENDEZVOUS)");
     alone("WORLD_SIZE=", "launcher: none, so a ring of one (no HOOP_RENDEZVOUS)");
+    alone("HOOP_SIZE=1 HOOP_RANK=0 PMI_SIZE=4 PMI_RANK=2",
+          "launcher: HOOP_SIZE, so a ring of one (no HOOP_RENDEZVOUS)");
     alone("HOOP_SIZE=1 HOOP_RANK=0 PMIX_RANK=0", "launcher: HOOP_SIZE, so a ring of one (no HOOP_RENDEZVOUS)");
 }
 
 int
 main(void)
 {
-    plan(27);
+    plan(29);
     setenv("HOOP_DEBUG", "info", 1);
     setenv("HOOP_CONF_FILE", "", 1);
     hoop_log_to(keep_line, NULL);

@@ -5,7 +5,7 @@
  */
 #include "lib/group.h"
 
-#include "base/err.h"
+#include "lib/entry.h"
 #include "lib/progress.h"
 #include "lib/work_pool.h"
 #include "t/tap/tap.h"
@@ -48,7 +48,7 @@ add(hp_kind kind, hoop_dtype dtype, hoop_op op, uint64_t count, const void *send
                              .count = count};
     if (hp_group_join(&comm, &request, 0))
         return;
-    hoop_work *work = hp_work_pool_take(&comm);
+    hoop_work *work = hp_work_pool_take(&comm, 0);
     work->call = request.call;
     work->calls = 1;
     hp_work_single(work, send, recv);
@@ -111,7 +111,8 @@ test_fusing(void)
     is_int(HOOP_MAX, fused->next->call.op, "the second is the maximum, alone");
     ok(!fused->next->call.fused && fused->next->segment_count == 1, "and not fused");
     is_int(HP_BROADCAST, c.last->call.kind, "the last is the broadcast");
-    ok(fused->detached && fused->next->detached && !c.last->detached, "the handle is the last one's");
+    ok(fused->state == HP_WORK_FREED && fused->next->state == HP_WORK_FREED && c.last->state == 0,
+       "the handle is the last one's");
     ok(fused->channels == 1 && fused->plan[0].count == 107, "it is planned");
     uint64_t run;
     ok(hp_work_at(fused, HP_SIDE_SEND, 0, &run) == (uint8_t *)in[0] && run == 100,
@@ -281,14 +282,13 @@ static void
 test_spoiled(void)
 {
     static float in[1], out[1];
-    hoop_error first, second;
-    hp_err_set(&first, HOOP_ERR_INVALID_ARGUMENT, "the first");
-    hp_err_set(&second, HOOP_ERR_NO_MEMORY, "the second");
     hp_group_begin(&comm);
     add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
-    hp_group_spoil(&comm, &(hp_call){.kind = HP_REDUCE}, &first);
+    hp_entry_refuse(&comm, HOOP_ERR_INVALID_ARGUMENT, "the first");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_group_spoil(&comm, &(hp_call){.kind = HP_REDUCE}), "an error in a group");
     add(HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, in, out);
-    hp_group_spoil(&comm, &(hp_call){.kind = HP_GATHER}, &second);
+    hp_entry_refuse(&comm, HOOP_ERR_NO_MEMORY, "the second");
+    is_int(HOOP_ERR_NO_MEMORY, hp_group_spoil(&comm, &(hp_call){.kind = HP_GATHER}), "and another");
     closed c = close_group();
     ok(c.result == HOOP_ERR_INVALID_ARGUMENT && !c.first && !c.last, "a spoiled group is dropped");
     is_string("the first", c.error.text, "with its first error");

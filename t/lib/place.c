@@ -27,6 +27,8 @@ make(int kind, int size, uint64_t count)
     sym_case c = {.size = size, .order = order, .channels = 1};
     tap_shuffle(order, size);
     c.call = (hp_call){.kind = (uint8_t)kind, .dtype = HOOP_INT64, .root = -1, .count = count};
+    if (hp_kind_has_counts(kind))
+        c.call.root = (int32_t)tap_pick(UINT32_MAX); /* the counts: t/sim/blocks.h */
     if (has_root(kind))
         c.call.root = (int)tap_pick((uint64_t)size);
     c.options = (hp_plan_options){.slice_bytes = 8 * (1 + (uint32_t)tap_pick(6)), .slices = slices, .channels = 1};
@@ -73,6 +75,25 @@ test_promises(void)
     }
 }
 
+/* A ring of one copies, out of place; only bools that are reduced become 0 or 1, in place too. */
+static void
+test_alone(void)
+{
+    for (int kind = HP_ALLREDUCE; kind < HP_BARRIER; kind++)
+        for (int k = 0; k < 4; k++) {
+            hp_place_options place = {.direct = 1, .in_place = k & 1};
+            sym_case c = make(kind, 1, 40);
+            c.call.dtype = k & 2 ? HOOP_BOOL : HOOP_UINT8;
+            hp_plan plan;
+            hp_plan_make(&plan, &c.call, NULL, order, 1, &c.options, 0, 1);
+            hp_step step = hp_schedule_at(&plan, order, 0, 0);
+            hp_placement p = hp_place(&plan, &step, &place);
+            int reduced = hp_kind_reduces(kind) && c.call.dtype == HOOP_BOOL;
+            ok(p.tasks == (reduced || !place.in_place) && (p.tasks == 0 || p.task[0].sources == 1 + reduced),
+               "%s of %s, alone, %s", hp_kind_name(kind), k & 2 ? "bool" : "uint8", k & 1 ? "in place" : "apart");
+        }
+}
+
 static void
 test_interleavings(void)
 {
@@ -102,7 +123,7 @@ test_halves(void)
         c.seed = k % 2 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)tap_pick(3) * 50;
         c.early_commands = (int)tap_pick(2);
-        hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
+        hp_plan_make(&plan, &c.call, NULL, order, n, &c.options, 0, 1);
         halves += plan.algorithm == HP_ALG_HALVES;
         right = holds(&c);
     }
@@ -127,7 +148,7 @@ test_doubling(void)
         c.seed = k % 3 ? tap_random() | 1 : 0;
         c.wire = (uint32_t)tap_pick(3) * 50;
         c.early_commands = (int)tap_pick(2);
-        hp_plan_make(&plan, &c.call, order, n, &c.options, 0, 1);
+        hp_plan_make(&plan, &c.call, NULL, order, n, &c.options, 0, 1);
         doublings += plan.algorithm == HP_ALG_DOUBLING;
         right = holds(&c);
     }
@@ -155,8 +176,10 @@ test_alltoall_in_place(void)
 static void
 test_channels(void)
 {
-    for (int kind = HP_ALLREDUCE; kind < HP_BARRIER; kind++) {
+    for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         int right = 1;
+        if (kind == HP_BARRIER)
+            continue;
         for (int k = 0; k < 120 && right; k++) {
             sym_case c = make(kind, 2 + k % 7, tap_pick(70));
             c.channels = 2 + (uint32_t)tap_pick(2);
@@ -171,8 +194,9 @@ test_channels(void)
 static void
 test_grains(void)
 {
-    for (int kind = HP_ALLREDUCE; kind <= HP_ALLGATHER; kind++) {
-        int right = 1;
+    static const int kinds[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_ALLGATHER, HP_REDUCE_SCATTERV, HP_ALLGATHERV};
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+        int right = 1, kind = kinds[i];
         for (int k = 0; k < 60 && right; k++) {
             int n = 2 + k % 4;
             sym_case c = make(kind, n, 0);
@@ -271,6 +295,7 @@ main(void)
     test_table();
     test_that_it_can_fail();
     test_promises();
+    test_alone();
     test_interleavings();
     test_halves();
     test_doubling();

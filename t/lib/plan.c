@@ -6,6 +6,7 @@
 #include "lib/plan.h"
 
 #include "base/dtype.h"
+#include "t/sim/blocks.h"
 #include "t/tap/tap.h"
 
 static const uint64_t totals[] = {0,
@@ -73,11 +74,26 @@ static const hp_plan_options standard = {
 
 static const int order[] = {0}; /* the plan looks ranks up only until it has found the root */
 
+static hp_block blocks[1000]; /* of the last call that has counts */
+
 static hp_call
 call_of(hp_kind kind, hoop_dtype dtype, uint64_t count)
 {
-    int rooted = kind == HP_BROADCAST || kind == HP_REDUCE || kind == HP_GATHER || kind == HP_SCATTER;
-    return (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = rooted ? 0 : -1, .count = count};
+    int root = hp_kind_has_counts(kind) ? (int)tap_pick(INT32_MAX) : hp_kind_is_rooted(kind) ? 0 : -1;
+    return (hp_call){.kind = (uint8_t)kind, .dtype = (uint8_t)dtype, .root = root, .count = count};
+}
+
+/* The plan, and the elements that it cuts: the largest block's where there are counts. */
+static uint64_t
+make(hp_plan *plan, const hp_call *call, int size, const hp_plan_options *o, uint32_t channel, uint32_t channels)
+{
+    uint64_t line = 64 / hp_dtype_size((hoop_dtype)call->dtype), most = 0;
+    if (hp_kind_has_counts(call->kind))
+        sim_blocks(blocks, call, 0, size);
+    hp_plan_make(plan, call, blocks, order, size, o, channel, channels);
+    for (int r = 0; r < size && plan->blocks; r++)
+        most = blocks[r].count > most ? blocks[r].count : most;
+    return plan->blocks ? (most + line - 1) / line * line : call->count;
 }
 
 static hp_algorithm
@@ -85,7 +101,7 @@ algorithm_of(hp_kind kind, hoop_dtype dtype, uint64_t count, int size, const hp_
 {
     hp_call call = call_of(kind, dtype, count);
     hp_plan plan;
-    hp_plan_make(&plan, &call, order, size, options, 0, 1);
+    make(&plan, &call, size, options, 0, 1);
     return plan.algorithm;
 }
 
@@ -95,7 +111,8 @@ test_algorithms(void)
     static const hp_algorithm large[HP_KINDS] = {
         [HP_ALLREDUCE] = HP_ALG_RING,      [HP_REDUCE_SCATTER] = HP_ALG_RING, [HP_ALLGATHER] = HP_ALG_RING,
         [HP_BROADCAST] = HP_ALG_CHAIN_OUT, [HP_REDUCE] = HP_ALG_CHAIN_IN,     [HP_GATHER] = HP_ALG_GATHER,
-        [HP_SCATTER] = HP_ALG_SCATTER,     [HP_ALLTOALL] = HP_ALG_PAIRWISE,   [HP_BARRIER] = HP_ALG_SPREAD};
+        [HP_SCATTER] = HP_ALG_SCATTER,     [HP_ALLTOALL] = HP_ALG_PAIRWISE,   [HP_BARRIER] = HP_ALG_SPREAD,
+        [HP_ALLGATHERV] = HP_ALG_RING,     [HP_REDUCE_SCATTERV] = HP_ALG_RING};
     for (int kind = HP_ALLREDUCE; kind < HP_KINDS; kind++) {
         uint64_t count = kind == HP_BARRIER ? 0 : 1 << 20;
         is_string(hp_algorithm_name(large[kind]),
@@ -203,15 +220,15 @@ test_channels(void)
 static int
 shares_cover(const hp_call *call, int size, const hp_plan_options *o, uint32_t channels)
 {
-    uint64_t next = 0, line = 64 / hp_dtype_size((hoop_dtype)call->dtype);
+    uint64_t next = 0, line = 64 / hp_dtype_size((hoop_dtype)call->dtype), all = 0;
     for (uint32_t c = 0; c < channels; c++) {
         hp_plan plan;
-        hp_plan_make(&plan, call, order, size, o, c, channels);
-        if (plan.begin != next || (plan.begin % line != 0 && plan.begin != call->count))
+        all = make(&plan, call, size, o, c, channels);
+        if (plan.begin != next || (plan.begin % line != 0 && plan.begin != all))
             return 0;
         next = plan.begin + plan.count;
     }
-    return next == call->count;
+    return next == all;
 }
 
 /* The largest slice that the plan's own cuts can produce, against the slot. */
@@ -247,7 +264,7 @@ plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t 
 {
     for (uint32_t c = 0; c < channels; c++) {
         hp_plan plan;
-        hp_plan_make(&plan, call, order, size, o, c, channels);
+        make(&plan, call, size, o, c, channels);
         int chain = plan.algorithm == HP_ALG_CHAIN_IN || plan.algorithm == HP_ALG_CHAIN_OUT;
         uint64_t steps = chain ? plan.loops + plan.rows - 1 : plan.loops * plan.rows * plan.slices;
         if (!slices_fit(&plan, o) || !loops_are_needed(&plan, o) || plan.steps != steps || plan.steps == 0)
@@ -256,6 +273,55 @@ plan_is_sound(const hp_call *call, int size, const hp_plan_options *o, uint32_t 
             return 0;
     }
     return shares_cover(call, size, o, channels);
+}
+
+/* A shorter block is shared out as the largest is: its shares cover it, and none is longer than the largest one's. */
+static void
+test_shares(void)
+{
+    int right = 1;
+    for (int k = 0; k < 20000 && right; k++) {
+        hoop_dtype dtype = k % 2 ? HOOP_INT8 : HOOP_FLOAT64;
+        hp_call call = call_of(HP_ALLGATHERV, dtype, tap_pick(k % 3 ? 3000 : 300));
+        uint32_t channels = 1 + (uint32_t)tap_pick(8);
+        uint64_t next[5] = {0};
+        for (uint32_t c = 0; c < channels; c++) {
+            hp_plan plan;
+            make(&plan, &call, 5, &standard, c, channels);
+            for (int r = 0; r < 5; r++) {
+                uint64_t begin, count = hp_plan_share(&plan, blocks[r].count, &begin);
+                right &= case_ok(begin == next[r] && count <= plan.count, "%s, share %u of %u", hp_dtype_name(dtype), c,
+                                 channels);
+                next[r] += count;
+            }
+        }
+        for (int r = 0; r < 5; r++)
+            right &= case_ok(next[r] == blocks[r].count, "%u shares of %ju", channels, (uintmax_t)blocks[r].count);
+    }
+    ok(right, "channels share every block, and no share of a shorter block is the longer one");
+}
+
+/* Blocks of one length are cut as those of the kind that has no counts. */
+static void
+test_equal_counts(void)
+{
+    static const uint64_t counts[] = {16, 1024, 65536, 1 << 20, (1 << 20) + 16};
+    int right = 1;
+    for (int i = 0; i < 5; i++) {
+        hp_call even = call_of(HP_ALLGATHER, HOOP_FLOAT32, counts[i]);
+        hp_call uneven = {.kind = HP_ALLGATHERV, .dtype = HOOP_FLOAT32, .root = 7, .count = 4 * counts[i]};
+        hp_plan a, b;
+        for (int r = 0; r < 4; r++)
+            blocks[r] = (hp_block){counts[i] * (uint64_t)r, counts[i]};
+        hp_plan_make(&a, &even, NULL, order, 4, &standard, 0, 1);
+        hp_plan_make(&b, &uneven, blocks, order, 4, &standard, 0, 1);
+        right &= case_ok(a.steps == b.steps && a.loops == b.loops && a.slices == b.slices && a.grain == b.grain &&
+                             a.count == b.count && a.block == b.block,
+                         "four blocks of %ju", (uintmax_t)counts[i]);
+        right &= case_ok(hp_plan_channels(&even, 4, &standard) == hp_plan_channels(&uneven, 4, &standard),
+                         "channels for four blocks of %ju", (uintmax_t)counts[i]);
+    }
+    ok(right, "equal counts are cut as without counts");
 }
 
 /* What the settings leave open is filled in; what they say stays, and S < W always. */
@@ -313,11 +379,11 @@ test_root(void)
     hp_call call = call_of(HP_REDUCE, HOOP_INT32, 100);
     hp_plan plan;
     call.root = 2;
-    hp_plan_make(&plan, &call, mixed, 5, &standard, 0, 1);
+    hp_plan_make(&plan, &call, NULL, mixed, 5, &standard, 0, 1);
     is_int(3, plan.root, "the root's position on the ring");
     call = call_of(HP_ALLREDUCE, HOOP_INT32, 100);
     call.root = 0x7fffffff; /* a fused group's fingerprint is kept there */
-    hp_plan_make(&plan, &call, mixed, 5, &standard, 0, 1);
+    hp_plan_make(&plan, &call, NULL, mixed, 5, &standard, 0, 1);
     is_int(-1, plan.root, "none where none applies");
 }
 
@@ -339,5 +405,7 @@ main(void)
     test_depth();
     test_plans();
     test_root();
+    test_shares();
+    test_equal_counts();
     return tap_failures() != 0;
 }

@@ -17,14 +17,7 @@
 enum { ROUNDS = 300, STARTERS = 3, COUNT = 64 };
 
 static hoop_comm *comm;
-static atomic_int wrong, busy, finished;
-
-static void
-note(int right)
-{
-    if (!right)
-        atomic_fetch_add(&wrong, 1);
-}
+static atomic_int busy, finished;
 
 /* Starts operations without blocking and looks at them until they are done; frees them with a wait that cannot block.
  */
@@ -39,14 +32,14 @@ start_and_test(void *arg)
         for (int i = 0; i < COUNT; i++)
             in[i] = seed * 1000003 + round * 1009 + i;
         memset(out, 0, sizeof(out));
-        note(hoop_iallreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm, &work) == HOOP_SUCCESS);
+        tap_note(hoop_iallreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm, &work) == HOOP_SUCCESS);
         while (!done)
-            note(hoop_work_test(work, &done) == HOOP_SUCCESS);
-        note(memcmp(in, out, sizeof(in)) == 0);
+            tap_note(hoop_work_test(work, &done) == HOOP_SUCCESS);
+        tap_note(memcmp(in, out, sizeof(in)) == 0);
         hoop_result result = hoop_work_wait(work, -1);
         while (result == HOOP_ERR_BUSY) /* another thread is in a blocking call */
             result = hoop_work_wait(work, -1);
-        note(result == HOOP_SUCCESS);
+        tap_note(result == HOOP_SUCCESS);
         atomic_fetch_add(&finished, 1);
     }
     return NULL;
@@ -60,8 +53,8 @@ block(void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         memset(out, 0, sizeof(out));
         hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_INT64, HOOP_SUM, comm);
-        note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
-        note(result != HOOP_SUCCESS || memcmp(in, out, sizeof(in)) == 0);
+        tap_note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
+        tap_note(result != HOOP_SUCCESS || memcmp(in, out, sizeof(in)) == 0);
         atomic_fetch_add(result == HOOP_SUCCESS ? &finished : &busy, 1);
     }
     return NULL;
@@ -73,8 +66,8 @@ watch(void *arg)
     hoop_error error = {.size = sizeof(error)};
     (void)arg;
     for (int round = 0; round < ROUNDS; round++) {
-        note(hoop_comm_error(comm, &error) == HOOP_SUCCESS);
-        note(hoop_comm_size(comm) == 1 && hoop_comm_rank(comm) == 0);
+        tap_note(hoop_comm_error(comm, &error) == HOOP_SUCCESS);
+        tap_note(hoop_comm_size(comm) == 1 && hoop_comm_rank(comm) == 0);
         (void)hoop_comm_completed(comm);
     }
     return NULL;
@@ -89,15 +82,15 @@ group(void *arg)
     for (int round = 0; round < ROUNDS; round++) {
         hoop_result result = hoop_group_start(comm);
         memset(out, 0, sizeof(out));
-        note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
+        tap_note(result == HOOP_SUCCESS || result == HOOP_ERR_BUSY);
         if (result == HOOP_ERR_BUSY)
             continue;
-        note(hoop_allreduce(in[0], out[0], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
-        note(hoop_allreduce(in[1], out[1], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
+        tap_note(hoop_allreduce(in[0], out[0], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
+        tap_note(hoop_allreduce(in[1], out[1], COUNT, HOOP_INT64, HOOP_SUM, comm) == HOOP_SUCCESS);
         result = hoop_group_end(comm);
         while (result == HOOP_ERR_BUSY)
             result = hoop_group_end(comm);
-        note(result == HOOP_SUCCESS && memcmp(in, out, sizeof(in)) == 0);
+        tap_note(result == HOOP_SUCCESS && memcmp(in, out, sizeof(in)) == 0);
     }
     return NULL;
 }
@@ -110,7 +103,7 @@ test_groups(void)
         pthread_create(&threads[i], NULL, i < 2 ? group : i == 2 ? block : start_and_test, NULL);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    is_int(0, atomic_load(&wrong), "two threads with groups beside others that block and start");
+    is_int(0, tap_noted(), "two threads with groups beside others that block and start");
 }
 
 static void
@@ -125,7 +118,7 @@ test_threads(void)
     pthread_create(&threads[n++], NULL, watch, NULL);
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
-    is_int(0, atomic_load(&wrong), "three threads start and look, two block, one watches");
+    is_int(0, tap_noted(), "three threads start and look, two block, one watches");
     is_uint((unsigned)atomic_load(&finished), hoop_comm_completed(comm),
             "everything that succeeded is counted (%d refused)", atomic_load(&busy));
 }

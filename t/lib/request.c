@@ -3,6 +3,7 @@
  */
 #include "lib/request.h"
 
+#include "base/dtype.h"
 #include "base/err.h"
 #include "t/tap/tap.h"
 
@@ -112,14 +113,18 @@ test_nulls(void)
 static void
 test_numbers(void)
 {
+    static const uint8_t strange[] = {12, 13, 63, 67, 76, 255};
     hp_request r = ask(HP_ALLREDUCE, memory, memory);
-    r.call.dtype = 12;
-    refused(r, "dtype", "dtype 12");
-    r.call.dtype = 255;
-    refused(r, "dtype", "dtype 255");
-    r = ask(HP_ALLREDUCE, memory, memory);
+    for (size_t i = 0; i < sizeof(strange); i++) {
+        r = ask(HP_ALLREDUCE, memory, memory);
+        r.call.dtype = strange[i];
+        refused(r, "unknown dtype", "a dtype in a gap");
+        r = ask(HP_ALLREDUCE, memory, memory);
+        r.call.op = strange[i];
+        refused(r, "unknown op", "an op in a gap");
+    }
     r.call.op = 5;
-    refused(r, "op", "op 5");
+    refused(r, "unknown op", "op 5");
     r = ask(HP_ALLGATHER, memory, memory + RANKS * BLOCK);
     r.send = memory + RANKS * BLOCK;
     r.recv = memory;
@@ -130,6 +135,30 @@ test_numbers(void)
     refused(r, "ranks 0 to 3", "root = size");
     r.call.root = -1;
     refused(r, "root -1", "no root");
+}
+
+/* Every operation of every type, of those that reduce; the sentence names what does not fit. */
+static void
+test_reductions(void)
+{
+    static const hp_kind reducing[] = {HP_ALLREDUCE, HP_REDUCE_SCATTER, HP_REDUCE};
+    for (int i = 0; i < HP_DTYPES * HP_OPS; i++) {
+        hp_request r = ask(reducing[i % 3], memory, memory + RANKS * 2 * BLOCK);
+        hoop_dtype dtype = hp_dtype_at(i / HP_OPS);
+        hoop_op op = hp_op_at(i % HP_OPS);
+        r.call.dtype = (uint8_t)dtype;
+        r.call.op = (uint8_t)op;
+        if (op == HOOP_AVG && dtype == HOOP_BOOL)
+            refused(r, "a bool has no mean", "avg of bool");
+        else if (op >= HOOP_BAND && dtype >= HOOP_FLOAT16 && dtype <= HOOP_FLOAT8E5M2)
+            refused(r, hp_dtype_name(dtype), hp_op_name(op));
+        else
+            ok(passes(r), "%s of %s", hp_op_name(op), hp_dtype_name(dtype));
+    }
+    hp_request r = ask(HP_BROADCAST, memory, memory);
+    r.call.dtype = HOOP_BOOL;
+    r.call.op = HOOP_AVG;
+    ok(passes(r), "bools are moved, whatever the op says");
 }
 
 static void
@@ -163,6 +192,145 @@ test_alignment(void)
     ok(passes(r), "bfloat16 at 4");
 }
 
+typedef struct later_options {
+    hoop_call_options known;
+    uint8_t more[24];
+} later_options;
+
+static void
+test_options(void)
+{
+    later_options options = {.known = {sizeof(hoop_call_options)}};
+    hoop_error error;
+    hp_request r = ask(HP_ALLREDUCE, memory, memory);
+    r.options = &options.known;
+    ok(passes(r), "options of this version");
+    options.more[0] = 1;
+    ok(passes(r), "what is behind them means nothing");
+    options.known.size = sizeof(options);
+    is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "an option of a later version");
+    ok(strstr(error.text, "hoop_allreduce: byte 8 of the options"), "is named: %s", error.text);
+    options.more[0] = 0;
+    options.more[23] = 1;
+    is_int(HOOP_ERR_UNSUPPORTED, hp_request_check(&r, 1, RANKS, &error), "its last byte");
+    options.more[23] = 0;
+    ok(passes(r), "one that is not used is fine");
+    options.known.size = sizeof(size_t) - 1;
+    refused(r, "sizeof(hoop_call_options)", "a size that is too small");
+    options.known.size = SIZE_MAX;
+    refused(r, "sizeof(hoop_call_options)", "a size that is none");
+}
+
+/* --- counts --- */
+
+/* Ranks with 3, 0, 5 and 7 elements. */
+static hp_request
+ask_blocks(hp_kind kind, const size_t *displs, void *large, void *small)
+{
+    static const size_t counts[RANKS] = {3, 0, 5, 7};
+    int gathers = kind == HP_ALLGATHERV;
+    hp_request r = {.send = gathers ? small : large, .recv = gathers ? large : small, .counts = counts};
+    r.displs = displs;
+    r.call = (hp_call){.kind = (uint8_t)kind, .dtype = HOOP_INT32, .root = -1, .count = gathers ? counts[RANK] : 0};
+    return r;
+}
+
+static void
+test_blocks_in_place(hp_kind kind)
+{
+    static const size_t apart[RANKS] = {10, 0, 20, 2};
+    const char *name = hp_kind_name((int)kind);
+    hoop_error error;
+    hp_request r = ask_blocks(kind, NULL, memory, memory + 12);
+    ok(hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS && r.in_place, "%s: in place behind the others", name);
+    is_uint(15, r.call.count, "%s: the sum of the counts is the call's", name);
+    r = ask_blocks(kind, apart, memory, memory + 80);
+    ok(hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS && r.in_place, "%s: in place where displs says", name);
+    r = ask_blocks(kind, apart, memory, memory + 60);
+    ok(hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS && !r.in_place, "%s: in a gap that just fits", name);
+    r = ask_blocks(kind, apart, memory, memory + 100);
+    ok(hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS && !r.in_place, "%s: behind the last block", name);
+    refused(ask_blocks(kind, apart, memory, memory + 48), "overlap", "one element of a gap too low");
+    refused(ask_blocks(kind, apart, memory, memory + 64), "overlap", "one element of a gap too high");
+    refused(ask_blocks(kind, NULL, memory, memory), "overlap", "the first rank's block in place");
+    refused(ask_blocks(kind, NULL, memory, memory + 59), "aligned", "a byte too low");
+    ok(passes(ask_blocks(kind, NULL, memory, memory + 60)), "%s: behind them all", name);
+}
+
+static uint32_t
+checksum(hp_kind kind, const size_t *displs)
+{
+    hp_request r = ask_blocks(kind, displs, memory, memory + 1024);
+    hoop_error error;
+    return hp_request_check(&r, RANK, RANKS, &error) == HOOP_SUCCESS ? (uint32_t)r.call.root : 0;
+}
+
+static void
+test_blocks(void)
+{
+    static const size_t none[RANKS] = {0}, wraps[RANKS] = {SIZE_MAX - 1, 0, 5, 3}, far[RANKS] = {0, SIZE_MAX, 3, 8};
+    static const size_t beyond[RANKS] = {0, 0, 3, PTRDIFF_MAX / 4 - 4}, apart[RANKS] = {10, 0, 20, 2};
+    test_blocks_in_place(HP_ALLGATHERV);
+    test_blocks_in_place(HP_REDUCE_SCATTERV);
+    is_uint(checksum(HP_ALLGATHERV, NULL), checksum(HP_REDUCE_SCATTERV, apart),
+            "displacements are a rank's own affair");
+    hp_request r = ask_blocks(HP_ALLGATHERV, NULL, memory, memory + 512);
+    r.call.count = 4;
+    refused(r, "sendcount is 4, but recvcounts[2], the entry of this rank, is 5", "two counts");
+    r = ask_blocks(HP_REDUCE_SCATTERV, NULL, memory, memory + 512);
+    r.call.op = 5;
+    refused(r, "unknown op", "op 5");
+    r.counts = NULL;
+    r.call.op = HOOP_SUM;
+    refused(r, "recvcounts is NULL", "no counts");
+    r.counts = wraps;
+    refused(r, "address range", "a sum that wraps");
+    r = ask_blocks(HP_REDUCE_SCATTERV, wraps, memory, memory + 512);
+    refused(r, "address range", "a displacement that wraps");
+    refused(ask_blocks(HP_REDUCE_SCATTERV, beyond, memory, memory + 512), "address range", "a block that ends beyond");
+    ok(passes(ask_blocks(HP_REDUCE_SCATTERV, far, memory, memory + 512)), "an empty block's place has no meaning");
+    refused(ask_blocks(HP_ALLGATHERV, NULL, memory, NULL), "sendbuf is NULL", "nothing to send");
+    refused(ask_blocks(HP_ALLGATHERV, NULL, NULL, memory), "recvbuf is NULL", "no place to receive");
+    r = ask_blocks(HP_REDUCE_SCATTERV, NULL, NULL, NULL);
+    r.counts = none;
+    ok(passes(r), "all counts 0 need no buffers");
+}
+
+/* --- the name of the function that was called --- */
+
+static void
+named(const char *name, hoop_result result, const hoop_comm *comm)
+{
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm_error(comm, &e);
+    ok(result == HOOP_ERR_INVALID_ARGUMENT && strncmp(e.text, name, strlen(name)) == 0, "%s%s", name, e.text);
+}
+
+static void
+test_names(void)
+{
+    hoop_comm *comm = NULL;
+    hoop_work *work = NULL;
+    int x[2] = {0, 0};
+    size_t one = 1, two = 2;
+    hoop_call_options options = {.size = sizeof(options)};
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+        bail("no ring of one");
+    named("hoop_ireduce: ", hoop_ireduce(x, x, 1, HOOP_INT32, HOOP_SUM, 7, comm, &work), comm);
+    named("hoop_iallreduce_with: ", hoop_iallreduce_with(NULL, x, 1, HOOP_INT32, HOOP_SUM, comm, &options, &work),
+          comm);
+    named("hoop_iallreduce_with: ", hoop_iallreduce_with(NULL, x, 1, HOOP_INT32, HOOP_SUM, comm, NULL, &work), comm);
+    named("hoop_gather_on_stream: ", hoop_gather_on_stream(NULL, x, 1, HOOP_INT32, 0, comm, NULL), comm);
+    named("hoop_iallgatherv: ", hoop_iallgatherv(x, x, 1, &two, NULL, HOOP_INT32, comm, &work), comm);
+    named("hoop_isend: ", hoop_isend(x, 1, HOOP_INT32, 7, 0, comm, &work), comm);
+    named("hoop_irecv: ", hoop_irecv(x, 1, HOOP_INT32, -1, 0, comm, &work), comm);
+    named("hoop_recv_on_stream: ", hoop_recv_on_stream(x, 1, HOOP_INT32, 0, -1, comm, NULL), comm);
+    named("hoop_ialltoallv: ", hoop_ialltoallv(x, x, &one, NULL, &two, NULL, HOOP_INT32, comm, &work), comm);
+    named("hoop_alltoallv_on_stream: ", hoop_alltoallv_on_stream(x, x, &one, NULL, &two, NULL, HOOP_INT32, comm, NULL),
+          comm);
+    hoop_comm_destroy(comm);
+}
+
 int
 main(void)
 {
@@ -171,7 +339,11 @@ main(void)
     test_places();
     test_nulls();
     test_numbers();
+    test_reductions();
     test_sizes();
     test_alignment();
+    test_options();
+    test_blocks();
+    test_names();
     return tap_failures() != 0;
 }

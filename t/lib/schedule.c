@@ -8,6 +8,7 @@
 #include "lib/schedule.h"
 
 #include "base/dtype.h"
+#include "t/sim/blocks.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -24,6 +25,8 @@ typedef struct config {
 } config;
 
 static int order[SIZE_MAX_HERE];
+static hp_block blocks[SIZE_MAX_HERE]; /* of the last config that has some */
+static uint64_t span;                  /* elements that they span */
 
 static int
 has_root(int kind)
@@ -44,7 +47,11 @@ make(int kind, int size, uint64_t count, hoop_dtype dtype, uint32_t slices, uint
         (hp_plan_options){.slice_bytes = slice_bytes, .slices = slices, .channels = channels, .stage_bytes = 256 << 10};
     c.options.spread_bytes = tap_pick(2) ? (32 << 10) * (uint32_t)size : 0;
     c.options.halves_bytes = tap_pick(2) ? 256 << 10 : 0;
-    hp_plan_make(&c.plan, &c.call, order, size, &c.options, channel, channels);
+    if (hp_kind_has_counts(kind)) {
+        c.call.root = (int)tap_pick(INT32_MAX);
+        span = sim_blocks(blocks, &c.call, 0, size);
+    }
+    hp_plan_make(&c.plan, &c.call, blocks, order, size, &c.options, channel, channels);
     return c;
 }
 
@@ -77,7 +84,8 @@ same_meaning(const config *c, int position, const hp_step *sent, const hp_step *
     case HP_ALG_RING:
         if (c->plan.kind == HP_ALLREDUCE)
             return sent->in == got->in && sent->out == got->out;
-        return c->plan.kind == HP_ALLGATHER ? sent->out == got->out : sent->in == got->in;
+        return c->plan.kind == HP_ALLGATHER || c->plan.kind == HP_ALLGATHERV ? sent->out == got->out
+                                                                             : sent->in == got->in;
     case HP_ALG_GATHER: return sent->out == got->out;
     case HP_ALG_SCATTER: return sent->in == got->in;
     case HP_ALG_PAIRWISE: return sent->in - block * (uint64_t)peer == got->out - block * (uint64_t)me;
@@ -134,6 +142,8 @@ extent(const config *c, int rank, int sending)
     uint64_t count = c->call.count, all = count * (uint64_t)c->size;
     int root = c->call.root == rank;
     switch ((hp_kind)c->call.kind) {
+    case HP_ALLGATHERV: return sending ? blocks[rank].count : span;
+    case HP_REDUCE_SCATTERV: return sending ? span : blocks[rank].count;
     case HP_REDUCE_SCATTER: return sending ? all : count;
     case HP_ALLGATHER: return sending ? count : all;
     case HP_BROADCAST: return sending && !root ? 0 : count;
@@ -372,6 +382,8 @@ total_of(int kind, uint64_t n, uint64_t count)
     case HP_REDUCE_SCATTER:
     case HP_ALLGATHER: return n * (n - 1) * count;
     case HP_BROADCAST:
+    case HP_ALLGATHERV:
+    case HP_REDUCE_SCATTERV:
     case HP_REDUCE: return (n - 1) * count;
     case HP_GATHER:
     case HP_SCATTER: return n * (n - 1) / 2 * count;
@@ -383,8 +395,10 @@ total_of(int kind, uint64_t n, uint64_t count)
 static void
 test_other_bytes(void)
 {
-    for (int kind = HP_REDUCE_SCATTER; kind < HP_BARRIER; kind++) {
+    for (int kind = HP_REDUCE_SCATTER; kind < HP_KINDS; kind++) {
         int right = 1;
+        if (kind == HP_BARRIER)
+            continue;
         for (int k = 0; k < 16 * COUNTS && right; k++) {
             int n = 2 + k % 16;
             uint64_t all = 0, count = count_at(k / 16, n);
@@ -410,7 +424,7 @@ five(int rank, uint64_t row, hp_kind kind)
     hp_call call = {.kind = (uint8_t)kind, .dtype = HOOP_INT32, .root = -1, .count = kind == HP_ALLREDUCE ? 5 : 1};
     hp_plan_options o = {.slice_bytes = 4096, .slices = 4, .channels = 1, .stage_bytes = 4096};
     hp_plan plan;
-    hp_plan_make(&plan, &call, natural, 5, &o, 0, 1);
+    hp_plan_make(&plan, &call, NULL, natural, 5, &o, 0, 1);
     return hp_schedule_at(&plan, natural, rank, row);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/socket.h"
 #include "t/net/test_acceptor.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
@@ -248,7 +249,7 @@ test_fork(void)
 
 /* A child that lives on lets go of the acceptor: when the parent closes it, whoever is in it hears so. */
 static void
-test_abandon(void)
+test_forked(void)
 {
     struct house house;
     uint8_t m1[HP_M1];
@@ -264,12 +265,12 @@ test_abandon(void)
     pid_t child = fork();
     if (child == 0) {
         alarm(30);
-        hp_acceptor_abandon(house.acceptor);
+        hp_socket_forked();
         (void)!write(let_go[1], "", 1);
         for (;;)
             pause();
     }
-    is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
+    is_int(1, read(let_go[0], &byte, 1), "a forked child closes its sockets");
     is_int(-1, answer(&house, pending, 50 * HP_MS), "a pending connection stays in the parent's acceptor");
     hp_acceptor_free(house.acceptor);
     house.acceptor = NULL;
@@ -313,7 +314,7 @@ main(void)
     test_free_inside();
     test_low();
     test_fork();
-    test_abandon();
+    test_forked();
     test_port_in_use();
     return 0;
 }

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/acceptor.h"
+#include "net/socket.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
 
@@ -90,7 +91,7 @@ hang_up(struct candidate *candidate)
 {
     hp_dial_free(candidate->dial);
     if (candidate->result.fd > 0)
-        close(candidate->result.fd);
+        hp_socket_close(candidate->result.fd);
 }
 
 static void
@@ -132,7 +133,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 {
     (void)arg, (void)hello, (void)features, (void)peer;
     house.entered++;
-    close(fd);
+    hp_socket_close(fd);
 }
 
 static void
@@ -144,7 +145,7 @@ build(const hp_addr *where)
     memset(&house, 0, sizeof(house));
     house.keys = keys;
     house.policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
-    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL};
+    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
     house.acceptor = hp_acceptor_new(loop, where ? where : &addr, NULL, NULL, &owner, 8, &error);
     if (!house.acceptor)
         bail("no door: %s", error.text);
@@ -168,7 +169,7 @@ on_lout_guest(void *arg, int ready)
     if (lout.says)
         (void)!send(lout.guest, lout.says, strlen(lout.says), MSG_NOSIGNAL);
     hp_watch_free(lout.guest_watch);
-    close(lout.guest);
+    hp_socket_close(lout.guest);
     lout.guest_watch = NULL;
 }
 
@@ -204,7 +205,7 @@ static void
 send_lout_away(void)
 {
     hp_watch_free(lout.watch);
-    close(lout.fd);
+    hp_socket_close(lout.fd);
 }
 
 static void
@@ -257,7 +258,7 @@ test_silent(void)
     send_lout_away();
 }
 
-/* A rank listens before it registers: where it refuses, something is in the way. A server may yet be started. */
+/* A rank listens before it registers: where it refuses, something is in the way. A server may yet be started, unless the ring is its. */
 static void
 test_refusing(void)
 {
@@ -274,9 +275,15 @@ test_refusing(void)
        "%s", candidate.result.error.text);
     hang_up(&candidate);
     hello.your_rank = HP_RANK_SERVER;
+    dial(&candidate, &lout.addr, &hello, &keys, 60 * HP_SEC);
+    took = wait_for(&candidate);
+    ok(took > 2 * HP_SEC && took < 5 * HP_SEC, "so is the server of a ring (%.3f)", (double)took / 1e9);
+    ok(strstr(candidate.result.error.text, "no longer listens at 127.0.0.1:"), "%s", candidate.result.error.text);
+    hang_up(&candidate);
+    hello.comm = 0;
     dial(&candidate, &lout.addr, &hello, &keys, 5 * HP_SEC);
     took = wait_for(&candidate);
-    ok(took >= 5 * HP_SEC, "a server is waited for until the deadline (%.3f)", (double)took / 1e9);
+    ok(took >= 5 * HP_SEC, "a first server is waited for until the deadline (%.3f)", (double)took / 1e9);
     hang_up(&candidate);
 }
 
@@ -488,7 +495,7 @@ ends(int fd)
 
 /* A child that lives on lets go of the connection: when the parent gives up, the other side hears so. */
 static void
-test_abandon(void)
+test_fork(void)
 {
     struct candidate candidate;
     hp_hello hello = greeting();
@@ -504,19 +511,19 @@ test_abandon(void)
     pid_t child = fork();
     if (child == 0) {
         alarm(30);
-        hp_dial_abandon(candidate.dial);
+        hp_socket_forked();
         (void)!write(let_go[1], "", 1);
         for (;;)
             pause();
     }
-    is_int(1, read(let_go[0], &byte, 1), "a forked child abandons its copy");
+    is_int(1, read(let_go[0], &byte, 1), "a forked child closes its sockets");
     hang_up(&candidate);
     ok(ends(fd), "and does not hold the connection when its parent hangs up");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    int fds[] = {fd, let_go[0], let_go[1]};
-    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-        close(fds[i]);
+    hp_socket_close(fd);
+    close(let_go[0]);
+    close(let_go[1]);
     send_lout_away();
 }
 
@@ -584,7 +591,7 @@ main(void)
     test_for_now();
     test_from();
     test_free();
-    test_abandon();
+    test_fork();
     test_many();
     test_no_descriptors();
     hp_loop_free(loop);

@@ -76,5 +76,16 @@ main(void)
     ok(strstr(error.text, "rank 1 called allreduce of ") && strstr(error.text, "but rank 0 called allreduce of "), "%s",
        error.text);
     is_uint(7, error.sequence, "with the operation");
+    other = (hp_call){.kind = HP_ALLGATHERV, .dtype = HOOP_INT8, .root = 1, .count = 12};
+    hp_call counts = other;
+    counts.root = 2;
+    is_int(HOOP_ERR_MISMATCH, match(&other, &counts, HP_FRAME_CALL, &error), "other counts with the same total");
+    is_string(
+        "rank 1 called allgatherv of 12 x int8 as operation 7, but rank 0 called allgatherv of 12 x int8, with other "
+        "recvcounts",
+        error.text, "are said to be so");
+    counts.count = 13;
+    match(&other, &counts, HP_FRAME_CALL, &error);
+    ok(!strstr(error.text, "recvcounts"), "%s", error.text);
     return 0;
 }

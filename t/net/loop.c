@@ -370,6 +370,14 @@ test_mirror(void)
     ok(!readable(fd), "the alarm of a run leaves nothing behind");
     hp_timer_set(timer, 0);
     ok(readable(fd), "a timer that is due at once");
+    hp_loop_fd_close(loop);
+    hp_loop_fd_close(loop);
+    ok(fcntl(fd, F_GETFD) < 0, "closed");
+    hp_loop_run(loop, 0);
+    is_int(2, fired, "the loop goes on without it");
+    hp_loop_wake(loop);
+    fd = hp_loop_fd(loop);
+    ok(fd >= 3 && readable(fd), "a new one knows what is due");
     hp_timer_free(timer);
     hp_loop_free(loop);
     close(fds[0]);

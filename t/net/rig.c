@@ -158,10 +158,13 @@ kicked(void *arg)
     ((rig *)arg)->kicks++;
 }
 
+const hp_link_owner *rig_owner;
+
 static void
 attach(rig *r, hp_link *link, int k, int fd)
 {
     hoop_error error;
+    link->owner = rig_owner;
     if (hp_link_attach(link, k, fd, r->loop, kicked, r, &error) != HOOP_SUCCESS)
         bail("%s", error.text);
 }

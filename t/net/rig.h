@@ -28,6 +28,9 @@ void rig_unlimited(void);
 /* SO_RCVBUF of the accepted end, the receiving link, of the next connections; 0: as the kernel has it. */
 extern int rig_receive_buffer;
 
+/* The owner of the next links; NULL: as the belt's, they have none. */
+extern const hp_link_owner *rig_owner;
+
 /* Up to 100 bytes in eight pieces, two of them empty, that lie backwards in memory with gaps in between. */
 typedef struct rig_scatter {
     uint8_t memory[128];

@@ -3,6 +3,7 @@
 #include "t/net/test_acceptor.h"
 
 #include "base/clock.h"
+#include "net/socket.h"
 #include "t/tap/tap.h"
 
 #include <errno.h>
@@ -93,7 +94,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
     struct house *house = arg;
     house->entered++;
     if (house->fd > 0)
-        close(house->fd);
+        hp_socket_close(house->fd);
     house->fd = fd;
     house->hello = *hello;
     house->features = features;
@@ -120,7 +121,7 @@ build(struct house *house, const char *where)
         .my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .features = FEATURES};
     house->loop = hp_loop_new();
     hp_addr_parse(&addr, where, NULL);
-    hp_acceptor_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_starved, NULL};
+    hp_acceptor_owner owner = {house, on_keys, on_policy, on_judge, on_enter, on_starved, NULL, NULL};
     house->acceptor = hp_acceptor_new(house->loop, &addr, NULL, NULL, &owner, 8, &error);
     if (!house->acceptor)
         diag("%s", error.text);
@@ -133,7 +134,7 @@ raze(struct house *house)
     hp_acceptor_free(house->acceptor);
     hp_loop_free(house->loop);
     if (house->fd > 0)
-        close(house->fd);
+        hp_socket_close(house->fd);
 }
 
 void
@@ -241,7 +242,7 @@ gets_in(struct house *house, uint64_t *took)
     *took = hp_now() - begin;
     hp_dial_free(dial);
     if (candidate.result.fd >= 0)
-        close(candidate.result.fd);
+        hp_socket_close(candidate.result.fd);
     else
         diag("%s", candidate.result.error.text);
     return candidate.result.fd >= 0;

@@ -34,6 +34,14 @@ slice(const perf_pattern *p, int rank, size_t first, size_t count, uint8_t *out)
     free(table);
 }
 
+/* Where a rank's block begins where blocks are uneven: of three, one has a sixth of all, one two, one three. */
+static size_t
+begins(size_t n, int rank)
+{
+    static const size_t sixths[RANKS + 1] = {0, 1, 3, 6};
+    return n * RANKS * sixths[rank] / 6;
+}
+
 /* What the collective is: written down once more, from hoop.h. */
 static void
 play(scene *s)
@@ -54,9 +62,16 @@ play(scene *s)
     else if (strcmp(coll, "allgather") == 0 || (strcmp(coll, "gather") == 0 && at_root))
         for (int r = 0; r < RANKS; r++)
             slice(p, r, 0, n, out + (size_t)r * n * p->type->size);
-    else if (strcmp(coll, "alltoall") == 0)
+    else if (strcmp(coll, "sendrecv") == 0)
+        slice(p, s->check.rank == 0 ? RANKS - 1 : s->check.rank - 1, 0, n, out);
+    else if (strcmp(coll, "alltoall") == 0 || strcmp(coll, "alltoallv") == 0)
         for (int r = 0; r < RANKS; r++)
             slice(p, r, own, n, out + (size_t)r * n * p->type->size);
+    else if (strcmp(coll, "reduce_scatterv") == 0)
+        slice(p, -1, begins(n, s->check.rank), begins(n, s->check.rank + 1) - begins(n, s->check.rank), out);
+    else if (strcmp(coll, "allgatherv") == 0)
+        for (int r = 0; r < RANKS; r++)
+            slice(p, r, 0, begins(n, r + 1) - begins(n, r), out + begins(n, r) * p->type->size);
 }
 
 static void
@@ -72,7 +87,7 @@ open_scene(scene *s, int coll, int type, int rank, size_t count, int in_place)
         bail("no memory");
     s->call = (perf_call){.send = s->send.data, .recv = s->recv.data, .count = count, .dtype = t->dtype, .root = ROOT};
     if (in_place)
-        perf_coll_in_place(s->check.coll, &s->call, s->recv.data, t->size, rank);
+        perf_coll_in_place(s->check.coll, &s->call, s->recv.data, t->size, RANKS, rank);
     s->check.pattern = (perf_pattern){t, s->check.coll->reduces ? HOOP_SUM : -1, RANKS, tap_random()};
     s->check.call = &s->call;
     s->check.send = &s->send;
@@ -93,8 +108,8 @@ close_scene(scene *s)
 static void
 flip_received(scene *s)
 {
-    size_t blocks = s->check.coll->recv == PERF_MANY ? RANKS : 1;
-    size_t bits = blocks * s->call.count * s->check.pattern.type->size * 8, bit = tap_random() % bits;
+    size_t elements = perf_coll_recv_count(s->check.coll, s->call.count, RANKS, s->check.rank);
+    size_t bits = elements * s->check.pattern.type->size * 8, bit = tap_random() % bits;
     uint8_t *at = (uint8_t *)s->call.recv + bit / 8;
     *at ^= (uint8_t)(1U << bit % 8);
     is_uint(1, perf_check_wrong(&s->check), "one wrong bit (%zu) is one wrong element: %s", bit, s->name);
@@ -104,7 +119,8 @@ flip_received(scene *s)
 static void
 flip_sent(scene *s)
 {
-    uint8_t *at = s->send.data + tap_random() % (s->call.count * s->check.pattern.type->size);
+    size_t elements = perf_coll_send_count(s->check.coll, s->call.count, RANKS, s->check.rank);
+    uint8_t *at = s->send.data + tap_random() % (elements * s->check.pattern.type->size);
     *at ^= 1;
     is_uint(1, perf_check_wrong(&s->check), "a changed send buffer shows: %s", s->name);
     *at ^= 1;
@@ -114,7 +130,7 @@ static void
 trespass(scene *s)
 {
     size_t elements = s->check.in_place ? perf_coll_total(s->check.coll, s->call.count, RANKS)
-                                        : perf_coll_recv_count(s->check.coll, s->call.count, RANKS);
+                                        : perf_coll_recv_count(s->check.coll, s->call.count, RANKS, s->check.rank);
     uint8_t *after = s->recv.data + elements * s->check.pattern.type->size;
     *after ^= 0xFF;
     is_uint(1, perf_check_wrong(&s->check), "a byte behind the result shows: %s", s->name);
@@ -131,16 +147,18 @@ try_scene(int coll, int type, int rank, size_t count, int in_place)
     open_scene(&s, coll, type, rank, count, in_place);
     perf_check_fill(&s.check);
     int receives = perf_coll_receives(s.check.coll, rank, ROOT);
+    size_t sent = perf_coll_send_count(s.check.coll, count, RANKS, rank);
+    size_t received = perf_coll_recv_count(s.check.coll, count, RANKS, rank);
     /* The root of a broadcast or scatter in place has its own result from the start; one element may agree by chance.
      */
     int has_it = in_place && rank == ROOT && !perf_coll_sends(s.check.coll, ROOT + 1, ROOT);
-    if (receives && count > 1 && !has_it)
+    if (receives && count > 1 && received > 1 && !has_it)
         ok(perf_check_wrong(&s.check) > 0, "nothing done is wrong: %s", s.name);
     play(&s);
     is_uint(0, perf_check_wrong(&s.check), "the right result is right: %s", s.name);
-    if (receives && count > 0)
+    if (receives && received > 0)
         flip_received(&s);
-    if (!in_place && count > 0 && perf_coll_sends(s.check.coll, rank, ROOT))
+    if (!in_place && sent > 0 && perf_coll_sends(s.check.coll, rank, ROOT))
         flip_sent(&s);
     trespass(&s);
     close_scene(&s);
@@ -226,7 +244,7 @@ main(void)
             for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
                 if (counts[i] < PERF_PERIOD || type == perf_type_named("half"))
                     for (int rank = 0; rank < RANKS; rank++)
-                        for (int in_place = 0; in_place < 2; in_place++)
+                        for (int in_place = 0; in_place < 2 - perf_coll_at(coll)->messages; in_place++)
                             if (counts[i] > 0 || rank == ROOT)
                                 try_scene(coll, type, rank, counts[i], in_place);
     for (int type = 0; type < PERF_TYPES; type++)

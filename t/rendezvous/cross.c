@@ -38,14 +38,21 @@ split(sim *s, int rank, uint64_t started)
 }
 
 static void
-in_op(sim *s, int rank, uint64_t sequence)
+in_op_of(sim *s, int conn, uint64_t sequence)
 {
+    int rank = conn % SPLIT;
     hp_report report = {.sequence = sequence,
                         .waits_for = (rank + N - 1) % N,
                         .call = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT64, .op = HOOP_MAX, .root = -1, .count = 12}};
     uint8_t bytes[HP_REPORT_BYTES];
     hp_report_put(bytes, &report);
-    sim_say(s, rank, HP_IN_OP, bytes, sizeof(bytes));
+    sim_say(s, conn, HP_IN_OP, bytes, sizeof(bytes));
+}
+
+static void
+in_op(sim *s, int rank, uint64_t sequence)
+{
+    in_op_of(s, rank, sequence);
 }
 
 static void
@@ -115,6 +122,57 @@ test_harmless(void)
     sim_close(&s);
 }
 
+/* A ring and a split of all its ranks; rank 2 calls the split first, the others the ring, and all that wait report. */
+static void
+cross_rings(sim *s, uint64_t limit, int ms)
+{
+    open_ring(s);
+    for (int i = 0; i < N; i++) {
+        hp_join join = sim_join_of(-1, 0, 2);
+        join.parent = s->conns[0].ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = N;
+        join.member = s->job->rosters->ring.members[i];
+        join.member.rank = -1;
+        join.op_timeout = limit;
+        sim_join(s, SPLIT + i, &join);
+    }
+    for (int i = 0; i < N; i++)
+        sim_say(s, SPLIT + i, HP_READY, NULL, 0);
+    for (int at = 0; at < ms; at += 250) {
+        for (int i = 0; i < N; i++)
+            in_op_of(s, i == 2 ? SPLIT + i : i, i == 2 ? 1 : 7);
+        sim_pass(s, 250);
+    }
+}
+
+static void
+test_rings(void)
+{
+    sim s;
+    char text[300];
+    cross_rings(&s, 60 * HP_SEC, 3000);
+    const hp_roster *r = s.job->rosters;
+    hp_roster_late(r, HP_SEC, text, sizeof(text));
+    is_string(
+        "rank 2 (node2, pid 802) waits in operation 1 (allreduce of 12 x float64, max) of split 1 colour 0, and rank "
+        "1 (node1, pid 801) in operation 7 (allreduce of 12 x float64, max) of the whole job: call them in the "
+        "same order; waited 1.0 s",
+        text, "two communicators called in different orders: one sentence has both");
+    hp_roster_late(r->next, HP_SEC, s.line, sizeof(s.line));
+    is_string(text, s.line, "it is the same for both rings");
+    is_int(0, s.conns[0].causes, "but no error before the time-out");
+    sim_close(&s);
+    cross_rings(&s, 60 * HP_SEC, 60500);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_TIMEOUT, 2), "then all ranks of the one hear it");
+    is_string(s.conns[0].cause.text, s.conns[SPLIT + 2].cause.text, "and those of the other the same");
+    sim_close(&s);
+    cross_rings(&s, 10 * HP_SEC, 10500);
+    ok(s.conns[SPLIT].causes == 1 && s.conns[0].causes == 0, "a ring that has time left is not ended with the other");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -122,5 +180,6 @@ main(void)
     tap_limit(60);
     test_crossed();
     test_harmless();
+    test_rings();
     return 0;
 }

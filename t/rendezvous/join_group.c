@@ -432,6 +432,7 @@ test_split_losses(void)
         sim_join(&s, 20 + i, &join);
     }
     sim_lose(&s, 3);
+    sim_pass(&s, 100);
     is_int(HOOP_ERR_PEER_LOST, s.conns[20].cause.code, "the parent's failure ends the split");
     is_int(3, s.conns[20].cause.rank, "with the parent's cause");
     sim_close(&s);
@@ -519,6 +520,7 @@ test_split_kept(void)
     sim_pass(&s, 60000);
     ok(s.job->join_groups && !hp_job_timed(s.job), "five refusals are kept, without a timer");
     sim_lose(&s, 2);
+    sim_pass(&s, 100);
     ok(!s.job->join_groups, "until the ring fails");
     sim_close(&s);
 }

@@ -4,6 +4,7 @@
  * process that has ended is still named at once; and a rank whose control connection was reset comes back unnoticed.
  */
 #include "base/clock.h"
+#include "base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
@@ -54,6 +55,34 @@ test_link(void)
         sim_lose(&s, i);
     }
     ok(strstr(s.line, "failed: the connection between rank 3") != NULL, "the log's last line: %s", s.line);
+    sim_close(&s);
+}
+
+/* A connection for messages belongs to no operation. */
+static void
+test_messages(void)
+{
+    start();
+    sim_lost(&s, 4, 3, ECONNRESET, HP_NO_OPERATION);
+    sim_lost(&s, 3, 4, ECONNRESET, HP_NO_OPERATION);
+    ok(all_hear(N, "the connection between rank 3 (node2) and rank 4 (node3) broke: Connection reset by peer; both "
+                   "processes are alive, so look at the network between them") &&
+           s.conns[0].cause.sequence == HP_NO_OPERATION,
+       "a connection for messages: no operation is named");
+    sim_close(&s);
+    start();
+    sim_count(&s, 3, HP_LEAVE, 16);
+    sim_lost(&s, 4, 3, ECONNRESET, HP_NO_OPERATION);
+    sim_pass(&s, 150);
+    ok(all_hear(N, "rank 3 (node2) left the communicator after 16 operations while rank 4 (node3) waits in a message"),
+       "nor where its peer had left before");
+    sim_close(&s);
+    start();
+    sim_lost(&s, 4, 3, 0, HP_NO_OPERATION);
+    sim_lose(&s, 3);
+    sim_pass(&s, 550);
+    ok(s.conns[0].cause.rank == 3 && s.conns[0].cause.sequence == 0 && strstr(s.conns[0].cause.text, "vanished"),
+       "a rank that has died ends every rank's own operation: %s", s.conns[0].cause.text);
     sim_close(&s);
 }
 
@@ -303,6 +332,7 @@ main(void)
     plan_lazy();
     tap_limit(60);
     test_link();
+    test_messages();
     test_one_end();
     test_leavers();
     test_process();

@@ -273,15 +273,21 @@ static void
 test_report(void)
 {
     uint8_t bytes[HP_REPORT_BYTES + 1] = {0};
-    hp_report in = {
-        .sequence = 17, .step = UINT64_C(1) << 40, .bytes = UINT64_MAX, .since = 5, .waits_for = -1, .sending = 1};
+    hp_report in = {.sequence = 17,
+                    .step = UINT64_C(1) << 40,
+                    .bytes = UINT64_MAX,
+                    .since = 5,
+                    .limit = 6,
+                    .overdue = 7,
+                    .waits_for = -1,
+                    .sending = 1};
     hp_report out;
     int cut = 0;
     in.call = a_call;
     hp_report_put(bytes, &in);
     ok(hp_report_get(&out, bytes, HP_REPORT_BYTES) && out.sequence == 17 && out.step == in.step &&
-           out.bytes == UINT64_MAX && out.since == 5 && out.waits_for == -1 && out.sending == 1 &&
-           hp_call_equal(&out.call, &in.call),
+           out.bytes == UINT64_MAX && out.since == 5 && out.limit == 6 && out.overdue == 7 && out.waits_for == -1 &&
+           out.sending == 1 && hp_call_equal(&out.call, &in.call),
        "a report is read back");
     for (size_t k = 0; k < HP_REPORT_BYTES; k++)
         cut += hp_report_get(&out, bytes, k);
@@ -375,6 +381,51 @@ test_loss(void)
 }
 
 static void
+test_vitals(void)
+{
+    static const uint8_t golden[HP_VITALS_BYTES] = {
+        0x01, 0, 0, 0, 0, 0, 0, 0x11, 0x02, 0,    0,    0,    0,    0,    0,    0x12, /* at, operations */
+        0x03, 0, 0, 0, 0, 0, 0, 0x13, 0x04, 0,    0,    0,    0,    0,    0,    0x14, /* messages, sent */
+        0x05, 0, 0, 0, 0, 0, 0, 0x15, 0x06, 0,    0,    0,    0,    0,    0,    0x16, /* received, inside */
+        0x07, 0, 0, 0, 0, 0, 0, 0x17, 0x08, 0,    0,    0,    0,    0,    0,    0x18, /* waited for a peer, a link */
+        0x09, 0, 0, 0, 0, 0, 0, 0x19, 0x0a, 0,    0,    0,    0,    0,    0,    0x1a, /* the stream, the device */
+        0x0b, 0, 0, 0, 0, 0, 0, 0x1b, 0x0c, 0,    0,    0,    0,    0,    0,    0x1c, /* slowest, retransmits */
+        0x0d, 0, 0, 0, 0, 0, 0, 0x1d, 0x0e, 0,    0,    0,    0,    0,    0,    0x1e, /* delivery rate, entries */
+        0x0f, 0, 0, 0, 0, 0, 0, 0x1f, 0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, /* entered, clock offset */
+        0x10, 0, 0, 0, 0, 0, 0, 0x20, 0x03, 0,    0,    0,    0x21, 0,    0,    0,
+        0x02, 0, 0, 0, /* clock error, rank, rtt, waits */
+    };
+    hp_vitals in = {.clock_offset = -2, .slowest_rank = 3, .rtt = 0x21, .waits = HP_WAIT_STREAM}, out;
+    uint64_t *const field[] = {&in.at,         &in.operations,  &in.messages,      &in.sent,      &in.received,
+                               &in.inside,     &in.waited[0],   &in.waited[1],     &in.waited[2], &in.waited[3],
+                               &in.slowest,    &in.retransmits, &in.delivery_rate, &in.entries,   &in.entered,
+                               &in.clock_error};
+    uint8_t bytes[HP_VITALS_BYTES + 1] = {0};
+    int cut = 0;
+    for (uint64_t i = 0; i < sizeof(field) / sizeof(field[0]); i++)
+        *field[i] = (i + 1) | (i + 0x11) << 56;
+    hp_vitals_put(bytes, &in);
+    is_blob(golden, bytes, HP_VITALS_BYTES, "STATS, byte for byte");
+    memset(&out, 0xaa, sizeof(out));
+    ok(hp_vitals_get(&out, bytes, HP_VITALS_BYTES), "is read back");
+    hp_vitals_put(bytes, &out);
+    is_blob(golden, bytes, HP_VITALS_BYTES, "every field of it");
+    for (size_t k = 0; k < HP_VITALS_BYTES; k++)
+        cut += hp_vitals_get(&out, bytes, k);
+    ok(cut == 0 && !hp_vitals_get(&out, bytes, sizeof(bytes)), "no shorter and no longer one");
+    hp_put32(bytes + HP_VITALS_BYTES - 4, HP_WAITS);
+    ok(!hp_vitals_get(&out, bytes, HP_VITALS_BYTES), "nor one that waits for something unheard of");
+    hp_put32(bytes + HP_VITALS_BYTES - 4, UINT32_MAX);
+    ok(hp_vitals_get(&out, bytes, HP_VITALS_BYTES) && out.waits == -1, "it may wait for nothing");
+    hp_put32(bytes + HP_VITALS_BYTES - 12, HP_WORLD_MAX);
+    ok(!hp_vitals_get(&out, bytes, HP_VITALS_BYTES), "nor a rank that cannot be");
+    ok(hp_message_fits(HP_STATS, 0, HP_AT_RUNNING, HP_VITALS_BYTES) &&
+           !hp_message_fits(HP_STATS, 0, HP_AT_LINKING, HP_VITALS_BYTES) &&
+           !hp_message_fits(HP_STATS, 1, HP_AT_RUNNING, HP_VITALS_BYTES),
+       "members say it, the server does not");
+}
+
+static void
 test_unstarted(void)
 {
     uint8_t bytes[HP_UNSTARTED_BYTES];
@@ -392,6 +443,48 @@ test_unstarted(void)
        "members say it");
     in.sequence = 0;
     ok(!hp_unstarted_get(&out, bytes, hp_unstarted_put(bytes, &in)), "operation 0 does not exist");
+}
+
+static void
+test_name(void)
+{
+    static const uint8_t golden[] = {'d', 'p', ' ', 0xc3, 0xa9};
+    char long_name[HP_NAME_TEXT], name[HP_NAME_TEXT] = "before";
+    uint8_t bytes[HP_NAME_TEXT];
+    memset(long_name, 'n', HP_NAME_TEXT - 1);
+    long_name[HP_NAME_TEXT - 1] = '\0';
+    is_uint(sizeof(golden), hp_name_put(bytes, "dp \xc3\xa9"), "NAME is its text");
+    is_blob(golden, bytes, sizeof(golden), "byte for byte");
+    ok(hp_name_get(name, bytes, sizeof(golden)) && strcmp(name, "dp \xc3\xa9") == 0, "and is read back");
+    ok(hp_name_get(name, bytes, hp_name_put(bytes, long_name)) && strcmp(name, long_name) == 0, "63 bytes");
+    ok(hp_name_get(name, bytes, 0) && name[0] == '\0', "none any more");
+    ok(!hp_name_get(name, (const uint8_t *)"a\x1b", 2) && !hp_name_get(name, (const uint8_t *)"a\0b", 3) &&
+           !hp_name_get(name, (const uint8_t *)"\xff", 1) && name[0] == '\0',
+       "control characters, zeros and what is not UTF-8 are refused, and change nothing");
+    ok(!hp_message_fits(HP_NAME, 0, HP_AT_RUNNING, HP_NAME_TEXT) && hp_message_fits(HP_NAME, 0, HP_AT_RUNNING, 63) &&
+           !hp_message_fits(HP_NAME, 0, HP_AT_LINKING, 2) && !hp_message_fits(HP_NAME, 1, HP_AT_RUNNING, 2),
+       "at most 63 bytes, from a member after GO");
+}
+
+static void
+test_clock(void)
+{
+    static const uint8_t golden[] = {1, 2, 3, 4, 5, 6, 7, 8, 0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11};
+    uint8_t question[HP_QUESTION_BYTES], bytes[HP_ANSWER_BYTES];
+    uint64_t asked = 0, clock = 0;
+    hp_question_put(question, 0x0807060504030201);
+    hp_answer_put(bytes, question, 0x1112131415161718);
+    is_blob(golden, question, sizeof(question), "a question");
+    is_blob(golden, bytes, sizeof(bytes), "... and its answer");
+    hp_answer_get(golden, &asked, &clock);
+    ok(asked == 0x0807060504030201 && clock == 0x1112131415161718, "an answer is read back");
+    ok(hp_message_fits(HP_CLOCK, 0, HP_AT_RUNNING, HP_QUESTION_BYTES) &&
+           hp_message_fits(HP_CLOCK, 1, HP_AT_RUNNING, HP_ANSWER_BYTES),
+       "members ask, and the server answers");
+    ok(!hp_message_fits(HP_CLOCK, 0, HP_AT_RUNNING, HP_ANSWER_BYTES) &&
+           !hp_message_fits(HP_CLOCK, 1, HP_AT_RUNNING, HP_QUESTION_BYTES) &&
+           !hp_message_fits(HP_CLOCK, 0, HP_JOINING, HP_QUESTION_BYTES),
+       "... and not the other way round, or earlier");
 }
 
 static void
@@ -463,7 +556,10 @@ main(void)
     test_return();
     test_digest();
     test_loss();
+    test_vitals();
     test_unstarted();
+    test_name();
+    test_clock();
     test_places();
     test_garbage();
     return 0;

@@ -46,6 +46,27 @@ test_awaited(void)
     sim_close(&s);
 }
 
+/* Who knocks with another secret is named to those who wait: it may be the rank that is missing. */
+static void
+test_mistrusted(void)
+{
+    sim s;
+    sim_open(&s);
+    hp_join join = sim_join_of(0, 2, 1);
+    join.patience = 6000;
+    join.warn_after = HP_SEC;
+    hp_job_mistrust(s.job, "10.0.0.1:1");
+    sim_join(&s, 0, &join);
+    hp_job_mistrust(s.job, "10.0.0.2:4000");
+    sim_pass(&s, 5050);
+    warned(&s, "1 of 2 ranks is here after 5.0 s; rank 1 is missing; a process at 10.0.0.2:4000 has another secret",
+           "a process with another secret");
+    sim_pass(&s, 1000);
+    ok(strstr(s.conns[0].cause.text, "1 rank on node1 is waiting; a process at 10.0.0.2:4000 has another secret"), "%s",
+       s.conns[0].cause.text);
+    sim_close(&s);
+}
+
 static void
 await(sim *s, int came, int size, int given, uint64_t warn_after)
 {
@@ -99,5 +120,6 @@ main(void)
     plan_lazy();
     test_awaited();
     test_awaited_many();
+    test_mistrusted();
     return 0;
 }

@@ -16,7 +16,7 @@
 
 enum { N = 3, GUILTY = 1, DESCRIPTORS = 128 };
 
-typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED } event;
+typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED, NAMED } event;
 
 static meet m;
 static hp_client *clients[N];
@@ -76,6 +76,7 @@ say(event what)
     case FOUND:
     case LOST: hp_client_lost(c, &loss); break;
     case REFUSED: hp_client_refuse(c, 1, &cause); break;
+    case NAMED: hp_client_name(c, "dp"); break;
     default: hp_client_unstarted(c, &refusal); break;
     }
     if (what == FOUND)
@@ -100,6 +101,22 @@ go_on(event what, int ms)
     }
 }
 
+static void
+find_name(void *arg, const char *line)
+{
+    *(int *)arg |= strstr(line, " \"dp\", ring of") != NULL;
+}
+
+/* Whether the server's table has the name. */
+static int
+is_named(void)
+{
+    int found = 0;
+    const hp_table_options options = {.most = N, .line = find_name, .arg = &found};
+    hp_server_print(m.server, &options);
+    return found;
+}
+
 /* 1 if the others have been told this; "": nothing, though the guilty one is back. */
 static int
 is_told(event what, const char *part)
@@ -115,6 +132,8 @@ is_told(event what, const char *part)
     int good = *part ? told && strstr(verdict.text, part) : !told && !hp_client_is_away(clients[GUILTY]);
     if (what == REFUSED)
         good = meet_said(&m, part) == 1;
+    if (what == NAMED)
+        good = is_named();
     if (!good)
         diag("told: %s", told ? verdict.text : "nothing");
     ranks_free(clients, N);
@@ -134,5 +153,6 @@ main(void)
     ok(is_told(STARTED, ""), "unless the rank has started one");
     ok(is_told(PASSED, ""), "even if nobody has said so");
     ok(is_told(REFUSED, "its GPU is out of order"), "so is a split that a rank does not come to");
+    ok(is_told(NAMED, ""), "so is the communicator's name");
     return tap_failures() != 0;
 }

@@ -33,6 +33,13 @@ test_peace(void)
     sim_close(&s);
 }
 
+/* In the bring-up, points 0 and 1, no operation is asked for. */
+static int
+operation_is_known(int point)
+{
+    return point <= 1 || (point >= 3 && point <= 5);
+}
+
 /* Every victim, at every point of a small story. */
 static void
 test_losses(void)
@@ -58,10 +65,11 @@ test_losses(void)
             if (point >= 6)
                 sim_count(&s, (victim + 1) % N, HP_OUT, 17);
             sim_lose(&s, victim);
+            sim_pass(&s, operation_is_known(point) ? 0 : 100);
             int told = sim_told(&s, N, victim, HOOP_ERR_PEER_LOST, victim);
             const hoop_error *cause = &s.conns[(victim + 1) % N].cause;
             int phase = point < 2 ? HOOP_PHASE_BRINGUP : HOOP_PHASE_OPERATION;
-            uint64_t operation = point >= 3 && point <= 5 ? 17 : 0;
+            uint64_t operation = operation_is_known(point) && point > 1 ? 17 : 0;
             good += case_int(N - 1, told, "rank %d vanishes at point %d: ranks that are told", victim, point) &&
                     case_int(phase, cause->phase, "rank %d vanishes at point %d: the phase", victim, point) &&
                     case_int((intmax_t)operation, (intmax_t)cause->sequence, "rank %d vanishes at point %d: operation",
@@ -86,6 +94,39 @@ test_words(void)
     sim_pass(&s, 60000);
     is_int(6, sim_told(&s, 8, -1, HOOP_ERR_PEER_LOST, 3), "what follows from a loss changes nothing");
     is_int(HP_AT_END, hp_roster_where(s.conns[0].conn.roster, 0), "the ring is at its end");
+    sim_close(&s);
+}
+
+/* A process ends: its control connection may end before its neighbours have told in which operation they are. */
+static void
+test_told_late(void)
+{
+    sim s;
+    hp_report report = {.sequence = 17, .waits_for = 3, .call = {.kind = HP_BARRIER}};
+    uint8_t payload[HP_REPORT_BYTES];
+    hp_report_put(payload, &report);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    sim_lose(&s, 3);
+    sim_pass(&s, 50);
+    is_int(0, s.conns[0].causes, "a rank has gone, and nobody is in an operation: for a moment no verdict");
+    sim_say(&s, 2, HP_IN_OP, payload, HP_REPORT_BYTES);
+    is_string("rank 3 (node1, pid 803) vanished during operation 17 (barrier): its process ended or its connection "
+              "broke",
+              s.conns[0].cause.text, "a rank that is in one tells it");
+    is_int(3, sim_told(&s, 4, 3, HOOP_ERR_PEER_LOST, 3), "and all are told");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    sim_lose(&s, 3);
+    sim_abort(&s, 2, HOOP_ERR_CORRUPT, 1, "what follows");
+    is_int(3, sim_told(&s, 4, 3, HOOP_ERR_PEER_LOST, 3), "what a rank reports after that is not the cause");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    sim_lose(&s, 3);
+    sim_count(&s, 2, HP_LEAVE, 16);
+    is_int(2, sim_told(&s, 3, 2, HOOP_ERR_PEER_LOST, 3), "nor is a rank that leaves then");
     sim_close(&s);
 }
 
@@ -268,6 +309,35 @@ test_links(void)
     sim_close(&s);
 }
 
+/* Whoever has started the ranks knows whether the awaited one is stopped. */
+static void
+test_process(void)
+{
+    char text[256];
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    sim_report(&s, 0, 17, 1, 3);
+    s.held = 3;
+    is_string(
+        "rank 3 (node1, pid 803) has not entered operation 17: its process is stopped, by a signal or a debugger; 1 "
+        "rank has waited 0.5 s",
+        hp_roster_late(s.job->rosters, HP_SEC / 2, text, sizeof(text)), "a process that is stopped");
+    s.held = 2;
+    is_string("rank 3 (node1, pid 803) has not entered operation 17, and its process runs; 1 rank has waited 1.0 s",
+              hp_roster_late(s.job->rosters, HP_SEC, text, sizeof(text)), "one that runs");
+    is_string("rank 3 (node1, pid 803) has not entered operation 17, or was stopped; 1 rank has waited 0.5 s",
+              hp_roster_late(s.job->rosters, HP_SEC / 2, text, sizeof(text)), "which is not known at once");
+    s.held = 3;
+    sim_report(&s, 3, 17, 1, 2);
+    sim_pass(&s, 1900);
+    sim_report(&s, 0, 17, 1, 3);
+    sim_pass(&s, 200);
+    is_string("rank 3 (node1, pid 803) is stopped, by a signal or a debugger, in operation 17; 1 rank has waited 2.0 s",
+              s.conns[0].cause.text, "one that was stopped in the operation");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -276,6 +346,8 @@ main(void)
     test_peace();
     test_losses();
     test_words();
+    test_told_late();
+    test_process();
     test_abort();
     test_leave();
     test_timeout();

@@ -115,12 +115,29 @@ on_host_of(void *arg, int rank)
     return s->per_host ? host : NULL;
 }
 
+static hp_process
+on_process(void *arg, const hp_member *who)
+{
+    const sim *s = arg;
+    return s->held == who->rank ? HP_PROCESS_STOPPED : s->held >= 0 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
+}
+
+static void
+on_ended(void *arg, const hp_roster *ring)
+{
+    sim *s = arg;
+    (void)ring;
+    s->ended++;
+}
+
 void
 sim_open(sim *s)
 {
     static const uint8_t job_id[HP_JOB_ID_BYTES] = {0x4f, 0x21, 0xc0, 0xde};
     memset(s, 0, sizeof(*s));
-    s->events = (hp_events){s, on_tell, on_assign, on_disconnect, on_say, on_warn, on_failed, on_reached, on_host_of};
+    s->events = (hp_events){s,         on_tell,    on_assign,  on_disconnect, on_say, on_warn,
+                            on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
+    s->held = -1;
     s->now = 1000 * HP_SEC;
     s->job = hp_job_new(&s->events, job_id, UINT64_MAX - 1);
     if (!s->job)

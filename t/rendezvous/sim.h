@@ -31,8 +31,10 @@ typedef struct sim {
     char warning[400]; /* likewise */
     int warnings;
     int per_host;       /* the owner knows where ranks were started; 0: it does not */
+    int held;           /* the rank whose process the owner knows to be stopped; -1: it knows of none */
     hoop_error failure; /* of a ring or a join group, the last one */
     int failures;
+    int ended; /* rings that are over */
 } sim;
 
 void sim_open(sim *s);

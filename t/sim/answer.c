@@ -1,30 +1,49 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * answer: what every collective must deliver, computed element by element from the definition, for int32 and float32,
- * and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the library but the call's
+ * answer: what every collective must deliver, computed element by element from the definition, for int32, int16, uint16,
+ * bool and float32, and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the library but the call's
  * struct.
  */
 #include "t/gpu/reference.h"
+#include "t/sim/blocks.h"
 #include "t/sim/sim.h"
+#include "t/tap/tap.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static uint64_t
-mix(uint64_t x)
+/* The blocks of a call that has counts, and the elements that they span on this rank. */
+typedef struct layout {
+    hp_block blocks[SIM_RANKS_MAX];
+    int size;
+    uint64_t span;
+} layout;
+
+static layout
+layout_of(const hp_call *call, int rank, int size)
 {
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
+    layout l = {.size = size};
+    if (hp_kind_has_counts(call->kind))
+        l.span = sim_blocks(l.blocks, call, rank, size);
+    return l;
+}
+
+/* An element's number in the data of a rank that has all blocks, wherever it has them. */
+static uint64_t
+number_of(int block, uint64_t i)
+{
+    return (uint64_t)block << 24 | i;
 }
 
 uint64_t
 sim_send_count(const hp_call *call, int rank, int size)
 {
     uint64_t all = call->count * (uint64_t)size;
+    layout l = layout_of(call, rank, size);
     switch ((hp_kind)call->kind) {
+    case HP_ALLGATHERV: return l.blocks[rank].count;
+    case HP_REDUCE_SCATTERV: return l.span;
     case HP_REDUCE_SCATTER:
     case HP_ALLTOALL: return all;
     case HP_BROADCAST: return rank == call->root ? call->count : 0;
@@ -37,7 +56,10 @@ uint64_t
 sim_recv_count(const hp_call *call, int rank, int size)
 {
     uint64_t all = call->count * (uint64_t)size;
+    layout l = layout_of(call, rank, size);
     switch ((hp_kind)call->kind) {
+    case HP_ALLGATHERV: return l.span;
+    case HP_REDUCE_SCATTERV: return l.blocks[rank].count;
     case HP_ALLGATHER:
     case HP_ALLTOALL: return all;
     case HP_REDUCE: return rank == call->root ? call->count : 0;
@@ -46,23 +68,37 @@ sim_recv_count(const hp_call *call, int rank, int size)
     }
 }
 
-static int32_t
-whole(uint64_t seed, int rank, uint64_t i)
+/* The low bits as a number of the call's type. */
+static int64_t
+cut(const hp_call *call, uint64_t bits)
 {
-    return (int32_t)mix(seed ^ mix((uint64_t)rank << 40 ^ i));
+    switch (call->dtype) {
+    case HOOP_INT16: return (int16_t)bits;
+    case HOOP_UINT16: return (uint16_t)bits;
+    case HOOP_BOOL: return (uint8_t)bits;
+    default: return (int32_t)bits;
+    }
+}
+
+/* Some bools are 0, the others any byte. */
+static int64_t
+whole(const hp_call *call, uint64_t seed, int rank, uint64_t i)
+{
+    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
+    return call->dtype == HOOP_BOOL && random >> 32 & 1 ? 0 : cut(call, random);
 }
 
 /* Between 0.5 and 1.5, so that products stay in range and sums do not cancel. */
 static float
 broken(uint64_t seed, int rank, uint64_t i)
 {
-    return 0.5F + (float)(mix(seed ^ mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
+    return 0.5F + (float)(tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i)) >> 40) / 16777216.0F;
 }
 
 static int
 is_narrow(const hp_call *call)
 {
-    return call->dtype == HOOP_FLOAT16 || call->dtype >= HOOP_BFLOAT16;
+    return call->dtype == HOOP_FLOAT16 || (call->dtype >= HOOP_BFLOAT16 && call->dtype <= HOOP_FLOAT8E5M2);
 }
 
 /* Bits of precision, and 2^-denormal is half of the smallest number. */
@@ -86,10 +122,10 @@ narrow_of(const hp_call *call)
 static uint32_t
 narrow_made(const hp_call *call, uint64_t seed, int rank, uint64_t i)
 {
-    uint64_t random = mix(seed ^ mix((uint64_t)rank << 40 ^ i));
+    uint64_t random = tap_mix(seed ^ tap_mix((uint64_t)rank << 40 ^ i));
     narrow n = narrow_of(call);
     double value = (double)(random % 1001) / 500 - 1;
-    switch (mix(seed ^ ~i) % 9) {
+    switch (tap_mix(seed ^ ~i) % 9) {
     case 0: value = n.largest; break;
     case 1: value = ldexp(1, 1 - n.denormal); break;
     case 2: value = 0.05; break;
@@ -115,7 +151,7 @@ narrow_element(const hp_call *call, uint64_t seed, int rank, uint64_t i)
         uint64_t key;
         uint32_t element;
     } kept[RANKS][PERIOD];
-    uint64_t key = mix(mix(seed) + call->dtype) | 1;
+    uint64_t key = tap_mix(tap_mix(seed) + call->dtype) | 1;
     i %= PERIOD;
     if (rank >= RANKS)
         return narrow_made(call, seed, rank, i);
@@ -144,32 +180,74 @@ is_mean(const hp_call *call, uint64_t seed, int size, uint64_t i, double got)
     return got >= low && got <= high && fabs(got - sum / size) <= 1.001 * joins * most;
 }
 
-void
-sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send)
+static void
+fill(const hp_call *call, uint64_t seed, int rank, uint64_t number, void *send, uint64_t i)
 {
-    for (uint64_t i = 0; i < count; i++) {
-        if (is_narrow(call))
-            ref_put((hoop_dtype)call->dtype, send, i, narrow_element(call, seed, rank, i));
-        else if (call->dtype == HOOP_FLOAT32)
-            ((float *)send)[i] = broken(seed, rank, i);
-        else
-            ((int32_t *)send)[i] = whole(seed, rank, i);
+    if (is_narrow(call))
+        ref_put((hoop_dtype)call->dtype, send, i, narrow_element(call, seed, rank, number));
+    else if (call->dtype == HOOP_FLOAT32)
+        ((float *)send)[i] = broken(seed, rank, number);
+    else
+        ref_put((hoop_dtype)call->dtype, send, i, (uint64_t)whole(call, seed, rank, number));
+}
+
+void
+sim_fill(const hp_call *call, uint64_t seed, int rank, int size, void *send)
+{
+    layout l = layout_of(call, rank, size);
+    uint64_t count = sim_send_count(call, rank, size);
+    if (call->kind != HP_REDUCE_SCATTERV)
+        for (uint64_t i = 0; i < count; i++)
+            fill(call, seed, rank, i, send, i);
+    for (int b = 0; b < size && call->kind == HP_REDUCE_SCATTERV; b++)
+        for (uint64_t i = 0; i < l.blocks[b].count; i++)
+            fill(call, seed, rank, number_of(b, i), send, l.blocks[b].at + i);
+}
+
+int
+sim_is_gap(const hp_call *call, int rank, int size, uint64_t i)
+{
+    if (call->kind != HP_ALLGATHERV)
+        return 0;
+    layout l = layout_of(call, rank, size);
+    return sim_block_at(l.blocks, size, i) < 0;
+}
+
+/* 0 or 1, by how many of the ranks have true. */
+static int64_t
+combined_bool(const hp_call *call, uint64_t seed, int size, uint64_t i)
+{
+    int trues = 0;
+    for (int r = 0; r < size; r++)
+        trues += whole(call, seed, r, i) != 0;
+    switch ((hoop_op)call->op) {
+    case HOOP_PROD:
+    case HOOP_MIN:
+    case HOOP_BAND: return trues == size;
+    case HOOP_BXOR: return trues % 2;
+    default: return trues > 0;
     }
 }
 
-static int32_t
+static int64_t
 combined_whole(const hp_call *call, uint64_t seed, int size, uint64_t i)
 {
-    int32_t all = whole(seed, 0, i);
+    int64_t all = whole(call, seed, 0, i);
+    if (call->dtype == HOOP_BOOL)
+        return combined_bool(call, seed, size, i);
     for (int r = 1; r < size; r++) {
-        int32_t v = whole(seed, r, i);
+        int64_t v = whole(call, seed, r, i);
         switch ((hoop_op)call->op) {
-        case HOOP_PROD: all = (int32_t)((uint32_t)all * (uint32_t)v); break;
+        case HOOP_PROD: all = (int64_t)((uint64_t)all * (uint64_t)v); break;
         case HOOP_MAX: all = v > all ? v : all; break;
         case HOOP_MIN: all = v < all ? v : all; break;
-        default: all = (int32_t)((uint32_t)all + (uint32_t)v); break;
+        case HOOP_BAND: all &= v; break;
+        case HOOP_BOR: all |= v; break;
+        case HOOP_BXOR: all ^= v; break;
+        default: all += v; break;
         }
     }
+    all = cut(call, (uint64_t)all);
     return call->op == HOOP_AVG ? all / size : all;
 }
 
@@ -191,7 +269,7 @@ combined_broken(const hp_call *call, uint64_t seed, int size, uint64_t i)
 
 /* Where recvbuf[i] comes from when nothing is reduced: rank and its element. 0: it is reduced, over element *at. */
 static int
-is_moved(const hp_call *call, int me, uint64_t i, int *rank, uint64_t *at)
+is_moved(const hp_call *call, const layout *l, int me, uint64_t i, int *rank, uint64_t *at)
 {
     uint64_t count = call->count;
     *rank = call->root;
@@ -203,16 +281,23 @@ is_moved(const hp_call *call, int me, uint64_t i, int *rank, uint64_t *at)
     case HP_SCATTER: *at = count * (uint64_t)me + i; return 1;
     case HP_ALLTOALL: *rank = (int)(i / count), *at = count * (uint64_t)me + i % count; return 1;
     case HP_REDUCE_SCATTER: *at = count * (uint64_t)me + i; return 0;
+    case HP_ALLGATHERV:
+        *rank = sim_block_at(l->blocks, l->size, i);
+        *at = *rank < 0 ? 0 : i - l->blocks[*rank].at;
+        return 1;
+    case HP_REDUCE_SCATTERV: *at = number_of(me, i); return 0;
     default: return 0;
     }
 }
 
 static int
-element_is_right(const hp_call *call, uint64_t seed, int me, int size, const void *recv, uint64_t i)
+element_is_right(const hp_call *call, const layout *l, uint64_t seed, int me, const void *recv, uint64_t i)
 {
-    int rank;
+    int rank, size = l->size;
     uint64_t at;
-    int moved = is_moved(call, me, i, &rank, &at);
+    int moved = is_moved(call, l, me, i, &rank, &at);
+    if (rank < 0 && moved) /* a gap */
+        return 1;
     if (is_narrow(call)) {
         uint32_t got = (uint32_t)ref_get((hoop_dtype)call->dtype, recv, i);
         return moved || size == 1 ? got == narrow_element(call, seed, moved ? rank : 0, at)
@@ -223,16 +308,18 @@ element_is_right(const hp_call *call, uint64_t seed, int me, int size, const voi
         double wanted = moved ? 0 : combined_broken(call, seed, size, at);
         return moved ? memcmp(&got, &same, sizeof(got)) == 0 : fabs((double)got - wanted) <= 1e-6 * size * fabs(wanted);
     }
-    return ((const int32_t *)recv)[i] == (moved ? whole(seed, rank, at) : combined_whole(call, seed, size, at));
+    return cut(call, ref_get((hoop_dtype)call->dtype, recv, i)) ==
+           (moved ? whole(call, seed, rank, at) : combined_whole(call, seed, size, at));
 }
 
 int
 sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,
                     size_t why_size)
 {
-    for (uint64_t i = 0; i < sim_recv_count(call, rank, size); i++) {
+    layout l = layout_of(call, rank, size);
+    for (uint64_t i = 0, count = sim_recv_count(call, rank, size); i < count; i++) {
         char text[100];
-        if (element_is_right(call, seed, rank, size, recv, i))
+        if (element_is_right(call, &l, seed, rank, recv, i))
             continue;
         snprintf(why, why_size, "rank %d: element %ju of %s is wrong", rank, (uintmax_t)i,
                  hp_call_print(call, text, sizeof(text)));

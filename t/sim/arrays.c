@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* arrays: the users' side of symbol.h: makes each rank's arrays and knows what every collective promises. */
+#include "t/sim/blocks.h"
 #include "t/sim/symbol.h"
 
 #include <stdio.h>
@@ -23,14 +24,23 @@ same(sym a, sym b)
     return a.hash == b.hash && a.terms == b.terms && a.divided == b.divided && a.misjudged == b.misjudged;
 }
 
+/* An element's number in the data of a rank that has all blocks, wherever it has them: in them no two have the same. */
+static uint64_t
+number_of(int block, uint64_t i)
+{
+    return (uint64_t)block << 32 | i;
+}
+
 /* Elements the kind reads and writes on this rank. */
 static void
-extents(const sym_case *c, int rank, uint64_t *sends, uint64_t *recvs)
+extents(const sym_case *c, const sym_arrays *a, int rank, uint64_t span, uint64_t *sends, uint64_t *recvs)
 {
     uint64_t count = c->call.count, all = count * (uint64_t)c->size;
     int root = c->call.root == rank;
     *sends = *recvs = count;
     switch ((hp_kind)c->call.kind) {
+    case HP_ALLGATHERV: *sends = a->blocks[rank].count, *recvs = span; break;
+    case HP_REDUCE_SCATTERV: *sends = span, *recvs = a->blocks[rank].count; break;
     case HP_REDUCE_SCATTER: *sends = all; break;
     case HP_ALLGATHER: *recvs = all; break;
     case HP_BROADCAST: *sends = root ? count : 0; break;
@@ -45,8 +55,13 @@ extents(const sym_case *c, int rank, uint64_t *sends, uint64_t *recvs)
 int
 sym_arrays_make(sym_arrays *a, const sym_case *c, int rank)
 {
-    uint64_t shift = c->call.count * (uint64_t)rank, larger;
-    extents(c, rank, &a->send_count, &a->recv_count);
+    uint64_t shift = c->call.count * (uint64_t)rank, span = 0, larger;
+    if (hp_kind_has_counts(c->call.kind)) {
+        a->blocks = calloc((size_t)c->size, sizeof(*a->blocks));
+        span = sim_blocks(a->blocks, &c->call, rank, c->size);
+        shift = a->blocks[rank].at;
+    }
+    extents(c, a, rank, span, &a->send_count, &a->recv_count);
     larger = a->send_count > a->recv_count ? a->send_count : a->recv_count;
     /* in place: one array, where both sides exist; the smaller side is the rank's block of the larger one */
     int one = c->place.in_place && a->send_count > 0 && a->recv_count > 0;
@@ -63,8 +78,11 @@ sym_arrays_make(sym_arrays *a, const sym_case *c, int rank)
         a->recv += shift;
     for (uint64_t i = 0; i < a->memory_count; i++)
         a->memory[i] = (sym){.hash = UINT64_C(0x5a5a5a5a) + i, .terms = 999, .divided = 9};
-    for (uint64_t i = 0; i < a->send_count; i++)
+    for (uint64_t i = 0; i < a->send_count && c->call.kind != HP_REDUCE_SCATTERV; i++)
         a->send[i] = sym_of(rank, i);
+    for (int b = 0; b < c->size && c->call.kind == HP_REDUCE_SCATTERV; b++)
+        for (uint64_t i = 0; i < a->blocks[b].count; i++)
+            a->send[a->blocks[b].at + i] = sym_of(rank, number_of(b, i));
     memcpy(a->before, a->memory, a->memory_count * sizeof(sym));
     return 1;
 }
@@ -74,6 +92,7 @@ sym_arrays_free(sym_arrays *a)
 {
     free(a->memory);
     free(a->before);
+    free(a->blocks);
 }
 
 static int
@@ -82,26 +101,35 @@ reduces(int kind)
     return kind == HP_ALLREDUCE || kind == HP_REDUCE_SCATTER || kind == HP_REDUCE;
 }
 
+static sym
+sum_of(const sym_case *c, uint64_t number)
+{
+    sym sum = {.terms = (uint32_t)c->size, .divided = c->size > 1};
+    for (int r = 0; r < c->size; r++)
+        sum.hash += sym_of(r, number).hash;
+    return sum;
+}
+
+/* Not of a reduce_scatterv: its elements' numbers are far apart. */
 sym *
 sym_sums(const sym_case *c)
 {
     uint64_t count = c->call.count * (c->call.kind == HP_REDUCE_SCATTER ? (uint64_t)c->size : 1);
     sym *sums = reduces(c->call.kind) ? calloc(count + 1, sizeof(*sums)) : NULL;
-    for (uint64_t i = 0; sums && i < count; i++) {
-        for (int r = 0; r < c->size; r++)
-            sums[i].hash += sym_of(r, i).hash;
-        sums[i].terms = (uint32_t)c->size;
-        sums[i].divided = c->size > 1;
-    }
+    for (uint64_t i = 0; sums && i < count; i++)
+        sums[i] = sum_of(c, i);
     return sums;
 }
 
 /* What recvbuf[i] must be on this rank. */
 static sym
-promised(const sym_case *c, const sym *sums, int rank, uint64_t i)
+promised(const sym_case *c, const sym_arrays *a, const sym *sums, int rank, uint64_t i)
 {
     uint64_t count = c->call.count;
+    int block = c->call.kind == HP_ALLGATHERV ? sim_block_at(a->blocks, c->size, i) : -1;
     switch ((hp_kind)c->call.kind) {
+    case HP_ALLGATHERV: return block < 0 ? a->before[&a->recv[i] - a->memory] : sym_of(block, i - a->blocks[block].at);
+    case HP_REDUCE_SCATTERV: return sum_of(c, number_of(rank, i));
     case HP_REDUCE_SCATTER: return sums[count * (uint64_t)rank + i];
     case HP_ALLGATHER:
     case HP_GATHER: return sym_of((int)(i / count), i % count);
@@ -134,7 +162,7 @@ int
 sym_arrays_check(const sym_arrays *a, const sym_case *c, int rank, const sym *sums, char *why, size_t why_size)
 {
     for (uint64_t i = 0; i < a->recv_count; i++) {
-        sym wanted = promised(c, sums, rank, i);
+        sym wanted = promised(c, a, sums, rank, i);
         if (same(a->recv[i], wanted))
             continue;
         snprintf(why, why_size, "rank %d element %ju: %u terms of %u, divided %u times, misjudged %u times", rank,

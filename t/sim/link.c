@@ -321,12 +321,6 @@ hp_link_is_stuck(const hp_link *link)
     return 0;
 }
 
-void
-hp_link_abandon(const hp_link *link)
-{
-    (void)link;
-}
-
 static uint64_t
 append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
 {

@@ -5,6 +5,7 @@
  * long, everybody gets a turn; when that moves nothing either, the ring is locked.
  */
 #include "base/dtype.h"
+#include "t/sim/blocks.h"
 #include "t/sim/sim.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ typedef struct member {
     hp_device *device;
     hoop_work work[SIM_OPS_MAX];
     hp_segment segment[SIM_OPS_MAX][SEGMENTS];
+    hp_block blocks[SIM_OPS_MAX][SIM_RANKS_MAX];
     buffers user[SIM_OPS_MAX];
     int started;
 } member;
@@ -90,10 +92,14 @@ spoil(void *data, uint32_t bytes)
 /* --- arrays --- */
 
 static int
-make_buffers(buffers *b, const sim_ring *o, int rank, int op)
+make_buffers(buffers *b, hp_block *blocks, const sim_ring *o, int rank, int op)
 {
     const hp_call *call = &o->call[op];
-    size_t elem = elem_of(call), block = call->count * elem, larger;
+    size_t elem = elem_of(call), own = call->count * elem * (size_t)rank, larger;
+    if (hp_kind_has_counts(call->kind)) {
+        sim_blocks(blocks, call, rank, o->size);
+        own = blocks[rank].at * elem;
+    }
     b->send_bytes = sim_send_count(call, rank, o->size) * elem;
     b->recv_bytes = sim_recv_count(call, rank, o->size) * elem;
     b->one = o->in_place[op] && b->send_bytes && b->recv_bytes;
@@ -107,21 +113,24 @@ make_buffers(buffers *b, const sim_ring *o, int rank, int op)
     b->send = b->memory + GUARD;
     b->recv = b->one ? b->send : b->send + b->send_bytes + GUARD;
     if (b->one && b->recv_bytes > b->send_bytes)
-        b->send += block * (size_t)rank;
+        b->send += own;
     if (b->one && b->send_bytes > b->recv_bytes)
-        b->recv += block * (size_t)rank;
-    sim_fill(call, o->seed + (uint64_t)op, rank, b->send_bytes / elem, b->send);
+        b->recv += own;
+    sim_fill(call, o->seed + (uint64_t)op, rank, o->size, b->send);
     memcpy(b->before, b->memory, b->bytes);
     return 1;
 }
 
-/* Nothing but recvbuf may have changed. */
+/* Nothing but recvbuf may have changed, and in it no gap. */
 static int
-rest_is_untouched(const buffers *b)
+rest_is_untouched(const buffers *b, const hp_call *call, int rank, int size)
 {
-    for (size_t i = 0; i < b->bytes; i++)
-        if (!within(b->memory + i, b->recv, b->recv_bytes) && b->memory[i] != b->before[i])
+    for (size_t i = 0; i < b->bytes; i++) {
+        const uint8_t *at = b->memory + i;
+        if (*at != b->before[i] && (!within(at, b->recv, b->recv_bytes) ||
+                                    sim_is_gap(call, rank, size, (size_t)(at - b->recv) / elem_of(call))))
             return 0;
+    }
     return 1;
 }
 
@@ -188,7 +197,7 @@ make_work(ring *r, member *m, int op)
     hp_work_single(w, m->user[op].send, m->user[op].recv);
     if (w->call.fused)
         cut_segments(r, w, m->segment[op], &m->user[op]);
-    hp_plan_make(&w->plan[0], &w->call, r->order, o->size, &options, 0, 1);
+    hp_plan_make(&w->plan[0], &w->call, m->blocks[op], r->order, o->size, &options, 0, 1);
 }
 
 static int
@@ -209,7 +218,7 @@ make_member(ring *r, int position)
     c.device[0] = m->device;
     m->channel = hp_channel_new(&c, &error);
     for (int i = 0; i < o->ops; i++) {
-        if (!make_buffers(&m->user[i], o, rank, i))
+        if (!make_buffers(&m->user[i], m->blocks[i], o, rank, i))
             return 0;
         make_work(r, m, i);
     }
@@ -360,7 +369,8 @@ results_are_right(const ring *r, int rank, char *why, size_t why_size)
         if (!sim_answer_is_right(&r->o->call[i], r->o->seed + (uint64_t)i, rank, r->o->size, m->user[i].recv, why,
                                  why_size))
             return 0;
-        if (!rest_is_untouched(&m->user[i]) || !rest_of_pieces_is_untouched(&m->work[i], &m->user[i])) {
+        if (!rest_is_untouched(&m->user[i], &r->o->call[i], rank, r->o->size) ||
+            !rest_of_pieces_is_untouched(&m->work[i], &m->user[i])) {
             snprintf(why, why_size, "rank %d: operation %d wrote outside recvbuf", rank, i + 1);
             return 0;
         }

@@ -79,12 +79,15 @@ sim_end sim_ring_run(const sim_ring *ring, sim_rank_end ends[SIM_RANKS_MAX], cha
 
 /* --- answer.c: the independent reference --- */
 
-/* Elements of sendbuf and recvbuf on this rank. */
+/* Elements of sendbuf and recvbuf on this rank. Counts and gaps are those of t/sim/blocks.h. */
 uint64_t sim_send_count(const hp_call *call, int rank, int size);
 uint64_t sim_recv_count(const hp_call *call, int rank, int size);
 
-/* Fills a rank's sendbuf: int32, float32, or what a mean of a 16- or 8-bit float could go wrong at. */
-void sim_fill(const hp_call *call, uint64_t seed, int rank, uint64_t count, void *send);
+/* Fills a rank's sendbuf, but no gap: int32, float32, or what a mean of a 16- or 8-bit float could go wrong at. */
+void sim_fill(const hp_call *call, uint64_t seed, int rank, int size, void *send);
+
+/* Whether element i of recvbuf lies in a gap between blocks, where nothing may be written. */
+int sim_is_gap(const hp_call *call, int rank, int size, uint64_t i);
 
 /* Whether recvbuf is what the collective promises; float32 and narrow means within rounding. */
 int sim_answer_is_right(const hp_call *call, uint64_t seed, int rank, int size, const void *recv, char *why,

@@ -46,6 +46,7 @@ typedef struct rank {
     int position;
     sym_arrays user;
     slot slot[WINDOW_MAX];
+    hp_plan plan; /* the world's, with this rank's blocks */
     sym *memory, *stage;
     uint64_t admitted, received, worked, sent, retired;
     command *commands;
@@ -332,8 +333,8 @@ admit(world *w, rank *r)
     memset(s, 0, sizeof(*s));
     s->memory = memory;
     s->number = r->admitted;
-    s->step = hp_schedule_at(&w->plan, w->c->order, r->position, r->admitted);
-    s->place = hp_place(&w->plan, &s->step, &w->c->place);
+    s->step = hp_schedule_at(&r->plan, w->c->order, r->position, r->admitted);
+    s->place = hp_place(&r->plan, &s->step, &w->c->place);
     if (s->step.flags & HP_STEP_RECV)
         post_receive(w, r, s);
     r->admitted++;
@@ -463,6 +464,8 @@ static void
 open_rank(world *w, rank *r, int position)
 {
     r->position = position;
+    r->plan = w->plan;
+    r->plan.blocks = r->user.blocks;
     r->admitted = r->received = r->worked = r->sent = r->retired = r->submitted = r->done = 0;
     r->wire_count = 0;
     r->wires = calloc((size_t)w->c->size, sizeof(*r->wires));
@@ -490,7 +493,8 @@ static void
 run_channel(world *w, uint32_t channel)
 {
     int n = w->c->size;
-    hp_plan_make(&w->plan, &w->c->call, w->c->order, n, &w->c->options, channel, w->c->channels);
+    hp_plan_make(&w->plan, &w->c->call, w->ranks[0].user.blocks, w->c->order, n, &w->c->options, channel,
+                 w->c->channels);
     w->slot_count = w->c->options.slice_bytes / w->plan.elem;
     w->stage_count = w->c->options.stage_bytes / w->plan.elem;
     w->command_room = HP_TASKS * (WINDOW_MAX + 1) + (uint64_t)n; /* an unfold is n commands */

@@ -44,6 +44,7 @@ sym sym_of(int rank, uint64_t element);
 typedef struct sym_arrays {
     sym *send, *recv;                /* as the program would pass them */
     uint64_t send_count, recv_count; /* elements that may be touched there */
+    hp_block *blocks;                /* of a call that has counts (t/sim/blocks.h); else NULL */
     sym *memory, *before;            /* all of it, and a copy of the beginning */
     uint64_t memory_count;
 } sym_arrays;

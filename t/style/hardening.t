@@ -6,7 +6,7 @@
 command -v readelf >/dev/null || skip_all 'readelf is not installed (apt-get install binutils)'
 plan_lazy
 cd "$abs_top_builddir" || bail "no $abs_top_builddir"
-for file in .libs/libhoop.so bin/hoop-rendezvous bin/hoop-launch bin/hoop-bench; do
+for file in .libs/libhoop.so bin/hoop-rendezvous bin/hoop-launch bin/hoop-bench bin/hoop-top; do
     if [ ! -e "$file" ]; then
         skip 1 "no $file in this tree"
         continue

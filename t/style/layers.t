@@ -4,7 +4,7 @@
 # as an extended regular expression on the name between the quotes.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
-plan 30
+plan 38
 
 # allowed TEXT PATTERN FILE...: no file includes anything else by quotes.
 allowed()
@@ -84,7 +84,7 @@ downward()
     calls "$@"
 }
 
-bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base lib net gpu rendezvous launch perf bin t/tap |
+bracketed=$(grep -hoE '^[[:space:]]*#[[:space:]]*include[[:space:]]*<[^>]*>' -r include base flight lib net gpu rendezvous launch perf top bin t/tap |
     sed 's/.*<\(.*\)>/\1/' | LC_ALL=C sort -u)
 own=$(for header in $bracketed; do
     [ ! -e "$header" ] && [ ! -e "include/$header" ] || echo "$header"
@@ -95,45 +95,59 @@ is '' "$(grep -n '#include' include/hoop.h | grep -vE '<(stddef|stdint)\.h>')" '
 allowed 'examples see hoop.h and themselves' 'hoop\.h|[a-z_]+\.h' examples/*.[ch] examples/*.cu
 allowed 'base sees hoop.h' 'hoop\.h|base/[a-z_]+\.h' base/*.[ch]
 allowed 'net sees base' 'hoop\.h|(base|net)/[a-z_]+\.h' net/*.[ch]
+allowed 'flight sees base' 'hoop\.h|(base|flight)/[a-z0-9_]+\.h' flight/*.[ch]
 allowed 'gpu sees base' 'hoop\.h|base/[a-z_]+\.h|gpu/[a-z_]+\.(h|cuh)' gpu/*.[ch] gpu/*.cu gpu/*.cuh
-allowed 'rendezvous sees net and base' 'hoop\.h|(base|net|rendezvous)/[a-z_]+\.h' rendezvous/*.[ch]
-allowed 'lib sees rendezvous, net, gpu, base' 'hoop\.h|(base|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
-allowed 'launch sees rendezvous, net, base and the settings' \
-    'hoop\.h|lib/config\.(h|def)|(base|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
+allowed 'rendezvous sees net, flight and base' 'hoop\.h|(base|flight|net|rendezvous)/[a-z_]+\.h' rendezvous/*.[ch]
+allowed 'lib sees rendezvous, net, gpu, flight, base' 'hoop\.h|(base|flight|net|gpu|rendezvous|lib)/[a-z_]+\.(h|def)' lib/*.[ch]
+allowed 'launch sees rendezvous, net, flight, base and the settings' \
+    'hoop\.h|lib/config\.(h|def)|(base|flight|net|rendezvous|launch)/[a-z_]+\.(h|def)' launch/*.[ch]
 allowed 'perf sees hoop.h and the writer of JSON, nothing else of the library' 'hoop\.h|base/json\.h|perf/[a-z_]+\.h' \
     perf/*.[ch] bin/hoop-bench.c
-allowed 'bin sees everything but t' 'hoop\.h|(base|net|rendezvous|launch|perf|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
+allowed 'top sees net, flight, base, the settings and files of secrets' \
+    'hoop\.h|lib/(config|secret_file)\.h|(base|flight|net|top)/[a-z_]+\.h' top/*.[ch]
+allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base call dtype processors wire buffer log clock text secmem mem err number limits distance hash json
-downward net link stripe control zerocopy pipe frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
-    alarm log_queue ports secret auth frame sock addr lookup loop
+downward base call dtype processors wire buffer log line_writer count stopwatch thread clock text secmem mem err number limits distance hash json
+downward flight report base64 story ring collection folder server_socket process format
+downward net link stripe control zerocopy pipe receiver frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
+    alarm log_queue ports secret auth frame sock addr lookup tcp_path socket loop
 downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \
     cuda_internal cuda_driver cuda_image kernels kernel_types cuda_kernel \
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
-downward rendezvous server job rings job_watch roster join_group stall_warning refused_call link_loss unreachable blame ring_order \
-    events client registration resend control_conn message
-downward lib hoop collective group entry leave join progress spin standby stream_watchdog round links fault reports stats \
-    devices ops inbox work_pool request registry baton thread comm environment config config.def listener probe \
-    peer_heartbeat channel attach slot belt work place schedule plan
-downward launch agent ranks start_error run host job_server failure diag agent_conn \
-    mapping options usage rank_env local_addr hostfile output screen lines files stdin terminal affinity \
+downward rendezvous server inquiry answer job_keys table job job_events crossing job_state rings job_watch summary columns roster hold_up departure join_group straggler history stall_warning refused_call link_loss unreachable limit ring_view blame ring_order \
+    events title client registration resend clock_question control_conn message clock_offset lateness
+downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join progress spin \
+    standby stream_watchdog round links fault reports vitals stats message_waits messages message_works held staging devices ops inbox recorder callback \
+    work_pool request registry baton name comm counters exchange pmi pmix mpi server_search bounded_wait environment launcher config config.def \
+    secret_file listener server_thread probe peer_heartbeat \
+    channel attach slot belt work pair arrivals matching place schedule plan blocks
+downward launch agent ranks start_error run inspection job_table host job_server failure recorders diag agent_conn \
+    mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
     spec agent_msg write_queue signals spawn proctree options.def xalloc
+downward top flight screen jobs remote job_key ask
 downward perf run json measure plot data past table memory report options stats collectives linkspeed
 
 # Pure: no sockets, no threads, no clock.
-pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan)\.h'
-allowed 'plan, schedule and place are pure' "$pure" lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
+pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'
+allowed 'blocks, plan, schedule and place are pure' "$pure" lib/blocks.[ch] lib/plan.[ch] lib/schedule.[ch] lib/place.[ch]
 allowed 'the belt sees the pure files, works, links and queues' \
     "$pure|net/(link|frame|loop)\.h|lib/(channel|belt|attach|slot|work)\.h" \
     lib/channel.[ch] lib/slot.[ch] lib/belt.h lib/attach.[ch]
 
 # Limits stop while a process is stopped: two clocks in one room would differ after that.
-is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v control_conn) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
+is '' "$(grep -n 'hp_now()' $(ls rendezvous/*.c | grep -v -e control_conn -e clock_question) net/dial.c net/handshake_io.c lib/round.c lib/reports.c lib/links.c lib/join.c \
     lib/peer_heartbeat.c lib/stats.c)" 'limits by which others are judged are in the time of the loop (hp_loop_now)'
 
-is '' "$(grep -lE '#include <openssl/' -r base lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \
+# A forked child closes the sockets that net/socket.c knows. One that was closed behind its back would be another file.
+is '' "$(grep -nE '(^|[^_a-z>])(socket|accept4?)\(' net/*.c rendezvous/*.c lib/*.c | grep -v '^net/socket\.c:')" \
+    'net/socket.c makes all sockets of the library'
+is '' "$(grep -nE '(^|[^_a-z>.])close\(' net/*.c rendezvous/*.c lib/*.c |
+    grep -vE '^(net/(socket|acceptor|loop|pipe|secret)|lib/secret_file|rendezvous/inquiry)\.c:')" \
+    'and closes them; the other files that close descriptors have no sockets'
+
+is '' "$(grep -lE '#include <openssl/' -r base flight lib net gpu rendezvous launch perf bin examples | grep -v '^net/auth\.c$')" \
     'net/auth.c is the only file that knows the crypto library'
-is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base lib net gpu rendezvous launch perf bin --include='*.[ch]')" \
+is '' "$(grep -nE '#include <(cuda|cuda_runtime|nvml)' -r base flight lib net gpu rendezvous launch perf bin --include='*.[ch]')" \
     'no C file needs a CUDA header'
 done_testing

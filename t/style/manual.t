@@ -32,7 +32,7 @@ fi
 is '' "$(grep -nE '^\.S[sh] (.* )?(An|Ap|At|Do|In|Is|No|Ns|Op|So|Us)( |$)' $pages)" 'no word of a heading is taken for a macro'
 
 # Pages of other packages that ours may send a reader to.
-elsewhere=' accept.2 execve.2 fflush.3 fork.2 getrlimit.2 gnuplot.1 memfd_create.2 mpirun.1 nvcc.1 poll.2 splice.2 ssh.1 tcp.7 vmsplice.2 '
+elsewhere=' accept.2 epoll.7 execve.2 fflush.3 fork.2 getrlimit.2 gnuplot.1 memfd_create.2 mpirun.1 nvcc.1 poll.2 splice.2 ssh.1 tcp.7 vmsplice.2 '
 for page in $pages; do
     sed -n 's/^\.Xr \([^ ]*\) \([1-8]\).*/\1 \2/p; s/^\.It Xr \([^ ]*\) \([1-8]\).*/\1 \2/p' "$page"
 done | LC_ALL=C sort -u >"$tmp/references"
@@ -64,7 +64,7 @@ done <"$tmp/functions")" 'every function of hoop.h is in the synopsis of a page'
 is '' "$(while read -r f; do
     [ -e "man/$f.3" ] || grep -q "^$f 3 " "$tmp/further" || echo "$f"
 done <"$tmp/functions")" 'and man finds it by its name'
-is '' "$(cat man/*.3 | sed -n 's/^\.F[no] \(hoop_[a-z0-9_]*\).*/\1/p' | LC_ALL=C sort -u | grep -v '^hoop_log_fn$' |
+is '' "$(cat man/*.3 | sed -n 's/^\.F[no] \(hoop_[a-z0-9_]*\).*/\1/p' | LC_ALL=C sort -u | grep -vE '^hoop_(log|done)_fn$' |
     LC_ALL=C comm -23 - "$tmp/functions")" 'no page has a function that is not in hoop.h'
 is '' "$(grep -oE '\bHOOP_[A-Z0-9_]+' include/hoop.h | grep -v '^HOOP_H$' | LC_ALL=C sort -u |
     while read -r word; do grep -qE "\b(HOOP)?${word#HOOP}\b" man/*.3 || echo "$word"; done |
@@ -74,7 +74,7 @@ sed -n '/enum hoop_result/,/}/s/^ *\(HOOP_[A-Z_]*\) = \([0-9]*\).*/\1 Pq \2/p' i
 ok 'hoop.h has result codes' test "$(wc -l <"$tmp/codes")" -gt 20
 is '' "$(sed 's/^/.It Dv /' "$tmp/codes" | grep -vxFf man/hoop_comm_error.3)" 'hoop_comm_error(3) has every code and its number'
 sed -n '/enum hoop_dtype/,/}/s/^ *\(HOOP_[A-Z0-9_]*\) = \([0-9]*\).*/\1 Ta \2/p' include/hoop.h >"$tmp/types"
-is 12 "$(grep -cFf "$tmp/types" man/hoop.3)" 'hoop(3) has every type and its number'
+is 15 "$(grep -cFf "$tmp/types" man/hoop.3)" 'hoop(3) has every type and its number'
 
 # --- settings and variables ---
 
@@ -82,7 +82,7 @@ sed -n 's/^HP_SETTING(\([a-z0-9_]*\),.*/\1/p' lib/config.def >"$tmp/settings"
 is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Ev HOOP_\([A-Z0-9_]*\)$/\1/p' "$made/hoop_env.7" | tr A-Z a-z | grep -v conf_file)" \
     'hoop_env(7) has every setting'
 is "$(cat "$tmp/settings")" "$(sed -n 's/^\.It Cm //p' "$made/hoop.conf.5")" 'and so has hoop.conf(5)'
-is '' "$(grep -rhoE 'getenv\("HOOP[A-Z_]+"\)' base lib net gpu rendezvous launch perf bin | grep -oE 'HOOP[A-Z_]+' | LC_ALL=C sort -u |
+is '' "$(grep -rhoE 'getenv\("HOOP[A-Z_]+"\)' base flight lib net gpu rendezvous launch perf bin | grep -oE 'HOOP[A-Z_]+' | LC_ALL=C sort -u |
     while read -r v; do grep -qE "^\.(It )?Ev .*\b$v\b" $pages || echo "$v"; done)" 'every variable that is read is in a page'
 is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+' bin/hooprun | LC_ALL=C sort -u |
     while read -r v; do grep -qE "\b$v\b" man/hooprun.1 || echo "$v"; done)" 'and every one of the script hooprun'
@@ -96,7 +96,7 @@ done <"$tmp/mentioned")" 'no page has a variable that nobody reads'
 
 # --- programs ---
 
-for program in hooprun hoop-bench hoop-rendezvous; do
+for program in hooprun hoop-bench hoop-rendezvous hoop-top; do
     page=$(ls man/$program.[1-8])
     "$abs_top_builddir/bin/$program" --help >"$tmp/help" 2>&1 || fail "$program --help"
     sed -n 's/^\.\(It\|Op\|Nm\)* *\(.*Fl .*\)/\2/p' "$page" | tr ' |,' '\n\n\n' | sed -n '/^Fl$/{n;s/^-//;p;}' >"$tmp/page"

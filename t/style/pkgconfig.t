@@ -5,7 +5,7 @@
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 : "${PKG_CONFIG:=pkg-config}" "${CC:=cc}"
-plan 13
+plan 14
 unset MAKEFLAGS MFLAGS MAKELEVEL LD_LIBRARY_PATH
 
 install() { ${MAKE:-make} -C "$abs_top_builddir" install DESTDIR="$tmp/root"; }
@@ -17,7 +17,7 @@ hoop() { $PKG_CONFIG --define-variable=prefix="$prefix" "$@" hoop; }
 
 is "$(sed -n 's/.*define HOOP_VERSION_M[AI][JN]OR //p; s/.*define HOOP_VERSION_PATCH //p' "$abs_top_srcdir/include/hoop.h" | paste -sd. -)" \
     "$(hoop --modversion)" 'pkg-config and hoop.h tell one version'
-for program in hooprun hoop-launch hoop-rendezvous hoop-bench; do
+for program in hooprun hoop-launch hoop-rendezvous hoop-bench hoop-top; do
     ok "$program is installed" test -x "$prefix/bin/$program"
 done
 ok 'manual pages are installed' test -e "$prefix/share/man/man7/hoop.7"

@@ -8,6 +8,7 @@
 #include "t/tools/ledger.h"
 #include "t/tools/party.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,20 @@ allreduces(room *r)
     }
 }
 
+/* Blocks whose order must be found, and none; several at once. */
+static void
+uneven(room *r)
+{
+    const size_t counts[4] = {1000, 70000, 0, 3}, displs[4] = {MOST / 2, MOST / 4, 0, 7};
+    hoop_work *work[4];
+    for (int i = 0; i < 4; i++)
+        must(r, hoop_ireduce_scatterv(r->in, r->out + MOST / 4 * i, counts, displs, HOOP_FLOAT32, HOOP_SUM, r->comm,
+                                      &work[i]));
+    must(r, hoop_wait_all(work, 4));
+    must(r, hoop_allgatherv(r->in, r->out, counts[r->rank], counts, displs, HOOP_FLOAT32, r->comm));
+    must(r, hoop_allgatherv(r->in, r->out, counts[r->rank], counts, NULL, HOOP_FLOAT32, r->comm));
+}
+
 static void
 others(room *r)
 {
@@ -52,6 +67,7 @@ others(room *r)
         must(r, hoop_alltoall(r->out, r->out, n, HOOP_FLOAT32, r->comm));
         must(r, hoop_barrier(r->comm));
     }
+    uneven(r);
 }
 
 /* Several in flight; some are waited for, some tested until they are done. */
@@ -68,6 +84,39 @@ flocks(room *r)
     must(r, hoop_work_wait(flock[0], -1));
     flock[0] = NULL;
     must(r, hoop_wait_all(flock, FLOCK));
+}
+
+static atomic_int called;
+
+static void
+count_call(void *arg, hoop_result result)
+{
+    (void)arg;
+    atomic_fetch_add(&called, result == HOOP_SUCCESS);
+}
+
+/* Works with functions: some are let go, one of the others is waited for after the other. */
+static void
+callbacks(room *r)
+{
+    hoop_work *flock[FLOCK];
+    size_t index;
+    atomic_store(&called, 0);
+    for (size_t i = 0; i < FLOCK; i++) {
+        must(r, hoop_iallreduce(r->in + i * 50, r->out + i * 50, 50, HOOP_FLOAT32, HOOP_SUM, r->comm, &flock[i]));
+        must(r, hoop_work_on_done(flock[i], count_call, NULL));
+        if (i % 2 == 0)
+            must(r, hoop_work_free(flock[i]));
+        if (i % 2 == 0)
+            flock[i] = NULL;
+    }
+    do
+        must(r, hoop_wait_any(flock, FLOCK, -1, &index));
+    while (index < FLOCK && r->right);
+    must(r, hoop_barrier(r->comm));
+    for (int i = 0; i < 50000 && atomic_load(&called) < FLOCK; i++)
+        usleep(100);
+    r->right &= atomic_load(&called) == FLOCK;
 }
 
 /* Many small tensors, of two kinds and in an order in which they do not all fuse, and a large one among them. */
@@ -127,9 +176,13 @@ static const struct {
     const char *name;
     scene_fn *fn;
     int warm, counted;
-} scenes[] = {{"allreduces", allreduces, WARM, COUNTED},    {"the other collectives", others, WARM, COUNTED},
-              {"several in flight", flocks, WARM, COUNTED}, {"groups", groups, WARM, COUNTED},
-              {"mistakes", mistakes, WARM, COUNTED},        {"a late rank", lateness, 1, 1}};
+} scenes[] = {{"allreduces", allreduces, WARM, COUNTED},
+              {"the other collectives", others, WARM, COUNTED},
+              {"several in flight", flocks, WARM, COUNTED},
+              {"callbacks", callbacks, WARM, COUNTED},
+              {"groups", groups, WARM, COUNTED},
+              {"mistakes", mistakes, WARM, COUNTED},
+              {"a late rank", lateness, 1, 1}};
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
 
 /* 1 when a scene touched memory, which the note then says. */

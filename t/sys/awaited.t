@@ -34,6 +34,10 @@ ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = "$2" ]; }
 
 rank_of 3 0 hand
 LOCAL_RANK=1 rank_of 3 1 hand
+port=$address address=127.0.0.1:1
+HOOP_BOOTSTRAP_TIMEOUT_MS=7000 rank_of 3 0 never
+SLURM_LOCALID=1 HOOP_BOOTSTRAP_TIMEOUT_MS=7000 rank_of 3 0 local
+address=$port
 "$hooprun" -n 4 sh -c 'test $HOOP_RANK != 1 || sleep 6; exec "$sleeper" 9 0' >out 2>err </dev/null
 is 0 $? 'under hooprun a rank comes after six seconds'
 like '^hooprun: job [0-9a-f]{8}: 3 of 4 ranks are here after 5\.[0-9] s; rank 1 \([^ ]+\) is missing$' "$(head -n 1 err)" \
@@ -45,6 +49,11 @@ wait_for 10 test -s hand.0
 like "no server answers at $address \\(tried for 5\\.[0-9] s\\); is hoop-rendezvous running there\\?\$" "$(head -n 1 hand.0)" \
     'by hand, no server: rank 0 says that none answers'
 is '' "$(cat hand.1)" 'another rank of its host does not'
+wait_for 20 ended never 1
+wait_for 20 ended local 1
+is 0 "$(grep -c 'no server answers' local.0)" 'nor does a rank whose launcher counts it second on its host'
+is 1 "$(grep -c 'no server answers at 127.0.0.1:1' never.0)" 'where none ever answers a rank says so'
+is 0 "$(grep -c 'the rendezvous server answers' never.0)" 'and never that one does'
 
 start "$server" --port "${address##*:}" --secret-file secret >server.out 2>server.err
 wait_for 20 grep -q 'is missing' server.err

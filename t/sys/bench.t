@@ -37,7 +37,8 @@ is '' "$(run -n 3 "$bench" -b 1M -e 4M -f 4 -n 3 | grep -vE '^#|^$' | awk '
     function off(a, b) { d = a - b; return (d < 0 ? -d : d) > 0.011 + 0.002 * b }
     off($7, $1 / $6 / 1000) || off($8, $7 * 4 / 3) || off($11, $1 / $10 / 1000) || off($12, $11 * 4 / 3)')" \
     'bandwidths follow from size and time'
-for coll in broadcast:1 reduce:1 allgather:.66667 alltoall:.66667 gather:.66667 scatter:.66667 reduce_scatter:.66667; do
+for coll in broadcast:1 reduce:1 allgather:.66667 alltoall:.66667 gather:.66667 scatter:.66667 reduce_scatter:.66667 \
+    allgatherv:.66667 reduce_scatterv:.66667; do
     is '' "$(run -n 3 "$bench" --coll ${coll%:*} -b 1M -e 1M -n 2 | grep -vE '^#|^$' | awk -v f=${coll#*:} '
         { d = $8 - f * $7; if (d > 0.011 || d < -0.011) print }')" "bus bandwidth of ${coll%:*}"
 done
@@ -51,9 +52,15 @@ run -n 3 "$bench" --coll all -d all -o all -r all -b 1 -e 30000 -f $step -n 1 -w
 is 0 $? "all collectives, types, operations and roots, sizes by $step"
 like '^# Out of bounds values : 0 OK$' "$(cat soak)" '... nothing is wrong'
 sizes=$(awk -v f=$step 'BEGIN { for (s = 1; s <= 30000; s *= f) n++; print n }')
-# allreduce, reduce_scatter: 12 types, 5 operations; reduce: and 3 roots; allgather, alltoall: 12; three with roots: 36.
-is $((sizes * (2 * 60 + 180 + 2 * 12 + 3 * 36) + 1)) "$(rows soak | wc -l)" '... and nothing was left out'
-is '' "$(rows soak | awk '$9 != 0 || $13 != 0')" '... row by row'
+# allreduce, reduce_scatter(v): 8 integers, 8 operations; bool, 7; 6 floats, 5. reduce: and 3 roots; allgather(v),
+# alltoall(v), sendrecv: 15; three with roots: 45.
+is $((sizes * (3 * 101 + 303 + 5 * 15 + 3 * 45) + 1)) "$(rows soak | wc -l)" '... and nothing was left out'
+is '' "$(rows soak | awk '$9 != 0 || ($13 != 0 && $13 != "N/A")')" '... row by row'
+run -n 2 "$bench" --coll sendrecv -b 64 -e 64K -f 32 -J messages.json >messages
+is '0 3 3' "$? $(rows messages | awk '$9 == 0' | wc -l) $(grep -o '"in_place": *null' messages.json | wc -l)" \
+    'messages have no in-place form, in the table and in the file'
+run -n 2 "$bench" --coll alltoallv -b 64 -e 64K -f 32 --stats --compare messages.json >messages
+is "0 3" "$? $(rows messages | grep -c 'N/A *N/A *N/A *N/A *N/A *N/A')" 'nor has alltoallv, with --stats and --compare'
 like '    N/A *$' "$("$bench" -b 8 -e 8 -c 0 | grep -vE '^#|^$')" '-c 0 checks nothing and says so'
 
 BENCH_LIE=256 run -n 2 "$liar" -b 64 -e 4096 -f 4 -n 1 >lies
@@ -164,10 +171,10 @@ if command -v gnuplot >/dev/null; then
     is 1 "$("$bench" -b 8 -e 8 -n 2 --plot s.svg 2>&1 | grep -c 's\.svg\|arning')" 'a single size makes gnuplot say nothing'
     ok '... and is drawn' test -s s.svg
     run -n 2 "$bench" -b 8 -e 8K -f 8 -n 7 --coll all --stats --plot all.svg >plot
-    is 'allgather allreduce alltoall broadcast gather reduce reduce_scatter scatter ' \
+    is 'allgather allgatherv allreduce alltoall alltoallv broadcast gather reduce reduce_scatter reduce_scatterv scatter sendrecv ' \
         "$(sed -n 's/.*>\([a-z_]*\): bus bandwidth.*/\1/p' all.svg | LC_ALL=C sort | tr '\n' ' ')" \
         'every collective has a panel of its own, but the barrier, which has no sizes'
-    is 8 "$(grep -c 'median time and its 95 % interval' all.svg)" '... with --stats of the medians'
+    is 12 "$(grep -c 'median time and its 95 % interval' all.svg)" '... with --stats of the medians'
     like '^# Plot: there is nothing to draw' "$("$bench" --coll barrier -n 2 --plot b.svg)" 'a barrier alone is not drawn'
 else
     skip 16 'gnuplot is not installed (apt-get install gnuplot-nox)'
@@ -231,6 +238,8 @@ refused 2 '-b takes a size such as .* not "3Q"' -b 3Q
 refused 2 'no type called "real"' -d real
 refused 2 'no operation called "mean"' -o mean
 refused 2 'no collective called "shout"' --coll shout
+refused 2 'float has no operation band: take one of integers, such as -d int32' -o band
+refused 2 'bool has no operation avg: a bool has no mean' -d bool -o avg --coll reduce
 refused 2 'there is no size between' -b 8 -e 4
 refused 2 'rank that does not exist: there are 2' -r 2
 refused 2 '-n takes a whole number' -n 0

@@ -25,21 +25,12 @@ typedef struct algorithm {
     hoop_op op;
 } algorithm;
 
-static uint64_t
-mix(uint64_t x)
-{
-    x += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
 /* Small whole numbers: exact in every type and under every operation tried here, so that the reference is exact too. */
 static int
-value_of(uint64_t seed, int rank, size_t i, hoop_op op)
+value_of(const algorithm *s, uint64_t seed, int rank, size_t i)
 {
-    uint64_t r = mix(seed + ((uint64_t)rank << 40) + i);
-    if (op == HOOP_PROD)
+    uint64_t r = tap_mix(seed + ((uint64_t)rank << 40) + i);
+    if (s->op == HOOP_PROD && s->dtype != HOOP_BOOL)
         return 1 + (int)(r % 2) * (rank % 3 == 0);
     return (int)(r % 4);
 }
@@ -62,7 +53,10 @@ put(void *at, hoop_dtype dtype, size_t i, int value)
     memcpy(&bits, &f, sizeof(bits));
     switch (dtype) {
     case HOOP_INT8:
-    case HOOP_UINT8: ((uint8_t *)at)[i] = (uint8_t)value; break;
+    case HOOP_UINT8:
+    case HOOP_BOOL: ((uint8_t *)at)[i] = (uint8_t)value; break;
+    case HOOP_INT16:
+    case HOOP_UINT16: ((uint16_t *)at)[i] = (uint16_t)value; break;
     case HOOP_INT32:
     case HOOP_UINT32: ((uint32_t *)at)[i] = (uint32_t)value; break;
     case HOOP_INT64:
@@ -76,22 +70,43 @@ put(void *at, hoop_dtype dtype, size_t i, int value)
     }
 }
 
-/* What all ranks together make of element i. Types too small for the result take part with MAX and MIN only. */
 static int
-reduced(uint64_t seed, int size, size_t i, hoop_op op)
+combined(hoop_op op, int a, int b)
 {
-    int r = value_of(seed, 0, i, op);
-    for (int k = 1; k < size; k++) {
-        int v = value_of(seed, k, i, op);
-        r = op == HOOP_PROD ? r * v : op == HOOP_MAX ? (v > r ? v : r) : op == HOOP_MIN ? (v < r ? v : r) : r + v;
+    switch (op) {
+    case HOOP_PROD: return a * b;
+    case HOOP_MAX: return a > b ? a : b;
+    case HOOP_MIN: return a < b ? a : b;
+    case HOOP_BAND: return a & b;
+    case HOOP_BOR: return a | b;
+    case HOOP_BXOR: return a ^ b;
+    default: return a + b;
     }
-    return r;
 }
 
+/* Bools are true unless they are 0, and 0 or 1 afterwards: how many are true decides. */
 static int
-exact_average(uint64_t seed, int size, size_t i)
+reduced_bool(const algorithm *s, uint64_t seed, int size, size_t i)
 {
-    return reduced(seed, size, i, HOOP_SUM) / size;
+    int trues = 0;
+    for (int k = 0; k < size; k++)
+        trues += value_of(s, seed, k, i) != 0;
+    if (s->op == HOOP_BXOR)
+        return trues % 2;
+    return s->op == HOOP_PROD || s->op == HOOP_MIN || s->op == HOOP_BAND ? trues == size : trues > 0;
+}
+
+/* What all ranks together make of element i, of a mean their sum. Types too small for the result take part with MAX and
+ * MIN only. */
+static int
+reduced(const algorithm *s, uint64_t seed, int size, size_t i)
+{
+    int r = value_of(s, seed, 0, i);
+    if (s->dtype == HOOP_BOOL)
+        return reduced_bool(s, seed, size, i);
+    for (int k = 1; k < size; k++)
+        r = combined(s->op, r, value_of(s, seed, k, i));
+    return r;
 }
 
 typedef struct buffers {
@@ -128,7 +143,7 @@ make(buffers *b, const algorithm *s, int rank, int size, uint64_t seed)
     if (s->in_place && sends > recvs)
         b->recv = one + (size_t)rank * block;
     for (size_t i = 0; i < sends * s->count; i++)
-        put(b->send, s->dtype, i, value_of(seed, rank, i, s->op));
+        put(b->send, s->dtype, i, value_of(s, seed, rank, i));
     b->send_copy = malloc(b->send_bytes + 1);
     memcpy(b->send_copy, b->send, b->send_bytes);
 }
@@ -185,15 +200,15 @@ wanted(const algorithm *s, int rank, int size, uint64_t seed, size_t i)
     size_t block = s->count ? i / s->count : 0, within = s->count ? i % s->count : 0;
     switch (s->kind) {
     case ALLREDUCE:
-    case REDUCE: return s->op == HOOP_AVG ? exact_average(seed, size, i) : reduced(seed, size, i, s->op);
+    case REDUCE: return reduced(s, seed, size, i) / (s->op == HOOP_AVG ? size : 1);
     case REDUCE_SCATTER:
         i += (size_t)rank * s->count;
-        return s->op == HOOP_AVG ? exact_average(seed, size, i) : reduced(seed, size, i, s->op);
+        return reduced(s, seed, size, i) / (s->op == HOOP_AVG ? size : 1);
     case ALLGATHER:
-    case GATHER: return value_of(seed, (int)block, within, s->op);
-    case BROADCAST: return value_of(seed, s->root, i, s->op);
-    case SCATTER: return value_of(seed, s->root, (size_t)rank * s->count + i, s->op);
-    default: return value_of(seed, (int)block, (size_t)rank * s->count + within, s->op);
+    case GATHER: return value_of(s, seed, (int)block, within);
+    case BROADCAST: return value_of(s, seed, s->root, i);
+    case SCATTER: return value_of(s, seed, s->root, (size_t)rank * s->count + i);
+    default: return value_of(s, seed, (int)block, (size_t)rank * s->count + within);
     }
 }
 
@@ -203,21 +218,15 @@ receives(const algorithm *s, int rank)
     return (s->kind != REDUCE && s->kind != GATHER) || rank == s->root;
 }
 
-static int
-is_float(hoop_dtype dtype)
-{
-    return dtype >= HOOP_FLOAT16;
-}
-
 /* A float average need not be whole, nor a mean on its way: compared where they are; means.c has the others. */
 static int
 is_exact(const algorithm *s, int rank, int size, uint64_t seed, size_t i)
 {
     size_t at = s->kind == REDUCE_SCATTER ? i + (size_t)rank * s->count : i;
     int reduces = s->kind == ALLREDUCE || s->kind == REDUCE || s->kind == REDUCE_SCATTER;
-    if (s->op != HOOP_AVG || !is_float(s->dtype) || !reduces)
+    if (s->op != HOOP_AVG || !hp_dtype_is_float(s->dtype) || !reduces)
         return 1;
-    return reduced(seed, size, at, HOOP_SUM) % size == 0 && (size <= 2 || hp_narrow_index(s->dtype) < 0);
+    return reduced(s, seed, size, at) % size == 0 && (size <= 2 || hp_narrow_index(s->dtype) < 0);
 }
 
 /* Whether this rank received what it must, and if not, where. */
@@ -284,7 +293,7 @@ typedef struct job {
     int mode;
 } job;
 
-enum { COUNTS, TYPES, FLIGHT, BIG, GROUPS };
+enum { COUNTS, TYPES, OWN_TYPES, FLIGHT, BIG, GROUPS };
 
 static int
 try_counts(hoop_comm *comm, uint64_t seed)
@@ -294,8 +303,8 @@ try_counts(hoop_comm *comm, uint64_t seed)
     for (size_t c = 0; c < sizeof(counts) / sizeof(*counts); c++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int in_place = 0; in_place < 2; in_place++) {
-                algorithm s = {kind, (int)(mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
-                if (!one(&s, comm, mix(seed + (uint64_t)(c * 100) + (uint64_t)kind)))
+                algorithm s = {kind, (int)(tap_mix(seed + c) % n), in_place, counts[c], HOOP_FLOAT32, HOOP_SUM};
+                if (!one(&s, comm, tap_mix(seed + (uint64_t)(c * 100) + (uint64_t)kind)))
                     return 0;
             }
     return 1;
@@ -305,16 +314,35 @@ try_counts(hoop_comm *comm, uint64_t seed)
 static int
 try_types(hoop_comm *comm, uint64_t seed)
 {
-    for (int dtype = 0; dtype < HP_DTYPES; dtype++)
-        for (int op = 0; op < HP_OPS; op++)
-            for (int kind = 0; kind < KINDS; kind++) {
-                int narrow = dtype >= HOOP_FLOAT8E4M3;
-                algorithm s = {kind, 0, 0, 1031, (hoop_dtype)dtype, (hoop_op)op};
-                if (narrow && hoop_comm_size(comm) > 2 && (op == HOOP_SUM || op == HOOP_PROD || op == HOOP_AVG))
-                    s.op = op == HOOP_SUM ? HOOP_MAX : HOOP_MIN;
-                if (!one(&s, comm, mix(seed + (uint64_t)(dtype * 64 + op * 8 + kind))))
-                    return 0;
-            }
+    for (int i = 0; i < HP_DTYPES * HP_OPS * KINDS; i++) {
+        hoop_dtype dtype = hp_dtype_at(i / KINDS / HP_OPS);
+        hoop_op op = hp_op_at(i / KINDS % HP_OPS);
+        int narrow = dtype == HOOP_FLOAT8E4M3 || dtype == HOOP_FLOAT8E5M2;
+        algorithm s = {i % KINDS, 0, 0, 1031, dtype, op};
+        if (narrow && hoop_comm_size(comm) > 2 && (op == HOOP_SUM || op == HOOP_PROD || op == HOOP_AVG))
+            s.op = op == HOOP_SUM ? HOOP_MAX : HOOP_MIN;
+        if (hp_op_applies(op, dtype) && !one(&s, comm, tap_mix(seed + (uint64_t)i)))
+            return 0;
+    }
+    return 1;
+}
+
+/* The types that NCCL does not have, in every size, in place and not, with every operation in turn. */
+static int
+try_own_types(hoop_comm *comm, uint64_t seed)
+{
+    static const hoop_dtype own[] = {HOOP_BOOL, HOOP_INT16, HOOP_UINT16};
+    size_t n = (size_t)hoop_comm_size(comm);
+    const size_t counts[] = {0, 1, 2, 3, n - 1, n, n + 1, 97, 1024, 10007, 65537, 524309};
+    for (int i = 0; i < (int)(sizeof(counts) / sizeof(*counts)) * HP_OPS * 2; i++) {
+        hoop_op op = hp_op_at(i / 2 % HP_OPS);
+        uint64_t r = tap_mix(seed + (uint64_t)i);
+        algorithm s = {(int)(r % KINDS), (int)(r / KINDS % n), i % 2, counts[i / 2 / HP_OPS], own[r / 512 % 3], op};
+        if (r / 2048 % 3 > 0)
+            s.kind = ALLREDUCE;
+        if (hp_op_applies(op, s.dtype) && !one(&s, comm, r))
+            return 0;
+    }
     return 1;
 }
 
@@ -327,7 +355,7 @@ try_flight(hoop_comm *comm, uint64_t seed)
     buffers b[N];
     hoop_work *work[N];
     for (int i = 0; i < N; i++) {
-        uint64_t r = mix(seed + (uint64_t)i);
+        uint64_t r = tap_mix(seed + (uint64_t)i);
         s[i] = (algorithm){(int)(r % KINDS),   (int)((r >> 8) % (uint64_t)size),
                            (int)(r >> 16 & 1), (size_t)((r >> 20) % 70000),
                            HOOP_INT32,         (hoop_op)((r >> 40) % 4)};
@@ -337,7 +365,7 @@ try_flight(hoop_comm *comm, uint64_t seed)
     }
     good = hoop_wait_all(work, N) == HOOP_SUCCESS;
     for (int i = 0; i < N; i++) {
-        good = good && check(&s[i], &b[i], rank, size, mix(seed + (uint64_t)i));
+        good = good && check(&s[i], &b[i], rank, size, tap_mix(seed + (uint64_t)i));
         drop(&b[i], &s[i]);
     }
     return good && hoop_barrier(comm) == HOOP_SUCCESS && hoop_comm_completed(comm) == N + 1;
@@ -391,10 +419,10 @@ one_group(hoop_comm *comm, uint64_t seed, size_t tensors, int tiny)
     algorithm *s = calloc(tensors, sizeof(*s));
     buffers *b = calloc(tensors, sizeof(*b));
     for (size_t i = 0; i < tensors; i++) {
-        uint64_t r = mix(seed + i);
-        int places = (int)(mix(seed) % 3); /* all in place, none, or mixed */
+        uint64_t r = tap_mix(seed + i);
+        int places = (int)(tap_mix(seed) % 3); /* all in place, none, or mixed */
         s[i] = (algorithm){ALLREDUCE, 0, places == 2 ? (int)(r & 1) : places, tensor_of(r >> 1, tiny && i % 256), 0, 0};
-        s[i].dtype = i % 40 == 39 ? HOOP_FLOAT16 : HOOP_FLOAT32;
+        s[i].dtype = i % 40 == 39 ? HOOP_FLOAT16 : i % 40 == 19 ? HOOP_BOOL : HOOP_FLOAT32;
         s[i].op = i % 50 == 49 ? HOOP_MAX : HOOP_SUM;
         make(&b[i], &s[i], rank, size, r);
         good &= call(&s[i], &b[i], comm, NULL) == HOOP_SUCCESS;
@@ -403,7 +431,7 @@ one_group(hoop_comm *comm, uint64_t seed, size_t tensors, int tiny)
     int same = all_have_the_same(comm, b, tensors);
     for (size_t i = 0; i < tensors; i++) {
         int judges = !same || i % (size_t)size == (size_t)rank;
-        good = good && (!judges || result_is_right(&s[i], &b[i], rank, size, mix(seed + i)));
+        good = good && (!judges || result_is_right(&s[i], &b[i], rank, size, tap_mix(seed + i)));
         good = good && rest_is_untouched(&s[i], &b[i]);
         drop(&b[i], &s[i]);
     }
@@ -417,8 +445,8 @@ try_groups(hoop_comm *comm, uint64_t seed)
 {
     int good = 1;
     for (uint64_t k = 0; k < 6; k++) {
-        good = good && one_group(comm, mix(seed + k), 3 + 60 * k, 0);
-        good = good && one_group(comm, mix(seed + 100 + k), k % 2 ? 5000 : 40, 1);
+        good = good && one_group(comm, tap_mix(seed + k), 3 + 60 * k, 0);
+        good = good && one_group(comm, tap_mix(seed + 100 + k), k % 2 ? 5000 : 40, 1);
     }
     return good;
 }
@@ -431,11 +459,12 @@ guest(int rank, int size, void *arg)
     int good;
     (void)rank;
     (void)size;
-    good = j->mode == COUNTS   ? try_counts(comm, j->seed)
-           : j->mode == TYPES  ? try_types(comm, j->seed)
-           : j->mode == BIG    ? try_big(comm, j->seed)
-           : j->mode == GROUPS ? try_groups(comm, j->seed)
-                               : try_flight(comm, j->seed);
+    good = j->mode == COUNTS      ? try_counts(comm, j->seed)
+           : j->mode == TYPES     ? try_types(comm, j->seed)
+           : j->mode == OWN_TYPES ? try_own_types(comm, j->seed)
+           : j->mode == BIG       ? try_big(comm, j->seed)
+           : j->mode == GROUPS    ? try_groups(comm, j->seed)
+                                  : try_flight(comm, j->seed);
     if (hoop_comm_destroy(comm) != HOOP_SUCCESS)
         good = 0;
     return good ? 0 : 2;
@@ -445,8 +474,8 @@ int
 main(void)
 {
     static const int sizes[] = {1, 2, 3, 4, 5, MOST_RANKS};
-    static const char *const modes[] = {"counts and in place", "types and operations", "24 operations in flight",
-                                        "a million elements", "groups"};
+    static const char *const modes[] = {"counts and in place",     "types and operations", "own types",
+                                        "24 operations in flight", "a million elements",   "groups"};
     party p;
     tap_limit(240);
     plan_lazy();

@@ -34,8 +34,41 @@ rank 1 of 3: the sum of 1 to 3 is 6
 rank 2 of 3: the sum of 1 to 3 is 6" "$("$hooprun" -n 3 ./hello | sort)" 'hello, three ranks'
 for ranks in 1 2 3; do
     like 'results are the same$' "$("$hooprun" -n $ranks ./overlap)" "overlap, $ranks ranks"
+    is "$ranks" "$("$hooprun" -n $ranks ./halo | grep -c ', 0 differ from the whole rod')" "halo, $ranks ranks"
     like "^5 rounds over $ranks ranks" "$("$hooprun" -n $ranks ./eventloop)" "eventloop, $ranks ranks"
 done
+sum_of_3='rank 0 of 3: the sum of 1 to 3 is 6
+rank 1 of 3: the sum of 1 to 3 is 6
+rank 2 of 3: the sum of 1 to 3 is 6'
+is "$sum_of_3" "$(./fork_pipe 3 | sort)" 'fork_pipe, three workers'
+file_meeting()
+{
+    for rank in 1 2 0; do
+        HOOP_SOCKET_IFNAME=lo ./shared_file "$tmp/meeting" $rank 3 &
+    done
+    wait
+}
+is "$sum_of_3" "$(file_meeting | sort)" 'shared_file, three ranks'
+is '' "$(ls "$tmp" | grep meeting)" 'and the file with the secret is gone'
+
+# Each MPI of Debian has a compiler and a launcher of its own; on loopback, also as root, also with few processors.
+mpi_meeting()
+{
+    rm -f mpi_bcast
+    ${MAKE:-make} -s mpi_bcast MPICC="mpicc.$1" CFLAGS='-O2 -Wall' PKG_CONFIG="$PKG_CONFIG --define-variable=prefix=$prefix" &&
+        timeout 60 env HOOP_SOCKET_IFNAME=lo OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+            OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1 "mpirun.$1" -n 3 ./mpi_bcast | sort
+}
+for mpi in openmpi mpich; do
+    if command -v mpicc.$mpi >/dev/null && command -v mpirun.$mpi >/dev/null; then
+        is 'rank 0 of 3: hoop and MPI agree
+rank 1 of 3: hoop and MPI agree
+rank 2 of 3: hoop and MPI agree' "$(mpi_meeting $mpi)" "mpi_bcast, $mpi"
+    else
+        skip 1 "no $mpi: apt-get install openmpi-bin libopenmpi-dev mpich libmpich-dev"
+    fi
+done
+
 like 'bit-identical on all ranks \(ranks 2' "$("$hooprun" -n 2 ./digits --epochs 2)" \
     'digits finds its images beside the program'
 # The one for GPUs takes CUDA; it finds no GPU here, whatever the machine has, and says so.

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * forks: what the program does while a line is being logged or another thread forks: its function for the log is slow, or
- * forks itself; and the child of such a fork is a rank.
+ * forks itself; the child of such a fork is a rank; and a child of a fork while rings are made keeps none of their sockets.
  */
 #include "hoop.h"
 #include "net/handshake.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 #include "t/tools/party.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,20 +29,6 @@ adds_up(hoop_comm *comm)
 {
     int sum = hoop_comm_rank(comm) + 1, size = hoop_comm_size(comm);
     return hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_SUM, comm) != HOOP_SUCCESS || sum != size * (size + 1) / 2;
-}
-
-/* The port on which this process listens. */
-static struct sockaddr_in
-own_port(void)
-{
-    struct sockaddr_in sin = {0};
-    for (int fd = 3; fd < 256; fd++) {
-        int listens = 0;
-        socklen_t length = sizeof(listens), room = sizeof(sin);
-        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens)
-            getsockname(fd, (struct sockaddr *)&sin, &room);
-    }
-    return sin;
 }
 
 /* --- a fork in the middle of a line --- */
@@ -134,7 +121,7 @@ knock(void)
     const uint8_t nonce[32] = {1};
     const hp_hello hello = {.job_id = {9}, .role = HP_ROLE_DATA, .mode = HP_MODE_AUTH, .ver_min = HP_WIRE_MIN};
     uint8_t m1[HP_M1] = {0};
-    struct sockaddr_in sin = own_port();
+    struct sockaddr_in sin = party_own_port();
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     hp_hello_put(m1, &hello, nonce);
     if (connect(fd, (struct sockaddr *)&sin, sizeof(sin)) != 0 || send(fd, m1, HP_M1, MSG_NOSIGNAL) != HP_M1)
@@ -185,6 +172,121 @@ slow_log(int rank, int size, void *arg)
            hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* --- forks while rings are made and ended --- */
+
+enum { FORK_SECONDS = 4, PER_CHILD_S = 10, CANNOT_SERVE = 100 };
+
+static atomic_int rings_over, kept_sockets, hung, wrong_children;
+
+/* A server of this process, at any port, with the party's secret. */
+static hoop_server *
+serve(void)
+{
+    hoop_server *server = NULL;
+    hoop_config *config = hoop_config_new();
+    if (hoop_config_set(config, "rendezvous", "127.0.0.1:0") != HOOP_SUCCESS ||
+        hoop_server_start(&server, config) != HOOP_SUCCESS)
+        server = NULL;
+    hoop_config_free(config);
+    return server;
+}
+
+/* In a child. ThreadSanitizer allows no thread there. */
+static int
+cannot_serve(void)
+{
+    if (tap_sanitized())
+        return 0;
+    hoop_server *own = serve();
+    return own && hoop_server_stop(own) == HOOP_SUCCESS ? 0 : CANNOT_SERVE;
+}
+
+static void
+fork_once(void)
+{
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(PER_CHILD_S);
+        _exit(count_sockets() + cannot_serve());
+    }
+    waitpid(child, &status, 0);
+    if (WIFSIGNALED(status))
+        atomic_fetch_add(WTERMSIG(status) == SIGALRM ? &hung : &wrong_children, 1);
+    else
+        atomic_fetch_add(&kept_sockets, WEXITSTATUS(status));
+}
+
+static void *
+fork_on(void *arg)
+{
+    int *forks = arg;
+    for (; !atomic_load(&rings_over); ++*forks)
+        fork_once();
+    return NULL;
+}
+
+/* A world, and its two halves. 0 when all sums are right. */
+static int
+makes_rings(int round)
+{
+    char job[64];
+    hoop_comm *comm = NULL, *half = NULL;
+    snprintf(job, sizeof(job), "round %d", round);
+    setenv("HOOP_JOB", job, 1);
+    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || adds_up(comm) ||
+        hoop_comm_split(comm, hoop_comm_rank(comm) % 2, 0, &half) != HOOP_SUCCESS || adds_up(half))
+        return 1;
+    return hoop_comm_destroy(half) != HOOP_SUCCESS || adds_up(comm) || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+typedef struct fork_case {
+    double until;
+    int serves; /* the rank that forks has the server of the rings */
+} fork_case;
+
+/* All further rings of these ranks meet at a server in rank 0. */
+static int
+move_to_own_server(hoop_comm *comm, hoop_server **server)
+{
+    char address[HOOP_SERVER_TEXT] = "";
+    if (hoop_comm_rank(comm) == 0) {
+        *server = serve();
+        hoop_server_address(*server, address, sizeof(address));
+    }
+    int bad = hoop_broadcast(address, address, sizeof(address), HOOP_UINT8, 0, comm) != HOOP_SUCCESS || !*address;
+    return setenv("HOOP_RENDEZVOUS", address, 1) != 0 || bad;
+}
+
+/* Rank 0 forks for some seconds, about a thousand times, and tells the others when that is enough. */
+static int
+forks_among_rings(int rank, int size, void *arg)
+{
+    const fork_case *c = arg;
+    hoop_comm *lasting = NULL;
+    hoop_server *server = NULL;
+    pthread_t thread;
+    int forks = 0, rounds = 0, bad = 0, more = 1;
+    (void)size;
+    if (hoop_comm_create(&lasting, NULL) != HOOP_SUCCESS || (c->serves && move_to_own_server(lasting, &server)))
+        return 1;
+    if (rank == 0)
+        pthread_create(&thread, NULL, fork_on, &forks);
+    for (; more && !bad; rounds++) {
+        bad = makes_rings(rounds);
+        more = rank == 0 && party_clock() < c->until;
+        bad |= hoop_broadcast(&more, &more, 1, HOOP_INT32, 0, lasting) != HOOP_SUCCESS;
+    }
+    if (rank == 0) {
+        atomic_store(&rings_over, 1);
+        pthread_join(thread, NULL);
+        party_note("%d forks in %d rounds: %d sockets in children, %d children hung, %d crashed, rings are %s", forks,
+                   rounds, kept_sockets, hung, wrong_children, bad ? "wrong" : "right");
+    }
+    bad |= hoop_comm_destroy(lasting) != HOOP_SUCCESS || hoop_server_stop(server) != HOOP_SUCCESS;
+    return bad || kept_sockets || hung || wrong_children;
+}
+
 int
 main(void)
 {
@@ -196,6 +298,13 @@ main(void)
     diag("%s", p.guest[0].note);
     ok(party_run(&p, 2, slow_log, NULL, LIMIT) == 0,
        "a slow function for the log stops no other communicator and no fork, and may fork itself");
+    for (int serves = 0; serves < 2; serves++) {
+        fork_case c = {.until = party_clock() + FORK_SECONDS, .serves = serves};
+        ok(party_run(&p, 4, forks_among_rings, &c, LIMIT) == 0,
+           "a child that is forked while rings are made, split and destroyed has no socket of theirs%s",
+           serves ? ", nor of the server beside them, and may serve itself" : "");
+        diag("%s", p.guest[0].note);
+    }
     party_close(&p);
     return 0;
 }

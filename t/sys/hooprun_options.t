@@ -98,6 +98,7 @@ echo 'echo hello' >plain
 printf '\177ELFxxxxxxxx' >alien
 chmod +x plain empty alien
 fails 127 'train.py is not a program by itself; write hooprun -n 2 python3 train.py' 'a Python file' -n 2 train.py
+fails 127 'there is no program nosuch.py in PATH .*; write ./nosuch.py if it is in the current folder' 'one that is not there' -n 2 nosuch.py
 fails 126 './train.py is not a program by itself; write hooprun -n 3 python3 ./train.py' 'with its folder' -n 3 ./train.py
 chmod +x train.py
 fails 126 './train.py is not a program by itself; write hooprun -n 2 python3 ./train.py' 'executable, without #!' -n 2 ./train.py
@@ -105,6 +106,12 @@ fails 126 'cannot run ./plain: if it is a script, its first line must name its i
 fails 126 'cannot run ./empty: it is empty' 'an empty file' -n 2 ./empty
 fails 126 'cannot run ./alien: it was made for another kind of machine' 'a strange program' -n 2 ./alien
 PATH=$tmp:$PATH fails 126 'cannot run plain: ' 'in PATH as well' -n 2 plain
+for pair in all_reduce_perf=allreduce ./build/all_gather_perf=allgather reduce_scatter_perf=reduce_scatter \
+    alltoall_perf=alltoall sendrecv_perf=sendrecv; do
+    fails 127 "there is no program ${pair%=*}; to measure with hoop, write hooprun -n 2 hoop-bench --coll ${pair#*=}\$" \
+        "${pair%=*} of nccl-tests" -n 2 "${pair%=*}" -b 8 -e 128M
+done
+fails 127 'there is no program other_perf in PATH' 'another _perf is just not there' -n 2 other_perf
 long=$(awk 'BEGIN { for (i = 0; i < 100; i++) printf "/some/folder%d:", i }')
 PATH=$PATH:$long fails 127 'there is no program nonesuch in PATH \([^)]*folder[0-9]+:\.\.\.\); write' 'a long PATH ends with a whole folder' \
     nonesuch

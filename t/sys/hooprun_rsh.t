@@ -55,6 +55,10 @@ run --rsh ./clean -f hosts sh -c 'echo ${HOOP_RENDEZVOUS%:*} $MASTER_ADDR'
 is '127.0.0.1 127.0.0.9' "$out" 'the server listens where addr= can reach it'
 HOOP_SOCKET_IFNAME=127.0.0.0/8 run --rsh ./clean -H n1 sh -c 'echo ${HOOP_RENDEZVOUS%:*}'
 is 127.0.0.1 "$out" 'or where HOOP_SOCKET_IFNAME says'
+printf '#!/bin/sh\necho "$0: error while loading shared libraries: libhoop.so.0: cannot open" >&2\nexit 127\n' >unlinked
+chmod +x unlinked
+run --rsh ./clean -H n1 ./unlinked
+like "n1 did not find hoop's library: name the folder where hoop is installed there, --prefix DIR" "$err" 'a library that is not found there'
 HOOP_RSH=./clean run -H n1 sh -c 'echo $HOST'
 is n1 "$out" 'HOOP_RSH'
 out=$(printf 'one\ntwo\n' | "$hooprun" --rsh ./clean -H n1,n2 sh -c 'echo "$HOOP_RANK $(wc -l | tr -d " ")"' | sort | tr '\n' ' ')
@@ -75,7 +79,7 @@ run --rsh ./wrong -H n1 true
 is 0 "$status" 'an address that is not ours is not believed'
 
 shell greeting <<'END'
-printf 'Welcome to %s!\nHOOP-AGENT 3 is what you will see soon\nLast login: never' "$host"
+printf 'Welcome to %s!\nHOOP-AGENT 5 is what you will see soon\nLast login: never' "$host"
 echo "motd" >&2
 exec "$@"
 END
@@ -231,14 +235,14 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' wait_for 3 ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 3 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 5 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true
 is 1 "$status" 'an agent that talks nonsense: status 1'
 like '^hooprun: n1: received data that is not a hooprun message .*same version' "$err" 'said'
 shell littering <<'END'
-printf '\nHOOP-AGENT 3 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 5 9.9.9 -\nthis is no packet at all'
 for i in $(seq 300); do
     sleep 60 &
 done

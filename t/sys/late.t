@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # late.t: a rank that holds up the others is named once a job, by whoever can: hooprun, hoop-rendezvous, and, where the
-# server is gone, the one rank that sees who it is. The last line of hooprun names it as well.
+# server is gone, the one rank that sees who it is. The line of hooprun at the end names it as well.
 # time limit: 120
 . "$abs_top_srcdir/t/tap/tap.sh"
 
@@ -13,23 +13,36 @@ cd "$tmp" || bail "no scratch folder"
 plan_lazy
 
 export HOOP_WARN_AFTER_MS=1000
-late='rank 2 \([^ ]+, pid [0-9]+\) has not entered operation 3 \(allreduce of 1000 x float32, sum\), or was stopped; '
+late='rank 2 \([^ ]+, pid [0-9]+\) has not entered operation 3 \(allreduce of 1000 x float32, sum\)'
 
 HOOP_OP_TIMEOUT_MS=6000 "$hooprun" -n 8 "$sleeper" 2 30 >out 2>err </dev/null
 is 1 $? 'eight ranks, one asleep: the job ends at the time-out'
-is 3 "$(grep -Ec "^hooprun: job [0-9a-f]{8}: ${late}7 ranks have waited [124]\.[0-9] s\$" err)" \
+is 3 "$(grep -Ec "^hooprun: job [0-9a-f]{8}: ${late}, and its process runs; 7 ranks have waited [124]\.[0-9] s\$" err)" \
     'three lines say so: after 1, 2 and 4 seconds'
-is '' "$(grep -v "$(printf '%s' 'rank 2 (')" err | grep -v '^hooprun: rank')" 'no line names another one'
+is '' "$(grep -v "$(printf '%s' 'rank 2 (')" err | grep -vE '^hooprun: (rank|the last operations)')" 'no line names another one'
 is 0 "$(grep -c 'hoop WARN' err)" 'the ranks themselves say nothing before the end'
-like "^hooprun: the ring had failed: ${late}7 ranks have waited 6\.[0-9] s\$" "$(tail -n 1 err)" 'the last line names it'
+like "^hooprun: the ring had failed: ${late}, and its process runs; 7 ranks have waited 6\.[0-9] s\$" "$(tail -n 3 err | head -n 1)" \
+    'the line before the two on the recorders names it'
 
 "$hooprun" -n 4 "$sleeper" 2 2.5 >out 2>err </dev/null
 is 0 $? 'a rank that is only late'
-like "^hooprun: job [0-9a-f]{8}: ${late}3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 err)" 'is named'
+like "^hooprun: job [0-9a-f]{8}: ${late}, and its process runs; 3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 err)" 'is named'
 like '^hooprun: job [0-9a-f]{8}: goes on after 2\.[0-9] s$' "$(tail -n 1 err)" 'when it has come, that is said'
 is 3 "$(wc -l <err | tr -d ' ')" 'three lines on the whole: after 1 and 2 seconds, and that one'
 HOOP_WARN_AFTER_MS=0 "$hooprun" -n 2 "$sleeper" 1 2 >out 2>err </dev/null
 is '0 ' "$? $(cat err)" 'who does not want to hear of it does not'
+
+# A message that does not come: the server does not see it, so the ranks that wait name its sender.
+waits='rank [02] \([^ ]+\) waits in recv of 1000 x float32 \(tag 0\) from rank 1 \([^ ]+\), which has not sent it; '
+HOOP_OP_TIMEOUT_MS=2500 "$hooprun" -n 3 "$sleeper" 1 30 0 messages >out 2>err </dev/null
+is 1 $? 'three ranks, one does not send: the job ends at the time-out'
+is 4 "$(grep -Ec "^.* hoop WARN ${waits}[12]\.[0-9] s so far\$" err)" 'two ranks say so after 1 and 2 seconds'
+HOOP_OP_TIMEOUT_MS=2500 "$hooprun" -n 3 sh -c 'exec "$0" "$@" 2>/dev/null' "$sleeper" 1 30 0 messages >out 2>err </dev/null
+like "^hooprun: the ring had failed: ${waits}2\.[5-9] s so far\$" "$(tail -n 3 err | head -n 1)" \
+    'where the ranks print nothing, hooprun names it'
+HOOP_OP_TIMEOUT_MS=20000 "$hooprun" -n 3 "$sleeper" 1 1.6 0 messages >out 2>err </dev/null
+is 0 $? 'a message that is only late'
+is 2 "$(grep -Ec " hoop WARN ${waits}1\.[0-9] s so far\$" err)" 'is waited for'
 
 # by_hand NAME ARGUMENT...: four ranks of a server that lists events in server.out
 by_hand()
@@ -56,7 +69,7 @@ ended() { [ "$(cat "$1".status.? 2>/dev/null | wc -l)" = 4 ]; }
 by_hand fine "$sleeper" 2 1.6
 wait_for 20 ended fine
 is '0000' "$(cat fine.status.? | tr -d '\n')" 'ranks that were started by hand'
-like "^hoop-rendezvous: job [0-9a-f]{8}: ${late}3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 server.err)" \
+like "^hoop-rendezvous: job [0-9a-f]{8}: ${late}, or was stopped; 3 ranks have waited 1\.[0-9] s\$" "$(head -n 1 server.err)" \
     'hoop-rendezvous says it on standard error'
 like '^hoop-rendezvous: job [0-9a-f]{8}: goes on after ' "$(tail -n 1 server.err)" 'and that it goes on'
 is '' "$(cat fine.[0-3])" 'the ranks say nothing'
@@ -67,7 +80,7 @@ for signal in KILL STOP; do
     kill -$signal "$running"
     wait_for 30 ended $signal
     is '0000' "$(cat $signal.status.? | tr -d '\n')" "without a server ($signal)"
-    grep -lE "hoop WARN ${late}[123] ranks? ha(s|ve) waited " $signal.? >speakers
+    grep -lE "hoop WARN ${late}, or was stopped; [123] ranks? ha(s|ve) waited " $signal.? >speakers
     is 1 "$(wc -l <speakers | tr -d ' ')" 'one rank says it'
     is "$(cat speakers)" "$(grep -l . $signal.[0-3])" 'and the others nothing'
     like 'hoop WARN the operation goes on after [56]\.[0-9] s' "$(cat $signal.?)" 'it says when it goes on'

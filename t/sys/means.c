@@ -35,7 +35,7 @@ make(const hp_call *call, uint64_t seed, int rank, int size, int in_place)
     a.recv = in_place ? a.send : calloc(call->count + 1, elem);
     if (in_place && call->kind == HP_REDUCE_SCATTER)
         a.recv = (char *)a.send + (size_t)rank * call->count * elem;
-    sim_fill(call, seed, rank, sends, a.send);
+    sim_fill(call, seed, rank, size, a.send);
     return a;
 }
 

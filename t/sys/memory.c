@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left. The rank that
+ * Memory runs out at the k-th allocation, for every k: while a ring is joined, used, split and left, and while its ranks
+ * send each other messages. The rank that
  * it happens to gets HOOP_ERR_NO_MEMORY with a sentence and may try again; the others either notice nothing or are told
  * who failed; nobody crashes, hangs, leaks or computes a wrong sum. Without HOOP_TEST_FULL three ranks try a sample of
  * the k; one rank alone always tries all.
@@ -179,6 +180,17 @@ group(player *r)
 }
 
 static void
+uneven(player *r)
+{
+    static const size_t counts[RANKS] = {1, 0, 2};
+    int32_t mine[2] = {r->rank, r->rank}, all[RANKS] = {-1, -1, -1};
+    while (again(r, "uneven", hoop_allgatherv(mine, all, counts[r->rank], counts, NULL, HOOP_INT32, r->comm)))
+        ;
+    if (!r->over && (all[0] != 0 || all[1] != 2 || all[2] != 2))
+        breach(r, "uneven", HOOP_SUCCESS, NULL);
+}
+
+static void
 flock(player *r)
 {
     int64_t x[TENSORS];
@@ -194,6 +206,116 @@ flock(player *r)
         if (x[i] != r->size * (1 + i))
             breach(r, "wait", HOOP_SUCCESS, NULL);
 }
+
+/* --- messages --- */
+
+static int32_t
+element(int from, size_t i)
+{
+    return (int32_t)((size_t)from * 7919 + i);
+}
+
+static void
+check_elements(player *r, const char *what, const int32_t *x, int from, size_t count)
+{
+    for (size_t i = 0; i < count && !r->over; i++)
+        if (x[i] != element(from, i))
+            breach(r, what, HOOP_SUCCESS, NULL);
+}
+
+static hoop_result
+exchange_once(player *r, const int32_t *out, int32_t *in, size_t count)
+{
+    hoop_result result = hoop_group_start(r->comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    hoop_send(out, count, HOOP_INT32, (r->rank + 1) % r->size, 1, r->comm); /* what fails here spoils the group */
+    hoop_recv(in, count, HOOP_INT32, (r->rank + r->size - 1) % r->size, 1, r->comm);
+    return hoop_group_end(r->comm);
+}
+
+/* Short and long ones, to the next rank. */
+static void
+exchange(player *r)
+{
+    static const size_t counts[] = {3, BIG};
+    static int32_t out[BIG], in[BIG];
+    for (int k = 0; k < 2 && !r->over; k++) {
+        for (size_t i = 0; i < counts[k]; i++) {
+            out[i] = element(r->rank, i);
+            in[i] = -1;
+        }
+        while (again(r, "exchange", exchange_once(r, out, in, counts[k])))
+            ;
+        check_elements(r, "exchange", in, (r->rank + r->size - 1) % r->size, counts[k]);
+    }
+}
+
+/* Messages to every rank that come before their receives; these are in the opposite order. */
+static void
+come_early(player *r)
+{
+    static int32_t out[BIG], in[RANKS][BIG];
+    hoop_work *work[2 * RANKS] = {0};
+    for (size_t i = 0; i < BIG; i++)
+        out[i] = element(r->rank, i);
+    memset(in, -1, sizeof(in));
+    for (int to = 0; to < r->size; to++)
+        while (again(r, "isend", hoop_isend(out, to ? BIG : 100, HOOP_INT32, to, 2, r->comm, &work[to])))
+            ;
+    while (again(r, "barrier", hoop_barrier(r->comm)))
+        ;
+    for (int from = r->size - 1; from >= 0; from--)
+        while (again(r, "irecv",
+                     hoop_irecv(in[from], r->rank ? BIG : 100, HOOP_INT32, from, 2, r->comm, &work[r->size + from])))
+            ;
+    if (again(r, "wait for messages", hoop_wait_all(work, 2 * RANKS)))
+        breach(r, "wait for messages", HOOP_ERR_INTERNAL, NULL);
+    for (int from = 0; from < r->size; from++)
+        check_elements(r, "early message", in[from], from, r->rank ? BIG : 100);
+}
+
+static void
+alltoallv(player *r)
+{
+    static const size_t counts[RANKS] = {2, 2, 2};
+    int32_t out[2 * RANKS], in[2 * RANKS];
+    for (int i = 0; i < 2 * RANKS; i++) {
+        out[i] = element(r->rank, (size_t)i);
+        in[i] = -1;
+    }
+    while (again(r, "alltoallv", hoop_alltoallv(out, in, counts, NULL, counts, NULL, HOOP_INT32, r->comm)))
+        ;
+    for (int from = 0; from < RANKS && !r->over; from++)
+        for (int i = 0; i < 2; i++)
+            if (!r->over && in[2 * from + i] != element(from, (size_t)(2 * r->rank + i)))
+                breach(r, "alltoallv", HOOP_SUCCESS, NULL);
+}
+
+/* Only allocations of messages fail. */
+static int
+play_messages(int rank, int size, void *arg)
+{
+    player r = {.plot = arg, .rank = rank, .size = size};
+    r.comm = r.on = party_join(1);
+    r.mine = rank == r.plot->victim;
+    if (r.mine)
+        ledger_open(r.plot->k, 0);
+    come_early(&r);
+    if (!r.over)
+        exchange(&r);
+    if (!r.over)
+        alltoallv(&r);
+    ledger_sums sums = ledger_close();
+    hoop_result result = hoop_comm_destroy(r.comm);
+    if (!r.over && result != HOOP_SUCCESS)
+        breach(&r, "destroy", result, NULL);
+    if (!r.bad)
+        party_note("%lu %d", sums.taken, r.over);
+    return r.bad;
+}
+
+/* --- everything else --- */
 
 static void
 split(player *r)
@@ -226,6 +348,8 @@ play(int rank, int size, void *arg)
     if (!r.over)
         group(&r);
     if (!r.over)
+        uneven(&r);
+    if (!r.over)
         flock(&r);
     if (!r.over)
         sum(&r, "big", BIG);
@@ -244,7 +368,7 @@ play(int rank, int size, void *arg)
 
 /* Runs it for many k, spread over all that there are; each has to end soon, told or untold. */
 static void
-together(void)
+together(party_fn *fn, const char *what)
 {
     plot s = {.victim = 1};
     unsigned long all = 0, step, tried = 0, ended = 0;
@@ -256,13 +380,13 @@ together(void)
     hp_mac(mac, mac, mac, 1, NULL, 0, NULL, 0);
     hp_job_id(mac, "warm", NULL);
     hp_hkdf(mac, mac, mac, 1, mac, 1);
-    bad += party_run(&p, RANKS, play, &s, 30);
+    bad += party_run(&p, RANKS, fn, &s, 30);
     sscanf(p.guest[1].note, "%lu", &all);
     step = getenv("HOOP_TEST_FULL") ? 1 : 1 + all / (sampling() ? 30 : 150);
     for (s.k = 1 + (unsigned long)(tap_random() % step); s.k <= all && bad < 5; s.k += step, tried++) {
         double begin = party_clock();
         s.victim = (int)(tap_random() % RANKS);
-        bad += party_run(&p, RANKS, play, &s, 30);
+        bad += party_run(&p, RANKS, fn, &s, 30);
         slow += party_clock() - begin > 3.0;
         if (party_clock() - begin > 3.0)
             diag("allocation %lu of rank %d: it took %.1f s", s.k, s.victim, party_clock() - begin);
@@ -270,16 +394,16 @@ together(void)
     }
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
     unsetenv("HOOP_OP_TIMEOUT_MS");
-    diag("%lu of %lu allocations failed, one at a time; %lu ended the communicator", tried, all, ended);
-    is_int(0, bad, "three ranks: one lacks memory: an error or no effect, right sums, no descriptor left");
-    is_int(0, slow, "three ranks: no rank waits for a time-out");
+    diag("%s: %lu of %lu allocations failed, one at a time; %lu ended the communicator", what, tried, all, ended);
+    is_int(0, bad, "three ranks, %s: one lacks memory: an error or no effect, right bits, no descriptor left", what);
+    is_int(0, slow, "three ranks, %s: no rank waits for a time-out", what);
 }
 
 int
 main(void)
 {
     int on = 0;
-    tap_limit(120);
+    tap_limit(sampling() ? 120 : 400);
     plan_lazy();
     party_open(&p);
     is_int(0, party_run(&p, 1, alone, &on, 60), "create and destroy, every allocation once: NO_MEMORY, no leak");
@@ -291,7 +415,8 @@ main(void)
         if (k == 1024)
             is_int(0, (intmax_t)bad, "the first use of libcrypto fails: the next does not");
     }
-    together();
+    together(play, "collectives");
+    together(play_messages, "messages");
     party_close(&p);
     return 0;
 }

@@ -5,6 +5,7 @@
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
 #include "t/tools/party.h"
 
 #include <poll.h>
@@ -14,7 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +53,12 @@ arguments(hoop_comm *comm)
            "dtype 12");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, (hoop_dtype)256, HOOP_SUM, comm), "dtype",
            "dtype 256");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_INT32, (hoop_op)63, comm), "unknown op",
+           "op 63");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, HOOP_BXOR, comm),
+           "bxor combines the bits of integers, and the elements are float32", "bits of floats");
+    expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_BOOL, HOOP_AVG, comm), "a bool has no mean",
+           "the mean of bools");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, 1, HOOP_FLOAT32, (hoop_op)5, comm), "op", "op 5");
     expect(comm, HOOP_ERR_INVALID_ARGUMENT, hoop_allreduce(a, b, SIZE_MAX / 2, HOOP_FLOAT32, HOOP_SUM, comm), "count",
            "overflow");
@@ -74,6 +80,20 @@ arguments(hoop_comm *comm)
         bad++;
         party_note("a failed start left a handle");
     }
+    struct {
+        hoop_call_options known;
+        uint64_t later; /* no padding behind it */
+    } options = {{sizeof(options)}, 1};
+    expect(comm, HOOP_ERR_UNSUPPORTED,
+           hoop_iallreduce_with(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &options.known, &work), "options",
+           "an unknown option");
+    options.later = 0;
+    expect(comm, HOOP_SUCCESS, hoop_iallreduce_with(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, &options.known, &work), "",
+           "options of a later version, all 0");
+    expect(comm, HOOP_SUCCESS, hoop_work_wait(work, -1), "", "its wait");
+    expect(comm, HOOP_SUCCESS, hoop_iallreduce_with(a, b, 4, HOOP_FLOAT32, HOOP_SUM, comm, NULL, &work), "",
+           "no options");
+    expect(comm, HOOP_SUCCESS, hoop_work_wait(work, -1), "", "its wait");
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_wait(NULL, -1), "NULL", "wait NULL");
     expect(NULL, HOOP_ERR_INVALID_ARGUMENT, hoop_work_test(NULL, &done), "NULL", "test NULL");
     expect(comm, HOOP_ERR_UNSUPPORTED, hoop_allreduce_on_stream(a, b, 1, HOOP_FLOAT32, HOOP_SUM, comm, NULL),
@@ -217,16 +237,6 @@ forks(int rank, int size, void *arg)
     return status || leaked || hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
-static int
-sockets_open(void)
-{
-    struct stat status;
-    int open = 0;
-    for (int fd = 0; fd < 1024; fd++)
-        open += fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode);
-    return open;
-}
-
 /* While rank 2 sleeps, rank 0's chord to it is in the middle of its handshake: a child closes that connection, too. */
 static int
 forks_dialling(int rank, int size, void *arg)
@@ -246,7 +256,7 @@ forks_dialling(int rank, int size, void *arg)
         usleep(200000);
         pid_t child = fork();
         if (child == 0)
-            _exit(sockets_open());
+            _exit(count_sockets());
         waitpid(child, &left, 0);
     }
     if (left)

@@ -201,6 +201,18 @@ lines_with(const char *part)
     return n;
 }
 
+/* For a check that has failed. */
+static void
+show_log(void)
+{
+    char line[512];
+    FILE *f = fopen(p.log, "r");
+    while (f && fgets(line, sizeof(line), f))
+        diag("%.*s", (int)strcspn(line, "\n"), line);
+    if (f)
+        fclose(f);
+}
+
 static double
 moment(void)
 {
@@ -238,7 +250,8 @@ control_reset(int n)
     is_int(n, good, "the way of a rank to the server is reset within operations: all are right, nobody notices");
     for (int i = 0; i < 100 && lines_with("over: all 4 ranks left") < n; i++)
         party_nap(0.01); /* the server may write the last line when the ranks have gone */
-    is_int(n, lines_with("over: all 4 ranks left"), "all leave in peace");
+    if (!is_int(n, lines_with("over: all 4 ranks left"), "all leave in peace"))
+        show_log();
 }
 
 /* `whose`: 0: the rank whose line was reset is killed, 1: the next one, of which the server tells the first. */

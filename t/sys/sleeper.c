@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sleeper RANK SECONDS [WORK]: a program of five allreduces in which one rank sleeps before the third, for t/sys/late.t.
- * WORK: seconds that all of them compute before they begin. What hoop says of an error goes to standard error.
+ * sleeper RANK SECONDS [WORK [messages]]: a program of five allreduces, or of five messages from that rank to every other
+ * one, in which that rank sleeps before the third, for t/sys/late.t. WORK: seconds that all of them compute before they
+ * begin. What hoop says of an error goes to standard error.
  */
 #include "hoop.h"
 
@@ -19,10 +20,23 @@ nap(double seconds)
     nanosleep(&time, NULL);
 }
 
+static float values[COUNT];
+
+static hoop_result
+pass_on(int from, hoop_comm *comm)
+{
+    hoop_result result = HOOP_SUCCESS;
+    if (hoop_comm_rank(comm) != from)
+        return hoop_recv(values, COUNT, HOOP_FLOAT32, from, 0, comm);
+    for (int to = 0; to < hoop_comm_size(comm) && result == HOOP_SUCCESS; to++)
+        if (to != from)
+            result = hoop_send(values, COUNT, HOOP_FLOAT32, to, 0, comm);
+    return result;
+}
+
 int
 main(int argc, char **argv)
 {
-    static float values[COUNT];
     hoop_error error = {.size = sizeof(error)};
     hoop_comm *comm;
     if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
@@ -31,7 +45,9 @@ main(int argc, char **argv)
     for (int k = 1; k <= 5; k++) {
         if (k == 3 && hoop_comm_rank(comm) == atoi(argv[1]))
             nap(atof(argv[2]));
-        if (hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm) == HOOP_SUCCESS)
+        hoop_result result = argc > 4 ? pass_on(atoi(argv[1]), comm)
+                                      : hoop_allreduce(values, values, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+        if (result == HOOP_SUCCESS)
             continue;
         hoop_comm_error(comm, &error);
         fprintf(stderr, "%s\n", error.text);

@@ -36,7 +36,7 @@ output=$(sh "$run_test" "$tmp/slow")
 is 124 $? 'a test that takes too long is stopped'
 like '^Bail out! .*/slow was stopped after 1 s' "$output" 'and the reason is told'
 
-script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!'
+script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.5'
 output=$(sh "$run_test" "$tmp/forgets")
 is 99 $? 'a process left running is an error'
 ok 'and is killed, in a session of its own too' wait_for 5 gone "$(printf '%s\n' "$output" | head -n 1)"

@@ -128,9 +128,20 @@ static void
 random_from_seed(void)
 {
     setenv("HOOP_TEST_SEED", "1", 1);
-    plan(2);
+    plan(3);
+    is_uint(0x910a2dec89025cc1u, tap_mix(1), "mixed");
     is_uint(0x910a2dec89025cc1u, tap_random(), "first");
     is_uint(0xbeeb8da1658eec67u, tap_random(), "second");
+}
+
+static void
+notes(void)
+{
+    plan(1);
+    tap_note(true);
+    tap_note(false);
+    tap_note(false);
+    is_int(2, tap_noted(), "two did not hold");
 }
 
 static void
@@ -192,7 +203,7 @@ int
 main(void)
 {
     unsetenv("HOOP_TEST_TIME_FACTOR");
-    printf("1..13\n");
+    printf("1..14\n");
     fflush(stdout);
     expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
     expect(fails, 1,
@@ -205,7 +216,9 @@ main(void)
     expect(too_few, 1, "1..2\nok 1 - one\n# planned 2 checks, ran 1\n# 0 of 1 failed\n", "a plan that is not kept");
     expect(child_fails, 0, "1..1\nok 1 - child\n", "a child is quiet and counts its failures");
     expect(takes_too_long, 124, "1..1\nBail out! the time limit of this test has passed\n", "time limit");
-    expect(random_from_seed, 0, "1..2\n# seed 1\nok 1 - first\nok 2 - second\n", "random numbers follow the seed");
+    expect(random_from_seed, 0, "1..3\nok 1 - mixed\n# seed 1\nok 2 - first\nok 3 - second\n",
+           "random numbers follow the seed");
+    expect(notes, 0, "1..1\nok 1 - two did not hold\n", "what is only noted is counted, without a line");
     expect(cases_of_one_check, 1,
            "# failed: case 2\n# seed 7\n# failed, seed 7: case 3: wanted 1, saw -2\nnot ok 1 - all cases\n"
            "# wanted 4, saw 2\n1..1\n# 1 of 1 failed\n",

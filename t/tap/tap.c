@@ -38,6 +38,7 @@ static uint64_t seed;
 static _Atomic uint64_t random_state;
 static atomic_bool seeded;
 static atomic_int cases; /* that failed since the last check */
+static atomic_int noted; /* by tap_note */
 
 static void
 write_all(const char *text, size_t bytes)
@@ -299,6 +300,19 @@ case_int(intmax_t wanted, intmax_t seen, const char *fmt, ...)
 }
 
 void
+tap_note(bool holds)
+{
+    if (!holds)
+        atomic_fetch_add(&noted, 1);
+}
+
+int
+tap_noted(void)
+{
+    return atomic_load(&noted);
+}
+
+void
 skip(unsigned long count, const char *fmt, ...)
 {
     char head[64];
@@ -392,15 +406,22 @@ tap_seed(void)
 }
 
 /* splitmix64 (Steele, Lea, Flood 2014): a counter and a mixer, hence safe and cheap with threads. */
+#define GOLDEN UINT64_C(0x9e3779b97f4a7c15)
+
 uint64_t
-tap_random(void)
+tap_mix(uint64_t x)
 {
-    const uint64_t golden = 0x9e3779b97f4a7c15u;
-    tap_seed();
-    uint64_t z = atomic_fetch_add(&random_state, golden) + golden;
+    uint64_t z = x + GOLDEN;
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
     z = (z ^ z >> 27) * 0x94d049bb133111ebu;
     return z ^ z >> 31;
+}
+
+uint64_t
+tap_random(void)
+{
+    tap_seed();
+    return tap_mix(atomic_fetch_add(&random_state, GOLDEN));
 }
 
 uint64_t

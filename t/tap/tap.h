@@ -36,6 +36,10 @@ bool is_blob(const void *wanted, const void *seen, size_t bytes, const char *fmt
 bool case_ok(bool holds, const char *fmt, ...) TAP_PRINTF(2, 3);
 bool case_int(intmax_t wanted, intmax_t seen, const char *fmt, ...) TAP_PRINTF(3, 4);
 
+/* In any thread and without a line: counts what does not hold; and how often that was so. */
+void tap_note(bool holds);
+int tap_noted(void);
+
 /* Counts `count` checks as skipped, for this reason. */
 void skip(unsigned long count, const char *fmt, ...) TAP_PRINTF(2, 3);
 
@@ -60,6 +64,9 @@ uint64_t tap_random(void);
 /* From it: a number below `below`, and the numbers 0 to n - 1 in some order. */
 uint64_t tap_pick(uint64_t below);
 void tap_shuffle(int *order, int n);
+
+/* A number that looks random, and is the same for the same x in every process. */
+uint64_t tap_mix(uint64_t x);
 
 /* A fresh folder for this test: $HOOP_TEST_TMP, else one of its own that is removed when the program ends. */
 const char *tap_tmpdir(void);

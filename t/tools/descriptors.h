@@ -11,6 +11,9 @@ void allow_descriptors(unsigned n);
 /* Open descriptors of a process; pid 0 means this one. -1 if they cannot be counted. */
 int count_descriptors(pid_t pid);
 
+/* How many of this process's are sockets. */
+int count_sockets(void);
+
 /* For a child: closes descriptors 0 to 2. Later: whether all are closed still; then 1 is opened again, so that the child's
  * checks are printed. */
 void close_low(void);

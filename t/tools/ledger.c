@@ -29,7 +29,10 @@ OTHER(void, free, void *);
 void *__interceptor_mmap(void *, size_t, int, int, int, off_t) __attribute__((weak));
 int __interceptor_munmap(void *, size_t) __attribute__((weak));
 
-enum { FIRST = 6 };
+enum {
+    FIRST = 6,
+    EXTENSION_BYTES = 152 /* what the C library 2.36 adds to the attributes of a thread */
+};
 
 static atomic_int open_now, failed, fail_on;
 static atomic_ulong taken, given, fail_from;
@@ -41,14 +44,20 @@ static struct {
 } first[FIRST];
 
 /*
- * AddressSanitizer asks for each new thread's stack, and ends the process if there is no memory for the answer. Not
- * inlined: an instrumented stack may not be used before AddressSanitizer is ready, and enter() is.
+ * AddressSanitizer asks for each new thread's stack, and ends the process if there is no memory for the answer. The C
+ * library allocates for it in three functions, one of which has no name. Not inlined: an instrumented stack may not be
+ * used before AddressSanitizer is ready, and enter() is.
  */
 static __attribute__((noinline)) int
-is_sanitizers(const void *caller)
+is_sanitizers(size_t bytes, const void *caller)
 {
     Dl_info info;
-    return dladdr(caller, &info) && info.dli_sname && strcmp(info.dli_sname, "pthread_getattr_np") == 0;
+    if (!__interceptor_malloc || !dladdr(caller, &info))
+        return 0;
+    if (!info.dli_sname)
+        return bytes == EXTENSION_BYTES;
+    return strcmp(info.dli_sname, "pthread_getattr_np") == 0 ||
+           strcmp(info.dli_sname, "pthread_attr_setaffinity_np") == 0;
 }
 
 /* Enters one request; 0 when it shall fail. */
@@ -64,7 +73,7 @@ enter(const char *how, size_t bytes, const void *caller)
         first[number - 1].bytes = bytes;
         first[number - 1].caller = caller;
     }
-    if (!from || (atomic_load(&fail_on) ? number < from : number != from) || is_sanitizers(caller))
+    if (!from || (atomic_load(&fail_on) ? number < from : number != from) || is_sanitizers(bytes, caller))
         return 1;
     atomic_store(&failed, 1);
     errno = ENOMEM;

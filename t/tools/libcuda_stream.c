@@ -16,10 +16,16 @@ typedef void launch_fn(kernel_fn *kernel, const hp_kernel_args *args, unsigned b
 static int
 parse_op(const char *name)
 {
-    for (int op = 0; op < HP_OPS; op++)
-        if (strcmp(name, hp_op_name((hoop_op)op)) == 0)
-            return op;
+    for (int i = 0; i < HP_OPS; i++)
+        if (strcmp(name, hp_op_name(hp_op_at(i))) == 0)
+            return (int)hp_op_at(i);
     return -1;
+}
+
+static hoop_dtype
+unsigned_of(int size)
+{
+    return size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_UINT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
 }
 
 static int
@@ -28,10 +34,11 @@ parse_kernel(const char *name, hp_command *command)
     char op[8] = "", type[24] = "";
     int size = 0;
     if (sscanf(name, "hp_copy_%d", &size) == 1) {
-        command->elem = size == 1 ? HOOP_UINT8 : size == 2 ? HOOP_FLOAT16 : size == 4 ? HOOP_UINT32 : HOOP_UINT64;
+        command->elem = command->wire = unsigned_of(size);
         command->sources = command->exchange ? 2 : 1;
         command->divisor = 0;
-        command->wire = command->elem;
+    } else if (sscanf(name, "hp_bits_%d", &size) == 1) {
+        command->elem = command->wire = unsigned_of(size);
     } else if (strcmp(name, "hp_wire") != 0 && sscanf(name, "hp_%7[a-z]_%23s", op, type) == 2) {
         command->elem = command->wire = (hoop_dtype)hp_dtype_parse(type);
         if (strcmp(op, "any") != 0)

@@ -7,20 +7,35 @@
 #include "t/tap/tap.h"
 
 #include <fcntl.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-static char *notes; /* shared with the ranks: PARTY_NOTE bytes each */
+enum { ALL_IN = 15 }; /* seconds that party_join waits for the others at most */
+
+/* Shared with the ranks. */
+typedef struct board {
+    atomic_int joined; /* ranks whose party_join is done */
+    char note[][PARTY_NOTE];
+} board;
+
+static board *shared;
 static int notes_of, my_rank = -1;
+
+static size_t
+board_size(int ranks)
+{
+    return sizeof(board) + (size_t)ranks * PARTY_NOTE;
+}
 
 double
 party_clock(void)
@@ -69,6 +84,19 @@ party_ports(int n)
     bail("no %d free ports in a row", n);
 }
 
+struct sockaddr_in
+party_own_port(void)
+{
+    struct sockaddr_in sin = {0};
+    for (int fd = 3; fd < 256; fd++) {
+        int listens = 0;
+        socklen_t length = sizeof(listens), room = sizeof(sin);
+        if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) == 0 && listens)
+            getsockname(fd, (struct sockaddr *)&sin, &room);
+    }
+    return sin;
+}
+
 void
 party_note(const char *format, ...)
 {
@@ -76,7 +104,7 @@ party_note(const char *format, ...)
     if (my_rank < 0 || my_rank >= notes_of)
         return;
     va_start(ap, format);
-    vsnprintf(notes + (size_t)my_rank * PARTY_NOTE, PARTY_NOTE, format, ap);
+    vsnprintf(shared->note[my_rank], PARTY_NOTE, format, ap);
     va_end(ap);
 }
 
@@ -89,6 +117,19 @@ give_up(const hoop_comm *comm, const char *what)
     exit(9);
 }
 
+/* A rank may be through its last allreduce while another is not; what it does next must not disturb that one. */
+static void
+await_others(const hoop_comm *comm)
+{
+    double begin = party_clock();
+    atomic_fetch_add(&shared->joined, 1);
+    while (atomic_load(&shared->joined) < notes_of) {
+        if (party_clock() - begin > ALL_IN)
+            give_up(comm, "waiting for the others' first allreduces");
+        party_nap(0.0005);
+    }
+}
+
 hoop_comm *
 party_join(int operations)
 {
@@ -99,6 +140,8 @@ party_join(int operations)
     for (int i = 0; i < operations; i++)
         if (hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
             give_up(comm, "the first allreduces");
+    if (operations > 0)
+        await_others(comm);
     return comm;
 }
 
@@ -206,12 +249,12 @@ party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
 {
     static unsigned number;
     number++;
-    notes = mmap(NULL, (size_t)size * PARTY_NOTE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, board_size(size), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     notes_of = size;
     p->size = size;
     free(p->guest);
     p->guest = calloc((size_t)size, sizeof(*p->guest));
-    if (notes == MAP_FAILED || !p->guest)
+    if (shared == MAP_FAILED || !p->guest)
         bail("out of memory");
     fflush(NULL);
     for (int rank = 0; rank < size; rank++) {
@@ -238,8 +281,8 @@ party_wait(party *p)
                 p->guest[rank].status = status, p->guest[rank].gone = 1, p->guest[rank].seconds = party_clock() - begin;
     }
     for (int rank = 0; rank < p->size; rank++)
-        memcpy(p->guest[rank].note, notes + (size_t)rank * PARTY_NOTE, PARTY_NOTE);
-    munmap(notes, (size_t)p->size * PARTY_NOTE);
+        memcpy(p->guest[rank].note, shared->note[rank], PARTY_NOTE);
+    munmap(shared, board_size(p->size));
 }
 
 int

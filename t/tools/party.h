@@ -9,6 +9,7 @@
 
 #include "hoop.h"
 
+#include <netinet/in.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -44,7 +45,10 @@ void party_wait(party *p); /* until all are gone */
 /* Both, and how many ended with a status other than 0. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 
-/* In a rank: the communicator of all, on which so many small allreduces have been done. Ends the rank if that fails. */
+/*
+ * In a rank: the communicator of all, on which so many small allreduces have been done; if there are any, by all ranks.
+ * Ends the rank if that fails.
+ */
 hoop_comm *party_join(int operations);
 
 /* Another world of this process: a job of its own. */
@@ -60,6 +64,9 @@ void party_nap(double seconds);
 /* The first of n ports in a row, below those that the system chooses, on which nothing listens now. */
 int party_ports(int n);
 int party_port_is_free(int port);
+
+/* Where this process listens. */
+struct sockaddr_in party_own_port(void);
 
 /* How often a fault is tried: `full` times with HOOP_TEST_FULL, else a twentieth of that and at least three times. */
 int party_rounds(int full);

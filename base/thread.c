@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* thread: see thread.h. */
-#include "lib/thread.h"
+#include "base/thread.h"
 
 #include "base/clock.h"
 
@@ -14,9 +14,10 @@ hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg)
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_BLOCK, &all, &old);
-    int runs = pthread_create(thread, NULL, run, arg) == 0;
+    int number = pthread_create(thread, NULL, run, arg);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    return runs;
+    errno = number;
+    return number == 0;
 }
 
 void

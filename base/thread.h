@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <stdint.h>
 
-/* 1: it runs; 0: the system has no room for another thread. */
+/* 1: it runs; 0: the system has no room for another thread (errno). */
 int hp_thread_start(pthread_t *thread, void *(*run)(void *arg), void *arg);
 
 void hp_thread_cond_init(pthread_cond_t *cond);

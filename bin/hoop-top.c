@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop-top: who waits for whom, in the jobs of this user whose server is on this machine; or, by their flight recorders, in
+ * jobs that have ended, too.
+ */
+#include "base/number.h"
+#include "hoop.h"
+#include "top/flight.h"
+#include "top/job_key.h"
+#include "top/jobs.h"
+#include "top/remote.h"
+#include "top/screen.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { EXIT_NONE = 1, EXIT_USAGE = 2, ALL_ROWS = 100000, FRAME = 11 /* lines of a job that are no rank's row */ };
+
+static const char help[] =
+    "Usage: hoop-top [options]\n"
+    "       hoop-top [options] ADDRESS [--secret-file FILE] [--job NAME]\n"
+    "       hoop-top --flight [--job NAME] [--json] [FILE|FOLDER ...]\n"
+    "Shows which rank waits for which, in all jobs of this user whose server is on this machine:\n"
+    "those of hooprun, of hoop-rendezvous, and of programs that have a server inside. At a terminal\n"
+    "it shows them anew each second, until q; else once.\n"
+    "  --once        show them once, and exit\n"
+    "  --rows N      at most N ranks of a ring, those that tell most (all; at a terminal what fits)\n"
+    "  --json        once, as JSON\n"
+    "  --flight      by the flight recorders that ranks write, and leave behind when they crash: those of FILE,\n"
+    "                of FOLDER, of the hoop-JOB.flight.json that hooprun has written; else this machine's\n"
+    "  ADDRESS       HOST:PORT of a server elsewhere, which is asked about one job\n"
+    "  --secret-file FILE  the secret of that server, or the key of that job (default: that of\n"
+    "                HOOP_SECRET_FD or HOOP_SECRET_FILE, else ~/.config/hoop/secret)\n"
+    "  --job NAME    with ADDRESS: the job (HOOP_JOB); with --flight: only the recorders of this job\n"
+    "  --help, --version\n"
+    "\n"
+    "Exit status: 0; 1 if there is no job, or a file cannot be read; 2 after a wrong option.\n";
+
+typedef struct top_choice {
+    int once, json, rows, flight;
+    const char *job, *secret_file, *address;
+} top_choice;
+
+static hp_top_remote remote; /* with an ADDRESS */
+
+static int
+complain_of_none(void)
+{
+    fprintf(stderr,
+            "hoop-top: no job of this user has its server on this machine; run it where hooprun runs, or rank 0\n");
+    return EXIT_NONE;
+}
+
+static int
+print(hp_buffer *text, int servers)
+{
+    size_t n = hp_buffer_size(text);
+    int written = n == 0 || fwrite(hp_buffer_first(text), 1, n, stdout) == n;
+    hp_buffer_free(text);
+    if (fflush(stdout) != 0 || !written || servers < 0) {
+        perror("hoop-top: cannot write");
+        return EXIT_NONE;
+    }
+    return servers == 0 ? complain_of_none() : EXIT_SUCCESS;
+}
+
+static void
+fill(hp_buffer *out, int lines, int columns)
+{
+    static const char none[] = "no job of this user has its server on this machine; q ends hoop-top\n";
+    int rows = lines > FRAME ? lines - FRAME : 1;
+    if (hp_top_jobs_text(out, rows, columns) == 0)
+        (void)!hp_buffer_add(out, none, sizeof(none) - 1);
+}
+
+static int
+complain(const hoop_error *error)
+{
+    fprintf(stderr, "hoop-top: %s\n", error->text);
+    return EXIT_NONE;
+}
+
+static void
+fill_remote(hp_buffer *out, int lines, int columns)
+{
+    hoop_error error;
+    if (hp_top_remote_ask(&remote, lines > FRAME ? lines - FRAME : 1, columns, out, &error) != HOOP_SUCCESS)
+        (void)!hp_buffer_add(out, error.text, strlen(error.text));
+}
+
+static int
+show_remote(const top_choice *c)
+{
+    hp_buffer text = {0};
+    hoop_error error;
+    if (hp_top_remote_ask(&remote, c->json ? 0 : c->rows, hp_top_screen_width(), &text, &error) != HOOP_SUCCESS)
+        return complain(&error);
+    if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() &&
+        hp_top_screen_show(fill_remote) == 0) {
+        hp_buffer_free(&text);
+        return EXIT_SUCCESS;
+    }
+    return print(&text, 1);
+}
+
+static int
+ask_remote(const top_choice *c)
+{
+    hoop_error error;
+    hp_keys *keys = hp_top_job_keys(c->secret_file, c->job, &error);
+    if (!keys)
+        return complain(&error);
+    int status =
+        hp_top_remote_open(&remote, c->address, keys, &error) == HOOP_SUCCESS ? show_remote(c) : complain(&error);
+    hp_top_remote_close(&remote);
+    hp_keys_drop(keys);
+    return status;
+}
+
+static int
+show(const top_choice *c)
+{
+    hp_buffer text = {0};
+    if (c->json) {
+        int servers = hp_top_jobs_json(&text);
+        return print(&text, servers);
+    }
+    if (!c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() && hp_top_screen_show(fill) == 0)
+        return EXIT_SUCCESS;
+    int servers = hp_top_jobs_text(&text, c->rows, hp_top_screen_width());
+    return print(&text, servers);
+}
+
+static int
+rows_of(const char *text)
+{
+    int rows;
+    if (hp_number_parse_int(text, 1, ALL_ROWS, &rows))
+        return rows;
+    fprintf(stderr, "hoop-top: --rows takes a number of 1 to %d, not \"%s\"\n", ALL_ROWS, text);
+    exit(EXIT_USAGE);
+}
+
+int
+main(int argc, char **argv)
+{
+    static const struct option options[] = {{"once", no_argument, NULL, 'o'},
+                                            {"rows", required_argument, NULL, 'r'},
+                                            {"json", no_argument, NULL, 'j'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {"version", no_argument, NULL, 'V'},
+                                            {"flight", no_argument, NULL, 'f'},
+                                            {"job", required_argument, NULL, 'J'},
+                                            {"secret-file", required_argument, NULL, 's'},
+                                            {0}};
+    top_choice c = {.rows = ALL_ROWS};
+    for (int option; (option = getopt_long(argc, argv, "hV", options, NULL)) != -1;)
+        switch (option) {
+        case 'o': c.once = 1; break;
+        case 'j': c.json = 1; break;
+        case 'f': c.flight = 1; break;
+        case 'J': c.job = optarg; break;
+        case 's': c.secret_file = optarg; break;
+        case 'r': c.rows = rows_of(optarg); break;
+        case 'h': return fputs(help, stdout) < 0;
+        case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
+        default: fprintf(stderr, "hoop-top: see hoop-top --help\n"); return EXIT_USAGE;
+        }
+    if (c.flight)
+        return hp_top_flight(argv + optind, c.job, c.json);
+    if (optind < argc - 1) {
+        fprintf(stderr, "hoop-top: one address at a time, so \"%s\" is too much; see hoop-top --help\n",
+                argv[optind + 1]);
+        return EXIT_USAGE;
+    }
+    c.address = argv[optind];
+    if (c.address)
+        return ask_remote(&c);
+    if (c.job || c.secret_file) {
+        fprintf(stderr,
+                "hoop-top: --job and --secret-file go with an ADDRESS, or --job with --flight; see hoop-top --help\n");
+        return EXIT_USAGE;
+    }
+    return show(&c);
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * collection: see collection.h. A recorder is read twice if its process may live: what has changed meanwhile is not
+ * believed. The process is looked at before the first reading: one that had ended by then has written all of it.
+ */
+#include "flight/collection.h"
+
+#include "base/err.h"
+#include "base/mem.h"
+#include "flight/folder.h"
+#include "flight/server_socket.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char ending[] = ".flight";
+
+/* --- one recorder --- */
+
+static hoop_result
+no_memory(hoop_error *error)
+{
+    return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for flight recorders");
+}
+
+/* Without the records at the end that were never used. */
+static size_t
+used(const uint8_t *bytes, size_t n)
+{
+    static const uint8_t none[HP_FLIGHT_RECORD_BYTES];
+    while (n > HP_FLIGHT_HEAD_BYTES && memcmp(bytes + n - sizeof(none), none, sizeof(none)) == 0)
+        n -= sizeof(none);
+    return n;
+}
+
+static int
+grow(hp_flight_collection *all)
+{
+    size_t room = all->room ? 2 * all->room : 16;
+    if (all->count < all->room)
+        return 1;
+    hp_flight_entry *grown = reallocarray(all->entry, room, sizeof(*grown));
+    if (!grown)
+        return 0;
+    all->entry = grown;
+    all->room = room;
+    return 1;
+}
+
+hoop_result
+hp_flight_add(hp_flight_collection *all, const uint8_t *bytes, const uint8_t *later, size_t n, hp_flight_state state,
+              uint64_t looked, hoop_error *error)
+{
+    hp_flight *flight = hp_alloc(1, sizeof(*flight));
+    hoop_result result = flight ? hp_flight_get(flight, bytes, later, n, error) : no_memory(error);
+    size_t kept = result == HOOP_SUCCESS ? used(bytes, n) : 0;
+    uint8_t *copy = kept ? hp_alloc(1, kept) : NULL;
+    if (result == HOOP_SUCCESS && (!copy || !grow(all)))
+        result = no_memory(error);
+    if (result != HOOP_SUCCESS) {
+        free(copy);
+        free(flight);
+        return result;
+    }
+    memcpy(copy, bytes, kept);
+    all->entry[all->count++] =
+        (hp_flight_entry){.flight = flight, .state = state, .looked = looked, .bytes = copy, .n = kept};
+    return HOOP_SUCCESS;
+}
+
+/* All bytes of a recorder's file, or so many as there are; -1 with errno. */
+static ssize_t
+read_all(int fd, uint8_t *bytes)
+{
+    ssize_t n, sum = 0;
+    while ((n = pread(fd, bytes + sum, HP_FLIGHT_BYTES - (size_t)sum, sum)) > 0)
+        sum += n;
+    return n < 0 ? n : sum;
+}
+
+/* Reads an open file; bytes has room for two recorders. */
+static hoop_result
+add_open(hp_flight_collection *all, int fd, const char *job, uint8_t *bytes, hoop_error *error)
+{
+    static hp_flight first; /* its head says which process to look at */
+    hp_flight_head now = {0};
+    uint8_t *later = bytes + HP_FLIGHT_BYTES;
+    ssize_t n = read_all(fd, bytes);
+    if (n < 0)
+        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot read it");
+    hoop_result result = hp_flight_get(&first, bytes, NULL, (size_t)n, error);
+    if (result != HOOP_SUCCESS || (job && strncmp(job, first.head.job, HP_FLIGHT_TEXT - 1) != 0))
+        return result;
+    hp_flight_state state = hp_flight_look(&first.head);
+    if (read_all(fd, bytes) != n || read_all(fd, later) != n)
+        return hp_err_set(error, HOOP_ERR_SYSTEM, "it changes its size");
+    hp_flight_sign(&now);
+    return hp_flight_add(all, bytes, later, (size_t)n, state, now.realtime, error);
+}
+
+static hoop_result
+add_at(hp_flight_collection *all, int folder, const char *name, const char *job, hoop_error *error)
+{
+    uint8_t *bytes = hp_alloc(2, HP_FLIGHT_BYTES);
+    int fd = bytes ? openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+    hoop_result result = !bytes   ? no_memory(error)
+                         : fd < 0 ? hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open it")
+                                  : add_open(all, fd, job, bytes, error);
+    if (fd >= 0)
+        close(fd);
+    free(bytes);
+    return result;
+}
+
+hoop_result
+hp_flight_add_file(hp_flight_collection *all, const char *path, const char *job, hoop_error *error)
+{
+    return add_at(all, AT_FDCWD, path, job, error);
+}
+
+/* --- a folder --- */
+
+static int
+is_recorder(const char *name)
+{
+    size_t n = strlen(name), end = sizeof(ending) - 1;
+    return n > end && strcmp(name + n - end, ending) == 0;
+}
+
+hoop_result
+hp_flight_add_folder(hp_flight_collection *all, const char *path, const char *job, hoop_error *error)
+{
+    hoop_error one;
+    hoop_result result = HOOP_SUCCESS;
+    DIR *folder = opendir(path);
+    if (!folder)
+        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the folder %s", path);
+    for (struct dirent *file; result == HOOP_SUCCESS && (file = readdir(folder));)
+        if (is_recorder(file->d_name) && add_at(all, dirfd(folder), file->d_name, job, &one) == HOOP_ERR_NO_MEMORY)
+            result = no_memory(error);
+    closedir(folder);
+    return result;
+}
+
+void
+hp_flight_collection_free(hp_flight_collection *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        free(all->entry[i].flight);
+        free(all->entry[i].bytes);
+    }
+    free(all->entry);
+    *all = (hp_flight_collection){0};
+}
+
+/* --- what is left behind --- */
+
+/* Of a process that was killed while it made its recorder, only the name of the file says which it was. */
+static int
+is_left(int folder, const char *name)
+{
+    hp_flight_collection one = {0};
+    hoop_error error;
+    if (!is_recorder(name))
+        return 0;
+    hoop_result result = add_at(&one, folder, name, NULL, &error);
+    int left = result == HOOP_SUCCESS
+                   ? one.entry[0].state == HP_FLIGHT_ENDED
+                   : result == HOOP_ERR_CORRUPT && !hp_flight_exists((uint32_t)strtoul(name, NULL, 10));
+    hp_flight_collection_free(&one);
+    return left;
+}
+
+int
+hp_flight_sweep(void)
+{
+    char path[HP_FLIGHT_PATH];
+    hoop_error error;
+    int removed = 0, fd = hp_flight_folder(0, path, &error);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    if (fd >= 0 && !folder)
+        close(fd);
+    for (struct dirent *file; folder && (file = readdir(folder));)
+        if (is_left(fd, file->d_name) || hp_server_socket_is_dead(fd, file->d_name))
+            removed += unlinkat(fd, file->d_name, 0) == 0;
+    if (folder)
+        closedir(folder);
+    return removed;
+}

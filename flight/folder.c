@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: MIT */
+/* folder: see folder.h. */
+#include "flight/folder.h"
+
+#include "base/err.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { TRIES = 10000 }; /* names of one process: a recorder may be left of an earlier one with its pid */
+
+/* --- the folder --- */
+
+/* A folder of another user would show that user what this one calls, and take a link to any file. */
+static int
+is_ours(int fd)
+{
+    struct stat folder;
+    return fstat(fd, &folder) == 0 && folder.st_uid == geteuid() && (folder.st_mode & 077) == 0;
+}
+
+static int
+open_folder(const char *path, int make, hoop_error *error)
+{
+    if (make && mkdir(path, 0700) != 0 && errno != EEXIST) {
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make the folder %s", path);
+        return -1;
+    }
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) {
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the folder %s", path);
+        return -1;
+    }
+    if (is_ours(fd))
+        return fd;
+    hp_err_set(error, HOOP_ERR_SYSTEM, "the folder %s is not this user's alone: remove it, or give it mode 0700", path);
+    close(fd);
+    return -1;
+}
+
+int
+hp_flight_folder(int make, char path[HP_FLIGHT_PATH], hoop_error *error)
+{
+    const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
+    int fd = -1;
+    if (runtime && runtime[0] == '/' && snprintf(path, HP_FLIGHT_PATH, "%s/hoop", runtime) < HP_FLIGHT_PATH)
+        fd = open_folder(path, make, error);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, HP_FLIGHT_PATH, "/dev/shm/hoop-%u", (unsigned)geteuid());
+    return open_folder(path, make, error);
+}
+
+/* --- a recorder --- */
+
+/* A descriptor of a new file of the folder; -1 with errno. */
+static int
+create(int folder, char name[64])
+{
+    int fd = -1;
+    for (int i = 1; fd < 0 && i <= TRIES; i++) {
+        snprintf(name, 64, "%d-%d.flight", (int)getpid(), i);
+        fd = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+        if (fd < 0 && errno != EEXIST)
+            break;
+    }
+    return fd;
+}
+
+/* 0, or an errno. Where the process may write no such file, the kernel would kill it. */
+static int
+reserve(int fd)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && most.rlim_cur < HP_FLIGHT_BYTES)
+        return EFBIG;
+    return posix_fallocate(fd, 0, HP_FLIGHT_BYTES);
+}
+
+/* The bytes of the file in memory; NULL with errno. */
+static hp_flight_word *
+map(int fd)
+{
+    void *words = mmap(NULL, HP_FLIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (words == MAP_FAILED)
+        return NULL;
+    if (madvise(words, HP_FLIGHT_BYTES, MADV_DONTFORK) == 0)
+        return words;
+    munmap(words, HP_FLIGHT_BYTES);
+    return NULL;
+}
+
+hoop_result
+hp_flight_file_make(hp_flight_file *file, hoop_error *error)
+{
+    char folder_path[HP_FLIGHT_PATH], name[64];
+    int folder = hp_flight_folder(1, folder_path, error);
+    *file = (hp_flight_file){0};
+    if (folder < 0)
+        return HOOP_ERR_SYSTEM;
+    int fd = create(folder, name), number = fd < 0 ? errno : reserve(fd);
+    if (number == 0 && !(file->words = map(fd)))
+        number = errno;
+    if (number != 0 && fd >= 0)
+        unlinkat(folder, name, 0);
+    if (fd >= 0)
+        close(fd);
+    close(folder);
+    if (number != 0)
+        return hp_err_sys(error, HOOP_ERR_SYSTEM, number, "cannot reserve %d bytes in %s", HP_FLIGHT_BYTES,
+                          folder_path);
+    snprintf(file->path, sizeof(file->path), "%s/%s", folder_path, name);
+    return HOOP_SUCCESS;
+}
+
+void
+hp_flight_file_end(hp_flight_file *file, int keep)
+{
+    if (!file->words)
+        return;
+    munmap((void *)file->words, HP_FLIGHT_BYTES);
+    if (!keep)
+        unlink(file->path);
+    file->words = NULL;
+}

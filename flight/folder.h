@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * folder: where recorders lie: $XDG_RUNTIME_DIR/hoop, else /dev/shm/hoop-UID. The folder is this user's and no other's,
+ * and no link; it keeps what a killed process has written, until the machine is started again.
+ */
+#ifndef HP_FLIGHT_FOLDER_H
+#define HP_FLIGHT_FOLDER_H
+
+#include "flight/format.h"
+
+enum { HP_FLIGHT_PATH = 256 };
+
+/*
+ * Opens the folder, and makes it if `make`. Returns a descriptor, which the caller closes, and its path; -1 with the
+ * error filled.
+ */
+int hp_flight_folder(int make, char path[HP_FLIGHT_PATH], hoop_error *error);
+
+/* A recorder that this process writes. */
+typedef struct hp_flight_file {
+    hp_flight_word *words; /* HP_FLIGHT_BYTES of it, zeros at first, absent in forked children; NULL: there is none */
+    char path[HP_FLIGHT_PATH + 64];
+} hp_flight_file;
+
+/* Its bytes are reserved before they are mapped: a store into them cannot fail. */
+hoop_result hp_flight_file_make(hp_flight_file *file, hoop_error *error);
+
+/* Unmaps it, and removes it unless it is kept. */
+void hp_flight_file_end(hp_flight_file *file, int keep);
+
+#endif

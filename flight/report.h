@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * report: recorders for people and for programs: the sentence with the ranks and the last operations below it, or JSON;
+ * and the file with the recorders of many hosts, hoop-JOB.flight.json, which hoop_flight(5) describes.
+ */
+#ifndef HP_FLIGHT_REPORT_H
+#define HP_FLIGHT_REPORT_H
+
+#include "flight/story.h"
+
+#include <stdio.h>
+
+void hp_flight_print(FILE *to, const hp_flight_story *story);
+
+typedef enum hp_flight_form {
+    HP_FLIGHT_DECODED, /* every operation with its times, for programs */
+    HP_FLIGHT_PACKED   /* the recorders' bytes, which hp_flight_add_archive reads again */
+} hp_flight_form;
+
+/* 0, or -1: not all was written (errno). */
+int hp_flight_write_json(FILE *to, const hp_flight_collection *all, const hp_flight_story *story, hp_flight_form form);
+
+/* Adds what HP_FLIGHT_PACKED has written. HOOP_ERR_CORRUPT, HOOP_ERR_SYSTEM, HOOP_ERR_NO_MEMORY: error is filled. */
+hoop_result hp_flight_add_archive(hp_flight_collection *all, const char *path, hoop_error *error);
+
+#endif

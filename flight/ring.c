@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: MIT */
+/* ring: see ring.h. */
+#include "flight/ring.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- one recorder --- */
+
+uint64_t
+hp_flight_date(const hp_flight_entry *entry, uint64_t time)
+{
+    const hp_flight_head *head = &entry->flight->head;
+    return head->realtime + (time - head->monotonic);
+}
+
+double
+hp_flight_ago(const hp_flight_entry *entry, uint64_t time)
+{
+    uint64_t date = hp_flight_date(entry, time);
+    return entry->looked > date ? (double)(entry->looked - date) / (double)HP_SEC : 0;
+}
+
+const hp_flight_record *
+hp_flight_find(const hp_flight *flight, uint64_t sequence)
+{
+    for (int i = flight->count - 1; i >= 0; i--)
+        if (flight->record[i].sequence == sequence && !hp_kind_is_message(flight->record[i].call.kind))
+            return &flight->record[i];
+    return NULL;
+}
+
+int
+hp_flight_same_process(const hp_flight_entry *a, const hp_flight_entry *b)
+{
+    const hp_flight_head *x = &a->flight->head, *y = &b->flight->head;
+    return x->pid == y->pid && x->started == y->started && x->pid_space == y->pid_space &&
+           strcmp(x->host, y->host) == 0;
+}
+
+static hp_flight_member
+member_of(const hp_flight_entry *entry)
+{
+    hp_flight_member m = {.entry = entry};
+    const hp_flight *f = entry->flight;
+    for (int i = 0; i < f->count; i++) {
+        const hp_flight_record *r = &f->record[i];
+        int message = hp_kind_is_message(r->call.kind), stuck = !r->left || r->result != HOOP_SUCCESS;
+        if (!message)
+            m.last = r;
+        if (stuck && message && !m.message)
+            m.message = r;
+        if (stuck && !message && !m.stuck)
+            m.stuck = r;
+    }
+    return m;
+}
+
+const char *
+hp_flight_ring_name(const hp_flight_ring *ring)
+{
+    const char *name = "";
+    for (int i = 0; i < ring->count && !name[0]; i++)
+        name = ring->member[i].entry->flight->head.name;
+    return name;
+}
+
+/* --- all of them --- */
+
+/* Communicator by communicator, rank by rank; of a rank that has two the newer one first, or the one read last. */
+static int
+compare(const void *a, const void *b)
+{
+    const hp_flight_head *x = &((const hp_flight_member *)a)->entry->flight->head;
+    const hp_flight_head *y = &((const hp_flight_member *)b)->entry->flight->head;
+    int job = strcmp(x->job, y->job);
+    if (job != 0)
+        return job;
+    if (x->comm != y->comm)
+        return x->comm < y->comm ? -1 : 1;
+    if (x->epoch != y->epoch)
+        return x->epoch < y->epoch ? -1 : 1;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    if (x->realtime != y->realtime)
+        return x->realtime > y->realtime ? -1 : 1;
+    uint64_t p = ((const hp_flight_member *)a)->entry->looked, q = ((const hp_flight_member *)b)->entry->looked;
+    return (p < q) - (p > q);
+}
+
+/* A communicator of one rank has no id. */
+static int
+is_next(const hp_flight_ring *ring, const hp_flight_member *member)
+{
+    const hp_flight_head *x = &ring->member->entry->flight->head, *y = &member->entry->flight->head;
+    return x->comm && strcmp(x->job, y->job) == 0 && x->comm == y->comm && x->epoch == y->epoch && x->size == y->size;
+}
+
+static void
+gather(hp_flight_rings *rings, size_t count)
+{
+    hp_flight_ring *ring = NULL;
+    for (size_t i = 0; i < count; i++) {
+        hp_flight_member *m = &rings->member[i];
+        if (!ring || !is_next(ring, m)) {
+            ring = &rings->ring[rings->count++];
+            *ring = (hp_flight_ring){.member = m, .count = 1, .size = m->entry->flight->head.size};
+        } else if (ring->member[ring->count - 1].entry->flight->head.rank != m->entry->flight->head.rank) {
+            ring->member[ring->count++] = *m;
+        }
+    }
+}
+
+int
+hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
+{
+    *rings = (hp_flight_rings){.member = hp_alloc(all->count + 1, sizeof(hp_flight_member)),
+                               .ring = hp_alloc(all->count + 1, sizeof(hp_flight_ring))};
+    if (!rings->member || !rings->ring) {
+        hp_flight_rings_free(rings);
+        return 0;
+    }
+    for (size_t i = 0; i < all->count; i++)
+        rings->member[i] = member_of(&all->entry[i]);
+    qsort(rings->member, all->count, sizeof(*rings->member), compare);
+    gather(rings, all->count);
+    return 1;
+}
+
+void
+hp_flight_rings_free(hp_flight_rings *rings)
+{
+    free(rings->member);
+    free(rings->ring);
+    *rings = (hp_flight_rings){0};
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * story: see story.h. Each communicator has a story; the one whose plot says most about a cause is told. A rank is late
+ * if the others wait in an operation that it has not called. What it does instead is looked up among all recorders of
+ * its process.
+ */
+#include "flight/story.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { RANKS_SHOWN = 6 }; /* ranges of ranks in a sentence */
+
+static const hp_flight_head *
+head_of(const hp_flight_member *m)
+{
+    return &m->entry->flight->head;
+}
+
+/* --- words --- */
+
+static void __attribute__((format(printf, 2, 3))) add(hp_flight_story *story, const char *format, ...)
+{
+    size_t used = strlen(story->text);
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(story->text + used, sizeof(story->text) - used, format, ap);
+    va_end(ap);
+}
+
+typedef int is_fn(const hp_flight_member *member, uint64_t sequence);
+
+/* "rank 3", "ranks 0 to 6", "ranks 0 and 2 to 5": those of the ring for which `is` holds. Returns how many. */
+static int
+add_ranks(hp_flight_story *story, is_fn *is, uint64_t sequence)
+{
+    const hp_flight_ring *ring = story->ring;
+    int count = 0, ranges = 0, shown = 0;
+    for (int i = 0; i < ring->count; i++)
+        count += is(&ring->member[i], sequence);
+    add(story, count == 1 ? "rank " : "ranks ");
+    for (int i = 0, end; i < ring->count; i = end) {
+        end = i + 1;
+        if (!is(&ring->member[i], sequence))
+            continue;
+        while (end < ring->count && is(&ring->member[end], sequence) &&
+               head_of(&ring->member[end])->rank == head_of(&ring->member[end - 1])->rank + 1)
+            end++;
+        end = end - i == 2 ? i + 1 : end;
+        shown += end - i;
+        if (++ranges > RANKS_SHOWN)
+            continue;
+        add(story, "%s%d", ranges == 1 ? "" : shown == count ? " and " : ", ", head_of(&ring->member[i])->rank);
+        if (end - i > 1)
+            add(story, " to %d", head_of(&ring->member[end - 1])->rank);
+    }
+    if (ranges > RANKS_SHOWN)
+        add(story, " ... (%d in all)", count);
+    return count;
+}
+
+static void
+add_operation(hp_flight_story *story, const hp_flight_record *r)
+{
+    char call[128];
+    add(story, "operation %" PRIu64 " (%s)", r->sequence, hp_call_print(&r->call, call, sizeof(call)));
+}
+
+static void
+add_message(hp_flight_story *story, const hp_flight_record *r)
+{
+    char call[128];
+    int receives = r->call.kind == HP_RECV;
+    add(story, "%s", hp_call_print(&r->call, call, sizeof(call)));
+    if (r->call.kind != HP_ALLTOALLV)
+        add(story, " %s rank %d", receives ? "from" : "to", r->peer);
+}
+
+static const char *
+verb(const hp_flight_member *m, int many)
+{
+    if (m->stuck && m->stuck->left)
+        return many ? "have failed in" : "has failed in";
+    if (m->entry->state == HP_FLIGHT_ENDED)
+        return many ? "were in" : "was in";
+    return many ? "wait in" : "waits in";
+}
+
+/* In hoop_comm_split, or failed there: a rank that has called anything since is out of it. */
+static int
+splits(const hp_flight_member *m, uint64_t sequence)
+{
+    const hp_flight *f = m->entry->flight;
+    uint64_t newest = f->count ? f->record[f->count - 1].entered : 0;
+    (void)sequence;
+    return f->head.split_at > newest;
+}
+
+/* --- what a rank does instead --- */
+
+/* What holds the process of `m` in another communicator; NULL: nothing does. */
+static const hp_flight_member *
+held_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const hp_flight_member *m)
+{
+    for (int i = 0; i < rings->count; i++)
+        for (int k = 0; &rings->ring[i] != here && k < rings->ring[i].count; k++) {
+            const hp_flight_member *other = &rings->ring[i].member[k];
+            if (other->stuck && !other->stuck->left && hp_flight_same_process(m->entry, other->entry))
+                return other;
+        }
+    return NULL;
+}
+
+static void
+add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+{
+    const hp_flight_head *head = head_of(m);
+    const hp_flight_member *other = held_elsewhere(rings, story->ring, m);
+    int count = m->entry->flight->count;
+    uint64_t newest = count ? m->entry->flight->record[count - 1].number : 0;
+    if (m->entry->state == HP_FLIGHT_ENDED && !head->error_code)
+        add(story, ", and then its process ended");
+    else if (m->entry->state == HP_FLIGHT_STOPPED)
+        add(story, "; its process is stopped");
+    else if (splits(m, 0))
+        add(story, " and waits in hoop_comm_split number %u", head->split);
+    else if (other) {
+        add(story, " and waits in ");
+        add_operation(story, other->stuck);
+        add(story, " of another communicator%s%s%s of %d ranks, as rank %d", head_of(other)->name[0] ? " \"" : "",
+            head_of(other)->name, head_of(other)->name[0] ? "\"" : "", head_of(other)->size, head_of(other)->rank);
+    } else if (m->message) {
+        add(story, " and waits in ");
+        add_message(story, m->message);
+    } else if (head->called > newest)
+        add(story, " and has called since, but no thread of it drives the communicator");
+    else
+        add(story, " and has not called since");
+}
+
+static void
+add_whereabouts(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+{
+    add(story, "rank %d (%s, pid %u) ", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
+    if (m->last) {
+        add(story, "last finished ");
+        add_operation(story, m->last);
+        add(story, " %.1f s ago", hp_flight_ago(m->entry, m->last->left));
+    } else {
+        add(story, "has finished no operation");
+    }
+    add_instead(story, rings, m);
+}
+
+/* --- which ranks --- */
+
+static int
+waits(const hp_flight_member *m, uint64_t sequence)
+{
+    return m->stuck && m->stuck->sequence >= sequence;
+}
+
+static int
+is_behind(const hp_flight_member *m, uint64_t sequence)
+{
+    return !m->last || m->last->sequence < sequence;
+}
+
+static const hp_flight_member *
+first_of(const hp_flight_ring *ring, is_fn *is, uint64_t sequence)
+{
+    for (int i = 0; i < ring->count; i++)
+        if (is(&ring->member[i], sequence))
+            return &ring->member[i];
+    return NULL;
+}
+
+/* The oldest operation in which a rank is stuck; NULL: there is none. */
+static const hp_flight_member *
+longest_stuck(const hp_flight_ring *ring)
+{
+    const hp_flight_member *found = NULL;
+    for (int i = 0; i < ring->count; i++) {
+        const hp_flight_member *m = &ring->member[i];
+        if (m->stuck && (!found || m->stuck->sequence < found->stuck->sequence))
+            found = m;
+    }
+    return found;
+}
+
+static void
+add_missing(hp_flight_story *story)
+{
+    int missing = story->ring->size - story->ring->count, rank = 0;
+    if (missing == 0)
+        return;
+    while (rank < story->ring->count && head_of(&story->ring->member[rank])->rank == rank)
+        rank++;
+    add(story,
+        "; %d of %d ranks, first rank %d, left no recorder here: they left the communicator, are on other hosts, or "
+        "have HOOP_RECORDER=0",
+        missing, story->ring->size, rank);
+}
+
+/* --- the plots --- */
+
+/* The first operation that a rank called otherwise than the first rank; 0: none. */
+static uint64_t
+find_difference(const hp_flight_ring *ring, const hp_flight_member **other)
+{
+    uint64_t first = 0;
+    for (int i = 1; i < ring->count; i++) {
+        const hp_flight *f = ring->member[i].entry->flight;
+        for (int k = 0; k < f->count && (!first || f->record[k].sequence < first); k++) {
+            const hp_flight_record *theirs = hp_kind_is_message(f->record[k].call.kind)
+                                                 ? NULL
+                                                 : hp_flight_find(ring->member[0].entry->flight, f->record[k].sequence);
+            if (!theirs || hp_call_equal(&theirs->call, &f->record[k].call))
+                continue;
+            first = f->record[k].sequence;
+            *other = &ring->member[i];
+        }
+    }
+    return first;
+}
+
+static void
+tell_difference(hp_flight_story *story, const hp_flight_member *other)
+{
+    char a[128], b[128];
+    const hp_flight_member *first = &story->ring->member[0];
+    uint64_t n = story->difference;
+    story->plot = HP_FLIGHT_DIFFERENCE;
+    const hp_call *call = &hp_flight_find(first->entry->flight, n)->call;
+    const hp_call *others = &hp_flight_find(other->entry->flight, n)->call;
+    add(story, "as operation %" PRIu64 " rank %d called %s, and rank %d (%s, pid %u) called %s%s", n,
+        head_of(first)->rank, hp_call_print(call, a, sizeof(a)), head_of(other)->rank, head_of(other)->host,
+        head_of(other)->pid, hp_call_print(others, b, sizeof(b)), hp_call_other_counts(call, others));
+}
+
+static void
+tell_split(hp_flight_story *story, const hp_flight_member *splitter, const hp_flight_member *stuck)
+{
+    story->plot = HP_FLIGHT_SPLIT;
+    int over = splitter->entry->state == HP_FLIGHT_ENDED || head_of(splitter)->error_code;
+    int many = add_ranks(story, splits, 0) > 1;
+    add(story, " %s hoop_comm_split number %u, called %.1f s ago",
+        over   ? (many ? "were in" : "was in")
+        : many ? "wait in"
+               : "waits in",
+        head_of(splitter)->split, hp_flight_ago(splitter->entry, head_of(splitter)->split_at));
+    if (!stuck)
+        return;
+    add(story, ", and ");
+    many = add_ranks(story, waits, stuck->stuck->sequence) > 1;
+    add(story, " %s ", verb(stuck, many));
+    add_operation(story, stuck->stuck);
+}
+
+static void
+tell_late(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *stuck)
+{
+    uint64_t n = stuck->stuck->sequence;
+    const hp_flight_member *late = first_of(story->ring, is_behind, n);
+    const hp_flight_member *other = held_elsewhere(rings, story->ring, late);
+    story->plot = other ? HP_FLIGHT_CROSSED : HP_FLIGHT_LATE;
+    story->late = head_of(late)->rank;
+    int many = add_ranks(story, waits, n) > 1;
+    add(story, " %s ", verb(stuck, many));
+    add_operation(story, stuck->stuck);
+    add(story, "; ");
+    int behind = 0;
+    for (int i = 0; i < story->ring->count; i++)
+        behind += is_behind(&story->ring->member[i], n);
+    if (behind > 1) {
+        add_ranks(story, is_behind, n);
+        add(story, " have not called it: ");
+    }
+    add_whereabouts(story, rings, late);
+}
+
+/* Its process has ended, and the communicator had not failed there. */
+static int
+has_died(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->entry->state == HP_FLIGHT_ENDED && !head_of(m)->error_code;
+}
+
+static int
+has_survived(const hp_flight_member *m, uint64_t unused)
+{
+    return !has_died(m, unused);
+}
+
+static int
+is_stopped(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->entry->state == HP_FLIGHT_STOPPED;
+}
+
+/* The rank whose process does not run, if others do, or ended by an error that it brought about; NULL: there is none. */
+static const hp_flight_member *
+find_gone(const hp_flight_ring *ring)
+{
+    const hp_flight_member *stopped = first_of(ring, is_stopped, 0);
+    return stopped ? stopped : first_of(ring, has_survived, 0) ? first_of(ring, has_died, 0) : NULL;
+}
+
+/* All that left a recorder are in the operation: then one whose process does not run, or the one that most wait for. */
+static void
+tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
+{
+    const hp_flight_member *gone = find_gone(story->ring);
+    story->plot = HP_FLIGHT_INSIDE;
+    int many = add_ranks(story, waits, stuck->stuck->sequence) > 1;
+    add(story, " %s ", gone && gone->stuck && has_died(gone, 0) ? (many ? "were in" : "was in") : verb(stuck, many));
+    add_operation(story, stuck->stuck);
+    add(story, ", called %.1f s ago", hp_flight_ago(stuck->entry, stuck->stuck->entered));
+    if (gone) {
+        const hp_flight_head *head = head_of(gone);
+        story->late = head->rank;
+        add(story, "; the process of rank %d (%s, pid %u) %s", head->rank, head->host, head->pid,
+            gone->entry->state == HP_FLIGHT_STOPPED ? "is stopped" : "has ended");
+    }
+    if (story->late >= 0)
+        return;
+    if (stuck->stuck->wait == HP_FLIGHT_RECEIVES || stuck->stuck->wait == HP_FLIGHT_SENDS)
+        add(story, "; rank %d waits for rank %d %s", head_of(stuck)->rank, stuck->stuck->awaited,
+            stuck->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
+    else if (stuck->stuck->wait == HP_FLIGHT_STREAM)
+        add(story, "; rank %d waits for its CUDA stream", head_of(stuck)->rank);
+}
+
+static int
+has_rank(const hp_flight_member *m, uint64_t rank)
+{
+    return (uint64_t)head_of(m)->rank == rank;
+}
+
+static void
+tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+{
+    const hp_flight_member *peer =
+        m->message->peer >= 0 ? first_of(story->ring, has_rank, (uint64_t)m->message->peer) : NULL;
+    story->plot = HP_FLIGHT_MESSAGES;
+    story->late = m->message->peer;
+    add(story, "rank %d (%s, pid %u) waits in ", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
+    add_message(story, m->message);
+    add(story, ", called %.1f s ago", hp_flight_ago(m->entry, m->message->entered));
+    if (!peer || peer == m)
+        return;
+    add(story, "; ");
+    add_whereabouts(story, rings, peer);
+}
+
+static int
+has_message(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->message != NULL;
+}
+
+static void
+tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_story *story)
+{
+    const hp_flight_member *other = NULL, *stuck = longest_stuck(ring);
+    const hp_flight_member *splitter = first_of(ring, splits, 0), *waiter = first_of(ring, has_message, 0);
+    *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .ring = ring, .late = -1};
+    if (hp_flight_ring_name(ring)[0])
+        add(story, "\"%s\": ", hp_flight_ring_name(ring));
+    story->difference = find_difference(ring, &other);
+    if (story->difference)
+        tell_difference(story, other);
+    else if (splitter)
+        tell_split(story, splitter, stuck);
+    else if (stuck && first_of(ring, is_behind, stuck->stuck->sequence))
+        tell_late(story, rings, stuck);
+    else if (stuck)
+        tell_inside(story, stuck);
+    else if (waiter)
+        tell_message(story, rings, waiter);
+    if (story->plot != HP_FLIGHT_WELL)
+        add_missing(story);
+    else
+        story->text[0] = '\0';
+}
+
+void
+hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story)
+{
+    hp_flight_story one;
+    *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .late = -1};
+    for (int i = 0; i < rings->count; i++) {
+        tell_ring(rings, &rings->ring[i], &one);
+        if (!story->ring || one.plot > story->plot)
+            *story = one;
+    }
+    if (!story->ring)
+        add(story, "there is no recorder");
+    else if (story->plot == HP_FLIGHT_WELL)
+        add(story, "no rank waits in a call");
+}

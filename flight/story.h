@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * story: what the recorders of a job say, in one sentence: which ranks wait for which, and since when. Pure: it depends
+ * on the recorders alone.
+ */
+#ifndef HP_FLIGHT_STORY_H
+#define HP_FLIGHT_STORY_H
+
+#include "flight/ring.h"
+
+typedef enum hp_flight_plot {
+    HP_FLIGHT_WELL,       /* nothing waits */
+    HP_FLIGHT_MESSAGES,   /* a message waits for its peer */
+    HP_FLIGHT_INSIDE,     /* all ranks are in the same operation */
+    HP_FLIGHT_LATE,       /* some have not called what others wait in */
+    HP_FLIGHT_SPLIT,      /* some are in hoop_comm_split, and others are not */
+    HP_FLIGHT_CROSSED,    /* ranks use two communicators in different orders */
+    HP_FLIGHT_DIFFERENCE, /* ranks have called different operations as the same one */
+} hp_flight_plot;
+
+typedef struct hp_flight_story {
+    hp_flight_plot plot;
+    const hp_flight_ring *ring; /* the communicator that it is about; NULL: there is no recorder */
+    int late;                   /* the rank there that holds up the others; -1: none, or not known */
+    uint64_t difference;        /* the first operation that ranks called differently; 0: none */
+    char text[1024];
+} hp_flight_story;
+
+void hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story);
+
+#endif

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * allocation: one row for each batch system. All but Slurm and Flux have a file that names a host once for each slot,
+ * or a list of hosts and numbers; hostfile.c reads these. Slurm has a list of hosts and one of slots. Flux has commands.
+ */
+#include "launch/allocation.h"
+
+#include "base/buffer.h"
+#include "base/err.h"
+#include "base/number.h"
+#include "launch/local_addr.h"
+#include "launch/xalloc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/*
+ * A step for one agent, beside the steps of the user. Its number of tasks is written because srun would otherwise take
+ * the job's; --mpi=none because the agent is no rank of MPI.
+ */
+#define SRUN                                                                                                           \
+    "srun --quiet --overlap --nodes=1 --ntasks=1 --ntasks-per-node=1 --cpu-bind=none --mpi=none --unbuffered "         \
+    "--nodelist"
+
+typedef struct batch_system {
+    const char *name, *job; /* the variable with the job's number */
+    const char *key;        /* the variable that leads to the hosts; read is called only where it is set */
+    const char *reach;
+    hoop_result (*read)(hp_host_list *hosts, const char *key, hoop_error *error);
+} batch_system;
+
+static const char *
+variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value && value[0] != '\0' ? value : NULL;
+}
+
+/* --- Slurm --- */
+
+static void
+set_slots(hp_host_entry *host, int slots)
+{
+    host->slots = slots;
+    host->mentions = 0;
+}
+
+/* One item of "4(x2),3": 4 slots on each of two hosts. Returns how many hosts it covers; 0: it cannot be read. */
+static int
+read_item(const char *item, size_t n, int *slots)
+{
+    const char *times = memchr(item, '(', n);
+    size_t digits = times ? (size_t)(times - item) : n;
+    int hosts = 1;
+    if (!hp_number_parse_digits(item, digits, HP_SLOTS_MAX, slots) || *slots == 0)
+        return 0;
+    if (!times)
+        return 1;
+    if (n - digits < 4 || times[1] != 'x' || item[n - 1] != ')' ||
+        !hp_number_parse_digits(times + 2, n - digits - 3, HP_HOSTS_MAX, &hosts))
+        return 0;
+    return hosts;
+}
+
+/* 1 if the text has slots for exactly these hosts. */
+static int
+read_slots(hp_host_list *hosts, const char *text)
+{
+    int host = 0;
+    while (*text != '\0') {
+        size_t n = strcspn(text, ",");
+        int slots, times = read_item(text, n, &slots);
+        if (times == 0 || times > hosts->count - host)
+            return 0;
+        while (times-- > 0)
+            set_slots(&hosts->entry[host++], slots);
+        text += n + (text[n] == ',');
+    }
+    return host == hosts->count;
+}
+
+static hoop_result
+read_slurm(hp_host_list *hosts, const char *key, hoop_error *error)
+{
+    const char *value = variable(key);
+    const char *tasks = variable("SLURM_TASKS_PER_NODE"), *started = variable("SLURM_STEP_NUM_TASKS");
+    const char *slots = tasks ? tasks : variable("SLURM_JOB_CPUS_PER_NODE");
+    if (started && strcmp(started, "1") != 0)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "srun has started hooprun %s times, and each would start all ranks; start hooprun once, "
+                          "without srun, or start the program itself with srun",
+                          started);
+    if (hp_hostfile_parse(hosts, key, 0, value, strlen(value), error) != HOOP_SUCCESS)
+        return error->code;
+    if (!slots || read_slots(hosts, slots))
+        return HOOP_SUCCESS;
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "Slurm's variable %s is \"%.60s\", which does not fit its list of hosts, \"%.60s\"; write "
+                      "-H node1:4,node2:4 --rsh ssh to use neither",
+                      tasks ? "SLURM_TASKS_PER_NODE" : "SLURM_JOB_CPUS_PER_NODE", slots, value);
+}
+
+/* --- PBS, LSF, OAR --- */
+
+static hoop_result
+read_file(hp_host_list *hosts, const char *key, hoop_error *error)
+{
+    hoop_error why;
+    hoop_result result = hp_hostfile_read(hosts, variable(key), &why);
+    return result == HOOP_SUCCESS ? result : hp_err_set(error, result, "%s: %s", key, why.text);
+}
+
+/* "node1 4 node2 4" */
+static hoop_result
+read_pairs(hp_host_list *hosts, const char *key, hoop_error *error)
+{
+    const char *value = variable(key);
+    hp_buffer text = {0};
+    hoop_result result;
+    for (int word = 0; *(value += strspn(value, " ")) != '\0'; word++) {
+        size_t n = strcspn(value, " ");
+        if (word > 0)
+            hp_xbuffer_add(&text, word % 2 ? ":" : ",", 1);
+        hp_xbuffer_add(&text, value, n);
+        value += n;
+    }
+    result = hp_hostfile_parse(hosts, key, 0, (const char *)hp_buffer_first(&text), hp_buffer_size(&text), error);
+    hp_buffer_free(&text);
+    return result;
+}
+
+/* --- Flux --- */
+
+/* What a command writes, at most `size` - 1 bytes and without the last newline. Returns 0 if it fails. */
+static int
+ask(const char *command, char *answer, size_t size)
+{
+    FILE *pipe = popen(command, "re");
+    if (!pipe)
+        return 0;
+    size_t n = fread(answer, 1, size - 1, pipe);
+    answer[n] = '\0';
+    answer[strcspn(answer, "\n")] = '\0';
+    return pclose(pipe) == 0 && answer[0] != '\0';
+}
+
+/* The cores of each host; a host has one slot if the hosts are not alike. */
+static void
+read_cores(hp_host_list *hosts)
+{
+    char answer[64];
+    int cores;
+    if (!ask("timeout 10 flux resource list -n -s all -o {ncores} 2>/dev/null", answer, sizeof(answer)) ||
+        !hp_number_parse_int(answer, 1, HP_SLOTS_MAX, &cores) || cores % hosts->count != 0)
+        return;
+    for (int i = 0; i < hosts->count; i++)
+        set_slots(&hosts->entry[i], cores / hosts->count);
+}
+
+static hoop_result
+read_flux(hp_host_list *hosts, const char *key, hoop_error *error)
+{
+    enum { ANSWER = 65536 };
+    char *answer = hp_xcalloc(1, ANSWER);
+    hoop_result result;
+    if (ask("timeout 10 flux hostlist 2>/dev/null", answer, ANSWER))
+        result = hp_hostfile_parse(hosts, "flux hostlist", 0, answer, strlen(answer), error);
+    else
+        result = hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                            "%s is %.60s, but \"flux hostlist\" does not tell the hosts there; write them: "
+                            "-H node1:4,node2:4 --rsh ssh",
+                            key, variable(key));
+    if (result == HOOP_SUCCESS && hosts->count > 0)
+        read_cores(hosts);
+    free(answer);
+    return result;
+}
+
+/* --- all of them --- */
+
+static const batch_system systems[] = {
+    {"Slurm", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", SRUN, read_slurm},
+    {"PBS", "PBS_JOBID", "PBS_NODEFILE", "ssh", read_file},
+    {"LSF", "LSB_JOBID", "LSB_DJOB_HOSTFILE", "ssh", read_file},
+    {"LSF", "LSB_JOBID", "LSB_MCPU_HOSTS", "ssh", read_pairs},
+    {"OAR", "OAR_JOB_ID", "OAR_NODEFILE", "ssh", read_file},
+    {"OAR", "OAR_JOB_ID", "OAR_NODE_FILE", "ssh", read_file},
+    {"Flux", "FLUX_JOB_ID", "FLUX_URI", "ssh", read_flux},
+};
+
+/* The first system whose variable is set: that of its hosts, or that of its job. */
+static const batch_system *
+find_system(int by_job)
+{
+    for (size_t i = 0; i < sizeof(systems) / sizeof(systems[0]); i++)
+        if (variable(by_job ? systems[i].job : systems[i].key))
+            return &systems[i];
+    return NULL;
+}
+
+hoop_result
+hp_allocation_find(hp_allocation *allocation, hoop_error *error)
+{
+    const batch_system *with_hosts = find_system(0), *system = with_hosts ? with_hosts : find_system(1);
+    if (!system || variable("HOOP_RANK"))
+        return HOOP_SUCCESS;
+    const char *job = variable(system->job);
+    snprintf(allocation->name, sizeof(allocation->name), "%s %s%.40s", system->name, job ? "job " : "allocation",
+             job ? job : "");
+    allocation->lacks = with_hosts ? NULL : system->key;
+    if (!with_hosts)
+        return HOOP_SUCCESS;
+    allocation->reach = system->reach;
+    return system->read(&allocation->hosts, system->key, error);
+}
+
+static const hp_host_entry *
+host_of(const hp_allocation *allocation, const char *name)
+{
+    for (int i = 0; i < allocation->hosts.count; i++)
+        if (hp_local_same_name(allocation->hosts.entry[i].name, hp_local_bare_name(name)))
+            return &allocation->hosts.entry[i];
+    return NULL;
+}
+
+hoop_result
+hp_allocation_narrow(const hp_allocation *allocation, hp_host_list *hosts, hoop_error *error)
+{
+    for (int i = 0; i < hosts->count; i++) {
+        hp_host_entry *host = &hosts->entry[i];
+        const hp_host_entry *given = host_of(allocation, host->name);
+        if (!given && !hp_local_is_host(host->name))
+            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                              "%.80s is none of the hosts of %s; list hosts of that job, or add --rsh ssh to reach "
+                              "any host",
+                              host->name, allocation->name);
+        if (given && host->slots == 0 && host->mentions == 1)
+            set_slots(host, given->slots + given->mentions);
+    }
+    return HOOP_SUCCESS;
+}
+
+void
+hp_allocation_free(hp_allocation *allocation)
+{
+    hp_hostfile_free(&allocation->hosts);
+    *allocation = (hp_allocation){0};
+}

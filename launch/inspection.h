@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * inspection: what the user gets who asks a job that goes on (Ctrl-\): the table of its ranks at once, and, when every
+ * host has sent its flight recorders, or five seconds later, what they tell.
+ */
+#ifndef HP_LAUNCH_INSPECTION_H
+#define HP_LAUNCH_INSPECTION_H
+
+#include "launch/host.h"
+
+typedef struct hp_inspection {
+    hp_hosts *hosts;
+    const hp_job_server *server;
+    hp_output *output;
+    hp_timer *limit;
+    int open; /* hosts have been asked */
+} hp_inspection;
+
+void hp_inspection_open(hp_inspection *inspection, hp_loop *loop, hp_hosts *hosts, const hp_job_server *server,
+                        hp_output *output);
+void hp_inspection_close(hp_inspection *inspection);    /* zeroed memory is fine */
+void hp_inspection_begin(hp_inspection *inspection);    /* no second question to the hosts before the first has ended */
+void hp_inspection_answered(hp_inspection *inspection); /* the hosts have answered */
+void hp_inspection_cancel(hp_inspection *inspection);   /* the job ends, and its recorders are reported then */
+
+#endif

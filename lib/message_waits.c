@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* message_waits: see message_waits.h. */
+#include "lib/message_waits.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "lib/messages.h"
+
+#include <stdio.h>
+
+enum { LOOK_MS = 500 }; /* a receive that has waited so long needs a connection to see its peer end */
+
+/* --- who waits --- */
+
+static void
+note_activity(hp_peer *peer, uint64_t now)
+{
+    uint64_t activity = peer->finished + (peer->in ? peer->in->bytes : 0) + (peer->out ? peer->out->bytes : 0);
+    if (peer->unfinished && activity == peer->activity)
+        return;
+    peer->moved_at = now;
+    peer->activity = peer->unfinished ? activity : UINT64_MAX; /* the next message's time begins with its first poll */
+}
+
+static uint64_t
+moved_at(const hoop_comm *comm, const hp_peer *peer)
+{
+    return peer->moved_at > comm->reports.moved_at ? peer->moved_at : comm->reports.moved_at;
+}
+
+/* The peer for which a message has waited longest; NULL: none waits. */
+static hp_peer *
+awaited_longest(const hoop_comm *comm)
+{
+    hp_peer *longest = NULL;
+    for (hp_peer *peer = comm->messages.first; peer; peer = peer->next)
+        if (peer->unfinished && (!longest || peer->moved_at < longest->moved_at))
+            longest = peer;
+    return longest;
+}
+
+static const hp_message *
+oldest_with(const hoop_comm *comm, int rank)
+{
+    for (const hoop_work *work = comm->messages.running; work; work = work->next)
+        for (size_t i = 0; i < work->message_count; i++)
+            if (work->messages[i].peer == rank && !work->messages[i].done && !work->messages[i].held)
+                return &work->messages[i];
+    return NULL;
+}
+
+/* --- in words --- */
+
+const char *
+hp_message_waits_print(const hoop_comm *comm, const hp_peer *peer, char *out, size_t size)
+{
+    char me[96], who[96], call[224];
+    const hp_message *message = oldest_with(comm, peer->pair.peer);
+    hp_comm_name(comm, comm->rank, me);
+    hp_comm_name(comm, peer->pair.peer, who);
+    if (message)
+        snprintf(out, size, "%s waits in %s", me, hp_message_print(message, who, call, sizeof(call)));
+    else
+        snprintf(out, size, "%s waits for %s", me, who);
+    return out;
+}
+
+static int
+is_offered(const hp_pair *pair, const hp_message *message)
+{
+    const hp_message *offered = pair->offered.first;
+    while (offered && offered != message)
+        offered = offered->next;
+    return offered != NULL;
+}
+
+/* Whether the message waits for a copy of this rank's GPU, and not for the peer. */
+static int
+awaits_gpu(const hp_peer *peer, const hp_message *message)
+{
+    const hp_link *out = peer->out;
+    if (!message->sending)
+        return message->ticket != 0;
+    return out && out->posted < peer->taken && peer->transit[out->posted % HP_MESSAGE_POSTS].piece.message == message;
+}
+
+/* The oldest message that is not complete; NULL: there is none. */
+static const hp_message *
+oldest(const hoop_comm *comm)
+{
+    for (const hoop_work *work = comm->messages.running; work; work = work->next)
+        for (size_t i = 0; i < work->message_count; i++)
+            if (!work->messages[i].done)
+                return &work->messages[i];
+    return NULL;
+}
+
+hp_flight_wait
+hp_message_waits_oldest(const hoop_comm *comm, int *rank)
+{
+    const hp_message *message = oldest(comm);
+    *rank = -1;
+    if (!message)
+        return HP_FLIGHT_NOTHING;
+    if (message->held)
+        return HP_FLIGHT_STREAM;
+    if (awaits_gpu(comm->messages.peer[message->peer], message))
+        return HP_FLIGHT_DEVICE;
+    *rank = message->peer;
+    return message->sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
+}
+
+/* What the peer has not done. */
+static const char *
+describe_want(const hp_peer *peer, const hp_message *message, char *out, size_t size)
+{
+    unsigned long long moved = message->moved, bytes = message->bytes;
+    if (awaits_gpu(peer, message))
+        snprintf(out, size, "while this rank's GPU has not copied its bytes");
+    else if (!message->sending && message->number == 0)
+        snprintf(out, size, "which has not sent it");
+    else if (!message->sending)
+        snprintf(out, size, "which has sent %llu of %llu bytes", moved, bytes);
+    else if (peer->out && peer->out->state < HP_LINK_OPEN)
+        snprintf(out, size, "which has not accepted the connection");
+    else if (is_offered(&peer->pair, message))
+        snprintf(out, size, "which has not received it");
+    else
+        snprintf(out, size, "which has taken %llu of %llu bytes", moved, bytes);
+    return out;
+}
+
+static void
+describe(const hoop_comm *comm, const hp_peer *peer, uint64_t lasted, char *out, size_t size)
+{
+    const hp_message *message = oldest_with(comm, peer->pair.peer);
+    char who[224], want[96] = "";
+    if (message)
+        describe_want(peer, message, want, sizeof(want));
+    snprintf(out, size, "%s, %s; %.1f s so far", hp_message_waits_print(comm, peer, who, sizeof(who)), want,
+             (double)lasted / 1e9);
+}
+
+/* --- when --- */
+
+/* The connection on which messages come. One whose handshake has not ended, or has failed, tells of nothing. */
+static const hp_link *
+open_in(const hp_peer *peer)
+{
+    return peer->in && peer->in->state >= HP_LINK_OPEN ? peer->in : NULL;
+}
+
+/*
+ * A rank that only receives has no connection that would tell it of the peer's end, where the peer has sent nothing
+ * yet. So it opens its own.
+ */
+static void
+look_at(hoop_comm *comm, hp_peer *peer, uint64_t now)
+{
+    if (peer->unfinished && !open_in(peer) && !peer->out && peer->pair.peer != comm->rank &&
+        now - peer->moved_at > LOOK_MS * HP_MS)
+        hp_messages_out(comm, peer->pair.peer);
+}
+
+void
+hp_message_waits_poll(hoop_comm *comm, uint64_t now)
+{
+    uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
+    char line[256];
+    if (!comm->messages.first)
+        return;
+    for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        note_activity(peer, now);
+        look_at(comm, peer, now);
+    }
+    hp_stall_warning *warning = &comm->messages.warning;
+    const hp_peer *peer = awaited_longest(comm);
+    switch (hp_stall_warning_due(warning, after, peer != NULL, peer ? moved_at(comm, peer) : now, now)) {
+    case HP_STALL_WARN:
+        describe(comm, peer, warning->lasted, line, sizeof(line));
+        hp_log(HP_LOG_WARN, "%s", line);
+        break;
+    case HP_STALL_OVER: hp_log(HP_LOG_WARN, "the message goes on after %.1f s", (double)warning->lasted / 1e9); break;
+    default: break;
+    }
+}
+
+int
+hp_message_waits_are_over(hoop_comm *comm, uint64_t now, hoop_error *error)
+{
+    uint64_t limit = atomic_load(&comm->driver.op_timeout);
+    const hp_peer *peer = awaited_longest(comm);
+    char text[256];
+    if (!peer || !limit || now < moved_at(comm, peer) + limit)
+        return 0;
+    describe(comm, peer, now - moved_at(comm, peer), text, sizeof(text));
+    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
+    const hp_message *message = oldest_with(comm, peer->pair.peer);
+    error->rank = message && awaits_gpu(peer, message) ? comm->rank : peer->pair.peer;
+    error->reporter = comm->rank;
+    error->sequence = HP_NO_OPERATION;
+    return 1;
+}
+
+/* --- peers that have ended --- */
+
+static int
+has_ended(const hp_link *link)
+{
+    return link && (link->state == HP_LINK_LEFT || link->state == HP_LINK_LOST);
+}
+
+/* Where no message has come yet, any other connection with the rank tells of its end. */
+static const hp_link *
+any_ended(const hoop_comm *comm, const hp_peer *peer)
+{
+    if (has_ended(peer->out))
+        return peer->out;
+    for (uint32_t c = 0; c < comm->channels; c++)
+        for (int i = 0; i < comm->channel[c]->links; i++)
+            if (comm->channel[c]->link[i]->peer == peer->pair.peer && has_ended(comm->channel[c]->link[i]))
+                return comm->channel[c]->link[i];
+    return NULL;
+}
+
+const hp_link *
+hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer)
+{
+    const hp_pair *pair = &peer->pair;
+    int sends = pair->heads.first || pair->offered.first || pair->coming.first ||
+                (peer->out && peer->out->done < peer->out->posted);
+    if (!peer->unfinished)
+        return NULL;
+    const hp_link *in = open_in(peer);
+    if (hp_pair_awaits_data(pair) && (has_ended(in) || !in))
+        return in ? in : any_ended(comm, peer);
+    return sends && has_ended(peer->out) ? peer->out : NULL;
+}

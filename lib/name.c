@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* name: see name.h. */
+#include "lib/name.h"
+
+#include <stdio.h>
+
+void
+hp_name_set(hoop_comm *comm, const char *name)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    snprintf(comm->name, sizeof(comm->name), "%s", name);
+    if (comm->recorder.file.words)
+        hp_flight_put_name(comm->recorder.file.words, comm->name);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    atomic_store(&comm->renamed, 1);
+}
+
+/* The caller's own copy. */
+static void
+get(const hoop_comm *comm, char name[HP_NAME_TEXT])
+{
+    pthread_mutex_t *mutex = (pthread_mutex_t *)(uintptr_t)&comm->driver.mutex;
+    pthread_mutex_lock(mutex);
+    snprintf(name, HP_NAME_TEXT, "%s", comm->name);
+    pthread_mutex_unlock(mutex);
+}
+
+const char *
+hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX])
+{
+    char name[HP_NAME_TEXT];
+    get(comm, name);
+    snprintf(out, HP_NAME_PREFIX, name[0] ? "\"%s\": " : "%s", name);
+    return out;
+}
+
+void
+hp_name_report(hoop_comm *comm)
+{
+    char name[HP_NAME_TEXT];
+    if (!atomic_load_explicit(&comm->renamed, memory_order_relaxed) || !atomic_exchange(&comm->renamed, 0))
+        return;
+    get(comm, name);
+    if (comm->client)
+        hp_client_name(comm->client, name);
+}

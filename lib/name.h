@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * name: a communicator's name, by which sentences, tables and the flight recorder call it. It is local: the ranks need not
+ * agree on it. The server learns it between two rounds.
+ */
+#ifndef HP_NAME_H
+#define HP_NAME_H
+
+#include "lib/comm.h"
+
+enum { HP_NAME_PREFIX = HP_NAME_TEXT + 4 };
+
+/* `name` is a name to print of at most HP_NAME_TEXT - 1 bytes; empty: none. Any thread. */
+void hp_name_set(hoop_comm *comm, const char *name);
+
+/* How the communicator's sentences begin: '"dp": ', or nothing. Any thread. Returns out. */
+const char *hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX]);
+
+/* Tells the server a name that it does not know yet. Baton holder only. */
+void hp_name_report(hoop_comm *comm);
+
+#endif

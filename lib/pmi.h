@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pmi: a client of PMI-1, the text protocol of mpiexec (Hydra), flux run and srun --mpi=pmi2, on the descriptor in
+ * PMI_FD: one line asks, one line answers. The process has one such connection; no two threads may use it at once.
+ */
+#ifndef HP_PMI_H
+#define HP_PMI_H
+
+#include "hoop.h"
+#include "lib/bounded_wait.h"
+
+enum { HP_PMI_NAME = 256, HP_PMI_LINE = 2048 };
+
+typedef struct hp_pmi {
+    int fd;
+    int open;       /* the launcher wants a goodbye */
+    int in_barrier; /* it owes the answer to a barrier that this process has entered */
+    long most;      /* characters of a value */
+    char space[HP_PMI_NAME];
+} hp_pmi;
+
+/* Errors are HOOP_ERR_RENDEZVOUS, with a whole sentence about the launcher's channel. */
+hoop_result hp_pmi_open(hp_pmi *pmi, int fd, hp_bounded_wait *wait, hoop_error *error);
+hoop_result hp_pmi_put(hp_pmi *pmi, const char *key, const char *value, hp_bounded_wait *wait, hoop_error *error);
+hoop_result hp_pmi_get(hp_pmi *pmi, const char *key, char *value, size_t size, hp_bounded_wait *wait,
+                       hoop_error *error);
+
+/*
+ * Of all processes of the job. After one that was not complete in time the process is still inside, and the next call
+ * waits on; nothing else may use the channel in between.
+ */
+hoop_result hp_pmi_barrier(hp_pmi *pmi, hp_bounded_wait *wait, hoop_error *error);
+
+/*
+ * Says goodbye, which Hydra wants to hear before a process ends, and after which it closes the connection for good. No
+ * effect unless it is open. A forked child must not call it.
+ */
+void hp_pmi_finalize(hp_pmi *pmi);
+
+/* "key=value" of a line, up to the next blank. 1, or 0: there is none, or no room. Pure. */
+int hp_pmi_word(const char *line, const char *key, char *value, size_t size);
+
+#endif

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+/* server_thread: see server_thread.h. */
+#include "lib/server_thread.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/mem.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum { CLOSE_MS = 1000, LOOK_MS = 10 };
+enum { REST_MS = 1000 }; /* a fork waits no longer: the program's own log function may wait for the fork */
+
+typedef struct server_thread {
+    pthread_t thread;
+    hp_loop *loop;
+    hp_server *server;
+    pthread_mutex_t mutex; /* of the three fields below */
+    pthread_cond_t changed;
+    int stop, pause;
+    int rests; /* the thread is in no event */
+} server_thread;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static server_thread *current;
+
+void
+hp_server_thread_lock(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void
+hp_server_thread_unlock(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+/* --- the thread --- */
+
+static void
+rest(server_thread *t)
+{
+    t->rests = 1;
+    pthread_cond_broadcast(&t->changed);
+    while (t->pause && !t->stop)
+        pthread_cond_wait(&t->changed, &t->mutex);
+    t->rests = 0;
+}
+
+/* What the ranks were sent last reaches them, unless their hosts do not answer. */
+static void
+close_server(server_thread *t)
+{
+    uint64_t until = hp_loop_now(t->loop) + CLOSE_MS * HP_MS;
+    hp_server_close(t->server);
+    while (!hp_server_is_closed(t->server) && hp_loop_now(t->loop) < until)
+        hp_loop_run(t->loop, LOOK_MS * HP_MS);
+}
+
+static void *
+run(void *arg)
+{
+    server_thread *t = arg;
+    pthread_mutex_lock(&t->mutex);
+    while (!t->stop) {
+        if (t->pause)
+            rest(t);
+        pthread_mutex_unlock(&t->mutex);
+        hp_loop_run(t->loop, HP_NEVER);
+        pthread_mutex_lock(&t->mutex);
+    }
+    pthread_mutex_unlock(&t->mutex);
+    close_server(t);
+    return NULL;
+}
+
+static void
+take_down(server_thread *t)
+{
+    hp_server_free(t->server);
+    if (t->loop)
+        hp_loop_free(t->loop);
+    pthread_cond_destroy(&t->changed);
+    pthread_mutex_destroy(&t->mutex);
+    free(t);
+}
+
+hoop_result
+hp_server_thread_start(const hp_server_options *options, hoop_error *error)
+{
+    server_thread *t = hp_alloc(1, sizeof(*t));
+    if (!t)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for a rendezvous server");
+    pthread_mutex_init(&t->mutex, NULL);
+    hp_thread_cond_init(&t->changed);
+    t->loop = hp_loop_new();
+    if (!t->loop)
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make an event loop for the rendezvous server");
+    else
+        t->server = hp_server_new(t->loop, options, error);
+    if (t->server && hp_thread_start(&t->thread, run, t)) {
+        current = t;
+        return HOOP_SUCCESS;
+    }
+    if (t->server)
+        hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start a thread for the rendezvous server");
+    take_down(t);
+    return error->code;
+}
+
+const hp_addr *
+hp_server_thread_addr(void)
+{
+    return current ? hp_server_addr(current->server) : NULL;
+}
+
+void
+hp_server_thread_stop(void)
+{
+    server_thread *t = current;
+    if (!t)
+        return;
+    current = NULL;
+    pthread_mutex_lock(&t->mutex);
+    t->stop = 1;
+    pthread_cond_broadcast(&t->changed);
+    pthread_mutex_unlock(&t->mutex);
+    hp_loop_wake(t->loop);
+    pthread_join(t->thread, NULL);
+    take_down(t);
+}
+
+/* --- forks --- */
+
+void
+hp_server_thread_before_fork(void)
+{
+    server_thread *t;
+    pthread_mutex_lock(&lock);
+    t = current;
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->mutex);
+    t->pause = 1;
+    hp_loop_wake(t->loop);
+    uint64_t until = hp_now() + REST_MS * HP_MS;
+    while (!t->rests && hp_thread_wait(&t->changed, &t->mutex, until))
+        continue;
+}
+
+void
+hp_server_thread_after_fork(void)
+{
+    server_thread *t = current;
+    if (t) {
+        t->pause = 0;
+        pthread_cond_broadcast(&t->changed);
+        pthread_mutex_unlock(&t->mutex);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void
+hp_server_thread_forked(void)
+{
+    current = NULL;
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * server_thread: this process's rendezvous server, if it has one: the server of rendezvous/server.c on a thread and a
+ * loop of its own. A fork waits until the thread is between two events: in the middle of one it may hold a lock of
+ * libcrypto or of the program's allocator, which the child would find locked for ever. (Seen with AddressSanitizer's
+ * allocator; t/sys/serve.c.) The sockets are closed by net/socket.c.
+ */
+#ifndef HP_SERVER_THREAD_H
+#define HP_SERVER_THREAD_H
+
+#include "rendezvous/server.h"
+
+/* Held while the server is started, stopped, or looked at, and during a fork. */
+void hp_server_thread_lock(void);
+void hp_server_thread_unlock(void);
+
+/* All under the lock. There must be no server yet. The options' secret is copied. */
+hoop_result hp_server_thread_start(const hp_server_options *options, hoop_error *error);
+const hp_addr *hp_server_thread_addr(void); /* where it listens; NULL: there is no server */
+void hp_server_thread_stop(void);           /* waits until the thread has ended; none is fine */
+
+/* Around a fork; forked in the child, instead of after_fork: frees nothing, and there is no server. */
+void hp_server_thread_before_fork(void);
+void hp_server_thread_after_fork(void);
+void hp_server_thread_forked(void);
+
+#endif

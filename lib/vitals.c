@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* vitals: see vitals.h. Times are by CLOCK_MONOTONIC: the loop's own does not count what the program computes. */
+#include "lib/vitals.h"
+
+#include "base/clock.h"
+#include "lib/stats.h"
+
+static int
+waits_for(const hoop_comm *comm)
+{
+    static const int reasons[] = {[HP_FLIGHT_NOTHING] = -1,
+                                  [HP_FLIGHT_RECEIVES] = HP_WAIT_PEER,
+                                  [HP_FLIGHT_SENDS] = HP_WAIT_LINK,
+                                  [HP_FLIGHT_DEVICE] = HP_WAIT_DEVICE,
+                                  [HP_FLIGHT_STREAM] = HP_WAIT_STREAM};
+    int rank;
+    return reasons[hp_stats_awaits(comm, &rank)];
+}
+
+static hp_vitals
+measure(hoop_comm *comm)
+{
+    hoop_stats s = {.size = sizeof(s)};
+    hp_stats_fill(comm, &s);
+    return (hp_vitals){.at = comm->reports.vitals_at - comm->reports.born,
+                       .operations = s.operations,
+                       .messages = s.messages,
+                       .sent = s.bytes_sent,
+                       .received = s.bytes_received,
+                       .inside = s.inside_ns,
+                       .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
+                                  [HP_WAIT_LINK] = s.waited_link_ns,
+                                  [HP_WAIT_STREAM] = s.waited_stream_ns,
+                                  [HP_WAIT_DEVICE] = s.waited_reduction_ns},
+                       .slowest = s.slowest_ns,
+                       .retransmits = s.retransmits,
+                       .delivery_rate = s.delivery_rate,
+                       .entries = s.entries,
+                       .entered = s.entered_ns,
+                       .clock_offset = s.clock_offset_ns,
+                       .clock_error = s.clock_error_ns,
+                       .slowest_rank = s.slowest_rank,
+                       .rtt = s.rtt_us,
+                       .waits = waits_for(comm)};
+}
+
+void
+hp_vitals_send(hoop_comm *comm)
+{
+    hp_reports *r = &comm->reports;
+    if (!comm->client)
+        return;
+    (void)hp_loop_now(comm->loop);
+    r->vitals_at = hp_loop_looked(comm->loop);
+    if (!r->born)
+        r->born = r->vitals_at;
+    hp_vitals vitals = measure(comm);
+    hp_client_vitals(comm->client, &vitals);
+}
+
+void
+hp_vitals_poll(hoop_comm *comm)
+{
+    if (comm->client && hp_loop_looked(comm->loop) - comm->reports.vitals_at >= HP_SEC)
+        hp_vitals_send(comm);
+}

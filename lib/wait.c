@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * wait: the public functions of an operation that was started: look at it, wait for it or for one of several, be called
+ * when it has ended, let it go. Checks arguments and state, and passes on to progress.c and callback.c.
+ */
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "lib/baton.h"
+#include "lib/callback.h"
+#include "lib/entry.h"
+#include "lib/group.h"
+#include "lib/progress.h"
+#include "lib/registry.h"
+#include "lib/work_pool.h"
+
+#include <sys/eventfd.h>
+
+static int
+is_done(hoop_work *work)
+{
+    return hp_work_is_done(atomic_load(&work->state));
+}
+
+/* A work that this process and this thread may use now. */
+static hoop_result
+check_work(const hoop_work *work, const char *null)
+{
+    if (!work)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, null);
+    if (work->comm->forks != hp_forks())
+        return hp_entry_check(work->comm);
+    if (hp_group_open())
+        return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE,
+                               "a wait, a test or hoop_work_on_done inside a group: call hoop_group_end first");
+    return HOOP_SUCCESS;
+}
+
+/* The same for the call of this name, which waits; `null` says that its work is NULL. */
+static hoop_result
+check_wait(const hoop_work *work, const char *call, const char *null)
+{
+    hoop_result result = check_work(work, null);
+    return result == HOOP_SUCCESS ? hp_entry_may_wait(work->comm, call) : result;
+}
+
+static hoop_result
+refuse_busy(const hoop_comm *comm)
+{
+    return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+}
+
+/* Frees a work that is done; its result. */
+static hoop_result
+take_result(hoop_work *work)
+{
+    hoop_comm *comm = work->comm;
+    hoop_result result = work->result;
+    hp_work_pool_give(comm, work);
+    return result == HOOP_SUCCESS ? result : hp_entry_check(comm);
+}
+
+static uint64_t
+deadline_of(int timeout_ms)
+{
+    return timeout_ms < 0 ? HP_NEVER : hp_now() + (uint64_t)timeout_ms * HP_MS;
+}
+
+hoop_result
+hoop_work_test(hoop_work *work, int *done)
+{
+    hoop_result result = check_work(work, "hoop_work_test: work is NULL");
+    if (result == HOOP_SUCCESS && !done)
+        result = hp_entry_refuse(work->comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_test: done is NULL");
+    if (result != HOOP_SUCCESS)
+        return result;
+    if (!is_done(work))
+        hp_progress_poke(work->comm);
+    *done = is_done(work);
+    return *done ? work->result : HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_work_wait(hoop_work *work, int timeout_ms)
+{
+    hoop_result result = check_wait(work, "hoop_work_wait", "hoop_work_wait: work is NULL");
+    if (result != HOOP_SUCCESS)
+        return result;
+    int done = is_done(work);
+    if (!done) {
+        if (hp_progress_enter(work->comm) != HOOP_SUCCESS)
+            return refuse_busy(work->comm);
+        done = hp_progress_wait(work->comm, work, deadline_of(timeout_ms));
+        hp_progress_leave(work->comm);
+    }
+    return done ? take_result(work) : HOOP_IN_PROGRESS;
+}
+
+enum { JUDGED_MS = 10000 }; /* within this time the driver, or the server, ends an operation that is overdue */
+
+/* The work consists of messages, of which the first is named. */
+static int
+expire_messages(hoop_work *work, uint64_t waited)
+{
+    hoop_comm *comm = work->comm;
+    const hp_message *first = work->messages;
+    hoop_error error;
+    char me[96], peer[96], call[192];
+    hp_message_print(first, hp_comm_name(comm, first->peer, peer), call, sizeof(call));
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s in %s%s, which was the limit of that wait",
+               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, call,
+               work->message_count > 1 ? " and others of one call" : "");
+    error.rank = work->message_count == 1 ? first->peer : -1;
+    error.reporter = comm->rank;
+    error.sequence = HP_NO_OPERATION;
+    hp_progress_abort(comm, &error);
+    return is_done(work);
+}
+
+/*
+ * The limit of a wait, which has lasted for `waited` ns, is over. If the communicator is not ended within bounds, this
+ * rank aborts it. 1: the work is done; 0: another thread is stuck, and the communicator has the error.
+ */
+static int
+expire(hoop_work *work, uint64_t waited)
+{
+    hoop_comm *comm = work->comm;
+    hoop_error error;
+    char me[96];
+    if (work->message_count > 0) /* the server does not see messages */
+        return expire_messages(work, waited);
+    if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
+        return 1;
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for operation %llu, which was the limit of that wait",
+               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, (unsigned long long)work->sequence);
+    error.rank = error.reporter = comm->rank;
+    error.sequence = work->sequence;
+    hp_progress_abort(comm, &error);
+    return is_done(work);
+}
+
+hoop_result
+hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
+{
+    hoop_result result = check_wait(work, "hoop_work_wait_or_fail", "hoop_work_wait_or_fail: work is NULL");
+    if (result != HOOP_SUCCESS)
+        return result;
+    hoop_comm *comm = work->comm;
+    uint64_t since = hp_now();
+    int done = is_done(work);
+    if (!done) {
+        if (hp_progress_enter(comm) != HOOP_SUCCESS)
+            return refuse_busy(comm);
+        done = hp_progress_wait(comm, work, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
+        hp_progress_leave(comm);
+    }
+    return done ? take_result(work) : hp_entry_check(comm);
+}
+
+hoop_result
+hoop_wait_all(hoop_work **works, size_t count)
+{
+    hoop_result first = HOOP_SUCCESS;
+    if (!works && count)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_wait_all: works is NULL");
+    for (size_t i = 0; i < count; i++) {
+        hoop_result result = works[i] ? hoop_work_wait(works[i], -1) : HOOP_SUCCESS;
+        if (first == HOOP_SUCCESS)
+            first = result;
+        if (result != HOOP_ERR_BUSY && result != HOOP_ERR_INVALID_USAGE && result != HOOP_ERR_FORKED)
+            works[i] = NULL;
+    }
+    return first;
+}
+
+/* --- one of several --- */
+
+typedef struct choice {
+    hoop_work **works;
+    size_t count, index;
+} choice;
+
+/* The first that is done becomes the choice. */
+static int
+one_is_done(hoop_comm *comm, void *arg)
+{
+    choice *c = arg;
+    (void)comm;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->works[i] && is_done(c->works[i])) {
+            c->index = i;
+            return 1;
+        }
+    return 0;
+}
+
+/* The communicator of works[i], if no work before it has the same one; else NULL. */
+static hoop_comm *
+new_comm(hoop_work **works, size_t i)
+{
+    if (!works[i])
+        return NULL;
+    for (size_t k = 0; k < i; k++)
+        if (works[k] && works[k]->comm == works[i]->comm)
+            return NULL;
+    return works[i]->comm;
+}
+
+/* Gives back the waiting places of the communicators of the first `count` works. */
+static void
+leave_all(hoop_work **works, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (new_comm(works, i))
+            hp_progress_leave(works[i]->comm);
+}
+
+static hoop_result
+enter_all(hoop_work **works, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        hoop_comm *comm = new_comm(works, i);
+        if (comm && hp_progress_enter(comm) != HOOP_SUCCESS) {
+            leave_all(works, i);
+            return refuse_busy(comm);
+        }
+    }
+    return HOOP_SUCCESS;
+}
+
+/*
+ * This thread drives the first communicator. The background threads of the others drive those meanwhile, as during a
+ * split, and wake this one when an operation is done.
+ */
+static int
+wait_for_one(choice *c, uint64_t deadline)
+{
+    hoop_comm *driven = NULL;
+    for (size_t i = 0; i < c->count; i++) {
+        hoop_comm *comm = new_comm(c->works, i);
+        if (comm && driven) {
+            hp_baton_watch(comm, driven);
+            hp_progress_depart(comm);
+        } else if (comm) {
+            driven = comm;
+        }
+    }
+    int done = hp_progress_until(driven, one_is_done, c, deadline);
+    for (size_t i = 0; i < c->count; i++) {
+        hoop_comm *comm = new_comm(c->works, i);
+        if (!comm || comm == driven)
+            continue;
+        hp_baton_watch(comm, NULL);
+        hp_progress_return(comm);
+    }
+    return done;
+}
+
+static hoop_result
+check_works(hoop_work **works, size_t count, const size_t *index)
+{
+    hoop_result result = HOOP_SUCCESS;
+    if ((!works && count) || !index)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_wait_any: works or index is NULL");
+    for (size_t i = 0; i < count && result == HOOP_SUCCESS; i++)
+        if (works[i])
+            result = check_work(works[i], "");
+    return result == HOOP_SUCCESS ? hp_entry_may_wait(NULL, "hoop_wait_any") : result;
+}
+
+hoop_result
+hoop_wait_any(hoop_work **works, size_t count, int timeout_ms, size_t *index)
+{
+    choice c = {works, count, count};
+    size_t left = 0;
+    hoop_result result = check_works(works, count, index);
+    if (result != HOOP_SUCCESS)
+        return result;
+    *index = count;
+    for (size_t i = 0; i < count; i++)
+        left += works[i] != NULL;
+    int done = left > 0 && one_is_done(NULL, &c);
+    if (left > 0 && !done) {
+        result = enter_all(works, count);
+        if (result != HOOP_SUCCESS)
+            return result;
+        done = wait_for_one(&c, deadline_of(timeout_ms));
+        leave_all(works, count);
+    }
+    if (!done)
+        return left > 0 ? HOOP_IN_PROGRESS : HOOP_SUCCESS;
+    hoop_work *ended = works[c.index];
+    works[c.index] = NULL;
+    *index = c.index;
+    return take_result(ended);
+}
+
+/* --- callbacks --- */
+
+hoop_result
+hoop_work_on_done(hoop_work *work, hoop_done_fn *fn, void *arg)
+{
+    hoop_result result = check_work(work, "hoop_work_on_done: work is NULL");
+    if (result == HOOP_SUCCESS && !fn)
+        result = hp_entry_refuse(work->comm, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_on_done: fn is NULL");
+    if (result != HOOP_SUCCESS)
+        return result;
+    hoop_comm *comm = work->comm;
+    if (atomic_fetch_or(&work->state, HP_WORK_CLAIMED) & HP_WORK_CLAIMED)
+        return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE,
+                               "hoop_work_on_done: this operation has a function already, and can have only one");
+    work->fn = fn;
+    work->fn_arg = arg;
+    if (atomic_fetch_or(&work->state, HP_WORK_CALLS) & HP_WORK_ENDED) {
+        atomic_fetch_add(&comm->driver.outstanding, 1);
+        hp_callback_queue(comm, work);
+        hp_callback_run(comm);
+    }
+    return HOOP_SUCCESS;
+}
+
+/* When the result is stored, the signal may be gone. */
+void
+hoop_signal_done(void *signal, hoop_result result)
+{
+    hoop_signal *s = signal;
+    int fd = s->fd;
+    __atomic_store_n(&s->result, result, __ATOMIC_RELEASE);
+    if (fd >= 0 && eventfd_write(fd, 1) != 0)
+        hp_log(HP_LOG_WARN, "hoop_signal_done: descriptor %d is no eventfd, or was closed before its operation ended",
+               fd);
+}
+
+hoop_result
+hoop_work_free(hoop_work *work)
+{
+    if (!work)
+        return HOOP_SUCCESS;
+    hoop_comm *comm = work->comm;
+    if (comm->forks != hp_forks())
+        return hp_entry_check(comm);
+    if (hp_work_is_done(atomic_fetch_or(&work->state, HP_WORK_FREED)))
+        hp_work_pool_give(comm, work);
+    return HOOP_SUCCESS;
+}

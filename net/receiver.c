@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * receiver: see receiver.h. One read fills {head, body}. The size of the head is guessed from the post: where another
+ * head comes, its end lies in the post's memory and is copied back.
+ */
+#include "net/receiver.h"
+
+#include "base/err.h"
+#include "net/frame_check.h"
+
+#include <string.h>
+
+void
+hp_receiver_init(hp_receiver *r, int self, int peer)
+{
+    r->self = self;
+    r->peer = peer;
+    r->in_body = r->ended = 0;
+    r->body_at = 0;
+    r->first_read = HP_COMMON_BYTES;
+    r->head_at = 0;
+}
+
+static hp_received
+nothing(void)
+{
+    return (hp_received){.event = HP_EVENT_NONE};
+}
+
+static hp_received
+fault(void)
+{
+    return (hp_received){.event = HP_EVENT_FAULT};
+}
+
+/* --- where the next bytes go --- */
+
+/* The size of the head; as long as its type is not known, that of the head that the post lets expect. */
+static size_t
+head_size(const hp_receiver *r, const hp_post *post)
+{
+    if (r->head_at < HP_COMMON_BYTES)
+        return post ? hp_frame_head(post->frame.flags) : r->first_read;
+    return r->frame.type == HP_DATA ? hp_frame_head(r->frame.flags) : HP_COMMON_BYTES + r->frame.length;
+}
+
+static size_t
+head_left(const hp_receiver *r, const hp_post *post)
+{
+    size_t size = r->in_body ? 0 : head_size(r, post);
+    return size > r->head_at ? size - r->head_at : 0;
+}
+
+/* A small body is read behind the head, and copied from there: cheaper than an iovec. */
+static int
+follows_head(const hp_receiver *r, const hp_post *post, size_t head)
+{
+    return hp_post_is_small(post) && r->head_at + head + post->bytes <= sizeof(r->head);
+}
+
+int
+hp_receiver_places(hp_receiver *r, const hp_post *post, struct iovec *places)
+{
+    size_t head = head_left(r, post);
+    int n = head > 0;
+    if (r->ended) {
+        places[0] = (struct iovec){r->head, sizeof(r->head)};
+        return 1;
+    }
+    if (!r->in_body && head == 0)
+        return 0;
+    places[0] = (struct iovec){r->head + r->head_at, head};
+    if (post && follows_head(r, post, head)) {
+        places[0].iov_len += post->bytes - r->body_at;
+        return 1;
+    }
+    return post ? n + hp_iov_list(&post->body, r->body_at, post->bytes, places + n, HP_IOV_ONCE) : n;
+}
+
+/* --- what has come --- */
+
+/*
+ * Where the head is longer than the post let expect, its end was read into the post's body. It is copied back; the rest
+ * of the body never moves, because such a frame is refused.
+ */
+static uint32_t
+pull_back(hp_receiver *r, const hp_post *post, uint32_t spilled)
+{
+    size_t missing = head_left(r, post);
+    uint32_t n = spilled < missing ? spilled : (uint32_t)missing;
+    if (n > 0)
+        hp_iov_copy(&post->body, n, r->head + r->head_at);
+    r->head_at += n;
+    return n;
+}
+
+/* Its length was checked with its first bytes: it fits. */
+static hp_received
+take_control(hp_receiver *r, hoop_error *error)
+{
+    const uint8_t *payload = r->head + HP_COMMON_BYTES;
+    if (r->head_at < HP_COMMON_BYTES + r->frame.length)
+        return nothing();
+    if (hp_frame_get_control(&r->frame, payload, error) != HOOP_SUCCESS)
+        return fault();
+    r->ended = 1;
+    r->head_at = 0;
+    return (hp_received){
+        .event = HP_EVENT_CONTROL, .type = r->frame.type, .payload = payload, .payload_n = r->frame.length - 4};
+}
+
+static hp_received
+take_body(hp_receiver *r, const hp_post *post, uint32_t n, hoop_error *error)
+{
+    hp_received received = {.bytes = n};
+    r->body_at += n;
+    if (r->body_at < post->bytes)
+        return received;
+    if ((r->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_iov_crc(&post->body, post->bytes) != r->frame.payload_crc) {
+        hp_err_set(error, HOOP_ERR_CORRUPT, "the bytes of operation %llu from rank %d to rank %d changed on the way",
+                   (unsigned long long)post->frame.sequence, r->peer, r->self);
+        received.event = HP_EVENT_FAULT;
+        return received;
+    }
+    r->in_body = 0;
+    r->body_at = 0;
+    r->head_at = 0;
+    received.event = HP_EVENT_POST;
+    received.acknowledge = (r->frame.flags & HP_FRAME_ACK) != 0;
+    return received;
+}
+
+/* The head of a data frame is here, or a part of it; with spilled bytes of its body. */
+static hp_received
+take_head(hp_receiver *r, const hp_post *post, uint32_t spilled, hoop_error *error)
+{
+    if (!post || head_left(r, post) > 0)
+        return nothing();
+    if (hp_frame_get_data(&r->frame, r->head + HP_COMMON_BYTES, error) != HOOP_SUCCESS)
+        return fault();
+    if (hp_frame_check(&r->frame, &post->frame, post->bytes, r->self, r->peer, error) != HOOP_SUCCESS)
+        return fault();
+    r->in_body = 1;
+    return take_body(r, post, spilled, error);
+}
+
+hoop_result
+hp_receiver_head(hp_receiver *r, hoop_error *error)
+{
+    return hp_frame_get_data(&r->frame, r->head + HP_COMMON_BYTES, error);
+}
+
+hp_received
+hp_receiver_take(hp_receiver *r, const hp_post *post, size_t n, hoop_error *error)
+{
+    size_t head = head_left(r, post), in_head = n < head ? n : head;
+    uint32_t spilled = (uint32_t)(n - in_head);
+    int known = r->head_at >= HP_COMMON_BYTES;
+    if (r->ended)
+        return nothing();
+    if (spilled > 0 && follows_head(r, post, head))
+        memcpy(post->body.data + r->body_at, r->head + r->head_at + head, spilled);
+    if (r->in_body)
+        return take_body(r, post, spilled, error);
+    r->head_at += in_head;
+    if (r->head_at < HP_COMMON_BYTES)
+        return nothing();
+    if (!known && hp_frame_get_common(&r->frame, r->head, error) != HOOP_SUCCESS)
+        return fault();
+    spilled -= pull_back(r, post, spilled);
+    return r->frame.type == HP_DATA ? take_head(r, post, spilled, error) : take_control(r, error);
+}
+
+/* --- for the stripe's watch --- */
+
+uint32_t
+hp_receiver_body_left(const hp_receiver *r, const hp_post *post)
+{
+    return post && r->in_body ? post->bytes - r->body_at : 0;
+}
+
+int
+hp_receiver_is_full(const hp_receiver *r)
+{
+    return !r->in_body && r->head_at >= HP_COMMON_BYTES && head_left(r, NULL) == 0;
+}
+
+int
+hp_receiver_is_fresh(const hp_receiver *r)
+{
+    return !r->in_body && r->head_at == 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* tcp_path: see tcp_path.h. A kernel fills as much of the structure as it knows; the rest stays 0. */
+#include "net/tcp_path.h"
+
+#include <linux/tcp.h> /* glibc's netinet/tcp.h has a shorter one, and excludes this */
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+hp_tcp_path
+hp_tcp_path_of(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    hp_tcp_path path = {0};
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return path;
+    path.retransmits = info.tcpi_total_retrans;
+    path.delivery_rate = info.tcpi_delivery_rate;
+    path.rtt_us = info.tcpi_rtt;
+    return path;
+}
+
+void
+hp_tcp_path_join(hp_tcp_path *all, const hp_tcp_path *one)
+{
+    all->retransmits += one->retransmits;
+    all->delivery_rate += one->delivery_rate;
+    if (one->rtt_us > all->rtt_us)
+        all->rtt_us = one->rtt_us;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/* departure: see departure.h. The ranks that remain have told which call the operation is. */
+#include "rendezvous/departure.h"
+
+#include "base/err.h"
+
+#include <stdio.h>
+
+static const char *
+name_operation(const hp_ring_view *view, uint64_t sequence, char out[HP_OPERATION_TEXT])
+{
+    static const hp_call unknown;
+    const hp_call *call = &unknown;
+    for (int i = 0; i < view->size; i++)
+        if (view->witnesses[i].report.sequence == sequence && view->witnesses[i].report.call.kind)
+            call = &view->witnesses[i].report.call;
+    return hp_blame_operation(sequence, call, out);
+}
+
+void
+hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error)
+{
+    const hp_member *who = &view->members[rank];
+    unsigned long long completed = view->witnesses[rank].completed;
+    char operation[HP_OPERATION_TEXT] = "a message";
+    if (sequence != HP_NO_OPERATION)
+        name_operation(view, sequence, operation);
+    hp_err_set(error, HOOP_ERR_PEER_LOST,
+               "rank %d (%.40s) left the communicator after %llu operation%s while rank %d (%.40s) waits in %s", rank,
+               who->host, completed, completed == 1 ? "" : "s", waiter, view->members[waiter].host, operation);
+    error->rank = rank;
+    error->sequence = sequence;
+}
+
+void
+hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
+                      hoop_error *error)
+{
+    const hp_member *who = &view->members[rank];
+    char operation[HP_OPERATION_TEXT], during[HP_OPERATION_TEXT + 16] = "";
+    if (linking)
+        snprintf(during, sizeof(during), " during bring-up");
+    else if (sequence)
+        snprintf(during, sizeof(during), " during %s", name_operation(view, sequence, operation));
+    hp_err_set(error, HOOP_ERR_PEER_LOST, "rank %d (%s, pid %u) vanished%s: %s", rank, who->host, who->pid, during,
+               why ? why : "its process ended or its connection broke");
+    error->rank = rank;
+    error->sequence = sequence;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* departure: the sentence about a rank that is gone while others need it. Pure. */
+#ifndef HP_DEPARTURE_H
+#define HP_DEPARTURE_H
+
+#include "rendezvous/ring_view.h"
+
+/*
+ * PEER_LOST: "rank 3 (node2) left the communicator after 16 operations while rank 1 (node1) waits in operation 17
+ * (barrier)". sequence: HP_NO_OPERATION for a message.
+ */
+void hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error);
+
+/*
+ * PEER_LOST: "rank 3 (node2, pid 811) vanished during operation 17 (barrier): its process ended or its connection
+ * broke". sequence: 0 for none; linking: during bring-up; why: instead of the last part, or NULL.
+ */
+void hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
+                           hoop_error *error);
+
+#endif

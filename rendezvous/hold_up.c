@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: MIT */
+/* hold_up: see hold_up.h. Ranks that wait for each other in two communicators have a sentence of both. */
+#include "rendezvous/hold_up.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "rendezvous/join_group.h"
+#include "rendezvous/unreachable.h"
+
+#include <stdlib.h>
+
+/* That a process runs is known after a second of the stall only: it is looked at now and then. */
+static hp_process
+look(const hp_ring_view *v, int rank, uint64_t stalled)
+{
+    hp_process process = v->events->process(v->events->arg, &v->members[rank]);
+    return process == HP_PROCESS_RUNS && stalled < HP_SEC ? HP_PROCESS_UNKNOWN : process;
+}
+
+hp_blame
+hp_hold_up_find(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
+{
+    hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
+    if (blame.guilt == HP_GUILT_ABSENT && v->events->crossed(v->events->arg, v->comm, stalled, out, size))
+        return blame;
+    if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
+        blame.process = look(v, blame.rank, stalled);
+    hp_blame_print(&blame, v->witnesses, v->members, stalled, out, size);
+    return blame;
+}
+
+/* If the blamed rank is silent, and not known to be stopped, the text names all silent ranks; else it stays. */
+static void
+name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *text, size_t size)
+{
+    uint8_t *silent = hp_unreachable_mark(v->witnesses, v->peers, v->events, v->size, blame->sequence, v->heartbeat);
+    if (silent && blame->rank >= 0 && silent[blame->rank] && blame->process != HP_PROCESS_STOPPED) {
+        hp_unreachable s = hp_unreachable_find(v->witnesses, v->members, silent, v->size);
+        hp_unreachable_print(&s, v->members, silent, v->size, blame->sequence, now - v->moved, now, text, size);
+        blame->rank = s.first;
+    }
+    free(silent);
+}
+
+void
+hp_hold_up_timeout(const hp_ring_view *v, uint64_t now, hoop_error *error)
+{
+    char text[256];
+    hp_blame blame = hp_hold_up_find(v, now - v->moved, text, sizeof(text));
+    name_silent_ranks(v, &blame, now, text, sizeof(text));
+    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
+    error->rank = blame.rank;
+    error->sequence = blame.sequence;
+}
+
+void
+hp_hold_up_links(const uint64_t *connected, int n, int size, hoop_error *error)
+{
+    char ranks[96];
+    int late = size - n;
+    hp_err_set(
+        error, HOOP_ERR_RENDEZVOUS,
+        "all %d ranks joined, but the links of %d of them are not up (rank %s); can the hosts reach each other, or "
+        "does a firewall close their ports?",
+        size, late, hp_rank_list(connected, size, 0, ranks, sizeof(ranks)));
+    for (int i = 0; late == 1 && i < size; i++)
+        if (!(connected[i / 64] >> (i % 64) & 1))
+            error->rank = i;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+/* lateness: see lateness.h. */
+#include "rendezvous/lateness.h"
+
+static int
+is_known(const hp_entry_times *t)
+{
+    return t->count > 0 && t->error != HP_LATENESS_UNKNOWN;
+}
+
+static int
+ranks_of_count(const hp_entry_times *of, int ranks, uint64_t count)
+{
+    int n = 0;
+    for (int r = 0; r < ranks; r++)
+        n += is_known(&of[r]) && of[r].count == count;
+    return n;
+}
+
+/* The count that most ranks have, the lowest of several; 0: none has any. */
+static uint64_t
+common_count(const hp_entry_times *of, int ranks)
+{
+    uint64_t common = 0;
+    int most = 0;
+    for (int r = 0; r < ranks; r++) {
+        uint64_t count = is_known(&of[r]) ? of[r].count : 0;
+        int n = count > 0 && count != common ? ranks_of_count(of, ranks, count) : 0;
+        if (n > most || (n == most && n > 0 && count < common)) {
+            common = count;
+            most = n;
+        }
+    }
+    return common;
+}
+
+/* The sum by the common clock, modulo 2^64: differences of two are small, and right. */
+static uint64_t
+common_sum(const hp_entry_times *t)
+{
+    return t->sum - t->count * (uint64_t)t->offset;
+}
+
+static int
+is_earlier(const hp_entry_times *a, const hp_entry_times *b)
+{
+    return (int64_t)(common_sum(a) - common_sum(b)) < 0;
+}
+
+void
+hp_lateness(const hp_entry_times *of, int ranks, uint64_t *late)
+{
+    uint64_t count = common_count(of, ranks);
+    const hp_entry_times *earliest = 0;
+    for (int r = 0; r < ranks; r++)
+        if (is_known(&of[r]) && of[r].count == count && (!earliest || is_earlier(&of[r], earliest)))
+            earliest = &of[r];
+    for (int r = 0; r < ranks; r++) {
+        late[r] = HP_LATENESS_UNKNOWN;
+        if (!is_known(&of[r]) || of[r].count != count)
+            continue;
+        uint64_t ns = (common_sum(&of[r]) - common_sum(earliest)) / count;
+        late[r] = ns > of[r].error + earliest->error ? ns : 0;
+    }
+}

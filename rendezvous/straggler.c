@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: MIT */
+/* straggler: see straggler.h. */
+#include "rendezvous/straggler.h"
+
+#include "base/mem.h"
+#include "rendezvous/clock_offset.h"
+#include "rendezvous/lateness.h"
+
+#include <stdlib.h>
+
+enum { CLOCKS_MOST = 1024 }; /* ranks whose clocks are compared: that takes the square of the time */
+
+static const double late_share = 0.05, link_share = 0.1, used_share = 0.1;
+
+/* 0: nothing is known of the rank in this span, or it has ended no call. */
+static int
+read_rank(const hp_history *h, hp_span span, hp_milestone *added)
+{
+    *added = hp_history_added(h, span);
+    return added->at > 0 && added->calls > 0;
+}
+
+hp_straggler
+hp_straggler_find(const hp_history *histories, int n, hp_span span)
+{
+    hp_straggler found = {.rank = -1};
+    hp_milestone least = {0};
+    double least_share = 2, sum = 0;
+    for (int i = 0; i < n && histories; i++) {
+        hp_milestone added;
+        if (!read_rank(&histories[i], span, &added))
+            return (hp_straggler){.rank = -1};
+        double share = (double)added.waited / (double)added.at;
+        sum += share;
+        if (share >= least_share)
+            continue;
+        least_share = share;
+        least = added;
+        found.rank = i;
+    }
+    found.share = n > 1 ? (sum - least_share) / (n - 1) - least_share : 0;
+    if (found.rank < 0 || found.share < late_share)
+        return (hp_straggler){.rank = -1};
+    found.late = found.share * (double)least.at / 1e9 / (double)least.calls;
+    return found;
+}
+
+/* The times of the calls, and the most by which they may be wrong: since a call, the clocks may have drifted apart. */
+static hp_entry_times
+entry_times(const hp_vitals *v)
+{
+    uint64_t drift = v->at / HP_CLOCK_DRIFT;
+    uint64_t error = v->clock_error > UINT64_MAX - drift ? HP_LATENESS_UNKNOWN : v->clock_error + drift;
+    return (hp_entry_times){v->entries, v->entered, v->clock_offset, error};
+}
+
+/* By how many ns the rank calls later than the first one, on average; 0: the clocks do not tell, or there is no memory. */
+static uint64_t
+late_by_clock(const hp_history *histories, int n, int rank)
+{
+    hp_entry_times *times = hp_alloc((size_t)n, sizeof(*times));
+    uint64_t *late = hp_alloc((size_t)n, sizeof(*late)), found = 0;
+    for (int i = 0; i < n && times; i++)
+        times[i] = entry_times(&histories[i].last);
+    if (times && late) {
+        hp_lateness(times, n, late);
+        found = late[rank] == HP_LATENESS_UNKNOWN ? 0 : late[rank];
+    }
+    free(times);
+    free(late);
+    return found;
+}
+
+hp_straggler
+hp_straggler_since_start(const hp_history *histories, int n)
+{
+    hp_straggler found = hp_straggler_find(histories, n, HP_SPAN_ALL);
+    uint64_t late = found.rank >= 0 && n <= CLOCKS_MOST ? late_by_clock(histories, n, found.rank) : 0;
+    if (late)
+        found.late = (double)late / 1e9;
+    return found;
+}
+
+/* The position of the sender that waits most for its link; -1: none waits long. */
+static int
+most_waited(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now)
+{
+    double most = link_share;
+    int found = -1;
+    for (int p = 0; p < ring->size; p++) {
+        hp_rates r = hp_history_rates(&histories[ring->order[p]], span, now);
+        if (r.share[HP_WAIT_LINK] < most)
+            continue;
+        most = r.share[HP_WAIT_LINK];
+        found = p;
+    }
+    return found;
+}
+
+/* What TCP says of a link that carries little is what the program sends. */
+static int
+is_used(const hp_history *h, hp_span span, uint64_t now)
+{
+    return hp_history_rates(h, span, now).sent > used_share * (double)h->last.delivery_rate;
+}
+
+/* The position of the sender whose link is used, and delivers less than half of what any other one does; -1: none. */
+static int
+least_delivered(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now)
+{
+    uint64_t least = UINT64_MAX, second = UINT64_MAX;
+    int found = -1;
+    for (int p = 0; p < ring->size; p++) {
+        uint64_t rate = histories[ring->order[p]].last.delivery_rate;
+        if (!rate)
+            continue;
+        if (rate < least) {
+            second = least;
+            least = rate;
+            found = p;
+        } else if (rate < second) {
+            second = rate;
+        }
+    }
+    if (second == UINT64_MAX || least >= second / 2 || !is_used(&histories[ring->order[found]], span, now))
+        return -1;
+    return found;
+}
+
+hp_slow_link
+hp_straggler_link_of(const hp_history *histories, int from, int to, hp_span span, uint64_t now)
+{
+    const hp_vitals *last = &histories[from].last;
+    return (hp_slow_link){.from = from,
+                          .to = to,
+                          .share = hp_history_rates(&histories[from], span, now).share[HP_WAIT_LINK],
+                          .rate = last->delivery_rate,
+                          .retransmits = last->retransmits,
+                          .rtt = last->rtt};
+}
+
+hp_slow_link
+hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now)
+{
+    hp_slow_link none = {.from = -1, .to = -1};
+    if (!histories || ring->size < 2)
+        return none;
+    int p = most_waited(histories, ring, span, now);
+    if (p < 0)
+        p = least_delivered(histories, ring, span, now);
+    if (p < 0)
+        return none;
+    return hp_straggler_link_of(histories, ring->order[p], ring->order[(p + 1) % ring->size], span, now);
+}

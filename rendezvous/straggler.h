@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * straggler: which rank, and which link, slows down a ring that makes progress. Pure. In a collective all ranks wait for
+ * the one that comes last, and that one waits least: so a rank is late by what the others wait more than it does, and no
+ * clocks need to agree. Since the start it is late by the times of its calls, if clocks tell more than their error.
+ */
+#ifndef HP_STRAGGLER_H
+#define HP_STRAGGLER_H
+
+#include "rendezvous/history.h"
+
+typedef struct hp_straggler {
+    int rank;     /* -1: none stands out */
+    double late;  /* seconds an operation, on average */
+    double share; /* of the time that the others have waited for it, 0 to 1 */
+} hp_straggler;
+
+/* histories: of n ranks; NULL: none has reported. A rank that is late by less than a twentieth of the time is not named. */
+hp_straggler hp_straggler_find(const hp_history *histories, int n, hp_span span);
+
+/* The same since the start: `late` is by the ranks' clocks where they tell (lateness.h). */
+hp_straggler hp_straggler_since_start(const hp_history *histories, int n);
+
+typedef struct hp_slow_link {
+    int from, to;         /* ranks; from -1: none stands out */
+    double share;         /* of the time that `from` has waited for it to take data */
+    uint64_t rate;        /* bytes/s as TCP has delivered last; 0: unknown */
+    uint64_t retransmits; /* since the beginning */
+    uint32_t rtt;         /* us; 0: unknown */
+} hp_slow_link;
+
+/*
+ * The link from a rank to the next one of the ring on which the sender waits most; if none waits a tenth of the time, one
+ * that delivers less than half of what every other one does.
+ */
+hp_slow_link hp_straggler_link(const hp_history *histories, const hp_ring *ring, hp_span span, uint64_t now);
+
+/* What is known of the link between these two. */
+hp_slow_link hp_straggler_link_of(const hp_history *histories, int from, int to, hp_span span, uint64_t now);
+
+#endif

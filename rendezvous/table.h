@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * table: what the ranks of a job are doing, as far as they have told the server, in lines for a person. Pure. A rank
+ * reports an operation only if it lasts a moment, so most ranks of a healthy job show none.
+ */
+#ifndef HP_TABLE_H
+#define HP_TABLE_H
+
+#include "base/json.h"
+#include "rendezvous/job.h"
+
+typedef struct hp_table_options {
+    int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come first */
+    int width; /* of a line: sentences are broken, and rows cut; 0: any */
+    void (*line)(void *arg, const char *line);
+    void *arg;
+} hp_table_options;
+
+/*
+ * For each ring a sentence and a row for each rank, for each world that is not complete a sentence. A row has rank,
+ * host, process, operation, for how long, and for which rank it waits; of ranks that report counters also bytes/s, the
+ * share of time waited, and segments sent again. Then come the ring with its slowest link, and the rank that is late.
+ */
+void hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now);
+
+/* The same as members of an open list: an object for each ring, and for each world that is not complete. */
+void hp_table_json(const hp_job *job, hp_json *json, uint64_t now);
+
+/* ns for which the operation that has lasted longest has waited without any progress in its ring; 0: none waits. */
+uint64_t hp_table_stalled(const hp_job *first, uint64_t now);
+
+#endif

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* title: see title.h. */
+#include "rendezvous/title.h"
+
+#include <stdio.h>
+
+const char *
+hp_title_print(const char *label, const char *name, char out[HP_TITLE_TEXT])
+{
+    const char *quote = name[0] ? "\"" : "";
+    snprintf(out, HP_TITLE_TEXT, "%s%s%s%s%s", label, name[0] ? " " : "", quote, name, quote);
+    return out;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* title: how lines about a ring begin: its label, and its name where it has one. Pure. */
+#ifndef HP_TITLE_H
+#define HP_TITLE_H
+
+#include "rendezvous/message.h"
+
+enum { HP_LABEL_TEXT = 64, HP_TITLE_TEXT = HP_LABEL_TEXT + HP_NAME_TEXT + 4 };
+
+/* 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. Returns out. */
+const char *hp_title_print(const char *label, const char *name, char out[HP_TITLE_TEXT]);
+
+#endif

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * story: jobs that hang in every way in which jobs hang, written down as recorders: the sentence names the late rank, its
+ * call and what it does instead. Then the same recorders go through a packed file.
+ */
+#include "flight/story.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "flight/base64.h"
+#include "flight/report.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOW (100 * HP_SEC)
+#define DATE (UINT64_C(1700000000) * HP_SEC)
+
+enum { RANKS = 8, WORLD = 77, OTHER = 78 };
+
+static hp_flight_collection all;
+static hp_flight_rings rings;
+static hp_flight_story story;
+
+/* --- recorders by hand --- */
+
+static hp_flight *
+rank_of(int rank, int size, uint64_t comm)
+{
+    hp_flight *f = hp_alloc(1, sizeof(*f));
+    hp_flight_entry *grown = realloc(all.entry, (all.count + 1) * sizeof(*grown));
+    if (!f || !grown)
+        bail("out of memory");
+    all.entry = grown;
+    all.entry[all.count++] = (hp_flight_entry){.flight = f, .state = HP_FLIGHT_RUNS, .looked = DATE + NOW};
+    f->head = (hp_flight_head){.pid = 1000 + (uint32_t)rank,
+                               .started = 5,
+                               .pid_space = 6,
+                               .rank = rank,
+                               .size = size,
+                               .comm = comm,
+                               .realtime = DATE,
+                               .job = "train"};
+    snprintf(f->head.host, sizeof(f->head.host), "node%d", rank);
+    return f;
+}
+
+static hp_call
+allreduce_of(uint64_t count)
+{
+    return (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = count};
+}
+
+static const hp_call barrier = {.kind = HP_BARRIER, .dtype = HOOP_UINT8, .op = HOOP_SUM, .root = -1};
+
+/* Called `ago` seconds before NOW; it lasted a second, unless it is open. */
+static hp_flight_record *
+call(hp_flight *f, hp_call what, double ago, int open)
+{
+    hp_flight_record *r = &f->record[f->count];
+    uint64_t entered = NOW - (uint64_t)(ago * 1e9);
+    *r = (hp_flight_record){.number = (uint64_t)f->count + 1,
+                            .sequence = (uint64_t)f->count + 1,
+                            .call = what,
+                            .entered = entered,
+                            .left = open ? 0 : entered + HP_SEC,
+                            .calls = 1,
+                            .peer = -1,
+                            .awaited = -1};
+    f->count++;
+    f->head.called++;
+    return r;
+}
+
+static void
+begin(void)
+{
+    hp_flight_rings_free(&rings);
+    hp_flight_collection_free(&all);
+}
+
+static void
+told(hp_flight_plot plot, int late, const char *text)
+{
+    hp_flight_rings_free(&rings);
+    if (!hp_flight_rings_make(&rings, &all))
+        bail("out of memory");
+    hp_flight_tell(&rings, &story);
+    is_string(text, story.text, "%s", text);
+    ok(story.plot == plot && story.late == late, "... plot %d, rank %d is late", (int)story.plot, story.late);
+}
+
+/* All ranks have finished a barrier; all but the last are in an allreduce. Returns the last one. */
+static hp_flight *
+last_is_late(void)
+{
+    hp_flight *f = NULL;
+    begin();
+    for (int rank = 0; rank < RANKS; rank++) {
+        f = rank_of(rank, RANKS, WORLD);
+        call(f, barrier, 32, 0);
+        if (rank < RANKS - 1)
+            call(f, allreduce_of(100), 30, 1);
+    }
+    return f;
+}
+
+#define SEVEN_WAIT "ranks 0 to 6 wait in operation 2 (allreduce of 100 x float32, sum); "
+#define LAST_DID "rank 7 (node7, pid 1007) last finished operation 1 (barrier) 31.0 s ago"
+
+static void
+test_late(void)
+{
+    hp_flight *late = last_is_late();
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    late->head.called++;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has called since, but no thread of it drives the communicator");
+    late->head.called--;
+    all.entry[7].state = HP_FLIGHT_STOPPED;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
+    all.entry[7].state = HP_FLIGHT_ENDED;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+    late = last_is_late();
+    late->count = 0;
+    told(HP_FLIGHT_LATE, 7,
+         SEVEN_WAIT "rank 7 (node7, pid 1007) has finished no operation and has called since, but no thread of it "
+                    "drives the communicator");
+    late = last_is_late();
+    hp_flight_record *r = call(late, (hp_call){.kind = HP_RECV, .dtype = HOOP_INT8, .root = 3, .count = 5}, 30, 1);
+    r->sequence = 1;
+    r->messages = 1;
+    r->peer = 2;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and waits in recv of 5 x int8 (tag 3) from rank 2");
+}
+
+static void
+test_name(void)
+{
+    hp_flight *late = last_is_late();
+    snprintf(late->head.name, sizeof(late->head.name), "gradients");
+    told(HP_FLIGHT_LATE, 7, "\"gradients\": " SEVEN_WAIT LAST_DID " and has not called since");
+    begin();
+    snprintf(rank_of(0, 1, WORLD)->head.name, sizeof(late->head.name), "gradients");
+    told(HP_FLIGHT_WELL, -1, "no rank waits in a call");
+}
+
+static void
+test_several(void)
+{
+    begin();
+    for (int rank = 0; rank < RANKS; rank++) {
+        hp_flight *f = rank_of(rank, RANKS, WORLD);
+        call(f, barrier, 32, 0);
+        if (rank != 2 && rank != 5 && rank != 6)
+            call(f, allreduce_of(100), 30, 1);
+    }
+    told(HP_FLIGHT_LATE, 2,
+         "ranks 0, 1, 3, 4 and 7 wait in operation 2 (allreduce of 100 x float32, sum); ranks 2, 5 and 6 have not "
+         "called it: rank 2 (node2, pid 1002) last finished operation 1 (barrier) 31.0 s ago and has not called since");
+}
+
+static void
+test_difference(void)
+{
+    hp_flight *last = last_is_late();
+    call(last, allreduce_of(101), 3, 1);
+    told(HP_FLIGHT_DIFFERENCE, -1,
+         "as operation 2 rank 0 called allreduce of 100 x float32, sum, and rank 7 (node7, pid 1007) called allreduce "
+         "of "
+         "101 x float32, sum");
+    is_uint(2, story.difference, "... and says which is the first");
+}
+
+static void
+test_split(void)
+{
+    hp_flight *last = last_is_late();
+    last->head.split = 4;
+    last->head.split_at = NOW - 3 * HP_SEC;
+    told(HP_FLIGHT_SPLIT, -1,
+         "rank 7 waits in hoop_comm_split number 4, called 3.0 s ago, and ranks 0 to 6 wait in operation 2 (allreduce "
+         "of 100 x "
+         "float32, sum)");
+}
+
+/* Rank 0 is in the first communicator, rank 1 in the second, and each has to call the other's first. */
+static void
+test_crossed(void)
+{
+    begin();
+    call(rank_of(0, 2, WORLD), barrier, 30, 1);
+    rank_of(1, 2, WORLD);
+    rank_of(0, 2, OTHER);
+    call(rank_of(1, 2, OTHER), allreduce_of(7), 20, 1);
+    told(HP_FLIGHT_CROSSED, 1,
+         "rank 0 waits in operation 1 (barrier); rank 1 (node1, pid 1001) has finished no operation and waits in "
+         "operation "
+         "1 (allreduce of 7 x float32, sum) of another communicator of 2 ranks, as rank 1");
+}
+
+static void
+test_inside(void)
+{
+    begin();
+    for (int rank = 0; rank < 3; rank++)
+        call(rank_of(rank, 3, WORLD), barrier, 30, 1);
+    all.entry[0].flight->record[0].wait = HP_FLIGHT_RECEIVES;
+    all.entry[0].flight->record[0].awaited = 2;
+    told(HP_FLIGHT_INSIDE, -1,
+         "ranks 0 to 2 wait in operation 1 (barrier), called 30.0 s ago; rank 0 waits for rank 2 to send data");
+    all.entry[2].state = HP_FLIGHT_STOPPED;
+    told(HP_FLIGHT_INSIDE, 2,
+         "ranks 0 to 2 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid 1002) is "
+         "stopped");
+    all.entry[2].state = HP_FLIGHT_ENDED;
+    all.entry[2].flight->record[0].left = NOW;
+    told(HP_FLIGHT_INSIDE, 2,
+         "ranks 0 and 1 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid 1002) has "
+         "ended");
+    begin();
+    for (int rank = 0; rank < 2; rank++)
+        call(rank_of(rank, 3, WORLD), barrier, 30, 1);
+    told(HP_FLIGHT_INSIDE, -1,
+         "ranks 0 and 1 wait in operation 1 (barrier), called 30.0 s ago; 1 of 3 ranks, first rank 2, left no recorder "
+         "here: "
+         "they left the communicator, are on other hosts, or have HOOP_RECORDER=0");
+}
+
+/* The last rank was killed in the operation, and the others got an error. */
+static void
+test_failed(void)
+{
+    begin();
+    for (int rank = 0; rank < 3; rank++) {
+        hp_flight *f = rank_of(rank, 3, WORLD);
+        call(f, barrier, 32, 0);
+        if (rank == 2)
+            continue;
+        call(f, barrier, 30, 0)->result = HOOP_ERR_PEER_LOST;
+        f->head.error_code = HOOP_ERR_PEER_LOST;
+    }
+    all.entry[2].state = HP_FLIGHT_ENDED;
+    told(HP_FLIGHT_LATE, 2,
+         "ranks 0 and 1 have failed in operation 2 (barrier); rank 2 (node2, pid 1002) last finished operation 1 "
+         "(barrier) "
+         "31.0 s ago, and then its process ended");
+    begin();
+    for (int rank = 0; rank < 3; rank++) {
+        hp_flight *f = rank_of(rank, 3, WORLD);
+        call(f, barrier, 30, rank == 1);
+        all.entry[rank].state = HP_FLIGHT_ENDED;
+        if (rank == 1)
+            continue;
+        f->record[0].result = HOOP_ERR_PEER_LOST;
+        f->head.error_code = HOOP_ERR_PEER_LOST;
+    }
+    told(HP_FLIGHT_INSIDE, 1,
+         "ranks 0 to 2 were in operation 1 (barrier), called 30.0 s ago; the process of rank 1 (node1, pid 1001) has "
+         "ended");
+}
+
+static void
+test_message(void)
+{
+    begin();
+    hp_flight_record *r =
+        call(rank_of(0, 2, WORLD), (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = 5}, 9, 1);
+    r->sequence = 0;
+    r->messages = 1;
+    r->peer = 1;
+    call(rank_of(1, 2, WORLD), barrier, 20, 0);
+    told(HP_FLIGHT_MESSAGES, 1,
+         "rank 0 (node0, pid 1000) waits in send of 5 x int8 (tag 3) to rank 1, called 9.0 s ago; rank 1 (node1, pid "
+         "1001) "
+         "last finished operation 1 (barrier) 19.0 s ago and has not called since");
+}
+
+static void
+test_well(void)
+{
+    begin();
+    told(HP_FLIGHT_WELL, -1, "there is no recorder");
+    call(rank_of(0, 2, WORLD), barrier, 20, 0);
+    call(rank_of(1, 2, WORLD), barrier, 20, 0);
+    told(HP_FLIGHT_WELL, -1, "no rank waits in a call");
+    rank_of(0, 2, WORLD)->head.realtime++;
+    call(all.entry[2].flight, barrier, 10, 1);
+    told(HP_FLIGHT_INSIDE, -1, "rank 0 waits in operation 1 (barrier), called 10.0 s ago");
+}
+
+/* --- a packed file --- */
+
+static void
+test_base64(void)
+{
+    static const char *const texts[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    int good = 0;
+    for (size_t n = 0; n < 7; n++) {
+        char out[16];
+        uint8_t in[16];
+        hp_base64_put(out, (const uint8_t *)"foobar", n);
+        good += case_ok(strcmp(out, texts[n]) == 0 && strlen(out) == HP_BASE64_LENGTH(n) &&
+                            hp_base64_get(in, n, out, strlen(out)) == (ptrdiff_t)n && memcmp(in, "foobar", n) == 0,
+                        "%zu bytes", n);
+    }
+    is_int(7, good, "base64 has the texts of RFC 4648");
+    uint8_t in[4];
+    ok(hp_base64_get(in, 4, "Zm9v!", 5) == -1 && hp_base64_get(in, 2, "Zm9v", 4) == -1,
+       "other texts, and longer ones, are refused");
+}
+
+static void
+test_archive(void)
+{
+    static hp_flight_word file[HP_FLIGHT_BYTES / 8];
+    hp_flight_collection again = {0};
+    hoop_error error;
+    char path[512];
+    begin();
+    hp_flight_head head = {.pid = 9, .rank = 1, .size = 2, .comm = 5, .realtime = DATE, .job = "a\"b", .host = "h"};
+    hp_flight_begin(file, &head);
+    for (uint64_t i = 1; i <= 3; i++)
+        hp_flight_put(file, &(hp_flight_record){.number = i, .sequence = i, .call = barrier, .left = i < 3});
+    for (int i = 0; i < 2; i++)
+        if (hp_flight_add(&all, (uint8_t *)file, NULL, sizeof(file), HP_FLIGHT_STOPPED, 123, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    is_uint(HP_FLIGHT_HEAD_BYTES + 3 * HP_FLIGHT_RECORD_BYTES, all.entry[0].n,
+            "only the records that were used are kept");
+    snprintf(path, sizeof(path), "%s/x.flight.json", getenv("HOOP_TEST_TMP") ? getenv("HOOP_TEST_TMP") : "/tmp");
+    FILE *to = fopen(path, "w");
+    is_int(0, to ? hp_flight_write_json(to, &all, &story, HP_FLIGHT_PACKED) : -1, "a packed file is written");
+    fclose(to);
+    is_int(HOOP_SUCCESS, hp_flight_add_archive(&again, path, &error), "and read");
+    ok(again.count == 2 && again.entry[1].state == HP_FLIGHT_STOPPED && again.entry[1].looked == 123 &&
+           again.entry[1].n == all.entry[1].n && memcmp(again.entry[1].bytes, all.entry[1].bytes, all.entry[1].n) == 0,
+       "with the same bytes");
+    hp_flight_collection_free(&again);
+    to = fopen(path, "w");
+    fputs("{\"recorder\":\"stopped 12 Zm9v\"}", to);
+    fclose(to);
+    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "one with other bytes is refused: %s",
+           error.text);
+    to = fopen(path, "w");
+    fputs("{}", to);
+    fclose(to);
+    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "and so is one without any: %s", error.text);
+    unlink(path);
+    hp_flight_collection_free(&again);
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    test_late();
+    test_name();
+    test_several();
+    test_difference();
+    test_split();
+    test_crossed();
+    test_inside();
+    test_failed();
+    test_message();
+    test_well();
+    test_base64();
+    test_archive();
+    begin();
+    return 0;
+}

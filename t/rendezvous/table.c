@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* table: the lines that a user sees of a job: who is in which operation, for how long, and for whom it waits. */
+#include "rendezvous/table.h"
+
+#include "t/rendezvous/sim.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LINES = 64, LINE = 512 };
+
+static char lines[LINES][LINE];
+static int count;
+
+static void
+keep(void *arg, const char *line)
+{
+    (void)arg;
+    if (count < LINES)
+        snprintf(lines[count++], LINE, "%s", line);
+}
+
+static void
+print(const sim *s, int most)
+{
+    const hp_table_options options = {.most = most, .line = keep};
+    count = 0;
+    memset(lines, 0, sizeof(lines));
+    hp_table_print(s->job, &options, s->now);
+}
+
+static void
+test_quiet(void)
+{
+    sim s;
+    sim_open(&s);
+    print(&s, 100);
+    is_int(0, count, "a job without a ring has no line");
+    sim_world(&s, 3, 2);
+    print(&s, 100);
+    is_int(5, count, "a ring of 3: a sentence, titles, 3 rows");
+    is_string("job 4f21c0de, ring of 3 ranks: no operation lasts", lines[0], "the sentence of a ring at peace");
+    is_string("rank  host   pid  operation        for  waits for", lines[1], "the titles");
+    is_string("2     node2  802  none that lasts", lines[4], "a row, without blanks at its end");
+    is_int(0, (intmax_t)hp_table_stalled(s.job, s.now), "nothing waits");
+    sim_close(&s);
+}
+
+static void
+test_wait(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 2);
+    sim_report(&s, 0, 17, 3, 3);
+    sim_report(&s, 1, 17, 3, 0);
+    print(&s, 100);
+    is_string("job 4f21c0de, ring of 4 ranks: it makes progress", lines[0], "two ranks have just entered: no blame");
+    sim_count(&s, 2, HP_OUT, 17);
+    sim_pass(&s, 700);
+    sim_report(&s, 0, 17, 3, 3);
+    sim_pass(&s, 300);
+    print(&s, 100);
+    is_string("job 4f21c0de, ring of 4 ranks: rank 3 (node2, pid 803) has not entered operation 17, or was stopped; 2 "
+              "ranks have waited 1.0 s",
+              lines[0], "who is waited for");
+    is_string("0     node1  800  17               0.3 s  data from rank 3", lines[2], "a rank that waits");
+    is_string("2     node2  802  none that lasts", lines[4], "one that has finished that operation");
+    is_string("3     node2  803  not in 17", lines[5], "the one that is awaited");
+    is_int(1000, (intmax_t)(hp_table_stalled(s.job, s.now) / 1000000), "for how long nothing has moved, in ms");
+    sim_close(&s);
+}
+
+static void
+test_name(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 2, 2);
+    is_int(0, sim_say(&s, 1, HP_NAME, "dp", 2), "a rank names the ring");
+    print(&s, 100);
+    is_string("job 4f21c0de \"dp\", ring of 2 ranks: no operation lasts", lines[0], "its sentence has the name");
+    sim_say(&s, 0, HP_NAME, "tp", 2);
+    sim_abort(&s, 0, HOOP_ERR_ABORTED, 0, "enough");
+    is_string("job 4f21c0de \"tp\": failed: enough", s.line, "the last name counts, also in lines");
+    is_int(-1, sim_say(&s, 1, HP_NAME, "a\nb", 3), "a name with a newline is a breach of protocol");
+    sim_close(&s);
+}
+
+static void
+test_gone(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 2);
+    sim_count(&s, 1, HP_LEAVE, 16);
+    print(&s, 100);
+    is_string("1     node1  801  left after 16", lines[3], "a rank that has left");
+    sim_lose(&s, 2);
+    sim_pass(&s, 100);
+    print(&s, 100);
+    is_string(
+        "job 4f21c0de, ring of 4 ranks: failed: rank 2 (node2, pid 802) vanished: its process ended or its connection "
+        "broke",
+        lines[0], "a ring that has failed");
+    is_string("2     node2  802  its connection is lost", lines[4], "and the rank that is gone");
+    sim_close(&s);
+}
+
+static void
+test_many(void)
+{
+    enum { N = 64, LATE = 41 };
+    sim s;
+    sim_open(&s);
+    sim_world(&s, N, 8);
+    for (int i = 0; i < N; i++)
+        if (i != LATE)
+            sim_report(&s, i, 5, 1, LATE);
+    sim_pass(&s, 900);
+    print(&s, 10);
+    is_int(13, count, "of 64 ranks 10 are shown");
+    is_string("41    node6  841  not in 5", lines[11], "the awaited one is among them");
+    is_string("8     node2  808  5          0.9 s  data from rank 41", lines[10],
+              "with the first ones that wait, in order");
+    is_string("and 54 more ranks: 54 in an operation, 0 in none that lasts", lines[12], "the others are counted");
+    sim_close(&s);
+}
+
+static void
+test_start(void)
+{
+    sim s;
+    sim_open(&s);
+    for (int i = 0; i < 3; i++) {
+        hp_join join = sim_join_of(i, 4, 2);
+        sim_join(&s, i, &join);
+    }
+    sim_pass(&s, 1500);
+    print(&s, 100);
+    is_int(1, count, "a world that is not complete is one line");
+    is_string("job 4f21c0de, ring of 4 ranks: 3 joined it, rank 3 is missing after 1.5 s", lines[0],
+              "it names who is missing");
+    hp_join join = sim_join_of(3, 4, 2);
+    sim_join(&s, 3, &join);
+    sim_say(&s, 2, HP_READY, NULL, 0);
+    print(&s, 100);
+    is_string("job 4f21c0de, ring of 4 ranks: 1 of them are connected to their peers", lines[0], "links come up");
+    is_string("2     node2  802  is connected", lines[4], "a rank that is connected");
+    is_string("3     node2  803  connects to its peers", lines[5], "and one that is not yet");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    test_quiet();
+    test_wait();
+    test_name();
+    test_gone();
+    test_many();
+    test_start();
+    return tap_failures() != 0;
+}

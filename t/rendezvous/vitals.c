@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * vitals: what a server makes of the counters of its ranks (STATS): rates, the rank that is late, the slow link, who is
+ * outside hoop, the summary at the end; at 80 columns, and of 64 ranks; and of a rank that floods it.
+ */
+#include "base/clock.h"
+#include "rendezvous/summary.h"
+#include "rendezvous/table.h"
+#include "t/rendezvous/sim.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LINES = 96, LINE = 512, RANKS = 4 };
+
+static char lines[LINES][LINE];
+static int count;
+
+static void
+keep(void *arg, const char *line)
+{
+    (void)arg;
+    if (count < LINES)
+        snprintf(lines[count++], LINE, "%s", line);
+}
+
+static void
+print(const sim *s, int most, int width)
+{
+    const hp_table_options options = {.most = most, .width = width, .line = keep};
+    count = 0;
+    memset(lines, 0, sizeof(lines));
+    hp_table_print(s->job, &options, s->now);
+}
+
+/* The line that has this text; "" if there is none. */
+static const char *
+line_with(const char *text)
+{
+    for (int i = 0; i < count; i++)
+        if (strstr(lines[i], text))
+            return lines[i];
+    return "";
+}
+
+static int
+report(sim *s, int g, const hp_vitals *vitals)
+{
+    uint8_t bytes[HP_VITALS_BYTES];
+    hp_vitals_put(bytes, vitals);
+    return sim_say(s, g, HP_STATS, bytes, sizeof(bytes));
+}
+
+/* Ranks that have done ten operations a second for so long, and waited for all but `late` for half of the time. */
+static hp_vitals
+after(uint64_t seconds, int rank, int late)
+{
+    return (hp_vitals){.at = seconds * HP_SEC,
+                       .operations = seconds * 10,
+                       .sent = seconds * UINT64_C(1230000000),
+                       .received = seconds * UINT64_C(500000000),
+                       .waited = {[HP_WAIT_PEER] = rank == late ? 0 : seconds * HP_SEC / 2},
+                       .retransmits = 7,
+                       .slowest_rank = -1,
+                       .waits = -1};
+}
+
+static void
+pass(sim *s, int n, int seconds, int late)
+{
+    for (int t = 0; t <= seconds; t++) {
+        for (int g = 0; g < n; g++) {
+            hp_vitals vitals = after((uint64_t)t, g, late);
+            if (report(s, g, &vitals))
+                bail("counters are no breach of protocol");
+        }
+        sim_pass(s, t < seconds ? 1000 : 0);
+    }
+}
+
+static void
+test_rates(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 3, 2);
+    print(&s, 100, 0);
+    is_string("rank  host   pid  operation  for  waits for  out   in GB/s  waited    resent", lines[1], "the titles");
+    is_string("1     node1  801  30 done                    1.23  0.50     50% data  7", lines[3],
+              "a rank's bytes, share of time waited, segments sent again");
+    is_string("2     node2  802  30 done                    1.23  0.50     0%        7", lines[4],
+              "and of the late one");
+    is_string("the ring: 0 -> 1 -> 2 -> 3 -> 0", lines[6], "no link of the ring is slow");
+    is_string("slowest rank in the last minute: rank 2 (node2), late by 50 ms an operation on average; the others wait "
+              "50% of the time for it",
+              lines[7], "the late rank, and by how much");
+    is_string("slowest rank since the start: rank 2 (node2), late by 50 ms an operation on average; the others wait "
+              "50% of the time for it",
+              lines[8], "since the start, too");
+    is_int(9, count, "and nothing more");
+    sim_close(&s);
+}
+
+/* Ranks whose clocks differ by seconds; rank 2 has called 80 ms late each time. */
+static void
+pass_with_clocks(sim *s, uint64_t error)
+{
+    for (int t = 0; t <= 5; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after((uint64_t)t, g, 2);
+            vitals.entries = (uint64_t)t;
+            vitals.clock_offset = g * 3 * (int64_t)HP_SEC;
+            vitals.clock_error = error;
+            vitals.entered = vitals.entries * (7 * HP_SEC + (uint64_t)vitals.clock_offset + (g == 2 ? 80 * HP_MS : 0));
+            report(s, g, &vitals);
+        }
+        sim_pass(s, t < 5 ? 1000 : 0);
+    }
+}
+
+static void
+test_clocks(void)
+{
+    static const uint64_t error[] = {5 * HP_MS, 50 * HP_MS, UINT64_MAX};
+    static const char *const wanted[] = {"late by 80 ms", "late by 50 ms", "late by 50 ms"};
+    static const char *const what[] = {"clocks that are known say how late", "their error is more than that",
+                                       "the clocks are not known"};
+    for (int i = 0; i < 3; i++) {
+        sim s;
+        sim_open(&s);
+        sim_world(&s, RANKS, 2);
+        pass_with_clocks(&s, error[i]);
+        print(&s, 100, 0);
+        ok(strstr(line_with("since the start"), wanted[i]) != NULL, "%s: %s", what[i], line_with("since the start"));
+        sim_close(&s);
+    }
+}
+
+/* A rank that was late long ago, and is not any more: the last minute does not name it. */
+static void
+test_minute(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 100, 1);
+    for (uint64_t t = 101; t <= 200; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, 1);
+            vitals.waited[HP_WAIT_PEER] = after(100, g, 1).waited[HP_WAIT_PEER];
+            report(&s, g, &vitals);
+        }
+        sim_pass(&s, 1000);
+    }
+    print(&s, 100, 0);
+    is_string("", line_with("last minute"), "who is not late any more is not named");
+    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 25 ms"), "but it was: %s",
+       line_with("since the start"));
+    sim_close(&s);
+}
+
+static void
+test_slow_link(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    for (uint64_t t = 0; t <= 2; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, -1);
+            vitals.waited[HP_WAIT_LINK] = g == 1 ? t * HP_SEC / 4 : 0;
+            vitals.delivery_rate = g == 1 ? 120000000 : 3000000000;
+            vitals.rtt = g == 1 ? 40100 : 50;
+            report(&s, g, &vitals);
+        }
+        sim_pass(&s, t < 2 ? 1000 : 0);
+    }
+    print(&s, 100, 0);
+    is_string("the ring: 0 -> 1 =slow=> 2 -> 3 -> 0", line_with("the ring:"), "the slow link is marked");
+    is_string("slowest link: rank 1 (node1) to rank 2 (node2), 120.00 MB/s, round trip 40.10 ms, 7 segments sent "
+              "again, waited for 25% of the time",
+              line_with("slowest link"), "and explained");
+    for (int g = 0; g < RANKS; g++) {
+        hp_vitals vitals = after(100, g, -1);
+        vitals.delivery_rate = g == 3 ? 900 : 2000;
+        report(&s, g, &vitals);
+    }
+    print(&s, 100, 0);
+    is_string("the ring: 0 -> 1 -> 2 -> 3 =slow=> 0", line_with("the ring:"),
+              "where none waits for a link, it is one with less than half of the others' rate");
+    sim_close(&s);
+}
+
+/* All ranks are alive and wait for each other: the link on which nothing comes is the slow one. */
+static void
+test_blocked_link(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 2, -1);
+    for (int i = 0; i < 6; i++) {
+        for (int g = 0; g < RANKS; g++)
+            sim_report(&s, g, 21, g == 3 ? 1 : 2, (g + 3) % RANKS);
+        sim_pass(&s, 250);
+    }
+    print(&s, 100, 0);
+    ok(strstr(lines[0], "so look at the network between them"), "two ranks that are alive: %s", lines[0]);
+    is_string("the ring: 0 -> 1 -> 2 =slow=> 3 -> 0", line_with("the ring:"), "the link between them is marked");
+    sim_close(&s);
+}
+
+static void
+test_outside(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 2, -1);
+    sim_pass(&s, 12000);
+    for (int g = 0; g < 3; g++)
+        sim_report(&s, g, 21, 1, 3);
+    sim_pass(&s, 1000);
+    print(&s, 100, 0);
+    is_string("3     node2  803  outside hoop, not in 21  13 s                     0.00  0.00     0%      7", lines[5],
+              "the rank that is waited for computes");
+    for (int g = 0; g < 3; g++)
+        sim_count(&s, g, HP_OUT, 21);
+    sim_pass(&s, 5000);
+    print(&s, 100, 0);
+    is_string("0     node1  800  outside hoop  5 s              0.00  0.00     0%      7", lines[2],
+              "OUT begins a time outside");
+    sim_close(&s);
+}
+
+/* 64 ranks on a terminal of 80 columns: nothing is wider, the late rank is among the few that are shown. */
+static void
+test_narrow(void)
+{
+    enum { N = 64 };
+    sim s;
+    size_t widest = 0;
+    sim_open(&s);
+    sim_world(&s, N, 8);
+    pass(&s, N, 3, 41);
+    for (int g = 0; g < N; g++)
+        sim_report(&s, g, 31, 1, (g + N - 1) % N);
+    print(&s, 5, 80);
+    for (int i = 0; i < count; i++)
+        widest = strlen(lines[i]) > widest ? strlen(lines[i]) : widest;
+    ok(widest <= 80, "the widest line has %zu characters", widest);
+    ok(strncmp(line_with("0%   "), "41 ", 3) == 0, "the late rank is shown: %s", line_with("0%   "));
+    ok(strncmp(line_with("the ring:"), "the ring: .. 0 -> ", 18) == 0, "a part of the ring: %s",
+       line_with("the ring:"));
+    sim_close(&s);
+}
+
+/* One slot a rank, whatever it sends; and what it sends must be counters. */
+static void
+test_flood(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 2, -1);
+    const hp_history *slots = s.job->rosters->histories;
+    hp_vitals vitals = after(2, 1, -1);
+    for (int i = 0; i < 100000; i++) {
+        vitals.at += 10000; /* a second in all */
+        vitals.sent += 12300;
+        report(&s, 1, &vitals);
+    }
+    ok(slots && slots == s.job->rosters->histories, "100000 reports of a rank take no memory");
+    hp_rates rates = hp_history_rates(&slots[1], HP_SPAN_MOMENT, s.now);
+    ok(rates.sent > 1.2e9 && rates.sent < 1.25e9, "nor do they change its rate: %g bytes/s", rates.sent);
+    vitals.sent = 0;
+    vitals.at += HP_SEC;
+    report(&s, 1, &vitals);
+    is_int(0, (intmax_t)hp_history_rates(&slots[1], HP_SPAN_MOMENT, s.now).sent, "a counter that shrinks is no rate");
+    vitals.slowest_rank = RANKS;
+    is_int(-1, report(&s, 1, &vitals), "a rank that the ring has not is a breach of protocol");
+    sim_close(&s);
+}
+
+static void
+test_summary(void)
+{
+    const hp_line_sink out = {.line = keep};
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    count = 0;
+    hp_summary_print(s.job->rosters, &out);
+    is_int(0, count, "ranks that have reported nothing: no summary");
+    pass(&s, RANKS, 10, 3);
+    hp_summary_print(s.job->rosters, &out);
+    is_string("ring of 4 ranks: 100 operations, 49.20 GB sent in 10.0 s, 1.23 GB/s a rank", lines[0], "the work");
+    is_string(
+        "waited 37.5% for data of other ranks, 0.0% for other ranks to take data, 0.0% for a CUDA stream, 0.0% for "
+        "the ranks' own devices",
+        lines[1], "the time waited");
+    ok(strstr(lines[2], "slowest rank since the start: rank 3 "), "the slowest rank: %s", lines[2]);
+    is_int(3, count, "and nothing more");
+    is_int(0, s.ended, "the ring is not over");
+    for (int g = 0; g < RANKS; g++)
+        sim_count(&s, g, HP_LEAVE, 100);
+    for (int g = 0; g < RANKS; g++)
+        sim_lose(&s, g);
+    sim_pass(&s, 100);
+    is_int(1, s.ended, "its end is told once");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    test_rates();
+    test_clocks();
+    test_minute();
+    test_slow_link();
+    test_blocked_link();
+    test_outside();
+    test_narrow();
+    test_flood();
+    test_summary();
+    return tap_failures() != 0;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * desync ROW VICTIM: a program for t/sys/desync.t. After six allreduces all ranks but the victim go on as one of them
+ * did before; the victim does what the row says. A rank that has failed stays while there is a file "linger". Each prints when it began to differ and when and how its own call
+ * failed: "RANK begins SECONDS", "RANK fails SECONDS TEXT", by the clock that all processes of this machine share.
+ */
+#include "hoop.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BEFORE = 6, COUNT = 1000 };
+
+static float values[2 * COUNT];
+static hoop_comm *last; /* the communicator of the last call */
+
+static hoop_result
+reduce(size_t count, hoop_comm *comm)
+{
+    last = comm;
+    return hoop_allreduce(values, values, count, HOOP_FLOAT32, HOOP_SUM, comm);
+}
+
+static hoop_result
+train(hoop_comm *comm)
+{
+    hoop_result result = reduce(COUNT, comm);
+    result = result ? result : hoop_broadcast(values, values, COUNT, HOOP_FLOAT32, 0, comm);
+    return result ? result : hoop_barrier(comm);
+}
+
+static hoop_result
+pass_by(hoop_comm *comm)
+{
+    hoop_result result = hoop_broadcast(values, values, COUNT, HOOP_FLOAT32, 0, comm);
+    return result ? result : hoop_barrier(comm);
+}
+
+static hoop_result
+split(hoop_comm *comm)
+{
+    hoop_comm *part = NULL;
+    return hoop_comm_split(comm, 0, 0, &part);
+}
+
+/* Computes until the test ends it. */
+static void
+compute(void)
+{
+    for (;;)
+        pause();
+}
+
+static hoop_result
+differ(const char *row, hoop_comm *comm, hoop_comm *other)
+{
+    if (strcmp(row, "computes") == 0)
+        compute();
+    if (strcmp(row, "stops") == 0)
+        raise(SIGSTOP);
+    if (strcmp(row, "killed") == 0)
+        raise(SIGKILL);
+    if (strcmp(row, "exits") == 0)
+        exit(0);
+    if (strcmp(row, "leaves") == 0)
+        exit(hoop_comm_destroy(comm) != HOOP_SUCCESS);
+    if (strcmp(row, "skips") == 0)
+        return pass_by(comm);
+    if (strcmp(row, "size") == 0)
+        return reduce(COUNT + 1, comm);
+    if (strcmp(row, "type") == 0)
+        return hoop_allreduce(values, values, COUNT, HOOP_INT32, HOOP_SUM, comm);
+    if (strcmp(row, "split") == 0)
+        return split(comm);
+    if (strcmp(row, "order") == 0) {
+        hoop_result result = reduce(COUNT, other);
+        return result ? result : reduce(COUNT, comm);
+    }
+    return train(comm);
+}
+
+static hoop_result
+agree(const char *row, hoop_comm *comm, hoop_comm *other)
+{
+    hoop_result result = train(comm);
+    return result || strcmp(row, "order") != 0 ? result : reduce(COUNT, other);
+}
+
+static void
+say(int rank, const char *what, const char *text)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    printf("%d %s %.3f %s\n", rank, what, (double)now.tv_sec + (double)now.tv_nsec / 1e9, text);
+    fflush(stdout);
+}
+
+int
+main(int argc, char **argv)
+{
+    hoop_error error = {.size = sizeof(error)};
+    hoop_comm *comm = NULL, *other = NULL;
+    hoop_result result = argc < 3 ? HOOP_ERR_INVALID_ARGUMENT : hoop_comm_create(&comm, NULL);
+    int rank = hoop_comm_rank(comm), late = argc < 3 ? -1 : atoi(argv[2]);
+    if (!result && strcmp(argv[1], "order") == 0)
+        result = hoop_comm_split(comm, 0, 0, &other);
+    for (int i = 0; i < BEFORE && !result; i++)
+        result = reduce(COUNT, comm);
+    if (!result)
+        say(rank, "begins", "");
+    if (!result)
+        result = rank == late ? differ(argv[1], comm, other) : agree(argv[1], comm, other);
+    if (!result)
+        return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    hoop_comm_error(last ? last : comm, &error);
+    say(rank, "fails", error.text);
+    while (rank == late || access("linger", F_OK) == 0) /* the late one until hooprun stops it: another exits first */
+        usleep(20000);
+    return 1;
+}

@@ -1,0 +1,111 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The desync matrix: ranks that do different things. For each way all ranks say one sentence, and so do hooprun and
+# hoop-top; where nobody can know before the time-out, hoop-top says it while the ranks wait. "Within a second" counts from
+# the moment at which the victim does its deed, by the clock of all processes; the wall is wider on a busy machine.
+# time limit: 300
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top
+desync=$abs_top_builddir/t/sys/desync debugger=$abs_top_builddir/t/sys/debugger
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_DEBUG HOOP_WARN_AFTER_MS
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+XDG_RUNTIME_DIR=$tmp
+export XDG_RUNTIME_DIR
+wall=${HOOP_TEST_DESYNC_WALL:-$((5 * ${HOOP_TEST_TIME_FACTOR:-1}))}
+
+who='\([^ ]+, pid [0-9]+\)'
+sum='allreduce of 1000 x float32, sum'
+seven="operation 7 \\($sum\\)"
+waited='[0-9]+ ranks? ha(s|ve) waited [0-9.]+ s'
+
+failed() { [ "$(grep -c ' fails ' out)" = "$1" ]; }
+begun() { [ "$(grep -c ' begins ' out)" = "$1" ]; }
+shown() { "$top" --once >shown 2>&1 && grep -Eq "$1" shown; }
+
+# launch ROW SIZE VICTIM: in the background; ranks that have failed stay.
+launch()
+{
+    rm -f pid.* hoop-*.flight.json
+    : >linger
+    : >out
+    start "$hooprun" -n "$2" sh -c 'echo $$ >pid.$HOOP_RANK; exec "$0" "$@"' "$desync" "$1" "$3" >>out 2>err </dev/null
+    wait_for 20 begun "$2" || diag "the ranks did not begin: $(cat err)"
+}
+
+# A victim that is stopped goes on when hooprun has seen how another rank ended.
+finish()
+{
+    rm -f linger
+    wait_for 10 grep -qE 'exited with|killed by' err
+    [ ! -s pid.$1 ] || kill -CONT "$(cat pid.$1)" 2>/dev/null
+    wait "$started" 2>/dev/null
+}
+
+# Seconds from the victim's deed to the last rank's error.
+delay() { awk -v v="$1" '$2 == "begins" && $1 == v {from = $3} $2 == "fails" && $3 > last {last = $3} END {print last - from}' out; }
+
+# ends ROW SIZE VICTIM FAILED SENTENCE: so many ranks fail, with this one sentence, at once.
+ends()
+{
+    launch "$1" "$2" "$3"
+    ok "$1, $2 ranks: $4 ranks fail" wait_for 20 failed "$4"
+    is 1 "$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" "$1, $2 ranks: all say the same"
+    like "^[0-9]+ fails [0-9.]+ $5\$" "$(grep fails out)" "$1, $2 ranks: the sentence"
+    said=$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | head -n 1)
+    if [ "$1" = killed ]; then
+        skip 1 'hooprun ends the job of a rank that was killed'
+    else
+        ok "$1, $2 ranks: hoop-top says it, too" wait_for 5 shown "ring of $2 ranks: failed: $5\$"
+    fi
+    took=$(delay "$3")
+    ok "$1, $2 ranks: soon ($took s of $wall)" test "$(awk -v t="$took" -v w="$wall" 'BEGIN {print t < w}')" = 1
+    finish "$3"
+    like "($5|killed by signal 9|operation 7)" "$(cat err)" "$1, $2 ranks: hooprun names it"
+}
+
+# waits ROW SIZE VICTIM SENTENCE: hoop-top says it while they wait; after the time-out all that fail say it.
+waits()
+{
+    HOOP_OP_TIMEOUT_MS=8000 launch "${6:-$1}" "$2" "$3"
+    if [ "$1" = debugger ]; then
+        hooprun_pid=$started
+        start "$debugger" "$(cat pid.$3)" >holds
+        held=$started started=$hooprun_pid
+        wait_for 10 grep -q holds holds || diag 'no debugger'
+    fi
+    ok "$1, $2 ranks: hoop-top says it while they wait" wait_for 7 shown "ring of $2 ranks: $4" || diag "$(cat shown)"
+    ok "$1, $2 ranks: after the time-out $5 ranks fail" wait_for 30 failed "$5"
+    is 1 "$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" "$1, $2 ranks: all say the same"
+    like "^[0-9]+ fails [0-9.]+ $4\$" "$(grep fails out)" "$1, $2 ranks: the sentence"
+    [ "$1" != debugger ] || kill -KILL "$held"
+    finish "$3"
+    like "the ring had failed: $4\$" "$(cat err)" "$1, $2 ranks: hooprun repeats it"
+}
+
+# Calls that differ: neighbours see it in each other's first frame.
+differs() { echo "rank [0-9] called ($sum|$1) as operation 7, but rank [0-9] called ($sum|$1)"; }
+for size in 2 4 8; do
+    victim=$((size / 2))
+    ends skips $size $victim $size "$(differs 'broadcast of 1000 x float32 from root 0')"
+    ends size $size $victim $size "$(differs 'allreduce of 1001 x float32, sum')"
+    ends type $size $victim $size "$(differs 'allreduce of 1000 x int32, sum')"
+    ends split $size $victim $size \
+        "rank $victim \\([^ ]+\\) is in hoop_comm_split after 6 operations, but rank [0-9] \\([^ ]+\\) is in $seven, which rank $victim has not started"
+done
+
+# Processes that go.
+gone="vanished during $seven: its process ended or its connection broke"
+ends exits 2 1 1 "rank 1 $who $gone"
+ends exits 4 2 3 "rank 2 $who $gone"
+ends leaves 2 1 1 "rank 1 \\([^ ]+\\) left the communicator after 6 operations while rank 0 \\([^ ]+\\) waits in $seven"
+ends leaves 4 2 3 "rank 2 \\([^ ]+\\) left the communicator after 6 operations while rank [0-9] \\([^ ]+\\) waits in $seven"
+ends killed 4 2 3 "rank 2 $who $gone"
+
+# Nobody can know before the time-out what the victim will do next.
+stopped="has not entered $seven: its process is stopped, by a signal or a debugger; $waited"
+waits computes 4 2 "rank 2 $who has not entered $seven, and its process runs; $waited" 3
+waits stops 4 2 "rank 2 $who $stopped" 3
+waits debugger 4 2 "rank 2 $who $stopped" 3 computes
+waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0, and rank [0-9] $who in $seven of the whole job: call them in the same order; waited [0-9.]+ s" 4
+done_testing

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * flight: a program for t/sys/flight.t. flight WAY [N]: after N allreduces and a barrier, rank 1 goes its own way, and the
+ * others call another allreduce.
+ */
+#include "hoop.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int
+go_own_way(const char *way, hoop_comm *comm)
+{
+    float values[101] = {0};
+    hoop_comm *part;
+    if (strcmp(way, "sleep") == 0)
+        sleep(100);
+    if (strcmp(way, "stop") == 0)
+        raise(SIGSTOP);
+    if (strcmp(way, "kill") == 0)
+        raise(SIGKILL);
+    if (strcmp(way, "exit") == 0)
+        _exit(0);
+    if (strcmp(way, "more") == 0)
+        return hoop_allreduce(values, values, 101, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (strcmp(way, "split") == 0)
+        return hoop_comm_split(comm, 0, 0, &part);
+    return HOOP_SUCCESS;
+}
+
+int
+main(int argc, char **argv)
+{
+    float values[100] = {0};
+    const char *way = argc > 1 ? argv[1] : "well";
+    long count = argc > 2 ? strtol(argv[2], NULL, 10) : 3;
+    hoop_comm *comm;
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    for (long i = 0; i < count && result == HOOP_SUCCESS; i++)
+        result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_barrier(comm);
+    if (result == HOOP_SUCCESS && hoop_comm_rank(comm) == 1)
+        result = go_own_way(way, comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (result == HOOP_SUCCESS)
+        return hoop_comm_destroy(comm);
+    hoop_error error = {.size = sizeof(error)};
+    hoop_comm_error(comm, &error);
+    fprintf(stderr, "%s\n", error.text);
+    return 1;
+}

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Jobs that hang or die: hooprun prints which rank the others wait for, and collects the recorders of all hosts, which
+# hoop-top explains. A full file system costs the recorder; a recorder costs no system call.
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top flight=$abs_top_builddir/t/sys/flight
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+XDG_RUNTIME_DIR=$tmp
+export XDG_RUNTIME_DIR
+factor=1
+[ -z "$HOOP_TEST_SANITIZE" ] || factor=4
+
+run()
+{
+    rm -f hoop-*.flight.json
+    timeout 100 "$hooprun" "$@" >out 2>err </dev/null
+    status=$?
+    err=$(cat err)
+    json=$(ls hoop-*.flight.json 2>/dev/null)
+}
+recorders() { ls hoop 2>/dev/null | grep -c 'flight$'; }
+late='last finished operation 4 \(barrier\) [0-9.]+ s ago'
+wait='ranks 0 and 2 (wait|were|have failed) in operation 5 \(allreduce of 100 x float32, sum\); '
+
+# --- ways to hang, and to die ---
+
+run -n 3 "$flight" well
+is '0  ' "$status $err $json" 'a job that ends well has nothing to tell'
+is 0 "$(recorders)" 'and leaves nothing'
+
+run --timeout $((3 * factor)) -n 3 "$flight" sleep
+is 124 "$status" 'a rank that does not call: the time limit ends the job'
+like "$wait"'rank 1 \(.*\) '"$late and has not called since" "$err" 'its sentence names the rank'
+like 'last operations of the ranks are in hoop-.*json' "$err" 'and the file'
+ok 'hoop-top reads the file' "$top" --flight "$json"
+is "$(grep -o 'ranks 0 and 2.*' err | sed 's/[0-9.]* s ago//')" "$("$top" --flight "$json" | head -n 1 | sed 's/[0-9.]* s ago//')" \
+    'and prints the same sentence'
+"$top" --flight --json "$json" >decoded.json
+like '"late_rank":1,.*"recorders":\[\{.*"sequence":5,"call":"allreduce of 100' "$(cat decoded.json)" 'as JSON, too'
+is 3 "$(recorders)" 'what killed ranks have left stays,'
+run -n 1 true
+is 0 "$(recorders)" 'until the next job begins'
+
+run --timeout $((3 * factor)) -n 3 "$flight" stop
+like "$wait"'rank 1 \(.*\) '"$late; its process is stopped" "$err" 'a rank that is stopped'
+run -n 3 "$flight" kill
+like 'killed by signal 9' "$err" 'a rank that is killed'
+like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'is named'
+run -n 3 "$flight" exit
+like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'a rank that exits with status 0'
+run -n 3 "$flight" more
+like 'as operation 5 rank 0 called allreduce of 100 x float32, sum, and rank 1 .* called allreduce of 101 x float32, sum' \
+    "$err" 'another size'
+run --timeout $((3 * factor)) -n 3 "$flight" split
+like 'rank 1 was in hoop_comm_split number 1, called [0-9.]+ s ago, and ranks 0 and 2 have failed in operation 5' "$err" \
+    'a split against a collective'
+
+# --- where the file goes ---
+
+mkdir there
+run --flight-dir there -n 3 "$flight" kill
+is ' 1' "$json $(ls there | grep -c '^hoop-.*flight.json$')" '--flight-dir: it is there'
+run --flight-dir nowhere -n 3 "$flight" kill
+like 'cannot write the flight recorders to .*nowhere/hoop-.*: No such file or directory; --flight-dir' "$err" 'a folder that is missing'
+run -n 2 sh -c 'exit 3'
+is '' "$json" 'a job without the library leaves no file'
+HOOP_RECORDER=0 run -n 3 "$flight" kill
+is '' "$json" 'and one with HOOP_RECORDER=0'
+printf '#!/bin/sh\nshift\nexec "$@"\n' >shell
+chmod +x shell
+run --rsh ./shell -H n1:1,n2:2 "$flight" kill
+like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'ranks on two hosts are put together'
+
+# --- hoop-top ---
+
+refused()
+{
+    wanted=$1 status=$2 text=$3
+    shift 3
+    said=$("$top" "$@" 2>&1)
+    is "$status" $? "$text: exit status"
+    like "$wanted" "$said" "$text: $said"
+}
+refused 'or --job with --flight' 2 '--job alone' --job x
+refused 'see hoop-top --help' 2 'another option' --flight --nonsense
+refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight nothing
+echo nonsense >nonsense.flight
+refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
+refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
+refused 'there is no recorder' 0 'an empty folder' --flight there/..
+refused 'there is no recorder' 0 'another job' --flight --job other
+
+# --- a full file system ---
+
+if unshare -rm true 2>/dev/null || unshare -m true 2>/dev/null; then
+    mkdir full
+    unshare -rm true 2>/dev/null && own=-rm || own=-m
+    unshare $own sh -c 'mount -t tmpfs -o size=64k none full && XDG_RUNTIME_DIR=$PWD/full "$0" -n 2 "$1" well 100' \
+        "$hooprun" "$flight" >out 2>err
+    is 0 $? 'on a full file system the job goes on'
+    is 1 "$(grep -c 'no flight recorder: cannot reserve 132096 bytes in .*/full/hoop: No space left' err)" 'and one line tells why it is not recorded'
+else
+    skip 2 'no mount namespace can be made here'
+fi
+
+# --- the cost ---
+
+# calls RECORDER N: the system calls of N operations.
+calls()
+{
+    HOOP_RECORDER=$1 strace -f -o trace "$flight" well "$2" 2>/dev/null
+    wc -l <trace
+}
+if [ -n "$HOOP_TEST_SANITIZE" ] || ! command -v strace >/dev/null || ! strace -o counts true 2>/dev/null; then
+    skip 1 'no strace here, or one that counts a sanitizer'
+else
+    off=$(($(calls 0 3000) - $(calls 0 1000))) on=$(($(calls 1 3000) - $(calls 1 1000)))
+    diag "2000 operations more: $off system calls more without a recorder, $on with one"
+    ok 'an operation makes no system call more with a recorder' test $((on - off)) -lt 100
+fi
+done_testing

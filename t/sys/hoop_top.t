@@ -1,0 +1,150 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hoop-top: the jobs of hooprun and of hoop-rendezvous, at work and held up; as text, as JSON, on a screen; by address, with
+# the secret and without; and what is left of servers that were killed.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+PATH=$abs_top_builddir/bin:$PATH
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+XDG_RUNTIME_DIR=$tmp
+export XDG_RUNTIME_DIR
+mkdir -m 700 "$tmp/hoop" # where there is none, hoop-top looks for the user's other jobs
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+cat >rank <<'END_RANK'
+#!/bin/sh
+echo $$ >pid.$HOOP_RANK
+exec hoop-bench -b 1M -e 1M -w 0 -c 0 -n 1000000
+END_RANK
+chmod +x rank
+shows() { hoop-top --once >shown 2>&1 && grep -Eq "$1" shown; }
+sockets() { ls hoop | grep -c 'socket$'; }
+
+is 1 "$(hoop-top >out 2>err; echo $?)" 'no job: status 1'
+like '^hoop-top: no job of this user' "$(cat err)" 'and a sentence'
+nok 'a wrong option' hoop-top --twice
+nok 'a wrong number of rows' hoop-top --rows 0
+is 1 "$(hoop-top 4711 2>/dev/null; echo $?)" 'what is no address'
+
+start hooprun -n 3 ./rank >out 2>err </dev/null
+wait_for 20 grep -q '^#' out || diag "no table of hoop-bench: $(cat err)"
+ok 'a job at work' wait_for 10 shows '^job [0-9a-f]*, ring of 3 ranks: '
+like "^hooprun, pid $started" "$(cat shown)" 'its server'
+is 3 "$(grep -cE "^[012]  " shown)" 'a row a rank'
+kill -STOP "$(cat pid.1)"
+ok 'a stopped rank is named' wait_for 10 shows "ring of 3 ranks: rank 1 \(.*, pid $(cat pid.1)\)"
+is 1 "$(hoop-top --rows 1 | grep -cE '^[012]  ')" '--rows 1: one row'
+like '^1  ' "$(hoop-top --rows 1)" 'that of the stopped rank'
+like '^and 2 more ranks: 2 in an operation' "$(hoop-top --rows 1)" 'and the others are counted'
+if command -v python3 >/dev/null; then
+    hoop-top --json >json
+    is "hooprun running 3 [1] True" "$(python3 -c 'import json
+job, = json.load(open("json"))
+ring, = job["rings"]
+awaited = [rank["rank"] for rank in ring["ranks"] if rank["awaited"]]
+print(job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
+        '--json says so too'
+else
+    skip 1 'python3 is not installed'
+fi
+
+# On a terminal of 60 columns: drawn anew, until q.
+if command -v script >/dev/null && grep -q HAVE_NCURSES "$abs_top_builddir/config.log"; then
+    (sleep 2.5; printf q) | TERM=xterm timeout -s KILL 20 script -qec 'stty rows 12 cols 60; hoop-top; echo ended $?' typescript >/dev/null
+    like 'ring of 3 ranks' "$(tr -d '\000' <typescript)" 'a screen'
+    like 'ended 0' "$(tr -d '\000' <typescript)" 'until q'
+else
+    skip 2 'hoop-top has no ncurses here, or script is not installed'
+fi
+
+# A server that does not answer, or was killed.
+read -r launcher <<END_PID
+$started
+END_PID
+kill -STOP "$launcher"
+like 'does not answer' "$(hoop-top)" 'a stopped server: said, after two seconds'
+kill -CONT "$launcher"
+kill -CONT "$(cat pid.1)"
+kill -KILL "$launcher"
+wait "$launcher" 2>/dev/null
+is 1 "$(sockets)" 'a killed server leaves its socket'
+dead=$(ls hoop/*.socket)
+nok 'which is no job' hoop-top
+is 0 "$(sockets)" 'and which hoop-top removes'
+
+# hooprun removes it, too: a dead socket, but neither a living one, nor a link, nor a file of that name.
+python=$(command -v python3) || python=
+if [ -n "$python" ]; then
+    "$python" -c 'import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
+    "$python" -c 'import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])' hoop/elsewhere
+    ln -s elsewhere hoop/9-9.socket
+    : >hoop/8-8.socket
+    "$python" -c 'import socket, sys, time
+living = socket.socket(socket.AF_UNIX)
+living.bind(sys.argv[1])
+living.listen()
+time.sleep(100)' hoop/7-7.socket &
+    alive=$!
+    wait_for 5 test -S hoop/7-7.socket
+    sleep 0.2
+    hooprun -n 1 true
+    is "7-7.socket 8-8.socket 9-9.socket elsewhere " "$(ls hoop | grep -v 'flight$' | tr '\n' ' ')" \
+        'hooprun removes dead sockets, and nothing else'
+    kill "$alive"
+    wait "$alive" 2>/dev/null
+    rm -f hoop/[789]-*.socket hoop/elsewhere
+else
+    skip 1 'python3 is not installed'
+fi
+
+# A server of its own, with two jobs; ranks that are missing.
+hoop-rendezvous --new-secret ring.secret >/dev/null
+start hoop-rendezvous --port 0 --secret-file ring.secret >log 2>&1
+server=$started
+wait_for 10 grep -q 127.0.0.1: log
+address=$(grep -o '127\.0\.0\.1:[0-9]*' log | head -1)
+ok 'a server without a job' wait_for 5 shows 'no rank is in a ring now'
+HOOP_RANK=0 HOOP_SIZE=3 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$tmp/ring.secret
+export HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
+start hoop-bench -b 4 -e 4 >out 2>err
+ok 'a missing rank is named' wait_for 10 shows 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing after'
+
+# The same server by its address.
+elsewhere() { (XDG_RUNTIME_DIR=$tmp/none; export XDG_RUNTIME_DIR; hoop-top "$@"); }
+like 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing' "$(elsewhere "$address")" 'hoop-top ADDRESS'
+like "^$address" "$(elsewhere "$address" --once)" 'begins with the address'
+like 'joined it' "$(unset HOOP_SECRET_FILE; elsewhere "$address" --secret-file ring.secret)" '--secret-file'
+is 'no rank of this job is in a ring now' "$(elsewhere "$address" --job other | tail -1)" 'another job: nothing of this one'
+if [ -n "$python" ]; then
+    is 'joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
+server, = json.load(sys.stdin)
+print(server["rings"][0]["state"], server["pid"])')" '--json ADDRESS'
+else
+    skip 1 'python3 is not installed'
+fi
+hoop-rendezvous --job hoop --secret-file ring.secret --job-secret job.secret >/dev/null
+like 'joined it' "$(HOOP_JOB=else elsewhere "$address" --secret-file job.secret)" 'the key of a job names it'
+hoop-rendezvous --new-secret wrong.secret >/dev/null
+is 1 "$(elsewhere "$address" --secret-file wrong.secret 2>err; echo $?)" 'a wrong secret: status 1'
+like '^hoop-top: .*wrong secret' "$(cat err)" 'and a sentence'
+is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere "$address" 2>err; echo $?)" 'no secret: status 1'
+like '^hoop-top: a server answers only those who have the secret of the job' "$(cat err)" 'and a sentence'
+is 1 "$(elsewhere 127.0.0.1:1 2>err; echo $?)" 'nobody there: status 1'
+like '^hoop-top: .*127.0.0.1:1' "$(cat err)" 'and a sentence'
+nok 'two addresses' elsewhere "$address" "$address"
+nok 'a job without an address' hoop-top --job hoop
+kill -STOP "$server"
+is 1 "$(elsewhere "$address" 2>err; echo $?)" 'a stopped server: status 1, in time'
+like '^hoop-top: ' "$(cat err)" "and a sentence: $(cat err)"
+kill -CONT "$server"
+is 0 "$(find hoop -name '*.socket' ! -type s | wc -l)" 'the folder has sockets'
+is 700 "$(stat -c %a hoop)" 'and is the user'"'"'s alone'
+kill "$started"
+wait "$started" 2>/dev/null
+kill "$server"
+wait "$server" 2>/dev/null
+is 0 "$(sockets)" 'a server that ends removes its socket'
+done_testing

@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages where something beside them goes wrong: a handshake that is held back, a server that is gone, a fork, want of
+ * memory, a peer that is late or never takes what it was sent. Nobody waits in silence or for ever, and each sentence names
+ * the pair and the call.
+ */
+#include "hoop.h"
+#include "net/handshake.h"
+#include "t/tap/tap.h"
+#include "t/tools/descriptors.h"
+#include "t/tools/party.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 5, LONG = 1 << 20 };
+
+static party p;
+
+/* --- what ranks tell the test: result, rank named, operation, milliseconds, sentence --- */
+
+typedef struct told {
+    int result, rank, operation, ms;
+    char text[PARTY_NOTE];
+} told;
+
+static int
+tell(hoop_comm *comm, hoop_result result, double since)
+{
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %d %s", (int)result, e.rank, (int)e.sequence, (int)((party_clock() - since) * 1000), e.text);
+    return 0;
+}
+
+static told
+hear(int rank)
+{
+    told t = {-1, -1, -1, -1, ""};
+    sscanf(p.guest[rank].note, "%d %d %d %d %511[^\n]", &t.result, &t.rank, &t.operation, &t.ms, t.text);
+    return t;
+}
+
+/* --- exchanges whose bits are known --- */
+
+static int32_t
+element(int from, int round, size_t i)
+{
+    return (int32_t)((uint32_t)(from * 1000003 + round * 10007) + (uint32_t)i * 2654435761U);
+}
+
+/* Every rank and every other one, itself too, in one group: 0 if all is right. */
+static int
+all_pairs(hoop_comm *comm, int round, size_t count)
+{
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm), wrong = 0;
+    int32_t *from = malloc(count * sizeof(*from)), *to = malloc((size_t)size * count * sizeof(*to));
+    for (size_t i = 0; i < count; i++)
+        from[i] = element(rank, round, i);
+    memset(to, 0xa5, (size_t)size * count * sizeof(*to));
+    hoop_group_start(comm);
+    for (int other = 0; other < size; other++) {
+        hoop_recv(to + (size_t)other * count, count, HOOP_INT32, other, round, comm);
+        hoop_send(from, count, HOOP_INT32, other, round, comm);
+    }
+    hoop_result result = hoop_group_end(comm);
+    for (int other = 0; other < size && result == HOOP_SUCCESS; other++)
+        for (size_t i = 0; i < count; i++)
+            wrong += to[(size_t)other * count + i] != element(other, round, i);
+    if (result != HOOP_SUCCESS || wrong)
+        tell(comm, result, 0);
+    free(from);
+    free(to);
+    return result != HOOP_SUCCESS || wrong;
+}
+
+static int
+many(int rank, int size, void *arg)
+{
+    static const size_t counts[] = {0, 1, 1000, 40000};
+    hoop_comm *comm = party_join(0);
+    int bad = 0;
+    (void)rank, (void)size, (void)arg;
+    for (int round = 0; round < 4 && !bad; round++)
+        bad = all_pairs(comm, round, counts[round]);
+    return bad || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* --- a handshake that fails at its last message --- */
+
+static atomic_int broken; /* this process's last message of a handshake does not go out */
+
+ssize_t
+send(int fd, const void *bytes, size_t n, int flags)
+{
+    if (!atomic_load(&broken) || n != HP_M4 || flags != MSG_NOSIGNAL)
+        return (ssize_t)syscall(SYS_sendto, fd, bytes, n, flags, NULL, 0);
+    errno = ECONNRESET;
+    return -1;
+}
+
+/*
+ * Both await the other's message; rank 0 has waited long enough to connect, and rank 1 accepts that, but cannot say so.
+ * Then rank 0 gets its message, and leaves.
+ */
+static int
+leave_half_connected(int rank, int size, void *arg)
+{
+    int32_t value[2] = {0, 0};
+    hoop_comm *comm = party_join(1);
+    hoop_work *work;
+    double since;
+    (void)size, (void)arg;
+    if (rank == 0) {
+        hoop_result result = hoop_recv(value, 1, HOOP_INT32, 1, 1, comm);
+        return result != HOOP_SUCCESS || value[0] != 7 || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    }
+    atomic_store(&broken, 1);
+    value[0] = 7;
+    hoop_irecv(&value[1], 1, HOOP_INT32, 0, 2, comm, &work);
+    party_nap(1.5);
+    hoop_result result = hoop_send(value, 1, HOOP_INT32, 0, 1, comm);
+    if (result != HOOP_SUCCESS)
+        return 1 + tell(comm, result, 0);
+    since = party_clock();
+    tell(comm, hoop_work_wait(work, -1), since);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+test_handshake(void)
+{
+    int bad = party_run(&p, 2, leave_half_connected, NULL, 30);
+    told t = hear(1);
+    ok(bad == 0 && t.result == HOOP_ERR_PEER_LOST && t.rank == 0 && t.ms < 2500 &&
+           strstr(t.text, "waits in recv of 1 x int32 (tag 2) from rank 0 (") &&
+           strstr(t.text, "which left the communicator"),
+       "a peer that leaves after a handshake that failed: %s", p.guest[1].note);
+}
+
+/* --- which operation an error is of --- */
+
+typedef enum trouble { OTHER_COUNT, TOO_LATE, LEAVES, TROUBLES } trouble;
+static const char *const trouble_name[TROUBLES] = {"another count", "a time-out", "a rank that leaves"};
+
+/* A collective is in progress, in which rank 2 is awaited; the message between rank 0 and 1 fails. */
+static int
+fail_beside_operation(int rank, int size, void *arg)
+{
+    trouble what = *(trouble *)arg;
+    int32_t one = 1, sum = 0, array[2] = {0, 0};
+    hoop_comm *comm = party_join(3);
+    hoop_work *work = NULL;
+    double since = party_clock();
+    (void)size;
+    if (rank == 0 && what == LEAVES)
+        return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    if (rank != 2 && what != LEAVES)
+        hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work);
+    if (rank == 0 && what == OTHER_COUNT)
+        hoop_send(array, 2, HOOP_INT32, 1, 3, comm);
+    if (rank != 1)
+        party_nap(2.5);
+    tell(comm, rank == 1 ? hoop_recv(array, 1, HOOP_INT32, 0, 3, comm) : hoop_comm_progress(comm), since);
+    hoop_work_free(work);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+test_operation(void)
+{
+    for (trouble what = 0; what < TROUBLES; what++) {
+        int rank_0_knows = what != LEAVES;
+        setenv("HOOP_OP_TIMEOUT_MS", what == TOO_LATE ? "1200" : "20000", 1);
+        party_run(&p, 3, fail_beside_operation, &what, 30);
+        ok(hear(1).result > 0 && hear(1).operation == 0 &&
+               strstr(hear(1).text, "recv of 1 x int32 (tag 3) from rank 0"),
+           "%s: the error of a message has no operation's number: %s", trouble_name[what], p.guest[1].note);
+        for (int rank = 0; rank < 3; rank += 2)
+            ok((rank == 0 && !rank_0_knows) ||
+                   (hear(rank).operation == 0 && strcmp(hear(rank).text, hear(1).text) == 0),
+               "nor has it on rank %d: %s", rank, p.guest[rank].note);
+    }
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+}
+
+/* --- forks --- */
+
+static int
+child_is_wrong(hoop_comm *comm)
+{
+    int32_t value = 0;
+    hoop_work *work;
+    return count_sockets() > 0 || hoop_send(&value, 1, HOOP_INT32, 0, 0, comm) != HOOP_ERR_FORKED ||
+           hoop_irecv(&value, 1, HOOP_INT32, 0, 0, comm, &work) != HOOP_ERR_FORKED;
+}
+
+/* Forks with links open, and in the middle of a long message. */
+static int
+fork_with_links(int rank, int size, void *arg)
+{
+    static int32_t from[LONG], to[LONG];
+    hoop_comm *comm = party_join(0);
+    hoop_work *work[2];
+    int bad = all_pairs(comm, 0, 100), status[2] = {-1, -1};
+    (void)size, (void)arg;
+    for (size_t i = 0; i < LONG; i++) {
+        from[i] = element(rank, 9, i);
+        to[i] = -1;
+    }
+    hoop_isend(from, LONG, HOOP_INT32, (rank + 1) % size, 9, comm, &work[0]);
+    for (int k = 0; k < 2; k++) {
+        pid_t child = fork();
+        if (child == 0)
+            _exit(child_is_wrong(comm));
+        waitpid(child, &status[k], 0);
+        if (k == 0)
+            hoop_irecv(to, LONG, HOOP_INT32, (rank + size - 1) % size, 9, comm, &work[1]);
+    }
+    bad |= hoop_wait_all(work, 2) != HOOP_SUCCESS;
+    for (size_t i = 0; i < LONG; i++)
+        bad |= to[i] != element((rank + size - 1) % size, 9, i);
+    bad |= all_pairs(comm, 1, 100);
+    if (bad || status[0] || status[1])
+        party_note("children's status %#x and %#x, the parent's %d", (unsigned)status[0], (unsigned)status[1], bad);
+    return bad || status[0] || status[1] || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* --- a peer that is late --- */
+
+enum { WARN_MS = 600, LINES = 8 };
+
+static struct log {
+    char line[LINES][320];
+    double at[LINES];
+    atomic_int lines;
+} heard;
+
+static void
+keep(void *arg, int level, const char *line)
+{
+    int n = atomic_load(&heard.lines);
+    (void)arg, (void)level;
+    if (n == LINES)
+        return;
+    snprintf(heard.line[n], sizeof(heard.line[n]), "%s", line);
+    heard.at[n] = party_clock();
+    atomic_store(&heard.lines, n + 1);
+}
+
+/* 1 if line k came `ms` milliseconds after `since`, or up to a second later, and has both texts. */
+static int
+line_is(int k, double since, int ms, const char *text, const char *other)
+{
+    int at = (int)((heard.at[k] - since) * 1000);
+    if (k < atomic_load(&heard.lines) && at >= ms - 50 && at < ms + 1000 && strstr(heard.line[k], text) &&
+        strstr(heard.line[k], other))
+        return 1;
+    party_note("line %d of %d after %d ms, not %d: %.300s", k, atomic_load(&heard.lines), at, ms, heard.line[k]);
+    return 0;
+}
+
+static int
+late(int rank, int size, void *arg)
+{
+    int32_t value[COUNT] = {0};
+    hoop_comm *comm = party_join(1);
+    (void)size, (void)arg;
+    hoop_log_to(keep, NULL);
+    double since = party_clock();
+    int good = 1;
+    if (rank == 0) {
+        party_nap(2);
+        good = hoop_send(value, COUNT, HOOP_INT32, 1, 3, comm) == HOOP_SUCCESS && atomic_load(&heard.lines) == 0;
+    } else {
+        good = hoop_recv(value, COUNT, HOOP_INT32, 0, 3, comm) == HOOP_SUCCESS;
+        good = good && line_is(0, since, WARN_MS, "rank 1 (", ") waits in recv of 5 x int32 (tag 3) from rank 0 (") &&
+               line_is(0, since, WARN_MS, "), which has not sent it; 0.", " s so far") &&
+               line_is(1, since, 2 * WARN_MS, "which has not sent it; 1.", " s so far") &&
+               atomic_load(&heard.lines) == 2;
+    }
+    good &= hoop_barrier(comm) == HOOP_SUCCESS;
+    return !good || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/* Rank 1 does not take what was sent ahead, until the time is up; then it comes, and the rest is lost. */
+static int
+never_taken(int rank, int size, void *arg)
+{
+    enum { AHEAD = 64 << 10, PIECES = 15 };
+    static uint8_t bytes[AHEAD];
+    hoop_comm *comm = party_join(1);
+    hoop_result result =
+        rank ? hoop_recv(bytes, 1, HOOP_UINT8, 0, 0, comm) : hoop_send(bytes, 1, HOOP_UINT8, 1, 0, comm);
+    (void)size, (void)arg;
+    hoop_log_to(keep, NULL);
+    if (rank == 1)
+        party_nap(3.5);
+    for (int i = 0; i < PIECES && result == HOOP_SUCCESS; i++)
+        result =
+            rank ? hoop_recv(bytes, AHEAD, HOOP_UINT8, 0, 1, comm) : hoop_send(bytes, AHEAD, HOOP_UINT8, 1, 1, comm);
+    double since = party_clock();
+    tell(comm, result, since);
+    int left = hoop_comm_destroy(comm) == HOOP_SUCCESS;
+    if (rank == 1)
+        return 0;
+    return !left || !line_is(0, since, WARN_MS, "rank 0 (", ") has not received what was sent to it for 0.") ||
+           !line_is(1, since, 2 * WARN_MS, "leaves, and rank 1 (", "it takes it at its next call") ||
+           !line_is(2, since, 2000, "leaves, and rank 1 (", "that is lost");
+}
+
+/* --- the server is gone --- */
+
+static int
+without_server(int rank, int size, void *arg)
+{
+    int dies = *(int *)arg;
+    int32_t value = 0;
+    hoop_comm *comm = party_join(1);
+    if (rank == 0)
+        kill(p.server, SIGKILL);
+    party_nap(0.5);
+    int bad = all_pairs(comm, 0, 40000) || all_pairs(comm, 1, 10); /* no two of them had a link for messages before */
+    if (bad)
+        return 1;
+    if (rank == size - 1 && dies)
+        raise(SIGKILL);
+    if (rank == size - 1)
+        return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    double since = party_clock();
+    tell(comm, rank ? HOOP_SUCCESS : hoop_recv(&value, 1, HOOP_INT32, size - 1, 3, comm), since);
+    if (rank)
+        party_nap(2);
+    hoop_comm_destroy(comm);
+    return 0;
+}
+
+static void
+test_without_server(void)
+{
+    for (int dies = 0; dies < 2; dies++) {
+        if (dies)
+            party_open(&p);
+        party_run(&p, 4, without_server, &dies, 30);
+        told t = hear(0);
+        ok(t.result == HOOP_ERR_PEER_LOST && t.rank == 3 && t.ms < 2500 && t.operation == 0 &&
+               strstr(t.text, dies ? "rank 3 (" : "waits in recv of 1 x int32 (tag 3) from rank 3 ("),
+           "messages without a server, and a rank that %s: %s", dies ? "dies" : "leaves", p.guest[0].note);
+        for (int rank = 1; rank < 3; rank++)
+            ok(p.guest[rank].status == 0 && hear(rank).result == 0, "all pairs before that: %s", p.guest[rank].note);
+        if (!dies)
+            party_close(&p);
+    }
+}
+
+static void
+expect(int size, party_fn *fn, const char *what)
+{
+    int bad = party_run(&p, size, fn, NULL, 60);
+    is_int(0, bad, "%s, %d ranks: %s; %s", what, size, p.guest[0].note, p.guest[1].note);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(120);
+    party_open(&p);
+    expect(6, many, "all pairs");
+    expect(8, many, "all pairs");
+    setenv("HOOP_OP_TIMEOUT_MS", "20000", 1);
+    test_handshake();
+    test_operation();
+    expect(3, fork_with_links, "forks with links open");
+    setenv("HOOP_WARN_AFTER_MS", "600", 1);
+    expect(2, late, "a receive that waits says so");
+    setenv("HOOP_RCVBUF", "16384", 1);
+    setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
+    expect(2, never_taken, "a rank that leaves says who does not take its messages");
+    ok(hear(1).result == HOOP_ERR_PEER_LOST && hear(1).rank == 0, "and that one hears later that some are lost: %s",
+       p.guest[1].note);
+    unsetenv("HOOP_WARN_AFTER_MS");
+    unsetenv("HOOP_RCVBUF");
+    setenv("HOOP_OP_TIMEOUT_MS", "20000", 1);
+    test_without_server();
+    party_close(&p);
+    return 0;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hoop_comm_set_name: what is no name is refused; a name is in the errors of every rank, in the lines of the server and in
+ * the flight recorder; each communicator has its own, and a thread may change it beside operations.
+ */
+#include "flight/collection.h"
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { RANKS = 3, CHANGES = 2000 };
+
+static int bad;
+
+static void
+note(int right, const char *what, const char *said)
+{
+    if (!right && !bad++)
+        party_note("%s: %s", what, said);
+}
+
+static void
+refused(hoop_comm *comm, const char *name, const char *part)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    note(hoop_comm_set_name(comm, name) == HOOP_ERR_INVALID_ARGUMENT, "a wrong name", name);
+    hoop_comm_error(comm, &error);
+    note(strstr(error.text, part) != NULL, part, error.text);
+}
+
+static int
+mistakes(int rank, int size, void *arg)
+{
+    char name[65] = "";
+    hoop_comm *comm = party_join(1);
+    (void)rank, (void)size, (void)arg;
+    memset(name, 'n', 64);
+    note(hoop_comm_set_name(NULL, "dp") == HOOP_ERR_INVALID_ARGUMENT, "no communicator", "");
+    refused(comm, name, "hoop_comm_set_name: the name has more than 63 bytes");
+    refused(comm, "two\nlines", "hoop_comm_set_name: the name has a control character");
+    refused(comm, "\xff", "is not UTF-8");
+    note(hoop_comm_set_name(comm, name + 1) == HOOP_SUCCESS, "63 bytes", "");
+    note(hoop_comm_set_name(comm, NULL) == HOOP_SUCCESS, "none any more", "");
+    return hoop_barrier(comm) != HOOP_SUCCESS || hoop_comm_destroy(comm) != HOOP_SUCCESS || bad;
+}
+
+/* Rank 1 aborts a split that has a name; the parent has another. */
+static int
+fails(int rank, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    hoop_comm *world = party_join(1), *part = NULL;
+    (void)size, (void)arg;
+    note(hoop_comm_set_name(world, "world") == HOOP_SUCCESS, "a name", "");
+    note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS &&
+             hoop_comm_set_name(part, "caf\xc3\xa9") == HOOP_SUCCESS && hoop_barrier(part) == HOOP_SUCCESS,
+         "a split", "");
+    hoop_result result = rank == 1 ? hoop_comm_abort(part, "enough") : hoop_barrier(part);
+    note(result == (rank == 1 ? HOOP_SUCCESS : HOOP_ERR_ABORTED), "the result", hoop_strerror(result));
+    hoop_comm_error(part, &error);
+    note(strncmp(error.text, "\"caf\xc3\xa9\": rank 1 (", 16) == 0 && strstr(error.text, "aborted the job: enough") &&
+             !strstr(error.text + 2, "caf"),
+         "the name begins the sentence, once", error.text);
+    hoop_comm_destroy(part);
+    hoop_comm_error(NULL, &error);
+    note(strncmp(error.text, "\"caf", 4) == 0, "also when it is destroyed", error.text);
+    return hoop_barrier(world) != HOOP_SUCCESS || hoop_comm_destroy(world) != HOOP_SUCCESS || bad;
+}
+
+/* 1 if the recorder of this process has the name. */
+static int
+is_recorded(const char *name)
+{
+    hp_flight_collection all = {0};
+    hoop_error error;
+    char folder[300];
+    int found = 0;
+    snprintf(folder, sizeof(folder), "%s/hoop", getenv("XDG_RUNTIME_DIR"));
+    hp_flight_add_folder(&all, folder, NULL, &error);
+    for (size_t i = 0; i < all.count; i++)
+        found |=
+            all.entry[i].flight->head.pid == (uint32_t)getpid() && strcmp(all.entry[i].flight->head.name, name) == 0;
+    hp_flight_collection_free(&all);
+    return found;
+}
+
+static void *
+rename_often(void *arg)
+{
+    char name[32];
+    for (int i = 0; i < CHANGES; i++) {
+        snprintf(name, sizeof(name), "name %d", i);
+        if (hoop_comm_set_name(arg, name) != HOOP_SUCCESS)
+            return arg;
+    }
+    return NULL;
+}
+
+static int
+changes(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1);
+    pthread_t thread;
+    void *failed = comm;
+    int32_t one = 1, sum = -1;
+    (void)rank, (void)arg;
+    if (pthread_create(&thread, NULL, rename_often, comm) != 0)
+        return 1;
+    for (int i = 0; i < 300; i++, sum = i < 300 ? -1 : sum)
+        note(hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS && sum == size, "a sum", "");
+    pthread_join(thread, &failed);
+    note(!failed, "changing the name", "");
+    note(is_recorded("name 1999"), "the recorder has the last name", "");
+    return hoop_barrier(comm) != HOOP_SUCCESS || hoop_comm_destroy(comm) != HOOP_SUCCESS || bad;
+}
+
+static int
+is_in(const char *path, const char *text)
+{
+    char line[1024];
+    int found = 0;
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof(line), file))
+        found |= strstr(line, text) != NULL;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+int
+main(void)
+{
+    party p;
+    tap_limit(120);
+    plan_lazy();
+    party_open(&p);
+    is_int(0, party_run(&p, 2, mistakes, NULL, 60), "what is no name is refused");
+    is_int(0, party_run(&p, RANKS, fails, NULL, 60), "errors begin with the name");
+    ok(is_in(p.log, "colour 0 \"caf\xc3\xa9\": failed: rank 1 ("), "the server's line has it, too");
+    is_int(0, party_run(&p, RANKS, changes, NULL, 60), "a name may change beside operations");
+    party_close(&p);
+    return tap_failures() != 0;
+}

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unserved: a server inside a program that ends: while ranks join, while a ring is up, with the rank that has it; and
+ * what ranks of the next start of the job make of the old one.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+#include "t/tools/served.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* --- a stop --- */
+
+static int
+wait_in_vain(int rank)
+{
+    hoop_comm *comm;
+    double began = party_clock();
+    hoop_result result = served_join(&comm, "incomplete", rank, 3);
+    return !ok(result == HOOP_ERR_RENDEZVOUS && strstr(served_why(), "was stopped before all ranks had joined") &&
+                   party_clock() - began < 5,
+               "rank %d after %.1f s: %s", rank, party_clock() - began, served_why());
+}
+
+static int
+come_early(int rank)
+{
+    hoop_comm *comm = NULL;
+    return !ok(served_join(&comm, "early", rank, 2) == HOOP_SUCCESS && served_adds_up(comm) == 0, "rank %d: %s", rank,
+               served_why());
+}
+
+static void
+test_stop_while_joining(void)
+{
+    hoop_server *server = served_start("127.0.0.1:0");
+    pid_t pids[2] = {served_spawn(wait_in_vain, 0), served_spawn(wait_in_vain, 1)};
+    usleep(700000);
+    ok(hoop_server_stop(server) == HOOP_SUCCESS && served_reap(pids, 2) == 0,
+       "ranks that are joining hear of the stop");
+    pids[0] = served_spawn(come_early, 0);
+    pids[1] = served_spawn(come_early, 1);
+    usleep(300000);
+    server = served_start(served_address);
+    ok(server && served_reap(pids, 2) == 0, "ranks that find no server wait for the next one");
+    hoop_server_stop(server);
+}
+
+/* Waits for the byte that tells it that the server has stopped. */
+static int steps[2];
+
+static int
+go_on(int rank)
+{
+    hoop_comm *comm = NULL, *part = NULL;
+    char go;
+    int sum = 1;
+    close(steps[1]);
+    bool good = ok(served_join(&comm, "goes on", rank, 2) == HOOP_SUCCESS, "rank %d: %s", rank, served_why());
+    good = good && ok(read(steps[0], &go, 1) == 0, "the server has stopped");
+    for (int i = 0; i < 100 && good; i++)
+        good = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm) == HOOP_SUCCESS;
+    double began = party_clock();
+    good = good && ok(hoop_comm_split(comm, 0, 0, &part) == HOOP_ERR_RENDEZVOUS && party_clock() - began < 6 &&
+                          strstr(served_why(), "no longer be split"),
+                      "rank %d, a split, after %.1f s: %s", rank, party_clock() - began, served_why());
+    good = good && ok(hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS && sum == 2, "%s",
+                      served_why());
+    return !(good && served_adds_up(comm) == 0);
+}
+
+static void
+test_stop_of_a_ring(void)
+{
+    hoop_server *server = served_start("127.0.0.1:0");
+    if (pipe(steps))
+        bail("pipe");
+    pid_t pids[2] = {served_spawn(go_on, 0), served_spawn(go_on, 1)};
+    usleep(700000);
+    hoop_server_stop(server);
+    close(steps[1]);
+    ok(served_reap(pids, 2) == 0, "a ring goes on without its server; a split of it fails soon");
+    close(steps[0]);
+}
+
+/* Rank 0 serves, and is killed in the middle. */
+static char *shared;
+
+static int
+lose_rank_0(int rank)
+{
+    hoop_comm *comm = NULL;
+    int sum = 1;
+    hoop_error e = {.size = sizeof(e)};
+    if (rank == 0) {
+        served_start("127.0.0.1:0");
+        memcpy(shared + 1, served_address, sizeof(served_address));
+        __atomic_store_n(shared, 1, __ATOMIC_RELEASE);
+    }
+    while (!__atomic_load_n(shared, __ATOMIC_ACQUIRE))
+        usleep(1000);
+    memcpy(served_address, shared + 1, sizeof(served_address));
+    if (!ok(served_join(&comm, "loses rank 0", rank, 3) == HOOP_SUCCESS, "rank %d: %s", rank, served_why()))
+        return 1;
+    for (int i = 0; i < 10; i++)
+        hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
+    if (rank == 0)
+        raise(SIGKILL);
+    double began = party_clock();
+    hoop_result result = hoop_allreduce(&sum, &sum, 1, HOOP_INT32, HOOP_MAX, comm);
+    hoop_comm_error(comm, &e);
+    bool good = ok(result == HOOP_ERR_PEER_LOST && e.rank == 0 && party_clock() - began < 5, "rank %d after %.1f s: %s",
+                   rank, party_clock() - began, e.text);
+    hoop_comm_destroy(comm);
+    return !good;
+}
+
+static void
+test_rank_0(void)
+{
+    pid_t pids[3];
+    *shared = 0;
+    for (int i = 0; i < 3; i++)
+        pids[i] = served_spawn(lose_rank_0, i);
+    ok(served_reap(pids, 3) == 1, "rank 0 serves and is killed: the others name it");
+}
+
+/* --- a job that is started again --- */
+
+static const char *attempt;
+
+static int
+join_attempt(int rank)
+{
+    hoop_comm *comm = NULL;
+    setenv("HOOP_ATTEMPT", attempt, 1);
+    return !ok(served_join(&comm, "again", rank, 2) == HOOP_SUCCESS && served_adds_up(comm) == 0,
+               "rank %d, attempt %s: %s", rank, attempt, served_why());
+}
+
+static int
+left_over(int rank)
+{
+    hoop_comm *comm;
+    double began = party_clock();
+    setenv("HOOP_ATTEMPT", attempt, 1);
+    return !ok(served_join(&comm, "again", rank, 2) == HOOP_ERR_STALE_EPOCH && party_clock() - began < 3 &&
+                   strstr(served_why(), "is that of attempt 1") && strstr(served_why(), "left over"),
+               "rank %d of attempt %s: %s", rank, attempt, served_why());
+}
+
+static int
+other_secret(int rank)
+{
+    hoop_comm *comm;
+    double began = party_clock();
+    hoop_secret_new(served_secret, sizeof(served_secret));
+    return !ok(served_join(&comm, "again", rank, 2) == HOOP_ERR_AUTH && party_clock() - began < 5 &&
+                   strstr(served_why(), "wrong secret") && strstr(served_why(), "hoop_config_set"),
+               "rank %d after %.1f s: %s", rank, party_clock() - began, served_why());
+}
+
+static void
+test_started_again(void)
+{
+    hoop_server *server = served_start("127.0.0.1:0");
+    attempt = "0";
+    ok(served_run(join_attempt, 0, 2) == 0, "a job on a server");
+    ok(served_run(other_secret, 1, 1) == 0, "with a new served_secret, the next start does not join the old server");
+    attempt = "1";
+    pid_t pids[2] = {served_spawn(join_attempt, 0), served_spawn(join_attempt, 1)};
+    usleep(700000);
+    hoop_server_stop(server);
+    setenv("HOOP_ATTEMPT", "1", 1);
+    server = served_start(served_address);
+    ok(served_reap(pids, 2) == 0, "with the same served_secret, the next attempt waits for its own server on the port");
+    attempt = "0";
+    ok(served_run(left_over, 1, 1) == 0, "a rank that is left over from before does not join that");
+    hoop_server_stop(server);
+    unsetenv("HOOP_ATTEMPT");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(SERVED_LIMIT);
+    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED || hoop_secret_new(served_secret, sizeof(served_secret)))
+        bail("no shared memory, or no secret");
+    test_stop_while_joining();
+    test_stop_of_a_ring();
+    test_rank_0();
+    test_started_again();
+    return tap_failures() != 0;
+}

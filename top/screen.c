@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+/* screen: see screen.h. */
+#include "top/screen.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+int
+hp_top_screen_width(void)
+{
+    struct winsize size;
+    return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+#ifdef HAVE_NCURSES
+#include <curses.h>
+#include <stdlib.h>
+
+enum { REFRESH_MS = 1000 };
+
+int
+hp_top_screen_is_built(void)
+{
+    return 1;
+}
+
+/* Draws from line `first` on, as much as there is room for. Returns the number of lines. */
+static int
+draw(const hp_buffer *text, int first)
+{
+    const char *at = (const char *)hp_buffer_first(text), *end = at ? at + hp_buffer_size(text) : NULL;
+    int line = 0;
+    erase();
+    for (; at < end; line++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        int n = (int)((newline ? newline : end) - at);
+        if (line >= first && line - first < LINES)
+            mvaddnstr(line - first, 0, at, n < COLS ? n : COLS);
+        at = newline ? newline + 1 : end;
+    }
+    refresh();
+    return line;
+}
+
+/* The first line to show after a key. */
+static int
+scroll_to(int first, int key, int lines)
+{
+    int last = lines > LINES ? lines - LINES : 0;
+    first += key == KEY_DOWN                  ? 1
+             : key == KEY_UP                  ? -1
+             : key == KEY_NPAGE || key == ' ' ? LINES
+             : key == KEY_PPAGE               ? -LINES
+                                              : 0;
+    return first > last ? last : first < 0 ? 0 : first;
+}
+
+int
+hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
+{
+    int key = 0, first = 0;
+    SCREEN *terminal = newterm(NULL, stdout, stdin);
+    if (!terminal)
+        return -1;
+    cbreak();
+    noecho();
+    curs_set(0);
+    keypad(stdscr, TRUE);
+    timeout(REFRESH_MS);
+    while (key != 'q') {
+        hp_buffer text = {0};
+        fill(&text, LINES, COLS);
+        first = scroll_to(first, key, draw(&text, first));
+        draw(&text, first);
+        hp_buffer_free(&text);
+        key = getch();
+    }
+    endwin();
+    delscreen(terminal);
+    return 0;
+}
+
+#else
+
+int
+hp_top_screen_is_built(void)
+{
+    return 0;
+}
+
+int
+hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
+{
+    (void)fill;
+    return -1;
+}
+
+#endif

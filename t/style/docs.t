@@ -30,7 +30,7 @@ done)" 'every function and type that is named is there'
 is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
     grep -qE "\b$name\b" include/hoop.h && continue
     grep -qi "^HP_SETTING(${name#HOOP_}," lib/config.def && continue
-    grep -rqE "\b$name\b" t/tap examples/*.c || echo "$name"
+    grep -rqE "\b$name\b" t/tap examples/*.c python/hoop || echo "$name"
 done)" 'every constant and variable that is named is there'
 
 is '' "$(grep -ohE '`?make [a-z-]+' README.md HACKING | sed 's/`//; s/^make //' | LC_ALL=C sort -u | while read -r target; do

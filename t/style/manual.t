@@ -88,7 +88,7 @@ is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+' bin/hooprun | LC_ALL=C sort -u |
     while read -r v; do grep -qE "\b$v\b" man/hooprun.1 || echo "$v"; done)" 'and every one of the script hooprun'
 cat $pages | sed -n 's/^\.\(It \)*Ev //p' | grep -oE '\bHOOP_[A-Z0-9_]+' | LC_ALL=C sort -u >"$tmp/mentioned"
 is '' "$(while read -r v; do
-    grep -qix "${v#HOOP_}" "$tmp/settings" || grep -rqE "\b$v\b" launch perf bin lib/config.c lib/environment.c examples || case $v in
+    grep -qix "${v#HOOP_}" "$tmp/settings" || grep -rqE "\b$v\b" launch perf bin lib/config.c lib/environment.c examples python/hoop || case $v in
     HOOP_CONF_FILE | HOOP_) ;;
     *) echo "$v" ;;
     esac

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""backend="hoop" for torch.distributed. hoop_torch(7) is the manual.
+
+torch finds it by the entry points of the package: no import is needed. HOOP_TORCH_REPLACE=gloo puts hoop in the place
+of gloo, for programs that name gloo themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+_DEVICES = ["cpu", "cuda"]
+
+
+def _group() -> Any:
+    """The module that needs libhoop: it is loaded when the first group is made."""
+    try:
+        from . import group
+    except ImportError as why:  # its sentence is for the user, and the way to it is not
+        raise ImportError(str(why)) from None
+    return group
+
+
+def _create_backend(options: Any, chosen: Any) -> Any:
+    return _group().create_backend(options, chosen)
+
+
+def _create_group(store: Any, rank: int, size: int, limit: Any) -> Any:
+    return _group().create_group(store, rank, size, limit)
+
+
+def _takes_backends(dist: Any) -> bool:
+    """True if this torch lets a Python class be a Backend, from 2.14 on."""
+    return hasattr(dist.distributed_c10d.Backend, "_ensure_backend_registered")
+
+
+def register() -> None:
+    """Makes backend="hoop" known to torch.distributed. A second call does nothing."""
+    import torch.distributed as dist
+
+    if "HOOP" in dist.Backend._plugins:
+        return
+    if _takes_backends(dist):
+        dist.Backend.register_backend("hoop", _create_backend, extended_api=True, devices=_DEVICES)
+    else:
+        dist.Backend.register_backend("hoop", _create_group, devices=_DEVICES)
+
+
+def _replace_gloo() -> None:
+    """backend="gloo" is hoop from now on."""
+    import torch.distributed as dist
+
+    if _takes_backends(dist):
+        dist.Backend.register_backend("gloo", _create_backend, extended_api=True, devices=_DEVICES)
+        return
+    plain = dist.Backend.__new__
+
+    def new(cls: type, name: str) -> Any:
+        return plain(cls, "hoop" if isinstance(name, str) and name.lower() == "gloo" else name)
+
+    dist.Backend.__new__ = new
+    dist.Backend.default_device_backend_map["cpu"] = "hoop"
+
+
+def autoload() -> None:
+    """torch calls it at the end of `import torch`. It never raises: a program without hoop must not notice it."""
+    import warnings
+
+    try:
+        import torch.distributed as dist
+
+        if not dist.is_available():
+            return
+        replaced = os.environ.get("HOOP_TORCH_REPLACE", "")
+        if replaced or not _takes_backends(dist):
+            register()
+        if replaced == "gloo":
+            _replace_gloo()
+        elif replaced:
+            warnings.warn(f"HOOP_TORCH_REPLACE={replaced} has no effect: hoop replaces gloo only", stacklevel=2)
+    except Exception as why:
+        warnings.warn(f"hoop could not register its backend: {why}", stacklevel=2)

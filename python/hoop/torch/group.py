@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""The two classes that torch knows: a Backend where torch lets Python write one (2.14), before that a ProcessGroup."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from typing import Any, Optional
+
+import torch
+from torch._C._distributed_c10d import Backend as _TorchBackend
+from torch._C._distributed_c10d import ProcessGroup as _TorchGroup
+
+from .operations import Operations
+
+
+def _asked(what: str) -> Any:
+    """An argument of the program's, which torch does not tell a group's creator: it is in torch's caller."""
+    frame = sys._getframe()
+    while frame and frame.f_code.co_name not in ("_new_process_group_helper", "split_group"):
+        frame = frame.f_back  # type: ignore[assignment]
+    return frame.f_locals.get(what) if frame else None
+
+
+def _readable(name: str, desc: Optional[str]) -> str:
+    """A group by its description, "default_pg", or by its name where the program has given it none."""
+    return desc if desc and desc != "undefined" else name
+
+
+class HoopBackend(Operations, _TorchBackend):
+    """The backend of one kind of device in a process group: "cpu:hoop,cuda:nccl" is possible."""
+
+    _alive: set[HoopBackend] = set()  # torch's wrapper for debugging keeps the C++ half only
+
+    def __init__(self, store: Any, rank: int, size: int, options: Any) -> None:
+        _TorchBackend.__init__(self, rank, size)
+        self._options = options
+        self._join(store, rank, size, options._timeout, options.global_ranks_in_group)
+        self._call_it(_readable(options.group_name, _asked("group_desc")))
+        self._alive.add(self)
+
+    def shutdown(self) -> None:
+        self._alive.discard(self)
+        super().shutdown()
+
+    # Properties of this class, because torch's own ask this class again, without end.
+    @property
+    def options(self) -> Any:
+        return self._options
+
+    supports_splitting = property(lambda self: True)
+    supports_coalescing = property(lambda self: False)
+    supports_shrinking = property(lambda self: False)
+    supports_reconfigure = property(lambda self: False)
+    supports_window = property(lambda self: False)
+    supports_abort_hooks = property(lambda self: False)
+    supports_completion_hooks = property(lambda self: False)
+    _supports_time_estimate = property(lambda self: False)
+
+    def getBackendName(self) -> str:
+        return "hoop"
+
+    def split(self, store: Any, ranks: list[int], options: Any) -> Optional[HoopBackend]:
+        """A group of some ranks of this one; the members meet through their own store, and the others do nothing."""
+        if self._rank not in ranks:
+            return None
+        return HoopBackend(store, list(ranks).index(self._rank), len(ranks), options or self._options)
+
+    def perform_nocolor_split(self, device: Any) -> None:
+        """Ranks outside a new group have nothing to do."""
+
+
+class HoopGroup(Operations, _TorchGroup):
+    """A whole process group, for every kind of device."""
+
+    def __init__(self, store: Any, rank: int, size: int, limit: timedelta) -> None:
+        _TorchGroup.__init__(self, rank, size)
+        self._name = self._desc = ""
+        self._join(store, rank, size, limit)
+
+    def __del__(self) -> None:
+        self.shutdown()
+
+    def rank(self) -> int:
+        return self._rank
+
+    def size(self) -> int:
+        return self._size
+
+    def getBackendName(self) -> str:
+        return "hoop"
+
+    _get_backend_name = name = getBackendName
+
+    def getGroupName(self) -> str:
+        return self._name
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    def getGroupDesc(self) -> str:
+        return self._desc
+
+    def _set_group_desc(self, desc: str) -> None:
+        self._desc = desc
+        self._call_it(_readable(self._name, desc))
+
+    group_name = property(getGroupName)
+    group_desc = property(getGroupDesc)
+
+    # The names of torch before 2.13.
+    _allgather_base = Operations.all_gather_single
+    _reduce_scatter_base = Operations.reduce_scatter_single
+    alltoall_base = Operations.all_to_all_single
+    allgather_into_tensor_coalesced = Operations.all_gather_single_coalesced
+    reduce_scatter_tensor_coalesced = Operations.reduce_scatter_single_coalesced
+
+
+def create_backend(options: Any, chosen: Any) -> HoopBackend:
+    """torch's DistributedBackendOptions, and the program's pg_options, to a group's backend."""
+    given = isinstance(chosen, _TorchBackend.Options)
+    ours = chosen if given else _TorchBackend.Options("hoop", timeout=options.timeout)
+    ours._timeout = options.timeout
+    ours.global_ranks_in_group = options.global_ranks_in_group
+    ours.group_name = options.group_id
+    return HoopBackend(options.store, options.group_rank, options.group_size, ours)
+
+
+def create_group(store: Any, rank: int, size: int, limit: timedelta) -> HoopGroup:
+    """Before 2.14. ValueError if the group shall have another backend, too: torch would drop it without a word."""
+    asked = str(_asked("backend") or "hoop")
+    if len({pair.split(":")[-1] for pair in asked.split(",")}) > 1:
+        raise ValueError(
+            f'rank {rank} asked for backend "{asked}", but before PyTorch 2.14 hoop is the backend of a whole group, and '
+            f'this is PyTorch {torch.__version__}: use backend="hoop", or a group for each backend'
+        )
+    return HoopGroup(store, rank, size, limit)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""How the ranks of a group meet: through the group's own store.
+
+Rank 0 starts the rendezvous server of libhoop, once a process, and puts its address, the secret and a new job name into
+the store. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may serve one
+group after the other: each has its own part of it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import threading
+from datetime import timedelta
+from typing import Any, Optional
+
+from torch.distributed import PrefixStore
+
+from .._library import SECRET_TEXT, SERVER_TEXT, lib
+from ..errors import check
+from .errors import failure, store_failure
+from .work import milliseconds
+
+_LONGEST = 86400000
+_ALL_HAVE = "all ranks have the file"
+
+
+class _Config:
+    """hoop_config, freed at the end of the block."""
+
+    def __init__(self, settings: dict[str, str]) -> None:
+        self._settings = settings
+
+    def __enter__(self) -> int:
+        self._handle = lib.hoop_config_new()
+        for key, value in self._settings.items():
+            check(lib.hoop_config_set(self._handle, key.encode(), value.encode()))
+        return int(self._handle)
+
+    def __exit__(self, *why: object) -> None:
+        lib.hoop_config_free(self._handle)
+
+
+class _Server:
+    """This process's server: started when a group first needs it, it ends with the process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handle: Optional[int] = None
+        self._pid = 0
+
+    def _start(self) -> None:
+        self.secret = ""
+        settings = {"rendezvous": "", "secret_fd": "-1"}
+        if not os.environ.get("HOOP_SECRET_FILE"):
+            text = ctypes.create_string_buffer(SECRET_TEXT)
+            check(lib.hoop_secret_new(text, SECRET_TEXT))
+            self.secret = settings["secret"] = text.value.decode()
+        handle = ctypes.c_void_p()
+        with _Config(settings) as config:
+            check(lib.hoop_server_start(ctypes.byref(handle), config))
+        self._handle, self._pid = handle.value, os.getpid()
+
+    def invitation(self) -> str:
+        """Address, job name and secret ("-": HOOP_SECRET_FILE has it) for one group."""
+        with self._lock:
+            if not self._handle or self._pid != os.getpid():
+                self._start()
+        address = ctypes.create_string_buffer(SERVER_TEXT)
+        check(lib.hoop_server_address(self._handle, address, SERVER_TEXT))
+        return f"{address.value.decode()} torch-{secrets.token_hex(8)} {self.secret or '-'}"
+
+
+_server = _Server()
+
+
+def _publish(part: Any) -> str:
+    """Rank 0 invites the others. They learn it, too, if it cannot."""
+    try:
+        invitation = _server.invitation()
+    except Exception as why:
+        part.set("invitation", f"! {why}")
+        raise
+    part.set("invitation", invitation)
+    return invitation
+
+
+def _invitation(store: Any, rank: int, size: int) -> tuple[str, Any]:
+    """The invitation, and the part of the store that no earlier group used."""
+    try:
+        turn = (store.add("hoop/ranks", 1) - 1) // size
+        part = PrefixStore(f"hoop/{turn}", store)
+        return _publish(part) if rank == 0 else bytes(part.get("invitation")).decode(), part
+    except RuntimeError as why:
+        raise store_failure(rank, "meet the other ranks through the group's store", why) from None
+
+
+def _lacks_file() -> str:
+    """Why this process cannot read the secret from HOOP_SECRET_FILE; "" if it can."""
+    path = os.environ.get("HOOP_SECRET_FILE")
+    if not path:
+        return "HOOP_SECRET_FILE is not set there"
+    return "" if os.access(path, os.R_OK) else f"HOOP_SECRET_FILE={path} cannot be read there"
+
+
+def _check_files(part: Any, rank: int, size: int) -> None:
+    """All ranks must have the file of the secret if rank 0 has it; else all of them get ValueError at once."""
+    lacks = _lacks_file()
+    if lacks:
+        part.set("files", f"rank 0 takes the group's secret from HOOP_SECRET_FILE, but rank {rank} cannot: {lacks}")
+    elif part.add("files-read", 1) == size:
+        part.set("files", _ALL_HAVE)
+    verdict = bytes(part.get("files")).decode()
+    if verdict != _ALL_HAVE:
+        raise ValueError(f"{verdict}; set it on all ranks of the group, or on none")
+
+
+def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
+    """A communicator of the group's ranks, and their own part of the store; all of them call it.
+
+    limit: of this start, and of each operation.
+    """
+    invitation, part = _invitation(store, rank, size)
+    if invitation.startswith("! "):
+        raise RuntimeError(f"rank 0 could not start the rendezvous server: {invitation[2:]}")
+    address, job, secret = invitation.split(" ")
+    time = milliseconds(limit)
+    settings = {"rank": str(rank), "size": str(size), "rendezvous": address, "job": job, "secret_fd": "-1"}
+    settings["op_timeout_ms"] = str(max(time, 0))
+    settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
+    if secret == "-":
+        _check_files(part, rank, size)
+    else:
+        settings["secret"] = secret
+    handle = ctypes.c_void_p()
+    with _Config(settings) as config:
+        code = lib.hoop_comm_create(ctypes.byref(handle), config)
+    if code:
+        raise failure(code)
+    assert handle.value
+    return handle.value, part

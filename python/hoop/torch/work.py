@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: MIT
+"""torch's Work over a work of libhoop.
+
+Who waits drives: wait() is a wait in libhoop. A future is completed by the watcher's thread; from then on the handle is
+the watcher's, and wait() waits for the watcher.
+"""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from typing import Any, Callable, Optional
+
+import torch
+from torch import Tensor
+from torch._C._distributed_c10d import Work as _TorchWork
+from torch.futures import Future
+
+from .._library import IN_PROGRESS, RESULTS, lib
+from .errors import failure
+from .watcher import watch
+
+_BUSY = RESULTS["HOOP_ERR_BUSY"]
+_NO_LIMIT = -1
+
+
+def milliseconds(limit: Optional[timedelta]) -> int:
+    """A limit as libhoop wants it; torch's none, 0 and negative ones: -1, no limit but the communicator's own."""
+    if limit is None or limit <= timedelta(0):
+        return _NO_LIMIT
+    return max(1, min(int(limit / timedelta(milliseconds=1)), 86400000))
+
+
+# Before 2.7, torch keeps only the C++ half of a Work that Python made, and calls wait() or get_future() later.
+_PINS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7)
+_pinned: set[Any] = set()
+
+
+class Done(_TorchWork):
+    """An operation that has ended well before it was returned."""
+
+    def __init__(self, tensors: Any = None) -> None:
+        super().__init__()
+        self._tensors = [] if tensors is None else tensors
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        return True
+
+    def settle(self, limit: int) -> None:
+        pass
+
+    def is_completed(self) -> bool:
+        return True
+
+    def is_success(self) -> bool:
+        return True
+
+    def exception(self) -> None:
+        return None
+
+    def synchronize(self) -> None:
+        pass
+
+    def result(self) -> Any:
+        return self._tensors
+
+    def get_future(self) -> Any:
+        future: Any = Future()
+        future.set_result(self._tensors)
+        return future
+
+
+class HoopWork(_TorchWork):
+    """An operation in progress.
+
+    `keep` are the tensors that must live until it has ended, `result` is what its future gets, `finish` what remains to
+    be done then, and `limit` the milliseconds of a wait without a limit of its own.
+    """
+
+    def __init__(
+        self,
+        handle: int,
+        comm: int,
+        keep: list[Tensor],
+        result: Any,
+        finish: Optional[Callable[[], None]],
+        limit: int = _NO_LIMIT,
+        source: int = -1,
+    ) -> None:
+        super().__init__()
+        self._handle: Optional[int] = handle
+        self._comm, self._keep, self._result, self._finish = comm, keep, result, finish
+        self._limit, self._source = limit, source
+        self._error: Optional[Exception] = None
+        self._future: Any = None
+        self._ended: Optional[threading.Event] = None  # once the watcher has the handle
+        self._lock = threading.Lock()  # held by the one who waits, or changes the owner of the handle
+        if _PINS:
+            _pinned.add(self)
+
+    def _end(self, code: int) -> None:
+        """The handle is gone, and libhoop has returned `code` for it to this thread."""
+        self._handle = None
+        try:
+            if code:
+                self._error = failure(code, self._comm, self._result)
+            elif self._finish:
+                self._finish()
+        except Exception as why:
+            self._error = why
+        self._keep, self._finish = [], None
+
+    def _fill_future(self) -> None:
+        _pinned.discard(self)
+        if self._error:
+            self._future.set_exception(self._error)
+        else:
+            self._future.set_result(self._result)
+
+    def _watched_end(self) -> None:
+        with self._lock:
+            assert self._handle and self._ended
+            self._end(lib.hoop_work_wait(self._handle, _NO_LIMIT))
+            self._ended.set()
+            wanted = self._future is not None
+        if wanted:  # without the lock: the functions of the future may use this work
+            self._fill_future()
+
+    def _give_to_watcher(self) -> None:
+        if self._ended or not self._handle:
+            return
+        self._ended = threading.Event()
+        watch(self._handle, self._comm, self._watched_end)
+
+    def _wait_for_watcher(self, limit: int) -> None:
+        assert self._ended
+        if self._ended.wait(None if limit < 0 else limit / 1000):
+            return
+        why = f"the timeout expired: a wait for an operation lasted {limit} ms, its limit"
+        lib.hoop_comm_abort(self._comm, why.encode())
+        self._ended.wait()
+
+    def settle(self, limit: int) -> None:
+        """Returns when the operation has ended."""
+        with self._lock:
+            if self._handle and not self._ended:
+                code = lib.hoop_work_wait_or_fail(self._handle, limit)
+                if code == _BUSY:  # another thread waits on this communicator, and drives this operation, too
+                    self._give_to_watcher()
+                else:
+                    self._end(code)
+        if self._ended:
+            self._wait_for_watcher(limit)
+
+    def wait(self, timeout: Optional[timedelta] = None) -> bool:
+        limit = milliseconds(timeout)
+        self.settle(self._limit if limit < 0 else limit)
+        _pinned.discard(self)
+        if self._error:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        if self._handle and not self._ended and self._lock.acquire(False):
+            try:
+                code = lib.hoop_work_wait(self._handle, 0) if self._handle and not self._ended else IN_PROGRESS
+                if code not in (IN_PROGRESS, _BUSY):
+                    self._end(code)
+            finally:
+                self._lock.release()
+        return self._handle is None
+
+    def is_success(self) -> bool:
+        return self.is_completed() and self._error is None
+
+    def exception(self) -> Optional[Exception]:
+        return self._error
+
+    def synchronize(self) -> None:
+        self.wait()
+
+    def result(self) -> Any:
+        return self._result
+
+    def source_rank(self) -> int:
+        return self._source
+
+    _source_rank = source_rank
+
+    def get_future(self) -> Any:
+        with self._lock:
+            if self._future is not None:
+                return self._future
+            self._future = Future()
+            if self._handle:
+                self._give_to_watcher()
+                return self._future
+        self._fill_future()
+        return self._future

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: MIT
+"""An operation in flight."""
+
+import asyncio
+import ctypes
+import sys
+import time
+from collections import deque
+from contextlib import ExitStack
+from ctypes import c_void_p
+from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, Sequence
+
+from . import bell
+from ._library import BUSY, IN_PROGRESS, lib
+from .errors import HoopError, error_of
+
+if TYPE_CHECKING:
+    from .comm import Comm
+
+SLICE_MS = 100  # the interpreter looks for signals, such as that of Ctrl-C, between two waits of this length
+
+
+def wait_ms(handle: Any, deadline: Optional[float], wait: Callable[[Any, int], int] = lib.hoop_work_wait) -> int:
+    """hoop_work_wait until the deadline (seconds of time.monotonic; None: without limit), open to signals of Python."""
+    if deadline is None:
+        code = wait(handle, SLICE_MS)
+        while code == IN_PROGRESS:
+            code = wait(handle, SLICE_MS)
+        return code
+    while True:
+        left = max(0, round(1000 * (deadline - time.monotonic())))
+        code = wait(handle, min(left, SLICE_MS))
+        if code != IN_PROGRESS or left <= SLICE_MS:
+            return code
+
+
+class Work:
+    """An operation that a method with an `i` in front has started. Its arrays are in use until it has ended.
+
+    wait() or `await work` give the call's result, the array. A work that the program drops goes on, and its arrays are
+    kept until then. All methods raise HoopError if the operation has failed.
+    """
+
+    __slots__ = ("_comm", "_handle", "_keep", "_result", "_code", "_error", "_bell", "_callbacks", "__weakref__")
+
+    def __init__(self, comm: "Comm", handle: int, keep: object, result: Any) -> None:
+        self._comm, self._handle, self._keep, self._result = comm, handle, keep, result
+        self._code: Optional[int] = None
+        self._error: Optional[HoopError] = None
+        self._bell: Optional[bell.Bell] = None
+        self._callbacks: deque[Callable[["Work"], object]] = deque()
+
+    def __repr__(self) -> str:
+        state = "in progress" if self._code is None else "failed" if self._code else "complete"
+        return f"<hoop.Work of rank {self._comm.rank}, {state}>"
+
+    def __del__(self) -> None:
+        if self._handle:
+            self._comm._let_go(self._handle, self._keep if self._code is None else None)
+
+    # --- its end ---
+
+    def _end(self, code: int) -> None:
+        """The operation has ended; the handle is freed by a wait, or with this object."""
+        if self._code is None:
+            self._error = self._comm._failure(code) if code else None
+            self._code, self._keep = code, None
+
+    def _value(self) -> Any:
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def _ended(self) -> bool:
+        """Has it ended, as far as Python knows? A communicator that was destroyed has no work in flight."""
+        if self._code is None and not self._comm._handle:
+            self._handle = 0
+            self._error = self._comm._last_error()
+            self._code, self._keep = (self._error.code if self._error else 0), None
+        return self._code is not None
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """The call's result, when the operation has ended. timeout: seconds; then TimeoutError, and the work goes on.
+
+        One thread at a time waits on a communicator; another gets HoopError with code HOOP_ERR_BUSY.
+        """
+        if not self._ended():
+            deadline = None if timeout is None else time.monotonic() + timeout
+            with self._comm._turn:
+                self._take(wait_ms(self._handle, deadline))
+        if self._code is None:
+            raise TimeoutError(f"{self!r} has not ended within {timeout} s")
+        return self._value()
+
+    def wait_or_fail(self, timeout: float) -> Any:
+        """wait() with a limit that counts for all ranks: after `timeout` seconds the operation fails on every rank.
+
+        The error, HOOP_ERR_TIMEOUT, names the rank that holds it up. The communicator has failed then.
+        """
+        if not self._ended():
+            with self._comm._turn:
+                self._take(lib.hoop_work_wait_or_fail(self._handle, round(1000 * timeout)))
+        return self._value()
+
+    def _take(self, code: int) -> None:
+        if code == BUSY:
+            raise self._comm._failure(code)
+        if code != IN_PROGRESS:
+            self._handle = 0
+            self._end(code)
+
+    def test(self) -> bool:
+        """Has the operation ended? Makes some progress, never blocks."""
+        if not self._ended():
+            done = ctypes.c_int()
+            with self._comm._turn:
+                code = lib.hoop_work_test(self._handle, ctypes.byref(done))
+            if done.value:
+                self._end(code)
+        if self._error is not None:
+            raise self._error
+        return self._code is not None
+
+    # --- tell when it has ended ---
+
+    def _rung(self, code: int) -> None:
+        self._end(code)
+        while self._callbacks:
+            try:
+                self._callbacks.popleft()(self)
+            except IndexError:  # another thread was faster
+                return
+            except BaseException:
+                sys.excepthook(*sys.exc_info())
+
+    def _on_end(self, callback: Callable[["Work"], object], ring: bell.Bell) -> None:
+        """Calls callback(self) when the work has ended: in a sweep of the bell, or now."""
+        self._callbacks.append(callback)
+        if self._ended():
+            self._rung(self._code or 0)
+        elif self._bell is None:
+            self._bell = ring
+            ring.watch(self._handle, self._comm._handle, self._rung)
+
+    def add_done_callback(self, callback: Callable[["Work"], object]) -> None:
+        """Calls callback(work) once when the operation has ended: on a thread of this package, or at once if it has.
+
+        The callback must not block. It may start operations; it raises to no one: an exception is printed.
+        """
+        self._on_end(callback, bell.of_thread())
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self._ended():
+            loop = asyncio.get_running_loop()
+            ended = loop.create_future()
+            self._on_end(lambda work: _tell(loop, ended), bell.of_loop(loop))
+            yield from ended
+        return self._value()
+
+
+def _resolve(future: "asyncio.Future[None]") -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[None]") -> None:
+    """Resolves the loop's future; if another thread calls it, the loop must be woken."""
+    if asyncio._get_running_loop() is loop:
+        _resolve(future)
+    else:
+        loop.call_soon_threadsafe(_resolve, future)
+
+
+# --- several -------------------------------------------------------------------------------------------------------
+
+
+def wait_all(works: Iterable[Work]) -> list[Any]:
+    """The results of all works, when all have ended; after that the first error is raised, if there is one."""
+    results, first = [], None
+    for work in works:
+        try:
+            results.append(work.wait())
+        except HoopError as error:
+            first = first or error
+    if first is not None:
+        raise first
+    return results
+
+
+def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
+    """The index of a work that has ended, also by an error, which its wait() raises. The works may be of several
+    communicators. timeout: seconds; then TimeoutError. ValueError if there is no work."""
+    for index, work in enumerate(works):
+        if work._ended():
+            return index
+    if not works:
+        raise ValueError("wait_any of no works would never end")
+    deadline = None if timeout is None else time.monotonic() + timeout
+    handles, found = (c_void_p * len(works))(*[work._handle for work in works]), ctypes.c_size_t()
+    with ExitStack() as stack:
+        for comm in {work._comm for work in works}:
+            stack.enter_context(comm._turn)
+        code = wait_ms(handles, deadline, lambda a, ms: lib.hoop_wait_any(a, len(works), ms, ctypes.byref(found)))
+        if found.value < len(works):
+            works[found.value]._take(code)
+            return found.value
+    if code == IN_PROGRESS:
+        raise TimeoutError(f"none of {len(works)} works has ended within {timeout} s")
+    raise error_of(code)

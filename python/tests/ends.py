@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: MIT
+"""Programs that end in all ways; the first argument says how. Each prints one line a rank about what it saw."""
+
+import array
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+
+import hoop
+
+comm = hoop.Comm()
+RANK, SIZE = comm.rank, comm.size
+
+
+def mine(count=1):
+    return array.array("i", [RANK]) * count
+
+
+def say(*words):
+    print(f"rank {RANK}:", *words, flush=True)
+
+
+def error_of(call):
+    try:
+        call()
+    except hoop.HoopError as error:
+        return f"{error.name} of rank {error.rank}: {error}"
+    return "no error"
+
+
+def in_flight():
+    """Works that nobody waits for, with and without a name, a bell and a loop."""
+    global kept
+    kept = [comm.iallreduce(mine(100000)) for _ in range(3)]
+    kept[0].add_done_callback(lambda work: None)
+    comm.iallreduce(mine(100000))
+    comm.ibarrier()
+    say("ends")
+
+
+def status():
+    comm.iallreduce(mine())
+    sys.exit(3)
+
+
+def missing():
+    """Rank 1 never enters what rank 0 has started."""
+    if RANK == 0:
+        comm.iallreduce(mine())
+    else:
+        say("ends")
+
+
+def uncaught():
+    """Rank 1 ends by an exception, and the others wait for it."""
+    if RANK == 1:
+        {}["a key of the program"]
+    say(error_of(comm.barrier))
+
+
+def uncaught_in_with():
+    with comm:
+        if RANK == 1:
+            {}["a key of the program"]
+        say(error_of(comm.barrier))
+
+
+def caught():
+    """An error that the program has caught is not printed at the end."""
+    error_of(lambda: comm.allreduce(mine(1 + RANK)))
+    say("ends")
+
+
+def early():
+    """Rank 1 ends well, and the others wait for it."""
+    if RANK == 1:
+        return
+    say(error_of(comm.barrier).split(":")[0])
+
+
+def daemon():
+    """Rank 0 ends while a thread of it waits for rank 1, which comes late."""
+    if RANK == 0:
+        thread = threading.Thread(target=comm.barrier, daemon=True)
+        thread.start()
+        time.sleep(0.1)
+        say("ends")
+    else:
+        time.sleep(0.5)
+        say(error_of(comm.barrier).split(":")[0])
+
+
+def child_of(work):
+    """In the child of a fork. Its bells and communicators are the parent's."""
+    calls = [comm.barrier, comm.destroy, work.wait, lambda: comm.send(mine(), 0)]
+    errors = {error_of(call).split(" ")[0] for call in calls}
+    assert errors == {"HOOP_ERR_FORKED"}, errors
+    secret = hoop.new_secret()
+    job = {"secret": secret, "job": "child"}  # a server and a communicator of its own are fine
+    with hoop.Server(rendezvous="127.0.0.1:0", **job) as server, hoop.Comm(
+        rank=0, size=1, rendezvous=server.address, **job
+    ) as own:
+        called = threading.Event()
+        own.iallreduce(mine()).add_done_callback(lambda work: called.set())
+        assert called.wait(60)
+        assert own.allreduce(array.array("i", [5]))[0] == 5
+
+
+def child(run, status):
+    pid = os.fork()
+    if pid == 0:
+        run()
+        sys.exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == status
+
+
+def fork():
+    """Children while works are in flight: two end like programs, others are workers of multiprocessing."""
+    comm.ibarrier().add_done_callback(lambda work: None)  # the bell's thread runs
+    called = threading.Event()
+    if RANK == 0:
+        comm.recv(bytearray(1), 1)  # after the children of rank 1
+    work = comm.iallreduce(mine(100000))
+    work.add_done_callback(lambda work: called.set())
+    if RANK == 1:
+        child(lambda: None, 0)
+        child(lambda: child_of(work), 7)
+        comm.isend(b"1", 0)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(abs, [-1, -2]) == [1, 2]
+    assert called.wait(60) and work.wait()[0] == sum(range(SIZE))
+    comm.barrier()
+    say("ends")
+
+
+def interrupt():
+    """Ctrl-C in the wait for a rank that comes late."""
+    comm.barrier()
+    if RANK == 0:
+        time.sleep(2)
+        comm.allreduce(mine())
+    else:
+        work = comm.iallreduce(mine())
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        start = time.monotonic()
+        try:
+            work.wait()
+        except KeyboardInterrupt:
+            assert time.monotonic() - start < 1.5
+            assert work.wait()[0] == 1  # it is still there
+    say("ends")
+
+
+WAYS = in_flight, status, missing, uncaught, uncaught_in_with, caught, early, daemon, fork, interrupt
+{way.__name__: way for way in WAYS}[sys.argv[1]]()

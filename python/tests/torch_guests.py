@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: MIT
+"""Programs of others' making, on hoop: each names gloo or hoop as its users do.
+
+    torchrun ... torch_guests.py accelerate | zero | restart | mixed | unmixed | store | secret
+"""
+
+import os
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch_checks import batch, find_hoop, me, net, power_of_two, raises, ranks, same, train, trained_alone
+
+
+def is_hoop():
+    """The group is hoop's, whatever its name."""
+    from hoop.torch.operations import _groups
+
+    assert len(_groups) > 0, "gloo runs this"
+
+
+def accelerate():
+    """Accelerate on CPUs names gloo itself."""
+    from accelerate import Accelerator
+
+    helper = Accelerator(cpu=True)
+    is_hoop()
+    model = net(helper.process_index)
+    rule = torch.optim.SGD(model.parameters(), lr=2.0**-8)
+    model, rule = helper.prepare(model, rule)
+    for step in range(2):
+        rule.zero_grad()
+        helper.backward(model(batch(me(), step)).sum())
+        rule.step()
+    for got, want in zip(model.parameters(), trained_alone() if power_of_two() else []):
+        same(got.detach(), want.detach(), "a parameter after Accelerate")
+    assert helper.gather(torch.tensor([me()])).tolist() == list(range(ranks()))
+    helper.wait_for_everyone()
+    helper.end_training()
+
+
+def zero():
+    """As DeepSpeed on CPUs: gloo by name, gradients that are reduced and scattered, parameters that are gathered."""
+    dist.init_process_group("gloo")
+    is_hoop()
+    model = net(me())
+    flat = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+    dist.broadcast(flat, 0, group=dist.new_group(list(range(ranks()))))
+    torch.nn.utils.vector_to_parameters(flat, model.parameters())
+    padded = torch.zeros(-(-flat.numel() // ranks()) * ranks(), dtype=flat.dtype)
+    padded[: flat.numel()] = flat
+    mine = padded.chunk(ranks())[me()].clone()
+    for step in range(2):
+        model.zero_grad()
+        model(batch(me(), step)).sum().backward()
+        gradients = torch.zeros_like(padded)
+        gradients[: flat.numel()] = torch.cat([p.grad.view(-1) for p in model.parameters()])
+        part = torch.empty_like(mine)
+        work = dist.reduce_scatter_tensor(part, gradients, async_op=True)
+        work.wait()
+        mine -= part / ranks() * 2.0**-8
+        dist.all_gather_into_tensor(padded, mine)
+        torch.nn.utils.vector_to_parameters(padded[: flat.numel()].clone(), model.parameters())
+    for got, want in zip(model.parameters(), trained_alone() if power_of_two() else []):
+        same(got.detach(), want.detach(), "a parameter after ZeRO")
+    dist.destroy_process_group()
+
+
+def restart():
+    """torchrun starts all ranks again after one has died; the second time meets at the same store."""
+    dist.init_process_group("hoop")
+    first = os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    if first and me() == 1:
+        os._exit(3)
+    train(model, lambda step: batch(me(), step))
+    dist.destroy_process_group()
+
+
+def mixed():
+    """hoop for the CPU's tensors beside another backend for a GPU's, which needs no GPU as long as it has no tensor."""
+    dist.init_process_group("cpu:hoop,cuda:gloo")
+    is_hoop()
+    x = torch.ones(3)
+    dist.all_reduce(x)
+    same(x, torch.full((3,), float(ranks())), "all_reduce of a group with two backends")
+    dist.destroy_process_group()
+
+
+def unmixed():
+    """Before torch 2.14 a group has one backend; two are refused in either order, and hoop for both kinds is one."""
+    for asked in ("cpu:hoop,cuda:gloo", "cuda:gloo,cpu:hoop"):
+        why = raises(ValueError, f'backend "{asked}"', lambda: dist.init_process_group(asked))
+        assert "use backend=" in str(why), why
+    dist.init_process_group("cpu:hoop,cuda:hoop")
+    is_hoop()
+    dist.destroy_process_group()
+
+
+def store():
+    """The store dies before the group is made: one sentence, on every rank that is left."""
+    dist.init_process_group("hoop")
+    if me() == 0:
+        host = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
+        told = [host.port]
+    else:
+        told = [0]
+    dist.broadcast_object_list(told, 0)
+    if me() == 1:
+        guest = dist.TCPStore("127.0.0.1", told[0], None, False, wait_for_workers=False)
+    dist.barrier()
+    if me() == 0:
+        del host
+    dist.barrier()
+    if me() == 1:
+        from hoop.torch.meeting import meet
+
+        try:
+            meet(guest, 1, 2, dist.default_pg_timeout)
+            raise AssertionError("a dead store has an answer")
+        except dist.DistStoreError as why:
+            assert "is the process that runs the store still alive?" in str(why), why
+    dist.barrier()
+    dist.destroy_process_group()
+
+
+def secret():
+    """HOOP_SECRET_FILE on rank 0 only: every rank hears it at once, and the next group, which all have it for, works."""
+    kept = os.environ["HOOP_SECRET_FILE"]
+    if os.environ["RANK"] == "1":
+        del os.environ["HOOP_SECRET_FILE"]
+    start = time.monotonic()
+    why = raises(ValueError, "rank 1 cannot", lambda: dist.init_process_group("hoop"))
+    assert "HOOP_SECRET_FILE is not set there; set it on all ranks" in str(why), why
+    assert time.monotonic() - start < 30
+    os.environ["HOOP_SECRET_FILE"] = kept
+    dist.init_process_group("hoop")
+    x = torch.ones(1)
+    dist.all_reduce(x)
+    assert x.item() == ranks()
+    dist.destroy_process_group()
+
+
+def main():
+    torch.set_num_threads(1)
+    rank = os.environ["RANK"]
+    find_hoop()
+    globals()[sys.argv[1]]()
+    if rank == "0":
+        print(f"passed {sys.argv[1]}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

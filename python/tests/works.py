@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: MIT
+"""Works: waits and their limits, tests, callbacks, asyncio, and arrays that the program lets go."""
+
+import array
+import asyncio
+import gc
+import threading
+import unittest
+import weakref
+
+import hoop
+
+comm = hoop.Comm()
+RANK, SIZE = comm.rank, comm.size
+TOTAL = sum(range(SIZE))
+
+
+class Held(array.array):
+    """An array that can be watched: array.array cannot be referred to weakly."""
+
+
+def mine(count=1):
+    return array.array("i", [RANK]) * count
+
+
+class Late:
+    """`with Late():` rank 0 runs the block after the others have ended it, so what they start inside cannot complete."""
+
+    def __enter__(self):
+        for rank in range(1, SIZE) if RANK == 0 else []:
+            comm.recv(bytearray(1), rank)
+
+    def __exit__(self, *error):
+        if RANK > 0:
+            comm.isend(b"1", 0)  # a thread may be in a wait
+
+
+class Works(unittest.TestCase):
+    def test_wait(self):
+        x = mine()
+        work = comm.iallreduce(x)
+        self.assertIs(x, work.wait())
+        self.assertEqual(TOTAL, x[0])
+        self.assertIs(x, work.wait())  # again
+        self.assertIn("complete", repr(work))
+        self.assertTrue(work.test())
+
+    def test_limits(self):
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                self.assertRaises(TimeoutError, work.wait, 0.05)
+                self.assertIn("in progress", repr(work))
+        self.assertEqual(TOTAL, work.wait(60)[0])
+        self.assertEqual(TOTAL, comm.iallreduce(mine()).wait_or_fail(60)[0])
+
+    def test_test(self):
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                self.assertFalse(work.test())
+        while not work.test():
+            pass
+        self.assertEqual(TOTAL, work.wait()[0])
+
+    def test_all_and_any(self):
+        works = [comm.iallreduce(mine()) for _ in range(5)]
+        self.assertEqual([TOTAL] * 5, [x[0] for x in hoop.wait_all(works)])
+        works = [comm.iallreduce(mine()) for _ in range(5)]
+        while works:
+            self.assertEqual(TOTAL, works.pop(hoop.wait_any(works)).wait()[0])
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                self.assertRaises(TimeoutError, hoop.wait_any, [work], 0.05)
+        self.assertEqual(0, hoop.wait_any([work], 60))
+        self.assertEqual(0, hoop.wait_any([work]))  # it has ended
+        self.assertRaises(ValueError, hoop.wait_any, [])
+
+    def test_any_of_several_communicators(self):
+        other = comm.split(0)
+        works = [comm.iallreduce(mine()), other.iallreduce(mine())]
+        first = hoop.wait_any(works)
+        works.pop(first).wait()
+        self.assertEqual(0, hoop.wait_any(works))
+        works[0].wait()
+        other.destroy()
+
+    def test_callbacks(self):
+        calls, all_called = [], threading.Event()
+
+        def called(work):
+            calls.append(work)
+            if len(calls) == 6:
+                all_called.set()
+
+        with Late():
+            works = [comm.iallreduce(mine()) for _ in range(3)]
+            for work in works:
+                work.add_done_callback(called)
+                work.add_done_callback(called)
+            self.assertEqual([], calls if RANK > 0 else [])
+        self.assertTrue(all_called.wait(60))
+        self.assertEqual([w for work in works for w in (work, work)], calls)
+        self.assertEqual([TOTAL] * 3, [work.wait()[0] for work in works])
+        works[0].add_done_callback(called)  # at once
+        self.assertEqual(7, len(calls))
+
+    def test_a_callback_that_fails(self):
+        seen, called = [], threading.Event()
+        hook, hoop.work.sys.excepthook = hoop.work.sys.excepthook, lambda *error: seen.append(error[0])
+        try:
+            work = comm.iallreduce(mine())
+            work.add_done_callback(lambda work: 1 / 0)
+            work.add_done_callback(lambda work: called.set())
+            self.assertTrue(called.wait(60))
+            self.assertEqual([ZeroDivisionError], seen)
+        finally:
+            hoop.work.sys.excepthook = hook
+
+    def test_a_busy_interpreter(self):
+        """The library moves a large array while this thread never waits."""
+        called = threading.Event()
+        work = comm.iallreduce(array.array("i", [RANK]) * 300000)
+        work.add_done_callback(lambda work: called.set())
+        while not called.is_set():
+            pass
+        self.assertEqual(array.array("i", [TOTAL]) * 300000, work.wait())
+
+    def test_asyncio(self):
+        async def one(k):
+            x = array.array("i", [RANK + k])
+            self.assertIs(x, await comm.iallreduce(x))
+            return x[0]
+
+        async def many():
+            results = await asyncio.gather(*[one(k) for k in range(50)])
+            work = comm.iallreduce(mine())
+            self.assertEqual([TOTAL, TOTAL], [(await work)[0], (await work)[0]])
+            return results
+
+        for _ in range(2):  # each has a loop of its own
+            self.assertEqual([TOTAL + k * SIZE for k in range(50)], asyncio.run(many()))
+
+    def test_asyncio_cancelled(self):
+        async def cancelled():
+            with Late():
+                work = comm.iallreduce(mine())
+                if RANK > 0:
+                    with self.assertRaises(asyncio.TimeoutError):
+                        await asyncio.wait_for(_awaited(work), 0.05)
+            return (await work)[0]
+
+        self.assertEqual(TOTAL, asyncio.run(cancelled()))
+
+    def test_asyncio_after_a_callback(self):
+        async def both():
+            called = threading.Event()
+            work = comm.iallreduce(mine())
+            work.add_done_callback(lambda work: called.set())
+            value = (await work)[0]
+            self.assertTrue(called.wait(60))
+            return value
+
+        self.assertEqual(TOTAL, asyncio.run(both()))
+
+    def test_dropped(self):
+        """The array of a dropped work lives until the operation has ended, and no longer."""
+        with Late():
+            x = Held("i", [RANK])
+            alive = weakref.ref(x)
+            comm.iallreduce(x)
+            del x
+            gc.collect()
+            if RANK > 0:
+                self.assertIsNotNone(alive())
+        for _ in range(50):
+            comm.allreduce(mine())
+            comm.iallreduce(mine())
+        gc.collect()
+        self.assertIsNone(alive())
+        comm.barrier()
+
+    def test_waiting_twice(self):
+        """Two threads that wait for one communicator: the second gets an error."""
+        thread = threading.Thread(target=lambda: work.wait())
+        with Late():
+            work = comm.iallreduce(mine())
+            if RANK > 0:
+                thread.start()
+                while comm._turn._lock.acquire(False):  # until the thread waits
+                    comm._turn._lock.release()
+                with self.assertRaises(hoop.HoopError) as caught:
+                    work.wait()
+                self.assertEqual("HOOP_ERR_BUSY", caught.exception.name)
+        if RANK > 0:
+            thread.join()
+        self.assertEqual(TOTAL, work.wait()[0])
+
+
+async def _awaited(work):
+    return await work
+
+
+if __name__ == "__main__":
+    unittest.main(failfast=True)

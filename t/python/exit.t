@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# The end of the interpreter: with works in flight, by an exception, by sys.exit, with a thread that waits, in the child of
+# a fork. No program hangs or crashes, and the other ranks hear why.
+# time limit: 200
+. "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/python/python.sh"
+plan_lazy
+cd "$tmp" || bail 'no scratch folder'
+
+# end_by WAY: exit status in $status, the ranks' lines in $said, all the rest in $errors.
+end_by()
+{
+    ranks 2 ends.py "$1" >said 2>errors
+    status=$?
+    said=$(sort said) errors=$(cat errors)
+}
+both='rank 0: ends
+rank 1: ends'
+
+end_by in_flight
+is "0 $both" "$status $said" 'works in flight, nobody waits'
+is '' "$errors" '... and nothing is printed'
+end_by status
+is 3 "$status" 'sys.exit with a work in flight keeps its status'
+end_by missing
+is 'rank 1: ends' "$said" 'a rank that never enters what the other has started'
+like 'hoop: .*rank 1' "$errors" '... is named when that ends'
+for way in uncaught uncaught_in_with; do
+    end_by $way
+    is 1 "$status" "$way: the program fails"
+    like "^rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 raised KeyError: 'a key of the program'" "$said" \
+        '... and the other rank gets the reason'
+    like "^\[?.*KeyError: 'a key of the program'" "$errors" '... beside the usual traceback'
+done
+end_by caught
+is "0 $both" "$status $said" 'an error that the program catches'
+is '' "$errors" '... is not printed at the end'
+end_by early
+is 'rank 0: HOOP_ERR_PEER_LOST of rank 1' "$said" 'a rank that ends early, without destroying'
+end_by daemon
+is '0 rank 0: ends' "$status $(sed -n 1p said)" 'a thread waits when the interpreter ends'
+end_by fork
+is "0 $both" "$status $said" 'children of a fork harm nobody, and may not use what they inherit'
+is '' "$errors" '... and nothing is printed'
+end_by interrupt
+is "0 $both" "$status $said" 'a wait heeds Ctrl-C, and can be resumed'
+done_testing

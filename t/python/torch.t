@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# backend="hoop" in PyTorch: operations, training and faults, to the bit; programs that name gloo; a restart by torchrun.
+# time limit: 600
+. "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/python/python.sh"
+. "$abs_top_srcdir/t/python/torch.sh"
+torch_environment "${HOOP_TEST_TORCH_VERSION:-2.15}"
+cd "$tmp" || bail 'no scratch folder'
+plan_lazy
+
+# passed COUNT FILE NAME: rank 0 of this program reports NAME.
+passed()
+{
+    torchrun "$@" >"$tmp/out"
+    code=$?
+    grep -q "^passed $name$" "$tmp/out" && [ $code = 0 ] || { grep -v Warning "$tmp/out" | tail -n 40; return 1; }
+}
+
+# since MAJOR MINOR: the version of PyTorch is at least this.
+since() { "$torch_python" -c "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < ($1, $2))"; }
+
+for count in 2 3 4; do
+    name=check_again
+    ok "all checks on $count ranks" passed $count "$files/torch_checks.py"
+done
+for name in $(sed -n 's/^def \(fault_[a-z_]*\).*/\1/p' "$files/torch_checks.py"); do
+    ok "$name" passed 2 "$files/torch_checks.py" "$name"
+done
+name=restart
+ok 'torchrun starts the ranks again' passed 2 --max-restarts 1 "$files/torch_guests.py" restart
+name=store
+ok 'a store that dies' passed 2 "$files/torch_guests.py" store
+if since 2 14; then
+    name=mixed
+    ok 'two backends in one group' passed 2 "$files/torch_guests.py" mixed
+    name=check_ddp
+    TORCH_DISTRIBUTED_DEBUG=DETAIL ok 'with debugging' passed 2 "$files/torch_checks.py" check_reductions check_ddp
+else
+    name=unmixed
+    ok 'two backends in one group are refused' passed 2 "$files/torch_guests.py" unmixed
+    skip 1 'debugging as of torch 2.14'
+fi
+old=$(HOOP_LIBRARY=/nonexistent/libhoop.so torchrun 1 "$files/torch_checks.py" check_objects)
+like '^[^ ]*ImportError: the package hoop found no libhoop .*HOOP_LIBRARY names the file' \
+    "$(echo "$old" | sed 's/^\[rank0\]: //' | grep ImportError)" 'no library: one sentence'
+is 2 "$(echo "$old" | grep -c 'File .*/hoop/')" '... and no way through the package in the traceback'
+# loaded: what needs a torch that loads hoop by itself: the example, and programs that name gloo.
+loaded()
+{
+    like 'step 50: mean squared error 0\.0' "$(torchrun 2 "$abs_top_srcdir/examples/torch_ddp.py")" 'the example torch_ddp'
+    export HOOP_TORCH_REPLACE=gloo
+    name=check_again
+    BACKEND=gloo ok "all checks in gloo's place" passed 2 "$files/torch_checks.py"
+    for name in zero accelerate; do
+        if [ $name = accelerate ] && ! "$torch_python" -c 'import accelerate' 2>"$tmp/out"; then
+            skip 1 'there is no accelerate'
+        else
+            ok "$name" passed 2 "$files/torch_guests.py" $name
+        fi
+    done
+    unset HOOP_TORCH_REPLACE
+}
+if since 2 5; then loaded; else skip 4 'torch before 2.5 loads no backend by itself'; fi
+(umask 077 && "$abs_top_builddir/bin/hoop-rendezvous" --new-secret secret) >"$tmp/out" 2>&1
+name=check_objects
+HOOP_SECRET_FILE=$tmp/secret ok 'a secret file' passed 2 "$files/torch_checks.py" check_objects
+name=secret
+HOOP_SECRET_FILE=$tmp/secret ok 'a secret file that one rank lacks' passed 2 "$files/torch_guests.py" secret
+done_testing

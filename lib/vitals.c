@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* vitals: see vitals.h. Times are by CLOCK_MONOTONIC: the loop's own does not count what the program computes. */
+/*
+ * vitals: see vitals.h. Times are by CLOCK_MONOTONIC: the loop's own does not count what the program computes. A report is
+ * of the moment at which its counters are read, which may be long after the loop's last look: shares are quotients.
+ */
 #include "lib/vitals.h"
 
 #include "base/clock.h"
@@ -21,8 +24,9 @@ static hp_vitals
 measure(hoop_comm *comm)
 {
     hoop_stats s = {.size = sizeof(s)};
+    uint64_t at = hp_now();
     hp_stats_fill(comm, &s);
-    return (hp_vitals){.at = comm->reports.vitals_at - comm->reports.born,
+    return (hp_vitals){.at = at - comm->reports.born,
                        .operations = s.operations,
                        .messages = s.messages,
                        .sent = s.bytes_sent,

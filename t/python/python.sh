@@ -15,10 +15,10 @@ export PYTHONPATH="$abs_top_srcdir/python" PYTHONDONTWRITEBYTECODE=1 PYTHONWARNI
 unset PYTHONUNBUFFERED HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS RANK WORLD_SIZE MASTER_ADDR MASTER_PORT
 files=$abs_top_srcdir/python/tests
 
-# HOOP_TEST_PYTHON, that of HOOP_TEST_TORCH, or one that a test of PyTorch has made.
+# HOOP_TEST_PYTHON, the system's, that of HOOP_TEST_TORCH, or one that a test of PyTorch has made.
 python_with()
 {
-    for candidate in "$HOOP_TEST_PYTHON" "${HOOP_TEST_TORCH:-none}" \
+    for candidate in "$HOOP_TEST_PYTHON" /usr/bin/python3 "${HOOP_TEST_TORCH:-none}" \
         "${XDG_CACHE_HOME:-$HOME/.cache}"/hoop-tests/torch-*/bin/python; do
         "$candidate" -W ignore -c "import $1" 2>/dev/null && echo "$candidate" && return
     done

@@ -524,6 +524,7 @@ def check_names():
         group = dist.new_group(group_desc=desc)
         wanted = desc.encode()[:63].decode() if desc else group.group_name
         dist.barrier(group=group)
+        dist.barrier()  # of another ring: no rank is in the group's any more
         if me() == 0:
             group._get_backend(torch.device("cpu")).abort() if VERSION >= (2, 14) else group.abort()
         try:

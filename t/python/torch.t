@@ -14,8 +14,11 @@ passed()
 {
     torchrun "$@" >"$tmp/out"
     code=$?
-    grep -q "^passed $name$" "$tmp/out" && [ $code = 0 ] || { grep -v Warning "$tmp/out" | tail -n 40; return 1; }
+    grep -q "^passed $name$" "$tmp/out" && [ $code = 0 ] || { show_ranks; return 1; }
 }
+
+# For a check that has failed: the last lines of the ranks, before torchrun's own of them all.
+show_ranks() { sed '/torch.distributed.elastic.*failed (exitcode\|^Traceback/,$d' "$tmp/out" | grep -v Warning | tail -n 40; }
 
 # since MAJOR MINOR: the version of PyTorch is at least this.
 since() { "$torch_python" -c "import sys, torch; sys.exit(tuple(map(int, torch.__version__.split('.')[:2])) < ($1, $2))"; }

@@ -360,5 +360,5 @@ hp_listener_forked(void)
 {
     listeners = NULL;
     log_queue.count = log_queue.more = logging = 0;
-    hp_listener_unlock(); /* this thread has forked, and so has it */
+    hp_listener_unlock();
 }

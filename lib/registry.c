@@ -31,8 +31,11 @@ after_fork(void)
     hp_registry_unlock();
 }
 
-/* The child closes all sockets and frees nothing: threads that are not in the child may have been changing all else. Its
- * locks are made anew: a lock that knows its owner knows the parent's thread. */
+/*
+ * The child closes all sockets and frees nothing: threads that are not in the child may have been changing all else. The
+ * thread that has forked holds the locks in the child as in the parent, and unlocks them there, too. No lock here knows
+ * its owner: that would be the parent's thread.
+ */
 static void
 in_child(void)
 {
@@ -42,7 +45,7 @@ in_child(void)
     hp_server_thread_forked();
     first = NULL;
     atomic_store(&blocked, 0);
-    mutex = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    hp_registry_unlock();
     hp_log_forked();
 }
 

@@ -166,6 +166,8 @@ hp_server_thread_after_fork(void)
 void
 hp_server_thread_forked(void)
 {
+    if (current)
+        pthread_mutex_unlock(&current->mutex);
     current = NULL;
-    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_unlock(&lock);
 }

@@ -119,10 +119,9 @@ release_and_drain(hoop_comm *comm)
         hp_channel_drain(comm->channel[c]);
 }
 
-void
-hp_fault_find_server(hoop_comm *comm)
+static void
+find_server(hoop_comm *comm, uint64_t until)
 {
-    uint64_t until = hp_now() + RETURN_MS * HP_MS;
     if (!comm->client || hp_loop_is_running(comm->loop)) /* in a callback: leaving looks for the server again */
         return;
     hp_loop_run(comm->loop, 0);
@@ -130,6 +129,18 @@ hp_fault_find_server(hoop_comm *comm)
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
+}
+
+void
+hp_fault_find_server(hoop_comm *comm)
+{
+    find_server(comm, hp_now() + RETURN_MS * HP_MS);
+}
+
+void
+hp_fault_await_server(hoop_comm *comm)
+{
+    find_server(comm, HP_NEVER);
 }
 
 /* A cause without an operation's number gets that of the operation that this rank is in, unless it is in messages. */

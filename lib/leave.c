@@ -105,7 +105,7 @@ send_leave(hoop_comm *comm)
 {
     comm->state = HP_COMM_CLOSED;
     if (comm->client && !atomic_load(&comm->fault.failed))
-        hp_fault_find_server(comm); /* the other ranks may wait for what this one has not done */
+        hp_fault_await_server(comm); /* else it takes this rank for lost, and the others may wait for it */
     hp_vitals_send(comm);
     if (comm->client)
         hp_client_leave(comm->client, comm->completed);

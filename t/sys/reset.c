@@ -145,6 +145,31 @@ computes(int rank, int size, void *arg)
     return 0;
 }
 
+static void *
+continue_later(void *arg)
+{
+    party_nap(((const plot *)arg)->at);
+    kill(p.server, SIGCONT);
+    return NULL;
+}
+
+/* The victim's way to the server is reset before it leaves, and the server is frozen for a while. */
+static int
+leaves(int rank, int size, void *arg)
+{
+    plot *s = arg;
+    pthread_t thread;
+    (void)size;
+    hoop_comm *comm = party_join(1);
+    if (rank == s->victim &&
+        (kill(p.server, SIGSTOP) != 0 || pthread_create(&thread, NULL, continue_later, s) != 0 || !reset_one(1)))
+        return 5;
+    hoop_result result = hoop_comm_destroy(comm);
+    if (rank == s->victim)
+        pthread_join(thread, NULL);
+    return result != HOOP_SUCCESS;
+}
+
 typedef struct tale {
     int code, rank, flags, sequence, wrong;
     double at;
@@ -236,6 +261,12 @@ data_reset(int n, double linger, const char *what)
     is_int(0, lines_with("over: ") - over, "and never that all is well");
 }
 
+static int
+left_in_peace(void)
+{
+    return lines_with("over: all 4 ranks left");
+}
+
 static void
 control_reset(int n)
 {
@@ -248,9 +279,24 @@ control_reset(int n)
         good += !bad || show_all("control");
     }
     is_int(n, good, "the way of a rank to the server is reset within operations: all are right, nobody notices");
-    for (int i = 0; i < 100 && lines_with("over: all 4 ranks left") < n; i++)
+    for (int i = 0; i < 100 && left_in_peace() < n; i++)
         party_nap(0.01); /* the server may write the last line when the ranks have gone */
-    if (!is_int(n, lines_with("over: all 4 ranks left"), "all leave in peace"))
+    if (!is_int(n, left_in_peace(), "all leave in peace"))
+        show_log();
+}
+
+static void
+reset_at_the_end(int n)
+{
+    int bad = 0, before = left_in_peace();
+    for (int i = 0; i < n; i++) {
+        plot s = {.victim = (int)(tap_random() % FEW), .at = 1.5};
+        bad += party_run(&p, FEW, leaves, &s, 30);
+    }
+    is_int(0, bad, "the way to the server is reset when a rank leaves, and the server is frozen for 1.5 s");
+    for (int i = 0; i < 100 && left_in_peace() < before + n; i++)
+        party_nap(0.01);
+    if (!is_int(n, left_in_peace() - before, "the rank waits until the server has its word"))
         show_log();
 }
 
@@ -312,6 +358,7 @@ main(void)
     data_reset(party_rounds(140), 0, "programs destroy at once");
     data_reset(party_rounds(120), 2, "programs sleep 2 s before");
     control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
+    reset_at_the_end(party_rounds(40));
     then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
     then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
     own_loop(party_rounds(40));

@@ -74,7 +74,7 @@ work(int rank, int size, void *arg)
     float *in = malloc(s->count * sizeof(*in)), *out = malloc(s->count * sizeof(*out)), factor = 0;
     int wrong = 0;
     stand(s, rank);
-    hoop_result result = hoop_comm_create(&comm, NULL);
+    hoop_result result = party_create(&comm);
     pthread_t thread;
     if (s->deaf > 0 && rank == BEHIND)
         pthread_create(&thread, NULL, deafen, (void *)(uintptr_t)&s->deaf);
@@ -368,6 +368,7 @@ outages(void)
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
+        party_await(&p);
         party_nap(0.3 + (double)tap_pick(300) / 1000);
         isolate(1);
         party_nap(1);
@@ -384,6 +385,7 @@ outages(void)
         int fine = 1;
         proxy_reset(x);
         party_start(&p, RANKS, work, &s, 60);
+        party_await(&p);
         party_nap(0.3 + (double)tap_pick(300) / 1000);
         isolate(1);
         at = party_clock();

@@ -73,7 +73,7 @@ static hoop_comm *
 join(void)
 {
     hoop_comm *comm;
-    if (hoop_comm_create(&comm, NULL) == HOOP_SUCCESS)
+    if (party_create(&comm) == HOOP_SUCCESS)
         return comm;
     tell(NULL, 99, 0);
     exit(3);
@@ -130,6 +130,7 @@ killed(int n, size_t count, double pause, double most, const char *what)
         plot s = {.victim = (int)(tap_random() % RANKS), .count = count, .pause = pause};
         double at = 0.15 + (double)(tap_random() % 1000) / 4000, killed_at;
         party_start(&p, RANKS, endless, &s, 30);
+        party_await(&p);
         party_nap(at);
         killed_at = party_clock();
         kill(p.guest[s.victim].pid, SIGKILL);
@@ -149,6 +150,7 @@ stopped(void)
         plot s = {.victim = (int)(tap_random() % RANKS), .count = COUNT};
         double at;
         party_start(&p, RANKS, endless, &s, 30);
+        party_await(&p);
         party_nap(0.3 + (double)(tap_random() % 1000) / 5000);
         at = party_clock();
         kill(p.guest[s.victim].pid, SIGSTOP);
@@ -384,6 +386,7 @@ server_dies(void)
     plot s = {.victim = 1};
     int good = 1, named = 0;
     party_start(&p, RANKS, without_server, &s, 30);
+    party_await(&p);
     party_nap(0.3);
     kill(p.server, SIGKILL);
     party_wait(&p);
@@ -421,6 +424,7 @@ forked(void)
     plot s = {.victim = 1};
     double at;
     party_start(&p, RANKS, parent_of_a_sleeper, &s, 20);
+    party_await(&p);
     party_nap(0.4);
     at = party_clock();
     kill(p.guest[s.victim].pid, SIGKILL);

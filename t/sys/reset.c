@@ -91,7 +91,7 @@ rank_of_plot(int rank, int size, void *arg)
     pthread_t thread;
     int wrong = 0;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+    if (party_create(&comm) != HOOP_SUCCESS)
         return 3;
     if (rank == s->victim && pthread_create(&thread, NULL, reset_later, s) != 0)
         return 4;
@@ -119,7 +119,7 @@ computes(int rank, int size, void *arg)
     hoop_error e = {.size = sizeof(e)};
     int done = 0;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+    if (party_create(&comm) != HOOP_SUCCESS)
         return 3;
     hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
     if (rank == s->victim && hoop_comm_fd(comm) < 0)
@@ -309,6 +309,7 @@ then_killed(int n, int whose, double after, const char *what)
         plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 0.3};
         int dead = (s.victim + whose) % FEW;
         party_start(&p, FEW, rank_of_plot, &s, 30);
+        party_await(&p);
         party_nap(0.6 + after);
         double at = party_clock();
         kill(p.guest[dead].pid, SIGKILL);

@@ -62,7 +62,7 @@ operate(int rank, int size, void *arg)
     int wrong = 0;
     if (rank == 0)
         party_nap(s->late / 1e3);
-    hoop_result result = hoop_comm_create(&comm, NULL);
+    hoop_result result = party_create(&comm);
     for (int round = 0; round < (s->lazy ? FEW : ROUNDS) && result == HOOP_SUCCESS; round++) {
         if (s->lazy && rank == 0)
             party_nap(LAZY_MS / 1e3);
@@ -98,6 +98,7 @@ all_stopped(int size, int how, double stagger)
     static const char *const waits[] = {"blocking calls", "short waits", "the background thread"};
     plot s = {.how = how, .lazy = 1};
     party_start(&p, size, operate, &s, 60);
+    party_await(&p);
     party_nap(LAZY_MS / 1e3 + 0.4 + (double)(tap_random() % 100) / 300);
     every(SIGSTOP, 1, 0);
     party_nap(LIMIT_MS / 1e3 + 2);
@@ -111,6 +112,7 @@ bring_up(void)
 {
     plot s = {.late = 1000};
     party_start(&p, RANKS, operate, &s, 60);
+    party_await(&p);
     party_nap(0.4);
     every(SIGSTOP, 1, 0);
     party_nap(4);
@@ -123,6 +125,7 @@ server_stopped(void)
 {
     plot s = {.lazy = 1};
     party_start(&p, RANKS, operate, &s, 60);
+    party_await(&p);
     party_nap(LAZY_MS / 1e3 + 0.4);
     kill(p.server, SIGSTOP);
     party_nap(LIMIT_MS / 1e3 + 2);
@@ -136,6 +139,7 @@ one_stopped(void)
     int victim = (int)(tap_random() % RANKS), good = 0;
     plot s = {.how = 0};
     party_start(&p, RANKS, operate, &s, 60);
+    party_await(&p);
     party_nap(0.4);
     kill(p.guest[victim].pid, SIGSTOP);
     party_nap(LIMIT_MS / 1e3 + 2.5);

@@ -29,6 +29,7 @@ start_without_server(party *p, int size, party_fn *fn, plot *s)
 {
     party_open(p);
     party_start(p, size, fn, s, 60);
+    party_await(p);
     party_nap(0.6);
     kill(p->server, SIGKILL);
 }
@@ -36,7 +37,7 @@ start_without_server(party *p, int size, party_fn *fn, plot *s)
 static int
 join(hoop_comm **comm)
 {
-    if (hoop_comm_create(comm, NULL) != HOOP_SUCCESS)
+    if (party_create(comm) != HOOP_SUCCESS)
         return 0;
     party_nap(1.0); /* the server dies meanwhile */
     return 1;
@@ -127,6 +128,7 @@ frozen(void)
         party p;
         party_open(&p);
         party_start(&p, RANKS, endless, &s, 60);
+        party_await(&p);
         party_nap(1.2);
         kill(p.server, SIGSTOP);
         party_nap(0.5 + (double)(tap_random() % 1000) / 500);

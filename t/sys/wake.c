@@ -69,7 +69,7 @@ small_sockets(int rank, int size, void *arg)
     hoop_result result;
     (void)rank;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+    if (party_create(&comm) != HOOP_SUCCESS)
         return 1;
     double begin = party_clock();
     int wrong = operate(comm, s, 2, &result);
@@ -100,7 +100,7 @@ endless(int rank, int size, void *arg)
     hoop_result result;
     (void)rank;
     (void)size;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+    if (party_create(&comm) != HOOP_SUCCESS)
         return 1;
     int wrong = operate(comm, s, 1000000, &result);
     hoop_comm_error(comm, &e);
@@ -118,6 +118,7 @@ killed(void)
         plot s = {.own_loop = -1};
         int victim = (int)(tap_random() % RANKS), right = 1;
         party_start(&p, RANKS, endless, &s, 30);
+        party_await(&p);
         party_nap(0.2 + (double)(tap_random() % 1000) / 5000);
         double at = party_clock();
         kill(p.guest[victim].pid, SIGKILL);

@@ -20,11 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ALL_IN = 15 }; /* seconds that party_join waits for the others at most */
+enum { ALL_IN = 15 }; /* seconds that party_await and party_join wait for the others at most */
 
 /* Shared with the ranks. */
 typedef struct board {
-    atomic_int joined; /* ranks whose party_join is done */
+    atomic_int created; /* ranks that have a communicator */
+    atomic_int joined;  /* ranks whose party_join is done */
     char note[][PARTY_NOTE];
 } board;
 
@@ -130,12 +131,21 @@ await_others(const hoop_comm *comm)
     }
 }
 
+hoop_result
+party_create(hoop_comm **comm)
+{
+    hoop_result result = hoop_comm_create(comm, NULL);
+    if (result == HOOP_SUCCESS)
+        atomic_fetch_add(&shared->created, 1);
+    return result;
+}
+
 hoop_comm *
 party_join(int operations)
 {
     float values[100] = {0};
     hoop_comm *comm;
-    if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
+    if (party_create(&comm) != HOOP_SUCCESS)
         give_up(NULL, "create");
     for (int i = 0; i < operations; i++)
         if (hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
@@ -264,6 +274,14 @@ party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
         if (p->guest[rank].pid < 0)
             bail("cannot fork rank %d", rank);
     }
+}
+
+void
+party_await(party *p)
+{
+    double begin = party_clock();
+    while (atomic_load(&shared->created) < p->size && party_clock() - begin < ALL_IN)
+        party_nap(0.001);
 }
 
 void

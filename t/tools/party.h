@@ -40,10 +40,14 @@ void party_close(party *p); /* kills what is left */
 
 /* Forks `size` ranks with HOOP_RANK, HOOP_SIZE, HOOP_RENDEZVOUS, HOOP_SECRET_FILE, and a fresh HOOP_JOB. */
 void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
-void party_wait(party *p); /* until all are gone */
+void party_await(party *p); /* until all have a communicator by party_create or party_join; some seconds at most */
+void party_wait(party *p);  /* until all are gone */
 
 /* Both, and how many ended with a status other than 0. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
+
+/* In a rank: hoop_comm_create, of which party_await knows. */
+hoop_result party_create(hoop_comm **comm);
 
 /*
  * In a rank: the communicator of all, on which so many small allreduces have been done; if there are any, by all ranks.

@@ -72,9 +72,10 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
     if (environment->alone)
         return find_alone(environment, config, error);
     if (environment->size < 1)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not: give every process the number of ranks",
-                          server);
+        return hp_err_set(
+            error, HOOP_ERR_INVALID_ARGUMENT,
+            "HOOP_RENDEZVOUS=%.64s is set but HOOP_SIZE is not, or is 0: give every process the number of ranks",
+            server);
     return hp_environment_server(&environment->server, config, loop, deadline, error);
 }
 

@@ -250,9 +250,10 @@ on_unproven(hp_dial *dial, const char *answer_why)
     else if (answer_why)
         fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
     else
-        fail(dial, HOOP_ERR_AUTH,
-             "%s at %s closed %d connections without an answer: wrong secret or job name, or it accepts no more",
-             dial->what, hp_addr_print(&dial->to, where), dial->unproven);
+        fail(dial, HOOP_ERR_AUTH, "%s at %s closed %d connections without an answer: %s, or it accepts no more",
+             dial->what, hp_addr_print(&dial->to, where), dial->unproven,
+             dial->keys->mode == HP_MODE_NONE ? "it may ask for the secret, while HOOP_SECURITY=none holds here"
+                                              : "wrong secret or job name");
 }
 
 static void

@@ -437,7 +437,7 @@ hp_status_text(int status)
         [HP_BAD_RANK] = "that rank number does not fit: another rank uses this address, or it is out of range",
         [HP_BAD_COMM] = "the connection belongs to another communicator",
         [HP_FULL] = "there is no room for another rank or job",
-        [HP_LATE] = "the job has already begun without this rank",
+        [HP_LATE] = "the communicator is not open yet, or no longer",
         [HP_BAD_ROLE] = "a control connection was made to a data port, or the other way round",
     };
     if (status < 0 || status >= HP_STATUSES)

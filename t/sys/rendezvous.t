@@ -99,7 +99,12 @@ like 'is the key of another job than HOOP_JOB=two' "$(cat astray)" 'is said to b
 HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
 ok 'a wrong secret ends within 5 s' wait_for 5 ended stranger
 like 'closed 5 connections without an answer: wrong secret or job name, .*HOOP_SECRET_FILE=.*wrong' "$(cat stranger)" 'and is told so'
+HOOP_SECURITY=none rank careless 0 2
+ok 'HOOP_SECURITY=none at a server that asks for proof' wait_for 5 ended careless
+like 'it may ask for the secret, while HOOP_SECURITY=none holds here' "$(cat careless)" 'is named as the likely mistake'
 HOOP_RANK=0 HOOP_SIZE=2 HOOP_RENDEZVOUS=nohost timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >said 2>&1
+HOOP_RANK=0 HOOP_SIZE=0 HOOP_RENDEZVOUS=$address timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >size0 2>&1
+like 'is set but HOOP_SIZE is not, or is 0: ' "$(cat size0)" 'HOOP_SIZE=0 is not called unset'
 like 'HOOP_RENDEZVOUS: .*nohost' "$(cat said)" 'a server that cannot be named: the variable is'
 
 rank true0 0 2

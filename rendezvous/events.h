@@ -33,8 +33,8 @@ typedef struct hp_events {
     const char *(*host_of)(void *arg, int rank);
     /* A question: what is known of a rank's process. `who` is as in its ring; the owner of a job gets it as in the job. */
     hp_process (*process)(void *arg, const struct hp_member *who);
-    /* A question: what hp_crossing_print says. */
-    int (*crossed)(void *arg, uint64_t comm, uint64_t stalled, char *out, size_t size);
+    /* A question: what hp_wait_chain_print says. */
+    int (*elsewhere)(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size);
     void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
 

@@ -109,6 +109,18 @@ waits stops 4 2 "rank 2 $who $stopped" 3
 waits debugger 4 2 "rank 2 $who $stopped" 3 computes
 waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0, and rank [0-9] $who in $seven of the whole job: call them in the same order; waited [0-9.]+ s" 4
 
+# What hooprun's agent has said of a process counts while the agent speaks.
+HOOP_OP_TIMEOUT_MS=60000 launch computes 4 2
+late="rank 2 $who has not entered $seven"
+agent=$(sed 's/^.*) . \([0-9]*\) .*/\1/' "/proc/$(cat pid.2)/stat")
+ok 'agent: the process runs' wait_for 7 shown "$late, and its process runs; $waited"
+kill -STOP "$agent"
+ok 'agent: it is stopped, and nothing is said of the process' wait_for 8 shown "$late, or was stopped; $waited"
+kill -CONT "$agent"
+ok 'agent: it speaks again' wait_for 7 shown "$late, and its process runs; $waited"
+rm -f linger
+stop "$started"
+
 # Two communicators: ranks 0, 1 and 2 wait for 3, and 3 in the other one for 4, which computes. All blame rank 4.
 HOOP_OP_TIMEOUT_MS=8000 launch chain 5 4
 guilty="\\([^ ]+, pid $(cat pid.4)\\)"

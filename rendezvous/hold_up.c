@@ -37,7 +37,7 @@ name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *te
     uint8_t *silent = hp_unreachable_mark(v->witnesses, v->peers, v->events, v->size, blame->sequence, v->heartbeat);
     if (silent && blame->rank >= 0 && silent[blame->rank] && blame->process != HP_PROCESS_STOPPED) {
         hp_unreachable s = hp_unreachable_find(v->witnesses, v->members, silent, v->size);
-        hp_unreachable_print(&s, v->members, silent, v->size, blame->sequence, now - v->moved, now, text, size);
+        hp_unreachable_print(&s, v->members, silent, v->size, blame, now - v->moved, now, text, size);
         blame->rank = s.first;
     }
     free(silent);

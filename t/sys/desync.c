@@ -3,7 +3,7 @@
  * desync ROW VICTIM: a program for t/sys/desync.t. After six allreduces all ranks but the victim go on as one of them
  * did before; the victim does what the row says. A rank that has failed stays while there is a file "linger". Each prints
  * when it began to differ and when and how its own call failed: "RANK begins SECONDS", "RANK fails SECONDS TEXT", by the
- * clock that all processes of this machine share.
+ * clock that all processes of this machine share. Without arguments it prints that clock.
  */
 #include "hoop.h"
 
@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BEFORE = 6, COUNT = 1000 };
+enum { BEFORE = 6, COUNT = 1000, LARGE = 1 << 20 };
 
-static float values[2 * COUNT];
+static float values[LARGE];
 static hoop_comm *last; /* the communicator of the last call */
 
 /* NULL: not in this row, or not of this rank. */
@@ -101,6 +101,16 @@ agree(const char *row, const comms *c)
     return result || strcmp(row, "order") != 0 ? result : reduce(COUNT, c->other);
 }
 
+/* In the row "cut" all ranks do the same, until the test takes down a host's link. */
+static hoop_result
+repeat(const comms *c)
+{
+    hoop_result result;
+    while ((result = reduce(LARGE, c->world)) == HOOP_SUCCESS)
+        continue;
+    return result;
+}
+
 static hoop_result
 open_comms(const char *row, comms *c)
 {
@@ -129,13 +139,19 @@ main(int argc, char **argv)
 {
     hoop_error error = {.size = sizeof(error)};
     comms c = {0};
-    hoop_result result = argc < 3 ? HOOP_ERR_INVALID_ARGUMENT : open_comms(argv[1], &c);
-    int rank = hoop_comm_rank(c.world), late = argc < 3 ? -1 : atoi(argv[2]);
+    if (argc < 3) {
+        say(-1, "now", "");
+        return 0;
+    }
+    hoop_result result = open_comms(argv[1], &c);
+    int rank = hoop_comm_rank(c.world), late = atoi(argv[2]);
     for (int i = 0; i < BEFORE && !result; i++)
         result = reduce(COUNT, c.world);
     if (!result)
         say(rank, "begins", "");
-    if (!result)
+    if (!result && strcmp(argv[1], "cut") == 0)
+        result = repeat(&c);
+    else if (!result)
         result = rank == late ? differ(argv[1], &c) : agree(argv[1], &c);
     if (!result)
         return hoop_comm_destroy(c.world) != HOOP_SUCCESS;

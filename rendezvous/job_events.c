@@ -48,10 +48,10 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause)
 {
     const hp_job *job = arg;
-    job->owner->failed(job->owner->arg, cause);
+    job->owner->failed(job->owner->arg, split, cause);
 }
 
 static int

@@ -13,7 +13,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* How a walk sees the rings: one that has just failed still counts. */
 typedef struct outlook {
@@ -166,8 +165,8 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
 const char *
 hp_wait_chain_name(const hp_roster *r)
 {
-    const char *split = strstr(r->label, "split");
-    return r->world || !split ? "the whole job" : split;
+    const char *split = hp_title_split(r->label);
+    return split ? split : "the whole job";
 }
 
 /* Ranks are named by their numbers in the oldest ring. */

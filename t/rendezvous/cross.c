@@ -237,6 +237,7 @@ test_chain(void)
     sim_close(&s);
     chain_rings(&s, 10 * HP_SEC, 0, 10500);
     ok(s.conns[SPLIT + 2].causes == 1 && s.conns[0].causes == 0, "one that has time left stays");
+    is_string("split 1 colour 0", s.failed_split, "the owner hears which ring has failed");
     sim_close(&s);
 }
 

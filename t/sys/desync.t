@@ -134,4 +134,5 @@ is 1 "$(sed -n 's/^[012] fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" 
 like "^[012] fails [0-9.]+ $chain\$" "$(grep '^[012] fails' out)" 'chain: the sentence'
 like "^3 fails [0-9.]+ $pair\$" "$(grep '^3 fails' out)" 'chain: that of the rank between them'
 finish 4
+like "(split 1 colour 0 had failed: $chain|split 2 colour 0 had failed: $pair)\$" "$(cat err)" 'chain: hooprun repeats it'
 done_testing

@@ -108,9 +108,10 @@ on_reached(void *arg, const void *peer)
 }
 
 static void
-on_failed(void *arg, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause)
 {
     (void)arg;
+    fuzz_check(!split || strncmp(split, "split ", 6) == 0);
     fuzz_check(cause->code != HOOP_SUCCESS && cause->text[0] != 0);
 }
 

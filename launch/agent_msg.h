@@ -45,7 +45,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_DONE,         /* every process of the ranks has ended */
     HP_MSG_FLIGHT,       /* u32 state of the process | u64 when it was read | a flight recorder */
     HP_MSG_LOOKED,       /* those are all that HP_MSG_LOOK asked for */
-    HP_MSG_STOPPED       /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes */
+    HP_MSG_STOPPED /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes, and each second */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {

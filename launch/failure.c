@@ -159,12 +159,15 @@ may_follow(const hoop_error *cause)
 }
 
 void
-hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause)
+hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause)
 {
-    if (failure->ring && (failure->ring_judged || may_follow(cause)))
+    int is_shared = !split && failure->ring && strcmp(failure->ring, cause->text) == 0;
+    if (failure->ring && !is_shared && (failure->ring_judged || may_follow(cause)))
         return;
     free(failure->ring);
+    free(failure->split);
     failure->ring = hp_xstrdup(cause->text);
+    failure->split = split ? hp_xstrdup(split) : NULL;
     failure->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
     failure->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
 }
@@ -184,7 +187,7 @@ ring_tells_more(const hp_failure *failure)
 {
     char itself[32];
     int n = snprintf(itself, sizeof(itself), "rank %d (", failure->first.rank);
-    return failure->ring && strncmp(failure->ring, itself, (size_t)n) != 0 &&
+    return failure->ring && (failure->split || strncmp(failure->ring, itself, (size_t)n) != 0) &&
            (failure->ring_worked || !holds(&failure->rank[failure->first.rank].tail, failure->ring));
 }
 
@@ -238,7 +241,7 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
         hp_diag(output, "%s did not find hoop's library: name the folder where hoop is installed there, --prefix DIR",
                 failure->first.host);
     if (ring_tells_more(failure))
-        hp_diag(output, "the ring had failed: %s", failure->ring);
+        hp_diag(output, "%s had failed: %s", failure->split ? failure->split : "the ring", failure->ring);
 }
 
 void
@@ -248,4 +251,5 @@ hp_failure_close(hp_failure *failure)
         hp_buffer_free(&failure->rank[i].tail);
     free(failure->rank);
     free(failure->ring);
+    free(failure->split);
 }

@@ -42,6 +42,7 @@ typedef struct hp_failure {
     int size, running;
     hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
+    char *split;        /* which ring: "split 1 colour 0", whose ranks have other numbers; NULL: the job's */
     int ring_worked;    /* the ring was up and failed in an operation */
     int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
     int reported;
@@ -56,8 +57,9 @@ void hp_failure_stderr(hp_failure *failure, int rank, const uint8_t *bytes, size
 /*
  * A ring failed. If several communicators fail, the first sentence that blames a rank for a late or a different call
  * stays. A rank that vanishes or aborts after another failure is a consequence. Otherwise the last sentence counts.
+ * One that several rings share is about the job's ring, if that is among them. split: which ring; NULL: the job's.
  */
-void hp_failure_ring_failed(hp_failure *failure, const hoop_error *cause);
+void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error *cause);
 
 /* 1 if this rank is the first that failed. Others may fail at the same moment, so report a moment later. */
 int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);

@@ -14,6 +14,9 @@ enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
 #define ANSWER_LIMIT (60 * HP_SEC)
 
+/* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
+#define PROCESS_WORD (5 * HP_SEC)
+
 /* --- what an agent reports --- */
 
 /* A connection calls back with its host as `arg`. */
@@ -44,7 +47,8 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
         owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
     else if (msg->type == HP_MSG_STOPPED)
         host->all->process[rank] =
-            (hp_rank_process){hp_get32(bytes + 4), hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS};
+            (hp_rank_process){hp_get32(bytes + 4), hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
+                              hp_loop_now(host->all->loop)};
     else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2))
         owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
     else if (msg->type == HP_MSG_EXIT)
@@ -206,8 +210,9 @@ hp_hosts_name_of(const hp_hosts *hosts, int rank)
 hp_process
 hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
 {
-    int known = rank >= 0 && rank < hosts->mapping->ranks.size && hosts->process[rank].pid == pid;
-    return known ? hosts->process[rank].state : HP_PROCESS_UNKNOWN;
+    const hp_rank_process *p = rank >= 0 && rank < hosts->mapping->ranks.size ? &hosts->process[rank] : NULL;
+    int known = p && p->pid == pid && hp_loop_now(hosts->loop) < p->told + PROCESS_WORD;
+    return known ? p->state : HP_PROCESS_UNKNOWN;
 }
 
 void

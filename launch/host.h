@@ -28,6 +28,7 @@ typedef struct hp_host {
 typedef struct hp_rank_process {
     uint32_t pid; /* 0: nothing is known */
     hp_process state;
+    uint64_t told; /* when */
 } hp_rank_process;
 
 typedef struct hp_hosts_owner {
@@ -71,7 +72,7 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 int hp_host_is_silent(const hp_host *host);                    /* its agent was started and has not answered */
 const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 
-/* What is known of the process `pid` of this rank. */
+/* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
 hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
 
 /* To rank 0. */

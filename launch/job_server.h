@@ -13,10 +13,10 @@
 
 typedef struct hp_job_server_owner {
     void *arg;
-    void (*say)(void *arg, const char *line);           /* for --verbose */
-    void (*warn)(void *arg, const char *line);          /* which rank delays the job */
-    void (*failed)(void *arg, const hoop_error *cause); /* a ring failed */
-    const char *(*host_of)(void *arg, int rank);        /* where a rank was started */
+    void (*say)(void *arg, const char *line);                              /* for --verbose */
+    void (*warn)(void *arg, const char *line);                             /* which rank delays the job */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause); /* a ring failed: see server.h */
+    const char *(*host_of)(void *arg, int rank);                           /* where a rank was started */
     hp_process (*process)(void *arg, int rank, uint32_t pid);
     void (*summary)(void *arg, const char *line); /* what a ring has done, when it is over; NULL: not wanted */
 } hp_job_server_owner;

@@ -28,6 +28,9 @@
 
 enum { PIECE = 64 * 1024, DRAIN_MAX = 1 << 20, SECRET_FD = 3 };
 
+/* After so long the owner is told of a process again: what it was told counts for some seconds only. */
+#define REPEAT HP_SEC
+
 typedef struct stream {
     hp_ranks *ranks;
     int rank, number; /* number: 1 stdout, 2 stderr */
@@ -39,7 +42,8 @@ typedef struct local_rank {
     int number;
     pid_t pid; /* 0: not started or reaped */
     uint64_t started;
-    int looked, stopped; /* at the last hp_ranks_look */
+    int stopped;   /* as the owner knows it */
+    uint64_t told; /* when it was told that last; 0: never */
     stream out, err;
 } local_rank;
 
@@ -132,12 +136,13 @@ hp_ranks_pause(hp_ranks *ranks, int pause)
 void
 hp_ranks_look(hp_ranks *ranks)
 {
+    uint64_t now = hp_loop_now(ranks->loop);
     for (int i = 0; i < ranks->count; i++) {
         local_rank *r = &ranks->rank[i];
         int stopped = r->pid > 0 && hp_flight_is_stopped((uint32_t)r->pid);
-        if (r->pid <= 0 || (r->looked && r->stopped == stopped))
+        if (r->pid <= 0 || (r->told && r->stopped == stopped && now < r->told + REPEAT))
             continue;
-        r->looked = 1;
+        r->told = now;
         r->stopped = stopped;
         ranks->owner.stopped(ranks->owner.arg, r->number, r->pid, stopped);
     }

@@ -30,7 +30,7 @@ hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char
                          hp_start_error *start_error);
 
 void hp_ranks_reap(hp_ranks *ranks);             /* after SIGCHLD */
-void hp_ranks_look(hp_ranks *ranks);             /* tells which ranks' processes are stopped, once a change */
+void hp_ranks_look(hp_ranks *ranks);             /* tells which processes are stopped: each change, and each second */
 void hp_ranks_pause(hp_ranks *ranks, int pause); /* 1: read no output for now */
 void hp_ranks_stdin(hp_ranks *ranks, const uint8_t *bytes, size_t n);
 void hp_ranks_stdin_end(hp_ranks *ranks);

@@ -311,10 +311,10 @@ server_warns(void *arg, const char *line)
 }
 
 static void
-ring_failed(void *arg, const hoop_error *cause)
+ring_failed(void *arg, const char *split, const hoop_error *cause)
 {
     hp_run *run = arg;
-    hp_failure_ring_failed(&run->failure, cause);
+    hp_failure_ring_failed(&run->failure, split, cause);
 }
 
 static const char *

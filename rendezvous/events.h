@@ -25,16 +25,16 @@ typedef struct hp_events {
     void (*disconnect)(void *arg, void *peer); /* close when all that was sent is written */
     void (*log)(void *arg, const char *line);  /* one line, for the server's log */
     void (*warn)(void *arg, const char *line); /* for the user, even without a log */
-    /* A ring has failed, or cannot be made. It was logged before. */
-    void (*failed)(void *arg, const hoop_error *cause);
+    /* A ring has failed, or cannot be made. It was logged before. split: as hp_title_split. */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause);
     /* A question, not an event: has the peer's host taken all bytes sent to it, read or not? */
     int (*reached)(void *arg, const void *peer);
     /* A question: on which host rank `rank` was started; NULL: unknown. */
     const char *(*host_of)(void *arg, int rank);
     /* A question: what is known of a rank's process. `who` is as in its ring; the owner of a job gets it as in the job. */
     hp_process (*process)(void *arg, const struct hp_member *who);
-    /* A question: what hp_crossing_print says. */
-    int (*crossed)(void *arg, uint64_t comm, uint64_t stalled, char *out, size_t size);
+    /* A question: what hp_wait_chain_print says. */
+    int (*elsewhere)(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size);
     void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
 

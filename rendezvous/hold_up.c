@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* hold_up: see hold_up.h. Ranks that wait for each other in two communicators have a sentence of both. */
+/* hold_up: see hold_up.h. If the awaited rank waits in another communicator, the sentence has both. */
 #include "rendezvous/hold_up.h"
 
 #include "base/clock.h"
@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 /* That a process runs is known after a second of the stall only: it is looked at now and then. */
-static hp_process
-look(const hp_ring_view *v, int rank, uint64_t stalled)
+hp_process
+hp_hold_up_process(const hp_events *events, const hp_member *who, uint64_t stalled)
 {
-    hp_process process = v->events->process(v->events->arg, &v->members[rank]);
+    hp_process process = events->process(events->arg, who);
     return process == HP_PROCESS_RUNS && stalled < HP_SEC ? HP_PROCESS_UNKNOWN : process;
 }
 
@@ -21,10 +21,11 @@ hp_blame
 hp_hold_up_find(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
 {
     hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
-    if (blame.guilt == HP_GUILT_ABSENT && v->events->crossed(v->events->arg, v->comm, stalled, out, size))
+    if (blame.guilt == HP_GUILT_ABSENT &&
+        v->events->elsewhere(v->events->arg, v->comm, stalled, &blame.rank, out, size))
         return blame;
     if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
-        blame.process = look(v, blame.rank, stalled);
+        blame.process = hp_hold_up_process(v->events, &v->members[blame.rank], stalled);
     hp_blame_print(&blame, v->witnesses, v->members, stalled, out, size);
     return blame;
 }
@@ -36,7 +37,7 @@ name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *te
     uint8_t *silent = hp_unreachable_mark(v->witnesses, v->peers, v->events, v->size, blame->sequence, v->heartbeat);
     if (silent && blame->rank >= 0 && silent[blame->rank] && blame->process != HP_PROCESS_STOPPED) {
         hp_unreachable s = hp_unreachable_find(v->witnesses, v->members, silent, v->size);
-        hp_unreachable_print(&s, v->members, silent, v->size, blame->sequence, now - v->moved, now, text, size);
+        hp_unreachable_print(&s, v->members, silent, v->size, blame, now - v->moved, now, text, size);
         blame->rank = s.first;
     }
     free(silent);

@@ -5,7 +5,13 @@
 
 #include "rendezvous/ring_view.h"
 
-/* The rank to which "waits for" leads from those that wait, and a sentence; nothing has moved for `stalled` ns. */
+/* What is known of a rank's process, in a stall of so many ns. */
+hp_process hp_hold_up_process(const hp_events *events, const hp_member *who, uint64_t stalled);
+
+/*
+ * The rank to which "waits for" leads from those that wait, and a sentence; nothing has moved for `stalled` ns. If that rank
+ * waits in another ring, the one that is to blame there; rank -1: it is not in this ring.
+ */
 hp_blame hp_hold_up_find(const hp_ring_view *view, uint64_t stalled, char *out, size_t size);
 
 /* The error TIMEOUT: nothing has moved for too long. */

@@ -8,9 +8,9 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
-#include "rendezvous/crossing.h"
 #include "rendezvous/job_events.h"
 #include "rendezvous/rings.h"
+#include "rendezvous/wait_chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -494,7 +494,7 @@ tick_ring(hp_job *job, hp_roster *r, uint64_t now)
     int ran = r->state == HP_ROSTER_RUNNING;
     hp_roster_tick(r, now);
     if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
-        hp_crossing_fail_other(job->rosters, r, now);
+        hp_wait_chain_fail_others(job->rosters, r, now);
 }
 
 void

@@ -2,8 +2,8 @@
 /* job_events: see job_events.h. */
 #include "rendezvous/job_events.h"
 
-#include "rendezvous/crossing.h"
 #include "rendezvous/rings.h"
+#include "rendezvous/wait_chain.h"
 
 static void
 on_send(void *arg, void *peer, int type, const void *payload, size_t n)
@@ -48,10 +48,10 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause)
 {
     const hp_job *job = arg;
-    job->owner->failed(job->owner->arg, cause);
+    job->owner->failed(job->owner->arg, split, cause);
 }
 
 static int
@@ -77,10 +77,10 @@ on_process(void *arg, const hp_member *who)
 }
 
 static int
-on_crossed(void *arg, uint64_t comm, uint64_t stalled, char *out, size_t size)
+on_elsewhere(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size)
 {
     const hp_job *job = arg;
-    return hp_crossing_print(job->rosters, comm, stalled, out, size);
+    return hp_wait_chain_print(job->rosters, comm, stalled, guilty, out, size);
 }
 
 static void
@@ -93,6 +93,6 @@ on_ended(void *arg, const hp_roster *ring)
 hp_events
 hp_job_events(hp_job *job)
 {
-    return (hp_events){job,       on_send,    on_assign,  on_disconnect, on_log,     on_warn,
-                       on_failed, on_reached, on_host_of, on_process,    on_crossed, on_ended};
+    return (hp_events){job,       on_send,    on_assign,  on_disconnect, on_log,       on_warn,
+                       on_failed, on_reached, on_host_of, on_process,    on_elsewhere, on_ended};
 }

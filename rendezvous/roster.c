@@ -125,7 +125,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
-    r->events->failed(r->events->arg, &r->cause);
+    r->events->failed(r->events->arg, hp_title_split(r->label), &r->cause);
 }
 
 void

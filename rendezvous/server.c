@@ -134,11 +134,11 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause)
 {
     const hp_server *server = arg;
     if (server->options.failed)
-        server->options.failed(server->options.arg, cause);
+        server->options.failed(server->options.arg, split, cause);
 }
 
 static int

@@ -29,8 +29,8 @@ typedef struct hp_server_options {
     void (*log)(void *arg, const char *line);
     /* A line that the user should see: which rank the others wait for. It begins like log's; NULL: hp_log WARN. */
     void (*warn)(void *arg, const char *line);
-    /* A ring of any job has failed, or cannot be made; may be NULL. */
-    void (*failed)(void *arg, const hoop_error *cause);
+    /* A ring of any job has failed, or cannot be made; may be NULL. split: which one, "split 1 colour 0"; NULL: all ranks. */
+    void (*failed)(void *arg, const char *split, const hoop_error *cause);
     /* For an owner with one job: the host on which a missing rank was started; NULL: unknown. May be NULL. */
     const char *(*host_of)(void *arg, int rank);
     /* Likewise: whether the process of a rank, if it is `pid`, is stopped. */

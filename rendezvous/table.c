@@ -8,6 +8,7 @@
 #include "rendezvous/columns.h"
 #include "rendezvous/straggler.h"
 #include "rendezvous/summary.h"
+#include "rendezvous/wait_chain.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static const char *const waits[HP_WAITS] = {"data", "link", "stream", "device"};
 typedef struct view {
     const hp_roster *ring;
     hp_blame blame;
+    hp_wait_chain chain;    /* of one that does not stand still: of no hops */
     hp_straggler straggler; /* of the last minute */
     hp_slow_link link;      /* now */
     uint64_t now, silent_before;
@@ -41,7 +43,15 @@ typedef struct weighed_rank {
 static int
 is_blamed(const view *v, int rank)
 {
-    return v->blame.guilt != HP_GUILT_NONE && v->blame.rank == rank;
+    int guilty = v->chain.hops ? hp_wait_chain_guilty(&v->chain) : v->blame.rank;
+    return v->blame.guilt != HP_GUILT_NONE && guilty == rank;
+}
+
+/* Whether this ring waits for the rank while that waits in another ring. */
+static int
+is_elsewhere(const view *v, int rank)
+{
+    return v->chain.hops > 0 && v->blame.rank == rank;
 }
 
 static int
@@ -64,7 +74,7 @@ outside(const view *v, int rank)
     const hp_witness *w = &v->ring->witnesses[rank];
     const hp_history *h = v->ring->histories ? &v->ring->histories[rank] : NULL;
     if (!h || !h->seen || w->in_op || w->left || !v->ring->peers[rank] || v->ring->state != HP_ROSTER_RUNNING ||
-        is_stopped(v, rank))
+        is_elsewhere(v, rank) || is_stopped(v, rank))
         return 0;
     uint64_t word = h->seen > w->last_seen ? h->seen : w->last_seen;
     return v->now > word + OUTSIDE_AFTER ? v->now - word : 0;
@@ -106,6 +116,9 @@ fill_operation(const view *v, int rank, char cell[HP_CELL])
     else if (w->in_op)
         snprintf(cell, HP_CELL, "%llu %s", (unsigned long long)w->report.sequence,
                  w->report.call.kind ? hp_call_print(&w->report.call, call, sizeof(call)) : "");
+    else if (is_elsewhere(v, rank))
+        snprintf(cell, HP_CELL, "not in %llu, waits in %s", (unsigned long long)v->blame.sequence,
+                 hp_wait_chain_name(v->chain.next));
     else if (v->blame.sequence > w->completed)
         snprintf(cell, HP_CELL, "%s%snot in %llu", where, *where ? ", " : "", (unsigned long long)v->blame.sequence);
     else if (*where || !r->histories || !r->histories[rank].seen)
@@ -252,12 +265,18 @@ stalled(const hp_roster *r, uint64_t now)
     return r->state == HP_ROSTER_RUNNING && r->in_op_n > 0 && now > r->moved ? now - r->moved : 0;
 }
 
+static int
+stands_still(const hp_roster *r, uint64_t now)
+{
+    return stalled(r, now) >= HP_SILENT_HEARTBEATS * r->heartbeat;
+}
+
 /* Where nothing moves between two ranks that are alive, the link between them is the slow one. */
 static void
 mark_blocked_link(view *v)
 {
     const hp_ring *ring = &v->ring->ring;
-    if (v->blame.guilt != HP_GUILT_LINK || stalled(v->ring, v->now) < HP_SILENT_HEARTBEATS * v->ring->heartbeat)
+    if (v->blame.guilt != HP_GUILT_LINK || !stands_still(v->ring, v->now))
         return;
     int sends = v->ring->witnesses[v->blame.rank].report.sending;
     int from = sends ? v->blame.rank : v->blame.other, to = sends ? v->blame.other : v->blame.rank;
@@ -267,7 +286,7 @@ mark_blocked_link(view *v)
 }
 
 static view
-look(const hp_roster *r, uint64_t now)
+look(const hp_job *job, const hp_roster *r, uint64_t now)
 {
     uint64_t unreachable = HP_SILENT_HEARTBEATS * r->heartbeat;
     view v = (view){.ring = r,
@@ -276,6 +295,8 @@ look(const hp_roster *r, uint64_t now)
                     .link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_MOMENT, now),
                     .now = now,
                     .silent_before = hp_blame_silent_before(r->witnesses, r->ring.size, unreachable)};
+    if (stands_still(r, now))
+        v.chain = hp_wait_chain_find(job->rosters, r);
     mark_blocked_link(&v);
     return v;
 }
@@ -288,7 +309,7 @@ summary(const hp_roster *r, uint64_t now, char *out, size_t size)
         snprintf(out, size, "%d of them are connected to their peers", r->ready_n);
     else if (r->state == HP_ROSTER_FAILED)
         snprintf(out, size, "failed: %s", r->cause.text);
-    else if (stalled(r, now) >= HP_SILENT_HEARTBEATS * r->heartbeat)
+    else if (stands_still(r, now))
         hp_roster_late(r, stalled(r, now), out, size);
     else
         snprintf(out, size, "%s", r->in_op_n ? "it makes progress" : "no operation lasts");
@@ -302,10 +323,10 @@ lines_of(const hp_table_options *options)
 }
 
 static void
-print_ring(const hp_roster *r, const hp_table_options *options, uint64_t now)
+print_ring(const hp_job *job, const hp_roster *r, const hp_table_options *options, uint64_t now)
 {
     char line[560], text[400], title[HP_TITLE_TEXT];
-    view v = look(r, now);
+    view v = look(job, r, now);
     hp_line_sink lines = lines_of(options);
     snprintf(line, sizeof(line), "%s, %s of %d rank%s: %s", hp_title_print(r->label, r->name, title),
              r->world ? "ring" : "split", r->ring.size, r->ring.size == 1 ? "" : "s",
@@ -334,7 +355,7 @@ hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now)
             print_world(m, options, now);
     for (const hp_roster *r = job->rosters; r; r = r->next)
         if (r->state != HP_ROSTER_OVER)
-            print_ring(r, options, now);
+            print_ring(job, r, options, now);
 }
 
 /* --- as JSON --- */
@@ -458,11 +479,11 @@ add_slow(const view *v, hp_json *json)
 }
 
 static void
-add_ring(const hp_roster *r, hp_json *json, uint64_t now)
+add_ring(const hp_job *job, const hp_roster *r, hp_json *json, uint64_t now)
 {
     static const char *const states[] = {"linking", "running", "failed", "over"};
     char text[400];
-    view v = look(r, now);
+    view v = look(job, r, now);
     hp_json_object(json, NULL);
     hp_json_text(json, "job", r->label);
     hp_json_text(json, "name", r->name[0] ? r->name : NULL);
@@ -502,7 +523,7 @@ hp_table_json(const hp_job *job, hp_json *json, uint64_t now)
             add_world(m, json, now);
     for (const hp_roster *r = job->rosters; r; r = r->next)
         if (r->state != HP_ROSTER_OVER)
-            add_ring(r, json, now);
+            add_ring(job, r, json, now);
 }
 
 uint64_t

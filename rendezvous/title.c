@@ -3,6 +3,7 @@
 #include "rendezvous/title.h"
 
 #include <stdio.h>
+#include <string.h>
 
 const char *
 hp_title_print(const char *label, const char *name, char out[HP_TITLE_TEXT])
@@ -10,4 +11,10 @@ hp_title_print(const char *label, const char *name, char out[HP_TITLE_TEXT])
     const char *quote = name[0] ? "\"" : "";
     snprintf(out, HP_TITLE_TEXT, "%s%s%s%s%s", label, name[0] ? " " : "", quote, name, quote);
     return out;
+}
+
+const char *
+hp_title_split(const char *label)
+{
+    return strstr(label, "split ");
 }

@@ -10,4 +10,7 @@ enum { HP_LABEL_TEXT = 64, HP_TITLE_TEXT = HP_LABEL_TEXT + HP_NAME_TEXT + 4 };
 /* 'job 4f21c0de split 0 colour 1 "dp"'; name empty: the label alone. Returns out. */
 const char *hp_title_print(const char *label, const char *name, char out[HP_TITLE_TEXT]);
 
+/* "split 0 colour 1" of such a label; NULL: it is of the whole job. */
+const char *hp_title_split(const char *label);
+
 #endif

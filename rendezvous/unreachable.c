@@ -89,19 +89,19 @@ hp_unreachable_list(const uint8_t *silent, int n, char *out, size_t size)
 }
 
 void
-hp_unreachable_print(const hp_unreachable *s, const hp_member *members, const uint8_t *silent, int n, uint64_t sequence,
-                     uint64_t stalled, uint64_t now, char *out, size_t size)
+hp_unreachable_print(const hp_unreachable *s, const hp_member *members, const uint8_t *silent, int n,
+                     const hp_blame *blame, uint64_t stalled, uint64_t now, char *out, size_t size)
 {
     const hp_member *who = &members[s->first];
-    char list[96], since[96];
+    char list[96], since[64 + HP_OPERATION_TEXT], operation[HP_OPERATION_TEXT];
     double ago = s->spoke < now ? (double)(now - s->spoke) / 1e9 : 0;
-    snprintf(since, sizeof(since), "%d rank%s waited %.1f s in operation %llu", s->waiting,
-             s->waiting == 1 ? " has" : "s have", (double)stalled / 1e9, (unsigned long long)sequence);
+    snprintf(since, sizeof(since), "%d rank%s waited %.1f s in %s", s->waiting, s->waiting == 1 ? " has" : "s have",
+             (double)stalled / 1e9, hp_blame_operation(blame->sequence, &blame->call, operation));
     if (s->count == 1)
-        snprintf(out, size, "rank %d (%.60s, pid %u) is unreachable or stopped; its host last spoke %.1f s ago; %s",
+        snprintf(out, size, "rank %d (%.40s, pid %u) is unreachable or stopped; its host last spoke %.1f s ago; %s",
                  who->rank, who->host, who->pid, ago, since);
     else
         snprintf(out, size,
-                 "ranks %s (the first on %.60s) are unreachable or stopped; their hosts last spoke %.1f s ago; %s",
+                 "ranks %s (the first on %.40s) are unreachable or stopped; their hosts last spoke %.1f s ago; %s",
                  hp_unreachable_list(silent, n, list, sizeof(list)), who->host, ago, since);
 }

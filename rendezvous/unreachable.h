@@ -27,9 +27,12 @@ uint8_t *hp_unreachable_mark(const hp_witness *witnesses, void *const *peers, co
 /* silent: as hp_unreachable_mark returns it. */
 hp_unreachable hp_unreachable_find(const hp_witness *witnesses, const hp_member *members, const uint8_t *silent, int n);
 
-/* "ranks 4-6 and 9 (node3) are unreachable or stopped; their hosts last spoke 1.2 s ago; 6 ranks have waited 9.0 s". */
+/*
+ * "ranks 4-6 and 9 (the first on node3) are unreachable or stopped; their hosts last spoke 1.2 s ago; 6 ranks have waited
+ * 9.0 s in operation 17 (barrier)". blame: has the operation.
+ */
 void hp_unreachable_print(const hp_unreachable *unreachable, const hp_member *members, const uint8_t *silent, int n,
-                          uint64_t sequence, uint64_t stalled, uint64_t now, char *out, size_t size);
+                          const hp_blame *blame, uint64_t stalled, uint64_t now, char *out, size_t size);
 
 /* "4-6 and 9", "0, 2, 4 and 12 more": the ranks whose byte is 1. Returns out. */
 const char *hp_unreachable_list(const uint8_t *silent, int n, char *out, size_t size);

@@ -165,7 +165,12 @@ reports_rank(int i, hp_agent_msg_type type, uint32_t rank, uint32_t a, uint32_t 
     hp_put32(head + 4, a);
     hp_put32(head + 8, b);
     hp_put32(head + 12, 1500);
-    reports(i, type, head, type == HP_MSG_EXIT ? 20 : type == HP_MSG_OUTPUT ? 5 : 8, text);
+    reports(i, type, head,
+            type == HP_MSG_EXIT      ? 20
+            : type == HP_MSG_OUTPUT  ? 5
+            : type == HP_MSG_STOPPED ? 12
+                                     : 8,
+            text);
 }
 
 /* The types of the messages that a host was sent, behind the line with its secret. */
@@ -292,6 +297,28 @@ check_look(void)
     end();
 }
 
+/* What an agent says of a process is no longer true some seconds after it has fallen silent. */
+static void
+check_process(void)
+{
+    begin("a:1,b:1");
+    run_all();
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "nothing is known of a process");
+    reports_rank(1, HP_MSG_STOPPED, 1, 77, 0, "");
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "its agent says that it runs");
+    ok(hp_hosts_process(&hosts, 1, 78) == HP_PROCESS_UNKNOWN, "another process of that rank is not meant");
+    ok(hp_hosts_process(&hosts, 2, 77) == HP_PROCESS_UNKNOWN, "there is no such rank");
+    fake_loop_advance(loop, 4 * HP_SEC);
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_RUNS, "four seconds later that counts");
+    fake_loop_advance(loop, HP_SEC);
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "after five it does not");
+    reports_rank(1, HP_MSG_STOPPED, 1, 77, 1, "");
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_STOPPED, "the agent speaks again: it is stopped");
+    fake_loop_advance(loop, 5 * HP_SEC);
+    ok(hp_hosts_process(&hosts, 1, 77) == HP_PROCESS_UNKNOWN, "that expires, too");
+    end();
+}
+
 static void
 check_before_spec(void)
 {
@@ -320,6 +347,7 @@ main(void)
     check_spec();
     check_reports();
     check_look();
+    check_process();
     check_before_spec();
     return 0;
 }

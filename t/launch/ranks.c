@@ -226,6 +226,27 @@ check_stdin(void)
 }
 
 static void
+check_look(void)
+{
+    begin(4);
+    hp_ranks_look(ranks);
+    told("runs 4|runs 5|", "the owner hears which processes run");
+    fake_loop_advance(loop, HP_SEC / 2);
+    hp_ranks_look(ranks);
+    told("", "while nothing changes it hears nothing");
+    fake_loop_advance(loop, HP_SEC / 2);
+    hp_ranks_look(ranks);
+    told("runs 4|runs 5|", "until a second has passed");
+    dies(0, 0);
+    heard[0] = '\0';
+    fake_loop_advance(loop, HP_SEC);
+    hp_ranks_look(ranks);
+    told("runs 5|", "nothing of a rank that has ended");
+    dies(1, 0);
+    end();
+}
+
+static void
 check_signals(void)
 {
     begin(4);
@@ -292,6 +313,7 @@ main(void)
     check_not_started();
     check_output();
     check_stdin();
+    check_look();
     check_signals();
     check_stop();
     check_orphan();

@@ -2,11 +2,13 @@
 /*
  * A rank in a split while another is in a collective that the first has not started: both end within a second, with
  * both calls. Operations that all have started before the split harm nobody, nor does a rank that starts more
- * meanwhile.
+ * meanwhile. And rings whose ranks wait for each other, or for one that is in no operation.
  */
 #include "base/clock.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
+
+#include <string.h>
 
 enum { N = 4, SPLIT = 20 };
 
@@ -173,6 +175,72 @@ test_rings(void)
     sim_close(&s);
 }
 
+/* Rank `rank` is in this operation of its ring and waits there for `other`. */
+static void
+wait_for(sim *s, int conn, uint64_t sequence, int other)
+{
+    hp_report report = {.sequence = sequence, .waits_for = other, .call = {.kind = HP_BARRIER, .root = -1}};
+    uint8_t bytes[HP_REPORT_BYTES];
+    hp_report_put(bytes, &report);
+    sim_say(s, conn, HP_IN_OP, bytes, sizeof(bytes));
+}
+
+/* Ranks 2 and 3 have a split of their own, and rank 2 waits there for rank 3; `early` ms later 0 and 1 wait for rank 2. */
+static void
+chain_rings(sim *s, uint64_t limit, int early, int ms)
+{
+    open_ring(s);
+    const hp_member *members = s->job->rosters->ring.members;
+    for (int i = 0; i < N; i++) {
+        hp_join join = sim_join_of(-1, 0, 2);
+        join.parent = s->conns[0].ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = N;
+        join.color = i < 2 ? -1 : 0;
+        join.member = members[i];
+        join.member.rank = -1;
+        join.op_timeout = limit;
+        sim_join(s, SPLIT + i, &join);
+    }
+    for (int i = 2; i < N; i++)
+        sim_say(s, SPLIT + i, HP_READY, NULL, 0);
+    for (int at = 0; at < ms; at += 250) {
+        wait_for(s, SPLIT + 2, 1, 1);
+        if (at >= early)
+            wait_for(s, 0, 7, 1);
+        if (at >= early)
+            wait_for(s, 1, 7, 2);
+        sim_pass(s, 250);
+    }
+}
+
+static void
+test_chain(void)
+{
+    static const char chain[] = "rank 2 (node2, pid 802) waits in operation 1 (barrier) of split 1 colour 0 for rank 3 "
+                                "(node2, pid 803), which has not entered it, or was stopped; 2 ranks have waited ";
+    sim s;
+    char text[300];
+    chain_rings(&s, 60 * HP_SEC, 0, 3000);
+    hp_roster_late(s.job->rosters->next, HP_SEC, text, sizeof(text));
+    ok(strncmp(text, chain, strlen(chain)) == 0, "a rank waits in another ring: the sentence follows it: %s", text);
+    sim_close(&s);
+    chain_rings(&s, 60 * HP_SEC, 250, 60500);
+    is_int(N, sim_told(&s, N, -1, HOOP_ERR_TIMEOUT, 3), "after the time-out all ranks hear who is to blame");
+    is_int(1, s.conns[SPLIT + 2].causes, "as those of the other ring do");
+    ok(strncmp(s.conns[0].cause.text, chain, strlen(chain)) == 0,
+       "the ring that was first takes the others with it: %s", s.conns[0].cause.text);
+    is_uint(7, s.conns[0].cause.sequence, "with the operation of their own ring");
+    ok(strstr(s.conns[SPLIT + 2].cause.text, "rank 1 (node2, pid 803) has not entered operation 1 (barrier)") != NULL,
+       "there it is named by its number in that ring: %s", s.conns[SPLIT + 2].cause.text);
+    sim_close(&s);
+    chain_rings(&s, 10 * HP_SEC, 0, 10500);
+    ok(s.conns[SPLIT + 2].causes == 1 && s.conns[0].causes == 0, "one that has time left stays");
+    is_string("split 1 colour 0", s.failed_split, "the owner hears which ring has failed");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -181,5 +249,6 @@ main(void)
     test_crossed();
     test_harmless();
     test_rings();
+    test_chain();
     return 0;
 }

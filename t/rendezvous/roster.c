@@ -251,16 +251,21 @@ test_cut_off(void)
     sim s;
     sim_open(&s);
     sim_world(&s, 8, 2);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < 8; i++) {
+        hp_report report = {
+            .sequence = 17, .step = 3, .waits_for = (i + 7) % 8, .call = {.kind = HP_BARRIER, .root = -1}};
+        uint8_t bytes[HP_REPORT_BYTES];
+        hp_report_put(bytes, &report);
         if (i != 4 && i != 5 && i != 1)
-            sim_report(&s, i, 17, 3, (i + 7) % 8);
+            sim_say(&s, i, HP_IN_OP, bytes, sizeof(bytes));
+    }
     s.conns[4].cut_off = s.conns[5].cut_off = s.conns[1].cut_off = 1;
     sim_pass(&s, 2050);
     is_int(8, sim_told(&s, 8, -1, HOOP_ERR_TIMEOUT, 1), "ranks that are cut off: the first is the error's");
     is_string(
         "ranks 1 and 4-5 (the first on node1) are unreachable or stopped; their hosts last spoke 2.0 s ago; 5 ranks "
-        "have waited 2.0 s in operation 17",
-        s.conns[0].cause.text, "all are named");
+        "have waited 2.0 s in operation 17 (barrier)",
+        s.conns[0].cause.text, "all are named, and the call");
     sim_close(&s);
 }
 

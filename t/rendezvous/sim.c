@@ -91,10 +91,11 @@ on_warn(void *arg, const char *line)
 }
 
 static void
-on_failed(void *arg, const hoop_error *cause)
+on_failed(void *arg, const char *split, const hoop_error *cause)
 {
     sim *s = arg;
     s->failures++;
+    snprintf(s->failed_split, sizeof(s->failed_split), "%s", split ? split : "");
     s->failure = *cause;
 }
 

@@ -30,8 +30,9 @@ typedef struct sim {
     int lines;
     char warning[400]; /* likewise */
     int warnings;
-    int per_host;       /* the owner knows where ranks were started; 0: it does not */
-    int held;           /* the rank whose process the owner knows to be stopped; -1: it knows of none */
+    int per_host; /* the owner knows where ranks were started; 0: it does not */
+    int held;     /* the rank whose process the owner knows to be stopped; -1: it knows of none */
+    char failed_split[64];
     hoop_error failure; /* of a ring or a join group, the last one */
     int failures;
     int ended; /* rings that are over */

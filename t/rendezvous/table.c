@@ -72,6 +72,47 @@ test_wait(void)
     sim_close(&s);
 }
 
+/* Ranks 0 and 1 wait for 2, which waits for 3 in a split of those two. */
+static void
+test_elsewhere(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, 4, 2);
+    const hp_member *members = s.job->rosters->ring.members;
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(-1, 0, 2);
+        join.parent = s.conns[0].ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = 4;
+        join.color = i < 2 ? -1 : 0;
+        join.member = members[i];
+        join.member.rank = -1;
+        sim_join(&s, 10 + i, &join);
+    }
+    sim_say(&s, 12, HP_READY, NULL, 0);
+    sim_say(&s, 13, HP_READY, NULL, 0);
+    for (int k = 0; k < 5; k++) {
+        sim_report(&s, 0, 17, 3, 1);
+        sim_report(&s, 1, 17, 3, 2);
+        sim_report(&s, 12, 1, 0, 1);
+        sim_pass(&s, 250);
+    }
+    print(&s, 100);
+    is_string(
+        "job 4f21c0de split 1 colour 0, split of 2 ranks: rank 1 (node2, pid 803) has not entered operation 1, or was "
+        "stopped; 1 rank has waited 1.2 s",
+        lines[0], "the split waits for its rank 1");
+    is_string(
+        "job 4f21c0de, ring of 4 ranks: rank 2 (node2, pid 802) waits in operation 1 of split 1 colour 0 for rank 3 "
+        "(node2, pid 803), which has not entered it, or was stopped; 2 ranks have waited 1.2 s in operation 17",
+        lines[4], "and the ring for the same process");
+    is_string("2     node2  802  not in 17, waits in split 1 colour 0", lines[8], "where the rank between them is");
+    is_string("3     node2  803  not in 17", lines[9], "and the one that is to blame");
+    sim_close(&s);
+}
+
 static void
 test_name(void)
 {
@@ -159,6 +200,7 @@ main(void)
     tap_limit(30);
     test_quiet();
     test_wait();
+    test_elsewhere();
     test_name();
     test_gone();
     test_many();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * desync ROW VICTIM: a program for t/sys/desync.t. After six allreduces all ranks but the victim go on as one of them
- * did before; the victim does what the row says. A rank that has failed stays while there is a file "linger". Each prints when it began to differ and when and how its own call
- * failed: "RANK begins SECONDS", "RANK fails SECONDS TEXT", by the clock that all processes of this machine share.
+ * did before; the victim does what the row says. A rank that has failed stays while there is a file "linger". Each prints
+ * when it began to differ and when and how its own call failed: "RANK begins SECONDS", "RANK fails SECONDS TEXT", by the
+ * clock that all processes of this machine share. Without arguments it prints that clock.
  */
 #include "hoop.h"
 
@@ -13,10 +14,16 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BEFORE = 6, COUNT = 1000 };
+enum { BEFORE = 6, COUNT = 1000, LARGE = 1 << 20 };
 
-static float values[2 * COUNT];
+static float values[LARGE];
 static hoop_comm *last; /* the communicator of the last call */
+
+/* NULL: not in this row, or not of this rank. */
+typedef struct comms {
+    hoop_comm *world, *other; /* all ranks */
+    hoop_comm *most, *pair;   /* all but the last one; the last two */
+} comms;
 
 static hoop_result
 reduce(size_t count, hoop_comm *comm)
@@ -56,9 +63,10 @@ compute(void)
 }
 
 static hoop_result
-differ(const char *row, hoop_comm *comm, hoop_comm *other)
+differ(const char *row, const comms *c)
 {
-    if (strcmp(row, "computes") == 0)
+    hoop_comm *comm = c->world;
+    if (strcmp(row, "computes") == 0 || strcmp(row, "chain") == 0)
         compute();
     if (strcmp(row, "stops") == 0)
         raise(SIGSTOP);
@@ -77,17 +85,44 @@ differ(const char *row, hoop_comm *comm, hoop_comm *other)
     if (strcmp(row, "split") == 0)
         return split(comm);
     if (strcmp(row, "order") == 0) {
-        hoop_result result = reduce(COUNT, other);
+        hoop_result result = reduce(COUNT, c->other);
         return result ? result : reduce(COUNT, comm);
     }
     return train(comm);
 }
 
+/* In the row "chain" the last but one waits in the pair for the last one, and the others wait for it. */
 static hoop_result
-agree(const char *row, hoop_comm *comm, hoop_comm *other)
+agree(const char *row, const comms *c)
 {
-    hoop_result result = train(comm);
-    return result || strcmp(row, "order") != 0 ? result : reduce(COUNT, other);
+    if (strcmp(row, "chain") == 0)
+        return reduce(COUNT, c->pair ? c->pair : c->most);
+    hoop_result result = train(c->world);
+    return result || strcmp(row, "order") != 0 ? result : reduce(COUNT, c->other);
+}
+
+/* In the row "cut" all ranks do the same, until the test takes down a host's link. */
+static hoop_result
+repeat(const comms *c)
+{
+    hoop_result result;
+    while ((result = reduce(LARGE, c->world)) == HOOP_SUCCESS)
+        continue;
+    return result;
+}
+
+static hoop_result
+open_comms(const char *row, comms *c)
+{
+    hoop_result result = hoop_comm_create(&c->world, NULL);
+    int rank = hoop_comm_rank(c->world), size = hoop_comm_size(c->world);
+    if (!result && strcmp(row, "order") == 0)
+        result = hoop_comm_split(c->world, 0, 0, &c->other);
+    if (!result && strcmp(row, "chain") == 0)
+        result = hoop_comm_split(c->world, rank < size - 1 ? 0 : -1, 0, &c->most);
+    if (!result && strcmp(row, "chain") == 0)
+        result = hoop_comm_split(c->world, rank >= size - 2 ? 0 : -1, 0, &c->pair);
+    return result;
 }
 
 static void
@@ -103,20 +138,24 @@ int
 main(int argc, char **argv)
 {
     hoop_error error = {.size = sizeof(error)};
-    hoop_comm *comm = NULL, *other = NULL;
-    hoop_result result = argc < 3 ? HOOP_ERR_INVALID_ARGUMENT : hoop_comm_create(&comm, NULL);
-    int rank = hoop_comm_rank(comm), late = argc < 3 ? -1 : atoi(argv[2]);
-    if (!result && strcmp(argv[1], "order") == 0)
-        result = hoop_comm_split(comm, 0, 0, &other);
+    comms c = {0};
+    if (argc < 3) {
+        say(-1, "now", "");
+        return 0;
+    }
+    hoop_result result = open_comms(argv[1], &c);
+    int rank = hoop_comm_rank(c.world), late = atoi(argv[2]);
     for (int i = 0; i < BEFORE && !result; i++)
-        result = reduce(COUNT, comm);
+        result = reduce(COUNT, c.world);
     if (!result)
         say(rank, "begins", "");
+    if (!result && strcmp(argv[1], "cut") == 0)
+        result = repeat(&c);
+    else if (!result)
+        result = rank == late ? differ(argv[1], &c) : agree(argv[1], &c);
     if (!result)
-        result = rank == late ? differ(argv[1], comm, other) : agree(argv[1], comm, other);
-    if (!result)
-        return hoop_comm_destroy(comm) != HOOP_SUCCESS;
-    hoop_comm_error(last ? last : comm, &error);
+        return hoop_comm_destroy(c.world) != HOOP_SUCCESS;
+    hoop_comm_error(last ? last : c.world, &error);
     say(rank, "fails", error.text);
     while (rank == late || access("linger", F_OK) == 0) /* the late one until hooprun stops it: another exits first */
         usleep(20000);

@@ -108,4 +108,31 @@ waits computes 4 2 "rank 2 $who has not entered $seven, and its process runs; $w
 waits stops 4 2 "rank 2 $who $stopped" 3
 waits debugger 4 2 "rank 2 $who $stopped" 3 computes
 waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0, and rank [0-9] $who in $seven of the whole job: call them in the same order; waited [0-9.]+ s" 4
+
+# What hooprun's agent has said of a process counts while the agent speaks.
+HOOP_OP_TIMEOUT_MS=60000 launch computes 4 2
+late="rank 2 $who has not entered $seven"
+agent=$(sed 's/^.*) . \([0-9]*\) .*/\1/' "/proc/$(cat pid.2)/stat")
+ok 'agent: the process runs' wait_for 7 shown "$late, and its process runs; $waited"
+kill -STOP "$agent"
+ok 'agent: it is stopped, and nothing is said of the process' wait_for 8 shown "$late, or was stopped; $waited"
+kill -CONT "$agent"
+ok 'agent: it speaks again' wait_for 7 shown "$late, and its process runs; $waited"
+rm -f linger
+stop "$started"
+
+# Two communicators: ranks 0, 1 and 2 wait for 3, and 3 in the other one for 4, which computes. All blame rank 4.
+HOOP_OP_TIMEOUT_MS=8000 launch chain 5 4
+guilty="\\([^ ]+, pid $(cat pid.4)\\)"
+pair="rank 1 $guilty has not entered operation 1 \\($sum\\), and its process runs; 1 rank has waited [0-9.]+ s"
+chain="rank 3 $who waits in operation 1 \\($sum\\) of split 2 colour 0 for its rank 1 $guilty, which has not entered it, and its process runs; 3 ranks have waited [0-9.]+ s in operation 1"
+ok 'chain: hoop-top follows it' wait_for 7 shown "split of 4 ranks: $chain" || diag "$(cat shown)"
+ok 'chain: and says of the other communicator whom it waits for' wait_for 7 shown "split of 2 ranks: $pair" || diag "$(cat shown)"
+like '^3 .* not in 1, waits in split 2 colour 0' "$(cat shown)" 'chain: the row of the rank between them'
+ok 'chain: after the time-out 4 ranks fail' wait_for 30 failed 4
+is 1 "$(sed -n 's/^[012] fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" 'chain: three of them say the same'
+like "^[012] fails [0-9.]+ $chain\$" "$(grep '^[012] fails' out)" 'chain: the sentence'
+like "^3 fails [0-9.]+ $pair\$" "$(grep '^3 fails' out)" 'chain: that of the rank between them'
+finish 4
+like "(split 1 colour 0 had failed: $chain|split 2 colour 0 had failed: $pair)\$" "$(cat err)" 'chain: hooprun repeats it'
 done_testing

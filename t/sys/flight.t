@@ -90,8 +90,9 @@ refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight not
 echo nonsense >nonsense.flight
 refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
 refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
-refused 'there is no recorder' 0 'an empty folder' --flight there/..
-refused 'there is no recorder' 0 'another job' --flight --job other
+refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight there/..
+refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other
+refused '"sentence":"there is no recorder"' 1 'as JSON' --flight --job other --json
 
 # --- a full file system ---
 

@@ -117,7 +117,11 @@ elsewhere() { (XDG_RUNTIME_DIR=$tmp/none; export XDG_RUNTIME_DIR; hoop-top "$@")
 like 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing' "$(elsewhere "$address")" 'hoop-top ADDRESS'
 like "^$address" "$(elsewhere "$address" --once)" 'begins with the address'
 like 'joined it' "$(unset HOOP_SECRET_FILE; elsewhere "$address" --secret-file ring.secret)" '--secret-file'
-is 'no rank of this job is in a ring now' "$(elsewhere "$address" --job other | tail -1)" 'another job: nothing of this one'
+is ' 1' "$(elsewhere "$address" --job other 2>err; echo " $?")" 'another job: nothing of this one, and status 1'
+like "^hoop-top: no rank of this job is in a ring of the server at $address now; .*--job" "$(cat err)" 'and a sentence'
+is 1 "$(elsewhere "$address" --job other --json >json 2>err; echo $?)" 'as JSON, too'
+like '"rings":\[\]' "$(cat json)" 'which says so'
+like "^hoop-top: no rank of this job" "$(cat err)" 'beside the sentence'
 if [ -n "$python" ]; then
     is 'joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
 server, = json.load(sys.stdin)

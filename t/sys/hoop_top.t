@@ -133,7 +133,10 @@ hoop-rendezvous --job hoop --secret-file ring.secret --job-secret job.secret >/d
 like 'joined it' "$(HOOP_JOB=else elsewhere "$address" --secret-file job.secret)" 'the key of a job names it'
 hoop-rendezvous --new-secret wrong.secret >/dev/null
 is 1 "$(elsewhere "$address" --secret-file wrong.secret 2>err; echo $?)" 'a wrong secret: status 1'
-like '^hoop-top: .*wrong secret' "$(cat err)" 'and a sentence'
+like '^hoop-top: the rendezvous server at .* closed the connection without an answer: wrong secret' "$(cat err)" \
+    'and a sentence, after one try'
+wait_for 5 grep -q "its secret is not this job's" log
+is 1 "$(grep -c "its secret is not this job's" log)" 'of which the server has one line'
 is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere "$address" 2>err; echo $?)" 'no secret: status 1'
 like '^hoop-top: a server answers only those who have the secret of the job' "$(cat err)" 'and a sentence'
 is 1 "$(elsewhere 127.0.0.1:1 2>err; echo $?)" 'nobody there: status 1'

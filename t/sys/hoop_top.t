@@ -100,6 +100,35 @@ else
     skip 1 'python3 is not installed'
 fi
 
+# A server of many ranks: a large answer.
+if [ -n "$python" ]; then
+    start "$python" -c 'import socket, sys
+answer = b"[{\"size\":65536,\"ranks\":[" + b",".join([b"%1000d" % i for i in range(65536)]) + b"]}]"
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+while True:
+    guest = server.accept()[0]
+    try:
+        guest.recv(100)
+        guest.sendall(answer)
+    except OSError:
+        pass
+    guest.close()' hoop/7-7.socket
+    wait_for 10 test -S hoop/7-7.socket
+    answers() { hoop-top --json >json && grep -q ' 65535\]}\]' json; }
+    wait_for 10 answers
+    is '65536 65535' "$("$python" -c 'import json
+job, = json.load(open("json"))
+ring, = job["rings"]
+print(ring["size"], ring["ranks"][-1])')" 'the answer of a server of 65536 ranks, 64 MB'
+    kill "$started"
+    wait "$started" 2>/dev/null
+    rm -f hoop/7-7.socket
+else
+    skip 1 'python3 is not installed'
+fi
+
 # A server of its own, with two jobs; ranks that are missing.
 hoop-rendezvous --new-secret ring.secret >/dev/null
 start hoop-rendezvous --port 0 --secret-file ring.secret >log 2>&1

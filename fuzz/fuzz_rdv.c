@@ -184,8 +184,7 @@ say_something(incoming *v, int command, fuzz_script *s)
         say(v, HP_PROGRESS, bytes, HP_REPORT_BYTES);
         break;
     case STATS:
-        hp_vitals_put(bytes,
-                      &(hp_vitals){.at = report.step, .sent = report.sequence, .slowest_rank = report.waits_for});
+        hp_vitals_put(bytes, &(hp_vitals){.at = report.step, .sent = report.sequence});
         say(v, HP_STATS, bytes, HP_VITALS_BYTES);
         break;
     case OUT:

@@ -306,7 +306,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(incomings, 0, sizeof(incomings));
     now = HP_SEC;
     last_comm = 0;
-    job = hp_job_new(&events, job_id, 7);
+    job = hp_job_new(&events, job_id, NULL, 7);
     fuzz_check(job);
     while (s.left > 0)
         run(&s);

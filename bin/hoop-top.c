@@ -37,7 +37,8 @@ static const char help[] =
     "  --job NAME    with ADDRESS: the job (HOOP_JOB); with --flight: only the recorders of this job\n"
     "  --help, --version\n"
     "\n"
-    "Exit status: 0; 1 if there is no job, or a file cannot be read; 2 after a wrong option.\n";
+    "Exit status: 0; 1 if there is no job or no recorder, a file cannot be read, or the server at ADDRESS\n"
+    "does not answer or has no ring of the job; 2 after a wrong option.\n";
 
 typedef struct top_choice {
     int once, json, rows, flight;
@@ -92,6 +93,16 @@ fill_remote(hp_buffer *out, int lines, int columns)
 }
 
 static int
+complain_of_no_ring(void)
+{
+    fprintf(stderr,
+            "hoop-top: no rank of this job is in a ring of the server at %s now; another job is chosen with --job, "
+            "HOOP_JOB, or the file of its key\n",
+            remote.address);
+    return EXIT_NONE;
+}
+
+static int
 show_remote(const top_choice *c)
 {
     hp_buffer text = {0};
@@ -103,7 +114,12 @@ show_remote(const top_choice *c)
         hp_buffer_free(&text);
         return EXIT_SUCCESS;
     }
-    return print(&text, 1);
+    if (!remote.found && !c->json) {
+        hp_buffer_free(&text);
+        return complain_of_no_ring();
+    }
+    int status = print(&text, 1);
+    return status == EXIT_SUCCESS && !remote.found ? complain_of_no_ring() : status;
 }
 
 static int

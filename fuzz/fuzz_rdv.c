@@ -185,8 +185,7 @@ say_something(incoming *v, int command, fuzz_script *s)
         say(v, HP_PROGRESS, bytes, HP_REPORT_BYTES);
         break;
     case STATS:
-        hp_vitals_put(bytes,
-                      &(hp_vitals){.at = report.step, .sent = report.sequence, .slowest_rank = report.waits_for});
+        hp_vitals_put(bytes, &(hp_vitals){.at = report.step, .sent = report.sequence});
         say(v, HP_STATS, bytes, HP_VITALS_BYTES);
         break;
     case OUT:
@@ -308,7 +307,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     memset(incomings, 0, sizeof(incomings));
     now = HP_SEC;
     last_comm = 0;
-    job = hp_job_new(&events, job_id, 7);
+    job = hp_job_new(&events, job_id, NULL, 7);
     fuzz_check(job);
     while (s.left > 0)
         run(&s);

@@ -21,7 +21,7 @@ enum { FIRST_PORT = 20000, PORTS = 12000 }; /* below the ephemeral ports */
 hoop_result
 hp_job_server_open(hp_job_server *s, const hp_options *options, const hp_mapping *mapping, hoop_error *error)
 {
-    uint8_t id[8];
+    uint8_t id[4];
     *s = (hp_job_server){.options = options, .mapping = mapping};
     s->secret = hp_xcheck(hp_secmem_new(sizeof(*s->secret)));
     if (hp_random(s->secret->key, sizeof(s->secret->key), error) != HOOP_SUCCESS ||
@@ -79,6 +79,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
                                  .failed = owner->failed,
                                  .host_of = owner->host_of,
                                  .process = owner->process,
+                                 .job = s->id,
                                  .summary = owner->summary,
                                  .arg = owner->arg};
     if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))

@@ -24,7 +24,7 @@ typedef struct hp_job_server_owner {
 typedef struct hp_job_server {
     const hp_options *options;
     const hp_mapping *mapping;
-    char id[17];
+    char id[9];        /* the job's name: in HOOP_JOB, in tables and lines, and in the names of files */
     uint16_t port;     /* random, for MASTER_PORT */
     hp_secret *secret; /* the job's own key; NULL: forgotten */
     hp_server *server; /* NULL: not started */

@@ -2,6 +2,7 @@
 /* recorders: see recorders.h. */
 #include "launch/recorders.h"
 
+#include "base/err.h"
 #include "base/wire.h"
 #include "flight/folder.h"
 #include "flight/report.h"
@@ -42,6 +43,25 @@ hp_recorders_put(hp_buffer *out, const char *job)
 }
 
 /* --- the launcher --- */
+
+hoop_result
+hp_recorders_check(const char *dir, hoop_error *error)
+{
+    if (!dir)
+        return HOOP_SUCCESS;
+    char *trial = hp_xasprintf("%s/.hoop-%d", dir, (int)getpid());
+    int fd = open(trial, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), number = errno;
+    if (fd >= 0)
+        unlink(trial);
+    free(trial);
+    if (fd >= 0) {
+        close(fd);
+        return HOOP_SUCCESS;
+    }
+    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                      "--flight-dir %s: %s; name a folder that exists on this machine, and in which you may write", dir,
+                      strerror(number));
+}
 
 void
 hp_recorders_take(hp_recorders *recorders, const uint8_t *payload, size_t n)

@@ -20,6 +20,9 @@ typedef struct hp_recorders {
 /* The agent: appends this host's recorders of the job to `out`, a HP_MSG_FLIGHT each. */
 void hp_recorders_put(hp_buffer *out, const char *job);
 
+/* The launcher: whether the folder of --flight-dir (NULL: none) can take the file; else the error names it. */
+hoop_result hp_recorders_check(const char *dir, hoop_error *error);
+
 /* The launcher: takes a HP_MSG_FLIGHT; bytes that are no recorder are dropped. */
 void hp_recorders_take(hp_recorders *recorders, const uint8_t *payload, size_t n);
 

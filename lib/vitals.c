@@ -8,18 +8,6 @@
 #include "base/clock.h"
 #include "lib/stats.h"
 
-static int
-waits_for(const hoop_comm *comm)
-{
-    static const int reasons[] = {[HP_FLIGHT_NOTHING] = -1,
-                                  [HP_FLIGHT_RECEIVES] = HP_WAIT_PEER,
-                                  [HP_FLIGHT_SENDS] = HP_WAIT_LINK,
-                                  [HP_FLIGHT_DEVICE] = HP_WAIT_DEVICE,
-                                  [HP_FLIGHT_STREAM] = HP_WAIT_STREAM};
-    int rank;
-    return reasons[hp_stats_awaits(comm, &rank)];
-}
-
 static hp_vitals
 measure(hoop_comm *comm)
 {
@@ -31,21 +19,17 @@ measure(hoop_comm *comm)
                        .messages = s.messages,
                        .sent = s.bytes_sent,
                        .received = s.bytes_received,
-                       .inside = s.inside_ns,
                        .waited = {[HP_WAIT_PEER] = s.waited_peer_ns,
                                   [HP_WAIT_LINK] = s.waited_link_ns,
                                   [HP_WAIT_STREAM] = s.waited_stream_ns,
                                   [HP_WAIT_DEVICE] = s.waited_reduction_ns},
-                       .slowest = s.slowest_ns,
                        .retransmits = s.retransmits,
                        .delivery_rate = s.delivery_rate,
                        .entries = s.entries,
                        .entered = s.entered_ns,
                        .clock_offset = s.clock_offset_ns,
                        .clock_error = s.clock_error_ns,
-                       .slowest_rank = s.slowest_rank,
-                       .rtt = s.rtt_us,
-                       .waits = waits_for(comm)};
+                       .rtt = s.rtt_us};
 }
 
 void

@@ -2,8 +2,8 @@
 /*
  * dial: see dial.h. It tries until the peer accepts or refuses it, or its time is up: one attempt at a time, one
  * timer for whatever is next. A server that does not answer may not have been started yet, which is no error before
- * the deadline. If a server accepts and then closes without a byte five times, it is an error: a server
- * with another secret does that. The socket is the dial's until the result hands it over.
+ * the deadline. If a server accepts and then closes without a byte five times (once, where a question is all that was
+ * wanted), it is an error: a server with another secret does that. The socket is the dial's until the result hands it over.
  */
 #include "net/dial.h"
 
@@ -238,6 +238,24 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     finish(dial, &result);
 }
 
+/* How often in a row. One that only asks a question can be asked to try again by who sees the answer. */
+static int
+unproven_most(const hp_dial *dial)
+{
+    return dial->hello.role == HP_ROLE_ASK ? 1 : UNPROVEN_MAX;
+}
+
+static void
+fail_unanswered(hp_dial *dial, const char *where)
+{
+    char how[40] = "the connection";
+    if (dial->unproven > 1)
+        snprintf(how, sizeof(how), "%d connections", dial->unproven);
+    fail(dial, HOOP_ERR_AUTH, "%s at %s closed %s without an answer: %s, or it accepts no more", dial->what, where, how,
+         dial->keys->mode == HP_MODE_NONE ? "it may ask for the secret, while HOOP_SECURITY=none holds here"
+                                          : "wrong secret or job name");
+}
+
 /* answer_why: what is wrong with the peer's answer; NULL: it closed without one. */
 static void
 on_unproven(hp_dial *dial, const char *answer_why)
@@ -245,15 +263,13 @@ on_unproven(hp_dial *dial, const char *answer_why)
     char where[HP_ADDR_TEXT], why[128] = "it closes the connection without an answer";
     if (answer_why)
         snprintf(why, sizeof(why), "the answer there is not from this job: %s", answer_why);
-    if (++dial->unproven < UNPROVEN_MAX)
+    hp_addr_print(&dial->to, where);
+    if (++dial->unproven < unproven_most(dial))
         try_later(dial, why);
     else if (answer_why)
-        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
+        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, where, why);
     else
-        fail(dial, HOOP_ERR_AUTH, "%s at %s closed %d connections without an answer: %s, or it accepts no more",
-             dial->what, hp_addr_print(&dial->to, where), dial->unproven,
-             dial->keys->mode == HP_MODE_NONE ? "it may ask for the secret, while HOOP_SECURITY=none holds here"
-                                              : "wrong secret or job name");
+        fail_unanswered(dial, where);
 }
 
 static void

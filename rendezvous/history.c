@@ -50,7 +50,7 @@ int
 hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload, size_t n, uint64_t now)
 {
     hp_vitals vitals;
-    if (!hp_vitals_get(&vitals, payload, n) || vitals.slowest_rank >= size)
+    if (!hp_vitals_get(&vitals, payload, n))
         return 0;
     if (!*all)
         *all = hp_alloc((size_t)size, sizeof(**all));
@@ -63,7 +63,7 @@ hp_history_take(hp_history **all, int size, int rank, const uint8_t *payload, si
 static hp_vitals
 first_of(const hp_history *h, hp_span span)
 {
-    return span == HP_SPAN_ALL ? (hp_vitals){.slowest_rank = -1} : h->before;
+    return span == HP_SPAN_ALL ? (hp_vitals){0} : h->before;
 }
 
 hp_rates

@@ -22,13 +22,16 @@ enum {
 };
 
 hp_job *
-hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], uint64_t comm_seed)
+hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const char *name, uint64_t comm_seed)
 {
     hp_job *job = hp_alloc(1, sizeof(*job));
     if (!job)
         return NULL;
     memcpy(job->job_id, job_id, HP_JOB_ID_BYTES);
-    snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
+    if (name)
+        snprintf(job->label, sizeof(job->label), "job %s", name);
+    else
+        snprintf(job->label, sizeof(job->label), "job %02x%02x%02x%02x", job_id[0], job_id[1], job_id[2], job_id[3]);
     job->owner = owner;
     job->events = hp_job_events(job);
     job->next_comm = comm_seed;

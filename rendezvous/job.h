@@ -9,10 +9,10 @@
 #include "rendezvous/job_state.h"
 
 /*
- * comm_seed: random, so that communicators of different jobs, or after a restart of the server, differ. NULL: out of
- * memory.
+ * name: as lines and tables have it; NULL: the first bytes of job_id. comm_seed: random, so that communicators of
+ * different jobs, or after a restart of the server, differ. NULL: out of memory.
  */
-hp_job *hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], uint64_t comm_seed);
+hp_job *hp_job_new(const hp_events *owner, const uint8_t job_id[HP_JOB_ID_BYTES], const char *name, uint64_t comm_seed);
 void hp_job_free(hp_job *job);       /* sends nothing */
 int hp_job_idle(const hp_job *job);  /* 1: no connection, no ring, nothing to remember: it may be freed */
 int hp_job_timed(const hp_job *job); /* whether it needs hp_job_tick */

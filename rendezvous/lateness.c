@@ -2,6 +2,8 @@
 /* lateness: see lateness.h. */
 #include "rendezvous/lateness.h"
 
+#include <stdlib.h>
+
 static int
 is_known(const hp_entry_times *t)
 {
@@ -9,27 +11,29 @@ is_known(const hp_entry_times *t)
 }
 
 static int
-ranks_of_count(const hp_entry_times *of, int ranks, uint64_t count)
+by_count(const void *one, const void *other)
 {
-    int n = 0;
-    for (int r = 0; r < ranks; r++)
-        n += is_known(&of[r]) && of[r].count == count;
-    return n;
+    const uint64_t *a = one, *b = other;
+    return (*a > *b) - (*a < *b);
 }
 
-/* The count that most ranks have, the lowest of several; 0: none has any. */
+/* The count that most ranks have, the lowest of several; 0: none has any. `counts` has room for one of each rank. */
 static uint64_t
-common_count(const hp_entry_times *of, int ranks)
+common_count(const hp_entry_times *of, int ranks, uint64_t *counts)
 {
     uint64_t common = 0;
-    int most = 0;
-    for (int r = 0; r < ranks; r++) {
-        uint64_t count = is_known(&of[r]) ? of[r].count : 0;
-        int n = count > 0 && count != common ? ranks_of_count(of, ranks, count) : 0;
-        if (n > most || (n == most && n > 0 && count < common)) {
-            common = count;
-            most = n;
-        }
+    int n = 0, most = 0;
+    for (int r = 0; r < ranks; r++)
+        if (is_known(&of[r]))
+            counts[n++] = of[r].count;
+    qsort(counts, (size_t)n, sizeof(*counts), by_count);
+    for (int i = 0, end; i < n; i = end) {
+        for (end = i + 1; end < n && counts[end] == counts[i];)
+            end++;
+        if (end - i <= most)
+            continue;
+        most = end - i;
+        common = counts[i];
     }
     return common;
 }
@@ -50,7 +54,7 @@ is_earlier(const hp_entry_times *a, const hp_entry_times *b)
 void
 hp_lateness(const hp_entry_times *of, int ranks, uint64_t *late)
 {
-    uint64_t count = common_count(of, ranks);
+    uint64_t count = common_count(of, ranks, late);
     const hp_entry_times *earliest = 0;
     for (int r = 0; r < ranks; r++)
         if (is_known(&of[r]) && of[r].count == count && (!earliest || is_earlier(&of[r], earliest)))

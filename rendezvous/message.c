@@ -358,19 +358,15 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->messages);
     p = put64(p, vitals->sent);
     p = put64(p, vitals->received);
-    p = put64(p, vitals->inside);
     for (int i = 0; i < HP_WAITS; i++)
         p = put64(p, vitals->waited[i]);
-    p = put64(p, vitals->slowest);
     p = put64(p, vitals->retransmits);
     p = put64(p, vitals->delivery_rate);
     p = put64(p, vitals->entries);
     p = put64(p, vitals->entered);
     p = put64(p, (uint64_t)vitals->clock_offset);
     p = put64(p, vitals->clock_error);
-    p = put32(p, (uint32_t)vitals->slowest_rank);
-    p = put32(p, vitals->rtt);
-    put32(p, (uint32_t)vitals->waits);
+    put32(p, vitals->rtt);
 }
 
 int
@@ -382,19 +378,15 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->messages = take64(&c);
     vitals->sent = take64(&c);
     vitals->received = take64(&c);
-    vitals->inside = take64(&c);
     for (int i = 0; i < HP_WAITS; i++)
         vitals->waited[i] = take64(&c);
-    vitals->slowest = take64(&c);
     vitals->retransmits = take64(&c);
     vitals->delivery_rate = take64(&c);
     vitals->entries = take64(&c);
     vitals->entered = take64(&c);
     vitals->clock_offset = (int64_t)take64(&c);
     vitals->clock_error = take64(&c);
-    vitals->slowest_rank = take_int(&c, -1, HP_WORLD_MAX - 1);
     vitals->rtt = take32(&c);
-    vitals->waits = take_int(&c, -1, HP_WAITS - 1);
     return whole(&c);
 }
 

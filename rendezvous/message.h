@@ -28,7 +28,7 @@
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
-enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 17 * 8 + 3 * 4 };
+enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 15 * 8 + 4 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
 
@@ -67,22 +67,21 @@ typedef struct hp_report {
 /* What a rank may wait for, if it waits. */
 typedef enum hp_wait { HP_WAIT_PEER, HP_WAIT_LINK, HP_WAIT_STREAM, HP_WAIT_DEVICE, HP_WAITS } hp_wait;
 
-/* What a rank has counted since it joined its ring: hoop_stats of hoop.h, which has the exact meanings, and two more. */
+/*
+ * What a rank has counted since it joined its ring: those of hoop_stats that the server shows. hoop.h has the exact
+ * meanings.
+ */
 typedef struct hp_vitals {
     uint64_t at; /* ns, by the rank's own clock: only differences of one rank mean something */
     uint64_t operations, messages;
-    uint64_t sent, received; /* bytes */
-    uint64_t inside;         /* ns */
-    uint64_t waited[HP_WAITS];
-    uint64_t slowest; /* ns waited for slowest_rank */
+    uint64_t sent, received;   /* bytes */
+    uint64_t waited[HP_WAITS]; /* ns */
     uint64_t retransmits;
     uint64_t delivery_rate; /* bytes/s to the next rank; 0: unknown */
     uint64_t entries, entered;
     int64_t clock_offset;
     uint64_t clock_error; /* UINT64_MAX: the offset is not known */
-    int slowest_rank;     /* -1: none */
     uint32_t rtt;         /* us to the next rank; 0: unknown */
-    int waits;            /* hp_wait, at that moment; -1: it does not wait */
 } hp_vitals;
 
 /* A ring connection of this rank has ended without a LEAVE or an ABORT. */

@@ -370,7 +370,7 @@ open_job(hp_server *server, const uint8_t job_id[HP_JOB_ID_BYTES])
     hp_job *job = find_job(server, job_id);
     if (job || hp_random(&seed, sizeof(seed), NULL))
         return job;
-    job = hp_job_new(&server->events, job_id, seed);
+    job = hp_job_new(&server->events, job_id, server->options.job, seed);
     if (job) {
         job->next = server->jobs;
         server->jobs = job;

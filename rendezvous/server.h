@@ -31,7 +31,9 @@ typedef struct hp_server_options {
     void (*warn)(void *arg, const char *line);
     /* A ring of any job has failed, or cannot be made; may be NULL. split: which one, "split 1 colour 0"; NULL: all ranks. */
     void (*failed)(void *arg, const char *split, const hoop_error *cause);
-    /* For an owner with one job: the host on which a missing rank was started; NULL: unknown. May be NULL. */
+    /* For an owner with one job: its name, as lines and tables have it; NULL: by the hash. The owner keeps it. */
+    const char *job;
+    /* Likewise: the host on which a missing rank was started; NULL: unknown. May be NULL. */
     const char *(*host_of)(void *arg, int rank);
     /* Likewise: whether the process of a rank, if it is `pid`, is stopped. */
     hp_process (*process)(void *arg, int rank, uint32_t pid);

@@ -8,8 +8,6 @@
 
 #include <stdlib.h>
 
-enum { CLOCKS_MOST = 1024 }; /* ranks whose clocks are compared: that takes the square of the time */
-
 static const double late_share = 0.05, link_share = 0.1, used_share = 0.1;
 
 /* 0: nothing is known of the rank in this span, or it has ended no call. */
@@ -75,7 +73,7 @@ hp_straggler
 hp_straggler_since_start(const hp_history *histories, int n)
 {
     hp_straggler found = hp_straggler_find(histories, n, HP_SPAN_ALL);
-    uint64_t late = found.rank >= 0 && n <= CLOCKS_MOST ? late_by_clock(histories, n, found.rank) : 0;
+    uint64_t late = found.rank >= 0 ? late_by_clock(histories, n, found.rank) : 0;
     if (late)
         found.late = (double)late / 1e9;
     return found;

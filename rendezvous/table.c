@@ -347,15 +347,17 @@ print_world(const hp_join_group *m, const hp_table_options *options, uint64_t no
     hp_columns_say(&lines, line);
 }
 
+/* Those in which an operation waits come first: there may be no room for all. */
 void
 hp_table_print(const hp_job *job, const hp_table_options *options, uint64_t now)
 {
     for (const hp_join_group *m = job->join_groups; m; m = m->next)
         if (!m->failure.code)
             print_world(m, options, now);
-    for (const hp_roster *r = job->rosters; r; r = r->next)
-        if (r->state != HP_ROSTER_OVER)
-            print_ring(job, r, options, now);
+    for (int waiting = 1; waiting >= 0; waiting--)
+        for (const hp_roster *r = job->rosters; r; r = r->next)
+            if (r->state != HP_ROSTER_OVER && (stalled(r, now) >= HP_SEC) == waiting)
+                print_ring(job, r, options, now);
 }
 
 /* --- as JSON --- */

@@ -17,7 +17,8 @@ typedef struct hp_table_options {
 } hp_table_options;
 
 /*
- * For each ring a sentence and a row for each rank, for each world that is not complete a sentence. A row has rank,
+ * For each world that is not complete a sentence, for each ring a sentence and a row for each rank. Rings in which an
+ * operation has waited for a second come first. A row has rank,
  * host, process, operation, for how long, and for which rank it waits; of ranks that report counters also bytes/s, the
  * share of time waited, and segments sent again. Then come the ring with its slowest link, and the rank that is late.
  */

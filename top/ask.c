@@ -14,7 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { REQUEST = 32, PIECE = 16 << 10, ANSWER_MAX = 4 << 20, LIMIT_MS = 2000 };
+enum { REQUEST = 32, PIECE = 256 << 10, LIMIT_MS = 2000 };
+enum { ANSWER_MAX = 512 << 20 }; /* as JSON, a rank takes a kilobyte in each ring that it is in */
 
 /* 1: at the end; 0: more may come; -1 with errno. */
 static int
@@ -24,7 +25,7 @@ read_piece(int fd, hp_buffer *out, uint64_t deadline)
     uint64_t now = hp_now();
     uint8_t *room = hp_buffer_room(out, PIECE);
     if (!room || hp_buffer_size(out) > ANSWER_MAX) {
-        errno = ENOMEM;
+        errno = room ? EMSGSIZE : ENOMEM;
         return -1;
     }
     if (now >= deadline || poll(&ready, 1, (int)((deadline - now) / HP_MS) + 1) == 0) {

@@ -76,13 +76,25 @@ tell(const hp_flight_collection *all, int json)
     return status;
 }
 
+static int
+complain_of_none(const char *job)
+{
+    fprintf(stderr,
+            "hoop-top: there is no recorder%s%s: a process that ends well removes its own, hooprun those of an earlier "
+            "job when it starts the next one, and a job on other hosts leaves them there\n",
+            job ? " of job " : "", job ? job : "");
+    return 1;
+}
+
 int
 hp_top_flight(char **paths, const char *job, int json)
 {
     hp_flight_collection all = {0};
     int status = *paths ? collect(&all, paths, job) : collect_own(&all, job);
-    if (status == 0)
+    if (status == 0 && (all.count > 0 || json))
         status = tell(&all, json);
+    if (status == 0 && all.count == 0)
+        status = complain_of_none(job);
     hp_flight_collection_free(&all);
     return status;
 }

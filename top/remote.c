@@ -97,8 +97,16 @@ add_json(hp_buffer *out, const char *address, const hp_buffer *answer)
            (n ? hp_buffer_add(out, hp_buffer_first(answer), n) : add(out, "null")) || add(out, "}]\n");
 }
 
+static int
+tells_of_ring(const hp_buffer *answer)
+{
+    static const char no_rings[] = "[]";
+    size_t n = hp_buffer_size(answer);
+    return n > 0 && (n != sizeof(no_rings) - 1 || memcmp(hp_buffer_first(answer), no_rings, n) != 0);
+}
+
 hoop_result
-hp_top_remote_ask(const hp_top_remote *remote, int rows, int width, hp_buffer *out, hoop_error *error)
+hp_top_remote_ask(hp_top_remote *remote, int rows, int width, hp_buffer *out, hoop_error *error)
 {
     char request[REQUEST], address[HP_ADDR_TEXT];
     hp_buffer answer = {0};
@@ -107,6 +115,7 @@ hp_top_remote_ask(const hp_top_remote *remote, int rows, int width, hp_buffer *o
     if (ask(remote, request, &answer, error) == HOOP_SUCCESS &&
         (rows ? add_text(out, address, &answer) : add_json(out, address, &answer)) != 0)
         hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the answer");
+    remote->found = tells_of_ring(&answer);
     hp_buffer_free(&answer);
     return error->code;
 }

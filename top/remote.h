@@ -16,6 +16,7 @@ typedef struct hp_top_remote {
     hp_keys *keys;
     hp_loop *loop;
     const char *address; /* as given: the caller keeps it */
+    int found;           /* the last answer told of a ring */
 } hp_top_remote;
 
 /* keys: the job's, which the remote holds. Looks the address up, HOST:PORT, within five seconds. */
@@ -25,7 +26,7 @@ hoop_result hp_top_remote_open(hp_top_remote *remote, const char *address, const
  * Adds to out what hp_top_jobs_text does, with the address in the place of the program; rows 0:
  * what hp_top_jobs_json does. Takes seven seconds at most. After an error `out` is as before.
  */
-hoop_result hp_top_remote_ask(const hp_top_remote *remote, int rows, int width, hp_buffer *out, hoop_error *error);
+hoop_result hp_top_remote_ask(hp_top_remote *remote, int rows, int width, hp_buffer *out, hoop_error *error);
 
 void hp_top_remote_close(hp_top_remote *remote); /* zeroed memory is fine */
 

@@ -7,7 +7,7 @@
 
 #include "t/tap/tap.h"
 
-enum { RANKS = 7, ROUNDS = 300, MOST_COUNT = 5000 };
+enum { RANKS = 7, ROUNDS = 300, MOST_COUNT = 5000, MANY = 65536 };
 
 /* Rank r calls `late[r]` ns later each time, by a clock that is `offset` ahead; sums are made term by term. */
 static void
@@ -70,13 +70,32 @@ who_is_compared(void)
     ok(late[1] == 31, "... and later than that");
 }
 
+/* All have other counts but two, so every rank's has to be looked for. */
+static void
+how_many_are_compared(void)
+{
+    static hp_entry_times of[MANY];
+    static uint64_t late[MANY];
+    int known = 0;
+    for (int r = 0; r < MANY; r++)
+        of[r].count = 1 + (uint64_t)r * 40503 % MANY;
+    of[5].count = of[7].count;
+    of[5].sum = of[7].sum + 9 * of[5].count;
+    for (int i = 0; i < 20; i++)
+        hp_lateness(of, MANY, late);
+    for (int r = 0; r < MANY; r++)
+        known += late[r] != HP_LATENESS_UNKNOWN;
+    ok(known == 2 && late[7] == 0 && late[5] == 9, "of %d ranks the two that have the same count", (int)MANY);
+}
+
 int
 main(void)
 {
     int good = 0;
-    plan(9);
+    plan(10);
     tap_limit(60);
     who_is_compared();
+    how_many_are_compared();
     for (int round = 0; round < ROUNDS; round++)
         good += one_round(round);
     is_int(ROUNDS, good, "random ranks, clocks and errors");

@@ -140,7 +140,7 @@ sim_open(sim *s)
                             on_failed, on_reached, on_host_of, on_process,    NULL,   on_ended};
     s->held = -1;
     s->now = 1000 * HP_SEC;
-    s->job = hp_job_new(&s->events, job_id, UINT64_MAX - 1);
+    s->job = hp_job_new(&s->events, job_id, NULL, UINT64_MAX - 1);
     if (!s->job)
         bail("no hall");
 }

@@ -169,6 +169,41 @@ test_many(void)
     sim_close(&s);
 }
 
+/* The world waits, and its split, which is younger, does not. */
+static void
+test_order(void)
+{
+    enum { N = 2, SPLIT = 20 };
+    sim s;
+    sim_open(&s);
+    sim_world(&s, N, 2);
+    for (int i = 0; i < N; i++) {
+        hp_join join = sim_join_of(-1, 0, 2);
+        join.parent = s.conns[i].ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = N;
+        sim_join(&s, SPLIT + i, &join);
+    }
+    for (int i = 0; i < N; i++)
+        sim_say(&s, SPLIT + i, HP_READY, NULL, 0);
+    print(&s, 100);
+    const char *split = strstr(lines[0], ", split of 2 ranks: ") ? lines[0] : lines[4];
+    ok(count == 8 && strstr(split, ", split of 2 ranks: no operation lasts"), "two rings at peace: %s", split);
+    sim_report(&s, SPLIT, 5, 1, 1);
+    sim_pass(&s, 1100);
+    print(&s, 100);
+    ok(strstr(lines[0], ", split of 2 ranks: rank 1 (node1, pid 799) has not entered operation 5"),
+       "the one that waits comes first: %s", lines[0]);
+    sim_count(&s, SPLIT, HP_OUT, 5);
+    sim_report(&s, 0, 6, 1, 1);
+    sim_pass(&s, 1100);
+    print(&s, 100);
+    ok(strstr(lines[0], ", ring of 2 ranks: rank 1 (node1, pid 801) has not entered operation 6"),
+       "be it the one or the other: %s", lines[0]);
+    sim_close(&s);
+}
+
 static void
 test_start(void)
 {
@@ -204,6 +239,7 @@ main(void)
     test_name();
     test_gone();
     test_many();
+    test_order();
     test_start();
     return tap_failures() != 0;
 }

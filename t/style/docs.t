@@ -22,7 +22,7 @@ is '' "$(grep -ohE '(^|[ (`])(include|base|lib|net|gpu|rendezvous|launch|perf|bi
     ls -d $name >/dev/null 2>&1 || [ "$name" = t/net/frame.log ] || [ "$name" = t/net/frame.t ] || [ "$name" = t/x.t ] || echo "$name"
 done)" 'every file that is named is there'
 is '' "$(grep -oE '\b[a-z_]+\.[ch]\b' HACKING | LC_ALL=C sort -u | while read -r name; do
-    [ -n "$(find include base flight lib net gpu rendezvous launch perf bin examples t -name "$name")" ] || echo "$name"
+    [ -n "$(find include base flight lib net gpu rendezvous launch perf top bin examples t -name "$name")" ] || echo "$name"
 done)" 'and every source that HACKING names without its folder'
 is '' "$(grep -ohE '\bh(p|oop)_[a-z0-9_]+\b' $pages | LC_ALL=C sort -u | while read -r name; do
     grep -rqE "\b$name" include base flight lib net gpu rendezvous launch man || echo "$name"

@@ -10,7 +10,7 @@ case $($format --version) in
 *) skip_all 'clang-format is not version 14 (apt-get install clang-format-14)' ;;
 esac
 plan 1
-find include base flight lib net gpu rendezvous launch perf bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) >"$tmp/files"
+find include base flight lib net gpu rendezvous launch perf top bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) >"$tmp/files"
 wrong=$(while read -r file; do
     $format "$file" | cmp -s - "$file" || echo "$file"
 done <"$tmp/files")

@@ -6,7 +6,7 @@
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan_lazy
 warnings='-Wall -Wextra -Wconversion -Wshadow -Wvla -Werror'
-for header in $(find include base flight lib net gpu rendezvous launch perf bin -name '*.h' ! -name '*_loops.h' | LC_ALL=C sort); do
+for header in $(find include base flight lib net gpu rendezvous launch perf top bin -name '*.h' ! -name '*_loops.h' | LC_ALL=C sort); do
     ok "$header compiles alone" ${CC:-cc} -std=gnu11 -D_GNU_SOURCE $warnings -Wstrict-prototypes -I. -Iinclude \
         -include "$header" -fsyntax-only -x c /dev/null
 done

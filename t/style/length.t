@@ -6,7 +6,7 @@
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 3
 
-files=$(find include base flight lib net gpu rendezvous launch perf bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort)
+files=$(find include base flight lib net gpu rendezvous launch perf top bin examples fuzz t \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) | LC_ALL=C sort)
 awk '/^\{$/ { start = FNR } /^[a-zA-Z_].*\(/ { name = $1 } /^\}$/ && start { print FNR - start - 1, FILENAME ":" start " " name; start = 0 }' \
     $files | sort -n >"$tmp/functions"
 

@@ -8,7 +8,7 @@ cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 10
 
 library=$(find base flight lib net gpu rendezvous -name '*.[ch]' | LC_ALL=C sort)
-product="$library $(find include launch perf bin examples -name '*.[ch]' | LC_ALL=C sort)"
+product="$library $(find include launch perf top bin examples -name '*.[ch]' | LC_ALL=C sort)"
 
 # The code of files, each line with the file's name and number in front.
 {

@@ -63,8 +63,20 @@ like 'rank 1 was in hoop_comm_split number 1, called [0-9.]+ s ago, and ranks 0 
 mkdir there
 run --flight-dir there -n 3 "$flight" kill
 is ' 1' "$json $(ls there | grep -c '^hoop-.*flight.json$')" '--flight-dir: it is there'
-run --flight-dir nowhere -n 3 "$flight" kill
-like 'cannot write the flight recorders to .*nowhere/hoop-.*: No such file or directory; --flight-dir' "$err" 'a folder that is missing'
+mkdir gone
+run --flight-dir gone -n 3 sh -c '[ "$HOOP_RANK" != 1 ] || rmdir gone; exec "$0" kill' "$flight"
+like 'cannot write the flight recorders to .*gone/hoop-.*: No such file or directory; --flight-dir' "$err" \
+    'a folder that is missing at the end'
+run --flight-dir nowhere -n 3 touch started
+is 2 "$status" 'a folder that is missing at the start: status 2'
+is "hooprun: --flight-dir $PWD/nowhere: No such file or directory; name a folder that exists on this machine, and in \
+which you may write" "$err" 'and a sentence'
+nok 'before a rank is started' test -e started
+run --flight-dir out -n 3 touch started
+like '^hooprun: --flight-dir .*/out: Not a directory; ' "$err" 'a file in the place of a folder'
+run --flight-dir /proc -n 3 touch started
+like '^hooprun: --flight-dir /proc: .*; name a folder ' "$err" 'a folder in which nobody may write'
+nok 'before a rank is started, either' test -e started
 run -n 2 sh -c 'exit 3'
 is '' "$json" 'a job without the library leaves no file'
 HOOP_RECORDER=0 run -n 3 "$flight" kill
@@ -90,8 +102,9 @@ refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight not
 echo nonsense >nonsense.flight
 refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
 refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
-refused 'there is no recorder' 0 'an empty folder' --flight there/..
-refused 'there is no recorder' 0 'another job' --flight --job other
+refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight there/..
+refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other
+refused '"sentence":"there is no recorder"' 1 'as JSON' --flight --job other --json
 
 # --- a full file system ---
 

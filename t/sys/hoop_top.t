@@ -100,6 +100,35 @@ else
     skip 1 'python3 is not installed'
 fi
 
+# A server of many ranks: a large answer.
+if [ -n "$python" ]; then
+    start "$python" -c 'import socket, sys
+answer = b"[{\"size\":65536,\"ranks\":[" + b",".join([b"%1000d" % i for i in range(65536)]) + b"]}]"
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+while True:
+    guest = server.accept()[0]
+    try:
+        guest.recv(100)
+        guest.sendall(answer)
+    except OSError:
+        pass
+    guest.close()' hoop/7-7.socket
+    wait_for 10 test -S hoop/7-7.socket
+    answers() { hoop-top --json >json && grep -q ' 65535\]}\]' json; }
+    wait_for 10 answers
+    is '65536 65535' "$("$python" -c 'import json
+job, = json.load(open("json"))
+ring, = job["rings"]
+print(ring["size"], ring["ranks"][-1])')" 'the answer of a server of 65536 ranks, 64 MB'
+    kill "$started"
+    wait "$started" 2>/dev/null
+    rm -f hoop/7-7.socket
+else
+    skip 1 'python3 is not installed'
+fi
+
 # A server of its own, with two jobs; ranks that are missing.
 hoop-rendezvous --new-secret ring.secret >/dev/null
 start hoop-rendezvous --port 0 --secret-file ring.secret >log 2>&1
@@ -117,7 +146,11 @@ elsewhere() { (XDG_RUNTIME_DIR=$tmp/none; export XDG_RUNTIME_DIR; hoop-top "$@")
 like 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing' "$(elsewhere "$address")" 'hoop-top ADDRESS'
 like "^$address" "$(elsewhere "$address" --once)" 'begins with the address'
 like 'joined it' "$(unset HOOP_SECRET_FILE; elsewhere "$address" --secret-file ring.secret)" '--secret-file'
-is 'no rank of this job is in a ring now' "$(elsewhere "$address" --job other | tail -1)" 'another job: nothing of this one'
+is ' 1' "$(elsewhere "$address" --job other 2>err; echo " $?")" 'another job: nothing of this one, and status 1'
+like "^hoop-top: no rank of this job is in a ring of the server at $address now; .*--job" "$(cat err)" 'and a sentence'
+is 1 "$(elsewhere "$address" --job other --json >json 2>err; echo $?)" 'as JSON, too'
+like '"rings":\[\]' "$(cat json)" 'which says so'
+like "^hoop-top: no rank of this job" "$(cat err)" 'beside the sentence'
 if [ -n "$python" ]; then
     is 'joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
 server, = json.load(sys.stdin)
@@ -129,7 +162,10 @@ hoop-rendezvous --job hoop --secret-file ring.secret --job-secret job.secret >/d
 like 'joined it' "$(HOOP_JOB=else elsewhere "$address" --secret-file job.secret)" 'the key of a job names it'
 hoop-rendezvous --new-secret wrong.secret >/dev/null
 is 1 "$(elsewhere "$address" --secret-file wrong.secret 2>err; echo $?)" 'a wrong secret: status 1'
-like '^hoop-top: .*wrong secret' "$(cat err)" 'and a sentence'
+like '^hoop-top: the rendezvous server at .* closed the connection without an answer: wrong secret' "$(cat err)" \
+    'and a sentence, after one try'
+wait_for 5 grep -q "its secret is not this job's" log
+is 1 "$(grep -c "its secret is not this job's" log)" 'of which the server has one line'
 is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere "$address" 2>err; echo $?)" 'no secret: status 1'
 like '^hoop-top: a server answers only those who have the secret of the job' "$(cat err)" 'and a sentence'
 is 1 "$(elsewhere 127.0.0.1:1 2>err; echo $?)" 'nobody there: status 1'

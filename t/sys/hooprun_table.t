@@ -6,6 +6,8 @@
 hooprun=$abs_top_builddir/bin/hooprun
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
 PATH=$abs_top_builddir/bin:$PATH
+XDG_RUNTIME_DIR=$tmp
+export XDG_RUNTIME_DIR
 plan_lazy
 cd "$tmp" || bail "no $tmp"
 
@@ -13,6 +15,7 @@ cd "$tmp" || bail "no $tmp"
 cat >rank <<'END_RANK'
 #!/bin/sh
 echo $$ >pid.$HOOP_RANK
+[ "$HOOP_RANK" != 0 ] || echo "$HOOP_JOB" >name
 exec hoop-bench -b 1M -e 1M -w 0 -c 0 -n 1000000
 END_RANK
 chmod +x rank
@@ -40,7 +43,13 @@ kill -QUIT "$started"
 ok 'SIGQUIT: a job at work has a table' wait_for 5 said 'job [0-9a-f]*, ring of 3 ranks: '
 like '^hooprun: rank  host .* operation' "$(cat err)" 'with titles'
 is 3 "$(grep -cE '^hooprun: [012]  ' err)" 'and a row for each rank'
-ok 'then the flight recorders are in a file' wait_for 10 said 'the last operations of the ranks are in hoop-.*\.flight\.json'
+like '^[0-9a-f]{8}$' "$(cat name)" 'the job has a name, HOOP_JOB'
+ok 'which the table has' said "^hooprun: job $(cat name), ring of 3 ranks: "
+like "^job $(cat name), ring of 3 ranks: " "$(hoop-top --once)" 'and hoop-top'
+ok 'then the flight recorders are in a file, which has the name, too' \
+    wait_for 10 said "the last operations of the ranks are in hoop-$(cat name)\\.flight\\.json"
+ok 'and by which hoop-top --flight finds those of this job' hoop-top --flight --job "$(cat name)"
+nok 'and no others' hoop-top --flight --job "$(cat name)0"
 : >err
 hold_up
 kill -QUIT "$started"

@@ -7,6 +7,7 @@
 #include "rendezvous/join_group.h"
 #include "rendezvous/unreachable.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 /* That a process runs is known after a second of the stall only: it is looked at now and then. */
@@ -51,6 +52,25 @@ hp_hold_up_timeout(const hp_ring_view *v, uint64_t now, hoop_error *error)
     name_silent_ranks(v, &blame, now, text, sizeof(text));
     hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
     error->rank = blame.rank;
+    error->sequence = blame.sequence;
+}
+
+void
+hp_hold_up_overrun(const hp_ring_view *v, int rank, uint64_t now, hoop_error *error)
+{
+    const hp_witness *w = &v->witnesses[rank];
+    uint64_t waited = w->report.overdue + (now - w->last_seen);
+    char text[256], operation[HP_OPERATION_TEXT];
+    hp_blame blame = hp_hold_up_find(v, waited, text, sizeof(text));
+    if (blame.guilt == HP_GUILT_LINK || blame.guilt == HP_GUILT_SELF) {
+        blame.rank = rank;
+        snprintf(text, sizeof(text), "rank %d (%s) has waited %.1f s for %s, which was the limit of that wait", rank,
+                 v->members[rank].host, (double)waited / 1e9,
+                 hp_blame_operation(blame.sequence, &blame.call, operation));
+    }
+    hp_err_set(error, HOOP_ERR_TIMEOUT, "%s", text);
+    error->rank = blame.rank;
+    error->reporter = rank;
     error->sequence = blame.sequence;
 }
 

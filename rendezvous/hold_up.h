@@ -17,6 +17,12 @@ hp_blame hp_hold_up_find(const hp_ring_view *view, uint64_t stalled, char *out, 
 /* The error TIMEOUT: nothing has moved for too long. */
 void hp_hold_up_timeout(const hp_ring_view *view, uint64_t now, hoop_error *error);
 
+/*
+ * The error that ends the overdue wait of `rank`: it names the rank for which the others wait; where none is missing, the
+ * one whose limit it was, because such a limit ends also an operation that progresses.
+ */
+void hp_hold_up_overrun(const hp_ring_view *view, int rank, uint64_t now, hoop_error *error);
+
 /* The error RENDEZVOUS: of `size` ranks that have joined, only those `n` whose bit is set are connected. */
 void hp_hold_up_links(const uint64_t *connected, int n, int size, hoop_error *error);
 

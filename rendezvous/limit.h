@@ -14,11 +14,4 @@ uint64_t hp_limit_shortest(const hp_witness *witnesses, int n, uint64_t joined);
 /* A rank in an operation whose wait is overdue; -1: none is. */
 int hp_limit_overdue(const hp_witness *witnesses, int n);
 
-/*
- * The error that ends the overdue wait of `rank`: it names the rank for which the others wait; where none is missing, the
- * one whose limit it was, because such a limit ends also an operation that progresses. unreachable: see hp_blame_find.
- */
-void hp_limit_overrun(const hp_witness *witnesses, const hp_member *members, int n, int rank, uint64_t unreachable,
-                      uint64_t now, hoop_error *error);
-
 #endif

@@ -538,13 +538,13 @@ static int
 end_overdue(hp_roster *r, uint64_t now)
 {
     int rank = hp_limit_overdue(r->witnesses, r->ring.size);
+    hp_ring_view view = view_of(r);
     hoop_error error;
     if (rank < 0 || !r->overdue_at)
         r->overdue_at = rank < 0 ? 0 : now;
     if (rank < 0 || now - r->overdue_at < r->heartbeat)
         return 0;
-    hp_limit_overrun(r->witnesses, r->ring.members, r->ring.size, rank, HP_SILENT_HEARTBEATS * r->heartbeat, now,
-                     &error);
+    hp_hold_up_overrun(&view, rank, now, &error);
     fail(r, &error, -1);
     return 1;
 }

@@ -4,8 +4,10 @@
 
 #include "base/clock.h"
 #include "base/dtype.h"
+#include "rendezvous/hold_up.h"
 #include "t/tap/tap.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { N = 4 };
@@ -44,11 +46,39 @@ test_shortest(void)
     ok(hp_limit_shortest(witnesses, N, 5) == HP_NEVER, "never");
 }
 
+static hp_process
+process_of(void *arg, const hp_member *who)
+{
+    (void)arg;
+    return who->rank == 1 ? HP_PROCESS_RUNS : HP_PROCESS_UNKNOWN;
+}
+
+/* Rank 0 waits in another ring, for rank 2. */
+static int
+elsewhere(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size)
+{
+    (void)arg;
+    (void)comm;
+    (void)stalled;
+    if (*guilty != 0)
+        return 0;
+    *guilty = 2;
+    snprintf(out, size, "rank 0 waits elsewhere");
+    return 1;
+}
+
 static void
 overran(int guilty, const char *words, const char *what)
 {
     hoop_error error;
-    hp_limit_overrun(witnesses, members, N, 3, HP_SEC, now + HP_SEC / 2, &error);
+    const hp_events events = {.process = process_of, .elsewhere = elsewhere};
+    const hp_ring_view view = {.witnesses = witnesses,
+                               .members = members,
+                               .size = N,
+                               .heartbeat = HP_SEC / 3,
+                               .moved = now,
+                               .events = &events};
+    hp_hold_up_overrun(&view, 3, now + HP_SEC / 2, &error);
     ok(error.code == HOOP_ERR_TIMEOUT && error.rank == guilty && error.reporter == 3 && error.sequence == 7 &&
            strstr(error.text, words),
        "%s: %s", what, error.text);
@@ -64,9 +94,12 @@ test_overdue(void)
     overran(3, "rank 3 (node) has waited 2.5 s for operation 7 (barrier), which was the limit of that wait",
             "all ranks are in the operation");
     witnesses[1].in_op = 0;
-    overran(1, "rank 1 (node, pid 101) has not entered operation 7 (barrier)", "one is missing");
+    overran(1, "rank 1 (node, pid 101) has not entered operation 7 (barrier), and its process runs", "one is missing");
     ok(hp_limit_overdue(witnesses, N) == 3, "and the wait is still overdue");
     witnesses[1].in_op = 1;
+    witnesses[0].in_op = 0;
+    overran(2, "rank 0 waits elsewhere", "the missing one waits in another ring");
+    witnesses[0].in_op = 1;
     witnesses[1].last_seen = now - 5 * HP_SEC;
     overran(1, "rank 1 (node, pid 101) is stopped or unreachable", "one is silent");
     witnesses[3].in_op = 0;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # The desync matrix: ranks that do different things. For each way all ranks say one sentence, and so do hooprun and
 # hoop-top; where nobody can know before the time-out, hoop-top says it while the ranks wait. "Within a second" counts from
-# the moment at which the victim does its deed, by the clock of all processes; the wall is wider on a busy machine.
+# the moment at which the victim does its deed, or from the time-out, by the clock of all processes; for hoop-top, where ranks
+# wait, from the first second of that, after which the server asks whether a process runs.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top
@@ -12,7 +13,8 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
-wall=${HOOP_TEST_DESYNC_WALL:-$((5 * ${HOOP_TEST_TIME_FACTOR:-1}))}
+wall=${HOOP_TEST_TIME_FACTOR:-1}
+limit=8 # seconds that ranks wait where nobody can know
 
 who='\([^ ]+, pid [0-9]+\)'
 sum='allreduce of 1000 x float32, sum'
@@ -45,6 +47,12 @@ finish()
 # Seconds from the victim's deed to the last rank's error.
 delay() { awk -v v="$1" '$2 == "begins" && $1 == v {from = $3} $2 == "fails" && $3 > last {last = $3} END {print last - from}' out; }
 
+# Seconds from the victim's deed until now.
+elapsed() { { "$desync" && cat out; } | awk -v v="$1" '$2 == "now" {now = $3} $2 == "begins" && $1 == v {print now - $3}'; }
+
+# soon TEXT SECONDS WALL
+soon() { ok "$1: soon ($2 s of $3)" test "$(awk -v t="$2" -v w="$3" 'BEGIN {print t < w}')" = 1; }
+
 # ends ROW SIZE VICTIM FAILED SENTENCE: so many ranks fail, with this one sentence, at once.
 ends()
 {
@@ -58,8 +66,7 @@ ends()
     else
         ok "$1, $2 ranks: hoop-top says it, too" wait_for 5 shown "ring of $2 ranks: failed: $5\$"
     fi
-    took=$(delay "$3")
-    ok "$1, $2 ranks: soon ($took s of $wall)" test "$(awk -v t="$took" -v w="$wall" 'BEGIN {print t < w}')" = 1
+    soon "$1, $2 ranks" "$(delay "$3")" "$wall"
     finish "$3"
     like "($5|killed by signal 9|operation 7)" "$(cat err)" "$1, $2 ranks: hooprun names it"
 }
@@ -67,7 +74,7 @@ ends()
 # waits ROW SIZE VICTIM SENTENCE: hoop-top says it while they wait; after the time-out all that fail say it.
 waits()
 {
-    HOOP_OP_TIMEOUT_MS=8000 launch "${6:-$1}" "$2" "$3"
+    HOOP_OP_TIMEOUT_MS=${limit}000 launch "${6:-$1}" "$2" "$3"
     if [ "$1" = debugger ]; then
         hooprun_pid=$started
         start "$debugger" "$(cat pid.$3)" >holds
@@ -75,7 +82,9 @@ waits()
         wait_for 10 grep -q holds holds || diag 'no debugger'
     fi
     ok "$1, $2 ranks: hoop-top says it while they wait" wait_for 7 shown "ring of $2 ranks: $4" || diag "$(cat shown)"
+    soon "$1, $2 ranks, hoop-top" "$(elapsed "$3")" $((1 + wall))
     ok "$1, $2 ranks: after the time-out $5 ranks fail" wait_for 30 failed "$5"
+    soon "$1, $2 ranks" "$(delay "$3")" $((limit + wall))
     is 1 "$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" "$1, $2 ranks: all say the same"
     like "^[0-9]+ fails [0-9.]+ $4\$" "$(grep fails out)" "$1, $2 ranks: the sentence"
     [ "$1" != debugger ] || kill -KILL "$held"
@@ -122,14 +131,16 @@ rm -f linger
 stop "$started"
 
 # Two communicators: ranks 0, 1 and 2 wait for 3, and 3 in the other one for 4, which computes. All blame rank 4.
-HOOP_OP_TIMEOUT_MS=8000 launch chain 5 4
+HOOP_OP_TIMEOUT_MS=${limit}000 launch chain 5 4
 guilty="\\([^ ]+, pid $(cat pid.4)\\)"
 pair="rank 1 $guilty has not entered operation 1 \\($sum\\), and its process runs; 1 rank has waited [0-9.]+ s"
 chain="rank 3 $who waits in operation 1 \\($sum\\) of split 2 colour 0 for its rank 1 $guilty, which has not entered it, and its process runs; 3 ranks have waited [0-9.]+ s in operation 1"
 ok 'chain: hoop-top follows it' wait_for 7 shown "split of 4 ranks: $chain" || diag "$(cat shown)"
+soon 'chain, hoop-top' "$(elapsed 4)" $((1 + wall))
 ok 'chain: and says of the other communicator whom it waits for' wait_for 7 shown "split of 2 ranks: $pair" || diag "$(cat shown)"
 like '^3 .* not in 1, waits in split 2 colour 0' "$(cat shown)" 'chain: the row of the rank between them'
 ok 'chain: after the time-out 4 ranks fail' wait_for 30 failed 4
+soon chain "$(delay 4)" $((limit + wall))
 is 1 "$(sed -n 's/^[012] fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" 'chain: three of them say the same'
 like "^[012] fails [0-9.]+ $chain\$" "$(grep '^[012] fails' out)" 'chain: the sentence'
 like "^3 fails [0-9.]+ $pair\$" "$(grep '^3 fails' out)" 'chain: that of the rank between them'

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * collection: see collection.h. A recorder is read twice if its process may live: what has changed meanwhile is not
- * believed. The process is looked at before the first reading: one that had ended by then has written all of it.
+ * believed, and a recorder in which a record was just being written is read again. The process is looked at before the first
+ * reading: one that had ended by then has written all of it.
  */
 #include "flight/collection.h"
 
@@ -18,6 +19,8 @@
 #include <unistd.h>
 
 static const char ending[] = ".flight";
+
+enum { READINGS_MOST = 5 }; /* of a recorder whose process may write without end */
 
 /* --- one recorder --- */
 
@@ -96,8 +99,13 @@ add_open(hp_flight_collection *all, int fd, const char *job, uint8_t *bytes, hoo
     if (result != HOOP_SUCCESS || (job && strncmp(job, first.head.job, HP_FLIGHT_TEXT - 1) != 0))
         return result;
     hp_flight_state state = hp_flight_look(&first.head);
-    if (read_all(fd, bytes) != n || read_all(fd, later) != n)
-        return hp_err_set(error, HOOP_ERR_SYSTEM, "it changes its size");
+    for (int i = 0; i < READINGS_MOST; i++) {
+        if (read_all(fd, bytes) != n || read_all(fd, later) != n)
+            return hp_err_set(error, HOOP_ERR_SYSTEM, "it changes its size");
+        result = hp_flight_get(&first, bytes, later, (size_t)n, error);
+        if (result != HOOP_SUCCESS || first.torn == 0)
+            break;
+    }
     hp_flight_sign(&now);
     return hp_flight_add(all, bytes, later, (size_t)n, state, now.realtime, error);
 }
@@ -144,6 +152,52 @@ hp_flight_add_folder(hp_flight_collection *all, const char *path, const char *jo
             result = no_memory(error);
     closedir(folder);
     return result;
+}
+
+/* --- two readings --- */
+
+static int
+is_same_recorder(const hp_flight_head *a, const hp_flight_head *b)
+{
+    return a->pid == b->pid && a->comm == b->comm && a->epoch == b->epoch && a->rank == b->rank &&
+           a->started == b->started && a->pid_space == b->pid_space && strcmp(a->host, b->host) == 0;
+}
+
+/* That a rank waits is noted again and again, and is no progress. A record that is just being written is. */
+static int
+has_moved(const hp_flight *from, const hp_flight *to)
+{
+    if (from->torn || to->torn || from->count != to->count || from->head.called != to->head.called ||
+        from->head.split_at != to->head.split_at || from->head.error_code != to->head.error_code)
+        return 1;
+    for (int i = 0; i < to->count; i++) {
+        const hp_flight_record *a = &from->record[i], *b = &to->record[i];
+        if (a->number != b->number || a->first != b->first || a->last != b->last || a->left != b->left)
+            return 1;
+    }
+    return 0;
+}
+
+static int
+stands_still(const hp_flight *flight, const hp_flight_collection *earlier)
+{
+    for (size_t i = 0; i < earlier->count; i++) {
+        const hp_flight *before = earlier->entry[i].flight;
+        if (is_same_recorder(&before->head, &flight->head) && !has_moved(before, flight))
+            return 1;
+    }
+    return 0;
+}
+
+void
+hp_flight_compare(hp_flight_collection *all, const hp_flight_collection *earlier)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        hp_flight_entry *entry = &all->entry[i];
+        int may_run = entry->state == HP_FLIGHT_RUNS || entry->state == HP_FLIGHT_UNKNOWN;
+        if (may_run && !stands_still(entry->flight, earlier))
+            entry->state = HP_FLIGHT_MOVES;
+    }
 }
 
 void

@@ -3,7 +3,10 @@
 #ifndef HP_FLIGHT_COLLECTION_H
 #define HP_FLIGHT_COLLECTION_H
 
+#include "base/clock.h"
 #include "flight/process.h"
+
+#define HP_FLIGHT_PAUSE (250 * HP_MS) /* between two readings of recorders whose processes run */
 
 typedef struct hp_flight_entry {
     hp_flight *flight;
@@ -28,6 +31,12 @@ hoop_result hp_flight_add(hp_flight_collection *all, const uint8_t *bytes, const
                           hp_flight_state state, uint64_t looked, hoop_error *error);
 hoop_result hp_flight_add_file(hp_flight_collection *all, const char *path, const char *job, hoop_error *error);
 hoop_result hp_flight_add_folder(hp_flight_collection *all, const char *path, const char *job, hoop_error *error);
+
+/*
+ * Finds by an earlier reading which of the processes go on: those become HP_FLIGHT_MOVES. What the others were in, they were
+ * in at every moment between the end of the earlier reading and the beginning of this one, whichever was read first.
+ */
+void hp_flight_compare(hp_flight_collection *all, const hp_flight_collection *earlier);
 
 void hp_flight_collection_free(hp_flight_collection *all);
 

@@ -9,7 +9,8 @@ typedef enum hp_flight_state {
     HP_FLIGHT_UNKNOWN, /* it is of another host, or of another pid namespace */
     HP_FLIGHT_RUNS,
     HP_FLIGHT_STOPPED, /* by a signal, or by a debugger */
-    HP_FLIGHT_ENDED
+    HP_FLIGHT_ENDED,
+    HP_FLIGHT_MOVES /* it has called, ended a call, or moved data between two readings of its recorder */
 } hp_flight_state;
 
 /* Sets pid, started, pid_space and both clocks of this process. */

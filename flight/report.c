@@ -17,7 +17,7 @@
 
 enum { OPERATIONS_SHOWN = 12, RANKS_SHOWN = 32 };
 
-static const char *const states[] = {"unknown", "running", "stopped", "ended"};
+static const char *const states[] = {"unknown", "running", "stopped", "ended", "moving"};
 static const char *const waits[] = {"", "data of rank", "rank that has to take data", "its own device",
                                     "the stream of the call"};
 static const char packed_key[] = "\"recorder\":\"";

@@ -107,7 +107,8 @@ held_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const h
     for (int i = 0; i < rings->count; i++)
         for (int k = 0; &rings->ring[i] != here && k < rings->ring[i].count; k++) {
             const hp_flight_member *other = &rings->ring[i].member[k];
-            if (other->stuck && !other->stuck->left && hp_flight_same_process(m->entry, other->entry))
+            if (other->entry->state != HP_FLIGHT_MOVES && other->stuck && !other->stuck->left &&
+                hp_flight_same_process(m->entry, other->entry))
                 return other;
         }
     return NULL;
@@ -364,6 +365,13 @@ has_message(const hp_flight_member *m, uint64_t unused)
     return m->message != NULL;
 }
 
+static int
+moves(const hp_flight_member *m, uint64_t unused)
+{
+    (void)unused;
+    return m->entry->state == HP_FLIGHT_MOVES;
+}
+
 static void
 tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_story *story)
 {
@@ -375,6 +383,8 @@ tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_st
     story->difference = find_difference(ring, &other);
     if (story->difference)
         tell_difference(story, other);
+    else if (first_of(ring, moves, 0))
+        story->moves = 1;
     else if (splitter)
         tell_split(story, splitter, stuck);
     else if (stuck && first_of(ring, is_behind, stuck->stuck->sequence))
@@ -393,14 +403,18 @@ void
 hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story)
 {
     hp_flight_story one;
+    int moving = 0;
     *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .late = -1};
     for (int i = 0; i < rings->count; i++) {
         tell_ring(rings, &rings->ring[i], &one);
+        moving |= one.moves;
         if (!story->ring || one.plot > story->plot)
             *story = one;
     }
+    story->moves = moving;
     if (!story->ring)
         add(story, "there is no recorder");
     else if (story->plot == HP_FLIGHT_WELL)
-        add(story, "no rank waits in a call");
+        add(story, moving ? "the ranks go on: they have called, or moved data, while their recorders were read"
+                          : "no rank waits in a call");
 }

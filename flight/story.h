@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * story: what the recorders of a job say, in one sentence: which ranks wait for which, and since when. Pure: it depends
- * on the recorders alone.
+ * on the recorders alone. Recorders of ranks that go on were read moments apart, so only what such ranks called counts, not
+ * who is late.
  */
 #ifndef HP_FLIGHT_STORY_H
 #define HP_FLIGHT_STORY_H
@@ -9,7 +10,7 @@
 #include "flight/ring.h"
 
 typedef enum hp_flight_plot {
-    HP_FLIGHT_WELL,       /* nothing waits */
+    HP_FLIGHT_WELL,       /* nothing waits, or something moves on */
     HP_FLIGHT_MESSAGES,   /* a message waits for its peer */
     HP_FLIGHT_INSIDE,     /* all ranks are in the same operation */
     HP_FLIGHT_LATE,       /* some have not called what others wait in */
@@ -23,6 +24,7 @@ typedef struct hp_flight_story {
     const hp_flight_ring *ring; /* the communicator that it is about; NULL: there is no recorder */
     int late;                   /* the rank there that holds up the others; -1: none, or not known */
     uint64_t difference;        /* the first operation that ranks called differently; 0: none */
+    int moves;                  /* ranks of a communicator go on, of which nothing else is told */
     char text[1024];
 } hp_flight_story;
 

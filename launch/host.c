@@ -177,6 +177,7 @@ hp_hosts_close(hp_hosts *hosts)
     free(hosts->host);
     free(hosts->process);
     hp_flight_collection_free(&hosts->recorders.all);
+    hp_recorders_forget(&hosts->recorders);
     *hosts = (hp_hosts){0};
 }
 

@@ -12,17 +12,37 @@ enum { ANSWER_S = 5 };
 void
 hp_inspection_cancel(hp_inspection *i)
 {
-    i->open = 0;
+    i->step = HP_INSPECTION_NONE;
     hp_timer_set(i->limit, HP_NEVER);
+    hp_recorders_forget(&i->hosts->recorders);
+}
+
+static void
+report(hp_inspection *i)
+{
+    hp_recorders_report(&i->hosts->recorders, i->server->options->flight_dir, i->server->id, i->output);
+    hp_inspection_cancel(i);
+}
+
+static void
+ask(hp_inspection *i, int step)
+{
+    hp_hosts_look(i->hosts);
+    i->step = hp_hosts_asked(i->hosts) ? step : HP_INSPECTION_NONE;
+    if (i->step)
+        hp_timer_set(i->limit, ANSWER_S * HP_SEC);
 }
 
 void
 hp_inspection_answered(hp_inspection *i)
 {
-    if (!i->open)
+    if (i->step == HP_INSPECTION_SECOND)
+        report(i);
+    if (i->step != HP_INSPECTION_FIRST)
         return;
-    hp_inspection_cancel(i);
-    hp_recorders_report(&i->hosts->recorders, i->server->options->flight_dir, i->server->id, i->output);
+    hp_recorders_again(&i->hosts->recorders);
+    i->step = HP_INSPECTION_PAUSE;
+    hp_timer_set(i->limit, HP_FLIGHT_PAUSE);
 }
 
 static void
@@ -30,9 +50,14 @@ timed_out(void *arg)
 {
     hp_inspection *i = arg;
     const char *silent = hp_hosts_asked(i->hosts);
-    if (silent)
+    if (i->step == HP_INSPECTION_PAUSE) {
+        ask(i, HP_INSPECTION_SECOND);
+        return;
+    }
+    if (silent && !i->named)
         hp_diag(i->output, "%s has not sent its flight recorders within %d s; is its hooprun agent stopped?", silent,
                 (int)ANSWER_S);
+    i->named = 1;
     hp_inspection_answered(i);
 }
 
@@ -53,10 +78,8 @@ void
 hp_inspection_begin(hp_inspection *i)
 {
     hp_job_table_print(i->server, i->output, HP_JOB_TABLE_ALL);
-    if (i->open || hp_hosts_asked(i->hosts))
+    if (i->step || hp_hosts_asked(i->hosts))
         return;
-    hp_hosts_look(i->hosts);
-    i->open = !!hp_hosts_asked(i->hosts);
-    if (i->open)
-        hp_timer_set(i->limit, ANSWER_S * HP_SEC);
+    i->named = 0;
+    ask(i, HP_INSPECTION_FIRST);
 }

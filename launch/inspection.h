@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * inspection: what the user gets who asks a job that goes on (Ctrl-\): the table of its ranks at once, and, when every
- * host has sent its flight recorders, or five seconds later, what they tell.
+ * inspection: what the user gets who asks a job that goes on (Ctrl-\): the table of its ranks at once, and what their flight
+ * recorders tell when every host has sent them twice, a moment apart. Five seconds for each time are enough; a host that
+ * needs more is named, and goes without.
  */
 #ifndef HP_LAUNCH_INSPECTION_H
 #define HP_LAUNCH_INSPECTION_H
@@ -13,13 +14,14 @@ typedef struct hp_inspection {
     const hp_job_server *server;
     hp_output *output;
     hp_timer *limit;
-    int open; /* hosts have been asked */
+    enum { HP_INSPECTION_NONE, HP_INSPECTION_FIRST, HP_INSPECTION_PAUSE, HP_INSPECTION_SECOND } step;
+    int named; /* a host that has not answered was named */
 } hp_inspection;
 
 void hp_inspection_open(hp_inspection *inspection, hp_loop *loop, hp_hosts *hosts, const hp_job_server *server,
                         hp_output *output);
 void hp_inspection_close(hp_inspection *inspection);    /* zeroed memory is fine */
-void hp_inspection_begin(hp_inspection *inspection);    /* no second question to the hosts before the first has ended */
+void hp_inspection_begin(hp_inspection *inspection);    /* nothing but the table before the last one has ended */
 void hp_inspection_answered(hp_inspection *inspection); /* the hosts have answered */
 void hp_inspection_cancel(hp_inspection *inspection);   /* the job ends, and its recorders are reported then */
 

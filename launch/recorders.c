@@ -68,8 +68,22 @@ hp_recorders_take(hp_recorders *recorders, const uint8_t *payload, size_t n)
 {
     hoop_error error;
     uint32_t state = hp_get32(payload);
-    hp_flight_state known = state <= HP_FLIGHT_ENDED ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN;
+    hp_flight_state known = state <= HP_FLIGHT_MOVES ? (hp_flight_state)state : HP_FLIGHT_UNKNOWN;
     hp_flight_add(&recorders->all, payload + HEAD, NULL, n - HEAD, known, hp_get64(payload + 4), &error);
+}
+
+void
+hp_recorders_again(hp_recorders *recorders)
+{
+    hp_recorders_forget(recorders);
+    recorders->earlier = recorders->all;
+    recorders->all = (hp_flight_collection){0};
+}
+
+void
+hp_recorders_forget(hp_recorders *recorders)
+{
+    hp_flight_collection_free(&recorders->earlier);
 }
 
 /* 0, or an errno. */
@@ -106,6 +120,9 @@ void
 hp_recorders_report(hp_recorders *recorders, const char *dir, const char *job, hp_output *output)
 {
     hp_flight_rings rings;
+    if (recorders->earlier.count > 0)
+        hp_flight_compare(&recorders->all, &recorders->earlier);
+    hp_recorders_forget(recorders);
     if (recorders->all.count == 0 || !hp_flight_rings_make(&rings, &recorders->all))
         return;
     char *path = hp_xasprintf("%s%shoop-%s.flight.json", dir ? dir : "", dir ? "/" : "", job);

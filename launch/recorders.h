@@ -14,7 +14,8 @@
 /* The launcher's, as far as agents have sent them. */
 typedef struct hp_recorders {
     hp_flight_collection all;
-    int written; /* 1: the file is this run's */
+    hp_flight_collection earlier; /* an earlier reading */
+    int written;                  /* 1: the file is this run's */
 } hp_recorders;
 
 /* The agent: appends this host's recorders of the job to `out`, a HP_MSG_FLIGHT each. */
@@ -25,6 +26,10 @@ hoop_result hp_recorders_check(const char *dir, hoop_error *error);
 
 /* The launcher: takes a HP_MSG_FLIGHT; bytes that are no recorder are dropped. */
 void hp_recorders_take(hp_recorders *recorders, const uint8_t *payload, size_t n);
+
+/* What was taken is an earlier reading from now on, with which the next one is compared before it is reported. */
+void hp_recorders_again(hp_recorders *recorders);
+void hp_recorders_forget(hp_recorders *recorders); /* there is none */
 
 /*
  * Writes DIR/hoop-JOB.flight.json, and the sentence to the user, and frees the recorders. Nothing where there are none. A

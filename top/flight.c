@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static hoop_result
@@ -86,11 +87,44 @@ complain_of_none(const char *job)
     return 1;
 }
 
+static int
+collect_once(hp_flight_collection *all, char **paths, const char *job)
+{
+    return *paths ? collect(all, paths, job) : collect_own(all, job);
+}
+
+static int
+may_run(const hp_flight_collection *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (all->entry[i].state == HP_FLIGHT_RUNS || all->entry[i].state == HP_FLIGHT_UNKNOWN)
+            return 1;
+    return 0;
+}
+
+/* Ranks that run are read twice, so that one is not called late because it was read a moment earlier. */
+static int
+collect_all(hp_flight_collection *all, char **paths, const char *job)
+{
+    static const struct timespec pause = {.tv_nsec = HP_FLIGHT_PAUSE};
+    hp_flight_collection earlier = {0};
+    int status = collect_once(&earlier, paths, job);
+    if (status != 0 || !may_run(&earlier)) {
+        *all = earlier;
+        return status;
+    }
+    nanosleep(&pause, NULL);
+    status = collect_once(all, paths, job);
+    hp_flight_compare(all, &earlier);
+    hp_flight_collection_free(&earlier);
+    return status;
+}
+
 int
 hp_top_flight(char **paths, const char *job, int json)
 {
     hp_flight_collection all = {0};
-    int status = *paths ? collect(&all, paths, job) : collect_own(&all, job);
+    int status = collect_all(&all, paths, job);
     if (status == 0 && (all.count > 0 || json))
         status = tell(&all, json);
     if (status == 0 && all.count == 0)

@@ -291,6 +291,114 @@ test_well(void)
     told(HP_FLIGHT_INSIDE, -1, "rank 0 waits in operation 1 (barrier), called 10.0 s ago");
 }
 
+/* --- two readings --- */
+
+#define GO_ON "the ranks go on: they have called, or moved data, while their recorders were read"
+
+/* Reads the recorders again, after `change` to that of the last rank. */
+static void
+read_again(void (*change)(hp_flight *last))
+{
+    hp_flight_collection earlier = all;
+    all = (hp_flight_collection){0};
+    for (size_t i = 0; i < earlier.count; i++) {
+        hp_flight *f = rank_of((int)i, RANKS, WORLD);
+        *f = *earlier.entry[i].flight;
+        all.entry[i].state = earlier.entry[i].state;
+    }
+    if (change)
+        change(all.entry[all.count - 1].flight);
+    hp_flight_compare(&all, &earlier);
+    hp_flight_collection_free(&earlier);
+}
+
+static void
+calls(hp_flight *f)
+{
+    f->head.called++;
+}
+
+static void
+enters(hp_flight *f)
+{
+    call(f, allreduce_of(100), 0, 1);
+    f->head.called--;
+}
+
+static void
+ends(hp_flight *f)
+{
+    f->record[f->count - 1].left++;
+}
+
+static void
+receives(hp_flight *f)
+{
+    f->record[f->count - 1].last++;
+}
+
+static void
+is_writing(hp_flight *f)
+{
+    f->torn = 1;
+}
+
+static void
+fails(hp_flight *f)
+{
+    f->head.error_code = HOOP_ERR_PEER_LOST;
+}
+
+static void
+notes_wait(hp_flight *f)
+{
+    f->record[f->count - 1].wait = HP_FLIGHT_SENDS;
+    f->record[f->count - 1].awaited = 3;
+}
+
+static void
+test_moves(void)
+{
+    static void (*const change[])(hp_flight *) = {calls, enters, ends, receives, is_writing, fails};
+    for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
+        last_is_late();
+        read_again(change[i]);
+        told(HP_FLIGHT_WELL, -1, GO_ON);
+    }
+    last_is_late();
+    read_again(notes_wait);
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    all.entry[7].state = HP_FLIGHT_STOPPED;
+    read_again(ends);
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
+    last_is_late()->record[0].call = allreduce_of(5);
+    read_again(ends);
+    if (!hp_flight_rings_make(&rings, &all))
+        bail("out of memory");
+    hp_flight_tell(&rings, &story);
+    is_int(HP_FLIGHT_DIFFERENCE, story.plot, "what ranks have called is true of ranks that go on, too");
+    last_is_late();
+    all.entry[0].flight->head.pid++;
+    hp_flight_collection nothing = {0};
+    hp_flight_compare(&all, &nothing);
+    told(HP_FLIGHT_WELL, -1, GO_ON);
+}
+
+/* The late rank is in a second communicator, which goes on. */
+static void
+test_moves_elsewhere(void)
+{
+    last_is_late();
+    hp_flight *f = rank_of(0, 2, OTHER);
+    f->head.pid = 1007;
+    snprintf(f->head.host, sizeof(f->head.host), "node7");
+    call(f, barrier, 20, 1);
+    told(HP_FLIGHT_CROSSED, 7,
+         SEVEN_WAIT LAST_DID " and waits in operation 1 (barrier) of another communicator of 2 ranks, as rank 0");
+    all.entry[RANKS].state = HP_FLIGHT_MOVES;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+}
+
 /* --- a packed file --- */
 
 static void
@@ -366,6 +474,8 @@ main(void)
     test_failed();
     test_message();
     test_well();
+    test_moves();
+    test_moves_elsewhere();
     test_base64();
     test_archive();
     begin();

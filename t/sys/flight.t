@@ -106,6 +106,21 @@ refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty f
 refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other
 refused '"sentence":"there is no recorder"' 1 'as JSON' --flight --job other --json
 
+# --- a job that goes on ---
+
+rm -f hoop-*.flight.json
+start "$hooprun" -n 3 "$flight" well 1000000000 >out 2>err </dev/null
+running=$started
+goes_on() { "$top" --flight >told 2>&1 && grep -q '^the ranks go on: ' told; }
+ok 'ranks of a job at work are late for a moment only, and not named' wait_for 20 goes_on
+like '^ +[0-2]  .*  moving  ' "$(cat told)" 'and their processes move'
+asked() { kill -QUIT "$running"; sleep 1; grep -q '"process":"moving"' hoop-*.flight.json; }
+ok 'Ctrl-\ reads the recorders twice, too' wait_for 20 asked
+ok 'and hoop-top says of the file what it says of the job' "$top" --flight hoop-*.flight.json
+like '^the ranks go on: ' "$("$top" --flight hoop-*.flight.json)" 'that the ranks go on'
+kill -INT "$running"
+wait "$running"
+
 # --- a full file system ---
 
 if unshare -rm true 2>/dev/null || unshare -m true 2>/dev/null; then

@@ -220,6 +220,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (result == HOOP_SUCCESS) {
         hp_environment_log(&comm->config);
         log_version();
+        hp_name_set(comm, hp_config_text(&comm->config, HP_SET_name));
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);

@@ -3,16 +3,19 @@
 #include "lib/name.h"
 
 #include <stdio.h>
+#include <string.h>
 
 void
 hp_name_set(hoop_comm *comm, const char *name)
 {
     pthread_mutex_lock(&comm->driver.mutex);
+    int changes = strcmp(comm->name, name) != 0;
     snprintf(comm->name, sizeof(comm->name), "%s", name);
     if (comm->recorder.file.words)
         hp_flight_put_name(comm->recorder.file.words, comm->name);
     pthread_mutex_unlock(&comm->driver.mutex);
-    atomic_store(&comm->renamed, 1);
+    if (changes)
+        atomic_store(&comm->renamed, 1);
 }
 
 /* The caller's own copy. */

@@ -18,6 +18,7 @@ fill_head(const hoop_comm *comm, hp_flight_head *head)
     *head = (hp_flight_head){.rank = comm->rank, .size = comm->size, .epoch = comm->epoch, .comm = comm->id};
     hp_environment_host(&comm->config, head->host);
     snprintf(head->job, sizeof(head->job), "%s", hp_config_text(&comm->config, HP_SET_job));
+    snprintf(head->name, sizeof(head->name), "%s", comm->name);
     hp_flight_sign(head);
 }
 

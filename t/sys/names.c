@@ -90,6 +90,27 @@ is_recorded(const char *name)
     return found;
 }
 
+/* HOOP_NAME: the communicator has that name from its creation on, and a part of it has none. */
+static int
+starts_named(int rank, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    hoop_comm *world = party_join(0), *part = NULL;
+    (void)size, (void)arg;
+    note(is_recorded("w\xc3\xb6rld"), "the recorder has the name", "");
+    note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS && is_recorded(""), "a split has none", "");
+    note(hoop_comm_abort(part, "enough") == HOOP_SUCCESS, "an abort", "");
+    hoop_comm_error(part, &error);
+    note(error.text[0] != '"', "of a part without a name", error.text);
+    hoop_comm_destroy(part);
+    note(rank == 1 ? hoop_comm_abort(world, "now") == HOOP_SUCCESS : hoop_barrier(world) == HOOP_ERR_ABORTED, "the end",
+         "");
+    hoop_comm_error(world, &error);
+    note(strncmp(error.text, "\"w\xc3\xb6rld\": rank 1 ", 17) == 0, "the name begins the error", error.text);
+    hoop_comm_destroy(world);
+    return bad;
+}
+
 static void *
 rename_often(void *arg)
 {
@@ -144,6 +165,10 @@ main(void)
     is_int(0, party_run(&p, RANKS, fails, NULL, 60), "errors begin with the name");
     ok(is_in(p.log, "colour 0 \"caf\xc3\xa9\": failed: rank 1 ("), "the server's line has it, too");
     is_int(0, party_run(&p, RANKS, changes, NULL, 60), "a name may change beside operations");
+    setenv("HOOP_NAME", "w\xc3\xb6rld", 1);
+    is_int(0, party_run(&p, RANKS, starts_named, NULL, 60), "the setting names a communicator at its creation");
+    unsetenv("HOOP_NAME");
+    ok(is_in(p.log, " \"w\xc3\xb6rld\": "), "the server knows that name");
     party_close(&p);
     return tap_failures() != 0;
 }

@@ -18,6 +18,17 @@ hp_name_set(hoop_comm *comm, const char *name)
         atomic_store(&comm->renamed, 1);
 }
 
+/* A name stays where it is, so the calls that have it need no lock. */
+int
+hp_name_set_calls(hoop_comm *comm, const char *name)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    int number = *name ? hp_call_names_add(&comm->call_names, name) : 0;
+    atomic_store_explicit(&comm->calls_name, hp_call_names_get(&comm->call_names, number), memory_order_relaxed);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return number > 0 || !*name;
+}
+
 /* The caller's own copy. */
 static void
 get(const hoop_comm *comm, char name[HP_NAME_TEXT])

@@ -23,7 +23,9 @@ int
 hp_name_set_calls(hoop_comm *comm, const char *name)
 {
     pthread_mutex_lock(&comm->driver.mutex);
-    int number = *name ? hp_call_names_add(&comm->call_names, name) : 0;
+    int before = comm->call_names.count, number = *name ? hp_call_names_add(&comm->call_names, name) : 0;
+    if (number > before && comm->recorder.file.words)
+        hp_flight_put_call_name(comm->recorder.file.words, number, name);
     atomic_store_explicit(&comm->calls_name, hp_call_names_get(&comm->call_names, number), memory_order_relaxed);
     pthread_mutex_unlock(&comm->driver.mutex);
     return number > 0 || !*name;

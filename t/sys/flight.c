@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * flight: a program for t/sys/flight.t. flight WAY [N]: after N allreduces and a barrier, rank 1 goes its own way, and the
- * others call another allreduce.
+ * flight: a program for t/sys/flight.t. flight WAY [N]: after N allreduces and a barrier, "loss" if WAY is named, rank 1 goes
+ * its own way, and the others call another allreduce, "gradients".
  */
 #include "hoop.h"
 
@@ -16,7 +16,7 @@ go_own_way(const char *way, hoop_comm *comm)
 {
     float values[101] = {0};
     hoop_comm *part;
-    if (strcmp(way, "sleep") == 0)
+    if (strcmp(way, "sleep") == 0 || strcmp(way, "named") == 0)
         sleep(100);
     if (strcmp(way, "stop") == 0)
         raise(SIGSTOP);
@@ -41,10 +41,14 @@ main(int argc, char **argv)
     hoop_result result = hoop_comm_create(&comm, NULL);
     for (long i = 0; i < count && result == HOOP_SUCCESS; i++)
         result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (result == HOOP_SUCCESS && strcmp(way, "named") == 0)
+        result = hoop_comm_set_call_name(comm, "loss");
     if (result == HOOP_SUCCESS)
         result = hoop_barrier(comm);
     if (result == HOOP_SUCCESS && hoop_comm_rank(comm) == 1)
         result = go_own_way(way, comm);
+    if (result == HOOP_SUCCESS && strcmp(way, "named") == 0)
+        result = hoop_comm_set_call_name(comm, "gradients");
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
     if (result == HOOP_SUCCESS)

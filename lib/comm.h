@@ -226,8 +226,9 @@ struct hoop_comm {
     uint32_t epoch;
     uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
     char name[HP_NAME_TEXT];          /* name.c's; under the driver's mutex */
-    atomic_int renamed;               /* 1: the server does not know that name yet */
+    atomic_int renamed;               /* name.c's bits: what the server does not know yet */
     hp_call_names call_names;         /* likewise */
+    int told_names;                   /* of them, those that the server knows; the baton holder's */
     _Atomic(const char *) calls_name; /* of the calls that are made now, one of them; NULL: they have none */
     hp_plan_options plan;
     const hp_ring *ring; /* the client's: members for sentences */

@@ -29,7 +29,10 @@ hp_name_call(const hoop_comm *comm, hp_call *call)
 /* How the communicator's sentences begin: '"dp": ', or nothing. Any thread. Returns out. */
 const char *hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX]);
 
-/* Tells the server a name that it does not know yet. Baton holder only. */
+/* Tells the server names that it does not know yet. Baton holder only. */
 void hp_name_report(hoop_comm *comm);
+
+/* The number of a call's name for the server; 0: the call has none, or the server does not know it. Baton holder only. */
+int hp_name_number(const hoop_comm *comm, const hp_call *call);
 
 #endif

@@ -16,6 +16,7 @@ hp_stats_report(const hoop_comm *comm)
     if (comm->running) {
         r.sequence = comm->running->sequence;
         r.call = comm->running->call;
+        r.call_name = hp_name_number(comm, &r.call);
     }
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];

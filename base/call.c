@@ -5,6 +5,7 @@
  */
 #include "base/call.h"
 
+#include "base/call_names.h"
 #include "base/dtype.h"
 #include "base/wire.h"
 
@@ -45,6 +46,7 @@ hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES])
     call->fused = in[3];
     call->root = (int32_t)hp_get32(in + 4);
     call->count = hp_get64(in + 8);
+    call->name = NULL;
 }
 
 int
@@ -108,15 +110,24 @@ hp_kind_name(int kind)
     }
 }
 
+/* " (gradients)", or nothing. */
+static const char *
+print_name(const hp_call *call, char out[HP_CALL_NAME_TEXT + 3])
+{
+    snprintf(out, HP_CALL_NAME_TEXT + 3, "%s%s%s", call->name ? " (" : "", call->name ? call->name : "",
+             call->name ? ")" : "");
+    return out;
+}
+
 const char *
 hp_call_print(const hp_call *call, char *out, size_t size)
 {
     const char *fused = call->fused ? "fused " : "";
     const char *towards = call->kind == HP_BROADCAST || call->kind == HP_SCATTER ? "from" : "to";
-    char op[32] = "";
-    char root[32] = "";
+    char op[32] = "", root[32] = "", name[HP_CALL_NAME_TEXT + 3];
+    print_name(call, name);
     if (call->kind == HP_BARRIER) {
-        snprintf(out, size, "barrier");
+        snprintf(out, size, "barrier%s", name);
         return out;
     }
     if (hp_kind_reduces(call->kind))
@@ -128,7 +139,20 @@ hp_call_print(const hp_call *call, char *out, size_t size)
     else if (call->root >= 0 && hp_kind_is_rooted(call->kind))
         snprintf(root, sizeof(root), "%s %s root %" PRId32, hp_kind_reduces(call->kind) ? "," : "", towards,
                  call->root);
-    snprintf(out, size, "%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), call->count,
+    snprintf(out, size, "%s%s%s of %" PRIu64 " x %s%s%s", fused, hp_kind_name(call->kind), name, call->count,
              hp_dtype_name((hoop_dtype)call->dtype), op, root);
+    return out;
+}
+
+const char *
+hp_call_print_operation(const hp_call *call, uint64_t sequence, char *out, size_t size)
+{
+    char text[128];
+    if (call->name)
+        snprintf(out, size, "%s %" PRIu64 "%s", hp_kind_name(call->kind), sequence, print_name(call, text));
+    else if (call->kind)
+        snprintf(out, size, "operation %" PRIu64 " (%s)", sequence, hp_call_print(call, text, sizeof(text)));
+    else
+        snprintf(out, size, "operation %" PRIu64, sequence);
     return out;
 }

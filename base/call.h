@@ -34,13 +34,14 @@ typedef struct hp_call {
     uint8_t fused; /* 1: small tensors of a group in one operation; count is their total */
     int32_t root; /* -1 if the kind has none; the checksum of the counts, if each rank has one of its own; of a send its
                        tag, of an alltoallv its number */
-    uint64_t count; /* the count argument of the public call, in elements; the total of such counts */
+    uint64_t count;   /* the count argument of the public call, in elements; the total of such counts */
+    const char *name; /* for sentences alone: by hoop_comm_set_call_name, on this rank; NULL: it has none */
 } hp_call;
 
 enum { HP_CALL_BYTES = 16 };
 
 void hp_call_put(uint8_t out[HP_CALL_BYTES], const hp_call *call);
-void hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES]);
+void hp_call_get(hp_call *call, const uint8_t in[HP_CALL_BYTES]); /* without a name */
 /* ", with other recvcounts" if the two differ in the checksum of the counts only, else "". */
 const char *hp_call_other_counts(const hp_call *a, const hp_call *b);
 int hp_call_equal(const hp_call *a, const hp_call *b);
@@ -53,9 +54,15 @@ int hp_kind_reduces(int kind);      /* it combines the elements of ranks, by an 
 const char *hp_kind_name(int kind); /* "allreduce", or "unknown operation" */
 
 /*
- * "allreduce of 100 x float32, sum", "broadcast of 7 x int8 from root 2", "barrier", "send of 5 x int8 (tag 3)".
- * Returns out.
+ * "allreduce of 100 x float32, sum", "broadcast of 7 x int8 from root 2", "barrier", "send of 5 x int8 (tag 3)"; with a
+ * name "allreduce (gradients) of 100 x float32, sum". Returns out.
  */
 const char *hp_call_print(const hp_call *call, char *out, size_t size);
+
+/*
+ * A call as an operation with a number: "allreduce 17 (gradients)", without a name "operation 17 (allreduce of 100 x
+ * float32, sum)", and "operation 17" if nothing is known of it (kind 0). Returns out.
+ */
+const char *hp_call_print_operation(const hp_call *call, uint64_t sequence, char *out, size_t size);
 
 #endif

@@ -34,6 +34,7 @@ enum {
     SPLIT_AT,
     ERROR_CODE,
     ERROR_TEXT,
+    CALL_NAMES = 128,
     HEAD_WORDS = HP_FLIGHT_HEAD_BYTES / 8
 };
 
@@ -52,6 +53,7 @@ enum {
     PEER,  /* result */
     WAIT,  /* awaited */
     WAITS_SINCE,
+    CALL_NAME,
     USED_WORDS,
     RECORD_WORDS = HP_FLIGHT_RECORD_BYTES / 8
 };
@@ -122,6 +124,7 @@ hp_flight_put(hp_flight_word *file, const hp_flight_record *r)
     store(&to[PEER], pair((uint32_t)r->peer, (uint32_t)r->result));
     store(&to[WAIT], pair(r->wait, (uint32_t)r->awaited));
     store(&to[WAITS_SINCE], r->waits_since);
+    store(&to[CALL_NAME], r->name);
     store(&to[MARK], (mark | 1) + 1);
 }
 
@@ -135,6 +138,12 @@ void
 hp_flight_put_name(hp_flight_word *file, const char *name)
 {
     store_text(&file[NAME], name, HP_FLIGHT_TEXT);
+}
+
+void
+hp_flight_put_call_name(hp_flight_word *file, int number, const char *name)
+{
+    store_text(&file[CALL_NAMES + (number - 1) * HP_CALL_NAME_TEXT / 8], name, HP_CALL_NAME_TEXT);
 }
 
 void
@@ -238,9 +247,25 @@ get_record(const uint8_t *bytes)
                           .result = (int32_t)high(bytes, PEER),
                           .wait = low(bytes, WAIT),
                           .awaited = (int32_t)high(bytes, WAIT),
-                          .waits_since = word(bytes, WAITS_SINCE)};
+                          .waits_since = word(bytes, WAITS_SINCE),
+                          .name = low(bytes, CALL_NAME)};
     hp_call_get(&r.call, bytes + 8 * CALL);
     return r;
+}
+
+static void
+get_call_names(hp_flight *flight, const uint8_t *bytes)
+{
+    for (size_t i = 0; i < HP_CALL_NAMES; i++)
+        get_text(flight->call_name[i], HP_CALL_NAME_TEXT, bytes, CALL_NAMES + i * HP_CALL_NAME_TEXT / 8);
+}
+
+/* A name that is not there yet, of a process that lives, is none. */
+static void
+name_call(const hp_flight *flight, hp_flight_record *r)
+{
+    const char *name = r->name > 0 && r->name <= HP_CALL_NAMES ? flight->call_name[r->name - 1] : "";
+    r->call.name = *name ? name : NULL;
 }
 
 static int
@@ -257,6 +282,7 @@ get_place(hp_flight *flight, size_t place, const uint8_t *bytes, const uint8_t *
     if (mark == 0)
         return;
     hp_flight_record r = get_record(bytes);
+    name_call(flight, &r);
     if (mark % 2 || (later && word(later, MARK) != mark) || r.number == 0 ||
         (r.number - 1) % HP_FLIGHT_RECORDS != place)
         flight->torn++;
@@ -272,6 +298,7 @@ hp_flight_get(hp_flight *flight, const uint8_t *bytes, const uint8_t *later, siz
     if (result != HOOP_SUCCESS)
         return result;
     get_head(&flight->head, bytes);
+    get_call_names(flight, bytes);
     for (size_t at = HP_FLIGHT_HEAD_BYTES, place = 0; at < n; at += HP_FLIGHT_RECORD_BYTES, place++)
         get_place(flight, place, bytes + at, later ? later + at : NULL);
     qsort(flight->record, (size_t)flight->count, sizeof(flight->record[0]), by_number);

@@ -10,14 +10,15 @@
 #define HP_FLIGHT_FORMAT_H
 
 #include "base/call.h"
+#include "base/call_names.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    HP_FLIGHT_VERSION = 1,
-    HP_FLIGHT_HEAD_BYTES = 1024,
+    HP_FLIGHT_VERSION = 2,
+    HP_FLIGHT_HEAD_BYTES = 1024 + HP_CALL_NAMES * HP_CALL_NAME_TEXT,
     HP_FLIGHT_RECORD_BYTES = 128,
     HP_FLIGHT_RECORDS = 1024,
     HP_FLIGHT_BYTES = HP_FLIGHT_HEAD_BYTES + HP_FLIGHT_RECORDS * HP_FLIGHT_RECORD_BYTES,
@@ -66,6 +67,7 @@ typedef struct hp_flight_record {
     uint32_t wait;                       /* a hp_flight_wait, as last seen */
     int32_t awaited;                     /* a rank, or -1 */
     uint64_t waits_since;                /* when that was first seen */
+    uint32_t name;                       /* the number of the call's name; 0: it has none */
 } hp_flight_record;
 
 /* A recorder that was read. Some 100 KB. */
@@ -74,6 +76,7 @@ typedef struct hp_flight {
     int torn;  /* records that cannot be believed: they were being written */
     int count; /* the others, by number */
     hp_flight_record record[HP_FLIGHT_RECORDS];
+    char call_name[HP_CALL_NAMES][HP_CALL_NAME_TEXT]; /* by number - 1; the records' calls point to them */
 } hp_flight;
 
 /* --- writing: HP_FLIGHT_BYTES zeros at first --- */
@@ -82,6 +85,7 @@ void hp_flight_begin(hp_flight_word *file, const hp_flight_head *head);
 void hp_flight_put(hp_flight_word *file, const hp_flight_record *record); /* nothing, if a newer one has its place */
 void hp_flight_put_called(hp_flight_word *file, uint64_t called);
 void hp_flight_put_name(hp_flight_word *file, const char *name);
+void hp_flight_put_call_name(hp_flight_word *file, int number, const char *name); /* before a record has the number */
 void hp_flight_put_split(hp_flight_word *file, uint32_t number, uint64_t since);
 void hp_flight_put_error(hp_flight_word *file, int32_t code, const char *text);
 

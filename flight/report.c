@@ -139,10 +139,13 @@ static void
 put_operation(hp_json *json, const hp_flight_entry *e, const hp_flight_record *r)
 {
     char call[128];
+    hp_call nameless = r->call;
+    nameless.name = NULL;
     hp_json_object(json, NULL);
     hp_json_count(json, "number", r->number);
     hp_json_count(json, "sequence", r->sequence);
-    hp_json_text(json, "call", hp_call_print(&r->call, call, sizeof(call)));
+    hp_json_text(json, "call", hp_call_print(&nameless, call, sizeof(call)));
+    hp_json_text(json, "name", r->call.name);
     hp_json_text(json, "kind", hp_kind_name(r->call.kind));
     hp_json_count(json, "count", r->call.count);
     hp_json_count(json, "messages", r->messages);

@@ -64,8 +64,8 @@ add_ranks(hp_flight_story *story, is_fn *is, uint64_t sequence)
 static void
 add_operation(hp_flight_story *story, const hp_flight_record *r)
 {
-    char call[128];
-    add(story, "operation %" PRIu64 " (%s)", r->sequence, hp_call_print(&r->call, call, sizeof(call)));
+    char call[160];
+    add(story, "%s", hp_call_print_operation(&r->call, r->sequence, call, sizeof(call)));
 }
 
 static void

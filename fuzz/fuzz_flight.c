@@ -38,16 +38,19 @@ static void
 check_records(const hp_flight *flight, size_t places)
 {
     fuzz_check(flight->count >= 0 && flight->torn >= 0 && (size_t)flight->count + (size_t)flight->torn <= places);
-    for (int i = 0; i < flight->count; i++)
+    for (int i = 0; i < flight->count; i++) {
+        const char *name = flight->record[i].call.name;
+        fuzz_check(!name || (*name && strlen(name) < HP_CALL_NAME_TEXT && hp_text_is_tame(name, strlen(name), 0)));
         fuzz_check((flight->record[i].number - 1) % HP_FLIGHT_RECORDS < places &&
                    (i == 0 || flight->record[i - 1].number < flight->record[i].number));
+    }
 }
 
-/* The head in the input is short: the rest of it is zeros. */
+/* The head in the input is short: what follows is there twice, as texts and names of the head and as records. */
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    enum { HEAD = 64, RECORDS = 8 };
+    enum { HEAD = 64, RECORDS = 8, NAMES = HP_FLIGHT_HEAD_BYTES - HP_CALL_NAMES * HP_CALL_NAME_TEXT };
     static uint8_t bytes[HP_FLIGHT_HEAD_BYTES + RECORDS * HP_FLIGHT_RECORD_BYTES], later[sizeof(bytes)];
     static hp_flight flight;
     hoop_error error;
@@ -56,7 +59,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t rest = size - 1 - HEAD, n = HP_FLIGHT_HEAD_BYTES + rest;
     memset(bytes, 0, sizeof(bytes));
     memcpy(bytes, data + 1, HEAD);
-    memcpy(bytes + HEAD, data + 1 + HEAD, rest < HP_FLIGHT_HEAD_BYTES - HEAD ? rest : HP_FLIGHT_HEAD_BYTES - HEAD);
+    memcpy(bytes + HEAD, data + 1 + HEAD, rest);
+    memcpy(bytes + NAMES, data + 1 + HEAD, rest);
     memcpy(bytes + HP_FLIGHT_HEAD_BYTES, data + 1 + HEAD, rest);
     if (data[0] & MEND)
         mend(bytes);

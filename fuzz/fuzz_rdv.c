@@ -178,6 +178,8 @@ say_something(incoming *v, int command, fuzz_script *s)
     uint8_t bytes[HP_CONTROL_MAX] = {0};
     hp_report report = {.sequence = fuzz_next(s), .step = fuzz_next(s), .waits_for = (int)(fuzz_next(s) % 7) - 1};
     hoop_error cause;
+    report.call.kind = HP_BARRIER;
+    report.call_name = report.step & 127;
     switch (command) {
     case READY: say(v, HP_READY, NULL, 0); break;
     case REPORT:
@@ -259,6 +261,8 @@ decode(const uint8_t *in, size_t n)
     uint32_t split;
     hp_loss loss;
     hp_unstarted unstarted;
+    char name[HP_CALL_NAME_TEXT];
+    int number;
     static const int ring[GUESTS] = {0, 1, 2, 3, 4, 5, 6, 7};
     hp_heartbeats *ticks = hp_heartbeats_new(GUESTS, 2, ring);
     static hp_member members[RING_MAX];
@@ -286,7 +290,9 @@ decode(const uint8_t *in, size_t n)
     if (hp_refusal_get(&split, &cause, in, n))
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
-        fuzz_check(report.sequence > 0 && report.waits_for >= -1);
+        fuzz_check(report.sequence > 0 && report.waits_for >= -1 && report.call_name < 128 && report.call.fused < 2);
+    if (hp_call_name_get(&number, name, in, n))
+        fuzz_check(number > 0 && number <= HP_CALL_NAMES && strlen(name) > 0 && strlen(name) < sizeof(name));
     if (hp_loss_get(&loss, in, n))
         fuzz_check(loss.peer >= 0 && loss.peer < HP_WORLD_MAX && loss.number >= 0);
     if (hp_unstarted_get(&unstarted, in, n))

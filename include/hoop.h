@@ -178,6 +178,16 @@ hoop_result hoop_comm_set_timeout(hoop_comm *comm, int timeout_ms);
 hoop_result hoop_comm_set_name(hoop_comm *comm, const char *name);
 
 /*
+ * Names calls: operations and messages that any thread calls on this communicator from now on are "allreduce 1041
+ * (gradients)" in errors, tables and the flight recorder. The name is copied, UTF-8 of at most 31 bytes without control
+ * characters; NULL or "": no name any more. It is local and cheap, so a program may set it before each call. Any thread may
+ * call it, at any time. Of a group each call has the name of its time, and a fused operation that of its first call.
+ * HOOP_ERR_INVALID_ARGUMENT: the name is too long, not such text, or the 65th different one of this communicator; calls
+ * then have no name.
+ */
+hoop_result hoop_comm_set_call_name(hoop_comm *comm, const char *name);
+
+/*
  * All ranks call it. Those of one color form a new communicator, ranked by key, then by old rank. A rank with color < 0
  * takes no part: it gets *newcomm NULL and HOOP_SUCCESS.
  */

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "gpu/gpu.h"
 #include "lib/message_call.h"
+#include "lib/name.h"
 
 typedef struct blocks {
     const void *buffer;
@@ -103,6 +104,7 @@ check(hoop_comm *comm, blocks_args *r, hp_form form)
     hoop_result result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS)
         return result;
+    hp_name_call(comm, &r->call);
     if (check_arguments(r, comm->rank, comm->size, &error) != HOOP_SUCCESS) {
         hp_form_name(form, HP_ALLTOALLV, &error);
         return hp_entry_fail(comm, &error);

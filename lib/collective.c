@@ -8,6 +8,7 @@
 #include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
+#include "lib/name.h"
 #include "lib/on_stream.h"
 #include "lib/progress.h"
 #include "lib/request.h"
@@ -87,6 +88,7 @@ check(hoop_comm *comm, hp_request *request)
     hoop_result result = hp_entry_check(comm);
     if (!comm || result != HOOP_SUCCESS)
         return result;
+    hp_name_call(comm, &request->call);
     result = hp_request_check(request, comm->rank, comm->size, &error);
     return result == HOOP_SUCCESS ? result : hp_entry_fail(comm, &error);
 }

@@ -7,6 +7,7 @@
 #ifndef HP_COMM_H
 #define HP_COMM_H
 
+#include "base/call_names.h"
 #include "base/dtype.h"
 #include "flight/folder.h"
 #include "lib/channel.h"
@@ -223,9 +224,12 @@ struct hoop_comm {
     int *position_of; /* rank -> position */
     uint64_t id;
     uint32_t epoch;
-    uint32_t splits;         /* hoop_comm_split calls so far, those that failed as well */
-    char name[HP_NAME_TEXT]; /* name.c's; under the driver's mutex */
-    atomic_int renamed;      /* 1: the server does not know that name yet */
+    uint32_t splits;                  /* hoop_comm_split calls so far, those that failed as well */
+    char name[HP_NAME_TEXT];          /* name.c's; under the driver's mutex */
+    atomic_int renamed;               /* name.c's bits: what the server does not know yet */
+    hp_call_names call_names;         /* likewise */
+    int told_names;                   /* of them, those that the server knows; the baton holder's */
+    _Atomic(const char *) calls_name; /* of the calls that are made now, one of them; NULL: they have none */
     hp_plan_options plan;
     const hp_ring *ring; /* the client's: members for sentences */
 

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/secmem.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -77,6 +78,19 @@ parse_choice(const char *words, const char *word)
     }
 }
 
+/* The rules of hoop_comm_set_name. */
+static hoop_result
+check_name(const hp_setting_row *row, const char *text, hoop_error *error)
+{
+    if (strlen(text) > (size_t)row->most)
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s: it has more than %d bytes: shorten it", row->key,
+                          (int)row->most);
+    if (!hp_text_is_name(text, strlen(text)))
+        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
+                          "%s: it has a control character, a newline for instance, or is not UTF-8", row->key);
+    return HOOP_SUCCESS;
+}
+
 static hoop_result
 parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *error)
 {
@@ -95,6 +109,8 @@ parse(const hp_setting_row *row, const char *text, hp_value *value, hoop_error *
         if (value->number < 0)
             return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "%s=%.64s: give one of %.*s", row->key, text,
                               (int)strcspn(row->text, ":"), row->text);
+    } else if (row->type == HP_TYPE_NAME && check_name(row, text, error) != HOOP_SUCCESS) {
+        return error->code;
     }
     snprintf(value->text, sizeof(value->text), "%s", text);
     for (char *c = value->text; row->type == HP_TYPE_CHOICE && *c; c++)

@@ -21,6 +21,7 @@ typedef enum hp_setting_type {
     HP_TYPE_NUMBER,
     HP_TYPE_BYTES,
     HP_TYPE_TEXT,
+    HP_TYPE_NAME,
     HP_TYPE_CHOICE,
     HP_TYPE_SECRET
 } hp_setting_type;

@@ -227,14 +227,16 @@ describe_loss(const hoop_comm *comm, const hp_link *link, hoop_error *error)
 static void
 describe_leaver(const hoop_comm *comm, int rank, const hp_peer *peer, hoop_error *error)
 {
+    static const hp_call unknown;
     char me[96], who[96], text[224];
-    unsigned long long sequence = comm->running ? comm->running->sequence : 0;
+    uint64_t sequence = comm->running ? comm->running->sequence : 0;
     if (peer)
         hp_err_set(error, HOOP_ERR_PEER_LOST, "%s, which left the communicator",
                    hp_message_waits_print(comm, peer, text, sizeof(text)));
     else
-        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during operation %llu: that rank left the communicator",
-                   hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, rank, who), sequence);
+        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during %s: that rank left the communicator",
+                   hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, rank, who),
+                   hp_blame_operation(sequence, comm->running ? &comm->running->call : &unknown, text));
     error->rank = rank;
     error->reporter = comm->rank;
     error->sequence = peer ? HP_NO_OPERATION : sequence;
@@ -400,11 +402,11 @@ static void
 describe_absence(const hoop_comm *comm, const hp_blame *blame, uint64_t stalled, char *out, size_t size)
 {
     const hp_member *who = &comm->ring->members[blame->rank];
-    snprintf(
-        out, size,
-        "rank %d (%s, pid %u) has not entered operation %llu, or is unreachable or stopped; %d rank%s waited %.1f s",
-        who->rank, who->host, who->pid, (unsigned long long)blame->sequence, blame->waiting,
-        blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
+    char operation[HP_OPERATION_TEXT];
+    snprintf(out, size,
+             "rank %d (%s, pid %u) has not entered %s, or is unreachable or stopped; %d rank%s waited %.1f s",
+             who->rank, who->host, who->pid, hp_blame_operation(blame->sequence, &blame->call, operation),
+             blame->waiting, blame->waiting == 1 ? " has" : "s have", (double)stalled / 1e9);
 }
 
 /* Blames by the ranks' heartbeats; if those are not enough, the neighbour that this rank waits for. */

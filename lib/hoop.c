@@ -220,6 +220,7 @@ hoop_comm_create(hoop_comm **out, const hoop_config *config)
     if (result == HOOP_SUCCESS) {
         hp_environment_log(&comm->config);
         log_version();
+        hp_name_set(comm, hp_config_text(&comm->config, HP_SET_name));
     }
     if (result == HOOP_SUCCESS)
         result = prepare(comm, &error);
@@ -399,25 +400,51 @@ hoop_comm_set_timeout(hoop_comm *comm, int timeout_ms)
     return HOOP_SUCCESS;
 }
 
+/* A name in an array of `size` bytes. */
+static hoop_result
+check_name(const hoop_comm *comm, const char *function, const char *name, size_t size)
+{
+    hoop_error error;
+    size_t n = strnlen(name, size);
+    if (n < size && hp_text_is_name(name, n))
+        return HOOP_SUCCESS;
+    if (n == size)
+        hp_err_set(&error, HOOP_ERR_INVALID_ARGUMENT, "%s: the name has more than %zu bytes: shorten it", function,
+                   size - 1);
+    else
+        hp_err_set(&error, HOOP_ERR_INVALID_ARGUMENT,
+                   "%s: the name has a control character, a newline for instance, or is not UTF-8", function);
+    return hp_entry_fail(comm, &error);
+}
+
 hoop_result
 hoop_comm_set_name(hoop_comm *comm, const char *name)
 {
-    size_t n = name ? strnlen(name, HP_NAME_TEXT) : 0;
     hoop_result result = hp_entry_check(comm);
+    if (result == HOOP_SUCCESS)
+        result = check_name(comm, "hoop_comm_set_name", name ? name : "", HP_NAME_TEXT);
     if (result != HOOP_SUCCESS)
         return result;
-    if (n == HP_NAME_TEXT)
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
-                               "hoop_comm_set_name: the name has more than 63 bytes: shorten it");
-    if (n && !hp_text_is_name(name, n))
-        return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
-                               "hoop_comm_set_name: the name has a control character, a newline for instance, or is "
-                               "not UTF-8");
-    hp_name_set(comm, n ? name : "");
+    hp_name_set(comm, name ? name : "");
     hp_loop_wake(comm->loop);
     if (!hp_group_open())
         hp_progress_poke(comm); /* an idle communicator is not driven */
     return HOOP_SUCCESS;
+}
+
+/* A name that is refused leaves none: the former one would be a lie. */
+hoop_result
+hoop_comm_set_call_name(hoop_comm *comm, const char *name)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (result != HOOP_SUCCESS)
+        return result;
+    result = check_name(comm, "hoop_comm_set_call_name", name ? name : "", HP_CALL_NAME_TEXT);
+    if (hp_name_set_calls(comm, name && result == HOOP_SUCCESS ? name : ""))
+        return result;
+    return hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                           "hoop_comm_set_call_name: this communicator has 64 names already: name kinds of calls, "
+                           "\"gradients\" for instance, not each call");
 }
 
 int

@@ -10,6 +10,7 @@
 #include "lib/environment.h"
 #include "lib/inbox.h"
 #include "lib/links.h"
+#include "lib/name.h"
 #include "lib/progress.h"
 #include "lib/staging.h"
 #include "lib/vitals.h"
@@ -335,6 +336,7 @@ static void
 become_ready(hoop_comm *comm)
 {
     comm->state = HP_COMM_READY;
+    hp_name_report(comm);
     hp_vitals_send(comm); /* the server knows from now on when this rank was inside hoop */
 }
 

@@ -3,16 +3,36 @@
 #include "lib/name.h"
 
 #include <stdio.h>
+#include <string.h>
+
+enum { RENAMED = 1, CALLS_NAMED = 2 }; /* bits of `renamed` */
 
 void
 hp_name_set(hoop_comm *comm, const char *name)
 {
     pthread_mutex_lock(&comm->driver.mutex);
+    int changes = strcmp(comm->name, name) != 0;
     snprintf(comm->name, sizeof(comm->name), "%s", name);
     if (comm->recorder.file.words)
         hp_flight_put_name(comm->recorder.file.words, comm->name);
     pthread_mutex_unlock(&comm->driver.mutex);
-    atomic_store(&comm->renamed, 1);
+    if (changes)
+        atomic_fetch_or(&comm->renamed, RENAMED);
+}
+
+/* A name stays where it is, so the calls that have it need no lock. */
+int
+hp_name_set_calls(hoop_comm *comm, const char *name)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    int before = comm->call_names.count, number = *name ? hp_call_names_add(&comm->call_names, name) : 0;
+    if (number > before && comm->recorder.file.words)
+        hp_flight_put_call_name(comm->recorder.file.words, number, name);
+    atomic_store_explicit(&comm->calls_name, hp_call_names_get(&comm->call_names, number), memory_order_relaxed);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    if (number > before)
+        atomic_fetch_or(&comm->renamed, CALLS_NAMED);
+    return number > 0 || !*name;
 }
 
 /* The caller's own copy. */
@@ -34,13 +54,43 @@ hp_name_prefix(const hoop_comm *comm, char out[HP_NAME_PREFIX])
     return out;
 }
 
+/* What is in its place stays there. */
+static const char *
+call_name(hoop_comm *comm, int number)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    const char *name = hp_call_names_get(&comm->call_names, number);
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return name;
+}
+
+static void
+tell_call_names(hoop_comm *comm)
+{
+    const char *name;
+    while ((name = call_name(comm, comm->told_names + 1)) && hp_client_name(comm->client, comm->told_names + 1, name))
+        comm->told_names++;
+}
+
 void
 hp_name_report(hoop_comm *comm)
 {
     char name[HP_NAME_TEXT];
-    if (!atomic_load_explicit(&comm->renamed, memory_order_relaxed) || !atomic_exchange(&comm->renamed, 0))
+    int changed = atomic_load_explicit(&comm->renamed, memory_order_relaxed);
+    if (changed)
+        changed = atomic_exchange(&comm->renamed, 0);
+    if (!changed || !comm->client)
         return;
     get(comm, name);
-    if (comm->client)
-        hp_client_name(comm->client, name);
+    if (changed & RENAMED)
+        hp_client_name(comm->client, 0, name);
+    if (changed & CALLS_NAMED)
+        tell_call_names(comm);
+}
+
+int
+hp_name_number(const hoop_comm *comm, const hp_call *call)
+{
+    int number = hp_call_names_number(&comm->call_names, call->name);
+    return number <= comm->told_names ? number : 0;
 }

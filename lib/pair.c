@@ -176,7 +176,7 @@ const char *
 hp_message_print(const hp_message *message, const char *who, char *out, size_t size)
 {
     hp_call call = message->call;
-    char text[80];
+    char text[112];
     if (call.kind == HP_ALLTOALLV) {
         snprintf(out, size, "alltoallv number %" PRId32 " with %" PRIu64 " x %s %s %s", call.root, call.count,
                  hp_dtype_name((hoop_dtype)call.dtype), message->sending ? "for" : "from", who);

@@ -18,6 +18,7 @@ fill_head(const hoop_comm *comm, hp_flight_head *head)
     *head = (hp_flight_head){.rank = comm->rank, .size = comm->size, .epoch = comm->epoch, .comm = comm->id};
     hp_environment_host(&comm->config, head->host);
     snprintf(head->job, sizeof(head->job), "%s", hp_config_text(&comm->config, HP_SET_job));
+    snprintf(head->name, sizeof(head->name), "%s", comm->name);
     hp_flight_sign(head);
 }
 
@@ -59,11 +60,12 @@ hp_recorder_call(hoop_comm *comm, hoop_work *first, const hoop_work *last)
 
 /* The first message stands for its group. */
 static void
-describe(hoop_work *work)
+describe(const hoop_comm *comm, hoop_work *work)
 {
     hp_flight_record *r = &work->record;
     r->sequence = work->sequence;
     r->call = work->call;
+    r->name = (uint32_t)hp_call_names_number(&comm->call_names, work->call.name);
     r->calls = (uint32_t)work->calls;
     r->peer = r->awaited = -1;
     r->messages = (uint32_t)work->message_count;
@@ -77,7 +79,7 @@ hp_recorder_enter(hoop_comm *comm, hoop_work *work)
     hp_recorder *r = &comm->recorder;
     if (!r->file.words)
         return;
-    describe(work);
+    describe(comm, work);
     work->record.number = ++r->started;
     r->clock = work->record.entered;
     hp_flight_put(r->file.words, &work->record);

@@ -119,6 +119,7 @@ static hp_report
 first_report(hoop_comm *comm, uint64_t now)
 {
     start_clock(comm, now);
+    hp_name_report(comm);
     comm->reports.reported_at = now;
     comm->reports.in_op = 1;
     return make_report(comm, now);

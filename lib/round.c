@@ -11,6 +11,7 @@
 #include "lib/links.h"
 #include "lib/message_waits.h"
 #include "lib/messages.h"
+#include "lib/name.h"
 #include "lib/ops.h"
 #include "lib/recorder.h"
 #include "lib/reports.h"
@@ -39,6 +40,8 @@ report_refused_call(hoop_comm *comm, uint64_t last)
         d->refusal_reported = 0;
         break;
     case HP_INBOX_REFUSED_NEW:
+        hp_name_report(comm);
+        refusal.call_name = hp_name_number(comm, &refusal.call);
         hp_client_unstarted(comm->client, &refusal);
         d->refusal_reported = 1;
         break;

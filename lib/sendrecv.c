@@ -3,6 +3,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "lib/message_call.h"
+#include "lib/name.h"
 
 typedef struct message_args {
     hp_request of;
@@ -26,6 +27,7 @@ check(hoop_comm *comm, message_args *r, hp_form form, int blocks)
     hoop_result result = hp_entry_check(comm);
     if (result != HOOP_SUCCESS)
         return result;
+    hp_name_call(comm, &r->of.call);
     result = hp_request_check_message(&r->of, r->peer, comm->size, &error);
     size_t bytes = result == HOOP_SUCCESS ? (size_t)r->of.call.count * hp_dtype_size((hoop_dtype)r->of.call.dtype) : 0;
     if (result == HOOP_SUCCESS && blocks && r->of.call.kind == HP_SEND && r->peer == comm->rank &&

@@ -16,6 +16,7 @@ hp_stats_report(const hoop_comm *comm)
     if (comm->running) {
         r.sequence = comm->running->sequence;
         r.call = comm->running->call;
+        r.call_name = hp_name_number(comm, &r.call);
     }
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
@@ -112,7 +113,7 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
 const char *
 hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
 {
-    char me[96], peer[96], call[96];
+    char me[96], peer[96], operation[HP_OPERATION_TEXT];
     hp_awaited a = {.peer = -1};
     for (uint32_t c = 0; c < comm->channels && !a.work; c++)
         a = hp_channel_awaited(comm->channel[c]);
@@ -120,13 +121,12 @@ hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size_t size)
         snprintf(out, size, "%s waits for nothing", hp_comm_name(comm, comm->rank, me));
         return out;
     }
-    hp_call_print(&a.work->call, call, sizeof(call));
     if (a.peer < 0)
         snprintf(peer, sizeof(peer), "its own device");
     else
         hp_comm_name(comm, a.peer, peer);
-    snprintf(out, size, "%s has waited %.1f s in operation %llu (%s), step %llu of %llu, for %s%s%s",
-             hp_comm_name(comm, comm->rank, me), (double)ms / 1e3, (unsigned long long)a.work->sequence, call,
+    snprintf(out, size, "%s has waited %.1f s in %s, step %llu of %llu, for %s%s%s", hp_comm_name(comm, comm->rank, me),
+             (double)ms / 1e3, hp_blame_operation(a.work->sequence, &a.work->call, operation),
              (unsigned long long)a.step, (unsigned long long)a.steps, a.sending || a.peer < 0 ? "" : "data from ", peer,
              a.sending ? " to take data" : "");
     return out;

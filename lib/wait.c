@@ -126,13 +126,14 @@ expire(hoop_work *work, uint64_t waited)
 {
     hoop_comm *comm = work->comm;
     hoop_error error;
-    char me[96];
+    char me[96], operation[HP_OPERATION_TEXT];
     if (work->message_count > 0) /* the server does not see messages */
         return expire_messages(work, waited);
     if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
         return 1;
-    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for operation %llu, which was the limit of that wait",
-               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9, (unsigned long long)work->sequence);
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s has waited %.1f s for %s, which was the limit of that wait",
+               hp_comm_name(comm, comm->rank, me), (double)waited / 1e9,
+               hp_blame_operation(work->sequence, &work->call, operation));
     error.rank = error.reporter = comm->rank;
     error.sequence = work->sequence;
     hp_progress_abort(comm, &error);

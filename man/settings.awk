@@ -64,6 +64,8 @@ function range(i)
         return "One of " choices(i)
     if (type[i] == "TEXT")
         return "Text"
+    if (type[i] == "NAME")
+        return "Text of at most " most[i] " bytes, UTF-8 without control characters"
     if (type[i] == "SECRET")
         return "64 hexadecimal digits, by the program only"
     return (type[i] == "BYTES" ? "Bytes, " : "") amount(least[i], type[i]) " to " amount(most[i], type[i])

@@ -45,7 +45,8 @@ typedef enum hp_frame_type {
     HP_UNSTARTED,
     HP_NAME,
     HP_CLOCK,
-    HP_STATS, /* control connection */
+    HP_STATS,
+    HP_CALL_NAME, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,

@@ -9,7 +9,7 @@
 static hoop_result
 other_call(const hp_frame *got, const hp_frame *want, int self, int peer, hoop_error *error)
 {
-    char theirs[80], ours[80], as[40] = "";
+    char theirs[112], ours[112], as[40] = "";
     unsigned long long sequence = got->sequence, awaited = want->sequence;
     if (!(got->flags & want->flags & HP_FRAME_CALL))
         return hp_err_set(error, HOOP_ERR_MISMATCH,

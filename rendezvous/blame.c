@@ -121,13 +121,7 @@ hp_blame_find(const hp_witness *w, int n, uint64_t unreachable)
 const char *
 hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT])
 {
-    char text[96];
-    if (call->kind)
-        snprintf(out, HP_OPERATION_TEXT, "operation %llu (%s)", (unsigned long long)sequence,
-                 hp_call_print(call, text, sizeof(text)));
-    else
-        snprintf(out, HP_OPERATION_TEXT, "operation %llu", (unsigned long long)sequence);
-    return out;
+    return hp_call_print_operation(call, sequence, out, HP_OPERATION_TEXT);
 }
 
 void

@@ -51,7 +51,7 @@ uint64_t hp_blame_silent_before(const hp_witness *witnesses, int n, uint64_t unr
 /* unreachable: as for hp_blame_silent_before. */
 hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable);
 
-/* "operation 17 (allreduce of 100 x float32, sum)", without the call if no rank has reported it. Returns out. */
+/* As by hp_call_print_operation. Returns out. */
 const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
 
 /*

@@ -14,7 +14,6 @@
 #include "base/wire.h"
 #include "net/socket.h"
 #include "rendezvous/clock_question.h"
-#include "rendezvous/registration.h"
 #include "rendezvous/resend.h"
 
 #include <stdlib.h>
@@ -54,7 +53,7 @@ struct hp_client {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
-    int counts;                   /* the server takes STATS */
+    uint64_t features;            /* of the server */
     int refused;                  /* this rank has refused a call, and has started none since */
     uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
     away away;                    /* in GO only */
@@ -174,8 +173,7 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
 static void
 redial_later(hp_client *c)
 {
-    int doublings = c->attempts < 5 ? c->attempts : 5;
-    uint64_t pause = (uint64_t)REDIAL_MS << doublings;
+    uint64_t pause = (uint64_t)REDIAL_MS << (c->attempts < 5 ? c->attempts : 5);
     c->attempts++;
     c->parts_to = 0;
     hp_timer_set(c->redial, (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS);
@@ -276,7 +274,7 @@ on_dialled(void *arg, const hp_dial_result *result)
     hp_client *c = arg;
     hp_dial *dial = c->dial;
     c->dial = NULL;
-    c->counts = (result->features & HP_FEATURE_STATS) != 0;
+    c->features = result->features;
     if (result->fd >= 0) {
         hp_err_clear(&c->error);
         open_control(c, result->fd);
@@ -496,8 +494,8 @@ void
 hp_client_vitals(hp_client *c, const hp_vitals *vitals)
 {
     uint8_t payload[HP_VITALS_BYTES];
-    hp_control_conn *control = usable_control(c);
-    if (!c->counts || c->state != HP_CLIENT_GO || !control || hp_control_conn_queued(control) > REPORT_QUEUE)
+    hp_control_conn *control = c->features & HP_FEATURE_STATS ? usable_control(c) : NULL;
+    if (c->state != HP_CLIENT_GO || !control || hp_control_conn_queued(control) > REPORT_QUEUE)
         return;
     hp_vitals_put(payload, vitals);
     hp_control_conn_send(control, HP_STATS, payload, sizeof(payload));
@@ -551,11 +549,13 @@ hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
         hp_resend_refuse(&c->resend, usable_control(c), split, cause);
 }
 
-void
-hp_client_name(hp_client *c, const char *name)
+int
+hp_client_name(hp_client *c, int number, const char *name)
 {
-    if (c->state == HP_CLIENT_GO)
-        hp_resend_name(&c->resend, usable_control(c), name);
+    int takes = c->state == HP_CLIENT_GO && (!number || (c->features & HP_FEATURE_CALL_NAMES));
+    if (takes)
+        hp_resend_name(&c->resend, usable_control(c), number, name);
+    return takes;
 }
 
 int

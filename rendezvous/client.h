@@ -78,8 +78,11 @@ void hp_client_return(hp_client *client, uint64_t started, uint64_t completed); 
  */
 void hp_client_refuse(hp_client *client, uint32_t split, const hoop_error *cause);
 
-/* The communicator's name, for tables and lines of the server (empty: none). No-op before GO. */
-void hp_client_name(hp_client *client, const char *name);
+/*
+ * A name for tables and lines of the server. number 0: the communicator's (empty: none). Others: that of calls, of which
+ * each is told once, in their order from 1. 0: not before GO, and not names of calls to a server that does not take them.
+ */
+int hp_client_name(hp_client *client, int number, const char *name);
 
 /* The ring's first cause, once the server has sent it: returns 1 and *error, else 0. */
 int hp_client_verdict(const hp_client *client, hoop_error *error);

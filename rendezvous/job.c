@@ -442,6 +442,17 @@ count(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, h
     return -1;
 }
 
+/* Names change sentences only. */
+static int
+name_call(const hp_job_conn *conn, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hp_roster *r = conn->roster;
+    if (r && hp_ring_names_take(&r->call_names, r->ring.size, conn->rank, payload, n))
+        return 0;
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed CALL_NAME");
+    return -1;
+}
+
 int
 hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -460,6 +471,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return refused(conn, payload, n, now, error);
     if (type == HP_STATS)
         return count(conn, payload, n, now, error);
+    if (type == HP_CALL_NAME)
+        return name_call(conn, payload, n, error);
     if (conn->roster) {
         int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
         update(conn->job, now);

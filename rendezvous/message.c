@@ -57,10 +57,14 @@ take_int(cursor *c, int least, int most)
     return value;
 }
 
-static void
+/* The number of its name has taken the upper bits of a byte. */
+static int
 take_call(cursor *c, hp_call *call)
 {
     hp_call_get(call, take(c, HP_CALL_BYTES));
+    int name = call->fused >> 1;
+    call->fused &= 1;
+    return name;
 }
 
 static void
@@ -112,6 +116,15 @@ put_addr(uint8_t *p, const hp_addr *addr)
 {
     hp_addr_put(p, addr);
     return p + HP_ADDR_BYTES;
+}
+
+static uint8_t *
+put_call(uint8_t *p, const hp_call *call, int name)
+{
+    hp_call sent = *call;
+    sent.fused |= (uint8_t)(name << 1);
+    hp_call_put(p, &sent);
+    return p + HP_CALL_BYTES;
 }
 
 static uint8_t *
@@ -331,7 +344,7 @@ hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report)
     p = put64(p, report->overdue);
     p = put32(p, (uint32_t)report->waits_for);
     p = put32(p, report->sending ? 1 : 0);
-    hp_call_put(p, &report->call);
+    put_call(p, &report->call, report->call_name);
 }
 
 int
@@ -346,7 +359,7 @@ hp_report_get(hp_report *report, const uint8_t *in, size_t n)
     report->overdue = take64(&c);
     report->waits_for = take_int(&c, -1, HP_WORLD_MAX - 1);
     report->sending = take_int(&c, 0, 1);
-    take_call(&c, &report->call);
+    report->call_name = take_call(&c, &report->call);
     return whole(&c) && report->sequence > 0;
 }
 
@@ -412,8 +425,7 @@ size_t
 hp_unstarted_put(uint8_t out[HP_UNSTARTED_BYTES], const hp_unstarted *unstarted)
 {
     uint8_t *p = put64(out, unstarted->sequence);
-    hp_call_put(p, &unstarted->call);
-    p += HP_CALL_BYTES;
+    p = put_call(p, &unstarted->call, unstarted->call_name);
     return (size_t)(p - out) + hp_abort_put(p, &unstarted->cause);
 }
 
@@ -422,7 +434,7 @@ hp_unstarted_get(hp_unstarted *unstarted, const uint8_t *in, size_t n)
 {
     cursor c = {in, n, 0};
     unstarted->sequence = take64(&c);
-    take_call(&c, &unstarted->call);
+    unstarted->call_name = take_call(&c, &unstarted->call);
     return !c.bad && unstarted->sequence > 0 && hp_abort_get(&unstarted->cause, c.at, c.left);
 }
 
@@ -442,6 +454,27 @@ hp_name_get(char name[HP_NAME_TEXT], const uint8_t *in, size_t n)
     if (n)
         memcpy(name, in, n);
     name[n] = '\0';
+    return 1;
+}
+
+size_t
+hp_call_name_put(uint8_t out[HP_CALL_NAME_BYTES], int number, const char *name)
+{
+    size_t n = strnlen(name, HP_CALL_NAME_TEXT - 1);
+    out[0] = (uint8_t)number;
+    memcpy(out + 1, name, n);
+    return 1 + n;
+}
+
+int
+hp_call_name_get(int *number, char name[HP_CALL_NAME_TEXT], const uint8_t *in, size_t n)
+{
+    if (n < 2 || n > HP_CALL_NAME_BYTES || in[0] < 1 || in[0] > HP_CALL_NAMES ||
+        !hp_text_is_name((const char *)in + 1, n - 1))
+        return 0;
+    *number = in[0];
+    memcpy(name, in + 1, n - 1);
+    name[n - 1] = '\0';
     return 1;
 }
 
@@ -483,6 +516,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
         {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
         {HP_NAME, 0, RAN, 0, HP_NAME_TEXT - 1},
+        {HP_CALL_NAME, 0, RAN, 2, HP_CALL_NAME_BYTES},
         {HP_CLOCK, 0, RAN, HP_QUESTION_BYTES, HP_QUESTION_BYTES},
         {HP_STATS, 0, RAN, HP_VITALS_BYTES, HP_VITALS_BYTES},
         {HP_LEAVE, 0, HP_JOINING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},

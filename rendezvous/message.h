@@ -18,17 +18,22 @@
  *                     entered 8 | clock offset 8 | clock error 8 | slowest rank 4 | round trip 4 | waits for 4
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   NAME              the text alone
+ *   CALL_NAME         number 1 | text
  *   READY, GO, PING   nothing
+ *
+ * A call here is an hp_call with the number of its name in bits 1 to 7 of `fused`.
  */
 #ifndef HP_MESSAGE_H
 #define HP_MESSAGE_H
 
+#include "base/call_names.h"
 #include "net/addr.h"
 #include "net/frame.h"
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
 enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 15 * 8 + 4 };
+enum { HP_CALL_NAME_BYTES = 1 + HP_CALL_NAME_TEXT - 1 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
 
@@ -61,6 +66,7 @@ typedef struct hp_report {
     uint64_t overdue;  /* a wait with a limit of its own has lasted for so many ns, above the limit; 0: none has */
     int waits_for;     /* the rank whose data, or whose reading, is awaited; -1: none */
     int sending;       /* 1: that rank must read data */
+    int call_name;     /* the number of the call's name; 0: it has none, or the server does not know it */
     hp_call call;
 } hp_report;
 
@@ -94,6 +100,7 @@ typedef struct hp_loss {
 /* A call that a rank has refused: other ranks may wait in the operation for it. */
 typedef struct hp_unstarted {
     uint64_t sequence; /* the number that the operation would have had */
+    int call_name;     /* as in hp_report */
     hp_call call;      /* as far as known */
     hoop_error cause;
 } hp_unstarted;
@@ -155,6 +162,10 @@ int hp_unstarted_get(hp_unstarted *unstarted, const uint8_t *in, size_t n);
 /* A communicator's name, at most HP_NAME_TEXT - 1 bytes; empty: it has none any more. It is safe to print. */
 size_t hp_name_put(uint8_t out[HP_NAME_TEXT], const char *name);
 int hp_name_get(char name[HP_NAME_TEXT], const uint8_t *in, size_t n);
+
+/* The name of calls that this rank gives a number, from 1 to HP_CALL_NAMES. It is safe to print, and not empty. */
+size_t hp_call_name_put(uint8_t out[HP_CALL_NAME_BYTES], int number, const char *name);
+int hp_call_name_get(int *number, char name[HP_CALL_NAME_TEXT], const uint8_t *in, size_t n);
 
 void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
 int hp_report_get(hp_report *report, const uint8_t *in, size_t n);

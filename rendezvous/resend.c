@@ -56,6 +56,15 @@ send_name(const hp_resend *resend, hp_control_conn *control)
         hp_control_conn_send(control, HP_NAME, payload, hp_name_put(payload, resend->name));
 }
 
+static void
+send_call_name(const hp_resend *resend, hp_control_conn *control, int number)
+{
+    uint8_t payload[HP_CALL_NAME_BYTES];
+    size_t n = hp_call_name_put(payload, number, hp_call_names_get(&resend->call_names, number));
+    if (control)
+        hp_control_conn_send(control, HP_CALL_NAME, payload, n);
+}
+
 void
 hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_error *cause)
 {
@@ -86,8 +95,12 @@ hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, co
 }
 
 void
-hp_resend_name(hp_resend *resend, hp_control_conn *control, const char *name)
+hp_resend_name(hp_resend *resend, hp_control_conn *control, int number, const char *name)
 {
+    if (number) {
+        send_call_name(resend, control, hp_call_names_add(&resend->call_names, name));
+        return;
+    }
     resend->named = 1;
     snprintf(resend->name, sizeof(resend->name), "%s", name);
     send_name(resend, control);
@@ -97,6 +110,8 @@ void
 hp_resend_all(const hp_resend *resend, hp_control_conn *control)
 {
     send_name(resend, control);
+    for (int number = 1; number <= resend->call_names.count; number++)
+        send_call_name(resend, control, number);
     send_unstarted(resend, control);
     send_refused(resend, control);
     send_lost(resend, control);

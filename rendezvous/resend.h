@@ -18,6 +18,7 @@ typedef struct hp_resend {
     uint32_t split;
     int named; /* 1: the communicator has had a name */
     char name[HP_NAME_TEXT];
+    hp_call_names call_names;
 } hp_resend;
 
 void hp_resend_clear(hp_resend *resend);
@@ -25,7 +26,7 @@ void hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_err
 void hp_resend_lost(hp_resend *resend, hp_control_conn *control, const hp_loss *loss);
 void hp_resend_unstarted(hp_resend *resend, hp_control_conn *control, const hp_unstarted *unstarted);
 void hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, const hoop_error *cause);
-void hp_resend_name(hp_resend *resend, hp_control_conn *control, const char *name);
+void hp_resend_name(hp_resend *resend, hp_control_conn *control, int number, const char *name); /* as hp_client_name */
 
 /* The member is back: sends all of them again. */
 void hp_resend_all(const hp_resend *resend, hp_control_conn *control);

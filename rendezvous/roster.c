@@ -87,6 +87,7 @@ hp_roster_free(hp_roster *r)
     free(r->peers);
     free(r->witnesses);
     free(r->histories);
+    free(r->call_names);
     hp_refused_calls_free(&r->refused_calls, r->ring.size);
     free(r->ready);
     hp_link_loss_close(&r->losses);
@@ -192,6 +193,7 @@ report(hp_roster *r, int rank, const hp_report *received, uint64_t now)
     r->in_op_n += !w->in_op;
     w->in_op = 1;
     w->report = *received;
+    hp_ring_names_fill(r->call_names, rank, received->call_name, &w->report.call);
     w->last_seen = now;
     if (r->left_n)
         check_leavers(r);
@@ -318,18 +320,13 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     log_text(r, line);
 }
 
-static int
-is_ready(const hp_roster *r, int rank)
-{
-    return (int)(r->ready[rank / 64] >> (rank % 64) & 1);
-}
-
 static void
 ready(hp_roster *r, int rank, uint64_t now)
 {
-    if (r->state != HP_ROSTER_LINKING || is_ready(r, rank))
+    uint64_t *word = &r->ready[rank / 64], bit = UINT64_C(1) << (rank % 64);
+    if (r->state != HP_ROSTER_LINKING || (*word & bit))
         return;
-    r->ready[rank / 64] |= UINT64_C(1) << (rank % 64);
+    *word |= bit;
     if (++r->ready_n == r->ring.size)
         ring_is_up(r, now);
 }
@@ -360,6 +357,7 @@ unstarted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *
     hp_unstarted refused;
     if (!hp_unstarted_get(&refused, payload, n))
         return malformed(error);
+    hp_ring_names_fill(r->call_names, rank, refused.call_name, &refused.call);
     if (r->state == HP_ROSTER_RUNNING && !r->witnesses[rank].left)
         hp_refused_calls_note(&r->refused_calls, r->ring.size, rank, &refused);
     return 0;

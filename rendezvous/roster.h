@@ -12,6 +12,7 @@
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"
 #include "rendezvous/refused_call.h"
+#include "rendezvous/ring_names.h"
 #include "rendezvous/title.h"
 
 typedef enum hp_roster_state {
@@ -27,11 +28,12 @@ typedef struct hp_roster {
     char label[HP_LABEL_TEXT];
     char name[HP_NAME_TEXT]; /* as a rank has given it last; empty: none */
     hp_roster_state state;
-    int world;             /* 1: a job's first ring, 0: made by a split */
-    hp_ring ring;          /* ring.rank is not used */
-    void **peers;          /* by rank; NULL: gone, or away */
-    hp_witness *witnesses; /* by rank */
-    hp_history *histories; /* by rank; NULL: none has reported counters */
+    int world;                 /* 1: a job's first ring, 0: made by a split */
+    hp_ring ring;              /* ring.rank is not used */
+    void **peers;              /* by rank; NULL: gone, or away */
+    hp_witness *witnesses;     /* by rank */
+    hp_history *histories;     /* by rank; NULL: none has reported counters */
+    hp_ring_names *call_names; /* NULL: no rank has told one */
     hp_refused_calls refused_calls;
     uint64_t *ready; /* a bit by rank */
     uint32_t splits; /* splits with numbers below this are over */

@@ -106,6 +106,7 @@ fill_operation(const view *v, int rank, char cell[HP_CELL])
     const hp_witness *w = &r->witnesses[rank];
     const char *where = is_stopped(v, rank) ? "stopped" : outside(v, rank) ? "outside hoop" : "";
     char call[CALL];
+    const hp_call *current = &w->report.call;
     if (w->left)
         snprintf(cell, HP_CELL, "left after %llu", (unsigned long long)w->completed);
     else if (!r->peers[rank])
@@ -113,9 +114,11 @@ fill_operation(const view *v, int rank, char cell[HP_CELL])
     else if (r->state == HP_ROSTER_LINKING)
         snprintf(cell, HP_CELL, "%s",
                  (r->ready[rank / 64] >> (rank % 64)) & 1 ? "is connected" : "connects to its peers");
+    else if (w->in_op && current->name)
+        hp_call_print_operation(current, w->report.sequence, cell, HP_CELL);
     else if (w->in_op)
         snprintf(cell, HP_CELL, "%llu %s", (unsigned long long)w->report.sequence,
-                 w->report.call.kind ? hp_call_print(&w->report.call, call, sizeof(call)) : "");
+                 current->kind ? hp_call_print(current, call, sizeof(call)) : "");
     else if (is_elsewhere(v, rank))
         snprintf(cell, HP_CELL, "not in %llu, waits in %s", (unsigned long long)v->blame.sequence,
                  hp_wait_chain_name(v->chain.next));
@@ -373,9 +376,12 @@ add_operation(const view *v, const hp_witness *w, hp_json *json)
 {
     char call[96];
     int peer = w->report.waits_for;
+    hp_call nameless = w->report.call;
+    nameless.name = NULL;
     hp_json_object(json, "operation");
     hp_json_count(json, "sequence", w->report.sequence);
-    hp_json_text(json, "call", w->report.call.kind ? hp_call_print(&w->report.call, call, sizeof(call)) : NULL);
+    hp_json_text(json, "call", nameless.kind ? hp_call_print(&nameless, call, sizeof(call)) : NULL);
+    hp_json_text(json, "name", w->report.call.name);
     hp_json_decimal(json, "seconds", seconds(w->report.since + (v->now - w->last_seen)), 3);
     if (peer >= 0)
         hp_json_integer(json, w->report.sending ? "waits_for_reader" : "waits_for_data_of", peer);

@@ -98,7 +98,7 @@ class Comm:
         self._groups: dict[int, list[object]] = {}  # the arrays of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
         self._error: Optional[HoopError] = None  # of destroying
-        self._name = ""
+        self._name = self._call_name = ""
         self._told = ""  # the last error that the program has got
         _open.add(self)
 
@@ -134,10 +134,10 @@ class Comm:
 
     @property
     def name(self) -> str:
-        """What errors, tables and the flight recorder call this communicator; "": it has no name.
+        """What errors, tables and the flight recorder call this communicator, as it was set here.
 
-        It can be set at any time, to text of at most 63 bytes in UTF-8 without control characters. This rank alone is
-        concerned: the ranks need not give one name.
+        "" is no name, unless the setting `name` has given it one. It can be set at any time, to text of at most 63
+        bytes in UTF-8 without control characters. This rank alone is concerned: the ranks need not give one name.
         """
         return self._name
 
@@ -147,6 +147,25 @@ class Comm:
             raise ValueError("the name of a communicator must not contain the character 0")
         check(lib.hoop_comm_set_name(self._alive(), name.encode()), self._handle)
         self._name = name
+
+    @property
+    def call_name(self) -> str:
+        """What errors, tables and the flight recorder call operations: "allreduce 1041 (gradients)"; "": no name.
+
+        It holds for what any thread calls on this communicator from now on. It can be set at any time, before each
+        call if need be, to text of at most 31 bytes in UTF-8 without control characters; at most 64 different ones.
+        After a HoopError operations have none. This rank alone is concerned.
+        """
+        return self._call_name
+
+    @call_name.setter
+    def call_name(self, name: str) -> None:
+        if "\0" in name:
+            raise ValueError("the name of operations must not contain the character 0")
+        text = name.encode()
+        self._call_name = ""
+        check(lib.hoop_comm_set_call_name(self._alive(), text), self._handle)
+        self._call_name = name
 
     @property
     def local_address(self) -> str:

@@ -188,9 +188,22 @@ class Collectives(unittest.TestCase):
                 comm.name = wrong
         self.assertEqual("caf\u00e9", comm.name)
         comm.name = ""
+        self.assertEqual("", comm.call_name)
+        comm.call_name = "gradi\u00ebnts"
+        self.assertEqual("gradi\u00ebnts", comm.call_name)
+        with self.assertRaises(ValueError):
+            comm.call_name = "a\0b"
+        self.assertEqual("gradi\u00ebnts", comm.call_name)
+        for wrong in ("two\nlines", "n" * 32):
+            comm.call_name = "loss"
+            with self.assertRaises(hoop.HoopError):
+                comm.call_name = wrong
+            self.assertEqual("", comm.call_name)
+        comm.call_name = "a barrier"
         before = comm.completed
         comm.barrier()
         self.assertEqual(before + 1, comm.completed)
+        comm.call_name = ""
         stats = comm.stats()
         self.assertEqual((comm.completed, True), (stats.operations, stats.inside_ns > 0))
         self.assertIsNone(stats.clock_error_ns if SIZE == 1 else None)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-static const hp_call sample = {HP_REDUCE, HOOP_BFLOAT16, HOOP_MAX, 1, 0x01020304, UINT64_C(0x1122334455667788)};
+static const hp_call sample = {HP_REDUCE, HOOP_BFLOAT16, HOOP_MAX, 1, 0x01020304, UINT64_C(0x1122334455667788), NULL};
 
 static void
 check_bytes(void)
@@ -20,7 +20,7 @@ check_bytes(void)
     is_blob(wanted, bytes, sizeof(wanted), "bytes of a call");
     memset(&back, 0xaa, sizeof(back));
     hp_call_get(&back, bytes);
-    ok(hp_call_equal(&sample, &back), "and back");
+    ok(hp_call_equal(&sample, &back) && !back.name, "and back, without a name");
     is_uint(hp_crc32c(wanted, sizeof(wanted)), hp_call_signature(&sample), "the signature is their CRC32C");
     back.root = -1;
     hp_call_put(bytes, &back);
@@ -55,26 +55,27 @@ check_words(void)
         hp_call call;
         const char *words;
     } cases[] = {
-        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 100}, "allreduce of 100 x float32, sum"},
-        {{HP_ALLREDUCE, HOOP_FLOAT16, HOOP_AVG, 1, -1, 9}, "fused allreduce of 9 x float16, avg"},
-        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 0, -1, 100, NULL}, "allreduce of 100 x float32, sum"},
+        {{HP_ALLREDUCE, HOOP_FLOAT16, HOOP_AVG, 1, -1, 9, NULL}, "fused allreduce of 9 x float16, avg"},
+        {{HP_ALLREDUCE, HOOP_FLOAT32, HOOP_SUM, 1, 77, 9, NULL},
          "fused allreduce of 9 x float32, sum, tensor sizes 0000004d"},
-        {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1}, "reduce_scatter of 1 x int64, prod"},
-        {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0}, "allgather of 0 x uint8"},
-        {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7}, "broadcast of 7 x int8 from root 2"},
-        {{HP_REDUCE, HOOP_FLOAT64, HOOP_MIN, 0, 0, 7}, "reduce of 7 x float64, min, to root 0"},
-        {{HP_GATHER, HOOP_INT8, HOOP_SUM, 0, 65535, 7}, "gather of 7 x int8 to root 65535"},
-        {{HP_SCATTER, HOOP_INT8, HOOP_SUM, 0, 1, UINT64_MAX}, "scatter of 18446744073709551615 x int8 from root 1"},
-        {{HP_ALLTOALL, HOOP_FLOAT8E4M3, HOOP_SUM, 0, -1, 3}, "alltoall of 3 x float8e4m3"},
-        {{HP_ALLREDUCE, HOOP_INT16, HOOP_BXOR, 0, -1, 4}, "allreduce of 4 x int16, bxor"},
-        {{HP_REDUCE, HOOP_BOOL, HOOP_BAND, 0, 1, 4}, "reduce of 4 x bool, band, to root 1"},
-        {{HP_BARRIER, HOOP_UINT8, HOOP_SUM, 0, -1, 0}, "barrier"},
-        {{HP_SEND, HOOP_INT8, HOOP_SUM, 0, 3, 5}, "send of 5 x int8 (tag 3)"},
-        {{HP_RECV, HOOP_INT8, HOOP_SUM, 0, 0, 0}, "recv of 0 x int8 (tag 0)"},
-        {{HP_ALLTOALLV, HOOP_INT8, HOOP_SUM, 0, 7, 5}, "alltoallv of 5 x int8"},
-        {{HP_ALLGATHERV, HOOP_INT8, HOOP_SUM, 0, -1, 7}, "allgatherv of 7 x int8"},
-        {{HP_REDUCE_SCATTERV, HOOP_INT8, HOOP_MAX, 0, 77, 7}, "reduce_scatterv of 7 x int8, max"},
-        {{77, 78, 79, 0, -1, 3}, "unknown operation of 3 x unknown type"},
+        {{HP_REDUCE_SCATTER, HOOP_INT64, HOOP_PROD, 0, -1, 1, NULL}, "reduce_scatter of 1 x int64, prod"},
+        {{HP_ALLGATHER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL}, "allgather of 0 x uint8"},
+        {{HP_BROADCAST, HOOP_INT8, HOOP_SUM, 0, 2, 7, NULL}, "broadcast of 7 x int8 from root 2"},
+        {{HP_REDUCE, HOOP_FLOAT64, HOOP_MIN, 0, 0, 7, NULL}, "reduce of 7 x float64, min, to root 0"},
+        {{HP_GATHER, HOOP_INT8, HOOP_SUM, 0, 65535, 7, NULL}, "gather of 7 x int8 to root 65535"},
+        {{HP_SCATTER, HOOP_INT8, HOOP_SUM, 0, 1, UINT64_MAX, NULL},
+         "scatter of 18446744073709551615 x int8 from root 1"},
+        {{HP_ALLTOALL, HOOP_FLOAT8E4M3, HOOP_SUM, 0, -1, 3, NULL}, "alltoall of 3 x float8e4m3"},
+        {{HP_ALLREDUCE, HOOP_INT16, HOOP_BXOR, 0, -1, 4, NULL}, "allreduce of 4 x int16, bxor"},
+        {{HP_REDUCE, HOOP_BOOL, HOOP_BAND, 0, 1, 4, NULL}, "reduce of 4 x bool, band, to root 1"},
+        {{HP_BARRIER, HOOP_UINT8, HOOP_SUM, 0, -1, 0, NULL}, "barrier"},
+        {{HP_SEND, HOOP_INT8, HOOP_SUM, 0, 3, 5, NULL}, "send of 5 x int8 (tag 3)"},
+        {{HP_RECV, HOOP_INT8, HOOP_SUM, 0, 0, 0, NULL}, "recv of 0 x int8 (tag 0)"},
+        {{HP_ALLTOALLV, HOOP_INT8, HOOP_SUM, 0, 7, 5, NULL}, "alltoallv of 5 x int8"},
+        {{HP_ALLGATHERV, HOOP_INT8, HOOP_SUM, 0, -1, 7, NULL}, "allgatherv of 7 x int8"},
+        {{HP_REDUCE_SCATTERV, HOOP_INT8, HOOP_MAX, 0, 77, 7, NULL}, "reduce_scatterv of 7 x int8, max"},
+        {{77, 78, 79, 0, -1, 3, NULL}, "unknown operation of 3 x unknown type"},
     };
     char out[160];
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
@@ -86,6 +87,25 @@ check_words(void)
     is_string("barrier", hp_kind_name(HP_BARRIER), "a barrier");
 }
 
+static void
+check_names(void)
+{
+    static const hp_call reduction = {.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .count = 100},
+                         barrier = {.kind = HP_BARRIER, .name = "loss"}, nothing;
+    hp_call named = reduction;
+    char out[160];
+    named.name = "gradients";
+    is_string("allreduce (gradients) of 100 x float32, sum", hp_call_print(&named, out, sizeof(out)), "a name");
+    is_string("barrier (loss)", hp_call_print(&barrier, out, sizeof(out)), "of a barrier");
+    is_string("allreduce 1041 (gradients)", hp_call_print_operation(&named, 1041, out, sizeof(out)),
+              "a name and a number");
+    is_string("operation 1041 (allreduce of 100 x float32, sum)",
+              hp_call_print_operation(&reduction, 1041, out, sizeof(out)), "a number");
+    is_string("operation 1041", hp_call_print_operation(&nothing, 1041, out, sizeof(out)), "nothing else is known");
+    ok(hp_call_equal(&named, &reduction) && hp_call_signature(&named) == hp_call_signature(&reduction),
+       "names make no difference");
+}
+
 int
 main(void)
 {
@@ -94,5 +114,6 @@ main(void)
     check_bytes();
     check_differences();
     check_words();
+    check_names();
     return 0;
 }

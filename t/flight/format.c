@@ -53,7 +53,8 @@ record_of(uint64_t number)
         .result = 0,
         .wait = HP_FLIGHT_RECEIVES,
         .awaited = 2,
-        .waits_since = 10 * number + 1};
+        .waits_since = 10 * number + 1,
+        .name = (uint32_t)(number % 3)};
 }
 
 static void
@@ -82,7 +83,7 @@ is_record(const hp_flight_record *seen, uint64_t number)
            seen->entered == wanted.entered && seen->first == wanted.first && seen->last == wanted.last &&
            seen->left == wanted.left && seen->calls == 2 && seen->messages == 0 && seen->peer == -1 &&
            seen->result == 0 && seen->wait == wanted.wait && seen->awaited == 2 &&
-           seen->waits_since == wanted.waits_since;
+           seen->waits_since == wanted.waits_since && seen->name == wanted.name;
 }
 
 static void
@@ -125,6 +126,37 @@ test_ring(void)
     hp_flight_put(file, &old);
     get(NULL);
     ok(is_record(&flight.record[1023], 5000), "an operation that ends late does not replace a newer record");
+}
+
+static int
+is_named(const char *first, const char *second, const char *third)
+{
+    const hp_call *r[] = {&flight.record[0].call, &flight.record[1].call, &flight.record[2].call};
+    const char *wanted[] = {first, second, third};
+    int right = flight.count == 3;
+    for (int i = 0; i < 3 && right; i++)
+        right = wanted[i] ? r[i]->name && strcmp(r[i]->name, wanted[i]) == 0 : !r[i]->name;
+    return right;
+}
+
+/* Records 1, 2 and 3 have the names 1, 2 and none. */
+static void
+test_names(void)
+{
+    fill(1, 3);
+    get(NULL);
+    ok(is_named(NULL, NULL, NULL), "a number without a name is none");
+    hp_flight_put_call_name(file, 1, "gradients");
+    hp_flight_put_call_name(file, 2, "thirty-one bytes, no more of it!");
+    hp_flight_put_call_name(file, HP_CALL_NAMES, "last\x1b");
+    get(NULL);
+    ok(is_named("gradients", "thirty-one bytes, no more of it", NULL), "records have their names");
+    is_blob("gradients\0", bytes + 1024, 10, "which are where the manual says");
+    is_blob("\2\0\0\0", bytes + RECORD_AT + HP_FLIGHT_RECORD_BYTES + 104, 4, "and their numbers, too");
+    hp_put32(bytes + RECORD_AT + 104, HP_CALL_NAMES);
+    hp_put32(bytes + RECORD_AT + HP_FLIGHT_RECORD_BYTES + 104, HP_CALL_NAMES + 1);
+    get(NULL);
+    ok(is_named("last?", NULL, NULL), "the last name is printable, and there is none after it");
 }
 
 static void
@@ -172,7 +204,7 @@ test_bytes(void)
                                      0,
                                      10};
     fill(1, 1);
-    is_blob("hoop-flt\1\0\0\0\0\4\0\0\200\0\0\0\0\4\0\0", bytes, 24,
+    is_blob("hoop-flt\2\0\0\0\0\14\0\0\200\0\0\0\0\4\0\0", bytes, 24,
             "the first bytes of a recorder are those of the manual");
     is_blob(wanted, bytes + RECORD_AT, sizeof(wanted), "and those of a record");
 }
@@ -212,8 +244,8 @@ static void
 test_refused(void)
 {
     refused(0, 0, HOOP_ERR_CORRUPT, "a head that is not whole");
-    refused(8, (uint64_t)HP_FLIGHT_HEAD_BYTES << 32 | 2, HOOP_ERR_UNSUPPORTED, "another version");
-    refused(8, (uint64_t)512 << 32 | 1, HOOP_ERR_CORRUPT, "another head");
+    refused(8, (uint64_t)HP_FLIGHT_HEAD_BYTES << 32 | 1, HOOP_ERR_UNSUPPORTED, "another version");
+    refused(8, (uint64_t)512 << 32 | 2, HOOP_ERR_CORRUPT, "another head");
     refused(16, (uint64_t)HP_FLIGHT_RECORDS << 32 | 64, HOOP_ERR_CORRUPT, "other records");
     refused(24, (uint64_t)8 << 32 | 1, HOOP_ERR_CORRUPT, "rank 8 of 8");
     refused(24, (uint64_t)UINT32_MAX << 32 | 1, HOOP_ERR_CORRUPT, "rank -1");
@@ -238,6 +270,7 @@ write_all(hp_flight_word *shared)
     hp_flight_put(shared, &record);
     record.left += 5;
     hp_flight_put(shared, &record);
+    hp_flight_put_call_name(shared, 1, "gradients");
     hp_flight_put(shared, &next);
     hp_flight_put_error(shared, HOOP_ERR_TIMEOUT, "all of this sentence");
 }
@@ -305,6 +338,7 @@ main(void)
     plan_lazy();
     test_head();
     test_ring();
+    test_names();
     test_bytes();
     test_torn();
     test_refused();

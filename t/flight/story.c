@@ -136,6 +136,20 @@ test_late(void)
     told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and waits in recv of 5 x int8 (tag 3) from rank 2");
 }
 
+/* What has a name and a number is called by both. */
+static void
+test_call_names(void)
+{
+    hp_flight *late = last_is_late();
+    late->record[0].call.name = "loss";
+    for (size_t i = 0; i < RANKS - 1; i++)
+        all.entry[i].flight->record[1].call.name = "gradients";
+    told(HP_FLIGHT_LATE, 7,
+         "ranks 0 to 6 wait in allreduce 2 (gradients); rank 7 (node7, pid 1007) last finished barrier 1 (loss) 31.0 s "
+         "ago "
+         "and has not called since");
+}
+
 static void
 test_name(void)
 {
@@ -465,6 +479,7 @@ main(void)
     tap_limit(60);
     plan_lazy();
     test_late();
+    test_call_names();
     test_name();
     test_several();
     test_difference();

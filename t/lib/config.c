@@ -80,6 +80,26 @@ fails(const char *words, const char *what)
 
 /* --- rows --- */
 
+/* The rules of hoop_comm_set_name hold wherever a name comes from. */
+static void
+test_name(void)
+{
+    hoop_config *config = hoop_config_new();
+    char name[65] = "";
+    memset(name, 'n', 64);
+    is_string("", hp_config_text(config, HP_SET_name), "a communicator has no name");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "name", name), "64 bytes are too long for one");
+    is_int(HOOP_SUCCESS, hoop_config_set(config, "name", name + 1), "63 are not");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "name", "two\nlines"), "a newline");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hoop_config_set(config, "name", "\xff"), "what is not UTF-8");
+    is_string(name + 1, hp_config_text(config, HP_SET_name), "what is refused changes nothing");
+    is_int(HOOP_SUCCESS, hoop_config_set(config, "name", "caf\xc3\xa9"), "UTF-8");
+    hoop_config_free(config);
+    setenv("HOOP_NAME", "a\tb", 1);
+    fails("HOOP_NAME: it has a control character", "a tab in the environment");
+    unsetenv("HOOP_NAME");
+}
+
 static void
 test_rows(void)
 {
@@ -399,6 +419,7 @@ main(int argc, char **argv)
     tap_limit(30);
     clean();
     test_rows();
+    test_name();
     test_numbers();
     test_choices();
     test_public_face();

@@ -16,7 +16,7 @@
 
 enum { N = 3, GUILTY = 1, DESCRIPTORS = 128 };
 
-typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED, NAMED } event;
+typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED, NAMED, CALLS_NAMED } event;
 
 static meet m;
 static hp_client *clients[N];
@@ -76,7 +76,8 @@ say(event what)
     case FOUND:
     case LOST: hp_client_lost(c, &loss); break;
     case REFUSED: hp_client_refuse(c, 1, &cause); break;
-    case NAMED: hp_client_name(c, "dp"); break;
+    case CALLS_NAMED: hp_client_name(c, 1, "gradients"); break;
+    case NAMED: hp_client_name(c, 0, "dp"); break;
     default: hp_client_unstarted(c, &refusal); break;
     }
     if (what == FOUND)
@@ -89,7 +90,8 @@ say(event what)
 static void
 go_on(event what, int ms)
 {
-    hp_report report = {.sequence = 1, .waits_for = GUILTY};
+    hp_report report = {.sequence = 1, .waits_for = GUILTY}, own = {.sequence = 1, .waits_for = 0, .call_name = 1};
+    own.call.kind = HP_BARRIER;
     uint64_t until = hp_now() + (uint64_t)ms * HP_MS;
     while (hp_now() < until) {
         for (int i = 0; i < N; i++)
@@ -97,6 +99,8 @@ go_on(event what, int ms)
                 hp_client_in_op(clients[i], &report);
         if (hp_client_is_away(clients[GUILTY]))
             hp_client_return(clients[GUILTY], what == PASSED, what == PASSED);
+        else if (what == CALLS_NAMED)
+            hp_client_in_op(clients[GUILTY], &own);
         meet_run(&m, 20);
     }
 }
@@ -104,10 +108,10 @@ go_on(event what, int ms)
 static void
 find_name(void *arg, const char *line)
 {
-    *(int *)arg |= strstr(line, " \"dp\", ring of") != NULL;
+    *(int *)arg |= strstr(line, " \"dp\", ring of") || strstr(line, "  barrier 1 (gradients)  ");
 }
 
-/* Whether the server's table has the name. */
+/* Whether the server's table has one of the names. */
 static int
 is_named(void)
 {
@@ -132,7 +136,7 @@ is_told(event what, const char *part)
     int good = *part ? told && strstr(verdict.text, part) : !told && !hp_client_is_away(clients[GUILTY]);
     if (what == REFUSED)
         good = meet_said(&m, part) == 1;
-    if (what == NAMED)
+    if (what == NAMED || what == CALLS_NAMED)
         good = is_named();
     if (!good)
         diag("told: %s", told ? verdict.text : "nothing");
@@ -154,5 +158,6 @@ main(void)
     ok(is_told(PASSED, ""), "even if nobody has said so");
     ok(is_told(REFUSED, "its GPU is out of order"), "so is a split that a rank does not come to");
     ok(is_told(NAMED, ""), "so is the communicator's name");
+    ok(is_told(CALLS_NAMED, ""), "and so are names of calls");
     return tap_failures() != 0;
 }

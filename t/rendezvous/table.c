@@ -2,6 +2,7 @@
 /* table: the lines that a user sees of a job: who is in which operation, for how long, and for whom it waits. */
 #include "rendezvous/table.h"
 
+#include "base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
@@ -129,6 +130,55 @@ test_name(void)
     sim_close(&s);
 }
 
+/* Rank g is in an allreduce, as operation 17, whose name has this number. */
+static void
+say_in_op(sim *s, int g, int number)
+{
+    uint8_t bytes[HP_REPORT_BYTES];
+    hp_report r = {.sequence = 17, .waits_for = 2, .call_name = number};
+    r.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
+    hp_report_put(bytes, &r);
+    if (sim_say(s, g, HP_IN_OP, bytes, sizeof(bytes)) != 0)
+        bail("a report is refused");
+}
+
+/* Ranks 0 and 1 give one name different numbers. */
+static void
+test_call_names(void)
+{
+    sim s;
+    hp_unstarted refused = {.sequence = 17, .call_name = 1, .call = {.kind = HP_ALLREDUCE}};
+    uint8_t bytes[HP_UNSTARTED_BYTES];
+    sim_open(&s);
+    sim_world(&s, 3, 2);
+    is_int(0, sim_say(&s, 0, HP_CALL_NAME, "\1gradients", 10), "a rank names calls");
+    is_int(0, sim_say(&s, 1, HP_CALL_NAME, "\2gradients", 10) + sim_say(&s, 1, HP_CALL_NAME, "\2loss", 5),
+           "and another");
+    say_in_op(&s, 0, 1);
+    say_in_op(&s, 1, 2);
+    sim_pass(&s, 800);
+    print(&s, 100);
+    is_string("job 4f21c0de, ring of 3 ranks: rank 2 (node2, pid 802) has not entered allreduce 17 (gradients), or was "
+              "stopped; 2 ranks have waited 0.8 s",
+              lines[0], "the sentence has the name");
+    is_string("0     node1  800  allreduce 17 (gradients)  0.8 s  data from rank 2", lines[2],
+              "so has the row of a rank");
+    is_string("1     node1  801  allreduce 17 (gradients)  0.8 s  data from rank 2", lines[3],
+              "the first name with a number stays");
+    say_in_op(&s, 0, 3);
+    print(&s, 100);
+    is_string("0     node1  800  17 allreduce of 100 x float32, sum  0.0 s  data from rank 2", lines[2],
+              "a number without a name is none");
+    is_int(0, sim_say(&s, 2, HP_CALL_NAME, "\1loss", 5), "a third rank");
+    hp_err_set(&refused.cause, HOOP_ERR_INVALID_ARGUMENT, "sendbuf is NULL");
+    is_int(0, sim_say(&s, 2, HP_UNSTARTED, bytes, hp_unstarted_put(bytes, &refused)), "could not start a call");
+    sim_pass(&s, 1100);
+    is_string("job 4f21c0de: failed: rank 2 (node2) could not start allreduce 17 (loss): sendbuf is NULL", s.line,
+              "that has its name, too");
+    is_int(-1, sim_say(&s, 1, HP_CALL_NAME, "\3a\nb", 4), "a name with a newline is a breach of protocol");
+    sim_close(&s);
+}
+
 static void
 test_gone(void)
 {
@@ -237,6 +287,7 @@ main(void)
     test_wait();
     test_elsewhere();
     test_name();
+    test_call_names();
     test_gone();
     test_many();
     test_order();

@@ -34,6 +34,7 @@ allreduces(room *r)
 {
     static const size_t counts[] = {0, 1, 100, 3000, 20000, 100003, MOST};
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        must(r, hoop_comm_set_call_name(r->comm, i % 2 ? "gradients" : "loss"));
         must(r, hoop_allreduce(r->in, r->out, counts[i], HOOP_FLOAT32, HOOP_SUM, r->comm));
         must(r, hoop_allreduce(r->out, r->out, counts[i], HOOP_FLOAT32, HOOP_MAX, r->comm));
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * flight: a program for t/sys/flight.t. flight WAY [N]: after N allreduces and a barrier, rank 1 goes its own way, and the
- * others call another allreduce.
+ * others call another allreduce. If WAY is named or late, the barrier has the name loss, and the allreduce gradients.
  */
 #include "hoop.h"
 
@@ -16,7 +16,7 @@ go_own_way(const char *way, hoop_comm *comm)
 {
     float values[101] = {0};
     hoop_comm *part;
-    if (strcmp(way, "sleep") == 0)
+    if (strcmp(way, "sleep") == 0 || strcmp(way, "named") == 0)
         sleep(100);
     if (strcmp(way, "stop") == 0)
         raise(SIGSTOP);
@@ -26,6 +26,8 @@ go_own_way(const char *way, hoop_comm *comm)
         _exit(0);
     if (strcmp(way, "more") == 0)
         return hoop_allreduce(values, values, 101, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (strcmp(way, "late") == 0)
+        sleep(9);
     if (strcmp(way, "split") == 0)
         return hoop_comm_split(comm, 0, 0, &part);
     return HOOP_SUCCESS;
@@ -37,14 +39,19 @@ main(int argc, char **argv)
     float values[100] = {0};
     const char *way = argc > 1 ? argv[1] : "well";
     long count = argc > 2 ? strtol(argv[2], NULL, 10) : 3;
+    int late = strcmp(way, "late") == 0, named = late || strcmp(way, "named") == 0;
     hoop_comm *comm;
     hoop_result result = hoop_comm_create(&comm, NULL);
     for (long i = 0; i < count && result == HOOP_SUCCESS; i++)
         result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
+    if (result == HOOP_SUCCESS && named)
+        result = hoop_comm_set_call_name(comm, "loss");
     if (result == HOOP_SUCCESS)
         result = hoop_barrier(comm);
     if (result == HOOP_SUCCESS && hoop_comm_rank(comm) == 1)
         result = go_own_way(way, comm);
+    if (result == HOOP_SUCCESS && named)
+        result = hoop_comm_set_call_name(comm, "gradients");
     if (result == HOOP_SUCCESS)
         result = hoop_allreduce(values, values, 100, HOOP_FLOAT32, HOOP_SUM, comm);
     if (result == HOOP_SUCCESS)
@@ -52,5 +59,6 @@ main(int argc, char **argv)
     hoop_error error = {.size = sizeof(error)};
     hoop_comm_error(comm, &error);
     fprintf(stderr, "%s\n", error.text);
+    sleep(late ? 5 : 0); /* the late one has its error, too, before the first one ends the job */
     return 1;
 }

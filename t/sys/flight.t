@@ -58,6 +58,14 @@ run --timeout $((3 * factor)) -n 3 "$flight" split
 like 'rank 1 was in hoop_comm_split number 1, called [0-9.]+ s ago, and ranks 0 and 2 have failed in operation 5' "$err" \
     'a split against a collective'
 
+run --timeout $((3 * factor)) -n 3 "$flight" named
+like 'ranks 0 and 2 (wait|were|have failed) in allreduce 5 \(gradients\); rank 1 .* last finished barrier 4 \(loss\)' "$err" \
+    'calls that have names'
+"$top" --flight "$json" >shown
+like '  5 .*  allreduce \(gradients\) of 100 x float32, sum' "$(cat shown)" 'which are in the tables'
+"$top" --flight --json "$json" >decoded.json
+like '"sequence":5,"call":"allreduce of 100 x float32, sum","name":"gradients"' "$(cat decoded.json)" 'and in JSON'
+
 # --- where the file goes ---
 
 mkdir there
@@ -129,7 +137,7 @@ if unshare -rm true 2>/dev/null || unshare -m true 2>/dev/null; then
     unshare $own sh -c 'mount -t tmpfs -o size=64k none full && XDG_RUNTIME_DIR=$PWD/full "$0" -n 2 "$1" well 100' \
         "$hooprun" "$flight" >out 2>err
     is 0 $? 'on a full file system the job goes on'
-    is 1 "$(grep -c 'no flight recorder: cannot reserve 132096 bytes in .*/full/hoop: No space left' err)" 'and one line tells why it is not recorded'
+    is 1 "$(grep -c 'no flight recorder: cannot reserve 134144 bytes in .*/full/hoop: No space left' err)" 'and one line tells why it is not recorded'
 else
     skip 2 'no mount namespace can be made here'
 fi

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * hoop_comm_set_name: what is no name is refused; a name is in the errors of every rank, in the lines of the server and in
- * the flight recorder; each communicator has its own, and a thread may change it beside operations.
+ * the flight recorder; each communicator has its own, and a thread may change it beside operations. Likewise
+ * hoop_comm_set_call_name, for calls.
  */
 #include "flight/collection.h"
 #include "hoop.h"
@@ -34,6 +35,33 @@ refused(hoop_comm *comm, const char *name, const char *part)
     note(strstr(error.text, part) != NULL, part, error.text);
 }
 
+static void
+call_refused(hoop_comm *comm, const char *name, const char *part)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    note(hoop_comm_set_call_name(comm, name) == HOOP_ERR_INVALID_ARGUMENT, "a wrong name of calls", name);
+    hoop_comm_error(comm, &error);
+    note(strstr(error.text, part) != NULL, part, error.text);
+}
+
+static void
+call_names(hoop_comm *comm)
+{
+    char name[33] = "";
+    memset(name, 'n', 32);
+    note(hoop_comm_set_call_name(NULL, "loss") == HOOP_ERR_INVALID_ARGUMENT, "no communicator", "");
+    call_refused(comm, name, "hoop_comm_set_call_name: the name has more than 31 bytes");
+    call_refused(comm, "two\nlines", "hoop_comm_set_call_name: the name has a control character");
+    call_refused(comm, "\xff", "is not UTF-8");
+    for (int i = 0; i < 64; i++) {
+        snprintf(name, sizeof(name), "%031d", i);
+        note(hoop_comm_set_call_name(comm, name) == HOOP_SUCCESS, "64 names of 31 bytes", name);
+    }
+    call_refused(comm, "one more", "has 64 names already: name kinds of calls");
+    note(hoop_comm_set_call_name(comm, name) == HOOP_SUCCESS, "a name that is there can be set again", name);
+    note(hoop_comm_set_call_name(comm, NULL) == HOOP_SUCCESS, "none any more", "");
+}
+
 static int
 mistakes(int rank, int size, void *arg)
 {
@@ -47,7 +75,29 @@ mistakes(int rank, int size, void *arg)
     refused(comm, "\xff", "is not UTF-8");
     note(hoop_comm_set_name(comm, name + 1) == HOOP_SUCCESS, "63 bytes", "");
     note(hoop_comm_set_name(comm, NULL) == HOOP_SUCCESS, "none any more", "");
+    call_names(comm);
     return hoop_barrier(comm) != HOOP_SUCCESS || hoop_comm_destroy(comm) != HOOP_SUCCESS || bad;
+}
+
+/* The ranks call different things. The one that sees it first names its own call; after a refused name it has none. */
+static int
+differ(int rank, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    const char *name = arg;
+    hoop_comm *comm = party_join(1);
+    float x = 1;
+    (void)size;
+    hoop_comm_set_call_name(comm, "loss");
+    hoop_comm_set_call_name(comm, name);
+    hoop_result result = rank == 1 ? hoop_broadcast(&x, &x, 1, HOOP_FLOAT32, 0, comm)
+                                   : hoop_allreduce(&x, &x, 1, HOOP_FLOAT32, HOOP_SUM, comm);
+    hoop_comm_error(comm, &error);
+    int named = strstr(error.text, "called allreduce (gradients) of 1 x") ||
+                strstr(error.text, "called broadcast (gradients) of 1 x");
+    note(result == HOOP_ERR_MISMATCH && named == (name[0] == 'g') && !strstr(error.text, "loss"), name, error.text);
+    hoop_comm_destroy(comm);
+    return bad;
 }
 
 /* Rank 1 aborts a split that has a name; the parent has another. */
@@ -88,6 +138,27 @@ is_recorded(const char *name)
             all.entry[i].flight->head.pid == (uint32_t)getpid() && strcmp(all.entry[i].flight->head.name, name) == 0;
     hp_flight_collection_free(&all);
     return found;
+}
+
+/* HOOP_NAME: the communicator has that name from its creation on, and a part of it has none. */
+static int
+starts_named(int rank, int size, void *arg)
+{
+    hoop_error error = {.size = sizeof(error), .text = "poison"};
+    hoop_comm *world = party_join(0), *part = NULL;
+    (void)size, (void)arg;
+    note(is_recorded("w\xc3\xb6rld"), "the recorder has the name", "");
+    note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS && is_recorded(""), "a split has none", "");
+    note(hoop_comm_abort(part, "enough") == HOOP_SUCCESS, "an abort", "");
+    hoop_comm_error(part, &error);
+    note(error.text[0] != '"', "of a part without a name", error.text);
+    hoop_comm_destroy(part);
+    note(rank == 1 ? hoop_comm_abort(world, "now") == HOOP_SUCCESS : hoop_barrier(world) == HOOP_ERR_ABORTED, "the end",
+         "");
+    hoop_comm_error(world, &error);
+    note(strncmp(error.text, "\"w\xc3\xb6rld\": rank 1 ", 17) == 0, "the name begins the error", error.text);
+    hoop_comm_destroy(world);
+    return bad;
 }
 
 static void *
@@ -142,8 +213,14 @@ main(void)
     party_open(&p);
     is_int(0, party_run(&p, 2, mistakes, NULL, 60), "what is no name is refused");
     is_int(0, party_run(&p, RANKS, fails, NULL, 60), "errors begin with the name");
+    is_int(0, party_run(&p, 2, differ, "gradients", 60), "a rank's error has the name of its call");
+    is_int(0, party_run(&p, 2, differ, "two\nlines", 60), "a name that is refused leaves none");
     ok(is_in(p.log, "colour 0 \"caf\xc3\xa9\": failed: rank 1 ("), "the server's line has it, too");
     is_int(0, party_run(&p, RANKS, changes, NULL, 60), "a name may change beside operations");
+    setenv("HOOP_NAME", "w\xc3\xb6rld", 1);
+    is_int(0, party_run(&p, RANKS, starts_named, NULL, 60), "the setting names a communicator at its creation");
+    unsetenv("HOOP_NAME");
+    ok(is_in(p.log, " \"w\xc3\xb6rld\": "), "the server knows that name");
     party_close(&p);
     return tap_failures() != 0;
 }

@@ -60,10 +60,14 @@ measure(const char *const *titles, int columns, int elastic, const hp_row *rows,
     }
     if (!width || total(&l) <= width)
         return l;
+    int wanted = l.width[elastic];
     l.gap = 1;
-    int over = total(&l) - width, least = l.width[elastic] < ELASTIC_LEAST ? l.width[elastic] : ELASTIC_LEAST;
-    if (over > 0)
-        l.width[elastic] = l.width[elastic] - over > least ? l.width[elastic] - over : least;
+    l.width[elastic] = wanted < ELASTIC_LEAST ? wanted : ELASTIC_LEAST;
+    while (l.columns > elastic + 1 && total(&l) > width)
+        l.columns--;
+    int room = l.width[elastic] + width - total(&l);
+    if (room > l.width[elastic])
+        l.width[elastic] = room < wanted ? room : wanted;
     return l;
 }
 
@@ -90,7 +94,7 @@ hp_columns_print(const hp_line_sink *lines, const char *const *titles, int colum
     print_row(lines, &l, titles);
     for (int i = 0; i < n; i++) {
         const char *cell[HP_COLUMNS_MOST];
-        for (int c = 0; c < columns; c++)
+        for (int c = 0; c < l.columns; c++)
             cell[c] = rows[i].cell[c];
         print_row(lines, &l, cell);
     }

@@ -21,7 +21,8 @@ void hp_columns_say(const hp_line_sink *lines, const char *text);
 
 /*
  * The titles, and n rows: each column as wide as what it holds. If a line is too long, the blanks between columns are cut to
- * one each, then column `elastic` is cut, and ends with two points where text is left out.
+ * one each, then column `elastic` is cut, and ends with two points where text is left out, then the last columns are left
+ * out.
  */
 void hp_columns_print(const hp_line_sink *lines, const char *const *titles, int columns, int elastic,
                       const hp_row *rows, int n);

@@ -8,7 +8,7 @@
 
 #include "rendezvous/job.h"
 
-enum { SIM_MAX = 80, SIM_LINES = 400 };
+enum { SIM_MAX = 520, SIM_LINES = 400 };
 
 typedef struct sim_conn {
     hp_job_conn conn; /* first */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 96, LINE = 512, RANKS = 4 };
+enum { LINES = 600, LINE = 512, RANKS = 4 };
 
 static char lines[LINES][LINE];
 static int count;
@@ -256,24 +256,71 @@ test_outside(void)
 }
 
 /* 64 ranks on a terminal of 80 columns: nothing is wider, the late rank is among the few that are shown. */
+/* Ranks with the longest hosts, numbers and waits that they may have. */
+static void
+open_wide_world(sim *s, int n)
+{
+    sim_open(s);
+    for (int g = 0; g < n; g++) {
+        hp_join join = sim_join_of(g, n, 8);
+        snprintf(join.member.host, sizeof(join.member.host), "compute-%03d", g / 8);
+        join.member.pid = 4194000 + (uint32_t)g % 304;
+        sim_join(s, g, &join);
+    }
+    for (int g = 0; g < n; g++)
+        sim_say(s, g, HP_READY, NULL, 0);
+}
+
+/* All lines fit; the rank that is late is among the rows, and the others are counted. */
+static void
+check_width(const sim *s, int most, int rows, const char *late)
+{
+    size_t widest = 0;
+    int shown = 0;
+    print(s, most, 80);
+    for (int i = 0; i < count; i++) {
+        widest = strlen(lines[i]) > widest ? strlen(lines[i]) : widest;
+        shown += lines[i][0] >= '0' && lines[i][0] <= '9';
+    }
+    ok(widest <= 80, "the widest line has %zu characters", widest);
+    is_int(rows, shown, "rows");
+    ok(strncmp(line_with(late), late, strlen(late)) == 0, "the late rank is shown: %s", line_with(late));
+    ok(strncmp(line_with("the ring:"), "the ring: .. ", 13) == 0, "a part of the ring: %s", line_with("the ring:"));
+}
+
 static void
 test_narrow(void)
 {
     enum { N = 64 };
     sim s;
-    size_t widest = 0;
     sim_open(&s);
     sim_world(&s, N, 8);
     pass(&s, N, 3, 41);
     for (int g = 0; g < N; g++)
         sim_report(&s, g, 31, 1, (g + N - 1) % N);
-    print(&s, 5, 80);
-    for (int i = 0; i < count; i++)
-        widest = strlen(lines[i]) > widest ? strlen(lines[i]) : widest;
-    ok(widest <= 80, "the widest line has %zu characters", widest);
-    ok(strncmp(line_with("0%   "), "41 ", 3) == 0, "the late rank is shown: %s", line_with("0%   "));
-    ok(strncmp(line_with("the ring:"), "the ring: .. 0 -> ", 18) == 0, "a part of the ring: %s",
-       line_with("the ring:"));
+    check_width(&s, 5, 5, "41 ");
+    ok(strncmp(line_with("0%   "), "41 ", 3) == 0, "with its counters: %s", line_with("0%   "));
+    sim_close(&s);
+}
+
+/* 512 ranks on a screen of 24 lines, and all of them. */
+static void
+test_many(void)
+{
+    enum { N = 512, LATE = 341 };
+    static sim s;
+    open_wide_world(&s, N);
+    pass(&s, N, 3, LATE);
+    for (int g = 0; g < N; g++)
+        if (g != LATE)
+            sim_report(&s, g, 31234567, 1, (g + N - 1) % N);
+    sim_pass(&s, 900);
+    check_width(&s, 13, 13, "341  compute-042");
+    ok(count <= 23, "on %d lines", count);
+    is_string("and 499 more ranks: 499 in an operation, 0 in none that lasts", line_with("more ranks"),
+              "and the others");
+    ok(strstr(lines[0], "ring of 512 ranks: rank 341 (compute-042, pid"), "the sentence: %s", lines[0]);
+    check_width(&s, 100000, N, "341  compute-042");
     sim_close(&s);
 }
 
@@ -344,6 +391,7 @@ main(void)
     test_blocked_link();
     test_outside();
     test_narrow();
+    test_many();
     test_flood();
     test_summary();
     return tap_failures() != 0;

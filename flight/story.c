@@ -164,6 +164,18 @@ waits(const hp_flight_member *m, uint64_t sequence)
 }
 
 static int
+is_in(const hp_flight_member *m, uint64_t sequence)
+{
+    return m->stuck && m->stuck->sequence == sequence;
+}
+
+static int
+is_beyond(const hp_flight_member *m, uint64_t sequence)
+{
+    return m->stuck && m->stuck->sequence > sequence;
+}
+
+static int
 is_behind(const hp_flight_member *m, uint64_t sequence)
 {
     return !m->last || m->last->sequence < sequence;
@@ -311,16 +323,27 @@ find_gone(const hp_flight_ring *ring)
     return stopped ? stopped : first_of(ring, has_survived, 0) ? first_of(ring, has_died, 0) : NULL;
 }
 
-/* All that left a recorder are in the operation: then one whose process does not run, or the one that most wait for. */
+/*
+ * All that left a recorder are in the operation, or a few operations further on: then one whose process does not run, or
+ * the one that most wait for.
+ */
 static void
 tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
 {
     const hp_flight_member *gone = find_gone(story->ring);
+    uint64_t n = stuck->stuck->sequence;
+    int apart = first_of(story->ring, is_beyond, n) != NULL;
+    int over = gone && gone->stuck && (apart || has_died(gone, 0));
     story->plot = HP_FLIGHT_INSIDE;
-    int many = add_ranks(story, waits, stuck->stuck->sequence) > 1;
-    add(story, " %s ", gone && gone->stuck && has_died(gone, 0) ? (many ? "were in" : "was in") : verb(stuck, many));
+    int many = add_ranks(story, is_in, n) > 1;
+    add(story, " %s ", over ? (many ? "were in" : "was in") : verb(stuck, many));
     add_operation(story, stuck->stuck);
     add(story, ", called %.1f s ago", hp_flight_ago(stuck->entry, stuck->stuck->entered));
+    if (apart) {
+        add(story, ", and ");
+        add_ranks(story, is_beyond, n);
+        add(story, " in a later one");
+    }
     if (gone) {
         const hp_flight_head *head = head_of(gone);
         story->late = head->rank;

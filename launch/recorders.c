@@ -110,7 +110,7 @@ report(hp_recorders *recorders, const hp_flight_rings *rings, const char *path, 
     if (story.plot != HP_FLIGHT_WELL)
         hp_diag(output, "%s", story.text);
     if (number == 0)
-        hp_diag(output, "the last operations of the ranks are in %s; hoop-top --flight explains them", path);
+        hp_diag(output, "hoop-top --flight %s explains the last operations of the ranks", path);
     else
         hp_diag(output, "cannot write the flight recorders to %s: %s; --flight-dir names another folder", path,
                 strerror(number));

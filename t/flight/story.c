@@ -235,6 +235,18 @@ test_inside(void)
          "ranks 0 and 1 wait in operation 1 (barrier), called 30.0 s ago; the process of rank 2 (node2, pid 1002) has "
          "ended");
     begin();
+    for (int rank = 0; rank < 4; rank++) {
+        hp_flight *f = rank_of(rank, 4, WORLD);
+        call(f, barrier, 30, rank % 2 == 0);
+        if (rank % 2)
+            call(f, barrier, 29, 1);
+    }
+    all.entry[2].state = HP_FLIGHT_STOPPED;
+    told(
+        HP_FLIGHT_INSIDE, 2,
+        "ranks 0 and 2 were in operation 1 (barrier), called 30.0 s ago, and ranks 1 and 3 in a later one; the process "
+        "of rank 2 (node2, pid 1002) is stopped");
+    begin();
     for (int rank = 0; rank < 2; rank++)
         call(rank_of(rank, 3, WORLD), barrier, 30, 1);
     told(HP_FLIGHT_INSIDE, -1,

@@ -34,7 +34,7 @@ is 0 "$(recorders)" 'and leaves nothing'
 run --timeout $((3 * factor)) -n 3 "$flight" sleep
 is 124 "$status" 'a rank that does not call: the time limit ends the job'
 like "$wait"'rank 1 \(.*\) '"$late and has not called since" "$err" 'its sentence names the rank'
-like 'last operations of the ranks are in hoop-.*json' "$err" 'and the file'
+like 'hoop-top --flight hoop-.*json explains the last operations of the ranks' "$err" 'and the file'
 ok 'hoop-top reads the file' "$top" --flight "$json"
 is "$(grep -o 'ranks 0 and 2.*' err | sed 's/[0-9.]* s ago//')" "$("$top" --flight "$json" | head -n 1 | sed 's/[0-9.]* s ago//')" \
     'and prints the same sentence'

@@ -47,7 +47,7 @@ like '^[0-9a-f]{8}$' "$(cat name)" 'the job has a name, HOOP_JOB'
 ok 'which the table has' said "^hooprun: job $(cat name), ring of 3 ranks: "
 like "^job $(cat name), ring of 3 ranks: " "$(hoop-top --once)" 'and hoop-top'
 ok 'then the flight recorders are in a file, which has the name, too' \
-    wait_for 10 said "the last operations of the ranks are in hoop-$(cat name)\\.flight\\.json"
+    wait_for 10 said "hoop-top --flight hoop-$(cat name)\\.flight\\.json explains the last operations of the ranks"
 ok 'and by which hoop-top --flight finds those of this job' hoop-top --flight --job "$(cat name)"
 nok 'and no others' hoop-top --flight --job "$(cat name)0"
 : >err
@@ -57,7 +57,7 @@ ok 'SIGQUIT: the stopped rank is named' wait_for 5 said "ring of 3 ranks: rank 1
 like "^hooprun: 0  .* $(cat pid.0)  .*allreduce of 262144 x float32, sum  .* s  (data from )?rank [12]" "$(cat err)" \
     'the row of a rank that waits says in what, for how long and for whom'
 ok 'and the recorders name it, too' wait_for 10 said '^hooprun: .* in operation .* rank 1 .* is stopped'
-ok 'in the same file, written anew' wait_for 10 said 'the last operations of the ranks are in hoop-'
+ok 'in the same file, written anew' wait_for 10 said 'hoop-top --flight hoop-.* explains the last operations of the ranks'
 is 1 "$(find . -maxdepth 1 -name 'hoop-*.flight.json' | wc -l)" 'of which there is one'
 like 'rank 1 .* is stopped' "$(hoop-top --flight hoop-*.flight.json)" 'hoop-top explains it'
 kill -CONT "$(cat pid.1)"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A network that is cut between hooprun and an agent, without an end of any connection: two processes that hand the bytes
-# on are the cable, and are stopped. What becomes of the ranks, and that Ctrl-Z, during which hooprun is as silent,
-# ends nothing.
+# on are the cable, and are stopped. What hooprun says at its end, what becomes of the ranks, and that Ctrl-Z, during
+# which hooprun is as silent, ends nothing.
 # time limit: 120
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun
@@ -56,6 +56,7 @@ cut=$(cut -d. -f1 /proc/uptime)
 kill -INT "$started"
 wait "$started"
 is 130 $? 'Ctrl-C after a cut: status'
+is 'hooprun: n1 did not answer; ranks 0-1 may still run there' "$(tail -n 1 err)" 'the last line names the host and its ranks'
 nok 'which do run' ended $(cat pids)
 ok 'for half a minute' wait_for 36 ended $(cat pids)
 took=$(($(cut -d. -f1 /proc/uptime) - cut))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * silence: what the user hears about hosts that do not answer: at the start when their time is up, and at the end of the
- * run those that have not confirmed it.
+ * silence: what the user hears about hosts that do not answer: lines while the start waits for them, and at the end of
+ * the run the hosts that have not confirmed it.
  */
 #ifndef HP_LAUNCH_SILENCE_H
 #define HP_LAUNCH_SILENCE_H
@@ -12,6 +12,7 @@ typedef struct hp_silence {
     const hp_hosts *hosts;
     hp_output *output;
     hp_timer *timer;
+    uint64_t waited; /* by the next time that the timer fires */
     int reported;
     void (*gave_up)(void *arg); /* the time to answer is over, and the hosts have been named */
     void *arg;

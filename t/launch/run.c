@@ -203,8 +203,11 @@ check_lost(void)
     ok(says(" is lost: ") && says("was killed by signal 9; stopping 2 ranks"), "is said");
     is_int(1, play("x", (hp_options){0}), "one that ends before it greets: status 1");
     ok(says("cannot start on ") && says("ended with status 0"), "is said");
-    is_int(1, play("wx", (hp_options){0}), "one that does not answer: status 1");
+    is_int(1, play("wwwwwx", (hp_options){0}), "one that does not answer: status 1");
     ok(says(" has not answered within 60 s: "), "is said");
+    ok(says(" has not answered for 5 s; waiting up to 60 s\n") && says(" for 10 s;") && says(" for 20 s;") &&
+           says(" for 40 s;"),
+       "and lines at doubling intervals have said it before");
     is_string("15 ", fake_process_at(0)->signals, "and it is ended");
     fake_process_fail(HP_SPAWN_FORK, EAGAIN);
     is_int(1, play("", (hp_options){0}), "one that cannot be started: status 1");

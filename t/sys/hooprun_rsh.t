@@ -83,7 +83,7 @@ printf 'Welcome to %s!\nHOOP-AGENT 6 is what you will see soon\nLast login: neve
 echo "motd" >&2
 exec "$@"
 END
-run --rsh ./greeting -H n1,n2 echo hello
+HOOP_SOCKET_IFNAME=127.0.0.0/8 run --rsh ./greeting -H n1,n2 echo hello
 is 'hello hello' "$(echo $out)" 'a greeting does no harm'
 is '' "$err" 'and is not shown'
 run -v --rsh ./greeting -H n1 echo hello
@@ -150,7 +150,7 @@ is 1 "$status" 'but --wdir is meant as it is written'
 like '^hooprun: n1: cannot change into the folder ' "$err" 'said'
 
 # What is missing.
-run --rsh ./clean -H n1:2,n2:2 ./nonesuch
+HOOP_SOCKET_IFNAME=127.0.0.0/8 run --rsh ./clean -H n1:2,n2:2 ./nonesuch
 is 127 "$status" 'no such program: 127'
 is 1 "$(wc -l <err | tr -d ' ')" 'said once'
 shell half <<'END'
@@ -162,7 +162,7 @@ cat >onlyhere <<'END'
 sleep 60
 END
 chmod +x onlyhere
-PATH=$tmp:$PATH run --rsh ./half -H n1:2,n2:2 onlyhere
+HOOP_SOCKET_IFNAME=127.0.0.0/8 PATH=$tmp:$PATH run --rsh ./half -H n1:2,n2:2 onlyhere
 is 127 "$status" 'a program that one host lacks: 127'
 like '^hooprun: n2: there is no program onlyhere in PATH \(/nowhere\)' "$err" 'names the host'
 is 1 "$(wc -l <err | tr -d ' ')" 'once'

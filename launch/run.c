@@ -384,6 +384,7 @@ rank_started(void *arg, hp_host *host, int rank, unsigned pid)
 {
     hp_run *run = arg;
     hp_failure_started(&run->failure, rank);
+    hp_output_keep(run->output);
     if (run->options->verbose)
         hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
 }

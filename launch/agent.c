@@ -33,6 +33,9 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 /* How long ranks may take to end after TERM if the launcher is gone. */
 #define ORPHAN_GRACE (2 * HP_SEC)
 
+/* A launcher behind a network that was heard, and has sent nothing for so long, is gone or cut off. */
+#define SILENCE_LIMIT (30 * HP_SEC)
+
 /* How often it looks whether ranks are stopped. */
 #define LOOK (300 * HP_MS)
 
@@ -41,6 +44,7 @@ typedef struct agent {
     hp_buffer in;
     hp_watch *in_watch;
     hp_timer *look;
+    hp_timer *silence; /* since the launcher was heard last */
     hp_signals signals;
     int secret_fd;
     hp_write_queue out;
@@ -48,6 +52,9 @@ typedef struct agent {
     hp_ranks *ranks;
     char own_dir[PATH_MAX]; /* where this program lies */
     int launcher_gone;
+    int has_pinged; /* the launcher says now and then that it lives, */
+    int paused;     /* except while it has stopped the ranks, and then itself */
+    int deserted;   /* it has been silent for too long; what it would hear of the end now is not the cause */
     int recorders_sent;
     int over;
 } agent;
@@ -57,6 +64,8 @@ typedef struct agent {
 static void
 push(agent *a)
 {
+    if (a->deserted)
+        hp_buffer_drop(&a->out.buffer, hp_buffer_size(&a->out.buffer));
     hp_write_queue_push(&a->out);
     if (!a->ranks)
         return;
@@ -211,6 +220,37 @@ lose_launcher(agent *a)
         hp_ranks_stop(a->ranks, ORPHAN_GRACE);
 }
 
+/* The ranks would run for as long as the network is cut, and nobody could end them. */
+static void
+silent_too_long(void *arg)
+{
+    agent *a = arg;
+    if (a->launcher_gone || a->over)
+        return;
+    fprintf(
+        stderr,
+        "hooprun: the agent has received nothing from hooprun for %g s (is the network cut, or hooprun stopped?); it "
+        "ends its ranks\n",
+        (double)SILENCE_LIMIT / (double)HP_SEC);
+    a->deserted = 1;
+    lose_launcher(a);
+}
+
+static void
+launcher_heard(agent *a)
+{
+    hp_timer_set(a->silence, a->has_pinged && !a->paused ? SILENCE_LIMIT : HP_NEVER);
+}
+
+/* A launcher that stops the ranks stops itself next (Ctrl-Z), and is silent until it continues them. */
+static void
+pass_on_signal(agent *a, int number)
+{
+    if (number == SIGSTOP || number == SIGCONT)
+        a->paused = number == SIGSTOP;
+    hp_ranks_signal(a->ranks, number);
+}
+
 static void
 start_ranks(agent *a)
 {
@@ -239,9 +279,10 @@ handle(agent *a, const hp_agent_msg *msg)
     switch (msg->type) {
     case HP_MSG_STDIN: hp_ranks_stdin(a->ranks, msg->payload, msg->size); break;
     case HP_MSG_STDIN_END: hp_ranks_stdin_end(a->ranks); break;
-    case HP_MSG_SIGNAL: hp_ranks_signal(a->ranks, (int)(hp_get32(msg->payload) & 63)); break;
+    case HP_MSG_SIGNAL: pass_on_signal(a, (int)(hp_get32(msg->payload) & 63)); break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
     case HP_MSG_LOOK: answer_look(a); break;
+    case HP_MSG_PING: a->has_pinged = 1; break;
     case HP_MSG_STOP:
         send_recorders(a);
         hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);
@@ -297,6 +338,7 @@ readable(void *arg, int ready)
     if (n > 0) {
         hp_buffer_grown(&a->in, (size_t)n);
         take_messages(a);
+        launcher_heard(a);
     } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         lose_launcher(a);
     }
@@ -357,7 +399,8 @@ open_agent(agent *a)
         return -1;
     a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
     a->look = hp_timer_new(a->loop, look, a);
-    if (!a->in_watch || !a->look || hp_watch_set(a->in_watch, HP_READ) < 0)
+    a->silence = hp_timer_new(a->loop, silent_too_long, a);
+    if (!a->in_watch || !a->look || !a->silence || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
     return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
 }
@@ -370,6 +413,7 @@ close_agent(agent *a)
     hp_write_queue_close(&a->out);
     hp_watch_free(a->in_watch);
     hp_timer_free(a->look);
+    hp_timer_free(a->silence);
     hp_signals_close(&a->signals);
     hp_spec_free(&a->spec);
     hp_buffer_free(&a->in);
@@ -398,5 +442,5 @@ hp_agent_main(void)
             lose_launcher(&a);
     }
     close_agent(&a);
-    return 0;
+    return a.deserted;
 }

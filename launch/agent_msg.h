@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 5 " /* 5: the version of these messages */
+#define HP_AGENT_GREETING "HOOP-AGENT 6 " /* 6: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 
@@ -36,6 +36,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_SIGNAL,    /* u32 signal for every rank's group */
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
+    HP_MSG_PING,      /* the launcher lives and can be heard; the first one starts the agent's limit on silence */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */

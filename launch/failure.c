@@ -117,7 +117,7 @@ hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *line)
 void
 hp_failure_open(hp_failure *failure, int size)
 {
-    *failure = (hp_failure){.size = size, .first.rank = -1};
+    *failure = (hp_failure){.size = size, .first.rank = -1, .ring_rank = -1};
     failure->rank = hp_xcalloc((size_t)size, sizeof(*failure->rank));
 }
 
@@ -142,6 +142,7 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
         return 0;
     failure->rank[ended->rank].running = 0;
     failure->running--;
+    failure->rank[ended->rank].end = *ended;
     if (ended->status == 0 || failure->reported)
         return 0;
     if (is_first || hp_rank_exit_precedes(ended->status, failure->first.status))
@@ -151,7 +152,7 @@ hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended)
 
 /* --- why the ring failed --- */
 
-/* A rank that vanishes or aborts after a ring has failed: usually a consequence of that failure. */
+/* A rank that vanishes or aborts: after a ring has failed it is usually a consequence of that failure. */
 static int
 may_follow(const hoop_error *cause)
 {
@@ -168,8 +169,30 @@ hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_error 
     free(failure->split);
     failure->ring = hp_xstrdup(cause->text);
     failure->split = split ? hp_xstrdup(split) : NULL;
+    failure->ring_rank = !split && may_follow(cause) ? cause->rank : -1;
     failure->ring_judged = cause->code == HOOP_ERR_TIMEOUT || cause->code == HOOP_ERR_MISMATCH;
     failure->ring_worked = cause->phase == HOOP_PHASE_OPERATION;
+}
+
+/* Whether the sentence is about this process; the ring of a split numbers its ranks in its own way. */
+static int
+is_named(const hp_failure *failure, int rank)
+{
+    char pid[32];
+    snprintf(pid, sizeof(pid), ", pid %d)", failure->rank[rank].end.pid);
+    return failure->rank[rank].end.status != 0 && strstr(failure->ring, pid);
+}
+
+const hp_rank_exit *
+hp_failure_cause(const hp_failure *failure)
+{
+    int named = failure->ring_rank;
+    if (named < 0 || named >= failure->size)
+        return &failure->first;
+    for (int rank = 0; rank < failure->size && !is_named(failure, named); rank++)
+        if (is_named(failure, rank))
+            named = rank;
+    return failure->rank[named].end.status != 0 ? &failure->rank[named].end : &failure->first;
 }
 
 static int
@@ -230,6 +253,7 @@ hp_failure_report(hp_failure *failure, hp_output *output, int hidden)
     if (failure->reported)
         return;
     failure->reported = 1;
+    failure->first = *hp_failure_cause(failure);
     const hp_failure_rank *rank = &failure->rank[failure->first.rank];
     repeat r = {output, failure->first.rank};
     char *sentence = hp_rank_exit_sentence(&failure->first, failure->running);

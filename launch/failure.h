@@ -33,8 +33,9 @@ void hp_tail_each_line(const hp_buffer *tail, void (*fn)(void *arg, const char *
 
 typedef struct hp_failure_rank {
     int running;
-    uint64_t shown; /* hp_output_shown after its last standard error */
-    hp_buffer tail; /* of its standard error */
+    hp_rank_exit end; /* .status 0: it has not failed */
+    uint64_t shown;   /* hp_output_shown after its last standard error */
+    hp_buffer tail;   /* of its standard error */
 } hp_failure_rank;
 
 typedef struct hp_failure {
@@ -44,6 +45,7 @@ typedef struct hp_failure {
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
     char *split;        /* which ring: "split 1 colour 0", whose ranks have other numbers; NULL: the job's */
     int ring_worked;    /* the ring was up and failed in an operation */
+    int ring_rank;      /* the rank that it lost, as the ring numbers it; -1: it failed for another reason */
     int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */
     int reported;
 } hp_failure;
@@ -65,7 +67,13 @@ void hp_failure_ring_failed(hp_failure *failure, const char *split, const hoop_e
 int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 
 /*
- * Reports the first failure, once: the sentence, the rank's last lines if they are not on the screen (hidden: they
+ * The failure that caused the others: that of the rank that the ring has lost, if its end is known, because a rank
+ * that fails for this reason may end before it; else the first one.
+ */
+const hp_rank_exit *hp_failure_cause(const hp_failure *failure);
+
+/*
+ * Reports the failure that caused the others, and makes it the first, once: the sentence, the rank's last lines if they are not on the screen (hidden: they
  * went to a file), and why the ring failed. The reason comes last because the rank that exits first is often not to
  * blame; it is left out where it only repeats what the rank itself said while joining.
  */

@@ -19,7 +19,9 @@
 enum { STREAMS = 2 };
 
 struct hp_files {
-    int count; /* STREAMS for each rank */
+    int dir;    /* -1: not open */
+    char *made; /* the path of the folder, if it was not there before */
+    int count;  /* STREAMS for each rank */
     int fd[];
 };
 
@@ -43,12 +45,13 @@ make_parents(const char *dir)
     return result;
 }
 
-/* Opens a folder of ours, or makes it. EPERM: it is another user's; ENOTDIR, ELOOP: it is no folder. */
+/* Opens a folder of ours, or makes it (*made). EPERM: it is another user's; ENOTDIR, ELOOP: it is no folder. */
 static int
-open_folder(int parent, const char *name)
+open_folder(int parent, const char *name, int *made)
 {
     struct stat st;
-    if (mkdirat(parent, name, 0777) < 0 && errno != EEXIST)
+    *made = mkdirat(parent, name, 0777) == 0;
+    if (!*made && errno != EEXIST)
         return -1;
     if (fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)) {
         errno = ELOOP; /* openat would say ENOTDIR */
@@ -62,15 +65,19 @@ open_folder(int parent, const char *name)
     return -1;
 }
 
+/* *made: its path if it was not there before, else NULL; free() it. */
 static int
-open_top(const char *dir)
+open_top(const char *dir, char **made)
 {
     char *path = hp_xstrdup(dir), *end = path + strlen(path);
+    int is_new = 0;
     while (end > path + 1 && end[-1] == '/') /* with it a link would be followed */
         *--end = '\0';
-    int fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path);
+    int fd = make_parents(path) < 0 ? -1 : open_folder(AT_FDCWD, path, &is_new);
     int number = errno;
-    free(path);
+    *made = is_new ? path : NULL;
+    if (!is_new)
+        free(path);
     errno = number;
     return fd;
 }
@@ -96,7 +103,7 @@ static int
 open_files_of(hp_files *files, int dir, int rank, int force)
 {
     char *name = hp_xasprintf("rank.%d", rank);
-    int folder = open_folder(dir, name), i, number;
+    int is_new, folder = open_folder(dir, name, &is_new), i, number;
     int how = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
     int result = folder;
     for (i = 0; i < STREAMS && result >= 0; i++)
@@ -107,6 +114,21 @@ open_files_of(hp_files *files, int dir, int rank, int force)
     free(name);
     errno = number;
     return result;
+}
+
+/* A folder with other files in it stays. */
+static void
+remove_rank(const hp_files *files, int rank)
+{
+    char *name = hp_xasprintf("rank.%d", rank);
+    int folder = openat(files->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (int i = 0; i < STREAMS && folder >= 0; i++)
+        if (files->fd[STREAMS * rank + i] >= 0)
+            unlinkat(folder, names[i], 0);
+    if (folder >= 0)
+        close(folder);
+    unlinkat(files->dir, name, AT_REMOVEDIR);
+    free(name);
 }
 
 static const char *
@@ -127,9 +149,9 @@ refuse(const char *dir, int rank, hoop_error *error)
 }
 
 static hoop_result
-open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
+open_all(hp_files *files, const char *dir, int force, hoop_error *error)
 {
-    char *former = force ? NULL : find_former(fd, files->count / STREAMS);
+    char *former = force ? NULL : find_former(files->dir, files->count / STREAMS);
     if (former) {
         hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
                    "--output-dir %.150s: %s is there already; name another folder, or write over it with --force", dir,
@@ -138,7 +160,7 @@ open_all(hp_files *files, const char *dir, int fd, int force, hoop_error *error)
         return HOOP_ERR_INVALID_ARGUMENT;
     }
     for (int i = 0; i < files->count / STREAMS; i++)
-        if (open_files_of(files, fd, i, force) < 0)
+        if (open_files_of(files, files->dir, i, force) < 0)
             return refuse(dir, i, error);
     return HOOP_SUCCESS;
 }
@@ -152,13 +174,10 @@ hp_files_open(const char *dir, int ranks, int force, hoop_error *error)
     files->count = STREAMS * ranks;
     for (int i = 0; i < files->count; i++)
         files->fd[i] = -1;
-    int fd = open_top(dir);
-    hoop_result result = fd < 0 ? refuse(dir, 0, error) : open_all(files, dir, fd, force, error);
-    if (fd >= 0)
-        close(fd);
-    if (result == HOOP_SUCCESS)
+    files->dir = open_top(dir, &files->made);
+    if ((files->dir < 0 ? refuse(dir, 0, error) : open_all(files, dir, force, error)) == HOOP_SUCCESS)
         return files;
-    hp_files_close(files);
+    hp_files_remove(files);
     return NULL;
 }
 
@@ -179,10 +198,23 @@ hp_files_write(hp_files *files, int rank, int stream, const uint8_t *bytes, size
 }
 
 void
+hp_files_remove(hp_files *files)
+{
+    for (int i = 0; i < files->count / STREAMS; i++)
+        remove_rank(files, i);
+    if (files->made)
+        rmdir(files->made);
+    hp_files_close(files);
+}
+
+void
 hp_files_close(hp_files *files)
 {
-    for (int i = 0; files && i < files->count; i++)
+    for (int i = 0; i < files->count; i++)
         if (files->fd[i] >= 0)
             close(files->fd[i]);
+    if (files->dir >= 0)
+        close(files->dir);
+    free(files->made);
     free(files);
 }

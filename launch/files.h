@@ -18,5 +18,6 @@ typedef struct hp_files hp_files;
 hp_files *hp_files_open(const char *dir, int ranks, int force, hoop_error *error);
 int hp_files_write(hp_files *files, int rank, int stream, const uint8_t *bytes, size_t n); /* 0, or -1 with errno */
 void hp_files_close(hp_files *files);
+void hp_files_remove(hp_files *files); /* the files too, and folders that are empty then: no rank has run */
 
 #endif

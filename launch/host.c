@@ -13,6 +13,7 @@
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
 #define ANSWER_LIMIT (60 * HP_SEC)
+#define PING_INTERVAL (5 * HP_SEC) /* a fraction of the agents' SILENCE_LIMIT */
 
 /* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
 #define PROCESS_WORD (5 * HP_SEC)
@@ -43,12 +44,15 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
     int rank = rank_of(host, hp_get32(bytes));
     if (rank < 0)
         return;
+    if (msg->type == HP_MSG_EXIT)
+        host->all->process[rank].ended = 1;
     if (msg->type == HP_MSG_STARTED)
         owner->started(owner->arg, host, rank, hp_get32(bytes + 4));
     else if (msg->type == HP_MSG_STOPPED)
         host->all->process[rank] =
-            (hp_rank_process){hp_get32(bytes + 4), hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
-                              hp_loop_now(host->all->loop)};
+            (hp_rank_process){.pid = hp_get32(bytes + 4),
+                              .state = hp_get32(bytes + 8) ? HP_PROCESS_STOPPED : HP_PROCESS_RUNS,
+                              .told = hp_loop_now(host->all->loop)};
     else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2))
         owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
     else if (msg->type == HP_MSG_EXIT)
@@ -103,6 +107,31 @@ over(void *arg, hp_agent_conn *conn)
     host->all->owner.over(host->all->owner.arg, host);
 }
 
+/* --- pings --- */
+
+/* Whether its agent is behind a network, which may fail unnoticed; a pipe to this machine's own agent does not. */
+static int
+is_remote(const hp_host *host)
+{
+    return !host->all->mapping->host[host->index].here;
+}
+
+/* What still waits to be sent tells the agent the same. */
+static void
+ping(void *arg)
+{
+    hp_hosts *hosts = arg;
+    for (int i = 0; i < hosts->count; i++) {
+        hp_host *host = &hosts->host[i];
+        if (!host->has_spec || !is_remote(host) || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER ||
+            hp_buffer_size(hp_agent_conn_out(host->conn)) > 0)
+            continue;
+        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_PING, NULL, 0, NULL, 0);
+        hp_agent_conn_push(host->conn);
+    }
+    hp_timer_set(hosts->ping, PING_INTERVAL);
+}
+
 /* --- one host --- */
 
 hoop_result
@@ -124,6 +153,8 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
     hp_job_server_put_spec(server, host->index, winsize, hp_agent_conn_out(host->conn));
     host->has_spec = 1;
     hp_agent_conn_push(host->conn);
+    if (is_remote(host))
+        hp_timer_set(host->all->ping, 0);
 }
 
 int
@@ -157,6 +188,7 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
     *hosts = (hp_hosts){.loop = loop, .mapping = mapping, .owner = *owner, .count = mapping->list->count};
     hosts->host = hp_xcalloc((size_t)hosts->count, sizeof(*hosts->host));
     hosts->process = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->process));
+    hosts->ping = hp_xcheck(hp_timer_new(loop, ping, hosts));
     for (int i = 0; i < hosts->count; i++) {
         hosts->host[i] = (hp_host){.all = hosts,
                                    .index = i,
@@ -176,6 +208,7 @@ hp_hosts_close(hp_hosts *hosts)
             hp_agent_conn_free(hosts->host[i].conn);
     free(hosts->host);
     free(hosts->process);
+    hp_timer_free(hosts->ping);
     hp_flight_collection_free(&hosts->recorders.all);
     hp_recorders_forget(&hosts->recorders);
     *hosts = (hp_hosts){0};

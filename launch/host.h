@@ -29,6 +29,7 @@ typedef struct hp_rank_process {
     uint32_t pid; /* 0: nothing is known */
     hp_process state;
     uint64_t told; /* when */
+    int ended;
 } hp_rank_process;
 
 typedef struct hp_hosts_owner {
@@ -55,6 +56,7 @@ struct hp_hosts {
     hp_recorders recorders;
     int started, greeted, over; /* agents of them */
     hp_rank_process *process;   /* by rank */
+    hp_timer *ping;             /* agents behind a network are told now and then that this launcher lives */
 };
 
 uint64_t hp_hosts_answer_limit(void); /* how long hosts may take to answer, in ns: as long as ranks to join */

@@ -46,12 +46,22 @@ own_host(const hp_mapping *mapping)
 }
 
 static hoop_result
-find_address(hp_job_server *s, int host, const char *seen_from, hoop_error *error)
+find_address(hp_job_server *s, int host, const char *seen_from, const hp_job_server_owner *owner, hoop_error *error)
 {
     const hp_mapping *mapping = s->mapping;
+    char guess[IF_NAMESIZE], text[HP_ADDR_TEXT];
     if (mapping->all_here)
         return hp_local_loopback(&s->address, error);
-    return hp_local_address(&s->address, own_host(mapping), &mapping->list->entry[host], seen_from, error);
+    const hp_host_entry *remote = &mapping->list->entry[host];
+    if (hp_local_address(&s->address, own_host(mapping), remote, seen_from, guess, error) != HOOP_SUCCESS)
+        return error->code;
+    if (guess[0] == '\0')
+        return HOOP_SUCCESS;
+    char *line = hp_xasprintf("there is no route to %s; the rendezvous server listens on the only interface, %s (%s)",
+                              hp_mapping_name(mapping, host), guess, hp_addr_host(&s->address, text));
+    owner->warn(owner->arg, line);
+    free(line);
+    return HOOP_SUCCESS;
 }
 
 /* The setting as the ranks will have it: from -x, else from our environment. */
@@ -84,7 +94,8 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
                                  .arg = owner->arg};
     if (s->server || (!s->mapping->all_here && s->mapping->host[host].here))
         return HOOP_SUCCESS;
-    if (find_address(s, host, seen_from, error) != HOOP_SUCCESS || find_ports(s, &options.ports, error) != HOOP_SUCCESS)
+    if (find_address(s, host, seen_from, owner, error) != HOOP_SUCCESS ||
+        find_ports(s, &options.ports, error) != HOOP_SUCCESS)
         return error->code;
     options.listen = s->address;
     options.secret = s->secret;

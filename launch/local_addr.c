@@ -8,6 +8,7 @@
 #include "base/err.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,14 +129,55 @@ route_to_host(hp_addr *addr, const hp_host_entry *remote)
     return hp_addr_parse(&to, text, NULL) == HOOP_SUCCESS && route(addr, &to);
 }
 
+/* Whether an interface may lead to other machines; *addr: its address. */
+static int
+leads_out(const struct ifaddrs *entry, hp_addr *addr)
+{
+    unsigned wanted = IFF_UP | IFF_RUNNING;
+    int family = entry->ifa_addr ? entry->ifa_addr->sa_family : AF_UNSPEC;
+    if ((family != AF_INET && family != AF_INET6) || (entry->ifa_flags & (wanted | IFF_LOOPBACK)) != wanted)
+        return 0;
+    addr->length = family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6);
+    memcpy(&addr->u, entry->ifa_addr, addr->length);
+    return family == AF_INET || !IN6_IS_ADDR_LINKLOCAL(&addr->u.v6.sin6_addr);
+}
+
+/*
+ * The first address of the only interface that may lead to other machines, or of loopback: without any such interface,
+ * only this machine itself can be behind the remote shell. 0: there are several.
+ */
+static int
+only_interface(hp_addr *addr, char name[IF_NAMESIZE])
+{
+    struct ifaddrs *all = NULL;
+    int count = 0;
+    hp_addr found = {0};
+    name[0] = '\0';
+    if (getifaddrs(&all) < 0)
+        return 0;
+    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
+        if (strcmp(entry->ifa_name, name) == 0 || !leads_out(entry, &found))
+            continue;
+        *addr = found;
+        snprintf(name, IF_NAMESIZE, "%s", entry->ifa_name);
+        count++;
+    }
+    freeifaddrs(all);
+    if (count > 0)
+        return count == 1;
+    snprintf(name, IF_NAMESIZE, "lo");
+    return hp_local_loopback(addr, NULL) == HOOP_SUCCESS;
+}
+
 hoop_result
 hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote, const char *seen_from,
-                 hoop_error *error)
+                 char guess[IF_NAMESIZE], hoop_error *error)
 {
     static const char *const world[] = {"192.0.2.1", "2001:db8::1"}; /* addresses of documentation: no host has them */
     const char *wanted = getenv("HOOP_SOCKET_IFNAME");
     char ifname[HP_HOST_ADDR + 8];
     hp_addr to;
+    guess[0] = '\0';
     if (own && hp_local_ifname(own, ifname, sizeof(ifname)))
         wanted = ifname;
     if (wanted && wanted[0] != '\0')
@@ -147,5 +189,11 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
     for (size_t i = 0; i < sizeof(world) / sizeof(world[0]); i++)
         if (numeric(&to, world[i]) && route(addr, &to))
             return HOOP_SUCCESS;
-    return hp_local_loopback(addr, error);
+    if (only_interface(addr, guess))
+        return HOOP_SUCCESS;
+    return hp_err_set(
+        error, HOOP_ERR_SYSTEM,
+        "found no address of this machine that %.60s can reach; set HOOP_SOCKET_IFNAME to the network that "
+        "the hosts share, such as 10.1.0.0/16, or give %.60s an addr= in a hostfile",
+        remote->name, remote->name);
 }

@@ -9,6 +9,8 @@
 #include "launch/hostfile.h"
 #include "net/addr.h"
 
+#include <net/if.h>
+
 /* Whether `name` is this machine: its usual names and its own addresses. Resolves nothing. user@ means elsewhere. */
 int hp_local_is_host(const char *name);
 
@@ -24,10 +26,11 @@ int hp_local_ifname(const hp_host_entry *host, char *out, size_t size);
 /*
  * The address to listen on for ranks on `remote`. In this order: the interface or address given for this machine
  * (`own`, its hostfile entry or NULL, else HOOP_SOCKET_IFNAME), the address the remote shell says it was called from
- * (seen_from, "": unknown), the address that routes to `remote`, the one that routes to the world, loopback.
+ * (seen_from, "": unknown), the address that routes to `remote`, the one that routes to the world, that of the only
+ * interface (loopback, if there is no other). The last one is a guess: `guess` receives its interface's name, else "".
  */
 hoop_result hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *remote,
-                             const char *seen_from, hoop_error *error);
+                             const char *seen_from, char guess[IF_NAMESIZE], hoop_error *error);
 hoop_result hp_local_loopback(hp_addr *addr, hoop_error *error);
 
 #endif

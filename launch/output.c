@@ -38,6 +38,7 @@ struct hp_output {
     sink out, err_own, *err; /* err: &err_own, or &out when they are the same */
     hp_files *files;         /* NULL: none */
     int broken, all_ended;
+    int kept; /* the files stay, also if nothing was written */
     uint64_t shown;
 };
 
@@ -200,6 +201,12 @@ hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, si
 }
 
 void
+hp_output_keep(hp_output *output)
+{
+    output->kept = 1;
+}
+
+void
 hp_output_ended(hp_output *output, int rank)
 {
     for (int stream = 1; stream <= 2; stream++) {
@@ -250,7 +257,10 @@ hp_output_shown(const hp_output *output)
 void
 hp_output_free(hp_output *output)
 {
-    hp_files_close(output->files);
+    if (output->files && output->kept)
+        hp_files_close(output->files);
+    else if (output->files)
+        hp_files_remove(output->files);
     close_sink(&output->out);
     close_sink(&output->err_own);
     free(output);

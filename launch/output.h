@@ -24,6 +24,7 @@ typedef struct hp_output_options {
 
 /* HOOP_ERR_INVALID_ARGUMENT: a folder or file cannot be made. */
 hp_output *hp_output_new(hp_loop *loop, const hp_output_options *options, hoop_error *error);
+void hp_output_keep(hp_output *output); /* a rank runs: without this call the files are removed in the end */
 void hp_output_rank(hp_output *output, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
 void hp_output_ended(hp_output *output, int rank); /* shows its unfinished lines */
 void hp_output_all_ended(hp_output *output);

@@ -17,6 +17,7 @@
 #include "launch/job_table.h"
 #include "launch/recorders.h"
 #include "launch/signals.h"
+#include "launch/silence.h"
 #include "launch/stdin.h"
 #include "launch/terminal.h"
 #include "launch/xalloc.h"
@@ -53,7 +54,8 @@ typedef struct hp_run {
     hp_failure failure;
     hp_signals signals;
     hp_inspection inspection;
-    hp_timer *time_limit, *greeting_limit, *kill_limit, *failure_delay;
+    hp_silence silence;
+    hp_timer *time_limit, *kill_limit, *failure_delay;
     int label;  /* lines have their rank's label */
     int paused; /* agents are held back because the output has a slow reader */
     int status, by_signal;
@@ -82,6 +84,7 @@ finish(hp_run *run)
     hp_job_server_summarize(&run->server);
     if (run->status != 0 && !run->by_signal)
         hp_recorders_report(&run->hosts.recorders, run->options->flight_dir, run->server.id, run->output);
+    hp_silence_report(&run->silence);
     if (hp_output_backlog(run->output) == 0 || run->stop_now) {
         run->phase = FINISHED;
     } else if ((run->by_signal || run->killed) && !run->flushing) {
@@ -101,7 +104,7 @@ stop(hp_run *run, int status, uint64_t grace)
     run->phase = STOPPING;
     hp_inspection_cancel(&run->inspection);
     hp_timer_set(run->time_limit, HP_NEVER);
-    hp_timer_set(run->greeting_limit, HP_NEVER);
+    hp_silence_end(&run->silence);
     hp_timer_set(run->kill_limit, grace + LAST_RESORT);
     hp_hosts_stop(&run->hosts, grace);
     finish(run);
@@ -112,8 +115,10 @@ static void
 kill_limit_reached(void *arg)
 {
     hp_run *run = arg;
-    if (run->killed || run->flushing)
+    if (run->killed || run->flushing) {
+        hp_silence_report(&run->silence);
         run->phase = FINISHED;
+    }
     if (run->hosts.over == run->hosts.started)
         return;
     run->killed = 1;
@@ -280,7 +285,7 @@ static void
 start_ranks(hp_run *run)
 {
     hp_winsize winsize = size_for_ranks(run);
-    hp_timer_set(run->greeting_limit, HP_NEVER);
+    hp_silence_end(&run->silence);
     run->phase = RUNNING;
     run->failure.running = run->mapping->ranks.size;
     for (int i = 0; i < run->hosts.count; i++)
@@ -379,6 +384,7 @@ rank_started(void *arg, hp_host *host, int rank, unsigned pid)
 {
     hp_run *run = arg;
     hp_failure_started(&run->failure, rank);
+    hp_output_keep(run->output);
     if (run->options->verbose)
         hp_diag(run->output, "rank %d runs on %s, pid %u", rank, host->name, pid);
 }
@@ -402,16 +408,9 @@ agent_over(void *arg, hp_host *host)
 }
 
 static void
-greeting_limit_reached(void *arg)
+start_given_up(void *arg)
 {
-    hp_run *run = arg;
-    for (int i = 0; i < run->hosts.count; i++) {
-        const hp_host *host = &run->hosts.host[i];
-        if (hp_host_is_silent(host))
-            hp_diag_agent_silent(run->output, host->name, host->conn, &run->mapping->host[i].call,
-                                 (double)hp_hosts_answer_limit() / (double)HP_SEC);
-    }
-    stop(run, 1, GRACE);
+    stop(arg, 1, GRACE);
 }
 
 static void
@@ -548,13 +547,13 @@ open_run(hp_run *run, hoop_error *error)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot start the event loop");
     hp_hosts_open(&run->hosts, run->loop, run->mapping, &hosts);
     run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));
-    run->greeting_limit = hp_xcheck(hp_timer_new(run->loop, greeting_limit_reached, run));
     run->kill_limit = hp_xcheck(hp_timer_new(run->loop, kill_limit_reached, run));
     run->failure_delay = hp_xcheck(hp_timer_new(run->loop, failure_delay_over, run));
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = open_output(run, error);
     hp_inspection_open(&run->inspection, run->loop, &run->hosts, &run->server, run->output);
+    hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, start_given_up, run);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
 
@@ -562,6 +561,7 @@ static void
 close_run(hp_run *run)
 {
     hp_inspection_close(&run->inspection);
+    hp_silence_close(&run->silence);
     hp_hosts_close(&run->hosts);
     hp_failure_close(&run->failure);
     hp_job_server_close(&run->server);
@@ -569,7 +569,6 @@ close_run(hp_run *run)
         hp_output_free(run->output);
     hp_stdin_free(run->in);
     hp_timer_free(run->time_limit);
-    hp_timer_free(run->greeting_limit);
     hp_timer_free(run->kill_limit);
     hp_timer_free(run->failure_delay);
     hp_signals_close(&run->signals);
@@ -586,7 +585,7 @@ hp_run_to_end(const hp_options *options, const hp_mapping *mapping, int *by_sign
         fprintf(stderr, "hooprun: %s\n", error.text);
         run.status = 2;
     } else {
-        hp_timer_set(run.greeting_limit, hp_hosts_answer_limit());
+        hp_silence_begin(&run.silence);
         start_agents(&run);
         while (run.phase != FINISHED)
             hp_loop_run(run.loop, HP_NEVER);

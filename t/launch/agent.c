@@ -67,6 +67,18 @@ say_spec(void)
     hp_spec_free(&spec);
 }
 
+/* Lets so much time pass; 1: it has passed. */
+static int
+pass(uint64_t ns)
+{
+    static uint64_t end;
+    end = end ? end : hp_now() + ns;
+    if (hp_now() < end)
+        return 0;
+    end = 0;
+    return 1;
+}
+
 static void
 note_msg(const hp_agent_msg *msg)
 {
@@ -141,6 +153,13 @@ act(void)
     case 's': say_spec(); break;
     case 'b': say_msg(HP_MSG_STDIN, "in", 2); break;
     case 'u': say_msg(HP_MSG_SIGNAL, "\12\0\0\0", 4); break; /* 10: USR1 */
+    case 'l': say_msg(HP_MSG_PING, "", 0); break;
+    case 'Z': say_msg(HP_MSG_SIGNAL, "\23\0\0\0", 4); break; /* 19: STOP */
+    case 'C': say_msg(HP_MSG_SIGNAL, "\22\0\0\0", 4); break; /* 18: CONT */
+    case 'm':
+        if (!pass(60 * HP_SEC))
+            return 0;
+        break;
     case 'p': say_msg(HP_MSG_STOP, "\0\0\0\0", 4); break;
     case 'c': close(to_agent); break;
     case 'n': say_msg(HP_MSG_TAKEN, "\0\0\0\0", 4); break; /* which only agents send */
@@ -232,6 +251,27 @@ check_alone(void)
     ok(strncmp(fake_process_at(1)->signals, "15 18 9 ", 8) == 0, "is the same");
 }
 
+/* Pings come only from a launcher behind a network, which can be cut without an end of the input. */
+static void
+check_silent_launcher(void)
+{
+    int err = dup(2), null = open("/dev/null", O_RDWR);
+    dup2(null, 2);
+    is_int(1, play("sl"), "a launcher that was heard, and falls silent");
+    ok(strncmp(fake_process_at(0)->signals, "15 18 9 ", 8) == 0, "counts as gone: %s", fake_process_at(0)->signals);
+    is_string(RUNNING, heard, "it is not told of ends that it has not caused");
+    is_int(0, play("sm01"), "one that has never pinged");
+    is_string("", fake_process_at(0)->signals, "may be silent");
+    is_int(0, play("slZm01"), "one that has stopped the ranks");
+    is_string("19 ", fake_process_at(0)->signals, "may be silent, too");
+    is_int(1, play("slZmC"), "until it continues them");
+    ok(strncmp(fake_process_at(0)->signals, "19 18 15 18 9 ", 14) == 0, "then they end as well: %s",
+       fake_process_at(0)->signals);
+    dup2(err, 2);
+    close(err);
+    close(null);
+}
+
 static void
 check_nonsense(void)
 {
@@ -286,6 +326,7 @@ main(void)
     check_life();
     check_stopped();
     check_alone();
+    check_silent_launcher();
     check_nonsense();
     check_not_started();
     check_slow_launcher();

@@ -145,6 +145,48 @@ check_first(void)
     hp_failure_close(&failure);
 }
 
+/* The rank that the ring lost may end behind one that failed because of it. */
+static void
+check_cause(void)
+{
+    hp_failure failure;
+    hoop_error lost = {0}, late = {0};
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 801) vanished during operation 7: it exited");
+    lost.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    is_int(0, hp_failure_cause(&failure)->rank, "while the lost rank's end is not known, the first one counts");
+    end(&failure, 1, 3 << 8);
+    end(&failure, 2, 11);
+    is_int(1, hp_failure_cause(&failure)->rank, "then its own does");
+    is_int(3 << 8, hp_failure_cause(&failure)->status, "with its status");
+    hp_failure_close(&failure);
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    end(&failure, 1, 0);
+    is_int(0, hp_failure_cause(&failure)->rank, "a rank that ended well is no failure");
+    hp_failure_close(&failure);
+    hp_err_set(&lost, HOOP_ERR_PEER_LOST, "rank 1 (node, pid 802) vanished");
+    lost.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    end(&failure, 1, 1 << 8);
+    end(&failure, 2, 3 << 8);
+    hp_failure_ring_failed(&failure, NULL, &lost);
+    is_int(2, hp_failure_cause(&failure)->rank, "the rank of a split is known by its process");
+    hp_failure_close(&failure);
+    hp_err_set(&late, HOOP_ERR_TIMEOUT, "rank 1 (node, pid 801) has not entered operation 7");
+    late.rank = 1;
+    start_all(&failure, 3);
+    end(&failure, 0, 1 << 8);
+    end(&failure, 1, 1 << 8);
+    hp_failure_ring_failed(&failure, NULL, &late);
+    is_int(0, hp_failure_cause(&failure)->rank, "a late rank's own end follows from the verdict");
+    hp_failure_close(&failure);
+}
+
 /* --- the report --- */
 
 /* What the report writes to standard error, with the descriptor put back. */
@@ -223,6 +265,7 @@ main(void)
     check_sentences();
     check_ring();
     check_first();
+    check_cause();
     check_report();
     return 0;
 }

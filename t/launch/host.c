@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREETING "\nHOOP-AGENT 5 0.1.0 -\n"
+#define GREETING "\nHOOP-AGENT 6 0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;
@@ -319,6 +319,36 @@ check_process(void)
     end();
 }
 
+/* The agents hear now and then that the launcher lives. */
+static void
+check_pings(void)
+{
+    begin("n1:2,n2:2");
+    start_all();
+    fake_loop_advance(loop, 60 * HP_SEC);
+    is_string("", sent(0, 0), "an agent without its spec is not pinged");
+    end();
+    begin("n1:2,n2:2");
+    run_all();
+    sent(0, 1);
+    sent(1, 1);
+    fake_loop_advance(loop, 0);
+    is_string("16 ", sent(1, 0), "an agent is pinged as soon as it has its spec");
+    fake_loop_advance(loop, 10 * HP_SEC);
+    is_string("16 16 ", sent(1, 0), "and each five seconds");
+    fake_process_exit(fake_process_at(0), 9);
+    hp_hosts_reaped(&hosts, FAKE_PID, 9);
+    fake_loop_advance(loop, 5 * HP_SEC);
+    is_string("16 ", sent(1, 0), "also when another one is gone");
+    end();
+    begin("localhost:2");
+    run_all();
+    sent(0, 1);
+    fake_loop_advance(loop, 60 * HP_SEC);
+    is_string("", sent(0, 0), "this machine's own agent is not pinged");
+    end();
+}
+
 static void
 check_before_spec(void)
 {
@@ -348,6 +378,7 @@ main(void)
     check_reports();
     check_look();
     check_process();
+    check_pings();
     check_before_spec();
     return 0;
 }

@@ -185,6 +185,10 @@ check_files(void)
     hoop_error error = {0};
     snprintf(dir, sizeof(dir), "%s/out", tap_tmpdir());
     begin((hp_output_options){.size = 2, .dir = dir}, 0, &error);
+    restore();
+    ok(access(dir, F_OK) < 0, "where no rank has run, no files are left");
+    begin((hp_output_options){.size = 2, .dir = dir}, 0, &error);
+    hp_output_keep(output);
     says(1, 1, "to a file\n");
     see(1, out, sizeof(out));
     restore();

@@ -67,7 +67,7 @@ exit_agent(int wait_status)
 static int
 act(void)
 {
-    static const char greeting[] = "\nHOOP-AGENT 5 0.1.0 -\n";
+    static const char greeting[] = "\nHOOP-AGENT 6 0.1.0 -\n";
     switch (*script) {
     case '\0': return 0; /* time goes on */
     case 'w': script++; return 0;
@@ -149,6 +149,17 @@ play(const char *acts, hp_options options)
     return status;
 }
 
+/* The same on the hosts of a list, which a remote shell reaches. */
+static int
+play_at(const char *list, const char *acts, hp_options options)
+{
+    hoop_error error;
+    hp_strings_add(&options.rsh, strdup("ssh"));
+    if (hp_hostfile_parse(&options.hosts, "-H", 0, list, strlen(list), &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    return play(acts, options);
+}
+
 static int
 says(const char *wanted)
 {
@@ -192,12 +203,31 @@ check_lost(void)
     ok(says(" is lost: ") && says("was killed by signal 9; stopping 2 ranks"), "is said");
     is_int(1, play("x", (hp_options){0}), "one that ends before it greets: status 1");
     ok(says("cannot start on ") && says("ended with status 0"), "is said");
-    is_int(1, play("wx", (hp_options){0}), "one that does not answer: status 1");
+    is_int(1, play("wwwwwx", (hp_options){0}), "one that does not answer: status 1");
     ok(says(" has not answered within 60 s: "), "is said");
+    ok(says(" has not answered for 5 s; waiting up to 60 s\n") && says(" for 10 s;") && says(" for 20 s;") &&
+           says(" for 40 s;"),
+       "and lines at doubling intervals have said it before");
     is_string("15 ", fake_process_at(0)->signals, "and it is ended");
     fake_process_fail(HP_SPAWN_FORK, EAGAIN);
     is_int(1, play("", (hp_options){0}), "one that cannot be started: status 1");
     ok(says("hooprun: cannot start "), "is said");
+}
+
+/* On a host of a remote shell, whose agent does not say that all has ended. */
+static void
+check_not_confirmed(void)
+{
+    is_int(130, play_at("n1:2", "gsi", (hp_options){0}), "an agent that does not answer to the end");
+    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there\n"), "its ranks may still run");
+    play_at("n1:2", "gs0i", (hp_options){0});
+    ok(says("hooprun: n1 did not answer; rank 1 may still run there\n"), "but not one that has ended");
+    play_at("n1:2", "gsk", (hp_options){0});
+    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there\n"), "the same if the connection is lost");
+    play_at("n1:2", "gsi01d", (hp_options){0});
+    ok(!strstr(text, "did not answer"), "one that confirms the end is not named");
+    play("gsi", (hp_options){0});
+    ok(!strstr(text, "did not answer"), "nor is this machine, where all is killed");
 }
 
 static void
@@ -219,9 +249,11 @@ main(void)
     tap_limit(60);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
+    setenv("HOOP_SOCKET_IFNAME", "127.0.0.0/8", 1); /* for the server of ranks elsewhere */
     check_well();
     check_failures();
     check_lost();
+    check_not_confirmed();
     check_stopped();
     hp_buffer_free(&sent);
     fake_process_forget();

@@ -122,7 +122,7 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     work_pool request registry baton name comm counters exchange pmi pmix mpi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread probe peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
-downward launch agent ranks start_error run inspection job_table host job_server failure recorders diag agent_conn \
+downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \
     mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
     spec agent_msg write_queue signals spawn proctree options.def xalloc
 downward top flight screen jobs remote job_key ask

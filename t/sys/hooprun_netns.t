@@ -38,6 +38,30 @@ is 1 "$status" 'a namespace that is not there'
 like "^hooprun: cannot start on $id-9: .ip netns exec $id-9 .*/hoop-launch --agent. ended with status" "$(cat err)" 'said'
 like "^$id-9\\| Cannot open network namespace" "$(cat err)" "in ip's own words"
 
+# hooprun itself in a namespace, without a route to anywhere: no name resolves, and loopback leads to no other host.
+alone()
+{
+    timeout 60 ip netns exec "$id-1" "$hooprun" --rsh 'ip netns exec' -H "$id-2,$id-3" sh -c 'echo ${HOOP_RENDEZVOUS%:*}' >out 2>err </dev/null
+    status=$?
+}
+alone
+is "$net.1 $net.1" "$(echo $(cat out))" 'no route: the server listens on the only interface'
+like "^hooprun: there is no route to $id-[23]; the rendezvous server listens on the only interface, eth0 \\($net.1\\)\$" "$(cat err)" 'said'
+ip -n "$id-1" link add spare0 type veth peer name spare1
+ip -n "$id-1" addr add 192.168.77.1/24 dev spare0
+ip -n "$id-1" link set spare1 up
+ip -n "$id-1" link set spare0 up
+alone
+is 2 "$status" 'two interfaces: status 2'
+like "^hooprun: cannot open the rendezvous server: found no address of this machine that $id-[23] can reach; set HOOP_SOCKET_IFNAME" \
+    "$(cat err)" 'said at once'
+HOOP_SOCKET_IFNAME=$net.0/24
+export HOOP_SOCKET_IFNAME
+alone
+is "$net.1 $net.1" "$(echo $(cat out))" 'HOOP_SOCKET_IFNAME chooses one'
+unset HOOP_SOCKET_IFNAME
+ip -n "$id-1" link del spare0
+
 # A launcher that is killed leaves nothing in any namespace.
 : >pids
 ready() { [ "$(wc -l <pids)" -ge 8 ]; }

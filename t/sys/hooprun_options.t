@@ -128,6 +128,16 @@ else
 fi
 
 # --- files of a former run ---
+run -n 2 --output-dir runs/0 ./nosuch
+is 127 "$status" 'a program that is not there: 127'
+nok '... leaves no files of its ranks' test -e runs/0
+mkdir runs/0
+echo mine >runs/0/notes
+run -n 2 --output-dir runs/0 ./nosuch
+is 'runs/0 runs/0/notes' "$(echo $(find runs/0 | sort))" '... and takes no others away'
+run -n 2 --output-dir runs/0 true
+is 0 "$status" '... so that the next run can begin'
+ok '... whose ranks have files, also empty ones' test -f runs/0/rank.1/stderr
 run -n 2 --output-dir runs/1 echo first
 refused '--output-dir .*/runs/1: rank.0/stdout is there already; name another folder, or write over it with --force' \
     'a former run' -n 2 --output-dir runs/1 echo second

@@ -79,11 +79,11 @@ run --rsh ./wrong -H n1 true
 is 0 "$status" 'an address that is not ours is not believed'
 
 shell greeting <<'END'
-printf 'Welcome to %s!\nHOOP-AGENT 5 is what you will see soon\nLast login: never' "$host"
+printf 'Welcome to %s!\nHOOP-AGENT 6 is what you will see soon\nLast login: never' "$host"
 echo "motd" >&2
 exec "$@"
 END
-run --rsh ./greeting -H n1,n2 echo hello
+HOOP_SOCKET_IFNAME=127.0.0.0/8 run --rsh ./greeting -H n1,n2 echo hello
 is 'hello hello' "$(echo $out)" 'a greeting does no harm'
 is '' "$err" 'and is not shown'
 run -v --rsh ./greeting -H n1 echo hello
@@ -150,7 +150,7 @@ is 1 "$status" 'but --wdir is meant as it is written'
 like '^hooprun: n1: cannot change into the folder ' "$err" 'said'
 
 # What is missing.
-run --rsh ./clean -H n1:2,n2:2 ./nonesuch
+HOOP_SOCKET_IFNAME=127.0.0.0/8 run --rsh ./clean -H n1:2,n2:2 ./nonesuch
 is 127 "$status" 'no such program: 127'
 is 1 "$(wc -l <err | tr -d ' ')" 'said once'
 shell half <<'END'
@@ -162,7 +162,7 @@ cat >onlyhere <<'END'
 sleep 60
 END
 chmod +x onlyhere
-PATH=$tmp:$PATH run --rsh ./half -H n1:2,n2:2 onlyhere
+HOOP_SOCKET_IFNAME=127.0.0.0/8 PATH=$tmp:$PATH run --rsh ./half -H n1:2,n2:2 onlyhere
 is 127 "$status" 'a program that one host lacks: 127'
 like '^hooprun: n2: there is no program onlyhere in PATH \(/nowhere\)' "$err" 'names the host'
 is 1 "$(wc -l <err | tr -d ' ')" 'once'
@@ -235,14 +235,14 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' wait_for 3 ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 5 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 6 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true
 is 1 "$status" 'an agent that talks nonsense: status 1'
 like '^hooprun: n1: received data that is not a hooprun message .*same version' "$err" 'said'
 shell littering <<'END'
-printf '\nHOOP-AGENT 5 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 6 9.9.9 -\nthis is no packet at all'
 for i in $(seq 300); do
     sleep 60 &
 done

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * silence: what the user hears about hosts that do not answer: lines while the start waits for them, and at the end of
+ * the run the hosts that have not confirmed it.
+ */
+#ifndef HP_LAUNCH_SILENCE_H
+#define HP_LAUNCH_SILENCE_H
+
+#include "launch/host.h"
+
+typedef struct hp_silence {
+    const hp_hosts *hosts;
+    hp_output *output;
+    hp_timer *timer;
+    uint64_t waited; /* by the next time that the timer fires */
+    int reported;
+    void (*gave_up)(void *arg); /* the time to answer is over, and the hosts have been named */
+    void *arg;
+} hp_silence;
+
+void hp_silence_open(hp_silence *s, hp_loop *loop, const hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
+                     void *arg);
+void hp_silence_close(hp_silence *s); /* zeroed memory is fine */
+
+void hp_silence_begin(hp_silence *s); /* the first agents are being started */
+void hp_silence_end(hp_silence *s);   /* all have answered, or the start is given up */
+
+/* The last lines of a run: hosts whose agents have not said that their ranks have ended. Once. */
+void hp_silence_report(hp_silence *s);
+
+#endif

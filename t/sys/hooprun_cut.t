@@ -1,0 +1,73 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# A network that is cut between hooprun and an agent, without an end of any connection: two processes that hand the bytes
+# on are the cable, and are stopped. What hooprun says at its end, what becomes of the ranks, and that Ctrl-Z, during
+# which hooprun is as silent, ends nothing.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH SSH_CONNECTION
+HOOP_SOCKET_IFNAME=127.0.0.0/8
+export HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+
+running()
+{
+    case $(sed 's/.*) \(.\).*/\1/' "/proc/$1/stat" 2>/dev/null) in
+    '' | Z | X) false ;;
+    esac
+}
+ended() { for p in "$@"; do ! running "$p" || return 1; done; }
+lines() { [ "$(wc -l 2>/dev/null <"$2")" -ge "$1" ]; }
+
+mkfifo to_far from_far
+cat >wire <<'END2'
+#!/bin/sh
+cat <from_far &
+exec cat >to_far
+END2
+cat >local <<'END2'
+#!/bin/sh
+shift
+exec "$@"
+END2
+cat >far <<'END2'
+#!/bin/sh
+# The other machine, at the end of the cable. It is no child of hooprun, which could kill it.
+sh -c 'echo $$ >>cable; exec cat' <to_far | "$1" --agent 2>far.err | sh -c 'echo $$ >>cable; exec cat' >from_far
+END2
+chmod +x wire local far
+
+# Stopped with Ctrl-Z meanwhile, for longer than an agent bears silence.
+: >slept
+start "$hooprun" --rsh ./local -H n2 sh -c 'echo $$ >>slept; sleep 1; exit 7' >out2 2>err2 </dev/null
+asleep=$started
+wait_for 20 lines 1 slept
+kill -TSTP "$asleep"
+
+: >pids
+start setsid ./far "$abs_top_builddir/bin/hoop-launch"
+start "$hooprun" --rsh ./wire -H n1:2 sh -c 'echo $$ >>pids; exec sleep 300' >out 2>err </dev/null
+wait_for 20 lines 2 pids
+sleep 1
+kill -STOP $(cat cable)
+cut=$(cut -d. -f1 /proc/uptime)
+kill -INT "$started"
+wait "$started"
+is 130 $? 'Ctrl-C after a cut: status'
+is 'hooprun: n1 did not answer; ranks 0-1 may still run there' "$(tail -n 1 err)" 'the last line names the host and its ranks'
+nok 'which do run' ended $(cat pids)
+ok 'for half a minute' wait_for 36 ended $(cat pids)
+took=$(($(cut -d. -f1 /proc/uptime) - cut))
+ok "not less: $took s" test "$took" -ge 24
+like 'received nothing from hooprun for 30 s .*; it ends its ranks' "$(cat far.err)" 'their agent says why'
+kill -KILL $(cat cable)
+
+sleep 2
+running "$(cat slept)" || diag "$(cat err2)"
+kill -CONT "$asleep"
+wait "$asleep"
+is 7 $? 'Ctrl-Z for as long: the rank ends as it would have'
+nok 'its agent has not counted the time' grep -q 'received nothing' err2
+done_testing

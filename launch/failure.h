@@ -73,9 +73,9 @@ int hp_failure_exited(hp_failure *failure, const hp_rank_exit *ended);
 const hp_rank_exit *hp_failure_cause(const hp_failure *failure);
 
 /*
- * Reports the failure that caused the others, and makes it the first, once: the sentence, the rank's last lines if they are not on the screen (hidden: they
- * went to a file), and why the ring failed. The reason comes last because the rank that exits first is often not to
- * blame; it is left out where it only repeats what the rank itself said while joining.
+ * Reports the failure that caused the others, and makes it the first, once: the sentence, the rank's last lines if they
+ * are not on the screen (hidden: they went to a file), and why the ring failed. The reason comes last because the rank
+ * that exits first is often not to blame; it is left out where it only repeats what the rank itself said while joining.
  */
 void hp_failure_report(hp_failure *failure, hp_output *output, int hidden);
 void hp_failure_close(hp_failure *failure);

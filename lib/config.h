@@ -57,7 +57,8 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
 
 /*
  * All sources together: defaults, files ($HOOP_CONF_FILE, or /etc/hoop.conf and ~/.hoop.conf), environment, and what
- * `calls` (may be NULL) set by hand; a secret stays its own. Unknown HOOP_ names in the environment are one WARN of the first rank.
+ * `calls` (may be NULL) set by hand; a secret stays its own. Unknown HOOP_ names in the environment are one WARN of the
+ * first rank.
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 

@@ -14,7 +14,8 @@ enum { HP_EXCHANGE_TEXT = 256 };
 /*
  * By HP_BY_PMI or HP_BY_PMIX. The first call waits for the first calls of all other processes. `text` is rank 0's,
  * without blanks; afterwards, and after all later calls, it is what rank 0 gave to its first call. A call that was not
- * complete in time may be repeated, and then waits for the same first calls. Any thread may call it. HOOP_ERR_RENDEZVOUS in a child of a process that has called it: the channel is the parent's.
+ * complete in time may be repeated, and then waits for the same first calls. Any thread may call it.
+ * HOOP_ERR_RENDEZVOUS in a child of a process that has called it: the channel is the parent's.
  */
 hoop_result hp_exchange_text(const hp_launcher *launcher, char text[HP_EXCHANGE_TEXT], hp_bounded_wait *wait,
                              hoop_error *error);

@@ -266,8 +266,9 @@ when_to_report(const hp_link *link, uint64_t now)
 }
 
 /*
- * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank does not know the cause yet: the server finds it out, or a
- * neighbour sends it. Meanwhile a probe asks whether the peer's process is still there, in case neither answers.
+ * A connection ended during an operation, or while a message with `peer` cannot come any more, or cannot go. This rank
+ * does not know the cause yet: the server finds it out, or a neighbour sends it. Meanwhile a probe asks whether the
+ * peer's process is still there, in case neither answers.
  */
 static void
 suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)

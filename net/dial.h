@@ -2,8 +2,8 @@
 /*
  * dial: from an address to a proven connection, by one attempt after the other (50 ms to 1 s apart, +-50 %) until a
  * deadline. A peer that closes after HELLO without a byte five times in a row, or once if it was dialled as HP_ROLE_ASK,
- * is HOOP_ERR_AUTH ("wrong secret or job, or the server closes connections"). A rank that refuses connections for three seconds is given up, because it
- * listens before it is dialled; so is the server of a ring, which cannot come back.
+ * is HOOP_ERR_AUTH ("wrong secret or job, or the server closes connections"). A rank that refuses connections for three
+ * seconds is given up, because it listens before it is dialled; so is the server of a ring, which cannot come back.
  */
 #ifndef HP_DIAL_H
 #define HP_DIAL_H

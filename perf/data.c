@@ -4,10 +4,10 @@
  *
  * Integers: any bits (sums and products wrap, so order does not matter), odd ones for products, small ones for the
  * mean. Bools: 0, or any other byte. Where bits or bools are joined by and or by or, all ranks but one in turn have what
- * changes nothing: otherwise every result would be the same, whichever ranks took part. Floats: whole numbers so small that no partial sum needs rounding; where even ones do not fit (8-bit floats
- * over many ranks), only some of the ranks have a number other than 0, other ranks at every index. Products are of plus
- * and minus 1, and 2 or 1/2 from three ranks at most. The mean has one division, which is rounded as the library must:
- * by float32, or float64.
+ * changes nothing: otherwise every result would be the same, whichever ranks took part. Floats: whole numbers so small
+ * that no partial sum needs rounding; where even ones do not fit (8-bit floats over many ranks), only some of the ranks
+ * have a number other than 0, other ranks at every index. Products are of plus and minus 1, and 2 or 1/2 from three
+ * ranks at most. The mean has one division, which is rounded as the library must: by float32, or float64.
  *
  * Means of 16- and 8-bit floats: the largest number from all ranks, so that sums overflow; the smallest ones, so that
  * n-th parts underflow; NaN or infinity from one rank, so that it shows where that rank was left out; any number at

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The byte queue: bytes come out in the order in which they went in, are wiped when they leave, and running out of memory loses nothing. */
+/*
+ * The byte queue: bytes come out in the order in which they went in, are wiped when they leave, and running out of
+ * memory loses nothing.
+ */
 #include "base/buffer.h"
 
 #include "t/tap/tap.h"

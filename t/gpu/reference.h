@@ -16,7 +16,10 @@ uint32_t ref_encode(hoop_dtype dtype, double value);
 uint64_t ref_get(hoop_dtype dtype, const void *array, size_t index);
 void ref_put(hoop_dtype dtype, void *array, size_t index, uint64_t element);
 
-/* a op b, both bools or of a type that has the operation, then / divisor if it is greater than 1. sources 1: b and op do not matter. */
+/*
+ * a op b, both bools or of a type that has the operation, then / divisor if it is greater than 1. sources 1: b and op
+ * do not matter.
+ */
 uint64_t ref_reduce(hoop_dtype dtype, hoop_op op, int sources, uint64_t a, uint64_t b, uint32_t divisor);
 
 /*

@@ -258,7 +258,7 @@ test_silent(void)
     send_lout_away();
 }
 
-/* A rank listens before it registers: where it refuses, something is in the way. A server may yet be started, unless the ring is its. */
+/* Ranks listen before they register: one that refuses is blocked. A server may yet come, unless the ring is its. */
 static void
 test_refusing(void)
 {

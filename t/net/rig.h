@@ -17,7 +17,10 @@ typedef struct rig {
     int kicks;
 } rig;
 
-/* What each of the next calls of send, sendmsg, recv and recvmsg may move: the first one `first` bytes (0: EAGAIN), the others. */
+/*
+ * What each of the next calls of send, sendmsg, recv and recvmsg may move: the first one `first` bytes (0: EAGAIN), the
+ * others.
+ */
 typedef struct rig_limit {
     size_t first, others;
     int calls;

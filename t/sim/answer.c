@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * answer: what every collective must deliver, computed element by element from the definition, for int32, int16, uint16,
- * bool and float32, and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the library but the call's
- * struct.
+ * bool and float32, and for means of 16- and 8-bit floats as hoop_allreduce(3) bounds them. Shares nothing with the
+ * library but the call's struct.
  */
 #include "t/gpu/reference.h"
 #include "t/sim/blocks.h"

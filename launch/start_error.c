@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
+enum { WRONG_CALL = 2, NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
 
 __attribute__((format(printf, 3, 4))) static void
 say(hp_start_error *e, int status, const char *format, ...)
@@ -34,6 +34,12 @@ hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
             "cannot change into the folder %.300s, in which hooprun was started: %s; create it there, or name another "
             "with --wdir DIR",
             spec->dir, strerror(errno));
+}
+
+void
+hp_start_error_prefix(hp_start_error *e, const hp_spec *spec)
+{
+    say(e, WRONG_CALL, "--prefix %.300s: there is no such folder; name the one where hoop is installed", spec->prefix);
 }
 
 void

@@ -141,6 +141,18 @@ write_job_secret(const settings *s, hp_secret *secret)
     return write_secret(s->job_secret, secret);
 }
 
+/* The option has the grammar of the setting, whose name its errors begin with. */
+static void
+name_option(hoop_error *error)
+{
+    static const char setting[] = "HOOP_SOCKET_IFNAME=", option[] = "--interface ";
+    char text[sizeof(error->text)];
+    if (strncmp(error->text, setting, sizeof(setting) - 1) != 0)
+        return;
+    snprintf(text, sizeof(text), "%s%s", option, error->text + sizeof(setting) - 1);
+    memcpy(error->text, text, sizeof(text));
+}
+
 static hoop_result
 find_address(hp_addr *addr, const settings *s, hoop_error *error)
 {
@@ -150,6 +162,8 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     int port = s->port > 0 ? s->port : 0;
     if (s->interface) {
         result = hp_addr_local(addr, s->interface, NULL, NULL, NULL, 0, error);
+        if (result != HOOP_SUCCESS)
+            name_option(error);
         hp_addr_set_port(addr, (uint16_t)port);
         return result;
     }

@@ -92,8 +92,8 @@ take_seconds(given *g, hoop_error *error)
     double value = strtod(g->value, &end);
     if (end == g->value || *end != '\0' || !(value > 0) || value > SECONDS_MAX)
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "%s %.40s: write a number of seconds, as in %s 90 or %s 0.5", g->option, g->value, g->option,
-                          g->option);
+                          "%s %.40s: write a number of seconds above 0, as in %s 90 or %s 0.5", g->option, g->value,
+                          g->option, g->option);
     *(uint64_t *)g->field = (uint64_t)(value * (double)HP_SEC);
     return HOOP_SUCCESS;
 }

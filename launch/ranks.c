@@ -412,6 +412,28 @@ undo(hp_ranks *ranks)
     hp_ranks_free(ranks);
 }
 
+static int
+is_folder(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Goes into the ranks' folder. 0: a folder is missing, or terminals; *e says which. */
+static int
+prepare(const hp_spec *spec, hp_start_error *e)
+{
+    if (spec->prefix && !is_folder(spec->prefix))
+        hp_start_error_prefix(e, spec);
+    else if (hp_rank_env_enter_folder(spec) < 0)
+        hp_start_error_folder(e, spec);
+    else if (spec->options.pty == HP_PTY_ALWAYS && !terminals_work())
+        hp_start_error_terminal(e);
+    else
+        return 1;
+    return 0;
+}
+
 hp_ranks *
 hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
                hp_start_error *start_error)
@@ -424,13 +446,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     hp_rank_env_adopt(spec);
     if (spec->prefix)
         hp_rank_env_add_library(spec->prefix);
-    if (hp_rank_env_enter_folder(spec) < 0) {
-        hp_start_error_folder(start_error, spec);
-        undo(ranks);
-        return NULL;
-    }
-    if (spec->options.pty == HP_PTY_ALWAYS && !terminals_work()) {
-        hp_start_error_terminal(start_error);
+    if (!prepare(spec, start_error)) {
         undo(ranks);
         return NULL;
     }

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
+enum { WRONG_CALL = 2, NOT_RUN = 126, NOT_THERE = 127, PATH_SHOWN = 400 };
 
 __attribute__((format(printf, 3, 4))) static void
 say(hp_start_error *e, int status, const char *format, ...)
@@ -34,6 +34,12 @@ hp_start_error_folder(hp_start_error *e, const hp_spec *spec)
             "cannot change into the folder %.300s, in which hooprun was started: %s; create it there, or name another "
             "with --wdir DIR",
             spec->dir, strerror(errno));
+}
+
+void
+hp_start_error_prefix(hp_start_error *e, const hp_spec *spec)
+{
+    say(e, WRONG_CALL, "--prefix %.300s: there is no such folder; name the one where hoop is installed", spec->prefix);
 }
 
 void
@@ -68,6 +74,45 @@ shown_path(char out[PATH_SHOWN])
     snprintf(end ? end + 1 : out, 4, "...");
 }
 
+/* The interpreter that a script's first line names, with a carriage return if it ends with one; 0: it is no script. */
+static int
+read_interpreter(const char *program, char *out, size_t size)
+{
+    char line[256];
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+    if (fd >= 0)
+        close(fd);
+    line[n > 0 ? n : 0] = '\0';
+    if (strncmp(line, "#!", 2) != 0)
+        return 0;
+    const char *begin = line + 2 + strspn(line + 2, " \t");
+    snprintf(out, size, "%.*s", (int)strcspn(begin, " \t\n"), begin);
+    return 1;
+}
+
+/* The program is there, but the kernel did not find what it runs it with. */
+static void
+say_no_interpreter(hp_start_error *e, const char *program)
+{
+    char interpreter[160];
+    if (!read_interpreter(program, interpreter, sizeof(interpreter))) {
+        say(e, NOT_THERE, "cannot run %.160s: its loader does not exist", program);
+        return;
+    }
+    char *end = strchr(interpreter, '\r');
+    if (end)
+        *end = '\0';
+    if (end)
+        say(e, NOT_THERE,
+            "cannot run %.160s: its first line names %s with a carriage return behind it; end its lines as Unix does: "
+            "sed -i 's/\\r$//' %.160s",
+            program, interpreter, program);
+    else
+        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, %s, does not exist", program,
+            interpreter);
+}
+
 static void
 say_not_there(hp_start_error *e, const char *program)
 {
@@ -79,8 +124,7 @@ say_not_there(hp_start_error *e, const char *program)
         say(e, NOT_THERE, "there is no program %.100s in PATH (%s); write ./%.60s if it is in the current folder",
             program, path, program);
     else if (access(program, F_OK) == 0)
-        say(e, NOT_THERE, "cannot run %.160s: the interpreter that its first line names, or its loader, does not exist",
-            program);
+        say_no_interpreter(e, program);
     else
         say(e, NOT_THERE,
             "there is no program %.160s (in the folder %.120s); copy it there, or name the folder with --wdir", program,

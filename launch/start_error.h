@@ -7,12 +7,13 @@
 #include "launch/spec.h"
 
 typedef struct hp_start_error {
-    int status; /* exit status for the whole job: 126, 127 or 1 */
+    int status; /* exit status for the whole job: 126, 127, 1 or 2 */
     char text[1200];
 } hp_start_error;
 
 /* Called with the errno of the failure, in the ranks' folder and with their PATH. */
 void hp_start_error_folder(hp_start_error *e, const hp_spec *spec);
+void hp_start_error_prefix(hp_start_error *e, const hp_spec *spec);
 void hp_start_error_terminal(hp_start_error *e);
 void hp_start_error_program(hp_start_error *e, const hp_spec *spec, hp_spawn_step step);
 

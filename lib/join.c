@@ -271,8 +271,8 @@ log_ring(const hoop_comm *comm)
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%d (%.40s)", i ? " -> " : "", rank,
                                  comm->ring->members[rank].host);
     }
-    hp_log(HP_LOG_INFO, "ring of %d ranks, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u, spin %lld",
-           comm->size, comm->channels, comm->channels > 1 ? "s" : "", text,
+    hp_log(HP_LOG_INFO, "ring of %d rank%s, %u channel%s: %s%s; slices %u, window %u, spread_bytes %u, spin %lld",
+           comm->size, comm->size == 1 ? "" : "s", comm->channels, comm->channels > 1 ? "s" : "", text,
            used >= sizeof(text) - 96 ? " ..." : " -> back", comm->plan.slices, comm->channel[0]->o.window,
            comm->plan.spread_bytes, (long long)comm->driver.most_spins);
 }

@@ -54,10 +54,12 @@ print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 {
     char line[400], messages[64] = "", sent[32], rate[32];
     if (s->messages)
-        snprintf(messages, sizeof(messages), ", %llu messages", (unsigned long long)s->messages);
-    snprintf(line, sizeof(line), "%s of %d ranks: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
-             r->world ? "ring" : r->label, r->ring.size, (unsigned long long)s->operations,
-             s->operations == 1 ? "" : "s", messages, print_bytes((double)s->sent, sent), s->seconds,
+        snprintf(messages, sizeof(messages), ", %llu message%s", (unsigned long long)s->messages,
+                 s->messages == 1 ? "" : "s");
+    snprintf(line, sizeof(line), "%s of %d rank%s: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
+             r->world ? "ring" : r->label, r->ring.size, r->ring.size == 1 ? "" : "s",
+             (unsigned long long)s->operations, s->operations == 1 ? "" : "s", messages,
+             print_bytes((double)s->sent, sent), s->seconds,
              print_bytes(s->total > 0 ? (double)s->sent / s->total : 0, rate));
     hp_columns_say(lines, line);
 }
@@ -85,10 +87,10 @@ hp_summary_link(const hp_roster *r, const hp_slow_link *link, char *out, size_t 
     if (link->rtt)
         snprintf(round_trip, sizeof(round_trip), ", round trip %.2f ms", link->rtt / 1e3);
     snprintf(out, size,
-             "slowest link: rank %d (%s) to rank %d (%s)%s%s, %llu segments sent again, waited for %.0f%% of "
+             "slowest link: rank %d (%s) to rank %d (%s)%s%s, %llu segment%s sent again, waited for %.0f%% of "
              "the time",
              link->from, from->host, link->to, to->host, rate, round_trip, (unsigned long long)link->retransmits,
-             link->share * 100);
+             link->retransmits == 1 ? "" : "s", link->share * 100);
     return out;
 }
 

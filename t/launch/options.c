@@ -152,6 +152,7 @@ check_mistakes(void)
         {"-n 4x x", "-n 4x: write a whole number"},
         {"--ssh-port 65536 x", "--ssh-port 65536: write a whole number from 1 to 65535"},
         {"--timeout -1 x", "--timeout -1: write a number of seconds"},
+        {"--timeout 0 x", "--timeout 0: write a number of seconds above 0, as in --timeout 90 or"},
         {"--timeout nan x", "--timeout nan: write a number of seconds"},
         {"--bind=1 x", "--bind takes no value; write --bind alone"},
         {"--wdir= x", "--wdir needs a value that is not empty"},

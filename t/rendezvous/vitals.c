@@ -352,6 +352,7 @@ test_flood(void)
 static void
 test_summary(void)
 {
+    char text[400];
     const hp_line_sink out = {.line = keep};
     sim s;
     sim_open(&s);
@@ -369,6 +370,8 @@ test_summary(void)
     ok(strstr(lines[2], "slowest rank since the start: rank 3 "), "the slowest rank: %s", lines[2]);
     is_int(3, count, "and nothing more");
     is_int(0, s.ended, "the ring is not over");
+    const hp_slow_link once = {.from = 1, .to = 2, .retransmits = 1};
+    ok(strstr(hp_summary_link(s.job->rosters, &once, text, sizeof(text)), " 1 segment sent again"), "%s", text);
     for (int g = 0; g < RANKS; g++)
         sim_count(&s, g, HP_LEAVE, 100);
     for (int g = 0; g < RANKS; g++)

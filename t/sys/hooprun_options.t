@@ -104,8 +104,14 @@ chmod +x train.py
 fails 126 './train.py is not a program by itself; write hooprun -n 2 python3 ./train.py' 'executable, without #!' -n 2 ./train.py
 fails 126 'cannot run ./plain: if it is a script, its first line must name its interpreter' 'a script without #!' -n 2 ./plain
 fails 126 'cannot run ./empty: it is empty' 'an empty file' -n 2 ./empty
+printf '#!/bin/sh\r\necho\r\n' >windows
+printf '#! /no/such/sh -e\n' >strange
+chmod +x windows strange
+fails 127 'cannot run ./windows: its first line names /bin/sh with a carriage return behind it; .*: sed -i' 'lines of Windows' -n 2 ./windows
+fails 127 'cannot run ./strange: the interpreter that its first line names, /no/such/sh, does not exist' 'a strange interpreter' -n 2 ./strange
 fails 126 'cannot run ./alien: it was made for another kind of machine' 'a strange program' -n 2 ./alien
 PATH=$tmp:$PATH fails 126 'cannot run plain: ' 'in PATH as well' -n 2 plain
+fails 2 '--prefix .*/nowhere: there is no such folder; name the one where hoop is installed' 'no such prefix' -n 2 --prefix nowhere true
 for pair in all_reduce_perf=allreduce ./build/all_gather_perf=allgather reduce_scatter_perf=reduce_scatter \
     alltoall_perf=alltoall sendrecv_perf=sendrecv; do
     fails 127 "there is no program ${pair%=*}; to measure with hoop, write hooprun -n 2 hoop-bench --coll ${pair#*=}\$" \

@@ -44,6 +44,8 @@ like '^hoop-rendezvous [0-9]+\.[0-9]+\.[0-9]+$' "$(cat said)" 'its form'
 for wrong in --nonsense '--port 70000' '--port 1x' '--security perhaps' 'more' '--host 127.0.0.1 --interface lo'; do
     is 2 "$(status "$server" $wrong)" "refused: $wrong"
 done
+is 2 "$(status "$server" --security none --interface eth99)" 'an interface that is not there'
+like '^hoop-rendezvous: --interface eth99 leaves no interface; this machine has ' "$(cat said)" 'the option is named'
 is 2 "$(status "$server" --port 0)" 'no secret'
 like 'new-secret' "$(cat said)" 'it says how to make one'
 is 0 "$(status "$server" --new-secret right)" 'a new secret'

@@ -40,6 +40,9 @@ is '0 ' "$? $(cat err)" 'without --summary nothing is said'
 hooprun --verbose -n 2 "$laggard" -1 0 2 1000 0 >out 2>err </dev/null
 like 'ring of 2 ranks: 2 operations, ' "$(cat err)" '--verbose says it too'
 
+hooprun --summary -n 1 "$laggard" -1 0 1 1000 0 >out 2>err </dev/null
+like '^hooprun: ring of 1 rank: 1 operation, ' "$(cat err)" 'one of each is no plural'
+
 # A rank is stopped: no bytes move.
 cat >rank <<'END_RANK'
 #!/bin/sh

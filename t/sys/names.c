@@ -169,6 +169,9 @@ rename_often(void *arg)
         snprintf(name, sizeof(name), "name %d", i);
         if (hoop_comm_set_name(arg, name) != HOOP_SUCCESS)
             return arg;
+        snprintf(name, sizeof(name), "call %d", i % 60);
+        if (hoop_comm_set_call_name(arg, name) != HOOP_SUCCESS)
+            return arg;
     }
     return NULL;
 }

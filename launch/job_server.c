@@ -97,6 +97,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
     if (find_address(s, host, seen_from, owner, error) != HOOP_SUCCESS ||
         find_ports(s, &options.ports, error) != HOOP_SUCCESS)
         return error->code;
+    s->owner = *owner;
     options.listen = s->address;
     options.secret = s->secret;
     s->server = hp_server_new(loop, &options, error);
@@ -190,11 +191,15 @@ hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host)
 }
 
 void
-hp_job_server_summarize(hp_job_server *s)
+hp_job_server_summarize(hp_job_server *s, int ended_well)
 {
-    if (s->server && !s->summarized)
-        hp_server_summarize(s->server);
+    if (!s->server || s->summarized)
+        return;
     s->summarized = 1;
+    hp_server_summarize(s->server);
+    if (s->options->summary && ended_well && !s->summed_up)
+        s->owner.warn(s->owner.arg, "no summary: no rank has told the server what it did; does the program create a "
+                                    "communicator?");
 }
 
 void

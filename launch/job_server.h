@@ -29,6 +29,8 @@ typedef struct hp_job_server {
     hp_secret *secret; /* the job's own key; NULL: forgotten */
     hp_server *server; /* NULL: not started */
     hp_addr address;   /* the server's */
+    hp_job_server_owner owner;
+    int summed_up; /* a line of summary has been printed; set by the owner */
     int summarized;
 } hp_job_server;
 
@@ -48,8 +50,11 @@ void hp_job_server_forget_secret(hp_job_server *s); /* every agent has it */
 
 /* A rank has exited with status 0: if others wait for it in hoop_comm_create, the server tells them. */
 void hp_job_server_rank_exited(hp_job_server *s, int rank, const char *host);
-/* All ranks have ended: what the rings have done that were not left, once. */
-void hp_job_server_summarize(hp_job_server *s);
+/*
+ * All ranks have ended: what the rings have done that were not left, once. ended_well: if --summary has nothing to
+ * show, a line says so.
+ */
+void hp_job_server_summarize(hp_job_server *s, int ended_well);
 void hp_job_server_close(hp_job_server *s);
 
 #endif

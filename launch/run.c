@@ -81,7 +81,7 @@ finish(hp_run *run)
     if (run->hosts.over != run->hosts.started)
         return;
     hp_output_all_ended(run->output);
-    hp_job_server_summarize(&run->server);
+    hp_job_server_summarize(&run->server, run->status == 0);
     if (run->status != 0 && !run->by_signal)
         hp_recorders_report(&run->hosts.recorders, run->options->flight_dir, run->server.id, run->output);
     hp_silence_report(&run->silence);
@@ -139,18 +139,13 @@ time_limit_reached(void *arg)
 /* --- ranks that fail --- */
 
 static void
-report_failure(hp_run *run)
+report_failure(void *arg)
 {
+    hp_run *run = arg;
     if (run->failure.first.rank < 0 || run->failure.reported || run->phase == STOPPING)
         return;
     hp_failure_report(&run->failure, run->output, run->options->output_dir && !run->options->tee);
     stop(run, hp_exit_status(run->failure.first.status), GRACE);
-}
-
-static void
-failure_delay_over(void *arg)
-{
-    report_failure(arg);
 }
 
 static void
@@ -316,6 +311,14 @@ server_warns(void *arg, const char *line)
 }
 
 static void
+server_sums_up(void *arg, const char *line)
+{
+    hp_run *run = arg;
+    run->server.summed_up = 1;
+    hp_diag(run->output, "%s", line);
+}
+
+static void
 ring_failed(void *arg, const char *split, const hoop_error *cause)
 {
     hp_run *run = arg;
@@ -347,7 +350,7 @@ static void
 start_server(hp_run *run, const hp_host *host)
 {
     const hp_job_server_owner owner = {
-        run, server_says, server_warns, ring_failed, host_of, process_of, wants_summary(run) ? server_warns : NULL};
+        run, server_says, server_warns, ring_failed, host_of, process_of, wants_summary(run) ? server_sums_up : NULL};
     int had_started = !!run->server.server;
     const char *seen_from = hp_agent_conn_seen_from(host->conn);
     hoop_error error;
@@ -548,7 +551,7 @@ open_run(hp_run *run, hoop_error *error)
     hp_hosts_open(&run->hosts, run->loop, run->mapping, &hosts);
     run->time_limit = hp_xcheck(hp_timer_new(run->loop, time_limit_reached, run));
     run->kill_limit = hp_xcheck(hp_timer_new(run->loop, kill_limit_reached, run));
-    run->failure_delay = hp_xcheck(hp_timer_new(run->loop, failure_delay_over, run));
+    run->failure_delay = hp_xcheck(hp_timer_new(run->loop, report_failure, run));
     if (!run->options->stdin_used)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = open_output(run, error);

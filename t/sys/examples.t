@@ -17,6 +17,8 @@ export LD_LIBRARY_PATH="${pc%/pkgconfig/*}"
 
 installed=$(find "$tmp/root" -path '*/examples/Makefile')
 ok 'the examples are installed, to be copied' test -n "$installed" || bail 'there are no examples'
+listed=$(sed -n 's/^| \(`[^|]*\)|.*/\1/p' "${installed%/*}/README.md" | tr -d '`,')
+is '' "$(cd "${installed%/*}" && for file in $listed; do [ -e "$file" ] || echo "$file"; done)" 'with all that their README lists'
 mkdir "$tmp/mine"
 cp "${installed%/*}"/* "$tmp/mine"
 build()

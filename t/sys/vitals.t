@@ -43,6 +43,14 @@ like 'ring of 2 ranks: 2 operations, ' "$(cat err)" '--verbose says it too'
 hooprun --summary -n 1 "$laggard" -1 0 1 1000 0 >out 2>err </dev/null
 like '^hooprun: ring of 1 rank: 1 operation, ' "$(cat err)" 'one of each is no plural'
 
+hooprun --summary -n 2 true >out 2>err </dev/null
+is 'hooprun: no summary: no rank has told the server what it did; does the program create a communicator?' "$(cat err)" \
+    'a program without a ring'
+hooprun --summary -n 2 ./nosuch >out 2>err </dev/null
+is 1 "$(wc -l <err | tr -d ' ')" 'a program that is not there has only that said'
+hooprun -v -n 2 true >out 2>err </dev/null
+nok '-v alone does not miss it' grep 'no summary' err
+
 # A rank is stopped: no bytes move.
 cat >rank <<'END_RANK'
 #!/bin/sh

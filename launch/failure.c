@@ -203,14 +203,16 @@ holds(const hp_buffer *tail, const char *text)
 }
 
 /*
- * Whether the reason adds something: it is about another rank, and about an operation or not in the rank's own words.
+ * Whether the reason adds something: it is more than that this rank was lost, and about an operation or not in the
+ * rank's own words. A verdict on the ranks' calls may begin with the rank that waits.
  */
 static int
 ring_tells_more(const hp_failure *failure)
 {
     char itself[32];
     int n = snprintf(itself, sizeof(itself), "rank %d (", failure->first.rank);
-    return failure->ring && (failure->split || strncmp(failure->ring, itself, (size_t)n) != 0) &&
+    return failure->ring &&
+           (failure->split || failure->ring_judged || strncmp(failure->ring, itself, (size_t)n) != 0) &&
            (failure->ring_worked || !holds(&failure->rank[failure->first.rank].tail, failure->ring));
 }
 

@@ -241,6 +241,13 @@ check_report(void)
     is_string(SENTENCE, report(&failure, 0), "a sentence about the rank itself adds nothing");
     hp_failure_close(&failure);
     start_all(&failure, 2);
+    hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) waits for rank 0");
+    hp_failure_ring_failed(&failure, NULL, &error);
+    end(&failure, 1, 3 << 8);
+    is_string(SENTENCE "hooprun: the ring had failed: rank 1 (node) waits for rank 0\n", report(&failure, 0),
+              "but one about its wait does, though it begins with the rank");
+    hp_failure_close(&failure);
+    start_all(&failure, 2);
     hp_err_set(&error, HOOP_ERR_TIMEOUT, "rank 1 (node) is late");
     hp_failure_ring_failed(&failure, "split 2 colour 0", &error);
     end(&failure, 1, 3 << 8);

@@ -19,7 +19,7 @@ HOOP_OP_TIMEOUT_MS=6000 "$hooprun" -n 8 "$sleeper" 2 30 >out 2>err </dev/null
 is 1 $? 'eight ranks, one asleep: the job ends at the time-out'
 is 3 "$(grep -Ec "^hooprun: job [0-9a-f]{8}: ${late}, and its process runs; 7 ranks have waited [124]\.[0-9] s\$" err)" \
     'three lines say so: after 1, 2 and 4 seconds'
-is '' "$(grep -v "$(printf '%s' 'rank 2 (')" err | grep -vE '^hooprun: (rank|the last operations)')" 'no line names another one'
+is '' "$(grep -v "$(printf '%s' 'rank 2 (')" err | grep -vE '^hooprun: (rank|hoop-top --flight)')" 'no line names another one'
 is 0 "$(grep -c 'hoop WARN' err)" 'the ranks themselves say nothing before the end'
 like "^hooprun: the ring had failed: ${late}, and its process runs; 7 ranks have waited 6\.[0-9] s\$" "$(tail -n 3 err | head -n 1)" \
     'the line before the two on the recorders names it'

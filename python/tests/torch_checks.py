@@ -570,6 +570,8 @@ def check_again():
     if me() == 0 and has_monitored_barrier():
         limit = timedelta(seconds=1)
         raises(dist.DistBackendError, "Rank 1 failed to pass", lambda: dist.monitored_barrier(timeout=limit))
+        words = f"Ranks {', '.join(map(str, range(1, ranks())))} failed to pass"
+        raises(dist.DistBackendError, words, lambda: dist.monitored_barrier(timeout=limit, wait_all_ranks=True))
 
 
 # --- groups that fail: each is started alone ---------------------------------------------------------------------------

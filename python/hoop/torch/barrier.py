@@ -30,11 +30,9 @@ def _missing(store: Any, prefix: str, size: int, limit: timedelta, all_ranks: bo
     return missing
 
 
-def _complaint(missing: list[int], limit: timedelta) -> str:
-    if len(missing) == 1:
-        who = f"Rank {missing[0]}"
-    else:
-        who = "Ranks " + ", ".join(map(str, missing))
+def _complaint(missing: list[int], limit: timedelta, all_ranks: bool) -> str:
+    """In gloo's words, which are "Ranks 1" where all ranks were waited for and one has not come."""
+    who = ("Ranks " if all_ranks else "Rank ") + ", ".join(map(str, missing))
     return f"{who} failed to pass monitoredBarrier in {limit / timedelta(milliseconds=1):.0f} ms"
 
 
@@ -42,7 +40,7 @@ def _lead(store: Any, prefix: str, size: int, limit: timedelta, all_ranks: bool)
     if limit <= timedelta(0):
         raise DistBackendError(f"Rank 0 timed out in monitoredBarrier after {limit / timedelta(milliseconds=1):.0f} ms")
     missing = _missing(store, prefix, size, limit, all_ranks)
-    text = _complaint(missing, limit) if missing else ""
+    text = _complaint(missing, limit, all_ranks) if missing else ""
     store.set(f"{prefix}/end", text.encode() or _PASSED)
     if missing:
         raise DistBackendError(text)

@@ -87,7 +87,7 @@ feed(hp_handshake *handshake, input *in, uint64_t now)
 
 /*
  * Feeds the awaited message: its fields from the input, the rest as a member would make it. trusting: M1 as an
- * acceptor feeds it, which has found its tag right.
+ * acceptor feeds it, which has found its tag right; not if part of another tag was fed before.
  */
 static void
 feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
@@ -108,7 +108,7 @@ feed_proven(hp_handshake *handshake, input *in, int trusting, uint64_t now)
     in->at += n;
     in->n -= n;
     hp_mac(all + at + 16 + body, key_of(m), all, at + 16 + body, NULL, 0, NULL, 0);
-    if (m == 0 && trusting)
+    if (m == 0 && trusting && handshake->have <= HP_M1 - HP_MAC)
         hp_handshake_trust_hello(handshake);
     hp_handshake_feed(handshake, all + at + handshake->have, messages[m].bytes - handshake->have, now);
 }

@@ -238,17 +238,19 @@ ask_while_waiting(int rank, int size, void *arg)
 
 enum { MUCH = 64 << 20 }; /* more than sockets hold */
 
-/* Rank 1 stops in the middle of a broadcast, once it has a part; a child of it lets it go on. */
+/*
+ * Rank 1 stops in the middle of a broadcast, once it has a part; a child of it lets it go on. It drives the communicator
+ * itself: a thread of the library would take the rest while the fork lasts.
+ */
 static int
 stop_in_broadcast(uint8_t *x, hoop_comm *comm)
 {
     hoop_work *work;
     pid_t self = getpid();
-    hoop_result result = hoop_ibroadcast(x, x, MUCH, HOOP_UINT8, 0, comm, &work);
-    if (result != HOOP_SUCCESS)
+    if (hoop_comm_fd(comm) < 0 || hoop_ibroadcast(x, x, MUCH, HOOP_UINT8, 0, comm, &work) != HOOP_SUCCESS)
         return 0;
     while (ask(comm).bytes_received < 1 << 20)
-        hoop_work_wait(work, 0);
+        hoop_comm_progress(comm);
     pid_t child = fork();
     if (child == 0) {
         party_nap(0.5);

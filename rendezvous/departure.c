@@ -47,3 +47,43 @@ hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int
     error->rank = rank;
     error->sequence = sequence;
 }
+
+/* The ranks that have not left. Returns their number. */
+static int
+name_missing(const hp_ring_view *view, char *out, size_t size)
+{
+    int missing = 0;
+    const hp_member *first = NULL;
+    for (int i = view->size - 1; i >= 0; i--)
+        if (!view->witnesses[i].left) {
+            first = &view->members[i];
+            missing++;
+        }
+    if (missing == 0)
+        snprintf(out, size, "%s", "");
+    else if (missing == 1)
+        snprintf(out, size, "; rank %d (%s, pid %u) did not come back after its control connection broke", first->rank,
+                 first->host, first->pid);
+    else
+        snprintf(out, size,
+                 "; rank %d (%s, pid %u) and %d other%s did not come back after their control connections broke",
+                 first->rank, first->host, first->pid, missing - 1, missing == 2 ? "" : "s");
+    return missing;
+}
+
+void
+hp_departure_over(const hp_ring_view *view, char *out, size_t size)
+{
+    char missing[192], left[32];
+    unsigned long long most = 0;
+    int n = view->size - name_missing(view, missing, sizeof(missing));
+    for (int i = 0; i < view->size; i++)
+        if (view->witnesses[i].completed > most)
+            most = view->witnesses[i].completed;
+    if (n == view->size)
+        snprintf(left, sizeof(left), "%s%d", n == 1 ? "its " : "all ", n);
+    else
+        snprintf(left, sizeof(left), "%d of %d", n, view->size);
+    snprintf(out, size, "over: %s rank%s left after %llu operation%s%s", left, view->size == 1 ? "" : "s", most,
+             most == 1 ? "" : "s", missing);
+}

@@ -18,4 +18,10 @@ void hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t 
 void hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
                            hoop_error *error);
 
+/*
+ * "over: all 4 ranks left after 80 operations", or "over: 3 of 4 ranks left after 80 operations; rank 1 (node2, pid 811)
+ * did not come back after its control connection broke".
+ */
+void hp_departure_over(const hp_ring_view *view, char *out, size_t size);
+
 #endif

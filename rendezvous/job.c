@@ -257,6 +257,7 @@ update(hp_job *job, uint64_t now)
             continue;
         }
         *at = r->next;
+        hp_roster_over(r);
         job->events.ended(job->events.arg, r);
         hp_roster_free(r);
     }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "rendezvous/registration.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
-    RETURN_MS = 500,
+    AWAY_MS = 500,
     SEEN_MS = 1000 /* a rank that sent a frame so lately is alive */
 };
 
@@ -73,12 +74,14 @@ hp_link_loss_waits(const hp_link_losses *losses)
 }
 
 int
-hp_link_loss_returning(const hp_link_losses *losses, uint64_t now)
+hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
-    for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (losses->away[i] && now - losses->away[i] < RETURN_MS * HP_MS)
-            return 1;
-    return 0;
+    uint64_t last = 0;
+    for (int i = 0; losses->away_n && i < losses->size; i++) {
+        last = losses->away[i] > last ? losses->away[i] : last;
+        last = w[i].last_seen > last ? w[i].last_seen : last;
+    }
+    return losses->away_n && now - last < HP_RETURN_MS * HP_MS;
 }
 
 /*
@@ -89,7 +92,7 @@ static int
 stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (losses->away[i] && w[i].in_op && now - losses->away[i] >= RETURN_MS * HP_MS)
+        if (losses->away[i] && w[i].in_op && now - losses->away[i] >= AWAY_MS * HP_MS)
             return i;
     return -1;
 }
@@ -148,7 +151,7 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 static int
 has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
 {
-    return loss->number == 0 || now - losses->away[loss->peer] >= RETURN_MS * HP_MS;
+    return loss->number == 0 || now - losses->away[loss->peer] >= AWAY_MS * HP_MS;
 }
 
 hp_link_loss_cause

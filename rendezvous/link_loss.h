@@ -47,8 +47,11 @@ void hp_link_loss_back(hp_link_losses *losses, int rank);
 hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
                                       uint64_t now);
 int hp_link_loss_waits(const hp_link_losses *losses); /* whether time alone may lead to a cause */
-int hp_link_loss_returning(const hp_link_losses *losses,
-                           uint64_t now); /* whether a rank that is away may be dialling */
+/*
+ * Whether a rank that is away may come back, where no rank is connected: after the last word of any, as long as it would
+ * dial. It notices the loss when it looks, which may be when it leaves, as the others have done.
+ */
+int hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *witnesses, uint64_t now);
 
 /*
  * The message of LINK. It is the same at the server, and at both ends when the server is lost. An end does

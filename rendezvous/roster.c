@@ -291,6 +291,18 @@ weigh(hp_roster *r, int hasty, uint64_t now)
     }
 }
 
+void
+hp_roster_over(hp_roster *r)
+{
+    hp_ring_view view = view_of(r);
+    char line[320];
+    if (r->state != HP_ROSTER_RUNNING)
+        return;
+    r->state = HP_ROSTER_OVER;
+    hp_departure_over(&view, line, sizeof(line));
+    log_text(r, line);
+}
+
 static void
 leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
 {
@@ -307,17 +319,8 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
         check_leavers(r);
     if (r->left_n == r->ring.size)
         weigh(r, 1, now);
-    if (r->state != HP_ROSTER_RUNNING || r->left_n < r->ring.size)
-        return;
-    char line[128];
-    uint64_t most = 0;
-    for (int i = 0; i < r->ring.size; i++)
-        if (r->witnesses[i].completed > most)
-            most = r->witnesses[i].completed;
-    r->state = HP_ROSTER_OVER;
-    snprintf(line, sizeof(line), "over: %s%d rank%s left after %llu operation%s", r->ring.size == 1 ? "its " : "all ",
-             r->ring.size, r->ring.size == 1 ? "" : "s", (unsigned long long)most, most == 1 ? "" : "s");
-    log_text(r, line);
+    if (r->left_n == r->ring.size)
+        hp_roster_over(r);
 }
 
 static void
@@ -485,7 +488,7 @@ int
 hp_roster_needed(const hp_roster *r, uint64_t now)
 {
     return r->present > 0 || (r->state == HP_ROSTER_FAILED && r->losses.away_n && (!r->forget || now < r->forget)) ||
-           (r->state == HP_ROSTER_RUNNING && hp_link_loss_returning(&r->losses, now));
+           (r->state == HP_ROSTER_RUNNING && hp_link_loss_returning(&r->losses, r->witnesses, now));
 }
 
 static void

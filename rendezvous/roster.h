@@ -80,6 +80,7 @@ void hp_roster_ended(hp_roster *roster, int rank);
 int hp_roster_knows(const hp_roster *roster, const hp_join *join);
 void hp_roster_return(hp_roster *roster, void *peer, const hp_join *join, uint64_t now);
 int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
+void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */
 void hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick */
 

@@ -311,8 +311,48 @@ test_return(void)
     is_int(N, go, "all are away at once: their ring is kept for them");
     for (int i = 0; i < N; i++)
         sim_break(&s, i);
-    sim_pass(&s, 600);
+    sim_pass(&s, 4900);
+    ok(!hp_job_idle(s.job), "as long as they would dial");
+    sim_pass(&s, 200);
     ok(hp_job_idle(s.job), "but not for ever");
+    is_string(
+        "job 4f21c0de: over: 0 of 8 ranks left after 5 operations; rank 0 (node1, pid 800) and 7 others did not come "
+        "back after their control connections broke",
+        s.line, "a line says so");
+    sim_close(&s);
+}
+
+/* A rank may look at its control connection last of all, when it leaves. */
+static void
+test_return_last(void)
+{
+    start();
+    sim_break(&s, 3);
+    sim_pass(&s, 1000);
+    for (int i = 0; i < N; i++)
+        if (i != 3) {
+            sim_count(&s, i, HP_LEAVE, 16);
+            sim_lose(&s, i);
+        }
+    sim_pass(&s, 4900);
+    ok(!hp_job_idle(s.job), "all but one have left, which has been away since: the ring is kept for it");
+    is_int(0, sim_return(&s, 3, &s.conns[3], 16), "it comes back");
+    sim_count(&s, 3, HP_LEAVE, 16);
+    is_string("job 4f21c0de: over: all 8 ranks left after 16 operations", s.line, "and leaves");
+    sim_close(&s);
+    start();
+    sim_break(&s, 3);
+    for (int i = 0; i < N; i++)
+        if (i != 3) {
+            sim_count(&s, i, HP_LEAVE, 16);
+            sim_lose(&s, i);
+        }
+    sim_pass(&s, 5100);
+    ok(hp_job_idle(s.job), "one that does not come back is not awaited for ever");
+    is_string(
+        "job 4f21c0de: over: 7 of 8 ranks left after 16 operations; rank 3 (node2, pid 803) did not come back after "
+        "its control connection broke",
+        s.line, "and is named");
     sim_close(&s);
 }
 
@@ -340,6 +380,7 @@ main(void)
     test_away();
     test_stalled();
     test_return();
+    test_return_last();
     test_link_losses();
     return tap_failures() != 0;
 }

@@ -252,6 +252,7 @@ update(hp_job *job, uint64_t now)
         hp_job_watch_stall(&job->watch, job->rosters, &job->events, now);
     for (hp_roster **at = &job->rosters; *at;) {
         hp_roster *r = *at;
+        hp_job_watch_links(r, now);
         if (hp_roster_needed(r, now)) {
             at = &r->next;
             continue;

@@ -71,6 +71,29 @@ hp_job_watch_start(hp_join_group *m, uint64_t now)
         m->events->warn(m->events->arg, line);
 }
 
+void
+hp_job_watch_links(hp_roster *r, uint64_t now)
+{
+    char line[500], ranks[128];
+    int linking = r->state == HP_ROSTER_LINKING, late = r->ring.size - r->ready_n;
+    uint64_t after = r->warn_after ? AWAIT_MS * HP_MS : 0;
+    if (!linking && r->state != HP_ROSTER_RUNNING)
+        return;
+    hp_stall_word word = hp_stall_warning_due(&r->linking, after, linking, r->moved, now);
+    double seconds = (double)r->linking.lasted / 1e9;
+    if (word == HP_STALL_WARN)
+        snprintf(line, sizeof(line),
+                 "%s: all %d ranks are here, but after %.1f s the connections of rank%s %s are not up: can the hosts "
+                 "reach each other, or does a firewall close their ports, see hoop_launch(7)?",
+                 r->label, r->ring.size, seconds, late == 1 ? "" : "s",
+                 hp_rank_list(r->ready, r->ring.size, 0, ranks, sizeof(ranks)));
+    else if (word == HP_STALL_OVER)
+        snprintf(line, sizeof(line), "%s: the connections of all %d ranks are up after %.1f s", r->label, r->ring.size,
+                 seconds);
+    if (word != HP_STALL_QUIET)
+        r->events->warn(r->events->arg, line);
+}
+
 /* The ring that was named last, unless it has failed. */
 static const hp_roster *
 named_ring(const hp_job_watch *watch, const hp_roster *rosters)

@@ -24,6 +24,12 @@ void hp_job_watch_start(hp_join_group *join_group, uint64_t now);
 /* "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. Returns out. */
 const char *hp_job_watch_missing(const hp_join_group *join_group, char *out, size_t size);
 
+/*
+ * Warns of a ring whose ranks have joined, while the connections between some of them are not up after five seconds; warns
+ * once more when they are. Called at every timer tick, and when the ring is up.
+ */
+void hp_job_watch_links(hp_roster *roster, uint64_t now);
+
 /* Warns of the ring that is stalled for longest, one at a time, and once more when it makes progress again. */
 void hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_events *events, uint64_t now);
 

@@ -44,6 +44,7 @@ typedef struct hp_roster {
     hoop_error cause;      /* in FAILED */
     uint64_t op_timeout, warn_after, heartbeat;
     uint64_t opened, deadline; /* of the join */
+    hp_stall_warning linking;  /* of the connections that are not up */
     uint64_t moved;            /* when any report last grew */
     uint64_t overdue_at;       /* since when a rank reports a wait that is overdue; 0: none does */
     uint64_t pinged;

@@ -46,6 +46,45 @@ test_awaited(void)
     sim_close(&s);
 }
 
+/* The ranks have joined, but some cannot connect to their neighbours. */
+static void
+test_links(void)
+{
+    sim s;
+    sim_open(&s);
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(i, 4, 1);
+        join.patience = 60000;
+        join.warn_after = 30 * HP_SEC;
+        sim_pass(&s, 1000);
+        sim_join(&s, i, &join);
+    }
+    sim_say(&s, 0, HP_READY, NULL, 0);
+    sim_say(&s, 3, HP_READY, NULL, 0);
+    sim_pass(&s, 4900);
+    is_int(0, s.warnings, "two ranks are not connected: nothing is said for five seconds after the last has joined");
+    sim_pass(&s, 150);
+    warned(&s,
+           "all 4 ranks are here, but after 5.0 s the connections of ranks 1, 2 are not up: can the hosts reach each "
+           "other, "
+           "or does a firewall close their ports, see hoop_launch(7)?",
+           "then which ranks");
+    sim_say(&s, 1, HP_READY, NULL, 0);
+    sim_pass(&s, 5000);
+    warned(&s,
+           "all 4 ranks are here, but after 10.0 s the connections of rank 2 are not up: can the hosts reach each "
+           "other, or "
+           "does a firewall close their ports, see hoop_launch(7)?",
+           "again, and with what has changed");
+    is_int(2, s.warnings, "at doubling intervals");
+    sim_pass(&s, 2000);
+    sim_say(&s, 2, HP_READY, NULL, 0);
+    warned(&s, "the connections of all 4 ranks are up after 12.1 s", "they are up: the last line");
+    sim_pass(&s, 60000);
+    is_int(3, s.warnings, "at once, and no other");
+    sim_close(&s);
+}
+
 /* Who knocks with another secret is named to those who wait: it may be the rank that is missing. */
 static void
 test_mistrusted(void)
@@ -119,6 +158,7 @@ main(void)
 {
     plan_lazy();
     test_awaited();
+    test_links();
     test_awaited_many();
     test_mistrusted();
     return 0;

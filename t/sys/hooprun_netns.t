@@ -62,6 +62,20 @@ is "$net.1 $net.1" "$(echo $(cat out))" 'HOOP_SOCKET_IFNAME chooses one'
 unset HOOP_SOCKET_IFNAME
 ip -n "$id-1" link del spare0
 
+# Hosts that reach the server, and not each other: a firewall that drops packets does the same.
+hello=$abs_top_builddir/examples/hello
+if [ -x "$hello" ]; then
+    ip -n "$id-2" neigh add "$net.3" lladdr 02:00:00:00:00:99 dev eth0 nud permanent
+    HOOP_BOOTSTRAP_TIMEOUT_MS=8000 run -f hosts -N 1 "$hello"
+    ip -n "$id-2" neigh del "$net.3" dev eth0
+    is 1 "$status" 'two hosts do not reach each other'
+    like "^hooprun: job [0-9a-f]{8}: all 4 ranks are here, but after 5\.[0-9] s the connections of ranks 1, 2 are not up: can the hosts reach" \
+        "$(head -n 1 err)" 'after five seconds it is said whose connections are missing'
+    diag "$(cat err)"
+else
+    skip 2 'examples/hello is not built'
+fi
+
 # A launcher that is killed leaves nothing in any namespace.
 : >pids
 ready() { [ "$(wc -l <pids)" -ge 8 ]; }
@@ -73,7 +87,6 @@ wait "$started" 2>/dev/null
 ok 'launcher killed: five seconds later no process is left in any namespace' wait_for 5 empty
 
 # A whole program of hoop, where it has been built.
-hello=$abs_top_builddir/examples/hello
 if [ -x "$hello" ]; then
     run -f hosts "$hello"
     is 0 "$status" "a ring over four namespaces: examples/hello"

@@ -83,6 +83,7 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
     hp_host *host = arg;
     const hp_hosts_owner *owner = &host->all->owner;
     (void)conn;
+    host->heard = hp_loop_now(host->all->loop);
     if (!host->has_spec && msg->type != HP_MSG_FAIL)
         return;
     switch (msg->type) {
@@ -152,6 +153,7 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
 {
     hp_job_server_put_spec(server, host->index, winsize, hp_agent_conn_out(host->conn));
     host->has_spec = 1;
+    host->heard = hp_loop_now(host->all->loop);
     hp_agent_conn_push(host->conn);
     if (is_remote(host))
         hp_timer_set(host->all->ping, 0);
@@ -161,6 +163,13 @@ int
 hp_host_is_silent(const hp_host *host)
 {
     return host->conn && hp_agent_conn_status(host->conn) == HP_AGENT_CONN_STARTING;
+}
+
+int
+hp_host_is_watched(const hp_host *host)
+{
+    return host->has_spec && !host->done && !host->all->paused && is_remote(host) &&
+           hp_agent_conn_status(host->conn) != HP_AGENT_CONN_OVER;
 }
 
 /* Without its spec the agent has nothing to stop: closing its standard input ends it. */
@@ -310,9 +319,12 @@ hp_hosts_resize(hp_hosts *hosts, hp_winsize size)
 void
 hp_hosts_pause(hp_hosts *hosts, int pause)
 {
-    for (int i = 0; i < hosts->count; i++)
+    hosts->paused = pause;
+    for (int i = 0; i < hosts->count; i++) {
+        hosts->host[i].heard = hp_loop_now(hosts->loop);
         if (hosts->host[i].conn)
             hp_agent_conn_pause(hosts->host[i].conn, pause);
+    }
 }
 
 void

@@ -20,6 +20,7 @@ typedef struct hp_host {
     int first, count;    /* its ranks; count 0: the host is not used */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
+    uint64_t heard;      /* when its agent last said anything, which it does every second while ranks run there */
     int asked;           /* it was asked for its flight recorders, and has not sent all of them */
     int done;            /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
@@ -57,6 +58,7 @@ struct hp_hosts {
     int started, greeted, over; /* agents of them */
     hp_rank_process *process;   /* by rank */
     hp_timer *ping;             /* agents behind a network are told now and then that this launcher lives */
+    int paused;                 /* their output is not taken for now */
 };
 
 uint64_t hp_hosts_answer_limit(void); /* how long hosts may take to answer, in ns: as long as ranks to join */
@@ -71,7 +73,8 @@ hoop_result hp_host_start(hp_host *host, hoop_error *error);
 /* Secret, spec, go. */
 void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize);
 
-int hp_host_is_silent(const hp_host *host);                    /* its agent was started and has not answered */
+int hp_host_is_silent(const hp_host *host);  /* its agent was started and has not answered */
+int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, and should say something now and then */
 const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 
 /* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */

@@ -280,7 +280,7 @@ static void
 start_ranks(hp_run *run)
 {
     hp_winsize winsize = size_for_ranks(run);
-    hp_silence_end(&run->silence);
+    hp_silence_watch(&run->silence);
     run->phase = RUNNING;
     run->failure.running = run->mapping->ranks.size;
     for (int i = 0; i < run->hosts.count; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * silence: see silence.h. At the end a host of a remote shell counts only: what runs on this machine is killed with its
- * agent (hp_hosts_kill).
+ * silence: see silence.h. While ranks run, and at the end, only hosts of a remote shell count: what runs on this machine
+ * is killed with its agent (hp_hosts_kill).
  */
 #include "launch/silence.h"
 
@@ -14,9 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_SHOWN = 8, LIST_TEXT = 96 };
+enum { NAMES_SHOWN = 8, LIST_TEXT = 96, RANKS_TEXT = LIST_TEXT + 8 };
 
-#define FIRST_LINE (5 * HP_SEC) /* the next ones come at doubling intervals */
+#define FIRST_LINE (5 * HP_SEC)   /* at the start; the next ones come at doubling intervals */
+#define QUIET_LIMIT (10 * HP_SEC) /* while ranks run: likewise */
+#define LOOK (500 * HP_MS)
 
 /* --- at the start --- */
 
@@ -101,10 +103,64 @@ hp_silence_begin(hp_silence *s)
     wait_until(s, FIRST_LINE);
 }
 
+/* --- while ranks run --- */
+
+/* Those of a host that have not ended, as far as is known: "ranks 2-3". Returns their number. */
+static int
+list_ranks(const hp_silence *s, const hp_host *host, char *out, size_t size)
+{
+    char list[LIST_TEXT];
+    int count = 0, all = s->hosts->mapping->ranks.size;
+    uint8_t *left = hp_xcalloc((size_t)all, 1);
+    for (int rank = host->first; rank < host->first + host->count; rank++)
+        count += left[rank] = !s->hosts->process[rank].ended;
+    snprintf(out, size, "rank%s %s", count == 1 ? "" : "s", hp_unreachable_list(left, all, list, sizeof(list)));
+    free(left);
+    return count;
+}
+
+static void
+watch_host(hp_silence *s, const hp_host *host)
+{
+    char ranks[RANKS_TEXT];
+    hp_stall_warning *quiet = &s->quiet[host->index];
+    if (!hp_host_is_watched(host) || list_ranks(s, host, ranks, sizeof(ranks)) == 0) {
+        *quiet = (hp_stall_warning){0};
+        return;
+    }
+    hp_stall_word word = hp_stall_warning_due(quiet, QUIET_LIMIT, 1, host->heard, hp_loop_now(s->loop));
+    double seconds = (double)quiet->lasted / (double)HP_SEC;
+    if (word == HP_STALL_WARN)
+        hp_diag(s->output, "%s (%s) has sent nothing for %.1f s; is it down, or the network to it?", host->name, ranks,
+                seconds);
+    else if (word == HP_STALL_OVER)
+        hp_diag(s->output, "%s answers again after %.1f s", host->name, seconds);
+}
+
+static void
+watch(void *arg)
+{
+    hp_silence *s = arg;
+    for (int i = 0; i < s->hosts->count; i++)
+        watch_host(s, &s->hosts->host[i]);
+    hp_timer_set(s->look, LOOK);
+}
+
+void
+hp_silence_watch(hp_silence *s)
+{
+    int remote = 0;
+    for (int i = 0; i < s->hosts->count; i++)
+        remote |= s->hosts->host[i].conn && !s->hosts->mapping->host[i].here;
+    hp_timer_set(s->timer, HP_NEVER);
+    hp_timer_set(s->look, remote ? LOOK : HP_NEVER);
+}
+
 void
 hp_silence_end(hp_silence *s)
 {
     hp_timer_set(s->timer, HP_NEVER);
+    hp_timer_set(s->look, HP_NEVER);
 }
 
 /* --- at the end --- */
@@ -112,15 +168,9 @@ hp_silence_end(hp_silence *s)
 static void
 report_host(const hp_silence *s, const hp_host *host)
 {
-    char list[LIST_TEXT];
-    uint8_t *left = hp_xcalloc((size_t)s->hosts->mapping->ranks.size, 1);
-    int count = 0;
-    for (int rank = host->first; rank < host->first + host->count; rank++)
-        count += left[rank] = !s->hosts->process[rank].ended;
-    if (count > 0)
-        hp_diag(s->output, "%s did not answer; rank%s %s may still run there", host->name, count == 1 ? "" : "s",
-                hp_unreachable_list(left, s->hosts->mapping->ranks.size, list, sizeof(list)));
-    free(left);
+    char ranks[RANKS_TEXT];
+    if (list_ranks(s, host, ranks, sizeof(ranks)) > 0)
+        hp_diag(s->output, "%s did not answer; %s may still run there", host->name, ranks);
 }
 
 void
@@ -141,12 +191,16 @@ void
 hp_silence_open(hp_silence *s, hp_loop *loop, const hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
                 void *arg)
 {
-    *s = (hp_silence){.hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
+    *s = (hp_silence){.loop = loop, .hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
     s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));
+    s->look = hp_xcheck(hp_timer_new(loop, watch, s));
+    s->quiet = hp_xcalloc((size_t)hosts->count, sizeof(*s->quiet));
 }
 
 void
 hp_silence_close(hp_silence *s)
 {
     hp_timer_free(s->timer);
+    hp_timer_free(s->look);
+    free(s->quiet);
 }

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * silence: what the user hears about hosts that do not answer: lines while the start waits for them, and at the end of
- * the run the hosts that have not confirmed it.
+ * silence: what the user hears about hosts that do not answer: lines while the start waits for them, and while their
+ * ranks run; at the end of the run the hosts that have not confirmed it.
  */
 #ifndef HP_LAUNCH_SILENCE_H
 #define HP_LAUNCH_SILENCE_H
 
 #include "launch/host.h"
+#include "rendezvous/stall_warning.h"
 
 typedef struct hp_silence {
     const hp_hosts *hosts;
     hp_output *output;
-    hp_timer *timer;
-    uint64_t waited; /* by the next time that the timer fires */
+    hp_loop *loop;
+    hp_timer *timer;         /* at the start */
+    uint64_t waited;         /* by the next time that the timer fires */
+    hp_timer *look;          /* while ranks run */
+    hp_stall_warning *quiet; /* likewise, by host */
     int reported;
     void (*gave_up)(void *arg); /* the time to answer is over, and the hosts have been named */
     void *arg;
@@ -23,7 +27,8 @@ void hp_silence_open(hp_silence *s, hp_loop *loop, const hp_hosts *hosts, hp_out
 void hp_silence_close(hp_silence *s); /* zeroed memory is fine */
 
 void hp_silence_begin(hp_silence *s); /* the first agents are being started */
-void hp_silence_end(hp_silence *s);   /* all have answered, or the start is given up */
+void hp_silence_watch(hp_silence *s); /* all have answered, and their ranks run */
+void hp_silence_end(hp_silence *s);   /* the run ends */
 
 /* The last lines of a run: hosts whose agents have not said that their ranks have ended. Once. */
 void hp_silence_report(hp_silence *s);

@@ -52,6 +52,12 @@ start "$hooprun" --rsh ./wire -H n1:2 sh -c 'echo $$ >>pids; exec sleep 300' >ou
 wait_for 20 lines 2 pids
 sleep 1
 kill -STOP $(cat cable)
+ok 'a cut: a line' wait_for 20 lines 1 err
+like '^hooprun: n1 \(ranks 0-1\) has sent nothing for 1[0-9]\.[0-9] s; is it down, or the network to it\?$' "$(cat err)" 'after ten seconds it names the host'
+kill -CONT $(cat cable)
+ok 'the cable is whole again: another line' wait_for 10 lines 2 err
+like '^hooprun: n1 answers again after 1[0-9]\.[0-9] s$' "$(tail -n 1 err)" 'that it answers again'
+kill -STOP $(cat cable)
 cut=$(cut -d. -f1 /proc/uptime)
 kill -INT "$started"
 wait "$started"

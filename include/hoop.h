@@ -487,8 +487,8 @@ size_t hoop_dtype_size(hoop_dtype dtype);      /* bytes of an element, 0 for an 
 /*
  * What a rank knows of itself. Fields that are "now" tell of the present; all others count from the return of
  * hoop_comm_create, and only grow. A wait is time in which operations of this rank were in progress and no step of them
- * moved, also if the program computed meanwhile; it counts for what the oldest collective waited for, or, without a
- * collective, the oldest message. ns: nanoseconds by CLOCK_MONOTONIC. Without a flight recorder (setting "recorder" 0)
+ * moved for at least 10 microseconds, also if the program computed meanwhile; it counts for what the oldest collective
+ * waited for, or, without a collective, the oldest message. ns: nanoseconds by CLOCK_MONOTONIC. Without a flight recorder (setting "recorder" 0)
  * nothing takes the time of a call: inside_ns, outside_ns, entries and entered_ns are 0.
  */
 typedef struct hoop_stats {

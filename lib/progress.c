@@ -144,7 +144,7 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
     hp_driver *d = &comm->driver;
     int64_t idle = 0;
     unsigned rounds = 0;
-    uint64_t since = 0; /* nothing moved */
+    uint64_t since = 0, waits = 0; /* nothing has moved: by the loop's time, and by hp_now() */
     for (;;) {
         int moved = hp_round_pass(comm);
         if (moved && idle > 0)
@@ -159,7 +159,9 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
         uint64_t now = hp_loop_now(comm->loop);
         if (idle == 1) {
             since = now;
-            hp_round_wait(comm);
+            waits = hp_loop_looked(comm->loop);
+        } else if (idle > 1 && now - since >= HP_SPIN_COUNTED_NS) {
+            hp_round_wait(comm, waits);
         }
         if (idle > 0 && now < deadline && hp_spin_again(idle, d->spins, now - since)) {
             sched_yield();

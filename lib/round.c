@@ -156,7 +156,7 @@ hp_round_pass(hoop_comm *comm)
 }
 
 void
-hp_round_wait(hoop_comm *comm)
+hp_round_wait(hoop_comm *comm, uint64_t since)
 {
     hp_counters *c = &comm->counters;
     uint64_t stations = passed(comm);
@@ -168,7 +168,7 @@ hp_round_wait(hoop_comm *comm)
         return;
     hp_flight_wait wait = hp_stats_awaits(comm, &rank);
     if (wait)
-        hp_counters_wait(c, wait, rank, hp_loop_looked(comm->loop));
+        hp_counters_wait(c, wait, rank, since);
 }
 
 int
@@ -181,7 +181,7 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
         received |= hp_channel_move_links(comm->channel[c]);
     if (comm->messages.first)
         received |= move_messages(comm);
-    hp_round_wait(comm);
+    hp_round_wait(comm, hp_loop_looked(comm->loop));
     hp_stats_measure(comm);
     hp_reports_poll(comm, now);
     hp_message_waits_poll(comm, now);

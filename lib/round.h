@@ -15,8 +15,8 @@ int hp_round_step(hoop_comm *comm);
 /* The same; 1 if a step got on. A few bytes of a payload do not count. */
 int hp_round_pass(hoop_comm *comm);
 
-/* Nothing moved, and the driver has just read the clock: notes since when it waits, and for what. */
-void hp_round_wait(hoop_comm *comm);
+/* Nothing has moved since then, by hp_now(): notes that it waits, and for what. */
+void hp_round_wait(hoop_comm *comm, uint64_t since);
 
 /*
  * The slow part, when nothing moved: faults, reports, connecting. 1 if it read something from a link after all: what

@@ -88,6 +88,15 @@ verb(const hp_flight_member *m, int many)
     return many ? "wait in" : "waits in";
 }
 
+/* Of an operation that all are in: within a second it may be on its way. */
+static const char *
+verb_inside(const hp_flight_member *m, int many)
+{
+    int recent =
+        hp_flight_ago(m->entry, m->stuck->entered) < 1 && !m->stuck->left && m->entry->state != HP_FLIGHT_ENDED;
+    return !recent ? verb(m, many) : many ? "are in" : "is in";
+}
+
 /* In hoop_comm_split, or failed there: a rank that has called anything since is out of it. */
 static int
 splits(const hp_flight_member *m, uint64_t sequence)
@@ -336,7 +345,7 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
     int over = gone && gone->stuck && (apart || has_died(gone, 0));
     story->plot = HP_FLIGHT_INSIDE;
     int many = add_ranks(story, is_in, n) > 1;
-    add(story, " %s ", over ? (many ? "were in" : "was in") : verb(stuck, many));
+    add(story, " %s ", over ? (many ? "were in" : "was in") : verb_inside(stuck, many));
     add_operation(story, stuck->stuck);
     add(story, ", called %.1f s ago", hp_flight_ago(stuck->entry, stuck->stuck->entered));
     if (apart) {

@@ -220,6 +220,10 @@ test_inside(void)
 {
     begin();
     for (int rank = 0; rank < 3; rank++)
+        call(rank_of(rank, 3, WORLD), barrier, 0, 1);
+    told(HP_FLIGHT_INSIDE, -1, "ranks 0 to 2 are in operation 1 (barrier), called 0.0 s ago");
+    begin();
+    for (int rank = 0; rank < 3; rank++)
         call(rank_of(rank, 3, WORLD), barrier, 30, 1);
     all.entry[0].flight->record[0].wait = HP_FLIGHT_RECEIVES;
     all.entry[0].flight->record[0].awaited = 2;

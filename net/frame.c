@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/wire.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const uint8_t magic[4] = {'H', 'O', 'O', 'P'};
@@ -295,6 +296,8 @@ hp_abort_get(hoop_error *error, const uint8_t *in, size_t n)
     memcpy(error->text, in + ABORT_FIXED, n - ABORT_FIXED);
     hp_text_tame(error->text, n - ABORT_FIXED, 0);
     error->text[n - ABORT_FIXED] = '\0';
+    if (n == ABORT_FIXED)
+        snprintf(error->text, sizeof(error->text), "a rank ended the ring, and gave no reason");
     if (!abort_fits(error))
         return 0;
     if (!ends_a_ring(error->code))

@@ -10,6 +10,7 @@
 #include "base/line_writer.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/option_error.h"
 #include "base/secmem.h"
 #include "hoop.h"
 #include "lib/config.h"
@@ -294,7 +295,7 @@ take_option(int option, settings *s)
         return -1;
     case 'h': fputs(help, stdout); return 0;
     case 'V': printf("hoop-rendezvous %s\n", hoop_version()); return 0;
-    default: return misuse("I do not understand these arguments", "");
+    default: return -1;
     }
 }
 
@@ -315,9 +316,13 @@ main(int argc, char **argv)
                                             {"h", no_argument, NULL, 'h'},
                                             {NULL, 0, NULL, 0}};
     settings s = {.mode = HP_MODE_AUTH, .port = -1};
+    char wrong[256];
     int option;
     hp_secmem_hide_process();
-    while ((option = getopt_long_only(argc, argv, "", options, NULL)) != -1) {
+    opterr = 0;
+    while ((option = getopt_long_only(argc, argv, ":", options, NULL)) != -1) {
+        if (option == '?' || option == ':')
+            return misuse(hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)), "");
         int status = take_option(option, &s);
         if (status >= 0)
             return status;

@@ -4,6 +4,7 @@
  * jobs that have ended, too.
  */
 #include "base/number.h"
+#include "base/option_error.h"
 #include "hoop.h"
 #include "top/flight.h"
 #include "top/job_key.h"
@@ -173,7 +174,9 @@ main(int argc, char **argv)
                                             {"secret-file", required_argument, NULL, 's'},
                                             {0}};
     top_choice c = {.rows = ALL_ROWS};
-    for (int option; (option = getopt_long(argc, argv, "hV", options, NULL)) != -1;)
+    char wrong[256];
+    opterr = 0;
+    for (int option; (option = getopt_long(argc, argv, ":hV", options, NULL)) != -1;)
         switch (option) {
         case 'o': c.once = 1; break;
         case 'j': c.json = 1; break;
@@ -183,7 +186,10 @@ main(int argc, char **argv)
         case 'r': c.rows = rows_of(optarg); break;
         case 'h': return fputs(help, stdout) < 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
-        default: fprintf(stderr, "hoop-top: see hoop-top --help\n"); return EXIT_USAGE;
+        default:
+            fprintf(stderr, "hoop-top: %s; see hoop-top --help\n",
+                    hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)));
+            return EXIT_USAGE;
         }
     if (c.flight)
         return hp_top_flight(argv + optind, c.job, c.json);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Programs of others' making, on hoop: each names gloo or hoop as its users do.
 
-    torchrun ... torch_guests.py accelerate | zero | restart | mixed | unmixed | store | secret
+    torchrun ... torch_guests.py accelerate | zero | restart | mixed | unmixed | store | secret | fewer
 """
 
+import datetime
 import os
 import sys
 import time
@@ -140,6 +141,20 @@ def secret():
     dist.all_reduce(x)
     assert x.item() == ranks()
     dist.destroy_process_group()
+
+
+def fewer():
+    """The next default group over a store that lives on has fewer ranks."""
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    for count in (size, size - 1, size):
+        if rank < count:
+            limit = datetime.timedelta(seconds=20)
+            dist.init_process_group("hoop", store=store, rank=rank, world_size=count, timeout=limit)
+            x = torch.ones(1)
+            dist.all_reduce(x)
+            assert x.item() == count
+            dist.destroy_process_group()
 
 
 def main():

@@ -34,6 +34,8 @@ name=restart
 ok 'torchrun starts the ranks again' passed 2 --max-restarts 1 "$files/torch_guests.py" restart
 name=store
 ok 'a store that dies' passed 2 "$files/torch_guests.py" store
+name=fewer
+ok 'a smaller group over the same store' passed 3 "$files/torch_guests.py" fewer
 if since 2 14; then
     name=mixed
     ok 'two backends in one group' passed 2 "$files/torch_guests.py" mixed

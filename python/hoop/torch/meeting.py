@@ -89,8 +89,8 @@ def _publish(part: Any) -> str:
 def _invitation(store: Any, rank: int, size: int) -> tuple[str, Any]:
     """The invitation, and the part of the store that no earlier group used."""
     try:
-        turn = (store.add("hoop/ranks", 1) - 1) // size
-        part = PrefixStore(f"hoop/{turn}", store)
+        turn = (store.add(f"hoop/{size}/ranks", 1) - 1) // size
+        part = PrefixStore(f"hoop/{size}/{turn}", store)
         return _publish(part) if rank == 0 else bytes(part.get("invitation")).decode(), part
     except RuntimeError as why:
         raise store_failure(rank, "meet the other ranks through the group's store", why) from None

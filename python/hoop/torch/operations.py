@@ -30,6 +30,7 @@ from .work import Done, HoopWork, milliseconds
 
 _BUSY = RESULTS["HOOP_ERR_BUSY"]
 _UNSET = timedelta(0)
+_MOST_DIMENSIONS = 65  # of a sparse tensor that is compared between ranks, and their number
 _FORMS = "allreduce reduce reduce_scatter reduce_scatterv allgather allgatherv broadcast gather scatter".split()
 _FORMS += "alltoall alltoallv barrier send recv".split()
 _BLOCKING = {name: getattr(lib, f"hoop_{name}") for name in _FORMS}
@@ -206,7 +207,7 @@ class Operations:
                 f"hoop reduces sparse tensors of layout sparse_coo with SUM only, not {kind.name} of {tensor.layout}"
             )
         mine = tensor.coalesce()
-        lengths = self._gather_now(torch.tensor([mine._nnz()]), [1] * self._size).tolist()
+        lengths = self._gather_lengths(mine)
         indices, values = mine.indices(), mine.values()
         rows = indices.size(0)
         all_indices = self._gather_now(indices.t().contiguous(), [n * rows for n in lengths]).view(-1, rows).t()
@@ -217,6 +218,19 @@ class Operations:
         done = Done([tensor])
         self._pending.append(done)
         return done
+
+    def _gather_lengths(self, mine: Tensor) -> list[int]:
+        """The number of values of each rank; all ranks get ValueError if their tensors differ in shape."""
+        shape = [mine.sparse_dim(), *mine.shape][:_MOST_DIMENSIONS]
+        row = [mine._nnz(), len(shape), *shape] + [0] * (_MOST_DIMENSIONS - len(shape))
+        rows = self._gather_now(torch.tensor(row), [len(row)] * self._size).view(self._size, -1).tolist()
+        for rank, other in enumerate(rows):
+            if other[1:] != rows[0][1:]:
+                shapes = [f"{r[3 : 2 + r[1]]} with {r[2]} sparse dimensions" for r in (rows[0], other)]
+                raise ValueError(
+                    f"allreduce of sparse tensors: rank 0 has the shape {shapes[0]}, but rank {rank} has {shapes[1]}"
+                )
+        return [r[0] for r in rows]
 
     def _gather_now(self, mine: Tensor, counts: list[int]) -> Tensor:
         """All ranks' elements in one array; counts are the elements of each rank."""

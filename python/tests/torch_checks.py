@@ -236,6 +236,13 @@ def check_sparse():
         same(x.to_dense(), total, "all_reduce of a sparse tensor")
 
 
+def check_sparse_shapes():
+    rows = 10 + me()
+    x = torch.sparse_coo_tensor([[rows - 1]], torch.ones(1, 3), (rows, 3))
+    raises(ValueError, "rank 0 has the shape [10, 3] with 1 sparse dimensions, but rank 1 has", lambda: dist.all_reduce(x))
+    same(x.to_dense()[rows - 1], torch.ones(3), "the tensor after that")
+
+
 def check_coalesced():
     n = ranks()
     xs = [numbers(me(), k, torch.float32, k) for k in (3, 500, 0)]
@@ -316,6 +323,32 @@ def check_futures():
     wants = [reduced(ReduceOp.SUM, [numbers(r, k, torch.float32) for r in range(ranks())]).sum().item() for k in (1, 200000, 5)]
     assert sorted(order) == list(enumerate(wants)), order
     works[0].wait()
+
+
+def check_many_futures():
+    """Operations that end while the watcher looks."""
+    for k in range(700):
+        futures = [dist.all_reduce(torch.full((n,), 1.0), async_op=True).get_future() for n in (1, 3, 1000)]
+        assert all(f.wait()[0][0] == ranks() for f in futures), k
+
+
+def check_nested_futures():
+    """Functions of futures start operations and wait for them, one in another.
+
+    One at a time: all ranks must start a group's operations in the same order.
+    """
+
+    def sum_of(value, depth):
+        future = dist.all_reduce(torch.full((3,), value), async_op=True).get_future()
+        return future.then(lambda f: sum_of(f.value()[0][0].item(), depth - 1)) if depth else future.wait()[0][0].item()
+
+    def outer(k):
+        future = dist.all_reduce(torch.full((5,), float(k)), async_op=True).get_future()
+        return future.then(lambda f: sum_of(f.value()[0][0].item(), 0))
+
+    for k in range(100):
+        assert outer(k).wait() == k * ranks() ** 2, k
+    assert sum_of(1.0, 1).wait().__class__ is float
 
 
 def check_threads():
@@ -399,6 +432,27 @@ def check_ddp():
     if power_of_two():  # else a mean is not exact
         for got, want in zip(model.parameters(), trained_alone()):
             same(got.detach(), want.detach(), "a parameter after DDP")
+
+
+def check_ddp_hook():
+    """PowerSGD: its function of a future waits for other operations."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power
+
+    torch.manual_seed(0)
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))
+    model = torch.nn.parallel.DistributedDataParallel(layers)
+    state = power.PowerSGDState(None, start_powerSGD_iter=2, min_compression_rate=0.5)
+    model.register_comm_hook(state, power.powerSGD_hook)
+    rule = torch.optim.SGD(model.parameters(), lr=0.01)
+    for _ in range(5):
+        rule.zero_grad()
+        model(torch.full((4, 64), me() + 1.0)).pow(2).mean().backward()
+        rule.step()
+    for p in model.parameters():
+        others = [torch.empty_like(p) for _ in range(ranks())]
+        dist.all_gather(others, p.detach())
+        for other in others:
+            same(other, others[0], "a parameter on two ranks")
 
 
 def check_ddp_sparse():
@@ -632,6 +686,19 @@ def fault_death():
         os._exit(0)
     why = raises(dist.DistBackendError, "rank 1", lambda: [dist.all_reduce(torch.ones(5)) for _ in range(1000)])
     assert why.__cause__.rank == 1, why
+
+
+def fault_death_in_ddp():
+    model = torch.nn.parallel.DistributedDataParallel(net())
+    train(model, lambda step: batch(me(), step))
+    if me() == 1:
+        os._exit(0)
+    raises(RuntimeError, "rank 1", lambda: train(model, lambda step: batch(me(), step), 1000))
+
+
+def fault_future():
+    future = dist.all_reduce(torch.ones(3 + me()), async_op=True).get_future()
+    raises(RuntimeError, "called all_reduce of", future.wait)
 
 
 def fault_exit_in_flight():

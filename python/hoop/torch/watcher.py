@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""One thread a process that completes the works whose end somebody waits for without a wait of libhoop.
+"""One thread a process that ends the works whose end somebody waits for without a wait of libhoop.
 
 libhoop writes into an eventfd when such a work has ended (hoop_signal_done). So no code of Python runs on a thread of
 libhoop, and none is left when the interpreter ends: the thread is joined before that.
+
+Futures are completed by other threads (Lanes), because that runs the program's functions, which may wait.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from queue import SimpleQueue
 from typing import Callable, Optional
 
 from .._library import IN_PROGRESS, lib
@@ -22,7 +25,53 @@ class Signal(ctypes.Structure):
     _fields_ = [("fd", ctypes.c_int), ("result", ctypes.c_int)]
 
 
+_PATIENCE = 5  # seconds
 _DONE = ctypes.cast(lib.hoop_signal_done, ctypes.c_void_p)
+
+
+class Lanes:
+    """Threads that run functions of the program, in the order in which they come.
+
+    A function that runs on a lane may start operations and wait for them: these are on the next lane. So the order of the
+    operations that functions start is the same on all ranks.
+    """
+
+    def __init__(self) -> None:
+        self._here = threading.local()
+        self.forget()
+
+    def forget(self) -> None:
+        """In the child of a fork: the threads are the parent's."""
+        self._lock = threading.Lock()
+        self._queues: list[SimpleQueue[Optional[Callable[[], None]]]] = []
+        self._threads: list[threading.Thread] = []
+
+    def next(self) -> int:
+        """The lane for what this thread starts now."""
+        return getattr(self._here, "lane", -1) + 1
+
+    def run(self, lane: int, function: Callable[[], None]) -> None:
+        """Returns at once; the lane runs the function."""
+        with self._lock:
+            while len(self._queues) <= lane:
+                self._queues.append(SimpleQueue())
+                name = f"hoop-futures-{len(self._threads)}"
+                thread = threading.Thread(target=self._serve, args=[len(self._threads)], name=name, daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._queues[lane].put(function)
+
+    def _serve(self, lane: int) -> None:
+        self._here.lane = lane
+        queue = self._queues[lane]
+        while function := queue.get():
+            function()
+
+    def stop(self) -> None:
+        """Joins the threads, but for one whose function still waits after some seconds."""
+        for queue, thread in zip(self._queues, self._threads):
+            queue.put(None)
+            thread.join(_PATIENCE)
 
 
 class _Watcher:
@@ -54,9 +103,15 @@ class _Watcher:
             self._thread.join()
 
     def _take(self) -> list[Callable[[], None]]:
+        ended: list[Callable[[], None]] = []
+        left: list[tuple[Signal, Callable[[], None]]] = []
         with self._lock:
-            ended = [then for signal, then in self._works if signal.result != IN_PROGRESS]
-            self._works = [entry for entry in self._works if entry[0].result == IN_PROGRESS]
+            for signal, then in self._works:  # libhoop writes meanwhile: each result is read once
+                if signal.result == IN_PROGRESS:
+                    left.append((signal, then))
+                else:
+                    ended.append(then)
+            self._works = left
         return ended
 
     def _run(self) -> None:
@@ -79,6 +134,13 @@ class _Watcher:
 
 
 _stranded: list[object] = []  # what a fork has copied; freeing it here would free what the parent still uses
-_watcher = _Watcher()
-watch, stop = _watcher.watch, _watcher.stop
+_watcher, lanes = _Watcher(), Lanes()
+watch = _watcher.watch
 os.register_at_fork(after_in_child=_watcher.forget)
+os.register_at_fork(after_in_child=lanes.forget)
+
+
+def stop() -> None:
+    """Joins all threads of this module."""
+    _watcher.stop()
+    lanes.stop()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """torch's Work over a work of libhoop.
 
-Who waits drives: wait() is a wait in libhoop. A future is completed by the watcher's thread; from then on the handle is
-the watcher's, and wait() waits for the watcher.
+Who waits drives: wait() is a wait in libhoop. Where a future is wanted, the handle is the watcher's from then on, and
+wait() waits for the watcher; a thread of its own completes the future.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch.futures import Future
 
 from .._library import IN_PROGRESS, RESULTS, lib
 from .errors import failure
-from .watcher import watch
+from .watcher import lanes, watch
 
 _BUSY = RESULTS["HOOP_ERR_BUSY"]
 _NO_LIMIT = -1
@@ -90,9 +90,11 @@ class HoopWork(_TorchWork):
         super().__init__()
         self._handle: Optional[int] = handle
         self._comm, self._keep, self._result, self._finish = comm, keep, result, finish
-        self._limit, self._source = limit, source
+        self._limit, self._sender = limit, source
         self._error: Optional[Exception] = None
+        self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
+        self._lane = 0
         self._ended: Optional[threading.Event] = None  # once the watcher has the handle
         self._lock = threading.Lock()  # held by the one who waits, or changes the owner of the handle
         if _PINS:
@@ -112,10 +114,13 @@ class HoopWork(_TorchWork):
 
     def _fill_future(self) -> None:
         _pinned.discard(self)
+        self._source.set_result(None)
+
+    def _outcome(self, _: Any) -> Any:
+        """What the future gets. It raises here, since torch's C++ takes what Future.set_exception stores for a value."""
         if self._error:
-            self._future.set_exception(self._error)
-        else:
-            self._future.set_result(self._result)
+            raise self._error
+        return self._result
 
     def _watched_end(self) -> None:
         with self._lock:
@@ -123,8 +128,8 @@ class HoopWork(_TorchWork):
             self._end(lib.hoop_work_wait(self._handle, _NO_LIMIT))
             self._ended.set()
             wanted = self._future is not None
-        if wanted:  # without the lock: the functions of the future may use this work
-            self._fill_future()
+        if wanted:
+            lanes.run(self._lane, self._fill_future)
 
     def _give_to_watcher(self) -> None:
         if self._ended or not self._handle:
@@ -183,7 +188,7 @@ class HoopWork(_TorchWork):
         return self._result
 
     def source_rank(self) -> int:
-        return self._source
+        return self._sender
 
     _source_rank = source_rank
 
@@ -191,7 +196,8 @@ class HoopWork(_TorchWork):
         with self._lock:
             if self._future is not None:
                 return self._future
-            self._future = Future()
+            self._lane, self._source = lanes.next(), Future()
+            self._future = self._source.then(self._outcome)
             if self._handle:
                 self._give_to_watcher()
                 return self._future

@@ -19,6 +19,7 @@ uint64_t hp_heartbeat(uint64_t op_timeout);
 typedef struct hp_witness {
     hp_report report;   /* the last one; valid while in_op */
     uint64_t last_seen; /* when it arrived */
+    uint64_t heard;     /* when anything of the rank arrived last, counters included */
     uint64_t completed; /* operations completed, as far as it has reported */
     int in_op;
     int left;

@@ -18,19 +18,6 @@ hp_hold_up_process(const hp_events *events, const hp_member *who, uint64_t stall
     return process == HP_PROCESS_RUNS && stalled < HP_SEC ? HP_PROCESS_UNKNOWN : process;
 }
 
-hp_blame
-hp_hold_up_find(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
-{
-    hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
-    if (blame.guilt == HP_GUILT_ABSENT &&
-        v->events->elsewhere(v->events->arg, v->comm, stalled, &blame.rank, out, size))
-        return blame;
-    if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
-        blame.process = hp_hold_up_process(v->events, &v->members[blame.rank], stalled);
-    hp_blame_print(&blame, v->witnesses, v->members, stalled, out, size);
-    return blame;
-}
-
 /* If the blamed rank is silent, and not known to be stopped, the text names all silent ranks; else it stays. */
 static void
 name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *text, size_t size)
@@ -42,6 +29,27 @@ name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *te
         blame->rank = s.first;
     }
     free(silent);
+}
+
+static hp_blame
+find(const hp_ring_view *v, uint64_t stalled, uint64_t now, char *out, size_t size)
+{
+    hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
+    if (blame.guilt == HP_GUILT_ABSENT &&
+        v->events->elsewhere(v->events->arg, v->comm, stalled, &blame.rank, out, size))
+        return blame;
+    if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
+        blame.process = hp_hold_up_process(v->events, &v->members[blame.rank], stalled);
+    hp_blame_print(&blame, v->witnesses, v->members, stalled, out, size);
+    if (blame.guilt == HP_GUILT_ABSENT && now >= v->moved + 2 * HP_ASK_AFTER)
+        name_silent_ranks(v, &blame, now, out, size);
+    return blame;
+}
+
+hp_blame
+hp_hold_up_find(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
+{
+    return find(v, stalled, v->moved + stalled, out, size);
 }
 
 void
@@ -61,7 +69,7 @@ hp_hold_up_overrun(const hp_ring_view *v, int rank, uint64_t now, hoop_error *er
     const hp_witness *w = &v->witnesses[rank];
     uint64_t waited = w->report.overdue + (now - w->last_seen);
     char text[256], operation[HP_OPERATION_TEXT];
-    hp_blame blame = hp_hold_up_find(v, waited, text, sizeof(text));
+    hp_blame blame = find(v, waited, now, text, sizeof(text));
     if (blame.guilt == HP_GUILT_LINK || blame.guilt == HP_GUILT_SELF) {
         blame.rank = rank;
         snprintf(text, sizeof(text), "rank %d (%s) has waited %.1f s for %s, which was the limit of that wait", rank,

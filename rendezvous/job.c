@@ -438,6 +438,8 @@ static int
 count(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_roster *r = conn->roster;
+    if (r)
+        r->witnesses[conn->rank].heard = now;
     if (r && hp_history_take(&r->histories, r->ring.size, conn->rank, payload, n, now))
         return 0;
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent malformed STATS");

@@ -103,6 +103,16 @@ older(uint64_t a, uint64_t b)
     return !a || (b && b < a) ? b : a;
 }
 
+uint64_t
+hp_link_loss_oldest(const hp_link_losses *losses)
+{
+    uint64_t oldest = 0;
+    for (int i = 0; losses->first >= 0 && i < losses->size; i++)
+        if (losses->loss[i].peer >= 0 && losses->loss[i].sequence != HP_NO_OPERATION)
+            oldest = older(oldest, losses->loss[i].sequence);
+    return oldest;
+}
+
 /* A reset or an end was sent by the peer's kernel, perhaps for a process that has ended. A time-out was not. */
 static int
 was_answered(int number)

@@ -217,19 +217,17 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     r->moved = moves ? now : r->moved;
 }
 
-/* The operation in which a vanished rank was; if it had not reported one, the oldest of the others'; 0: none. */
+/* The operation in which a vanished rank was; if it had not reported one, the oldest that others tell; 0: none. */
 static uint64_t
 operation_of(const hp_roster *r, int rank)
 {
-    uint64_t oldest = 0, lost_in = r->losses.first >= 0 ? r->losses.loss[r->losses.first].sequence : 0;
+    uint64_t oldest = 0, lost_in = hp_link_loss_oldest(&r->losses);
     if (r->witnesses[rank].in_op)
         return r->witnesses[rank].report.sequence;
-    if (lost_in && lost_in != HP_NO_OPERATION)
-        return lost_in;
-    for (int i = 0; i < r->ring.size; i++)
+    for (int i = 0; !lost_in && i < r->ring.size; i++)
         if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
             oldest = r->witnesses[i].report.sequence;
-    return oldest;
+    return lost_in ? lost_in : oldest;
 }
 
 /* A rank is gone without LEAVE. */
@@ -416,7 +414,7 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
 int
 hp_roster_message(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    r->witnesses[rank].last_seen = now;
+    r->witnesses[rank].last_seen = r->witnesses[rank].heard = now;
     if (type == HP_ABORT || type == HP_LEAVE)
         settle(r);
     int result = take(r, rank, type, payload, n, now, error);
@@ -514,7 +512,7 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 static void
 ping_absent_ranks(hp_roster *r, uint64_t limit, uint64_t now)
 {
-    if (now - r->moved < limit / 2 || r->asked == r->moved)
+    if (now - r->moved < (limit / 2 < HP_ASK_AFTER ? limit / 2 : HP_ASK_AFTER) || r->asked == r->moved)
         return;
     r->asked = r->moved;
     for (int i = 0; i < r->ring.size; i++)

@@ -48,7 +48,7 @@ typedef struct hp_roster {
     uint64_t moved;            /* when any report last grew */
     uint64_t overdue_at;       /* since when a rank reports a wait that is overdue; 0: none does */
     uint64_t pinged;
-    uint64_t asked;  /* the `moved` of the stall for which absent ranks were sent a PING */
+    uint64_t asked;  /* the `moved` of the stall for which absent ranks were sent a PING, HP_ASK_AFTER ns later */
     uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
 } hp_roster;
 

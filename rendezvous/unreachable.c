@@ -47,8 +47,9 @@ hp_unreachable_find(const hp_witness *w, const hp_member *members, const uint8_t
         if (silent[i] && s.first < 0)
             s.first = i;
         for (int j = 0; silent[i] && j < n; j++)
-            if (members[j].host_id == members[i].host_id && w[j].last_seen > s.spoke)
-                s.spoke = w[j].last_seen;
+            if (members[j].host_id == members[i].host_id && w[j].heard > s.spoke)
+                s.spoke = w[j].heard;
+        s.hosts |= silent[i] && members[i].host_id != members[s.first].host_id;
     }
     return s;
 }
@@ -101,7 +102,7 @@ hp_unreachable_print(const hp_unreachable *s, const hp_member *members, const ui
         snprintf(out, size, "rank %d (%.40s, pid %u) is unreachable or stopped; its host last spoke %.1f s ago; %s",
                  who->rank, who->host, who->pid, ago, since);
     else
-        snprintf(out, size,
-                 "ranks %s (the first on %.40s) are unreachable or stopped; their hosts last spoke %.1f s ago; %s",
-                 hp_unreachable_list(silent, n, list, sizeof(list)), who->host, ago, since);
+        snprintf(out, size, "ranks %s (%s%.40s) are unreachable or stopped; their host%s last spoke %.1f s ago; %s",
+                 hp_unreachable_list(silent, n, list, sizeof(list)), s->hosts ? "the first on " : "", who->host,
+                 s->hosts ? "s" : "", ago, since);
 }

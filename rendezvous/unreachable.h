@@ -13,7 +13,8 @@
 typedef struct hp_unreachable {
     int first, count; /* first: the lowest of them, or -1 */
     int waiting;      /* ranks in an operation that are not among them */
-    uint64_t spoke;   /* when the last report of a rank on one of their hosts arrived */
+    int hosts;        /* 1: they are on several hosts */
+    uint64_t spoke;   /* when anything of a rank on one of their hosts arrived last */
 } hp_unreachable;
 
 /*

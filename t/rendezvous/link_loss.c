@@ -215,6 +215,19 @@ test_all_reset(void)
     sim_close(&s);
 }
 
+/* Neighbours may be an operation apart: the one that is behind knows where the rank was. */
+static void
+test_apart(void)
+{
+    start();
+    sim_lost(&s, 2, 3, ECONNRESET, 18);
+    sim_lost(&s, 4, 3, ECONNRESET, 17);
+    sim_lose(&s, 3);
+    sim_pass(&s, 200);
+    ok(strstr(s.conns[0].cause.text, "vanished during operation 17") != NULL, "%s", s.conns[0].cause.text);
+    sim_close(&s);
+}
+
 static void
 test_away(void)
 {
@@ -377,6 +390,7 @@ main(void)
     test_leavers();
     test_process();
     test_all_reset();
+    test_apart();
     test_away();
     test_stalled();
     test_return();

@@ -54,5 +54,5 @@ lost="(is stopped or unreachable in|has not entered) $operation"
 cut 'one of four hosts' '[023]' 3 1 "rank 1 \\([^ ]+, pid [0-9]+\\) $lost" \
     "rank 1 \\([^ ]+, pid [0-9]+\\) is unreachable or stopped; its host $spoke in $operation" -N 1
 cut 'one of two hosts' '[01]' 2 2 "rank [23] \\([^ ]+, pid [0-9]+\\) $lost" \
-    "ranks 2-3 \\(the first on [^ ]+\\) are unreachable or stopped; their hosts $spoke in $operation" -n 4
+    "ranks 2-3 \\([^ ]+\\) are unreachable or stopped; their host $spoke in $operation" -n 4
 done_testing

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "rendezvous/blame.h"
 #include "rendezvous/columns.h"
+#include "rendezvous/hold_up.h"
 #include "rendezvous/straggler.h"
 #include "rendezvous/summary.h"
 #include "rendezvous/wait_chain.h"
@@ -28,7 +29,7 @@ static const char *const waits[HP_WAITS] = {"data", "link", "stream", "device"};
 
 /* What the ring waits for; all rows are seen by its light. */
 typedef struct view {
-    const hp_roster *ring;
+    const hp_roster *ring, *all; /* all: of the job */
     hp_blame blame;
     hp_wait_chain chain;    /* of one that does not stand still: of no hops */
     hp_straggler straggler; /* of the last minute */
@@ -47,11 +48,25 @@ is_blamed(const view *v, int rank)
     return v->blame.guilt != HP_GUILT_NONE && guilty == rank;
 }
 
-/* Whether this ring waits for the rank while that waits in another ring. */
-static int
-is_elsewhere(const view *v, int rank)
+/* The other ring in which the rank waits, while ranks of this one wait for it; NULL: none. */
+static const hp_roster *
+elsewhere(const view *v, int rank)
 {
-    return v->chain.hops > 0 && v->blame.rank == rank;
+    const hp_witness *w = &v->ring->witnesses[rank];
+    if (v->chain.hops > 0 && v->blame.rank == rank)
+        return v->chain.next;
+    if (w->in_op || w->left || v->blame.sequence <= w->completed || v->ring->state != HP_ROSTER_RUNNING)
+        return NULL;
+    return hp_wait_chain_elsewhere(v->all, v->ring, rank, v->blame.sequence);
+}
+
+/* Whether the host of a rank in no operation has not taken what was sent to it a second ago (hp_roster_tick). */
+static int
+is_unreachable(const view *v, int rank)
+{
+    const hp_roster *r = v->ring;
+    return r->asked == r->moved && v->now >= r->moved + 2 * HP_ASK_AFTER && r->peers[rank] &&
+           !r->witnesses[rank].in_op && !r->events->reached(r->events->arg, r->peers[rank]);
 }
 
 static int
@@ -74,7 +89,7 @@ outside(const view *v, int rank)
     const hp_witness *w = &v->ring->witnesses[rank];
     const hp_history *h = v->ring->histories ? &v->ring->histories[rank] : NULL;
     if (!h || !h->seen || w->in_op || w->left || !v->ring->peers[rank] || v->ring->state != HP_ROSTER_RUNNING ||
-        is_elsewhere(v, rank) || is_stopped(v, rank))
+        elsewhere(v, rank) || is_stopped(v, rank))
         return 0;
     uint64_t word = h->seen > w->last_seen ? h->seen : w->last_seen;
     return v->now > word + OUTSIDE_AFTER ? v->now - word : 0;
@@ -104,8 +119,12 @@ fill_operation(const view *v, int rank, char cell[HP_CELL])
 {
     const hp_roster *r = v->ring;
     const hp_witness *w = &r->witnesses[rank];
-    const char *where = is_stopped(v, rank) ? "stopped" : outside(v, rank) ? "outside hoop" : "";
-    char call[CALL];
+    const char *where = is_stopped(v, rank)       ? "stopped"
+                        : is_unreachable(v, rank) ? "unreachable"
+                        : outside(v, rank)        ? "outside hoop"
+                                                  : "";
+    const hp_roster *other = elsewhere(v, rank);
+    char call[CALL], name[HP_RING_TEXT];
     const hp_call *current = &w->report.call;
     if (w->left)
         snprintf(cell, HP_CELL, "left after %llu", (unsigned long long)w->completed);
@@ -119,9 +138,9 @@ fill_operation(const view *v, int rank, char cell[HP_CELL])
     else if (w->in_op)
         snprintf(cell, HP_CELL, "%llu %s", (unsigned long long)w->report.sequence,
                  current->kind ? hp_call_print(current, call, sizeof(call)) : "");
-    else if (is_elsewhere(v, rank))
+    else if (other)
         snprintf(cell, HP_CELL, "not in %llu, waits in %s", (unsigned long long)v->blame.sequence,
-                 hp_wait_chain_name(v->chain.next));
+                 hp_wait_chain_name(other, name));
     else if (v->blame.sequence > w->completed)
         snprintf(cell, HP_CELL, "%s%snot in %llu", where, *where ? ", " : "", (unsigned long long)v->blame.sequence);
     else if (*where || !r->histories || !r->histories[rank].seen)
@@ -293,6 +312,7 @@ look(const hp_job *job, const hp_roster *r, uint64_t now)
 {
     uint64_t unreachable = HP_SILENT_HEARTBEATS * r->heartbeat;
     view v = (view){.ring = r,
+                    .all = job->rosters,
                     .blame = hp_blame_find(r->witnesses, r->ring.size, unreachable),
                     .straggler = hp_straggler_find(r->histories, r->ring.size, HP_SPAN_MINUTE),
                     .link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_MOMENT, now),

@@ -160,20 +160,32 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
     return c->blame.rank < 0 ? -1 : rank_of(c->from, &c->last->ring.members[c->blame.rank]);
 }
 
+const hp_roster *
+hp_wait_chain_elsewhere(const hp_roster *rosters, const hp_roster *ring, int rank, uint64_t sequence)
+{
+    outlook v = look(rosters, NULL);
+    hp_blame absent = {.guilt = HP_GUILT_ABSENT, .rank = rank, .sequence = sequence};
+    return follow(&v, ring, &absent);
+}
+
 /* --- sentences --- */
 
 const char *
-hp_wait_chain_name(const hp_roster *r)
+hp_wait_chain_name(const hp_roster *r, char out[HP_RING_TEXT])
 {
     const char *split = hp_title_split(r->label);
-    return split ? split : "the whole job";
+    if (*r->name)
+        snprintf(out, HP_RING_TEXT, "\"%s\"", r->name);
+    else
+        snprintf(out, HP_RING_TEXT, "%s", split ? split : "the whole job");
+    return out;
 }
 
 /* Ranks are named by their numbers in the oldest ring. */
 static void
 print_circle(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    char mine[HP_OPERATION_TEXT], theirs[HP_OPERATION_TEXT], more[48] = "";
+    char mine[HP_OPERATION_TEXT], theirs[HP_OPERATION_TEXT], one[HP_RING_TEXT], other[HP_RING_TEXT], more[48] = "";
     const hp_roster *second = follow(v, c->last, &c->blame), *before = second;
     hp_blame next = blame_of(second), back = next;
     for (const hp_roster *at; (at = follow(v, before, &back)) && at != c->last;) {
@@ -189,8 +201,8 @@ print_circle(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *o
         "rank %d (%.24s, pid %u) waits in %s of %s, and rank %d (%.24s, pid %u) in %s of %s%s: call them in the same "
         "order; waited %.1f s",
         late->rank, late->host, late->pid, hp_blame_operation(next.sequence, &next.call, theirs),
-        hp_wait_chain_name(second), waits->rank, waits->host, waits->pid,
-        hp_blame_operation(c->blame.sequence, &c->blame.call, mine), hp_wait_chain_name(c->last), more,
+        hp_wait_chain_name(second, one), waits->rank, waits->host, waits->pid,
+        hp_blame_operation(c->blame.sequence, &c->blame.call, mine), hp_wait_chain_name(c->last, other), more,
         (double)stalled / 1e9);
 }
 
@@ -226,10 +238,10 @@ has_end(const hp_wait_chain *c, const hp_member *waits)
 static void
 print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    char operation[HP_OPERATION_TEXT], text[200], over[40] = "";
+    char operation[HP_OPERATION_TEXT], text[200], ring[HP_RING_TEXT], over[40] = "";
     const hp_member *waits = &c->from->ring.members[c->first.rank], *end = &c->last->ring.members[c->blame.rank];
-    const char *ring = hp_wait_chain_name(c->last);
     int guilty = hp_wait_chain_guilty(c);
+    hp_wait_chain_name(c->last, ring);
     if (c->hops > 1)
         snprintf(over, sizeof(over), ", over %d communicators,", c->hops);
     if (!has_end(c, waits)) {

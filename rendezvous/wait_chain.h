@@ -28,8 +28,16 @@ int hp_wait_chain_guilty(const hp_wait_chain *chain);
  */
 int hp_wait_chain_print(const hp_roster *rosters, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size);
 
-/* "the whole job" or "split 1 colour 0" */
-const char *hp_wait_chain_name(const hp_roster *ring);
+/*
+ * The other ring in whose operation the process of this rank waits, while ranks of `ring` are in `sequence`, which it has
+ * not entered; NULL: none.
+ */
+const hp_roster *hp_wait_chain_elsewhere(const hp_roster *rosters, const hp_roster *ring, int rank, uint64_t sequence);
+
+enum { HP_RING_TEXT = HP_NAME_TEXT + 2 };
+
+/* "the whole job" or "split 1 colour 0"; a ring that has a name by that, in quotes. Returns out. */
+const char *hp_wait_chain_name(const hp_roster *ring, char out[HP_RING_TEXT]);
 
 /*
  * After a time-out of one ring, rings whose chains end at the same place, and whose own time-out is due, too, end with

@@ -2,6 +2,7 @@
 /* table: the lines that a user sees of a job: who is in which operation, for how long, and for whom it waits. */
 #include "rendezvous/table.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
@@ -29,6 +30,16 @@ print(const sim *s, int most)
     count = 0;
     memset(lines, 0, sizeof(lines));
     hp_table_print(s->job, &options, s->now);
+}
+
+/* The first line with these words; "": none has them. */
+static const char *
+line_with(const char *words)
+{
+    for (int i = 0; i < count; i++)
+        if (strstr(lines[i], words))
+            return lines[i];
+    return "";
 }
 
 static void
@@ -73,27 +84,41 @@ test_wait(void)
     sim_close(&s);
 }
 
+/* A ring of four ranks, and a split of ranks 2 and 3, connections 12 and 13. */
+static void
+open_rings(sim *s, uint64_t op_timeout)
+{
+    sim_open(s);
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(i, 4, 2);
+        join.op_timeout = op_timeout;
+        sim_join(s, i, &join);
+    }
+    for (int i = 0; i < 4; i++)
+        sim_say(s, i, HP_READY, NULL, 0);
+    const hp_member *members = s->job->rosters->ring.members;
+    for (int i = 0; i < 4; i++) {
+        hp_join join = sim_join_of(-1, 0, 2);
+        join.parent = s->conns[0].ring.comm;
+        join.split = 1;
+        join.parent_rank = i;
+        join.parent_size = 4;
+        join.color = i < 2 ? -1 : 0;
+        join.op_timeout = op_timeout;
+        join.member = members[i];
+        join.member.rank = -1;
+        sim_join(s, 10 + i, &join);
+    }
+    sim_say(s, 12, HP_READY, NULL, 0);
+    sim_say(s, 13, HP_READY, NULL, 0);
+}
+
 /* Ranks 0 and 1 wait for 2, which waits for 3 in a split of those two. */
 static void
 test_elsewhere(void)
 {
     sim s;
-    sim_open(&s);
-    sim_world(&s, 4, 2);
-    const hp_member *members = s.job->rosters->ring.members;
-    for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(-1, 0, 2);
-        join.parent = s.conns[0].ring.comm;
-        join.split = 1;
-        join.parent_rank = i;
-        join.parent_size = 4;
-        join.color = i < 2 ? -1 : 0;
-        join.member = members[i];
-        join.member.rank = -1;
-        sim_join(&s, 10 + i, &join);
-    }
-    sim_say(&s, 12, HP_READY, NULL, 0);
-    sim_say(&s, 13, HP_READY, NULL, 0);
+    open_rings(&s, 2 * HP_SEC);
     for (int k = 0; k < 5; k++) {
         sim_report(&s, 0, 17, 3, 1);
         sim_report(&s, 1, 17, 3, 2);
@@ -111,6 +136,55 @@ test_elsewhere(void)
         lines[4], "and the ring for the same process");
     is_string("2     node2  802  not in 17, waits in split 1 colour 0", lines[8], "where the rank between them is");
     is_string("3     node2  803  not in 17", lines[9], "and the one that is to blame");
+    sim_close(&s);
+}
+
+/* Ranks 2 and 3 both wait in the split, which has a name. */
+static void
+test_both_elsewhere(void)
+{
+    sim s;
+    open_rings(&s, 60 * HP_SEC);
+    sim_say(&s, 13, HP_NAME, "tp", 2);
+    for (int k = 0; k < 100; k++) {
+        sim_report(&s, 0, 17, 3, 1);
+        sim_report(&s, 1, 17, 3, 2);
+        sim_report(&s, 12, 1, 0, 1);
+        sim_report(&s, 13, 1, 0, 0);
+        sim_pass(&s, 250);
+    }
+    print(&s, 100);
+    is_string("2     node2  802  not in 17, waits in \"tp\"", line_with("802  not"), "by its name, if it has one");
+    is_string("3     node2  803  not in 17, waits in \"tp\"", line_with("803  not"),
+              "also a rank that is not to blame");
+    sim_close(&s);
+}
+
+/* Ranks 2 and 3 report nothing, and their host takes nothing. */
+static void
+test_cut_off(void)
+{
+    sim s;
+    open_rings(&s, 60 * HP_SEC);
+    s.conns[2].cut_off = s.conns[3].cut_off = 1;
+    for (int k = 0; k < 12; k++) {
+        sim_report(&s, 0, 17, 3, 3);
+        sim_report(&s, 1, 17, 3, 3);
+        sim_pass(&s, 250);
+        if (k == 6)
+            print(&s, 100);
+    }
+    is_string("2     node2  802  not in 17", lines[4], "for two seconds a rank may be late");
+    is_int(1, s.conns[2].pings, "one that is absent is asked once");
+    print(&s, 100);
+    is_string(
+        "job 4f21c0de, ring of 4 ranks: ranks 2-3 (node2) are unreachable or stopped; their host last spoke 3.0 s "
+        "ago; 2 ranks have waited 3.0 s in operation 17",
+        lines[0], "then it is known that its host takes nothing");
+    is_string("2     node2  802  unreachable, not in 17", lines[4], "and shown");
+    s.conns[2].cut_off = s.conns[3].cut_off = 0;
+    print(&s, 100);
+    is_string("2     node2  802  not in 17", lines[4], "until it takes something again");
     sim_close(&s);
 }
 
@@ -286,6 +360,8 @@ main(void)
     test_quiet();
     test_wait();
     test_elsewhere();
+    test_both_elsewhere();
+    test_cut_off();
     test_name();
     test_call_names();
     test_gone();

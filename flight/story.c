@@ -332,6 +332,70 @@ find_gone(const hp_flight_ring *ring)
     return stopped ? stopped : first_of(ring, has_survived, 0) ? first_of(ring, has_died, 0) : NULL;
 }
 
+static int
+has_rank(const hp_flight_member *m, uint64_t rank)
+{
+    return (uint64_t)head_of(m)->rank == rank;
+}
+
+/* The rank of the ring that it waits for; -1: none. */
+static int
+awaited_by(const hp_flight_member *m, const hp_flight_ring *ring)
+{
+    const hp_flight_record *r = m->stuck;
+    int rank = r && (r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS) ? r->awaited : -1;
+    return rank < ring->size ? rank : -1;
+}
+
+/* One that waits for a rank without a recorder, for its data if there is a choice; NULL: there is none. */
+static const hp_flight_member *
+waits_for_missing(const hp_flight_ring *ring)
+{
+    const hp_flight_member *found = NULL;
+    for (int i = 0; i < ring->count; i++) {
+        const hp_flight_member *m = &ring->member[i];
+        int rank = awaited_by(m, ring);
+        if (rank < 0 || first_of(ring, has_rank, (uint64_t)rank))
+            continue;
+        if (!found || (found->stuck->wait == HP_FLIGHT_SENDS && m->stuck->wait == HP_FLIGHT_RECEIVES))
+            found = m;
+    }
+    return found;
+}
+
+/* From the one that waits to the one that it waits for, and so on: the last that waits in this operation, or any of a circle. */
+static const hp_flight_member *
+end_of_chain(const hp_flight_ring *ring, const hp_flight_member *m)
+{
+    uint64_t n = m->stuck->sequence;
+    for (int i = 0; i < ring->count; i++) {
+        int rank = awaited_by(m, ring);
+        const hp_flight_member *next = rank < 0 ? NULL : first_of(ring, has_rank, (uint64_t)rank);
+        if (!next || !is_in(next, n) || (awaited_by(next, ring) < 0 && next->stuck->wait != HP_FLIGHT_STREAM))
+            break;
+        m = next;
+    }
+    return m;
+}
+
+/* For whom a rank waits: one that left no recorder, if there is a choice, or else the one at the end of the chain. */
+static void
+add_wait(hp_flight_story *story, const hp_flight_member *stuck)
+{
+    const hp_flight_member *missing = waits_for_missing(story->ring);
+    const hp_flight_member *m = missing ? missing : end_of_chain(story->ring, stuck);
+    int rank = awaited_by(m, story->ring);
+    if (missing) {
+        story->late = rank;
+        add(story, "; rank %d waits for rank %d, which left no recorder", head_of(m)->rank, rank);
+    } else if (rank >= 0) {
+        add(story, "; rank %d waits for rank %d %s", head_of(m)->rank, rank,
+            m->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
+    } else if (m->stuck->wait == HP_FLIGHT_STREAM) {
+        add(story, "; rank %d waits for its CUDA stream", head_of(m)->rank);
+    }
+}
+
 /*
  * All that left a recorder are in the operation, or a few operations further on: then one whose process does not run, or
  * the one that most wait for.
@@ -359,19 +423,8 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
         add(story, "; the process of rank %d (%s, pid %u) %s", head->rank, head->host, head->pid,
             gone->entry->state == HP_FLIGHT_STOPPED ? "is stopped" : "has ended");
     }
-    if (story->late >= 0)
-        return;
-    if (stuck->stuck->wait == HP_FLIGHT_RECEIVES || stuck->stuck->wait == HP_FLIGHT_SENDS)
-        add(story, "; rank %d waits for rank %d %s", head_of(stuck)->rank, stuck->stuck->awaited,
-            stuck->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
-    else if (stuck->stuck->wait == HP_FLIGHT_STREAM)
-        add(story, "; rank %d waits for its CUDA stream", head_of(stuck)->rank);
-}
-
-static int
-has_rank(const hp_flight_member *m, uint64_t rank)
-{
-    return (uint64_t)head_of(m)->rank == rank;
+    if (story->late < 0)
+        add_wait(story, stuck);
 }
 
 static void

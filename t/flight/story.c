@@ -259,6 +259,76 @@ test_inside(void)
          "they left the communicator, are on other hosts, or have HOOP_RECORDER=0");
 }
 
+static void
+awaits(int entry, hp_flight_wait wait, int rank)
+{
+    hp_flight_record *r = &all.entry[entry].flight->record[0];
+    r->wait = wait;
+    r->awaited = rank;
+}
+
+/* Rank 0 waits for the one before it, and so on: who is named is at the other end. */
+static void
+test_chain(void)
+{
+    begin();
+    for (int rank = 0; rank < 6; rank++) {
+        call(rank_of(rank, 6, WORLD), barrier, 30, 1);
+        awaits(rank, HP_FLIGHT_RECEIVES, (rank + 5) % 6);
+    }
+#define SIX_WAIT "ranks 0 to 5 wait in operation 1 (barrier), called 30.0 s ago; "
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 0 waits for rank 5 to send data");
+    awaits(3, HP_FLIGHT_NOTHING, -1);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to send data");
+    awaits(3, HP_FLIGHT_DEVICE, -1);
+    awaits(4, HP_FLIGHT_SENDS, 3);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
+    awaits(3, HP_FLIGHT_STREAM, -1);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 3 waits for its CUDA stream");
+    awaits(3, HP_FLIGHT_RECEIVES, 4);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
+    begin();
+    for (int rank = 0; rank < 3; rank++) {
+        hp_flight *f = rank_of(rank, 3, WORLD);
+        call(f, barrier, 30, rank != 1);
+        if (rank == 1)
+            call(f, barrier, 29, 1)->awaited = 0;
+    }
+    awaits(0, HP_FLIGHT_RECEIVES, 2);
+    awaits(2, HP_FLIGHT_RECEIVES, 1);
+    all.entry[1].flight->record[1].wait = HP_FLIGHT_RECEIVES;
+    told(HP_FLIGHT_INSIDE, -1,
+         "ranks 0 and 2 wait in operation 1 (barrier), called 30.0 s ago, and rank 1 in a later one; rank 2 waits for "
+         "rank 1 to send data");
+}
+
+/* Ranks 2 and 3 of 6 are on a host whose recorders are missing. */
+static void
+test_chain_to_missing(void)
+{
+    static const int ranks[] = {0, 1, 4, 5};
+    begin();
+    for (int i = 0; i < 4; i++) {
+        call(rank_of(ranks[i], 6, WORLD), barrier, 30, 1);
+        awaits(i, HP_FLIGHT_RECEIVES, (ranks[i] + 5) % 6);
+    }
+#define FOUR_WAIT "ranks 0, 1, 4 and 5 wait in operation 1 (barrier), called 30.0 s ago; "
+#define TWO_MISSING                                                                                                    \
+    "; 2 of 6 ranks, first rank 2, left no recorder here: they left the communicator, are on other hosts, or have "    \
+    "HOOP_RECORDER=0"
+    told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
+    awaits(1, HP_FLIGHT_SENDS, 2);
+    told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
+    awaits(2, HP_FLIGHT_NOTHING, -1);
+    told(HP_FLIGHT_INSIDE, 2, FOUR_WAIT "rank 1 waits for rank 2, which left no recorder" TWO_MISSING);
+    awaits(1, HP_FLIGHT_RECEIVES, 0);
+    awaits(0, HP_FLIGHT_RECEIVES, 5);
+    told(HP_FLIGHT_INSIDE, -1, FOUR_WAIT "rank 5 waits for rank 4 to send data" TWO_MISSING);
+    all.entry[3].state = HP_FLIGHT_STOPPED;
+    awaits(2, HP_FLIGHT_RECEIVES, 3);
+    told(HP_FLIGHT_INSIDE, 5, FOUR_WAIT "the process of rank 5 (node5, pid 1005) is stopped" TWO_MISSING);
+}
+
 /* The last rank was killed in the operation, and the others got an error. */
 static void
 test_failed(void)
@@ -502,6 +572,8 @@ main(void)
     test_split();
     test_crossed();
     test_inside();
+    test_chain();
+    test_chain_to_missing();
     test_failed();
     test_message();
     test_well();

@@ -359,6 +359,37 @@ test_failed(void)
          "ended");
 }
 
+/* Rank 7 got an error in another communicator, so its process ended before it called what the others wait in. */
+static void
+test_failed_elsewhere(void)
+{
+#define TWO_RANKS " of 2 ranks, as rank 0"
+    last_is_late();
+    all.entry[7].state = HP_FLIGHT_ENDED;
+    hp_flight *f = rank_of(0, 2, OTHER);
+    all.entry[RANKS].state = HP_FLIGHT_ENDED;
+    f->head.pid = 1007;
+    snprintf(f->head.host, sizeof(f->head.host), "node7");
+    snprintf(f->head.name, sizeof(f->head.name), "beta");
+    hp_flight_record *r = call(f, allreduce_of(7), 20, 0);
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+    r->result = HOOP_ERR_PEER_LOST;
+    told(HP_FLIGHT_LATE, 7,
+         SEVEN_WAIT LAST_DID
+         " and failed in operation 1 (allreduce of 7 x float32, sum) of another communicator \"beta\"" TWO_RANKS);
+    f->head.error_code = HOOP_ERR_PEER_LOST;
+    r->call = (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = 5};
+    r->peer = 1;
+    told(HP_FLIGHT_LATE, 7,
+         SEVEN_WAIT LAST_DID
+         " and failed in send of 5 x int8 (tag 3) to rank 1 of another communicator \"beta\"" TWO_RANKS);
+    f->count = 0;
+    f->head.name[0] = '\0';
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and failed in another communicator" TWO_RANKS);
+    f->head.pid = 1008;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+}
+
 static void
 test_message(void)
 {
@@ -512,6 +543,7 @@ main(void)
     test_chain();
     test_chain_to_missing();
     test_failed();
+    test_failed_elsewhere();
     test_message();
     test_well();
     test_moves();

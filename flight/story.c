@@ -123,6 +123,56 @@ held_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const h
     return NULL;
 }
 
+/* The call in which the communicator of `m` failed; NULL: it did not fail, or in no call. */
+static const hp_flight_record *
+failed_call(const hp_flight_member *m)
+{
+    if (m->stuck && m->stuck->left)
+        return m->stuck;
+    if (m->message && (m->message->left || (head_of(m)->error_code && !m->stuck)))
+        return m->message;
+    return head_of(m)->error_code ? m->stuck : NULL;
+}
+
+/* A member of another communicator that failed in the process of `m`; NULL: none did. */
+static const hp_flight_member *
+failed_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const hp_flight_member *m)
+{
+    for (int i = 0; i < rings->count; i++)
+        for (int k = 0; &rings->ring[i] != here && k < rings->ring[i].count; k++) {
+            const hp_flight_member *other = &rings->ring[i].member[k];
+            if ((head_of(other)->error_code || failed_call(other)) && hp_flight_same_process(m->entry, other->entry))
+                return other;
+        }
+    return NULL;
+}
+
+static void
+add_another(hp_flight_story *story, const hp_flight_member *other)
+{
+    const hp_flight_head *head = head_of(other);
+    add(story, " another communicator%s%s%s of %d ranks, as rank %d", head->name[0] ? " \"" : "", head->name,
+        head->name[0] ? "\"" : "", head->size, head->rank);
+}
+
+/* What the process did before it ended. */
+static void
+add_end(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+{
+    const hp_flight_member *other = failed_elsewhere(rings, story->ring, m);
+    if (!other) {
+        add(story, ", and then its process ended");
+        return;
+    }
+    const hp_flight_record *failed = failed_call(other);
+    add(story, " and failed in%s", failed ? " " : "");
+    if (failed) {
+        hp_kind_is_message(failed->call.kind) ? add_message(story, failed) : add_operation(story, failed);
+        add(story, " of");
+    }
+    add_another(story, other);
+}
+
 static void
 add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
 {
@@ -131,7 +181,7 @@ add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_fligh
     int count = m->entry->flight->count;
     uint64_t newest = count ? m->entry->flight->record[count - 1].number : 0;
     if (m->entry->state == HP_FLIGHT_ENDED && !head->error_code)
-        add(story, ", and then its process ended");
+        add_end(story, rings, m);
     else if (m->entry->state == HP_FLIGHT_STOPPED)
         add(story, "; its process is stopped");
     else if (splits(m, 0))
@@ -139,8 +189,8 @@ add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_fligh
     else if (other) {
         add(story, " and waits in ");
         add_operation(story, other->stuck);
-        add(story, " of another communicator%s%s%s of %d ranks, as rank %d", head_of(other)->name[0] ? " \"" : "",
-            head_of(other)->name, head_of(other)->name[0] ? "\"" : "", head_of(other)->size, head_of(other)->rank);
+        add(story, " of");
+        add_another(story, other);
     } else if (m->message) {
         add(story, " and waits in ");
         add_message(story, m->message);
@@ -332,6 +382,70 @@ find_gone(const hp_flight_ring *ring)
     return stopped ? stopped : first_of(ring, has_survived, 0) ? first_of(ring, has_died, 0) : NULL;
 }
 
+static int
+has_rank(const hp_flight_member *m, uint64_t rank)
+{
+    return (uint64_t)head_of(m)->rank == rank;
+}
+
+/* The rank of the ring that it waits for; -1: none. */
+static int
+awaited_by(const hp_flight_member *m, const hp_flight_ring *ring)
+{
+    const hp_flight_record *r = m->stuck;
+    int rank = r && (r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS) ? r->awaited : -1;
+    return rank < ring->size ? rank : -1;
+}
+
+/* One that waits for a rank without a recorder, for its data if there is a choice; NULL: there is none. */
+static const hp_flight_member *
+waits_for_missing(const hp_flight_ring *ring)
+{
+    const hp_flight_member *found = NULL;
+    for (int i = 0; i < ring->count; i++) {
+        const hp_flight_member *m = &ring->member[i];
+        int rank = awaited_by(m, ring);
+        if (rank < 0 || first_of(ring, has_rank, (uint64_t)rank))
+            continue;
+        if (!found || (found->stuck->wait == HP_FLIGHT_SENDS && m->stuck->wait == HP_FLIGHT_RECEIVES))
+            found = m;
+    }
+    return found;
+}
+
+/* From the one that waits to the one that it waits for, and so on: the last one in this operation, or any of a circle. */
+static const hp_flight_member *
+end_of_chain(const hp_flight_ring *ring, const hp_flight_member *m)
+{
+    uint64_t n = m->stuck->sequence;
+    for (int i = 0; i < ring->count; i++) {
+        int rank = awaited_by(m, ring);
+        const hp_flight_member *next = rank < 0 ? NULL : first_of(ring, has_rank, (uint64_t)rank);
+        if (!next || !is_in(next, n) || (awaited_by(next, ring) < 0 && next->stuck->wait != HP_FLIGHT_STREAM))
+            break;
+        m = next;
+    }
+    return m;
+}
+
+/* For whom a rank waits: one that left no recorder, if there is a choice, or else the one at the end of the chain. */
+static void
+add_wait(hp_flight_story *story, const hp_flight_member *stuck)
+{
+    const hp_flight_member *missing = waits_for_missing(story->ring);
+    const hp_flight_member *m = missing ? missing : end_of_chain(story->ring, stuck);
+    int rank = awaited_by(m, story->ring);
+    if (missing) {
+        story->late = rank;
+        add(story, "; rank %d waits for rank %d, which left no recorder", head_of(m)->rank, rank);
+    } else if (rank >= 0) {
+        add(story, "; rank %d waits for rank %d %s", head_of(m)->rank, rank,
+            m->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
+    } else if (m->stuck->wait == HP_FLIGHT_STREAM) {
+        add(story, "; rank %d waits for its CUDA stream", head_of(m)->rank);
+    }
+}
+
 /*
  * All that left a recorder are in the operation, or a few operations further on: then one whose process does not run, or
  * the one that most wait for.
@@ -359,19 +473,8 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
         add(story, "; the process of rank %d (%s, pid %u) %s", head->rank, head->host, head->pid,
             gone->entry->state == HP_FLIGHT_STOPPED ? "is stopped" : "has ended");
     }
-    if (story->late >= 0)
-        return;
-    if (stuck->stuck->wait == HP_FLIGHT_RECEIVES || stuck->stuck->wait == HP_FLIGHT_SENDS)
-        add(story, "; rank %d waits for rank %d %s", head_of(stuck)->rank, stuck->stuck->awaited,
-            stuck->stuck->wait == HP_FLIGHT_SENDS ? "to take data" : "to send data");
-    else if (stuck->stuck->wait == HP_FLIGHT_STREAM)
-        add(story, "; rank %d waits for its CUDA stream", head_of(stuck)->rank);
-}
-
-static int
-has_rank(const hp_flight_member *m, uint64_t rank)
-{
-    return (uint64_t)head_of(m)->rank == rank;
+    if (story->late < 0)
+        add_wait(story, stuck);
 }
 
 static void

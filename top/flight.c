@@ -6,7 +6,9 @@
 #include "flight/folder.h"
 #include "flight/report.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -120,11 +122,69 @@ collect_all(hp_flight_collection *all, char **paths, const char *job)
     return status;
 }
 
+/* --- folders in which hooprun has written --- */
+
+typedef struct archive {
+    char path[PATH_MAX]; /* empty: none was found */
+    struct timespec written;
+} archive;
+
+static int
+is_archive(const char *name, const char *job)
+{
+    static const char ending[] = ".flight.json";
+    char wanted[NAME_MAX + 1];
+    size_t n = strlen(name), end = sizeof(ending) - 1;
+    snprintf(wanted, sizeof(wanted), "hoop-%s%s", job ? job : "", ending);
+    return job ? strcmp(name, wanted) == 0 : n > end && strcmp(name + n - end, ending) == 0;
+}
+
+static int
+is_later(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+static void
+find_newest(archive *newest, const char *path, const char *job)
+{
+    struct stat st;
+    DIR *folder = opendir(path);
+    for (struct dirent *file; folder && (file = readdir(folder));) {
+        if (!is_archive(file->d_name, job) || fstatat(dirfd(folder), file->d_name, &st, 0) != 0 ||
+            !S_ISREG(st.st_mode) || (newest->path[0] && !is_later(&st.st_mtim, &newest->written)))
+            continue;
+        int n = snprintf(newest->path, sizeof(newest->path), "%s%s%s", path, path[strlen(path) - 1] == '/' ? "" : "/",
+                         file->d_name);
+        newest->written = st.st_mtim;
+        if (n >= (int)sizeof(newest->path))
+            newest->path[0] = '\0';
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Where no recorder is, the newest file that hooprun has written, if there is one. */
+static int
+collect_newest(hp_flight_collection *all, char **paths, const char *job)
+{
+    archive newest = {.path = ""};
+    char *found[] = {newest.path, NULL};
+    for (; *paths; paths++)
+        find_newest(&newest, *paths, job);
+    if (!newest.path[0])
+        return 0;
+    fprintf(stderr, "hoop-top: there is no recorder, so it reads %s, which hooprun has written\n", newest.path);
+    return collect(all, found, NULL);
+}
+
 int
 hp_top_flight(char **paths, const char *job, int json)
 {
     hp_flight_collection all = {0};
     int status = collect_all(&all, paths, job);
+    if (status == 0 && all.count == 0)
+        status = collect_newest(&all, paths, job);
     if (status == 0 && (all.count > 0 || json))
         status = tell(&all, json);
     if (status == 0 && all.count == 0)

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * story: jobs that hang in every way in which jobs hang, written down as recorders: the sentence names the late rank, its
- * call and what it does instead. Then the same recorders go through a packed file.
+ * call and what it does instead.
  */
 #include "flight/story.h"
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "flight/base64.h"
-#include "flight/report.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define NOW (100 * HP_SEC)
 #define DATE (UINT64_C(1700000000) * HP_SEC)
@@ -259,6 +256,76 @@ test_inside(void)
          "they left the communicator, are on other hosts, or have HOOP_RECORDER=0");
 }
 
+static void
+awaits(int entry, hp_flight_wait wait, int rank)
+{
+    hp_flight_record *r = &all.entry[entry].flight->record[0];
+    r->wait = wait;
+    r->awaited = rank;
+}
+
+/* Rank 0 waits for the one before it, and so on: who is named is at the other end. */
+static void
+test_chain(void)
+{
+    begin();
+    for (int rank = 0; rank < 6; rank++) {
+        call(rank_of(rank, 6, WORLD), barrier, 30, 1);
+        awaits(rank, HP_FLIGHT_RECEIVES, (rank + 5) % 6);
+    }
+#define SIX_WAIT "ranks 0 to 5 wait in operation 1 (barrier), called 30.0 s ago; "
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 0 waits for rank 5 to send data");
+    awaits(3, HP_FLIGHT_NOTHING, -1);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to send data");
+    awaits(3, HP_FLIGHT_DEVICE, -1);
+    awaits(4, HP_FLIGHT_SENDS, 3);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
+    awaits(3, HP_FLIGHT_STREAM, -1);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 3 waits for its CUDA stream");
+    awaits(3, HP_FLIGHT_RECEIVES, 4);
+    told(HP_FLIGHT_INSIDE, -1, SIX_WAIT "rank 4 waits for rank 3 to take data");
+    begin();
+    for (int rank = 0; rank < 3; rank++) {
+        hp_flight *f = rank_of(rank, 3, WORLD);
+        call(f, barrier, 30, rank != 1);
+        if (rank == 1)
+            call(f, barrier, 29, 1)->awaited = 0;
+    }
+    awaits(0, HP_FLIGHT_RECEIVES, 2);
+    awaits(2, HP_FLIGHT_RECEIVES, 1);
+    all.entry[1].flight->record[1].wait = HP_FLIGHT_RECEIVES;
+    told(HP_FLIGHT_INSIDE, -1,
+         "ranks 0 and 2 wait in operation 1 (barrier), called 30.0 s ago, and rank 1 in a later one; rank 2 waits for "
+         "rank 1 to send data");
+}
+
+/* Ranks 2 and 3 of 6 are on a host whose recorders are missing. */
+static void
+test_chain_to_missing(void)
+{
+    static const int ranks[] = {0, 1, 4, 5};
+    begin();
+    for (int i = 0; i < 4; i++) {
+        call(rank_of(ranks[i], 6, WORLD), barrier, 30, 1);
+        awaits(i, HP_FLIGHT_RECEIVES, (ranks[i] + 5) % 6);
+    }
+#define FOUR_WAIT "ranks 0, 1, 4 and 5 wait in operation 1 (barrier), called 30.0 s ago; "
+#define TWO_MISSING                                                                                                    \
+    "; 2 of 6 ranks, first rank 2, left no recorder here: they left the communicator, are on other hosts, or have "    \
+    "HOOP_RECORDER=0"
+    told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
+    awaits(1, HP_FLIGHT_SENDS, 2);
+    told(HP_FLIGHT_INSIDE, 3, FOUR_WAIT "rank 4 waits for rank 3, which left no recorder" TWO_MISSING);
+    awaits(2, HP_FLIGHT_NOTHING, -1);
+    told(HP_FLIGHT_INSIDE, 2, FOUR_WAIT "rank 1 waits for rank 2, which left no recorder" TWO_MISSING);
+    awaits(1, HP_FLIGHT_RECEIVES, 0);
+    awaits(0, HP_FLIGHT_RECEIVES, 5);
+    told(HP_FLIGHT_INSIDE, -1, FOUR_WAIT "rank 5 waits for rank 4 to send data" TWO_MISSING);
+    all.entry[3].state = HP_FLIGHT_STOPPED;
+    awaits(2, HP_FLIGHT_RECEIVES, 3);
+    told(HP_FLIGHT_INSIDE, 5, FOUR_WAIT "the process of rank 5 (node5, pid 1005) is stopped" TWO_MISSING);
+}
+
 /* The last rank was killed in the operation, and the others got an error. */
 static void
 test_failed(void)
@@ -290,6 +357,37 @@ test_failed(void)
     told(HP_FLIGHT_INSIDE, 1,
          "ranks 0 to 2 were in operation 1 (barrier), called 30.0 s ago; the process of rank 1 (node1, pid 1001) has "
          "ended");
+}
+
+/* Rank 7 got an error in another communicator, so its process ended before it called what the others wait in. */
+static void
+test_failed_elsewhere(void)
+{
+#define TWO_RANKS " of 2 ranks, as rank 0"
+    last_is_late();
+    all.entry[7].state = HP_FLIGHT_ENDED;
+    hp_flight *f = rank_of(0, 2, OTHER);
+    all.entry[RANKS].state = HP_FLIGHT_ENDED;
+    f->head.pid = 1007;
+    snprintf(f->head.host, sizeof(f->head.host), "node7");
+    snprintf(f->head.name, sizeof(f->head.name), "beta");
+    hp_flight_record *r = call(f, allreduce_of(7), 20, 0);
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+    r->result = HOOP_ERR_PEER_LOST;
+    told(HP_FLIGHT_LATE, 7,
+         SEVEN_WAIT LAST_DID
+         " and failed in operation 1 (allreduce of 7 x float32, sum) of another communicator \"beta\"" TWO_RANKS);
+    f->head.error_code = HOOP_ERR_PEER_LOST;
+    r->call = (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = 5};
+    r->peer = 1;
+    told(HP_FLIGHT_LATE, 7,
+         SEVEN_WAIT LAST_DID
+         " and failed in send of 5 x int8 (tag 3) to rank 1 of another communicator \"beta\"" TWO_RANKS);
+    f->count = 0;
+    f->head.name[0] = '\0';
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and failed in another communicator" TWO_RANKS);
+    f->head.pid = 1008;
+    told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
 }
 
 static void
@@ -429,66 +527,6 @@ test_moves_elsewhere(void)
     told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
 }
 
-/* --- a packed file --- */
-
-static void
-test_base64(void)
-{
-    static const char *const texts[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
-    int good = 0;
-    for (size_t n = 0; n < 7; n++) {
-        char out[16];
-        uint8_t in[16];
-        hp_base64_put(out, (const uint8_t *)"foobar", n);
-        good += case_ok(strcmp(out, texts[n]) == 0 && strlen(out) == HP_BASE64_LENGTH(n) &&
-                            hp_base64_get(in, n, out, strlen(out)) == (ptrdiff_t)n && memcmp(in, "foobar", n) == 0,
-                        "%zu bytes", n);
-    }
-    is_int(7, good, "base64 has the texts of RFC 4648");
-    uint8_t in[4];
-    ok(hp_base64_get(in, 4, "Zm9v!", 5) == -1 && hp_base64_get(in, 2, "Zm9v", 4) == -1,
-       "other texts, and longer ones, are refused");
-}
-
-static void
-test_archive(void)
-{
-    static hp_flight_word file[HP_FLIGHT_BYTES / 8];
-    hp_flight_collection again = {0};
-    hoop_error error;
-    char path[512];
-    begin();
-    hp_flight_head head = {.pid = 9, .rank = 1, .size = 2, .comm = 5, .realtime = DATE, .job = "a\"b", .host = "h"};
-    hp_flight_begin(file, &head);
-    for (uint64_t i = 1; i <= 3; i++)
-        hp_flight_put(file, &(hp_flight_record){.number = i, .sequence = i, .call = barrier, .left = i < 3});
-    for (int i = 0; i < 2; i++)
-        if (hp_flight_add(&all, (uint8_t *)file, NULL, sizeof(file), HP_FLIGHT_STOPPED, 123, &error) != HOOP_SUCCESS)
-            bail("%s", error.text);
-    is_uint(HP_FLIGHT_HEAD_BYTES + 3 * HP_FLIGHT_RECORD_BYTES, all.entry[0].n,
-            "only the records that were used are kept");
-    snprintf(path, sizeof(path), "%s/x.flight.json", getenv("HOOP_TEST_TMP") ? getenv("HOOP_TEST_TMP") : "/tmp");
-    FILE *to = fopen(path, "w");
-    is_int(0, to ? hp_flight_write_json(to, &all, &story, HP_FLIGHT_PACKED) : -1, "a packed file is written");
-    fclose(to);
-    is_int(HOOP_SUCCESS, hp_flight_add_archive(&again, path, &error), "and read");
-    ok(again.count == 2 && again.entry[1].state == HP_FLIGHT_STOPPED && again.entry[1].looked == 123 &&
-           again.entry[1].n == all.entry[1].n && memcmp(again.entry[1].bytes, all.entry[1].bytes, all.entry[1].n) == 0,
-       "with the same bytes");
-    hp_flight_collection_free(&again);
-    to = fopen(path, "w");
-    fputs("{\"recorder\":\"stopped 12 Zm9v\"}", to);
-    fclose(to);
-    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "one with other bytes is refused: %s",
-           error.text);
-    to = fopen(path, "w");
-    fputs("{}", to);
-    fclose(to);
-    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "and so is one without any: %s", error.text);
-    unlink(path);
-    hp_flight_collection_free(&again);
-}
-
 int
 main(void)
 {
@@ -502,13 +540,14 @@ main(void)
     test_split();
     test_crossed();
     test_inside();
+    test_chain();
+    test_chain_to_missing();
     test_failed();
+    test_failed_elsewhere();
     test_message();
     test_well();
     test_moves();
     test_moves_elsewhere();
-    test_base64();
-    test_archive();
     begin();
     return 0;
 }

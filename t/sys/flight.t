@@ -110,9 +110,23 @@ refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight not
 echo nonsense >nonsense.flight
 refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
 refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
-refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight there/..
+mkdir empty
+refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight empty
 refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other
 refused '"sentence":"there is no recorder"' 1 'as JSON' --flight --job other --json
+
+newest=$(ls there/hoop-*.flight.json)
+echo nonsense >there/hoop-old.flight.json
+touch -d '2001-01-01' there/hoop-old.flight.json
+mkdir there/hoop-new.flight.json
+ok 'a folder without recorders, in which hooprun has written' sh -c '"$0" --flight there/ >told 2>err' "$top"
+is "$("$top" --flight "$newest")" "$(cat told)" 'has the newest file explained,'
+is "hoop-top: there is no recorder, so it reads $newest, which hooprun has written" "$(cat err)" \
+    'and standard error says which it is'
+"$top" --flight --json there >decoded.json 2>err
+like '"late_rank":1,' "$(cat decoded.json)" 'also as JSON'
+refused 'hoop-old.flight.json: it is no file of flight recorders' 1 'that of a job' --flight --job old there
+refused 'hoop-top: there is no recorder of job other: ' 1 'a job that wrote none' --flight --job other there
 
 # --- a job that goes on ---
 

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* report: recorders go through a packed file and come back with the same bytes. */
+#include "flight/report.h"
+
+#include "flight/base64.h"
+#include "t/tap/tap.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static void
+test_base64(void)
+{
+    static const char *const texts[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    int good = 0;
+    for (size_t n = 0; n < 7; n++) {
+        char out[16];
+        uint8_t in[16];
+        hp_base64_put(out, (const uint8_t *)"foobar", n);
+        good += case_ok(strcmp(out, texts[n]) == 0 && strlen(out) == HP_BASE64_LENGTH(n) &&
+                            hp_base64_get(in, n, out, strlen(out)) == (ptrdiff_t)n && memcmp(in, "foobar", n) == 0,
+                        "%zu bytes", n);
+    }
+    is_int(7, good, "base64 has the texts of RFC 4648");
+    uint8_t in[4];
+    ok(hp_base64_get(in, 4, "Zm9v!", 5) == -1 && hp_base64_get(in, 2, "Zm9v", 4) == -1,
+       "other texts, and longer ones, are refused");
+}
+
+static void
+test_archive(void)
+{
+    static const hp_flight_story story;
+    hp_flight_collection all = {0};
+    static hp_flight_word file[HP_FLIGHT_BYTES / 8];
+    hp_flight_collection again = {0};
+    hoop_error error;
+    char path[512];
+    hp_flight_head head = {.pid = 9, .rank = 1, .size = 2, .comm = 5, .realtime = 1, .job = "a\"b", .host = "h"};
+    hp_flight_begin(file, &head);
+    for (uint64_t i = 1; i <= 3; i++)
+        hp_flight_put(file, &(hp_flight_record){
+                                .number = i, .sequence = i, .call = {.kind = HP_BARRIER, .root = -1}, .left = i < 3});
+    for (int i = 0; i < 2; i++)
+        if (hp_flight_add(&all, (uint8_t *)file, NULL, sizeof(file), HP_FLIGHT_STOPPED, 123, &error) != HOOP_SUCCESS)
+            bail("%s", error.text);
+    is_uint(HP_FLIGHT_HEAD_BYTES + 3 * HP_FLIGHT_RECORD_BYTES, all.entry[0].n,
+            "only the records that were used are kept");
+    snprintf(path, sizeof(path), "%s/x.flight.json", getenv("HOOP_TEST_TMP") ? getenv("HOOP_TEST_TMP") : "/tmp");
+    FILE *to = fopen(path, "w");
+    is_int(0, to ? hp_flight_write_json(to, &all, &story, HP_FLIGHT_PACKED) : -1, "a packed file is written");
+    fclose(to);
+    is_int(HOOP_SUCCESS, hp_flight_add_archive(&again, path, &error), "and read");
+    ok(again.count == 2 && again.entry[1].state == HP_FLIGHT_STOPPED && again.entry[1].looked == 123 &&
+           again.entry[1].n == all.entry[1].n && memcmp(again.entry[1].bytes, all.entry[1].bytes, all.entry[1].n) == 0,
+       "with the same bytes");
+    hp_flight_collection_free(&again);
+    to = fopen(path, "w");
+    fputs("{\"recorder\":\"stopped 12 Zm9v\"}", to);
+    fclose(to);
+    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "one with other bytes is refused: %s",
+           error.text);
+    to = fopen(path, "w");
+    fputs("{}", to);
+    fclose(to);
+    is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "and so is one without any: %s", error.text);
+    unlink(path);
+    hp_flight_collection_free(&again);
+    hp_flight_collection_free(&all);
+}
+
+int
+main(void)
+{
+    tap_limit(60);
+    plan_lazy();
+    test_base64();
+    test_archive();
+    return 0;
+}

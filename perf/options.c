@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 typedef struct reader {
     perf_options *to;
@@ -149,6 +150,13 @@ number(reader *r, const char *option, const char *text, long least, long most)
     return (int)value;
 }
 
+/* Whether nothing but B or iB is left of a size: nccl-tests reads the letter before it only. */
+static int
+ends_size(const char *text)
+{
+    return *text == '\0' || strcasecmp(text, "B") == 0 || strcasecmp(text, "iB") == 0;
+}
+
 /* As nccl-tests: a number, and K, M or G, of which only the letter counts ("4M", "4MiB", "1.5g"). */
 static size_t
 bytes(reader *r, const char *option, const char *text)
@@ -162,10 +170,9 @@ bytes(reader *r, const char *option, const char *text)
     case 'M': unit = 1024.0 * 1024; break;
     case 'g':
     case 'G': unit = 1024.0 * 1024 * 1024; break;
-    case '\0': break;
-    default: end = (char *)(uintptr_t)text;
+    default: break;
     }
-    if (end == text || !(value >= 0) || value * unit > 1e15) {
+    if (end == text || !ends_size(unit > 1 ? end + 1 : end) || !(value >= 0) || value * unit > 1e15) {
         complain(r, "%s takes a size such as 8, 64K, 128M or 1G, not \"%s\"", option, text);
         return 0;
     }

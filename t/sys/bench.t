@@ -235,6 +235,8 @@ refused()
 refused 2 'no option -x' -x
 refused 2 '-b needs a value' -b
 refused 2 '-b takes a size such as .* not "3Q"' -b 3Q
+refused 2 '-e takes a size such as .* not "1G1"' -e 1G1
+refused 2 '-e takes a size such as .* not "8Kfoo"' -e 8Kfoo
 refused 2 'no type called "real"' -d real
 refused 2 'no operation called "mean"' -o mean
 refused 2 'no collective called "shout"' --coll shout

@@ -438,10 +438,10 @@ static int
 count(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hp_roster *r = conn->roster;
-    if (r)
+    if (r && hp_history_take(&r->histories, r->ring.size, conn->rank, payload, n, now)) {
         r->witnesses[conn->rank].heard = now;
-    if (r && hp_history_take(&r->histories, r->ring.size, conn->rank, payload, n, now))
         return 0;
+    }
     hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent malformed STATS");
     return -1;
 }

@@ -46,8 +46,9 @@ void hp_link_loss_back(hp_link_losses *losses, int rank);
 /* hasty: decide now, without awaiting other reports. */
 hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
                                       uint64_t now);
-uint64_t
-hp_link_loss_oldest(const hp_link_losses *losses);    /* the least operation that was reported with one; 0: none */
+/* The least operation that was reported with a lost link; 0: none. */
+uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
+
 int hp_link_loss_waits(const hp_link_losses *losses); /* whether time alone may lead to a cause */
 /*
  * Whether a rank that is away may come back, where no rank is connected: after the last word of any, as long as it would

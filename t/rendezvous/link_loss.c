@@ -335,6 +335,16 @@ test_return(void)
     sim_close(&s);
 }
 
+static void
+all_but_3_leave(void)
+{
+    for (int i = 0; i < N; i++)
+        if (i != 3) {
+            sim_count(&s, i, HP_LEAVE, 16);
+            sim_lose(&s, i);
+        }
+}
+
 /* A rank may look at its control connection last of all, when it leaves. */
 static void
 test_return_last(void)
@@ -342,11 +352,7 @@ test_return_last(void)
     start();
     sim_break(&s, 3);
     sim_pass(&s, 1000);
-    for (int i = 0; i < N; i++)
-        if (i != 3) {
-            sim_count(&s, i, HP_LEAVE, 16);
-            sim_lose(&s, i);
-        }
+    all_but_3_leave();
     sim_pass(&s, 4900);
     ok(!hp_job_idle(s.job), "all but one have left, which has been away since: the ring is kept for it");
     is_int(0, sim_return(&s, 3, &s.conns[3], 16), "it comes back");
@@ -355,11 +361,7 @@ test_return_last(void)
     sim_close(&s);
     start();
     sim_break(&s, 3);
-    for (int i = 0; i < N; i++)
-        if (i != 3) {
-            sim_count(&s, i, HP_LEAVE, 16);
-            sim_lose(&s, i);
-        }
+    all_but_3_leave();
     sim_pass(&s, 5100);
     ok(hp_job_idle(s.job), "one that does not come back is not awaited for ever");
     is_string(

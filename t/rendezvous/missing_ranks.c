@@ -16,6 +16,16 @@ warned(const sim *s, const char *words, const char *what)
     is_string(words, line ? line + 2 : s->warning, "%s", what);
 }
 
+/* One of four ranks that wait for a minute. */
+static hp_join
+patient(int rank)
+{
+    hp_join join = sim_join_of(rank, 4, 1);
+    join.patience = 60000;
+    join.warn_after = 30 * HP_SEC;
+    return join;
+}
+
 /* Nobody waits in the dark: what is said before the time-out, and when all have come after all. */
 static void
 test_awaited(void)
@@ -23,9 +33,7 @@ test_awaited(void)
     sim s;
     sim_open(&s);
     for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(i, 4, 1);
-        join.patience = 60000;
-        join.warn_after = 30 * HP_SEC;
+        hp_join join = patient(i);
         if (i != 1)
             sim_join(&s, i, &join);
     }
@@ -53,9 +61,7 @@ test_links(void)
     sim s;
     sim_open(&s);
     for (int i = 0; i < 4; i++) {
-        hp_join join = sim_join_of(i, 4, 1);
-        join.patience = 60000;
-        join.warn_after = 30 * HP_SEC;
+        hp_join join = patient(i);
         sim_pass(&s, 1000);
         sim_join(&s, i, &join);
     }

@@ -23,13 +23,15 @@
 
 enum { RANKS_MAX = 64, SAMPLES_MAX = 1024, SMALL = 64 << 10, MIDDLE = 1 << 20, BIG = 16 << 20, PAGE = 4096 };
 
+static const double WARM_SECONDS = 0.25;
+
 enum { STOPPED = 124, PARTING = 5 }; /* exit status, as timeout(1)'s; seconds a peer may take to end */
 
 /* What the ranks share; bench/compare makes the file, zeroed, anew for each run. */
 typedef struct meeting {
     unsigned arrived, generation;
     int broken; /* a rank has given up: nobody waits for it */
-    int enough; /* rank 0's verdict after a sample: the time is up */
+    int enough; /* rank 0's verdict after an operation: the time is up */
     int repeats;
     double took[RANKS_MAX], cpu[RANKS_MAX];
     long peak_kb[RANKS_MAX], beyond_kb[RANKS_MAX], before_kb[RANKS_MAX], wrong[RANKS_MAX];
@@ -282,16 +284,24 @@ check(trial *t)
 
 /* --- series --- */
 
+/*
+ * Runs operations for WARM_SECONDS; above a MiB only one. Young processes often share a processor for some milliseconds,
+ * and a series of small operations would see nothing else.
+ */
 static void
 warm_up(trial *t)
 {
-    int rounds = t->bytes <= SMALL ? 20 : t->bytes <= MIDDLE ? 5 : 1;
-    for (int i = 0; i < rounds; i++) {
+    double begun = now();
+    shared->enough = 0;
+    do {
         memset(t->data, 0, t->bytes);
         bench_barrier();
         timed(t);
-    }
-    bench_barrier();
+        if (rank == 0)
+            shared->enough = t->bytes > MIDDLE || now() - begun > WARM_SECONDS;
+        bench_barrier();
+    } while (!shared->enough);
+    bench_barrier(); /* all have read it */
 }
 
 static int
@@ -301,7 +311,7 @@ wanted_samples(size_t bytes)
     if (bytes > BIG)
         wanted = large;
     else if (bytes <= MIDDLE)
-        wanted = bytes <= SMALL ? 300 : 60;
+        wanted = bytes <= SMALL ? 1000 : 300;
     return wanted < 1 ? 1 : wanted > SAMPLES_MAX ? SAMPLES_MAX : (int)wanted;
 }
 

@@ -44,7 +44,8 @@ typedef struct hp_channel {
     hp_queue *queue[HP_DEVICES];
     hp_queue *ready[HP_DEVICES];    /* opened ahead of the first use; the belt does not look here */
     uint64_t seen_done[HP_DEVICES]; /* the last command that each queue has reported as done */
-    int more_done;                  /* a queue has reported more since this round began */
+    uint64_t calls;                 /* of hp_channel_progress */
+    int more_done;                  /* a queue has reported more during the last hp_channel_progress */
     hp_link **in, **out;            /* by distance 1 ... n-1; NULL until first used */
     hp_link **link;                 /* the same links one after the other: room for 2n */
     int links;

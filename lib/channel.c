@@ -14,8 +14,6 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 2 }; /* of one step: some slices, about a millisecond */
-
 static hp_slot *
 slot_of(hp_channel *channel, uint64_t step)
 {
@@ -302,7 +300,7 @@ commands_done(const hp_channel *channel, const hp_slot *slot)
 /*
  * A queue wakes the driver only for commands that it has not reported as done. Between the questions of two stations, or
  * of a station and of a message, a command may end: then the first one would not learn of it, and no wake-up would
- * follow. So `more_done` makes the belt go round again.
+ * follow. So `more_done` keeps the driver awake: the belt moves again.
  */
 int
 hp_channel_done(hp_channel *channel, int device, uint64_t ticket)
@@ -368,22 +366,29 @@ retire(hp_channel *channel)
     return 1;
 }
 
-/* Neighbouring steps mostly share a link: each is asked once. */
+/* Steps share links: each is asked once. */
+static int
+ask(hp_channel *channel, hp_link *link)
+{
+    if (link->asked == channel->calls)
+        return 0;
+    link->asked = channel->calls;
+    return hp_link_move(link);
+}
+
 static int
 move_links(hp_channel *channel)
 {
-    hp_link *asked = NULL;
     int moved = 0;
     for (uint64_t i = channel->received; i < channel->posted; i++) {
         const hp_slot *slot = slot_of(channel, i);
-        if (slot->recv_mark && slot->recv_link != asked && slot->recv_link->done < slot->recv_mark)
-            moved |= hp_link_move(asked = slot->recv_link);
+        if (slot->recv_mark && slot->recv_link->done < slot->recv_mark)
+            moved |= ask(channel, slot->recv_link);
     }
-    asked = NULL;
     for (uint64_t i = channel->retired; i < channel->sent; i++) {
         const hp_slot *slot = slot_of(channel, i);
-        if (slot->send_mark && slot->send_link != asked && slot->send_link->done < slot->send_mark)
-            moved |= hp_link_move(asked = slot->send_link);
+        if (slot->send_mark && slot->send_link->done < slot->send_mark)
+            moved |= ask(channel, slot->send_link);
     }
     return moved;
 }
@@ -397,27 +402,34 @@ work_and_send(hp_channel *channel)
     return moved | retire(channel);
 }
 
+/* What has been received goes on. */
+static int
+pass_on(hp_channel *channel)
+{
+    int moved = receive(channel);
+    while (work_and_send(channel))
+        moved = 1;
+    return moved;
+}
+
 /*
- * A ring that is fast enough could keep the belt moving for ever, so the rounds are limited: aborts and reports are
- * handled between them.
+ * What a new step has to send goes out before this rank asks what has arrived: the others wait for it. Each link is asked
+ * once; the driver's next call asks again.
  */
 int
 hp_channel_progress(hp_channel *channel)
 {
-    int any = 0, moved, rounds = 0;
-    do {
-        moved = channel->more_done = 0;
-        while (admit(channel))
-            moved = 1;
-        while (post(channel))
-            moved = 1;
-        moved |= move_links(channel);
-        moved |= receive(channel);
-        while (work_and_send(channel))
-            moved = 1;
-        any |= moved;
-    } while ((moved || channel->more_done) && ++rounds < ROUNDS);
-    return any;
+    int moved = channel->more_done = 0;
+    channel->calls++;
+    while (admit(channel))
+        moved = 1;
+    while (post(channel))
+        moved = 1;
+    if (moved)
+        pass_on(channel);
+    moved |= move_links(channel);
+    moved |= pass_on(channel);
+    return moved;
 }
 
 uint64_t

@@ -26,8 +26,9 @@ void hp_channel_free(hp_channel *channel);
 void hp_channel_append(hp_channel *channel, hoop_work *work);
 
 /*
- * Moves all that can move, for some rounds at most. 1 if anything moved. Afterwards `more_done` is set if a device has
- * reported commands as done which no station has used yet. A work's channels_left drops when its last step here has
+ * Sends what new steps have to send, asks each link once, and passes on what has come. 1 if anything moved: then call it
+ * again, for more may have come, and slots and posts may be free. Afterwards `more_done` is set if a device has reported
+ * commands as done which a station may not have used yet. A work's channels_left drops when its last step here has
  * retired.
  */
 int hp_channel_progress(hp_channel *channel);

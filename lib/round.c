@@ -227,7 +227,7 @@ hp_round_timeout(hoop_comm *comm, uint64_t now)
     if (poll < timeout)
         timeout = poll;
     for (uint32_t c = 0; c < comm->channels; c++)
-        if (comm->channel[c]->more_done) /* the belt's rounds were up, and a device wakes no driver for it */
+        if (comm->channel[c]->more_done) /* a station may have asked too early, and a device wakes no driver for it */
             return 0;
     if (comm->fault.grace && comm->fault.grace < now + timeout)
         timeout = comm->fault.grace > now ? comm->fault.grace - now : 0;

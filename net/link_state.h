@@ -64,6 +64,7 @@ typedef struct hp_link {
     int polled; /* read also where no post and no wake-up asks for it: the owner waits for what the peer sends */
     hp_post *posts;
     uint64_t posted, done;
+    uint64_t asked;  /* for the belt: in which of its calls it last asked this link to move */
     uint64_t bytes;  /* payload moved, for reports and stall warnings; */
     hp_count *total; /* and counted here too, by all links of a communicator and direction; NULL: nowhere */
     hp_link_state state;

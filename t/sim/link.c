@@ -353,6 +353,8 @@ int
 hp_link_move(hp_link *link)
 {
     sim_link *l = (sim_link *)link, *from = link->sending ? l : l->other;
+    if (!link->sending)
+        net.ask(link);
     if (!net.on_ask || !from || link->state != HP_LINK_OPEN)
         return 0;
     return move_stripe(from, (int)draw((uint64_t)link->stripes), some());

@@ -32,6 +32,8 @@ typedef struct member {
     hp_block blocks[SIM_OPS_MAX][SIM_RANKS_MAX];
     buffers user[SIM_OPS_MAX];
     int started;
+    const hp_link *asked[SIM_RANKS_MAX]; /* which links its belt asked what has arrived, in this call of it */
+    int asks;
 } member;
 
 typedef struct ring {
@@ -41,10 +43,12 @@ typedef struct ring {
     uint64_t random;
     int overlooked; /* a belt stopped though it had been told of commands that let it move */
     int mislaid;    /* a piece of slot memory was lent twice, or got lost */
+    int belated;    /* a belt asked what had arrived before it passed on what needs nothing */
+    int repeated;   /* a belt asked a link twice in one call */
 } ring;
 
-/* Memory that must keep its content while it is posted for receiving: in place it is input, too. */
-static ring *spoiling;
+/* For what a link calls. */
+static ring *running;
 
 static uint64_t
 draw(ring *r, uint64_t below)
@@ -75,18 +79,49 @@ tensor_of(const hoop_work *w, const void *data)
     return NULL;
 }
 
+/* Memory that is posted for receiving is spoiled; in place it is input, too, and must keep its content. */
 static void
 spoil(void *data, uint32_t bytes)
 {
-    const sim_ring *o = spoiling->o;
+    const sim_ring *o = running->o;
     for (int r = 0; r < o->size; r++)
         for (int i = 0; i < o->ops; i++) {
-            const buffers *b = &spoiling->by_rank[r].user[i];
-            const hp_segment *tensor = tensor_of(&spoiling->by_rank[r].work[i], data);
+            const buffers *b = &running->by_rank[r].user[i];
+            const hp_segment *tensor = tensor_of(&running->by_rank[r].work[i], data);
             if ((b->one && within(data, b->memory, b->bytes)) || (tensor && tensor->send == tensor->recv))
                 return;
         }
     memset(data, 0xdb, bytes);
+}
+
+/* Whether a step passes the station that it stands before without anything new. */
+static int
+can_go_on(const sim_ring *o, member *m)
+{
+    const hp_channel *c = m->channel;
+    const hp_slot *received = &c->slot[c->received % c->o.window], *worked = &c->slot[c->worked % c->o.window];
+    const hp_slot *sent = &c->slot[c->sent % c->o.window];
+    if (c->received < c->posted && received->recv_mark == 0)
+        return 1;
+    if (c->worked < c->received && !worked->failed && !(worked->place.settled && c->retired < c->worked))
+        return 1;
+    if (o->device.on_ask || c->sent == c->worked ||
+        sent->failed) /* what ends while it is asked is seen the next time */
+        return 0;
+    sim_device_hold(m->device, 1);
+    int done = !sent->command_mark || c->queue[0]->ops->done(c->queue[0]) >= sent->command_mark;
+    sim_device_hold(m->device, 0);
+    return done;
+}
+
+static void
+ask(const hp_link *link)
+{
+    member *m = &running->by_rank[link->self];
+    running->belated |= m->asks == 0 && can_go_on(running->o, m);
+    for (int i = 0; i < m->asks && i < SIM_RANKS_MAX; i++)
+        running->repeated |= m->asked[i] == link;
+    m->asked[m->asks++ % SIM_RANKS_MAX] = link;
 }
 
 /* --- arrays --- */
@@ -286,6 +321,7 @@ static int
 look_again(member *m)
 {
     sim_device_hold(m->device, 1);
+    m->asks = 0;
     int moved = hp_channel_progress(m->channel);
     sim_device_hold(m->device, 0);
     return moved;
@@ -296,6 +332,7 @@ progress(ring *r, int rank)
 {
     member *m = &r->by_rank[rank];
     uint64_t before = hp_channel_passed(m->channel);
+    m->asks = 0;
     int moved = hp_channel_progress(m->channel);
     int stopped = hp_channel_passed(m->channel) == before && !m->channel->more_done;
     if (r->o->device.on_ask && !r->o->net.on_ask && stopped)
@@ -421,6 +458,12 @@ judge(const ring *r, char *why, size_t why_size)
     snprintf(why, why_size, "a piece of slot memory was lent twice, or got lost");
     if (r->mislaid)
         return SIM_WRONG;
+    snprintf(why, why_size, "a belt asked what had arrived before it passed on what needs nothing");
+    if (r->belated)
+        return SIM_WRONG;
+    snprintf(why, why_size, "a belt asked a link twice in one call");
+    if (r->repeated)
+        return SIM_WRONG;
     snprintf(why, why_size, "a belt stopped though it had been told of commands that let it move");
     if (r->overlooked)
         return SIM_WRONG;
@@ -451,8 +494,9 @@ sim_ring_run(const sim_ring *o, sim_rank_end ends[SIM_RANKS_MAX], char *why, siz
     sim_end end = SIM_WRONG;
     int made = 1;
     net.spoil = spoil;
+    net.ask = ask;
     net.seed = o->seed ^ UINT64_C(0x51713);
-    spoiling = &r;
+    running = &r;
     sim_net_begin(&net);
     mix_order(&r);
     for (int p = 0; p < o->size; p++)

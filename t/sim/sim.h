@@ -18,6 +18,7 @@ typedef struct sim_net_options {
     int on_ask;    /* hp_link_move moves bytes too, as the real one does; else only sim_net_move does */
     /* Called with memory just posted for receiving: may be spoiled, because no step may read what lies there. */
     void (*spoil)(void *data, uint32_t bytes);
+    void (*ask)(const hp_link *link); /* called when a belt asks a link what has arrived */
 } sim_net_options;
 
 void sim_net_begin(const sim_net_options *options);

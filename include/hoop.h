@@ -505,7 +505,7 @@ typedef struct hoop_stats {
     uint64_t waited_reduction_ns; /* for this rank's own device: its reductions and copies */
     uint64_t slowest_ns;          /* of waited_peer_ns and waited_link_ns, the part for rank slowest_rank */
     int32_t slowest_rank;         /* now: the rank waited for longest, which may itself wait for another; -1: none */
-    uint32_t rtt_us;              /* now: microseconds to the next rank and back, by TCP, smoothed; 0: unknown */
+    uint32_t rtt_us;              /* now: us to the next rank and back: smoothed, or least on one host; 0: unknown */
     uint64_t retransmits;         /* segments that TCP has sent to the next rank again */
     uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered to the next rank; 0: unknown */
     uint64_t entries;             /* collectives whose time of call was kept, every 1,024th; */

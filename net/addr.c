@@ -199,6 +199,8 @@ hp_addr_same_host(const hp_addr *a, const hp_addr *b)
         return 0;
     if (a->u.any.sa_family == AF_INET)
         return a->u.v4.sin_addr.s_addr == b->u.v4.sin_addr.s_addr;
+    if (a->u.any.sa_family != AF_INET6)
+        return 0;
     uint32_t sa = a->u.v6.sin6_scope_id, sb = b->u.v6.sin6_scope_id;
     return IN6_ARE_ADDR_EQUAL(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr) && (sa == sb || !sa || !sb);
 }

@@ -68,6 +68,12 @@ hp_sock_wake_at(int fd, int bytes)
 }
 
 void
+hp_sock_delay_acks(int fd)
+{
+    set(fd, IPPROTO_TCP, TCP_QUICKACK, 0);
+}
+
+void
 hp_sock_tune(int fd, const hp_sock_options *options)
 {
     static const hp_sock_options defaults;
@@ -189,20 +195,34 @@ is_own_peer(const hp_addr *local, const hp_addr *peer)
     return hp_addr_port(local) == hp_addr_port(peer) && hp_addr_same_host(local, peer);
 }
 
+static int
+get_ends(int fd, hp_addr *local, hp_addr *peer)
+{
+    *local = *peer = (hp_addr){.length = sizeof(local->u)};
+    return getpeername(fd, &peer->u.any, &peer->length) == 0 && getsockname(fd, &local->u.any, &local->length) == 0;
+}
+
 /* 0: connected; else the errno of the failed connection. */
 static int
 connect_failure(int fd)
 {
     int number = 0;
     socklen_t length = sizeof(number);
-    hp_addr local = {.length = sizeof(local.u)}, peer = {.length = sizeof(peer.u)};
+    hp_addr local, peer;
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &number, &length) != 0)
         return errno;
     if (number != 0)
         return number;
-    if (getpeername(fd, &peer.u.any, &peer.length) != 0 || getsockname(fd, &local.u.any, &local.length) != 0)
+    if (!get_ends(fd, &local, &peer))
         return errno;
     return is_own_peer(&local, &peer) ? ECONNREFUSED : 0;
+}
+
+int
+hp_sock_has_one_address(int fd)
+{
+    hp_addr local, peer;
+    return get_ends(fd, &local, &peer) && hp_addr_same_host(&local, &peer);
 }
 
 int

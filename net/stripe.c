@@ -27,7 +27,8 @@ enum {
     WAKE_BYTES = 128 << 10,
     TRY_AGAIN = 16,
     DRAIN_BYTES = 1 << 20, /* read at most so much in one call: a peer may send faster than this reads */
-    IDLE_BYTES = 512
+    IDLE_BYTES = 512,
+    DELAY_ACKS_EVERY = 16 /* posts */
 };
 
 struct hp_stripe {
@@ -49,8 +50,9 @@ struct hp_stripe {
     hp_zerocopy zerocopy;
 
     hp_receiver receiver;
-    uint64_t taken; /* receiving: frames with HP_FRAME_ACK received */
-    int wake_at;    /* receiving: SO_RCVLOWAT; 0: the kernel's default */
+    uint64_t taken;  /* receiving: frames with HP_FRAME_ACK received */
+    int wake_at;     /* receiving: SO_RCVLOWAT; 0: the kernel's default */
+    int one_address; /* of both ends: they are on one host */
 
     hp_control control; /* a sender writes these between data frames; they are all that the idle direction carries */
 };
@@ -82,6 +84,7 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     }
     *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
     s->next = (uint64_t)number;
+    s->one_address = hp_sock_has_one_address(fd);
     hp_zerocopy_init(&s->zerocopy);
     hp_receiver_init(&s->receiver, link->self, link->peer);
     if (link->owner) /* every frame there has its call, and what is shorter is the last one */
@@ -295,6 +298,17 @@ acknowledge(hp_stripe *s)
     hp_stripe_send_control(s, HP_ACK, count, sizeof(count));
 }
 
+/*
+ * After a pause the kernel acknowledges each small post by a segment of its own, for ever: on one host that takes a tenth
+ * of a small operation. Between hosts this is left as it is: it costs little there, and shows the round trip.
+ */
+static void
+delay_acks(const hp_stripe *s)
+{
+    if (s->one_address && s->next / (uint64_t)s->link->stripes % DELAY_ACKS_EVERY == 0)
+        hp_sock_delay_acks(s->fd);
+}
+
 static void
 received(hp_stripe *s, hp_post *post, const hp_received *got)
 {
@@ -307,6 +321,7 @@ received(hp_stripe *s, hp_post *post, const hp_received *got)
         return;
     post->done = 1;
     s->next += (uint64_t)s->link->stripes;
+    delay_acks(s);
     if (got->acknowledge)
         acknowledge(s);
 }
@@ -452,7 +467,7 @@ hp_stripe_has_ended(const hp_stripe *s)
 hp_tcp_path
 hp_stripe_path(const hp_stripe *s)
 {
-    return hp_tcp_path_of(s->fd);
+    return hp_tcp_path_of(s->fd, s->one_address);
 }
 
 void

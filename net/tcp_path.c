@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 
 hp_tcp_path
-hp_tcp_path_of(int fd)
+hp_tcp_path_of(int fd, int delayed)
 {
     struct tcp_info info = {0};
     socklen_t size = sizeof(info);
@@ -16,7 +16,7 @@ hp_tcp_path_of(int fd)
         return path;
     path.retransmits = info.tcpi_total_retrans;
     path.delivery_rate = info.tcpi_delivery_rate;
-    path.rtt_us = info.tcpi_rtt;
+    path.rtt_us = !delayed ? info.tcpi_rtt : info.tcpi_min_rtt != UINT32_MAX ? info.tcpi_min_rtt : 0;
     return path;
 }
 

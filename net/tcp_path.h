@@ -9,11 +9,14 @@ typedef struct hp_tcp_path {
     uint64_t retransmits; /* segments sent again, since the connection was made */
     uint64_t
         delivery_rate; /* bytes/s that the peer has last taken; 0: not measured, or the kernel (before 4.9) cannot */
-    uint32_t rtt_us;   /* smoothed round-trip time; 0: not measured */
+    uint32_t rtt_us;   /* round-trip time, smoothed or the least; 0: not measured */
 } hp_tcp_path;
 
-/* All 0 if the descriptor is no TCP connection. */
-hp_tcp_path hp_tcp_path_of(int fd);
+/*
+ * All 0 if the descriptor is no TCP connection. delayed: the peer acknowledges late, so the least round trip is taken;
+ * the smoothed one would show how late.
+ */
+hp_tcp_path hp_tcp_path_of(int fd, int delayed);
 
 /* Of connections that carry one stream together: the longest round trip, and the sums of the others. */
 void hp_tcp_path_join(hp_tcp_path *all, const hp_tcp_path *one);

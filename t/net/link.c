@@ -8,8 +8,12 @@
 #include "t/net/rig.h"
 #include "t/tap/tap.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 enum { SMALL = 23, LONG = 300000 };
 
@@ -337,6 +341,80 @@ test_acknowledgements(void)
     hp_pages_free(pages, RIG_CAPACITY * 4096);
 }
 
+/* --- the kernel's own acknowledgements --- */
+
+enum { PAUSE_US = 60000, BEFORE = 17, FRAMES = 64, MOST = FRAMES * 3 / 4, TRIES = 10 };
+
+/* 0: the kernel does not count them. */
+static uint32_t
+segments_from(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_segs_out : 0;
+}
+
+static void
+pass_one(rig *r, uint32_t step)
+{
+    static const uint8_t bytes[SMALL];
+    uint8_t to[SMALL];
+    hp_frame frame = rig_frame(1, step, (uint16_t)(step == 0 ? HP_FRAME_CALL : 0));
+    hp_link_post(r->in, &frame, to, SMALL, 0);
+    hp_link_post(r->out, &frame, (void *)(uintptr_t)bytes, SMALL, 0);
+    if (!rig_until_done(r, r->in, step + 1))
+        bail("a frame did not arrive");
+}
+
+/*
+ * One frame after the other, until the link has asked for late acknowledgements and one is due: the pause ends it by
+ * the kernel's timer. From there on the kernel acknowledges each frame, until the link asks again.
+ */
+static uint32_t
+acknowledgements(rig *r)
+{
+    for (uint32_t i = 0; i < BEFORE; i++)
+        pass_one(r, i);
+    usleep(PAUSE_US);
+    uint32_t before = segments_from(r->in_fd);
+    for (uint32_t i = 0; i < FRAMES; i++)
+        pass_one(r, BEFORE + i);
+    return before ? segments_from(r->in_fd) - before : 0;
+}
+
+/* On a busy machine the kernel's timer may acknowledge some more: the best of some tries counts. */
+static void
+test_delayed_acks(void)
+{
+    uint32_t segments = UINT32_MAX;
+    for (int i = 0; i < TRIES && segments > MOST; i++) {
+        rig r;
+        rig_open(&r, 1);
+        segments = acknowledgements(&r);
+        rig_close(&r);
+    }
+    if (segments == 0)
+        skip(1, "this kernel does not count the segments of a connection");
+    else
+        ok(segments <= MOST, "after a pause %d small frames are acknowledged by %u segments", FRAMES, segments);
+}
+
+/* Every second frame waits for its acknowledgement until the next one has come. */
+static void
+test_round_trip(void)
+{
+    enum { PACE_US = 5000, LATE = 2 * BEFORE };
+    rig r;
+    rig_open(&r, 1);
+    for (uint32_t i = 0; i < BEFORE + LATE; i++) {
+        pass_one(&r, i);
+        usleep(i < BEFORE ? 0 : PACE_US);
+    }
+    uint32_t rtt_us = hp_link_path(r.out).rtt_us;
+    ok(rtt_us < PACE_US / 2, "the round trip, %u us, does not show that acknowledgements are late", rtt_us);
+    rig_close(&r);
+}
+
 /* --- a sender whose socket was full --- */
 
 /* A driver that looks, and does not sleep, hears nothing of its loop: the link finds out by itself that there is room. */
@@ -460,6 +538,8 @@ main(void)
     test_zerocopy();
     test_zerocopy_cuts();
     test_acknowledgements();
+    test_delayed_acks();
+    test_round_trip();
     test_full_socket();
     test_ticks();
     test_ticks_unread();

@@ -189,6 +189,7 @@ rig_open(rig *r, int stripes)
         connection(ends);
         attach(r, r->out, k, ends[0]);
         attach(r, r->in, k, ends[1]);
+        r->in_fd = ends[1];
     }
 }
 

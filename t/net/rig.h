@@ -14,6 +14,7 @@ typedef struct rig {
     hp_loop *loop;
     hp_link *out, *in; /* rank 0 sends to rank 1; NULL where the other end is bare */
     int bare;          /* the test's end of the connection, -1: none */
+    int in_fd;         /* the descriptor of the receiving link's last stripe; the link's */
     int kicks;
 } rig;
 

@@ -86,6 +86,8 @@ test_pair(const char *where)
     is_int(120000, option(fd, SOL_SOCKET, SO_RCVBUF), "the receive buffer");
     hp_sock_tune(accepted, NULL);
     check_options("accepted", accepted, 10, 5, 3);
+    ok(hp_sock_has_one_address(fd) && hp_sock_has_one_address(accepted), "both ends have one address");
+    is_int(0, hp_sock_has_one_address(listener), "a listener has one end");
     close(fd);
     close(accepted);
     close(listener);
@@ -150,6 +152,21 @@ test_congestion(void)
     snprintf(options.congestion, sizeof(options.congestion), "another-no-such"); /* fills the field to its last byte */
     close(connect_once(&options));
     is_int(2, log_lines, "another name is another warning");
+}
+
+static void
+test_two_hosts(void)
+{
+    hp_addr any, other, addr;
+    hp_addr_parse(&any, "127.0.0.1:0", NULL);
+    hp_addr_parse(&other, "127.0.0.2:0", NULL);
+    int listener = hp_sock_listen(&any, 1, NULL);
+    hp_sock_name(listener, &addr, NULL);
+    int fd = hp_sock_connect(&addr, &other, NULL, NULL);
+    ok(fd >= 0 && wait_for(fd, POLLOUT) && hp_sock_connected(fd, NULL) == 1, "connects from another address");
+    is_int(0, hp_sock_has_one_address(fd), "that may be another host");
+    close(fd);
+    close(listener);
 }
 
 /* A socket bound to a port that connects to that port is connected to itself: TCP allows it. */
@@ -219,6 +236,7 @@ main(void)
     test_pair("[::1]:0");
     test_sentences();
     test_congestion();
+    test_two_hosts();
     test_self();
     test_low();
     return 0;

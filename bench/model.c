@@ -420,7 +420,7 @@ model_defaults(model_options *o)
     hp_plan_depth(&o->plan.slices, &o->window, 0);
     o->plan.channels = setting(HP_SET_channels);
     o->plan.stage_bytes = setting(HP_SET_stage_bytes);
-    o->plan.spread_bytes = hp_plan_spread(-1, 0);
+    o->plan.spread_bytes = hp_plan_spread(-1, 0, o->ranks);
     o->plan.halves_bytes = setting(HP_SET_halves_bytes);
     o->slowness = 1;
     o->header = HP_DATA_HEAD;

@@ -58,7 +58,8 @@ make_channels(hoop_comm *comm, hoop_error *error)
     hp_channel_options o = {.epoch = comm->epoch, .size = comm->size, .position = comm->position, .order = comm->order};
     o.window = (uint32_t)hp_config_number(&comm->config, HP_SET_window);
     comm->plan.slices = (uint32_t)hp_config_number(&comm->config, HP_SET_slices);
-    comm->plan.spread_bytes = hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host);
+    comm->plan.spread_bytes =
+        hp_plan_spread(hp_config_number(&comm->config, HP_SET_spread_bytes), one_host, comm->size);
     hp_plan_depth(&comm->plan.slices, &o.window, one_host);
     o.slice_bytes = comm->plan.slice_bytes;
     o.stage_bytes = comm->plan.stage_bytes;

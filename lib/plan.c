@@ -9,12 +9,15 @@ enum {
     SLICES = 4,          /* hide the jitter of a network */
     SLICES_ONE_HOST = 2, /* there is little to hide, and the fewer bytes are on their way, the more stay in the cache */
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
-    SPREAD_ONE_HOST = 192 << 10, /* bytes into each rank; from there on the ring, or the halves, is faster */
+    SPREAD_ONE_HOST = 64 << 10,  /* bytes into each rank, times the ranks: with more ranks a ring takes more steps */
+    SPREAD_TWO = 384 << 10,      /* ... with two ranks, to which a ring sends as many bytes */
+    SPREAD_MANY = 192 << 10,     /* ... and with more than HALVES_LEAST, which have the halves instead */
     SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
-    DOUBLING_PART = 4,      /* part of spread_bytes that doubling must spare each rank, to pay for one more frame */
-    HALVES_LEAST = 8,       /* ranks; below, the ring's few hops cost less than the two more copies */
-    HALVES_PART = 8 << 10,  /* bytes; longer parts do better on the ring */
-    CHANNEL_BYTES = 1 << 20 /* a channel is worth having from this many bytes of share on */
+    DOUBLING_SAVES = 48 << 10,   /* bytes that doubling must save each rank, to pay for one more frame; or ... */
+    DOUBLING_PART = 4,           /* ... this part of spread_bytes, if that is less */
+    HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
+    HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
+    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
 };
 
 const char *
@@ -76,13 +79,15 @@ static int
 fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), rounds = hp_plan_rounds(size);
-    uint64_t most = options->spread_bytes / rounds, spared = (uint64_t)size - 1 - rounds;
+    uint64_t most = options->spread_bytes / rounds, saved = (uint64_t)size - 1 - rounds;
+    uint32_t least = options->spread_bytes / DOUBLING_PART;
     if (call->kind != HP_ALLREDUCE || (size & (size - 1)) != 0 || !options->spread_bytes)
         return 0;
     if (most > options->stage_bytes / (rounds + 1))
         most = options->stage_bytes / (rounds + 1);
-    return call->count <= most / bytes &&
-           (size == 2 || spared * call->count * bytes >= options->spread_bytes / DOUBLING_PART);
+    if (least > DOUBLING_SAVES)
+        least = DOUBLING_SAVES;
+    return call->count <= most / bytes && (size == 2 || saved * call->count * bytes >= least);
 }
 
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
@@ -142,11 +147,15 @@ hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host)
 }
 
 uint32_t
-hp_plan_spread(int64_t set, int one_host)
+hp_plan_spread(int64_t set, int one_host, int size)
 {
     if (set >= 0)
         return (uint32_t)set;
-    return one_host ? SPREAD_ONE_HOST : SPREAD;
+    if (!one_host)
+        return SPREAD;
+    if (size == 2)
+        return SPREAD_TWO;
+    return size <= HALVES_LEAST ? SPREAD_ONE_HOST * (uint32_t)size : SPREAD_MANY;
 }
 
 uint32_t

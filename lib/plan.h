@@ -72,8 +72,8 @@ uint64_t hp_cut(uint64_t total, uint64_t parts, uint64_t k, uint32_t grain);
 /* Fills in what the settings leave open (0): S slices and a window of W > S steps. one_host: all ranks are on one. */
 void hp_plan_depth(uint32_t *slices, uint32_t *window, int one_host);
 
-/* spread_bytes as the setting has it, or fit for the path where it is -1. */
-uint32_t hp_plan_spread(int64_t set, int one_host);
+/* spread_bytes as the setting has it, or fit for the path and the number of ranks where it is -1. */
+uint32_t hp_plan_spread(int64_t set, int one_host, int size);
 
 /* ceil(log2 size): rounds after which the data of every rank can be at every other. */
 uint32_t hp_plan_rounds(int size);

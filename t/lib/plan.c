@@ -158,13 +158,18 @@ test_doubling_limits(void)
     o.stage_bytes = 1 << 20;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19114, 8, &o), "three times 75 KiB on 8 ranks");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19115, 8, &o), "one element more takes the ring");
-    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 14336, 4, &o), "a quarter of spread_bytes spared");
-    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 14335, 4, &o), "less is not worth a frame more");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 12288, 4, &o), "48 KiB saved");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 12287, 4, &o), "less is not worth a frame more");
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 2, &o), "two ranks have no such frame");
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nor any size, down to nothing");
     is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
            "6 ranks have no partners to double with");
     is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
+    o.spread_bytes = 128 << 10;
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 4, &o),
+           "a quarter of spread_bytes saved, if that is less");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8191, 4, &o), "and less is not worth a frame more");
+    o.spread_bytes = standard.spread_bytes;
     o.stage_bytes = 128 << 10;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");
@@ -341,8 +346,21 @@ test_depth(void)
                              far ? "between hosts" : "on one host", out[i][far][0], out[i][far][1], slices, window);
         }
     ok(right, "slices and window that are left open fit each other and the path");
-    ok(hp_plan_spread(-1, 1) > hp_plan_spread(-1, 0), "between hosts fewer bytes are worth a hop");
-    is_uint(0, hp_plan_spread(0, 1), "what is set stays");
+}
+
+/* Up to where fewer steps pay: bench/RESULTS.md. */
+static void
+test_spread(void)
+{
+    static const int sizes[] = {2, 3, 4, 7, 8, 9, 12, 16, 64};
+    static const int most[] = {384, 192, 256, 448, 512, 192, 192, 192, 192}; /* KiB */
+    int right = 1;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        right &= case_int(most[i] << 10, hp_plan_spread(-1, 1, sizes[i]), "%d ranks on one host", sizes[i]);
+        right &= case_int(32 << 10, hp_plan_spread(-1, 0, sizes[i]), "%d ranks on several hosts", sizes[i]);
+        right &= case_int(0, hp_plan_spread(0, 1, sizes[i]), "%d ranks, set to 0", sizes[i]);
+    }
+    ok(right, "the bytes that short arrays may bring into a rank: fit for path and ranks, or as set");
 }
 
 static void
@@ -403,6 +421,7 @@ main(void)
     test_rounds();
     test_channels();
     test_depth();
+    test_spread();
     test_plans();
     test_root();
     test_shares();

@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum { RANKS = 4, COUNT = 300000, LINES = 8 };
-enum { HOST_DEPTH = 2, NET_DEPTH = 4, HOST_SPREAD = 192 << 10, NET_SPREAD = 32 << 10 };
+enum { HOST_DEPTH = 2, NET_DEPTH = 4, HOST_SPREAD = 256 << 10, PAIR_SPREAD = 384 << 10, NET_SPREAD = 32 << 10 };
 
 static party p;
 
@@ -106,6 +106,14 @@ is(const choice *c, int ranks, unsigned slices, unsigned window, unsigned spread
     return 0;
 }
 
+static unsigned
+spread_of(int ranks, int one_host)
+{
+    if (!one_host)
+        return NET_SPREAD;
+    return ranks == 2 ? PAIR_SPREAD : HOST_SPREAD;
+}
+
 /* world, host, across: as on one host (1) or not (0). */
 static void
 try(const char *const *hosts, const int one_host[3], unsigned slices, const char *what)
@@ -117,8 +125,8 @@ try(const char *const *hosts, const int one_host[3], unsigned slices, const char
         good &= n == 3;
         for (int i = 0; i < n && i < 3; i++) {
             unsigned depth = slices ? slices : one_host[i] ? HOST_DEPTH : NET_DEPTH;
-            good &= is(&c[i], i ? 2 : RANKS, depth, one_host[i] ? depth + 1 : 2 * depth,
-                       one_host[i] ? HOST_SPREAD : NET_SPREAD);
+            int ranks = i ? 2 : RANKS;
+            good &= is(&c[i], ranks, depth, one_host[i] ? depth + 1 : 2 * depth, spread_of(ranks, one_host[i]));
         }
     }
     ok(good, "%s", what);

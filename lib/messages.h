@@ -12,7 +12,7 @@
 /* Starts a work's messages in their order; after a fault it completes at once, with the kept error. */
 void hp_messages_start(hoop_comm *comm, hoop_work *work);
 
-/* Moves all that can move, for some rounds at most. 1 if anything moved. */
+/* Moves the messages of every peer once. 1 if anything moved. */
 int hp_messages_move(hoop_comm *comm);
 
 /* Before the driver sleeps. */

@@ -9,9 +9,9 @@ enum {
     SLICES = 4,          /* hide the jitter of a network */
     SLICES_ONE_HOST = 2, /* there is little to hide, and the fewer bytes are on their way, the more stay in the cache */
     ONE_SLICE_BYTES = 512 << 10, /* chunks up to this travel in one slice: fewer frames beat overlap */
-    SPREAD_ONE_HOST = 64 << 10,  /* bytes into each rank, times the ranks: with more ranks a ring takes more steps */
-    SPREAD_TWO = 384 << 10,      /* ... with two ranks, to which a ring sends as many bytes */
-    SPREAD_MANY = 192 << 10,     /* ... and with more than HALVES_LEAST, which have the halves instead */
+    SPREAD_ONE_HOST = 64 << 10,  /* bytes into each rank, times 3 to 8 ranks: a ring takes more steps then */
+    SPREAD_TWO = 384 << 10,      /* ... between two, to which a ring brings as many bytes */
+    SPREAD_MANY = 192 << 10,     /* ... and with more than 8, where halves do as well */
     SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
     DOUBLING_SAVES = 48 << 10,   /* bytes that doubling must save each rank, to pay for one more frame; or ... */
     DOUBLING_PART = 4,           /* ... this part of spread_bytes, if that is less */

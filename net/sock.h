@@ -21,7 +21,7 @@ int hp_sock_connect(const hp_addr *addr, const hp_addr *from, const hp_sock_opti
 int hp_sock_connected(int fd, hoop_error *error); /* once the socket is writable: 1 connected, -1 failed */
 int hp_sock_accept(int listener, hp_addr *peer);  /* -1 with errno, also EAGAIN */
 void hp_sock_wake_at(int fd, int bytes); /* SO_RCVLOWAT: a sleeping thread is woken when so many bytes are readable */
-/* The receiver acknowledges every second segment, or late (RFC 1122 4.2.3.2), until the kernel thinks otherwise. */
+/* The receiver acknowledges every second segment, or late (RFC 1122 4.2.3.2), until the kernel changes that itself. */
 void hp_sock_delay_acks(int fd);
 int hp_sock_has_one_address(int fd); /* both ends of a connection have the same: they are on one host */
 void hp_sock_tune(int fd, const hp_sock_options *options);

@@ -207,9 +207,15 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
     comm->fault.suspicion = *cause;
     comm->fault.ended = NULL;
     comm->fault.report_at = 0;
-    comm->fault.grace = now + (has_server(comm, now) ? GRACE_MS * HP_MS : 1);
-    if (comm->client)
-        hp_client_abort(comm->client, cause);
+    if (has_server(comm, now))
+        comm->fault.grace = now + (cause->code == HOOP_ERR_MISMATCH ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
+    else
+        comm->fault.grace = now + 1;
+    if (!comm->client)
+        return;
+    if (cause->code == HOOP_ERR_MISMATCH)
+        hp_reports_in_op(comm, now); /* for the server's sentence */
+    hp_client_abort(comm->client, cause);
 }
 
 /* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "rendezvous/join_group.h"
+#include "rendezvous/ping.h"
 #include "rendezvous/unreachable.h"
 
 #include <stdio.h>

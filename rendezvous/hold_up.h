@@ -3,10 +3,7 @@
 #ifndef HP_HOLD_UP_H
 #define HP_HOLD_UP_H
 
-#include "base/clock.h"
 #include "rendezvous/ring_view.h"
-
-#define HP_ASK_AFTER HP_SEC /* of a stall: then absent ranks get a PING, which shows whether their hosts take bytes */
 
 /* What is known of a rank's process, in a stall of so many ns. */
 hp_process hp_hold_up_process(const hp_events *events, const hp_member *who, uint64_t stalled);

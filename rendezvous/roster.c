@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PING_MS = 1000, FORGET_MS = 1000, TELL_MS = 100 };
+enum { FORGET_MS = 1000, TELL_MS = 100 };
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -61,7 +61,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->deadline = m->deadline;
     r->present = count;
     r->gone = -1;
-    r->moved = r->pinged = now;
+    r->moved = r->pings.waiting = now;
     hp_err_clear(&r->cause);
     int fits = allocate(r, count);
     for (int i = 0; fits && i < count; i++) {
@@ -110,14 +110,20 @@ send_all(const hp_roster *r, int except, int type, const void *payload, size_t n
             r->events->send(r->events->arg, r->peers[i], type, payload, n);
 }
 
-/* Sets the verdict, sends it to every rank except the one that reported it, and logs it. */
+/* Sets the verdict, sends it to every rank except the one that reported it, and logs it. One that was put off is older. */
 static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
     uint8_t payload[HP_ABORT_BYTES];
     char line[300];
+    hoop_error first;
     if (r->state >= HP_ROSTER_FAILED)
         return;
+    if (hp_disagreement_is_open(&r->disagreement)) {
+        hp_disagreement_error(&r->disagreement, r->witnesses, r->ring.members, r->ring.size, &first);
+        cause = &first;
+        except = -1;
+    }
     r->cause = *cause;
     r->cause.phase = r->state == HP_ROSTER_LINKING ? HOOP_PHASE_BRINGUP
                      : cause->phase                ? cause->phase
@@ -183,6 +189,14 @@ check_leavers(hp_roster *r)
     left_early(r, least, waiter, r->witnesses[waiter].report.sequence);
 }
 
+/* The verdict on calls that differ, once the ranks have told them. */
+static void
+judge_calls(hp_roster *r, uint64_t now)
+{
+    if (hp_disagreement_is_due(&r->disagreement, r->witnesses, r->ring.size, now))
+        fail(r, &r->disagreement.cause, -1);
+}
+
 static void
 report(hp_roster *r, int rank, const hp_report *received, uint64_t now)
 {
@@ -197,6 +211,7 @@ report(hp_roster *r, int rank, const hp_report *received, uint64_t now)
     w->last_seen = now;
     if (r->left_n)
         check_leavers(r);
+    judge_calls(r, now);
 }
 
 /*
@@ -340,14 +355,17 @@ malformed(hoop_error *error)
 }
 
 static int
-aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
+aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
-    fail(r, &cause, rank);
+    if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
+        judge_calls(r, now);
+    else
+        fail(r, &cause, rank);
     return 0;
 }
 
@@ -404,7 +422,7 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
     case HP_OUT: out(r, rank, hp_get64(payload), 0, now); return 0;
     case HP_NAME: return hp_name_get(r->name, payload, n) ? 0 : malformed(error);
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
-    case HP_ABORT: return aborted(r, rank, payload, n, error);
+    case HP_ABORT: return aborted(r, rank, payload, n, now, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
     default: return malformed(error);
     }
@@ -505,21 +523,6 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
     return out;
 }
 
-/*
- * Ranks that have not entered the operation get one PING for each stall, which shows whether their hosts take bytes.
- * They need not answer.
- */
-static void
-ping_absent_ranks(hp_roster *r, uint64_t limit, uint64_t now)
-{
-    if (now - r->moved < (limit / 2 < HP_ASK_AFTER ? limit / 2 : HP_ASK_AFTER) || r->asked == r->moved)
-        return;
-    r->asked = r->moved;
-    for (int i = 0; i < r->ring.size; i++)
-        if (!r->witnesses[i].in_op && !r->witnesses[i].left && r->peers[i])
-            r->events->send(r->events->arg, r->peers[i], HP_PING, NULL, 0);
-}
-
 static void
 stalled(hp_roster *r, uint64_t now)
 {
@@ -552,7 +555,9 @@ int
 hp_roster_timed(const hp_roster *r)
 {
     return r->state == HP_ROSTER_LINKING || (r->state == HP_ROSTER_FAILED && r->present == 0) ||
-           (r->state == HP_ROSTER_RUNNING && (r->in_op_n > 0 || r->gone >= 0 || hp_link_loss_waits(&r->losses)));
+           (r->state == HP_ROSTER_RUNNING &&
+            (r->in_op_n > 0 || r->gone >= 0 || hp_disagreement_is_open(&r->disagreement) ||
+             hp_link_loss_waits(&r->losses)));
 }
 
 void
@@ -560,6 +565,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
 {
     if (r->state == HP_ROSTER_LINKING && now >= r->deadline)
         links_missing(r);
+    judge_calls(r, now);
     if (r->gone >= 0 && now - r->gone_at >= TELL_MS * HP_MS)
         settle(r);
     weigh(r, 0, now);
@@ -579,13 +585,8 @@ hp_roster_tick(hp_roster *r, uint64_t now)
     }
     if (end_overdue(r, now))
         return;
-    ping_absent_ranks(r, limit, now);
-    if (now - r->pinged < PING_MS * HP_MS)
-        return;
-    r->pinged = now;
-    for (int i = 0; i < r->ring.size; i++)
-        if (r->witnesses[i].in_op && r->peers[i])
-            r->events->send(r->events->arg, r->peers[i], HP_PING, NULL, 0);
+    hp_ring_view view = view_of(r);
+    hp_pings_send(&r->pings, &view, limit, now);
 }
 
 const hp_member *

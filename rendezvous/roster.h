@@ -8,9 +8,11 @@
 #define HP_ROSTER_H
 
 #include "rendezvous/blame.h"
+#include "rendezvous/disagreement.h"
 #include "rendezvous/history.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/link_loss.h"
+#include "rendezvous/ping.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
 #include "rendezvous/title.h"
@@ -35,8 +37,9 @@ typedef struct hp_roster {
     hp_history *histories;     /* by rank; NULL: none has reported counters */
     hp_ring_names *call_names; /* NULL: no rank has told one */
     hp_refused_calls refused_calls;
-    uint64_t *ready; /* a bit by rank */
-    uint32_t splits; /* splits with numbers below this are over */
+    hp_disagreement disagreement; /* noted, and the verdict is put off until the ranks have told their calls */
+    uint64_t *ready;              /* a bit by rank */
+    uint32_t splits;              /* splits with numbers below this are over */
     int present, ready_n, left_n, in_op_n;
     int gone; /* a rank that has vanished, while nobody has told in which operation; -1: none */
     uint64_t gone_at;
@@ -47,8 +50,7 @@ typedef struct hp_roster {
     hp_stall_warning linking;  /* of the connections that are not up */
     uint64_t moved;            /* when any report last grew */
     uint64_t overdue_at;       /* since when a rank reports a wait that is overdue; 0: none does */
-    uint64_t pinged;
-    uint64_t asked;  /* the `moved` of the stall for which absent ranks were sent a PING, HP_ASK_AFTER ns later */
+    hp_pings pings;
     uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
 } hp_roster;
 

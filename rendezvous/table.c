@@ -65,7 +65,7 @@ static int
 is_unreachable(const view *v, int rank)
 {
     const hp_roster *r = v->ring;
-    return r->asked == r->moved && v->now >= r->moved + 2 * HP_ASK_AFTER && r->peers[rank] &&
+    return r->pings.absent == r->moved && v->now >= r->moved + 2 * HP_ASK_AFTER && r->peers[rank] &&
            !r->witnesses[rank].in_op && !r->events->reached(r->events->arg, r->peers[rank]);
 }
 

@@ -24,6 +24,7 @@ waited='[0-9]+ ranks? ha(s|ve) waited [0-9.]+ s'
 failed() { [ "$(grep -c ' fails ' out)" = "$1" ]; }
 begun() { [ "$(grep -c ' begins ' out)" = "$1" ]; }
 shown() { "$top" --once >shown 2>&1 && grep -Eq "$1" shown; }
+shows() { "$top" --once >shown 2>&1 && grep -qF "$1" shown; }
 
 # launch ROW SIZE VICTIM: in the background; ranks that have failed stay.
 launch()
@@ -62,13 +63,14 @@ ends()
     like "^[0-9]+ fails [0-9.]+ $5\$" "$(grep fails out)" "$1, $2 ranks: the sentence"
     said=$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | head -n 1)
     if [ "$1" = killed ]; then
-        skip 1 'hooprun ends the job of a rank that was killed'
+        skip 2 'hooprun ends the job of a rank that was killed'
     else
-        ok "$1, $2 ranks: hoop-top says it, too" wait_for 5 shown "ring of $2 ranks: failed: $5\$"
+        ok "$1, $2 ranks: hoop-top says the same" wait_for 5 shows "ring of $2 ranks: failed: $said" || diag "$(cat shown)"
+        soon "$1, $2 ranks, hoop-top" "$(elapsed "$3")" $((1 + wall))
     fi
     soon "$1, $2 ranks" "$(delay "$3")" "$wall"
     finish "$3"
-    like "($5|killed by signal 9|operation 7)" "$(cat err)" "$1, $2 ranks: hooprun names it"
+    like "$([ "$1" = killed ] && echo 'killed by signal 9' || echo "$5\$")" "$(cat err)" "$1, $2 ranks: hooprun says it"
 }
 
 # waits ROW SIZE VICTIM SENTENCE: hoop-top says it while they wait; after the time-out all that fail say it.
@@ -92,8 +94,14 @@ waits()
     like "the ring had failed: $4\$" "$(cat err)" "$1, $2 ranks: hooprun repeats it"
 }
 
-# Calls that differ: neighbours see it in each other's first frame.
-differs() { echo "rank [0-9] called ($sum|$1) as operation 7, but rank [0-9] called ($sum|$1)"; }
+# Calls that differ: neighbours see it in each other's first frame, and the server knows who is alone with it.
+differs()
+{
+    case $size in
+    2) echo "rank [01] \\([^ ]+\\) called ($sum|$1) as operation 7, but rank [01] \\([^ ]+\\) called ($sum|$1)" ;;
+    *) echo "rank $victim \\([^ ]+\\) called $1 as operation 7, but rank 0 \\([^ ]+\\) and $((size - 2)) others called $sum" ;;
+    esac
+}
 for size in 2 4 8; do
     victim=$((size / 2))
     ends skips $size $victim $size "$(differs 'broadcast of 1000 x float32 from root 0')"

@@ -135,7 +135,7 @@ like 'rank 2 \(.*\) has not entered operation 1 .*3 ranks have waited 2\.' "$(ca
     'hoop_hang(7): every rank learns who was late'
 like 'ring of N ranks, N channel: N \(nodeN\) -> N \(nodeN\)' \
     "$(HOOP_DEBUG=info hooprun -n 2 "$tmp/tutorial/sum" 2>&1 | even)" 'HOOP_DEBUG=info shows the ring'
-like 'rank N called allreduce of N x floatN, sum as operation N, but rank N called allreduce of N x floatN, sum' \
+like 'rank N \(nodeN\) called allreduce of N x floatN, sum as operation N, but rank N \(nodeN\) called allreduce of N x floatN, sum' \
     "$(cd "$tmp/tutorial" && hooprun -n 2 ./differ 2>&1 | even)" 'ranks that disagree learn of both calls'
 
 # hoop_launch(7) is one story: the server that its first block starts goes on to the end.

@@ -112,6 +112,7 @@ fails(int rank, int size, void *arg)
     note(hoop_comm_split(world, 0, 0, &part) == HOOP_SUCCESS &&
              hoop_comm_set_name(part, "caf\xc3\xa9") == HOOP_SUCCESS && hoop_barrier(part) == HOOP_SUCCESS,
          "a split", "");
+    note(hoop_barrier(world) == HOOP_SUCCESS, "the barrier is over on all ranks", "");
     hoop_result result = rank == 1 ? hoop_comm_abort(part, "enough") : hoop_barrier(part);
     note(result == (rank == 1 ? HOOP_SUCCESS : HOOP_ERR_ABORTED), "the result", hoop_strerror(result));
     hoop_comm_error(part, &error);

@@ -241,7 +241,7 @@ be_rank(const party *p, int rank, party_fn *fn, void *arg, unsigned limit, unsig
     char text[64];
     my_rank = rank;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    alarm(limit);
+    tap_limit(limit);
     snprintf(text, sizeof(text), "%d", rank);
     setenv("HOOP_RANK", text, 1);
     snprintf(text, sizeof(text), "%d", p->size);

@@ -38,7 +38,10 @@ typedef int party_fn(int rank, int size, void *arg);
 void party_open(party *p);
 void party_close(party *p); /* kills what is left */
 
-/* Forks `size` ranks with HOOP_RANK, HOOP_SIZE, HOOP_RENDEZVOUS, HOOP_SECRET_FILE, and a fresh HOOP_JOB. */
+/*
+ * Forks `size` ranks with HOOP_RANK, HOOP_SIZE, HOOP_RENDEZVOUS, HOOP_SECRET_FILE, and a fresh HOOP_JOB. A rank that is not
+ * done after `limit` seconds ends, as by tap_limit.
+ */
 void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 void party_await(party *p); /* until all have a communicator by party_create or party_join; some seconds at most */
 void party_wait(party *p);  /* until all are gone */

@@ -7,18 +7,14 @@
  *   LIMIT_HOT=1      from and into a scratch of 256 KiB that stays in the cache, instead of the whole array
  *   LIMIT_SPLICE=1   sent without a copy: pages go into a pipe (vmsplice), from there to the socket (splice). Nothing
  *                    here tells when the receiver has taken them; a real protocol has to
- *   LIMIT_CC=NAME    congestion control of the sockets
  *
- * BENCH_NET is the first three bytes of the ranks' addresses, with a dot behind: rank r is BENCH_NET(r + 1). Unset: all
- * are on loopback.
+ * LIMIT_CC, BENCH_NET: see limit_socket.h.
  */
 #include "bench.h"
+#include "limit_socket.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +24,6 @@
 #include <unistd.h>
 
 enum { SCRATCH = 256 << 10, CALL = 1 << 20, PIPE = 1 << 20 };
-enum { PORT = 21000 }; /* below those that the kernel gives to connections */
 
 typedef struct ring {
     int size;
@@ -141,40 +136,13 @@ move_bytes(void *context, float *data, size_t count)
 
 /* --- bring-up --- */
 
-static struct sockaddr_in
-address_of(int rank)
-{
-    const char *net = getenv("BENCH_NET");
-    struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = htons((uint16_t)(PORT + rank))};
-    char text[32] = "127.0.0.1";
-    if (net)
-        snprintf(text, sizeof(text), "%s%d", net, rank + 1);
-    if (inet_pton(AF_INET, text, &a.sin_addr) != 1) {
-        errno = 0;
-        bench_die("BENCH_NET is no network; it looks like 10.99.0.");
-    }
-    return a;
-}
-
 static void
 connect_ring(ring *r, int rank)
 {
-    struct sockaddr_in mine = address_of(rank), next = address_of((rank + 1) % r->size);
-    const char *cc = getenv("LIMIT_CC");
-    int listener = socket(AF_INET, SOCK_STREAM, 0), one = 1;
-    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-    if (bind(listener, (const struct sockaddr *)&mine, sizeof(mine)) != 0 || listen(listener, 8) != 0)
-        bench_die("cannot listen on port 21000 + rank");
+    int listener = limit_listen(rank);
     bench_barrier();
-    r->out = socket(AF_INET, SOCK_STREAM, 0);
-    if (cc && setsockopt(r->out, IPPROTO_TCP, TCP_CONGESTION, cc, (socklen_t)strlen(cc)) != 0)
-        bench_die("this congestion control is not to be had");
-    if (connect(r->out, (const struct sockaddr *)&next, sizeof(next)) != 0)
-        bench_die("cannot connect to the next rank");
-    r->in = accept(listener, NULL, NULL);
-    if (r->in < 0)
-        bench_die("cannot accept the previous rank");
-    setsockopt(r->out, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+    r->out = limit_dial((rank + 1) % r->size);
+    r->in = limit_accept(listener);
     fcntl(r->out, F_SETFL, O_NONBLOCK); /* splice has no flag of its own for the socket's side */
     close(listener);
 }

@@ -2,7 +2,7 @@
 # peers: what compare measures: which there are, what they need, how each is compiled and started. Read by compare. Uses
 # here, scratch, network, hosts, subnet, on_host; measure also n (ranks), bytes, large, cap, limits, limit, meeting.
 
-everyone='limit_ring limit_hot limit_splice ompi ompi_ring ompi_segring ompi_rab ompi_shm mpich mpich_shm gloo_ring
+everyone='limit_ring limit_hot limit_splice limit_hops ompi ompi_ring ompi_segring ompi_rab ompi_shm mpich mpich_shm gloo_ring
     gloo_bcube gloo_ring_chunked gloo_hd hoop hoop:fused hoop:apart'
 
 # Sets hooprun, hoop_include and hoop_library; without a hooprun hoop is left out. hoop itself warns of variables that begin
@@ -99,6 +99,7 @@ compile_peer()
     fast="-O3 -march=native -D_GNU_SOURCE -std=gnu11" o=$scratch/bench.o
     ! is_own "$1" || return 0
     case $1 in
+    limit_hops*) program=limit_hops ;;
     limit_*) program=limit_ring ;;
     ompi*) program=openmpi ;;
     mpich*) program=mpich ;;
@@ -107,7 +108,7 @@ compile_peer()
     [ ! -x "$scratch/$program" ] || return 0
     [ -e "$o" ] || compile cc $fast -c "$here/bench.c" -o "$o"
     case $program in
-    limit_ring) compile cc $fast "$here/limit_ring.c" "$o" -o "$scratch/limit_ring" ;;
+    limit_*) compile cc $fast "$here/$program.c" "$here/limit_socket.c" "$o" -o "$scratch/$program" ;;
     openmpi | mpich) compile mpicc.$program $fast "$here/mpi_bench.c" "$o" -o "$scratch/$program" ;;
     gloo) compile g++ -O3 -march=native -std=c++17 "$here/gloo_bench.cc" "$o" -o "$scratch/gloo" -lgloo -lpthread ;;
     hoop) compile cc $fast -I"$hoop_include" "$here/hoop_bench.c" "$o" -o "$scratch/hoop" -L"$hoop_library" -lhoop \
@@ -206,7 +207,10 @@ limit()
     limit_hot*) export LIMIT_HOT=1 ;;
     limit_splice*) export LIMIT_HOT=1 LIMIT_SPLICE=1 ;;
     esac
-    each_rank "$scratch/limit_ring"
+    case $1 in
+    limit_hops*) each_rank "$scratch/limit_hops" ;;
+    *) each_rank "$scratch/limit_ring" ;;
+    esac
 }
 
 # The name under which a peer stands in the tables.

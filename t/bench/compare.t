@@ -219,11 +219,15 @@ fi
 
 # --- hoop itself
 if [ "${HOOP_TEST_SANITIZE:-no}" = no ] && [ -e "$abs_top_builddir/.libs/libhoop.so" ] && command -v cc >/dev/null; then
-    HOOP_BUILD=$abs_top_builddir run -p 2 -s '4 4000 40k' -r 1 -o own hoop hoop:fused hoop:apart,slices=2,window=4 limit_ring
-    is 0 $? 'hoop, as it comes, fused, in pieces with settings, and a limit' || diag "$(cat err own/errors.txt)"
-    is 12 "$(grep -c '^RES .* wrong=0 ' own/raw.txt)" '... is right every time'
+    HOOP_BUILD=$abs_top_builddir run -p 2 -s '4 4000 40k' -r 1 -o own hoop hoop:fused hoop:apart,slices=2,window=4 limit_ring \
+        limit_hops@reno
+    is 0 $? 'hoop, as it comes, fused, in pieces with settings, and two limits' || diag "$(cat err own/errors.txt)"
+    is 15 "$(grep -c '^RES .* wrong=0 ' own/raw.txt)" '... is right every time'
     is '' "$(grep WARN own/errors.txt)" '... and has nothing to say'
+    run -p 3 -s 4 -r 1 -o odd limit_hops
+    is 2 $? 'a limit that needs another number of ranks'
+    like 'limit_hops needs 2, 4, 8' "$(cat err)" '... says so'
 else
-    skip 3 'there is no plain libhoop.so, or no cc'
+    skip 5 'there is no plain libhoop.so, or no cc'
 fi
 done_testing

@@ -229,19 +229,29 @@ is_left(int folder, const char *name)
     return left;
 }
 
-int
-hp_flight_sweep(void)
+static int
+sweep_folder(int fd)
 {
-    char path[HP_FLIGHT_PATH];
-    hoop_error error;
-    int removed = 0, fd = hp_flight_folder(0, path, &error);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd >= 0 && !folder)
+    int removed = 0;
+    DIR *folder = fdopendir(fd);
+    if (!folder)
         close(fd);
     for (struct dirent *file; folder && (file = readdir(folder));)
         if (is_left(fd, file->d_name) || hp_server_socket_is_dead(fd, file->d_name))
             removed += unlinkat(fd, file->d_name, 0) == 0;
     if (folder)
         closedir(folder);
+    return removed;
+}
+
+int
+hp_flight_sweep(void)
+{
+    char path[HP_FLIGHT_PATH];
+    int removed = 0;
+    for (int i = 0; i < HP_FLIGHT_FOLDERS; i++) {
+        int fd = hp_flight_folder_open(i, path, NULL);
+        removed += fd >= 0 ? sweep_folder(fd) : 0;
+    }
     return removed;
 }

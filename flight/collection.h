@@ -41,7 +41,7 @@ void hp_flight_compare(hp_flight_collection *all, const hp_flight_collection *ea
 void hp_flight_collection_free(hp_flight_collection *all);
 
 /*
- * Removes the recorders in this user's folder whose processes have ended, and the sockets of servers that have. Returns
+ * Removes the recorders in this user's folders whose processes have ended, and the sockets of servers that have. Returns
  * how many.
  */
 int hp_flight_sweep(void);

@@ -133,7 +133,7 @@ refused 'hoop-top: there is no recorder of job other: ' 1 'a job that wrote none
 rm -f hoop-*.flight.json
 start "$hooprun" -n 3 "$flight" well 1000000000 >out 2>err </dev/null
 running=$started
-goes_on() { "$top" --flight >told 2>&1 && grep -q '^the ranks go on: ' told; }
+goes_on() { "$top" --flight hoop >told 2>&1 && grep -q '^the ranks go on: ' told; }
 ok 'ranks of a job at work are late for a moment only, and not named' wait_for 20 goes_on
 like '^ +[0-2]  .*  moving  ' "$(cat told)" 'and their processes move'
 asked() { kill -QUIT "$running"; sleep 1; grep -q '"process":"moving"' hoop-*.flight.json; }

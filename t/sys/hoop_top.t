@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hoop-top: the jobs of hooprun and of hoop-rendezvous, at work and held up; as text, as JSON, on a screen; by address, with
-# the secret and without; and what is left of servers that were killed.
+# hoop-top: the jobs of hooprun and of hoop-rendezvous, at work and held up; as text, as JSON, on a
+# screen; by address, with the secret and without; in both folders of the user; and what is left of servers that were killed.
 # time limit: 120
+. "$abs_top_srcdir/t/tools/own_shm.sh"
 . "$abs_top_srcdir/t/tap/tap.sh"
 PATH=$abs_top_builddir/bin:$PATH
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
-mkdir -m 700 "$tmp/hoop" # where there is none, hoop-top looks for the user's other jobs
+python=$(command -v python3) || python=
 plan_lazy
 cd "$tmp" || bail "no $tmp"
 
@@ -37,9 +38,9 @@ ok 'a stopped rank is named' wait_for 10 shows "ring of 3 ranks: rank 1 \(.*, pi
 is 1 "$(hoop-top --rows 1 | grep -cE '^[012]  ')" '--rows 1: one row'
 like '^1  ' "$(hoop-top --rows 1)" 'that of the stopped rank'
 like '^and 2 more ranks: 2 in an operation' "$(hoop-top --rows 1)" 'and the others are counted'
-if command -v python3 >/dev/null; then
+if [ -n "$python" ]; then
     hoop-top --json >json
-    is "hooprun running 3 [1] True" "$(python3 -c 'import json
+    is "hooprun running 3 [1] True" "$("$python" -c 'import json
 job, = json.load(open("json"))
 ring, = job["rings"]
 awaited = [rank["rank"] for rank in ring["ranks"] if rank["awaited"]]
@@ -74,7 +75,6 @@ nok 'which is no job' hoop-top
 is 0 "$(sockets)" 'and which hoop-top removes'
 
 # hooprun removes it, too: a dead socket, but neither a living one, nor a link, nor a file of that name.
-python=$(command -v python3) || python=
 if [ -n "$python" ]; then
     "$python" -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
@@ -183,4 +183,43 @@ wait "$started" 2>/dev/null
 kill "$server"
 wait "$server" 2>/dev/null
 is 0 "$(sockets)" 'a server that ends removes its socket'
+unset HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
+
+# The user's two folders: jobs that were started with XDG_RUNTIME_DIR and without it see each other.
+flight=$abs_top_builddir/t/sys/flight shm=/dev/shm/hoop-$(id -u)
+if [ "$HOOP_TEST_SHM" = own ]; then
+    start env -u XDG_RUNTIME_DIR hooprun -n 1 sleep 100 2>err </dev/null
+    ok 'a job that was started without XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+    stop "$started"
+    hooprun -n 3 env -u XDG_RUNTIME_DIR "$flight" kill >out 2>err </dev/null
+    like 'hoop-top --flight hoop-.* explains' "$(cat err)" "hooprun collects recorders of ranks without it: $(cat err)"
+    like '; rank 1 \(.*ended' "$(hoop-top --flight)" 'which hoop-top finds'
+    hooprun -n 1 true
+    is 0 "$(ls "$shm" | grep -c .)" 'and the next job removes'
+    rmdir "$shm"
+    mkdir -m 777 "$shm"
+    if chown 65534 "$shm" 2>/dev/null; then
+        start env -u XDG_RUNTIME_DIR hooprun -n 1 sh -c ': >begun; exec sleep 100' >out 2>err </dev/null
+        wait_for 10 test -e begun
+        is 0 "$(ls "$shm" | grep -c .)" 'a folder of another user is not used, though all may write'
+        nok 'so that job is not seen' hoop-top
+        stop "$started"
+    else
+        skip 2 'only root can give a folder to another user'
+    fi
+    rmdir "$shm"
+else
+    skip 6 'no mount namespace can be made here, and others may use /dev/shm'
+fi
+
+# A path that is too long for the address of a socket.
+long=$tmp/$(printf '%0120d' 0)
+mkdir "$long"
+XDG_RUNTIME_DIR=$long
+start hooprun -n 1 sleep 100 2>err </dev/null
+ok 'a long XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+is 1 "$(ls "$long/hoop" | grep -c 'socket$')" 'has the socket'
+stop "$started"
+XDG_RUNTIME_DIR=$tmp
+
 done_testing

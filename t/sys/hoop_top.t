@@ -6,7 +6,7 @@
 . "$abs_top_srcdir/t/tools/own_shm.sh"
 . "$abs_top_srcdir/t/tap/tap.sh"
 PATH=$abs_top_builddir/bin:$PATH
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME TMUX
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
 python=$(command -v python3) || python=
@@ -21,6 +21,12 @@ END_RANK
 chmod +x rank
 shows() { hoop-top --once >shown 2>&1 && grep -Eq "$1" shown; }
 sockets() { ls hoop | grep -c 'socket$'; }
+has_screen() { command -v tmux && grep -q HAVE_NCURSES "$abs_top_builddir/config.log"; } >/dev/null
+# show LINES COMMAND: on a screen of 60 columns.
+show() { TMUX_TMPDIR=$tmp LC_ALL=C.UTF-8 tmux -u -f /dev/null new-session -d -x 60 -y "$1" "$2"; }
+on_screen() { TMUX_TMPDIR=$tmp tmux -u capture-pane -p >screen && grep -Eq "$1" screen; }
+key() { TMUX_TMPDIR=$tmp tmux send-keys "$@"; }
+hide() { TMUX_TMPDIR=$tmp tmux kill-server; }
 
 is 1 "$(hoop-top >out 2>err; echo $?)" 'no job: status 1'
 like '^hoop-top: no job of this user' "$(cat err)" 'and a sentence'
@@ -57,6 +63,31 @@ if command -v script >/dev/null && grep -q HAVE_NCURSES "$abs_top_builddir/confi
     like 'ended 0' "$(tr -d '\000' <typescript)" 'until q'
 else
     skip 2 'hoop-top has no ncurses here, or script is not installed'
+fi
+
+# A screen of 12 lines, seen through tmux, has room for one rank; the keys reach the others.
+if has_screen; then
+    show 12 'hoop-top; echo ended $?; sleep 60'
+    ok 'a screen' wait_for 10 on_screen '^1  '
+    nok 'which is too small for the other ranks' on_screen '^[02]  '
+    key Space
+    ok 'space shows them' wait_for 5 on_screen '^2  '
+    sleep 2
+    ok 'and goes on to' on_screen '^2  '
+    key Up Up
+    ok 'up to the top: what fits' wait_for 5 on_screen '^and 2 more ranks'
+    key q
+    ok 'until q' wait_for 5 on_screen '^ended 0'
+    hide
+    show 40 'hoop-top --rows 2'
+    ok 'on a screen, too, --rows 2' wait_for 10 on_screen '^and 1 more rank'
+    is 2 "$(grep -c '^[012]  ' screen)" 'is two rows'
+    key Down
+    sleep 1
+    ok 'and keys change nothing' on_screen '^and 1 more rank'
+    hide
+else
+    skip 9 'hoop-top has no ncurses here, or tmux is not installed'
 fi
 
 # A server that does not answer, or was killed.

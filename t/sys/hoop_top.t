@@ -46,11 +46,11 @@ like '^1  ' "$(hoop-top --rows 1)" 'that of the stopped rank'
 like '^and 2 more ranks: 2 in an operation' "$(hoop-top --rows 1)" 'and the others are counted'
 if [ -n "$python" ]; then
     hoop-top --json >json
-    is "hooprun running 3 [1] True" "$("$python" -c 'import json
+    is "1 hooprun running 3 [1] True" "$("$python" -c 'import json
 job, = json.load(open("json"))
 ring, = job["rings"]
 awaited = [rank["rank"] for rank in ring["ranks"] if rank["awaited"]]
-print(job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
+print(job["version"], job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
         '--json says so too'
 else
     skip 1 'python3 is not installed'
@@ -191,9 +191,9 @@ is 1 "$(elsewhere "$address" --job other --json >json 2>err; echo $?)" 'as JSON,
 like '"rings":\[\]' "$(cat json)" 'which says so'
 like "^hoop-top: no rank of this job" "$(cat err)" 'beside the sentence'
 if [ -n "$python" ]; then
-    is 'joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
+    is '1 joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
 server, = json.load(sys.stdin)
-print(server["rings"][0]["state"], server["pid"])')" '--json ADDRESS'
+print(server["version"], server["rings"][0]["state"], server["pid"])')" '--json ADDRESS'
 else
     skip 1 'python3 is not installed'
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hoop-top: the jobs of hooprun and of hoop-rendezvous, at work and held up; as text, as JSON, on a
+# hoop-top: the jobs of hooprun, of hoop-rendezvous and of a program's own server, at work and held up; as text, as JSON, on a
 # screen; by address, with the secret and without; in both folders of the user; and what is left of servers that were killed.
 # time limit: 120
 . "$abs_top_srcdir/t/tools/own_shm.sh"
@@ -261,4 +261,54 @@ is 1 "$(ls "$long/hoop" | grep -c 'socket$')" 'has the socket'
 stop "$started"
 XDG_RUNTIME_DIR=$tmp
 
+# A server inside a program, and a name with letters beyond ASCII.
+mkfifo stay
+exec 9<>stay
+start sh -c 'exec "$0" <stay 9>&-' "$abs_top_builddir/t/sys/inside"
+inside=$started
+ok 'a program with a server inside' wait_for 10 shows '^job .* "größer", ring of 2 ranks: no operation lasts'
+like "^inside, pid $inside\$" "$(cat shown)" 'is called by its name'
+if [ -n "$python" ] && [ "$(id -u)" = 0 ]; then
+    cat >ask.py <<'END_ASK'
+import os, socket, sys
+if sys.argv[2] != "0":
+    try:
+        os.setresuid(*[int(sys.argv[2])] * 3)
+    except OSError:
+        sys.exit("no such user")
+server = socket.socket(socket.AF_UNIX)
+server.settimeout(10)
+server.connect(sys.argv[1])
+answer = b""
+try:
+    server.sendall(b"json\n")
+    answer = server.recv(100)
+except ConnectionError:
+    pass
+print(answer[:1])
+END_ASK
+    socket=$(ls hoop/*.socket)
+    chmod 711 . hoop
+    chmod 666 "$socket"
+    is "b'['" "$("$python" ask.py "$socket" 0)" 'root, whose server it is, gets an answer at the socket'
+    others=$("$python" ask.py "$socket" 65534 2>&1)
+    if [ "$others" = 'no such user' ]; then
+        skip 1 'no other user can be had here'
+    else
+        is "b''" "$others" 'another user, who got that far, does not'
+    fi
+    chmod 700 . hoop
+else
+    skip 2 'only root becomes another user, with python3'
+fi
+if has_screen; then
+    show 12 hoop-top
+    ok 'on a screen its letters are letters' wait_for 10 on_screen '"größer", ring of 2 ranks'
+    hide
+else
+    skip 1 'hoop-top has no ncurses here, or tmux is not installed'
+fi
+exec 9>&-
+wait "$inside"
+is 0 $? 'the program ends'
 done_testing

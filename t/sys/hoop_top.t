@@ -22,11 +22,13 @@ chmod +x rank
 shows() { hoop-top --once >shown 2>&1 && grep -Eq "$1" shown; }
 sockets() { ls hoop | grep -c 'socket$'; }
 has_screen() { command -v tmux && grep -q HAVE_NCURSES "$abs_top_builddir/config.log"; } >/dev/null
-# show LINES COMMAND: on a screen of 60 columns.
-show() { TMUX_TMPDIR=$tmp LC_ALL=C.UTF-8 tmux -u -f /dev/null new-session -d -x 60 -y "$1" "$2"; }
-on_screen() { TMUX_TMPDIR=$tmp tmux -u capture-pane -p >screen && grep -Eq "$1" screen; }
-key() { TMUX_TMPDIR=$tmp tmux send-keys "$@"; }
-hide() { TMUX_TMPDIR=$tmp tmux kill-server; }
+# show LINES COMMAND: on a screen of 60 columns, by a server of its own: one that ends may still have the last one's name.
+screens=0
+screen() { TMUX_TMPDIR=$tmp LC_ALL=C.UTF-8 tmux -u -f /dev/null -L $screens "$@"; }
+show() { screens=$((screens + 1)); screen new-session -d -x 60 -y "$1" "$2"; }
+on_screen() { screen capture-pane -p >screen && grep -Eq "$1" screen; }
+key() { screen send-keys "$@"; }
+hide() { screen kill-server; }
 
 is 1 "$(hoop-top >out 2>err; echo $?)" 'no job: status 1'
 like '^hoop-top: no job of this user' "$(cat err)" 'and a sentence'
@@ -236,11 +238,11 @@ if [ "$HOOP_TEST_SHM" = own ]; then
     hooprun -n 1 true
     is 0 "$(ls "$shm" | grep -c .)" 'and the next job removes'
     rmdir "$shm"
-    mkdir -m 777 "$shm"
+    mkdir -m 700 "$shm"
     if chown 65534 "$shm" 2>/dev/null; then
         start env -u XDG_RUNTIME_DIR hooprun -n 1 sh -c ': >begun; exec sleep 100' >out 2>err </dev/null
         wait_for 10 test -e begun
-        is 0 "$(ls "$shm" | grep -c .)" 'a folder of another user is not used, though all may write'
+        is 0 "$(ls "$shm" | grep -c .)" 'a folder of another user is not used, not even by root'
         nok 'so that job is not seen' hoop-top
         stop "$started"
     else

@@ -28,7 +28,8 @@ static const char help[] =
     "those of hooprun, of hoop-rendezvous, and of programs that have a server inside. At a terminal\n"
     "it shows them anew each second, until q; else once.\n"
     "  --once        show them once, and exit\n"
-    "  --rows N      at most N ranks of a ring, those that tell most (all; at a terminal what fits)\n"
+    "  --rows N      at most N ranks of a ring, those that tell most (all; at a terminal what fits,\n"
+    "                and all when you move down)\n"
     "  --json        once, as JSON\n"
     "  --flight      by the flight recorders that ranks write, and leave behind when they crash: those of FILE,\n"
     "                of FOLDER, of the hoop-JOB.flight.json that hooprun has written; else this machine's\n"
@@ -42,11 +43,21 @@ static const char help[] =
     "does not answer or has no ring of the job; 2 after a wrong option.\n";
 
 typedef struct top_choice {
-    int once, json, rows, flight;
+    int once, json, flight;
     const char *job, *secret_file, *address;
 } top_choice;
 
 static hp_top_remote remote; /* with an ADDRESS */
+static int rows_wanted;      /* --rows; 0: it was not given */
+
+/* Of a ring, where there is room for so many lines; 0: for any number. */
+static int
+rows_for(int lines)
+{
+    if (rows_wanted)
+        return rows_wanted;
+    return lines == 0 ? ALL_ROWS : lines > FRAME ? lines - FRAME : 1;
+}
 
 static int
 complain_of_none(void)
@@ -73,8 +84,7 @@ static void
 fill(hp_buffer *out, int lines, int columns)
 {
     static const char none[] = "no job of this user has its server on this machine; q ends hoop-top\n";
-    int rows = lines > FRAME ? lines - FRAME : 1;
-    if (hp_top_jobs_text(out, rows, columns) == 0)
+    if (hp_top_jobs_text(out, rows_for(lines), columns) == 0)
         (void)!hp_buffer_add(out, none, sizeof(none) - 1);
 }
 
@@ -89,7 +99,7 @@ static void
 fill_remote(hp_buffer *out, int lines, int columns)
 {
     hoop_error error;
-    if (hp_top_remote_ask(&remote, lines > FRAME ? lines - FRAME : 1, columns, out, &error) != HOOP_SUCCESS)
+    if (hp_top_remote_ask(&remote, rows_for(lines), columns, out, &error) != HOOP_SUCCESS)
         (void)!hp_buffer_add(out, error.text, strlen(error.text));
 }
 
@@ -108,7 +118,7 @@ show_remote(const top_choice *c)
 {
     hp_buffer text = {0};
     hoop_error error;
-    if (hp_top_remote_ask(&remote, c->json ? 0 : c->rows, hp_top_screen_width(), &text, &error) != HOOP_SUCCESS)
+    if (hp_top_remote_ask(&remote, c->json ? 0 : rows_for(0), hp_top_screen_width(), &text, &error) != HOOP_SUCCESS)
         return complain(&error);
     if (!c->json && !c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() &&
         hp_top_screen_show(fill_remote) == 0) {
@@ -147,7 +157,7 @@ show(const top_choice *c)
     }
     if (!c->once && isatty(STDOUT_FILENO) && hp_top_screen_is_built() && hp_top_screen_show(fill) == 0)
         return EXIT_SUCCESS;
-    int servers = hp_top_jobs_text(&text, c->rows, hp_top_screen_width());
+    int servers = hp_top_jobs_text(&text, rows_for(0), hp_top_screen_width());
     return print(&text, servers);
 }
 
@@ -173,7 +183,7 @@ main(int argc, char **argv)
                                             {"job", required_argument, NULL, 'J'},
                                             {"secret-file", required_argument, NULL, 's'},
                                             {0}};
-    top_choice c = {.rows = ALL_ROWS};
+    top_choice c = {0};
     char wrong[256];
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":hV", options, NULL)) != -1;)
@@ -183,7 +193,7 @@ main(int argc, char **argv)
         case 'f': c.flight = 1; break;
         case 'J': c.job = optarg; break;
         case 's': c.secret_file = optarg; break;
-        case 'r': c.rows = rows_of(optarg); break;
+        case 'r': rows_wanted = rows_of(optarg); break;
         case 'h': return fputs(help, stdout) < 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
         default:

@@ -8,8 +8,6 @@
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "flight/folder.h"
-#include "flight/server_socket.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -132,8 +130,8 @@ hp_flight_add_file(hp_flight_collection *all, const char *path, const char *job,
 
 /* --- a folder --- */
 
-static int
-is_recorder(const char *name)
+int
+hp_flight_is_recorder(const char *name)
 {
     size_t n = strlen(name), end = sizeof(ending) - 1;
     return n > end && strcmp(name + n - end, ending) == 0;
@@ -148,7 +146,8 @@ hp_flight_add_folder(hp_flight_collection *all, const char *path, const char *jo
     if (!folder)
         return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot open the folder %s", path);
     for (struct dirent *file; result == HOOP_SUCCESS && (file = readdir(folder));)
-        if (is_recorder(file->d_name) && add_at(all, dirfd(folder), file->d_name, job, &one) == HOOP_ERR_NO_MEMORY)
+        if (hp_flight_is_recorder(file->d_name) &&
+            add_at(all, dirfd(folder), file->d_name, job, &one) == HOOP_ERR_NO_MEMORY)
             result = no_memory(error);
     closedir(folder);
     return result;
@@ -209,39 +208,4 @@ hp_flight_collection_free(hp_flight_collection *all)
     }
     free(all->entry);
     *all = (hp_flight_collection){0};
-}
-
-/* --- what is left behind --- */
-
-/* Of a process that was killed while it made its recorder, only the name of the file says which it was. */
-static int
-is_left(int folder, const char *name)
-{
-    hp_flight_collection one = {0};
-    hoop_error error;
-    if (!is_recorder(name))
-        return 0;
-    hoop_result result = add_at(&one, folder, name, NULL, &error);
-    int left = result == HOOP_SUCCESS
-                   ? one.entry[0].state == HP_FLIGHT_ENDED
-                   : result == HOOP_ERR_CORRUPT && !hp_flight_exists((uint32_t)strtoul(name, NULL, 10));
-    hp_flight_collection_free(&one);
-    return left;
-}
-
-int
-hp_flight_sweep(void)
-{
-    char path[HP_FLIGHT_PATH];
-    hoop_error error;
-    int removed = 0, fd = hp_flight_folder(0, path, &error);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-    if (fd >= 0 && !folder)
-        close(fd);
-    for (struct dirent *file; folder && (file = readdir(folder));)
-        if (is_left(fd, file->d_name) || hp_server_socket_is_dead(fd, file->d_name))
-            removed += unlinkat(fd, file->d_name, 0) == 0;
-    if (folder)
-        closedir(folder);
-    return removed;
 }

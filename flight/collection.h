@@ -21,8 +21,10 @@ typedef struct hp_flight_collection {
     size_t count, room;
 } hp_flight_collection;
 
+int hp_flight_is_recorder(const char *name); /* it ends in ".flight" */
+
 /*
- * Adds n bytes of a recorder, or a file, or all files of a folder whose names end in ".flight". `job`, if not NULL: only
+ * Adds n bytes of a recorder, or a file, or all recorders of a folder. `job`, if not NULL: only
  * those of this job; others are left out in silence. A file of a folder that is no recorder, or vanishes, is left out:
  * a process may just be making or removing it. HOOP_ERR_CORRUPT, HOOP_ERR_UNSUPPORTED, HOOP_ERR_SYSTEM or
  * HOOP_ERR_NO_MEMORY with the error filled; what was added before stays.
@@ -39,11 +41,5 @@ hoop_result hp_flight_add_folder(hp_flight_collection *all, const char *path, co
 void hp_flight_compare(hp_flight_collection *all, const hp_flight_collection *earlier);
 
 void hp_flight_collection_free(hp_flight_collection *all);
-
-/*
- * Removes the recorders in this user's folder whose processes have ended, and the sockets of servers that have. Returns
- * how many.
- */
-int hp_flight_sweep(void);
 
 #endif

@@ -45,17 +45,38 @@ open_folder(const char *path, int make, hoop_error *error)
     return -1;
 }
 
-int
-hp_flight_folder(int make, char path[HP_FLIGHT_PATH], hoop_error *error)
+/* 0: this user has none. */
+static int
+in_runtime_folder(char path[HP_FLIGHT_PATH])
 {
     const char *runtime = secure_getenv("XDG_RUNTIME_DIR");
-    int fd = -1;
-    if (runtime && runtime[0] == '/' && snprintf(path, HP_FLIGHT_PATH, "%s/hoop", runtime) < HP_FLIGHT_PATH)
-        fd = open_folder(path, make, error);
+    return runtime && runtime[0] == '/' && snprintf(path, HP_FLIGHT_PATH, "%s/hoop", runtime) < HP_FLIGHT_PATH;
+}
+
+static void
+in_memory(char path[HP_FLIGHT_PATH])
+{
+    snprintf(path, HP_FLIGHT_PATH, "/dev/shm/hoop-%u", (unsigned)geteuid());
+}
+
+int
+hp_flight_folder_make(char path[HP_FLIGHT_PATH], hoop_error *error)
+{
+    int fd = in_runtime_folder(path) ? open_folder(path, 1, error) : -1;
     if (fd >= 0)
         return fd;
-    snprintf(path, HP_FLIGHT_PATH, "/dev/shm/hoop-%u", (unsigned)geteuid());
-    return open_folder(path, make, error);
+    in_memory(path);
+    return open_folder(path, 1, error);
+}
+
+int
+hp_flight_folder_open(int number, char path[HP_FLIGHT_PATH], hoop_error *error)
+{
+    if (number > 0)
+        in_memory(path);
+    else if (!in_runtime_folder(path))
+        snprintf(path, HP_FLIGHT_PATH, "/run/user/%u/hoop", (unsigned)geteuid());
+    return open_folder(path, 0, error);
 }
 
 /* --- a recorder --- */
@@ -101,7 +122,7 @@ hoop_result
 hp_flight_file_make(hp_flight_file *file, hoop_error *error)
 {
     char folder_path[HP_FLIGHT_PATH], name[64];
-    int folder = hp_flight_folder(1, folder_path, error);
+    int folder = hp_flight_folder_make(folder_path, error);
     *file = (hp_flight_file){0};
     if (folder < 0)
         return HOOP_ERR_SYSTEM;

@@ -1,20 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * folder: where recorders lie: $XDG_RUNTIME_DIR/hoop, else /dev/shm/hoop-UID. The folder is this user's and no other's,
- * and no link; it keeps what a killed process has written, until the machine is started again.
+ * folder: where recorders lie, and the sockets of servers. A process writes into $XDG_RUNTIME_DIR/hoop, or else into
+ * /dev/shm/hoop-UID. Who looks for what others have written looks into both: they may have been started without the
+ * variable, as batch jobs are. A folder is this user's and no other's, and no link; it keeps what a killed process has
+ * written, until the machine is started again.
  */
 #ifndef HP_FLIGHT_FOLDER_H
 #define HP_FLIGHT_FOLDER_H
 
 #include "flight/format.h"
 
-enum { HP_FLIGHT_PATH = 256 };
+enum { HP_FLIGHT_PATH = 256, HP_FLIGHT_FOLDERS = 2 };
 
 /*
- * Opens the folder, and makes it if `make`. Returns a descriptor, which the caller closes, and its path; -1 with the
- * error filled.
+ * Makes and opens the folder in which this process writes. Returns a descriptor, which the caller closes, and its path;
+ * -1 with the error filled.
  */
-int hp_flight_folder(int make, char path[HP_FLIGHT_PATH], hoop_error *error);
+int hp_flight_folder_make(char path[HP_FLIGHT_PATH], hoop_error *error);
+
+/*
+ * Opens one of the HP_FLIGHT_FOLDERS in which this user's processes may have written. Without XDG_RUNTIME_DIR the first
+ * is /run/user/UID/hoop: the variable's value in a login. Returns likewise; -1: it is absent, or not this user's alone.
+ */
+int hp_flight_folder_open(int number, char path[HP_FLIGHT_PATH], hoop_error *error);
 
 /* A recorder that this process writes. */
 typedef struct hp_flight_file {

@@ -10,6 +10,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/wire.h"
+#include "flight/sweep.h"
+#include "launch/rank_env.h"
 #include "launch/ranks.h"
 #include "launch/recorders.h"
 #include "launch/signals.h"
@@ -50,6 +52,7 @@ typedef struct agent {
     hp_write_queue out;
     hp_spec spec;
     hp_ranks *ranks;
+    hp_flight_claim claim;  /* the recorders of its ranks are its own to collect */
     char own_dir[PATH_MAX]; /* where this program lies */
     int launcher_gone;
     int has_pinged; /* the launcher says now and then that it lives, */
@@ -256,6 +259,10 @@ start_ranks(agent *a)
 {
     const hp_ranks_owner owner = {a, started, output, exited, stopped, taken, ended};
     hp_start_error start_error = {.status = 1, .text = "cannot start the ranks"};
+    hp_rank_env_adopt(&a->spec);
+    const char *job = getenv("HOOP_JOB");
+    if (job)
+        hp_flight_claim_make(&a->claim, job);
     hp_flight_sweep();
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
     if (!a->ranks)
@@ -410,6 +417,7 @@ close_agent(agent *a)
 {
     if (a->ranks)
         hp_ranks_free(a->ranks);
+    hp_flight_claim_end(&a->claim);
     hp_write_queue_close(&a->out);
     hp_watch_free(a->in_watch);
     hp_timer_free(a->look);

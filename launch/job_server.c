@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/secmem.h"
+#include "flight/sweep.h"
 #include "launch/local_addr.h"
 #include "launch/rank_env.h"
 #include "launch/xalloc.h"
@@ -100,6 +101,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
     s->owner = *owner;
     options.listen = s->address;
     options.secret = s->secret;
+    hp_flight_sweep(); /* agents sweep their hosts, of which this machine may be none */
     s->server = hp_server_new(loop, &options, error);
     if (!s->server)
         return error->code;

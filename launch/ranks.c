@@ -443,7 +443,6 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
     *ranks = (hp_ranks){.loop = loop, .spec = spec, .owner = *owner, .input_fd = -1};
     ranks->rank = hp_xcalloc((size_t)spec->ranks, sizeof(*ranks->rank));
     ranks->timer = hp_xcheck(hp_timer_new(loop, timer_fired, ranks));
-    hp_rank_env_adopt(spec);
     if (spec->prefix)
         hp_rank_env_add_library(spec->prefix);
     if (!prepare(spec, start_error)) {

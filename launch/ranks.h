@@ -22,9 +22,9 @@ typedef struct hp_ranks_owner {
 } hp_ranks_owner;
 
 /*
- * Changes into the folder, adopts the variables, starts every rank with `secret_fd` as descriptor 3. If a rank cannot
- * be started, the others are killed: NULL and *start_error. The spec must outlive the ranks. The process must be a
- * child subreaper. also_dir: another folder that may have the program; NULL: none.
+ * Changes into the folder, starts every rank with `secret_fd` as descriptor 3. The caller has adopted the variables
+ * (rank_env.h). If a rank cannot be started, the others are killed: NULL and *start_error. The spec must outlive the
+ * ranks. The process must be a child subreaper. also_dir: another folder that may have the program; NULL: none.
  */
 hp_ranks *hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir, const hp_ranks_owner *owner,
                          hp_start_error *start_error);

@@ -29,11 +29,13 @@ hp_recorders_put(hp_buffer *out, const char *job)
     char path[HP_FLIGHT_PATH];
     uint8_t head[HEAD];
     hoop_error error;
-    int folder = hp_flight_folder(0, path, &error);
-    if (folder < 0)
-        return;
-    close(folder);
-    hp_flight_add_folder(&all, path, job, &error);
+    for (int i = 0; i < HP_FLIGHT_FOLDERS; i++) {
+        int folder = hp_flight_folder_open(i, path, &error);
+        if (folder < 0)
+            continue;
+        close(folder);
+        hp_flight_add_folder(&all, path, job, &error);
+    }
     for (size_t i = 0; i < all.count; i++) {
         hp_put32(head, (uint32_t)all.entry[i].state);
         hp_put64(head + 4, all.entry[i].looked);

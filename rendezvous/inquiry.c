@@ -222,7 +222,7 @@ static hoop_result
 listen_in_folder(hp_inquiry *inquiry, hoop_error *error)
 {
     char path[HP_FLIGHT_PATH], name[NAME];
-    int folder = hp_flight_folder(1, path, error);
+    int folder = hp_flight_folder_make(path, error);
     if (folder < 0)
         return error->code;
     inquiry->fd = hp_socket_new(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);

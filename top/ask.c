@@ -62,13 +62,14 @@ hp_top_ask(const char *path, const char *request, hp_buffer *out)
     return got;
 }
 
-int
-hp_top_servers(void (*fn)(void *arg, const char *path, int pid), void *arg)
+/* Takes the folder's descriptor. */
+static int
+find_servers(int fd, void (*fn)(void *arg, const char *path, int pid), void *arg)
 {
-    char folder[HP_FLIGHT_PATH], path[HP_SERVER_SOCKET_PATH];
-    int found = 0, fd = hp_flight_folder(0, folder, NULL);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    if (!dir && fd >= 0)
+    char path[HP_SERVER_SOCKET_PATH];
+    int found = 0;
+    DIR *dir = fdopendir(fd);
+    if (!dir)
         close(fd);
     for (struct dirent *entry; dir && (entry = readdir(dir));) {
         int pid = hp_server_socket_pid(entry->d_name);
@@ -81,5 +82,17 @@ hp_top_servers(void (*fn)(void *arg, const char *path, int pid), void *arg)
     }
     if (dir)
         closedir(dir);
+    return found;
+}
+
+int
+hp_top_servers(void (*fn)(void *arg, const char *path, int pid), void *arg)
+{
+    char path[HP_FLIGHT_PATH];
+    int found = 0;
+    for (int i = 0; i < HP_FLIGHT_FOLDERS; i++) {
+        int fd = hp_flight_folder_open(i, path, NULL);
+        found += fd >= 0 ? find_servers(fd, fn, arg) : 0;
+    }
     return found;
 }

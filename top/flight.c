@@ -41,17 +41,24 @@ collect(hp_flight_collection *all, char **paths, const char *job)
     return 0;
 }
 
+/* Those in the folders of this user, of which one may be absent. */
 static int
 collect_own(hp_flight_collection *all, const char *job)
 {
     char path[HP_FLIGHT_PATH];
-    hoop_error error;
-    int fd = hp_flight_folder(0, path, &error);
     char *paths[] = {path, NULL};
-    if (fd >= 0) {
+    hoop_error error;
+    int found = 0, status = 0;
+    for (int i = 0; status == 0 && i < HP_FLIGHT_FOLDERS; i++) {
+        int fd = hp_flight_folder_open(i, path, &error);
+        if (fd < 0)
+            continue;
         close(fd);
-        return collect(all, paths, job);
+        found++;
+        status = collect(all, paths, job);
     }
+    if (found > 0)
+        return status;
     fprintf(stderr, "hoop-top: no flight recorders here: %s\n", error.text);
     return 1;
 }

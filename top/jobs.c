@@ -67,7 +67,7 @@ static void
 add_json(collector *c, const char *path, const char *program, int pid)
 {
     hp_buffer rings = {0};
-    add(c, "%s{\"server\":\"%s\",\"pid\":%d,\"rings\":", c->servers++ ? "," : "", program, pid);
+    add(c, "%s{\"version\":1,\"server\":\"%s\",\"pid\":%d,\"rings\":", c->servers++ ? "," : "", program, pid);
     if (hp_top_ask(path, "json", &rings) == 0 && hp_buffer_size(&rings) > 0)
         c->failed |= hp_buffer_add(c->out, hp_buffer_first(&rings), hp_buffer_size(&rings)) != 0;
     else

@@ -11,7 +11,7 @@
  */
 int hp_top_jobs_text(hp_buffer *out, int rows, int width);
 
-/* Adds a list of objects with the members server, pid and rings; hoop-top(1) has the format. Returns likewise. */
+/* Adds a list of objects with the members version, server, pid and rings; hoop-top(1) has the format. Returns likewise. */
 int hp_top_jobs_json(hp_buffer *out);
 
 #endif

@@ -93,7 +93,7 @@ static int
 add_json(hp_buffer *out, const char *address, const hp_buffer *answer)
 {
     size_t n = hp_buffer_size(answer);
-    return add(out, "[{\"server\":\"") || add(out, address) || add(out, "\",\"pid\":null,\"rings\":") ||
+    return add(out, "[{\"version\":1,\"server\":\"") || add(out, address) || add(out, "\",\"pid\":null,\"rings\":") ||
            (n ? hp_buffer_add(out, hp_buffer_first(answer), n) : add(out, "null")) || add(out, "}]\n");
 }
 

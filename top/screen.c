@@ -15,7 +15,9 @@ hp_top_screen_width(void)
 
 #ifdef HAVE_NCURSES
 #include <curses.h>
+#include <locale.h>
 #include <stdlib.h>
+#include <wchar.h>
 
 enum { REFRESH_MS = 1000 };
 
@@ -23,6 +25,26 @@ int
 hp_top_screen_is_built(void)
 {
     return 1;
+}
+
+/* How many bytes of a line fit, in whole characters; ncurses would go on in the next line. */
+static int
+fitting(const char *line, int n)
+{
+    mbstate_t state = {0};
+    wchar_t letter;
+    int at = 0, columns = 0;
+    while (at < n) {
+        size_t bytes = mbrtowc(&letter, line + at, (size_t)(n - at), &state);
+        int known = bytes > 0 && bytes <= (size_t)(n - at), width = known ? wcwidth(letter) : 1;
+        columns += width < 0 ? 1 : width;
+        if (columns > COLS)
+            break;
+        at += known ? (int)bytes : 1;
+        if (!known)
+            state = (mbstate_t){0};
+    }
+    return at;
 }
 
 /* Draws from line `first` on, as much as there is room for. Returns the number of lines. */
@@ -36,11 +58,22 @@ draw(const hp_buffer *text, int first)
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         int n = (int)((newline ? newline : end) - at);
         if (line >= first && line - first < LINES)
-            mvaddnstr(line - first, 0, at, n < COLS ? n : COLS);
+            mvaddnstr(line - first, 0, at, fitting(at, n));
         at = newline ? newline + 1 : end;
     }
     refresh();
     return line;
+}
+
+/* By how many lines a key moves the text up. */
+static int
+step_of(int key)
+{
+    return key == KEY_DOWN                  ? 1
+           : key == KEY_UP                  ? -1
+           : key == KEY_NPAGE || key == ' ' ? LINES
+           : key == KEY_PPAGE               ? -LINES
+                                            : 0;
 }
 
 /* The first line to show after a key. */
@@ -48,18 +81,15 @@ static int
 scroll_to(int first, int key, int lines)
 {
     int last = lines > LINES ? lines - LINES : 0;
-    first += key == KEY_DOWN                  ? 1
-             : key == KEY_UP                  ? -1
-             : key == KEY_NPAGE || key == ' ' ? LINES
-             : key == KEY_PPAGE               ? -LINES
-                                              : 0;
+    first += step_of(key);
     return first > last ? last : first < 0 ? 0 : first;
 }
 
 int
 hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
 {
-    int key = 0, first = 0;
+    int key = 0, first = 0, all = 0;
+    setlocale(LC_CTYPE, ""); /* names may have any letters */
     SCREEN *terminal = newterm(NULL, stdout, stdin);
     if (!terminal)
         return -1;
@@ -70,7 +100,8 @@ hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns))
     timeout(REFRESH_MS);
     while (key != 'q') {
         hp_buffer text = {0};
-        fill(&text, LINES, COLS);
+        all = step_of(key) > 0 || (all && (first > 0 || step_of(key) == 0));
+        fill(&text, all ? 0 : LINES, COLS);
         first = scroll_to(first, key, draw(&text, first));
         draw(&text, first);
         hp_buffer_free(&text);

@@ -10,7 +10,8 @@ int hp_top_screen_width(void);    /* of the terminal that is standard output; 0:
 
 /*
  * Shows what `fill` adds, whose arguments are the numbers of lines and columns, until q, Ctrl-C or TERM. The arrow keys
- * and space move through longer text. Returns 0, or -1: the terminal is unknown (TERM).
+ * and space move through longer text. After a move down lines is 0, for all text, until a move up at the top. Returns 0,
+ * or -1: the terminal is unknown (TERM).
  */
 int hp_top_screen_show(void (*fill)(hp_buffer *out, int lines, int columns));
 

@@ -3,6 +3,7 @@
 #include "launch/ranks.h"
 
 #include "base/clock.h"
+#include "launch/rank_env.h"
 #include "t/launch/fake_loop.h"
 #include "t/launch/fake_process.h"
 #include "t/tap/tap.h"
@@ -102,6 +103,7 @@ try(int first, hp_start_error *e)
     hp_strings_add(&spec.variables, strdup("LR=0.1"));
     secret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     heard[0] = '\0';
+    hp_rank_env_adopt(&spec);
     return hp_ranks_start(loop, &spec, secret_fd, NULL, &owner, e);
 }
 

@@ -66,6 +66,19 @@ like '  5 .*  allreduce \(gradients\) of 100 x float32, sum' "$(cat shown)" 'whi
 "$top" --flight --json "$json" >decoded.json
 like '"sequence":5,"call":"allreduce of 100 x float32, sum","name":"gradients"' "$(cat decoded.json)" 'and in JSON'
 
+# --- what another job leaves alone ---
+
+start "$hooprun" -n 2 sh -c '"$0" exit; touch gone.$HOOP_RANK; [ $HOOP_RANK = 1 ] || exec sleep 100' "$flight" >out 2>err </dev/null
+running=$started
+wait_for 20 test -e gone.0 -a -e gone.1
+"$hooprun" -n 1 true
+is 2 "$(recorders)" 'another job removes no recorders of a job whose hooprun has yet to collect them'
+kill -QUIT "$running"
+ok 'which it does' wait_for 10 grep -q 'rank 1 (.*) .*ended' err || diag "$(cat err)"
+stop "$running"
+run -n 1 true
+is 0 "$(recorders)" 'when that has ended they are removed'
+
 # --- where the file goes ---
 
 mkdir there
@@ -133,7 +146,7 @@ refused 'hoop-top: there is no recorder of job other: ' 1 'a job that wrote none
 rm -f hoop-*.flight.json
 start "$hooprun" -n 3 "$flight" well 1000000000 >out 2>err </dev/null
 running=$started
-goes_on() { "$top" --flight >told 2>&1 && grep -q '^the ranks go on: ' told; }
+goes_on() { "$top" --flight hoop >told 2>&1 && grep -q '^the ranks go on: ' told; }
 ok 'ranks of a job at work are late for a moment only, and not named' wait_for 20 goes_on
 like '^ +[0-2]  .*  moving  ' "$(cat told)" 'and their processes move'
 asked() { kill -QUIT "$running"; sleep 1; grep -q '"process":"moving"' hoop-*.flight.json; }

@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hoop-top: the jobs of hooprun and of hoop-rendezvous, at work and held up; as text, as JSON, on a screen; by address, with
-# the secret and without; and what is left of servers that were killed.
+# hoop-top: the jobs of hooprun, of hoop-rendezvous and of a program's own server, at work and held up; as text, as JSON, on a
+# screen; by address, with the secret and without; in both folders of the user; and what is left of servers that were killed.
 # time limit: 120
+. "$abs_top_srcdir/t/tools/own_shm.sh"
 . "$abs_top_srcdir/t/tap/tap.sh"
 PATH=$abs_top_builddir/bin:$PATH
-unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME TMUX
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
-mkdir -m 700 "$tmp/hoop" # where there is none, hoop-top looks for the user's other jobs
+python=$(command -v python3) || python=
 plan_lazy
 cd "$tmp" || bail "no $tmp"
 
@@ -20,6 +21,14 @@ END_RANK
 chmod +x rank
 shows() { hoop-top --once >shown 2>&1 && grep -Eq "$1" shown; }
 sockets() { ls hoop | grep -c 'socket$'; }
+has_screen() { command -v tmux && grep -q HAVE_NCURSES "$abs_top_builddir/config.log"; } >/dev/null
+# show LINES COMMAND: on a screen of 60 columns, by a server of its own: one that ends may still have the last one's name.
+screens=0
+screen() { TMUX_TMPDIR=$tmp LC_ALL=C.UTF-8 tmux -u -f /dev/null -L $screens "$@"; }
+show() { screens=$((screens + 1)); screen new-session -d -x 60 -y "$1" "$2"; }
+on_screen() { screen capture-pane -p >screen && grep -Eq "$1" screen; }
+key() { screen send-keys "$@"; }
+hide() { screen kill-server; }
 
 is 1 "$(hoop-top >out 2>err; echo $?)" 'no job: status 1'
 like '^hoop-top: no job of this user' "$(cat err)" 'and a sentence'
@@ -37,13 +46,13 @@ ok 'a stopped rank is named' wait_for 10 shows "ring of 3 ranks: rank 1 \(.*, pi
 is 1 "$(hoop-top --rows 1 | grep -cE '^[012]  ')" '--rows 1: one row'
 like '^1  ' "$(hoop-top --rows 1)" 'that of the stopped rank'
 like '^and 2 more ranks: 2 in an operation' "$(hoop-top --rows 1)" 'and the others are counted'
-if command -v python3 >/dev/null; then
+if [ -n "$python" ]; then
     hoop-top --json >json
-    is "hooprun running 3 [1] True" "$(python3 -c 'import json
+    is "1 hooprun running 3 [1] True" "$("$python" -c 'import json
 job, = json.load(open("json"))
 ring, = job["rings"]
 awaited = [rank["rank"] for rank in ring["ranks"] if rank["awaited"]]
-print(job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
+print(job["version"], job["server"], ring["state"], ring["size"], awaited, "allreduce" in ring["ranks"][0]["operation"]["call"])')" \
         '--json says so too'
 else
     skip 1 'python3 is not installed'
@@ -56,6 +65,31 @@ if command -v script >/dev/null && grep -q HAVE_NCURSES "$abs_top_builddir/confi
     like 'ended 0' "$(tr -d '\000' <typescript)" 'until q'
 else
     skip 2 'hoop-top has no ncurses here, or script is not installed'
+fi
+
+# A screen of 12 lines, seen through tmux, has room for one rank; the keys reach the others.
+if has_screen; then
+    show 12 'hoop-top; echo ended $?; sleep 60'
+    ok 'a screen' wait_for 10 on_screen '^1  '
+    nok 'which is too small for the other ranks' on_screen '^[02]  '
+    key Space
+    ok 'space shows them' wait_for 5 on_screen '^2  '
+    sleep 2
+    ok 'and goes on to' on_screen '^2  '
+    key Up Up
+    ok 'up to the top: what fits' wait_for 5 on_screen '^and 2 more ranks'
+    key q
+    ok 'until q' wait_for 5 on_screen '^ended 0'
+    hide
+    show 40 'hoop-top --rows 2'
+    ok 'on a screen, too, --rows 2' wait_for 10 on_screen '^and 1 more rank'
+    is 2 "$(grep -c '^[012]  ' screen)" 'is two rows'
+    key Down
+    sleep 1
+    ok 'and keys change nothing' on_screen '^and 1 more rank'
+    hide
+else
+    skip 9 'hoop-top has no ncurses here, or tmux is not installed'
 fi
 
 # A server that does not answer, or was killed.
@@ -74,7 +108,6 @@ nok 'which is no job' hoop-top
 is 0 "$(sockets)" 'and which hoop-top removes'
 
 # hooprun removes it, too: a dead socket, but neither a living one, nor a link, nor a file of that name.
-python=$(command -v python3) || python=
 if [ -n "$python" ]; then
     "$python" -c 'import socket, sys
 socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
@@ -96,8 +129,16 @@ time.sleep(100)' hoop/7-7.socket &
     kill "$alive"
     wait "$alive" 2>/dev/null
     rm -f hoop/[789]-*.socket hoop/elsewhere
+    # Also where the ranks are elsewhere: for an agent with another runtime folder these sockets are not there.
+    "$python" -c 'import socket, sys
+socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$dead"
+    mkdir -m 700 remote
+    printf '#!/bin/sh\nshift\nXDG_RUNTIME_DIR=%s/remote exec "$@"\n' "$tmp" >shell
+    chmod +x shell
+    hooprun --rsh ./shell -H elsewhere:1 true
+    is 0 "$(sockets)" 'on its own machine, if all ranks are on others'
 else
-    skip 1 'python3 is not installed'
+    skip 2 'python3 is not installed'
 fi
 
 # A server of many ranks: a large answer.
@@ -152,9 +193,9 @@ is 1 "$(elsewhere "$address" --job other --json >json 2>err; echo $?)" 'as JSON,
 like '"rings":\[\]' "$(cat json)" 'which says so'
 like "^hoop-top: no rank of this job" "$(cat err)" 'beside the sentence'
 if [ -n "$python" ]; then
-    is 'joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
+    is '1 joining None' "$(elsewhere --json "$address" | "$python" -c 'import json, sys
 server, = json.load(sys.stdin)
-print(server["rings"][0]["state"], server["pid"])')" '--json ADDRESS'
+print(server["version"], server["rings"][0]["state"], server["pid"])')" '--json ADDRESS'
 else
     skip 1 'python3 is not installed'
 fi
@@ -183,4 +224,93 @@ wait "$started" 2>/dev/null
 kill "$server"
 wait "$server" 2>/dev/null
 is 0 "$(sockets)" 'a server that ends removes its socket'
+unset HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
+
+# The user's two folders: jobs that were started with XDG_RUNTIME_DIR and without it see each other.
+flight=$abs_top_builddir/t/sys/flight shm=/dev/shm/hoop-$(id -u)
+if [ "$HOOP_TEST_SHM" = own ]; then
+    start env -u XDG_RUNTIME_DIR hooprun -n 1 sleep 100 2>err </dev/null
+    ok 'a job that was started without XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+    stop "$started"
+    hooprun -n 3 env -u XDG_RUNTIME_DIR "$flight" kill >out 2>err </dev/null
+    like 'hoop-top --flight hoop-.* explains' "$(cat err)" "hooprun collects recorders of ranks without it: $(cat err)"
+    like '; rank 1 \(.*ended' "$(hoop-top --flight)" 'which hoop-top finds'
+    hooprun -n 1 true
+    is 0 "$(ls "$shm" | grep -c .)" 'and the next job removes'
+    rmdir "$shm"
+    mkdir -m 700 "$shm"
+    if chown 65534 "$shm" 2>/dev/null; then
+        start env -u XDG_RUNTIME_DIR hooprun -n 1 sh -c ': >begun; exec sleep 100' >out 2>err </dev/null
+        wait_for 10 test -e begun
+        is 0 "$(ls "$shm" | grep -c .)" 'a folder of another user is not used, not even by root'
+        nok 'so that job is not seen' hoop-top
+        stop "$started"
+    else
+        skip 2 'only root can give a folder to another user'
+    fi
+    rmdir "$shm"
+else
+    skip 6 'no mount namespace can be made here, and others may use /dev/shm'
+fi
+
+# A path that is too long for the address of a socket.
+long=$tmp/$(printf '%0120d' 0)
+mkdir "$long"
+XDG_RUNTIME_DIR=$long
+start hooprun -n 1 sleep 100 2>err </dev/null
+ok 'a long XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+is 1 "$(ls "$long/hoop" | grep -c 'socket$')" 'has the socket'
+stop "$started"
+XDG_RUNTIME_DIR=$tmp
+
+# A server inside a program, and a name with letters beyond ASCII.
+mkfifo stay
+exec 9<>stay
+start sh -c 'exec "$0" <stay 9>&-' "$abs_top_builddir/t/sys/inside"
+inside=$started
+ok 'a program with a server inside' wait_for 10 shows '^job .* "größer", ring of 2 ranks: no operation lasts'
+like "^inside, pid $inside\$" "$(cat shown)" 'is called by its name'
+if [ -n "$python" ] && [ "$(id -u)" = 0 ]; then
+    cat >ask.py <<'END_ASK'
+import os, socket, sys
+if sys.argv[2] != "0":
+    try:
+        os.setresuid(*[int(sys.argv[2])] * 3)
+    except OSError:
+        sys.exit("no such user")
+server = socket.socket(socket.AF_UNIX)
+server.settimeout(10)
+server.connect(sys.argv[1])
+answer = b""
+try:
+    server.sendall(b"json\n")
+    answer = server.recv(100)
+except ConnectionError:
+    pass
+print(answer[:1])
+END_ASK
+    socket=$(ls hoop/*.socket)
+    chmod 711 . hoop
+    chmod 666 "$socket"
+    is "b'['" "$("$python" ask.py "$socket" 0)" 'root, whose server it is, gets an answer at the socket'
+    others=$("$python" ask.py "$socket" 65534 2>&1)
+    if [ "$others" = 'no such user' ]; then
+        skip 1 'no other user can be had here'
+    else
+        is "b''" "$others" 'another user, who got that far, does not'
+    fi
+    chmod 700 . hoop
+else
+    skip 2 'only root becomes another user, with python3'
+fi
+if has_screen; then
+    show 12 hoop-top
+    ok 'on a screen its letters are letters' wait_for 10 on_screen '"größer", ring of 2 ranks'
+    hide
+else
+    skip 1 'hoop-top has no ncurses here, or tmux is not installed'
+fi
+exec 9>&-
+wait "$inside"
+is 0 $? 'the program ends'
 done_testing

@@ -147,11 +147,13 @@ ok 'nothing is left' none_left
 stop "$reader"
 
 # Signals for the ranks themselves.
-launch 2 -n 2 --forward-signals sh -c 'trap "echo usr1; exit 0" USR1; echo $$ >>pids; while :; do sleep 0.1; done'
-kill -USR1 "$started"
-wait "$started"
-is 0 $? '--forward-signals: USR1 is passed on'
-is 'usr1 usr1' "$(echo $(cat out))" 'to every rank'
+for signal in USR1 USR2; do
+    launch 2 -n 2 --forward-signals sh -c 'trap "echo $0; exit 0" $0; echo $$ >>pids; while :; do sleep 0.1; done' $signal
+    kill -$signal "$started"
+    wait "$started"
+    is 0 $? "--forward-signals: $signal is passed on"
+    is "$signal $signal" "$(echo $(cat out))" 'to every rank'
+done
 
 # A launcher that dies before it has said anything, or that says nonsense: the agent does not wait for it. Nothing here
 # counts on the TERM of timeout: a CONT goes with it, and LeakSanitizer, which stops a process at its end, then waits for

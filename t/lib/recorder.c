@@ -303,6 +303,7 @@ test_none(void)
     small = (struct rlimit){.rlim_cur = 4096, .rlim_max = old.rlim_max};
     setrlimit(RLIMIT_FSIZE, &small);
     is_int(0, recorders_of_one("1"), "a process that may write no large file has none, and lives");
+    is_int(0, recorders_of_one("1"), "nor has its next communicator");
     setrlimit(RLIMIT_FSIZE, &old);
     ok(warnings == 1 && strstr(warning, "HOOP_RECORDER=0"), "one line says so: %s", warning);
     clean();

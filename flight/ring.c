@@ -114,6 +114,28 @@ gather(hp_flight_rings *rings, size_t count)
     }
 }
 
+static uint64_t
+born(const hp_flight_ring *ring)
+{
+    uint64_t first = UINT64_MAX;
+    for (int i = 0; i < ring->count; i++) {
+        uint64_t made = ring->member[i].entry->flight->head.realtime;
+        first = made < first ? made : first;
+    }
+    return first;
+}
+
+static int
+by_age(const void *a, const void *b)
+{
+    uint64_t x = born(a), y = born(b);
+    if (x == y) {
+        x = ((const hp_flight_ring *)a)->member->entry->flight->head.comm;
+        y = ((const hp_flight_ring *)b)->member->entry->flight->head.comm;
+    }
+    return (x > y) - (x < y);
+}
+
 int
 hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
 {
@@ -127,6 +149,7 @@ hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
         rings->member[i] = member_of(&all->entry[i]);
     qsort(rings->member, all->count, sizeof(*rings->member), compare);
     gather(rings, all->count);
+    qsort(rings->ring, (size_t)rings->count, sizeof(*rings->ring), by_age);
     return 1;
 }
 

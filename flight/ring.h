@@ -19,7 +19,7 @@ typedef struct hp_flight_ring {
 
 typedef struct hp_flight_rings {
     hp_flight_member *member; /* of all of them */
-    hp_flight_ring *ring;
+    hp_flight_ring *ring;     /* by age: first that whose first recorder was made first */
     int count;
 } hp_flight_rings;
 

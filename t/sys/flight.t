@@ -5,6 +5,7 @@
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top flight=$abs_top_builddir/t/sys/flight
+desync=$abs_top_builddir/t/sys/desync
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
 plan_lazy
 cd "$tmp" || bail "no $tmp"
@@ -65,6 +66,26 @@ like 'ranks 0 and 2 (wait|were|have failed) in allreduce 5 \(gradients\); rank 1
 like '  5 .*  allreduce \(gradients\) of 100 x float32, sum' "$(cat shown)" 'which are in the tables'
 "$top" --flight --json "$json" >decoded.json
 like '"sequence":5,"call":"allreduce of 100 x float32, sum","name":"gradients"' "$(cat decoded.json)" 'and in JSON'
+
+# --- ranks that wait for each other over several communicators ---
+
+# blames ROW SIZE VICTIM PID SENTENCE PART: PID finds in the ranks' errors the process that they name; hooprun's sentence has
+# it, too, where PART says so.
+blames()
+{
+    HOOP_OP_TIMEOUT_MS=$((3000 * factor)) run -n "$2" "$desync" "$1" "$3"
+    named=$(sed -n "s/.* fails .*$4.*/\\1/p" out | sort -u)
+    like '^[0-9]+$' "$named" "$1: all errors name one process" || diag "$(cat out)"
+    like "$5" "$err" "$1: hooprun's sentence"
+    like "$6" "$(echo "$err" | sed "s/pid $named)/the one)/g")" "$1: names the same one"
+}
+sum='allreduce of 1000 x float32, sum'
+blames order 4 2 'rank 2 ([^ ]*, pid \([0-9]*\)) waits in operation 1 ' \
+    "ranks 0, 1 and 3 .* in operation 7 \\($sum\\); rank 2 .* in operation 1 \\($sum\\) of another communicator of 4 ranks, as rank 2; the waits form a circle" \
+    'rank 2 \([^ ]+, the one\) last finished operation 6'
+blames chain 5 4 'rank 1 ([^ ]*, pid \([0-9]*\)).* has not entered' \
+    "ranks 0 to 2 .* in operation 1 \\($sum\\); rank 3 .* in operation 1 \\($sum\\) of another communicator of 2 ranks, as rank 0, where rank 1 " \
+    'where rank 1 \([^ ]+, the one\) has finished no operation and has not called since'
 
 # --- where the file goes ---
 

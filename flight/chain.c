@@ -108,7 +108,7 @@ static void
 look_at(hp_flight_place *best, const hp_flight_ring *ring, const hp_flight_member *o, int here)
 {
     int splits = hp_flight_splits(o, 0);
-    if (o->entry->state == HP_FLIGHT_MOVES)
+    if (ring->at_work)
         return;
     if (o->stuck)
         consider(best, (hp_flight_place){.ring = ring, .member = o, .record = o->stuck});
@@ -145,9 +145,9 @@ int
 hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *m)
 {
     for (int i = 0; i < rings->count; i++)
-        for (int k = 0; k < rings->ring[i].count; k++) {
+        for (int k = 0; rings->ring[i].at_work && k < rings->ring[i].count; k++) {
             const hp_flight_member *o = &rings->ring[i].member[k];
-            if (o != m && o->entry->state == HP_FLIGHT_MOVES && hp_flight_same_process(m->entry, o->entry))
+            if (o != m && hp_flight_same_process(m->entry, o->entry))
                 return 1;
         }
     return 0;

@@ -2,8 +2,8 @@
 /*
  * chain: for whom a rank waits, followed from communicator to communicator, by the recorders alone. A rank that is late may
  * wait itself: in another communicator for one that is late there, in hoop_comm_split for one that has not called it, in a
- * message for its peer. Who is at the end holds up the others; or the chain comes back to where it began. A communicator that
- * goes on holds up nobody. Pure.
+ * message for its peer. Who is at the end holds up the others; or the chain comes back to where it began. A communicator at
+ * work holds up nobody. Pure.
  */
 #ifndef HP_FLIGHT_CHAIN_H
 #define HP_FLIGHT_CHAIN_H
@@ -53,7 +53,7 @@ const hp_flight_member *hp_flight_awaited(const hp_flight_place *place);
 /* A chain that leads into a circle without its first rank has no end: then it ends at once. */
 hp_flight_chain hp_flight_follow(const hp_flight_rings *rings, const hp_flight_ring *ring, const hp_flight_member *m);
 
-/* Whether another communicator of its process goes on. */
+/* Whether another communicator of its process is at work. */
 int hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *m);
 
 #endif

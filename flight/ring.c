@@ -41,13 +41,24 @@ hp_flight_same_process(const hp_flight_entry *a, const hp_flight_entry *b)
            strcmp(x->host, y->host) == 0;
 }
 
+static uint64_t
+latest_of(const hp_flight_record *r, uint64_t latest)
+{
+    const uint64_t times[] = {r->entered, r->first, r->last, r->left};
+    for (int i = 0; i < 4; i++)
+        latest = times[i] > latest ? times[i] : latest;
+    return latest;
+}
+
 static hp_flight_member
 member_of(const hp_flight_entry *entry)
 {
     hp_flight_member m = {.entry = entry};
     const hp_flight *f = entry->flight;
+    m.latest = f->head.split_at;
     for (int i = 0; i < f->count; i++) {
         const hp_flight_record *r = &f->record[i];
+        m.latest = latest_of(r, m.latest);
         int message = hp_kind_is_message(r->call.kind), stuck = !r->left || r->result != HOOP_SUCCESS;
         if (!message)
             m.last = r;
@@ -66,6 +77,28 @@ hp_flight_ring_name(const hp_flight_ring *ring)
     for (int i = 0; i < ring->count && !name[0]; i++)
         name = ring->member[i].entry->flight->head.name;
     return name;
+}
+
+/* It does nothing more here. */
+static int
+is_over(const hp_flight_member *m)
+{
+    return m->entry->state == HP_FLIGHT_STOPPED || m->entry->state == HP_FLIGHT_ENDED ||
+           m->entry->flight->head.error_code || (m->stuck && m->stuck->left) || (m->message && m->message->left);
+}
+
+/* Recorders are read one after the other, so of ranks at work one seems to be late, which is not. */
+static int
+is_at_work(const hp_flight_ring *ring)
+{
+    int moves = 0, over = 0, recent = 0;
+    for (int i = 0; i < ring->count; i++) {
+        const hp_flight_member *m = &ring->member[i];
+        moves |= m->entry->state == HP_FLIGHT_MOVES;
+        over |= is_over(m);
+        recent |= m->latest && hp_flight_ago(m->entry, m->latest) < 1;
+    }
+    return moves || (recent && !over);
 }
 
 /* --- all of them --- */
@@ -149,6 +182,8 @@ hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
         rings->member[i] = member_of(&all->entry[i]);
     qsort(rings->member, all->count, sizeof(*rings->member), compare);
     gather(rings, all->count);
+    for (int i = 0; i < rings->count; i++)
+        rings->ring[i].at_work = is_at_work(&rings->ring[i]);
     qsort(rings->ring, (size_t)rings->count, sizeof(*rings->ring), by_age);
     return 1;
 }

@@ -88,15 +88,6 @@ verb(const hp_flight_member *m, int many)
     return many ? "wait in" : "waits in";
 }
 
-/* Of an operation that all are in: within a second it may be on its way. */
-static const char *
-verb_inside(const hp_flight_member *m, int many)
-{
-    int recent =
-        hp_flight_ago(m->entry, m->stuck->entered) < 1 && !m->stuck->left && m->entry->state != HP_FLIGHT_ENDED;
-    return !recent ? verb(m, many) : many ? "are in" : "is in";
-}
-
 static void
 add_rank(hp_flight_story *story, const hp_flight_member *m)
 {
@@ -423,7 +414,7 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
     int over = gone && gone->stuck && (apart || hp_flight_has_died(gone, 0));
     story->plot = HP_FLIGHT_INSIDE;
     int many = add_ranks(story, is_in, n) > 1;
-    add(story, " %s ", over ? (many ? "were in" : "was in") : verb_inside(stuck, many));
+    add(story, " %s ", over ? (many ? "were in" : "was in") : verb(stuck, many));
     add_operation(story, stuck->stuck);
     add(story, ", called %.1f s ago", hp_flight_ago(stuck->entry, stuck->stuck->entered));
     if (apart) {
@@ -469,13 +460,6 @@ has_message(const hp_flight_member *m, uint64_t unused)
 
 /* --- all of them --- */
 
-static int
-moves(const hp_flight_member *m, uint64_t unused)
-{
-    (void)unused;
-    return m->entry->state == HP_FLIGHT_MOVES;
-}
-
 static void
 tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_story *story)
 {
@@ -488,7 +472,7 @@ tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_st
     story->difference = find_difference(ring, &other);
     if (story->difference)
         tell_difference(story, other);
-    else if (hp_flight_first(ring, moves, 0))
+    else if (ring->at_work)
         story->moves = 1;
     else if (splitter)
         tell_split(story, rings, splitter, stuck);
@@ -520,6 +504,6 @@ hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story)
     if (!story->ring)
         add(story, "there is no recorder");
     else if (story->plot == HP_FLIGHT_WELL)
-        add(story, moving ? "the ranks go on: they have called, or moved data, while their recorders were read"
+        add(story, moving ? "the ranks go on: they have called, or moved data, in the last second"
                           : "no rank waits in a call");
 }

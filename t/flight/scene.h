@@ -9,7 +9,7 @@
 #define SCENE_NOW (100 * HP_SEC)                   /* when all recorders are read, */
 #define SCENE_DATE (UINT64_C(1700000000) * HP_SEC) /* and 100 seconds before that */
 
-#define SCENE_GO_ON "the ranks go on: they have called, or moved data, while their recorders were read"
+#define SCENE_GO_ON "the ranks go on: they have called, or moved data, in the last second"
 #define SCENE_CIRCLE "; the waits form a circle: make these calls in the same order on all ranks"
 
 enum { RANKS = 8, WORLD = 77, OTHER = 78 };

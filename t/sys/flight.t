@@ -163,6 +163,8 @@ ok 'and hoop-top says of the file what it says of the job' "$top" --flight hoop-
 like '^the ranks go on: ' "$("$top" --flight hoop-*.flight.json)" 'that the ranks go on'
 kill -INT "$running"
 wait "$running"
+run --timeout 2 -n 3 "$flight" well 1000000000
+nok 'at its time limit no rank of a job at work is late' grep -E 'wait in|waits in|has not called' err
 
 # --- a full file system ---
 

@@ -24,11 +24,22 @@ hp_flight_ago(const hp_flight_entry *entry, uint64_t time)
     return entry->looked > date ? (double)(entry->looked - date) / (double)HP_SEC : 0;
 }
 
+static int
+is_operation(const hp_flight_record *r, uint64_t sequence)
+{
+    return r->sequence == sequence && !hp_kind_is_message(r->call.kind);
+}
+
+/* Without messages it is as many places before the newest one as operations have followed it. */
 const hp_flight_record *
 hp_flight_find(const hp_flight *flight, uint64_t sequence)
 {
+    const hp_flight_record *newest = flight->count ? &flight->record[flight->count - 1] : NULL;
+    uint64_t back = newest ? newest->sequence - sequence : 0;
+    if (newest && back < (uint64_t)flight->count && is_operation(newest - back, sequence))
+        return newest - back;
     for (int i = flight->count - 1; i >= 0; i--)
-        if (flight->record[i].sequence == sequence && !hp_kind_is_message(flight->record[i].call.kind))
+        if (is_operation(&flight->record[i], sequence))
             return &flight->record[i];
     return NULL;
 }

@@ -264,7 +264,21 @@ add_missing(hp_flight_story *story)
 
 /* --- the plots --- */
 
-/* The first operation that a rank called otherwise than the first rank; 0: none. */
+static int
+has_called(const hp_flight_member *m, uint64_t sequence)
+{
+    return hp_flight_find(m->entry->flight, sequence) != NULL;
+}
+
+/* The call of the first rank that has called it. */
+static const hp_call *
+first_call(const hp_flight_ring *ring, uint64_t sequence)
+{
+    const hp_flight_member *first = hp_flight_first(ring, has_called, sequence);
+    return &hp_flight_find(first->entry->flight, sequence)->call;
+}
+
+/* The first operation that a rank called otherwise than the first one of those that have; 0: none. */
 static uint64_t
 find_difference(const hp_flight_ring *ring, const hp_flight_member **other)
 {
@@ -272,12 +286,10 @@ find_difference(const hp_flight_ring *ring, const hp_flight_member **other)
     for (int i = 1; i < ring->count; i++) {
         const hp_flight *f = ring->member[i].entry->flight;
         for (int k = 0; k < f->count && (!first || f->record[k].sequence < first); k++) {
-            const hp_flight_record *theirs = hp_kind_is_message(f->record[k].call.kind)
-                                                 ? NULL
-                                                 : hp_flight_find(ring->member[0].entry->flight, f->record[k].sequence);
-            if (!theirs || hp_call_equal(&theirs->call, &f->record[k].call))
+            const hp_flight_record *r = &f->record[k];
+            if (hp_kind_is_message(r->call.kind) || hp_call_equal(first_call(ring, r->sequence), &r->call))
                 continue;
-            first = f->record[k].sequence;
+            first = r->sequence;
             *other = &ring->member[i];
         }
     }
@@ -288,11 +300,10 @@ static void
 tell_difference(hp_flight_story *story, const hp_flight_member *other)
 {
     char a[128], b[128];
-    const hp_flight_member *first = &story->ring->member[0];
     uint64_t n = story->difference;
+    const hp_flight_member *first = hp_flight_first(story->ring, has_called, n);
     story->plot = HP_FLIGHT_DIFFERENCE;
-    const hp_call *call = &hp_flight_find(first->entry->flight, n)->call;
-    const hp_call *others = &hp_flight_find(other->entry->flight, n)->call;
+    const hp_call *call = first_call(story->ring, n), *others = &hp_flight_find(other->entry->flight, n)->call;
     add(story, "as operation %" PRIu64 " rank %d called %s, and ", n, head_of(first)->rank,
         hp_call_print(call, a, sizeof(a)));
     add_rank(story, other);

@@ -115,6 +115,35 @@ test_difference(void)
     is_uint(2, scene_story.difference, "... and says which is the first");
 }
 
+/* Rank 0 has called neither of the operations that others have called differently. */
+static void
+test_difference_of_others(void)
+{
+    scene_begin();
+    for (int rank = 0; rank < 4; rank++) {
+        hp_flight *f = scene_rank(rank, 4, WORLD);
+        scene_call(f, scene_barrier, 32, 0);
+        if (rank > 0)
+            scene_call(f, scene_allreduce(rank == 3 ? 101 : 100), 30, 1);
+    }
+    scene_told(
+        HP_FLIGHT_DIFFERENCE, -1,
+        "as operation 2 rank 1 called allreduce of 100 x float32, sum, and rank 3 (node3, pid 1003) called allreduce "
+        "of "
+        "101 x float32, sum");
+}
+
+/* What no rank writes, but a damaged file may have. */
+static void
+test_no_order(void)
+{
+    hp_flight *late = last_is_late();
+    late->record[0].sequence = 9;
+    scene_call(late, scene_allreduce(100), 30, 1);
+    scene_told(HP_FLIGHT_INSIDE, -1,
+               "ranks 0 to 7 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
+}
+
 /* What happened in the last second is at work, unless a process of it does nothing more. */
 static void
 test_recent(void)
@@ -493,6 +522,8 @@ main(void)
     test_name();
     test_several();
     test_difference();
+    test_difference_of_others();
+    test_no_order();
     test_recent();
     test_split();
     test_inside();

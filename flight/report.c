@@ -120,6 +120,9 @@ hp_flight_print(FILE *to, const hp_flight_story *story)
     fprintf(to, "%s\n", story->text);
     if (!story->ring)
         return;
+    if (story->others)
+        fprintf(to, "job %s; recorders of %d other job%s are here, too: --job or the names of the files choose one\n",
+                story->ring->member[0].entry->flight->head.job, story->others, story->others == 1 ? "" : "s");
     print_members(to, story->ring);
     print_operations(to, story->ring);
 }

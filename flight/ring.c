@@ -180,6 +180,94 @@ by_age(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* --- jobs: their names do not tell them apart, as many have none --- */
+
+/* A process is in a ring. */
+typedef struct seat {
+    const hp_flight_entry *entry;
+    int ring;
+} seat;
+
+static int
+by_process(const void *a, const void *b)
+{
+    const hp_flight_head *x = &((const seat *)a)->entry->flight->head, *y = &((const seat *)b)->entry->flight->head;
+    if (x->pid != y->pid)
+        return x->pid < y->pid ? -1 : 1;
+    if (x->started != y->started)
+        return x->started < y->started ? -1 : 1;
+    if (x->pid_space != y->pid_space)
+        return x->pid_space < y->pid_space ? -1 : 1;
+    return strcmp(x->host, y->host);
+}
+
+/* The first ring of the job, as far as it is known; each ring points to itself or to an earlier one. */
+static int
+first_of_job(const hp_flight_rings *rings, int i)
+{
+    while (rings->ring[i].job != i)
+        i = rings->ring[i].job;
+    return i;
+}
+
+static void
+join_jobs(hp_flight_rings *rings, int a, int b)
+{
+    int first = first_of_job(rings, a), second = first_of_job(rings, b);
+    rings->ring[first > second ? first : second].job = first < second ? first : second;
+}
+
+/* 0: out of memory. */
+static int
+tell_jobs_apart(hp_flight_rings *rings, size_t most)
+{
+    size_t n = 0;
+    seat *seats = hp_alloc(most + 1, sizeof(*seats));
+    for (int i = 0; i < rings->count && seats; i++) {
+        rings->ring[i].job = i;
+        for (int k = 0; k < rings->ring[i].count; k++)
+            seats[n++] = (seat){.entry = rings->ring[i].member[k].entry, .ring = i};
+    }
+    if (n > 0)
+        qsort(seats, n, sizeof(*seats), by_process);
+    for (size_t k = 1; k < n; k++)
+        if (by_process(&seats[k - 1], &seats[k]) == 0)
+            join_jobs(rings, seats[k - 1].ring, seats[k].ring);
+    for (int i = 0; i < rings->count; i++)
+        rings->ring[i].job = first_of_job(rings, i);
+    free(seats);
+    return seats != NULL;
+}
+
+static int
+is_alive(const hp_flight_ring *ring)
+{
+    int alive = 0;
+    for (int i = 0; i < ring->count; i++)
+        alive |= ring->member[i].entry->state != HP_FLIGHT_ENDED;
+    return alive;
+}
+
+/* Jobs count that live; where none does, the one whose first ring is the newest. */
+static void
+choose_jobs(hp_flight_rings *rings)
+{
+    int newest = -1, living = 0;
+    for (int i = 0; i < rings->count; i++) {
+        hp_flight_ring *first = &rings->ring[rings->ring[i].job];
+        first->counts |= is_alive(&rings->ring[i]);
+        living |= first->counts;
+        newest = rings->ring[i].job == i ? i : newest;
+    }
+    if (!living && newest >= 0)
+        rings->ring[newest].counts = 1;
+    for (int i = 0; i < rings->count; i++) {
+        int job = rings->ring[i].job;
+        rings->ring[i].counts = rings->ring[job].counts;
+        rings->others += job == i && !rings->ring[i].counts;
+    }
+}
+
 int
 hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
 {
@@ -196,6 +284,11 @@ hp_flight_rings_make(hp_flight_rings *rings, const hp_flight_collection *all)
     for (int i = 0; i < rings->count; i++)
         rings->ring[i].at_work = is_at_work(&rings->ring[i]);
     qsort(rings->ring, (size_t)rings->count, sizeof(*rings->ring), by_age);
+    if (!tell_jobs_apart(rings, all->count)) {
+        hp_flight_rings_free(rings);
+        return 0;
+    }
+    choose_jobs(rings);
     return 1;
 }
 

@@ -17,12 +17,15 @@ typedef struct hp_flight_ring {
     hp_flight_member *member; /* by rank; some may be missing */
     int count, size;
     int at_work; /* 1: a rank has done so just now, and none is stopped, ended or failed */
+    int job;     /* the first ring of its job: rings that share a process, or by way of others, are of one */
+    int counts;  /* 0: other jobs live, or are newer */
 } hp_flight_ring;
 
 typedef struct hp_flight_rings {
     hp_flight_member *member; /* of all of them */
     hp_flight_ring *ring;     /* by age: first that whose first recorder was made first */
     int count;
+    int others; /* jobs that do not count */
 } hp_flight_rings;
 
 /* The collection must outlive the rings. 0: out of memory. */

@@ -506,12 +506,15 @@ hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story)
     int moving = 0;
     *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .late = -1};
     for (int i = 0; i < rings->count; i++) {
+        if (!rings->ring[i].counts)
+            continue;
         tell_ring(rings, &rings->ring[i], &one);
         moving |= one.moves;
         if (!story->ring || one.plot > story->plot)
             *story = one;
     }
     story->moves = moving;
+    story->others = rings->others;
     if (!story->ring)
         add(story, "there is no recorder");
     else if (story->plot == HP_FLIGHT_WELL)

@@ -2,7 +2,8 @@
 /*
  * story: what the recorders of a job say, in one sentence: which ranks wait for which, and since when. Pure: it depends
  * on the recorders alone. Recorders of ranks that go on were read moments apart, so only what such ranks called counts, not
- * who is late.
+ * who is late. Of several jobs only those that live
+ * count, or else the newest one.
  */
 #ifndef HP_FLIGHT_STORY_H
 #define HP_FLIGHT_STORY_H
@@ -26,6 +27,7 @@ typedef struct hp_flight_story {
     int late;                    /* its rank in `ring`; -1: it is not there; also that of a rank without a recorder */
     uint64_t difference;         /* the first operation that ranks called differently; 0: none */
     int moves;                   /* ranks of a communicator go on, of which nothing else is told */
+    int others;                  /* jobs of which nothing is told */
     char text[1024];
 } hp_flight_story;
 

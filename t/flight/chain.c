@@ -177,6 +177,28 @@ test_crossed(void)
                "0" SCENE_CIRCLE);
 }
 
+/* --- several jobs --- */
+
+/* An older job that died, one that died later, and perhaps one that lives; all are called the same. */
+static void
+test_jobs(void)
+{
+    scene_begin();
+    for (int job = 0; job < 2; job++)
+        for (int rank = 0; rank < 2; rank++) {
+            hp_flight *f = scene_process(10 * job + rank, rank, 2, WORLD + (uint64_t)job);
+            f->head.realtime += (uint64_t)job;
+            scene_call(f, scene_allreduce(job ? 5 : 5 + (uint64_t)rank), 30, 1);
+            scene_all.entry[scene_all.count - 1].state = HP_FLIGHT_ENDED;
+        }
+    scene_told(HP_FLIGHT_INSIDE, -1,
+               "ranks 0 and 1 were in operation 1 (allreduce of 5 x float32, sum), called 30.0 s ago");
+    is_int(1, scene_story.others, "of jobs that have ended, the newest one is told of");
+    scene_call(scene_process(20, 0, 1, 0), scene_barrier, 30, 0);
+    scene_told(HP_FLIGHT_WELL, -1, "no rank waits in a call");
+    is_int(2, scene_story.others, "and where one lives, neither");
+}
+
 int
 main(void)
 {
@@ -187,6 +209,7 @@ main(void)
     test_long_chain();
     test_crossed();
     test_crossed_split();
+    test_jobs();
     scene_begin();
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "flight/report.h"
 
 #include "flight/base64.h"
+#include "t/flight/scene.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -71,6 +72,36 @@ test_archive(void)
     hp_flight_collection_free(&all);
 }
 
+/* --- the table and the time line --- */
+
+static char printed[4096];
+
+/* What is printed of the scene from this line on. */
+static const char *
+print_from(const char *line)
+{
+    FILE *to = fmemopen(printed, sizeof(printed), "w");
+    scene_tell();
+    hp_flight_print(to, &scene_story);
+    fclose(to);
+    const char *at = strstr(printed, line);
+    return at ? at : printed;
+}
+
+static void
+test_other_jobs(void)
+{
+    scene_begin();
+    scene_call(scene_rank(0, 2, WORLD), scene_barrier, 30, 0);
+    ok(!strstr(print_from("job "), "other job"), "one job is not named");
+    scene_call(scene_process(7, 0, 2, OTHER), scene_barrier, 30, 0);
+    scene_all.entry[1].state = HP_FLIGHT_ENDED;
+    print_from("job ");
+    ok(strstr(printed,
+              "\njob train; recorders of 1 other job are here, too: --job or the names of the files choose one\n"),
+       "with another one that has ended it is, and what chooses that");
+}
+
 int
 main(void)
 {
@@ -78,5 +109,7 @@ main(void)
     plan_lazy();
     test_base64();
     test_archive();
+    test_other_jobs();
+    scene_begin();
     return 0;
 }

@@ -5,7 +5,7 @@
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top flight=$abs_top_builddir/t/sys/flight
-desync=$abs_top_builddir/t/sys/desync
+server=$abs_top_builddir/bin/hoop-rendezvous desync=$abs_top_builddir/t/sys/desync
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
 plan_lazy
 cd "$tmp" || bail "no $tmp"
@@ -165,6 +165,33 @@ kill -INT "$running"
 wait "$running"
 run --timeout 2 -n 3 "$flight" well 1000000000
 nok 'at its time limit no rank of a job at work is late' grep -E 'wait in|waits in|has not called' err
+
+# --- jobs without hooprun ---
+
+rm -f hoop/*.flight
+start "$server" --security none --host 127.0.0.1 >lines 2>&1
+wait_for 5 grep -q 'listening on' lines || bail "the server does not start: $(cat lines)"
+address=$(sed -n 's/^hoop-rendezvous: listening on //p' lines)
+ranks=
+for rank in 0 1 2; do
+    HOOP_SECURITY=none HOOP_RENDEZVOUS=$address HOOP_RANK=$rank HOOP_SIZE=3 start "$flight" sleep
+    ranks="$ranks $started"
+done
+# tells SENTENCE: hoop-top says this of the recorders of this user.
+tells() { "$top" --flight >told 2>&1 && head -n 1 told | grep -Eq "$1"; }
+ok 'ranks that were started by hand: while they wait' wait_for 20 tells "^ranks 0 and 2 wait in operation 5 .*; rank 1 .* $late and has not called since\$" ||
+    diag "$(cat told)"
+kill -KILL $ranks
+for rank in $ranks; do wait "$rank" 2>/dev/null; done
+ok 'and when all have been killed' tells "^ranks 0 and 2 were in operation 5 .*; rank 1 .* $late, and then its process ended\$" || diag "$(cat told)"
+HOOP_SIZE=1 start "$flight" well 1000000000
+one=$started
+ok 'a later job, which lives, is not mixed up with them' wait_for 20 tells '^the ranks go on: ' || diag "$(cat told)"
+is 'job hoop; recorders of 1 other job are here, too: --job or the names of the files choose one' "$(sed -n 2p told)" \
+    'but they are mentioned'
+kill -KILL "$one"
+wait "$one" 2>/dev/null
+rm -f hoop/*.flight
 
 # --- a full file system ---
 

@@ -92,26 +92,48 @@ newest_of(const hp_flight_ring *ring)
     return newest;
 }
 
+/* UINT64_MAX: none is stuck. */
+static uint64_t
+oldest_stuck_of(const hp_flight_ring *ring)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (int i = 0; i < ring->count; i++)
+        if (ring->member[i].stuck && ring->member[i].stuck->sequence < oldest)
+            oldest = ring->member[i].stuck->sequence;
+    return oldest;
+}
+
+static void
+print_operation(FILE *to, const hp_flight_ring *ring, uint64_t sequence)
+{
+    char call[128];
+    span s = span_of(ring, sequence);
+    if (!s.record)
+        return;
+    fprintf(to, "  %10" PRIu64 "  %8d  %7d %8.3f ms ", sequence, s.first_rank, s.last_rank,
+            (double)(s.last - s.first) / 1e6);
+    if (s.called < ring->size || s.open)
+        fprintf(to, "%4d of %-4d", s.called - s.open, ring->size);
+    else
+        fprintf(to, "%8.3f ms", (double)(s.end - s.first) / 1e6);
+    fprintf(to, "  %s\n", hp_call_print(&s.record->call, call, sizeof(call)));
+}
+
+/* The newest operations, and before them the oldest one in which a rank is stuck. */
 static void
 print_operations(FILE *to, const hp_flight_ring *ring)
 {
     uint64_t newest = newest_of(ring), first = newest < OPERATIONS_SHOWN ? 1 : newest - OPERATIONS_SHOWN + 1;
-    char call[128];
+    uint64_t stuck = oldest_stuck_of(ring);
     if (newest == 0)
         return;
     fprintf(to, "\n   operation  first by  last by, later        ended  call\n");
-    for (uint64_t n = first; n <= newest; n++) {
-        span s = span_of(ring, n);
-        if (!s.record)
-            continue;
-        fprintf(to, "  %10" PRIu64 "  %8d  %7d %8.3f ms ", n, s.first_rank, s.last_rank,
-                (double)(s.last - s.first) / 1e6);
-        if (s.called < ring->size || s.open)
-            fprintf(to, "%4d of %-4d", s.called - s.open, ring->size);
-        else
-            fprintf(to, "%8.3f ms", (double)(s.end - s.first) / 1e6);
-        fprintf(to, "  %s\n", hp_call_print(&s.record->call, call, sizeof(call)));
+    if (stuck < first) {
+        print_operation(to, ring, stuck);
+        fprintf(to, "%s", stuck + 1 < first ? "         ...\n" : "");
     }
+    for (uint64_t n = first; n <= newest; n++)
+        print_operation(to, ring, n);
 }
 
 void

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* report: recorders go through a packed file and come back with the same bytes. */
+/*
+ * report: recorders go through a packed file and come back with the same bytes; the table and the time line have what the
+ * recorders have.
+ */
 #include "flight/report.h"
 
 #include "flight/base64.h"
@@ -88,6 +91,50 @@ print_from(const char *line)
     return at ? at : printed;
 }
 
+#define LINE_HEAD "   operation  first by  last by, later        ended  call\n"
+
+/* Ranks 1 and 2 call the first operation later than 0, and the last one ends it 1.5 s after the first has called it. */
+static void
+test_time_line(void)
+{
+    scene_begin();
+    for (int rank = 0; rank < 3; rank++)
+        scene_call(scene_rank(rank, 3, WORLD), scene_barrier, 32 - 0.25 * rank, 0);
+    scene_call(scene_all.entry[1].flight, scene_allreduce(100), 20, 1);
+    scene_call(scene_all.entry[2].flight, scene_allreduce(100), 20.125, 0);
+    is_string(LINE_HEAD "           1         0        2  500.000 ms 1500.000 ms  barrier\n"
+                        "           2         2        1  125.000 ms    1 of 3     allreduce of 100 x float32, sum\n",
+              print_from(LINE_HEAD), "the time line has who called first and last, and when all had ended");
+    ok(strstr(printed,
+              "\n\n  rank  host                  pid  process   operation  its newest\n"
+              "     0  node0                1000  running           1  barrier\n"
+              "     1  node1                1001  running           2  allreduce of 100 x float32, sum, not ended\n"
+              "     2  node2                1002  running           2  allreduce of 100 x float32, sum\n\n"),
+       "and the table where each rank is");
+}
+
+/* Rank 1 is still in the third of 20 operations. */
+static void
+test_older_stuck(void)
+{
+    scene_begin();
+    for (int rank = 0; rank < 2; rank++) {
+        hp_flight *f = scene_rank(rank, 2, WORLD);
+        for (int i = 0; i < 20; i++)
+            scene_call(f, scene_barrier, 40 - i, rank == 1 && i == 2);
+    }
+    const char *line = print_from(LINE_HEAD);
+    ok(strstr(line, LINE_HEAD "           3         0        0    0.000 ms    1 of 2     barrier\n         ...\n"
+                              "           9         0        0    0.000 ms 1000.000 ms  barrier\n"),
+       "an older operation in which a rank is stuck is shown before the newest ones");
+    ok(strstr(line, "\n          20 "), "up to the last one");
+    ok(!strstr(line, "\n           8 "), "and no other");
+    scene_all.entry[1].flight->record[2].left = SCENE_NOW;
+    ok(!strstr(print_from(LINE_HEAD), "..."), "one that has ended is not shown");
+    scene_all.entry[1].flight->record[8].left = 0;
+    ok(!strstr(print_from(LINE_HEAD), "..."), "and one of the newest ones only once");
+}
+
 static void
 test_other_jobs(void)
 {
@@ -109,6 +156,8 @@ main(void)
     plan_lazy();
     test_base64();
     test_archive();
+    test_time_line();
+    test_older_stuck();
     test_other_jobs();
     scene_begin();
     return 0;

@@ -70,6 +70,14 @@ test_archive(void)
     fputs("{}", to);
     fclose(to);
     is_int(HOOP_ERR_CORRUPT, hp_flight_add_archive(&again, path, &error), "and so is one without any: %s", error.text);
+    to = fopen(path, "w");
+    fputs("{\"version\":3,\"recorder\":\"stopped 12 Zm9v\"}", to);
+    fclose(to);
+    is_int(HOOP_ERR_UNSUPPORTED, hp_flight_add_archive(&again, path, &error), "one of another version, too");
+    is_string(
+        "it has version 3 of the format, and this program knows version 2: use the hoop-top of the same release as "
+        "hooprun",
+        error.text, "with a sentence");
     unlink(path);
     hp_flight_collection_free(&again);
     hp_flight_collection_free(&all);
@@ -149,6 +157,35 @@ test_other_jobs(void)
        "with another one that has ended it is, and what chooses that");
 }
 
+/* Who is late is in the JSON, also one that is not in the communicator of the sentence. */
+static void
+test_json(void)
+{
+    static char json[400000];
+    scene_begin();
+    scene_call(scene_rank(0, 2, WORLD), scene_barrier, 30, 1);
+    scene_rank(1, 2, WORLD);
+    scene_call(scene_process(1, 0, 2, OTHER), scene_barrier, 30, 1);
+    scene_process(4, 1, 2, OTHER);
+    scene_tell();
+    FILE *to = fmemopen(json, sizeof(json), "w");
+    int status = hp_flight_write_json(to, &scene_all, &scene_story, HP_FLIGHT_DECODED);
+    fclose(to);
+    is_int(0, status, "JSON for programs is written");
+    ok(strstr(json, "{\"version\":2,\"sentence\":\"rank 0 waits in ") == json, "it begins with version and sentence");
+    ok(strstr(json, "\",\"job\":\"train\",\"communicator\":\"000000000000004d\",\"name\":null,\"late_rank\":-1,"
+                    "\"late_host\":\"node4\",\"late_pid\":1004,\"first_difference\":0,\"recorders\":["),
+       "and then the communicator, and who is late");
+    scene_begin();
+    scene_tell();
+    to = fmemopen(json, sizeof(json), "w");
+    hp_flight_write_json(to, &scene_all, &scene_story, HP_FLIGHT_DECODED);
+    fclose(to);
+    is_string("{\"version\":2,\"sentence\":\"there is no recorder\",\"job\":null,\"communicator\":null,\"name\":null,"
+              "\"late_rank\":-1,\"late_host\":null,\"late_pid\":null,\"first_difference\":0,\"recorders\":[]}\n",
+              json, "without recorders all members are there, too");
+}
+
 int
 main(void)
 {
@@ -159,6 +196,7 @@ main(void)
     test_time_line();
     test_older_stuck();
     test_other_jobs();
+    test_json();
     scene_begin();
     return 0;
 }

@@ -78,6 +78,7 @@ blames()
     like '^[0-9]+$' "$named" "$1: all errors name one process" || diag "$(cat out)"
     like "$5" "$err" "$1: hooprun's sentence"
     like "$6" "$(echo "$err" | sed "s/pid $named)/the one)/g")" "$1: names the same one"
+    like "\"late_pid\":$named," "$("$top" --flight --json "$json" | cut -c 1-2000)" "$1: also as JSON"
 }
 sum='allreduce of 1000 x float32, sum'
 blames order 4 2 'rank 2 ([^ ]*, pid \([0-9]*\)) waits in operation 1 ' \
@@ -131,6 +132,9 @@ refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight not
 echo nonsense >nonsense.flight
 refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
 refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
+sed 's/"version":2/"version":9/' "$json" >later.json
+refused 'hoop-top: later.json: it has version 9 of the format, and this program knows version 2: use the hoop-top' 1 \
+    'a file of another version' --flight later.json
 mkdir empty
 refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight empty
 refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other

@@ -111,10 +111,14 @@ run -n 2 sh -c 'exit 3'
 is '' "$json" 'a job without the library leaves no file'
 HOOP_RECORDER=0 run -n 3 "$flight" kill
 is '' "$json" 'and one with HOOP_RECORDER=0'
-printf '#!/bin/sh\nshift\nexec "$@"\n' >shell
+printf '#!/bin/sh\nXDG_RUNTIME_DIR=$PWD/$1\nexport XDG_RUNTIME_DIR\nshift\nexec "$@"\n' >shell
 chmod +x shell
+mkdir n1 n2
 run --rsh ./shell -H n1:1,n2:2 "$flight" kill
 like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'ranks on two hosts are put together'
+is '1 2' "$(ls n1/hoop | grep -c 'flight$') $(ls n2/hoop | grep -c 'flight$')" 'each of which has a folder of its own'
+"$top" --flight "$json" >shown
+is '0 1 2 ' "$(awk '$4 == "ended" || $4 == "running" {print $1}' shown | tr '\n' ' ')" 'and all are in the file'
 
 # --- hoop-top ---
 

@@ -83,12 +83,20 @@ read_all(int fd, uint8_t *bytes)
     return n < 0 ? n : sum;
 }
 
+/* Now, as the process counts: the clock may have been set since it started. Another machine's is not known. */
+static uint64_t
+date_of_reading(const hp_flight_head *head, hp_flight_state state)
+{
+    hp_flight_head now = {0};
+    hp_flight_sign(&now);
+    return state == HP_FLIGHT_UNKNOWN ? now.realtime : head->realtime + (now.monotonic - head->monotonic);
+}
+
 /* Reads an open file; bytes has room for two recorders. */
 static hoop_result
 add_open(hp_flight_collection *all, int fd, const char *job, uint8_t *bytes, hoop_error *error)
 {
     static hp_flight first; /* its head says which process to look at */
-    hp_flight_head now = {0};
     uint8_t *later = bytes + HP_FLIGHT_BYTES;
     ssize_t n = read_all(fd, bytes);
     if (n < 0)
@@ -104,8 +112,7 @@ add_open(hp_flight_collection *all, int fd, const char *job, uint8_t *bytes, hoo
         if (result != HOOP_SUCCESS || first.torn == 0)
             break;
     }
-    hp_flight_sign(&now);
-    return hp_flight_add(all, bytes, later, (size_t)n, state, now.realtime, error);
+    return hp_flight_add(all, bytes, later, (size_t)n, state, date_of_reading(&first.head, state), error);
 }
 
 static hoop_result

@@ -95,14 +95,17 @@ create(int folder, char name[64])
     return fd;
 }
 
-/* 0, or an errno. Where the process may write no such file, the kernel would kill it. */
+/* 0, or an errno. Where the process may write no such file, the kernel would kill it. A signal interrupts it at any time. */
 static int
 reserve(int fd)
 {
     struct rlimit most;
+    int number;
     if (getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && most.rlim_cur < HP_FLIGHT_BYTES)
         return EFBIG;
-    return posix_fallocate(fd, 0, HP_FLIGHT_BYTES);
+    while ((number = posix_fallocate(fd, 0, HP_FLIGHT_BYTES)) == EINTR)
+        continue;
+    return number;
 }
 
 /* The bytes of the file in memory; NULL with errno. */

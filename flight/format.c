@@ -75,13 +75,16 @@ store(hp_flight_word *word, uint64_t value)
     atomic_store_explicit(word, htole64(value), memory_order_release);
 }
 
+/* It begins with a zero until all of it is there, so the end of another text is never read behind it. */
 static void
 store_text(hp_flight_word *words, const char *text, size_t size)
 {
     uint8_t bytes[256] = {0};
     memcpy(bytes, text, strnlen(text, size - 1));
-    for (size_t i = 0; i < size / 8; i++)
+    store(&words[0], 0);
+    for (size_t i = 1; i < size / 8; i++)
         store(&words[i], hp_get64(bytes + 8 * i));
+    store(&words[0], hp_get64(bytes));
 }
 
 void
@@ -298,6 +301,8 @@ hp_flight_get(hp_flight *flight, const uint8_t *bytes, const uint8_t *later, siz
     if (result != HOOP_SUCCESS)
         return result;
     get_head(&flight->head, bytes);
+    if (later && memcmp(bytes + 8 * NAME, later + 8 * NAME, HP_FLIGHT_TEXT) != 0)
+        flight->head.name[0] = '\0';
     get_call_names(flight, bytes);
     for (size_t at = HP_FLIGHT_HEAD_BYTES, place = 0; at < n; at += HP_FLIGHT_RECORD_BYTES, place++)
         get_place(flight, place, bytes + at, later ? later + at : NULL);

@@ -20,6 +20,7 @@ enum { OPERATIONS_SHOWN = 12, RANKS_SHOWN = 32 };
 static const char *const states[] = {"unknown", "running", "stopped", "ended", "moving"};
 static const char *const waits[] = {"", "data of rank", "rank that has to take data", "its own device",
                                     "the stream of the call"};
+static const char version_key[] = "\"version\":";
 static const char packed_key[] = "\"recorder\":\"";
 
 /* --- for people --- */
@@ -92,26 +93,48 @@ newest_of(const hp_flight_ring *ring)
     return newest;
 }
 
+/* UINT64_MAX: none is stuck. */
+static uint64_t
+oldest_stuck_of(const hp_flight_ring *ring)
+{
+    uint64_t oldest = UINT64_MAX;
+    for (int i = 0; i < ring->count; i++)
+        if (ring->member[i].stuck && ring->member[i].stuck->sequence < oldest)
+            oldest = ring->member[i].stuck->sequence;
+    return oldest;
+}
+
+static void
+print_operation(FILE *to, const hp_flight_ring *ring, uint64_t sequence)
+{
+    char call[128];
+    span s = span_of(ring, sequence);
+    if (!s.record)
+        return;
+    fprintf(to, "  %10" PRIu64 "  %8d  %7d %8.3f ms ", sequence, s.first_rank, s.last_rank,
+            (double)(s.last - s.first) / 1e6);
+    if (s.called < ring->size || s.open)
+        fprintf(to, "%4d of %-4d", s.called - s.open, ring->size);
+    else
+        fprintf(to, "%8.3f ms", (double)(s.end - s.first) / 1e6);
+    fprintf(to, "  %s\n", hp_call_print(&s.record->call, call, sizeof(call)));
+}
+
+/* The newest operations, and before them the oldest one in which a rank is stuck. */
 static void
 print_operations(FILE *to, const hp_flight_ring *ring)
 {
     uint64_t newest = newest_of(ring), first = newest < OPERATIONS_SHOWN ? 1 : newest - OPERATIONS_SHOWN + 1;
-    char call[128];
+    uint64_t stuck = oldest_stuck_of(ring);
     if (newest == 0)
         return;
     fprintf(to, "\n   operation  first by  last by, later        ended  call\n");
-    for (uint64_t n = first; n <= newest; n++) {
-        span s = span_of(ring, n);
-        if (!s.record)
-            continue;
-        fprintf(to, "  %10" PRIu64 "  %8d  %7d %8.3f ms ", n, s.first_rank, s.last_rank,
-                (double)(s.last - s.first) / 1e6);
-        if (s.called < ring->size || s.open)
-            fprintf(to, "%4d of %-4d", s.called - s.open, ring->size);
-        else
-            fprintf(to, "%8.3f ms", (double)(s.end - s.first) / 1e6);
-        fprintf(to, "  %s\n", hp_call_print(&s.record->call, call, sizeof(call)));
+    if (stuck < first) {
+        print_operation(to, ring, stuck);
+        fprintf(to, "%s", stuck + 1 < first ? "         ...\n" : "");
     }
+    for (uint64_t n = first; n <= newest; n++)
+        print_operation(to, ring, n);
 }
 
 void
@@ -120,6 +143,9 @@ hp_flight_print(FILE *to, const hp_flight_story *story)
     fprintf(to, "%s\n", story->text);
     if (!story->ring)
         return;
+    if (story->others)
+        fprintf(to, "job %s; recorders of %d other job%s are here, too: --job or the names of the files choose one\n",
+                story->ring->member[0].entry->flight->head.job, story->others, story->others == 1 ? "" : "s");
     print_members(to, story->ring);
     print_operations(to, story->ring);
 }
@@ -176,16 +202,23 @@ put_packed(hp_json *json, const hp_flight_entry *e)
     free(text);
 }
 
+/* NULL: no communicator. */
+static void
+put_communicator(hp_json *json, const hp_flight_head *head)
+{
+    char id[24];
+    snprintf(id, sizeof(id), "%016" PRIx64, head ? head->comm : 0); /* not every reader has integers of 64 bits */
+    hp_json_text(json, "job", head ? head->job : NULL);
+    hp_json_text(json, "communicator", head ? id : NULL);
+    hp_json_text(json, "name", head && head->name[0] ? head->name : NULL);
+}
+
 static void
 put_recorder(hp_json *json, const hp_flight_entry *e, hp_flight_form form)
 {
     const hp_flight_head *head = &e->flight->head;
-    char id[24];
     hp_json_object(json, NULL);
-    hp_json_text(json, "job", head->job);
-    snprintf(id, sizeof(id), "%016" PRIx64, head->comm); /* not every reader has integers of 64 bits */
-    hp_json_text(json, "communicator", id);
-    hp_json_text(json, "name", head->name[0] ? head->name : NULL);
+    put_communicator(json, head);
     hp_json_integer(json, "rank", head->rank);
     hp_json_integer(json, "size", head->size);
     hp_json_text(json, "host", head->host);
@@ -206,16 +239,29 @@ put_recorder(hp_json *json, const hp_flight_entry *e, hp_flight_form form)
     hp_json_close(json);
 }
 
+static void
+put_story(hp_json *json, const hp_flight_story *story)
+{
+    const hp_flight_head *end = story->end ? &story->end->entry->flight->head : NULL;
+    hp_json_text(json, "sentence", story->text);
+    put_communicator(json, story->ring ? &story->ring->member[0].entry->flight->head : NULL);
+    hp_json_integer(json, "late_rank", story->late);
+    hp_json_text(json, "late_host", end ? end->host : NULL);
+    if (end)
+        hp_json_count(json, "late_pid", end->pid);
+    else
+        hp_json_null(json, "late_pid");
+    hp_json_count(json, "first_difference", story->difference);
+}
+
 int
 hp_flight_write_json(FILE *to, const hp_flight_collection *all, const hp_flight_story *story, hp_flight_form form)
 {
     hp_json json;
     hp_json_begin(&json, hp_json_to_file, to);
     hp_json_object(&json, NULL);
-    hp_json_integer(&json, "version", HP_FLIGHT_VERSION);
-    hp_json_text(&json, "sentence", story->text);
-    hp_json_integer(&json, "late_rank", story->late);
-    hp_json_count(&json, "first_difference", story->difference);
+    hp_json_integer(&json, "version", HP_FLIGHT_FILE_VERSION);
+    put_story(&json, story);
     hp_json_list(&json, "recorders");
     for (size_t i = 0; i < all->count; i++)
         put_recorder(&json, &all->entry[i], form);
@@ -230,6 +276,23 @@ static hoop_result
 corrupt(hoop_error *error)
 {
     return hp_err_set(error, HOOP_ERR_CORRUPT, "it is no file of flight recorders that hooprun has written");
+}
+
+/* The version is before any text that has another one. */
+static hoop_result
+check_version(const char *text, hoop_error *error)
+{
+    const char *at = strstr(text, version_key);
+    unsigned long version = at ? strtoul(at + sizeof(version_key) - 1, NULL, 10) : 0;
+    if (version == 0)
+        return corrupt(error);
+    if (version == HP_FLIGHT_FILE_VERSION)
+        return HOOP_SUCCESS;
+    return hp_err_set(
+        error, HOOP_ERR_UNSUPPORTED,
+        "it has version %lu of the format, and this program knows version %d: use the hoop-top of the same "
+        "release as hooprun",
+        version, HP_FLIGHT_FILE_VERSION);
 }
 
 /* "STATE LOOKED BASE64" */
@@ -257,7 +320,7 @@ static hoop_result
 add_texts(hp_flight_collection *all, const char *text, hoop_error *error)
 {
     uint8_t *bytes = hp_alloc(1, HP_FLIGHT_BYTES);
-    hoop_result result = bytes ? HOOP_SUCCESS : hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
+    hoop_result result = bytes ? check_version(text, error) : hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory");
     int found = 0;
     for (const char *at = text; result == HOOP_SUCCESS && (at = strstr(at, packed_key)); found++) {
         at += sizeof(packed_key) - 1;

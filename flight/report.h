@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+enum { HP_FLIGHT_FILE_VERSION = 2 }; /* of the JSON, in both forms */
+
 void hp_flight_print(FILE *to, const hp_flight_story *story);
 
 typedef enum hp_flight_form {
@@ -20,7 +22,8 @@ typedef enum hp_flight_form {
 /* 0, or -1: not all was written (errno). */
 int hp_flight_write_json(FILE *to, const hp_flight_collection *all, const hp_flight_story *story, hp_flight_form form);
 
-/* Adds what HP_FLIGHT_PACKED has written. HOOP_ERR_CORRUPT, HOOP_ERR_SYSTEM, HOOP_ERR_NO_MEMORY: error is filled. */
+/* Adds what HP_FLIGHT_PACKED has written. HOOP_ERR_CORRUPT, HOOP_ERR_UNSUPPORTED of another version,
+ * HOOP_ERR_SYSTEM, HOOP_ERR_NO_MEMORY: error is filled. */
 hoop_result hp_flight_add_archive(hp_flight_collection *all, const char *path, hoop_error *error);
 
 #endif

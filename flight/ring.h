@@ -10,17 +10,22 @@ typedef struct hp_flight_member {
     const hp_flight_record *last;    /* the newest collective; NULL: there is none */
     const hp_flight_record *stuck;   /* the oldest collective that has not ended, or ended with an error; NULL: none */
     const hp_flight_record *message; /* likewise of messages */
+    uint64_t latest;                 /* when it called, moved data, or ended a call; a time of the recorder; 0: never */
 } hp_flight_member;
 
 typedef struct hp_flight_ring {
     hp_flight_member *member; /* by rank; some may be missing */
     int count, size;
+    int at_work; /* 1: a rank has done so just now, and none is stopped, ended or failed */
+    int job;     /* the first ring of its job: rings that share a process, or by way of others, are of one */
+    int counts;  /* 0: other jobs live, or are newer */
 } hp_flight_ring;
 
 typedef struct hp_flight_rings {
     hp_flight_member *member; /* of all of them */
-    hp_flight_ring *ring;
+    hp_flight_ring *ring;     /* by age: first that whose first recorder was made first */
     int count;
+    int others; /* jobs that do not count */
 } hp_flight_rings;
 
 /* The collection must outlive the rings. 0: out of memory. */

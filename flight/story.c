@@ -2,9 +2,11 @@
 /*
  * story: see story.h. Each communicator has a story; the one whose plot says most about a cause is told. A rank is late
  * if the others wait in an operation that it has not called. What it does instead is looked up among all recorders of
- * its process.
+ * its process, and whom it awaits there (flight/chain.h).
  */
 #include "flight/story.h"
+
+#include "flight/chain.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -30,11 +32,9 @@ static void __attribute__((format(printf, 2, 3))) add(hp_flight_story *story, co
     va_end(ap);
 }
 
-typedef int is_fn(const hp_flight_member *member, uint64_t sequence);
-
 /* "rank 3", "ranks 0 to 6", "ranks 0 and 2 to 5": those of the ring for which `is` holds. Returns how many. */
 static int
-add_ranks(hp_flight_story *story, is_fn *is, uint64_t sequence)
+add_ranks(hp_flight_story *story, hp_flight_is *is, uint64_t sequence)
 {
     const hp_flight_ring *ring = story->ring;
     int count = 0, ranges = 0, shown = 0;
@@ -88,130 +88,131 @@ verb(const hp_flight_member *m, int many)
     return many ? "wait in" : "waits in";
 }
 
-/* Of an operation that all are in: within a second it may be on its way. */
-static const char *
-verb_inside(const hp_flight_member *m, int many)
+static void
+add_rank(hp_flight_story *story, const hp_flight_member *m)
 {
-    int recent =
-        hp_flight_ago(m->entry, m->stuck->entered) < 1 && !m->stuck->left && m->entry->state != HP_FLIGHT_ENDED;
-    return !recent ? verb(m, many) : many ? "are in" : "is in";
+    add(story, "rank %d (%s, pid %u)", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
 }
 
-/* In hoop_comm_split, or failed there: a rank that has called anything since is out of it. */
-static int
-splits(const hp_flight_member *m, uint64_t sequence)
+/* Of any communicator: "x" of 4 ranks. */
+static void
+add_ring(hp_flight_story *story, const hp_flight_member *m)
 {
-    const hp_flight *f = m->entry->flight;
-    uint64_t newest = f->count ? f->record[f->count - 1].entered : 0;
-    (void)sequence;
-    return f->head.split_at > newest;
+    const char *name = head_of(m)->name, *quote = name[0] ? "\"" : "";
+    add(story, "%s%s%s%sof %d ranks", quote, name, quote, name[0] ? " " : "", head_of(m)->size);
 }
 
 /* --- what a rank does instead --- */
 
-/* What holds the process of `m` in another communicator; NULL: nothing does. */
-static const hp_flight_member *
-held_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const hp_flight_member *m)
+static void
+add_call(hp_flight_story *story, const hp_flight_place *p)
 {
-    for (int i = 0; i < rings->count; i++)
-        for (int k = 0; &rings->ring[i] != here && k < rings->ring[i].count; k++) {
-            const hp_flight_member *other = &rings->ring[i].member[k];
-            if (other->entry->state != HP_FLIGHT_MOVES && other->stuck && !other->stuck->left &&
-                hp_flight_same_process(m->entry, other->entry))
-                return other;
-        }
-    return NULL;
-}
-
-/* The call in which the communicator of `m` failed; NULL: it did not fail, or in no call. */
-static const hp_flight_record *
-failed_call(const hp_flight_member *m)
-{
-    if (m->stuck && m->stuck->left)
-        return m->stuck;
-    if (m->message && (m->message->left || (head_of(m)->error_code && !m->stuck)))
-        return m->message;
-    return head_of(m)->error_code ? m->stuck : NULL;
-}
-
-/* A member of another communicator that failed in the process of `m`; NULL: none did. */
-static const hp_flight_member *
-failed_elsewhere(const hp_flight_rings *rings, const hp_flight_ring *here, const hp_flight_member *m)
-{
-    for (int i = 0; i < rings->count; i++)
-        for (int k = 0; &rings->ring[i] != here && k < rings->ring[i].count; k++) {
-            const hp_flight_member *other = &rings->ring[i].member[k];
-            if ((head_of(other)->error_code || failed_call(other)) && hp_flight_same_process(m->entry, other->entry))
-                return other;
-        }
-    return NULL;
+    if (p->splits)
+        add(story, " in hoop_comm_split number %u", head_of(p->member)->split);
+    else if (p->record) {
+        add(story, " in ");
+        hp_kind_is_message(p->record->call.kind) ? add_message(story, p->record) : add_operation(story, p->record);
+    }
 }
 
 static void
-add_another(hp_flight_story *story, const hp_flight_member *other)
+add_place(hp_flight_story *story, const hp_flight_place *p, const hp_flight_member *m)
 {
-    const hp_flight_head *head = head_of(other);
-    add(story, " another communicator%s%s%s of %d ranks, as rank %d", head->name[0] ? " \"" : "", head->name,
-        head->name[0] ? "\"" : "", head->size, head->rank);
-}
-
-/* What the process did before it ended. */
-static void
-add_end(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
-{
-    const hp_flight_member *other = failed_elsewhere(rings, story->ring, m);
-    if (!other) {
-        add(story, ", and then its process ended");
+    int ended = m->entry->state == HP_FLIGHT_ENDED, in_call = p->splits || p->record;
+    add(story, p->over && !p->splits ? " and failed" : ended || p->over ? " and was" : " and waits");
+    add_call(story, p);
+    if (p->member == m)
         return;
-    }
-    const hp_flight_record *failed = failed_call(other);
-    add(story, " and failed in%s", failed ? " " : "");
-    if (failed) {
-        hp_kind_is_message(failed->call.kind) ? add_message(story, failed) : add_operation(story, failed);
-        add(story, " of");
-    }
-    add_another(story, other);
+    add(story, "%s another communicator ", in_call ? " of" : " in");
+    add_ring(story, p->member);
+    add(story, ", as rank %d", head_of(p->member)->rank);
 }
 
 static void
-add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+add_instead(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m, const hp_flight_place *p)
 {
     const hp_flight_head *head = head_of(m);
-    const hp_flight_member *other = held_elsewhere(rings, story->ring, m);
     int count = m->entry->flight->count;
     uint64_t newest = count ? m->entry->flight->record[count - 1].number : 0;
-    if (m->entry->state == HP_FLIGHT_ENDED && !head->error_code)
-        add_end(story, rings, m);
-    else if (m->entry->state == HP_FLIGHT_STOPPED)
+    if (m->entry->state == HP_FLIGHT_STOPPED)
         add(story, "; its process is stopped");
-    else if (splits(m, 0))
-        add(story, " and waits in hoop_comm_split number %u", head->split);
-    else if (other) {
-        add(story, " and waits in ");
-        add_operation(story, other->stuck);
-        add(story, " of");
-        add_another(story, other);
-    } else if (m->message) {
-        add(story, " and waits in ");
-        add_message(story, m->message);
-    } else if (head->called > newest)
+    else if (p->member)
+        add_place(story, p, m);
+    else if (hp_flight_has_died(m, 0))
+        add(story, ", and then its process ended");
+    else if (head->called > newest)
         add(story, " and has called since, but no thread of it drives the communicator");
+    else if (hp_flight_works_elsewhere(rings, m))
+        add(story, " and is at work in another communicator");
     else
         add(story, " and has not called since");
 }
 
-static void
-add_whereabouts(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
+static const hp_flight_record *
+last_finished(const hp_flight_member *m)
 {
-    add(story, "rank %d (%s, pid %u) ", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
-    if (m->last) {
-        add(story, "last finished ");
-        add_operation(story, m->last);
-        add(story, " %.1f s ago", hp_flight_ago(m->entry, m->last->left));
+    const hp_flight *f = m->entry->flight;
+    for (int i = f->count - 1; i >= 0; i--)
+        if (f->record[i].left && f->record[i].result == HOOP_SUCCESS && !hp_kind_is_message(f->record[i].call.kind))
+            return &f->record[i];
+    return NULL;
+}
+
+static void
+add_deeds(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m, const hp_flight_place *p)
+{
+    const hp_flight_record *finished = last_finished(m);
+    if (finished) {
+        add(story, " last finished ");
+        add_operation(story, finished);
+        add(story, " %.1f s ago", hp_flight_ago(m->entry, finished->left));
     } else {
-        add(story, "has finished no operation");
+        add(story, " has finished no operation");
     }
-    add_instead(story, rings, m);
+    add_instead(story, rings, m, p);
+}
+
+/* The rank of this process in the communicator that is told of; -1: it is no member. */
+static int
+rank_of(const hp_flight_story *story, const hp_flight_member *m)
+{
+    for (int i = 0; i < story->ring->count; i++)
+        if (hp_flight_same_process(story->ring->member[i].entry, m->entry))
+            return head_of(&story->ring->member[i])->rank;
+    return -1;
+}
+
+/* Who is at the end of the chain. */
+static void
+add_end(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_chain *c)
+{
+    if (c->hops > 1)
+        add(story, "; a chain of %d such waits leads to ", c->hops);
+    else
+        add(story, "%s", c->ring == story->ring ? "; " : ", where ");
+    add_rank(story, c->end);
+    if (c->hops > 1 && c->ring != story->ring) {
+        add(story, " of another communicator ");
+        add_ring(story, c->end);
+    }
+    add(story, "%s", c->hops > 1 ? ", which" : "");
+    add_deeds(story, rings, c->end, &c->last);
+}
+
+/* What `late` does instead, and for whom it waits. Returns 1 if it waits for itself in the end. */
+static int
+add_chain(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *late)
+{
+    hp_flight_chain c = hp_flight_follow(rings, story->ring, late);
+    story->end = c.end;
+    story->late = rank_of(story, c.end);
+    add_rank(story, late);
+    add_deeds(story, rings, late, &c.first);
+    if (c.circle)
+        add(story, "; the waits form a circle: make these calls in the same order on all ranks");
+    else if (c.hops > 0)
+        add_end(story, rings, &c);
+    return c.circle;
 }
 
 /* --- which ranks --- */
@@ -232,21 +233,6 @@ static int
 is_beyond(const hp_flight_member *m, uint64_t sequence)
 {
     return m->stuck && m->stuck->sequence > sequence;
-}
-
-static int
-is_behind(const hp_flight_member *m, uint64_t sequence)
-{
-    return !m->last || m->last->sequence < sequence;
-}
-
-static const hp_flight_member *
-first_of(const hp_flight_ring *ring, is_fn *is, uint64_t sequence)
-{
-    for (int i = 0; i < ring->count; i++)
-        if (is(&ring->member[i], sequence))
-            return &ring->member[i];
-    return NULL;
 }
 
 /* The oldest operation in which a rank is stuck; NULL: there is none. */
@@ -278,7 +264,21 @@ add_missing(hp_flight_story *story)
 
 /* --- the plots --- */
 
-/* The first operation that a rank called otherwise than the first rank; 0: none. */
+static int
+has_called(const hp_flight_member *m, uint64_t sequence)
+{
+    return hp_flight_find(m->entry->flight, sequence) != NULL;
+}
+
+/* The call of the first rank that has called it. */
+static const hp_call *
+first_call(const hp_flight_ring *ring, uint64_t sequence)
+{
+    const hp_flight_member *first = hp_flight_first(ring, has_called, sequence);
+    return &hp_flight_find(first->entry->flight, sequence)->call;
+}
+
+/* The first operation that a rank called otherwise than the first one of those that have; 0: none. */
 static uint64_t
 find_difference(const hp_flight_ring *ring, const hp_flight_member **other)
 {
@@ -286,12 +286,10 @@ find_difference(const hp_flight_ring *ring, const hp_flight_member **other)
     for (int i = 1; i < ring->count; i++) {
         const hp_flight *f = ring->member[i].entry->flight;
         for (int k = 0; k < f->count && (!first || f->record[k].sequence < first); k++) {
-            const hp_flight_record *theirs = hp_kind_is_message(f->record[k].call.kind)
-                                                 ? NULL
-                                                 : hp_flight_find(ring->member[0].entry->flight, f->record[k].sequence);
-            if (!theirs || hp_call_equal(&theirs->call, &f->record[k].call))
+            const hp_flight_record *r = &f->record[k];
+            if (hp_kind_is_message(r->call.kind) || hp_call_equal(first_call(ring, r->sequence), &r->call))
                 continue;
-            first = f->record[k].sequence;
+            first = r->sequence;
             *other = &ring->member[i];
         }
     }
@@ -302,90 +300,58 @@ static void
 tell_difference(hp_flight_story *story, const hp_flight_member *other)
 {
     char a[128], b[128];
-    const hp_flight_member *first = &story->ring->member[0];
     uint64_t n = story->difference;
+    const hp_flight_member *first = hp_flight_first(story->ring, has_called, n);
     story->plot = HP_FLIGHT_DIFFERENCE;
-    const hp_call *call = &hp_flight_find(first->entry->flight, n)->call;
-    const hp_call *others = &hp_flight_find(other->entry->flight, n)->call;
-    add(story, "as operation %" PRIu64 " rank %d called %s, and rank %d (%s, pid %u) called %s%s", n,
-        head_of(first)->rank, hp_call_print(call, a, sizeof(a)), head_of(other)->rank, head_of(other)->host,
-        head_of(other)->pid, hp_call_print(others, b, sizeof(b)), hp_call_other_counts(call, others));
+    const hp_call *call = first_call(story->ring, n), *others = &hp_flight_find(other->entry->flight, n)->call;
+    add(story, "as operation %" PRIu64 " rank %d called %s, and ", n, head_of(first)->rank,
+        hp_call_print(call, a, sizeof(a)));
+    add_rank(story, other);
+    add(story, " called %s%s", hp_call_print(others, b, sizeof(b)), hp_call_other_counts(call, others));
 }
 
 static void
-tell_split(hp_flight_story *story, const hp_flight_member *splitter, const hp_flight_member *stuck)
+tell_split(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *splitter,
+           const hp_flight_member *stuck)
 {
-    story->plot = HP_FLIGHT_SPLIT;
+    uint32_t number = head_of(splitter)->split;
+    const hp_flight_member *late = hp_flight_first(story->ring, hp_flight_has_not_split, number);
     int over = splitter->entry->state == HP_FLIGHT_ENDED || head_of(splitter)->error_code;
-    int many = add_ranks(story, splits, 0) > 1;
+    int many = add_ranks(story, hp_flight_splits, 0) > 1;
+    story->plot = HP_FLIGHT_SPLIT;
     add(story, " %s hoop_comm_split number %u, called %.1f s ago",
         over   ? (many ? "were in" : "was in")
         : many ? "wait in"
                : "waits in",
-        head_of(splitter)->split, hp_flight_ago(splitter->entry, head_of(splitter)->split_at));
-    if (!stuck)
-        return;
-    add(story, ", and ");
-    many = add_ranks(story, waits, stuck->stuck->sequence) > 1;
-    add(story, " %s ", verb(stuck, many));
-    add_operation(story, stuck->stuck);
+        number, hp_flight_ago(splitter->entry, head_of(splitter)->split_at));
+    if (stuck) {
+        add(story, ", and ");
+        many = add_ranks(story, waits, stuck->stuck->sequence) > 1;
+        add(story, " %s ", verb(stuck, many));
+        add_operation(story, stuck->stuck);
+    } else if (late) {
+        add(story, "; ");
+        story->plot = add_chain(story, rings, late) ? HP_FLIGHT_CROSSED : HP_FLIGHT_SPLIT;
+    }
 }
 
 static void
 tell_late(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *stuck)
 {
     uint64_t n = stuck->stuck->sequence;
-    const hp_flight_member *late = first_of(story->ring, is_behind, n);
-    const hp_flight_member *other = held_elsewhere(rings, story->ring, late);
-    story->plot = other ? HP_FLIGHT_CROSSED : HP_FLIGHT_LATE;
-    story->late = head_of(late)->rank;
     int many = add_ranks(story, waits, n) > 1;
     add(story, " %s ", verb(stuck, many));
     add_operation(story, stuck->stuck);
     add(story, "; ");
     int behind = 0;
     for (int i = 0; i < story->ring->count; i++)
-        behind += is_behind(&story->ring->member[i], n);
+        behind += hp_flight_is_behind(&story->ring->member[i], n);
     if (behind > 1) {
-        add_ranks(story, is_behind, n);
+        add_ranks(story, hp_flight_is_behind, n);
         add(story, " have not called it: ");
     }
-    add_whereabouts(story, rings, late);
-}
-
-/* Its process has ended, and the communicator had not failed there. */
-static int
-has_died(const hp_flight_member *m, uint64_t unused)
-{
-    (void)unused;
-    return m->entry->state == HP_FLIGHT_ENDED && !head_of(m)->error_code;
-}
-
-static int
-has_survived(const hp_flight_member *m, uint64_t unused)
-{
-    return !has_died(m, unused);
-}
-
-static int
-is_stopped(const hp_flight_member *m, uint64_t unused)
-{
-    (void)unused;
-    return m->entry->state == HP_FLIGHT_STOPPED;
-}
-
-/* The rank whose process does not run, if others do, or ended by an error that it brought about; NULL: there is none. */
-static const hp_flight_member *
-find_gone(const hp_flight_ring *ring)
-{
-    const hp_flight_member *stopped = first_of(ring, is_stopped, 0);
-    return stopped ? stopped : first_of(ring, has_survived, 0) ? first_of(ring, has_died, 0) : NULL;
-}
-
-static int
-has_rank(const hp_flight_member *m, uint64_t rank)
-{
-    return (uint64_t)head_of(m)->rank == rank;
+    int circle = add_chain(story, rings, hp_flight_first(story->ring, hp_flight_is_behind, n));
+    story->plot = circle ? HP_FLIGHT_CROSSED : HP_FLIGHT_LATE;
 }
 
 /* The rank of the ring that it waits for; -1: none. */
@@ -405,7 +371,7 @@ waits_for_missing(const hp_flight_ring *ring)
     for (int i = 0; i < ring->count; i++) {
         const hp_flight_member *m = &ring->member[i];
         int rank = awaited_by(m, ring);
-        if (rank < 0 || first_of(ring, has_rank, (uint64_t)rank))
+        if (rank < 0 || hp_flight_first(ring, hp_flight_has_rank, (uint64_t)rank))
             continue;
         if (!found || (found->stuck->wait == HP_FLIGHT_SENDS && m->stuck->wait == HP_FLIGHT_RECEIVES))
             found = m;
@@ -420,7 +386,7 @@ end_of_chain(const hp_flight_ring *ring, const hp_flight_member *m)
     uint64_t n = m->stuck->sequence;
     for (int i = 0; i < ring->count; i++) {
         int rank = awaited_by(m, ring);
-        const hp_flight_member *next = rank < 0 ? NULL : first_of(ring, has_rank, (uint64_t)rank);
+        const hp_flight_member *next = rank < 0 ? NULL : hp_flight_first(ring, hp_flight_has_rank, (uint64_t)rank);
         if (!next || !is_in(next, n) || (awaited_by(next, ring) < 0 && next->stuck->wait != HP_FLIGHT_STREAM))
             break;
         m = next;
@@ -453,13 +419,13 @@ add_wait(hp_flight_story *story, const hp_flight_member *stuck)
 static void
 tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
 {
-    const hp_flight_member *gone = find_gone(story->ring);
+    const hp_flight_member *gone = hp_flight_find_gone(story->ring);
     uint64_t n = stuck->stuck->sequence;
-    int apart = first_of(story->ring, is_beyond, n) != NULL;
-    int over = gone && gone->stuck && (apart || has_died(gone, 0));
+    int apart = hp_flight_first(story->ring, is_beyond, n) != NULL;
+    int over = gone && gone->stuck && (apart || hp_flight_has_died(gone, 0));
     story->plot = HP_FLIGHT_INSIDE;
     int many = add_ranks(story, is_in, n) > 1;
-    add(story, " %s ", over ? (many ? "were in" : "was in") : verb_inside(stuck, many));
+    add(story, " %s ", over ? (many ? "were in" : "was in") : verb(stuck, many));
     add_operation(story, stuck->stuck);
     add(story, ", called %.1f s ago", hp_flight_ago(stuck->entry, stuck->stuck->entered));
     if (apart) {
@@ -468,10 +434,11 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
         add(story, " in a later one");
     }
     if (gone) {
-        const hp_flight_head *head = head_of(gone);
-        story->late = head->rank;
-        add(story, "; the process of rank %d (%s, pid %u) %s", head->rank, head->host, head->pid,
-            gone->entry->state == HP_FLIGHT_STOPPED ? "is stopped" : "has ended");
+        story->end = gone;
+        story->late = head_of(gone)->rank;
+        add(story, "; the process of ");
+        add_rank(story, gone);
+        add(story, gone->entry->state == HP_FLIGHT_STOPPED ? " is stopped" : " has ended");
     }
     if (story->late < 0)
         add_wait(story, stuck);
@@ -480,17 +447,19 @@ tell_inside(hp_flight_story *story, const hp_flight_member *stuck)
 static void
 tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
 {
+    const hp_flight_record *r = m->message;
     const hp_flight_member *peer =
-        m->message->peer >= 0 ? first_of(story->ring, has_rank, (uint64_t)m->message->peer) : NULL;
+        r->peer >= 0 ? hp_flight_first(story->ring, hp_flight_has_rank, (uint64_t)r->peer) : NULL;
     story->plot = HP_FLIGHT_MESSAGES;
-    story->late = m->message->peer;
-    add(story, "rank %d (%s, pid %u) waits in ", head_of(m)->rank, head_of(m)->host, head_of(m)->pid);
-    add_message(story, m->message);
-    add(story, ", called %.1f s ago", hp_flight_ago(m->entry, m->message->entered));
+    story->late = r->peer;
+    add_rank(story, m);
+    add(story, " %s ", r->left ? "has failed in" : m->entry->state == HP_FLIGHT_ENDED ? "was in" : "waits in");
+    add_message(story, r);
+    add(story, ", called %.1f s ago", hp_flight_ago(m->entry, r->entered));
     if (!peer || peer == m)
         return;
     add(story, "; ");
-    add_whereabouts(story, rings, peer);
+    add_chain(story, rings, peer);
 }
 
 static int
@@ -500,29 +469,25 @@ has_message(const hp_flight_member *m, uint64_t unused)
     return m->message != NULL;
 }
 
-static int
-moves(const hp_flight_member *m, uint64_t unused)
-{
-    (void)unused;
-    return m->entry->state == HP_FLIGHT_MOVES;
-}
+/* --- all of them --- */
 
 static void
 tell_ring(const hp_flight_rings *rings, const hp_flight_ring *ring, hp_flight_story *story)
 {
     const hp_flight_member *other = NULL, *stuck = longest_stuck(ring);
-    const hp_flight_member *splitter = first_of(ring, splits, 0), *waiter = first_of(ring, has_message, 0);
+    const hp_flight_member *splitter = hp_flight_first(ring, hp_flight_splits, 0),
+                           *waiter = hp_flight_first(ring, has_message, 0);
     *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .ring = ring, .late = -1};
     if (hp_flight_ring_name(ring)[0])
         add(story, "\"%s\": ", hp_flight_ring_name(ring));
     story->difference = find_difference(ring, &other);
     if (story->difference)
         tell_difference(story, other);
-    else if (first_of(ring, moves, 0))
+    else if (ring->at_work)
         story->moves = 1;
     else if (splitter)
-        tell_split(story, splitter, stuck);
-    else if (stuck && first_of(ring, is_behind, stuck->stuck->sequence))
+        tell_split(story, rings, splitter, stuck);
+    else if (stuck && hp_flight_first(ring, hp_flight_is_behind, stuck->stuck->sequence))
         tell_late(story, rings, stuck);
     else if (stuck)
         tell_inside(story, stuck);
@@ -541,15 +506,18 @@ hp_flight_tell(const hp_flight_rings *rings, hp_flight_story *story)
     int moving = 0;
     *story = (hp_flight_story){.plot = HP_FLIGHT_WELL, .late = -1};
     for (int i = 0; i < rings->count; i++) {
+        if (!rings->ring[i].counts)
+            continue;
         tell_ring(rings, &rings->ring[i], &one);
         moving |= one.moves;
         if (!story->ring || one.plot > story->plot)
             *story = one;
     }
     story->moves = moving;
+    story->others = rings->others;
     if (!story->ring)
         add(story, "there is no recorder");
     else if (story->plot == HP_FLIGHT_WELL)
-        add(story, moving ? "the ranks go on: they have called, or moved data, while their recorders were read"
+        add(story, moving ? "the ranks go on: they have called, or moved data, in the last second"
                           : "no rank waits in a call");
 }

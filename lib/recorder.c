@@ -12,6 +12,8 @@
 
 enum { MESSAGES_MOST = 8 }; /* works of messages whose waits are written */
 
+static atomic_int has_failed; /* 1: a communicator of this process has no recorder, and said so */
+
 static void
 fill_head(const hoop_comm *comm, hp_flight_head *head)
 {
@@ -33,8 +35,8 @@ hp_recorder_open(hoop_comm *comm)
         fill_head(comm, &head);
         hp_flight_begin(comm->recorder.file.words, &head);
     } else {
-        int level = comm->local_rank == 0 ? HP_LOG_WARN : HP_LOG_INFO;
-        hp_log(level, "no flight recorder: %s (HOOP_RECORDER=0 asks for none)", error.text);
+        int first = !atomic_exchange(&has_failed, 1) && comm->local_rank == 0;
+        hp_log(first ? HP_LOG_WARN : HP_LOG_INFO, "no flight recorder: %s (HOOP_RECORDER=0 asks for none)", error.text);
     }
 }
 

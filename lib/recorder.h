@@ -9,7 +9,10 @@
 
 #include "lib/comm.h"
 
-/* Where there is no room for a recorder, the first rank of a host warns, and the communicator has none. */
+/*
+ * Where there is no room for a recorder, the communicator has none. The first rank of a host warns, for its first such
+ * communicator.
+ */
 void hp_recorder_open(hoop_comm *comm);
 
 /* Removes it, unless the communicator has failed. */

@@ -37,6 +37,8 @@ static const hp_flight_head head = {.pid = 4711,
                                     .job = "train",
                                     .name = "gradients"};
 
+static const char other_name[] = "parameters that are sharded";
+
 static hp_flight_record
 record_of(uint64_t number)
 {
@@ -230,6 +232,13 @@ test_torn(void)
     hp_put64(bytes + RECORD_AT + 8, 7);
     get(NULL);
     ok(flight.torn == 1 && flight.count == 2, "so is one whose number belongs elsewhere");
+    fill(1, 3);
+    memcpy(later, bytes, sizeof(later));
+    hp_flight_put_name(file, other_name);
+    get(later);
+    is_string("", flight.head.name, "a name that changed between two readings is none");
+    get(NULL);
+    is_string(other_name, flight.head.name, "and then it is the new one");
 }
 
 static void
@@ -261,7 +270,7 @@ test_refused(void)
 
 /* --- killed at any instant --- */
 
-/* What a process writes: a head, a record, one in its place, an error. */
+/* What a process writes: a head, a record, one in its place, names, a split, an error. */
 static void
 write_all(hp_flight_word *shared)
 {
@@ -272,6 +281,10 @@ write_all(hp_flight_word *shared)
     hp_flight_put(shared, &record);
     hp_flight_put_call_name(shared, 1, "gradients");
     hp_flight_put(shared, &next);
+    hp_flight_put_name(shared, other_name);
+    hp_flight_put_split(shared, 4, 12345);
+    hp_flight_put_split(shared, 4, 0);
+    hp_flight_put_name(shared, "short");
     hp_flight_put_error(shared, HOOP_ERR_TIMEOUT, "all of this sentence");
 }
 
@@ -285,6 +298,9 @@ is_sound(const hp_flight_word *shared)
     const hp_flight_head *h = &flight.head;
     int good = h->pid == head.pid && h->realtime == head.realtime && strcmp(h->job, head.job) == 0;
     good &= !h->error_code || strcmp(h->error, "all of this sentence") == 0;
+    good &= strcmp(h->name, head.name) == 0 || strcmp(h->name, other_name) == 0 || strcmp(h->name, "short") == 0 ||
+            !h->name[0];
+    good &= !h->split_at || (h->split_at == 12345 && h->split == 4);
     if (flight.count == 0)
         return good;
     hp_flight_record *r = &flight.record[0];

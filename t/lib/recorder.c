@@ -17,7 +17,9 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { LIMIT = 60 };
@@ -211,6 +213,52 @@ test_wait(void)
     is_int(0, (intmax_t)count_recorders(), "ranks that end well leave no recorder");
 }
 
+/* Rank 0 broadcasts a second late. Then rank 1 waits for two messages at once, and a second is between them. */
+static hoop_result
+send_slowly(int rank, hoop_comm *comm)
+{
+    float values[2] = {0};
+    party_nap(rank == 0 ? 1 : 0);
+    hoop_result result = hoop_broadcast(values, values, 2, HOOP_FLOAT32, 0, comm);
+    if (rank == 0) {
+        result = result ? result : hoop_send(&values[0], 1, HOOP_FLOAT32, 1, 7, comm);
+        party_nap(1);
+        return result ? result : hoop_send(&values[1], 1, HOOP_FLOAT32, 1, 8, comm);
+    }
+    hoop_group_start(comm);
+    hoop_recv(&values[0], 1, HOOP_FLOAT32, 0, 7, comm);
+    hoop_recv(&values[1], 1, HOOP_FLOAT32, 0, 8, comm);
+    return hoop_group_end(comm) || result ? HOOP_ERR_SYSTEM : HOOP_SUCCESS;
+}
+
+static int
+tell_data_times(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1);
+    hoop_result result = send_slowly(rank, comm);
+    hp_flight_collection all = look();
+    (void)size, (void)arg;
+    for (size_t i = 0; i < all.count; i++) {
+        const hp_flight *f = all.entry[i].flight;
+        const hp_flight_record *m = newest(f), *r = m - 1;
+        if (f->head.rank == 1 && f->count == 3)
+            party_note(
+                "broadcast %s, messages %s",
+                r->first > r->entered + HP_SEC / 10 && r->last >= r->first && r->left >= r->last ? "late" : "wrong",
+                m->first >= m->entered && m->last > m->first + HP_SEC / 10 && m->left >= m->last ? "apart" : "wrong");
+    }
+    hp_flight_collection_free(&all);
+    hoop_barrier(comm);
+    return hoop_comm_destroy(comm) == HOOP_SUCCESS && result == HOOP_SUCCESS ? 0 : 1;
+}
+
+static void
+test_data_times(void)
+{
+    is_int(0, party_run(&p, 2, tell_data_times, NULL, LIMIT), "rank 0 sends slowly");
+    is_string("broadcast late, messages apart", p.guest[1].note, "rank 1 has recorded when its data came");
+}
+
 /* Rank 0 waits in a split; then both have a second communicator. Then a message is awaited. */
 static int
 split_late(int rank, int size, void *arg)
@@ -303,6 +351,7 @@ test_none(void)
     small = (struct rlimit){.rlim_cur = 4096, .rlim_max = old.rlim_max};
     setrlimit(RLIMIT_FSIZE, &small);
     is_int(0, recorders_of_one("1"), "a process that may write no large file has none, and lives");
+    is_int(0, recorders_of_one("1"), "nor has its next communicator");
     setrlimit(RLIMIT_FSIZE, &old);
     ok(warnings == 1 && strstr(warning, "HOOP_RECORDER=0"), "one line says so: %s", warning);
     clean();
@@ -321,6 +370,51 @@ test_none(void)
     is_int(1, warnings, "none of these is worth a warning where there is /dev/shm");
     setenv("XDG_RUNTIME_DIR", getenv("HOOP_TEST_TMP"), 1);
     hoop_log_to(NULL, NULL);
+}
+
+/* --- the cost --- */
+
+static unsigned long clock_reads;
+
+/* The one that the library calls. */
+int
+clock_gettime(clockid_t clock, struct timespec *now)
+{
+    __atomic_add_fetch(&clock_reads, 1, __ATOMIC_RELAXED);
+    return (int)syscall(SYS_clock_gettime, clock, now);
+}
+
+enum { COUNTED = 1000 };
+
+static unsigned long
+reads_of(hoop_comm *comm)
+{
+    float value = 1;
+    unsigned long before = clock_reads;
+    for (int i = 0; i < COUNTED; i++)
+        if (hoop_allreduce(&value, &value, 1, HOOP_FLOAT32, HOOP_SUM, comm) != HOOP_SUCCESS)
+            bail("an allreduce of one rank fails");
+    return clock_reads - before;
+}
+
+static void
+test_clock_reads(void)
+{
+    unsigned long reads[2];
+    for (int recorder = 0; recorder < 2; recorder++) {
+        hoop_config *config = hoop_config_new();
+        hoop_comm *comm;
+        hoop_config_set(config, "recorder", recorder ? "1" : "0");
+        if (hoop_comm_create(&comm, config) != HOOP_SUCCESS)
+            bail("no communicator");
+        hoop_config_free(config);
+        reads_of(comm);
+        reads[recorder] = reads_of(comm);
+        hoop_comm_destroy(comm);
+    }
+    ok(reads[1] > reads[0] && reads[1] <= reads[0] + 2 * COUNTED,
+       "%d operations read the clock %lu times without a recorder, and with one %lu times: at most two more for each",
+       COUNTED, reads[0], reads[1]);
 }
 
 /* --- a fork --- */
@@ -375,10 +469,12 @@ main(void)
     snprintf(folder, sizeof(folder), "%s/hoop", getenv("XDG_RUNTIME_DIR"));
     party_open(&p);
     test_none();
+    test_clock_reads();
     test_fork();
     test_kills();
     test_lost_rank();
     test_wait();
+    test_data_times();
     test_split();
     party_close(&p);
     return 0;

@@ -109,7 +109,7 @@ allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|
 
 # The files of each folder, from the top to the bottom.
 downward base call call_names dtype processors wire buffer log line_writer count stopwatch thread clock text secmem mem err number limits option_error distance hash json
-downward flight report base64 story ring sweep collection folder server_socket process format
+downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe control zerocopy pipe receiver frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
     alarm log_queue ports secret auth frame sock addr lookup tcp_path socket loop
 downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce cuda_launch cuda_memtype cuda_context \

@@ -5,6 +5,7 @@
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top flight=$abs_top_builddir/t/sys/flight
+server=$abs_top_builddir/bin/hoop-rendezvous desync=$abs_top_builddir/t/sys/desync
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
 plan_lazy
 cd "$tmp" || bail "no $tmp"
@@ -79,6 +80,27 @@ stop "$running"
 run -n 1 true
 is 0 "$(recorders)" 'when that has ended they are removed'
 
+# --- ranks that wait for each other over several communicators ---
+
+# blames ROW SIZE VICTIM PID SENTENCE PART: PID finds in the ranks' errors the process that they name; hooprun's sentence has
+# it, too, where PART says so.
+blames()
+{
+    HOOP_OP_TIMEOUT_MS=$((3000 * factor)) run -n "$2" "$desync" "$1" "$3"
+    named=$(sed -n "s/.* fails .*$4.*/\\1/p" out | sort -u)
+    like '^[0-9]+$' "$named" "$1: all errors name one process" || diag "$(cat out)"
+    like "$5" "$err" "$1: hooprun's sentence"
+    like "$6" "$(echo "$err" | sed "s/pid $named)/the one)/g")" "$1: names the same one"
+    like "\"late_pid\":$named," "$("$top" --flight --json "$json" | cut -c 1-2000)" "$1: also as JSON"
+}
+sum='allreduce of 1000 x float32, sum'
+blames order 4 2 'rank 2 ([^ ]*, pid \([0-9]*\)) waits in operation 1 ' \
+    "ranks 0, 1 and 3 .* in operation 7 \\($sum\\); rank 2 .* in operation 1 \\($sum\\) of another communicator of 4 ranks, as rank 2; the waits form a circle" \
+    'rank 2 \([^ ]+, the one\) last finished operation 6'
+blames chain 5 4 'rank 1 ([^ ]*, pid \([0-9]*\)).* has not entered' \
+    "ranks 0 to 2 .* in operation 1 \\($sum\\); rank 3 .* in operation 1 \\($sum\\) of another communicator of 2 ranks, as rank 0, where rank 1 " \
+    'where rank 1 \([^ ]+, the one\) has finished no operation and has not called since'
+
 # --- where the file goes ---
 
 mkdir there
@@ -102,10 +124,14 @@ run -n 2 sh -c 'exit 3'
 is '' "$json" 'a job without the library leaves no file'
 HOOP_RECORDER=0 run -n 3 "$flight" kill
 is '' "$json" 'and one with HOOP_RECORDER=0'
-printf '#!/bin/sh\nshift\nexec "$@"\n' >shell
+printf '#!/bin/sh\nXDG_RUNTIME_DIR=$PWD/$1\nexport XDG_RUNTIME_DIR\nshift\nexec "$@"\n' >shell
 chmod +x shell
+mkdir n1 n2
 run --rsh ./shell -H n1:1,n2:2 "$flight" kill
 like 'ranks 0 and 2 .* in operation [45] .*rank 1 \(.*ended' "$err" 'ranks on two hosts are put together'
+is '1 2' "$(ls n1/hoop | grep -c 'flight$') $(ls n2/hoop | grep -c 'flight$')" 'each of which has a folder of its own'
+"$top" --flight "$json" >shown
+is '0 1 2 ' "$(awk '$4 == "ended" || $4 == "running" {print $1}' shown | tr '\n' ' ')" 'and all are in the file'
 
 # --- hoop-top ---
 
@@ -123,6 +149,9 @@ refused 'hoop-top: nothing: cannot open' 1 'a file that is missing' --flight not
 echo nonsense >nonsense.flight
 refused 'nonsense.flight: it is no flight recorder' 1 'a file that is none' --flight nonsense.flight
 refused 'json: it is no file of flight recorders' 1 'JSON that is none' --flight decoded.json
+sed 's/"version":2/"version":9/' "$json" >later.json
+refused 'hoop-top: later.json: it has version 9 of the format, and this program knows version 2: use the hoop-top' 1 \
+    'a file of another version' --flight later.json
 mkdir empty
 refused 'hoop-top: there is no recorder: a process that ends well' 1 'an empty folder' --flight empty
 refused 'hoop-top: there is no recorder of job other: ' 1 'another job' --flight --job other
@@ -155,6 +184,35 @@ ok 'and hoop-top says of the file what it says of the job' "$top" --flight hoop-
 like '^the ranks go on: ' "$("$top" --flight hoop-*.flight.json)" 'that the ranks go on'
 kill -INT "$running"
 wait "$running"
+run --timeout 2 -n 3 "$flight" well 1000000000
+nok 'at its time limit no rank of a job at work is late' grep -E 'wait in|waits in|has not called' err
+
+# --- jobs without hooprun ---
+
+rm -f hoop/*.flight
+start "$server" --security none --host 127.0.0.1 >lines 2>&1
+wait_for 5 grep -q 'listening on' lines || bail "the server does not start: $(cat lines)"
+address=$(sed -n 's/^hoop-rendezvous: listening on //p' lines)
+ranks=
+for rank in 0 1 2; do
+    HOOP_SECURITY=none HOOP_RENDEZVOUS=$address HOOP_RANK=$rank HOOP_SIZE=3 start "$flight" sleep
+    ranks="$ranks $started"
+done
+# tells SENTENCE: hoop-top says this of the recorders of this user.
+tells() { "$top" --flight >told 2>&1 && head -n 1 told | grep -Eq "$1"; }
+ok 'ranks that were started by hand: while they wait' wait_for 20 tells "^ranks 0 and 2 wait in operation 5 .*; rank 1 .* $late and has not called since\$" ||
+    diag "$(cat told)"
+kill -KILL $ranks
+for rank in $ranks; do wait "$rank" 2>/dev/null; done
+ok 'and when all have been killed' tells "^ranks 0 and 2 were in operation 5 .*; rank 1 .* $late, and then its process ended\$" || diag "$(cat told)"
+HOOP_SIZE=1 start "$flight" well 1000000000
+one=$started
+ok 'a later job, which lives, is not mixed up with them' wait_for 20 tells '^the ranks go on: ' || diag "$(cat told)"
+is 'job hoop; recorders of 1 other job are here, too: --job or the names of the files choose one' "$(sed -n 2p told)" \
+    'but they are mentioned'
+kill -KILL "$one"
+wait "$one" 2>/dev/null
+rm -f hoop/*.flight
 
 # --- a full file system ---
 

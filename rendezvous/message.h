@@ -13,9 +13,9 @@
  *   LOST              peer 4 | errno 4 | sequence 8
  *   UNSTARTED         sequence 8 | call 16 | hp_abort_put of net/frame.h
  *   CLOCK             to the server: asked at 8; from it: asked at 8 | the server's clock 8
- *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | inside 8 | waited for a peer 8, a link 8,
- *                     the caller's stream 8, the own device 8 | slowest 8 | retransmits 8 | delivery rate 8 | entries 8 |
- *                     entered 8 | clock offset 8 | clock error 8 | slowest rank 4 | round trip 4 | waits for 4
+ *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | waited for a peer 8, a link 8, the
+ *                     caller's stream 8, the own device 8 | retransmits 8 | delivery rate 8 | entries 8 | entered 8 |
+ *                     clock offset 8 | clock error 8 | round trip 4
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   NAME              the text alone
  *   CALL_NAME         number 1 | text

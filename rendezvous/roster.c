@@ -151,8 +151,7 @@ ring_is_up(hp_roster *r, uint64_t now)
 static hp_ring_view
 view_of(const hp_roster *r)
 {
-    return (hp_ring_view){r->ring.comm, r->witnesses, r->ring.members, r->peers,
-                          r->ring.size, r->heartbeat, r->moved,        r->events};
+    return (hp_ring_view){r, r->witnesses, r->ring.members, r->peers, r->ring.size, r->heartbeat, r->moved, r->events};
 }
 
 static void
@@ -340,14 +339,15 @@ malformed(hoop_error *error)
 }
 
 static int
-aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, hoop_error *error)
+aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
+    hp_ring_view view = view_of(r);
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
-    fail(r, &cause, rank);
+    fail(r, &cause, hp_hold_up_message(&view, rank, now, &cause) ? -1 : rank);
     return 0;
 }
 
@@ -404,7 +404,7 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
     case HP_OUT: out(r, rank, hp_get64(payload), 0, now); return 0;
     case HP_NAME: return hp_name_get(r->name, payload, n) ? 0 : malformed(error);
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
-    case HP_ABORT: return aborted(r, rank, payload, n, error);
+    case HP_ABORT: return aborted(r, rank, payload, n, now, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
     default: return malformed(error);
     }
@@ -474,6 +474,7 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     hp_link_loss_back(&r->losses, rank);
     r->present += r->peers[rank] ? 0 : 1;
     r->peers[rank] = peer;
+    r->witnesses[rank].waiting.call.kind = 0;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);
         r->events->send(r->events->arg, peer, HP_GO, NULL, 0);

@@ -18,7 +18,7 @@
 const char fuzz_name[] = "rdv";
 
 enum { GUESTS = 8, RING_MAX = 300 };
-enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, STATS, COMMANDS };
+enum { ENTER, JOIN, SPLIT, READY, REPORT, OUT, LEAVE, ABORT, RAW, LOSE, PASS, ENDED, STATS, WAITING, COMMANDS };
 
 typedef struct incoming {
     hp_job_conn conn; /* first: a guest's address is its connection's */
@@ -172,6 +172,17 @@ join(incoming *v, fuzz_script *s, uint64_t parent)
     say(v, HP_JOIN, bytes, hp_join_put(bytes, &said));
 }
 
+/* Rank -1: no longer. */
+static void
+wait_for_message(incoming *v, const hp_report *report)
+{
+    uint8_t bytes[HP_WAITING_BYTES];
+    hp_waiting waiting = {.since = report->step * HP_SEC, .peer = report->waits_for, .what = report->step & 1};
+    waiting.call = (hp_call){.kind = report->waits_for < 0 ? 0 : HP_RECV, .count = 5};
+    hp_waiting_put(bytes, &waiting);
+    say(v, HP_WAITING, bytes, sizeof(bytes));
+}
+
 static void
 say_something(incoming *v, int command, fuzz_script *s)
 {
@@ -190,6 +201,7 @@ say_something(incoming *v, int command, fuzz_script *s)
         hp_vitals_put(bytes, &(hp_vitals){.at = report.step, .sent = report.sequence});
         say(v, HP_STATS, bytes, HP_VITALS_BYTES);
         break;
+    case WAITING: wait_for_message(v, &report); break;
     case OUT:
     case LEAVE:
         bytes[0] = (uint8_t)report.sequence;
@@ -261,6 +273,7 @@ decode(const uint8_t *in, size_t n)
     uint32_t split;
     hp_loss loss;
     hp_unstarted unstarted;
+    hp_waiting waiting;
     char name[HP_CALL_NAME_TEXT];
     int number;
     static const int ring[GUESTS] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -291,6 +304,8 @@ decode(const uint8_t *in, size_t n)
         fuzz_check(n >= 4 && cause.code != HOOP_SUCCESS);
     if (hp_report_get(&report, in, n))
         fuzz_check(report.sequence > 0 && report.waits_for >= -1 && report.call_name < 128 && report.call.fused < 2);
+    if (hp_waiting_get(&waiting, in, n) && waiting.call.kind)
+        fuzz_check(waiting.what < HP_WAITS && (waiting.what <= HP_WAIT_LINK) == (waiting.peer >= 0));
     if (hp_call_name_get(&number, name, in, n))
         fuzz_check(number > 0 && number <= HP_CALL_NAMES && strlen(name) > 0 && strlen(name) < sizeof(name));
     if (hp_loss_get(&loss, in, n))

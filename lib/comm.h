@@ -118,6 +118,8 @@ typedef struct hp_reports {
     uint64_t overdue;                /* the last operation that a wait with a limit of its own ends; */
     uint64_t overdue_at;             /* since then that wait is overdue, */
     uint64_t overdue_ns;             /* and so long it had lasted by then */
+    hp_waiting waiting;              /* as the server was told; call.kind 0: it knows of none */
+    uint64_t waiting_at;             /* and when */
     int out;                         /* and OUT after it, on a connection not polled since; progress.c's */
     uint64_t born, vitals_at;        /* vitals.c's: when this rank's ring was up, and when it has sent STATS last */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */

@@ -111,6 +111,25 @@ hp_message_waits_oldest(const hoop_comm *comm, int *rank)
     return message->sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
 }
 
+hp_waiting
+hp_message_waits_find(const hoop_comm *comm, uint64_t now)
+{
+    const hp_peer *peer = awaited_longest(comm);
+    const hp_message *message = peer ? oldest_with(comm, peer->pair.peer) : NULL;
+    hp_waiting waiting = {.peer = -1, .what = HP_WAIT_DEVICE};
+    if (!message)
+        return waiting;
+    waiting.since = now > moved_at(comm, peer) ? now - moved_at(comm, peer) : 0;
+    waiting.call = message->call;
+    if (message->call.kind != HP_ALLTOALLV)
+        waiting.call.kind = message->sending ? HP_SEND : HP_RECV;
+    if (!awaits_gpu(peer, message)) {
+        waiting.peer = message->peer;
+        waiting.what = message->sending ? HP_WAIT_LINK : HP_WAIT_PEER;
+    }
+    return waiting;
+}
+
 /* What the peer has not done. */
 static const char *
 describe_want(const hp_peer *peer, const hp_message *message, char *out, size_t size)

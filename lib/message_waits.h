@@ -17,6 +17,9 @@ int hp_message_waits_are_over(hoop_comm *comm, uint64_t now, hoop_error *error);
 /* What the oldest message that is not complete waits for, and the rank, or -1. HP_FLIGHT_NOTHING: there is none. */
 hp_flight_wait hp_message_waits_oldest(const hoop_comm *comm, int *rank);
 
+/* For the server: the message that has waited longest, and what for; call.kind 0: none waits for a rank or the GPU. */
+hp_waiting hp_message_waits_find(const hoop_comm *comm, uint64_t now);
+
 /* The link that has ended, while a message needs it that is not complete; NULL: there is none. */
 const hp_link *hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer);
 

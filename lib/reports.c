@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/message_waits.h"
 #include "lib/name.h"
 #include "lib/recorder.h"
 #include "lib/stats.h"
@@ -185,6 +186,10 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
         comm->reports.moved_at = now;
         hp_recorder_wait(comm, HP_FLIGHT_STREAM, -1);
     }
+    if (comm->running && comm->running->sequence != comm->reports.entered) {
+        comm->reports.entered = comm->running->sequence;
+        comm->reports.entered_at = now;
+    }
     if (!comm->running || hp_stats_is_outside(comm))
         return;
     r = hp_stats_report(comm);
@@ -193,10 +198,6 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
                      : r.sending     ? HP_FLIGHT_SENDS
                                      : HP_FLIGHT_RECEIVES,
                      r.waits_for);
-    if (r.sequence != comm->reports.entered) {
-        comm->reports.entered = r.sequence;
-        comm->reports.entered_at = now;
-    }
     if (r.step != comm->reports.steps || r.bytes != comm->reports.bytes) {
         comm->reports.steps = r.step;
         comm->reports.bytes = r.bytes;
@@ -206,11 +207,95 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
     }
 }
 
+/* --- waits outside the belts --- */
+
+/* Whether a thread of the program waits, and is not in a split: then it waits for messages, if there are only such. */
+static int
+thread_waits(hoop_comm *comm)
+{
+    pthread_mutex_lock(&comm->driver.mutex);
+    int waits = comm->driver.waiting && !comm->driver.elsewhere;
+    pthread_mutex_unlock(&comm->driver.mutex);
+    return waits;
+}
+
+/* The operation that its stream has not reached, else the message in which a thread waits, if that has lasted a moment. */
+static hp_waiting
+find_wait(hoop_comm *comm, uint64_t now)
+{
+    hp_waiting waiting = {.peer = -1}, none = waiting;
+    if (hp_stats_is_outside(comm)) {
+        waiting.sequence = comm->running->sequence;
+        waiting.since = now - comm->reports.entered_at;
+        waiting.what = HP_WAIT_STREAM;
+        waiting.call = comm->running->call;
+    } else if (!comm->running) {
+        waiting = hp_message_waits_find(comm, now);
+    }
+    if (!waiting.call.kind || waiting.since < hp_comm_own_heartbeat(comm) / 2)
+        return none;
+    return waiting.sequence || thread_waits(comm) ? waiting : none;
+}
+
+/* The server is told that this rank waits no longer, now or, if it cannot be told now, later. */
+static void
+end_wait(hoop_comm *comm)
+{
+    const hp_waiting none = {.peer = -1};
+    uint8_t payload[HP_WAITING_BYTES];
+    hp_waiting_put(payload, &none);
+    if (!hp_client_inform(comm->client, HP_FEATURE_WAITING, HP_WAITING, payload, sizeof(payload)))
+        return;
+    comm->reports.waiting = none;
+    comm->reports.out = 1;
+}
+
+static int
+is_same(const hp_waiting *a, const hp_waiting *b)
+{
+    return a->sequence == b->sequence && a->peer == b->peer && a->what == b->what && hp_call_equal(&a->call, &b->call);
+}
+
+/* Whether the wait that was told is certainly over. */
+static int
+wait_is_over(const hoop_comm *comm)
+{
+    const hp_waiting *told = &comm->reports.waiting;
+    if (told->sequence)
+        return !hp_stats_is_outside(comm) || comm->running->sequence != told->sequence;
+    return comm->running || !comm->messages.running;
+}
+
+void
+hp_reports_wait(hoop_comm *comm, uint64_t now)
+{
+    hp_reports *r = &comm->reports;
+    uint8_t payload[HP_WAITING_BYTES];
+    if (!comm->client)
+        return;
+    hp_waiting waiting = find_wait(comm, now);
+    if (!waiting.call.kind) {
+        if (r->waiting.call.kind)
+            end_wait(comm);
+        return;
+    }
+    if (is_same(&waiting, &r->waiting) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
+        return;
+    waiting.call_name = hp_name_number(comm, &waiting.call);
+    hp_waiting_put(payload, &waiting);
+    if (!hp_client_inform(comm->client, HP_FEATURE_WAITING, HP_WAITING, payload, sizeof(payload)))
+        return;
+    r->waiting = waiting;
+    r->waiting_at = now;
+}
+
 void
 hp_reports_leave(hoop_comm *comm)
 {
     if (comm->reports.in_op && !comm->running)
         send_out(comm);
+    if (comm->reports.waiting.call.kind && wait_is_over(comm))
+        end_wait(comm);
 }
 
 void

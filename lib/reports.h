@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * reports: what this rank reports of the operation it is in: to the server IN_OP, PROGRESS and OUT; to the other ranks,
+ * reports: what this rank reports of the operation it is in: to the server IN_OP, PROGRESS, OUT and WAITING; to the other ranks,
  * while the server is lost, its heartbeat (peer_heartbeat.h); to the user a warning. Baton holder only.
  */
 #ifndef HP_REPORTS_H
@@ -22,7 +22,7 @@ void hp_reports_in_op(hoop_comm *comm, uint64_t now);
 /* Reports to the server at once that this rank has started an operation. */
 void hp_reports_started(hoop_comm *comm);
 
-/* If the rank is in no operation any more, and was reported to be in one: reports that it is out. */
+/* If the rank is in no operation any more, or waits no longer, and the server was told that it does: tells it. */
 void hp_reports_leave(hoop_comm *comm);
 
 /*
@@ -36,5 +36,8 @@ uint64_t hp_reports_overdue_for(const hoop_comm *comm, uint64_t now);
 
 /* Between two rounds: notes progress, and sends what is due. */
 void hp_reports_poll(hoop_comm *comm, uint64_t now);
+
+/* Likewise, after hp_message_waits_poll: of what this rank waits for outside the operations in progress (WAITING). */
+void hp_reports_wait(hoop_comm *comm, uint64_t now);
 
 #endif

@@ -185,6 +185,7 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
     hp_stats_measure(comm);
     hp_reports_poll(comm, now);
     hp_message_waits_poll(comm, now);
+    hp_reports_wait(comm, now);
     hp_recorder_wait_messages(comm);
     hp_fault_check(comm, now);
     return received;

@@ -36,6 +36,7 @@ void
 hp_vitals_send(hoop_comm *comm)
 {
     hp_reports *r = &comm->reports;
+    uint8_t payload[HP_VITALS_BYTES];
     if (!comm->client)
         return;
     (void)hp_loop_now(comm->loop);
@@ -43,7 +44,8 @@ hp_vitals_send(hoop_comm *comm)
     if (!r->born)
         r->born = r->vitals_at;
     hp_vitals vitals = measure(comm);
-    hp_client_vitals(comm->client, &vitals);
+    hp_vitals_put(payload, &vitals);
+    hp_client_inform(comm->client, HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }
 
 void

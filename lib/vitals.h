@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vitals: what the server hears of this rank once a second: its counters, and what it waits for at that moment (STATS).
- * Baton holder only.
+ * vitals: what the server hears of this rank once a second: its counters (STATS). Baton holder only.
  */
 #ifndef HP_VITALS_H
 #define HP_VITALS_H

@@ -46,7 +46,8 @@ typedef enum hp_frame_type {
     HP_NAME,
     HP_CLOCK,
     HP_STATS,
-    HP_CALL_NAME, /* control connection */
+    HP_CALL_NAME,
+    HP_WAITING, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,

@@ -15,9 +15,9 @@ enum { HP_M1 = 144, HP_M2 = 112, HP_M3 = 48, HP_M4 = 64 };       /* bytes of the
 enum { HP_M1_NONCE = 80 };                                       /* where the nonce of a HELLO lies: 32 bytes */
 /*
  * Feature bits of a HELLO. ACK: frames with HP_FRAME_ACK are acknowledged, so they may be sent without a copy. STATS: the
- * server takes HP_STATS. CALL_NAMES: it takes HP_CALL_NAME, and numbers of names in calls.
+ * server takes HP_STATS. CALL_NAMES: it takes HP_CALL_NAME, and numbers of names in calls. WAITING: it takes HP_WAITING.
  */
-enum { HP_FEATURE_ACK = 1, HP_FEATURE_STATS = 2, HP_FEATURE_CALL_NAMES = 4 };
+enum { HP_FEATURE_ACK = 1, HP_FEATURE_STATS = 2, HP_FEATURE_CALL_NAMES = 4, HP_FEATURE_WAITING = 8 };
 #define HP_RANK_UNKNOWN UINT32_C(0xFFFFFFFF) /* my_rank: the server has not assigned one yet */
 #define HP_RANK_SERVER UINT32_C(0xFFFFFFFE)  /* your_rank: the rendezvous server */
 

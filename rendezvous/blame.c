@@ -124,9 +124,10 @@ hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION
     return hp_call_print_operation(call, sequence, out, HP_OPERATION_TEXT);
 }
 
-void
-hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *members, uint64_t stalled, char *out,
-               size_t size)
+/* Of a rank that has not entered the operation. */
+static void
+print_absent(const hp_blame *blame, const hp_witness *w, const hp_member *members, const char *since, char *out,
+             size_t size)
 {
     static const char *const process[] = {
         [HP_PROCESS_UNKNOWN] = ", or was stopped",
@@ -134,20 +135,33 @@ hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *memb
         [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
     };
     const hp_member *who = &members[blame->rank];
+    const hp_waiting *waiting = &w[blame->rank].waiting;
+    char operation[HP_OPERATION_TEXT];
+    hp_blame_operation(blame->sequence, &blame->call, operation);
+    if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)
+        snprintf(out, size, "rank %d (%s) has finished %s, but rank %d (%s) still waits for it%s", who->rank, who->host,
+                 operation, blame->other, members[blame->other].host, since);
+    else if (hp_blame_awaits_stream(&w[blame->rank]) && blame->process != HP_PROCESS_STOPPED)
+        snprintf(out, size, "rank %d (%s, pid %u) has called %s, and its program's stream has not reached it%s",
+                 who->rank, who->host, who->pid, hp_blame_operation(waiting->sequence, &waiting->call, operation),
+                 since);
+    else
+        snprintf(out, size, "rank %d (%s, pid %u) has not entered %s%s%s", who->rank, who->host, who->pid, operation,
+                 process[blame->process], since);
+}
+
+void
+hp_blame_print(const hp_blame *blame, const hp_witness *w, const hp_member *members, uint64_t stalled, char *out,
+               size_t size)
+{
+    const hp_member *who = &members[blame->rank];
     double seconds = (double)stalled / 1e9;
     char operation[HP_OPERATION_TEXT], since[64];
     hp_blame_operation(blame->sequence, &blame->call, operation);
     snprintf(since, sizeof(since), "; %d rank%s waited %.1f s", blame->waiting, blame->waiting == 1 ? " has" : "s have",
              seconds);
     switch (blame->guilt) {
-    case HP_GUILT_ABSENT:
-        if (w[blame->rank].completed >= blame->sequence && blame->other >= 0)
-            snprintf(out, size, "rank %d (%s) has finished %s, but rank %d (%s) still waits for it%s", who->rank,
-                     who->host, operation, blame->other, members[blame->other].host, since);
-        else
-            snprintf(out, size, "rank %d (%s, pid %u) has not entered %s%s%s", who->rank, who->host, who->pid,
-                     operation, process[blame->process], since);
-        break;
+    case HP_GUILT_ABSENT: print_absent(blame, w, members, since, out, size); break;
     case HP_GUILT_LEFT:
         snprintf(out, size, "rank %d (%s) left the communicator after %llu operations, before %s%s", who->rank,
                  who->host, (unsigned long long)w[blame->rank].completed, operation, since);

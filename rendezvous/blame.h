@@ -17,10 +17,12 @@ uint64_t hp_heartbeat(uint64_t op_timeout);
 
 /* What the server knows of one rank. */
 typedef struct hp_witness {
-    hp_report report;   /* the last one; valid while in_op */
-    uint64_t last_seen; /* when it arrived */
-    uint64_t heard;     /* when anything of the rank arrived last, counters included */
-    uint64_t completed; /* operations completed, as far as it has reported */
+    hp_report report;    /* the last one; valid while in_op */
+    uint64_t last_seen;  /* when it arrived */
+    uint64_t heard;      /* when anything of the rank arrived last, counters included */
+    uint64_t completed;  /* operations completed, as far as it has reported */
+    hp_waiting waiting;  /* what it waits for besides; call.kind 0: nothing */
+    uint64_t waiting_at; /* when that arrived */
     int in_op;
     int left;
 } hp_witness;
@@ -43,6 +45,20 @@ typedef struct hp_blame {
     hp_process process; /* of the blamed rank, if somebody has asked */
     hp_call call;       /* the oldest operation; kind 0: no rank has reported it */
 } hp_blame;
+
+/* Whether the rank has called an operation that its program's stream has not reached. */
+static inline int
+hp_blame_awaits_stream(const hp_witness *witness)
+{
+    return witness->waiting.call.kind && witness->waiting.sequence;
+}
+
+/* Whether a thread of the rank waits in a message. */
+static inline int
+hp_blame_awaits_message(const hp_witness *witness)
+{
+    return witness->waiting.call.kind && !witness->waiting.sequence;
+}
 
 /*
  * A rank in an operation is silent if its last report came before this moment: so many ns before the most recent one.

@@ -490,15 +490,13 @@ hp_client_out(hp_client *c, uint64_t completed)
     c->in_op = 0;
 }
 
-void
-hp_client_vitals(hp_client *c, const hp_vitals *vitals)
+int
+hp_client_inform(hp_client *c, uint64_t feature, hp_frame_type type, const void *payload, size_t n)
 {
-    uint8_t payload[HP_VITALS_BYTES];
-    hp_control_conn *control = c->features & HP_FEATURE_STATS ? usable_control(c) : NULL;
+    hp_control_conn *control = c->features & feature ? usable_control(c) : NULL;
     if (c->state != HP_CLIENT_GO || !control || hp_control_conn_queued(control) > REPORT_QUEUE)
-        return;
-    hp_vitals_put(payload, vitals);
-    hp_control_conn_send(control, HP_STATS, payload, sizeof(payload));
+        return 0;
+    return hp_control_conn_send(control, type, payload, n);
 }
 
 void

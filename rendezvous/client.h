@@ -55,9 +55,14 @@ int hp_client_has_server(const hp_client *client, uint64_t now);
 /* What the server's answers have shown so far; and asks once more what time it is there. */
 const hp_clock_offset *hp_client_compare_clocks(hp_client *client);
 
-void hp_client_out(hp_client *client, uint64_t completed);         /* nothing is sent if IN_OP was not */
-void hp_client_vitals(hp_client *client, const hp_vitals *vitals); /* nothing is sent to a server without STATS */
-void hp_client_abort(hp_client *client, const hoop_error *cause);  /* relayed to every rank; the first one wins */
+void hp_client_out(hp_client *client, uint64_t completed);        /* nothing is sent if IN_OP was not */
+void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */
+
+/*
+ * A frame that changes sentences and tables alone: STATS, WAITING. 0: it was not sent, because the server does not have this
+ * feature, or is away, or many bytes are not sent yet.
+ */
+int hp_client_inform(hp_client *client, uint64_t feature, hp_frame_type type, const void *payload, size_t n);
 
 /* A ring connection has ended without LEAVE or ABORT: the server finds the cause and sends it to all ranks. */
 void hp_client_lost(hp_client *client, const hp_loss *loss);

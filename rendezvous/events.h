@@ -12,7 +12,15 @@
 #include <stdint.h>
 
 struct hp_roster;
+struct hp_join_group;
 struct hp_member;
+
+/* Where ranks wait: in the oldest operation of a ring, in a split of it, or one rank in a message there. */
+typedef struct hp_wait_place {
+    const struct hp_roster *ring;      /* NULL: nowhere */
+    const struct hp_join_group *split; /* NULL: not in a split */
+    int rank;                          /* of the ring, that waits in a message; -1: not in a message */
+} hp_wait_place;
 
 /* What is known of a rank's process by those who started it. */
 typedef enum hp_process { HP_PROCESS_UNKNOWN, HP_PROCESS_RUNS, HP_PROCESS_STOPPED } hp_process;
@@ -34,7 +42,7 @@ typedef struct hp_events {
     /* A question: what is known of a rank's process. `who` is as in its ring; the owner of a job gets it as in the job. */
     hp_process (*process)(void *arg, const struct hp_member *who);
     /* A question: what hp_wait_chain_print says. */
-    int (*elsewhere)(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size);
+    int (*elsewhere)(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size);
     void (*ended)(void *arg, const struct hp_roster *ring); /* a ring is over, and forgotten after this */
 } hp_events;
 

@@ -36,8 +36,8 @@ static hp_blame
 find(const hp_ring_view *v, uint64_t stalled, uint64_t now, char *out, size_t size)
 {
     hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
-    if (blame.guilt == HP_GUILT_ABSENT &&
-        v->events->elsewhere(v->events->arg, v->comm, stalled, &blame.rank, out, size))
+    const hp_wait_place here = {.ring = v->ring, .rank = -1};
+    if (blame.guilt == HP_GUILT_ABSENT && v->events->elsewhere(v->events->arg, &here, stalled, &blame.rank, out, size))
         return blame;
     if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
         blame.process = hp_hold_up_process(v->events, &v->members[blame.rank], stalled);
@@ -81,6 +81,20 @@ hp_hold_up_overrun(const hp_ring_view *v, int rank, uint64_t now, hoop_error *er
     error->rank = blame.rank;
     error->reporter = rank;
     error->sequence = blame.sequence;
+}
+
+int
+hp_hold_up_message(const hp_ring_view *v, int rank, uint64_t now, hoop_error *error)
+{
+    const hp_wait_place here = {.ring = v->ring, .rank = rank};
+    const hp_witness *w = &v->witnesses[rank];
+    char text[256];
+    if (error->code != HOOP_ERR_TIMEOUT || !hp_blame_awaits_message(w) ||
+        !v->events->elsewhere(v->events->arg, &here, w->waiting.since + (now - w->waiting_at), &error->rank, text,
+                              sizeof(text)))
+        return 0;
+    snprintf(error->text, sizeof(error->text), "%s", text);
+    return 1;
 }
 
 void

@@ -235,7 +235,7 @@ update(hp_job *job, uint64_t now)
         hp_join_group *m = *at;
         check_parent(job, m, now);
         if (m->joined_n == m->size) {
-            hp_job_watch_start(m, now);
+            hp_job_watch_start(m, job->rosters, now);
             open_rings(job, m, now);
         } else {
             hp_join_group_fail_missing(m, &job->ended, now);
@@ -457,6 +457,32 @@ name_call(const hp_job_conn *conn, const uint8_t *payload, size_t n, hoop_error 
     return -1;
 }
 
+/* A time-out that has just failed a ring, which ran before, fails others that wait for the same. */
+static void
+spread(hp_job *job, const hp_wait_place *from, int ran, uint64_t now)
+{
+    const hp_roster *r = from->ring;
+    if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
+        hp_wait_chain_fail_others(job, from, now);
+}
+
+/* What a rank waits for outside the ring's operations changes sentences only. */
+static int
+await(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hp_roster *r = conn->roster;
+    hp_waiting waiting;
+    if (r && hp_waiting_get(&waiting, payload, n) && waiting.peer < r->ring.size) {
+        hp_witness *w = &r->witnesses[conn->rank];
+        hp_ring_names_fill(r->call_names, conn->rank, waiting.call_name, &waiting.call);
+        w->waiting = waiting;
+        w->waiting_at = w->heard = now;
+        return 0;
+    }
+    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed WAITING");
+    return -1;
+}
+
 int
 hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -477,8 +503,14 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return count(conn, payload, n, now, error);
     if (type == HP_CALL_NAME)
         return name_call(conn, payload, n, error);
+    if (type == HP_WAITING)
+        return await(conn, payload, n, now, error);
     if (conn->roster) {
+        int message = type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
+        const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};
+        int ran = conn->roster->state == HP_ROSTER_RUNNING;
         int result = hp_roster_message(conn->roster, conn->rank, type, payload, n, now, error);
+        spread(conn->job, &from, ran, now);
         update(conn->job, now);
         return result;
     }
@@ -511,10 +543,10 @@ hp_job_broke(hp_job_conn *conn, uint64_t now)
 static void
 tick_ring(hp_job *job, hp_roster *r, uint64_t now)
 {
+    const hp_wait_place from = {.ring = r, .rank = -1};
     int ran = r->state == HP_ROSTER_RUNNING;
     hp_roster_tick(r, now);
-    if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
-        hp_wait_chain_fail_others(job->rosters, r, now);
+    spread(job, &from, ran, now);
 }
 
 void
@@ -522,7 +554,7 @@ hp_job_tick(hp_job *job, uint64_t now)
 {
     for (hp_join_group *m = job->join_groups; m; m = m->next) {
         hp_join_group_tick(m, now);
-        hp_job_watch_start(m, now);
+        hp_job_watch_start(m, job->rosters, now);
     }
     for (hp_roster *r = job->rosters; r; r = r->next)
         tick_ring(job, r, now);

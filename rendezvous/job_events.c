@@ -77,10 +77,10 @@ on_process(void *arg, const hp_member *who)
 }
 
 static int
-on_elsewhere(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size)
+on_elsewhere(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
 {
     const hp_job *job = arg;
-    return hp_wait_chain_print(job->rosters, comm, stalled, guilty, out, size);
+    return hp_wait_chain_print(job, from, stalled, guilty, out, size);
 }
 
 static void

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "rendezvous/hold_up.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +35,53 @@ place_missing(const hp_join_group *m, char *out, size_t size)
     }
 }
 
-const char *
-hp_job_watch_missing(const hp_join_group *m, char *out, size_t size)
+static const hp_roster *
+parent_of(const hp_join_group *m, const hp_roster *rosters)
+{
+    const hp_roster *r = m->parent ? rosters : NULL;
+    while (r && (r->ring.comm != m->parent || r->ring.size != m->size))
+        r = r->next;
+    return r;
+}
+
+/* "rank 1 (node2, pid 811) has", or "ranks 1, 3 have"; and what is known of the process of one, as an end of its sentence. */
+static const char *
+name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, char *out, size_t size)
+{
+    static const char *const process[] = {
+        [HP_PROCESS_UNKNOWN] = ", or was stopped",
+        [HP_PROCESS_RUNS] = ", and its process runs",
+        [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
+    };
+    char ranks[128];
+    int rank = 0;
+    while (rank < m->size - 1 && hp_join_group_has(m, rank))
+        rank++;
+    const hp_member *who = &parent->ring.members[rank];
+    if (m->size - m->joined_n > 1)
+        snprintf(out, size, "ranks %s have", hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
+    else
+        snprintf(out, size, "rank %d (%s, pid %u) has", rank, who->host, who->pid);
+    return m->size - m->joined_n > 1 ? "" : process[hp_hold_up_process(m->events, who, waited)];
+}
+
+static void
+print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char *out, size_t size)
+{
+    const hp_wait_place here = {.ring = parent, .split = m, .rank = -1};
+    uint64_t waited = now - m->opened;
+    char who[200], ring[HP_RING_TEXT];
+    int guilty;
+    if (m->events->elsewhere(m->events->arg, &here, waited, &guilty, out, size))
+        return;
+    const char *process = name_missing(m, parent, waited, who, sizeof(who));
+    snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %d rank%s waited %.1f s", who, m->split,
+             hp_title_ring(parent->label, parent->name, ring), process, m->joined_n,
+             m->joined_n == 1 ? " has" : "s have", (double)waited / 1e9);
+}
+
+static void
+print_world(const hp_join_group *m, char *out, size_t size)
 {
     char ranks[128], where[HP_HOST_TEXT + 4];
     int given = 0, left = m->size - m->joined_n;
@@ -48,23 +94,37 @@ hp_job_watch_missing(const hp_join_group *m, char *out, size_t size)
     else
         snprintf(out, size, "rank%s %s%s %s missing", left == 1 ? "" : "s",
                  hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)), where, are);
+}
+
+const char *
+hp_job_watch_missing(const hp_join_group *m, const hp_roster *rosters, uint64_t now, char *out, size_t size)
+{
+    const hp_roster *parent = parent_of(m, rosters);
+    if (parent)
+        print_split(m, parent, now, out, size);
+    else
+        print_world(m, out, size);
     return out;
 }
 
 void
-hp_job_watch_start(hp_join_group *m, uint64_t now)
+hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
 {
     char line[500], missing[300];
-    uint64_t after = m->warn_after ? AWAIT_MS * HP_MS : 0;
-    if (m->parent || m->failure.code || !m->joined_n)
+    uint64_t after = m->parent ? m->warn_after : m->warn_after ? AWAIT_MS * HP_MS : 0;
+    if (m->failure.code || !m->joined_n)
         return;
     hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        hp_job_watch_missing(m, missing, sizeof(missing));
-    if (word == HP_STALL_WARN)
+        hp_job_watch_missing(m, rosters, now, missing, sizeof(missing));
+    if (word == HP_STALL_WARN && m->parent)
+        snprintf(line, sizeof(line), "%s: %s", m->label, missing);
+    else if (word == HP_STALL_WARN)
         snprintf(line, sizeof(line), "%s: %d of %d ranks %s here after %.1f s; %s%s", m->label, m->joined_n, m->size,
                  m->joined_n == 1 ? "is" : "are", seconds, missing, m->mistrusted);
+    else if (word == HP_STALL_OVER && m->parent)
+        snprintf(line, sizeof(line), "%s: hoop_comm_split %u goes on after %.1f s", m->label, m->split, seconds);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: all %d ranks are here after %.1f s", m->label, m->size, seconds);
     if (word != HP_STALL_QUIET)

@@ -16,13 +16,18 @@ typedef struct hp_job_watch {
 } hp_job_watch;
 
 /*
- * Warns of a world that is not complete after five seconds and lists the missing ranks; warns once more when it is.
- * Called at every timer tick, and when the last rank has joined.
+ * Warns of a world that is not complete after five seconds, and of a split after the time of stall warnings, and names the
+ * missing ranks; warns once more when it is. Called at every timer tick, and when the last rank has joined.
  */
-void hp_job_watch_start(hp_join_group *join_group, uint64_t now);
+void hp_job_watch_start(hp_join_group *join_group, const hp_roster *rosters, uint64_t now);
 
-/* "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. Returns out. */
-const char *hp_job_watch_missing(const hp_join_group *join_group, char *out, size_t size);
+/*
+ * Who is missing. "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. Of a split: "rank 1 (node2,
+ * pid 811) has not called hoop_comm_split 2 of the whole job, and its process runs; 3 ranks have waited 5.0 s", or where
+ * that rank waits instead. Returns out.
+ */
+const char *hp_job_watch_missing(const hp_join_group *join_group, const hp_roster *rosters, uint64_t now, char *out,
+                                 size_t size);
 
 /*
  * Warns of a ring whose ranks have joined, while the connections between some of them are not up after five seconds; warns

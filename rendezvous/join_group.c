@@ -186,7 +186,7 @@ same_size(const hp_join_group *m, const hp_join *join, hoop_error *error)
 }
 
 static hoop_result
-add_member(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
+add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop_error *error)
 {
     if (m->joined_n == m->capacity) {
         int capacity = m->capacity ? 2 * m->capacity : 16;
@@ -197,7 +197,7 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, hoop_error *error)
         m->capacity = capacity;
     }
     hp_joined *member = &m->joined[m->joined_n++];
-    *member = (hp_joined){.peer = peer, .member = join->member};
+    *member = (hp_joined){.peer = peer, .member = join->member, .at = now};
     member->member.rank = rank_of(join);
     if (m->parent) {
         member->color = join->color;
@@ -234,7 +234,7 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
     uint64_t until = now + (join->patience < MOST_WAIT_MS ? join->patience : MOST_WAIT_MS) * HP_MS;
     if (until < m->deadline)
         m->deadline = until;
-    return add_member(m, peer, join, error);
+    return add_member(m, peer, join, now, error);
 }
 
 void
@@ -353,6 +353,21 @@ hp_join_group_mistrust(hp_join_group *m, const char *address)
     snprintf(m->mistrusted, sizeof(m->mistrusted), "; a process at %.60s has another secret", address);
 }
 
+/* A split's missing rank waits elsewhere, perhaps for another one. */
+static void
+name_guilty_rank(const hp_join_group *m, const char *missing, hoop_error *error)
+{
+    const hp_wait_place here = {.split = m, .rank = -1};
+    uint64_t waited = m->deadline - m->opened;
+    int guilty = -1;
+    char text[256];
+    if (!m->parent || !m->events->elsewhere(m->events->arg, &here, waited, &guilty, text, sizeof(text)))
+        return;
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not call hoop_comm_split within %.1f s: %s", missing,
+               (double)waited / 1e9, text);
+    error->rank = guilty;
+}
+
 static void
 name_missing_ranks(const hp_join_group *m, hoop_error *error)
 {
@@ -373,6 +388,7 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
         if (!bit(m->has_joined, i))
             error->rank = i;
+    name_guilty_rank(m, missing, error);
     error->phase = HOOP_PHASE_BRINGUP;
 }
 

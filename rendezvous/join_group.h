@@ -18,6 +18,7 @@ typedef struct hp_joined {
     hp_member member; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
     int color, key;
     uint64_t started; /* operations started in the parent */
+    uint64_t at;      /* when it joined */
 } hp_joined;
 
 /* A rank whose process has ended, as reported by the owner that started it; size 0: none. */

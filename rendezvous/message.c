@@ -364,6 +364,31 @@ hp_report_get(hp_report *report, const uint8_t *in, size_t n)
 }
 
 void
+hp_waiting_put(uint8_t out[HP_WAITING_BYTES], const hp_waiting *waiting)
+{
+    uint8_t *p = put64(out, waiting->sequence);
+    p = put64(p, waiting->since);
+    p = put32(p, (uint32_t)waiting->peer);
+    p = put32(p, (uint32_t)waiting->what);
+    put_call(p, &waiting->call, waiting->call_name);
+}
+
+/* A message waits for a rank, or for this rank's own stream or device; an operation for the stream alone. */
+int
+hp_waiting_get(hp_waiting *waiting, const uint8_t *in, size_t n)
+{
+    cursor c = {in, n, 0};
+    waiting->sequence = take64(&c);
+    waiting->since = take64(&c);
+    waiting->peer = take_int(&c, -1, HP_WORLD_MAX - 1);
+    waiting->what = (hp_wait)take_int(&c, 0, HP_WAITS - 1);
+    waiting->call_name = take_call(&c, &waiting->call);
+    int for_rank = waiting->what == HP_WAIT_PEER || waiting->what == HP_WAIT_LINK;
+    int right = waiting->sequence ? waiting->what == HP_WAIT_STREAM : hp_kind_is_message(waiting->call.kind);
+    return whole(&c) && (!waiting->call.kind || (right && for_rank == (waiting->peer >= 0)));
+}
+
+void
 hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
 {
     uint8_t *p = put64(out, vitals->at);
@@ -519,6 +544,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_CALL_NAME, 0, RAN, 2, HP_CALL_NAME_BYTES},
         {HP_CLOCK, 0, RAN, HP_QUESTION_BYTES, HP_QUESTION_BYTES},
         {HP_STATS, 0, RAN, HP_VITALS_BYTES, HP_VITALS_BYTES},
+        {HP_WAITING, 0, RAN, HP_WAITING_BYTES, HP_WAITING_BYTES},
         {HP_LEAVE, 0, HP_JOINING | MEMBER, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ROSTER, 1, HP_JOINING, PART_HEAD, HP_CONTROL_MAX},
         {HP_GO, 1, HP_AT_LINKING | HP_AT_END, 0, 0},

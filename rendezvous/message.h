@@ -10,12 +10,13 @@
  *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
  *   OUT, LEAVE        completed 8
+ *   WAITING           sequence 8 | since 8 | peer 4 | for what 4 | call 16
  *   LOST              peer 4 | errno 4 | sequence 8
  *   UNSTARTED         sequence 8 | call 16 | hp_abort_put of net/frame.h
  *   CLOCK             to the server: asked at 8; from it: asked at 8 | the server's clock 8
- *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | inside 8 | waited for a peer 8, a link 8,
- *                     the caller's stream 8, the own device 8 | slowest 8 | retransmits 8 | delivery rate 8 | entries 8 |
- *                     entered 8 | clock offset 8 | clock error 8 | slowest rank 4 | round trip 4 | waits for 4
+ *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | waited for a peer 8, a link 8, the
+ *                     caller's stream 8, the own device 8 | retransmits 8 | delivery rate 8 | entries 8 | entered 8 |
+ *                     clock offset 8 | clock error 8 | round trip 4
  *   ABORT, REFUSED    hp_abort_put of net/frame.h; REFUSED to the server: split 4 before it
  *   NAME              the text alone
  *   CALL_NAME         number 1 | text
@@ -32,7 +33,7 @@
 
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
-enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 15 * 8 + 4 };
+enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 15 * 8 + 4, HP_WAITING_BYTES = 40 };
 enum { HP_CALL_NAME_BYTES = 1 + HP_CALL_NAME_TEXT - 1 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
@@ -72,6 +73,16 @@ typedef struct hp_report {
 
 /* What a rank may wait for, if it waits. */
 typedef enum hp_wait { HP_WAIT_PEER, HP_WAIT_LINK, HP_WAIT_STREAM, HP_WAIT_DEVICE, HP_WAITS } hp_wait;
+
+/* What a rank waits for outside the operations that it reports: with a message, or with an operation for its stream. */
+typedef struct hp_waiting {
+    uint64_t sequence; /* the operation that the caller's stream has not reached; 0: a message */
+    uint64_t since;    /* for how many ns it has waited */
+    int peer;          /* of a message: the rank that must send (HP_WAIT_PEER) or receive (HP_WAIT_LINK); else -1 */
+    hp_wait what;
+    int call_name; /* as in hp_report */
+    hp_call call;  /* kind 0: it waits for nothing any more */
+} hp_waiting;
 
 /*
  * What a rank has counted since it joined its ring: those of hoop_stats that the server shows. hoop.h has the exact
@@ -169,6 +180,9 @@ int hp_call_name_get(int *number, char name[HP_CALL_NAME_TEXT], const uint8_t *i
 
 void hp_report_put(uint8_t out[HP_REPORT_BYTES], const hp_report *report);
 int hp_report_get(hp_report *report, const uint8_t *in, size_t n);
+
+void hp_waiting_put(uint8_t out[HP_WAITING_BYTES], const hp_waiting *waiting);
+int hp_waiting_get(hp_waiting *waiting, const uint8_t *in, size_t n);
 
 /* What time is it? `asked` is the rank's clock, and comes back in the answer. */
 void hp_question_put(uint8_t out[HP_QUESTION_BYTES], uint64_t asked);

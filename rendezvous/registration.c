@@ -70,7 +70,7 @@ hp_registration_hello(const hp_client_options *o, const hp_ring *again)
                       .role = HP_ROLE_CONTROL,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX,
-                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES};
+                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING};
 }
 
 /* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */

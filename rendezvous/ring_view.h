@@ -7,7 +7,7 @@
 #include "rendezvous/events.h"
 
 typedef struct hp_ring_view {
-    uint64_t comm;
+    const struct hp_roster *ring;
     const hp_witness *witnesses;
     const hp_member *members;
     void *const *peers; /* NULL: gone, or away */

@@ -157,8 +157,7 @@ ring_is_up(hp_roster *r, uint64_t now)
 static hp_ring_view
 view_of(const hp_roster *r)
 {
-    return (hp_ring_view){r->ring.comm, r->witnesses, r->ring.members, r->peers,
-                          r->ring.size, r->heartbeat, r->moved,        r->events};
+    return (hp_ring_view){r, r->witnesses, r->ring.members, r->peers, r->ring.size, r->heartbeat, r->moved, r->events};
 }
 
 static void
@@ -357,6 +356,7 @@ malformed(hoop_error *error)
 static int
 aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
+    hp_ring_view view = view_of(r);
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
@@ -365,7 +365,7 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
     if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else
-        fail(r, &cause, rank);
+        fail(r, &cause, hp_hold_up_message(&view, rank, now, &cause) ? -1 : rank);
     return 0;
 }
 
@@ -492,6 +492,7 @@ hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
     hp_link_loss_back(&r->losses, rank);
     r->present += r->peers[rank] ? 0 : 1;
     r->peers[rank] = peer;
+    r->witnesses[rank].waiting.call.kind = 0;
     if (r->state != HP_ROSTER_FAILED) {
         out(r, rank, join->completed, 1, now);
         r->events->send(r->events->arg, peer, HP_GO, NULL, 0);

@@ -347,7 +347,7 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
                               .my_rank = HP_RANK_SERVER,
                               .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
                               .mode = (uint8_t)server->options.mode,
-                              .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES};
+                              .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING};
     return 1;
 }
 

@@ -18,3 +18,14 @@ hp_title_split(const char *label)
 {
     return strstr(label, "split ");
 }
+
+const char *
+hp_title_ring(const char *label, const char *name, char out[HP_RING_TEXT])
+{
+    const char *split = hp_title_split(label);
+    if (*name)
+        snprintf(out, HP_RING_TEXT, "\"%s\"", name);
+    else
+        snprintf(out, HP_RING_TEXT, "%s", split ? split : "the whole job");
+    return out;
+}

@@ -13,4 +13,9 @@ const char *hp_title_print(const char *label, const char *name, char out[HP_TITL
 /* "split 0 colour 1" of such a label; NULL: it is of the whole job. */
 const char *hp_title_split(const char *label);
 
+enum { HP_RING_TEXT = HP_NAME_TEXT + 2 };
+
+/* "the whole job" or "split 1 colour 0"; a ring that has a name by that, in quotes. Returns out. */
+const char *hp_title_ring(const char *label, const char *name, char out[HP_RING_TEXT]);
+
 #endif

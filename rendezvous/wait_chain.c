@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * wait_chain: see wait_chain.h. Processes are the same if host and pid are. A ring is followed only where it has stood
- * still for some reports: a rank that works in another ring is late by itself.
+ * still for some reports: a rank that works in another ring is late by itself. Who is in a split sends no reports, but his
+ * connection is there.
  */
 #include "rendezvous/wait_chain.h"
 
@@ -10,15 +11,21 @@
 #include "base/mem.h"
 #include "rendezvous/hold_up.h"
 #include "rendezvous/limit.h"
+#include "rendezvous/rings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* How a walk sees the rings: one that has just failed still counts. */
+enum { PLACE_TEXT = HP_OPERATION_TEXT + HP_RING_TEXT + 4, DEED_TEXT = 64 };
+
+/* How a walk sees the places: a ring that has just failed still counts. */
 typedef struct outlook {
-    const hp_roster *rosters, *failed;
-    uint64_t heard; /* the most recent report of any rank in an operation */
+    const hp_job *job;
+    const hp_roster *failed;
+    uint64_t heard; /* the most recent report of any rank that waits */
 } outlook;
+
+static const hp_wait_place nowhere = {.rank = -1};
 
 static uint64_t
 last_report(const hp_roster *r)
@@ -30,6 +37,16 @@ last_report(const hp_roster *r)
     return heard;
 }
 
+static uint64_t
+last_word(const hp_roster *r)
+{
+    uint64_t heard = last_report(r);
+    for (int i = 0; i < r->ring.size; i++)
+        if (r->witnesses[i].waiting.call.kind && r->witnesses[i].waiting_at > heard)
+            heard = r->witnesses[i].waiting_at;
+    return heard;
+}
+
 static int
 is_up(const outlook *v, const hp_roster *r)
 {
@@ -37,11 +54,11 @@ is_up(const outlook *v, const hp_roster *r)
 }
 
 static outlook
-look(const hp_roster *rosters, const hp_roster *failed)
+look(const hp_job *job, const hp_roster *failed)
 {
-    outlook v = {.rosters = rosters, .failed = failed};
-    for (const hp_roster *r = rosters; r; r = r->next) {
-        uint64_t heard = is_up(&v, r) ? last_report(r) : 0;
+    outlook v = {.job = job, .failed = failed};
+    for (const hp_roster *r = job->rosters; r; r = r->next) {
+        uint64_t heard = is_up(&v, r) ? last_word(r) : 0;
         v.heard = heard > v.heard ? heard : v.heard;
     }
     return v;
@@ -51,12 +68,6 @@ static uint64_t
 silence(const hp_roster *r)
 {
     return HP_SILENT_HEARTBEATS * r->heartbeat;
-}
-
-static hp_blame
-blame_of(const hp_roster *r)
-{
-    return hp_blame_find(r->witnesses, r->ring.size, silence(r));
 }
 
 /* The rank of this process in the ring; -1: none. */
@@ -69,70 +80,185 @@ rank_of(const hp_roster *r, const hp_member *who)
     return -1;
 }
 
-/* Whether the process waits in an operation of this ring. One that is silent may be stopped. */
+/* --- places --- */
+
 static int
-waits_in(const outlook *v, const hp_roster *r, const hp_member *who)
+is_operation(const hp_wait_place *p)
 {
-    int rank = is_up(v, r) && r->in_op_n ? rank_of(r, who) : -1;
-    return rank >= 0 && r->witnesses[rank].in_op && r->witnesses[rank].last_seen + silence(r) >= v->heard &&
-           last_report(r) >= r->moved + silence(r);
+    return !p->split && p->rank < 0;
 }
 
-/* The ring in which the rank awaited in `r` waits; of several, the one that has stood still for longest. NULL: none. */
-static const hp_roster *
-follow(const outlook *v, const hp_roster *r, const hp_blame *blame)
+static int
+is_same(const hp_wait_place *a, const hp_wait_place *b)
 {
-    const hp_roster *found = NULL;
-    if (blame->guilt != HP_GUILT_ABSENT || r->witnesses[blame->rank].completed >= blame->sequence)
-        return NULL;
-    const hp_member *who = &r->ring.members[blame->rank];
-    if (r->events->process(r->events->arg, who) == HP_PROCESS_STOPPED)
-        return NULL;
-    for (const hp_roster *q = v->rosters; q; q = q->next)
-        if (q != r && waits_in(v, q, who) && (!found || q->moved < found->moved))
-            found = q;
-    return found;
+    return a->ring == b->ring && a->split == b->split && a->rank == b->rank;
 }
 
-/* A job's list begins with its newest ring. */
-static int
-is_older(const outlook *v, const hp_roster *a, const hp_roster *b)
+static const hp_waiting *
+message_of(const hp_wait_place *p)
 {
-    const hp_roster *r = v->rosters;
-    while (r != a && r != b)
+    return &p->ring->witnesses[p->rank].waiting;
+}
+
+/* Whom the place awaits: a split the first rank that is missing, a message its peer. */
+static hp_blame
+blame_of(const hp_wait_place *p)
+{
+    const hp_roster *r = p->ring;
+    hp_blame blame = {.guilt = HP_GUILT_ABSENT, .other = p->rank, .waiting = 1};
+    if (is_operation(p))
+        return hp_blame_find(r->witnesses, r->ring.size, silence(r));
+    if (p->split) {
+        while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
+            blame.rank++;
+        blame.waiting = p->split->joined_n;
+    } else if (message_of(p)->peer >= 0) {
+        blame.rank = message_of(p)->peer;
+    } else {
+        blame.rank = p->rank;
+        blame.guilt = HP_GUILT_SELF;
+    }
+    if (r->witnesses[blame.rank].left)
+        blame.guilt = HP_GUILT_LEFT;
+    return blame;
+}
+
+/* A process that is silent may be stopped. */
+static int
+is_fresh(const outlook *v, const hp_roster *r, uint64_t seen)
+{
+    return seen + silence(r) >= v->heard;
+}
+
+static void
+see_ring(const outlook *v, const hp_roster *r, hp_wait_chain_see *see, void *arg)
+{
+    int still = r->in_op_n && last_report(r) >= r->moved + silence(r);
+    for (int i = 0; i < r->ring.size; i++) {
+        const hp_witness *w = &r->witnesses[i];
+        const hp_wait_place operation = {.ring = r, .rank = -1}, message = {.ring = r, .rank = i};
+        uint64_t since = w->waiting.since < w->waiting_at ? w->waiting_at - w->waiting.since : 0;
+        if (still && w->in_op && is_fresh(v, r, w->last_seen))
+            see(arg, &r->ring.members[i], &operation, r->moved);
+        if (hp_blame_awaits_message(w) && !w->left && is_fresh(v, r, w->waiting_at))
+            see(arg, &r->ring.members[i], &message, since);
+    }
+}
+
+static void
+see_split(const outlook *v, const hp_join_group *m, hp_wait_chain_see *see, void *arg)
+{
+    const hp_wait_place split = {.ring = hp_rings_find(v->job->rosters, m->parent), .split = m, .rank = -1};
+    if (!split.ring || m->failure.code || m->joined_n == m->size)
+        return;
+    for (int i = 0; i < m->joined_n; i++)
+        see(arg, &m->joined[i].member, &split, m->joined[i].at);
+}
+
+static void
+see_all(const outlook *v, hp_wait_chain_see *see, void *arg)
+{
+    for (const hp_roster *r = v->job->rosters; r; r = r->next)
+        if (is_up(v, r))
+            see_ring(v, r, see, arg);
+    for (const hp_join_group *m = v->job->join_groups; m; m = m->next)
+        see_split(v, m, see, arg);
+}
+
+void
+hp_wait_chain_each(const hp_job *job, hp_wait_chain_see *see, void *arg)
+{
+    outlook v = look(job, NULL);
+    see_all(&v, see, arg);
+}
+
+/* --- the walk --- */
+
+typedef struct process_search {
+    const hp_member *who;
+    const hp_wait_place *except;
+    hp_wait_place found;
+    uint64_t since;
+} process_search;
+
+static void
+match(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
+{
+    process_search *s = arg;
+    if (who->pid != s->who->pid || who->host_id != s->who->host_id || is_same(place, s->except) ||
+        (s->found.ring && since >= s->since))
+        return;
+    s->found = *place;
+    s->since = since;
+}
+
+/* Whether it awaits a rank that is nowhere in hoop but in what its stream has to reach, or that has done its part. */
+static int
+is_end(const hp_wait_place *p, const hp_blame *blame)
+{
+    const hp_witness *w = blame->guilt == HP_GUILT_ABSENT ? &p->ring->witnesses[blame->rank] : NULL;
+    if (!w)
+        return 1;
+    return is_operation(p) && (w->completed >= blame->sequence || hp_blame_awaits_stream(w));
+}
+
+/* The other place in which the awaited rank waits; of several, that of the longest wait. Its ring is NULL: there is none. */
+static hp_wait_place
+follow(const outlook *v, const hp_wait_place *p, const hp_blame *blame)
+{
+    process_search s = {.except = p, .found = nowhere};
+    if (is_end(p, blame))
+        return nowhere;
+    s.who = &p->ring->ring.members[blame->rank];
+    if (p->ring->events->process(p->ring->events->arg, s.who) != HP_PROCESS_STOPPED)
+        see_all(v, match, &s);
+    return s.found;
+}
+
+/* A job's list begins with its newest ring. In one ring the operation comes before splits, and these before messages. */
+static int
+is_older(const outlook *v, const hp_wait_place *a, const hp_wait_place *b)
+{
+    const hp_roster *r = v->job->rosters;
+    if (a->ring == b->ring && a->split && b->split)
+        return a->split->split < b->split->split;
+    if (a->ring == b->ring && (a->split || b->split))
+        return a->split ? b->rank >= 0 : is_operation(a);
+    if (a->ring == b->ring)
+        return a->rank < b->rank;
+    while (r != a->ring && r != b->ring)
         r = r->next;
-    return r == b && a != b;
+    return r == b->ring;
 }
 
-/* Counts the rings of the circle in which the chain is, and goes to the oldest one. */
+/* Counts the places of the circle in which the chain is, and goes to the oldest one. */
 static void
 go_round(const outlook *v, hp_wait_chain *c)
 {
-    const hp_roster *start = c->last, *at = start;
+    hp_wait_place start = c->last, at = start;
     do {
-        hp_blame blame = blame_of(at);
-        if (is_older(v, at, c->last))
+        hp_blame blame = blame_of(&at);
+        if (is_older(v, &at, &c->last))
             c->last = at;
-        at = follow(v, at, &blame);
+        at = follow(v, &at, &blame);
         c->circle++;
-    } while (at && at != start);
-    c->blame = blame_of(c->last);
+    } while (at.ring && !is_same(&at, &start));
+    c->blame = blame_of(&c->last);
 }
 
-/* By Brent: `mark` waits for the walk at ever longer distances, so a circle is found without a list of the rings seen. */
+/* By Brent: `mark` waits for the walk at ever longer distances, so a circle is found without a list of the places seen. */
 static hp_wait_chain
-find(const outlook *v, const hp_roster *from)
+find(const outlook *v, const hp_wait_place *from)
 {
-    hp_wait_chain c = {.from = from, .last = from, .first = blame_of(from)};
-    const hp_roster *mark = from, *next;
+    hp_wait_chain c = {.from = *from, .last = *from, .first = blame_of(from)};
+    hp_wait_place mark = *from, next;
     int distance = 0, most = 1;
     c.blame = c.first;
-    while ((next = follow(v, c.last, &c.blame))) {
-        c.next = c.next ? c.next : next;
+    while ((next = follow(v, &c.last, &c.blame)).ring) {
         c.last = next;
-        c.blame = blame_of(next);
+        c.blame = blame_of(&next);
         c.hops++;
-        if (next == mark) {
+        if (is_same(&next, &mark)) {
             go_round(v, &c);
             break;
         }
@@ -146,9 +272,9 @@ find(const outlook *v, const hp_roster *from)
 }
 
 hp_wait_chain
-hp_wait_chain_find(const hp_roster *rosters, const hp_roster *from)
+hp_wait_chain_find(const hp_job *job, const hp_wait_place *from)
 {
-    outlook v = look(rosters, NULL);
+    outlook v = look(job, NULL);
     return find(&v, from);
 }
 
@@ -157,106 +283,146 @@ hp_wait_chain_guilty(const hp_wait_chain *c)
 {
     if (!c->hops || c->circle)
         return c->first.rank;
-    return c->blame.rank < 0 ? -1 : rank_of(c->from, &c->last->ring.members[c->blame.rank]);
-}
-
-const hp_roster *
-hp_wait_chain_elsewhere(const hp_roster *rosters, const hp_roster *ring, int rank, uint64_t sequence)
-{
-    outlook v = look(rosters, NULL);
-    hp_blame absent = {.guilt = HP_GUILT_ABSENT, .rank = rank, .sequence = sequence};
-    return follow(&v, ring, &absent);
+    return c->blame.rank < 0 ? -1 : rank_of(c->from.ring, &c->last.ring->ring.members[c->blame.rank]);
 }
 
 /* --- sentences --- */
 
-const char *
-hp_wait_chain_name(const hp_roster *r, char out[HP_RING_TEXT])
+/* "operation 7 (barrier) of the whole job", "hoop_comm_split 2 of "tp"", "recv of 5 x int8 (tag 3) of the whole job" */
+static const char *
+print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 {
-    const char *split = hp_title_split(r->label);
-    if (*r->name)
-        snprintf(out, HP_RING_TEXT, "\"%s\"", r->name);
+    char what[HP_OPERATION_TEXT], ring[HP_RING_TEXT];
+    if (is_operation(p))
+        hp_blame_operation(blame->sequence, &blame->call, what);
+    else if (p->split)
+        snprintf(what, sizeof(what), "hoop_comm_split %u", p->split->split);
     else
-        snprintf(out, HP_RING_TEXT, "%s", split ? split : "the whole job");
+        hp_call_print(&message_of(p)->call, what, sizeof(what));
+    snprintf(out, PLACE_TEXT, "%s of %s", what, hp_title_ring(p->ring->label, p->ring->name, ring));
     return out;
 }
 
-/* Ranks are named by their numbers in the oldest ring. */
+/* Ranks are named by their numbers in the oldest place's ring. */
 static void
 print_circle(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    char mine[HP_OPERATION_TEXT], theirs[HP_OPERATION_TEXT], one[HP_RING_TEXT], other[HP_RING_TEXT], more[48] = "";
-    const hp_roster *second = follow(v, c->last, &c->blame), *before = second;
-    hp_blame next = blame_of(second), back = next;
-    for (const hp_roster *at; (at = follow(v, before, &back)) && at != c->last;) {
+    char mine[PLACE_TEXT], theirs[PLACE_TEXT], more[48] = "";
+    hp_wait_place second = follow(v, &c->last, &c->blame), before = second;
+    hp_blame next = blame_of(&second), back = next;
+    for (hp_wait_place at; (at = follow(v, &before, &back)).ring && !is_same(&at, &c->last);) {
         before = at;
-        back = blame_of(at);
+        back = blame_of(&at);
     }
-    const hp_member *late = &c->last->ring.members[c->blame.rank];
-    const hp_member *waits = &c->last->ring.members[rank_of(c->last, &before->ring.members[back.rank])];
+    const hp_roster *r = c->last.ring;
+    const hp_member *late = &r->ring.members[c->blame.rank];
+    const hp_member *waits = &r->ring.members[rank_of(r, &before.ring->ring.members[back.rank])];
     if (c->circle > 2)
-        snprintf(more, sizeof(more), ", in a circle of %d communicators", c->circle);
-    snprintf(
-        out, size,
-        "rank %d (%.24s, pid %u) waits in %s of %s, and rank %d (%.24s, pid %u) in %s of %s%s: call them in the same "
-        "order; waited %.1f s",
-        late->rank, late->host, late->pid, hp_blame_operation(next.sequence, &next.call, theirs),
-        hp_wait_chain_name(second, one), waits->rank, waits->host, waits->pid,
-        hp_blame_operation(c->blame.sequence, &c->blame.call, mine), hp_wait_chain_name(c->last, other), more,
-        (double)stalled / 1e9);
+        snprintf(more, sizeof(more), ", in a circle of %d calls", c->circle);
+    snprintf(out, size,
+             "rank %d (%.24s, pid %u) waits in %s, and rank %d (%.24s, pid %u) in %s%s: call them in the same order; "
+             "waited %.1f s",
+             late->rank, late->host, late->pid, print_place(&second, &next, theirs), waits->rank, waits->host,
+             waits->pid, print_place(&c->last, &c->blame, mine), more, (double)stalled / 1e9);
+}
+
+/* What the awaited rank has not done. */
+static const char *
+missed(const hp_wait_place *p)
+{
+    if (p->split)
+        return "called";
+    if (p->rank < 0)
+        return "entered";
+    return message_of(p)->what == HP_WAIT_LINK ? "received" : "sent";
 }
 
 /* What is said of the rank at the end. */
 static const char *
-deed(const hp_wait_chain *c, uint64_t stalled)
+deed(const hp_wait_chain *c, uint64_t stalled, char out[DEED_TEXT])
 {
-    static const char *const absent[] = {
-        [HP_PROCESS_UNKNOWN] = "has not entered it, or was stopped",
-        [HP_PROCESS_RUNS] = "has not entered it, and its process runs",
-        [HP_PROCESS_STOPPED] = "has not entered it: its process is stopped",
+    static const char *const process[] = {
+        [HP_PROCESS_UNKNOWN] = ", or was stopped",
+        [HP_PROCESS_RUNS] = ", and its process runs",
+        [HP_PROCESS_STOPPED] = ": its process is stopped",
     };
-    hp_process process = hp_hold_up_process(c->last->events, &c->last->ring.members[c->blame.rank], stalled);
+    const hp_roster *r = c->last.ring;
+    hp_process state = hp_hold_up_process(r->events, &r->ring.members[c->blame.rank], stalled);
     if (c->blame.guilt == HP_GUILT_ABSENT)
-        return absent[process];
-    if (c->blame.guilt == HP_GUILT_LEFT)
-        return "left that communicator before it";
-    return process == HP_PROCESS_STOPPED ? "is stopped, by a signal or a debugger" : "is stopped or unreachable";
+        snprintf(out, DEED_TEXT, "has not %s it%s", missed(&c->last), process[state]);
+    else if (c->blame.guilt == HP_GUILT_LEFT)
+        snprintf(out, DEED_TEXT, "left that communicator before it");
+    else
+        snprintf(out, DEED_TEXT, "is stopped%s",
+                 state == HP_PROCESS_STOPPED ? ", by a signal or a debugger" : " or unreachable");
+    return out;
 }
 
 /* Whether one rank can be named at the end, beside the one that waits for it. */
 static int
 has_end(const hp_wait_chain *c, const hp_member *waits)
 {
-    const hp_witness *w = &c->last->witnesses[c->blame.rank];
-    if (c->blame.rank == rank_of(c->last, waits))
+    const hp_witness *w = &c->last.ring->witnesses[c->blame.rank];
+    if (!is_operation(&c->last))
+        return c->blame.guilt != HP_GUILT_SELF;
+    if (c->blame.rank == rank_of(c->last.ring, waits))
         return 0;
     return c->blame.guilt == HP_GUILT_LEFT || c->blame.guilt == HP_GUILT_SILENT ||
-           (c->blame.guilt == HP_GUILT_ABSENT && w->completed < c->blame.sequence);
+           (c->blame.guilt == HP_GUILT_ABSENT && w->completed < c->blame.sequence && !hp_blame_awaits_stream(w));
+}
+
+/* Whom the others wait for in the place of which the chain is. */
+static void
+print_first(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+{
+    const char *have = c->first.waiting == 1 ? " has" : "s have";
+    if (c->from.split)
+        snprintf(out, size, "; %d rank%s waited %.1f s in hoop_comm_split %u", c->first.waiting, have,
+                 (double)stalled / 1e9, c->from.split->split);
+    else if (c->from.rank >= 0)
+        snprintf(out, size, "; rank %d has waited %.1f s for rank %d", c->from.rank, (double)stalled / 1e9,
+                 c->first.rank);
+    else
+        snprintf(out, size, "; %d rank%s waited %.1f s in operation %llu", c->first.waiting, have,
+                 (double)stalled / 1e9, (unsigned long long)c->first.sequence);
+}
+
+/* No rank is named at the end, but what the last place says itself. */
+static void
+print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uint64_t stalled, char *out, size_t size)
+{
+    char text[200], place[PLACE_TEXT], ring[HP_RING_TEXT], first[80];
+    const hp_roster *r = c->last.ring;
+    if (is_operation(&c->last)) {
+        hp_blame_print(&c->blame, r->witnesses, r->ring.members, stalled, text, sizeof(text));
+        snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s, where %s", waits->rank, waits->host, waits->pid,
+                 over, hp_title_ring(r->label, r->name, ring), text);
+        return;
+    }
+    print_first(c, stalled, first, sizeof(first));
+    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for its own %s%s", waits->rank, waits->host, waits->pid,
+             over, print_place(&c->last, &c->blame, place),
+             message_of(&c->last)->what == HP_WAIT_STREAM ? "stream" : "device", first);
 }
 
 /* Ranks have their numbers in the first ring; one that is not in it has that of the last one, as "its rank". */
 static void
 print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
-    char operation[HP_OPERATION_TEXT], text[200], ring[HP_RING_TEXT], over[40] = "";
-    const hp_member *waits = &c->from->ring.members[c->first.rank], *end = &c->last->ring.members[c->blame.rank];
+    char place[PLACE_TEXT], over[40] = "", what[DEED_TEXT], first[80];
+    const hp_member *waits = &c->from.ring->ring.members[c->first.rank];
+    const hp_member *end = &c->last.ring->ring.members[c->blame.rank];
     int guilty = hp_wait_chain_guilty(c);
-    hp_wait_chain_name(c->last, ring);
     if (c->hops > 1)
-        snprintf(over, sizeof(over), ", over %d communicators,", c->hops);
+        snprintf(over, sizeof(over), ", over %d calls,", c->hops);
     if (!has_end(c, waits)) {
-        hp_blame_print(&c->blame, c->last->witnesses, c->last->ring.members, stalled, text, sizeof(text));
-        snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s, where %s", waits->rank, waits->host, waits->pid,
-                 over, ring, text);
+        print_last(c, waits, over, stalled, out, size);
         return;
     }
-    snprintf(out, size,
-             "rank %d (%.24s, pid %u) waits%s in %s of %s for %srank %d (%.24s, pid %u), which %s; %d rank%s waited "
-             "%.1f s in operation %llu",
-             waits->rank, waits->host, waits->pid, over,
-             hp_blame_operation(c->blame.sequence, &c->blame.call, operation), ring, guilty < 0 ? "its " : "",
-             guilty < 0 ? c->blame.rank : guilty, end->host, end->pid, deed(c, stalled), c->first.waiting,
-             c->first.waiting == 1 ? " has" : "s have", (double)stalled / 1e9, (unsigned long long)c->first.sequence);
+    print_first(c, stalled, first, sizeof(first));
+    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for %srank %d (%.24s, pid %u), which %s%s", waits->rank,
+             waits->host, waits->pid, over, print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
+             guilty < 0 ? c->blame.rank : guilty, end->host, end->pid, deed(c, stalled, what), first);
 }
 
 static void
@@ -269,20 +435,75 @@ print(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *out, siz
 }
 
 int
-hp_wait_chain_print(const hp_roster *rosters, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size)
+hp_wait_chain_print(const hp_job *job, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
 {
-    const hp_roster *r = rosters;
-    while (r && r->ring.comm != comm)
-        r = r->next;
-    if (!r)
+    hp_wait_place place = *from;
+    if (place.split)
+        place.ring = hp_rings_find(job->rosters, place.split->parent);
+    if (!place.ring)
         return 0;
-    outlook v = look(rosters, NULL);
-    hp_wait_chain c = find(&v, r);
+    outlook v = look(job, NULL);
+    hp_wait_chain c = find(&v, &place);
     if (!c.hops)
         return 0;
     *guilty = hp_wait_chain_guilty(&c);
     print(&v, &c, stalled, out, size);
     return 1;
+}
+
+/* --- messages --- */
+
+typedef struct oldest {
+    const hp_roster *ring;
+    int rank; /* -1: none */
+    uint64_t since;
+} oldest;
+
+static void
+match_message(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
+{
+    oldest *o = arg;
+    (void)who;
+    if (place->ring != o->ring || place->rank < 0 || (o->rank >= 0 && since >= o->since))
+        return;
+    o->rank = place->rank;
+    o->since = since;
+}
+
+/* The words of the rank's own warning, and whether the other one's process is stopped. */
+static void
+print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+{
+    const hp_roster *r = c->from.ring;
+    const hp_member *waits = &r->ring.members[c->from.rank], *peer = &r->ring.members[c->first.rank];
+    const hp_waiting *message = message_of(&c->from);
+    char call[HP_OPERATION_TEXT], whom[160];
+    int stopped = r->events->process(r->events->arg, peer) == HP_PROCESS_STOPPED;
+    if (message->peer < 0)
+        snprintf(whom, sizeof(whom), "for its own %s", message->what == HP_WAIT_STREAM ? "stream" : "device");
+    else
+        snprintf(whom, sizeof(whom), "%s rank %d (%.40s), which has not %s it%s",
+                 message->what == HP_WAIT_LINK ? "to" : "from", peer->rank, peer->host, missed(&c->from),
+                 stopped ? ": its process is stopped, by a signal or a debugger" : "");
+    snprintf(out, size, "rank %d (%.40s) waits in %s %s; %.1f s so far", waits->rank, waits->host,
+             hp_call_print(&message->call, call, sizeof(call)), whom, (double)stalled / 1e9);
+}
+
+uint64_t
+hp_wait_chain_message(const hp_job *job, const hp_roster *ring, uint64_t now, char *out, size_t size)
+{
+    oldest o = {.ring = ring, .rank = -1};
+    outlook v = look(job, NULL);
+    see_all(&v, match_message, &o);
+    if (o.rank < 0 || now <= o.since)
+        return 0;
+    const hp_wait_place from = {.ring = ring, .rank = o.rank};
+    hp_wait_chain c = find(&v, &from);
+    if (c.hops)
+        print(&v, &c, now - o.since, out, size);
+    else
+        print_message(&c, now - o.since, out, size);
+    return now - o.since;
 }
 
 /* --- time-outs --- */
@@ -311,20 +532,22 @@ fail_with(const outlook *v, hp_roster *r, const hp_wait_chain *c, uint64_t now)
 
 /* All chains are found before the first ring fails: a ring that has failed is followed no more. */
 void
-hp_wait_chain_fail_others(hp_roster *rosters, const hp_roster *failed, uint64_t now)
+hp_wait_chain_fail_others(const hp_job *job, const hp_wait_place *failed, uint64_t now)
 {
-    outlook v = look(rosters, failed);
+    outlook v = look(job, failed->ring);
     hp_wait_chain end = find(&v, failed), *chains;
     size_t n = 0, i = 0;
-    for (const hp_roster *r = rosters; r; r = r->next)
+    for (const hp_roster *r = job->rosters; r; r = r->next)
         n++;
     chains = hp_alloc(n, sizeof(*chains));
-    for (const hp_roster *r = rosters; r && chains; r = r->next, i++)
+    for (const hp_roster *r = job->rosters; r && chains; r = r->next, i++) {
+        const hp_wait_place place = {.ring = r, .rank = -1};
         if (r->state == HP_ROSTER_RUNNING && r->in_op_n && is_due(r, now))
-            chains[i] = find(&v, r);
+            chains[i] = find(&v, &place);
+    }
     i = 0;
-    for (hp_roster *r = rosters; r && chains; r = r->next, i++)
-        if (chains[i].hops && chains[i].last == end.last && chains[i].circle == end.circle)
+    for (hp_roster *r = job->rosters; r && chains; r = r->next, i++)
+        if (chains[i].hops && is_same(&chains[i].last, &end.last) && chains[i].circle == end.circle)
             fail_with(&v, r, &chains[i], now);
     free(chains);
 }

@@ -213,7 +213,8 @@ blamed(int number, int size, void *arg)
     while (!bad && hoop_comm_error(l.r.comm, &error) == HOOP_SUCCESS && error.code == HOOP_SUCCESS &&
            party_clock() < start + 10)
         usleep(1000);
-    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 || !strstr(error.text, "entered"))) {
+    if (!bad && (error.code != HOOP_ERR_TIMEOUT || error.rank != 0 ||
+                 !strstr(error.text, "and its program's stream has not reached it"))) {
         party_note("error %d of rank %d: %s", (int)error.code, error.rank, error.text);
         bad = 1;
     }
@@ -251,7 +252,7 @@ main(void)
     snprintf(limit, sizeof(limit), "%d", SHORT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");
-    run(&p, blamed, 0, "the rank whose stream alone does not come is blamed for not entering the operation");
+    run(&p, blamed, 0, "the rank whose stream alone does not come is blamed, and the reason is given");
     party_close(&p);
     return 0;
 }

@@ -55,10 +55,10 @@ process_of(void *arg, const hp_member *who)
 
 /* Rank 0 waits in another ring, for rank 2. */
 static int
-elsewhere(void *arg, uint64_t comm, uint64_t stalled, int *guilty, char *out, size_t size)
+elsewhere(void *arg, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
 {
     (void)arg;
-    (void)comm;
+    (void)from;
     (void)stalled;
     if (*guilty != 0)
         return 0;

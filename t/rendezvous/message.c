@@ -418,6 +418,46 @@ test_vitals(void)
 }
 
 static void
+test_waiting(void)
+{
+    static const uint8_t golden[HP_WAITING_BYTES] = {
+        0x00, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0, 0x12, /* a message, since */
+        0x05, 0, 0, 0, 1, 0, 0, 0,                               /* peer, for it to receive */
+        0x40, 4, 0, 6, 9, 0, 0, 0, 0x07, 0, 0, 0, 0, 0, 0, 0,    /* send, int64, name 3; tag, count */
+    };
+    hp_waiting in = {.since = 2 | UINT64_C(0x12) << 56, .peer = 5, .what = HP_WAIT_LINK, .call_name = 3}, out;
+    uint8_t bytes[HP_WAITING_BYTES + 1] = {0};
+    int cut = 0;
+    in.call = (hp_call){.kind = HP_SEND, .dtype = HOOP_INT64, .root = 9, .count = 7};
+    hp_waiting_put(bytes, &in);
+    is_blob(golden, bytes, HP_WAITING_BYTES, "WAITING, byte for byte");
+    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && out.sequence == 0 && out.since == in.since && out.peer == 5 &&
+           out.what == HP_WAIT_LINK && out.call_name == 3 && hp_call_equal(&out.call, &in.call),
+       "is read back");
+    for (size_t k = 0; k < HP_WAITING_BYTES; k++)
+        cut += hp_waiting_get(&out, bytes, k);
+    ok(cut == 0 && !hp_waiting_get(&out, bytes, sizeof(bytes)), "no shorter and no longer one");
+    in.peer = -1;
+    hp_waiting_put(bytes, &in);
+    ok(!hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "who must receive has a number");
+    in.what = HP_WAIT_DEVICE;
+    hp_waiting_put(bytes, &in);
+    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "the own device has none");
+    in.sequence = 17;
+    hp_waiting_put(bytes, &in);
+    ok(!hp_waiting_get(&out, bytes, HP_WAITING_BYTES), "an operation that waits for it is reported by IN_OP");
+    in.what = HP_WAIT_STREAM;
+    hp_waiting_put(bytes, &in);
+    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && out.sequence == 17, "one that waits for the stream is not");
+    memset(bytes, 0, sizeof(bytes));
+    ok(hp_waiting_get(&out, bytes, HP_WAITING_BYTES) && !out.call.kind, "zeros: no wait");
+    ok(hp_message_fits(HP_WAITING, 0, HP_AT_RUNNING, HP_WAITING_BYTES) &&
+           !hp_message_fits(HP_WAITING, 0, HP_AT_LINKING, HP_WAITING_BYTES) &&
+           !hp_message_fits(HP_WAITING, 1, HP_AT_RUNNING, HP_WAITING_BYTES),
+       "members say it, the server does not");
+}
+
+static void
 test_unstarted(void)
 {
     uint8_t bytes[HP_UNSTARTED_BYTES];
@@ -549,6 +589,7 @@ main(void)
     test_digest();
     test_loss();
     test_vitals();
+    test_waiting();
     test_unstarted();
     test_name();
     test_clock();

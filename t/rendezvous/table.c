@@ -134,7 +134,8 @@ test_elsewhere(void)
         "job 4f21c0de, ring of 4 ranks: rank 2 (node2, pid 802) waits in operation 1 of split 1 colour 0 for rank 3 "
         "(node2, pid 803), which has not entered it, or was stopped; 2 ranks have waited 1.2 s in operation 17",
         lines[4], "and the ring for the same process");
-    is_string("2     node2  802  not in 17, waits in split 1 colour 0", lines[8], "where the rank between them is");
+    is_string("2     node2  802  not in 17, waits in split 1 colour 0  1.2 s", lines[8],
+              "where the rank between them is");
     is_string("3     node2  803  not in 17", lines[9], "and the one that is to blame");
     sim_close(&s);
 }
@@ -154,8 +155,9 @@ test_both_elsewhere(void)
         sim_pass(&s, 250);
     }
     print(&s, 100);
-    is_string("2     node2  802  not in 17, waits in \"tp\"", line_with("802  not"), "by its name, if it has one");
-    is_string("3     node2  803  not in 17, waits in \"tp\"", line_with("803  not"),
+    is_string("2     node2  802  not in 17, waits in \"tp\"  25.0 s", line_with("802  not"),
+              "by its name, if it has one");
+    is_string("3     node2  803  not in 17, waits in \"tp\"  25.0 s", line_with("803  not"),
               "also a rank that is not to blame");
     sim_close(&s);
 }

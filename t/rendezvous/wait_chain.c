@@ -1,127 +1,51 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * wait_chain: rings of one job whose ranks wait for each other across them. A ring is written as its processes, "ABCD"; a
- * process that waits in it is told as "B:D", B waits for D. Who waits for nobody is to blame.
+ * wait_chain: ranks of one job that wait for each other across its rings, splits and messages. A ring is written as its
+ * processes, "ABCD"; a process that waits in it is told as "B:D", B waits for D. Who waits for nobody is to blame.
  */
 #include "rendezvous/wait_chain.h"
 
 #include "base/clock.h"
+#include "t/rendezvous/wait_rings.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { RINGS = 6, SIZE = 8, TEXT = 256, STORIES = 20000, AT = 100 };
-
-typedef struct ring {
-    hp_roster roster;
-    hp_member members[SIZE];
-    hp_witness witnesses[SIZE];
-    char processes[SIZE + 1];
-} ring;
-
-static ring rings[RINGS];
-static int ring_n;
-static char stopped; /* the process that is known to be stopped; 0: none is, '?': nothing is known of any */
-
-static hp_process
-process_of(void *arg, const hp_member *who)
-{
-    (void)arg;
-    return stopped == '?'                        ? HP_PROCESS_UNKNOWN
-           : who->pid == 800u + (uint8_t)stopped ? HP_PROCESS_STOPPED
-                                                 : HP_PROCESS_RUNS;
-}
-
-static const hp_events events = {.process = process_of};
-
-static void
-begin(void)
-{
-    ring_n = 0;
-    stopped = 0;
-    memset(rings, 0, sizeof(rings));
-}
-
-/* The first one is the whole job. It has stood still since second 90, each later one for a tenth of a second less. */
-static ring *
-add(const char *processes)
-{
-    ring *g = &rings[ring_n];
-    int n = (int)strlen(processes);
-    snprintf(g->processes, sizeof(g->processes), "%s", processes);
-    g->roster = (hp_roster){.next = ring_n ? &rings[ring_n - 1].roster : NULL,
-                            .events = &events,
-                            .state = HP_ROSTER_RUNNING,
-                            .world = ring_n == 0,
-                            .ring = {.comm = 100 + (uint64_t)ring_n, .size = n, .members = g->members},
-                            .witnesses = g->witnesses,
-                            .heartbeat = 250 * HP_MS,
-                            .moved = 90 * HP_SEC + (uint64_t)ring_n * 100 * HP_MS};
-    snprintf(g->roster.label, sizeof(g->roster.label), ring_n ? "job 4f21c0de split %d colour 0" : "job 4f21c0de",
-             ring_n);
-    for (int i = 0; i < n; i++) {
-        g->members[i] = (hp_member){.rank = i, .pid = 800u + (uint8_t)processes[i], .host_id = 7};
-        snprintf(g->members[i].host, HP_HOST_TEXT, "node%c", processes[i]);
-    }
-    ring_n++;
-    return g;
-}
-
-static int
-rank_in(const ring *g, char process)
-{
-    const char *at = process ? strchr(g->processes, process) : NULL;
-    return at ? (int)(at - g->processes) : -1;
-}
-
-/* "B:D C:D": in operation 7 of the whole job, in 1 of the first split, and so on. */
-static void
-wait_in(ring *g, const char *story)
-{
-    for (const char *at = story; *at; at += at[3] ? 4 : 3) {
-        hp_witness *w = &g->witnesses[rank_in(g, at[0])];
-        w->in_op = 1;
-        w->last_seen = AT * HP_SEC;
-        w->report = (hp_report){.sequence = g->roster.world ? 7 : g->roster.ring.comm - 100,
-                                .waits_for = rank_in(g, at[2]),
-                                .call = {.kind = HP_BARRIER, .root = -1}};
-        g->roster.in_op_n++;
-    }
-}
-
-static const hp_roster *
-newest(void)
-{
-    return &rings[ring_n - 1].roster;
-}
+enum { TEXT = 256 };
 
 /* Wanted "": the ring's own sentence is enough. */
 static void
-says(const ring *g, int guilty, const char *wanted, const char *what)
+says_from(hp_wait_place from, int guilty, const char *wanted, const char *what)
 {
     char text[TEXT] = "";
-    int saw = -2, followed = hp_wait_chain_print(newest(), g->roster.ring.comm, 2 * HP_SEC, &saw, text, sizeof(text));
+    int saw = -2, followed = hp_wait_chain_print(&rings_job, &from, 2 * HP_SEC, &saw, text, sizeof(text));
     is_string(wanted, followed ? text : "", "%s", what);
     if (wanted[0])
         is_int(guilty, saw, "... and rank %d is to blame", guilty);
 }
 
+static void
+says(const rings_ring *g, int guilty, const char *wanted, const char *what)
+{
+    says_from(rings_operation(g), guilty, wanted, what);
+}
+
 /* A, B and C wait for D in the whole job, and D waits for E in a split of those two. */
-static ring *
+static rings_ring *
 two_rings(const char *world)
 {
-    begin();
-    ring *all = add(world);
-    wait_in(all, "A:D B:A C:B");
-    wait_in(add("DE"), "D:E");
+    rings_begin();
+    rings_ring *all = rings_add(world);
+    rings_wait(all, "A:D B:A C:B");
+    rings_wait(rings_add("DE"), "D:E");
     return all;
 }
 
 static void
 test_one(void)
 {
-    ring *all = two_rings("ABCD");
+    rings_ring *all = two_rings("ABCD");
     says(all, -1,
          "rank 3 (nodeD, pid 868) waits in operation 1 (barrier) of split 1 colour 0 for its rank 1 (nodeE, pid 869), "
          "which "
@@ -134,19 +58,19 @@ test_one(void)
         "rank 3 (nodeD, pid 868) waits in operation 1 (barrier) of split 1 colour 0 for rank 4 (nodeE, pid 869), which "
         "has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
         "for one that is in both");
-    stopped = '?';
+    rings_stopped = '?';
     says(
         all, 4,
         "rank 3 (nodeD, pid 868) waits in operation 1 (barrier) of split 1 colour 0 for rank 4 (nodeE, pid 869), which "
         "has not entered it, or was stopped; 3 ranks have waited 2.0 s in operation 7",
         "nothing is known of its process");
-    stopped = 'E';
+    rings_stopped = 'E';
     says(
         all, 4,
         "rank 3 (nodeD, pid 868) waits in operation 1 (barrier) of split 1 colour 0 for rank 4 (nodeE, pid 869), which "
         "has not entered it: its process is stopped; 3 ranks have waited 2.0 s in operation 7",
         "it is stopped");
-    stopped = 0;
+    rings_stopped = 0;
     rings[1].witnesses[1].left = 1;
     says(
         all, 4,
@@ -154,7 +78,7 @@ test_one(void)
         "left that communicator before it; 3 ranks have waited 2.0 s in operation 7",
         "it has left");
     all = two_rings("ABCDE");
-    wait_in(&rings[1], "E:D");
+    rings_wait(&rings[1], "E:D");
     rings[1].witnesses[1].last_seen -= 2 * HP_SEC;
     says(
         all, 4,
@@ -179,16 +103,16 @@ test_one(void)
 static void
 test_not_followed(void)
 {
-    ring *all = two_rings("ABCDE");
-    stopped = 'D';
+    rings_ring *all = two_rings("ABCDE");
+    rings_stopped = 'D';
     says(all, 0, "", "the awaited rank is stopped in the other ring");
-    stopped = 0;
+    rings_stopped = 0;
     rings[1].witnesses[0].last_seen -= 2 * HP_SEC;
     says(all, 0, "", "or silent there");
     all = two_rings("ABCDE");
-    rings[1].roster.moved = AT * HP_SEC - 500 * HP_MS;
+    rings[1].roster.moved = RINGS_AT * HP_SEC - 500 * HP_MS;
     says(all, 0, "", "the other ring moves");
-    rings[1].roster.moved = AT * HP_SEC + 1;
+    rings[1].roster.moved = RINGS_AT * HP_SEC + 1;
     says(all, 0, "", "since its last report");
     all = two_rings("ABCDE");
     rings[1].members[0].host_id = 8;
@@ -197,7 +121,7 @@ test_not_followed(void)
     rings[1].roster.state = HP_ROSTER_FAILED;
     says(all, 0, "", "the other ring has failed");
     all = two_rings("ABCDE");
-    wait_in(all, "D:C");
+    rings_wait(all, "D:C");
     all->witnesses[3].last_seen -= 2 * HP_SEC;
     says(all, 0, "", "the awaited rank is in the operation, and silent");
     all = two_rings("ABCDE");
@@ -208,13 +132,13 @@ test_not_followed(void)
 static void
 test_many(void)
 {
-    begin();
-    ring *all = add("ABCDEF");
-    wait_in(all, "A:D B:A C:B");
-    wait_in(add("DE"), "D:E");
-    wait_in(add("EF"), "E:F");
+    rings_begin();
+    rings_ring *all = rings_add("ABCDEF");
+    rings_wait(all, "A:D B:A C:B");
+    rings_wait(rings_add("DE"), "D:E");
+    rings_wait(rings_add("EF"), "E:F");
     says(all, 5,
-         "rank 3 (nodeD, pid 868) waits, over 2 communicators, in operation 2 (barrier) of split 2 colour 0 for rank 5 "
+         "rank 3 (nodeD, pid 868) waits, over 2 calls, in operation 2 (barrier) of split 2 colour 0 for rank 5 "
          "(nodeF, pid 870), which has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
          "over two rings");
     says(&rings[1], -1,
@@ -222,9 +146,9 @@ test_many(void)
          "which "
          "has not entered it, and its process runs; 1 rank has waited 2.0 s in operation 1",
          "the ring between them");
-    wait_in(add("DF"), "D:F");
+    rings_wait(rings_add("DF"), "D:F");
     says(all, 5,
-         "rank 3 (nodeD, pid 868) waits, over 2 communicators, in operation 2 (barrier) of split 2 colour 0 for rank 5 "
+         "rank 3 (nodeD, pid 868) waits, over 2 calls, in operation 2 (barrier) of split 2 colour 0 for rank 5 "
          "(nodeF, pid 870), which has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
          "a rank that waits in two rings: the one that has stood still for longer is followed");
     rings[3].roster.moved = 80 * HP_SEC;
@@ -241,89 +165,154 @@ test_circles(void)
     static const char three[] =
         "rank 1 (nodeB, pid 866) waits in operation 1 (barrier) of split 1 colour 0, and rank 0 (nodeA, pid 865) in "
         "operation "
-        "7 (barrier) of the whole job, in a circle of 3 communicators: call them in the same order; waited 2.0 s";
-    begin();
-    ring *all = add("ABC");
-    wait_in(all, "A:B");
-    wait_in(add("BC"), "B:C");
-    wait_in(add("AC"), "C:A");
-    wait_in(add("DA"), "D:A");
+        "7 (barrier) of the whole job, in a circle of 3 calls: call them in the same order; waited 2.0 s";
+    rings_begin();
+    rings_ring *all = rings_add("ABC");
+    rings_wait(all, "A:B");
+    rings_wait(rings_add("BC"), "B:C");
+    rings_wait(rings_add("AC"), "C:A");
+    rings_wait(rings_add("DA"), "D:A");
     says(all, 1, three, "three rings wait for each other");
     says(&rings[1], 1, three, "the second one says the same");
     says(&rings[2], 0, three, "and the third one");
     says(&rings[3], 1, three, "and one that waits for these");
 }
 
-/* --- random stories --- */
-
-/* Each process waits in one ring at most, and in each ring the waiting ones wait for one that does not. */
-static void
-make_story(char waits[SIZE], char awaited[RINGS])
+/* A, B and C wait for D in the whole job. */
+static rings_ring *
+one_ring(const char *world)
 {
-    int processes = 3 + (int)(tap_random() % (SIZE - 2)), order[SIZE];
-    begin();
-    memset(waits, -1, SIZE);
-    for (int r = 0, n = 2 + (int)(tap_random() % (RINGS - 1)); r < n; r++) {
-        char names[SIZE + 1] = "";
-        tap_shuffle(order, processes);
-        for (int i = 0, size = 2 + (int)(tap_random() % (uint64_t)(processes - 1)); i < size; i++)
-            names[i] = (char)('A' + order[i]);
-        ring *g = add(names);
-        awaited[r] = names[0];
-        g->roster.moved = 90 * HP_SEC;
-    }
-    for (int p = 0; p < processes; p++) {
-        int r = (int)(tap_random() % (uint64_t)(ring_n + 2));
-        char name = (char)('A' + p), story[4] = {name, ':'};
-        if (r >= ring_n || rank_in(&rings[r], name) < 0 || awaited[r] == name)
-            continue;
-        waits[p] = (char)r;
-        story[2] = awaited[r];
-        wait_in(&rings[r], story);
-    }
-}
-
-/* Who is awaited at the end of the chain from this ring; 0: it leads into a circle. */
-static char
-end_of(int r, const char waits[SIZE], const char awaited[RINGS], int *hops)
-{
-    for (*hops = 0; *hops <= ring_n; ++*hops) {
-        char name = awaited[r];
-        if (waits[name - 'A'] < 0)
-            return name;
-        r = waits[name - 'A'];
-    }
-    return 0;
+    rings_begin();
+    rings_ring *all = rings_add(world);
+    rings_wait(all, "A:D B:A C:B");
+    return all;
 }
 
 static void
-test_random(void)
+test_splits(void)
 {
-    char waits[SIZE], awaited[RINGS], text[TEXT], pid[32];
-    int chains = 0, circles = 0, good = 0, all = 0;
-    for (int k = 0; k < STORIES; k++) {
-        make_story(waits, awaited);
-        for (int r = 0; r < ring_n; r++) {
-            int hops, guilty = -2, wanted;
-            if (!rings[r].roster.in_op_n)
-                continue;
-            char end = end_of(r, waits, awaited, &hops);
-            int said = hp_wait_chain_print(newest(), rings[r].roster.ring.comm, HP_SEC, &guilty, text, sizeof(text));
-            hp_wait_chain c = hp_wait_chain_find(newest(), &rings[r].roster);
-            snprintf(pid, sizeof(pid), "pid %d), which", 800 + end);
-            wanted = rank_in(&rings[r], end ? end : awaited[r]);
-            all++;
-            chains += end && hops;
-            circles += !end;
-            good += case_ok(end && !hops ? !said && !c.hops && hp_wait_chain_guilty(&c) == wanted
-                            : end        ? said && c.hops == hops && !c.circle && guilty == wanted && strstr(text, pid)
-                                  : said && c.circle >= 2 && guilty == wanted && strstr(text, "in the same order"),
-                            "story %d, ring %d (%s): wanted %c after %d, saw %d hops, circle %d, rank %d: %s", k, r,
-                            rings[r].processes, end ? end : '-', hops, c.hops, c.circle, guilty, said ? text : "-");
-        }
-    }
-    is_int(all, good, "%d random rings: %d chains and %d circles have the right end", all, chains, circles);
-    ok(chains > STORIES / 10 && circles > STORIES / 100, "of all kinds there are some");
+    rings_ring *all = one_ring("ABCDE"), *pair = rings_add("DE");
+    rings_split(pair, "D");
+    says(
+        all, 4,
+        "rank 3 (nodeD, pid 868) waits in hoop_comm_split 1 of split 1 colour 0 for rank 4 (nodeE, pid 869), which has "
+        "not called it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+        "the awaited rank is in a split, which another one has not called");
+    snprintf(pair->roster.name, HP_NAME_TEXT, "tp");
+    pair->witnesses[1].left = 1;
+    says(all, 4,
+         "rank 3 (nodeD, pid 868) waits in hoop_comm_split 1 of \"tp\" for rank 4 (nodeE, pid 869), which left that "
+         "communicator before it; 3 ranks have waited 2.0 s in operation 7",
+         "that one has left");
+    says_from(rings_split_of(pair), 1, "", "from the split: nothing more is known");
+    pair->witnesses[1].left = 0;
+    rings_stopped = 'D';
+    says(all, 0, "", "the process of the rank in the split is stopped");
+    rings_stopped = 0;
+    pair->split.failure.code = HOOP_ERR_RENDEZVOUS;
+    says(all, 0, "", "the split has failed");
+    pair->split.failure.code = HOOP_SUCCESS;
+    rings_wait(rings_add("EF"), "E:F");
+    says_from(rings_split_of(pair), -1,
+              "rank 1 (nodeE, pid 869) waits in operation 2 (barrier) of split 2 colour 0 for its rank 1 (nodeF, pid "
+              "870), which has not entered it, and its process runs; 1 rank has waited 2.0 s in hoop_comm_split 1",
+              "from the split: the missing rank waits itself");
+    says(all, -1,
+         "rank 3 (nodeD, pid 868) waits, over 2 calls, in operation 2 (barrier) of split 2 colour 0 for its rank 1 "
+         "(nodeF, pid 870), which has not entered it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+         "and the ring waits for the same");
+    rings_begin();
+    all = rings_add("ABCD");
+    rings_split(all, "BA");
+    pair = rings_add("CD");
+    rings_split(pair, "C");
+    says_from(
+        rings_split_of(all), 3,
+        "rank 2 (nodeC, pid 867) waits in hoop_comm_split 1 of split 1 colour 0 for rank 3 (nodeD, pid 868), which "
+        "has not called it, and its process runs; 2 ranks have waited 2.0 s in hoop_comm_split 1",
+        "a split waits for a split, and no rank reports anything");
+}
+
+static void
+test_messages(void)
+{
+    rings_ring *all = one_ring("ABCDE");
+    rings_receive(all, "D:E");
+    says(all, 4,
+         "rank 3 (nodeD, pid 868) waits in recv of 5 x float32 (tag 3) of the whole job for rank 4 (nodeE, pid 869), "
+         "which has not sent it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+         "the awaited rank receives, in the same ring");
+    all->witnesses[3].waiting.call.kind = HP_SEND;
+    all->witnesses[3].waiting.what = HP_WAIT_LINK;
+    rings_stopped = 'E';
+    says(all, 4,
+         "rank 3 (nodeD, pid 868) waits in send of 5 x float32 (tag 3) of the whole job for rank 4 (nodeE, pid 869), "
+         "which has not received it: its process is stopped; 3 ranks have waited 2.0 s in operation 7",
+         "or sends");
+    rings_stopped = 0;
+    rings_receive(all, "D:-");
+    says(all, 3,
+         "rank 3 (nodeD, pid 868) waits in recv of 5 x float32 (tag 3) of the whole job for its own device; 3 ranks "
+         "have "
+         "waited 2.0 s in operation 7",
+         "or waits for its own GPU");
+    rings_receive(all, "D:E");
+    all->witnesses[3].waiting_at -= 2 * HP_SEC;
+    says(all, 0, "", "that was long ago");
+    rings_receive(all, "D:E");
+    all->witnesses[3].waiting.sequence = 7;
+    says(all, 0, "", "it waits for its stream: no place");
+    rings_receive(all, "D:E");
+    rings_receive(all, "E:A");
+    says(
+        all, 3,
+        "rank 3 (nodeD, pid 868) waits in recv of 5 x float32 (tag 3) of the whole job, and rank 0 (nodeA, pid 865) in "
+        "operation 7 (barrier) of the whole job, in a circle of 3 calls: call them in the same order; waited 2.0 s",
+        "the sender waits in another message, for a rank in the operation");
+}
+
+/* What a table says of a ring in which messages alone wait. */
+static void
+hangs(const rings_ring *g, const char *wanted, const char *what)
+{
+    char text[TEXT] = "";
+    uint64_t lasted = hp_wait_chain_message(&rings_job, &g->roster, (RINGS_AT + 1) * HP_SEC, text, sizeof(text));
+    is_string(wanted, text, "%s", what);
+    is_uint(wanted[0] ? 5 : 0, lasted / HP_SEC, "... its seconds");
+}
+
+static void
+test_oldest_message(void)
+{
+    rings_begin();
+    rings_ring *all = rings_add("ABC");
+    hangs(all, "", "no message waits");
+    rings_receive(all, "A:B");
+    hangs(
+        all,
+        "rank 0 (nodeA) waits in recv of 5 x float32 (tag 3) from rank 1 (nodeB), which has not sent it; 5.0 s so far",
+        "the words of the rank itself");
+    rings_stopped = 'B';
+    hangs(all,
+          "rank 0 (nodeA) waits in recv of 5 x float32 (tag 3) from rank 1 (nodeB), which has not sent it: its process "
+          "is "
+          "stopped, by a signal or a debugger; 5.0 s so far",
+          "and what they do not know");
+    rings_stopped = 0;
+    rings_receive(all, "B:A");
+    all->witnesses[1].waiting.since -= HP_SEC;
+    hangs(
+        all,
+        "rank 1 (nodeB, pid 866) waits in recv of 5 x float32 (tag 3) of the whole job, and rank 0 (nodeA, pid 865) in "
+        "recv of 5 x float32 (tag 3) of the whole job: call them in the same order; waited 5.0 s",
+        "each waits for the other");
+    rings_receive(all, "B:-");
+    rings_receive(all, "A:-");
+    all->witnesses[1].waiting.since -= HP_SEC;
+    hangs(all, "rank 0 (nodeA) waits in recv of 5 x float32 (tag 3) for its own device; 5.0 s so far",
+          "the own device");
+    all->witnesses[0].left = all->witnesses[1].left = 1;
+    hangs(all, "", "ranks that have left wait for nothing");
 }
 
 int
@@ -335,6 +324,8 @@ main(void)
     test_not_followed();
     test_many();
     test_circles();
-    test_random();
+    test_splits();
+    test_messages();
+    test_oldest_message();
     return 0;
 }

@@ -516,9 +516,9 @@ typedef struct hoop_stats {
 
 /*
  * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for
- * nothing. The fields of TCP are read at most once a second, while this rank waits or asks; of several channels the
- * slowest counts, and retransmits of all are added up. Each field is exact, but while operations run the fields may be
- * of slightly different moments.
+ * nothing, and sends nothing. The fields of TCP and of the clock are renewed once a second while this rank calls; of
+ * several channels the slowest counts, and retransmits of all are added up. Each field is exact, but while operations
+ * run the fields may be of slightly different moments.
  * HOOP_ERR_INVALID_ARGUMENT: comm or stats is NULL, or size is too small; then *stats is as it was.
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);

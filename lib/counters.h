@@ -30,7 +30,6 @@ typedef struct hp_counters {
     /* the baton holder's alone */
     uint64_t in_progress; /* operations */
     uint64_t left;        /* when the last one ended */
-    uint64_t measured;    /* when the last three were read */
     uint64_t passed;      /* stations that steps had passed when the wait began */
     hp_flight_wait wait;  /* HP_FLIGHT_NOTHING: none is open */
     int awaited;          /* the rank that it is for, or -1 */

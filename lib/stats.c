@@ -55,26 +55,14 @@ hp_stats_awaits(const hoop_comm *comm, int *rank)
     return HP_FLIGHT_DEVICE;
 }
 
-/* By the answers so far; and asks the next question. */
-static void
-compare_clocks(hoop_comm *comm)
-{
-    if (!comm->client)
-        return;
-    hp_counters_set_clock(&comm->counters, hp_client_compare_clocks(comm->client));
-}
-
 void
 hp_stats_measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
-    uint64_t now = hp_loop_looked(comm->loop);
     hp_tcp_path all = {0};
-    if (comm->size == 1 || now < counters->measured + HP_SEC)
-        return;
-    counters->measured = now;
-    compare_clocks(comm);
-    for (uint32_t c = 0; c < comm->channels; c++) {
+    if (comm->state == HP_COMM_READY) /* by the answers so far; and asks the next question */
+        hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client));
+    for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
         hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]);
         all.retransmits += path.retransmits;
         if (path.rtt_us > all.rtt_us)

@@ -36,19 +36,17 @@ void
 hp_vitals_send(hoop_comm *comm)
 {
     hp_reports *r = &comm->reports;
-    if (!comm->client)
+    if (!comm->client) {
+        r->vitals_due = HP_NEVER;
         return;
+    }
     (void)hp_loop_now(comm->loop);
-    r->vitals_at = hp_loop_looked(comm->loop);
+    uint64_t now = hp_loop_looked(comm->loop);
+    r->vitals_due = now + HP_SEC;
+    r->turns = HP_REPORT_TURNS;
     if (!r->born)
-        r->born = r->vitals_at;
+        r->born = now;
+    hp_stats_measure(comm);
     hp_vitals vitals = measure(comm);
     hp_client_vitals(comm->client, &vitals);
-}
-
-void
-hp_vitals_poll(hoop_comm *comm)
-{
-    if (comm->client && hp_loop_looked(comm->loop) - comm->reports.vitals_at >= HP_SEC)
-        hp_vitals_send(comm);
 }

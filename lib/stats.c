@@ -93,9 +93,10 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->rtt_us = (uint32_t)hp_count_read(&c->rtt_us);
     stats->retransmits = hp_count_read(&c->retransmits);
     stats->delivery_rate = hp_count_read(&c->delivery_rate);
-    stats->entries = hp_count_read(&c->entries);
-    stats->entered_ns = hp_count_read(&c->entered);
-    stats->clock_error_ns = hp_counters_clock(c, &stats->clock_offset_ns);
+    hp_entry_times times = hp_counters_times(c, &stats->clock_offset_ns, &stats->clock_error_ns);
+    stats->entries = times.count;
+    stats->entered_ns = times.sum;
+    stats->entered_error_ns = times.error;
 }
 
 const char *

@@ -27,8 +27,7 @@ measure(hoop_comm *comm)
                        .delivery_rate = s.delivery_rate,
                        .entries = s.entries,
                        .entered = s.entered_ns,
-                       .clock_offset = s.clock_offset_ns,
-                       .clock_error = s.clock_error_ns,
+                       .entered_error = s.entered_error_ns,
                        .rtt = s.rtt_us};
 }
 

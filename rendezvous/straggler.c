@@ -3,7 +3,6 @@
 #include "rendezvous/straggler.h"
 
 #include "base/mem.h"
-#include "rendezvous/clock_offset.h"
 #include "rendezvous/lateness.h"
 
 #include <stdlib.h>
@@ -43,15 +42,6 @@ hp_straggler_find(const hp_history *histories, int n, hp_span span)
     return found;
 }
 
-/* The times of the calls, and the most by which they may be wrong: since a call, the clocks may have drifted apart. */
-static hp_entry_times
-entry_times(const hp_vitals *v)
-{
-    uint64_t drift = v->at / HP_CLOCK_DRIFT;
-    uint64_t error = v->clock_error > UINT64_MAX - drift ? HP_LATENESS_UNKNOWN : v->clock_error + drift;
-    return (hp_entry_times){v->entries, v->entered, v->clock_offset, error};
-}
-
 /* By how many ns the rank calls later than the first one, on average; 0: the clocks do not tell, or there is no memory. */
 static uint64_t
 late_by_clock(const hp_history *histories, int n, int rank)
@@ -59,7 +49,8 @@ late_by_clock(const hp_history *histories, int n, int rank)
     hp_entry_times *times = hp_alloc((size_t)n, sizeof(*times));
     uint64_t *late = hp_alloc((size_t)n, sizeof(*late)), found = 0;
     for (int i = 0; i < n && times; i++)
-        times[i] = entry_times(&histories[i].last);
+        times[i] =
+            (hp_entry_times){histories[i].last.entries, histories[i].last.entered, histories[i].last.entered_error};
     if (times && late) {
         hp_lateness(times, n, late);
         found = late[rank] == HP_LATENESS_UNKNOWN ? 0 : late[rank];

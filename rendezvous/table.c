@@ -314,7 +314,7 @@ look(const hp_job *job, const hp_roster *r, uint64_t now)
     view v = (view){.ring = r,
                     .all = job->rosters,
                     .blame = hp_blame_find(r->witnesses, r->ring.size, unreachable),
-                    .straggler = hp_straggler_find(r->histories, r->ring.size, HP_SPAN_MINUTE),
+                    .straggler = hp_straggler_in_minute(r->histories, r->ring.size, now),
                     .link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_MOMENT, now),
                     .now = now,
                     .silent_before = hp_blame_silent_before(r->witnesses, r->ring.size, unreachable)};

@@ -157,6 +157,21 @@ test_many_clocks(void)
     free(all);
 }
 
+/* So many seconds more in which none is late, and all report each second. */
+static void
+pass_in_step(sim *s, uint64_t from, uint64_t seconds)
+{
+    for (uint64_t t = from + 1; t <= from + seconds; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, 1);
+            vitals.waited[HP_WAIT_PEER] = after(from, g, 1).waited[HP_WAIT_PEER];
+            report(s, g, &vitals);
+        }
+        sim_pass(s, 1000);
+    }
+}
+
+/* A rank that was late long ago, and is not any more: the last minute does not name it. */
 static void
 test_minute(void)
 {
@@ -164,18 +179,44 @@ test_minute(void)
     sim_open(&s);
     sim_world(&s, RANKS, 2);
     pass(&s, RANKS, 100, 1);
-    for (uint64_t t = 101; t <= 200; t++) {
+    pass_in_step(&s, 100, 100);
+    print(&s, 100, 0);
+    is_string("", line_with("last minute"), "who is not late any more is not named");
+    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 25 ms"), "but it was: %s",
+       line_with("since the start"));
+    sim_close(&s);
+}
+
+/* A minute ends, also if nothing is reported in it; and what was before it does not count after it. */
+static void
+test_quiet_minutes(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 20, 1);
+    sim_pass(&s, 45000);
+    print(&s, 100, 0);
+    ok(strstr(line_with("in the last minute"), "rank 1 (node1), late by 50 ms"), "late in this minute: %s",
+       line_with("in the last minute"));
+    sim_pass(&s, 3600000);
+    print(&s, 100, 0);
+    is_string("", line_with("last minute"), "an hour later that rank is not named");
+    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 50 ms"), "but since the start: %s",
+       line_with("since the start"));
+    for (uint64_t t = 0; t <= 5; t++) {
         for (int g = 0; g < RANKS; g++) {
-            hp_vitals vitals = after(t, g, 1);
-            vitals.waited[HP_WAIT_PEER] = after(100, g, 1).waited[HP_WAIT_PEER];
+            hp_vitals vitals = after(20 + t, g, 2);
+            vitals.at += 3645 * HP_SEC;
+            vitals.waited[HP_WAIT_PEER] = after(20, g, 1).waited[HP_WAIT_PEER] + after(t, g, 2).waited[HP_WAIT_PEER];
             report(&s, g, &vitals);
         }
         sim_pass(&s, 1000);
     }
     print(&s, 100, 0);
-    is_string("", line_with("last minute"), "who is not late any more is not named");
-    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 25 ms"), "but it was: %s",
-       line_with("since the start"));
+    ok(strstr(line_with("in the last minute"),
+              "rank 2 (node2), late by 50 ms an operation on average; the others wait 50% of the time"),
+       "the hour of rest dilutes nothing: %s", line_with("in the last minute"));
     sim_close(&s);
 }
 
@@ -388,6 +429,7 @@ main(void)
     test_clocks();
     test_many_clocks();
     test_minute();
+    test_quiet_minutes();
     test_slow_link();
     test_blocked_link();
     test_outside();

@@ -235,7 +235,7 @@ print_ranks(const view *v, const hp_line_sink *lines, int most)
         qsort(ranks, (size_t)shown, sizeof(*ranks), by_rank);
         for (int i = 0; i < shown; i++)
             fill(v, ranks[i].rank, &rows[i]);
-        hp_columns_print(lines, titles, v->ring->histories ? COLUMNS : OUT, OPERATION, rows, shown);
+        hp_columns_print(lines, titles, v->ring->histories ? COLUMNS : OUT, 1U << HOST | 1U << OPERATION, rows, shown);
         if (shown < n)
             print_rest(v, lines, ranks + shown, n - shown);
     }

@@ -156,6 +156,7 @@ void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame;
+    char name[HP_NAME_PREFIX];
     if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_has_server(comm->client, now)) {
         comm->reports.warning.since = 0;
         return;
@@ -170,5 +171,6 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
     if (word == HP_STALL_WARN)
         warn(comm, &blame);
     else if (word == HP_STALL_OVER)
-        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->reports.warning.lasted / 1e9);
+        hp_log(HP_LOG_WARN, "%sthe operation goes on after %.1f s", hp_name_prefix(comm, name),
+               (double)comm->reports.warning.lasted / 1e9);
 }

@@ -408,6 +408,10 @@ test_summary(void)
         lines[1], "the time waited");
     ok(strstr(lines[2], "slowest rank since the start: rank 3 "), "the slowest rank: %s", lines[2]);
     is_int(3, count, "and nothing more");
+    sim_say(&s, 1, HP_NAME, "dp", 2);
+    count = 0;
+    hp_summary_print(s.job->rosters, &out);
+    ok(strncmp(lines[0], "ring \"dp\" of 4 ranks: 100 operations", 36) == 0, "a ring with a name: %s", lines[0]);
     is_int(0, s.ended, "the ring is not over");
     const hp_slow_link once = {.from = 1, .to = 2, .retransmits = 1};
     ok(strstr(hp_summary_link(s.job->rosters, &once, text, sizeof(text)), " 1 segment sent again"), "%s", text);

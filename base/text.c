@@ -64,3 +64,22 @@ hp_text_is_name(const char *text, size_t n)
     }
     return 1;
 }
+
+size_t
+hp_text_width(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++)
+        width += !goes_on((uint8_t)*text);
+    return width;
+}
+
+size_t
+hp_text_first(const char *text, size_t columns)
+{
+    size_t n = 0;
+    for (; text[n]; n++)
+        if (!goes_on((uint8_t)text[n]) && columns-- == 0)
+            break;
+    return n;
+}

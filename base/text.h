@@ -15,4 +15,10 @@ int hp_text_is_tame(const char *text, size_t n, char keep);
 /* Whether it is a name to print in a sentence: whole characters of UTF-8, and no control characters. */
 int hp_text_is_name(const char *text, size_t n);
 
+/* Columns that it takes on a terminal: one for each character of UTF-8. */
+size_t hp_text_width(const char *text);
+
+/* The bytes of its first characters that take so many columns, or of all. */
+size_t hp_text_first(const char *text, size_t columns);
+
 #endif

@@ -488,8 +488,9 @@ size_t hoop_dtype_size(hoop_dtype dtype);      /* bytes of an element, 0 for an 
  * What a rank knows of itself. Fields that are "now" tell of the present; all others count from the return of
  * hoop_comm_create, and only grow. A wait is time in which operations of this rank were in progress and no step of them
  * moved for at least 10 microseconds, also if the program computed meanwhile; it counts for what the oldest collective
- * waited for, or, without a collective, the oldest message. ns: nanoseconds by CLOCK_MONOTONIC. Without a flight recorder (setting "recorder" 0)
- * nothing takes the time of a call: inside_ns, outside_ns, entries and entered_ns are 0.
+ * waited for, or, without a collective, the oldest message. ns: nanoseconds by CLOCK_MONOTONIC. Without a flight
+ * recorder (setting "recorder" 0) nothing takes the time of a call: inside_ns, outside_ns and entries are 0. Entries
+ * count once the clocks were compared, so never without a server.
  */
 typedef struct hoop_stats {
     size_t size;                  /* = sizeof(hoop_stats), set by the program: the struct may grow */
@@ -509,16 +510,17 @@ typedef struct hoop_stats {
     uint64_t retransmits;         /* segments that TCP has sent to the next rank again */
     uint64_t delivery_rate;       /* now: bytes/s that TCP has last delivered to the next rank; 0: unknown */
     uint64_t entries;             /* collectives whose time of call was kept, every 1,024th; */
-    uint64_t entered_ns;          /* and the sum of these times, modulo 2^64 */
+    uint64_t entered_ns;          /* the sum of these times by the clock of the server's host, modulo 2^64; */
+    uint64_t entered_error_ns;    /* and the most by which that sum may be wrong */
     int64_t clock_offset_ns;      /* now: this host's CLOCK_MONOTONIC less that of the server's host; */
     uint64_t clock_error_ns;      /* now: the most by which that may be wrong; UINT64_MAX: it is not known */
 } hoop_stats;
 
 /*
  * Fills *stats (its size field must be set). Any thread, at any time, also on a failed communicator; it waits for
- * nothing. The fields of TCP are read at most once a second, while this rank waits or asks; of several channels the
- * slowest counts, and retransmits of all are added up. Each field is exact, but while operations run the fields may be
- * of slightly different moments.
+ * nothing, and sends nothing. The fields of TCP and of the clock are renewed once a second while this rank calls; of
+ * several channels the slowest counts, and retransmits of all are added up. Each field is exact, but while operations
+ * run the fields may be of slightly different moments.
  * HOOP_ERR_INVALID_ARGUMENT: comm or stats is NULL, or size is too small; then *stats is as it was.
  */
 hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);

@@ -43,7 +43,7 @@ typedef struct hp_failure {
     int size, running;
     hp_rank_exit first; /* of the rank that failed first; .rank is -1: none has */
     char *ring;         /* why the ring failed, in the rendezvous server's words; NULL: it has not */
-    char *split;        /* which ring: "split 1 colour 0", whose ranks have other numbers; NULL: the job's */
+    char *split;        /* which ring: 'split 1 colour 0 "dp"', whose ranks have other numbers; NULL: the job's */
     int ring_worked;    /* the ring was up and failed in an operation */
     int ring_rank;      /* the rank that it lost, as the ring numbers it; -1: it failed for another reason */
     int ring_judged;    /* the server judged by the ranks' calls: its sentence names the culprit and stays */

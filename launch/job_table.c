@@ -8,10 +8,7 @@
 
 #include <unistd.h>
 
-enum {
-    FRAME = 3, /* lines of a ring that are no rows: the sentence, the titles, the ranks left out */
-    PREFIX = 9 /* "hooprun: " */
-};
+enum { PREFIX = 9 }; /* "hooprun: " */
 
 typedef struct printer {
     hp_output *output;
@@ -31,7 +28,8 @@ hp_job_table_print(const hp_job_server *server, hp_output *output, int most)
 {
     printer p = {output, most};
     int width = hp_terminal_size(STDERR_FILENO).columns - PREFIX;
-    const hp_table_options options = {.most = most - FRAME, .width = width > 0 ? width : 0, .line = say, .arg = &p};
+    const hp_table_options options = {
+        .most = most, .lines = most, .width = width > 0 ? width : 0, .line = say, .arg = &p};
     if (server->server)
         hp_server_print(server->server, &options);
     if (p.left == most)

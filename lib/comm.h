@@ -120,8 +120,8 @@ typedef struct hp_reports {
     uint64_t overdue_ns;             /* and so long it had lasted by then */
     hp_waiting waiting;              /* as the server was told; call.kind 0: it knows of none */
     uint64_t waiting_at;             /* and when */
-    int out;                         /* and OUT after it, on a connection not polled since; progress.c's */
-    uint64_t born, vitals_at;        /* vitals.c's: when this rank's ring was up, and when it has sent STATS last */
+    int turns;                       /* so many waits give the loop a turn when they end; progress.c's */
+    uint64_t born, vitals_due;       /* vitals.c's: when this rank's ring was up, and when the next STATS is due */
     uint64_t logged;                 /* the last operation of which this rank has logged whom it waits for */
     hp_stall_warning warning;        /* the stall warning that this rank gives while the server is lost */
     hp_heartbeats *heartbeats;       /* those that the ranks send each other then; NULL without neighbours */

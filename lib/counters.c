@@ -41,29 +41,47 @@ hp_counters_end_wait(hp_counters *c, uint64_t now)
     c->wait = HP_FLIGHT_NOTHING;
 }
 
+/* Into the half that no reader has been sent to since the change before. */
+static void
+show_times(hp_counters *c)
+{
+    const hp_call_times *t = &c->times;
+    const uint64_t words[HP_TIMES_WORDS] = {t->known.count, t->known.sum,   t->known.error,
+                                            t->clock.at,    t->clock.error, (uint64_t)t->clock.offset};
+    unsigned next = atomic_load_explicit(&c->shown, memory_order_relaxed) + 1;
+    for (int i = 0; i < HP_TIMES_WORDS; i++)
+        atomic_store(&c->times_shown[next % 2][i], words[i]);
+    atomic_store(&c->shown, next);
+}
+
+void
+hp_counters_add_time(hp_counters *c, uint64_t entered)
+{
+    hp_call_times_add(&c->times, entered);
+    show_times(c);
+}
+
 void
 hp_counters_set_clock(hp_counters *c, const hp_clock_offset *clock)
 {
-    atomic_fetch_add(&c->clock_version, 1);
-    atomic_store(&c->clock_at, clock->at);
-    atomic_store(&c->clock_offset, (uint64_t)clock->offset);
-    atomic_store(&c->clock_error, clock->error);
-    atomic_fetch_add(&c->clock_version, 1);
+    hp_call_times_compared(&c->times, clock);
+    show_times(c);
 }
 
-uint64_t
-hp_counters_clock(const hp_counters *c, int64_t *offset)
+hp_entry_times
+hp_counters_times(const hp_counters *c, int64_t *offset, uint64_t *error)
 {
-    hp_clock_offset clock;
-    unsigned version;
+    uint64_t words[HP_TIMES_WORDS];
+    unsigned shown;
     do {
-        version = atomic_load(&c->clock_version);
-        clock.at = atomic_load(&c->clock_at);
-        clock.offset = (int64_t)atomic_load(&c->clock_offset);
-        clock.error = atomic_load(&c->clock_error);
-    } while (version % 2 == 1 || version != atomic_load(&c->clock_version));
+        shown = atomic_load(&c->shown);
+        for (int i = 0; i < HP_TIMES_WORDS; i++)
+            words[i] = atomic_load(&c->times_shown[shown % 2][i]);
+    } while (shown != atomic_load(&c->shown)); /* the half that was read may have changed meanwhile */
+    const hp_clock_offset clock = {.at = words[3], .error = words[4], .offset = (int64_t)words[5]};
     *offset = clock.offset;
-    return hp_clock_offset_error(&clock, hp_now());
+    *error = hp_clock_offset_error(&clock, hp_now());
+    return (hp_entry_times){.count = words[0], .sum = words[1], .error = words[2]};
 }
 
 int

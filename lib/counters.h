@@ -11,26 +11,26 @@
 #include "base/count.h"
 #include "base/stopwatch.h"
 #include "flight/format.h"
+#include "lib/call_times.h"
 #include "net/link_state.h"
-#include "rendezvous/clock_offset.h"
 
 enum { HP_COUNTERS_ENTRIES = 1024 }; /* of so many collectives, the time of one's call is added up */
+enum { HP_TIMES_WORDS = 6 };         /* that any thread may read of hp_call_times */
 
 typedef struct hp_counters {
     hp_count messages, bytes[2]; /* messages that ended well; payload received, and sent */
-    hp_count entries, entered;   /* times of calls, and their sum */
     hp_count ended;              /* when the last operation ended; 0: one is in progress, or there was none */
     hp_stopwatch inside;         /* operations were in progress */
     hp_stopwatch waited[HP_FLIGHT_STREAM + 1]; /* by hp_flight_wait */
     hp_stopwatch *waited_for;                  /* by rank; NULL before the ring is known */
     int ranks;
-    hp_count rtt_us, retransmits, delivery_rate;  /* to the next rank */
-    atomic_uint clock_version;                    /* odd: the next three change */
-    hp_count clock_at, clock_offset, clock_error; /* hp_clock_offset */
+    hp_count rtt_us, retransmits, delivery_rate; /* to the next rank */
+    atomic_uint shown;                           /* in [shown % 2] is what `times` were */
+    hp_count times_shown[2][HP_TIMES_WORDS];
     /* the baton holder's alone */
+    hp_call_times times;
     uint64_t in_progress; /* operations */
     uint64_t left;        /* when the last one ended */
-    uint64_t measured;    /* when the last three were read */
     uint64_t passed;      /* stations that steps had passed when the wait began */
     hp_flight_wait wait;  /* HP_FLIGHT_NOTHING: none is open */
     int awaited;          /* the rank that it is for, or -1 */
@@ -63,14 +63,14 @@ hp_counters_enter(hp_counters *c, uint64_t entered)
     hp_count_set(&c->ended, 0);
 }
 
+void hp_counters_add_time(hp_counters *counters, uint64_t entered);
+
 /* A collective, which fuses `calls` calls up to number `sequence`, starts: of some the time of the call is kept. */
 static inline void
 hp_counters_call(hp_counters *c, uint64_t sequence, uint64_t calls, uint64_t entered)
 {
-    if (sequence % HP_COUNTERS_ENTRIES >= calls || entered == 0)
-        return;
-    hp_count_add(&c->entries, 1);
-    hp_count_add(&c->entered, entered);
+    if (sequence % HP_COUNTERS_ENTRIES < calls && entered != 0)
+        hp_counters_add_time(c, entered);
 }
 
 /* A work ends at `left`; 0: no recorder took the time. */
@@ -96,12 +96,14 @@ hp_counters_outside(const hp_counters *c)
     return ended ? hp_now() - ended : 0;
 }
 
-/*
- * What is known of the server's clock: three words that belong together, of which a reader, any thread, never sees a
- * part. Returns the error of *offset, now.
- */
+/* What is known of the server's clock now. */
 void hp_counters_set_clock(hp_counters *counters, const hp_clock_offset *clock);
-uint64_t hp_counters_clock(const hp_counters *counters, int64_t *offset);
+
+/*
+ * The times of calls that were added, and what is known of the clock, with its error now: a reader, any thread, never
+ * sees a part of a change, and does not wait for one to end.
+ */
+hp_entry_times hp_counters_times(const hp_counters *counters, int64_t *clock_offset, uint64_t *clock_error);
 
 /* The rank that was waited for longest, and for how many ns; -1: none was. */
 int hp_counters_slowest(hp_counters *counters, uint64_t *ns);

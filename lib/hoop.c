@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "gpu/cuda.h"
-#include "lib/baton.h"
 #include "lib/bootstrap.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
@@ -47,17 +46,6 @@ hoop_comm_error(const hoop_comm *comm, hoop_error *error)
     return HOOP_SUCCESS;
 }
 
-/* If no thread drives, this one looks at TCP; if one does, it looks itself. */
-static void
-measure(hoop_comm *comm)
-{
-    if (atomic_load(&comm->fault.known) || comm->forks != hp_forks() || !hp_baton_try(comm))
-        return;
-    hp_loop_now(comm->loop);
-    hp_stats_measure(comm);
-    hp_baton_give(comm);
-}
-
 hoop_result
 hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats)
 {
@@ -67,7 +55,6 @@ hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats)
         return hp_entry_refuse(
             NULL, HOOP_ERR_INVALID_ARGUMENT,
             "hoop_comm_stats: comm or stats is NULL, or stats->size was not set to sizeof(hoop_stats)");
-    measure(mine);
     hp_stats_fill(mine, &found);
     found.size = stats->size < sizeof(found) ? stats->size : sizeof(found);
     memcpy(stats, &found, found.size);

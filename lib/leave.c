@@ -12,6 +12,7 @@
 #include "lib/fault.h"
 #include "lib/links.h"
 #include "lib/messages.h"
+#include "lib/name.h"
 #include "lib/progress.h"
 #include "lib/recorder.h"
 #include "lib/registry.h"
@@ -59,21 +60,22 @@ slow_peer(hoop_comm *comm)
 static void
 report_unread(const hoop_comm *comm)
 {
-    char me[96], peer[96];
+    char me[96], peer[96], name[HP_NAME_PREFIX];
     int rank = -1;
     uint64_t unread = hp_messages_unread(comm, &rank);
     if (unread && !atomic_load(&comm->fault.failed))
-        hp_log(HP_LOG_WARN, "%s leaves with %llu message%s unread, the first of them from %s",
-               hp_comm_name(comm, comm->rank, me), (unsigned long long)unread, unread == 1 ? "" : "s",
-               hp_comm_name(comm, rank, peer));
+        hp_log(HP_LOG_WARN, "%s%s leaves with %llu message%s unread, the first of them from %s",
+               hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), (unsigned long long)unread,
+               unread == 1 ? "" : "s", hp_comm_name(comm, rank, peer));
 }
 
 static void
 warn_of(const hoop_comm *comm, const hp_peer *slow, const char *what, uint64_t lasted)
 {
-    char me[96], peer[96];
-    hp_log(HP_LOG_WARN, "%s leaves, and %s has not received what was sent to it for %.1f s; %s",
-           hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->pair.peer, peer), (double)lasted / 1e9, what);
+    char me[96], peer[96], name[HP_NAME_PREFIX];
+    hp_log(HP_LOG_WARN, "%s%s leaves, and %s has not received what was sent to it for %.1f s; %s",
+           hp_name_prefix(comm, name), hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, slow->pair.peer, peer),
+           (double)lasted / 1e9, what);
 }
 
 /*

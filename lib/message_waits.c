@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lib/messages.h"
+#include "lib/name.h"
 
 #include <stdio.h>
 
@@ -186,7 +187,7 @@ void
 hp_message_waits_poll(hoop_comm *comm, uint64_t now)
 {
     uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
-    char line[256];
+    char line[256], name[HP_NAME_PREFIX];
     if (!comm->messages.first)
         return;
     for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
@@ -198,9 +199,12 @@ hp_message_waits_poll(hoop_comm *comm, uint64_t now)
     switch (hp_stall_warning_due(warning, after, peer != NULL, peer ? moved_at(comm, peer) : now, now)) {
     case HP_STALL_WARN:
         describe(comm, peer, warning->lasted, line, sizeof(line));
-        hp_log(HP_LOG_WARN, "%s", line);
+        hp_log(HP_LOG_WARN, "%s%s", hp_name_prefix(comm, name), line);
         break;
-    case HP_STALL_OVER: hp_log(HP_LOG_WARN, "the message goes on after %.1f s", (double)warning->lasted / 1e9); break;
+    case HP_STALL_OVER:
+        hp_log(HP_LOG_WARN, "%sthe message goes on after %.1f s", hp_name_prefix(comm, name),
+               (double)warning->lasted / 1e9);
+        break;
     default: break;
     }
 }

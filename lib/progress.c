@@ -112,16 +112,17 @@ turn_loop(hoop_comm *comm)
 
 /*
  * Operations that never wait give the loop no turn, and a control connection that was reset would not be noticed
- * until another rank fails. So every 64th wait gives it one; and so does the end of an operation that was reported,
- * because its OUT may be lost.
+ * until another rank fails. So every 64th wait gives it one; and so do the next waits that end after a report, which
+ * may be lost, or has an answer, and one at whose end a report is due.
  */
 static void
 poll_server(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if ((++d->ended & 63) != 0 && !comm->reports.out && !atomic_load_explicit(&d->reconnecting, memory_order_relaxed))
+    if ((++d->ended & 63) != 0 && comm->reports.turns == 0 && !hp_vitals_are_due(comm) &&
+        !atomic_load_explicit(&d->reconnecting, memory_order_relaxed))
         return;
-    comm->reports.out = 0;
+    comm->reports.turns -= comm->reports.turns > 0;
     hp_loop_run(comm->loop, 0);
     hp_vitals_poll(comm);
     if (comm->client && hp_client_is_away(comm->client))
@@ -160,6 +161,7 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
         if (idle == 1) {
             since = now;
             waits = hp_loop_looked(comm->loop);
+            hp_vitals_poll(comm); /* while there is nothing else to do */
         } else if (idle > 1 && now - since >= HP_SPIN_COUNTED_NS) {
             hp_round_wait(comm, waits);
         }

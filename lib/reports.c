@@ -34,7 +34,7 @@ static void
 send_out(hoop_comm *comm)
 {
     comm->reports.in_op = 0;
-    comm->reports.out = 1;
+    comm->reports.turns = HP_REPORT_TURNS;
     hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
         hp_client_out(comm->client, comm->completed);
@@ -247,7 +247,7 @@ end_wait(hoop_comm *comm)
     if (!hp_client_inform(comm->client, HP_FEATURE_WAITING, HP_WAITING, payload, sizeof(payload)))
         return;
     comm->reports.waiting = none;
-    comm->reports.out = 1;
+    comm->reports.turns = HP_REPORT_TURNS;
 }
 
 static int

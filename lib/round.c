@@ -182,7 +182,6 @@ hp_round_idle(hoop_comm *comm, uint64_t now)
     if (comm->messages.first)
         received |= move_messages(comm);
     hp_round_wait(comm, hp_loop_looked(comm->loop));
-    hp_stats_measure(comm);
     hp_reports_poll(comm, now);
     hp_message_waits_poll(comm, now);
     hp_reports_wait(comm, now);

@@ -55,26 +55,14 @@ hp_stats_awaits(const hoop_comm *comm, int *rank)
     return HP_FLIGHT_DEVICE;
 }
 
-/* By the answers so far; and asks the next question. */
-static void
-compare_clocks(hoop_comm *comm)
-{
-    if (!comm->client)
-        return;
-    hp_counters_set_clock(&comm->counters, hp_client_compare_clocks(comm->client));
-}
-
 void
 hp_stats_measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
-    uint64_t now = hp_loop_looked(comm->loop);
     hp_tcp_path all = {0};
-    if (comm->size == 1 || now < counters->measured + HP_SEC)
-        return;
-    counters->measured = now;
-    compare_clocks(comm);
-    for (uint32_t c = 0; c < comm->channels; c++) {
+    if (comm->state == HP_COMM_READY) /* by the answers so far; and asks the next question */
+        hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client));
+    for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
         hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]);
         all.retransmits += path.retransmits;
         if (path.rtt_us > all.rtt_us)
@@ -105,9 +93,10 @@ hp_stats_fill(hoop_comm *comm, hoop_stats *stats)
     stats->rtt_us = (uint32_t)hp_count_read(&c->rtt_us);
     stats->retransmits = hp_count_read(&c->retransmits);
     stats->delivery_rate = hp_count_read(&c->delivery_rate);
-    stats->entries = hp_count_read(&c->entries);
-    stats->entered_ns = hp_count_read(&c->entered);
-    stats->clock_error_ns = hp_counters_clock(c, &stats->clock_offset_ns);
+    hp_entry_times times = hp_counters_times(c, &stats->clock_offset_ns, &stats->clock_error_ns);
+    stats->entries = times.count;
+    stats->entered_ns = times.sum;
+    stats->entered_error_ns = times.error;
 }
 
 const char *
@@ -167,6 +156,7 @@ void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame;
+    char name[HP_NAME_PREFIX];
     if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_has_server(comm->client, now)) {
         comm->reports.warning.since = 0;
         return;
@@ -181,5 +171,6 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
     if (word == HP_STALL_WARN)
         warn(comm, &blame);
     else if (word == HP_STALL_OVER)
-        hp_log(HP_LOG_WARN, "the operation goes on after %.1f s", (double)comm->reports.warning.lasted / 1e9);
+        hp_log(HP_LOG_WARN, "%sthe operation goes on after %.1f s", hp_name_prefix(comm, name),
+               (double)comm->reports.warning.lasted / 1e9);
 }

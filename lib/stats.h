@@ -18,10 +18,7 @@ int hp_stats_is_outside(const hoop_comm *comm);
  */
 hp_flight_wait hp_stats_awaits(const hoop_comm *comm, int *rank);
 
-/*
- * Reads what TCP has measured on the way to the next rank, and compares clocks with the server; at most once a second,
- * also if it is called more often.
- */
+/* Reads what TCP has measured on the way to the next rank, and compares clocks with the server; not without one. */
 void hp_stats_measure(hoop_comm *comm);
 
 /* Everything but `size`. Any thread, at any time. */

@@ -27,8 +27,7 @@ measure(hoop_comm *comm)
                        .delivery_rate = s.delivery_rate,
                        .entries = s.entries,
                        .entered = s.entered_ns,
-                       .clock_offset = s.clock_offset_ns,
-                       .clock_error = s.clock_error_ns,
+                       .entered_error = s.entered_error_ns,
                        .rtt = s.rtt_us};
 }
 
@@ -37,20 +36,18 @@ hp_vitals_send(hoop_comm *comm)
 {
     hp_reports *r = &comm->reports;
     uint8_t payload[HP_VITALS_BYTES];
-    if (!comm->client)
+    if (!comm->client) {
+        r->vitals_due = HP_NEVER;
         return;
+    }
     (void)hp_loop_now(comm->loop);
-    r->vitals_at = hp_loop_looked(comm->loop);
+    uint64_t now = hp_loop_looked(comm->loop);
+    r->vitals_due = now + HP_SEC;
+    r->turns = HP_REPORT_TURNS;
     if (!r->born)
-        r->born = r->vitals_at;
+        r->born = now;
+    hp_stats_measure(comm);
     hp_vitals vitals = measure(comm);
     hp_vitals_put(payload, &vitals);
     hp_client_inform(comm->client, HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
-}
-
-void
-hp_vitals_poll(hoop_comm *comm)
-{
-    if (comm->client && hp_loop_looked(comm->loop) - comm->reports.vitals_at >= HP_SEC)
-        hp_vitals_send(comm);
 }

@@ -1,16 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * vitals: what the server hears of this rank once a second: its counters (STATS). Baton holder only.
+ * vitals: what the server hears of this rank once a second while it calls, however short its operations are: its
+ * counters (STATS). Baton holder only.
  */
 #ifndef HP_VITALS_H
 #define HP_VITALS_H
 
-#include "lib/comm.h"
+#include "lib/recorder.h"
 
-/* Sends them if a second has passed since the last time. The time is what the loop has looked at last, so it costs nothing. */
-void hp_vitals_poll(hoop_comm *comm);
+enum { HP_REPORT_TURNS = 2 }; /* of the loop after a report: the first may come before its answer */
 
-/* Sends them now: the ring is up, or this rank leaves. Nothing in a ring of one. */
+/*
+ * Measures (stats.h), and sends them now: the ring is up, or this rank leaves. Nothing in a ring of one without a server,
+ * where they are never due.
+ */
 void hp_vitals_send(hoop_comm *comm);
+
+/* Whether a second has passed since the last time, by the clock as the loop or the recorder has read it last. */
+static inline int
+hp_vitals_are_due(const hoop_comm *comm)
+{
+    return hp_recorder_clock(comm) >= comm->reports.vitals_due;
+}
+
+/* Sends them if they are due. */
+static inline void
+hp_vitals_poll(hoop_comm *comm)
+{
+    if (hp_vitals_are_due(comm))
+        hp_vitals_send(comm);
+}
 
 #endif

@@ -16,15 +16,18 @@ typedef struct hp_row {
     char cell[HP_COLUMNS_MOST][HP_CELL];
 } hp_row;
 
-/* A sentence, broken at blanks where it is too long; what goes on is indented by two. */
-void hp_columns_say(const hp_line_sink *lines, const char *text);
+/*
+ * A sentence, broken at blanks where it is too long, and a word only where it is longer than a line; what goes on is
+ * indented by two. Returns the number of lines.
+ */
+int hp_columns_say(const hp_line_sink *lines, const char *text);
 
 /*
  * The titles, and n rows: each column as wide as what it holds. If a line is too long, the blanks between columns are cut to
- * one each, then column `elastic` is cut, and ends with two points where text is left out, then the last columns are left
- * out.
+ * one each, then the columns whose bits are in `elastic` are cut, down to ten characters, and end with two points where text
+ * is left out; then the last columns behind those are left out, and at last the line is cut.
  */
-void hp_columns_print(const hp_line_sink *lines, const char *const *titles, int columns, int elastic,
+void hp_columns_print(const hp_line_sink *lines, const char *const *titles, int columns, unsigned elastic,
                       const hp_row *rows, int n);
 
 #endif

@@ -10,6 +10,7 @@
 #define MOMENT (800 * HP_MS) /* the least time between `before` and the report that takes its place */
 #define MARK_EVERY (10 * HP_SEC)
 #define FRESH (3 * HP_SEC)
+#define MINUTE (60 * HP_SEC)
 
 static uint64_t
 grown(uint64_t from, uint64_t to)
@@ -87,16 +88,27 @@ hp_history_rates(const hp_history *h, hp_span span, uint64_t now)
     return r;
 }
 
-hp_milestone
-hp_history_added(const hp_history *h, hp_span span)
+/* The oldest mark of the last minute; NULL: there is none. What is older would dilute it. */
+static const hp_milestone *
+minute_mark(const hp_history *h, uint64_t now)
 {
-    hp_milestone from = {0}, to = mark_of(&h->last);
-    if (!h->seen)
-        return from;
-    if (span == HP_SPAN_MOMENT)
-        from = mark_of(&h->before);
-    else if (span == HP_SPAN_MINUTE)
-        from = h->mark[h->marks < HP_MILESTONES ? 0 : h->next_mark];
+    uint64_t rank_now = h->last.at + grown(h->seen, now);
+    for (int i = 0, oldest = h->next_mark + HP_MILESTONES - h->marks; i < h->marks; i++) {
+        const hp_milestone *mark = &h->mark[(oldest + i) % HP_MILESTONES];
+        if (grown(mark->at, rank_now) <= MINUTE)
+            return mark;
+    }
+    return NULL;
+}
+
+hp_milestone
+hp_history_added(const hp_history *h, hp_span span, uint64_t now)
+{
+    static const hp_milestone start;
+    const hp_milestone *from = span == HP_SPAN_MINUTE ? minute_mark(h, now) : &start;
+    hp_milestone to = mark_of(&h->last);
+    if (!h->seen || !from)
+        return start;
     return (hp_milestone){
-        .at = grown(from.at, to.at), .calls = grown(from.calls, to.calls), .waited = grown(from.waited, to.waited)};
+        .at = grown(from->at, to.at), .calls = grown(from->calls, to.calls), .waited = grown(from->waited, to.waited)};
 }

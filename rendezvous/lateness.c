@@ -5,12 +5,6 @@
 #include <stdlib.h>
 
 static int
-is_known(const hp_entry_times *t)
-{
-    return t->count > 0 && t->error != HP_LATENESS_UNKNOWN;
-}
-
-static int
 by_count(const void *one, const void *other)
 {
     const uint64_t *a = one, *b = other;
@@ -24,7 +18,7 @@ common_count(const hp_entry_times *of, int ranks, uint64_t *counts)
     uint64_t common = 0;
     int n = 0, most = 0;
     for (int r = 0; r < ranks; r++)
-        if (is_known(&of[r]))
+        if (of[r].count > 0)
             counts[n++] = of[r].count;
     qsort(counts, (size_t)n, sizeof(*counts), by_count);
     for (int i = 0, end; i < n; i = end) {
@@ -38,17 +32,18 @@ common_count(const hp_entry_times *of, int ranks, uint64_t *counts)
     return common;
 }
 
-/* The sum by the common clock, modulo 2^64: differences of two are small, and right. */
-static uint64_t
-common_sum(const hp_entry_times *t)
-{
-    return t->sum - t->count * (uint64_t)t->offset;
-}
-
+/* Sums are modulo 2^64: the difference of two is small, and right. */
 static int
 is_earlier(const hp_entry_times *a, const hp_entry_times *b)
 {
-    return (int64_t)(common_sum(a) - common_sum(b)) < 0;
+    return (int64_t)(a->sum - b->sum) < 0;
+}
+
+/* The most by which the difference of the two sums may be wrong. */
+static uint64_t
+error_of(const hp_entry_times *a, const hp_entry_times *b)
+{
+    return a->error > UINT64_MAX - b->error ? UINT64_MAX : a->error + b->error;
 }
 
 void
@@ -57,13 +52,13 @@ hp_lateness(const hp_entry_times *of, int ranks, uint64_t *late)
     uint64_t count = common_count(of, ranks, late);
     const hp_entry_times *earliest = 0;
     for (int r = 0; r < ranks; r++)
-        if (is_known(&of[r]) && of[r].count == count && (!earliest || is_earlier(&of[r], earliest)))
+        if (count && of[r].count == count && (!earliest || is_earlier(&of[r], earliest)))
             earliest = &of[r];
     for (int r = 0; r < ranks; r++) {
         late[r] = HP_LATENESS_UNKNOWN;
-        if (!is_known(&of[r]) || of[r].count != count)
+        if (!count || of[r].count != count)
             continue;
-        uint64_t ns = (common_sum(&of[r]) - common_sum(earliest)) / count;
-        late[r] = ns > of[r].error + earliest->error ? ns : 0;
+        uint64_t ns = of[r].sum - earliest->sum;
+        late[r] = ns > error_of(&of[r], earliest) ? ns / count : 0;
     }
 }

@@ -402,8 +402,7 @@ hp_vitals_put(uint8_t out[HP_VITALS_BYTES], const hp_vitals *vitals)
     p = put64(p, vitals->delivery_rate);
     p = put64(p, vitals->entries);
     p = put64(p, vitals->entered);
-    p = put64(p, (uint64_t)vitals->clock_offset);
-    p = put64(p, vitals->clock_error);
+    p = put64(p, vitals->entered_error);
     put32(p, vitals->rtt);
 }
 
@@ -422,8 +421,7 @@ hp_vitals_get(hp_vitals *vitals, const uint8_t *in, size_t n)
     vitals->delivery_rate = take64(&c);
     vitals->entries = take64(&c);
     vitals->entered = take64(&c);
-    vitals->clock_offset = (int64_t)take64(&c);
-    vitals->clock_error = take64(&c);
+    vitals->entered_error = take64(&c);
     vitals->rtt = take32(&c);
     return whole(&c);
 }

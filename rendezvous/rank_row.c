@@ -8,7 +8,18 @@
 #include <stdio.h>
 
 enum { CALL = 96 };
-enum { RANK, HOST, PID, OPERATION = HP_ROW_ELASTIC, LASTED, WAITS, OUT = HP_ROW_COUNTERS, IN, WAITED, RESENT };
+enum {
+    RANK,
+    HOST = HP_ROW_HOST,
+    PID,
+    OPERATION = HP_ROW_OPERATION,
+    LASTED,
+    WAITS,
+    OUT = HP_ROW_COUNTERS,
+    IN,
+    WAITED,
+    RESENT
+};
 
 #define OUTSIDE_AFTER (2 * HP_SEC) /* a rank that drives is heard of each second */
 

@@ -20,8 +20,8 @@ typedef struct hp_table_view {
     uint64_t now, silent_before;
 } hp_table_view;
 
-/* Column ELASTIC is cut on a narrow terminal. Those from COUNTERS on come from counters: a ring without them has no such. */
-enum { HP_ROW_ELASTIC = 3, HP_ROW_COUNTERS = 6, HP_ROW_COLUMNS = 10 };
+/* HOST and OPERATION are cut on a narrow terminal. Those from COUNTERS on come from counters: a ring without them has no such. */
+enum { HP_ROW_HOST = 1, HP_ROW_OPERATION = 3, HP_ROW_COUNTERS = 6, HP_ROW_COLUMNS = 10 };
 extern const char *const hp_rank_row_titles[HP_ROW_COLUMNS];
 
 /*

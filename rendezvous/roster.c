@@ -115,7 +115,8 @@ static void
 fail(hp_roster *r, const hoop_error *cause, int except)
 {
     uint8_t payload[HP_ABORT_BYTES];
-    char line[300];
+    const char *split = hp_title_split(r->label);
+    char line[300], title[HP_TITLE_TEXT];
     hoop_error first;
     if (r->state >= HP_ROSTER_FAILED)
         return;
@@ -132,7 +133,7 @@ fail(hp_roster *r, const hoop_error *cause, int except)
     send_all(r, except, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
     snprintf(line, sizeof(line), "failed: %s", r->cause.text);
     log_text(r, line);
-    r->events->failed(r->events->arg, hp_title_split(r->label), &r->cause);
+    r->events->failed(r->events->arg, split ? hp_title_print(split, r->name, title) : NULL, &r->cause);
 }
 
 void

@@ -3,7 +3,6 @@
 #include "rendezvous/straggler.h"
 
 #include "base/mem.h"
-#include "rendezvous/clock_offset.h"
 #include "rendezvous/lateness.h"
 
 #include <stdlib.h>
@@ -12,21 +11,21 @@ static const double late_share = 0.05, link_share = 0.1, used_share = 0.1;
 
 /* 0: nothing is known of the rank in this span, or it has ended no call. */
 static int
-read_rank(const hp_history *h, hp_span span, hp_milestone *added)
+read_rank(const hp_history *h, hp_span span, uint64_t now, hp_milestone *added)
 {
-    *added = hp_history_added(h, span);
+    *added = hp_history_added(h, span, now);
     return added->at > 0 && added->calls > 0;
 }
 
-hp_straggler
-hp_straggler_find(const hp_history *histories, int n, hp_span span)
+static hp_straggler
+find(const hp_history *histories, int n, hp_span span, uint64_t now)
 {
     hp_straggler found = {.rank = -1};
     hp_milestone least = {0};
     double least_share = 2, sum = 0;
     for (int i = 0; i < n && histories; i++) {
         hp_milestone added;
-        if (!read_rank(&histories[i], span, &added))
+        if (!read_rank(&histories[i], span, now, &added))
             return (hp_straggler){.rank = -1};
         double share = (double)added.waited / (double)added.at;
         sum += share;
@@ -43,13 +42,10 @@ hp_straggler_find(const hp_history *histories, int n, hp_span span)
     return found;
 }
 
-/* The times of the calls, and the most by which they may be wrong: since a call, the clocks may have drifted apart. */
-static hp_entry_times
-entry_times(const hp_vitals *v)
+hp_straggler
+hp_straggler_in_minute(const hp_history *histories, int n, uint64_t now)
 {
-    uint64_t drift = v->at / HP_CLOCK_DRIFT;
-    uint64_t error = v->clock_error > UINT64_MAX - drift ? HP_LATENESS_UNKNOWN : v->clock_error + drift;
-    return (hp_entry_times){v->entries, v->entered, v->clock_offset, error};
+    return find(histories, n, HP_SPAN_MINUTE, now);
 }
 
 /* By how many ns the rank calls later than the first one, on average; 0: the clocks do not tell, or there is no memory. */
@@ -59,7 +55,8 @@ late_by_clock(const hp_history *histories, int n, int rank)
     hp_entry_times *times = hp_alloc((size_t)n, sizeof(*times));
     uint64_t *late = hp_alloc((size_t)n, sizeof(*late)), found = 0;
     for (int i = 0; i < n && times; i++)
-        times[i] = entry_times(&histories[i].last);
+        times[i] =
+            (hp_entry_times){histories[i].last.entries, histories[i].last.entered, histories[i].last.entered_error};
     if (times && late) {
         hp_lateness(times, n, late);
         found = late[rank] == HP_LATENESS_UNKNOWN ? 0 : late[rank];
@@ -72,7 +69,7 @@ late_by_clock(const hp_history *histories, int n, int rank)
 hp_straggler
 hp_straggler_since_start(const hp_history *histories, int n)
 {
-    hp_straggler found = hp_straggler_find(histories, n, HP_SPAN_ALL);
+    hp_straggler found = find(histories, n, HP_SPAN_ALL, 0);
     uint64_t late = found.rank >= 0 ? late_by_clock(histories, n, found.rank) : 0;
     if (late)
         found.late = (double)late / 1e9;

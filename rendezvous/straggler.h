@@ -15,10 +15,13 @@ typedef struct hp_straggler {
     double share; /* of the time that the others have waited for it, 0 to 1 */
 } hp_straggler;
 
-/* histories: of n ranks; NULL: none has reported. A rank that is late by less than a twentieth of the time is not named. */
-hp_straggler hp_straggler_find(const hp_history *histories, int n, hp_span span);
+/*
+ * In the last minute. histories: of n ranks; NULL: none has reported. A rank that is late by less than a twentieth of the
+ * time is not named, and none is while not all ranks are heard of.
+ */
+hp_straggler hp_straggler_in_minute(const hp_history *histories, int n, uint64_t now);
 
-/* The same since the start: `late` is by the ranks' clocks where they tell (lateness.h). */
+/* Since the start: `late` is by the ranks' clocks where they tell (lateness.h). */
 hp_straggler hp_straggler_since_start(const hp_history *histories, int n);
 
 typedef struct hp_slow_link {

@@ -2,6 +2,8 @@
 /* summary: see summary.h. */
 #include "rendezvous/summary.h"
 
+#include "rendezvous/title.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -52,12 +54,12 @@ print_bytes(double bytes, char out[32])
 static void
 print_work(const hp_roster *r, const sums *s, const hp_line_sink *lines)
 {
-    char line[400], messages[64] = "", sent[32], rate[32];
+    char line[400], messages[64] = "", sent[32], rate[32], title[HP_TITLE_TEXT];
     if (s->messages)
         snprintf(messages, sizeof(messages), ", %llu message%s", (unsigned long long)s->messages,
                  s->messages == 1 ? "" : "s");
     snprintf(line, sizeof(line), "%s of %d rank%s: %llu operation%s%s, %s sent in %.1f s, %s/s a rank",
-             r->world ? "ring" : r->label, r->ring.size, r->ring.size == 1 ? "" : "s",
+             hp_title_print(r->world ? "ring" : r->label, r->name, title), r->ring.size, r->ring.size == 1 ? "" : "s",
              (unsigned long long)s->operations, s->operations == 1 ? "" : "s", messages,
              print_bytes((double)s->sent, sent), s->seconds,
              print_bytes(s->total > 0 ? (double)s->sent / s->total : 0, rate));

@@ -29,13 +29,6 @@ by_weight(const void *one, const void *other)
     return a->weight != b->weight ? a->weight - b->weight : a->rank - b->rank;
 }
 
-static int
-by_rank(const void *one, const void *other)
-{
-    const weighed_rank *a = one, *b = other;
-    return a->rank - b->rank;
-}
-
 /* "500 more ranks: 380 in an operation, 120 in none that lasts" */
 static void
 print_rest(const view *v, const hp_line_sink *lines, const weighed_rank *ranks, int n)
@@ -49,6 +42,7 @@ print_rest(const view *v, const hp_line_sink *lines, const weighed_rank *ranks, 
     hp_columns_say(lines, line);
 }
 
+/* The ranks in their order, or, where there is no room for all, those that tell most first. */
 static void
 print_ranks(const view *v, const hp_line_sink *lines, int most)
 {
@@ -58,12 +52,12 @@ print_ranks(const view *v, const hp_line_sink *lines, int most)
     for (int i = 0; ranks && rows && i < n; i++)
         ranks[i] = (weighed_rank){.rank = i, .weight = hp_rank_row_weigh(v, i)};
     if (ranks && rows) {
-        qsort(ranks, (size_t)n, sizeof(*ranks), by_weight);
-        qsort(ranks, (size_t)shown, sizeof(*ranks), by_rank);
+        if (shown < n)
+            qsort(ranks, (size_t)n, sizeof(*ranks), by_weight);
         for (int i = 0; i < shown; i++)
             hp_rank_row_fill(v, ranks[i].rank, &rows[i]);
         hp_columns_print(lines, hp_rank_row_titles, v->ring->histories ? HP_ROW_COLUMNS : HP_ROW_COUNTERS,
-                         HP_ROW_ELASTIC, rows, shown);
+                         1U << HP_ROW_HOST | 1U << HP_ROW_OPERATION, rows, shown);
         if (shown < n)
             print_rest(v, lines, ranks + shown, n - shown);
     }
@@ -155,7 +149,7 @@ look(const hp_job *job, const hp_roster *r, uint64_t now)
     view v = (view){.ring = r,
                     .where = hp_whereabouts_find(job, r, now),
                     .blame = hp_blame_find(r->witnesses, r->ring.size, unreachable),
-                    .straggler = hp_straggler_find(r->histories, r->ring.size, HP_SPAN_MINUTE),
+                    .straggler = hp_straggler_in_minute(r->histories, r->ring.size, now),
                     .link = hp_straggler_link(r->histories, &r->ring, HP_SPAN_MOMENT, now),
                     .now = now,
                     .silent_before = hp_blame_silent_before(r->witnesses, r->ring.size, unreachable)};
@@ -189,6 +183,17 @@ lines_of(const hp_table_options *options)
     return (hp_line_sink){.width = options->width, .line = options->line, .arg = options->arg};
 }
 
+/* How many rows fit behind a sentence of so many lines. The titles take one, and so do those that are left out. */
+static int
+rows_of(const hp_table_options *options, int said, int ranks)
+{
+    int room = options->lines - said - 1;
+    if (!options->lines || (ranks <= room && ranks <= options->most))
+        return options->most;
+    room = room > 1 ? room - 1 : 1;
+    return room < options->most ? room : options->most;
+}
+
 static void
 print_ring(const hp_job *job, const hp_roster *r, const hp_table_options *options, uint64_t now)
 {
@@ -198,8 +203,8 @@ print_ring(const hp_job *job, const hp_roster *r, const hp_table_options *option
     snprintf(line, sizeof(line), "%s, %s of %d rank%s: %s", hp_title_print(r->label, r->name, title),
              r->world ? "ring" : "split", r->ring.size, r->ring.size == 1 ? "" : "s",
              summary(job, r, now, text, sizeof(text)));
-    hp_columns_say(&lines, line);
-    print_ranks(&v, &lines, options->most);
+    int said = hp_columns_say(&lines, line);
+    print_ranks(&v, &lines, rows_of(options, said, r->ring.size));
     print_slow(&v, &lines);
     free(v.where);
 }

@@ -10,7 +10,8 @@
 #include "rendezvous/job.h"
 
 typedef struct hp_table_options {
-    int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come first */
+    int most;  /* rows of a ring; if it has more ranks, those that tell most about a hang come, in this order */
+    int lines; /* of its sentence, titles and rows together, at least one row; 0: any */
     int width; /* of a line: sentences are broken, and rows cut; 0: any */
     void (*line)(void *arg, const char *line);
     void *arg;

@@ -108,6 +108,7 @@ class Stats(ctypes.Structure):
         ("delivery_rate", c_uint64),
         ("entries", c_uint64),
         ("entered_ns", c_uint64),
+        ("entered_error_ns", c_uint64),
         ("clock_offset_ns", c_int64),
         ("clock_error_ns", c_uint64),
     ]

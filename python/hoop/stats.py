@@ -34,6 +34,7 @@ class Stats:
     delivery_rate: int
     entries: int
     entered_ns: int
+    entered_error_ns: int
     clock_offset_ns: int
     clock_error_ns: Optional[int]
 

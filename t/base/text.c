@@ -60,6 +60,17 @@ names(void)
        "nor what is no whole UTF-8");
 }
 
+/* A character is a column. */
+static void
+widths(void)
+{
+    const char *text = "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80z";
+    static const size_t bytes[] = {0, 1, 3, 6, 10, 11, 11};
+    is_int(5, (intmax_t)hp_text_width(text), "five characters");
+    for (size_t n = 0; n < sizeof(bytes) / sizeof(bytes[0]); n++)
+        is_int((intmax_t)bytes[n], (intmax_t)hp_text_first(text, n), "the first %d of them", (int)n);
+}
+
 int
 main(void)
 {
@@ -68,6 +79,7 @@ main(void)
     plan_lazy();
     every_byte();
     names();
+    widths();
     becomes("plain", "plain", "ASCII");
     becomes("\xc3\xa9 \xc3\x87 \xe2\x82\xac \xe4\xb8\x80 \xf0\x9f\x98\x80",
             "\xc3\xa9 \xc3\x87 \xe2\x82\xac \xe4\xb8\x80 \xf0\x9f\x98\x80",

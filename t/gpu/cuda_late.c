@@ -2,7 +2,8 @@
 /*
  * Late streams, on the stand-in driver: when a rank makes the call, its stream is still busy with other work of the
  * caller's. No rank's operation completes before that stream reaches the call, not even a barrier, which moves nothing.
- * A job that is aborted, or loses a rank, still ends at once. The time limit does not count the stream's time.
+ * A job that is aborted, or loses a rank, still ends at once. The time limit does not count the stream's time. And a GPU
+ * that is late itself.
  */
 #include "t/gpu/cuda_rank.h"
 
@@ -224,6 +225,28 @@ blamed(int number, int size, void *arg)
     return bad;
 }
 
+/* Rank 0's GPU is slow: it waits for its own reductions and copies, and says so. */
+static int
+slow_device(int number, int size, void *arg)
+{
+    cuda_rank r;
+    hoop_stats stats = {.size = sizeof(stats)};
+    int bad = cuda_rank_enter(&r, number, size);
+    (void)arg;
+    if (!bad && number == 0)
+        r.fake->delay(20000);
+    for (int i = 0; i < 10 && !bad; i++)
+        if (hoop_allreduce(r.in.memory, r.out.memory, COUNT, HOOP_INT32, HOOP_SUM, r.comm) != HOOP_SUCCESS)
+            bad = cuda_rank_complain("allreduce");
+    if (!bad && (hoop_comm_stats(r.comm, &stats) != HOOP_SUCCESS ||
+                 (number == 0 && stats.waited_reduction_ns < UINT64_C(1000000)))) {
+        party_note("waited for its GPU for %.6f s", (double)stats.waited_reduction_ns / 1e9);
+        bad = 1;
+    }
+    r.fake->delay(0);
+    return cuda_rank_leave(&r) || bad;
+}
+
 static void
 run(party *p, party_fn *fn, int how, const char *what)
 {
@@ -249,6 +272,7 @@ main(void)
     run(&p, given_up, 0, "a rank aborts whose stream is held: all is over at once, and the stream goes on later");
     run(&p, given_up, 1, "another rank aborts");
     run(&p, given_up, DIES + 1, "another rank dies");
+    run(&p, slow_device, 0, "a slow GPU is what its rank has waited for");
     snprintf(limit, sizeof(limit), "%d", SHORT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     run(&p, patient, 0, "streams that are all busy for longer than the time limit before the call are no error");

@@ -45,6 +45,16 @@ seconds_since(uint64_t begin)
     return (double)(hp_now() - begin) / (double)HP_SEC;
 }
 
+/* Another thread has the driver's mutex while it opens a GPU, maybe for seconds. */
+static void
+test_stats(void)
+{
+    hoop_stats stats = {.size = sizeof(stats)};
+    pthread_mutex_lock(&comm->driver.mutex);
+    is_int(HOOP_SUCCESS, hoop_comm_stats(comm, &stats), "who asks for its stats waits for no mutex");
+    pthread_mutex_unlock(&comm->driver.mutex);
+}
+
 static void
 test_waits(hoop_work *work)
 {
@@ -99,6 +109,7 @@ main(void)
     plan_lazy();
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         bail("no communicator");
+    test_stats();
     pthread_create(&holder, NULL, hold, NULL);
     while (!atomic_load(&held))
         continue;

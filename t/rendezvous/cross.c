@@ -235,9 +235,11 @@ test_chain(void)
     ok(strstr(s.conns[SPLIT + 2].cause.text, "rank 1 (node2, pid 803) has not entered operation 1 (barrier)") != NULL,
        "there it is named by its number in that ring: %s", s.conns[SPLIT + 2].cause.text);
     sim_close(&s);
-    chain_rings(&s, 10 * HP_SEC, 0, 10500);
+    chain_rings(&s, 10 * HP_SEC, 0, 9500);
+    sim_say(&s, SPLIT + 2, HP_NAME, "tp", 2);
+    sim_pass(&s, 1000);
     ok(s.conns[SPLIT + 2].causes == 1 && s.conns[0].causes == 0, "one that has time left stays");
-    is_string("split 1 colour 0", s.failed_split, "the owner hears which ring has failed");
+    is_string("split 1 colour 0 \"tp\"", s.failed_split, "the owner hears which ring has failed, with its name");
     sim_close(&s);
 }
 

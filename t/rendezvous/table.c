@@ -288,10 +288,33 @@ test_many(void)
     sim_pass(&s, 900);
     print(&s, 10);
     is_int(13, count, "of 64 ranks 10 are shown");
-    is_string("41    node6  841  not in 5", lines[11], "the awaited one is among them");
-    is_string("8     node2  808  5          0.9 s  data from rank 41", lines[10],
-              "with the first ones that wait, in order");
+    is_string("41    node6  841  not in 5", lines[2], "the awaited one comes first");
+    is_string("8     node2  808  5          0.9 s  data from rank 41", lines[11],
+              "then the first ones that wait, in order");
     is_string("and 54 more ranks: 54 in an operation, 0 in none that lasts", lines[12], "the others are counted");
+    sim_close(&s);
+}
+
+/* Ten lines at 58 columns: the sentence takes three, and the last rank, which is awaited, is not the one that is lost. */
+static void
+test_few_lines(void)
+{
+    enum { N = 7 };
+    const hp_table_options options = {.most = 10, .lines = 10, .width = 58, .line = keep};
+    sim s;
+    sim_open(&s);
+    sim_world(&s, N, 8);
+    for (int t = 0; t < 6; t++) {
+        for (int i = 0; i < N - 1; i++)
+            sim_report(&s, i, 1234567, 1, N - 1);
+        sim_pass(&s, 250);
+    }
+    count = 0;
+    hp_table_print(s.job, &options, s.now);
+    is_int(10, count, "ten lines");
+    ok(strncmp(lines[2], "  ", 2) == 0 && strncmp(lines[3], "rank ", 5) == 0, "three of the sentence: %s", lines[2]);
+    ok(strncmp(lines[4], "6 ", 2) == 0 && strstr(lines[4], "not in 1234567"), "the first row: %s", lines[4]);
+    is_string("and 2 more ranks: 2 in an operation, 0 in none that lasts", lines[9], "the others are counted");
     sim_close(&s);
 }
 
@@ -368,6 +391,7 @@ main(void)
     test_call_names();
     test_gone();
     test_many();
+    test_few_lines();
     test_order();
     test_start();
     return tap_failures() != 0;

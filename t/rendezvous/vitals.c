@@ -102,17 +102,16 @@ test_rates(void)
     sim_close(&s);
 }
 
-/* Ranks whose clocks differ by seconds; rank 2 has called 80 ms late each time. */
+/* Rank 2 has called 80 ms late each time; 0 entries: the clocks were not compared. */
 static void
-pass_with_clocks(sim *s, uint64_t error)
+pass_with_clocks(sim *s, uint64_t entries, uint64_t error)
 {
     for (int t = 0; t <= 5; t++) {
         for (int g = 0; g < RANKS; g++) {
             hp_vitals vitals = after((uint64_t)t, g, 2);
-            vitals.entries = (uint64_t)t;
-            vitals.clock_offset = g * 3 * (int64_t)HP_SEC;
-            vitals.clock_error = error;
-            vitals.entered = vitals.entries * (7 * HP_SEC + (uint64_t)vitals.clock_offset + (g == 2 ? 80 * HP_MS : 0));
+            vitals.entries = entries * (uint64_t)t;
+            vitals.entered = vitals.entries * (7 * HP_SEC + (g == 2 ? 80 * HP_MS : 0));
+            vitals.entered_error = vitals.entries * error;
             report(s, g, &vitals);
         }
         sim_pass(s, t < 5 ? 1000 : 0);
@@ -122,7 +121,7 @@ pass_with_clocks(sim *s, uint64_t error)
 static void
 test_clocks(void)
 {
-    static const uint64_t error[] = {5 * HP_MS, 50 * HP_MS, UINT64_MAX};
+    static const uint64_t error[] = {5 * HP_MS, 50 * HP_MS, 0}, entries[] = {1, 1, 0};
     static const char *const wanted[] = {"late by 80 ms", "late by 50 ms", "late by 50 ms"};
     static const char *const what[] = {"clocks that are known say how late", "their error is more than that",
                                        "the clocks are not known"};
@@ -130,14 +129,13 @@ test_clocks(void)
         sim s;
         sim_open(&s);
         sim_world(&s, RANKS, 2);
-        pass_with_clocks(&s, error[i]);
+        pass_with_clocks(&s, entries[i], error[i]);
         print(&s, 100, 0);
         ok(strstr(line_with("since the start"), wanted[i]) != NULL, "%s: %s", what[i], line_with("since the start"));
         sim_close(&s);
     }
 }
 
-/* A rank that was late long ago, and is not any more: the last minute does not name it. */
 /* The clocks of a ring of any size are compared. */
 static void
 test_many_clocks(void)
@@ -159,6 +157,21 @@ test_many_clocks(void)
     free(all);
 }
 
+/* So many seconds more in which none is late, and all report each second. */
+static void
+pass_in_step(sim *s, uint64_t from, uint64_t seconds)
+{
+    for (uint64_t t = from + 1; t <= from + seconds; t++) {
+        for (int g = 0; g < RANKS; g++) {
+            hp_vitals vitals = after(t, g, 1);
+            vitals.waited[HP_WAIT_PEER] = after(from, g, 1).waited[HP_WAIT_PEER];
+            report(s, g, &vitals);
+        }
+        sim_pass(s, 1000);
+    }
+}
+
+/* A rank that was late long ago, and is not any more: the last minute does not name it. */
 static void
 test_minute(void)
 {
@@ -166,18 +179,44 @@ test_minute(void)
     sim_open(&s);
     sim_world(&s, RANKS, 2);
     pass(&s, RANKS, 100, 1);
-    for (uint64_t t = 101; t <= 200; t++) {
+    pass_in_step(&s, 100, 100);
+    print(&s, 100, 0);
+    is_string("", line_with("last minute"), "who is not late any more is not named");
+    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 25 ms"), "but it was: %s",
+       line_with("since the start"));
+    sim_close(&s);
+}
+
+/* A minute ends, also if nothing is reported in it; and what was before it does not count after it. */
+static void
+test_quiet_minutes(void)
+{
+    sim s;
+    sim_open(&s);
+    sim_world(&s, RANKS, 2);
+    pass(&s, RANKS, 20, 1);
+    sim_pass(&s, 45000);
+    print(&s, 100, 0);
+    ok(strstr(line_with("in the last minute"), "rank 1 (node1), late by 50 ms"), "late in this minute: %s",
+       line_with("in the last minute"));
+    sim_pass(&s, 3600000);
+    print(&s, 100, 0);
+    is_string("", line_with("last minute"), "an hour later that rank is not named");
+    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 50 ms"), "but since the start: %s",
+       line_with("since the start"));
+    for (uint64_t t = 0; t <= 5; t++) {
         for (int g = 0; g < RANKS; g++) {
-            hp_vitals vitals = after(t, g, 1);
-            vitals.waited[HP_WAIT_PEER] = after(100, g, 1).waited[HP_WAIT_PEER];
+            hp_vitals vitals = after(20 + t, g, 2);
+            vitals.at += 3645 * HP_SEC;
+            vitals.waited[HP_WAIT_PEER] = after(20, g, 1).waited[HP_WAIT_PEER] + after(t, g, 2).waited[HP_WAIT_PEER];
             report(&s, g, &vitals);
         }
         sim_pass(&s, 1000);
     }
     print(&s, 100, 0);
-    is_string("", line_with("last minute"), "who is not late any more is not named");
-    ok(strstr(line_with("since the start"), "rank 1 (node1), late by 25 ms"), "but it was: %s",
-       line_with("since the start"));
+    ok(strstr(line_with("in the last minute"),
+              "rank 2 (node2), late by 50 ms an operation on average; the others wait 50% of the time"),
+       "the hour of rest dilutes nothing: %s", line_with("in the last minute"));
     sim_close(&s);
 }
 
@@ -369,6 +408,10 @@ test_summary(void)
         lines[1], "the time waited");
     ok(strstr(lines[2], "slowest rank since the start: rank 3 "), "the slowest rank: %s", lines[2]);
     is_int(3, count, "and nothing more");
+    sim_say(&s, 1, HP_NAME, "dp", 2);
+    count = 0;
+    hp_summary_print(s.job->rosters, &out);
+    ok(strncmp(lines[0], "ring \"dp\" of 4 ranks: 100 operations", 36) == 0, "a ring with a name: %s", lines[0]);
     is_int(0, s.ended, "the ring is not over");
     const hp_slow_link once = {.from = 1, .to = 2, .retransmits = 1};
     ok(strstr(hp_summary_link(s.job->rosters, &once, text, sizeof(text)), " 1 segment sent again"), "%s", text);
@@ -390,6 +433,7 @@ main(void)
     test_clocks();
     test_many_clocks();
     test_minute();
+    test_quiet_minutes();
     test_slow_link();
     test_blocked_link();
     test_outside();

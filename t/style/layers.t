@@ -119,7 +119,7 @@ downward rendezvous server inquiry answer job_keys table rank_row whereabouts jo
     events title client registration resend clock_question control_conn message clock_offset lateness
 downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join progress spin \
     standby stream_watchdog round links fault reports vitals stats message_waits messages message_works held staging devices ops inbox recorder callback \
-    work_pool request registry baton name comm counters exchange pmi pmix mpi server_search bounded_wait environment launcher config config.def \
+    work_pool request registry baton name comm counters call_times exchange pmi pmix mpi server_search bounded_wait environment launcher config config.def \
     secret_file listener server_thread probe peer_heartbeat \
     channel attach slot belt work pair arrivals matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \

@@ -75,15 +75,17 @@ like '^hoop-rendezvous: job [0-9a-f]{8}: goes on after ' "$(tail -n 1 server.err
 is '' "$(cat fine.[0-3])" 'the ranks say nothing'
 kill "$running"
 
+HOOP_NAME=w
+export HOOP_NAME
 for signal in KILL STOP; do
     by_hand $signal "$sleeper" 2 6 0.5
     kill -$signal "$running"
     wait_for 30 ended $signal
     is '0000' "$(cat $signal.status.? | tr -d '\n')" "without a server ($signal)"
-    grep -lE "hoop WARN ${late}, or was stopped; [123] ranks? ha(s|ve) waited " $signal.? >speakers
+    grep -lE "hoop WARN \"w\": ${late}, or was stopped; [123] ranks? ha(s|ve) waited " $signal.? >speakers
     is 1 "$(wc -l <speakers | tr -d ' ')" 'one rank says it'
     is "$(cat speakers)" "$(grep -l . $signal.[0-3])" 'and the others nothing'
-    like 'hoop WARN the operation goes on after [56]\.[0-9] s' "$(cat $signal.?)" 'it says when it goes on'
+    like 'hoop WARN "w": the operation goes on after [56]\.[0-9] s' "$(cat $signal.?)" 'it says when it goes on'
     kill -KILL "$running" 2>/dev/null
 done
 done_testing

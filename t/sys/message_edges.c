@@ -277,6 +277,7 @@ late(int rank, int size, void *arg)
     int32_t value[COUNT] = {0};
     hoop_comm *comm = party_join(1);
     (void)size, (void)arg;
+    hoop_comm_set_name(comm, "pipe");
     hoop_log_to(keep, NULL);
     double since = party_clock();
     int good = 1;
@@ -285,7 +286,8 @@ late(int rank, int size, void *arg)
         good = hoop_send(value, COUNT, HOOP_INT32, 1, 3, comm) == HOOP_SUCCESS && atomic_load(&heard.lines) == 0;
     } else {
         good = hoop_recv(value, COUNT, HOOP_INT32, 0, 3, comm) == HOOP_SUCCESS;
-        good = good && line_is(0, since, WARN_MS, "rank 1 (", ") waits in recv of 5 x int32 (tag 3) from rank 0 (") &&
+        good = good &&
+               line_is(0, since, WARN_MS, "\"pipe\": rank 1 (", ") waits in recv of 5 x int32 (tag 3) from rank 0 (") &&
                line_is(0, since, WARN_MS, "), which has not sent it; 0.", " s so far") &&
                line_is(1, since, 2 * WARN_MS, "which has not sent it; 1.", " s so far") &&
                atomic_load(&heard.lines) == 2;
@@ -304,6 +306,7 @@ never_taken(int rank, int size, void *arg)
     hoop_result result =
         rank ? hoop_recv(bytes, 1, HOOP_UINT8, 0, 0, comm) : hoop_send(bytes, 1, HOOP_UINT8, 1, 0, comm);
     (void)size, (void)arg;
+    hoop_comm_set_name(comm, "pipe");
     hoop_log_to(keep, NULL);
     if (rank == 1)
         party_nap(3.5);
@@ -315,7 +318,8 @@ never_taken(int rank, int size, void *arg)
     int left = hoop_comm_destroy(comm) == HOOP_SUCCESS;
     if (rank == 1)
         return 0;
-    return !left || !line_is(0, since, WARN_MS, "rank 0 (", ") has not received what was sent to it for 0.") ||
+    return !left ||
+           !line_is(0, since, WARN_MS, "\"pipe\": rank 0 (", ") has not received what was sent to it for 0.") ||
            !line_is(1, since, 2 * WARN_MS, "leaves, and rank 1 (", "it takes it at its next call") ||
            !line_is(2, since, 2000, "leaves, and rank 1 (", "that is lost");
 }

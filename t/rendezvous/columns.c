@@ -6,23 +6,13 @@
 #include "rendezvous/columns.h"
 
 #include "base/text.h"
+#include "t/rendezvous/lines.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LINES = 200, LINE = 2048, HOST = 1, CALL = 2, COLUMNS = 5 };
-
-static char lines[LINES][LINE];
-static int count;
-
-static void
-keep(void *arg, const char *line)
-{
-    (void)arg;
-    if (count < LINES)
-        snprintf(lines[count++], LINE, "%s", line);
-}
+enum { HOST = 1, CALL = 2, COLUMNS = 5 };
 
 static const char *const titles[COLUMNS] = {"rank", "host", "operation", "waits for", "out"};
 

@@ -5,42 +5,19 @@
  */
 #include "base/clock.h"
 #include "rendezvous/table.h"
+#include "t/rendezvous/lines.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { LINES = 64, LINE = 512 };
-
-static char lines[LINES][LINE];
-static int count;
-
-static void
-keep(void *arg, const char *line)
-{
-    (void)arg;
-    if (count < LINES)
-        snprintf(lines[count++], LINE, "%s", line);
-}
-
 static void
 print(const sim *s, int most)
 {
     const hp_table_options options = {.most = most, .line = keep};
-    count = 0;
-    memset(lines, 0, sizeof(lines));
+    forget();
     hp_table_print(s->job, &options, s->now);
-}
-
-/* The first line with these words; "": none has them. */
-static const char *
-line_with(const char *words)
-{
-    for (int i = 0; i < count; i++)
-        if (strstr(lines[i], words))
-            return lines[i];
-    return "";
 }
 
 /* Connection g waits in a recv from `peer`, since so many ms, or with operation 17 for its stream; kind 0: no longer. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "rendezvous/summary.h"
 #include "rendezvous/table.h"
+#include "t/rendezvous/lines.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
@@ -13,36 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LINES = 600, LINE = 512, RANKS = 4 };
-
-static char lines[LINES][LINE];
-static int count;
-
-static void
-keep(void *arg, const char *line)
-{
-    (void)arg;
-    if (count < LINES)
-        snprintf(lines[count++], LINE, "%s", line);
-}
+enum { RANKS = 4 };
 
 static void
 print(const sim *s, int most, int width)
 {
     const hp_table_options options = {.most = most, .width = width, .line = keep};
-    count = 0;
-    memset(lines, 0, sizeof(lines));
+    forget();
     hp_table_print(s->job, &options, s->now);
-}
-
-/* The line that has this text; "" if there is none. */
-static const char *
-line_with(const char *text)
-{
-    for (int i = 0; i < count; i++)
-        if (strstr(lines[i], text))
-            return lines[i];
-    return "";
 }
 
 static int

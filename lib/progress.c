@@ -162,6 +162,8 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
             since = now;
             waits = hp_loop_looked(comm->loop);
             hp_vitals_poll(comm); /* while there is nothing else to do */
+            if (comm->reports.asks)
+                hp_vitals_ask(comm);
         } else if (idle > 1 && now - since >= HP_SPIN_COUNTED_NS) {
             hp_round_wait(comm, waits);
         }

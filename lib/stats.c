@@ -60,8 +60,8 @@ hp_stats_measure(hoop_comm *comm)
 {
     hp_counters *counters = &comm->counters;
     hp_tcp_path all = {0};
-    if (comm->state == HP_COMM_READY) /* by the answers so far; and asks the next question */
-        hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client));
+    if (comm->state == HP_COMM_READY) /* by the answers so far */
+        hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client, 0));
     for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
         hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]);
         all.retransmits += path.retransmits;

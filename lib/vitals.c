@@ -43,11 +43,20 @@ hp_vitals_send(hoop_comm *comm)
     (void)hp_loop_now(comm->loop);
     uint64_t now = hp_loop_looked(comm->loop);
     r->vitals_due = now + HP_SEC;
-    r->turns = HP_REPORT_TURNS;
+    r->asks = 1;
     if (!r->born)
         r->born = now;
     hp_stats_measure(comm);
     hp_vitals vitals = measure(comm);
     hp_vitals_put(payload, &vitals);
     hp_client_inform(comm->client, HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
+}
+
+void
+hp_vitals_ask(hoop_comm *comm)
+{
+    comm->reports.asks = 0;
+    comm->reports.turns = HP_REPORT_TURNS;
+    if (comm->client)
+        hp_client_compare_clocks(comm->client, 1);
 }

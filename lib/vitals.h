@@ -16,6 +16,12 @@ enum { HP_REPORT_TURNS = 2 }; /* of the loop after a report: the first may come 
  */
 void hp_vitals_send(hoop_comm *comm);
 
+/*
+ * Asks what time it is at the server. A rank asks only while it drives, after a report, so that it reads the answer: if its
+ * process ended while one is unread, the server would see a reset, and think that the network failed.
+ */
+void hp_vitals_ask(hoop_comm *comm);
+
 /* Whether a second has passed since the last time, by the clock as the loop or the recorder has read it last. */
 static inline int
 hp_vitals_are_due(const hoop_comm *comm)

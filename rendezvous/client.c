@@ -466,9 +466,9 @@ hp_client_has_server(const hp_client *c, uint64_t now)
 }
 
 const hp_clock_offset *
-hp_client_compare_clocks(hp_client *c)
+hp_client_compare_clocks(hp_client *c, int asks)
 {
-    if (c->state == HP_CLIENT_GO && usable_control(c))
+    if (asks && c->state == HP_CLIENT_GO && usable_control(c))
         hp_clock_ask(c->control);
     return &c->clock;
 }

@@ -52,8 +52,8 @@ void hp_client_started(hp_client *client, const hp_report *report);
  * seconds of an operation.
  */
 int hp_client_has_server(const hp_client *client, uint64_t now);
-/* What the server's answers have shown so far; and asks once more what time it is there. */
-const hp_clock_offset *hp_client_compare_clocks(hp_client *client);
+/* What the server's answers have shown so far. asks: asks once more what time it is there. */
+const hp_clock_offset *hp_client_compare_clocks(hp_client *client, int asks);
 
 void hp_client_out(hp_client *client, uint64_t completed);        /* nothing is sent if IN_OP was not */
 void hp_client_abort(hp_client *client, const hoop_error *cause); /* relayed to every rank; the first one wins */

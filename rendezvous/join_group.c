@@ -355,7 +355,7 @@ hp_join_group_mistrust(hp_join_group *m, const char *address)
 
 /* A split's missing rank waits elsewhere, perhaps for another one. */
 static void
-name_guilty_rank(const hp_join_group *m, const char *missing, hoop_error *error)
+name_guilty_rank(const hp_join_group *m, hoop_error *error)
 {
     const hp_wait_place here = {.split = m, .rank = -1};
     uint64_t waited = m->deadline - m->opened;
@@ -363,8 +363,7 @@ name_guilty_rank(const hp_join_group *m, const char *missing, hoop_error *error)
     char text[256];
     if (!m->parent || !m->events->elsewhere(m->events->arg, &here, waited, &guilty, text, sizeof(text)))
         return;
-    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s did not call hoop_comm_split within %.1f s: %s", missing,
-               (double)waited / 1e9, text);
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS, "%s", text);
     error->rank = guilty;
 }
 
@@ -388,7 +387,7 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     for (int i = 0; left == 1 && given == m->joined_n && i < m->size; i++)
         if (!bit(m->has_joined, i))
             error->rank = i;
-    name_guilty_rank(m, missing, error);
+    name_guilty_rank(m, error);
     error->phase = HOOP_PHASE_BRINGUP;
 }
 

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { PLACE_TEXT = HP_OPERATION_TEXT + HP_RING_TEXT + 4, DEED_TEXT = 64 };
 
@@ -145,14 +146,15 @@ see_ring(const outlook *v, const hp_roster *r, hp_wait_chain_see *see, void *arg
     }
 }
 
+/* A rank is the member of the parent that it says it is, whatever else its JOIN says of its process. */
 static void
 see_split(const outlook *v, const hp_join_group *m, hp_wait_chain_see *see, void *arg)
 {
     const hp_wait_place split = {.ring = hp_rings_find(v->job->rosters, m->parent), .split = m, .rank = -1};
-    if (!split.ring || m->failure.code || m->joined_n == m->size)
+    if (!split.ring || split.ring->ring.size != m->size || m->failure.code || m->joined_n == m->size)
         return;
     for (int i = 0; i < m->joined_n; i++)
-        see(arg, &m->joined[i].member, &split, m->joined[i].at);
+        see(arg, &split.ring->ring.members[m->joined[i].member.rank], &split, m->joined[i].at);
 }
 
 static void
@@ -176,17 +178,26 @@ hp_wait_chain_each(const hp_job *job, hp_wait_chain_see *see, void *arg)
 
 typedef struct process_search {
     const hp_member *who;
+    uint64_t heard; /* of the outlook */
     const hp_wait_place *except;
     hp_wait_place found;
     uint64_t since;
 } process_search;
+
+/* A rank that has come to a split just when the last reports came was late itself. */
+static int
+has_just_come(const process_search *s, const hp_wait_place *place, uint64_t since)
+{
+    uint64_t still = silence(place->ring);
+    return place->split && s->heard < since + still && since <= s->heard + still;
+}
 
 static void
 match(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
 {
     process_search *s = arg;
     if (who->pid != s->who->pid || who->host_id != s->who->host_id || is_same(place, s->except) ||
-        (s->found.ring && since >= s->since))
+        has_just_come(s, place, since) || (s->found.ring && since >= s->since))
         return;
     s->found = *place;
     s->since = since;
@@ -206,7 +217,7 @@ is_end(const hp_wait_place *p, const hp_blame *blame)
 static hp_wait_place
 follow(const outlook *v, const hp_wait_place *p, const hp_blame *blame)
 {
-    process_search s = {.except = p, .found = nowhere};
+    process_search s = {.heard = v->heard, .except = p, .found = nowhere};
     if (is_end(p, blame))
         return nowhere;
     s.who = &p->ring->ring.members[blame->rank];
@@ -387,6 +398,15 @@ print_first(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
                  (double)stalled / 1e9, (unsigned long long)c->first.sequence);
 }
 
+/* How long the others have waited is left out where the sentence has no room for it. */
+static void
+add_first(const char *first, char *out, size_t size)
+{
+    size_t n = strlen(out);
+    if (n + strlen(first) < size)
+        snprintf(out + n, size - n, "%s", first);
+}
+
 /* No rank is named at the end, but what the last place says itself. */
 static void
 print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uint64_t stalled, char *out, size_t size)
@@ -400,9 +420,10 @@ print_last(const hp_wait_chain *c, const hp_member *waits, const char *over, uin
         return;
     }
     print_first(c, stalled, first, sizeof(first));
-    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for its own %s%s", waits->rank, waits->host, waits->pid,
+    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for its own %s", waits->rank, waits->host, waits->pid,
              over, print_place(&c->last, &c->blame, place),
-             message_of(&c->last)->what == HP_WAIT_STREAM ? "stream" : "device", first);
+             message_of(&c->last)->what == HP_WAIT_STREAM ? "stream" : "device");
+    add_first(first, out, size);
 }
 
 /* Ranks have their numbers in the first ring; one that is not in it has that of the last one, as "its rank". */
@@ -420,9 +441,10 @@ print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
         return;
     }
     print_first(c, stalled, first, sizeof(first));
-    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for %srank %d (%.24s, pid %u), which %s%s", waits->rank,
+    snprintf(out, size, "rank %d (%.24s, pid %u) waits%s in %s for %srank %d (%.24s, pid %u), which %s", waits->rank,
              waits->host, waits->pid, over, print_place(&c->last, &c->blame, place), guilty < 0 ? "its " : "",
-             guilty < 0 ? c->blame.rank : guilty, end->host, end->pid, deed(c, stalled, what), first);
+             guilty < 0 ? c->blame.rank : guilty, end->host, end->pid, deed(c, stalled, what));
+    add_first(first, out, size);
 }
 
 static void
@@ -489,12 +511,23 @@ print_message(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
              hp_call_print(&message->call, call, sizeof(call)), whom, (double)stalled / 1e9);
 }
 
+static int
+awaits_messages(const hp_roster *r)
+{
+    int rank = 0;
+    while (rank < r->ring.size && !hp_blame_awaits_message(&r->witnesses[rank]))
+        rank++;
+    return rank < r->ring.size;
+}
+
 uint64_t
 hp_wait_chain_message(const hp_job *job, const hp_roster *ring, uint64_t now, char *out, size_t size)
 {
     oldest o = {.ring = ring, .rank = -1};
+    if (!awaits_messages(ring))
+        return 0;
     outlook v = look(job, NULL);
-    see_all(&v, match_message, &o);
+    see_ring(&v, ring, match_message, &o);
     if (o.rank < 0 || now <= o.since)
         return 0;
     const hp_wait_place from = {.ring = ring, .rank = o.rank};

@@ -198,6 +198,16 @@ test_splits(void)
         "rank 3 (nodeD, pid 868) waits in hoop_comm_split 1 of split 1 colour 0 for rank 4 (nodeE, pid 869), which has "
         "not called it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
         "the awaited rank is in a split, which another one has not called");
+    pair->joined[0].member.pid = 800u + 'A';
+    says_from(rings_split_of(pair), 1, "", "a rank that gives another process than its own in a split");
+    says(
+        all, 4,
+        "rank 3 (nodeD, pid 868) waits in hoop_comm_split 1 of split 1 colour 0 for rank 4 (nodeE, pid 869), which has "
+        "not called it, and its process runs; 3 ranks have waited 2.0 s in operation 7",
+        "... is the member of the ring all the same");
+    pair->joined[0].at = RINGS_AT * HP_SEC - 1;
+    says(all, 0, "", "a rank that has just come to a split was late itself");
+    pair->joined[0].at = (RINGS_AT - 5) * HP_SEC;
     snprintf(pair->roster.name, HP_NAME_TEXT, "tp");
     pair->witnesses[1].left = 1;
     says(all, 4,

@@ -6,8 +6,9 @@
 #include "base/err.h"
 
 #include <stdio.h>
+#include <string.h>
 
-enum { TELL_MS = 200 };
+enum { TELL_MS = 200, PARTY_TEXT = 80, OTHERS = 64 /* calls that are compared */ };
 
 /* The ranks that made one call. */
 typedef struct party {
@@ -50,6 +51,7 @@ hp_disagreement_is_due(const hp_disagreement *disagreement, const hp_witness *wi
     return told || now - disagreement->since >= TELL_MS * HP_MS;
 }
 
+/* The ranks that made the call of this one. */
 static party
 party_of(const hp_witness *witnesses, int n, uint64_t sequence, int rank)
 {
@@ -63,15 +65,51 @@ party_of(const hp_witness *witnesses, int n, uint64_t sequence, int rank)
     return p;
 }
 
-/* "rank 0 (node1) and 2 others" */
-static const char *
-print_party(const party *p, const hp_member *members, char out[96])
+/* The ranks that made the call which most made, other than this one; first -1: there is no other. */
+static party
+largest_other(const hp_witness *witnesses, int n, uint64_t sequence, const hp_call *call)
+{
+    party found = {.first = -1};
+    for (int i = 0, others = 0; i < n && others < OTHERS; i++) {
+        if (!is_in(&witnesses[i], sequence) || hp_call_equal(&witnesses[i].report.call, call) ||
+            (found.call && hp_call_equal(&witnesses[i].report.call, found.call)))
+            continue;
+        party p = party_of(witnesses, n, sequence, i);
+        found = p.count > found.count ? p : found;
+        others++;
+    }
+    return found;
+}
+
+/* "rank 0 (node1) and 2 others called "; without the host if it is to be brief. */
+static void
+print_party(const party *p, const hp_member *members, int brief, char out[PARTY_TEXT])
 {
     const hp_member *who = &members[p->first];
-    int at = snprintf(out, 96, "rank %d (%.40s)", who->rank, who->host);
+    char host[32] = "", others[32] = "";
+    if (!brief)
+        snprintf(host, sizeof(host), " (%.24s)", who->host);
     if (p->count > 1)
-        snprintf(out + at, (size_t)(96 - at), " and %d other%s", p->count - 1, p->count == 2 ? "" : "s");
-    return out;
+        snprintf(others, sizeof(others), " and %d other%s", p->count - 1, p->count == 2 ? "" : "s");
+    snprintf(out, PARTY_TEXT, "rank %d%s%s", who->rank, host, others);
+}
+
+/* The second call has its name only if the first has another one. Returns the length of the whole sentence. */
+static size_t
+print_both(const party *a, const party *b, const hp_member *members, uint64_t sequence, int brief, hoop_error *error)
+{
+    char few[PARTY_TEXT], many[PARTY_TEXT], call[HP_OPERATION_TEXT], other[HP_OPERATION_TEXT];
+    hp_call first = *a->call, second = *b->call;
+    if (brief > 1)
+        first.name = NULL;
+    if (brief > 1 || (first.name && second.name && strcmp(first.name, second.name) == 0))
+        second.name = NULL;
+    print_party(a, members, brief, few);
+    print_party(b, members, brief, many);
+    int n = snprintf(error->text, sizeof(error->text), "%s called %s as operation %llu, but %s called %s%s", few,
+                     hp_call_print(&first, call, sizeof(call)), (unsigned long long)sequence, many,
+                     hp_call_print(&second, other, sizeof(other)), hp_call_other_counts(&first, &second));
+    return (size_t)n;
 }
 
 void
@@ -79,22 +117,19 @@ hp_disagreement_error(const hp_disagreement *disagreement, const hp_witness *wit
                       hoop_error *error)
 {
     const hoop_error *cause = &disagreement->cause;
-    char few[96], many[96], call[HP_OPERATION_TEXT], other[HP_OPERATION_TEXT];
     *error = *cause;
-    if (!is_in(&witnesses[cause->rank], cause->sequence) || !is_in(&witnesses[cause->reporter], cause->sequence))
+    if (!is_in(&witnesses[cause->rank], cause->sequence) || !is_in(&witnesses[cause->reporter], cause->sequence) ||
+        hp_call_equal(&witnesses[cause->rank].report.call, &witnesses[cause->reporter].report.call))
         return;
     party a = party_of(witnesses, n, cause->sequence, cause->rank);
-    party b = party_of(witnesses, n, cause->sequence, cause->reporter);
-    if (hp_call_equal(a.call, b.call))
-        return;
+    party b = largest_other(witnesses, n, cause->sequence, a.call);
     if (a.count > b.count) {
         party larger = a;
         a = b;
         b = larger;
     }
-    snprintf(error->text, sizeof(error->text), "%s called %s as operation %llu, but %s called %s%s",
-             print_party(&a, members, few), hp_call_print(a.call, call, sizeof(call)),
-             (unsigned long long)cause->sequence, print_party(&b, members, many),
-             hp_call_print(b.call, other, sizeof(other)), hp_call_other_counts(a.call, b.call));
+    for (int brief = 0; brief < 3; brief++) /* what differs is at the end */
+        if (print_both(&a, &b, members, cause->sequence, brief, error) < sizeof(error->text))
+            break;
     error->rank = a.first;
 }

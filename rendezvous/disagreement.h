@@ -25,7 +25,9 @@ int hp_disagreement_is_due(const hp_disagreement *disagreement, const hp_witness
 
 /*
  * "rank 2 (node3) called barrier as operation 7, but rank 0 (node1) and 2 others called allreduce 7 of 5 x int8, sum": the
- * smaller group first. What the first rank has reported, if the ranks of that have not told their calls.
+ * smaller group first. Of more than two calls, that of the reported rank, and of the others the one that most ranks made.
+ * Without hosts, or names, where it would be too long. What the first rank has reported, if the ranks of that have not told
+ * their calls.
  */
 void hp_disagreement_error(const hp_disagreement *disagreement, const hp_witness *witnesses, const hp_member *members,
                            int n, hoop_error *error);

@@ -167,8 +167,44 @@ test_groups(void)
            &s, 4, 2,
            "rank 2 (node2) called broadcast of 100 x float32 from root 0 as operation 7, but rank 0 (node1) and 1 "
            "other called allreduce of 100 x float32, sum"),
-       "of three calls, the two of the report");
+       "of three calls, those of most ranks");
     sim_close(&s);
+    open_ring(&s, 6);
+    for (int i = 0; i < 6; i++)
+        tell(&s, i, 7, i == 2 ? &other : i == 3 ? &counts : &sum, 0);
+    differs(&s, 3, 2, 7);
+    ok(all_heard(
+           &s, 6, 2,
+           "rank 2 (node2) called broadcast of 100 x float32 from root 0 as operation 7, but rank 0 (node1) and 3 "
+           "others called allreduce of 100 x float32, sum"),
+       "of two wrong calls and the right one, the right one is told");
+    sim_close(&s);
+}
+
+/* The two calls differ at their very end, and all else is as long as it may be. */
+static void
+test_long(void)
+{
+    static const char name[] = "gradients of the first stage...";
+    hp_witness w[3] = {0};
+    hp_member members[3] = {0};
+    hp_disagreement d = {0};
+    hoop_error cause, error;
+    for (int i = 0; i < 3; i++) {
+        w[i] = (hp_witness){.in_op = 1, .report = {.sequence = UINT64_C(1) << 62}};
+        w[i].report.call =
+            (hp_call){HP_ALLREDUCE, HOOP_BFLOAT16, HOOP_SUM, 1, i == 1 ? 0x1234567 : 0x7654321, UINT64_MAX, name};
+        members[i].rank = i;
+        memset(members[i].host, 'h', HP_HOST_TEXT - 1);
+    }
+    hp_err_set(&cause, HOOP_ERR_MISMATCH, "x");
+    cause.rank = 1;
+    cause.reporter = 2;
+    cause.sequence = UINT64_C(1) << 62;
+    ok(hp_disagreement_note(&d, &cause, 1), "noted");
+    hp_disagreement_error(&d, w, members, 3, &error);
+    ok(strstr(error.text, "01234567") && strstr(error.text, "07654321"), "a long sentence has what differs: %s",
+       error.text);
 }
 
 /* What the ranks have not told is not made up: the rank's own sentence goes to all. */
@@ -263,6 +299,7 @@ main(void)
     test_one_of_many();
     test_two();
     test_groups();
+    test_long();
     test_untold();
     test_first_cause();
     test_other_mismatches();

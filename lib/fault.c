@@ -195,6 +195,13 @@ has_server(const hoop_comm *comm, uint64_t now)
     return comm->client && hp_client_has_server(comm->client, now);
 }
 
+/* Whether the server has a sentence of its own for it, which this rank gets, too. */
+static int
+is_judged(const hoop_error *cause)
+{
+    return cause->code == HOOP_ERR_MISMATCH || cause->code == HOOP_ERR_TIMEOUT;
+}
+
 void
 hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
 {
@@ -208,7 +215,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
     comm->fault.ended = NULL;
     comm->fault.report_at = 0;
     if (has_server(comm, now))
-        comm->fault.grace = now + (cause->code == HOOP_ERR_MISMATCH ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
+        comm->fault.grace = now + (is_judged(cause) ? SERVER_GRACE_MS : GRACE_MS) * HP_MS;
     else
         comm->fault.grace = now + 1;
     if (!comm->client)
@@ -359,6 +366,18 @@ check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t n
         suspect(comm, link, peer, now);
 }
 
+/* Whether the awaited rank waits elsewhere itself, only the server knows. */
+static void
+time_out(hoop_comm *comm, hoop_error *error, uint64_t now)
+{
+    if (!has_server(comm, now)) {
+        hp_fault_fail(comm, error);
+        return;
+    }
+    error->flags |= HOOP_ERROR_BEST_EFFORT;
+    hp_fault_report(comm, error, now);
+}
+
 static void
 check_messages(hoop_comm *comm, uint64_t now)
 {
@@ -377,7 +396,7 @@ check_messages(hoop_comm *comm, uint64_t now)
     }
     suspect_absent(comm, now);
     if (hp_message_waits_are_over(comm, now, &error))
-        hp_fault_fail(comm, &error);
+        time_out(comm, &error, now);
 }
 
 static void

@@ -266,6 +266,14 @@ wait_is_over(const hoop_comm *comm)
     return comm->running || !comm->messages.running;
 }
 
+/* Whether it can wait: nothing has changed, or one message takes the place of another. */
+static int
+is_early(const hp_reports *r, const hp_waiting *waiting)
+{
+    int messages = r->waiting.call.kind && !r->waiting.sequence && !waiting->sequence;
+    return messages || is_same(waiting, &r->waiting);
+}
+
 void
 hp_reports_wait(hoop_comm *comm, uint64_t now)
 {
@@ -279,7 +287,7 @@ hp_reports_wait(hoop_comm *comm, uint64_t now)
             end_wait(comm);
         return;
     }
-    if (is_same(&waiting, &r->waiting) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
+    if (is_early(r, &waiting) && now - r->waiting_at < hp_comm_own_heartbeat(comm))
         return;
     waiting.call_name = hp_name_number(comm, &waiting.call);
     hp_waiting_put(payload, &waiting);

@@ -84,16 +84,18 @@ hp_hold_up_overrun(const hp_ring_view *v, int rank, uint64_t now, hoop_error *er
 }
 
 int
-hp_hold_up_message(const hp_ring_view *v, int rank, uint64_t now, hoop_error *error)
+hp_hold_up_judge(const hp_ring_view *v, int rank, uint64_t now, hoop_error *error)
 {
     const hp_wait_place here = {.ring = v->ring, .rank = rank};
     const hp_witness *w = &v->witnesses[rank];
     char text[256];
-    if (error->code != HOOP_ERR_TIMEOUT || !hp_blame_awaits_message(w) ||
-        !v->events->elsewhere(v->events->arg, &here, w->waiting.since + (now - w->waiting_at), &error->rank, text,
-                              sizeof(text)))
+    if (error->code != HOOP_ERR_TIMEOUT || !(error->flags & HOOP_ERROR_BEST_EFFORT))
         return 0;
-    snprintf(error->text, sizeof(error->text), "%s", text);
+    error->flags &= ~HOOP_ERROR_BEST_EFFORT;
+    if (hp_blame_awaits_message(w) &&
+        v->events->elsewhere(v->events->arg, &here, w->waiting.since + (now - w->waiting_at), &error->rank, text,
+                             sizeof(text)))
+        snprintf(error->text, sizeof(error->text), "%s", text);
     return 1;
 }
 

@@ -24,10 +24,10 @@ void hp_hold_up_timeout(const hp_ring_view *view, uint64_t now, hoop_error *erro
 void hp_hold_up_overrun(const hp_ring_view *view, int rank, uint64_t now, hoop_error *error);
 
 /*
- * A message of `rank` has timed out, by its own error. If the rank that it awaits waits elsewhere itself, the error has the
- * whole chain: 1.
+ * A message of `rank` has timed out, and it asks for the cause: 1, and if the rank that it awaits waits elsewhere itself, the
+ * error has the whole chain. 0: it is another error, or the limit of one wait, which the rank knows best.
  */
-int hp_hold_up_message(const hp_ring_view *view, int rank, uint64_t now, hoop_error *error);
+int hp_hold_up_judge(const hp_ring_view *view, int rank, uint64_t now, hoop_error *error);
 
 /* The error RENDEZVOUS: of `size` ranks that have joined, only those `n` whose bit is set are connected. */
 void hp_hold_up_links(const uint64_t *connected, int n, int size, hoop_error *error);

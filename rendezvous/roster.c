@@ -366,7 +366,7 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
     if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else
-        fail(r, &cause, hp_hold_up_message(&view, rank, now, &cause) ? -1 : rank);
+        fail(r, &cause, hp_hold_up_judge(&view, rank, now, &cause) ? -1 : rank);
     return 0;
 }
 

@@ -155,8 +155,8 @@ hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *
 
 /* --- for whom --- */
 
-static int
-peer_of(const hp_flight_record *r)
+int
+hp_flight_peer_of(const hp_flight_record *r)
 {
     int waits = r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS;
     return waits && r->awaited >= 0 ? r->awaited : r->peer;
@@ -167,7 +167,7 @@ static int
 is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_flight_member *b)
 {
     const hp_flight_record *s = b->message;
-    if (!s || peer_of(s) != head_of(a)->rank || r->call.root != s->call.root)
+    if (!s || hp_flight_peer_of(s) != head_of(a)->rank || r->call.root != s->call.root)
         return 0;
     return r->call.kind == HP_ALLTOALLV ? s->call.kind == HP_ALLTOALLV : r->call.kind != s->call.kind;
 }
@@ -175,7 +175,7 @@ is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_fligh
 static const hp_flight_member *
 awaited_peer(const hp_flight_place *p)
 {
-    int rank = peer_of(p->record);
+    int rank = hp_flight_peer_of(p->record);
     const hp_flight_member *peer = rank < 0 ? NULL : hp_flight_first(p->ring, hp_flight_has_rank, (uint64_t)rank);
     return peer && !is_transfer(p->member, p->record, peer) ? peer : NULL;
 }

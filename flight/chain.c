@@ -214,7 +214,7 @@ hp_flight_follow(const hp_flight_rings *rings, const hp_flight_ring *ring, const
     hp_flight_chain c = none;
     int most = count_members(rings), circle = 0;
     for (const hp_flight_member *next; !circle && c.hops <= most && (next = hp_flight_awaited(&c.last));) {
-        circle = next == m;
+        circle = hp_flight_same_process(next->entry, m->entry);
         c.hops++;
         c.ring = c.last.ring;
         c.end = next;

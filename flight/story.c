@@ -454,7 +454,7 @@ tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flig
     const hp_flight_record *r = m->message;
     int rank = hp_flight_peer_of(r);
     const hp_flight_member *peer = rank < 0 ? NULL : hp_flight_first(story->ring, hp_flight_has_rank, (uint64_t)rank);
-    story->plot = HP_FLIGHT_MESSAGES;
+    story->plot = HP_FLIGHT_MESSAGES; /* so far */
     story->late = peer == m ? -1 : rank;
     add_rank(story, m);
     add(story, " %s ", r->left ? "has failed in" : m->entry->state == HP_FLIGHT_ENDED ? "was in" : "waits in");
@@ -463,7 +463,7 @@ tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flig
     if (!peer || peer == m)
         return;
     add(story, "; ");
-    add_chain(story, rings, peer);
+    story->plot = add_chain(story, rings, peer) ? HP_FLIGHT_CROSSED : HP_FLIGHT_MESSAGES;
 }
 
 static int

@@ -501,15 +501,18 @@ notes_wait(hp_flight *f)
 static void
 test_moves(void)
 {
-    static void (*const change[])(hp_flight *) = {calls, enters, ends, receives, is_writing, fails};
+    static void (*const change[])(hp_flight *) = {calls, enters, ends, receives, is_writing};
     for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         last_is_late();
         read_again(change[i]);
         scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
     }
-    last_is_late();
-    read_again(notes_wait);
-    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    static void (*const idle[])(hp_flight *) = {notes_wait, fails};
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        last_is_late();
+        read_again(idle[i]);
+        scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    }
     scene_all.entry[7].state = HP_FLIGHT_STOPPED;
     read_again(ends);
     scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
@@ -522,6 +525,34 @@ test_moves(void)
     hp_flight_collection nothing = {0};
     hp_flight_compare(&scene_all, &nothing);
     scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
+}
+
+/* One rank moves still, but another one does nothing more: that is told. */
+static void
+test_moves_beside(void)
+{
+    last_is_late();
+    scene_all.entry[0].state = HP_FLIGHT_MOVES;
+    scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
+    scene_all.entry[7].state = HP_FLIGHT_STOPPED;
+    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
+    scene_all.entry[7].state = HP_FLIGHT_ENDED;
+    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+}
+
+/* By a clock that is behind, what is in the future may be old. */
+static void
+test_future(void)
+{
+    hp_flight *late = last_is_late();
+    for (int rank = 0; rank < RANKS; rank++) {
+        scene_all.entry[rank].state = HP_FLIGHT_UNKNOWN;
+        scene_all.entry[rank].looked -= 60 * HP_SEC;
+    }
+    late->record[0].left = late->record[0].entered;
+    scene_told(HP_FLIGHT_LATE, 7,
+               SEVEN_WAIT
+               "rank 7 (node7, pid 1007) last finished operation 1 (barrier) 0.0 s ago and has not called since");
 }
 
 /* The late rank is in a second communicator, which goes on. */
@@ -562,6 +593,8 @@ main(void)
     test_group();
     test_well();
     test_moves();
+    test_moves_beside();
+    test_future();
     test_moves_elsewhere();
     scene_begin();
     return 0;

@@ -19,10 +19,13 @@ head_of(const hp_flight_member *m)
     return &m->entry->flight->head;
 }
 
+/* A rank has called what a message follows, even if the record of that is overwritten. */
 int
 hp_flight_is_behind(const hp_flight_member *m, uint64_t sequence)
 {
-    return !m->last || m->last->sequence < sequence;
+    const hp_flight *f = m->entry->flight;
+    uint64_t newest = f->count ? f->record[f->count - 1].sequence : 0;
+    return newest < sequence && (!m->last || m->last->sequence < sequence);
 }
 
 int

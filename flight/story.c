@@ -166,10 +166,14 @@ static void
 add_deeds(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m, const hp_flight_place *p)
 {
     const hp_flight_record *finished = last_finished(m);
+    const hp_flight *f = m->entry->flight;
+    uint64_t before = !m->last && f->count ? f->record[f->count - 1].sequence : 0; /* only messages are left */
     if (finished) {
         add(story, " last finished ");
         add_operation(story, finished);
         add(story, " %.1f s ago", hp_flight_ago(m->entry, finished->left));
+    } else if (before) {
+        add(story, " last called operation %" PRIu64 " and then messages", before);
     } else {
         add(story, " has finished no operation");
     }

@@ -422,6 +422,25 @@ test_group(void)
     scene_told(HP_FLIGHT_MESSAGES, -1, "rank 0 (node0, pid 1000) waits in alltoallv of 5 x int8, called 9.0 s ago");
 }
 
+/* The records of rank 7 hold only messages: the operations before have been overwritten. */
+static void
+test_only_messages(void)
+{
+    hp_flight *late = last_is_late();
+    late->count = 0;
+    hp_flight_record *r =
+        scene_call(late, (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = 5}, 30, 0);
+    r->number = late->head.called;
+    r->messages = 1;
+    r->peer = 2;
+    scene_told(HP_FLIGHT_LATE, 7,
+               SEVEN_WAIT
+               "rank 7 (node7, pid 1007) last called operation 1 and then messages and has not called since");
+    r->sequence = 2;
+    scene_told(HP_FLIGHT_INSIDE, -1,
+               "ranks 0 to 6 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
+}
+
 static void
 test_well(void)
 {
@@ -591,6 +610,7 @@ main(void)
     test_failed_elsewhere();
     test_message();
     test_group();
+    test_only_messages();
     test_well();
     test_moves();
     test_moves_beside();

@@ -19,10 +19,13 @@ head_of(const hp_flight_member *m)
     return &m->entry->flight->head;
 }
 
+/* A rank has called what a message follows, even if the record of that is overwritten. */
 int
 hp_flight_is_behind(const hp_flight_member *m, uint64_t sequence)
 {
-    return !m->last || m->last->sequence < sequence;
+    const hp_flight *f = m->entry->flight;
+    uint64_t newest = f->count ? f->record[f->count - 1].sequence : 0;
+    return newest < sequence && (!m->last || m->last->sequence < sequence);
 }
 
 int
@@ -155,8 +158,8 @@ hp_flight_works_elsewhere(const hp_flight_rings *rings, const hp_flight_member *
 
 /* --- for whom --- */
 
-static int
-peer_of(const hp_flight_record *r)
+int
+hp_flight_peer_of(const hp_flight_record *r)
 {
     int waits = r->wait == HP_FLIGHT_RECEIVES || r->wait == HP_FLIGHT_SENDS;
     return waits && r->awaited >= 0 ? r->awaited : r->peer;
@@ -167,7 +170,7 @@ static int
 is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_flight_member *b)
 {
     const hp_flight_record *s = b->message;
-    if (!s || peer_of(s) != head_of(a)->rank || r->call.root != s->call.root)
+    if (!s || hp_flight_peer_of(s) != head_of(a)->rank || r->call.root != s->call.root)
         return 0;
     return r->call.kind == HP_ALLTOALLV ? s->call.kind == HP_ALLTOALLV : r->call.kind != s->call.kind;
 }
@@ -175,7 +178,7 @@ is_transfer(const hp_flight_member *a, const hp_flight_record *r, const hp_fligh
 static const hp_flight_member *
 awaited_peer(const hp_flight_place *p)
 {
-    int rank = peer_of(p->record);
+    int rank = hp_flight_peer_of(p->record);
     const hp_flight_member *peer = rank < 0 ? NULL : hp_flight_first(p->ring, hp_flight_has_rank, (uint64_t)rank);
     return peer && !is_transfer(p->member, p->record, peer) ? peer : NULL;
 }
@@ -214,7 +217,7 @@ hp_flight_follow(const hp_flight_rings *rings, const hp_flight_ring *ring, const
     hp_flight_chain c = none;
     int most = count_members(rings), circle = 0;
     for (const hp_flight_member *next; !circle && c.hops <= most && (next = hp_flight_awaited(&c.last));) {
-        circle = next == m;
+        circle = hp_flight_same_process(next->entry, m->entry);
         c.hops++;
         c.ring = c.last.ring;
         c.end = next;

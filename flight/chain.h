@@ -47,6 +47,9 @@ typedef struct hp_flight_chain {
     int circle;                  /* 1: the last one waits for the first one */
 } hp_flight_chain;
 
+/* The rank for which a message waits: of a group, the peer of the message that holds it up, if that is known; -1: none. */
+int hp_flight_peer_of(const hp_flight_record *r);
+
 /* The rank for which the process waits there; NULL: nobody in particular. */
 const hp_flight_member *hp_flight_awaited(const hp_flight_place *place);
 

@@ -83,13 +83,14 @@ read_all(int fd, uint8_t *bytes)
     return n < 0 ? n : sum;
 }
 
-/* Now, as the process counts: the clock may have been set since it started. Another machine's is not known. */
+/* Now, as the process counts: the clock may have been set since it started. After a reboot, or of another machine: unknown. */
 static uint64_t
 date_of_reading(const hp_flight_head *head, hp_flight_state state)
 {
     hp_flight_head now = {0};
     hp_flight_sign(&now);
-    return state == HP_FLIGHT_UNKNOWN ? now.realtime : head->realtime + (now.monotonic - head->monotonic);
+    int unknown = state == HP_FLIGHT_UNKNOWN || now.monotonic < head->monotonic;
+    return unknown ? now.realtime : head->realtime + (now.monotonic - head->monotonic);
 }
 
 /* Reads an open file; bytes has room for two recorders. */

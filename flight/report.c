@@ -133,8 +133,8 @@ print_operations(FILE *to, const hp_flight_ring *ring)
         print_operation(to, ring, stuck);
         fprintf(to, "%s", stuck + 1 < first ? "         ...\n" : "");
     }
-    for (uint64_t n = first; n <= newest; n++)
-        print_operation(to, ring, n);
+    for (uint64_t shown = 0; shown <= newest - first; shown++)
+        print_operation(to, ring, first + shown);
 }
 
 void

@@ -90,6 +90,17 @@ hp_flight_ring_name(const hp_flight_ring *ring)
     return name;
 }
 
+/*
+ * A second before the reading, or less. Where the clock of the reader is not that of the process, which is of another host
+ * or of before a reboot, nobody knows.
+ */
+static int
+is_recent(const hp_flight_member *m)
+{
+    return m->latest && m->entry->looked >= hp_flight_date(m->entry, m->latest) &&
+           hp_flight_ago(m->entry, m->latest) < 1;
+}
+
 /* It does nothing more here. */
 static int
 is_over(const hp_flight_member *m)
@@ -107,9 +118,9 @@ is_at_work(const hp_flight_ring *ring)
         const hp_flight_member *m = &ring->member[i];
         moves |= m->entry->state == HP_FLIGHT_MOVES;
         over |= is_over(m);
-        recent |= m->latest && hp_flight_ago(m->entry, m->latest) < 1;
+        recent |= is_recent(m);
     }
-    return moves || (recent && !over);
+    return (moves || recent) && !over;
 }
 
 /* --- all of them --- */

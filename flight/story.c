@@ -68,14 +68,18 @@ add_operation(hp_flight_story *story, const hp_flight_record *r)
     add(story, "%s", hp_call_print_operation(&r->call, r->sequence, call, sizeof(call)));
 }
 
+/* Only the first message of a group is written down, but for whom the group waits may be known. */
 static void
 add_message(hp_flight_story *story, const hp_flight_record *r)
 {
     char call[128];
-    int receives = r->call.kind == HP_RECV;
+    int receives = r->call.kind == HP_RECV, awaited = hp_flight_peer_of(r);
     add(story, "%s", hp_call_print(&r->call, call, sizeof(call)));
-    if (r->call.kind != HP_ALLTOALLV)
-        add(story, " %s rank %d", receives ? "from" : "to", r->peer);
+    if (r->call.kind == HP_ALLTOALLV)
+        return;
+    add(story, " %s rank %d", receives ? "from" : "to", r->peer);
+    if (awaited != r->peer)
+        add(story, ", the first of %u messages, for rank %d", r->messages, awaited);
 }
 
 static const char *
@@ -162,10 +166,14 @@ static void
 add_deeds(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m, const hp_flight_place *p)
 {
     const hp_flight_record *finished = last_finished(m);
+    const hp_flight *f = m->entry->flight;
+    uint64_t before = !m->last && f->count ? f->record[f->count - 1].sequence : 0; /* only messages are left */
     if (finished) {
         add(story, " last finished ");
         add_operation(story, finished);
         add(story, " %.1f s ago", hp_flight_ago(m->entry, finished->left));
+    } else if (before) {
+        add(story, " last called operation %" PRIu64 " and then messages", before);
     } else {
         add(story, " has finished no operation");
     }
@@ -448,10 +456,10 @@ static void
 tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flight_member *m)
 {
     const hp_flight_record *r = m->message;
-    const hp_flight_member *peer =
-        r->peer >= 0 ? hp_flight_first(story->ring, hp_flight_has_rank, (uint64_t)r->peer) : NULL;
-    story->plot = HP_FLIGHT_MESSAGES;
-    story->late = r->peer;
+    int rank = hp_flight_peer_of(r);
+    const hp_flight_member *peer = rank < 0 ? NULL : hp_flight_first(story->ring, hp_flight_has_rank, (uint64_t)rank);
+    story->plot = HP_FLIGHT_MESSAGES; /* so far */
+    story->late = peer == m ? -1 : rank;
     add_rank(story, m);
     add(story, " %s ", r->left ? "has failed in" : m->entry->state == HP_FLIGHT_ENDED ? "was in" : "waits in");
     add_message(story, r);
@@ -459,7 +467,7 @@ tell_message(hp_flight_story *story, const hp_flight_rings *rings, const hp_flig
     if (!peer || peer == m)
         return;
     add(story, "; ");
-    add_chain(story, rings, peer);
+    story->plot = add_chain(story, rings, peer) ? HP_FLIGHT_CROSSED : HP_FLIGHT_MESSAGES;
 }
 
 static int

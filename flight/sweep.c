@@ -7,6 +7,7 @@
 
 #include "base/buffer.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "flight/collection.h"
 #include "flight/server_socket.h"
 
@@ -105,19 +106,22 @@ look_at_socket(sweep *s, const char *file)
         unlinkat(s->folder, file, 0);
 }
 
+/* An agent that is just making its file, or found no room for the head, has only the name. Of an unknown one nobody knows. */
 static void
 look_at_agent(sweep *s, const char *file)
 {
     char job[NAME_MAX + 1], *at;
     size_t n = strlen(file), end = sizeof(agent) - 1;
     unsigned long pid = strtoul(file, &at, 10);
+    hp_flight_head head;
     if (!pid || *at != '-' || n < end || strcmp(file + n - end, agent) != 0)
         return;
     snprintf(job, sizeof(job), "%.*s", (int)(file + n - end - at - 1), at + 1);
-    if (hp_flight_exists((uint32_t)pid))
-        note_job(s, job);
-    else
+    int known = read_head(s->folder, file, &head) == HOOP_SUCCESS;
+    if (known ? hp_flight_look(&head) == HP_FLIGHT_ENDED : !hp_flight_exists((uint32_t)pid))
         unlinkat(s->folder, file, 0);
+    else
+        note_job(s, job);
 }
 
 /* --- folders --- */
@@ -169,6 +173,20 @@ hp_flight_sweep(void)
 
 /* --- an agent --- */
 
+/* As in a recorder. A file without it counts by its name. */
+static void
+write_head(int fd, const char *job)
+{
+    hp_flight_word words[HP_FLIGHT_HEAD_BYTES / 8] = {0};
+    hp_flight_head head = {.size = 1};
+    snprintf(head.job, sizeof(head.job), "%s", job);
+    hp_flight_sign(&head);
+    hp_flight_begin(words, &head);
+    if (write(fd, words, sizeof(words)) != (ssize_t)sizeof(words))
+        hp_log(HP_LOG_INFO, "no room for the file of the agent: other jobs may remove the recorders of its job, unless "
+                            "they see its pid");
+}
+
 void
 hp_flight_claim_make(hp_flight_claim *claim, const char *job)
 {
@@ -179,6 +197,7 @@ hp_flight_claim_make(hp_flight_claim *claim, const char *job)
     claim->path[0] = '\0';
     if (fd >= 0) {
         snprintf(claim->path, sizeof(claim->path), "%s/%s", path, file);
+        write_head(fd, job);
         close(fd);
     }
     if (folder >= 0)

@@ -11,7 +11,10 @@
 /* Removes the recorders of jobs that have ended on this machine, and the sockets of servers that have. One thread calls it. */
 void hp_flight_sweep(void);
 
-/* The file of an agent: while it is there and this process runs, nobody sweeps the recorders of the job. */
+/*
+ * The file of an agent, which has the head of a recorder: while it is there and this process runs, nobody sweeps the
+ * recorders of the job.
+ */
 typedef struct hp_flight_claim {
     char path[HP_FLIGHT_PATH + 128]; /* empty: there is none */
 } hp_flight_claim;

@@ -104,10 +104,10 @@ test_elsewhere_in_others(void)
                "and waits in recv of 5 x int8 (tag 3) from rank 1 of another communicator \"pair\" of 2 ranks, as "
                "rank 0, where " FOURTH " and has not called since");
     message(scene_all.entry[5].flight, HP_RECV, 0, 15);
-    scene_told(HP_FLIGHT_LATE, 3,
+    scene_told(HP_FLIGHT_CROSSED, 3,
                THREE_WAIT
                "and waits in recv of 5 x int8 (tag 3) from rank 1 of another communicator \"pair\" of 2 ranks, as "
-               "rank 0");
+               "rank 0" SCENE_CIRCLE);
     scene_all.entry[5].flight->record[1].call.kind = HP_SEND;
     scene_told(HP_FLIGHT_LATE, 3,
                THREE_WAIT
@@ -136,7 +136,7 @@ test_long_chain(void)
     scene_process(LINKS - 1, 1, 2, WORLD + LINKS);
     scene_told(
         HP_FLIGHT_CROSSED, 1,
-        "rank 0 waits in operation 1 (barrier); rank 1 (node40, pid 1040) has finished no operation and waits in "
+        "rank 0 waits in operation 1 (barrier); rank 1 (node39, pid 1039) has finished no operation and waits in "
         "operation 1 (barrier) of another communicator of 2 ranks, as rank 0" SCENE_CIRCLE);
 }
 
@@ -177,6 +177,35 @@ test_crossed(void)
                "0" SCENE_CIRCLE);
 }
 
+/* Processes 1 and 2 wait for each other, in two communicators; the first one is late in a third one, too. */
+static void
+test_circle_of_processes(void)
+{
+    scene_begin();
+    scene_call(scene_rank(0, 2, WORLD), scene_barrier, 30, 1);
+    scene_rank(1, 2, WORLD);
+    scene_call(scene_process(1, 0, 2, OTHER), scene_barrier, 20, 1);
+    scene_process(2, 1, 2, OTHER);
+    scene_call(scene_process(2, 0, 2, OTHER + 1), scene_barrier, 20, 1);
+    scene_process(1, 1, 2, OTHER + 1);
+    scene_told(HP_FLIGHT_CROSSED, 1,
+               "rank 0 waits in operation 1 (barrier); rank 1 (node1, pid 1001) has finished no operation and waits in "
+               "operation 1 (barrier) of another communicator of 2 ranks, as rank 0" SCENE_CIRCLE);
+}
+
+/* Each receives first. */
+static void
+test_circle_of_messages(void)
+{
+    scene_begin();
+    message(scene_rank(0, 2, WORLD), HP_RECV, 1, 30);
+    message(scene_rank(1, 2, WORLD), HP_RECV, 0, 20);
+    scene_told(HP_FLIGHT_CROSSED, 1,
+               "rank 0 (node0, pid 1000) waits in recv of 5 x int8 (tag 3) from rank 1, called 30.0 s ago; rank 1 "
+               "(node1, pid 1001) has finished no operation and waits in recv of 5 x int8 (tag 3) from rank "
+               "0" SCENE_CIRCLE);
+}
+
 /* --- several jobs --- */
 
 /* An older job that died, one that died later, and perhaps one that lives; all are called the same. */
@@ -209,6 +238,8 @@ main(void)
     test_long_chain();
     test_crossed();
     test_crossed_split();
+    test_circle_of_processes();
+    test_circle_of_messages();
     test_jobs();
     scene_begin();
     return 0;

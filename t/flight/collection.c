@@ -62,6 +62,27 @@ test_clock_set(void)
     }
 }
 
+/* Before a reboot the machine had run for longer than it has now; the process is known to have ended. */
+static void
+test_reboot(void)
+{
+    hp_flight_head head = {.rank = 0, .size = 1};
+    hp_flight_collection all = {0};
+    make();
+    hp_flight_sign(&head);
+    head.pid = 0;
+    head.monotonic += 1000 * HP_SEC;
+    head.realtime -= 60 * HP_SEC;
+    hp_flight_begin(file.words, &head);
+    if (hp_flight_add_file(&all, file.path, NULL, &error) != HOOP_SUCCESS)
+        bail("%s", error.text);
+    double seconds = hp_flight_ago(&all.entry[0], head.monotonic);
+    is_int(HP_FLIGHT_ENDED, all.entry[0].state, "a process of before a reboot has ended");
+    ok(seconds >= 60 && seconds < 1000, "what it did a minute ago was %.1f s ago", seconds);
+    hp_flight_file_end(&file, 0);
+    hp_flight_collection_free(&all);
+}
+
 static void
 test_interrupted(void)
 {
@@ -80,6 +101,7 @@ main(void)
     if (!getenv("HOOP_TEST_TMP"))
         skip_all("run it by make check, or by t/tools/run-test");
     test_clock_set();
+    test_reboot();
     test_interrupted();
     return 0;
 }

@@ -143,6 +143,15 @@ test_older_stuck(void)
     ok(!strstr(print_from(LINE_HEAD), "..."), "and one of the newest ones only once");
 }
 
+/* What no rank writes, but a damaged file may have: an operation with the highest number that there is. */
+static void
+test_highest_number(void)
+{
+    scene_begin();
+    scene_call(scene_rank(0, 2, WORLD), scene_barrier, 30, 0)->sequence = UINT64_MAX;
+    ok(strstr(print_from(LINE_HEAD), "\n  18446744073709551615 "), "the highest number ends the time line");
+}
+
 static void
 test_other_jobs(void)
 {
@@ -195,6 +204,7 @@ main(void)
     test_archive();
     test_time_line();
     test_older_stuck();
+    test_highest_number();
     test_other_jobs();
     test_json();
     scene_begin();

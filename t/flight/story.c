@@ -395,6 +395,52 @@ test_message(void)
         "last finished operation 1 (barrier) 19.0 s ago and has not called since");
 }
 
+/* In a group, and in alltoallv, the peer of the first message is done, and another one is not: who is awaited is late. */
+static void
+test_group(void)
+{
+    scene_begin();
+    hp_flight_record *r = scene_call(scene_rank(0, 3, WORLD),
+                                     (hp_call){.kind = HP_RECV, .dtype = HOOP_INT8, .root = 3, .count = 5}, 9, 1);
+    scene_call(scene_rank(1, 3, WORLD), scene_barrier, 20, 0);
+    scene_call(scene_rank(2, 3, WORLD), scene_barrier, 20, 0);
+    r->sequence = 0;
+    r->messages = 2;
+    r->peer = 1;
+    r->wait = HP_FLIGHT_SENDS;
+    r->awaited = 2;
+#define SECOND_IS_LATE                                                                                                 \
+    ", called 9.0 s ago; rank 2 (node2, pid 1002) last finished operation 1 (barrier) 19.0 s ago and has not called "  \
+    "since"
+    scene_told(HP_FLIGHT_MESSAGES, 2,
+               "rank 0 (node0, pid 1000) waits in recv of 5 x int8 (tag 3) from rank 1, the first of 2 messages, for "
+               "rank 2" SECOND_IS_LATE);
+    r->call = (hp_call){.kind = HP_ALLTOALLV, .dtype = HOOP_INT8, .op = HOOP_SUM, .root = -1, .count = 5};
+    r->peer = 0;
+    scene_told(HP_FLIGHT_MESSAGES, 2, "rank 0 (node0, pid 1000) waits in alltoallv of 5 x int8" SECOND_IS_LATE);
+    r->awaited = -1;
+    scene_told(HP_FLIGHT_MESSAGES, -1, "rank 0 (node0, pid 1000) waits in alltoallv of 5 x int8, called 9.0 s ago");
+}
+
+/* The records of rank 7 hold only messages: the operations before have been overwritten. */
+static void
+test_only_messages(void)
+{
+    hp_flight *late = last_is_late();
+    late->count = 0;
+    hp_flight_record *r =
+        scene_call(late, (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = 5}, 30, 0);
+    r->number = late->head.called;
+    r->messages = 1;
+    r->peer = 2;
+    scene_told(HP_FLIGHT_LATE, 7,
+               SEVEN_WAIT
+               "rank 7 (node7, pid 1007) last called operation 1 and then messages and has not called since");
+    r->sequence = 2;
+    scene_told(HP_FLIGHT_INSIDE, -1,
+               "ranks 0 to 6 wait in operation 2 (allreduce of 100 x float32, sum), called 30.0 s ago");
+}
+
 static void
 test_well(void)
 {
@@ -474,15 +520,18 @@ notes_wait(hp_flight *f)
 static void
 test_moves(void)
 {
-    static void (*const change[])(hp_flight *) = {calls, enters, ends, receives, is_writing, fails};
+    static void (*const change[])(hp_flight *) = {calls, enters, ends, receives, is_writing};
     for (size_t i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         last_is_late();
         read_again(change[i]);
         scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
     }
-    last_is_late();
-    read_again(notes_wait);
-    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    static void (*const idle[])(hp_flight *) = {notes_wait, fails};
+    for (size_t i = 0; i < sizeof(idle) / sizeof(idle[0]); i++) {
+        last_is_late();
+        read_again(idle[i]);
+        scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID " and has not called since");
+    }
     scene_all.entry[7].state = HP_FLIGHT_STOPPED;
     read_again(ends);
     scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
@@ -495,6 +544,34 @@ test_moves(void)
     hp_flight_collection nothing = {0};
     hp_flight_compare(&scene_all, &nothing);
     scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
+}
+
+/* One rank moves still, but another one does nothing more: that is told. */
+static void
+test_moves_beside(void)
+{
+    last_is_late();
+    scene_all.entry[0].state = HP_FLIGHT_MOVES;
+    scene_told(HP_FLIGHT_WELL, -1, SCENE_GO_ON);
+    scene_all.entry[7].state = HP_FLIGHT_STOPPED;
+    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID "; its process is stopped");
+    scene_all.entry[7].state = HP_FLIGHT_ENDED;
+    scene_told(HP_FLIGHT_LATE, 7, SEVEN_WAIT LAST_DID ", and then its process ended");
+}
+
+/* By a clock that is behind, what is in the future may be old. */
+static void
+test_future(void)
+{
+    hp_flight *late = last_is_late();
+    for (int rank = 0; rank < RANKS; rank++) {
+        scene_all.entry[rank].state = HP_FLIGHT_UNKNOWN;
+        scene_all.entry[rank].looked -= 60 * HP_SEC;
+    }
+    late->record[0].left = late->record[0].entered;
+    scene_told(HP_FLIGHT_LATE, 7,
+               SEVEN_WAIT
+               "rank 7 (node7, pid 1007) last finished operation 1 (barrier) 0.0 s ago and has not called since");
 }
 
 /* The late rank is in a second communicator, which goes on. */
@@ -532,8 +609,12 @@ main(void)
     test_failed();
     test_failed_elsewhere();
     test_message();
+    test_group();
+    test_only_messages();
     test_well();
     test_moves();
+    test_moves_beside();
+    test_future();
     test_moves_elsewhere();
     scene_begin();
     return 0;

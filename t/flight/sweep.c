@@ -134,6 +134,34 @@ test_agents(void)
     ok(!claim.path[0], "until its end");
 }
 
+/* Overwrites a word of the head of a file, which hoop_flight(5) lists. */
+static void
+put_word(const left *one, off_t offset, uint64_t value)
+{
+    int fd = open(one->path, O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || pwrite(fd, &value, sizeof(value), offset) != (ssize_t)sizeof(value))
+        bail("cannot write %s", one->path);
+    close(fd);
+}
+
+/* Another pid namespace, as that of a container, may share the folder; and a pid is used again. */
+static void
+test_strange_agents(void)
+{
+    enum { STARTED = 48, PID_SPACE = 56 };
+    left rank = leave(become_rank, "strange"), strange = leave(become_agent, "strange");
+    left again = run(become_agent, "again");
+    put_word(&strange, PID_SPACE, 1);
+    put_word(&again, STARTED, 1);
+    hp_flight_sweep();
+    ok(is_there(&strange) && is_there(&rank), "an agent of another pid namespace may run");
+    ok(!is_there(&again), "one whose pid a later process has does not");
+    kill_it(&again);
+    unlink(strange.path);
+    hp_flight_sweep();
+    ok(!is_there(&rank), "without the agent, the recorders are removed");
+}
+
 /* What a job without XDG_RUNTIME_DIR leaves is found by one with it, and the other way round. */
 static void
 test_folders(void)
@@ -198,6 +226,7 @@ main(void)
     setenv("XDG_RUNTIME_DIR", runtime, 1);
     test_jobs();
     test_agents();
+    test_strange_agents();
     test_folders();
     test_owner();
     return 0;

@@ -3,6 +3,7 @@
 # Jobs that hang or die: hooprun prints which rank the others wait for, and collects the recorders of all hosts, which
 # hoop-top explains. A full file system costs the recorder; a recorder costs no system call.
 # time limit: 240
+. "$abs_top_srcdir/t/tools/own_shm.sh"
 . "$abs_top_srcdir/t/tap/tap.sh"
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top flight=$abs_top_builddir/t/sys/flight
 server=$abs_top_builddir/bin/hoop-rendezvous desync=$abs_top_builddir/t/sys/desync

@@ -395,33 +395,6 @@ test_message(void)
         "last finished operation 1 (barrier) 19.0 s ago and has not called since");
 }
 
-/* In a group, and in alltoallv, the peer of the first message is done, and another one is not: who is awaited is late. */
-static void
-test_group(void)
-{
-    scene_begin();
-    hp_flight_record *r = scene_call(scene_rank(0, 3, WORLD),
-                                     (hp_call){.kind = HP_RECV, .dtype = HOOP_INT8, .root = 3, .count = 5}, 9, 1);
-    scene_call(scene_rank(1, 3, WORLD), scene_barrier, 20, 0);
-    scene_call(scene_rank(2, 3, WORLD), scene_barrier, 20, 0);
-    r->sequence = 0;
-    r->messages = 2;
-    r->peer = 1;
-    r->wait = HP_FLIGHT_SENDS;
-    r->awaited = 2;
-#define SECOND_IS_LATE                                                                                                 \
-    ", called 9.0 s ago; rank 2 (node2, pid 1002) last finished operation 1 (barrier) 19.0 s ago and has not called "  \
-    "since"
-    scene_told(HP_FLIGHT_MESSAGES, 2,
-               "rank 0 (node0, pid 1000) waits in recv of 5 x int8 (tag 3) from rank 1, the first of 2 messages, for "
-               "rank 2" SECOND_IS_LATE);
-    r->call = (hp_call){.kind = HP_ALLTOALLV, .dtype = HOOP_INT8, .op = HOOP_SUM, .root = -1, .count = 5};
-    r->peer = 0;
-    scene_told(HP_FLIGHT_MESSAGES, 2, "rank 0 (node0, pid 1000) waits in alltoallv of 5 x int8" SECOND_IS_LATE);
-    r->awaited = -1;
-    scene_told(HP_FLIGHT_MESSAGES, -1, "rank 0 (node0, pid 1000) waits in alltoallv of 5 x int8, called 9.0 s ago");
-}
-
 /* The records of rank 7 hold only messages: the operations before have been overwritten. */
 static void
 test_only_messages(void)
@@ -609,7 +582,6 @@ main(void)
     test_failed();
     test_failed_elsewhere();
     test_message();
-    test_group();
     test_only_messages();
     test_well();
     test_moves();

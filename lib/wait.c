@@ -127,7 +127,7 @@ expire(hoop_work *work, uint64_t waited)
     hoop_comm *comm = work->comm;
     hoop_error error;
     char me[96], operation[HP_OPERATION_TEXT];
-    if (work->message_count > 0) /* the server does not see messages */
+    if (work->message_count > 0) /* the server judges operations only */
         return expire_messages(work, waited);
     if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
         return 1;

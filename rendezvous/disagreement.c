@@ -94,7 +94,7 @@ print_party(const party *p, const hp_member *members, int brief, char out[PARTY_
     snprintf(out, PARTY_TEXT, "rank %d%s%s", who->rank, host, others);
 }
 
-/* The second call has its name only if the first has another one. Returns the length of the whole sentence. */
+/* A brief one has no hosts, and a name that both calls have once only. Returns the length of the whole sentence. */
 static size_t
 print_both(const party *a, const party *b, const hp_member *members, uint64_t sequence, int brief, hoop_error *error)
 {
@@ -102,7 +102,7 @@ print_both(const party *a, const party *b, const hp_member *members, uint64_t se
     hp_call first = *a->call, second = *b->call;
     if (brief > 1)
         first.name = NULL;
-    if (brief > 1 || (first.name && second.name && strcmp(first.name, second.name) == 0))
+    if (brief > 1 || (brief && first.name && second.name && strcmp(first.name, second.name) == 0))
         second.name = NULL;
     print_party(a, members, brief, few);
     print_party(b, members, brief, many);

@@ -124,16 +124,22 @@ hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION
     return hp_call_print_operation(call, sequence, out, HP_OPERATION_TEXT);
 }
 
+const char *
+hp_blame_process(hp_process process)
+{
+    static const char *const text[] = {
+        [HP_PROCESS_UNKNOWN] = ", or was stopped",
+        [HP_PROCESS_RUNS] = ", and its process runs",
+        [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
+    };
+    return text[process];
+}
+
 /* Of a rank that has not entered the operation. */
 static void
 print_absent(const hp_blame *blame, const hp_witness *w, const hp_member *members, const char *since, char *out,
              size_t size)
 {
-    static const char *const process[] = {
-        [HP_PROCESS_UNKNOWN] = ", or was stopped",
-        [HP_PROCESS_RUNS] = ", and its process runs",
-        [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
-    };
     const hp_member *who = &members[blame->rank];
     const hp_waiting *waiting = &w[blame->rank].waiting;
     char operation[HP_OPERATION_TEXT];
@@ -147,7 +153,7 @@ print_absent(const hp_blame *blame, const hp_witness *w, const hp_member *member
                  since);
     else
         snprintf(out, size, "rank %d (%s, pid %u) has not entered %s%s%s", who->rank, who->host, who->pid, operation,
-                 process[blame->process], since);
+                 hp_blame_process(blame->process), since);
 }
 
 void

@@ -71,6 +71,9 @@ hp_blame hp_blame_find(const hp_witness *witnesses, int n, uint64_t unreachable)
 /* As by hp_call_print_operation. Returns out. */
 const char *hp_blame_operation(uint64_t sequence, const hp_call *call, char out[HP_OPERATION_TEXT]);
 
+/* What is known of a process, as the end of a sentence about its rank: ", and its process runs". */
+const char *hp_blame_process(hp_process process);
+
 /*
  * A sentence: "rank 3 (node2, pid 811) has not entered operation 17 (barrier), and its process runs; 7 ranks have
  * waited 2.0 s".

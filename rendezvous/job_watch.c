@@ -48,11 +48,6 @@ parent_of(const hp_join_group *m, const hp_roster *rosters)
 static const char *
 name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, char *out, size_t size)
 {
-    static const char *const process[] = {
-        [HP_PROCESS_UNKNOWN] = ", or was stopped",
-        [HP_PROCESS_RUNS] = ", and its process runs",
-        [HP_PROCESS_STOPPED] = ": its process is stopped, by a signal or a debugger",
-    };
     char ranks[128];
     int rank = 0;
     while (rank < m->size - 1 && hp_join_group_has(m, rank))
@@ -62,7 +57,7 @@ name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, c
         snprintf(out, size, "ranks %s have", hp_rank_list(m->has_joined, m->size, 0, ranks, sizeof(ranks)));
     else
         snprintf(out, size, "rank %d (%s, pid %u) has", rank, who->host, who->pid);
-    return m->size - m->joined_n > 1 ? "" : process[hp_hold_up_process(m->events, who, waited)];
+    return m->size - m->joined_n > 1 ? "" : hp_blame_process(hp_hold_up_process(m->events, who, waited));
 }
 
 static void

@@ -153,25 +153,32 @@ test_handshake(void)
 typedef enum trouble { OTHER_COUNT, TOO_LATE, LEAVES, TROUBLES } trouble;
 static const char *const trouble_name[TROUBLES] = {"another count", "a time-out", "a rank that leaves"};
 
-/* A collective is in progress, in which rank 2 is awaited; the message between rank 0 and 1 fails. */
+/*
+ * A collective is in progress, in which rank 2 is awaited; the message between rank 0 and 1 fails. The message waits
+ * 0.8 s longer than the collective, so that its time is up first.
+ */
 static int
 fail_beside_operation(int rank, int size, void *arg)
 {
     trouble what = *(trouble *)arg;
     int32_t one = 1, sum = 0, array[2] = {0, 0};
     hoop_comm *comm = party_join(3);
-    hoop_work *work = NULL;
+    hoop_work *work = NULL, *receive = NULL;
     double since = party_clock();
     (void)size;
     if (rank == 0 && what == LEAVES)
         return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+    if (rank == 1)
+        hoop_irecv(array, 1, HOOP_INT32, 0, 3, comm, &receive);
+    if (what == TOO_LATE)
+        party_nap(0.8);
     if (rank != 2 && what != LEAVES)
         hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work);
     if (rank == 0 && what == OTHER_COUNT)
         hoop_send(array, 2, HOOP_INT32, 1, 3, comm);
     if (rank != 1)
         party_nap(2.5);
-    tell(comm, rank == 1 ? hoop_recv(array, 1, HOOP_INT32, 0, 3, comm) : hoop_comm_progress(comm), since);
+    tell(comm, rank == 1 ? hoop_work_wait(receive, -1) : hoop_comm_progress(comm), since);
     hoop_work_free(work);
     hoop_comm_destroy(comm);
     return 0;

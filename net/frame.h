@@ -67,6 +67,9 @@ enum { HP_CREDIT_BYTES = 16 };
 /* The channel number of connections that carry messages between two ranks, and nothing of a belt. */
 enum { HP_MESSAGE_CHANNEL = 0xffff };
 
+/* Added to a channel's number: a connection for the exchanges of that channel, which carries data in both directions. */
+enum { HP_EXCHANGE_CHANNEL = 0x8000 };
+
 /* Payload of HP_TICK: up to HP_HEARTBEATS_MOST of HP_HEARTBEAT_BYTES each; lib/peer_heartbeat.h has their layout. */
 enum {
     HP_HEARTBEAT_BYTES = 52,

@@ -24,7 +24,7 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
         free(link);
         return NULL;
     }
-    link->sending = sending;
+    link->sending = link->dials = sending;
     link->self = self;
     link->peer = peer;
     link->distance = distance;
@@ -43,25 +43,50 @@ attached(const hp_link *link)
     return count;
 }
 
+void
+hp_link_pair(hp_link *out, hp_link *in, int dials)
+{
+    out->twin = in;
+    in->twin = out;
+    out->dials = in->dials = dials;
+}
+
+static void
+set_stripe(hp_link *link, int k, hp_stripe *stripe)
+{
+    link->stripe[k] = stripe;
+    if (link->twin)
+        link->twin->stripe[k] = stripe;
+}
+
+/* again: the connection in this place broke before it had carried a byte. */
+static void
+set_open(hp_link *link, int again)
+{
+    if (attached(link) < link->stripes || (link->state > HP_LINK_DIALING && !again))
+        return;
+    link->state = HP_LINK_OPEN;
+    hp_err_clear(&link->error);
+}
+
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = link->stripe[k] && link->state == HP_LINK_LOST; /* it broke before it had carried a byte */
+    int again = link->stripe[k] && link->state == HP_LINK_LOST;
     hp_stripe_free(link->stripe[k]);
-    link->stripe[k] = hp_stripe_new(link, k, fd, loop, kick, arg);
+    set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
     if (!link->stripe[k])
         return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the connection to rank %d", link->peer);
-    if (attached(link) == link->stripes && (link->state <= HP_LINK_DIALING || again)) {
-        link->state = HP_LINK_OPEN;
-        hp_err_clear(&link->error);
-    }
+    set_open(link, again);
+    if (link->twin)
+        set_open(link->twin, again);
     return HOOP_SUCCESS;
 }
 
 int
 hp_link_is_fresh(const hp_link *link, int k)
 {
-    return !link->stripe[k] || (!link->sending && hp_stripe_is_fresh(link->stripe[k]));
+    return !link->stripe[k] || hp_stripe_is_fresh(link->stripe[k]);
 }
 
 int
@@ -69,6 +94,13 @@ hp_link_is_stuck(const hp_link *link)
 {
     const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
     return link->done < link->posted && next && hp_stripe_has_ended(next);
+}
+
+const hp_frame *
+hp_link_unposted(const hp_link *link)
+{
+    hp_stripe *next = link->stripe[link->posted % (uint64_t)link->stripes];
+    return next && !link->sending ? hp_stripe_unposted(next) : NULL;
 }
 
 hp_tcp_path
@@ -120,8 +152,10 @@ hp_link_move(hp_link *link)
         return 0;
     for (int k = 0; k < link->stripes; k++)
         if (link->stripe[k])
-            moved |= hp_stripe_move(link->stripe[k]);
+            moved |= hp_stripe_move(link->stripe[k], link);
     count_done(link);
+    if (link->twin)
+        count_done(link->twin);
     return moved;
 }
 
@@ -186,8 +220,12 @@ hp_link_free(hp_link *link)
 {
     if (!link)
         return;
-    for (int k = 0; k < link->stripes; k++)
+    for (int k = 0; k < link->stripes; k++) {
         hp_stripe_free(link->stripe[k]);
+        set_stripe(link, k, NULL);
+    }
+    if (link->twin)
+        link->twin->twin = NULL;
     free(link->posts);
     free(link->heartbeats);
     free(link);

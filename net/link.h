@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * link: a connection to one neighbour in one direction: K stripes (TCP connections) that carry posts in order. A post
- * is one slice to receive or to send; post i travels on stripe i mod K. The belt reads two counters that only grow,
- * `posted` and `done`. A link may have posts before it is connected: they wait. It keeps its first error, with its
- * sentence; lib/fault.c reads that.
+ * link: one direction between two ranks: K stripes (TCP connections) that carry posts in order. A post is one slice to
+ * receive or to send; post i travels on stripe i mod K. The link of the other direction, its twin, may share the stripes.
+ * The belt reads two counters that only grow, `posted` and `done`. A link may have posts before it is connected: they
+ * wait. It keeps its first error, with its sentence; lib/fault.c reads that.
  *
  * The memory of a post is the link's until the post is done.
  */
@@ -18,8 +18,15 @@
 hp_link *hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t capacity);
 
 /*
- * Takes a proven connection for stripe k. The state is OPEN when all K are there. The descriptor is the link's, also
- * after an error.
+ * Two links with one peer share their connections, one direction each; both have as many stripes. dials: this rank dials
+ * them, and sends first; no post may have `pages`. Without this call a link has connections of its own, which the sending
+ * rank dials. Before the first is attached.
+ */
+void hp_link_pair(hp_link *out, hp_link *in, int dials);
+
+/*
+ * Takes a proven connection for stripe k, for its twin too. The state is OPEN when all K are there. The descriptor is the
+ * link's, also after an error.
  */
 hoop_result hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg,
                            hoop_error *error);
@@ -29,6 +36,9 @@ int hp_link_is_fresh(const hp_link *link, int k);
 
 /* Whether the next post can never be completed because the stripe that carries it has ended. */
 int hp_link_is_stuck(const hp_link *link);
+
+/* The decoded head of a data frame that has come, and for which there is no post yet; NULL: there is none. */
+const hp_frame *hp_link_unposted(const hp_link *link);
 
 /* What the kernel has measured of its connections; a system call for each. */
 hp_tcp_path hp_link_path(const hp_link *link);

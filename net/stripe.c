@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * stripe: see stripe.h. One state machine for each direction. The sender moves {head, body} of the current post; the
- * receiver, receiver.c, says where one read puts its bytes and what has come. The idle direction is read when the watch
- * saw it readable, or while acknowledgements are due.
+ * receiver, receiver.c, says where one read puts its bytes and what has come. A direction without posts is read when the
+ * watch saw it readable, or while acknowledgements are due.
  */
 #include "net/stripe.h"
 
@@ -32,14 +32,16 @@ enum {
 };
 
 struct hp_stripe {
-    hp_link *link;
+    hp_link *out, *in;   /* whose posts it carries; NULL: only control frames go in that direction */
+    const hp_link *link; /* either of them: the peer, the number of stripes */
     int number, fd;
     hp_watch *watch;
     void (*kick)(void *arg);
     void *kick_arg;
-    uint64_t next; /* number of the current post */
-    int readable;  /* the watch saw it readable; cleared by EAGAIN */
-    int blocked;   /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
+    uint64_t next_out, next_in; /* numbers of the current posts */
+    int accepted, heard;        /* the peer has dialled it; a byte has come */
+    int readable;               /* the watch saw it readable; cleared by EAGAIN */
+    int blocked; /* > 0: the last write would have blocked; try again after so many moves, or when it is writable */
     int eof, left, shut;
 
     /* sending: the head of the current frame, and behind it a small body */
@@ -54,13 +56,35 @@ struct hp_stripe {
     int wake_at;     /* receiving: SO_RCVLOWAT; 0: the kernel's default */
     int one_address; /* of both ends: they are on one host */
 
-    hp_control control; /* a sender writes these between data frames; they are all that the idle direction carries */
+    hp_control control; /* written between data frames; received here only in a direction without posts */
 };
 
 static hp_post *
-current(const hp_stripe *s)
+post_at(const hp_link *link, uint64_t number)
 {
-    return s->next < s->link->posted ? &s->link->posts[s->next & (s->link->capacity - 1)] : NULL;
+    return link && number < link->posted ? &link->posts[number & (link->capacity - 1)] : NULL;
+}
+
+static hp_post *
+to_send(const hp_stripe *s)
+{
+    return post_at(s->out, s->next_out);
+}
+
+static hp_post *
+awaited(const hp_stripe *s)
+{
+    return post_at(s->in, s->next_in);
+}
+
+/*
+ * The rank that has accepted a connection sends no data before it has heard from the other one: the last message of the
+ * handshake may have been lost, and then the other one dials again.
+ */
+static int
+may_send(const hp_stripe *s)
+{
+    return s->out && (!s->accepted || s->heard);
 }
 
 static void
@@ -83,7 +107,10 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
         return NULL;
     }
     *s = (hp_stripe){.link = link, .number = number, .fd = fd, .kick = kick, .kick_arg = arg};
-    s->next = (uint64_t)number;
+    s->out = link->sending ? link : link->twin;
+    s->in = link->sending ? link->twin : link;
+    s->next_out = s->next_in = (uint64_t)number;
+    s->accepted = !link->dials;
     s->one_address = hp_sock_has_one_address(fd);
     hp_zerocopy_init(&s->zerocopy);
     hp_receiver_init(&s->receiver, link->self, link->peer);
@@ -102,26 +129,36 @@ hp_stripe_new(hp_link *link, int number, int fd, hp_loop *loop, void (*kick)(voi
     return s;
 }
 
+/* What this connection brought is wrong: the link that receives fails, or the one that has no other. */
+static hp_link *
+receiving(const hp_stripe *s)
+{
+    return s->in ? s->in : s->out;
+}
+
 static void
 fault(const hp_stripe *s)
 {
-    hp_link_fault(s->link, current(s));
+    hp_link_fault(receiving(s), s->in ? awaited(s) : to_send(s));
 }
 
 static void
 lost(hp_stripe *s, int number)
 {
     s->eof = 1;
-    hp_link_lost(s->link, s->left, number);
+    if (s->in)
+        hp_link_lost(s->in, s->left, number);
+    if (s->out)
+        hp_link_lost(s->out, s->left, number);
 }
 
 /* The peer has received `count` posts in all: their pages may be written again. */
 static void
 acknowledged(hp_stripe *s, uint64_t count)
 {
-    if (hp_zerocopy_acknowledged(&s->zerocopy, s->link, count, s->next))
+    if (hp_zerocopy_acknowledged(&s->zerocopy, s->out, count, s->next_out))
         return;
-    hp_err_set(&s->link->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
+    hp_err_set(&s->out->error, HOOP_ERR_PROTOCOL, "rank %d acknowledged slices that rank %d has not sent",
                s->link->peer, s->link->self);
     fault(s);
 }
@@ -134,31 +171,43 @@ answered(const hp_stripe *s, hoop_result answer)
         fault(s);
 }
 
-/* Acts on an ABORT, LEAVE, ACK, TICK or CREDIT, in either direction. */
+/* The peer passes on a first cause. */
+static void
+aborted(hp_link *link, const hoop_error *cause)
+{
+    if (!link)
+        return;
+    link->error = *cause;
+    if (link->size > 0)
+        hp_abort_confine(&link->error, link->size);
+    link->state = HP_LINK_ABORT;
+}
+
 static void
 on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
-    hp_link *l = s->link;
+    hp_link *idle = s->in ? NULL : s->out, *in = receiving(s);
+    hoop_error cause;
+    hp_err_clear(&cause);
     if (type == HP_LEAVE) {
         s->left = 1;
-    } else if (type == HP_ABORT && hp_abort_get(&l->error, payload, n)) {
-        if (l->size > 0)
-            hp_abort_confine(&l->error, l->size);
-        l->state = HP_LINK_ABORT;
-    } else if (type == HP_ACK && l->sending && n == HP_ACK_BYTES) {
+    } else if (type == HP_ABORT && hp_abort_get(&cause, payload, n)) {
+        aborted(s->in, &cause);
+        aborted(s->out, &cause);
+    } else if (type == HP_ACK && idle && n == HP_ACK_BYTES) {
         acknowledged(s, hp_get64(payload));
-    } else if (type == HP_TICK && l->sending && n > 0 && n <= HP_HEARTBEATS_BYTES) {
-        hp_link_keep_heartbeats(l, payload, n);
-    } else if (type == HP_CREDIT && l->sending && l->owner && n == HP_CREDIT_BYTES) {
-        answered(s, l->owner->credit(l->owner->arg, payload, &l->error));
+    } else if (type == HP_TICK && idle && n > 0 && n <= HP_HEARTBEATS_BYTES) {
+        hp_link_keep_heartbeats(idle, payload, n);
+    } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
+        answered(s, idle->owner->credit(idle->owner->arg, payload, &idle->error));
     } else {
-        hp_err_set(&l->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", l->peer,
-                   l->self, type);
+        hp_err_set(&in->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", in->peer,
+                   in->self, type);
         fault(s);
     }
 }
 
-/* --- idle direction --- */
+/* --- a direction without posts --- */
 
 static int
 read_idle(hp_stripe *s)
@@ -177,7 +226,8 @@ read_idle(hp_stripe *s)
         lost(s, got < 0 ? errno : 0);
         return 1;
     }
-    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &s->link->error)) > 0)
+    s->heard = 1;
+    while ((whole = hp_frame_read(&s->control.in, &in, &n, &type, &payload, &payload_n, &s->out->error)) > 0)
         on_control(s, type, payload, payload_n);
     if (whole < 0)
         fault(s);
@@ -196,8 +246,7 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 {
     if (s->shut || s->eof || !hp_control_add(&s->control, s->fd, (hp_frame_type)type, payload, n))
         return 0;
-    /* In the middle of a data frame no other frame can be written. */
-    if (!s->link->sending || (!s->in_body && s->head_at == 0))
+    if (!s->in_body) /* no other frame can be written in the middle of a data frame */
         write_control(s);
     return 1;
 }
@@ -207,7 +256,7 @@ hp_stripe_send_control(hp_stripe *s, int type, const void *payload, size_t n)
 static void
 load_head(hp_stripe *s, hp_post *post)
 {
-    post->pages = hp_zerocopy_wanted(&s->zerocopy, s->link, post);
+    post->pages = hp_zerocopy_wanted(&s->zerocopy, s->out, post);
     if (post->pages)
         post->frame.flags |= HP_FRAME_ACK;
     if (post->frame.flags & HP_FRAME_PAYLOAD_CRC)
@@ -228,14 +277,14 @@ sent(hp_stripe *s, hp_post *post, size_t n)
         head = n;
     s->head_at += head;
     s->body_at += (uint32_t)(n - head);
-    hp_link_count(s->link, n - head);
+    hp_link_count(s->out, n - head);
     if (s->head_at < s->head_n || s->body_at < post->bytes)
         return;
     if (post->pages)
-        hp_zerocopy_sent(&s->zerocopy, s->next);
+        hp_zerocopy_sent(&s->zerocopy, s->next_out);
     else
         post->done = 1;
-    s->next += (uint64_t)s->link->stripes;
+    s->next_out += (uint64_t)s->out->stripes;
     s->in_body = 0;
     s->head_at = 0;
 }
@@ -258,34 +307,6 @@ write_post(hp_stripe *s, hp_post *post)
     return sendmsg(s->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL | (post->pages ? MSG_MORE : 0));
 }
 
-static int
-send_once(hp_stripe *s)
-{
-    hp_post *post = current(s);
-    ssize_t n;
-    if (hp_control_waits(&s->control) && !s->in_body)
-        write_control(s);
-    if (!post || (s->blocked && --s->blocked > 0))
-        return 0;
-    if (!s->in_body)
-        load_head(s, post);
-    n = write_post(s, post);
-    if (n >= 0) {
-        sent(s, post, (size_t)n);
-        return 1;
-    }
-    if (errno == EAGAIN)
-        s->blocked = TRY_AGAIN;
-    else if (errno != EINTR) {
-        int number = errno;
-        for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && read_idle(s) && !s->eof; reads++)
-            ; /* the peer's ABORT may still lie in the receive queue */
-        lost(s, number);
-        return 1;
-    }
-    return 0;
-}
-
 /* --- receiving --- */
 
 /* This rank has the bytes: tells the sender that it may write its pages again. */
@@ -305,14 +326,14 @@ acknowledge(hp_stripe *s)
 static void
 delay_acks(const hp_stripe *s)
 {
-    if (s->one_address && s->next / (uint64_t)s->link->stripes % DELAY_ACKS_EVERY == 0)
+    if (s->one_address && s->next_in / (uint64_t)s->in->stripes % DELAY_ACKS_EVERY == 0)
         hp_sock_delay_acks(s->fd);
 }
 
 static void
 received(hp_stripe *s, hp_post *post, const hp_received *got)
 {
-    hp_link_count(s->link, got->bytes);
+    hp_link_count(s->in, got->bytes);
     if (got->event == HP_EVENT_FAULT)
         fault(s);
     if (got->event == HP_EVENT_CONTROL)
@@ -320,7 +341,7 @@ received(hp_stripe *s, hp_post *post, const hp_received *got)
     if (got->event != HP_EVENT_POST)
         return;
     post->done = 1;
-    s->next += (uint64_t)s->link->stripes;
+    s->next_in += (uint64_t)s->in->stripes;
     delay_acks(s);
     if (got->acknowledge)
         acknowledge(s);
@@ -340,7 +361,7 @@ static int
 receive_once(hp_stripe *s)
 {
     struct iovec places[HP_RECEIVER_PLACES];
-    hp_post *post = current(s);
+    hp_post *post = awaited(s);
     int count = hp_receiver_places(&s->receiver, post, places);
     ssize_t got = count > 0 ? read_into(s->fd, places, count) : 0;
     if (count == 0 && !post)
@@ -354,7 +375,8 @@ receive_once(hp_stripe *s)
         lost(s, got < 0 ? errno : 0);
         return 1;
     }
-    hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->link->error);
+    s->heard = 1;
+    hp_received what = hp_receiver_take(&s->receiver, post, (size_t)got, &s->in->error);
     received(s, post, &what);
     return 1;
 }
@@ -363,7 +385,7 @@ receive_once(hp_stripe *s)
 static void
 ask_owner(hp_stripe *s)
 {
-    hp_link *l = s->link;
+    hp_link *l = s->in;
     hoop_result answer = hp_receiver_head(&s->receiver, &l->error);
     if (answer == HOOP_SUCCESS)
         answer = l->owner->head(l->owner->arg, &s->receiver.frame, &l->error);
@@ -374,26 +396,73 @@ static int
 receive(hp_stripe *s)
 {
     int moved = receive_once(s);
-    if (s->link->owner && !current(s) && hp_receiver_is_full(&s->receiver) && s->link->state != HP_LINK_FAULT)
+    if (s->in->owner && !awaited(s) && hp_receiver_is_full(&s->receiver) && s->in->state != HP_LINK_FAULT)
         ask_owner(s);
     return moved;
 }
 
-int
-hp_stripe_move(hp_stripe *s)
+/* Reads what there is, whoever it is for. */
+static int
+take(hp_stripe *s)
 {
-    int moved = 0;
-    if (s->eof || s->shut || s->link->state == HP_LINK_FAULT)
-        return 0;
-    if (s->link->sending) {
-        moved = send_once(s);
-        if ((s->readable || s->link->polled || s->zerocopy.sent > s->zerocopy.acknowledged) && !s->eof)
-            moved |= read_idle(s);
-        return moved;
-    }
-    if (hp_control_waits(&s->control) && !s->blocked)
+    if (!s->in)
+        return read_idle(s);
+    return s->in->state == HP_LINK_FAULT ? 0 : receive(s);
+}
+
+/* --- both --- */
+
+static int
+send_once(hp_stripe *s)
+{
+    hp_post *post = to_send(s);
+    ssize_t n;
+    if (hp_control_waits(&s->control) && !s->in_body)
         write_control(s);
-    return current(s) || s->readable || s->link->polled ? receive(s) : 0;
+    if (!post || !may_send(s) || (s->blocked && --s->blocked > 0))
+        return 0;
+    if (!s->in_body)
+        load_head(s, post);
+    n = write_post(s, post);
+    if (n >= 0) {
+        sent(s, post, (size_t)n);
+        return 1;
+    }
+    if (errno == EAGAIN)
+        s->blocked = TRY_AGAIN;
+    else if (errno != EINTR) {
+        int number = errno;
+        for (int reads = 0; reads < DRAIN_BYTES / IDLE_BYTES && take(s) && !s->eof; reads++)
+            ; /* the peer's ABORT may still lie in the receive queue */
+        lost(s, number);
+        return 1;
+    }
+    return 0;
+}
+
+static int
+move_out(hp_stripe *s)
+{
+    int moved = send_once(s);
+    if ((s->readable || s->out->polled || s->zerocopy.sent > s->zerocopy.acknowledged) && !s->eof)
+        moved |= take(s);
+    return moved;
+}
+
+static int
+move_in(hp_stripe *s)
+{
+    if (hp_control_waits(&s->control) && !s->blocked && !s->in_body)
+        write_control(s);
+    return awaited(s) || s->readable || s->in->polled ? receive(s) : 0;
+}
+
+int
+hp_stripe_move(hp_stripe *s, const hp_link *link)
+{
+    if (s->eof || s->shut || link->state == HP_LINK_FAULT)
+        return 0;
+    return link == s->out ? move_out(s) : move_in(s);
 }
 
 /*
@@ -403,7 +472,7 @@ hp_stripe_move(hp_stripe *s)
 static void
 set_wake(hp_stripe *s)
 {
-    uint32_t left = hp_receiver_body_left(&s->receiver, current(s));
+    uint32_t left = hp_receiver_body_left(&s->receiver, awaited(s));
     int wake_at = left == 0 ? 1 : left < WAKE_BYTES ? (int)left : WAKE_BYTES;
     if (wake_at != s->wake_at && (s->wake_at || wake_at > 1))
         hp_sock_wake_at(s->fd, wake_at);
@@ -413,17 +482,12 @@ set_wake(hp_stripe *s)
 void
 hp_stripe_arm(hp_stripe *s)
 {
-    int interest = 0;
-    if (s->link->sending) {
-        interest = HP_READ | (current(s) || hp_control_waits(&s->control) ? HP_WRITE : 0);
-    } else {
-        /* without a post one head is read ahead; then TCP's window holds the sender back */
-        int full = !current(s) && hp_receiver_is_full(&s->receiver);
-        interest = (full ? 0 : HP_READ) | (hp_control_waits(&s->control) ? HP_WRITE : 0);
-        if (!s->eof && !s->shut)
-            set_wake(s);
-    }
-    hp_watch_set(s->watch, s->eof || s->shut ? 0 : interest);
+    /* without a post one head is read ahead; then TCP's window holds the sender back */
+    int full = s->in && !awaited(s) && hp_receiver_is_full(&s->receiver);
+    int writes = (may_send(s) && to_send(s)) || hp_control_waits(&s->control);
+    if (s->in && !s->eof && !s->shut)
+        set_wake(s);
+    hp_watch_set(s->watch, s->eof || s->shut ? 0 : (full ? 0 : HP_READ) | (writes ? HP_WRITE : 0));
 }
 
 void
@@ -452,10 +516,19 @@ hp_stripe_closed(hp_stripe *s)
     return s->eof || (ioctl(s->fd, SIOCOUTQ, &unacknowledged) == 0 && unacknowledged == 0);
 }
 
+const hp_frame *
+hp_stripe_unposted(hp_stripe *s)
+{
+    hoop_error wrong; /* it is reported when the frame is taken */
+    if (awaited(s) || !hp_receiver_is_full(&s->receiver) || s->receiver.frame.type != HP_DATA)
+        return NULL;
+    return hp_receiver_head(&s->receiver, &wrong) == HOOP_SUCCESS ? &s->receiver.frame : NULL;
+}
+
 int
 hp_stripe_is_fresh(const hp_stripe *s)
 {
-    return s->next == (uint64_t)s->number && hp_receiver_is_fresh(&s->receiver);
+    return s->accepted && !s->heard;
 }
 
 int

@@ -130,8 +130,8 @@ rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes)
 
 /* --- connections --- */
 
-static void
-connection(int ends[2])
+void
+rig_connect(int ends[2])
 {
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(at);
@@ -186,7 +186,7 @@ rig_open(rig *r, int stripes)
     r->in = hp_link_new(0, 1, 0, 1, stripes, RIG_CAPACITY);
     for (int k = 0; k < stripes; k++) {
         int ends[2];
-        connection(ends);
+        rig_connect(ends);
         attach(r, r->out, k, ends[0]);
         attach(r, r->in, k, ends[1]);
         r->in_fd = ends[1];
@@ -198,7 +198,7 @@ rig_open_in(rig *r)
 {
     int ends[2];
     begin(r);
-    connection(ends);
+    rig_connect(ends);
     r->in = hp_link_new(0, 1, 0, 1, 1, RIG_CAPACITY);
     attach(r, r->in, 0, ends[1]);
     r->bare = ends[0];
@@ -209,7 +209,7 @@ rig_open_out(rig *r)
 {
     int ends[2];
     begin(r);
-    connection(ends);
+    rig_connect(ends);
     r->out = hp_link_new(1, 0, 1, 1, 1, RIG_CAPACITY);
     attach(r, r->out, 0, ends[0]);
     r->bare = ends[1];

@@ -47,6 +47,7 @@ int rig_scatter_holds(const rig_scatter *s, const uint8_t *bytes);       /* them
 /* One frame's worth of what a test sends or awaits. */
 hp_frame rig_frame(uint64_t sequence, uint32_t step, uint16_t flags);
 
+void rig_connect(int ends[2]);      /* a connection over loopback; the first end has dialled */
 void rig_open(rig *r, int stripes); /* two links facing each other */
 void rig_open_in(rig *r);           /* a receiving link and a bare socket */
 void rig_open_out(rig *r);          /* a sending link and a bare socket */

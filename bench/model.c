@@ -458,9 +458,19 @@ static void
 make_doubling(hp_plan *plan)
 {
     plan->algorithm = HP_ALG_DOUBLING;
+    plan->exchanges = 1;
     plan->loops = plan->slices = 1;
-    plan->rows = hp_plan_rounds(plan->size) + (plan->size > 2 ? 2 : 1);
+    plan->rows = hp_plan_rounds(plan->size) + 1;
     plan->steps = plan->rows;
+}
+
+/* The library spreads only where the ranks are no power of two. */
+static void
+make_spread(hp_plan *plan)
+{
+    make_doubling(plan);
+    plan->algorithm = HP_ALG_SPREAD;
+    plan->exchanges = 0;
 }
 
 /* A plan's distances are the same for every rank: rank 0's steps show them. */
@@ -531,6 +541,8 @@ make(model *m)
         make_halves(&m->plans[0]);
     if (o->algorithm == HP_ALG_DOUBLING)
         make_doubling(&m->plans[0]);
+    if (o->algorithm == HP_ALG_SPREAD)
+        make_spread(&m->plans[0]);
     find_distances(m, distances);
     for (uint32_t b = 0; b < m->belts_left; b++)
         made &= make_belt(m, &m->belts[b], b, distances);

@@ -47,7 +47,8 @@ typedef struct hp_channel {
     uint64_t calls;                 /* of hp_channel_progress */
     int more_done;                  /* a queue has reported more during the last hp_channel_progress */
     hp_link **in, **out;            /* by distance 1 ... n-1; NULL until first used */
-    hp_link **link;                 /* the same links one after the other: room for 2n */
+    hp_link **from, **to;           /* the same for exchanges: to[d] and from[n - d] share connections */
+    hp_link **link;                 /* all these links one after the other: room for 4n */
     int links;
     uint64_t admitted, received, worked, sent, retired; /* steps that have passed each station */
     uint64_t posted;                                    /* steps whose receive is posted, or that have none */
@@ -56,7 +57,7 @@ typedef struct hp_channel {
     hoop_work *admitting, *last; /* works not yet fully admitted: head and tail of the list */
     uint64_t next_step;          /* of `admitting` */
     uint64_t now;                /* for the records of works; round.c sets it */
-    int links_wanted;            /* sending links that were made and that links.c has not dialled yet */
+    int links_wanted;            /* links that were made, and that links.c has not dialled yet */
     hoop_result command_error;   /* a device command failed (see the queue's status), or no memory for a link */
 } hp_channel;
 

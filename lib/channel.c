@@ -57,8 +57,10 @@ hp_channel_new(const hp_channel_options *options, hoop_error *error)
     channel->memory = hp_pages(channel->memory_bytes);
     channel->in = hp_alloc(links, sizeof(hp_link *));
     channel->out = hp_alloc(links, sizeof(hp_link *));
-    channel->link = hp_alloc(2 * links, sizeof(hp_link *));
-    if (!channel->memory || !channel->in || !channel->out || !channel->link)
+    channel->from = hp_alloc(links, sizeof(hp_link *));
+    channel->to = hp_alloc(links, sizeof(hp_link *));
+    channel->link = hp_alloc(4 * links, sizeof(hp_link *));
+    if (!channel->memory || !channel->in || !channel->out || !channel->from || !channel->to || !channel->link)
         goto no_memory;
     fill_free_stacks(channel);
     if (open_queues(channel, error) == HOOP_SUCCESS)
@@ -86,6 +88,8 @@ hp_channel_free(hp_channel *channel)
     }
     free(channel->in);
     free(channel->out);
+    free(channel->from);
+    free(channel->to);
     free(channel->link);
     hp_pages_free(channel->memory, channel->memory_bytes);
     free(channel);
@@ -99,22 +103,35 @@ rank_at(const hp_channel *channel, int64_t position)
 }
 
 static hp_link *
-link_at(hp_channel *channel, hp_link **table, int sending, int distance)
+new_link(const hp_channel *channel, int sending, int distance, int stripes)
 {
     int self = rank_at(channel, channel->o.position), step = sending ? distance : -distance;
     uint32_t capacity = 1;
     while (capacity < channel->o.window)
         capacity *= 2;
-    if (!table[distance]) {
-        table[distance] = hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance,
-                                      channel->o.stripes, capacity);
-        if (table[distance]) {
-            table[distance]->size = channel->o.size;
-            table[distance]->total = channel->o.bytes ? &channel->o.bytes[sending] : NULL;
-            channel->link[channel->links++] = table[distance];
-            channel->links_wanted += sending;
-        }
+    hp_link *link =
+        hp_link_new(sending, self, rank_at(channel, (int64_t)channel->o.position + step), distance, stripes, capacity);
+    if (link) {
+        link->size = channel->o.size;
+        link->total = channel->o.bytes ? &channel->o.bytes[sending] : NULL;
     }
+    return link;
+}
+
+static void
+add_link(hp_channel *channel, hp_link **place, hp_link *link)
+{
+    *place = link;
+    channel->link[channel->links++] = link;
+    channel->links_wanted += link->sending && link->dials;
+}
+
+static hp_link *
+link_at(hp_channel *channel, hp_link **table, int sending, int distance)
+{
+    hp_link *link = table[distance] ? NULL : new_link(channel, sending, distance, channel->o.stripes);
+    if (link)
+        add_link(channel, &table[distance], link);
     return table[distance];
 }
 
@@ -128,6 +145,38 @@ hp_link *
 hp_channel_out(hp_channel *channel, int distance)
 {
     return link_at(channel, channel->out, 1, distance);
+}
+
+/* Nothing happens if there is no memory. */
+static void
+make_exchange(hp_channel *channel, int to)
+{
+    int n = channel->o.size, from = n - to;
+    hp_link *out = new_link(channel, 1, to, 1), *in = new_link(channel, 0, from, 1);
+    if (!out || !in) {
+        hp_link_free(out);
+        hp_link_free(in);
+        return;
+    }
+    hp_link_pair(out, in, to < from || (to == from && channel->o.position < to));
+    add_link(channel, &channel->to[to], out);
+    add_link(channel, &channel->from[from], in);
+}
+
+hp_link *
+hp_channel_from(hp_channel *channel, int distance)
+{
+    if (!channel->from[distance])
+        make_exchange(channel, channel->o.size - distance);
+    return channel->from[distance];
+}
+
+hp_link *
+hp_channel_to(hp_channel *channel, int distance)
+{
+    if (!channel->to[distance])
+        make_exchange(channel, distance);
+    return channel->to[distance];
 }
 
 void
@@ -199,7 +248,8 @@ post_receive(hp_channel *channel, hp_slot *slot)
     /* the sender's number of this step: the law of lag */
     hp_frame frame =
         frame_of(channel, slot, slot->step_in_work - slot->work->plan[channel->o.index].slices, step->recv_first);
-    slot->recv_link = hp_channel_in(channel, step->from);
+    slot->recv_link =
+        step->flags & HP_STEP_EXCHANGE ? hp_channel_from(channel, step->from) : hp_channel_in(channel, step->from);
     if (!slot->recv_link)
         out_of_memory(channel, slot);
     if (slot->recv_link)
@@ -331,7 +381,8 @@ send_on(hp_channel *channel)
         hp_frame frame = frame_of(channel, slot, slot->step_in_work, slot->step.send_first);
         if (!slot->place.forward && !poll_commands(channel, slot))
             return 0;
-        slot->send_link = hp_channel_out(channel, slot->step.to);
+        slot->send_link = slot->step.flags & HP_STEP_EXCHANGE ? hp_channel_to(channel, slot->step.to)
+                                                              : hp_channel_out(channel, slot->step.to);
         if (!slot->send_link) {
             out_of_memory(channel, slot);
             return 0;

@@ -53,6 +53,13 @@ hp_link *hp_channel_in(hp_channel *channel, int distance);
 hp_link *hp_channel_out(hp_channel *channel, int distance);
 
 /*
+ * The same for exchanges. The links to a rank and from it share one connection: what goes back acknowledges what came.
+ * The rank that has fewer steps to the other one dials it; if both have as many, the one with the lower position does.
+ */
+hp_link *hp_channel_from(hp_channel *channel, int distance);
+hp_link *hp_channel_to(hp_channel *channel, int distance);
+
+/*
  * Moves every link, also those from which nothing is awaited: they read one header ahead, and see ends and aborts. 1 if
  * one moved: the belt must move again before the driver sleeps.
  */

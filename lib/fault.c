@@ -15,6 +15,7 @@
 #include "lib/reports.h"
 #include "lib/staging.h"
 #include "lib/stats.h"
+#include "net/frame_check.h"
 #include "rendezvous/link_loss.h"
 
 #include <stdio.h>
@@ -366,6 +367,28 @@ check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t n
         suspect(comm, link, peer, now);
 }
 
+/*
+ * A frame of the operation in progress that this rank does not await, because it has called something else. Where ranks do
+ * not announce themselves (schedule.h) no frame that is awaited would tell.
+ */
+static void
+check_unposted(hoop_comm *comm, const hp_channel *channel, const hp_link *link, uint64_t now)
+{
+    const hoop_work *work = comm->running;
+    const hp_frame *got = work ? hp_link_unposted(link) : NULL;
+    hoop_error error;
+    if (!got || got->sequence != work->sequence || got->signature == work->signature)
+        return;
+    hp_frame mine = {.type = HP_DATA, .flags = HP_FRAME_CALL, .epoch = comm->epoch, .sequence = work->sequence};
+    mine.channel = (uint16_t)channel->o.index;
+    mine.signature = work->signature;
+    mine.call = work->call;
+    hp_frame_check(got, &mine, 0, comm->rank, link->peer, &error);
+    error.rank = link->peer;
+    error.reporter = comm->rank;
+    hp_fault_report(comm, &error, now);
+}
+
 /* Whether the awaited rank waits elsewhere itself, only the server knows. */
 static void
 time_out(hoop_comm *comm, hoop_error *error, uint64_t now)
@@ -522,8 +545,10 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     }
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
-        for (int i = 0; i < channel->links; i++)
+        for (int i = 0; i < channel->links; i++) {
             check_link(comm, channel->link[i], NULL, now);
+            check_unposted(comm, channel, channel->link[i], now);
+        }
         if (channel->command_error || !devices_are_well(channel))
             check_device(comm, channel);
     }

@@ -25,17 +25,21 @@ distance_from(const hoop_comm *comm, int rank)
 static hp_link *
 link_for(hoop_comm *comm, const hp_hello *hello)
 {
+    int distance = distance_from(comm, (int)hello->my_rank), c = hello->channel & ~HP_EXCHANGE_CHANNEL;
     if (hello->channel == HP_MESSAGE_CHANNEL)
         return hp_messages_in(comm, (int)hello->my_rank);
-    return hp_channel_in(comm->channel[hello->channel], distance_from(comm, (int)hello->my_rank));
+    return hello->channel & HP_EXCHANGE_CHANNEL ? hp_channel_from(comm->channel[c], distance)
+                                                : hp_channel_in(comm->channel[c], distance);
 }
 
 static int
 has_place(const hoop_comm *comm, const hp_hello *hello)
 {
+    uint32_t c = hello->channel & ~(uint32_t)HP_EXCHANGE_CHANNEL;
     if (hello->channel == HP_MESSAGE_CHANNEL)
         return hello->stripe == 0;
-    return hello->channel < comm->channels && hello->stripe < comm->channel[hello->channel]->o.stripes;
+    return c < comm->channels &&
+           hello->stripe < (hello->channel & HP_EXCHANGE_CHANNEL ? 1 : comm->channel[c]->o.stripes);
 }
 
 hp_status
@@ -59,6 +63,8 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
     link = link_for(comm, hello);
     if (!link)
         return HP_FULL;
+    if (link->dials) /* this rank dials the other one */
+        return HP_BAD_RANK;
     /* a connection that broke before it carried a byte is dialled again */
     return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
 }
@@ -105,7 +111,7 @@ awaited_neighbour(const hoop_comm *comm)
 {
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
-            if (!comm->channel[c]->link[i]->sending && comm->channel[c]->link[i]->state < HP_LINK_OPEN)
+            if (!comm->channel[c]->link[i]->dials && comm->channel[c]->link[i]->state < HP_LINK_OPEN)
                 return comm->channel[c]->link[i];
     return NULL;
 }
@@ -216,11 +222,13 @@ hp_links_dial(hoop_comm *comm, hp_channel *channel)
     channel->links_wanted = 0;
     for (int i = 0; i < channel->links; i++) {
         hp_link *link = channel->link[i];
-        if (!link->sending || link->state != HP_LINK_WANTED)
+        if (!link->sending || !link->dials || link->state != HP_LINK_WANTED)
             continue;
         link->state = HP_LINK_DIALING;
+        if (link->twin)
+            link->twin->state = HP_LINK_DIALING;
         for (int k = 0; k < link->stripes; k++)
-            dial_stripe(comm, channel->o.index, link, k);
+            dial_stripe(comm, channel->o.index | (link->twin ? HP_EXCHANGE_CHANNEL : 0), link, k);
     }
 }
 

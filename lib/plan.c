@@ -13,11 +13,11 @@ enum {
     SPREAD_TWO = 384 << 10,      /* ... between two, to which a ring brings as many bytes */
     SPREAD_MANY = 192 << 10,     /* ... and with more than 8, where halves do as well */
     SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
-    DOUBLING_SAVES = 48 << 10,   /* bytes that doubling must save each rank, to pay for one more frame; or ... */
-    DOUBLING_PART = 4,           /* ... this part of spread_bytes, if that is less */
     HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
-    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
+    EXCHANGE_TWO =
+        48 << 10, /* longer vectors of two ranks travel over two connections: on one they hold each other up */
+    CHANNEL_BYTES = 1 << 20 /* a channel is worth having from this many bytes of share on */
 };
 
 const char *
@@ -79,15 +79,16 @@ static int
 fits_doubling(const hp_call *call, int size, const hp_plan_options *options)
 {
     uint64_t bytes = hp_dtype_size((hoop_dtype)call->dtype), rounds = hp_plan_rounds(size);
-    uint64_t most = options->spread_bytes / rounds, saved = (uint64_t)size - 1 - rounds;
-    uint32_t least = options->spread_bytes / DOUBLING_PART;
-    if (call->kind != HP_ALLREDUCE || (size & (size - 1)) != 0 || !options->spread_bytes)
+    uint64_t most = options->spread_bytes / rounds;
+    if (size & (size - 1))
+        return 0;
+    if (call->kind == HP_BARRIER)
+        return 1;
+    if (call->kind != HP_ALLREDUCE || !options->spread_bytes)
         return 0;
     if (most > options->stage_bytes / (rounds + 1))
         most = options->stage_bytes / (rounds + 1);
-    if (least > DOUBLING_SAVES)
-        least = DOUBLING_SAVES;
-    return call->count <= most / bytes && (size == 2 || saved * call->count * bytes >= least);
+    return call->count <= most / bytes;
 }
 
 /* Three areas of a stage: the vector, what arrives to be reduced, what is gathered. */
@@ -193,7 +194,10 @@ cut_rows(hp_plan *plan, const hp_plan_options *options)
     case HP_ALG_RING: cut_ring(plan, options); break;
     case HP_ALG_LOCAL: plan->rows = 1; break;
     case HP_ALG_SPREAD: plan->rows = hp_plan_rounds(plan->size) + 1; break;
-    case HP_ALG_DOUBLING: plan->rows = hp_plan_rounds(plan->size) + (n == 2 ? 1 : 2); break;
+    case HP_ALG_DOUBLING:
+        plan->rows = hp_plan_rounds(plan->size) + 1;
+        plan->exchanges = n > 2 || plan->count <= EXCHANGE_TWO / plan->elem;
+        break;
     case HP_ALG_HALVES:
         plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
         plan->part = part_of(plan->count, n, plan->elem);

@@ -46,6 +46,7 @@ typedef struct hp_plan {
     uint64_t begin;  /* first element of this channel's share of the vector (of every block, where blocked) */
     uint64_t count;  /* elements of that share */
     uint64_t part;   /* halves: elements of one of the n parts, the last ones may be short or empty */
+    int exchanges;   /* doubling: partners share a connection, and no rank announces itself */
     uint64_t loops;  /* turns of the ring */
     uint32_t rows;   /* rows of one loop */
     uint32_t slices; /* S: slices of a chunk */

@@ -28,8 +28,8 @@
  *     MPICH", IJHPCA 19, 2005), n = 2^L. Area 0 of the stage is the rank's own vector; the partner of round k is the
  *     position with bit k turned round, area k goes there, and what comes is added to area k and becomes area k + 1; the
  *     last sum goes to recvbuf. The lower position's sum is the left operand, so that all ranks compute the same bits.
- *     Row j sends in round j - 1, the next row receives; row 0 loads, and announces: to the partner of the first round
- *     only half of the ranks would. Two ranks do without that row.
+ *     Row j sends in round j, the next row receives; row 0 loads. Partners share a connection (HP_STEP_EXCHANGE) that no
+ *     other algorithm uses, and nobody announces: see schedule.h. Two ranks send long vectors over their ring instead.
  * HALVES (Traff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms", 2024), L = ceil(log2 n), skips
  *     s(k) = ceil(n / 2^k). The vector lies in the stage as parts R[i] = part (r + i) mod n. Row 0 loads, announces;
  *     row k = 1 ... L sends R[s(k) ... s(k-1)-1] s(k) further, the next row adds it to R[0 ...]; so row L+1 completes
@@ -294,14 +294,16 @@ spread_step(const hp_plan *plan, uint64_t i)
 static hp_step
 doubling_step(const hp_plan *plan, int position, uint64_t i)
 {
-    int n = plan->size, rounds = (int)hp_plan_rounds(n), sends = (int)i - (n > 2), receives = sends - 1;
+    int n = plan->size, rounds = (int)hp_plan_rounds(n), sends = (int)i, receives = sends - 1;
     hp_step step = {.flags = (uint16_t)(HP_STEP_STAGED | (i == 0 ? HP_STEP_LOAD : 0))};
-    if (sends >= 0 && sends < rounds) {
+    if (plan->exchanges)
+        step.flags |= HP_STEP_EXCHANGE;
+    if (sends < rounds) {
         int distance = 1 << sends;
         step.flags |= HP_STEP_SEND;
         step.to = position & distance ? n - distance : distance;
         step.send_count = plan->count;
-        step.send_first = step.to != 1;
+        step.send_first = 1;
         step.stage_send = (uint64_t)sends * plan->count;
     }
     if (receives >= 0) {
@@ -309,7 +311,7 @@ doubling_step(const hp_plan *plan, int position, uint64_t i)
         step.flags |= (uint16_t)(HP_STEP_RECV | HP_STEP_REDUCE | (left ? HP_STEP_LEFT : 0));
         step.from = left ? distance : n - distance;
         step.recv_count = plan->count;
-        step.recv_first = step.from != 1;
+        step.recv_first = 1;
         step.stage_recv = (uint64_t)(receives + 1) * plan->count;
         step.came = step.had = 1U << receives;
     }
@@ -411,7 +413,7 @@ hp_schedule_at(const hp_plan *plan, const int *order, int position, uint64_t i)
     switch (plan->algorithm) {
     case HP_ALG_LOCAL: return local_step(plan);
     case HP_ALG_SPREAD: return spread_step(plan, i);
-    case HP_ALG_DOUBLING: return finish(doubling_step(plan, position, i), plan, i);
+    case HP_ALG_DOUBLING: return doubling_step(plan, position, i);
     case HP_ALG_HALVES: return finish(halves_step(plan, position, i), plan, i);
     case HP_ALG_PAIRWISE: return finish(pairwise_step(plan, order, position, i), plan, i);
     case HP_ALG_RING: return finish(ring_step(plan, order, position, i), plan, i);

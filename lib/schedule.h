@@ -6,7 +6,12 @@
  * Two laws hold for every algorithm and carry the proofs:
  *   lag       what a rank sends as step i, the rank `to` positions further receives as its step i + S;
  *   announce  step 0 sends to the next rank unconditionally, step S receives it. So every rank sees its neighbour's
- * call at once, and ranks that disagree never wait for each other in silence.
+ *             call at once, and ranks that disagree never wait for each other in silence.
+ *
+ * Exchanges do not announce. Let some ranks call a small allreduce that is an exchange, and others something else. If that
+ * announces itself, somewhere on the ring such a rank sends to one that exchanges, and that one finds a head which it does
+ * not await (lib/fault.c). If it is another exchange, there is a first round in which a rank of one kind is the
+ * partner of one of the other kind; both reach it, and compare their frames.
  */
 #ifndef HP_SCHEDULE_H
 #define HP_SCHEDULE_H
@@ -14,16 +19,17 @@
 #include "lib/plan.h"
 
 enum {
-    HP_STEP_RECV = 1,       /* recv_count elements come from `from` */
-    HP_STEP_REDUCE = 2,     /* combined with `in` of the user's sendbuf */
-    HP_STEP_LOAD = 4,       /* send_count elements of sendbuf at `in` go out */
-    HP_STEP_COPY = 8,       /* the result goes to recvbuf at `out` */
-    HP_STEP_SEND = 16,      /* send_count elements go to `to` */
-    HP_STEP_DIVIDE = 32,    /* the reduction is complete here: AVG's division */
-    HP_STEP_OWN = 64,       /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
-    HP_STEP_GATHERED = 256, /* halves: all parts are in the stage, they go to recvbuf */
-    HP_STEP_LEFT = 512,     /* doubling: what is received is the left operand of the reduction */
-    HP_STEP_STAGED = 128    /* spread, doubling, halves: bytes live in the gather buffer */
+    HP_STEP_RECV = 1,        /* recv_count elements come from `from` */
+    HP_STEP_REDUCE = 2,      /* combined with `in` of the user's sendbuf */
+    HP_STEP_LOAD = 4,        /* send_count elements of sendbuf at `in` go out */
+    HP_STEP_COPY = 8,        /* the result goes to recvbuf at `out` */
+    HP_STEP_SEND = 16,       /* send_count elements go to `to` */
+    HP_STEP_DIVIDE = 32,     /* the reduction is complete here: AVG's division */
+    HP_STEP_OWN = 64,        /* own.count elements of sendbuf at own.in are also copied to recvbuf at own.out */
+    HP_STEP_GATHERED = 256,  /* halves: all parts are in the stage, they go to recvbuf */
+    HP_STEP_LEFT = 512,      /* doubling: what is received is the left operand of the reduction */
+    HP_STEP_EXCHANGE = 1024, /* doubling: both ranks send and receive; one connection serves both directions */
+    HP_STEP_STAGED = 128     /* spread, doubling, halves: bytes live in the gather buffer */
 };
 
 typedef struct hp_step {

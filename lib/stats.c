@@ -63,8 +63,9 @@ hp_stats_measure(hoop_comm *comm)
     if (comm->state == HP_COMM_READY) /* by the answers so far */
         hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client, 0));
     for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
-        hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]);
-        all.retransmits += path.retransmits;
+        const hp_channel *channel = comm->channel[c];
+        hp_tcp_path path = hp_link_path(channel->out[1]);
+        all.retransmits += path.retransmits + (channel->to[1] ? hp_link_path(channel->to[1]).retransmits : 0);
         if (path.rtt_us > all.rtt_us)
             all.rtt_us = path.rtt_us;
         if (all.delivery_rate == 0 || (path.delivery_rate > 0 && path.delivery_rate < all.delivery_rate))

@@ -139,7 +139,7 @@ test_spread(void)
     is_near(time, time_of(&o), 1e-9, "whole vectors over chords, eight ranks: three hops");
 }
 
-/* Every round carries one vector and adds it; the announcement's frame is on the wire while the vector is loaded. */
+/* Every round carries one vector and adds it. */
 static void
 test_doubling(void)
 {

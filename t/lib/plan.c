@@ -148,7 +148,7 @@ test_spread_limits(void)
     is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 1, 8, &o), "only allreduces spread");
     o.spread_bytes = 0;
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off");
-    is_int(HP_ALG_SPREAD, algorithm_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_BARRIER, HOOP_UINT8, 0, 3, &o), "but not for the barrier");
 }
 
 static void
@@ -158,23 +158,36 @@ test_doubling_limits(void)
     o.stage_bytes = 1 << 20;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19114, 8, &o), "three times 75 KiB on 8 ranks");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 19115, 8, &o), "one element more takes the ring");
-    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 12288, 4, &o), "48 KiB saved");
-    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 12287, 4, &o), "less is not worth a frame more");
-    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 2, &o), "two ranks have no such frame");
-    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nor any size, down to nothing");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 1, 4, &o), "one element on 4 ranks");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 0, 2, &o), "nothing on 2");
     is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 10000, 6, &o),
            "6 ranks have no partners to double with");
     is_int(HP_ALG_CHAIN_OUT, algorithm_of(HP_BROADCAST, HOOP_FLOAT32, 8192, 8, &o), "only allreduces double");
-    o.spread_bytes = 128 << 10;
-    is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 4, &o),
-           "a quarter of spread_bytes saved, if that is less");
-    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8191, 4, &o), "and less is not worth a frame more");
-    o.spread_bytes = standard.spread_bytes;
     o.stage_bytes = 128 << 10;
     is_int(HP_ALG_DOUBLING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8192, 8, &o), "four times 32 KiB fit the stage");
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 8193, 8, &o), "one element more does not");
     o.spread_bytes = 0;
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_INT8, 1, 2, &o), "spread_bytes = 0 turns it off too");
+    is_int(HP_ALG_DOUBLING, algorithm_of(HP_BARRIER, HOOP_UINT8, 0, 2, &o), "but not for the barrier");
+}
+
+static int
+exchanges(uint64_t count, int size)
+{
+    hp_call call = call_of(HP_ALLREDUCE, HOOP_FLOAT32, count);
+    hp_plan plan;
+    hp_plan_options o = standard;
+    o.stage_bytes = 1 << 20;
+    make(&plan, &call, size, &o, 0, 1);
+    return plan.algorithm == HP_ALG_DOUBLING && plan.exchanges;
+}
+
+static void
+test_exchanges(void)
+{
+    ok(exchanges(12288, 2) && !exchanges(12289, 2), "two ranks exchange up to 48 KiB over one connection");
+    ok(exchanges(1, 4) && exchanges(19114, 8), "more ranks all that they double");
+    ok(!exchanges(19115, 8) && !exchanges(1, 6), "and nothing else");
 }
 
 static void
@@ -189,7 +202,7 @@ test_halves_limits(void)
     o.stage_bytes = 128 << 10;
     is_int(HP_ALG_RING, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 16384, 8, &o), "three areas must fit the stage");
     o.spread_bytes = 129 << 10;
-    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 2000, 8, &o), "what can spread does");
+    is_int(HP_ALG_SPREAD, algorithm_of(HP_ALLREDUCE, HOOP_FLOAT32, 2000, 9, &o), "what can spread does");
     is_int(HP_ALG_CHAIN_IN, algorithm_of(HP_REDUCE, HOOP_FLOAT32, 4096, 8, &o), "only allreduces halve");
 }
 
@@ -417,6 +430,7 @@ main(void)
     test_names();
     test_spread_limits();
     test_doubling_limits();
+    test_exchanges();
     test_halves_limits();
     test_rounds();
     test_channels();

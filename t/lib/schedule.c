@@ -200,9 +200,25 @@ flags_are_known(const config *c, int position, uint64_t i)
     return 1;
 }
 
+/* In an exchange each rank receives from the one that it has sent to; others announce themselves. */
+static int
+exchanges(const config *c, int position, uint64_t i)
+{
+    hp_step sent = at(c, position, i), got = at(c, position, i + 1);
+    if ((sent.flags & got.flags & HP_STEP_EXCHANGE) && sent.send_first && got.recv_first &&
+        sent.to + got.from == c->size && sent.send_count == got.recv_count)
+        return 1;
+    return complain(c, position, i, "is no exchange");
+}
+
 static int
 announces(const config *c)
 {
+    for (uint64_t k = 0; k < (c->plan.exchanges ? (c->plan.steps - 1) * (uint64_t)c->size : 0); k++)
+        if (!exchanges(c, (int)(k % (uint64_t)c->size), k / (uint64_t)c->size))
+            return 0;
+    if (c->plan.exchanges)
+        return 1;
     for (int r = 0; r < c->size; r++) {
         hp_step first = at(c, r, 0), answer = at(c, r, c->plan.slices);
         if (!(first.flags & HP_STEP_SEND) || first.to != 1 || !first.send_first)

@@ -275,6 +275,8 @@ find_other(sim_link *l)
         const hp_link *a = &links[i]->link, *b = &l->link;
         if (a->self != b->peer || a->peer != b->self || a->distance != b->distance || a->sending == b->sending)
             continue;
+        if (!a->twin != !b->twin) /* exchanges have links of their own */
+            continue;
         l->other = links[i];
         links[i]->other = l;
     }
@@ -295,9 +297,16 @@ hp_link_new(int sending, int self, int peer, int distance, int stripes, uint32_t
         l->stripe[k].held = calloc(net.held + 1, sizeof(byte));
         l->stripe[k].heads = calloc(heads_room(), sizeof(head));
     }
-    find_other(l);
     links[link_count++] = l;
     return &l->link;
+}
+
+void
+hp_link_pair(hp_link *out, hp_link *in, int dials)
+{
+    out->twin = in;
+    in->twin = out;
+    out->dials = in->dials = dials;
 }
 
 hoop_result
@@ -325,6 +334,8 @@ static uint64_t
 append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
 {
     struct iovec place;
+    if (!((sim_link *)link)->other)
+        find_other((sim_link *)link);
     if (link->posted - link->done == link->capacity && !fault[0])
         snprintf(fault, sizeof(fault), "rank %d has more posts than the link has room for", link->self);
     for (uint32_t at = 0; at < bytes && !link->sending; at += (uint32_t)place.iov_len) {

@@ -32,6 +32,18 @@ hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t seque
     error->sequence = sequence;
 }
 
+uint64_t
+hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in)
+{
+    uint64_t oldest = lost_in;
+    if (view->witnesses[rank].in_op)
+        return view->witnesses[rank].report.sequence;
+    for (int i = 0; !lost_in && i < view->size; i++)
+        if (view->witnesses[i].in_op && (!oldest || view->witnesses[i].report.sequence < oldest))
+            oldest = view->witnesses[i].report.sequence;
+    return oldest;
+}
+
 void
 hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int linking, const char *why,
                       hoop_error *error)

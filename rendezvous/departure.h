@@ -12,6 +12,12 @@
 void hp_departure_left(const hp_ring_view *view, int rank, int waiter, uint64_t sequence, hoop_error *error);
 
 /*
+ * The operation in which a vanished rank was. If it has not reported one: that in which a link loss was reported, or the
+ * oldest that another rank is in. lost_in: of a link loss, 0: none. 0: none is known.
+ */
+uint64_t hp_departure_operation(const hp_ring_view *view, int rank, uint64_t lost_in);
+
+/*
  * PEER_LOST: "rank 3 (node2, pid 811) vanished during operation 17 (barrier): its process ended or its connection
  * broke". sequence: 0 for none; linking: during bring-up; why: instead of the last part, or NULL.
  */

@@ -570,6 +570,5 @@ hp_job_close(hp_job *job, const hoop_error *cause, uint64_t now)
         if (!m->failure.code)
             hp_join_group_fail(m, cause, now);
     for (hp_roster *r = job->rosters; r; r = r->next)
-        if (r->state == HP_ROSTER_LINKING)
-            hp_roster_fail(r, cause);
+        hp_roster_close(r, cause, now);
 }

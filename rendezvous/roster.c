@@ -232,19 +232,6 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     r->moved = moves ? now : r->moved;
 }
 
-/* The operation in which a vanished rank was; if it had not reported one, the oldest that others tell; 0: none. */
-static uint64_t
-operation_of(const hp_roster *r, int rank)
-{
-    uint64_t oldest = 0, lost_in = hp_link_loss_oldest(&r->losses);
-    if (r->witnesses[rank].in_op)
-        return r->witnesses[rank].report.sequence;
-    for (int i = 0; !lost_in && i < r->ring.size; i++)
-        if (r->witnesses[i].in_op && (!oldest || r->witnesses[i].report.sequence < oldest))
-            oldest = r->witnesses[i].report.sequence;
-    return lost_in ? lost_in : oldest;
-}
-
 /* A rank is gone without LEAVE. */
 static void
 vanished(hp_roster *r, int rank, const char *why)
@@ -254,7 +241,8 @@ vanished(hp_roster *r, int rank, const char *why)
     hoop_error error;
     if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
         return;
-    hp_departure_vanished(&view, rank, operation_of(r, rank), r->state == HP_ROSTER_LINKING, why, &error);
+    uint64_t operation = hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses));
+    hp_departure_vanished(&view, rank, operation, r->state == HP_ROSTER_LINKING, why, &error);
     r->in_op_n -= w->in_op;
     w->in_op = 0;
     fail(r, &error, rank);
@@ -277,8 +265,10 @@ settle(hp_roster *r)
 static void
 ended(hp_roster *r, int rank, uint64_t now)
 {
+    hp_ring_view view = view_of(r);
     settle(r);
-    if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 || operation_of(r, rank)) {
+    if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 ||
+        hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses))) {
         vanished(r, rank, NULL);
         return;
     }
@@ -302,6 +292,16 @@ weigh(hp_roster *r, int hasty, uint64_t now)
         hp_link_loss_error(&cause, r->ring.members, r->losses.first, &error);
         fail(r, &error, -1);
     }
+}
+
+/* There is no later: a verdict that was put off is due, and ranks that are not linked yet never will be. */
+void
+hp_roster_close(hp_roster *r, const hoop_error *cause, uint64_t now)
+{
+    settle(r);
+    weigh(r, 1, now);
+    if (r->state == HP_ROSTER_LINKING || hp_disagreement_is_open(&r->disagreement))
+        fail(r, cause, -1);
 }
 
 void

@@ -90,6 +90,9 @@ int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick
 /* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
 const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);
 
+/* The server ends: sends a verdict that was put off, or, if the ring is not up, the cause. */
+void hp_roster_close(hp_roster *roster, const hoop_error *cause, uint64_t now);
+
 /* Fails the ring by a cause that its owner has found, unless it has failed already. */
 void hp_roster_fail(hp_roster *roster, const hoop_error *cause);
 

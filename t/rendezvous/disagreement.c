@@ -291,6 +291,23 @@ test_other_mismatches(void)
     ok(!hp_disagreement_note(&d, &error, 1), "nor is a lost rank");
 }
 
+/* The server ends before all ranks have told their calls. */
+static void
+test_closed(void)
+{
+    sim s;
+    hoop_error cause;
+    hp_err_set(&cause, HOOP_ERR_RENDEZVOUS, "the server ends");
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    differs(&s, 2, 1, 7);
+    ok(none_heard(&s, 4), "the ranks have a moment to tell their calls");
+    hp_job_close(s.job, &cause, s.now);
+    ok(all_heard(&s, 4, 1, "what rank 2 saw of rank 1"),
+       "if the server ends, all hear what the first rank has reported");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -303,5 +320,6 @@ main(void)
     test_untold();
     test_first_cause();
     test_other_mismatches();
+    test_closed();
     return 0;
 }

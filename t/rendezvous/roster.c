@@ -4,6 +4,7 @@
  * stalled ring ends after the operation time-out and not before.
  */
 #include "base/clock.h"
+#include "base/err.h"
 #include "rendezvous/unreachable.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
@@ -127,6 +128,33 @@ test_told_late(void)
     sim_lose(&s, 3);
     sim_count(&s, 2, HP_LEAVE, 16);
     is_int(2, sim_told(&s, 3, 2, HOOP_ERR_PEER_LOST, 3), "nor is a rank that leaves then");
+    sim_close(&s);
+}
+
+/* The server ends while a verdict is put off. */
+static void
+test_closed(void)
+{
+    sim s;
+    hoop_error cause;
+    sim_open(&s);
+    hp_err_set(&cause, HOOP_ERR_RENDEZVOUS, "the server ends");
+    sim_world(&s, 4, 4);
+    sim_lose(&s, 3);
+    hp_job_close(s.job, &cause, s.now);
+    is_int(3, sim_told(&s, 4, 3, HOOP_ERR_PEER_LOST, 3), "all ranks hear of the one that has gone");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    sim_lost(&s, 1, 2, 104, 7);
+    is_int(0, s.conns[0].causes, "a connection has ended, and its other end may say more");
+    hp_job_close(s.job, &cause, s.now);
+    is_int(4, sim_told(&s, 4, -1, HOOP_ERR_PEER_LOST, 1), "all ranks hear of that connection");
+    sim_close(&s);
+    sim_open(&s);
+    sim_world(&s, 4, 4);
+    hp_job_close(s.job, &cause, s.now);
+    is_int(0, s.conns[0].causes, "a ring that is well goes on without the server");
     sim_close(&s);
 }
 
@@ -352,6 +380,7 @@ main(void)
     test_losses();
     test_words();
     test_told_late();
+    test_closed();
     test_process();
     test_abort();
     test_leave();

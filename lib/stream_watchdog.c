@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "lib/fault.h"
+#include "lib/name.h"
 
 enum { POLL_MS = 250, GRACE_POLLS = 2, LEAST_POLLS = 8 };
 
@@ -41,10 +42,12 @@ static void
 release(hoop_comm *comm)
 {
     hp_device *device = comm->device[1];
+    char name[HP_NAME_PREFIX];
     comm->watchdog.released = 1;
-    hp_log(
-        HP_LOG_WARN,
-        "blocked streams are released while a call into the CUDA driver has not returned: arrays may still be written");
+    hp_log(HP_LOG_WARN,
+           "%sblocked streams are released while a call into the CUDA driver has not returned: arrays may still be "
+           "written",
+           hp_name_prefix(comm, name));
     device->ops->release(device);
 }
 

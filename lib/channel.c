@@ -147,6 +147,13 @@ hp_channel_out(hp_channel *channel, int distance)
     return link_at(channel, channel->out, 1, distance);
 }
 
+int
+hp_channel_dials(const hp_channel *channel, int to)
+{
+    int from = channel->o.size - to;
+    return to < from || (to == from && channel->o.position < to);
+}
+
 /* Nothing happens if there is no memory. */
 static void
 make_exchange(hp_channel *channel, int to)
@@ -158,7 +165,7 @@ make_exchange(hp_channel *channel, int to)
         hp_link_free(in);
         return;
     }
-    hp_link_pair(out, in, to < from || (to == from && channel->o.position < to));
+    hp_link_pair(out, in, hp_channel_dials(channel, to));
     add_link(channel, &channel->to[to], out);
     add_link(channel, &channel->from[from], in);
 }
@@ -193,16 +200,24 @@ hp_channel_append(hp_channel *channel, hoop_work *work)
 
 /* --- stations --- */
 
+hp_frame
+hp_channel_frame(const hp_channel *channel, const hoop_work *work)
+{
+    hp_frame frame = {.type = HP_DATA, .flags = HP_FRAME_CALL, .epoch = channel->o.epoch};
+    frame.channel = (uint16_t)channel->o.index;
+    frame.last = work->sequence;
+    frame.sequence = work->sequence - (uint64_t)work->calls + 1;
+    frame.signature = work->signature;
+    frame.call = work->call;
+    return frame;
+}
+
 static hp_frame
 frame_of(const hp_channel *channel, const hp_slot *slot, uint64_t step, int first)
 {
-    const hoop_work *work = slot->work;
-    hp_frame frame = {.type = HP_DATA, .epoch = channel->o.epoch, .channel = (uint16_t)channel->o.index};
+    hp_frame frame = hp_channel_frame(channel, slot->work);
     frame.flags = (uint16_t)((first ? HP_FRAME_CALL : 0) | (channel->o.payload_crc ? HP_FRAME_PAYLOAD_CRC : 0));
-    frame.sequence = work->sequence;
     frame.step = (uint32_t)step;
-    frame.signature = work->signature;
-    frame.call = work->call;
     return frame;
 }
 
@@ -556,7 +571,8 @@ hp_channel_awaited(const hp_channel *channel)
         a.peer = slot->recv_link->peer;
     } else if (slot->send_mark && slot->send_link->done < slot->send_mark) {
         a.peer = slot->send_link->peer;
-        a.sending = 1;
+        a.sending =
+            !hp_link_is_fresh(slot->send_link, 0); /* else that rank is late: it has not connected, or not sent */
     }
     return a;
 }

@@ -58,6 +58,10 @@ hp_link *hp_channel_out(hp_channel *channel, int distance);
  */
 hp_link *hp_channel_from(hp_channel *channel, int distance);
 hp_link *hp_channel_to(hp_channel *channel, int distance);
+int hp_channel_dials(const hp_channel *channel, int to); /* whether this rank dials the one at that distance */
+
+/* The first frame of an operation, as it is compared with another rank's: everything but the step. */
+hp_frame hp_channel_frame(const hp_channel *channel, const hoop_work *work);
 
 /*
  * Moves every link, also those from which nothing is awaited: they read one header ahead, and see ends and aborts. 1 if

@@ -368,8 +368,24 @@ check_link(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t n
 }
 
 /*
+ * A rank that has ended makes no connection for an exchange any more: its connections of the ring tell. The partner of the
+ * first round is a neighbour on the ring; once there is a connection, it tells by itself.
+ */
+static void
+check_unconnected(hoop_comm *comm, const hp_channel *channel, const hp_link *link, uint64_t now)
+{
+    const hp_link *ring[] = {channel->in[1], channel->out[1]};
+    if (!link->twin || link->state >= HP_LINK_OPEN || link->done == link->posted)
+        return;
+    for (int i = 0; i < 2; i++)
+        if (ring[i]->peer == link->peer && (ring[i]->state == HP_LINK_LOST || ring[i]->state == HP_LINK_LEFT))
+            suspect(comm, ring[i], NULL, now);
+}
+
+/*
  * A frame of the operation in progress that this rank does not await, because it has called something else. Where ranks do
- * not announce themselves (schedule.h) no frame that is awaited would tell.
+ * not announce themselves (schedule.h) no frame that is awaited would tell. Or one that this rank has refused, since it
+ * awaited that of a later operation: then the call in progress is the other one of the two that differ.
  */
 static void
 check_unposted(hoop_comm *comm, const hp_channel *channel, const hp_link *link, uint64_t now)
@@ -377,12 +393,11 @@ check_unposted(hoop_comm *comm, const hp_channel *channel, const hp_link *link, 
     const hoop_work *work = comm->running;
     const hp_frame *got = work ? hp_link_unposted(link) : NULL;
     hoop_error error;
-    if (!got || got->sequence != work->sequence || got->signature == work->signature)
+    if (!got)
         return;
-    hp_frame mine = {.type = HP_DATA, .flags = HP_FRAME_CALL, .epoch = comm->epoch, .sequence = work->sequence};
-    mine.channel = (uint16_t)channel->o.index;
-    mine.signature = work->signature;
-    mine.call = work->call;
+    hp_frame mine = hp_channel_frame(channel, work);
+    if (got->sequence != mine.sequence || got->signature == mine.signature)
+        return;
     hp_frame_check(got, &mine, 0, comm->rank, link->peer, &error);
     error.rank = link->peer;
     error.reporter = comm->rank;
@@ -546,8 +561,9 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
         for (int i = 0; i < channel->links; i++) {
-            check_link(comm, channel->link[i], NULL, now);
             check_unposted(comm, channel, channel->link[i], now);
+            check_link(comm, channel->link[i], NULL, now);
+            check_unconnected(comm, channel, channel->link[i], now);
         }
         if (channel->command_error || !devices_are_well(channel))
             check_device(comm, channel);

@@ -42,6 +42,15 @@ has_place(const hoop_comm *comm, const hp_hello *hello)
            hello->stripe < (hello->channel & HP_EXCHANGE_CHANNEL ? 1 : comm->channel[c]->o.stripes);
 }
 
+/* Of two ranks that exchange one dials: it must not be this one. Before any link is made for what a peer may send. */
+static int
+dials_wrongly(const hoop_comm *comm, const hp_hello *hello)
+{
+    int c = hello->channel & ~HP_EXCHANGE_CHANNEL;
+    return hello->channel != HP_MESSAGE_CHANNEL && (hello->channel & HP_EXCHANGE_CHANNEL) &&
+           hp_channel_dials(comm->channel[c], comm->size - distance_from(comm, (int)hello->my_rank));
+}
+
 hp_status
 hp_links_judge(hoop_comm *comm, const hp_hello *hello)
 {
@@ -58,13 +67,11 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_BAD_EPOCH;
     if (hello->your_rank != (uint32_t)comm->rank || hello->my_rank == hello->your_rank)
         return HP_BAD_RANK;
-    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello))
+    if (hello->my_rank >= (uint32_t)comm->size || !has_place(comm, hello) || dials_wrongly(comm, hello))
         return HP_BAD_RANK;
     link = link_for(comm, hello);
     if (!link)
         return HP_FULL;
-    if (link->dials) /* this rank dials the other one */
-        return HP_BAD_RANK;
     /* a connection that broke before it carried a byte is dialled again */
     return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
 }

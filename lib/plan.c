@@ -15,9 +15,8 @@ enum {
     SPREAD = 32 << 10,           /* the best is 24 KiB at 1 Gbit/s, 120 KiB at 10 Gbit/s (bench/SIMULATION.md) */
     HALVES_LEAST = 8,            /* ranks; below, the ring's few hops cost less than the two more copies */
     HALVES_PART = 8 << 10,       /* bytes; longer parts do better on the ring */
-    EXCHANGE_TWO =
-        48 << 10, /* longer vectors of two ranks travel over two connections: on one they hold each other up */
-    CHANNEL_BYTES = 1 << 20 /* a channel is worth having from this many bytes of share on */
+    EXCHANGE_TWO = 48 << 10,     /* longer vectors of two ranks would hold each other up on one connection */
+    CHANNEL_BYTES = 1 << 20      /* a channel is worth having from this many bytes of share on */
 };
 
 const char *

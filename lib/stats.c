@@ -63,11 +63,15 @@ hp_stats_measure(hoop_comm *comm)
     if (comm->state == HP_COMM_READY) /* by the answers so far */
         hp_counters_set_clock(counters, hp_client_compare_clocks(comm->client, 0));
     for (uint32_t c = 0; c < comm->channels && comm->size > 1; c++) {
-        const hp_channel *channel = comm->channel[c];
-        hp_tcp_path path = hp_link_path(channel->out[1]);
-        all.retransmits += path.retransmits + (channel->to[1] ? hp_link_path(channel->to[1]).retransmits : 0);
+        const hp_link *exchange = comm->channel[c]->to[1]; /* most of what is small travels there */
+        hp_tcp_path path = hp_link_path(comm->channel[c]->out[1]), other = {0};
+        if (exchange)
+            other = hp_link_path(exchange);
+        all.retransmits += path.retransmits + other.retransmits;
         if (path.rtt_us > all.rtt_us)
             all.rtt_us = path.rtt_us;
+        if (other.rtt_us > all.rtt_us)
+            all.rtt_us = other.rtt_us;
         if (all.delivery_rate == 0 || (path.delivery_rate > 0 && path.delivery_rate < all.delivery_rate))
             all.delivery_rate = path.delivery_rate;
     }

@@ -84,7 +84,8 @@ typedef struct hp_frame {
     /* data frames only: */
     uint32_t epoch;
     uint16_t channel;
-    uint64_t sequence;
+    uint64_t sequence; /* of a fused group: that of its first call, since ranks may have fused others */
+    uint64_t last;     /* its last call's, which errors name; not on the wire. 0: there is one call */
     uint32_t step;
     uint32_t signature;
     uint32_t payload_crc;
@@ -98,6 +99,13 @@ static inline uint32_t
 hp_frame_head(uint16_t flags)
 {
     return flags & HP_FRAME_CALL ? HP_DATA_HEAD_CALL : HP_DATA_HEAD;
+}
+
+/* The number of the operation that a frame belongs to, for errors. */
+static inline uint64_t
+hp_frame_operation(const hp_frame *frame)
+{
+    return frame->last ? frame->last : frame->sequence;
 }
 
 /* Writes the head of a data frame, with type and length for this payload. Returns 48 or 68. */

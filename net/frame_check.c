@@ -58,6 +58,6 @@ hp_frame_check(const hp_frame *got, const hp_frame *want, uint32_t payload, int 
         return HOOP_SUCCESS;
     else
         result = other_frame(got, want, payload, self, peer, error);
-    error->sequence = want->sequence;
+    error->sequence = hp_frame_operation(want);
     return result;
 }

@@ -48,6 +48,8 @@ hp_link_pair(hp_link *out, hp_link *in, int dials)
 {
     out->twin = in;
     in->twin = out;
+    free(out->heartbeats); /* they travel round the ring only */
+    out->heartbeats = NULL;
     out->dials = in->dials = dials;
 }
 

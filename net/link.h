@@ -37,7 +37,7 @@ int hp_link_is_fresh(const hp_link *link, int k);
 /* Whether the next post can never be completed because the stripe that carries it has ended. */
 int hp_link_is_stuck(const hp_link *link);
 
-/* The decoded head of a data frame that has come, and for which there is no post yet; NULL: there is none. */
+/* The decoded head of a data frame that has come, and for which there is no post yet, or which was refused; NULL: none. */
 const hp_frame *hp_link_unposted(const hp_link *link);
 
 /* What the kernel has measured of its connections; a system call for each. */

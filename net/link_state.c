@@ -14,7 +14,7 @@ hp_link_fault(hp_link *l, const hp_post *post)
     if (l->owner)
         l->error.sequence = HP_NO_OPERATION;
     else if (!l->error.sequence && post)
-        l->error.sequence = post->frame.sequence;
+        l->error.sequence = hp_frame_operation(&post->frame);
     l->state = HP_LINK_FAULT;
 }
 

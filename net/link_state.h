@@ -53,7 +53,7 @@ typedef struct hp_link_owner {
 } hp_link_owner;
 
 typedef struct hp_link {
-    int sending;          /* 1: to the next rank, 0: from the previous one */
+    int sending;          /* 1: to the peer, 0: from it */
     int dials;            /* this rank dials its connections; 0: it accepts them */
     struct hp_link *twin; /* the other direction over the same connections; NULL: they have one direction */
     int self, peer;       /* rank numbers, for messages */

@@ -118,7 +118,7 @@ take_body(hp_receiver *r, const hp_post *post, uint32_t n, hoop_error *error)
         return received;
     if ((r->frame.flags & HP_FRAME_PAYLOAD_CRC) && hp_iov_crc(&post->body, post->bytes) != r->frame.payload_crc) {
         hp_err_set(error, HOOP_ERR_CORRUPT, "the bytes of operation %llu from rank %d to rank %d changed on the way",
-                   (unsigned long long)post->frame.sequence, r->peer, r->self);
+                   (unsigned long long)hp_frame_operation(&post->frame), r->peer, r->self);
         received.event = HP_EVENT_FAULT;
         return received;
     }
@@ -183,10 +183,4 @@ int
 hp_receiver_is_full(const hp_receiver *r)
 {
     return !r->in_body && r->head_at >= HP_COMMON_BYTES && head_left(r, NULL) == 0;
-}
-
-int
-hp_receiver_is_fresh(const hp_receiver *r)
-{
-    return !r->in_body && r->head_at == 0;
 }

@@ -61,7 +61,6 @@ hp_received hp_receiver_take(hp_receiver *receiver, const hp_post *post, size_t 
 /* Bytes of the current body that are missing; 0 between bodies. */
 uint32_t hp_receiver_body_left(const hp_receiver *receiver, const hp_post *post);
 
-int hp_receiver_is_full(const hp_receiver *receiver);  /* without a post, a head is complete: no more can be read */
-int hp_receiver_is_fresh(const hp_receiver *receiver); /* it is between two frames */
+int hp_receiver_is_full(const hp_receiver *receiver); /* without a post, a head is complete: no more can be read */
 
 #endif

@@ -186,7 +186,7 @@ aborted(hp_link *link, const hoop_error *cause)
 static void
 on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
 {
-    hp_link *idle = s->in ? NULL : s->out, *in = receiving(s);
+    hp_link *idle = s->in ? NULL : s->out, *blamed = receiving(s);
     hoop_error cause;
     hp_err_clear(&cause);
     if (type == HP_LEAVE) {
@@ -201,8 +201,8 @@ on_control(hp_stripe *s, int type, const uint8_t *payload, size_t n)
     } else if (type == HP_CREDIT && idle && idle->owner && n == HP_CREDIT_BYTES) {
         answered(s, idle->owner->credit(idle->owner->arg, payload, &idle->error));
     } else {
-        hp_err_set(&in->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d", in->peer,
-                   in->self, type);
+        hp_err_set(&blamed->error, HOOP_ERR_PROTOCOL, "rank %d sent rank %d an unexpected frame of type %d",
+                   blamed->peer, blamed->self, type);
         fault(s);
     }
 }
@@ -520,7 +520,8 @@ const hp_frame *
 hp_stripe_unposted(hp_stripe *s)
 {
     hoop_error wrong; /* it is reported when the frame is taken */
-    if (awaited(s) || !hp_receiver_is_full(&s->receiver) || s->receiver.frame.type != HP_DATA)
+    if ((awaited(s) && s->in->state != HP_LINK_FAULT) || !hp_receiver_is_full(&s->receiver) ||
+        s->receiver.frame.type != HP_DATA)
         return NULL;
     return hp_receiver_head(&s->receiver, &wrong) == HOOP_SUCCESS ? &s->receiver.frame : NULL;
 }

@@ -32,19 +32,37 @@ name_silent_ranks(const hp_ring_view *v, hp_blame *blame, uint64_t now, char *te
     free(silent);
 }
 
+static void
+print(const hp_ring_view *v, hp_blame *blame, uint64_t stalled, uint64_t now, char *out, size_t size)
+{
+    if (blame->guilt == HP_GUILT_ABSENT || blame->guilt == HP_GUILT_SILENT)
+        blame->process = hp_hold_up_process(v->events, &v->members[blame->rank], stalled);
+    hp_blame_print(blame, v->witnesses, v->members, stalled, out, size);
+    if (blame->guilt == HP_GUILT_ABSENT && now >= v->moved + 2 * HP_ASK_AFTER)
+        name_silent_ranks(v, blame, now, out, size);
+}
+
+static hp_blame
+blame_of(const hp_ring_view *v)
+{
+    return hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
+}
+
 static hp_blame
 find(const hp_ring_view *v, uint64_t stalled, uint64_t now, char *out, size_t size)
 {
-    hp_blame blame = hp_blame_find(v->witnesses, v->size, HP_SILENT_HEARTBEATS * v->heartbeat);
+    hp_blame blame = blame_of(v);
     const hp_wait_place here = {.ring = v->ring, .rank = -1};
-    if (blame.guilt == HP_GUILT_ABSENT && v->events->elsewhere(v->events->arg, &here, stalled, &blame.rank, out, size))
-        return blame;
-    if (blame.guilt == HP_GUILT_ABSENT || blame.guilt == HP_GUILT_SILENT)
-        blame.process = hp_hold_up_process(v->events, &v->members[blame.rank], stalled);
-    hp_blame_print(&blame, v->witnesses, v->members, stalled, out, size);
-    if (blame.guilt == HP_GUILT_ABSENT && now >= v->moved + 2 * HP_ASK_AFTER)
-        name_silent_ranks(v, &blame, now, out, size);
+    if (blame.guilt != HP_GUILT_ABSENT || !v->events->elsewhere(v->events->arg, &here, stalled, &blame.rank, out, size))
+        print(v, &blame, stalled, now, out, size);
     return blame;
+}
+
+void
+hp_hold_up_here(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
+{
+    hp_blame blame = blame_of(v);
+    print(v, &blame, stalled, v->moved + stalled, out, size);
 }
 
 hp_blame

@@ -14,6 +14,9 @@ hp_process hp_hold_up_process(const hp_events *events, const hp_member *who, uin
  */
 hp_blame hp_hold_up_find(const hp_ring_view *view, uint64_t stalled, char *out, size_t size);
 
+/* The sentence alone, of a ring of which it is known that the rank waits in no other. */
+void hp_hold_up_here(const hp_ring_view *view, uint64_t stalled, char *out, size_t size);
+
 /* The error TIMEOUT: nothing has moved for too long. */
 void hp_hold_up_timeout(const hp_ring_view *view, uint64_t now, hoop_error *error);
 

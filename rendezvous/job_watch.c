@@ -63,12 +63,8 @@ name_missing(const hp_join_group *m, const hp_roster *parent, uint64_t waited, c
 static void
 print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char *out, size_t size)
 {
-    const hp_wait_place here = {.ring = parent, .split = m, .rank = -1};
     uint64_t waited = now - m->opened;
     char who[200], ring[HP_RING_TEXT];
-    int guilty;
-    if (m->events->elsewhere(m->events->arg, &here, waited, &guilty, out, size))
-        return;
     const char *process = name_missing(m, parent, waited, who, sizeof(who));
     snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %d rank%s waited %.1f s", who, m->split,
              hp_title_ring(parent->label, parent->name, ring), process, m->joined_n,
@@ -102,6 +98,16 @@ hp_job_watch_missing(const hp_join_group *m, const hp_roster *rosters, uint64_t 
     return out;
 }
 
+/* The same, or where the missing rank waits instead. */
+static void
+find_missing(const hp_join_group *m, const hp_roster *rosters, uint64_t now, char *out, size_t size)
+{
+    const hp_wait_place here = {.split = m, .rank = -1};
+    int guilty;
+    if (!m->parent || !m->events->elsewhere(m->events->arg, &here, now - m->opened, &guilty, out, size))
+        hp_job_watch_missing(m, rosters, now, out, size);
+}
+
 void
 hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
 {
@@ -112,7 +118,7 @@ hp_job_watch_start(hp_join_group *m, const hp_roster *rosters, uint64_t now)
     hp_stall_word word = hp_stall_warning_due(&m->warning, after, m->joined_n < m->size, m->opened, now);
     double seconds = (double)m->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        hp_job_watch_missing(m, rosters, now, missing, sizeof(missing));
+        find_missing(m, rosters, now, missing, sizeof(missing));
     if (word == HP_STALL_WARN && m->parent)
         snprintf(line, sizeof(line), "%s: %s", m->label, missing);
     else if (word == HP_STALL_WARN)

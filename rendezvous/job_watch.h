@@ -23,8 +23,8 @@ void hp_job_watch_start(hp_join_group *join_group, const hp_roster *rosters, uin
 
 /*
  * Who is missing. "rank 1 (node2) is missing"; "2 are missing" if the server assigns the ranks. Of a split: "rank 1 (node2,
- * pid 811) has not called hoop_comm_split 2 of the whole job, and its process runs; 3 ranks have waited 5.0 s", or where
- * that rank waits instead. Returns out.
+ * pid 811) has not called hoop_comm_split 2 of the whole job, and its process runs; 3 ranks have waited 5.0 s":
+ * hp_wait_chain_print says where that rank waits instead. Returns out.
  */
 const char *hp_job_watch_missing(const hp_join_group *join_group, const hp_roster *rosters, uint64_t now, char *out,
                                  size_t size);

@@ -32,8 +32,7 @@ static const char *const reasons[HP_WAITS] = {"data", "link", "stream", "device"
 static int
 is_blamed(const hp_table_view *v, int rank)
 {
-    int guilty = v->chain.hops ? hp_wait_chain_guilty(&v->chain) : v->blame.rank;
-    return v->blame.guilt != HP_GUILT_NONE && guilty == rank;
+    return v->blame.guilt != HP_GUILT_NONE && v->guilty == rank;
 }
 
 static int
@@ -56,7 +55,7 @@ elsewhere(const hp_table_view *v, int rank)
 {
     const hp_witness *w = &v->ring->witnesses[rank];
     int here = w->in_op || w->left || v->ring->state != HP_ROSTER_RUNNING || awaits_stream(v, rank);
-    return v->where && v->where[rank].place.ring && !here && !is_stopped(v, rank) ? &v->where[rank] : NULL;
+    return v->where && v->where[rank].stay.place.ring && !here && !is_stopped(v, rank) ? &v->where[rank] : NULL;
 }
 
 /* Whether the host of a rank in no operation has not taken what was sent to it a second ago (hp_roster_tick). */
@@ -198,7 +197,7 @@ fill_wait(const hp_table_view *v, int rank, hp_row *row)
         lasted = w->waiting.since + (v->now - w->waiting_at);
         snprintf(row->cell[WAITS], HP_CELL, "its stream");
     } else if (other) {
-        lasted = v->now > other->since ? v->now - other->since : 0;
+        lasted = v->now > other->stay.since ? v->now - other->stay.since : 0;
         snprintf(row->cell[WAITS], HP_CELL, "%.120s", hp_whereabouts_waits_for(other, v->ring, text));
     }
     if (w->in_op || lasted)
@@ -304,7 +303,8 @@ add_waits(const hp_table_view *v, int rank, hp_json *json)
         add_waiting("message", &w->waiting, v->now - w->waiting_at, json);
     if (other) {
         hp_json_text(json, "elsewhere", hp_whereabouts_print(other, v->ring, text));
-        hp_json_decimal(json, "elsewhere_seconds", v->now > other->since ? seconds(v->now - other->since) : 0, 3);
+        hp_json_decimal(json, "elsewhere_seconds", v->now > other->stay.since ? seconds(v->now - other->stay.since) : 0,
+                        3);
     }
 }
 

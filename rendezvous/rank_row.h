@@ -15,6 +15,7 @@ typedef struct hp_table_view {
     hp_whereabouts *where; /* by rank; NULL: out of memory */
     hp_blame blame;
     hp_wait_chain chain;    /* of one that does not stand still: of no hops */
+    int guilty;             /* the rank that holds it up, by both; -1: none, or it is no member */
     hp_straggler straggler; /* of the last minute */
     hp_slow_link link;      /* now */
     uint64_t now, silent_before;

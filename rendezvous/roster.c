@@ -155,8 +155,8 @@ ring_is_up(hp_roster *r, uint64_t now)
     log_text(r, line);
 }
 
-static hp_ring_view
-view_of(const hp_roster *r)
+hp_ring_view
+hp_roster_view(const hp_roster *r)
 {
     return (hp_ring_view){r, r->witnesses, r->ring.members, r->peers, r->ring.size, r->heartbeat, r->moved, r->events};
 }
@@ -164,7 +164,7 @@ view_of(const hp_roster *r)
 static void
 left_early(hp_roster *r, int rank, int waiter, uint64_t sequence)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hoop_error error;
     hp_departure_left(&view, rank, waiter, sequence, &error);
     fail(r, &error, -1);
@@ -236,7 +236,7 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
 static void
 vanished(hp_roster *r, int rank, const char *why)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hp_witness *w = &r->witnesses[rank];
     hoop_error error;
     if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
@@ -265,7 +265,7 @@ settle(hp_roster *r)
 static void
 ended(hp_roster *r, int rank, uint64_t now)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     settle(r);
     if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 ||
         hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses))) {
@@ -307,7 +307,7 @@ hp_roster_close(hp_roster *r, const hoop_error *cause, uint64_t now)
 void
 hp_roster_over(hp_roster *r)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     char line[320];
     if (r->state != HP_ROSTER_RUNNING)
         return;
@@ -357,7 +357,7 @@ malformed(hoop_error *error)
 static int
 aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hoop_error cause;
     if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS || cause.rank < -1 ||
         cause.rank >= r->ring.size)
@@ -520,7 +520,7 @@ links_missing(hp_roster *r)
 const char *
 hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hp_hold_up_find(&view, stalled, out, size);
     return out;
 }
@@ -528,7 +528,7 @@ hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
 static void
 stalled(hp_roster *r, uint64_t now)
 {
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hoop_error error;
     hp_hold_up_timeout(&view, now, &error);
     fail(r, &error, -1);
@@ -542,7 +542,7 @@ static int
 end_overdue(hp_roster *r, uint64_t now)
 {
     int rank = hp_limit_overdue(r->witnesses, r->ring.size);
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hoop_error error;
     if (rank < 0 || !r->overdue_at)
         r->overdue_at = rank < 0 ? 0 : now;
@@ -587,7 +587,7 @@ hp_roster_tick(hp_roster *r, uint64_t now)
     }
     if (end_overdue(r, now))
         return;
-    hp_ring_view view = view_of(r);
+    hp_ring_view view = hp_roster_view(r);
     hp_pings_send(&r->pings, &view, limit, now);
 }
 

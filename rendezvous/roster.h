@@ -15,6 +15,7 @@
 #include "rendezvous/ping.h"
 #include "rendezvous/refused_call.h"
 #include "rendezvous/ring_names.h"
+#include "rendezvous/ring_view.h"
 #include "rendezvous/title.h"
 
 typedef enum hp_roster_state {
@@ -86,6 +87,9 @@ int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connec
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */
 void hp_roster_tick(hp_roster *roster, uint64_t now);
 int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick */
+
+/* As it is now, for those that judge it. */
+hp_ring_view hp_roster_view(const hp_roster *roster);
 
 /* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
 const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);

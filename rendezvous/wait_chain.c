@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * wait_chain: see wait_chain.h. Processes are the same if host and pid are. A ring is followed only where it has stood
- * still for some reports: a rank that works in another ring is late by itself. Who is in a split sends no reports, but his
- * connection is there.
- */
+/* wait_chain: see wait_chain.h. */
 #include "rendezvous/wait_chain.h"
 
 #include "base/clock.h"
@@ -19,57 +15,7 @@
 
 enum { PLACE_TEXT = HP_OPERATION_TEXT + HP_RING_TEXT + 4, DEED_TEXT = 64 };
 
-/* How a walk sees the places: a ring that has just failed still counts. */
-typedef struct outlook {
-    const hp_job *job;
-    const hp_roster *failed;
-    uint64_t heard; /* the most recent report of any rank that waits */
-} outlook;
-
 static const hp_wait_place nowhere = {.rank = -1};
-
-static uint64_t
-last_report(const hp_roster *r)
-{
-    uint64_t heard = 0;
-    for (int i = 0; i < r->ring.size; i++)
-        if (r->witnesses[i].in_op && r->witnesses[i].last_seen > heard)
-            heard = r->witnesses[i].last_seen;
-    return heard;
-}
-
-static uint64_t
-last_word(const hp_roster *r)
-{
-    uint64_t heard = last_report(r);
-    for (int i = 0; i < r->ring.size; i++)
-        if (r->witnesses[i].waiting.call.kind && r->witnesses[i].waiting_at > heard)
-            heard = r->witnesses[i].waiting_at;
-    return heard;
-}
-
-static int
-is_up(const outlook *v, const hp_roster *r)
-{
-    return r->state == HP_ROSTER_RUNNING || r == v->failed;
-}
-
-static outlook
-look(const hp_job *job, const hp_roster *failed)
-{
-    outlook v = {.job = job, .failed = failed};
-    for (const hp_roster *r = job->rosters; r; r = r->next) {
-        uint64_t heard = is_up(&v, r) ? last_word(r) : 0;
-        v.heard = heard > v.heard ? heard : v.heard;
-    }
-    return v;
-}
-
-static uint64_t
-silence(const hp_roster *r)
-{
-    return HP_SILENT_HEARTBEATS * r->heartbeat;
-}
 
 /* The rank of this process in the ring; -1: none. */
 static int
@@ -89,12 +35,6 @@ is_operation(const hp_wait_place *p)
     return !p->split && p->rank < 0;
 }
 
-static int
-is_same(const hp_wait_place *a, const hp_wait_place *b)
-{
-    return a->ring == b->ring && a->split == b->split && a->rank == b->rank;
-}
-
 static const hp_waiting *
 message_of(const hp_wait_place *p)
 {
@@ -108,7 +48,7 @@ blame_of(const hp_wait_place *p)
     const hp_roster *r = p->ring;
     hp_blame blame = {.guilt = HP_GUILT_ABSENT, .other = p->rank, .waiting = 1};
     if (is_operation(p))
-        return hp_blame_find(r->witnesses, r->ring.size, silence(r));
+        return hp_blame_find(r->witnesses, r->ring.size, hp_outlook_silence(r));
     if (p->split) {
         while (hp_join_group_has(p->split, blame.rank) && blame.rank < r->ring.size - 1)
             blame.rank++;
@@ -124,84 +64,7 @@ blame_of(const hp_wait_place *p)
     return blame;
 }
 
-/* A process that is silent may be stopped. */
-static int
-is_fresh(const outlook *v, const hp_roster *r, uint64_t seen)
-{
-    return seen + silence(r) >= v->heard;
-}
-
-static void
-see_ring(const outlook *v, const hp_roster *r, hp_wait_chain_see *see, void *arg)
-{
-    int still = r->in_op_n && last_report(r) >= r->moved + silence(r);
-    for (int i = 0; i < r->ring.size; i++) {
-        const hp_witness *w = &r->witnesses[i];
-        const hp_wait_place operation = {.ring = r, .rank = -1}, message = {.ring = r, .rank = i};
-        uint64_t since = w->waiting.since < w->waiting_at ? w->waiting_at - w->waiting.since : 0;
-        if (still && w->in_op && is_fresh(v, r, w->last_seen))
-            see(arg, &r->ring.members[i], &operation, r->moved);
-        if (hp_blame_awaits_message(w) && !w->left && is_fresh(v, r, w->waiting_at))
-            see(arg, &r->ring.members[i], &message, since);
-    }
-}
-
-/* A rank is the member of the parent that it says it is, whatever else its JOIN says of its process. */
-static void
-see_split(const outlook *v, const hp_join_group *m, hp_wait_chain_see *see, void *arg)
-{
-    const hp_wait_place split = {.ring = hp_rings_find(v->job->rosters, m->parent), .split = m, .rank = -1};
-    if (!split.ring || split.ring->ring.size != m->size || m->failure.code || m->joined_n == m->size)
-        return;
-    for (int i = 0; i < m->joined_n; i++)
-        see(arg, &split.ring->ring.members[m->joined[i].member.rank], &split, m->joined[i].at);
-}
-
-static void
-see_all(const outlook *v, hp_wait_chain_see *see, void *arg)
-{
-    for (const hp_roster *r = v->job->rosters; r; r = r->next)
-        if (is_up(v, r))
-            see_ring(v, r, see, arg);
-    for (const hp_join_group *m = v->job->join_groups; m; m = m->next)
-        see_split(v, m, see, arg);
-}
-
-void
-hp_wait_chain_each(const hp_job *job, hp_wait_chain_see *see, void *arg)
-{
-    outlook v = look(job, NULL);
-    see_all(&v, see, arg);
-}
-
 /* --- the walk --- */
-
-typedef struct process_search {
-    const hp_member *who;
-    uint64_t heard; /* of the outlook */
-    const hp_wait_place *except;
-    hp_wait_place found;
-    uint64_t since;
-} process_search;
-
-/* A rank that has come to a split just when the last reports came was late itself. */
-static int
-has_just_come(const process_search *s, const hp_wait_place *place, uint64_t since)
-{
-    uint64_t still = silence(place->ring);
-    return place->split && s->heard < since + still && since <= s->heard + still;
-}
-
-static void
-match(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
-{
-    process_search *s = arg;
-    if (who->pid != s->who->pid || who->host_id != s->who->host_id || is_same(place, s->except) ||
-        has_just_come(s, place, since) || (s->found.ring && since >= s->since))
-        return;
-    s->found = *place;
-    s->since = since;
-}
 
 /* Whether it awaits a rank that is nowhere in hoop but in what its stream has to reach, or that has done its part. */
 static int
@@ -215,22 +78,22 @@ is_end(const hp_wait_place *p, const hp_blame *blame)
 
 /* The other place in which the awaited rank waits; of several, that of the longest wait. Its ring is NULL: there is none. */
 static hp_wait_place
-follow(const outlook *v, const hp_wait_place *p, const hp_blame *blame)
+follow(const hp_census *census, const hp_wait_place *p, const hp_blame *blame)
 {
-    process_search s = {.heard = v->heard, .except = p, .found = nowhere};
     if (is_end(p, blame))
         return nowhere;
-    s.who = &p->ring->ring.members[blame->rank];
-    if (p->ring->events->process(p->ring->events->arg, s.who) != HP_PROCESS_STOPPED)
-        see_all(v, match, &s);
-    return s.found;
+    const hp_member *who = &p->ring->ring.members[blame->rank];
+    if (p->ring->events->process(p->ring->events->arg, who) == HP_PROCESS_STOPPED)
+        return nowhere;
+    hp_stays stays = hp_census_stays(census, who);
+    return hp_stays_except(&stays, p)->place;
 }
 
 /* A job's list begins with its newest ring. In one ring the operation comes before splits, and these before messages. */
 static int
-is_older(const outlook *v, const hp_wait_place *a, const hp_wait_place *b)
+is_older(const hp_census *census, const hp_wait_place *a, const hp_wait_place *b)
 {
-    const hp_roster *r = v->job->rosters;
+    const hp_roster *r = census->outlook.job->rosters;
     if (a->ring == b->ring && a->split && b->split)
         return a->split->split < b->split->split;
     if (a->ring == b->ring && (a->split || b->split))
@@ -244,33 +107,33 @@ is_older(const outlook *v, const hp_wait_place *a, const hp_wait_place *b)
 
 /* Counts the places of the circle in which the chain is, and goes to the oldest one. */
 static void
-go_round(const outlook *v, hp_wait_chain *c)
+go_round(const hp_census *census, hp_wait_chain *c)
 {
     hp_wait_place start = c->last, at = start;
     do {
         hp_blame blame = blame_of(&at);
-        if (is_older(v, &at, &c->last))
+        if (is_older(census, &at, &c->last))
             c->last = at;
-        at = follow(v, &at, &blame);
+        at = follow(census, &at, &blame);
         c->circle++;
-    } while (at.ring && !is_same(&at, &start));
+    } while (at.ring && !hp_stays_same(&at, &start));
     c->blame = blame_of(&c->last);
 }
 
 /* By Brent: `mark` waits for the walk at ever longer distances, so a circle is found without a list of the places seen. */
-static hp_wait_chain
-find(const outlook *v, const hp_wait_place *from)
+hp_wait_chain
+hp_wait_chain_find(const hp_census *census, const hp_wait_place *from)
 {
     hp_wait_chain c = {.from = *from, .last = *from, .first = blame_of(from)};
     hp_wait_place mark = *from, next;
     int distance = 0, most = 1;
     c.blame = c.first;
-    while ((next = follow(v, &c.last, &c.blame)).ring) {
+    while ((next = follow(census, &c.last, &c.blame)).ring) {
         c.last = next;
         c.blame = blame_of(&next);
         c.hops++;
-        if (is_same(&next, &mark)) {
-            go_round(v, &c);
+        if (hp_stays_same(&next, &mark)) {
+            go_round(census, &c);
             break;
         }
         if (++distance == most) {
@@ -280,13 +143,6 @@ find(const outlook *v, const hp_wait_place *from)
         }
     }
     return c;
-}
-
-hp_wait_chain
-hp_wait_chain_find(const hp_job *job, const hp_wait_place *from)
-{
-    outlook v = look(job, NULL);
-    return find(&v, from);
 }
 
 int
@@ -316,12 +172,12 @@ print_place(const hp_wait_place *p, const hp_blame *blame, char out[PLACE_TEXT])
 
 /* Ranks are named by their numbers in the oldest place's ring. */
 static void
-print_circle(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+print_circle(const hp_census *census, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     char mine[PLACE_TEXT], theirs[PLACE_TEXT], more[48] = "";
-    hp_wait_place second = follow(v, &c->last, &c->blame), before = second;
+    hp_wait_place second = follow(census, &c->last, &c->blame), before = second;
     hp_blame next = blame_of(&second), back = next;
-    for (hp_wait_place at; (at = follow(v, &before, &back)).ring && !is_same(&at, &c->last);) {
+    for (hp_wait_place at; (at = follow(census, &before, &back)).ring && !hp_stays_same(&at, &c->last);) {
         before = at;
         back = blame_of(&at);
     }
@@ -447,29 +303,29 @@ print_end(const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
     add_first(first, out, size);
 }
 
-static void
-print(const outlook *v, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
+void
+hp_wait_chain_say(const hp_census *census, const hp_wait_chain *c, uint64_t stalled, char *out, size_t size)
 {
     if (c->circle)
-        print_circle(v, c, stalled, out, size);
+        print_circle(census, c, stalled, out, size);
     else
         print_end(c, stalled, out, size);
 }
 
 int
-hp_wait_chain_print(const hp_job *job, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out, size_t size)
+hp_wait_chain_print(const hp_census *census, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
+                    size_t size)
 {
     hp_wait_place place = *from;
     if (place.split)
-        place.ring = hp_rings_find(job->rosters, place.split->parent);
-    if (!place.ring)
+        place.ring = hp_rings_find(census->outlook.job->rosters, place.split->parent);
+    if (!place.ring || (place.split && place.ring->ring.size != place.split->size))
         return 0;
-    outlook v = look(job, NULL);
-    hp_wait_chain c = find(&v, &place);
+    hp_wait_chain c = hp_wait_chain_find(census, &place);
     if (!c.hops)
         return 0;
     *guilty = hp_wait_chain_guilty(&c);
-    print(&v, &c, stalled, out, size);
+    hp_wait_chain_say(census, &c, stalled, out, size);
     return 1;
 }
 
@@ -521,19 +377,18 @@ awaits_messages(const hp_roster *r)
 }
 
 uint64_t
-hp_wait_chain_message(const hp_job *job, const hp_roster *ring, uint64_t now, char *out, size_t size)
+hp_wait_chain_message(const hp_census *census, const hp_roster *ring, uint64_t now, char *out, size_t size)
 {
     oldest o = {.ring = ring, .rank = -1};
     if (!awaits_messages(ring))
         return 0;
-    outlook v = look(job, NULL);
-    see_ring(&v, ring, match_message, &o);
+    hp_outlook_ring(&census->outlook, ring, match_message, &o);
     if (o.rank < 0 || now <= o.since)
         return 0;
     const hp_wait_place from = {.ring = ring, .rank = o.rank};
-    hp_wait_chain c = find(&v, &from);
+    hp_wait_chain c = hp_wait_chain_find(census, &from);
     if (c.hops)
-        print(&v, &c, now - o.since, out, size);
+        hp_wait_chain_say(census, &c, now - o.since, out, size);
     else
         print_message(&c, now - o.since, out, size);
     return now - o.since;
@@ -550,12 +405,12 @@ is_due(const hp_roster *r, uint64_t now)
 
 /* All rings of a circle have the sentence of the one that was first. */
 static void
-fail_with(const outlook *v, hp_roster *r, const hp_wait_chain *c, uint64_t now)
+fail_with(const hp_census *census, hp_roster *r, const hp_wait_chain *c, uint64_t now)
 {
-    hoop_error error = v->failed->cause;
+    hoop_error error = census->outlook.failed->cause;
     if (!c->circle) {
         char text[sizeof(error.text)];
-        print(v, c, now - r->moved, text, sizeof(text));
+        hp_wait_chain_say(census, c, now - r->moved, text, sizeof(text));
         hp_err_set(&error, HOOP_ERR_TIMEOUT, "%s", text);
     }
     error.rank = hp_wait_chain_guilty(c);
@@ -567,8 +422,8 @@ fail_with(const outlook *v, hp_roster *r, const hp_wait_chain *c, uint64_t now)
 void
 hp_wait_chain_fail_others(const hp_job *job, const hp_wait_place *failed, uint64_t now)
 {
-    outlook v = look(job, failed->ring);
-    hp_wait_chain end = find(&v, failed), *chains;
+    hp_census census = hp_census_take(job, failed->ring, now);
+    hp_wait_chain end = hp_wait_chain_find(&census, failed), *chains;
     size_t n = 0, i = 0;
     for (const hp_roster *r = job->rosters; r; r = r->next)
         n++;
@@ -576,11 +431,12 @@ hp_wait_chain_fail_others(const hp_job *job, const hp_wait_place *failed, uint64
     for (const hp_roster *r = job->rosters; r && chains; r = r->next, i++) {
         const hp_wait_place place = {.ring = r, .rank = -1};
         if (r->state == HP_ROSTER_RUNNING && r->in_op_n && is_due(r, now))
-            chains[i] = find(&v, &place);
+            chains[i] = hp_wait_chain_find(&census, &place);
     }
     i = 0;
     for (hp_roster *r = job->rosters; r && chains; r = r->next, i++)
-        if (chains[i].hops && is_same(&chains[i].last, &end.last) && chains[i].circle == end.circle)
-            fail_with(&v, r, &chains[i], now);
+        if (chains[i].hops && hp_stays_same(&chains[i].last, &end.last) && chains[i].circle == end.circle)
+            fail_with(&census, r, &chains[i], now);
     free(chains);
+    hp_census_free(&census);
 }

@@ -8,7 +8,7 @@
 #ifndef HP_WAIT_CHAIN_H
 #define HP_WAIT_CHAIN_H
 
-#include "rendezvous/job_state.h"
+#include "rendezvous/census.h"
 
 typedef struct hp_wait_chain {
     hp_wait_place from, last; /* the first place and the last one; of a circle the oldest of its places */
@@ -17,27 +17,23 @@ typedef struct hp_wait_chain {
     int circle;               /* places in the circle to which it leads; 0: it ends */
 } hp_wait_chain;
 
-hp_wait_chain hp_wait_chain_find(const hp_job *job, const hp_wait_place *from);
+hp_wait_chain hp_wait_chain_find(const hp_census *census, const hp_wait_place *from);
 
 /* The rank of the first place's ring that is to blame; -1: none is, it is not a member of that ring. */
 int hp_wait_chain_guilty(const hp_wait_chain *chain);
 
-/*
- * If the chain from this place, where nothing has moved for `stalled` ns, leads to another place: a sentence, the guilty
- * rank, and 1. Else 0. The sentence of a circle is the same for all its places.
- */
-int hp_wait_chain_print(const hp_job *job, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
+/* Of a chain of some hops, from a place where nothing has moved for `stalled` ns. That of a circle is the same for all places. */
+void hp_wait_chain_say(const hp_census *census, const hp_wait_chain *chain, uint64_t stalled, char *out, size_t size);
+
+/* If the chain from this place leads to another place: its sentence, the guilty rank, and 1. Else 0. */
+int hp_wait_chain_print(const hp_census *census, const hp_wait_place *from, uint64_t stalled, int *guilty, char *out,
                         size_t size);
 
 /*
  * The sentence of the message in which a rank of this ring has waited for longest, wherever its chain leads, and for how
  * many ns; 0: none waits, and there is no sentence.
  */
-uint64_t hp_wait_chain_message(const hp_job *job, const hp_roster *ring, uint64_t now, char *out, size_t size);
-
-/* Each process that waits in a place of the job, and since when that place has stood still, or the process been there. */
-typedef void hp_wait_chain_see(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since);
-void hp_wait_chain_each(const hp_job *job, hp_wait_chain_see *see, void *arg);
+uint64_t hp_wait_chain_message(const hp_census *census, const hp_roster *ring, uint64_t now, char *out, size_t size);
 
 /*
  * After a time-out in one place, rings whose chains end where its chain ends, and whose own time-out is due, too, end with

@@ -6,17 +6,16 @@
 #ifndef HP_WHEREABOUTS_H
 #define HP_WHEREABOUTS_H
 
-#include "rendezvous/job_state.h"
+#include "rendezvous/census.h"
 
 typedef struct hp_whereabouts {
-    hp_wait_place place; /* where it waits, other than in an operation of the ring; its ring NULL: nowhere */
-    uint64_t since;
+    hp_stay stay;   /* where it waits for longest, other than in an operation of the ring */
     uint64_t heard; /* 0: never */
     int stopped;    /* its process is */
 } hp_whereabouts;
 
-/* By rank of the ring; the caller frees it. NULL: out of memory. Its time grows with all ranks of all rings of the job. */
-hp_whereabouts *hp_whereabouts_find(const hp_job *job, const hp_roster *ring, uint64_t now);
+/* By rank of the ring; the caller frees it. NULL: out of memory, or the census only looks. */
+hp_whereabouts *hp_whereabouts_find(const hp_census *census, const hp_roster *ring);
 
 enum { HP_WHERE_TEXT = 160 };
 

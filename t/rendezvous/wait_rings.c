@@ -21,7 +21,15 @@ process_of(void *arg, const hp_member *who)
                                                        : HP_PROCESS_RUNS;
 }
 
-static const hp_events events = {.process = process_of};
+static int
+reached(void *arg, const void *peer)
+{
+    (void)arg;
+    (void)peer;
+    return 1;
+}
+
+static const hp_events events = {.process = process_of, .reached = reached};
 
 void
 rings_begin(void)
@@ -29,7 +37,7 @@ rings_begin(void)
     rings_n = 0;
     rings_stopped = 0;
     memset(rings, 0, sizeof(rings));
-    memset(&rings_job, 0, sizeof(rings_job));
+    rings_job = (hp_job){.owner = &events};
 }
 
 rings_ring *
@@ -44,6 +52,7 @@ rings_add(const char *processes)
                             .world = rings_n == 0,
                             .ring = {.comm = 100 + (uint64_t)rings_n, .size = n, .members = g->members},
                             .witnesses = g->witnesses,
+                            .peers = g->peers,
                             .heartbeat = 250 * HP_MS,
                             .moved = 90 * HP_SEC + (uint64_t)rings_n * 100 * HP_MS};
     snprintf(g->roster.label, sizeof(g->roster.label), rings_n ? "job 4f21c0de split %d colour 0" : "job 4f21c0de",
@@ -51,6 +60,7 @@ rings_add(const char *processes)
     for (int i = 0; i < n; i++) {
         g->members[i] = (hp_member){.rank = i, .pid = 800u + (uint8_t)processes[i], .host_id = 7};
         snprintf(g->members[i].host, HP_HOST_TEXT, "node%c", processes[i]);
+        g->peers[i] = g;
     }
     rings_n++;
     rings_job.rosters = &g->roster;

@@ -227,9 +227,9 @@ choose(int rank, int size, void *arg)
     int by_loop = *(int *)arg;
     size_t index = 99;
     for (int i = 0; i < 3; i++)
-        if (hoop_comm_split(world, 0, rank, &comm[i]) != HOOP_SUCCESS)
-            return 1;
-    if (by_loop) /* nobody calls hoop_comm_progress: the wait drives, or has driven, all three */
+        if (hoop_comm_split(world, 0, rank, &comm[i]) != HOOP_SUCCESS || hoop_barrier(comm[i]) != HOOP_SUCCESS)
+            return 1; /* the first operation makes a connection, which takes several turns of the program's loop */
+    if (by_loop)      /* nobody calls hoop_comm_progress: the wait drives, or has driven, all three */
         for (int i = 0; i < 3; i++)
             note(hoop_comm_fd(comm[i]) >= 0, "a descriptor");
     for (int i = 0; i < 3; i++) {

@@ -155,6 +155,32 @@ test_missing(int size, absence missing)
     party_close(&p);
 }
 
+/* The other rank comes late to the first exchange: what is waited for is that rank, not the connection. */
+static int
+wait_for_late(int rank, int size, void *arg)
+{
+    int late = *(int *)arg;
+    int32_t one = 1, sum = 0;
+    hoop_comm *comm = party_join(0);
+    hoop_stats stats = {.size = sizeof(stats)};
+    (void)size;
+    if (rank == late)
+        party_nap(0.6);
+    hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm);
+    hoop_comm_stats(comm, &stats);
+    party_note("%.2f %.2f", (double)stats.waited_peer_ns / 1e9, (double)stats.waited_link_ns / 1e9);
+    return sum != 2 || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static void
+test_late(int late)
+{
+    double peer = -1, link = -1;
+    is_int(0, party_run(&p, 2, wait_for_late, &late, 30), "rank %d is late for the first exchange", late);
+    sscanf(p.guest[!late].note, "%lf %lf", &peer, &link);
+    ok(peer > 0.4 && link < 0.1, "the other one has waited for it, not for the connection: %s", p.guest[!late].note);
+}
+
 static int
 all_know(int size, disagreement *d)
 {
@@ -213,6 +239,8 @@ main(void)
     test_everybody(2);
     test_everybody(4);
     test_everybody(8);
+    test_late(0);
+    test_late(1);
     party_close(&p);
     test_without_server(2);
     test_without_server(4);

@@ -427,6 +427,12 @@ model_defaults(model_options *o)
     o->seed = 1;
 }
 
+static int
+is_staged(const model_options *o)
+{
+    return o->algorithm >= 0 && hp_algorithm_is_staged((hp_algorithm)o->algorithm);
+}
+
 /* The options under which the plan chooses the wanted shape, as far as it would at any size. */
 static hp_plan_options
 options_for(const model_options *o)
@@ -434,43 +440,23 @@ options_for(const model_options *o)
     hp_plan_options plan = o->plan;
     if (o->algorithm >= 0)
         plan.spread_bytes = plan.halves_bytes = 0;
-    if (o->algorithm == HP_ALG_SPREAD)
-        plan.spread_bytes = plan.stage_bytes = UINT32_MAX;
-    if (o->algorithm == HP_ALG_HALVES || o->algorithm == HP_ALG_DOUBLING)
+    if (is_staged(o))
         plan.channels = 1;
     return plan;
 }
 
-/* The library has halves for short vectors only; their rows suit any. */
+/* The library has these for short vectors only, and a spread where no doubling fits; their rows suit any. */
 static void
-make_halves(hp_plan *plan)
+make_staged(hp_plan *plan, hp_algorithm algorithm)
 {
     uint64_t n = (uint64_t)plan->size;
-    plan->algorithm = HP_ALG_HALVES;
+    uint32_t rounds = hp_plan_rounds(plan->size);
+    plan->algorithm = algorithm;
+    plan->exchanges = algorithm == HP_ALG_DOUBLING;
     plan->part = (plan->count + n - 1) / n;
     plan->loops = plan->slices = 1;
-    plan->rows = 2 * hp_plan_rounds(plan->size) + 2;
+    plan->rows = algorithm == HP_ALG_HALVES ? 2 * rounds + 2 : rounds + 1;
     plan->steps = plan->rows;
-}
-
-/* The same for doubling. */
-static void
-make_doubling(hp_plan *plan)
-{
-    plan->algorithm = HP_ALG_DOUBLING;
-    plan->exchanges = 1;
-    plan->loops = plan->slices = 1;
-    plan->rows = hp_plan_rounds(plan->size) + 1;
-    plan->steps = plan->rows;
-}
-
-/* The library spreads only where the ranks are no power of two. */
-static void
-make_spread(hp_plan *plan)
-{
-    make_doubling(plan);
-    plan->algorithm = HP_ALG_SPREAD;
-    plan->exchanges = 0;
 }
 
 /* A plan's distances are the same for every rank: rank 0's steps show them. */
@@ -537,12 +523,8 @@ make(model *m)
     }
     for (uint32_t c = 0; c < m->channels; c++)
         hp_plan_make(&m->plans[c], &call, NULL, m->order, o->ranks, &options, c, m->channels);
-    if (o->algorithm == HP_ALG_HALVES)
-        make_halves(&m->plans[0]);
-    if (o->algorithm == HP_ALG_DOUBLING)
-        make_doubling(&m->plans[0]);
-    if (o->algorithm == HP_ALG_SPREAD)
-        make_spread(&m->plans[0]);
+    if (is_staged(o))
+        make_staged(&m->plans[0], (hp_algorithm)o->algorithm);
     find_distances(m, distances);
     for (uint32_t b = 0; b < m->belts_left; b++)
         made &= make_belt(m, &m->belts[b], b, distances);

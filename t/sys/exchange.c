@@ -108,6 +108,28 @@ disagree(int rank, int size, void *arg)
     return 0;
 }
 
+/* Runs them; the server ends once all have joined, if it shall. */
+static void
+run(int size, party_fn *fn, void *arg, int without_server)
+{
+    party_start(&p, size, fn, arg, 30);
+    if (without_server) {
+        party_await(&p);
+        kill(p.server, SIGKILL);
+    }
+    party_wait(&p);
+}
+
+/* What a rank's call returned, and whether it did so soon. */
+static hoop_result
+returned(int rank, int *soon)
+{
+    int result = 0, ms = SOON_MS * factor();
+    sscanf(p.guest[rank].note, "%d %d", &result, &ms);
+    *soon = ms < SOON_MS * factor();
+    return (hoop_result)result;
+}
+
 /* A rank leaves, or its process ends, before the first operation of the others. */
 typedef struct absence {
     int rank, ends;
@@ -138,18 +160,12 @@ miss(int rank, int size, void *arg)
 static void
 test_missing(int size, absence missing)
 {
-    int right = 1;
+    int right = 1, soon;
     party_open(&p);
-    party_start(&p, size, miss, &missing, 30);
-    party_await(&p);
-    kill(p.server, SIGKILL);
-    party_wait(&p);
-    for (int rank = 0; rank < size; rank++) {
-        int result = 0, ms = -1;
-        sscanf(p.guest[rank].note, "%d %d", &result, &ms);
-        right &= rank == missing.rank || case_ok(result == HOOP_ERR_PEER_LOST && ms < SOON_MS * factor(), "rank %d: %s",
-                                                 rank, p.guest[rank].note);
-    }
+    run(size, miss, &missing, 1);
+    for (int rank = 0; rank < size; rank++)
+        right &= rank == missing.rank ||
+                 case_ok(returned(rank, &soon) == HOOP_ERR_PEER_LOST && soon, "rank %d: %s", rank, p.guest[rank].note);
     ok(right, "%d ranks without a server: rank %d %s before the first operation", size, missing.rank,
        missing.ends ? "ends" : "leaves");
     party_close(&p);
@@ -184,19 +200,13 @@ test_late(int late)
 static int
 all_know(int size, disagreement *d)
 {
-    int right = 1;
-    party_start(&p, size, disagree, d, 30);
-    if (d->without_server) {
-        party_await(&p);
-        kill(p.server, SIGKILL);
-    }
-    party_wait(&p);
+    int right = 1, soon;
+    run(size, disagree, d, d->without_server);
     for (int rank = 0; rank < size; rank++) {
-        int result = 0, ms = -1;
-        sscanf(p.guest[rank].note, "%d %d", &result, &ms);
+        hoop_result result = returned(rank, &soon);
         int may_end = d->what == BROADCAST && (d->who >> rank & 1) && result == HOOP_SUCCESS;
         int named = d->what != TWO || strstr(p.guest[rank].note, "called allreduce of 5 x int32");
-        right &= case_ok(((result == HOOP_ERR_MISMATCH && named) || may_end) && ms < SOON_MS * factor(),
+        right &= case_ok(((result == HOOP_ERR_MISMATCH && named) || may_end) && soon,
                          "%d ranks, %s by %#x, rank %d: %s", size, name[d->what], d->who, rank, p.guest[rank].note);
     }
     return right;

@@ -12,7 +12,7 @@ torch_environment()
     torch_python=${HOOP_TEST_TORCH:-$folder/bin/python}
     [ -n "${HOOP_TEST_TORCH:-}" ] || download_torch "$1"
     install_package
-    export PYTHONPATH="$tmp/site" PYTHONWARNINGS=ignore OMP_NUM_THREADS=1 HOOP_SOCKET_IFNAME=lo GLOO_SOCKET_IFNAME=lo
+    export TMPDIR="$tmp" PYTHONPATH="$tmp/site" PYTHONWARNINGS=ignore OMP_NUM_THREADS=1 HOOP_SOCKET_IFNAME=lo GLOO_SOCKET_IFNAME=lo
 }
 
 download_torch()

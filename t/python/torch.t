@@ -49,7 +49,7 @@ fi
 old=$(HOOP_LIBRARY=/nonexistent/libhoop.so torchrun 1 "$files/torch_checks.py" check_objects)
 like '^[^ ]*ImportError: the package hoop found no libhoop .*HOOP_LIBRARY names the file' \
     "$(echo "$old" | sed 's/^\[rank0\]: //' | grep ImportError)" 'no library: one sentence'
-is 2 "$(echo "$old" | grep -c 'File .*/hoop/')" '... and no way through the package in the traceback'
+is 2 "$(echo "$old" | grep -c 'File .*/site/hoop/')" '... and no way through the package in the traceback'
 # loaded: what needs a torch that loads hoop by itself: the example, and programs that name gloo.
 loaded()
 {

@@ -217,7 +217,12 @@ failures(int number, int size, void *arg)
     r.fake->fail(0, 0);
     if (number == 0 && !f->call)
         r.fake->heal();
-    if (result == HOOP_SUCCESS) /* rank 0 may have failed when the others had all they needed of it */
+    /* rank 0 may have failed when the others had all they needed of it; its thread may still be about to say so */
+    for (int i = 0; failed && i < 1000 && result == HOOP_SUCCESS; i++) {
+        usleep(1000);
+        result = hoop_comm_progress(r.comm);
+    }
+    if (result == HOOP_SUCCESS)
         result = hoop_barrier(r.comm);
     hoop_comm_error(r.comm, &error);
     party_note("%d %d %s | %s", (int)result, error.rank, failed ? failed : "-", error.text);

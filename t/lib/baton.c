@@ -35,8 +35,7 @@ hold(void *arg)
 static double
 slowly(double seconds)
 {
-    const char *factor = getenv("HOOP_TEST_TIME_FACTOR");
-    return seconds * (factor ? strtod(factor, NULL) : 1);
+    return seconds * tap_time_factor();
 }
 
 static double

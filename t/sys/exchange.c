@@ -83,10 +83,9 @@ call_other(other what, hoop_comm *comm)
 }
 
 static int
-factor(void)
+soon_ms(void)
 {
-    const char *set = getenv("HOOP_TEST_TIME_FACTOR");
-    return set ? atoi(set) : 1;
+    return SOON_MS * (int)tap_time_factor();
 }
 
 static int
@@ -124,9 +123,9 @@ run(int size, party_fn *fn, void *arg, int without_server)
 static hoop_result
 returned(int rank, int *soon)
 {
-    int result = 0, ms = SOON_MS * factor();
+    int result = 0, ms = soon_ms();
     sscanf(p.guest[rank].note, "%d %d", &result, &ms);
-    *soon = ms < SOON_MS * factor();
+    *soon = ms < soon_ms();
     return (hoop_result)result;
 }
 

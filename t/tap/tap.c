@@ -366,15 +366,21 @@ on_alarm(int signal_number)
     _exit(124);
 }
 
-void
-tap_limit(unsigned seconds)
+unsigned
+tap_time_factor(void)
 {
     const char *factor = getenv("HOOP_TEST_TIME_FACTOR");
     unsigned long times = factor ? strtoul(factor, NULL, 10) : 1;
+    return times > 0 ? (unsigned)times : 1;
+}
+
+void
+tap_limit(unsigned seconds)
+{
     struct sigaction action = {.sa_handler = on_alarm};
     sigemptyset(&action.sa_mask);
     sigaction(SIGALRM, &action, NULL);
-    alarm(seconds * (unsigned)(times > 0 ? times : 1));
+    alarm(seconds * tap_time_factor());
 }
 
 bool

@@ -50,8 +50,10 @@ void bail(const char *fmt, ...) TAP_PRINTF(1, 2) __attribute__((noreturn));
 /* Failed checks of this process so far. */
 unsigned long tap_failures(void);
 
-/* Ends the program as failed after so many seconds (times HOOP_TEST_TIME_FACTOR, for slow tools). 0: no limit any more.
- */
+/* How many times as long as usual a test may wait: HOOP_TEST_TIME_FACTOR, for slow tools and busy machines; else 1. */
+unsigned tap_time_factor(void);
+
+/* Ends the program as failed after so many seconds, times that factor. 0: no limit any more. */
 void tap_limit(unsigned seconds);
 
 /* Whether this tree was configured with --enable-sanitize, as make check says in HOOP_TEST_SANITIZE. */

@@ -268,6 +268,16 @@ hp_heartbeats_should_warn(const hp_heartbeats *t, uint64_t alive)
     return 1;
 }
 
+int
+hp_heartbeats_is_sure(hp_heartbeats *t, int sees, uint64_t interval, uint64_t now)
+{
+    if (!sees)
+        t->sees = 0;
+    else if (!t->sees)
+        t->sees = now;
+    return sees && now - t->sees >= interval;
+}
+
 /* Follows the waits from this rank to the first rank that is silent; -1: they end at one that is alive. */
 static int
 silent_by_waits(const hp_heartbeats *t, uint64_t alive)

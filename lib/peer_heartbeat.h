@@ -28,6 +28,7 @@ typedef struct hp_heartbeats {
     uint64_t since; /* when this rank began to send heartbeats; 0: it does not */
     uint64_t asked; /* when a heartbeat of a rank that has lost the server last arrived; 0: never */
     uint64_t moved; /* when a heartbeat last showed progress */
+    uint64_t sees;  /* since when this rank has seen which one is to blame; 0: it does not */
 } hp_heartbeats;
 
 hp_heartbeats *hp_heartbeats_new(int size, int position, const int *order); /* NULL: out of memory */
@@ -60,6 +61,13 @@ hp_blame hp_heartbeats_blame(const hp_heartbeats *heartbeats, uint64_t sequence,
  * that sees this; if none is silent, the lowest of those that wait.
  */
 int hp_heartbeats_should_warn(const hp_heartbeats *heartbeats, uint64_t alive);
+
+/*
+ * Notes whether this rank is to log a blame now. 1: for a whole interval nothing has spoken against it. A heartbeat
+ * that is late makes two ranks see different things for a moment: a rank that wakes up passes on those of others before
+ * its own.
+ */
+int hp_heartbeats_is_sure(hp_heartbeats *heartbeats, int sees, uint64_t interval, uint64_t now);
 
 /* What a rank judges by: its clock, its own last progress, the time-out, and the time between two heartbeats, in ns. */
 typedef struct hp_heartbeat_clock {

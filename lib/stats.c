@@ -160,16 +160,16 @@ stalled(const hoop_comm *comm, uint64_t after, uint64_t now)
 void
 hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
-    hp_blame blame;
+    hp_blame blame = {.guilt = HP_GUILT_NONE};
     char name[HP_NAME_PREFIX];
     if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_has_server(comm->client, now)) {
         comm->reports.warning.since = 0;
         return;
     }
-    if (!comm->reports.warning.since && !stalled(comm, after, now))
-        return;
-    blame = find_blame(comm, now);
-    if (!comm->reports.warning.since && !blame.guilt)
+    if (comm->reports.warning.since || stalled(comm, after, now))
+        blame = find_blame(comm, now);
+    int sure = hp_heartbeats_is_sure(comm->reports.heartbeats, blame.guilt != 0, hp_comm_heartbeat(comm), now);
+    if (!comm->reports.warning.since && !sure)
         return;
     hp_stall_word word =
         hp_stall_warning_due(&comm->reports.warning, after, comm->running != NULL, comm->reports.moved_at, now);

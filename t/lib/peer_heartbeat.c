@@ -13,7 +13,8 @@
 enum { MOST = 200, SMALL = 40, SEEDS = 400, OPERATION = 17 };
 
 typedef struct ring {
-    int n, order[MOST], deaf[MOST];  /* deaf: by rank; it hears and passes on nothing */
+    int n, order[MOST];
+    int deaf[MOST], mute[MOST];      /* by rank: it hears and passes on nothing; it makes no heartbeat of its own */
     hp_heartbeats *heartbeats[MOST]; /* by position */
     int frames, entries;
 } ring;
@@ -80,7 +81,7 @@ everybody_says(ring *r, const int *waits, uint64_t sequence, uint64_t step, uint
     for (int i = 0; i < r->n; i++) {
         int before = r->order[(i + r->n - 1) % r->n];
         hp_report report = {.sequence = sequence, .step = step, .waits_for = waits ? waits[i] : before};
-        if (!is_deaf(r, i))
+        if (!is_deaf(r, i) && !r->mute[r->order[i]])
             hp_heartbeats_make(r->heartbeats[i], &report, sequence - 1, 0, now);
     }
     flood(r, now);
@@ -177,6 +178,49 @@ test_rest(void)
     everybody_says(&r, waits, OPERATION, 3, 9000);
     is_int(2, named(&r, victim, HP_GUILT_SILENT, 8000),
            "ranks between see which one they wait for, the others name none");
+    close_ring(&r);
+}
+
+/* How many ranks log it at this time. */
+static int
+sure(const ring *r, uint64_t alive, uint64_t interval, uint64_t now)
+{
+    int n = 0;
+    for (int i = 0; i < r->n; i++) {
+        hp_heartbeats *t = r->heartbeats[i];
+        int sees = hp_heartbeats_blame(t, OPERATION, alive).guilt && hp_heartbeats_should_warn(t, alive);
+        n += !is_deaf(r, i) && hp_heartbeats_is_sure(t, sees, interval, now);
+    }
+    return n;
+}
+
+/*
+ * Rank 2 wakes up, and passes on the heartbeats of those behind it before it makes one of its own. Rank 1 sees then
+ * that rank 3 waits for it. Rank 0 has told people already, so rank 1 must wait for the next heartbeat before it does.
+ */
+static void
+test_woken(void)
+{
+    enum { INTERVAL = 1000 };
+    const int waits[] = {2, 3, 0, 2};
+    ring r;
+    open_ring(&r, 4);
+    for (int i = 0; i < 4; i++)
+        r.order[i] = i;
+    r.deaf[2] = 1;
+    for (uint64_t now = 1000; now <= 8000; now += INTERVAL)
+        everybody_says(&r, waits, OPERATION, 3, now);
+    is_int(0, sure(&r, 7000, INTERVAL, 8000), "a rank that sees which one sleeps does not tell people at once");
+    is_int(0, sure(&r, 7000, INTERVAL, 8999), "nor a moment before it has seen so for an interval");
+    is_int(1, sure(&r, 7000, INTERVAL, 9000), "then it does");
+    r.deaf[2] = 0, r.mute[2] = 1;
+    everybody_says(&r, waits, OPERATION, 3, 9000);
+    is_int(2, speakers(&r, 8000), "when that one wakes up, a second rank sees the same");
+    is_int(1, sure(&r, 8000, INTERVAL, 9000), "but does not tell people");
+    r.mute[2] = 0;
+    everybody_says(&r, waits, OPERATION, 3, 9500);
+    is_int(1, sure(&r, 8500, INTERVAL, 9500), "and the next heartbeat shows that it need not");
+    is_int(1, sure(&r, 8500, INTERVAL, 10500), "not later either");
     close_ring(&r);
 }
 
@@ -312,6 +356,7 @@ main(void)
     tap_limit(60);
     test_still();
     test_rest();
+    test_woken();
     test_alive();
     test_narrow();
     test_progress();

@@ -29,8 +29,8 @@ const char *hp_stats_waiting(const hoop_comm *comm, uint64_t ms, char *out, size
 
 /*
  * The stall warning, while the server, which would give it, is lost: names the rank that holds up the ring, as often as
- * rendezvous/stall_warning.h has it. Of all ranks that wait, one that can blame a rank by the heartbeats warns; of
- * several the lowest.
+ * rendezvous/stall_warning.h has it. Of all ranks that wait, one that can blame a rank by the heartbeats warns, as soon
+ * as it could for a whole interval; of several the lowest.
  */
 void hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now);
 

@@ -72,7 +72,7 @@ look_round(hoop_comm *comm, const pipes *p)
     int32_t one = 1, sum = 0;
     int done = 0;
     hoop_work *work;
-    struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN}; /* from now on no thread drives */
+    struct pollfd ready = {.fd = hoop_comm_fd(comm), .events = POLLIN}; /* from now on rank 0 drives */
     if (!sum_ones(comm) ||
         !worked(hoop_iallreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, comm, &work), "start an allreduce") ||
         !case_int(1, hp_baton_take(comm, hp_now() + 10000 * HP_MS), "batons taken"))

@@ -115,14 +115,22 @@ named(const ring *r, int rank, hp_guilt guilt, uint64_t alive)
     return n;
 }
 
+/* Whether the rank at a position can blame one, and is to log it. */
+static int
+tells(const ring *r, int position, uint64_t alive)
+{
+    const hp_heartbeats *t = r->heartbeats[position];
+    return !is_deaf(r, position) && hp_heartbeats_blame(t, OPERATION, alive).guilt &&
+           hp_heartbeats_should_warn(t, alive);
+}
+
 /* How many of the ranks that blame one are to log it. */
 static int
 speakers(const ring *r, uint64_t alive)
 {
     int n = 0;
     for (int i = 0; i < r->n; i++)
-        n += !is_deaf(r, i) && hp_heartbeats_blame(r->heartbeats[i], OPERATION, alive).guilt &&
-             hp_heartbeats_should_warn(r->heartbeats[i], alive);
+        n += tells(r, i, alive);
     return n;
 }
 
@@ -181,16 +189,13 @@ test_rest(void)
     close_ring(&r);
 }
 
-/* How many ranks log it at this time. */
+/* How many of them are sure, and log it at this time. */
 static int
 sure(const ring *r, uint64_t alive, uint64_t interval, uint64_t now)
 {
     int n = 0;
-    for (int i = 0; i < r->n; i++) {
-        hp_heartbeats *t = r->heartbeats[i];
-        int sees = hp_heartbeats_blame(t, OPERATION, alive).guilt && hp_heartbeats_should_warn(t, alive);
-        n += !is_deaf(r, i) && hp_heartbeats_is_sure(t, sees, interval, now);
-    }
+    for (int i = 0; i < r->n; i++)
+        n += hp_heartbeats_is_sure(r->heartbeats[i], tells(r, i, alive), interval, now);
     return n;
 }
 

@@ -14,8 +14,8 @@ cd "$tmp" || bail "no scratch folder"
 plan_lazy
 
 "$server" --new-secret secret || bail 'no secret'
-# A port that was free a moment ago; nobody answers there yet. The system gives no such port to other programs by itself.
-start "$server" --port $((22000 + $$ % 9000)) --secret-file secret >listening
+# A port that was free a moment ago; nobody answers there yet.
+start "$server" --port "$(own_port)" --secret-file secret >listening
 wait_for 10 grep -q 'listening on' listening || bail 'the server does not start'
 address=$(sed -n 's/^hoop-rendezvous: listening on //p' listening)
 stop "$started"

@@ -152,7 +152,7 @@ fi
 
 # --- torchrun --------------------------------------------------------------------------------------------------------
 
-port=$((20000 + $$ % 20000))
+port=$(own_port)
 
 # torch NAME RANK [VARIABLE=VALUE...] [COMMAND...]: a rank as torchrun starts it, all on this host.
 torch()

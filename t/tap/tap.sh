@@ -148,6 +148,9 @@ stop()
     wait "$1" 2>/dev/null
 }
 
+# A port of this test's own, below those that the system gives to programs that ask for any.
+own_port() { echo $((20000 + $$ % 12000)); }
+
 done_testing()
 {
     [ "$tap_planned" != lazy ] || echo "1..$tap_run"

@@ -29,6 +29,13 @@ is '0 6 True
 1 6 True
 2 6 True' "$(bare hooprun -n 3 python sum.py | sort)" 'its hooprun starts three ranks, with its own libraries'
 is '0 1 True' "$(bare python -m hoop.run -n 1 python sum.py)" 'and so does python -m hoop.run'
+cat >found.py <<'END'
+from importlib.metadata import entry_points
+for group in "torch.distributed.backends", "torch.backends":
+    print(*[point.value for point in entry_points(group=group)])
+END
+is 'hoop.torch:register
+hoop.torch:autoload' "$(bare python found.py)" 'PyTorch finds the backend by its entry points'
 like '^hoop-rendezvous ' "$(bare hoop-rendezvous --version)" 'hoop-rendezvous'
 
 cp -R "$abs_top_srcdir/python" sources && chmod -R u+w sources

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 2048, CASES = 20 };
+enum { LINE_BYTES = 2048, CASES = 20, PATIENCE_S = 30, ROOM_S = 5 };
 
 static struct {
     pthread_mutex_t lock;
@@ -372,6 +372,23 @@ tap_time_factor(void)
     const char *factor = getenv("HOOP_TEST_TIME_FACTOR");
     unsigned long times = factor ? strtoul(factor, NULL, 10) : 1;
     return times > 0 ? (unsigned)times : 1;
+}
+
+bool
+tap_waits(tap_wait *wait)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    double now = (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+    if (wait->end <= 0)
+        wait->end = now + PATIENCE_S * tap_time_factor();
+    return now < wait->end;
+}
+
+double
+tap_room(void)
+{
+    return ROOM_S * tap_time_factor();
 }
 
 void

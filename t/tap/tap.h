@@ -53,6 +53,18 @@ unsigned long tap_failures(void);
 /* How many times as long as usual a test may wait: HOOP_TEST_TIME_FACTOR, for slow tools and busy machines; else 1. */
 unsigned tap_time_factor(void);
 
+/*
+ * A loop that awaits something: for (tap_wait w = {0}; !there && tap_waits(&w);) look(). True for 30 s, times that factor,
+ * after the first question: a process that is not run for seconds, since other tests run beside it, has not failed.
+ */
+typedef struct tap_wait {
+    double end;
+} tap_wait;
+bool tap_waits(tap_wait *wait);
+
+/* So many seconds later than promised may something be seen beside other tests: 5, times that factor. */
+double tap_room(void);
+
 /* Ends the program as failed after so many seconds, times that factor. 0: no limit any more. */
 void tap_limit(unsigned seconds);
 

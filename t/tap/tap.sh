@@ -13,6 +13,7 @@
 #     pass TEXT | fail TEXT | skip COUNT REASON | diag TEXT | bail TEXT
 #     start COMMAND [ARG...]          runs it in the background; its process id is in $started
 #     wait_for SECONDS COMMAND...     repeats the command until it succeeds; fails when the time is up
+#     await COMMAND...                the same for 30 seconds, since other tests run beside this one
 #     gone PID                        true when that process has ended
 #     stop PID                        TERM, two seconds, KILL
 
@@ -131,6 +132,8 @@ wait_for()
         sleep 0.1
     done
 }
+
+await() { wait_for 30 "$@"; }
 
 # A zombie is gone too: nobody may have waited for it yet.
 gone()

@@ -20,12 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ALL_IN = 15 }; /* seconds that party_await and party_join wait for the others at most */
-
 /* Shared with the ranks. */
 typedef struct board {
     atomic_int created; /* ranks that have a communicator */
     atomic_int joined;  /* ranks whose party_join is done */
+    atomic_int marks;
     char note[][PARTY_NOTE];
 } board;
 
@@ -118,17 +117,33 @@ give_up(const hoop_comm *comm, const char *what)
     exit(9);
 }
 
+static int
+reaches(atomic_int *count, int n)
+{
+    for (tap_wait w = {0}; atomic_load(count) < n && tap_waits(&w);)
+        party_nap(0.0005);
+    return atomic_load(count) >= n;
+}
+
 /* A rank may be through its last allreduce while another is not; what it does next must not disturb that one. */
 static void
 await_others(const hoop_comm *comm)
 {
-    double begin = party_clock();
     atomic_fetch_add(&shared->joined, 1);
-    while (atomic_load(&shared->joined) < notes_of) {
-        if (party_clock() - begin > ALL_IN)
-            give_up(comm, "waiting for the others' first allreduces");
-        party_nap(0.0005);
-    }
+    if (!reaches(&shared->joined, notes_of))
+        give_up(comm, "waiting for the others' first allreduces");
+}
+
+void
+party_mark(void)
+{
+    atomic_fetch_add(&shared->marks, 1);
+}
+
+int
+party_await_marks(int n)
+{
+    return reaches(&shared->marks, n);
 }
 
 hoop_result
@@ -279,9 +294,7 @@ party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit)
 void
 party_await(party *p)
 {
-    double begin = party_clock();
-    while (atomic_load(&shared->created) < p->size && party_clock() - begin < ALL_IN)
-        party_nap(0.001);
+    reaches(&shared->created, p->size);
 }
 
 void

@@ -43,7 +43,7 @@ void party_close(party *p); /* kills what is left */
  * done after `limit` seconds ends, as by tap_limit.
  */
 void party_start(party *p, int size, party_fn *fn, void *arg, unsigned limit);
-void party_await(party *p); /* until all have a communicator by party_create or party_join; some seconds at most */
+void party_await(party *p); /* until all have a communicator by party_create or party_join, as tap_waits */
 void party_wait(party *p);  /* until all are gone */
 
 /* Both, and how many ended with a status other than 0. */
@@ -57,6 +57,13 @@ hoop_result party_create(hoop_comm **comm);
  * Ends the rank if that fails.
  */
 hoop_comm *party_join(int operations);
+
+/*
+ * In a rank: has got as far as the test wants; and, until so many ranks have: 1, or 0 once the patience of a test is over.
+ * So the order of events is the test's, and no rank sleeps for as long as another one may need.
+ */
+void party_mark(void);
+int party_await_marks(int n);
 
 /* Another world of this process: a job of its own. */
 hoop_result party_second_world(hoop_comm **out);

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MANY = 64 };
+enum { MANY = 64, TURNS = 50 };
 
 /* One who calls, and what became of it. */
 struct candidate {
@@ -80,10 +80,17 @@ dial(struct candidate *candidate, const hp_addr *to, const hp_hello *hello, cons
 static uint64_t
 wait_for(const struct candidate *candidate)
 {
-    uint64_t begin = hp_now(), end = begin + 30 * HP_SEC;
-    while (!candidate->done && hp_now() < end)
+    uint64_t begin = hp_now();
+    for (tap_wait w = {0}; !candidate->done && tap_waits(&w);)
         hp_loop_run(loop, 10 * HP_MS);
     return hp_now() - begin;
+}
+
+/* Whether that took as many seconds as it should: not less, and not so much more that it did something else. */
+static int
+took_about(uint64_t took, double least, double most)
+{
+    return (double)took / 1e9 >= least && (double)took / 1e9 < most + tap_room();
 }
 
 static void
@@ -99,6 +106,8 @@ run_for(uint64_t ns)
 {
     for (uint64_t end = hp_now() + ns; hp_now() < end;)
         hp_loop_run(loop, end - hp_now());
+    for (int i = 0; i < TURNS; i++) /* as many as what is ready may need, if the time passed while nothing ran */
+        hp_loop_run(loop, 0);
 }
 
 /* The house. */
@@ -220,7 +229,7 @@ test_wrong_secret(void)
     ok(strstr(candidate.result.error.text, "rank 4 (node3) at 127.0.0.1:") &&
            strstr(candidate.result.error.text, "closed 5 connections without an answer: wrong secret or job name"),
        "%s", candidate.result.error.text);
-    ok(took <= 3 * HP_SEC, "is known within 3 s (%.2f)", (double)took / 1e9);
+    ok(took_about(took, 0, 3), "is known within 3 s (%.2f)", (double)took / 1e9);
     is_int(4, candidate.result.error.rank, "it names the rank that was dialled");
     is_int(-1, candidate.result.fd, "no descriptor");
     is_int(0, house.judged, "the acceptor's owner was not asked");
@@ -244,7 +253,7 @@ test_silent(void)
     dial(&candidate, &lout.addr, &hello, &keys, 30 * HP_SEC);
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_AUTH, candidate.result.error.code, "closed after the greeting");
-    ok(took > 100 * HP_MS && took < 3 * HP_SEC, "within 3 s, with pauses (%.2f)", (double)took / 1e9);
+    ok(took_about(took, 0.1, 3), "within 3 s, with pauses (%.2f)", (double)took / 1e9);
     is_int(5, lout.accepted, "after five attempts");
     hang_up(&candidate);
     send_lout_away();
@@ -269,7 +278,7 @@ test_refusing(void)
     dial(&candidate, &lout.addr, &hello, &keys, 60 * HP_SEC);
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "a rank refuses");
-    ok(took > 2 * HP_SEC && took < 5 * HP_SEC, "for long: it is given up (%.3f)", (double)took / 1e9);
+    ok(took_about(took, 2, 5), "for long: it is given up (%.3f)", (double)took / 1e9);
     ok(strstr(candidate.result.error.text, "rank 4 (node3) refuses connections at 127.0.0.1:") &&
            strstr(candidate.result.error.text, "firewall"),
        "%s", candidate.result.error.text);
@@ -277,7 +286,7 @@ test_refusing(void)
     hello.your_rank = HP_RANK_SERVER;
     dial(&candidate, &lout.addr, &hello, &keys, 60 * HP_SEC);
     took = wait_for(&candidate);
-    ok(took > 2 * HP_SEC && took < 5 * HP_SEC, "so is the server of a ring (%.3f)", (double)took / 1e9);
+    ok(took_about(took, 2, 5), "so is the server of a ring (%.3f)", (double)took / 1e9);
     ok(strstr(candidate.result.error.text, "no longer listens at 127.0.0.1:"), "%s", candidate.result.error.text);
     hang_up(&candidate);
     hello.comm = 0;
@@ -296,7 +305,7 @@ test_deadline(void)
     dial(&candidate, &lout.addr, &hello, &keys, 300 * HP_MS);
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody accepts");
-    ok(took >= 300 * HP_MS && took < 3 * HP_SEC, "at the deadline (%.3f)", (double)took / 1e9);
+    ok(took_about(took, 0.3, 3), "at the deadline (%.3f)", (double)took / 1e9);
     ok(strstr(candidate.result.error.text, "could not reach rank 4 (node3) at 127.0.0.1:") &&
            strstr(candidate.result.error.text, "within 0.3 s: no answer to the greeting"),
        "%s", candidate.result.error.text);
@@ -305,7 +314,7 @@ test_deadline(void)
     dial(&candidate, &lout.addr, &hello, &keys, 400 * HP_MS);
     took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody listens");
-    ok(took >= 400 * HP_MS && took < 3 * HP_SEC, "at the deadline and not before (%.3f)", (double)took / 1e9);
+    ok(took_about(took, 0.4, 3), "at the deadline and not before (%.3f)", (double)took / 1e9);
     ok(strstr(candidate.result.error.text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s",
        candidate.result.error.text);
     hang_up(&candidate);
@@ -329,7 +338,7 @@ test_server_late(void)
     uint64_t took = wait_for(&candidate);
     ok(candidate.result.fd >= 3, "an acceptor that opens after 0.6 s is found");
     is_int(HOOP_SUCCESS, candidate.result.error.code, "without an error");
-    ok(took >= 600 * HP_MS && took < 4 * HP_SEC, "soon (%.2f)", (double)took / 1e9);
+    ok(took_about(took, 0.6, 4), "soon (%.2f)", (double)took / 1e9);
     run_for(5 * HP_MS);
     is_int(1, house.entered, "and entered once");
     hang_up(&candidate);
@@ -350,7 +359,7 @@ check_refusal(hp_status status, hoop_result code, const char *says)
     is_int(status, candidate.result.status, "the status is handed on");
     ok(strstr(candidate.result.error.text, says) && strstr(candidate.result.error.text, "rank 4 (node3)"), "%s",
        candidate.result.error.text);
-    ok(took < 2 * HP_SEC, "at once");
+    ok(took_about(took, 0, 2), "at once");
     hang_up(&candidate);
 }
 
@@ -481,13 +490,13 @@ test_many(void)
     hp_acceptor_free(house.acceptor);
 }
 
-/* Whether fd is closed by its other end, after whatever that has said, within two seconds. */
+/* Whether fd is closed by its other end, after whatever that has said. */
 static int
 ends(int fd)
 {
     char bytes[512];
     struct pollfd seen = {.fd = fd, .events = POLLIN};
-    while (poll(&seen, 1, 2000) == 1)
+    while (poll(&seen, 1, 30000) == 1)
         if (recv(fd, bytes, sizeof(bytes), 0) <= 0)
             return 1;
     return 0;
@@ -542,7 +551,7 @@ lack(void)
     uint64_t took = wait_for(&candidate);
     int good = case_ok(error->code == HOOP_ERR_SYSTEM && error->sys_errno == EMFILE && strstr(error->text, "ulimit -n"),
                        "without descriptors: error %d, errno %d: %s", error->code, error->sys_errno, error->text);
-    good &= case_ok(took >= 500 * HP_MS && took <= 3 * HP_SEC, "it gives up after %.0f ms", (double)took / 1e6);
+    good &= case_ok(took_about(took, 0.5, 3), "it gives up after %.0f ms", (double)took / 1e6);
     hang_up(&candidate);
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     run_for(100 * HP_MS);

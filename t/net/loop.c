@@ -152,7 +152,7 @@ on_ordered(void *arg)
     const span *due = arg;
     uint64_t now = hp_now();
     order.wrong += due->most < order.last || now < due->least;
-    order.late += now > due->most + 20 * HP_MS;
+    order.late += now > due->most + (uint64_t)tap_room() * HP_SEC;
     order.last = due->least;
     order.fired++;
 }
@@ -162,12 +162,11 @@ test_timers(void)
 {
     hp_loop *loop = hp_loop_new();
     hp_timer *timers[TIMERS];
-    uint64_t begin = hp_now();
     memset(&order, 0, sizeof(order));
     for (int i = 0; i < TIMERS; i++) {
         uint64_t after = tap_random() % (80 * HP_MS);
         timers[i] = hp_timer_new(loop, on_ordered, &order.due[i]);
-        hp_timer_set(timers[i], 10 * HP_SEC); /* and again: only the last setting counts */
+        hp_timer_set(timers[i], 1000 * HP_SEC); /* and again: only the last setting counts */
         order.due[i].least = hp_now() + after;
         hp_timer_set(timers[i], after);
         order.due[i].most = hp_now() + after;
@@ -178,11 +177,11 @@ test_timers(void)
         hp_timer_free(timers[i]);
         timers[i] = NULL;
     }
-    while (order.fired < TIMERS - TIMERS / 5 && hp_now() < begin + 5 * HP_SEC)
+    for (tap_wait w = {0}; order.fired < TIMERS - TIMERS / 5 && tap_waits(&w);)
         hp_loop_run(loop, HP_SEC);
     is_int(TIMERS - TIMERS / 5, order.fired, "all timers but the freed and the stopped have fired");
     is_int(0, order.wrong, "in order and never early");
-    ok(order.late < TIMERS / 2, "%d of them more than 20 ms late", order.late);
+    is_int(0, order.late, "nor late");
     hp_loop_run(loop, 2 * HP_MS);
     is_int(TIMERS - TIMERS / 5, order.fired, "each once");
     for (int i = 0; i < TIMERS; i++)
@@ -229,8 +228,9 @@ test_timeout(void)
     uint64_t begin = hp_now();
     hp_loop_run(loop, 30 * HP_MS);
     uint64_t took = hp_now() - begin, best = HP_NEVER;
-    ok(took >= 30 * HP_MS && took < 2 * HP_SEC, "a run of 30 ms takes 30 ms, not less (%.3f)", (double)took / 1e6);
-    for (int i = 0; i < 20; i++) {
+    ok(took >= 30 * HP_MS && (double)took / 1e9 < 2 + tap_room(), "a run of 30 ms takes 30 ms, not less (%.3f)",
+       (double)took / 1e6);
+    for (tap_wait w = {0}; best >= HP_MS && tap_waits(&w);) {
         begin = hp_now();
         hp_loop_run(loop, HP_MS / 5);
         took = hp_now() - begin;
@@ -271,13 +271,13 @@ push(void *arg)
     return NULL;
 }
 
-/* Runs until something wakes the loop, but ten seconds at most; whether it was woken. */
+/* Runs until something wakes the loop, but a minute at most; whether it was woken. */
 static int
 woken(hp_loop *loop)
 {
     uint64_t begin = hp_now();
-    hp_loop_run(loop, 10 * HP_SEC);
-    return hp_now() - begin < 9 * HP_SEC;
+    hp_loop_run(loop, 60 * HP_SEC);
+    return hp_now() - begin < 50 * HP_SEC;
 }
 
 static hp_loop *signalled;
@@ -358,7 +358,7 @@ test_mirror(void)
     ok(!readable(fd), "a timer that is far away");
     struct pollfd poller = {.fd = fd, .events = POLLIN};
     hp_timer_set(timer, 20 * HP_MS);
-    ok(poll(&poller, 1, 5000) == 1, "the next timer");
+    ok(poll(&poller, 1, 30000) == 1, "the next timer");
     hp_loop_run(loop, 0);
     ok(fired == 1 && !readable(fd), "fired once, nothing to do");
     hp_timer_set(timer, HP_MS);
@@ -459,7 +459,7 @@ test_no_descriptors(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(120);
     plan_lazy();
     test_watches();
     test_free_inside();

@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 10, QUIET_TURNS = 30 };
+enum { QUIET_TURNS = 30 };
 
 rig_limit rig_sending = {SIZE_MAX, SIZE_MAX, 0}, rig_receiving = {SIZE_MAX, SIZE_MAX, 0};
 
@@ -283,8 +283,7 @@ rig_settle(rig *r)
 int
 rig_until_done(rig *r, hp_link *link, uint64_t done)
 {
-    uint64_t end = hp_now() + PATIENCE_S * HP_SEC;
-    while (link->done < done && hp_now() < end) {
+    for (tap_wait w = {0}; link->done < done && tap_waits(&w);) {
         if (!move(r) && link->state > HP_LINK_LEFT)
             break;
         arm(r, link->done < done ? HP_MS : 0);
@@ -295,8 +294,7 @@ rig_until_done(rig *r, hp_link *link, uint64_t done)
 int
 rig_until_state(rig *r, const hp_link *link, hp_link_state state)
 {
-    uint64_t end = hp_now() + PATIENCE_S * HP_SEC;
-    while (link->state != state && hp_now() < end) {
+    for (tap_wait w = {0}; link->state != state && tap_waits(&w);) {
         move(r);
         arm(r, HP_MS);
     }
@@ -318,8 +316,7 @@ void
 rig_write(rig *r, const void *bytes, size_t n)
 {
     const char *at = bytes;
-    uint64_t end = hp_now() + PATIENCE_S * HP_SEC;
-    while (n > 0 && hp_now() < end) {
+    for (tap_wait w = {0}; n > 0 && tap_waits(&w);) {
         ssize_t put = sendto(r->bare, at, n, MSG_DONTWAIT | MSG_NOSIGNAL, NULL, 0);
         if (put < 0 && errno != EAGAIN)
             return; /* the link has closed it: what the test then sees says so */

@@ -69,7 +69,7 @@ test_threads(void)
         pthread_create(&threads[i], NULL, start_and_set, (void *)(intptr_t)i);
     for (int i = 0; i < STARTERS; i++)
         pthread_join(threads[i], NULL);
-    for (int i = 0; i < 5000 && atomic_load(&calls) < STARTERS * ROUNDS; i++)
+    for (tap_wait w = {0}; atomic_load(&calls) < STARTERS * ROUNDS && tap_waits(&w);)
         usleep(1000);
     is_int(0, tap_noted(), "three threads start, set functions, wait and let go");
     is_int(STARTERS * ROUNDS, atomic_load(&calls), "every function is called once");

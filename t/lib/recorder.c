@@ -178,28 +178,35 @@ test_lost_rank(void)
     is_int(0, (intmax_t)count_recorders(), "they are removed once their processes have ended");
 }
 
-/* Each looks at the recorders of all while rank 0 is late. */
+/* How many of the recorders show that rank 0 has left operation 2 and the others wait in operation 3. */
+static int
+all_wait(int size)
+{
+    int good = 0;
+    hp_flight_collection all = look();
+    for (size_t i = 0; i < all.count; i++) {
+        const hp_flight_record *last = newest(all.entry[i].flight);
+        if (all.entry[i].flight->head.rank == 0)
+            good += last->number == 2 && last->left;
+        else
+            good += last->number == 3 && !last->left && last->wait == HP_FLIGHT_RECEIVES && last->awaited >= 0 &&
+                    last->awaited < size && last->waits_since >= last->entered;
+    }
+    hp_flight_collection_free(&all);
+    return good;
+}
+
+/* Rank 0 looks at the recorders of all until they wait for it. */
 static int
 wait_for_zero(int rank, int size, void *arg)
 {
     float value = 1;
-    int good = 1;
     hoop_comm *comm = party_join(2);
     (void)arg;
-    if (rank == 0) {
-        party_nap(1);
-        hp_flight_collection all = look();
-        for (size_t i = 0; i < all.count; i++) {
-            const hp_flight_record *last = newest(all.entry[i].flight);
-            if (all.entry[i].flight->head.rank == 0)
-                good &= last->number == 2 && last->left;
-            else
-                good &= last->number == 3 && !last->left && last->wait == HP_FLIGHT_RECEIVES && last->awaited >= 0 &&
-                        last->awaited < size && last->waits_since >= last->entered;
-        }
-        party_note("%zu recorders, %s", all.count, good ? "as they should be" : "one is wrong");
-        hp_flight_collection_free(&all);
-    }
+    for (tap_wait w = {0}; rank == 0 && (all_wait(size) != size) && tap_waits(&w);)
+        party_nap(0.05);
+    if (rank == 0)
+        party_note("%d recorders as they should be", all_wait(size));
     hoop_allreduce(&value, &value, 1, HOOP_FLOAT32, HOOP_SUM, comm);
     return hoop_comm_destroy(comm) == HOOP_SUCCESS ? 0 : 1;
 }
@@ -208,21 +215,41 @@ static void
 test_wait(void)
 {
     party_run(&p, 3, wait_for_zero, NULL, LIMIT);
-    is_string("3 recorders, as they should be", p.guest[0].note,
-              "while rank 0 is late, the others wait in operation 3");
+    is_string("3 recorders as they should be", p.guest[0].note, "while rank 0 is late, the others wait in operation 3");
     is_int(0, (intmax_t)count_recorders(), "ranks that end well leave no recorder");
 }
 
-/* Rank 0 broadcasts a second late. Then rank 1 waits for two messages at once, and a second is between them. */
+/* Rank 0 awaits that rank 1 is in an operation, and has some of its data if it shall; and then a moment more. */
+static void
+await_entry(uint64_t number, int has_data)
+{
+    for (tap_wait w = {0}; tap_waits(&w);) {
+        hp_flight_collection all = look();
+        int there = 0;
+        for (size_t i = 0; i < all.count; i++) {
+            const hp_flight_record *last = newest(all.entry[i].flight);
+            there +=
+                all.entry[i].flight->head.rank == 1 && last && last->number == number && (!has_data || last->first);
+        }
+        hp_flight_collection_free(&all);
+        if (there)
+            break;
+        party_nap(0.02);
+    }
+    party_nap(0.3);
+}
+
+/* Rank 0 broadcasts late. Then rank 1 waits for two messages at once, and a moment is between them. */
 static hoop_result
 send_slowly(int rank, hoop_comm *comm)
 {
     float values[2] = {0};
-    party_nap(rank == 0 ? 1 : 0);
+    if (rank == 0)
+        await_entry(2, 0);
     hoop_result result = hoop_broadcast(values, values, 2, HOOP_FLOAT32, 0, comm);
     if (rank == 0) {
         result = result ? result : hoop_send(&values[0], 1, HOOP_FLOAT32, 1, 7, comm);
-        party_nap(1);
+        await_entry(3, 1);
         return result ? result : hoop_send(&values[1], 1, HOOP_FLOAT32, 1, 8, comm);
     }
     hoop_group_start(comm);
@@ -259,6 +286,40 @@ test_data_times(void)
     is_string("broadcast late, messages apart", p.guest[1].note, "rank 1 has recorded when its data came");
 }
 
+/* Whether the recorder of rank 0 shows that it waits in its first split. */
+static int
+waits_in_split(void)
+{
+    int waits = 0;
+    hp_flight_collection all = look();
+    for (size_t i = 0; i < all.count; i++) {
+        const hp_flight_head *head = &all.entry[i].flight->head;
+        waits += head->rank == 0 && head->split == 1 && head->split_at;
+    }
+    hp_flight_collection_free(&all);
+    return waits == 1;
+}
+
+/* What the recorders show: those that have done a barrier, and those that wait for the message. */
+typedef struct sight {
+    int all, parts, waits;
+} sight;
+
+static sight
+see_message(void)
+{
+    hp_flight_collection all = look();
+    sight s = {.all = (int)all.count};
+    for (int i = 0; i < s.all; i++) {
+        const hp_flight_record *last = newest(all.entry[i].flight);
+        s.parts += last && last->call.kind == HP_BARRIER && last->left && !all.entry[i].flight->head.split_at;
+        s.waits += last && last->call.kind == HP_RECV && !last->left && last->peer == 1 && last->call.root == 7 &&
+                   last->messages == 1 && last->wait == HP_FLIGHT_RECEIVES && last->awaited == 1;
+    }
+    hp_flight_collection_free(&all);
+    return s;
+}
+
 /* Rank 0 waits in a split; then both have a second communicator. Then a message is awaited. */
 static int
 split_late(int rank, int size, void *arg)
@@ -266,30 +327,18 @@ split_late(int rank, int size, void *arg)
     hoop_comm *comm = party_join(1), *part = NULL;
     int8_t byte = 0;
     (void)size, (void)arg;
-    party_nap(rank == 1 ? 0.5 : 0);
-    char waits_in[32] = "none";
-    hp_flight_collection before = look();
-    for (size_t i = 0; i < before.count; i++)
-        if (rank == 1 && before.entry[i].flight->head.rank == 0)
-            snprintf(waits_in, sizeof(waits_in), "split %u %s", before.entry[i].flight->head.split,
-                     before.entry[i].flight->head.split_at ? "waits" : "is over");
-    hp_flight_collection_free(&before);
+    int in_split = 0;
+    for (tap_wait w = {0}; rank == 1 && !(in_split = waits_in_split()) && tap_waits(&w);)
+        party_nap(0.05);
     if (hoop_comm_split(comm, 0, rank, &part) != HOOP_SUCCESS)
         return 1;
     hoop_barrier(part);
     if (rank == 1) {
-        party_nap(1);
-        hp_flight_collection all = look();
-        int parts = 0, waits = 0;
-        for (size_t i = 0; i < all.count; i++) {
-            const hp_flight_record *last = newest(all.entry[i].flight);
-            parts += last && last->call.kind == HP_BARRIER && last->left && !all.entry[i].flight->head.split_at;
-            waits += last && last->call.kind == HP_RECV && !last->left && last->peer == 1 && last->call.root == 7 &&
-                     last->messages == 1 && last->wait == HP_FLIGHT_RECEIVES && last->awaited == 1;
-        }
-        party_note("%s; %zu recorders, %d with a barrier, %d that waits for a message", waits_in, all.count, parts,
-                   waits);
-        hp_flight_collection_free(&all);
+        sight s = see_message();
+        for (tap_wait w = {0}; !s.waits && tap_waits(&w); s = see_message())
+            party_nap(0.05);
+        party_note("split 1 %s; %d recorders, %d with a barrier, %d that waits for a message",
+                   in_split ? "waits" : "is not seen", s.all, s.parts, s.waits);
         hoop_send(&byte, 1, HOOP_INT8, 0, 7, comm);
     } else {
         hoop_recv(&byte, 1, HOOP_INT8, 1, 7, comm);

@@ -51,7 +51,7 @@ static void
 join(meet *m, int n)
 {
     for (int i = 0; i < n; i++) {
-        hp_client_options o = rank_options(m, "job", i, n, n, 5000);
+        hp_client_options o = rank_options(m, "job", i, n, n, SOON_MS);
         clients[i] = rank_join(m, &o);
     }
 }
@@ -72,13 +72,13 @@ main(void)
     meet_serve(&m);
     knock(&m, MANY);
     join(&m, 2);
-    ok(ranks_go(&m, clients, 2, 1000), "a job of two ranks of the same address meets meanwhile");
+    ok(ranks_go(&m, clients, 2, SOON_MS), "a job of two ranks of the same address meets meanwhile");
     int stay = still_there(MANY); /* the two have taken a place each for a moment */
     ok(stay <= HP_PER_ADDRESS && stay >= HP_PER_ADDRESS - 4, "of %d pending connections of one address %d stay", MANY,
        stay);
     ranks_leave(&m, clients, 2, 0);
     join(&m, JOB);
-    ok(ranks_go(&m, clients, JOB, 5000), "a job of %d ranks of one address meets", JOB);
+    ok(ranks_go(&m, clients, JOB, SOON_MS), "a job of %d ranks of one address meets", JOB);
     knock(&m, MANY);
     is_int(JOB, still_there(MANY), "while it is here %d pending connections of its address may stay", JOB);
     ranks_leave(&m, clients, JOB, 0);

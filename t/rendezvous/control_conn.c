@@ -216,13 +216,13 @@ test_ends(void)
     uint64_t before = hp_now();
     hp_control_conn_finish(s.control, 60 * HP_MS);
     uint64_t took = (hp_now() - before) / HP_MS;
-    ok(took >= 59 && took < 1000, "a good end waits for the other side, but not for ever: %d ms", (int)took);
+    ok(took >= 59 && (double)took / 1e3 < 1 + tap_room(), "a good end waits for the other side, but not for ever: %d ms", (int)took);
     finish(&s);
     start(&s);
     shutdown(s.fd, SHUT_WR);
     before = hp_now();
-    hp_control_conn_finish(s.control, HP_SEC);
-    ok(hp_now() - before < 900 * HP_MS, "and no longer than needed");
+    hp_control_conn_finish(s.control, 1000 * HP_SEC);
+    ok(hp_now() - before < 500 * HP_SEC, "and no longer than needed");
     finish(&s);
 }
 

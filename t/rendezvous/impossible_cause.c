@@ -97,14 +97,14 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
 static hoop_error
 hear(meet *m, liar *l, int code, int rank, int reporter)
 {
-    hp_client_options o = rank_options(m, "lies", 0, 4, 1, 5000);
+    hp_client_options o = rank_options(m, "lies", 0, 4, 1, SOON_MS);
     l->code = code;
     l->rank = rank;
     l->reporter = reporter;
     l->keys = o.keys;
     o.server = *hp_acceptor_addr(l->acceptor);
     hp_client *client = rank_join(m, &o);
-    if (!ranks_reach(m, &client, 1, HP_CLIENT_FAILED, 5000))
+    if (!ranks_reach(m, &client, 1, HP_CLIENT_FAILED, SOON_MS))
         bail("the client heard nothing");
     hoop_error heard = *hp_client_error(client);
     hp_client_free(client);

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EACH = 5, SOON = 15000 };
+enum { EACH = 5, SOON = 60000 };
 
 static int derivations;
 

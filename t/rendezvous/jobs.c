@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATIENCE = 30000, SOON = 15000 };
+enum { PATIENCE = 120000, SOON = 60000 };
 
 /* Rank 0 of one in the job, with these keys, must be turned away in silence. */
 static void

@@ -162,19 +162,19 @@ descriptors(void)
     meet_open(&m);
     setrlimit(RLIMIT_NOFILE, &old); /* the clients live in this process too */
     for (int i = 0; i < LIMIT; i++) {
-        hp_client_options o = rank_options(&m, "greedy", i, HP_WORLD_MAX, 1, 60000);
+        hp_client_options o = rank_options(&m, "greedy", i, HP_WORLD_MAX, 1, 2 * SOON_MS);
         greedy[i] = rank_join(&m, &o);
     }
     meet_run(&m, 1000);
-    hp_client_options o = rank_options(&m, "greedy", LIMIT, HP_WORLD_MAX, 1, 500);
+    hp_client_options o = rank_options(&m, "greedy", LIMIT, HP_WORLD_MAX, 1, 6000);
     hp_client *late = rank_join(&m, &o);
-    ok(ranks_reach(&m, &late, 1, HP_CLIENT_FAILED, 5000), "a job that has its share of descriptors gets no more");
+    ok(ranks_reach(&m, &late, 1, HP_CLIENT_FAILED, SOON_MS), "a job that has its share of descriptors gets no more");
     ok(strstr(hp_client_error(late)->text, "no room"), "%s", hp_client_error(late)->text);
     for (int i = 0; i < 2; i++) {
-        hp_client_options other = rank_options(&m, "modest", i, 2, 1, 20000);
+        hp_client_options other = rank_options(&m, "modest", i, 2, 1, SOON_MS);
         others[i] = rank_join(&m, &other);
     }
-    ok(ranks_go(&m, others, 2, 10000), "and another one meets");
+    ok(ranks_go(&m, others, 2, SOON_MS), "and another one meets");
     ranks_free(others, 2);
     ranks_free(&late, 1);
     ranks_free(greedy, LIMIT);

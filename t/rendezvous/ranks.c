@@ -112,7 +112,7 @@ rank_options(const meet *m, const char *job_id, int rank, int size, int per_host
     snprintf(o.host, sizeof(o.host), "node%d", (rank < 0 ? 0 : rank / per_host) + 1);
     o.pid = (uint32_t)(rank + 800);
     o.deadline = hp_now() + (uint64_t)patience_ms * HP_MS;
-    o.op_timeout = 400 * HP_MS;
+    o.op_timeout = SOON_MS * HP_MS;
     o.listen.u.v4.sin_family = AF_INET;
     o.listen.u.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     o.listen.length = sizeof(o.listen.u.v4);
@@ -135,6 +135,8 @@ meet_run(meet *m, int ms)
     uint64_t until = hp_now() + (uint64_t)ms * HP_MS;
     for (uint64_t now = hp_now(); now < until; now = hp_now())
         hp_loop_run(m->loop, until - now);
+    for (int i = 0; i < 20; i++)
+        hp_loop_run(m->loop, 0);
 }
 
 int

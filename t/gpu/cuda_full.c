@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEPTH = 4, MORE = 12, COUNT = 30000, BYTES = COUNT * 4, LIMIT_MS = 1000 };
+enum { DEPTH = 4, MORE = 12, COUNT = 30000, BYTES = COUNT * 4, LIMIT_MS = 5000 };
 
 /* A rank, and a thread of it that appends more to the stream than the hardware queue holds. */
 typedef struct full {
@@ -93,14 +93,15 @@ fill_up(full *f)
 
 /* The communicator has failed, the thread has seen the error, and the arrays are the caller's again. */
 static int
-is_over(full *f, hoop_result code, int who, double most)
+is_over(full *f, hoop_result code, int who)
 {
     hoop_error error = {.size = sizeof(error)};
     double start = party_clock();
+    tap_wait w = {0};
     do {
         usleep(1000);
         hoop_comm_error(f->r.comm, &error);
-    } while ((error.code == HOOP_SUCCESS || (f->feeds && !atomic_load(&f->fed))) && party_clock() < start + most);
+    } while ((error.code == HOOP_SUCCESS || (f->feeds && !atomic_load(&f->fed))) && tap_waits(&w));
     if (error.code != code || error.rank != who || (f->feeds && (!atomic_load(&f->fed) || f->seen.code != code))) {
         party_note("after %.3f s %s: error %d of rank %d: %s; the stream's owner saw %d", party_clock() - start,
                    atomic_load(&f->fed) ? "done" : "not done", (int)error.code, error.rank, error.text,
@@ -135,19 +136,19 @@ stuck(int number, int size, void *arg)
     full f;
     int bad = begin(&f, number, size);
     if (number == 0)
-        bad = bad || allreduce(&f) || fill_up(&f);
+        bad = bad || allreduce(&f) || fill_up(&f), party_mark();
     else
-        usleep(300000);
+        bad |= !party_await_marks(1);
     bad = bad || (number != 0 && allreduce(&f));
     usleep(number == 0 ? 300000 : 0);
     if (number == 0 && aborts) {
         double start = party_clock();
         hoop_comm_abort(f.r.comm, "enough");
-        if (party_clock() - start > 3)
+        if (party_clock() - start > 3 + tap_room())
             party_note("the abort took %.3f s", party_clock() - start);
-        bad |= party_clock() - start > 3;
+        bad |= party_clock() - start > 3 + tap_room();
     }
-    bad = bad || !is_over(&f, aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT, 0, 10);
+    bad = bad || !is_over(&f, aborts ? HOOP_ERR_ABORTED : HOOP_ERR_TIMEOUT, 0);
     if (number == 0 && !aborts) /* after the abort hoop may not touch the arrays */
         hoop_comm_abort(f.r.comm, "over");
     bad = bad || (number == 0 && !is_left_alone(&f));
@@ -173,6 +174,7 @@ broadcast_and_feed(void *arg)
     usleep(50000);
     f->r.fake->depth(DEPTH);
     f->r.fake->jealous(1);
+    party_mark();
     return feed(arg);
 }
 
@@ -191,19 +193,19 @@ entering(int number, int size, void *arg)
     if (number == 0)
         f.feeds = !bad && pthread_create(&f.feeder, NULL, broadcast_and_feed, &f) == 0;
     else
-        usleep(600000);
+        bad |= !party_await_marks(1) || usleep(300000);
     bad =
         bad || (number == 0 && !f.feeds) ||
         (hoop_allreduce(in, out, 1000, HOOP_INT32, HOOP_SUM, f.r.comm) != HOOP_SUCCESS && cuda_rank_complain("first"));
-    if (number != 0) {
-        usleep(300000);
-        bad = bad || broadcast(&f);
-    }
+    if (number == 0)
+        party_mark();
+    else
+        bad = bad || !party_await_marks(2) || usleep(300000) || broadcast(&f);
     double start = party_clock();
     hoop_result second = hoop_allreduce(in, out, 1000, HOOP_INT32, HOOP_SUM, f.r.comm);
-    if (second != HOOP_ERR_TIMEOUT || party_clock() - start > 6)
+    if (second != HOOP_ERR_TIMEOUT || party_clock() - start > LIMIT_MS / 1e3 + tap_room())
         party_note("the second call ended with %d after %.3f s", (int)second, party_clock() - start);
-    bad = bad || second != HOOP_ERR_TIMEOUT || party_clock() - start > 6;
+    bad = bad || second != HOOP_ERR_TIMEOUT || party_clock() - start > LIMIT_MS / 1e3 + tap_room();
     end(&f);
     return bad;
 }
@@ -268,6 +270,7 @@ shared(int number, int size, void *arg)
     full f;
     int bad = begin(&f, number, size) || allreduce(&f);
     double start = party_clock();
+    tap_wait w = {0};
     if (aborts && number == 0) {
         usleep(200000);
         hoop_comm_abort(f.r.comm, "enough");
@@ -275,13 +278,13 @@ shared(int number, int size, void *arg)
     do {
         usleep(1000);
         hoop_comm_error(f.r.comm, &error);
-    } while (error.code == HOOP_SUCCESS && party_clock() < start + 10);
+    } while (error.code == HOOP_SUCCESS && tap_waits(&w));
     if (error.code != wanted)
         party_note("after %.3f s error %d: %s", party_clock() - start, (int)error.code, error.text);
     bad = bad || error.code != wanted || hp_cuda_stream_wait(f.r.device, f.stream, &error) != HOOP_SUCCESS;
-    if (aborts && party_clock() - start > 5)
+    if (aborts && party_clock() - start > 1 + tap_room())
         party_note("the stream went on after %.3f s", party_clock() - start);
-    bad = bad || (aborts && party_clock() - start > 5);
+    bad = bad || (aborts && party_clock() - start > 1 + tap_room());
     end(&f);
     return bad;
 }

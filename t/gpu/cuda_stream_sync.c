@@ -3,7 +3,6 @@
  * Callers' streams on the CUDA backend: marks behind what a stream holds, gates that block one, captured streams, and a
  * stream that reads its gate after the device was closed.
  */
-#include "base/clock.h"
 #include "gpu/cuda_driver.h"
 #include "t/gpu/cuda_test.h"
 
@@ -37,8 +36,7 @@ hold(void)
 static int
 wait_passed(hp_queue *queue, hp_mark *mark)
 {
-    uint64_t deadline = hp_now() + 10 * HP_SEC;
-    while (!queue->ops->passed(queue, mark) && hp_now() < deadline)
+    for (tap_wait w = {0}; !queue->ops->passed(queue, mark) && tap_waits(&w);)
         usleep(50);
     return queue->ops->passed(queue, mark);
 }

@@ -2,7 +2,6 @@
 /* cuda_test: drivers, memory, data and comparison for the tests of the CUDA backend. */
 #include "t/gpu/cuda_test.h"
 
-#include "base/clock.h"
 #include "base/dtype.h"
 #include "base/mem.h"
 #include "gpu/codec.h"
@@ -158,11 +157,11 @@ arena_get(const arena *a, void *bytes, size_t count)
 int
 cuda_test_wait(hp_queue *queue, uint64_t ticket)
 {
-    uint64_t deadline = hp_now() + 10 * HP_SEC;
+    tap_wait w = {0};
     if (ticket == 0)
         return 0;
     while (queue->ops->done(queue) < ticket) {
-        if (hp_now() > deadline || queue->ops->status(queue, NULL) != HOOP_SUCCESS)
+        if (!tap_waits(&w) || queue->ops->status(queue, NULL) != HOOP_SUCCESS)
             return 0;
         usleep(20);
     }

@@ -251,7 +251,7 @@ main(void)
                 {"HOOP_CHECKSUM", "payload", "checksums"},
                 {"HOOP_ZEROCOPY_BYTES", "4096", "sends by reference"}};
     party p;
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     ledger_works();
     party_open(&p);

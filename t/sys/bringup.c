@@ -75,11 +75,11 @@ missing(void)
 {
     role r = {.odd = 2};
     int good = 1;
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "1500", 1);
-    party_run(&p, 5, come, &r, 20);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "6000", 1);
+    party_run(&p, 5, come, &r, 90);
     for (int i = 0; i < 5; i++)
-        good &= i == 2 || (code_of(i) == HOOP_ERR_RENDEZVOUS && seconds_of(i) > 1.2 && seconds_of(i) < 2.6 &&
-                           strstr(p.guest[i].note, "rank 2 of 5"));
+        good &= i == 2 || (code_of(i) == HOOP_ERR_RENDEZVOUS && seconds_of(i) > 5.0 &&
+                           seconds_of(i) < 7.1 + tap_room() && strstr(p.guest[i].note, "rank 2 of 5"));
     if (!good)
         show(5);
     ok(good, "a rank never comes: the others name exactly it at the time-out");
@@ -92,8 +92,8 @@ differs(const char *name, const char *value, int code, const char *word, const c
 {
     role r = {1, name, value};
     int good = 1, told = 0;
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "4000", 1);
-    party_run(&p, 3, come, &r, 20);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
+    party_run(&p, 3, come, &r, 90);
     for (int i = 0; i < 3; i++) {
         good &= code_of(i) == code;
         told += strstr(p.guest[i].note, word) != NULL;
@@ -109,8 +109,8 @@ duplicate(void)
 {
     role r = {2, "HOOP_RANK", "1"};
     int dup = 0, waited = 0;
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2500", 1);
-    party_run(&p, 3, come, &r, 20);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
+    party_run(&p, 3, come, &r, 90);
     for (int i = 1; i < 3; i++)
         dup += strstr(p.guest[i].note, "already") && code_of(i) == HOOP_ERR_RENDEZVOUS;
     for (int i = 0; i < 3; i++)
@@ -139,12 +139,12 @@ one_bad_secret(const char *path, const char *word, const char *what)
 {
     role r = {0, "HOOP_SECRET_FILE", path};
     int good;
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "5000", 1);
-    party_run(&p, 1, come, &r, 20);
-    good = code_of(0) == HOOP_ERR_AUTH && strstr(p.guest[0].note, word) && seconds_of(0) < 3.0;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
+    party_run(&p, 1, come, &r, 90);
+    good = code_of(0) == HOOP_ERR_AUTH && strstr(p.guest[0].note, word) && seconds_of(0) < 3.0 + tap_room();
     if (!good)
         show(1);
-    ok(good, "%s: AUTH within 3 s", what);
+    ok(good, "%s: AUTH soon", what);
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
@@ -306,8 +306,8 @@ static void
 poverty(void)
 {
     int good = 1;
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "6000", 1);
-    party_run(&p, 4, poor, NULL, 20);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "30000", 1);
+    party_run(&p, 4, poor, NULL, 90);
     for (int i = 0; i < 4; i++)
         good &= code_of(i) == HOOP_SUCCESS || (code_of(i) != HOOP_ERR_AUTH && strstr(p.guest[i].note, "ulimit -n"));
     if (!good)
@@ -336,7 +336,7 @@ measure_wire(void)
 int
 main(void)
 {
-    tap_limit(200);
+    tap_limit(240);
     plan_lazy();
     party_open(&p);
     missing();
@@ -344,7 +344,7 @@ main(void)
     differs("HOOP_SLICES", "2", HOOP_ERR_MISMATCH, "slices", "another setting");
     duplicate();
     secrets();
-    ok(party_run(&p, 8, two_jobs, NULL, 30) == 0,
+    ok(party_run(&p, 8, two_jobs, NULL, 90) == 0,
        "two jobs interleaved on one server; one dies, the other does not notice");
     ok(party_run(&p, 3, again, NULL, 60) == 0, "thirty times create and destroy: no descriptor is left");
     poverty();

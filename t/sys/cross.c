@@ -45,19 +45,19 @@ static void
 test_crossed(void)
 {
     int good = 0;
-    party_run(&p, RANKS, crosses, NULL, 30);
+    party_run(&p, RANKS, crosses, NULL, 90);
     for (int rank = 0; rank < RANKS; rank++) {
         const char *note = p.guest[rank].note;
         int code = 0;
         double took = 0;
         sscanf(note, "%d %lf", &code, &took);
-        good += code == HOOP_ERR_MISMATCH && took < 1.25 && strstr(note, "rank 2 (") &&
+        good += code == HOOP_ERR_MISMATCH && took < 1.25 + tap_room() && strstr(note, "rank 2 (") &&
                 strstr(note, ") is in hoop_comm_split after 2 operations, but rank ") &&
                 strstr(note, " is in operation 3 (allreduce of 1000 x float32, sum), which rank 2 has not");
         if (good <= rank)
             diag("rank %d: %s", rank, note);
     }
-    is_int(RANKS, good, "a rank in a split, the others in a collective: all get MISMATCH in a second, with both calls");
+    is_int(RANKS, good, "a rank in a split, the others in a collective: all get MISMATCH at once, with both calls");
 }
 
 /* The last rank comes to the split long after the others, with the operation under way that all have started. */
@@ -89,7 +89,7 @@ static void
 test_harmless(void)
 {
     int good = 0;
-    party_run(&p, RANKS, starts_and_splits, NULL, 30);
+    party_run(&p, RANKS, starts_and_splits, NULL, 90);
     for (int rank = 0; rank < RANKS; rank++) {
         good += p.guest[rank].status == 0 && strncmp(p.guest[rank].note, "0 ", 2) == 0;
         if (good <= rank)
@@ -102,8 +102,8 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
-    setenv("HOOP_OP_TIMEOUT_MS", "20000", 1);
+    tap_limit(240);
+    setenv("HOOP_OP_TIMEOUT_MS", "120000", 1);
     setenv("HOOP_DEBUG", "none", 1);
     party_open(&p);
     test_crossed();

@@ -153,7 +153,7 @@ static uint64_t
 measured(plot *s)
 {
     proxy_reset(x);
-    party_run(&p, RANKS, work, s, 30);
+    party_run(&p, RANKS, work, s, 90);
     if (!all_right())
         show("nothing happens");
     ok(all_right(), "through a proxy that changes nothing: %llu bytes there, %llu back",
@@ -177,7 +177,7 @@ try_act(plot *s, proxy_act act, int back, uint64_t at, int bit, hoop_result code
     int good, shaking = at < (back ? ANSWER : HELLO);
     proxy_reset(x);
     set(&x->door[0], act, back, at, bit);
-    party_run(&p, RANKS, work, s, 30);
+    party_run(&p, RANKS, work, s, 90);
     good = shaking ? all_right() : all_fail(code, done_at(&x->door[0]), 1.0);
     if (!back && at == HELLO) /* the other side may have been let in, or not yet */
         good |= all_right();
@@ -287,7 +287,7 @@ stalls(plot *s, uint64_t bytes)
     for (int i = 0; i < n; i++) {
         proxy_reset(x);
         set(&x->door[0], PROXY_STALL, 0, HELLO + tap_pick(bytes - HELLO), 0);
-        party_run(&p, RANKS, work, s, 30);
+        party_run(&p, RANKS, work, s, 90);
         int fine = all_fail(HOOP_ERR_TIMEOUT, done_at(&x->door[0]), 2.0);
         if (!fine) {
             diag("stalled at byte %llu, %.3f", (unsigned long long)atomic_load(&x->door[0].at), done_at(&x->door[0]));
@@ -314,7 +314,7 @@ half_open(void)
     for (int i = 0; i < n; i++) {
         s.deaf = 0.2 + (double)tap_pick(100) / 500;
         proxy_reset(x);
-        party_run(&p, RANKS, work, &s, 30);
+        party_run(&p, RANKS, work, &s, 90);
         int fine = 1;
         for (int rank = 0; rank < RANKS; rank++) {
             tale t = hear(rank);
@@ -335,7 +335,7 @@ half_open(void)
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);
     s = (plot){.count = 300000, .times = 2, .deaf = 0.3, .pause = 5.5};
     proxy_reset(x);
-    party_run(&p, RANKS, work, &s, 30);
+    party_run(&p, RANKS, work, &s, 90);
     good = 1;
     for (int rank = 0; rank < RANKS; rank++) {
         tale t = hear(rank);
@@ -419,7 +419,7 @@ control(void)
         proxy_reset(x);
         set(&x->door[SERVER], acts[i % 4], (int)tap_pick(2), tap_pick(700), (int)tap_pick(8));
         setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "3000", 1);
-        party_run(&p, RANKS, work, &s, 30);
+        party_run(&p, RANKS, work, &s, 90);
         unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
         right = all_right();
         fine = 1;

@@ -129,7 +129,7 @@ killed(int n, size_t count, double pause, double most, const char *what)
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % RANKS), .count = count, .pause = pause};
         double at = 0.15 + (double)(tap_random() % 1000) / 4000, killed_at;
-        party_start(&p, RANKS, endless, &s, 30);
+        party_start(&p, RANKS, endless, &s, 90);
         party_await(&p);
         party_nap(at);
         killed_at = party_clock();
@@ -149,7 +149,7 @@ stopped(void)
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % RANKS), .count = COUNT};
         double at;
-        party_start(&p, RANKS, endless, &s, 30);
+        party_start(&p, RANKS, endless, &s, 90);
         party_await(&p);
         party_nap(0.3 + (double)(tap_random() % 1000) / 5000);
         at = party_clock();
@@ -200,13 +200,13 @@ late(void)
 {
     plot s = {.victim = 2, .at = 0.8};
     setenv("HOOP_OP_TIMEOUT_MS", "1500", 1);
-    ok(party_run(&p, RANKS, ten_operations, &s, 30) == 0 && hear(0).code == 0 && hear(3).code == 0,
+    ok(party_run(&p, RANKS, ten_operations, &s, 90) == 0 && hear(0).code == 0 && hear(3).code == 0,
        "a rank that enters 0.8 s late with a limit of 1.5 s: success everywhere");
     s.at = 2.6;
-    party_run(&p, RANKS, ten_operations, &s, 30);
+    party_run(&p, RANKS, ten_operations, &s, 90);
     ok(all_name_the_late(), "a rank that enters 2.6 s late: all time out, \"rank 2 ... has not entered\"");
     setenv("HOOP_SPIN", "1000000", 1);
-    party_run(&p, RANKS, ten_operations, &s, 30);
+    party_run(&p, RANKS, ten_operations, &s, 90);
     ok(all_name_the_late(), "the same while the others look a million times before they sleep");
     unsetenv("HOOP_SPIN");
     unsetenv("HOOP_OP_TIMEOUT_MS");
@@ -235,7 +235,7 @@ left(void)
     for (int polite = 0; polite < 2; polite++) {
         plot s = {.victim = 1, .pause = polite};
         int good = 1;
-        party_run(&p, RANKS, leaves_early, &s, 30);
+        party_run(&p, RANKS, leaves_early, &s, 90);
         for (int rank = 0; rank < RANKS; rank++)
             good &=
                 rank == 1 || (hear(rank).code == HOOP_ERR_PEER_LOST && hear(rank).rank == 1 && hear(rank).wrong == 0);
@@ -317,7 +317,7 @@ mismatches(void)
         int good = 1, n = getenv("HOOP_TEST_FULL") ? RANKS : 2;
         for (int k = 0; k < n; k++) {
             plot s = {.victim = n == RANKS ? k : (int)(tap_random() % RANKS), .at = way};
-            party_run(&p, RANKS, disagree, &s, 30);
+            party_run(&p, RANKS, disagree, &s, 90);
             for (int rank = 0; rank < RANKS; rank++) {
                 tale t = hear(rank);
                 int right = t.code == HOOP_ERR_MISMATCH && !t.wrong && strstr(t.text, "rank") && t.text[0];
@@ -351,7 +351,7 @@ static void
 aborts(void)
 {
     int good = 1;
-    party_run(&p, RANKS, abort_it, NULL, 30);
+    party_run(&p, RANKS, abort_it, NULL, 90);
     for (int rank = 0; rank < RANKS; rank++)
         good &=
             hear(rank).code == HOOP_ERR_ABORTED && hear(rank).rank == 2 && strstr(hear(rank).text, "the loss is NaN");
@@ -385,7 +385,7 @@ server_dies(void)
 {
     plot s = {.victim = 1};
     int good = 1, named = 0;
-    party_start(&p, RANKS, without_server, &s, 30);
+    party_start(&p, RANKS, without_server, &s, 90);
     party_await(&p);
     party_nap(0.3);
     kill(p.server, SIGKILL);
@@ -423,7 +423,7 @@ forked(void)
 {
     plot s = {.victim = 1};
     double at;
-    party_start(&p, RANKS, parent_of_a_sleeper, &s, 20);
+    party_start(&p, RANKS, parent_of_a_sleeper, &s, 90);
     party_await(&p);
     party_nap(0.4);
     at = party_clock();
@@ -453,7 +453,7 @@ static void
 chords(void)
 {
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "1000", 1);
-    ok(party_run(&p, 5, late_for_chords, NULL, 30) == 0,
+    ok(party_run(&p, 5, late_for_chords, NULL, 90) == 0,
        "a rank late for the first use of the chords does not end the job");
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }

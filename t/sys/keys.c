@@ -454,7 +454,7 @@ main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "rank") == 0)
         return be_rank(argv[2]);
-    tap_limit(180);
+    tap_limit(240);
     plan_lazy();
     if (!getenv("abs_top_builddir") || readlink("/proc/self/exe", self, sizeof(self) - 1) <= 0)
         bail("abs_top_builddir is not set");

@@ -167,7 +167,7 @@ test_used_up(void)
     char wanted[64];
     int range = party_ports(2), lacking = 0, told = 0;
     set_range(range, 2);
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "30000", 1);
     party_run(&p, 3, create, NULL, LIMIT);
     snprintf(wanted, sizeof(wanted), "HOOP_PORT_RANGE=%d-%d", range, range + 1);
     for (int i = 0; i < 3; i++) {
@@ -434,7 +434,7 @@ test_replays(void)
     is_int(RECORDED, atomic_load(challenges), "each greeting is answered once");
     munmap(challenges, sizeof(*challenges));
     ok(fds <= BIG + 64 + 256, "with at most %d descriptors a rank", fds);
-    ok(with < 2 * usual + 0.1, "in %.3f s, usually %.3f", with, usual);
+    ok(with < 2 * usual + tap_room(), "in %.3f s, usually %.3f", with, usual);
     unsetenv("HOOP_PORT_RANGE");
     unsetenv("HOOP_JOB");
 }

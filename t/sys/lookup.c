@@ -18,7 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DEAD_S = 15, SLOW_MS = 1200, LIMIT_MS = 2000 };
+enum { DEAD_S = 60, SLOW_MS = 1200 };
 
 static party p;
 static atomic_int asked, beside; /* lookups of names; of these, in a thread other than the first */
@@ -58,7 +58,7 @@ static int
 new_threads(int before)
 {
     int more = threads() - before;
-    for (int looks = 0; more > 0 && looks < 50; looks++) {
+    for (tap_wait w = {0}; more > 0 && tap_waits(&w);) {
         party_nap(0.01);
         more = threads() - before;
     }
@@ -109,7 +109,7 @@ run(const char *host, int size, int *code, double *took, int *names, int *others
 {
     char copy[64];
     snprintf(copy, sizeof(copy), "%s", host);
-    party_start(&p, size, join, copy, 30);
+    party_start(&p, size, join, copy, 90);
     party_wait(&p);
     sscanf(p.guest[0].note, "%d %lf %d %d %d", code, took, names, others, alive);
 }
@@ -119,14 +119,17 @@ dead(void)
 {
     int code = -1, names = -1, others = -1, alive = -1;
     double took = -1;
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
     run("dead.invalid", 2, &code, &took, &names, &others, &alive);
     is_int(HOOP_ERR_RENDEZVOUS, code, "a name service that is dead is an error: %s", p.guest[0].note);
-    ok(took >= 1.9 && took < 3, "within the limit of 2 s (%.2f s)", took);
+    ok(took >= 1.9 && took < 3 + tap_room(), "within the limit of 2 s (%.2f s)", took);
     ok(strstr(p.guest[0].note, "HOOP_RENDEZVOUS: dead.invalid: looking up the host took too long") != NULL,
        "with the name, and that looking it up took too long");
-    ok(p.guest[0].seconds < 5, "the program ends while the lookup goes on (%.1f s)", p.guest[0].seconds);
+    ok(p.guest[0].seconds < 5 + tap_room(), "the program ends while the lookup goes on (%.1f s)", p.guest[0].seconds);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     run("again.invalid", 2, &code, &took, &names, &others, &alive);
-    ok(code == HOOP_ERR_INVALID_ARGUMENT && took < 1, "one that gives an error is told at once: %s", p.guest[0].note);
+    ok(code == HOOP_ERR_INVALID_ARGUMENT && took < 1 + tap_room(), "one that gives an error is told at once: %s",
+       p.guest[0].note);
 }
 
 static void
@@ -134,18 +137,15 @@ slow(void)
 {
     int code = -1, names = -1, others = -1, alive = -1;
     double took = -1;
-    char limit[16];
-    snprintf(limit, sizeof(limit), "%u", LIMIT_MS * tap_time_factor()); /* the name leaves 0.8 s of 2 for the start */
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", limit, 1);
     run("slow.invalid", 2, &code, &took, &names, &others, &alive);
-    is_int(HOOP_SUCCESS, code, "a name that is found after %d ms of %s: %s", SLOW_MS, limit, p.guest[0].note);
+    is_int(HOOP_SUCCESS, code, "a name that is found after %d ms: %s", SLOW_MS, p.guest[0].note);
     is_int(1, names, "it was looked up once");
     is_int(1, others, "by a thread beside");
     is_int(0, alive, "which has gone");
     kill(p.server, SIGKILL);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
     run("slow.invalid", 2, &code, &took, &names, &others, &alive);
-    ok(code == HOOP_ERR_RENDEZVOUS && took < 3, "with no server there, both together keep the limit: %s",
+    ok(code == HOOP_ERR_RENDEZVOUS && took < 3 + tap_room(), "with no server there, both together keep the limit: %s",
        p.guest[0].note);
 }
 
@@ -163,9 +163,9 @@ numeric(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "2000", 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     party_open(&p);
     numeric();
     dead();

@@ -213,7 +213,7 @@ int
 main(void)
 {
     party p;
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     party_open(&p);
     is_int(0, party_run(&p, 2, mistakes, NULL, 60), "what is no name is refused");

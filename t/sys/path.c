@@ -207,7 +207,7 @@ main(void)
 {
     static const char *const one[] = {"a", "a"}, *const two[] = {"a", "b"};
     static const int all_here[] = {1, 1, 1}, apart[] = {0, 1, 0};
-    tap_limit(100);
+    tap_limit(240);
     plan(5);
     setenv("HOOP_DEBUG", "info", 1);
     party_open(&p);

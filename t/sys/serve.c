@@ -274,9 +274,9 @@ static void
 test_many_jobs(void)
 {
     hoop_server *server = served_start("127.0.0.1:0");
-    int before = count_descriptors(0), left = 100;
+    int before = count_descriptors(0);
     ok(served_run(many_jobs, 0, 2) == 0, "%d jobs, one after the other, on one server", JOBS);
-    while (count_descriptors(0) != before && left-- > 0)
+    for (tap_wait w = {0}; count_descriptors(0) != before && tap_waits(&w);)
         usleep(50000);
     is_int(before, count_descriptors(0), "which keeps no connection of them");
     hoop_server_stop(server);

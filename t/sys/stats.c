@@ -11,12 +11,15 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LIMIT = 60, MS = 1000000, MOST = 65537 };
+enum { LIMIT = 90, MS = 1000000, MOST = 65537 };
+
+static const uint64_t MUCH_NS = 80000ULL * MS; /* what a busy machine may add to any time */
 
 static party p;
 
@@ -198,6 +201,18 @@ count_entries(int rank, int size, void *arg)
 
 /* --- waits --- */
 
+/* The late rank comes a second after the others have said that they enter. */
+static void
+await_entry(int rank, int late, int size)
+{
+    if (rank != late) {
+        party_mark();
+    } else {
+        party_await_marks(size - 1);
+        party_nap(1);
+    }
+}
+
 static int
 await_late_peer(int rank, int size, void *arg)
 {
@@ -205,23 +220,22 @@ await_late_peer(int rank, int size, void *arg)
     hoop_comm *comm = party_join(10);
     hoop_stats before = ask(comm);
     (void)arg;
-    if (rank == late)
-        party_nap(0.2);
+    await_entry(rank, late, size);
     good = hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);
     uint64_t waited = s.waited_peer_ns - before.waited_peer_ns;
     if (rank == late) {
-        good = good && between("the late rank was outside", 195 * MS, before.outside_ns + 200 * MS, 10000ULL * MS);
+        good = good && between("the late rank was outside", 195 * MS, before.outside_ns + 200 * MS, MUCH_NS);
     } else {
-        good = good && between("waited for it", 150 * MS, waited, 5000ULL * MS) &&
-               between("was inside", waited, s.inside_ns - before.inside_ns, 5000ULL * MS) &&
+        good = good && between("waited for it", 150 * MS, waited, MUCH_NS) &&
+               between("was inside", waited, s.inside_ns - before.inside_ns, MUCH_NS) &&
                between("for the slowest", 150 * MS, s.slowest_ns, s.waited_peer_ns + s.waited_link_ns);
         if (size == 2)
             good = good && is("which is", (uint64_t)late, (uint64_t)s.slowest_rank);
     }
     party_nap(0.05);
     s = ask(comm);
-    good = good && between("outside", 50 * MS, s.outside_ns, 5000ULL * MS);
+    good = good && between("outside", 50 * MS, s.outside_ns, MUCH_NS);
     hoop_comm_destroy(comm);
     return !good;
 }
@@ -231,10 +245,12 @@ static void *
 ask_meanwhile(void *arg)
 {
     hoop_comm *comm = arg;
-    party_nap(0.2);
     hoop_stats s = ask(comm);
-    int good = between("waits already", 100 * MS, s.waited_peer_ns, 5000ULL * MS) &&
-               between("is inside", 150 * MS, s.inside_ns, 5000ULL * MS) && is("is not outside", 0, s.outside_ns) &&
+    for (tap_wait w = {0}; s.waited_peer_ns < 100 * MS && tap_waits(&w); s = ask(comm))
+        party_nap(0.02);
+    party_mark();
+    int good = between("waits already", 100 * MS, s.waited_peer_ns, MUCH_NS) &&
+               between("is inside", 100 * MS, s.inside_ns, MUCH_NS) && is("is not outside", 0, s.outside_ns) &&
                is("for rank", 1, (uint64_t)s.slowest_rank);
     return good ? comm : NULL;
 }
@@ -250,7 +266,7 @@ ask_while_waiting(int rank, int size, void *arg)
     if (rank == 0)
         good = pthread_create(&thread, NULL, ask_meanwhile, comm) == 0;
     else
-        party_nap(0.5);
+        good = party_await_marks(1);
     good = hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS && good;
     if (rank == 0)
         pthread_join(thread, &result);
@@ -259,6 +275,19 @@ ask_while_waiting(int rank, int size, void *arg)
 }
 
 enum { MUCH = 64 << 20 }; /* more than sockets hold */
+
+static int
+is_stopped(pid_t pid)
+{
+    char path[64], state = '?';
+    snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    FILE *stat = fopen(path, "r");
+    if (stat && fscanf(stat, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    if (stat)
+        fclose(stat);
+    return state == 'T';
+}
 
 /*
  * Rank 1 stops in the middle of a broadcast, once it has a part; a child of it lets it go on. It drives the communicator
@@ -275,7 +304,9 @@ stop_in_broadcast(uint8_t *x, hoop_comm *comm)
         hoop_comm_progress(comm);
     pid_t child = fork();
     if (child == 0) {
-        party_nap(0.5);
+        for (tap_wait w = {0}; !is_stopped(self) && tap_waits(&w);)
+            party_nap(0.01);
+        party_nap(1.5);
         kill(self, SIGCONT);
         _exit(0);
     }
@@ -294,8 +325,7 @@ await_full_link(int rank, int size, void *arg)
     int good = rank == 1 ? stop_in_broadcast(x, comm) : hoop_broadcast(x, x, MUCH, HOOP_UINT8, 0, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);
     if (rank == 0)
-        good = good &&
-               between("waited for the link", 200 * MS, s.waited_link_ns - before.waited_link_ns, 9000ULL * MS) &&
+        good = good && between("waited for the link", 200 * MS, s.waited_link_ns - before.waited_link_ns, MUCH_NS) &&
                is("of rank", 1, (uint64_t)s.slowest_rank);
     free(x);
     hoop_comm_destroy(comm);
@@ -310,14 +340,12 @@ await_receive(int rank, int size, void *arg)
     hoop_comm *comm = party_join(10);
     hoop_stats before = ask(comm);
     (void)size, (void)arg;
-    if (rank == 1)
-        party_nap(0.5);
+    await_entry(rank, 1, 2);
     int good = (rank == 0 ? hoop_send(x, MUCH, HOOP_UINT8, 1, 0, comm) : hoop_recv(x, MUCH, HOOP_UINT8, 0, 0, comm)) ==
                HOOP_SUCCESS;
     hoop_stats s = ask(comm);
     if (rank == 0)
-        good = good &&
-               between("waited for the link", 200 * MS, s.waited_link_ns - before.waited_link_ns, 9000ULL * MS) &&
+        good = good && between("waited for the link", 200 * MS, s.waited_link_ns - before.waited_link_ns, MUCH_NS) &&
                is("messages", 1, s.messages);
     free(x);
     hoop_comm_destroy(comm);
@@ -339,7 +367,7 @@ measure(int rank, int size, void *arg)
     party_nap(1.1);
     hoop_barrier(comm); /* reads them */
     hoop_stats s = ask(comm);
-    good = good && between("round trip", 1, s.rtt_us, 1000000) && between("rate", 1000, s.delivery_rate, UINT64_MAX);
+    good = good && between("round trip", 1, s.rtt_us, 30000000) && between("rate", 1000, s.delivery_rate, UINT64_MAX);
     hoop_barrier(comm);
     hoop_comm_destroy(comm);
     return !good;
@@ -358,7 +386,7 @@ compare_clocks(int rank, int size, void *arg)
     }
     hoop_stats s = ask(comm);
     uint64_t offset = (uint64_t)llabs(s.clock_offset_ns);
-    int good = between("error", 1, s.clock_error_ns, 1000ULL * MS) && between("offset", 0, offset, s.clock_error_ns);
+    int good = between("error", 1, s.clock_error_ns, MUCH_NS) && between("offset", 0, offset, s.clock_error_ns);
     hoop_barrier(comm);
     hoop_comm_destroy(comm);
     return !good;
@@ -394,10 +422,12 @@ ask_after_failure(int rank, int size, void *arg)
     (void)size, (void)arg;
     if (rank == 0) {
         hoop_iallreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm, &work);
-        party_nap(0.1);
+        for (tap_wait w = {0}; ask(comm).waited_peer_ns < 50 * MS && tap_waits(&w);)
+            party_nap(0.02);
         hoop_comm_abort(comm, "the test wants a failed communicator");
+        party_mark();
     } else {
-        party_nap(0.3);
+        party_await_marks(1);
         hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm);
     }
     hoop_stats s = ask(comm), later = (party_nap(0.02), ask(comm));
@@ -406,7 +436,7 @@ ask_after_failure(int rank, int size, void *arg)
                is("waits stand still", s.waited_peer_ns, later.waited_peer_ns) &&
                between("outside goes on", s.outside_ns + 20 * MS, later.outside_ns, UINT64_MAX);
     if (rank == 0)
-        good = good && between("waited until then", 50 * MS, s.waited_peer_ns, 9000ULL * MS);
+        good = good && between("waited until then", 50 * MS, s.waited_peer_ns, MUCH_NS);
     hoop_comm_destroy(comm);
     return !good;
 }
@@ -506,13 +536,12 @@ without_recorder(int rank, int size, void *arg)
     setenv("HOOP_RECORDER", "0", 1);
     hoop_comm *comm = party_join(3);
     (void)size, (void)arg;
-    if (rank == 1)
-        party_nap(0.1);
+    await_entry(rank, 1, 2);
     int good = hoop_allreduce(&x, &x, 1, HOOP_INT32, HOOP_SUM, comm) == HOOP_SUCCESS;
     hoop_stats s = ask(comm);
     good = good && is("operations", 4, s.operations) && is("inside", 0, s.inside_ns) && is("outside", 0, s.outside_ns);
     if (rank == 0)
-        good = good && between("waited", 50 * MS, s.waited_peer_ns, 5000ULL * MS);
+        good = good && between("waited", 50 * MS, s.waited_peer_ns, MUCH_NS);
     hoop_comm_destroy(comm);
     return !good;
 }

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LIMIT = 60, STRANGERS = 300, SOON = 20 };
+enum { LIMIT = 60, STRANGERS = 300, SOON = 40 };
 
 static party p;
 static atomic_int turned_away;
@@ -86,7 +86,7 @@ work(int rank, int size, void *arg)
 int
 main(void)
 {
-    tap_limit(90);
+    tap_limit(240);
     plan(1);
     party_open(&p);
     int bad = party_run(&p, 2, work, NULL, LIMIT);

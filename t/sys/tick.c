@@ -15,11 +15,11 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { RANKS = 5, FEW = 3, COUNT = 1 << 20, LIMIT_MS = 1500 };
+enum { RANKS = 5, FEW = 3, COUNT = 1 << 20, LIMIT_MS = 5000 };
 
 typedef struct plot {
     int victim;
-    int pause; /* the victim comes 4 s late to the operation instead of being stopped in one */
+    int pause; /* the victim comes to the operation when the others have failed, instead of being stopped in one */
     proxy *x;
 } plot;
 
@@ -28,7 +28,7 @@ static void
 start_without_server(party *p, int size, party_fn *fn, plot *s)
 {
     party_open(p);
-    party_start(p, size, fn, s, 60);
+    party_start(p, size, fn, s, 90);
     party_await(p);
     party_nap(0.6);
     kill(p->server, SIGKILL);
@@ -62,8 +62,10 @@ endless(int rank, int size, void *arg)
     if (!join(&comm))
         return 1;
     for (int round = 0; result == HOOP_SUCCESS; round++) {
-        if (s->pause && round == 3)
-            party_nap(rank == s->victim ? 4 : 0);
+        if (s->pause && round == 3 && rank == s->victim)
+            party_await_marks(2 * size - 1);
+        if (round == 1)
+            party_mark();
         for (int i = 0; i < COUNT; i++)
             in[i] = (float)((rank + 1) * (1 + (i + round) % 7));
         result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
@@ -71,6 +73,7 @@ endless(int rank, int size, void *arg)
             wrong += out[i] != (float)(size * (size + 1) / 2 * (1 + (i + round) % 7));
     }
     tell(comm, result, wrong);
+    party_mark();
     hoop_comm_destroy(comm);
     return wrong;
 }
@@ -87,7 +90,7 @@ all_name(const party *p, int victim, double since, double most, const char *word
             continue;
         sscanf(p->guest[rank].note, "%d %d %d %d %lf", &code, &named, &flags, &wrong, &at);
         if (code == HOOP_ERR_TIMEOUT && named == victim && wrong == 0 && (flags & HOOP_ERROR_BEST_EFFORT) &&
-            strstr(p->guest[rank].note, word) && (since <= 0 || at - since <= most))
+            strstr(p->guest[rank].note, word) && (since <= 0 || at - since <= most + tap_room()))
             continue;
         diag("rank %d of which %d stood still, after %.2f s: %s", rank, victim, at - since, p->guest[rank].note);
         good = 0;
@@ -103,10 +106,11 @@ stopped(void)
         plot s = {.victim = i % RANKS};
         party p;
         start_without_server(&p, RANKS, endless, &s);
-        party_nap(0.8 + (double)(tap_random() % 1000) / 3000);
+        party_await_marks(RANKS);
+        party_nap((double)(tap_random() % 1000) / 3000);
         double at = party_clock();
         kill(p.guest[s.victim].pid, SIGSTOP);
-        party_nap(LIMIT_MS / 1e3 + 1.7);
+        party_await_marks(2 * RANKS - 1);
         kill(p.guest[s.victim].pid, SIGCONT);
         party_wait(&p);
         good += all_name(&p, s.victim, at, LIMIT_MS / 1e3 + 1.2, "stopped");
@@ -122,22 +126,21 @@ static void
 frozen(void)
 {
     int good = 0, n = getenv("HOOP_TEST_FULL") ? 20 : 3;
-    setenv("HOOP_OP_TIMEOUT_MS", "4000", 1);
     for (int i = 0; i < n; i++) {
         plot s = {.victim = i % RANKS};
         party p;
         party_open(&p);
-        party_start(&p, RANKS, endless, &s, 60);
+        party_start(&p, RANKS, endless, &s, 90);
         party_await(&p);
-        party_nap(1.2);
+        party_await_marks(RANKS);
         kill(p.server, SIGSTOP);
         party_nap(0.5 + (double)(tap_random() % 1000) / 500);
         double at = party_clock();
         kill(p.guest[s.victim].pid, SIGSTOP);
-        party_nap(5.5);
+        party_await_marks(2 * RANKS - 1);
         kill(p.guest[s.victim].pid, SIGCONT);
         party_wait(&p);
-        good += all_name(&p, s.victim, at, 5.2, "rank");
+        good += all_name(&p, s.victim, at, LIMIT_MS / 1e3 + 1.2, "rank");
         party_close(&p);
     }
     is_int(n, good, "a stopped rank is named by all others within the time-out and a second, with a frozen server");
@@ -188,7 +191,7 @@ slowness(void)
     plot s = {.x = proxy_open()};
     party p;
     int bad = 0;
-    atomic_store(&s.x->door[0].rate, 200000); /* a chunk of 455 KiB takes 2.3 s */
+    atomic_store(&s.x->door[0].rate, 75000); /* a chunk of 455 KiB takes 6.2 s */
     start_without_server(&p, FEW, slow_allreduce, &s);
     party_wait(&p);
     for (int rank = 0; rank < FEW; rank++) {
@@ -197,7 +200,7 @@ slowness(void)
             diag("rank %d: %s", rank, p.guest[rank].note);
     }
     double took = atof(p.guest[FEW - 1].note);
-    ok(bad == 0 && took > 3, "an operation of which one rank trickles goes on for the others, %.1f s", took);
+    ok(bad == 0 && took > 6, "an operation of which one rank trickles goes on for the others, %.1f s", took);
     party_close(&p);
     proxy_close(s.x);
 }
@@ -206,7 +209,7 @@ int
 main(void)
 {
     char limit[16];
-    tap_limit(200);
+    tap_limit(240);
     plan(4);
     snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);

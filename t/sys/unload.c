@@ -100,7 +100,7 @@ main(void)
     if (access(path, R_OK) != 0)
         skip_all("no shared library: %s", path);
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     int before = threads(); /* a sanitizer may have one of its own */
     for (int round = 0; round < 3; round++) {
         void *library = load(path);

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { JOBS = 300, PAGE = 4096, SOON = 20 };
+enum { JOBS = 300, PAGE = 4096, SOON = 60 };
 
 static pid_t server;
 static FILE *said;
@@ -128,7 +128,7 @@ test_unread(int terminal, const char *what)
     is_int(JOBS, came, "%s that nobody reads: jobs come and go, in %.1f s", what, party_clock() - begin);
     begin = party_clock();
     ok(two_meet(), "and two ranks meet");
-    ok(party_clock() - begin < 5, "in %.1f s", party_clock() - begin);
+    ok(party_clock() - begin < 1 + tap_room(), "in %.1f s", party_clock() - begin);
     ok(tells_of_lost_lines(), "who reads again is told how many lines were lost");
     stop();
 }
@@ -136,13 +136,13 @@ test_unread(int terminal, const char *what)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     if (!getenv("abs_top_builddir"))
         bail("abs_top_builddir is not set");
     setenv("HOOP_SECURITY", "none", 1);
     setenv("HOOP_CONF_FILE", "", 1);
-    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "5000", 1);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "30000", 1);
     test_unread(0, "a pipe");
     test_unread(1, "a terminal");
     return 0;

@@ -117,7 +117,7 @@ killed(void)
     for (int i = 0; i < n; i++) {
         plot s = {.own_loop = -1};
         int victim = (int)(tap_random() % RANKS), right = 1;
-        party_start(&p, RANKS, endless, &s, 30);
+        party_start(&p, RANKS, endless, &s, 90);
         party_await(&p);
         party_nap(0.2 + (double)(tap_random() % 1000) / 5000);
         double at = party_clock();
@@ -142,7 +142,7 @@ killed(void)
 int
 main(void)
 {
-    tap_limit(200);
+    tap_limit(240);
     plan(7);
     party_open(&p);
     sockets("8192");

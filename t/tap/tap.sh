@@ -13,7 +13,8 @@
 #     pass TEXT | fail TEXT | skip COUNT REASON | diag TEXT | bail TEXT
 #     start COMMAND [ARG...]          runs it in the background; its process id is in $started
 #     wait_for SECONDS COMMAND...     repeats the command until it succeeds; fails when the time is up
-#     await COMMAND...                the same for 30 seconds, since other tests run beside this one
+#     await COMMAND...                the same for 30 seconds, since other tests run beside this one; $room is how many
+#                                     seconds later than promised something may be seen then
 #     gone PID                        true when that process has ended
 #     stop PID                        TERM, two seconds, KILL
 
@@ -134,6 +135,9 @@ wait_for()
 }
 
 await() { wait_for 30 "$@"; }
+
+# So many seconds later than promised may something be seen beside other tests.
+room=$((5 * ${HOOP_TEST_TIME_FACTOR:-1}))
 
 # A zombie is gone too: nobody may have waited for it yet.
 gone()

@@ -59,8 +59,8 @@ hoop_result party_create(hoop_comm **comm);
 hoop_comm *party_join(int operations);
 
 /*
- * In a rank: has got as far as the test wants; and, until so many ranks have: 1, or 0 once the patience of a test is over.
- * So the order of events is the test's, and no rank sleeps for as long as another one may need.
+ * In a rank: has got as far as the test wants. In a rank or the test: until so many marks were set; 1, or 0 once the
+ * patience of a test is over. So the order of events is the test's, and no rank sleeps for as long as another one may need.
  */
 void party_mark(void);
 int party_await_marks(int n);

@@ -59,7 +59,7 @@ served_join(hoop_comm **comm, const char *job, int rank, int size)
     hoop_config_set(config, "job", job);
     set_number(config, "rank", rank);
     set_number(config, "size", size);
-    set_number(config, "bootstrap_timeout_ms", 20000);
+    set_number(config, "bootstrap_timeout_ms", 60000);
     hoop_result result = hoop_comm_create(comm, config);
     hoop_config_free(config);
     return result;
@@ -86,7 +86,7 @@ served_spawn(served_fn *fn, int rank)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
-    alarm(SERVED_LIMIT);
+    alarm(SERVED_LIMIT * tap_time_factor());
     _exit(fn(rank) || tap_failures());
 }
 

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-enum { SERVED_LIMIT = 60, SERVED_RANKS = 4 };
+enum { SERVED_LIMIT = 120, SERVED_RANKS = 4 };
 
 extern char served_secret[HOOP_SECRET_TEXT], served_address[HOOP_SERVER_TEXT];
 

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages whose peer is late, or never takes what it was sent: who waits says so, after as many milliseconds as it
+ * should, and names the pair and the call. The times are the promise: this test runs alone.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COUNT = 5 };
+
+static party p;
+
+typedef struct told {
+    int result, rank, operation, ms;
+    char text[PARTY_NOTE];
+} told;
+
+static int
+tell(hoop_comm *comm, hoop_result result, double since)
+{
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %d %d %s", (int)result, e.rank, (int)e.sequence, (int)((party_clock() - since) * 1000), e.text);
+    return 0;
+}
+
+static told
+hear(int rank)
+{
+    told t = {-1, -1, -1, -1, ""};
+    sscanf(p.guest[rank].note, "%d %d %d %d %511[^\n]", &t.result, &t.rank, &t.operation, &t.ms, t.text);
+    return t;
+}
+
+enum { WARN_MS = 600, LINES = 8 };
+
+static struct log {
+    char line[LINES][320];
+    double at[LINES];
+    atomic_int lines;
+} heard;
+
+static void
+keep(void *arg, int level, const char *line)
+{
+    int n = atomic_load(&heard.lines);
+    (void)arg, (void)level;
+    if (n == LINES)
+        return;
+    snprintf(heard.line[n], sizeof(heard.line[n]), "%s", line);
+    heard.at[n] = party_clock();
+    atomic_store(&heard.lines, n + 1);
+}
+
+/* 1 if line k came `ms` milliseconds after `since`, or up to a second later, and has both texts. */
+static int
+line_is(int k, double since, int ms, const char *text, const char *other)
+{
+    int at = (int)((heard.at[k] - since) * 1000);
+    if (k < atomic_load(&heard.lines) && at >= ms - 50 && at < ms + 1000 && strstr(heard.line[k], text) &&
+        strstr(heard.line[k], other))
+        return 1;
+    party_note("line %d of %d after %d ms, not %d: %.300s", k, atomic_load(&heard.lines), at, ms, heard.line[k]);
+    return 0;
+}
+
+static int
+late(int rank, int size, void *arg)
+{
+    int32_t value[COUNT] = {0};
+    hoop_comm *comm = party_join(1);
+    (void)size, (void)arg;
+    hoop_comm_set_name(comm, "pipe");
+    hoop_log_to(keep, NULL);
+    double since = party_clock();
+    int good = 1;
+    if (rank == 0) {
+        party_nap(2);
+        good = hoop_send(value, COUNT, HOOP_INT32, 1, 3, comm) == HOOP_SUCCESS && atomic_load(&heard.lines) == 0;
+    } else {
+        good = hoop_recv(value, COUNT, HOOP_INT32, 0, 3, comm) == HOOP_SUCCESS;
+        good = good &&
+               line_is(0, since, WARN_MS, "\"pipe\": rank 1 (", ") waits in recv of 5 x int32 (tag 3) from rank 0 (") &&
+               line_is(0, since, WARN_MS, "), which has not sent it; 0.", " s so far") &&
+               line_is(1, since, 2 * WARN_MS, "which has not sent it; 1.", " s so far") &&
+               atomic_load(&heard.lines) == 2;
+    }
+    good &= hoop_barrier(comm) == HOOP_SUCCESS;
+    return !good || hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+/*
+ * Rank 1 does not take what was sent ahead, until the time is up; then it comes, and the rest is lost. Rank 0 sends once
+ * rank 1 has left its first receive, which takes what else has come; rank 1 says so through the pipe `arg`.
+ */
+static int
+never_taken(int rank, int size, void *arg)
+{
+    enum { AHEAD = 64 << 10, PIECES = 15 };
+    static uint8_t bytes[AHEAD];
+    const int *ends = arg;
+    hoop_comm *comm = party_join(1);
+    hoop_result result =
+        rank ? hoop_recv(bytes, 1, HOOP_UINT8, 0, 0, comm) : hoop_send(bytes, 1, HOOP_UINT8, 1, 0, comm);
+    (void)size;
+    hoop_comm_set_name(comm, "pipe");
+    hoop_log_to(keep, NULL);
+    if ((rank ? write(ends[1], bytes, 1) : read(ends[0], bytes, 1)) != 1)
+        return 1;
+    if (rank == 1)
+        party_nap(3.5);
+    for (int i = 0; i < PIECES && result == HOOP_SUCCESS; i++)
+        result =
+            rank ? hoop_recv(bytes, AHEAD, HOOP_UINT8, 0, 1, comm) : hoop_send(bytes, AHEAD, HOOP_UINT8, 1, 1, comm);
+    double since = party_clock();
+    tell(comm, result, since);
+    int left = hoop_comm_destroy(comm) == HOOP_SUCCESS;
+    if (rank == 1)
+        return 0;
+    return !left ||
+           !line_is(0, since, WARN_MS, "\"pipe\": rank 0 (", ") has not received what was sent to it for 0.") ||
+           !line_is(1, since, 2 * WARN_MS, "leaves, and rank 1 (", "it takes it at its next call") ||
+           !line_is(2, since, 2000, "leaves, and rank 1 (", "that is lost");
+}
+
+static void
+expect(int size, party_fn *fn, void *arg, const char *what)
+{
+    int bad = party_run(&p, size, fn, arg, 60);
+    is_int(0, bad, "%s, %d ranks: %s; %s", what, size, p.guest[0].note, p.guest[1].note);
+}
+
+int
+main(void)
+{
+    int ends[2];
+    plan_lazy();
+    tap_limit(120);
+    party_open(&p);
+    setenv("HOOP_WARN_AFTER_MS", "600", 1);
+    expect(2, late, NULL, "a receive that waits says so");
+    setenv("HOOP_RCVBUF", "16384", 1);
+    setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
+    if (pipe(ends))
+        bail("pipe: %s", strerror(errno));
+    expect(2, never_taken, ends, "a rank that leaves says who does not take its messages");
+    ok(hear(1).result == HOOP_ERR_PEER_LOST && hear(1).rank == 0, "and that one hears later that some are lost: %s",
+       p.guest[1].note);
+    close(ends[0]);
+    close(ends[1]);
+    party_close(&p);
+    return tap_failures() != 0;
+}

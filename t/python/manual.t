@@ -16,7 +16,7 @@ while read -r number mark; do
     case $mark in
     file\ *) cp "blocks/$number" "${mark#file }" ;;
     run)
-        timeout 60 sh -e "blocks/$number" >printed 2>&1 </dev/null
+        timeout $((60 * ${HOOP_TEST_TIME_FACTOR:-1})) sh -e "blocks/$number" >printed 2>&1 </dev/null
         is 0 $? "$(cat "blocks/$number")" || diag "$(cat printed)"
         ;;
     output) is '' "$(while read -r line; do grep -F -q -e "$line" printed || echo "$line"; done <"blocks/$number")" '... prints this' ;;

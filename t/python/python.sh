@@ -25,10 +25,10 @@ python_with()
     return 1
 }
 
-python() { program=$1; shift; timeout 100 "$HOOP_TEST_PYTHON" "$files/$program" "$@"; }
+python() { program=$1; shift; timeout $((100 * ${HOOP_TEST_TIME_FACTOR:-1})) "$HOOP_TEST_PYTHON" "$files/$program" "$@"; }
 ranks()
 {
     count=$1 program=$2
     shift 2
-    timeout 100 "$abs_top_builddir/bin/hooprun" -n "$count" "$HOOP_TEST_PYTHON" "$files/$program" "$@"
+    timeout $((100 * ${HOOP_TEST_TIME_FACTOR:-1})) "$abs_top_builddir/bin/hooprun" -n "$count" "$HOOP_TEST_PYTHON" "$files/$program" "$@"
 }

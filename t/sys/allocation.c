@@ -115,7 +115,7 @@ callbacks(room *r)
         must(r, hoop_wait_any(flock, FLOCK, -1, &index));
     while (index < FLOCK && r->right);
     must(r, hoop_barrier(r->comm));
-    for (int i = 0; i < 50000 && atomic_load(&called) < FLOCK; i++)
+    for (tap_wait w = {0}; atomic_load(&called) < FLOCK && tap_waits(&w);)
         usleep(100);
     r->right &= atomic_load(&called) == FLOCK;
 }

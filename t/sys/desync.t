@@ -13,7 +13,7 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
-wall=${HOOP_TEST_TIME_FACTOR:-1}
+wall=$((1 + room))
 limit=8 # seconds that ranks wait where nobody can know
 
 who='\([^ ]+, pid [0-9]+\)'
@@ -33,14 +33,14 @@ launch()
     : >linger
     : >out
     start "$hooprun" -n "$2" sh -c 'echo $$ >pid.$HOOP_RANK; exec "$0" "$@"' "$desync" "$1" "$3" >>out 2>err </dev/null
-    wait_for 20 begun "$2" || diag "the ranks did not begin: $(cat err)"
+    await begun "$2" || diag "the ranks did not begin: $(cat err)"
 }
 
 # A victim that is stopped goes on when hooprun has seen how another rank ended.
 finish()
 {
     rm -f linger
-    wait_for 10 grep -qE 'exited with|killed by' err
+    await grep -qE 'exited with|killed by' err
     [ ! -s pid.$1 ] || kill -CONT "$(cat pid.$1)" 2>/dev/null
     wait "$started" 2>/dev/null
 }
@@ -58,14 +58,14 @@ soon() { ok "$1: soon ($2 s of $3)" test "$(awk -v t="$2" -v w="$3" 'BEGIN {prin
 ends()
 {
     launch "$1" "$2" "$3"
-    ok "$1, $2 ranks: $4 ranks fail" wait_for 20 failed "$4"
+    ok "$1, $2 ranks: $4 ranks fail" await failed "$4"
     is 1 "$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" "$1, $2 ranks: all say the same"
     like "^[0-9]+ fails [0-9.]+ $5\$" "$(grep fails out)" "$1, $2 ranks: the sentence"
     said=$(sed -n 's/^[0-9]* fails [0-9.]* //p' out | head -n 1)
     if [ "$1" = killed ]; then
         skip 2 'hooprun ends the job of a rank that was killed'
     else
-        ok "$1, $2 ranks: hoop-top says the same" wait_for 5 shows "ring of $2 ranks: failed: $said" || diag "$(cat shown)"
+        ok "$1, $2 ranks: hoop-top says the same" await shows "ring of $2 ranks: failed: $said" || diag "$(cat shown)"
         soon "$1, $2 ranks, hoop-top" "$(elapsed "$3")" $((1 + wall))
     fi
     soon "$1, $2 ranks" "$(delay "$3")" "$wall"
@@ -81,9 +81,9 @@ waits()
         hooprun_pid=$started
         start "$debugger" "$(cat pid.$3)" >holds
         held=$started started=$hooprun_pid
-        wait_for 10 grep -q holds holds || diag 'no debugger'
+        await grep -q holds holds || diag 'no debugger'
     fi
-    ok "$1, $2 ranks: hoop-top says it while they wait" wait_for 7 shown "ring of $2 ranks: $4" || diag "$(cat shown)"
+    ok "$1, $2 ranks: hoop-top says it while they wait" await shown "ring of $2 ranks: $4" || diag "$(cat shown)"
     soon "$1, $2 ranks, hoop-top" "$(elapsed "$3")" $((1 + wall))
     ok "$1, $2 ranks: after the time-out $5 ranks fail" wait_for 30 failed "$5"
     soon "$1, $2 ranks" "$(delay "$3")" $((limit + wall))
@@ -130,11 +130,11 @@ waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0
 HOOP_OP_TIMEOUT_MS=60000 launch computes 4 2
 late="rank 2 $who has not entered $seven"
 agent=$(sed 's/^.*) . \([0-9]*\) .*/\1/' "/proc/$(cat pid.2)/stat")
-ok 'agent: the process runs' wait_for 7 shown "$late, and its process runs; $waited"
+ok 'agent: the process runs' await shown "$late, and its process runs; $waited"
 kill -STOP "$agent"
-ok 'agent: it is stopped, and nothing is said of the process' wait_for 8 shown "$late, or was stopped; $waited"
+ok 'agent: it is stopped, and nothing is said of the process' await shown "$late, or was stopped; $waited"
 kill -CONT "$agent"
-ok 'agent: it speaks again' wait_for 7 shown "$late, and its process runs; $waited"
+ok 'agent: it speaks again' await shown "$late, and its process runs; $waited"
 rm -f linger
 stop "$started"
 
@@ -143,9 +143,9 @@ HOOP_OP_TIMEOUT_MS=${limit}000 launch chain 5 4
 guilty="\\([^ ]+, pid $(cat pid.4)\\)"
 pair="rank 1 $guilty has not entered operation 1 \\($sum\\), and its process runs; 1 rank has waited [0-9.]+ s"
 chain="rank 3 $who waits in operation 1 \\($sum\\) of split 2 colour 0 for its rank 1 $guilty, which has not entered it, and its process runs; 3 ranks have waited [0-9.]+ s in operation 1"
-ok 'chain: hoop-top follows it' wait_for 7 shown "split of 4 ranks: $chain" || diag "$(cat shown)"
+ok 'chain: hoop-top follows it' await shown "split of 4 ranks: $chain" || diag "$(cat shown)"
 soon 'chain, hoop-top' "$(elapsed 4)" $((1 + wall))
-ok 'chain: and says of the other communicator whom it waits for' wait_for 7 shown "split of 2 ranks: $pair" || diag "$(cat shown)"
+ok 'chain: and says of the other communicator whom it waits for' await shown "split of 2 ranks: $pair" || diag "$(cat shown)"
 like '^3 .* not in 1, waits in split 2 colour 0' "$(cat shown)" 'chain: the row of the rank between them'
 ok 'chain: after the time-out 4 ranks fail' wait_for 30 failed 4
 soon chain "$(delay 4)" $((limit + wall))

@@ -95,7 +95,7 @@ endless(int rank, int size, void *arg)
     (void)size;
     int wrong = work_until_error(comm, s->count, s->pause);
     double before = party_clock();
-    int sticky = hoop_barrier(comm) != HOOP_SUCCESS && party_clock() - before < 0.05;
+    int sticky = hoop_barrier(comm) != HOOP_SUCCESS && party_clock() - before < 1;
     hoop_comm_destroy(comm);
     return wrong || !sticky;
 }

@@ -72,11 +72,11 @@ like '"sequence":5,"call":"allreduce of 100 x float32, sum","name":"gradients"' 
 
 start "$hooprun" -n 2 sh -c '"$0" exit; touch gone.$HOOP_RANK; [ $HOOP_RANK = 1 ] || exec sleep 100' "$flight" >out 2>err </dev/null
 running=$started
-wait_for 20 test -e gone.0 -a -e gone.1
+await test -e gone.0 -a -e gone.1
 "$hooprun" -n 1 true
 is 2 "$(recorders)" 'another job removes no recorders of a job whose hooprun has yet to collect them'
 kill -QUIT "$running"
-ok 'which it does' wait_for 10 grep -q 'rank 1 (.*) .*ended' err || diag "$(cat err)"
+ok 'which it does' await grep -q 'rank 1 (.*) .*ended' err || diag "$(cat err)"
 stop "$running"
 run -n 1 true
 is 0 "$(recorders)" 'when that has ended they are removed'
@@ -87,7 +87,7 @@ is 0 "$(recorders)" 'when that has ended they are removed'
 # it, too, where PART says so.
 blames()
 {
-    HOOP_OP_TIMEOUT_MS=$((3000 * factor)) run -n "$2" "$desync" "$1" "$3"
+    HOOP_OP_TIMEOUT_MS=$((6000 * factor)) run -n "$2" "$desync" "$1" "$3"
     named=$(sed -n "s/.* fails .*$4.*/\\1/p" out | sort -u)
     like '^[0-9]+$' "$named" "$1: all errors name one process" || diag "$(cat out)"
     like "$5" "$err" "$1: hooprun's sentence"
@@ -177,10 +177,10 @@ rm -f hoop-*.flight.json
 start "$hooprun" -n 3 "$flight" well 1000000000 >out 2>err </dev/null
 running=$started
 goes_on() { "$top" --flight hoop >told 2>&1 && grep -q '^the ranks go on: ' told; }
-ok 'ranks of a job at work are late for a moment only, and not named' wait_for 20 goes_on
+ok 'ranks of a job at work are late for a moment only, and not named' await goes_on
 like '^ +[0-2]  .*  moving  ' "$(cat told)" 'and their processes move'
 asked() { kill -QUIT "$running"; sleep 1; grep -q '"process":"moving"' hoop-*.flight.json; }
-ok 'Ctrl-\ reads the recorders twice, too' wait_for 20 asked
+ok 'Ctrl-\ reads the recorders twice, too' await asked
 ok 'and hoop-top says of the file what it says of the job' "$top" --flight hoop-*.flight.json
 like '^the ranks go on: ' "$("$top" --flight hoop-*.flight.json)" 'that the ranks go on'
 kill -INT "$running"
@@ -192,7 +192,7 @@ nok 'at its time limit no rank of a job at work is late' grep -E 'wait in|waits 
 
 rm -f hoop/*.flight
 start "$server" --security none --host 127.0.0.1 >lines 2>&1
-wait_for 5 grep -q 'listening on' lines || bail "the server does not start: $(cat lines)"
+await grep -q 'listening on' lines || bail "the server does not start: $(cat lines)"
 address=$(sed -n 's/^hoop-rendezvous: listening on //p' lines)
 ranks=
 for rank in 0 1 2; do
@@ -201,14 +201,14 @@ for rank in 0 1 2; do
 done
 # tells SENTENCE: hoop-top says this of the recorders of this user.
 tells() { "$top" --flight >told 2>&1 && head -n 1 told | grep -Eq "$1"; }
-ok 'ranks that were started by hand: while they wait' wait_for 20 tells "^ranks 0 and 2 wait in operation 5 .*; rank 1 .* $late and has not called since\$" ||
+ok 'ranks that were started by hand: while they wait' await tells "^ranks 0 and 2 wait in operation 5 .*; rank 1 .* $late and has not called since\$" ||
     diag "$(cat told)"
 kill -KILL $ranks
 for rank in $ranks; do wait "$rank" 2>/dev/null; done
 ok 'and when all have been killed' tells "^ranks 0 and 2 were in operation 5 .*; rank 1 .* $late, and then its process ended\$" || diag "$(cat told)"
 HOOP_SIZE=1 start "$flight" well 1000000000
 one=$started
-ok 'a later job, which lives, is not mixed up with them' wait_for 20 tells '^the ranks go on: ' || diag "$(cat told)"
+ok 'a later job, which lives, is not mixed up with them' await tells '^the ranks go on: ' || diag "$(cat told)"
 is 'job hoop; recorders of 1 other job are here, too: --job or the names of the files choose one' "$(sed -n 2p told)" \
     'but they are mentioned'
 kill -KILL "$one"

@@ -37,12 +37,12 @@ nok 'a wrong number of rows' hoop-top --rows 0
 is 1 "$(hoop-top 4711 2>/dev/null; echo $?)" 'what is no address'
 
 start hooprun -n 3 ./rank >out 2>err </dev/null
-wait_for 20 grep -q '^#' out || diag "no table of hoop-bench: $(cat err)"
-ok 'a job at work' wait_for 10 shows '^job [0-9a-f]*, ring of 3 ranks: '
+await grep -q '^#' out || diag "no table of hoop-bench: $(cat err)"
+ok 'a job at work' await shows '^job [0-9a-f]*, ring of 3 ranks: '
 like "^hooprun, pid $started" "$(cat shown)" 'its server'
 is 3 "$(grep -cE "^[012]  " shown)" 'a row a rank'
 kill -STOP "$(cat pid.1)"
-ok 'a stopped rank is named' wait_for 10 shows "ring of 3 ranks: rank 1 \(.*, pid $(cat pid.1)\)"
+ok 'a stopped rank is named' await shows "ring of 3 ranks: rank 1 \(.*, pid $(cat pid.1)\)"
 is 1 "$(hoop-top --rows 1 | grep -cE '^[012]  ')" '--rows 1: one row'
 like '^1  ' "$(hoop-top --rows 1)" 'that of the stopped rank'
 like '^and 2 more ranks: 2 in an operation' "$(hoop-top --rows 1)" 'and the others are counted'
@@ -60,7 +60,7 @@ fi
 
 # On a terminal of 60 columns: drawn anew, until q.
 if command -v script >/dev/null && grep -q HAVE_NCURSES "$abs_top_builddir/config.log"; then
-    (sleep 2.5; printf q) | TERM=xterm timeout -s KILL 20 script -qec 'stty rows 12 cols 60; hoop-top; echo ended $?' typescript >/dev/null
+    (sleep 8; printf q) | TERM=xterm timeout -s KILL 60 script -qec 'stty rows 12 cols 60; hoop-top; echo ended $?' typescript >/dev/null
     like 'ring of 3 ranks' "$(tr -d '\000' <typescript)" 'a screen'
     like 'ended 0' "$(tr -d '\000' <typescript)" 'until q'
 else
@@ -70,19 +70,19 @@ fi
 # A screen of 12 lines, seen through tmux, has room for one rank; the keys reach the others.
 if has_screen; then
     show 12 'hoop-top; echo ended $?; sleep 60'
-    ok 'a screen' wait_for 10 on_screen '^1  '
+    ok 'a screen' await on_screen '^1  '
     nok 'which is too small for the other ranks' on_screen '^[02]  '
     key Space
-    ok 'space shows them' wait_for 5 on_screen '^2  '
+    ok 'space shows them' await on_screen '^2  '
     sleep 2
     ok 'and goes on to' on_screen '^2  '
     key Up Up
-    ok 'up to the top: what fits' wait_for 5 on_screen '^and 2 more ranks'
+    ok 'up to the top: what fits' await on_screen '^and 2 more ranks'
     key q
-    ok 'until q' wait_for 5 on_screen '^ended 0'
+    ok 'until q' await on_screen '^ended 0'
     hide
     show 40 'hoop-top --rows 2'
-    ok 'on a screen, too, --rows 2' wait_for 10 on_screen '^and 1 more rank'
+    ok 'on a screen, too, --rows 2' await on_screen '^and 1 more rank'
     is 2 "$(grep -c '^[012]  ' screen)" 'is two rows'
     key Down
     sleep 1
@@ -121,7 +121,7 @@ living.bind(sys.argv[1])
 living.listen()
 time.sleep(100)' hoop/7-7.socket &
     alive=$!
-    wait_for 5 test -S hoop/7-7.socket
+    await test -S hoop/7-7.socket
     sleep 0.2
     hooprun -n 1 true
     is "7-7.socket 8-8.socket 9-9.socket elsewhere " "$(ls hoop | grep -v 'flight$' | tr '\n' ' ')" \
@@ -156,9 +156,9 @@ while True:
     except OSError:
         pass
     guest.close()' hoop/7-7.socket
-    wait_for 10 test -S hoop/7-7.socket
+    await test -S hoop/7-7.socket
     answers() { hoop-top --json >json && grep -q ' 65535\]}\]' json; }
-    wait_for 10 answers
+    await answers
     is '65536 65535' "$("$python" -c 'import json
 job, = json.load(open("json"))
 ring, = job["rings"]
@@ -174,13 +174,13 @@ fi
 hoop-rendezvous --new-secret ring.secret >/dev/null
 start hoop-rendezvous --port 0 --secret-file ring.secret >log 2>&1
 server=$started
-wait_for 10 grep -q 127.0.0.1: log
+await grep -q 127.0.0.1: log
 address=$(grep -o '127\.0\.0\.1:[0-9]*' log | head -1)
-ok 'a server without a job' wait_for 5 shows 'no rank is in a ring now'
+ok 'a server without a job' await shows 'no rank is in a ring now'
 HOOP_RANK=0 HOOP_SIZE=3 HOOP_RENDEZVOUS=$address HOOP_SECRET_FILE=$tmp/ring.secret
 export HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
 start hoop-bench -b 4 -e 4 >out 2>err
-ok 'a missing rank is named' wait_for 10 shows 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing after'
+ok 'a missing rank is named' await shows 'ring of 3 ranks: 1 joined it, ranks 1, 2 are missing after'
 
 # The same server by its address.
 elsewhere() { (XDG_RUNTIME_DIR=$tmp/none; export XDG_RUNTIME_DIR; hoop-top "$@"); }
@@ -205,7 +205,7 @@ hoop-rendezvous --new-secret wrong.secret >/dev/null
 is 1 "$(elsewhere "$address" --secret-file wrong.secret 2>err; echo $?)" 'a wrong secret: status 1'
 like '^hoop-top: the rendezvous server at .* closed the connection without an answer: wrong secret' "$(cat err)" \
     'and a sentence, after one try'
-wait_for 5 grep -q "its secret is not this job's" log
+await grep -q "its secret is not this job's" log
 is 1 "$(grep -c "its secret is not this job's" log)" 'of which the server has one line'
 is 1 "$(unset HOOP_SECRET_FILE; HOME=$tmp elsewhere "$address" 2>err; echo $?)" 'no secret: status 1'
 like '^hoop-top: a server answers only those who have the secret of the job' "$(cat err)" 'and a sentence'
@@ -230,7 +230,7 @@ unset HOOP_RANK HOOP_SIZE HOOP_RENDEZVOUS HOOP_SECRET_FILE
 flight=$abs_top_builddir/t/sys/flight shm=/dev/shm/hoop-$(id -u)
 if [ "$HOOP_TEST_SHM" = own ]; then
     start env -u XDG_RUNTIME_DIR hooprun -n 1 sleep 100 2>err </dev/null
-    ok 'a job that was started without XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+    ok 'a job that was started without XDG_RUNTIME_DIR' await shows "^hooprun, pid $started\$"
     stop "$started"
     hooprun -n 3 env -u XDG_RUNTIME_DIR "$flight" kill >out 2>err </dev/null
     like 'hoop-top --flight hoop-.* explains' "$(cat err)" "hooprun collects recorders of ranks without it: $(cat err)"
@@ -241,7 +241,7 @@ if [ "$HOOP_TEST_SHM" = own ]; then
     mkdir -m 700 "$shm"
     if chown 65534 "$shm" 2>/dev/null; then
         start env -u XDG_RUNTIME_DIR hooprun -n 1 sh -c ': >begun; exec sleep 100' >out 2>err </dev/null
-        wait_for 10 test -e begun
+        await test -e begun
         is 0 "$(ls "$shm" | grep -c .)" 'a folder of another user is not used, not even by root'
         nok 'so that job is not seen' hoop-top
         stop "$started"
@@ -258,7 +258,7 @@ long=$tmp/$(printf '%0120d' 0)
 mkdir "$long"
 XDG_RUNTIME_DIR=$long
 start hooprun -n 1 sleep 100 2>err </dev/null
-ok 'a long XDG_RUNTIME_DIR' wait_for 10 shows "^hooprun, pid $started\$"
+ok 'a long XDG_RUNTIME_DIR' await shows "^hooprun, pid $started\$"
 is 1 "$(ls "$long/hoop" | grep -c 'socket$')" 'has the socket'
 stop "$started"
 XDG_RUNTIME_DIR=$tmp
@@ -268,7 +268,7 @@ mkfifo stay
 exec 9<>stay
 start sh -c 'exec "$0" <stay 9>&-' "$abs_top_builddir/t/sys/inside"
 inside=$started
-ok 'a program with a server inside' wait_for 10 shows '^job .* "größer", ring of 2 ranks: no operation lasts'
+ok 'a program with a server inside' await shows '^job .* "größer", ring of 2 ranks: no operation lasts'
 like "^inside, pid $inside\$" "$(cat shown)" 'is called by its name'
 if [ -n "$python" ] && [ "$(id -u)" = 0 ]; then
     cat >ask.py <<'END_ASK'
@@ -305,7 +305,7 @@ else
 fi
 if has_screen; then
     show 12 hoop-top
-    ok 'on a screen its letters are letters' wait_for 10 on_screen '"größer", ring of 2 ranks'
+    ok 'on a screen its letters are letters' await on_screen '"größer", ring of 2 ranks'
     hide
 else
     skip 1 'hoop-top has no ncurses here, or tmux is not installed'

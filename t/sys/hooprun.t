@@ -241,17 +241,17 @@ run -n 2 --output-dir words sh -c '[ $HOOP_RANK = 0 ] || { echo one >&2; echo la
 like '^\[1\] last words$' "$err" 'last words are shown when they went to a file'
 run -n 2 sh -c '[ $HOOP_RANK = 0 ] || { echo last words >&2; exit 1; }; sleep 60'
 is 1 "$(grep -c 'last words' err)" 'and not twice when they were just shown'
-late='[ $HOOP_RANK != 1 ] || sleep 5; exec "$0" -e 4 -n 1'
-HOOP_BOOTSTRAP_TIMEOUT_MS=500 run -n 3 sh -c "$late 2>/dev/null" "$abs_top_builddir/bin/hoop-bench"
-like '^hooprun: the ring had failed: rank 1 of 3 did not join within 0\.[45] s; ' "$err" 'why the ring failed, which no rank has said'
-HOOP_BOOTSTRAP_TIMEOUT_MS=500 run -n 3 sh -c "$late" "$abs_top_builddir/bin/hoop-bench"
-like 'rank 1 of 3 did not join within 0\.[45] s; ' "$err" 'a rank says it'
+late='[ $HOOP_RANK != 1 ] || sleep 30; exec "$0" -e 4 -n 1'
+HOOP_BOOTSTRAP_TIMEOUT_MS=6000 run -n 3 sh -c "$late 2>/dev/null" "$abs_top_builddir/bin/hoop-bench"
+like '^hooprun: the ring had failed: rank 1 of 3 did not join within [0-9.]+ s; ' "$err" 'why the ring failed, which no rank has said'
+HOOP_BOOTSTRAP_TIMEOUT_MS=6000 run -n 3 sh -c "$late" "$abs_top_builddir/bin/hoop-bench"
+like 'rank 1 of 3 did not join within [0-9.]+ s; ' "$err" 'a rank says it'
 is 0 "$(grep -c 'the ring had failed' err)" '... and hooprun not again'
 begin=$(cut -d. -f1 /proc/uptime)
 run -n 3 sh -c '[ $HOOP_RANK != 1 ] || exit 0; exec "$0" -e 4 -n 1' "$abs_top_builddir/bin/hoop-bench"
 like 'rank 1 \([^ ]+\) ended with status 0 before all ranks had joined; does the program call hoop_comm_create on every rank\?' "$err" \
     'a rank that ends well and has not joined is named'
-ok '... at once' test $(($(cut -d. -f1 /proc/uptime) - begin)) -le $((10 * ${HOOP_TEST_TIME_FACTOR:-1}))
+ok '... at once' test $(($(cut -d. -f1 /proc/uptime) - begin)) -le $((10 + room))
 run -n 2 sh -c '[ $HOOP_RANK = 1 ] || sleep 1; "$0" -e 4 -n 1; [ $HOOP_RANK = 1 ] || sleep 1' "$abs_top_builddir/bin/hoop-bench"
 is 0 "$status" 'one that has joined may end before the others'
 run -n 4 ./nonesuch
@@ -281,7 +281,7 @@ is 64 "$(sort -un out | wc -l | tr -d ' ')" '64 ranks'
 begin=$(cut -d. -f1 /proc/uptime)
 run -n 64 true
 end=$(cut -d. -f1 /proc/uptime)
-ok '64 ranks start and end in two seconds or so' test $((end - begin)) -le $((3 * ${HOOP_TEST_TIME_FACTOR:-1}))
+ok '64 ranks start and end in two seconds or so' test $((end - begin)) -le $((3 + room))
 run -n 2 sh -c 'sleep 0.3 & echo parent'
 is 0 "$status" 'what a rank leaves in the background may finish'
 (cd there && rm -rf ../there && exec timeout 60 "$hooprun" -n 1 true 2>../err)

@@ -226,13 +226,13 @@ END
 hanging_started() { [ "$(wc -l <pids)" = 2 ]; }
 : >pids
 start "$hooprun" --rsh ./hanging -H n1,n2 true >out 2>err </dev/null
-wait_for 20 hanging_started
+await hanging_started
 kill -INT "$started"
-ok 'Ctrl-C while a host does not answer' wait_for 8 ended "$started"
+ok 'Ctrl-C while a host does not answer' await ended "$started"
 wait "$started"
 is 130 $? 'has its status'
 for p in $(cat pids); do
-    ok 'and leaves nothing here' wait_for 3 ended "$p"
+    ok 'and leaves nothing here' await ended "$p"
 done
 shell babbling <<'END'
 printf '\nHOOP-AGENT 6 9.9.9 -\nthis is no packet at all'
@@ -251,7 +251,7 @@ END
 clean_of_litter() { ! grep -qlazx "LITTER=$$" /proc/[0-9]*/environ 2>/dev/null; }
 for round in 1 2 3; do
     LITTER=$$ run --rsh ./littering -H n1 true
-    ok 'a remote shell that starts processes when it is ended: none is left' wait_for 5 clean_of_litter
+    ok 'a remote shell that starts processes when it is ended: none is left' await clean_of_litter
 done
 shell dying <<'END'
 exec 3<&0
@@ -270,11 +270,11 @@ shell staying <<'END'
 END
 : >pids
 start "$hooprun" --rsh ./staying -H n1,n2 sh -c 'echo $$ >>pids; trap "" TERM; while :; do sleep 0.2; done' >out 2>err </dev/null
-wait_for 20 hanging_started
+await hanging_started
 kill -KILL "$started"
 wait "$started" 2>/dev/null
 for p in $(cat pids); do
-    ok 'launcher killed: five seconds later the ranks are gone' wait_for 5 ended "$p"
+    ok 'launcher killed: five seconds later the ranks are gone' await ended "$p"
 done
 
 # Many hosts.

@@ -37,7 +37,7 @@ for how in 'here' 'there'; do
     esac
     start "$hooprun" -v "$@" ./rank >out 2>err </dev/null
     job=$started
-    ok "$how: three ranks have the secret" wait_for 20 all_there
+    ok "$how: three ranks have the secret" await all_there
     ok "$how: the key of this job, and whose it is" grep -Eqx 'hoop-job [0-9a-f]{32} [0-9a-f]{64}' secret.0
     is "$(cat secret.0)" "$(cat secret.1 secret.2 | sort -u)" "$how: the same for all"
     sed 's/.* //' secret.0 >hex

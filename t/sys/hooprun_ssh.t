@@ -95,7 +95,7 @@ until reached 2>/dev/null; do
     [ $try -lt 6 ] || { diag "$(cat sshd.log; ssh -F ssh_config plain true 2>&1)"; skip_all "sshd does not start here: $(tail -n 1 sshd.log)"; }
     configure $((20000 + ($$ * 7 + try * 1303) % 12000))
     start "$sshd" -D -e -f "$tmp/sshd_config" 2>sshd.log
-    wait_for 3 reached || stop "$started"
+    await reached || stop "$started"
 done
 plan_lazy
 
@@ -171,17 +171,17 @@ launch()
     : >pids
     start "$hooprun" --rsh "ssh -F '$tmp/ssh_config'" -H n1,n2 \
         sh -c 'trap "" TERM HUP INT; echo $$ >>pids; while :; do sleep 0.2; done' >out 2>err </dev/null
-    wait_for 20 ready
+    await ready
 }
 launch
 kill -INT "$started"
 wait "$started"
 is 130 $? 'Ctrl-C: status'
-ok 'nothing is left' wait_for 1 none_left
+ok 'nothing is left' await none_left
 launch
 kill -KILL "$started"
 wait "$started" 2>/dev/null
-ok 'launcher killed: five seconds later nothing is left' wait_for 5 none_left
+ok 'launcher killed: five seconds later nothing is left' await none_left
 launch
 for p in $(cat "/proc/$started/task/$started/children"); do
     kill -KILL "$p"
@@ -190,5 +190,5 @@ done
 wait "$started"
 is 1 $? 'one ssh killed: status 1'
 like '^hooprun: n[12] is lost: ' "$(cat err)" 'said'
-ok 'nothing is left' wait_for 5 none_left
+ok 'nothing is left' await none_left
 done_testing

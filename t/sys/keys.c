@@ -270,7 +270,7 @@ leaves_core(pid_t pid)
 {
     unlink("core");
     kill(pid, SIGABRT);
-    for (int i = 0; i < 250 && kill(pid, 0) == 0; i++) {
+    for (tap_wait w = {0}; kill(pid, 0) == 0 && tap_waits(&w);) {
         waitpid(pid, NULL, WNOHANG);
         nap();
     }

@@ -73,7 +73,7 @@ launcher()
     is "$(good)" "$(rights said)" "$name: three rings in three processes" || diag "$(cat said)"
     is 2 "$(grep -c 'rank [12] .*, 0 more threads, 6 more sockets' said)" \
         "$name: a rank that serves nothing has what it has under hooprun" || diag "$(cat said)"
-    HOOP_BOOTSTRAP_TIMEOUT_MS=3000 "$name" -n 3 sh -c '[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" != 1 ] || sleep 4
+    HOOP_BOOTSTRAP_TIMEOUT_MS=8000 "$name" -n 3 sh -c '[ "${PMI_RANK:-$OMPI_COMM_WORLD_RANK}" != 1 ] || sleep 10
 exec "$0" again' "$guest" >said 2>&1 </dev/null
     is "$(good)" "$(rights said)" "$name: ranks that try again meet one that is late" || diag "$(cat said)"
     is 2 "$(grep -c '^guest: .* hoop_comm_create' said)" "$name: after they were told" || diag "$(cat said)"
@@ -220,21 +220,21 @@ for r in 2 0 1; do pytorch g $r "$guest"; done
 meet 'several hosts, and the secret of the user' g
 "$server" --new-secret other
 start "$server" --port $((port + 1)) --secret-file other >lines 2>&1
-wait_for 10 grep -q 'listening on' lines
+await grep -q 'listening on' lines
 for r in 1 2 0; do pytorch h $r HOOP_SECRET_FILE="$tmp/secret" "$guest"; done
 meet "another server has the first port" h
-for r in 1 2; do pytorch i $r HOOP_BOOTSTRAP_TIMEOUT_MS=7000 "$guest"; done
+for r in 1 2; do pytorch i $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done
 process i0 sh -c 'echo "guest: no server of this job"; exit 1'
 refused 'rank 0 does not come' "no server of this job" i
 stop "$started"
-for r in 1 2; do pytorch j $r HOOP_BOOTSTRAP_TIMEOUT_MS=7000 "$guest"; done
+for r in 1 2; do pytorch j $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done
 wait_for 60 ended j1 j2
 is 1 "$(cat j1 j2 | grep -c 'WARN waiting for the server of rank 0 at 127.0.0.1, ports')" 'one rank says it after 5 s'
 like "$((port + 1)) to $((port + 16)) within the bring-up time-out: is rank 0 there" "$(cat j2)" 'and each in the end'
 
-for r in 0 1; do pytorch p $r HOOP_BOOTSTRAP_TIMEOUT_MS=8000 "$guest"; done
-pytorch p 2 HOOP_BOOTSTRAP_TIMEOUT_MS=8000 HOOP_SECRET_FILE="$tmp/other" "$guest"
-ok 'another secret on one rank' wait_for 5 grep -q 'WARN closed 127.0.0.1:.*: its secret is not this job' p0
+for r in 0 1; do pytorch p $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done
+pytorch p 2 HOOP_BOOTSTRAP_TIMEOUT_MS=12000 HOOP_SECRET_FILE="$tmp/other" "$guest"
+ok 'another secret on one rank' await grep -q 'WARN closed 127.0.0.1:.*: its secret is not this job' p0
 refused 'all hear of it' 'rank 2 of 3 did not join .*; a process at 127.0.0.1:[0-9]* has another secret|at port [0-9]* something else answers: another program, or a job with another secret' p
 # --- srun, Kubernetes, and settings ----------------------------------------------------------------------------------
 
@@ -259,7 +259,7 @@ meet 'an indexed Job of Kubernetes' m
 for r in 0 1 2; do process "n$r" env JOB_COMPLETION_INDEX=$r MASTER_ADDR=127.0.0.1 MASTER_PORT=$port "$guest"; done
 refused 'and without HOOP_SIZE' 'set HOOP_SIZE' n
 start "$server" --secret-file secret >lines 2>&1
-wait_for 10 grep -q 'listening on' lines
+await grep -q 'listening on' lines
 address=$(sed -n 's/^hoop-rendezvous: listening on //p' lines)
 for r in 0 1 2; do slurm o $r HOOP_RENDEZVOUS="$address" HOOP_SECRET_FILE="$tmp/secret" "$guest"; done
 wait_for 60 ended o0 o1 o2

@@ -98,8 +98,8 @@ join(int rank, int size, void *arg)
     hoop_result result = hoop_comm_create(&comm, NULL);
     double took = party_clock() - begin;
     hoop_comm_error(NULL, &e);
-    party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), new_threads(before),
-               e.text);
+    int more = result == HOOP_SUCCESS ? new_threads(before) : -1;
+    party_note("%d %.2f %d %d %d %s", (int)result, took, atomic_load(&asked), atomic_load(&beside), more, e.text);
     hoop_comm_destroy(comm);
     return result != HOOP_SUCCESS;
 }

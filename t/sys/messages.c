@@ -386,7 +386,7 @@ polled(int rank, int size, void *arg)
     fill(from, sizeof(from), (uint64_t)rank);
     good &= hoop_irecv(to, sizeof(to), HOOP_UINT8, 1 - rank, 0, comm, &work[0]) == HOOP_SUCCESS;
     good &= hoop_isend(from, sizeof(from), HOOP_UINT8, 1 - rank, 0, comm, &work[1]) == HOOP_SUCCESS;
-    for (double end = party_clock() + 20; (!done[0] || !done[1]) && party_clock() < end;) {
+    for (tap_wait w = {0}; (!done[0] || !done[1]) && tap_waits(&w);) {
         hoop_comm_progress(comm);
         for (int i = 0; i < 2; i++)
             hoop_work_test(work[i], &done[i]);

@@ -23,7 +23,7 @@ serve()
     shift
     start env "$@" >"$lines" 2>&1
     port=
-    wait_for 5 grep -q . "$lines" || bail 'the server says nothing'
+    await grep -q . "$lines" || bail 'the server says nothing'
     port=$(sed -n 's/^hoop-rendezvous: listening on .*://p' "$lines")
 }
 

@@ -41,7 +41,7 @@ export PKG_CONFIG_PATH="$tmp/pc${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH}"
 
 # A port that was free a moment ago stands for the pages' 5801.
 start hoop-rendezvous --security none >listening
-wait_for 10 grep -q listening listening
+await grep -q listening listening
 port=$(sed -n 's/.*://p' listening)
 stop "$started"
 
@@ -85,9 +85,9 @@ look()
     rm -f pid.*
     start hooprun -n 3 sh -c 'echo $$ >pid.$HOOP_RANK; exec ./hang' 2>hang.log
     hung=$started
-    wait_for 20 test -s pid.2
+    await test -s pid.2
     pid=$(cat pid.2)
-    wait_for 20 grep -qx hang /proc/$pid/comm
+    await grep -qx hang /proc/$pid/comm
     sed "s/4711/$pid/g" "$1" >script.look
     run_block script.look
     ok "$name: block $number looks at a rank" sh -c "test $status -eq 0 && grep -qE '^ *$pid .*(hang|HOOP_RANK=2)|main \\(\\)' printed" ||

@@ -39,4 +39,4 @@ like '^Bail out! .*/slow was stopped after 1 s' "$output" 'and the reason is tol
 script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.5'
 output=$(sh "$run_test" "$tmp/forgets")
 is 99 $? 'a process left running is an error'
-ok 'and is killed, in a session of its own too' wait_for 5 gone "$(printf '%s\n' "$output" | head -n 1)"
+ok 'and is killed, in a session of its own too' await gone "$(printf '%s\n' "$output" | head -n 1)"

@@ -79,7 +79,7 @@ check_out_of_memory(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_random();
     check_wiped();

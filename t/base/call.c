@@ -109,7 +109,7 @@ check_names(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_bytes();
     check_differences();

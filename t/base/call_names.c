@@ -12,7 +12,7 @@ main(void)
     static hp_call_names names;
     char name[HP_CALL_NAME_TEXT];
     int right = 1;
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     is_int(1, hp_call_names_add(&names, "gradients"), "the first name is number 1");
     const char *first = hp_call_names_get(&names, 1);

@@ -36,7 +36,7 @@ main(void)
 {
     uint64_t before, after;
     int backwards = 0;
-    tap_limit(60);
+    tap_limit(240);
     plan(14);
     before = hp_now();
     for (int i = 0; i < 100000; i++) {

@@ -55,7 +55,7 @@ nearest(const char *word)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     distances();
     long_names();

@@ -95,7 +95,7 @@ check_unknown(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_types();
     check_ops();

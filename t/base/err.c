@@ -79,7 +79,7 @@ check_phrases(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_set();
     check_sys();

@@ -251,7 +251,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     texts();
     every_byte();
     numbers();

@@ -16,7 +16,7 @@ int
 main(void)
 {
     struct rlimit before = {1, 1}, now;
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     lower(64, 96);
     is_int(64, hp_limits_descriptors(), "the soft limit is read");

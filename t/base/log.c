@@ -273,7 +273,7 @@ int
 main(void)
 {
     int out, err;
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     out = capture_file("out");
     err = capture_file("err");

@@ -107,7 +107,7 @@ check_wipe(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_heap();
     check_pages();

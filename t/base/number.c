@@ -101,7 +101,7 @@ digits(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     a_table();
     ranges();

@@ -150,7 +150,7 @@ forks(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     many_rooms();
     threads();

@@ -75,7 +75,7 @@ int
 main(void)
 {
     char two[] = "a\nb\tc";
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     every_byte();
     names();

@@ -92,7 +92,7 @@ check_parts(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (uint8_t)tap_random();

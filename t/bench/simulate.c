@@ -348,7 +348,7 @@ test_program(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     test_two_ranks();
     test_rings();

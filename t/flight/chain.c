@@ -258,7 +258,7 @@ test_jobs(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_elsewhere();
     test_elsewhere_in_others();

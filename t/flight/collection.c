@@ -96,7 +96,7 @@ test_interrupted(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     if (!getenv("HOOP_TEST_TMP"))
         skip_all("run it by make check, or by t/tools/run-test");

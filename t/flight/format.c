@@ -350,7 +350,7 @@ test_instants(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_head();
     test_ring();

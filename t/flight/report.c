@@ -198,7 +198,7 @@ test_json(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_base64();
     test_archive();

@@ -565,7 +565,7 @@ test_moves_elsewhere(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_late();
     test_call_names();

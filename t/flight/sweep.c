@@ -230,7 +230,7 @@ own_shm(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     own_shm();
     snprintf(runtime, sizeof(runtime), "%s", tap_tmpdir());

@@ -187,7 +187,7 @@ collect_corners(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     collect_corners();
     for (int s = 0; s < SMALLS; s++) {

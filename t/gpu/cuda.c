@@ -358,7 +358,7 @@ int
 main(void)
 {
     hoop_error error = {.size = sizeof(error)};
-    tap_limit(120);
+    tap_limit(240);
     setenv("HOOP_FAKE_CUDA_DEVICES", "2", 1);
     const hoop_fake_cuda *fake = cuda_test_driver();
     plan_lazy();

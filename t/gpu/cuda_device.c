@@ -184,7 +184,7 @@ int
 main(void)
 {
     party p;
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     if (getenv("HOOP_TEST_CUDA"))
         skip_all("a real driver has the GPUs that it has");

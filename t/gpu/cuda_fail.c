@@ -320,7 +320,7 @@ main(int argc, char **argv)
 {
     if (argc > 1)
         return strcmp(argv[1], "old") == 0 ? use_old_driver() : describe();
-    tap_limit(120);
+    tap_limit(240);
     fake = cuda_test_driver();
     if (!fake)
         skip_all("a real driver does not fail on demand");

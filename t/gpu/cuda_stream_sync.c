@@ -331,7 +331,7 @@ test_all(unsigned delay)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     fake = cuda_test_driver();
     plan_lazy();
     cuda_test_variants(fake, test_all);

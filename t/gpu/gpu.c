@@ -35,7 +35,7 @@ main(void)
     char *heap = malloc(100);
     void *pages = hp_pages(10000);
     char text[256] = "", tiny[8] = "";
-    tap_limit(60);
+    tap_limit(240);
     plan(12);
     ok(hp_device_of(NULL) == &hp_host_ops, "NULL");
     ok(hp_device_of(&still) == &hp_host_ops, "static memory");

@@ -541,7 +541,7 @@ check_queue(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     diag("seed %llu", (unsigned long long)tap_seed());
     allocate();

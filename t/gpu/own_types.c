@@ -80,7 +80,7 @@ check_products(const hp_arith *arith)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     for (size_t i = 0; i < PAIRS; i++) {
         every[i] = (uint8_t)i;

@@ -320,7 +320,7 @@ check_no_pipes(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
     check_life();

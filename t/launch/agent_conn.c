@@ -217,7 +217,7 @@ check_not_started(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
     check_start();

@@ -176,7 +176,7 @@ check_narrow(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     write_hosts();
     check_good();

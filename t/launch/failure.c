@@ -266,7 +266,7 @@ check_report(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_tail();
     check_sentences();

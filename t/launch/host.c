@@ -370,7 +370,7 @@ check_before_spec(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
     check_starts();

@@ -181,7 +181,7 @@ check_files(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     for (size_t i = 0; i < sizeof(accepted) / sizeof(accepted[0]); i++)
         check_accepted(&accepted[i]);

@@ -103,7 +103,7 @@ check_random(int round)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_small();
     check_raw();

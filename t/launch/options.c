@@ -188,7 +188,7 @@ check_mistakes(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     unsetenv("HOOP_HOSTFILE");
     unsetenv("HOOP_RSH");

@@ -160,7 +160,7 @@ check_homes(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_settings();
     check_option();

@@ -308,7 +308,7 @@ check_orphan(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
     check_start();

@@ -246,7 +246,7 @@ check_stopped(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     signal(SIGPIPE, SIG_IGN);
     setenv("HOOP_SOCKET_IFNAME", "127.0.0.0/8", 1); /* for the server of ranks elsewhere */

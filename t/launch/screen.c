@@ -189,7 +189,7 @@ check_bound(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_pipe();
     check_unfinished();

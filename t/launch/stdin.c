@@ -126,7 +126,7 @@ check_file(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     check_pipe();
     check_file();

@@ -97,7 +97,7 @@ main(void)
     int32_t in = 3, out = 0;
     hoop_work *work = NULL;
     pthread_t holder;
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         bail("no communicator");

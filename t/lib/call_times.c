@@ -124,7 +124,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     before_a_comparison();
     days();
     return 0;

@@ -277,7 +277,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(100);
+    tap_limit(240);
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS)
         bail("no ring of one");
     test_threads();

@@ -374,7 +374,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     tap_seed();
     test_window_above_s();
     test_window_up_to_s();

@@ -197,7 +197,7 @@ main(void)
     party p;
     pipes between;
     int waits = 0;
-    tap_limit(60);
+    tap_limit(240);
     plan(5);
     test_news();
     if (pipe(between.go) != 0 || pipe(between.done) != 0)

@@ -416,7 +416,7 @@ main(int argc, char **argv)
         return getuid() == geteuid() ? 77 : be_privileged();
     sanitized = tap_sanitized();
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     clean();
     test_rows();
     test_name();

@@ -171,7 +171,7 @@ int
 main(void)
 {
     plan(12);
-    tap_limit(120);
+    tap_limit(240);
     is_heard("init get_maxes get_my_kvsname barrier_in get finalize", meets_thrice, 1, "three calls, one exchange");
     is_heard("init get_maxes get_my_kvsname put barrier_in get finalize", meets_thrice, 0, "rank 0 puts its text once");
     is_heard("init get_maxes get_my_kvsname barrier_in get finalize", forks_afterwards, 1,

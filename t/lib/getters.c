@@ -102,7 +102,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     alone();
     in_a_ring();
     gpu();

@@ -299,7 +299,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     make_comm();
     test_state();
     test_fusing();

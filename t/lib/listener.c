@@ -361,7 +361,7 @@ test_ranges(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     make_keys(&keys, 1);
     make_keys(&others, 2);

@@ -185,7 +185,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     try_all((plot){.count = 1}, "a frozen server, a rank that is stopped");
     try_all((plot){.count = 1, .stagger = 900}, "ranks that come at different times");
     try_all((plot){.count = 1, .absent = 1, .stagger = 900}, "a rank that has not come");

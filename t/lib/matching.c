@@ -99,7 +99,7 @@ main(void)
 {
     int good = 0, n = 300;
     plan(1);
-    tap_limit(60);
+    tap_limit(240);
     for (int i = 0; i < n; i++) {
         uint64_t keys = 1 + tap_pick(i % 3 ? 8 : KEYS);
         good += case_ok(schedule(keys), "schedule %d, %d keys", i, (int)keys);

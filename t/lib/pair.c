@@ -415,7 +415,7 @@ int
 main(void)
 {
     plan(6);
-    tap_limit(120);
+    tap_limit(240);
     exchanges();
     mismatches();
     other_type();

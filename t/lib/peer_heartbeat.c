@@ -358,7 +358,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_still();
     test_rest();
     test_woken();

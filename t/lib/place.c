@@ -290,7 +290,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     tap_seed();
     test_table();
     test_that_it_can_fail();

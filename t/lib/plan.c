@@ -422,7 +422,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     tap_seed();
     test_cut_exactly();
     test_cut();

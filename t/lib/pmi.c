@@ -170,7 +170,7 @@ main(void)
     static char endless[HP_PMI_LINE + 10];
     int pipes[2];
     plan(27);
-    tap_limit(120);
+    tap_limit(240);
     test_words();
     test_right(0);
     test_right(1);

@@ -538,7 +538,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     tap_seed();
     test_tables();
     test_primitives();

@@ -181,7 +181,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     in_folder(runtime, "runtime");
     snprintf(host_file, sizeof(host_file), "%s/hoop.secret", runtime);
     if (mkdir(runtime, 0700) != 0)

@@ -228,7 +228,7 @@ test_no_address(void)
 int
 main(void)
 {
-    tap_limit(100);
+    tap_limit(240);
     plan_lazy();
     first = party_ports(PORTS);
     if (hoop_secret_new(right, sizeof(right)) || hoop_secret_new(other, sizeof(other)))

@@ -302,7 +302,7 @@ test_port_in_use(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     hoop_log_to(house_log, NULL);
     test_genuine("127.0.0.1:0");

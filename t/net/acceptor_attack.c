@@ -532,7 +532,7 @@ test_short_machine(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     hoop_log_to(house_log, NULL);
     test_garbage();

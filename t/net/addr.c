@@ -343,7 +343,7 @@ test_no_choice(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_text();
     test_bad_text();

@@ -90,7 +90,7 @@ numbers(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     for (size_t k = 0; k < sizeof(secret); k++)
         secret[k] = (uint8_t)k;

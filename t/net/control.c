@@ -92,7 +92,7 @@ room_for_all(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
         bail("no sockets");

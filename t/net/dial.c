@@ -585,7 +585,7 @@ make_keys(hp_keys *made, uint8_t first)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     make_keys(&keys, 0);
     make_keys(&others, 1);

@@ -64,7 +64,7 @@ main(void)
 {
     hoop_error error;
     hp_call other = base;
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     is_int(HOOP_SUCCESS, match(&base, &base, HP_FRAME_CALL, &error), "one call");
     other.count++;

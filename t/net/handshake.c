@@ -553,7 +553,7 @@ headers(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     tap_seed();
     make_keys(&keys, 0, 0xa0);

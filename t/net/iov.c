@@ -91,7 +91,7 @@ main(void)
     int stretches = 1, wholes = 1;
     payload p;
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     tap_seed();
     for (uint32_t k = 0; k < 60; k++) {
         make(&p, k % 2 ? HP_SIDE_SEND : HP_SIDE_RECV, 1 + k % 4);

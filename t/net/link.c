@@ -529,7 +529,7 @@ main(void)
 {
     static const char *const ways[WAYS] = {"nobody", "the sender", "the receiver", "both"};
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     for (int way = NOBODY; way < WAYS; way++)
         test_cuts(way, ways[way]);
     test_many_pieces();

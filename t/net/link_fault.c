@@ -547,7 +547,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(100);
+    tap_limit(240);
     tap_seed();
     signal(SIGPIPE, count_pipe);
     for (in_pieces = 0; in_pieces < 2; in_pieces++) {

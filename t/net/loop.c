@@ -459,7 +459,7 @@ test_no_descriptors(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     test_watches();
     test_free_inside();

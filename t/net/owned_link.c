@@ -137,7 +137,7 @@ int
 main(void)
 {
     plan(6);
-    tap_limit(60);
+    tap_limit(240);
     for (int i = 0; i < LONG; i++)
         from[i] = (uint8_t)((uint32_t)i * 2654435761U >> 11);
     cuts();

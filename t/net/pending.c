@@ -107,7 +107,7 @@ test_few(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     test_shares(0, HP_PER_ADDRESS);
     test_shares(100, 100);

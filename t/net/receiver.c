@@ -363,7 +363,7 @@ int
 main(void)
 {
     static bench b;
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     make_stream();
     test_parts(&b);

@@ -262,7 +262,7 @@ bad_fds(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     for (size_t k = 0; k < sizeof(secret.key); k++)
         secret.key[k] = (uint8_t)k;

@@ -293,7 +293,7 @@ test_unposted(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     test_cuts();
     test_long();

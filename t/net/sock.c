@@ -229,7 +229,7 @@ test_low(void)
 int
 main(void)
 {
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     hoop_log_to(on_log, NULL);
     test_pair("127.0.0.1:0");

@@ -111,7 +111,7 @@ main(void)
     static uint8_t data[LONG], wire[LONG + 200];
     hp_frame frame = rig_frame(1, 0, HP_FRAME_CALL);
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     for (size_t i = 0; i < LONG; i++)
         data[i] = (uint8_t)(i * 2654435761U >> 13);
     size_t n = rig_record(&frame, data, LONG, wire, sizeof(wire));

@@ -196,7 +196,7 @@ main(void)
 {
     static const int ranks[] = {1, 2, 3, 7, 8, 17, MOST_RANKS};
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     known_values();
     orders();
     for (int type = 0; type < PERF_TYPES; type++)

@@ -238,7 +238,7 @@ main(void)
 {
     static const size_t counts[] = {0, 1, 33, PERF_PERIOD + 5};
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     for (int coll = 0; coll < perf_coll_named("barrier"); coll++)
         for (int type = 0; type < PERF_TYPES; type++)
             for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)

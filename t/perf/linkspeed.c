@@ -98,7 +98,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     rates();
     printed();
     shares();

@@ -64,7 +64,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     tables();
     one_set();
     apart();

@@ -62,7 +62,7 @@ main(void)
     meet m = {.secret = rank_secret()};
     hoop_error error;
     const char *why;
-    tap_limit(60);
+    tap_limit(240);
     if (!own_network("10.77.0.1", &why))
         skip_all("%s", why);
     plan_lazy();

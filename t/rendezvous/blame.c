@@ -167,7 +167,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_culprits();
     test_chains();
     test_special();

@@ -208,7 +208,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_shapes();
     test_no_memory();
     return tap_failures() != 0;

@@ -102,7 +102,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     test_columns();
     test_characters();
     test_sentence();

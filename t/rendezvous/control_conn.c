@@ -230,7 +230,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_cuts();
     test_link_losses();
     test_queue();

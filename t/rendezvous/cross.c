@@ -247,7 +247,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_crossed();
     test_harmless();
     test_rings();

@@ -312,7 +312,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_one_of_many();
     test_two();
     test_groups();

@@ -120,7 +120,7 @@ main(void)
     hp_addr any;
     hp_sock_options sock = {0};
     hp_acceptor_owner owner = {.arg = &l, .keys = on_keys, .policy = on_policy, .judge = on_judge, .enter = on_enter};
-    tap_limit(60);
+    tap_limit(240);
     plan_lazy();
     meet_open(&m);
     l.loop = m.loop;

@@ -130,7 +130,7 @@ one_job(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     names_in_turn();
     honest_job();

@@ -88,7 +88,7 @@ one_job(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     two_jobs();
     one_job();

@@ -542,7 +542,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_orders();
     test_missing();
     test_come_and_go();

@@ -93,7 +93,7 @@ main(void)
 {
     int good = 0;
     plan(10);
-    tap_limit(60);
+    tap_limit(240);
     who_is_compared();
     how_many_are_compared();
     for (int round = 0; round < ROUNDS; round++)

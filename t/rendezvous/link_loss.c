@@ -385,7 +385,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_link();
     test_messages();
     test_one_end();

@@ -136,7 +136,7 @@ main(void)
     meet m;
     struct rlimit limit;
     plan_lazy();
-    tap_limit(100);
+    tap_limit(240);
     getrlimit(RLIMIT_NOFILE, &limit);
     if (limit.rlim_max < 2 * CROWD)
         skip_all("%d descriptors are too few for %d ranks", (int)limit.rlim_max, CROWD);

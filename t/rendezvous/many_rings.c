@@ -172,7 +172,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     fill();
     test_table();
     test_json();

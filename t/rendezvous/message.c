@@ -574,7 +574,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_join();
     test_join_bytes();
     test_join_ranges();

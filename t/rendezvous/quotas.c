@@ -184,7 +184,7 @@ descriptors(void)
 int
 main(void)
 {
-    tap_limit(120);
+    tap_limit(240);
     plan_lazy();
     claimed_worlds();
     connections();

@@ -206,7 +206,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_waited_for();
     test_made_right();
     test_all_refuse();

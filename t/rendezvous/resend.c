@@ -148,7 +148,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     ok(is_told(ABORT, "its GPU is out of order"), "a cause told to a line that was reset is told again");
     ok(is_told(LOST, "the connection between rank 1 (node2) and rank 2 (node3) broke"), "so is a loss");
     ok(is_told(FOUND, ""), "unless the connection stands again");

@@ -86,7 +86,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     test_call_name();
     test_call_number();
     test_many_names();

@@ -375,7 +375,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_peace();
     test_losses();
     test_words();

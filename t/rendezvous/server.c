@@ -446,7 +446,7 @@ main(void)
 {
     struct rlimit limit;
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max;
     setrlimit(RLIMIT_NOFILE, &limit);

@@ -163,7 +163,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_one();
     test_two();
     test_long();

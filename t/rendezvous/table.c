@@ -358,7 +358,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(30);
+    tap_limit(240);
     test_quiet();
     test_wait();
     test_elsewhere();

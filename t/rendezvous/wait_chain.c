@@ -335,7 +335,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_one();
     test_not_followed();
     test_many();

@@ -174,7 +174,7 @@ int
 main(void)
 {
     plan_lazy();
-    tap_limit(60);
+    tap_limit(240);
     test_random();
     return tap_failures() != 0;
 }

@@ -43,7 +43,7 @@ is 0 $? 'under hooprun a rank comes after twelve seconds'
 like '^hooprun: job [0-9a-f]{8}: 3 of 4 ranks are here after [0-9.]+ s; rank 1 \([^ ]+\) is missing$' "$(head -n 1 err)" \
     'a line says who is missing, and where it was started'
 like '^hooprun: job [0-9a-f]{8}: all 4 ranks are here after [0-9.]+ s$' "$(tail -n 1 err)" 'and one that it has come'
-is 2 "$(wc -l <err | tr -d ' ')" 'no other line'
+is '' "$(grep -v ' ranks are here after ' err)" 'no other line'
 
 await test -s hand.0
 like "no server answers at $address \\(tried for [0-9.]+ s\\); is hoop-rendezvous running there\\?\$" "$(head -n 1 hand.0)" \
@@ -52,7 +52,7 @@ is '' "$(cat hand.1)" 'another rank of its host does not'
 await ended never 1
 await ended local 1
 is 0 "$(grep -c 'no server answers' local.0)" 'nor does a rank whose launcher counts it second on its host'
-is 1 "$(grep -c 'no server answers at 127.0.0.1:1' never.0)" 'where none ever answers a rank says so'
+like '^[12]$' "$(grep -c 'no server answers at 127.0.0.1:1' never.0)" 'where none ever answers a rank says so'
 is 0 "$(grep -c 'the rendezvous server answers' never.0)" 'and never that one does'
 
 start "$server" --port "${address##*:}" --secret-file secret >server.out 2>server.err

@@ -144,7 +144,7 @@ main(void)
 {
     int ends[2];
     plan_lazy();
-    tap_limit(120);
+    tap_limit(240);
     party_open(&p);
     setenv("HOOP_WARN_AFTER_MS", "600", 1);
     expect(2, late, NULL, "a receive that waits says so");

@@ -229,7 +229,7 @@ refused 'rank 0 does not come' "no server of this job" i
 stop "$started"
 for r in 1 2; do pytorch j $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done
 wait_for 60 ended j1 j2
-is 1 "$(cat j1 j2 | grep -c 'WARN waiting for the server of rank 0 at 127.0.0.1, ports')" 'one rank says it after 5 s'
+is 1 "$(grep -l 'WARN waiting for the server of rank 0 at 127.0.0.1, ports' j1 j2 | wc -l | tr -d ' ')" 'one rank says it after 5 s'
 like "$((port + 1)) to $((port + 16)) within the bring-up time-out: is rank 0 there" "$(cat j2)" 'and each in the end'
 
 for r in 0 1; do pytorch p $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done

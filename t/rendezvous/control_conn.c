@@ -216,7 +216,8 @@ test_ends(void)
     uint64_t before = hp_now();
     hp_control_conn_finish(s.control, 60 * HP_MS);
     uint64_t took = (hp_now() - before) / HP_MS;
-    ok(took >= 59 && (double)took / 1e3 < 1 + tap_room(), "a good end waits for the other side, but not for ever: %d ms", (int)took);
+    ok(took >= 59 && (double)took / 1e3 < 1 + tap_room(),
+       "a good end waits for the other side, but not for ever: %d ms", (int)took);
     finish(&s);
     start(&s);
     shutdown(s.fd, SHUT_WR);

@@ -52,7 +52,9 @@ call(hoop_comm *comm, form f, int bad)
             return hoop_allgather_on_stream(in, out, COUNT, HOOP_FLOAT32, comm, NULL);
         return hoop_allgather(in, out, COUNT, HOOP_FLOAT32, comm);
     default:
-        hoop_group_start(comm);
+        result = hoop_group_start(comm);
+        if (result != HOOP_SUCCESS) /* the communicator has failed meanwhile */
+            return result;
         if (f == GROUP_OF_BAD)
             hoop_barrier(comm);
         hoop_allgather(send, out, COUNT, HOOP_FLOAT32, comm);
@@ -85,9 +87,10 @@ refuses(int rank, int size, void *arg)
         return 7;
     if ((rank == GUILTY || s->everybody) && call(comm, s->form, 1) == HOOP_SUCCESS)
         return 6;
-    if (rank == GUILTY && s->pause == UNTIL_THEY_END)
-        party_await_marks(RANKS - 1);
-    else if (rank == GUILTY)
+    if (rank == GUILTY && s->pause == UNTIL_THEY_END && party_await_marks(RANKS - 1))
+        for (tap_wait w = {0}; hoop_comm_progress(comm) == HOOP_SUCCESS && tap_waits(&w);)
+            party_nap(0.01); /* it hears of it, too */
+    else if (rank == GUILTY && s->pause != UNTIL_THEY_END)
         party_nap(s->pause);
     result = call(comm, s->form, 0);
     if (busy && hoop_work_wait(busy, -1) != HOOP_SUCCESS && result == HOOP_SUCCESS)

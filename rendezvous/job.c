@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 #include "net/pending.h"
+#include "rendezvous/absence.h"
 #include "rendezvous/job_events.h"
 #include "rendezvous/rings.h"
 #include "rendezvous/wait_chain.h"
@@ -538,6 +539,21 @@ hp_job_broke(hp_job_conn *conn, uint64_t now)
     conn->job->conns--;
     hp_roster_broke(r, conn->rank, now);
     update(conn->job, now);
+}
+
+void
+hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
+{
+    for (hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; r->losses.away_n && i < r->ring.size; i++) {
+            if (!hp_absence_same(&r->ring.members[i], who))
+                continue;
+            if (ended)
+                hp_roster_ended(r, i);
+            else
+                hp_link_loss_alive(&r->losses, i, now);
+        }
+    update(job, now);
 }
 
 static void

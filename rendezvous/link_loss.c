@@ -29,9 +29,10 @@ hp_link_loss_open(hp_link_losses *losses, int size)
     *losses = (hp_link_losses){.size = size, .first = -1};
     losses->loss = hp_alloc((size_t)size, sizeof(hp_loss));
     losses->away = hp_alloc((size_t)size, sizeof(uint64_t));
+    losses->alive = hp_alloc((size_t)size, sizeof(uint64_t));
     for (int i = 0; losses->loss && i < size; i++)
         losses->loss[i].peer = -1;
-    return losses->loss && losses->away;
+    return losses->loss && losses->away && losses->alive;
 }
 
 void
@@ -39,6 +40,7 @@ hp_link_loss_close(hp_link_losses *losses)
 {
     free(losses->loss);
     free(losses->away);
+    free(losses->alive);
 }
 
 void
@@ -58,6 +60,14 @@ hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now)
 {
     losses->away_n += !losses->away[rank];
     losses->away[rank] = now;
+    losses->alive[rank] = 0;
+}
+
+void
+hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now)
+{
+    if (losses->away[rank])
+        losses->alive[rank] = now;
 }
 
 void
@@ -84,6 +94,14 @@ hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64
     return losses->away_n && now - last < HP_RETURN_MS * HP_MS;
 }
 
+/* Whether a rank has been away for `ms`; one that is proven to be alive may still dial. */
+static int
+is_away(const hp_link_losses *losses, int rank, uint64_t ms, uint64_t now)
+{
+    uint64_t since = losses->alive[rank] ? losses->alive[rank] : losses->away[rank];
+    return losses->away[rank] && now - since >= (losses->alive[rank] ? HP_RETURN_MS : ms) * HP_MS;
+}
+
 /*
  * A rank in an operation drives its connections, so it would have dialled again by now. A rank in none may be
  * computing, and notices the loss at its next operation.
@@ -92,7 +110,7 @@ static int
 stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
-        if (losses->away[i] && w[i].in_op && now - losses->away[i] >= AWAY_MS * HP_MS)
+        if (w[i].in_op && is_away(losses, i, AWAY_MS, now))
             return i;
     return -1;
 }
@@ -161,7 +179,7 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 static int
 has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
 {
-    return loss->number == 0 || now - losses->away[loss->peer] >= AWAY_MS * HP_MS;
+    return loss->number == 0 || is_away(losses, loss->peer, AWAY_MS, now);
 }
 
 hp_link_loss_cause

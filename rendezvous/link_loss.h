@@ -15,6 +15,7 @@ typedef struct hp_link_losses {
     int size;
     hp_loss *loss;     /* the first that it has reported; peer -1: none */
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
+    uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
     int away_n, first; /* first: the rank that reported first, or -1 */
     uint64_t since;    /* when it did */
 } hp_link_losses;
@@ -41,6 +42,8 @@ void hp_link_loss_close(hp_link_losses *losses);
 void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
                        uint64_t now); /* only a rank's first one counts */
 void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
+/* A rank that is away is proven to be alive: it may come back for as long as it dials. */
+void hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now);
 void hp_link_loss_back(hp_link_losses *losses, int rank);
 
 /* hasty: decide now, without awaiting other reports. */

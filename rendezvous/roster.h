@@ -75,7 +75,7 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
  * second for that.
  */
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
-/* The owner that started this rank's process reports its end: if the rank is away, it does not come back. */
+/* This rank's process has ended for certain: if the rank is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
 /*
  * Whether a JOIN is that of a rank of this ring, connected or away, that may come back; hp_roster_return reconnects

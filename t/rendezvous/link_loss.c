@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "rendezvous/absence.h"
 #include "t/rendezvous/sim.h"
 #include "t/tap/tap.h"
 
@@ -371,6 +372,31 @@ test_return_last(void)
     sim_close(&s);
 }
 
+/* The owner asks about ranks that are away, and a proof decides at once. */
+static void
+test_probed(void)
+{
+    const hp_member *who[N];
+    start();
+    sim_report(&s, 3, 17, 2, 2);
+    is_int(0, hp_absence_list(s.job, who, N), "nobody is absent");
+    sim_break(&s, 3);
+    sim_break(&s, 5);
+    is_int(2, hp_absence_list(s.job, who, N), "two are");
+    is_int(1, hp_absence_list(s.job, who, 1), "of whom one fits");
+    is_int(803, who[0]->pid, "the first");
+    hp_job_probed(s.job, who[0], 0, s.now);
+    sim_pass(&s, 1500);
+    is_int(0, s.conns[0].causes, "a rank that is alive has more than half a second, in an operation as well");
+    is_int(0, sim_return(&s, 3, &s.conns[3], 16), "it comes back");
+    hp_member ended = s.conns[0].ring.members[5];
+    hp_job_probed(s.job, &ended, 1, s.now);
+    is_int(N - 1, sim_told(&s, N, 5, HOOP_ERR_PEER_LOST, 5),
+           "one that has ended is named at once, also one that computed");
+    is_int(0, hp_absence_list(s.job, who, N), "and nobody asks about it any more");
+    sim_close(&s);
+}
+
 static void
 test_link_losses(void)
 {
@@ -397,6 +423,7 @@ main(void)
     test_stalled();
     test_return();
     test_return_last();
+    test_probed();
     test_link_losses();
     return tap_failures() != 0;
 }

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* absence: see absence.h. */
+#include "rendezvous/absence.h"
+
+int
+hp_absence_same(const hp_member *a, const hp_member *b)
+{
+    return a->pid == b->pid && a->host_id == b->host_id;
+}
+
+static int
+add(const hp_member *who, const hp_member **out, int n, int most)
+{
+    for (int i = 0; i < n; i++)
+        if (hp_absence_same(out[i], who))
+            return n;
+    if (n < most)
+        out[n++] = who;
+    return n;
+}
+
+int
+hp_absence_list(const hp_job *job, const hp_member **out, int most)
+{
+    int n = 0;
+    for (const hp_roster *r = job->rosters; r; r = r->next)
+        for (int i = 0; r->losses.away_n && r->state < HP_ROSTER_FAILED && i < r->ring.size; i++)
+            if (r->losses.away[i])
+                n = add(&r->ring.members[i], out, n, most);
+    return n;
+}

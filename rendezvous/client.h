@@ -7,19 +7,9 @@
 #ifndef HP_CLIENT_H
 #define HP_CLIENT_H
 
-#include "net/dial.h"
+#include "net/loop.h"
 #include "rendezvous/clock_offset.h"
-#include "rendezvous/registration.h"
-
-typedef enum hp_client_state {
-    HP_CLIENT_JOINING, /* dialling, or JOIN is sent: awaits the roster */
-    HP_CLIENT_ROSTER,  /* hp_client_ring() is complete: the owner opens its links, then calls hp_client_ready */
-    HP_CLIENT_READY,   /* awaits GO: all ranks have their links */
-    HP_CLIENT_GO,      /* member of a ring; a verdict may arrive */
-    HP_CLIENT_LEFT,    /* LEAVE is sent */
-    HP_CLIENT_GONE,    /* the server is lost; the ring goes on without it, and names of causes are best effort */
-    HP_CLIENT_FAILED   /* the join failed; hp_client_error has the reason */
-} hp_client_state;
+#include "rendezvous/membership.h"
 
 typedef struct hp_client hp_client;
 

@@ -6,8 +6,14 @@
 #ifndef HP_RESEND_H
 #define HP_RESEND_H
 
-#include "rendezvous/control_conn.h"
 #include "rendezvous/message.h"
+
+/* Where the frames of one end of a control connection go. */
+typedef struct hp_outlet {
+    void *arg;
+    int (*send)(void *arg, hp_frame_type type, const void *payload, size_t n); /* 0: it does not fit into the queue */
+    size_t (*queued)(void *arg);                                               /* bytes that are not written yet */
+} hp_outlet;
 
 /* Each is kept, and sent if there is a connection (NULL: there is none). */
 typedef struct hp_resend {
@@ -22,13 +28,13 @@ typedef struct hp_resend {
 } hp_resend;
 
 void hp_resend_clear(hp_resend *resend);
-void hp_resend_abort(hp_resend *resend, hp_control_conn *control, const hoop_error *cause);
-void hp_resend_lost(hp_resend *resend, hp_control_conn *control, const hp_loss *loss);
-void hp_resend_unstarted(hp_resend *resend, hp_control_conn *control, const hp_unstarted *unstarted);
-void hp_resend_refuse(hp_resend *resend, hp_control_conn *control, uint32_t split, const hoop_error *cause);
-void hp_resend_name(hp_resend *resend, hp_control_conn *control, int number, const char *name); /* as hp_client_name */
+void hp_resend_abort(hp_resend *resend, const hp_outlet *outlet, const hoop_error *cause);
+void hp_resend_lost(hp_resend *resend, const hp_outlet *outlet, const hp_loss *loss);
+void hp_resend_unstarted(hp_resend *resend, const hp_outlet *outlet, const hp_unstarted *unstarted);
+void hp_resend_refuse(hp_resend *resend, const hp_outlet *outlet, uint32_t split, const hoop_error *cause);
+void hp_resend_name(hp_resend *resend, const hp_outlet *outlet, int number, const char *name); /* as hp_client_name */
 
 /* The member is back: sends all of them again. */
-void hp_resend_all(const hp_resend *resend, hp_control_conn *control);
+void hp_resend_all(const hp_resend *resend, const hp_outlet *outlet);
 
 #endif

@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * membership: see membership.h. A rank sends JOIN, collects the roster and awaits GO; from then on it sends small reports
+ * and may receive a verdict. The loss of the server is fatal only before GO: during the join the rank dials again, after
+ * GO the ring goes on without a server. If the control connection was reset after GO, the server may still be there: the
+ * rank is away, dials, and sends JOIN again.
+ */
+#include "rendezvous/membership.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "base/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GRACE_MS = 300, /* the server's own time-out, which names the missing ranks, ends first */
+    REDIAL_MS = 50,
+    REDIAL_MOST_MS = 1000,
+    SERVER_SILENT_MS = 15000, /* during an operation the server sends PING every second */
+    SERVER_QUIET_MS = 2000,
+    ASLEEP_MS = 1000,       /* reports leave every quarter of a second, unless this process was stopped */
+    REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
+};
+
+void
+hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_outlet *outlet, uint64_t now)
+{
+    *m = (hp_membership){.options = *options, .outlet = *outlet, .dial_at = now};
+    hp_err_clear(&m->error);
+    hp_err_clear(&m->verdict);
+    hp_resend_clear(&m->resend);
+    m->give_up_at = (options->deadline > now ? options->deadline : now) + GRACE_MS * HP_MS;
+}
+
+void
+hp_membership_close(hp_membership *m)
+{
+    free(m->ring.order);
+    free(m->ring.members);
+}
+
+static void
+fail(hp_membership *m, const hoop_error *error)
+{
+    if (m->state >= HP_CLIENT_GO)
+        return;
+    m->error = *error;
+    m->error.phase = HOOP_PHASE_BRINGUP;
+    m->state = HP_CLIENT_FAILED;
+    m->dial_at = m->give_up_at = HP_NEVER;
+}
+
+static void
+gone(hp_membership *m)
+{
+    m->away = HP_HERE;
+    m->state = HP_CLIENT_GONE;
+    m->dial_at = m->give_up_at = HP_NEVER;
+    hp_log(HP_LOG_INFO, "the rendezvous server is gone; the ring continues without it");
+}
+
+/* --- frames from the server --- */
+
+static int
+take_part(hp_membership *m, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    int whole = hp_registration_part(&m->options, &m->ring, &m->parts_to, payload, n, error);
+    if (whole > 0)
+        m->state = HP_CLIENT_ROSTER;
+    return whole < 0 ? -1 : 0;
+}
+
+static int
+take_cause(hp_membership *m, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    hoop_error cause;
+    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent a malformed error");
+        return -1;
+    }
+    hp_abort_confine(&cause, m->state == HP_CLIENT_JOINING ? (int)hp_registration_hello(&m->options, NULL).world
+                                                           : m->ring.size);
+    if (!m->verdict.code)
+        m->verdict = cause;
+    fail(m, &cause);
+    return 0;
+}
+
+static int
+where(const hp_membership *m)
+{
+    switch (m->state) {
+    case HP_CLIENT_JOINING: return HP_JOINING;
+    case HP_CLIENT_ROSTER:
+    case HP_CLIENT_READY: return HP_AT_LINKING;
+    case HP_CLIENT_GO: return m->away ? HP_AT_LINKING : HP_AT_RUNNING;
+    default: return HP_AT_END;
+    }
+}
+
+/* The server's answer to a member that has connected again. */
+static int
+take_answer(hp_membership *m, int type, const uint8_t *payload, size_t n, hoop_error *error)
+{
+    if (type == HP_PING)
+        return 0;
+    if (type == HP_REFUSED) {
+        gone(m);
+        return -1;
+    }
+    m->away = HP_HERE;
+    m->give_up_at = HP_NEVER;
+    if (type == HP_ABORT)
+        return take_cause(m, payload, n, error);
+    hp_log(HP_LOG_INFO, "connected to the rendezvous server again");
+    hp_resend_all(&m->resend, &m->outlet);
+    return 0;
+}
+
+int
+hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    m->last_seen = now;
+    if (!hp_message_fits(type, 1, where(m), n)) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
+        return -1;
+    }
+    if (m->away)
+        return take_answer(m, type, payload, n, error);
+    if (type == HP_ROSTER)
+        return take_part(m, payload, n, error);
+    if (type == HP_ABORT || type == HP_REFUSED)
+        return take_cause(m, payload, n, error);
+    if (type == HP_GO && m->state == HP_CLIENT_READY) {
+        m->state = HP_CLIENT_GO;
+        m->give_up_at = HP_NEVER;
+    }
+    return 0;
+}
+
+/* --- the connection --- */
+
+static void
+redial_later(hp_membership *m, uint64_t now)
+{
+    uint64_t pause = (uint64_t)REDIAL_MS << (m->attempts < 5 ? m->attempts : 5);
+    m->attempts++;
+    m->parts_to = 0;
+    m->dial_at = now + (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS;
+}
+
+/* The control connection ended after GO. If it was reset, the rank may dial again. */
+static void
+lose_control(hp_membership *m, const hoop_error *why, uint64_t now)
+{
+    if (!m->ring.size)
+        return; /* this rank takes no part in a split, and the server has closed */
+    if (why->code != HOOP_ERR_SYSTEM || (m->away && now >= m->away_until)) {
+        gone(m);
+        return;
+    }
+    hp_log(HP_LOG_INFO, "%s; connecting again", why->text);
+    if (!m->away)
+        m->away_until = now + HP_RETURN_MS * HP_MS;
+    m->away = HP_AWAY;
+    m->in_op = 0;
+}
+
+void
+hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
+{
+    char server[HP_ADDR_TEXT];
+    hoop_error error;
+    m->line = HP_LINE_NONE;
+    if (m->state == HP_CLIENT_GO)
+        lose_control(m, why, now);
+    else if (why->code && why->code != HOOP_ERR_SYSTEM)
+        fail(m, why);
+    else if (m->state == HP_CLIENT_JOINING)
+        redial_later(m, now);
+    else if (m->state < HP_CLIENT_GO && m->ring.size > 0) {
+        hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
+                   "the rendezvous server at %s closed the connection while the ring was being linked; was it stopped?",
+                   hp_addr_print(&m->options.server, server));
+        fail(m, &error);
+    }
+}
+
+static int
+send_join(hp_membership *m, uint64_t now)
+{
+    uint8_t payload[HP_CONTROL_MAX];
+    hp_join join = m->away ? hp_registration_again(&m->options, &m->ring) : hp_registration_first(&m->options, now);
+    join.agree = m->options.agree;
+    join.agree_n = strlen(m->options.agree);
+    size_t n = hp_join_put(payload, &join);
+    return n && m->outlet.send(m->outlet.arg, HP_JOIN, payload, n);
+}
+
+/*
+ * The server is that of another start of this job. An older one ends sooner or later, and leaves its port to the right
+ * one; if it is newer, this rank is left over.
+ */
+static void
+meet_other_attempt(hp_membership *m, uint32_t attempt, uint64_t now)
+{
+    int older = attempt < m->options.attempt;
+    hoop_error error;
+    hp_registration_other_attempt(&m->options, attempt, &error);
+    if (!older) {
+        fail(m, &error);
+        return;
+    }
+    if (!m->error.code)
+        hp_log(HP_LOG_WARN, "%s; this rank waits for that", error.text);
+    m->error = error;
+    redial_later(m, now);
+}
+
+/* The connection is up. */
+static void
+enter(hp_membership *m, uint64_t now)
+{
+    hoop_error error;
+    m->line = HP_LINE_UP;
+    hp_err_clear(&m->error);
+    if (send_join(m, now))
+        return;
+    m->line = HP_LINE_NONE;
+    if (m->away)
+        gone(m);
+    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
+    fail(m, &error);
+}
+
+hp_hello
+hp_membership_dial(hp_membership *m, uint64_t *deadline)
+{
+    m->dial_at = HP_NEVER;
+    m->line = HP_LINE_DIALLING;
+    *deadline = m->away ? m->away_until : m->options.deadline;
+    return hp_registration_hello(&m->options, m->away ? &m->ring : NULL);
+}
+
+void
+hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t now)
+{
+    m->features = result->features;
+    m->line = HP_LINE_NONE;
+    if (result->fd >= 0) {
+        enter(m, now);
+    } else if (m->away) {
+        gone(m);
+    } else if (result->status == HP_DUPLICATE && m->attempts > 0) {
+        redial_later(m, now); /* most likely this rank itself: its first connection broke, unnoticed by the server */
+    } else if (result->status == HP_DUPLICATE) {
+        hoop_error error;
+        hp_registration_duplicate(&m->options, &error);
+        fail(m, &error);
+    } else if (result->status == HP_BAD_EPOCH) {
+        meet_other_attempt(m, result->epoch, now);
+    } else {
+        fail(m, &result->error);
+    }
+}
+
+void
+hp_membership_time(hp_membership *m, uint64_t now)
+{
+    int answered = m->line == HP_LINE_UP;
+    hoop_error error;
+    if (now < m->give_up_at)
+        return;
+    m->give_up_at = HP_NEVER;
+    m->line = HP_LINE_NONE;
+    if (m->away) { /* JOIN is sent, and no answer has arrived */
+        gone(m);
+        return;
+    }
+    if (m->error.code)
+        error = m->error; /* of an older attempt's server */
+    else
+        hp_registration_too_late(&m->options, answered, &error);
+    fail(m, &error);
+}
+
+int
+hp_membership_wants_dial(const hp_membership *m, uint64_t now)
+{
+    return m->line == HP_LINE_NONE && now >= m->dial_at;
+}
+
+uint64_t
+hp_membership_next(const hp_membership *m)
+{
+    return m->line == HP_LINE_NONE && m->dial_at < m->give_up_at ? m->dial_at : m->give_up_at;
+}
+
+/* --- calls of the owner --- */
+
+/* The outlet, while the connection takes frames of a member; else NULL. */
+static const hp_outlet *
+usable(const hp_membership *m)
+{
+    return m->line != HP_LINE_UP || m->away || !m->ring.size ? NULL : &m->outlet;
+}
+
+static void
+send_frame(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
+{
+    if (m->line == HP_LINE_UP)
+        m->outlet.send(m->outlet.arg, type, payload, n);
+}
+
+void
+hp_membership_ready(hp_membership *m)
+{
+    if (m->state != HP_CLIENT_ROSTER)
+        return;
+    m->state = m->ring.size ? HP_CLIENT_READY : HP_CLIENT_GO;
+    if (m->ring.size)
+        send_frame(m, HP_READY, NULL, 0);
+}
+
+static void
+send_report(hp_membership *m, hp_frame_type type, const hp_report *report)
+{
+    uint8_t payload[HP_REPORT_BYTES];
+    hp_report_put(payload, report);
+    send_frame(m, type, payload, sizeof(payload));
+    m->in_op = 1;
+}
+
+void
+hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now)
+{
+    if (m->state != HP_CLIENT_GO || !usable(m))
+        return;
+    if (!m->in_op || now - m->reported > ASLEEP_MS * HP_MS)
+        m->last_seen = now;
+    m->reported = now;
+    if (now - m->last_seen > SERVER_SILENT_MS * HP_MS) {
+        m->state = HP_CLIENT_GONE;
+        return;
+    }
+    if (m->outlet.queued(m->outlet.arg) > REPORT_QUEUE)
+        return;
+    send_report(m, m->in_op || m->refused ? HP_PROGRESS : HP_IN_OP, report);
+}
+
+void
+hp_membership_unstarted(hp_membership *m, const hp_unstarted *unstarted)
+{
+    if (m->state != HP_CLIENT_GO)
+        return;
+    m->refused = 1;
+    hp_resend_unstarted(&m->resend, usable(m), unstarted);
+}
+
+void
+hp_membership_started(hp_membership *m, const hp_report *report, uint64_t now)
+{
+    m->refused = 0;
+    m->resend.unstarted.sequence = 0;
+    if (m->state != HP_CLIENT_GO || !usable(m))
+        return;
+    if (!m->in_op)
+        m->last_seen = now;
+    m->reported = now;
+    send_report(m, HP_IN_OP, report);
+}
+
+int
+hp_membership_has_server(const hp_membership *m, uint64_t now)
+{
+    /* the caller's `now` may be a moment older than the frame */
+    return m->state != HP_CLIENT_GONE && !m->away && (!m->in_op || now <= m->last_seen + SERVER_QUIET_MS * HP_MS);
+}
+
+int
+hp_membership_may_ask(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_GO && usable(m);
+}
+
+static void
+send_count(hp_membership *m, hp_frame_type type, uint64_t completed)
+{
+    uint8_t payload[HP_COUNT_BYTES];
+    hp_put64(payload, completed);
+    send_frame(m, type, payload, sizeof(payload));
+}
+
+void
+hp_membership_out(hp_membership *m, uint64_t completed)
+{
+    if (m->in_op && m->state == HP_CLIENT_GO)
+        send_count(m, HP_OUT, completed);
+    m->in_op = 0;
+}
+
+int
+hp_membership_inform(hp_membership *m, uint64_t feature, hp_frame_type type, const void *payload, size_t n)
+{
+    const hp_outlet *outlet = m->features & feature ? usable(m) : NULL;
+    if (m->state != HP_CLIENT_GO || !outlet || outlet->queued(outlet->arg) > REPORT_QUEUE)
+        return 0;
+    return outlet->send(outlet->arg, type, payload, n);
+}
+
+void
+hp_membership_abort(hp_membership *m, const hoop_error *cause)
+{
+    if (m->state >= HP_CLIENT_ROSTER && m->state < HP_CLIENT_LEFT)
+        hp_resend_abort(&m->resend, usable(m), m->resend.cause.code ? &m->resend.cause : cause);
+}
+
+void
+hp_membership_lost(hp_membership *m, const hp_loss *loss)
+{
+    if (m->state == HP_CLIENT_GO)
+        hp_resend_lost(&m->resend, usable(m), m->resend.loss.peer < 0 ? loss : &m->resend.loss);
+}
+
+void
+hp_membership_found(hp_membership *m)
+{
+    m->resend.loss.peer = -1;
+}
+
+int
+hp_membership_is_away(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_GO && m->away != HP_HERE;
+}
+
+void
+hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uint64_t now)
+{
+    if (m->state != HP_CLIENT_GO || m->away != HP_AWAY)
+        return;
+    m->options.started = started;
+    m->options.completed = completed;
+    m->away = HP_RETURNING;
+    if (started >= m->resend.unstarted.sequence)
+        m->resend.unstarted.sequence = 0;
+    m->give_up_at = m->away_until;
+    m->dial_at = now;
+}
+
+void
+hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause)
+{
+    if (m->state == HP_CLIENT_GO)
+        hp_resend_refuse(&m->resend, usable(m), split, cause);
+}
+
+int
+hp_membership_name(hp_membership *m, int number, const char *name)
+{
+    int takes = m->state == HP_CLIENT_GO && (!number || (m->features & HP_FEATURE_CALL_NAMES));
+    if (takes)
+        hp_resend_name(&m->resend, usable(m), number, name);
+    return takes;
+}
+
+int
+hp_membership_verdict(const hp_membership *m, hoop_error *error)
+{
+    if (!m->verdict.code)
+        return 0;
+    *error = m->verdict;
+    return 1;
+}
+
+void
+hp_membership_leave(hp_membership *m, uint64_t completed)
+{
+    if (m->state < HP_CLIENT_ROSTER || m->state > HP_CLIENT_GO || m->ring.size == 0)
+        return;
+    if (m->line != HP_LINE_UP)
+        m->line = HP_LINE_NONE; /* a rank that is away leaves without a frame */
+    m->away = HP_HERE;
+    m->dial_at = m->give_up_at = HP_NEVER;
+    send_count(m, HP_LEAVE, completed);
+    m->state = HP_CLIENT_LEFT;
+}

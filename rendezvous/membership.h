@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * membership: one rank's place in a ring, as its end of the control connection sees it: it joins, learns the ring,
+ * reports, receives verdicts, and comes back if the connection was reset. Pure: events in, frames and wishes out, no
+ * sockets, no clock of its own. client.c adds the sockets, and client.h says what the calls of the owner do; the
+ * simulator of t/rendezvous adds none.
+ */
+#ifndef HP_MEMBERSHIP_H
+#define HP_MEMBERSHIP_H
+
+#include "net/dial.h"
+#include "rendezvous/registration.h"
+#include "rendezvous/resend.h"
+
+typedef enum hp_client_state {
+    HP_CLIENT_JOINING, /* dialling, or JOIN is sent: awaits the roster */
+    HP_CLIENT_ROSTER,  /* hp_client_ring() is complete: the owner opens its links, then calls hp_client_ready */
+    HP_CLIENT_READY,   /* awaits GO: all ranks have their links */
+    HP_CLIENT_GO,      /* member of a ring; a verdict may arrive */
+    HP_CLIENT_LEFT,    /* LEAVE is sent */
+    HP_CLIENT_GONE,    /* the server is lost; the ring goes on without it, and names of causes are best effort */
+    HP_CLIENT_FAILED   /* the join failed; hp_client_error has the reason */
+} hp_client_state;
+
+/* The control connection, as this file wants it: where it is NONE, the shell closes what it has. */
+typedef enum hp_line { HP_LINE_NONE, HP_LINE_DIALLING, HP_LINE_UP } hp_line;
+
+typedef enum hp_away {
+    HP_HERE,
+    HP_AWAY,     /* the connection was reset: the owner calls hp_membership_return */
+    HP_RETURNING /* dialling, or JOIN is sent: awaits GO or a verdict */
+} hp_away;
+
+typedef struct hp_membership {
+    hp_client_options options; /* agree is the shell's; keys are not used */
+    hp_outlet outlet;
+    hp_client_state state;
+    hoop_error error, verdict;
+    hp_line line;
+    uint64_t dial_at, give_up_at; /* HP_NEVER: not */
+    int attempts;
+    hp_ring ring;
+    int parts_to; /* members [0, parts_to) of the roster have arrived */
+    int in_op;
+    uint64_t features;            /* of the server */
+    int refused;                  /* this rank has refused a call, and has started none since */
+    uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
+    hp_away away;                 /* in GO only */
+    uint64_t away_until;
+    hp_resend resend;
+} hp_membership;
+
+void hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_outlet *outlet, uint64_t now);
+void hp_membership_close(hp_membership *m); /* sends nothing */
+
+/* --- events --- */
+
+/* The shell dials now: HELLO but for the job and its mode, and until when. */
+hp_hello hp_membership_dial(hp_membership *m, uint64_t *deadline);
+/* fd >= 0: the connection is up, and the outlet takes frames; the descriptor itself is the shell's. */
+void hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t now);
+/* One frame of the server. Returns 0, or -1 with the error filled: the shell wants no more, and the connection ends. */
+int hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
+void hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now); /* as hp_control_conn_owner has it */
+void hp_membership_time(hp_membership *m, uint64_t now); /* it is hp_membership_next, or later */
+
+/* --- wishes: the shell asks for them after each event --- */
+
+int hp_membership_wants_dial(const hp_membership *m, uint64_t now);
+uint64_t hp_membership_next(const hp_membership *m); /* when the time is an event; HP_NEVER: it is not */
+
+/* --- calls of the owner: see client.h --- */
+
+void hp_membership_ready(hp_membership *m);
+void hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now);
+void hp_membership_unstarted(hp_membership *m, const hp_unstarted *unstarted);
+void hp_membership_started(hp_membership *m, const hp_report *report, uint64_t now);
+int hp_membership_has_server(const hp_membership *m, uint64_t now);
+void hp_membership_out(hp_membership *m, uint64_t completed);
+void hp_membership_abort(hp_membership *m, const hoop_error *cause);
+int hp_membership_inform(hp_membership *m, uint64_t feature, hp_frame_type type, const void *payload, size_t n);
+int hp_membership_may_ask(const hp_membership *m); /* whether the server's clock may be asked for now */
+void hp_membership_lost(hp_membership *m, const hp_loss *loss);
+void hp_membership_found(hp_membership *m);
+int hp_membership_is_away(const hp_membership *m);
+void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uint64_t now);
+void hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause);
+int hp_membership_name(hp_membership *m, int number, const char *name);
+int hp_membership_verdict(const hp_membership *m, hoop_error *error);
+void hp_membership_leave(hp_membership *m, uint64_t completed);
+
+#endif

@@ -141,7 +141,7 @@ hp_fault_find_server(hoop_comm *comm)
 void
 hp_fault_await_server(hoop_comm *comm)
 {
-    find_server(comm, HP_NEVER);
+    find_server(comm, hp_now() + HP_RETURN_MS * HP_MS);
 }
 
 /* A cause without an operation's number gets that of the operation that this rank is in, unless it is in messages. */

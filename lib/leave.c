@@ -21,7 +21,7 @@
 
 #include <stdlib.h>
 
-enum { LINGER_MS = 1000, POLL_MS = 1 };
+enum { LINGER_MS = 1000, ANSWER_MS = 100, POLL_MS = 1 };
 
 static int
 links_closed(hoop_comm *comm)
@@ -33,6 +33,14 @@ links_closed(hoop_comm *comm)
     for (const hp_peer *peer = comm->messages.first; peer; peer = peer->next)
         closed &= (!peer->in || hp_link_closed(peer->in)) & (!peer->out || hp_link_closed(peer->out));
     return closed;
+}
+
+/* The server has read LEAVE, or is not awaited any longer: a connection that was reset takes longer to be made again. */
+static int
+is_told(const hoop_comm *comm, uint64_t waited)
+{
+    return !comm->client || !hp_client_is_leaving(comm->client) ||
+           waited >= (hp_client_is_away(comm->client) ? LINGER_MS : ANSWER_MS) * HP_MS;
 }
 
 static void
@@ -89,7 +97,7 @@ drain(hoop_comm *comm)
     uint64_t after = (uint64_t)hp_config_number(&comm->config, HP_SET_warn_after_ms) * HP_MS;
     hp_stall_warning warning = {0};
     for (uint64_t now = began;; now = hp_now()) {
-        int closed = links_closed(comm);
+        int closed = links_closed(comm) && is_told(comm, now - began);
         const hp_peer *slow = atomic_load(&comm->fault.failed) ? NULL : slow_peer(comm);
         if (slow ? limit && now - began >= limit : closed || now - began >= LINGER_MS * HP_MS) {
             if (slow)

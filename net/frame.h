@@ -47,7 +47,8 @@ typedef enum hp_frame_type {
     HP_CLOCK,
     HP_STATS,
     HP_CALL_NAME,
-    HP_WAITING, /* control connection */
+    HP_WAITING,
+    HP_FOUND, /* control connection */
     HP_DATA = 64,
     HP_ACK,
     HP_TICK,

@@ -24,8 +24,12 @@ hp_absence_list(const hp_job *job, const hp_member **out, int most)
 {
     int n = 0;
     for (const hp_roster *r = job->rosters; r; r = r->next)
-        for (int i = 0; r->losses.away_n && r->state < HP_ROSTER_FAILED && i < r->ring.size; i++)
+        for (int i = 0; r->losses.away_n && i < r->ring.size; i++)
             if (r->losses.away[i])
                 n = add(&r->ring.members[i], out, n, most);
+    for (const hp_join_group *m = job->join_groups; m; m = m->next)
+        for (int i = 0; i < m->joined_n; i++)
+            if (m->joined[i].away)
+                n = add(&m->joined[i].member, out, n, most);
     return n;
 }

@@ -23,6 +23,7 @@ typedef struct hp_witness {
     uint64_t completed;  /* operations completed, as far as it has reported */
     hp_waiting waiting;  /* what it waits for besides; call.kind 0: nothing */
     uint64_t waiting_at; /* when that arrived */
+    uint32_t number;     /* by which the rank names its JOIN; 0: it names none */
     int in_op;
     int left;
 } hp_witness;

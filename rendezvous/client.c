@@ -11,6 +11,7 @@
 #include "net/socket.h"
 #include "rendezvous/clock_question.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ dial_server(hp_client *c)
     const hp_client_options *o = &c->membership.options;
     hp_dial_result none = {.fd = -1};
     uint64_t deadline;
-    hp_hello hello = hp_membership_dial(&c->membership, &deadline);
+    hp_hello hello = hp_membership_dial(&c->membership, hp_loop_now(c->loop), &deadline);
     hello.mode = c->keys->mode;
     memcpy(hello.job_id, c->keys->job_id, HP_JOB_ID_BYTES);
     c->dial = hp_dial_new(c->loop, &o->server, NULL, &o->sock, c->keys, &hello, "the rendezvous server", deadline,
@@ -113,6 +114,8 @@ on_dialled(void *arg, const hp_dial_result *result)
     hp_dial_result got = *result;
     hp_dial *dial = c->dial;
     c->dial = NULL;
+    if (got.fd < 0 && hp_dial_absent_since(dial))
+        got.error.sys_errno = ECONNREFUSED;
     if (got.fd >= 0)
         c->control = hp_control_conn_new(c->loop, got.fd, &owner);
     if (got.fd >= 0 && !c->control) {
@@ -121,6 +124,8 @@ on_dialled(void *arg, const hp_dial_result *result)
         hp_err_set(&got.error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
     }
     hp_membership_dialled(&c->membership, &got, hp_loop_now(c->loop));
+    if (c->membership.state == HP_CLIENT_LEFT && c->control)
+        hp_control_conn_shut(c->control);
     hp_dial_free(dial);
     obey(c);
     c->kick(c->arg);
@@ -291,6 +296,12 @@ hp_client_leave(hp_client *c, uint64_t completed)
     if (c->membership.state == HP_CLIENT_LEFT && c->control)
         hp_control_conn_shut(c->control);
     obey(c);
+}
+
+int
+hp_client_is_leaving(const hp_client *c)
+{
+    return hp_membership_is_leaving(&c->membership);
 }
 
 void

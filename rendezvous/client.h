@@ -60,9 +60,9 @@ void hp_client_found(hp_client *client); /* the connection was made again: the l
 
 /*
  * hp_client_is_away: the control connection was reset, not closed. The server gives this member a moment to dial
- * again. hp_client_return dials, with the numbers of operations started and completed, for five seconds at most; then
- * the state is HP_CLIENT_GONE. Causes, losses and refused calls are sent again when the member is back, because they
- * may have been lost.
+ * again. hp_client_return dials, with the numbers of operations started and completed; it is called until the member is
+ * back, or nobody listens there any more (HP_CLIENT_GONE). A server that does not answer is not gone. Causes, losses and
+ * refused calls are sent again when the member is back, because they may have been lost.
  */
 int hp_client_is_away(const hp_client *client);
 void hp_client_return(hp_client *client, uint64_t started, uint64_t completed); /* no-op unless away, or if dialling */
@@ -82,8 +82,13 @@ int hp_client_name(hp_client *client, int number, const char *name);
 /* The ring's first cause, once the server has sent it: returns 1 and *error, else 0. */
 int hp_client_verdict(const hp_client *client, hoop_error *error);
 
-/* Sends LEAVE with the number of completed operations; hp_loop_run or hp_client_free (<= 100 ms) writes the bytes. */
+/*
+ * Sends LEAVE with the number of completed operations; hp_loop_run or hp_client_free (<= 100 ms) writes the bytes. A
+ * connection that is reset then is made again, while the loop runs. hp_client_is_leaving: the server has not read LEAVE yet,
+ * as far as is known, and may still do so.
+ */
 void hp_client_leave(hp_client *client, uint64_t completed);
+int hp_client_is_leaving(const hp_client *client);
 void hp_client_free(hp_client *client);
 
 #endif

@@ -9,7 +9,9 @@
 #include "base/mem.h"
 #include "net/pending.h"
 #include "rendezvous/absence.h"
+#include "rendezvous/comeback.h"
 #include "rendezvous/job_events.h"
+#include "rendezvous/notes.h"
 #include "rendezvous/rings.h"
 #include "rendezvous/wait_chain.h"
 
@@ -181,7 +183,8 @@ open_ring(hp_job *job, const hp_join_group *m, int first, int count, uint64_t no
     }
     hp_err_set(&error, HOOP_ERR_NO_MEMORY, "the rendezvous server is out of memory");
     for (int i = first; i < first + count; i++)
-        refuse(m->joined[i].peer, &error);
+        if (m->joined[i].peer)
+            refuse(m->joined[i].peer, &error);
 }
 
 static void
@@ -194,7 +197,8 @@ open_rings(hp_job *job, hp_join_group *m, uint64_t now)
             continue;
         }
         for (int i = first; i < first + count; i++)
-            send_empty_roster(m->joined[i].peer, m->parent);
+            if (m->joined[i].peer)
+                send_empty_roster(m->joined[i].peer, m->parent);
     }
     m->joined_n = 0;
 }
@@ -342,34 +346,47 @@ admit(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
     return result;
 }
 
-/*
- * A member whose control connection broke is connected again; the server may not have noticed the end of the old
- * connection.
- */
-static hoop_result
-rejoin(hp_job_conn *conn, const hp_join *join, uint64_t now, hoop_error *error)
+/* A rank that was connected before is so again; 0: it is not known. */
+static int
+resume(hp_job_conn *conn, const hp_join *join, uint64_t now)
 {
     hp_job *job = conn->job;
-    hp_roster *r = hp_rings_find(job->rosters, join->ring);
-    if (!r || !hp_roster_knows(r, join)) {
-        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
-                   "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the "
-                   "server restarted?",
-                   join->member.rank, join->member.host);
-        error->rank = join->member.rank;
-        error->phase = HOOP_PHASE_OPERATION;
-        return error->code;
-    }
-    hp_job_conn *before = r->peers[join->member.rank];
+    hp_roster *r = job->rosters;
+    int rank = -1;
+    while (r && (rank = hp_comeback_find(r, join)) < 0)
+        r = r->next;
+    if (!r)
+        return 0;
+    hp_job_conn *before = r->peers[rank];
     if (before) {
         before->roster = NULL;
         job->events.disconnect(job, before);
     }
     conn->roster = r;
-    conn->rank = join->member.rank;
-    conn->returned = 1;
-    hp_roster_return(r, conn, join, now);
-    return HOOP_SUCCESS;
+    conn->rank = rank;
+    conn->returned = join->ring != 0;
+    hp_comeback_take(r, rank, conn, join, now);
+    return 1;
+}
+
+static hoop_result
+refuse_return(const hp_join *join, hoop_error *error)
+{
+    hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+               "the rendezvous server does not know the ring that rank %d (%.60s) wants to join again: was the server "
+               "restarted?",
+               join->member.rank, join->member.host);
+    error->rank = join->member.rank;
+    error->phase = HOOP_PHASE_OPERATION;
+    return error->code;
+}
+
+/* A rank that takes no part in a split comes back, and the others have their ring. */
+static int
+is_left_out(const hp_job *job, const hp_join *join)
+{
+    const hp_roster *parent = hp_rings_find(job->rosters, join->parent);
+    return parent && join->color < 0 && join->split < parent->splits;
 }
 
 static int
@@ -393,7 +410,11 @@ join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_err
         return -1;
     }
     conn->where = HP_JOINING;
-    if (request.ring ? rejoin(conn, &request, now, &refusal) : admit(conn, &request, now, &refusal))
+    if (resume(conn, &request, now))
+        return 0;
+    if (is_left_out(job, &request))
+        send_empty_roster(conn, request.parent);
+    else if (request.ring ? refuse_return(&request, &refusal) : admit(conn, &request, now, &refusal))
         refuse(conn, &refusal);
     update(job, now);
     return 0;
@@ -434,30 +455,6 @@ forget(hp_job_conn *conn, const char *why, uint64_t now)
     update(conn->job, now);
 }
 
-/* Counters change nothing else: a rank that floods the server with them costs time only. */
-static int
-count(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
-{
-    hp_roster *r = conn->roster;
-    if (r && hp_history_take(&r->histories, r->ring.size, conn->rank, payload, n, now)) {
-        r->witnesses[conn->rank].heard = now;
-        return 0;
-    }
-    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent malformed STATS");
-    return -1;
-}
-
-/* Names change sentences only. */
-static int
-name_call(const hp_job_conn *conn, const uint8_t *payload, size_t n, hoop_error *error)
-{
-    hp_roster *r = conn->roster;
-    if (r && hp_ring_names_take(&r->call_names, r->ring.size, conn->rank, payload, n))
-        return 0;
-    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed CALL_NAME");
-    return -1;
-}
-
 /* A time-out that has just failed a ring, which ran before, fails others that wait for the same. */
 static void
 spread(hp_job *job, const hp_wait_place *from, int ran, uint64_t now)
@@ -465,23 +462,6 @@ spread(hp_job *job, const hp_wait_place *from, int ran, uint64_t now)
     const hp_roster *r = from->ring;
     if (ran && r->state == HP_ROSTER_FAILED && r->cause.code == HOOP_ERR_TIMEOUT)
         hp_wait_chain_fail_others(job, from, now);
-}
-
-/* What a rank waits for outside the ring's operations changes sentences only. */
-static int
-await(const hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
-{
-    hp_roster *r = conn->roster;
-    hp_waiting waiting;
-    if (r && hp_waiting_get(&waiting, payload, n) && waiting.peer < r->ring.size) {
-        hp_witness *w = &r->witnesses[conn->rank];
-        hp_ring_names_fill(r->call_names, conn->rank, waiting.call_name, &waiting.call);
-        w->waiting = waiting;
-        w->waiting_at = w->heard = now;
-        return 0;
-    }
-    hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed WAITING");
-    return -1;
 }
 
 int
@@ -500,12 +480,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         return join(conn, payload, n, now, error);
     if (type == HP_REFUSED)
         return refused(conn, payload, n, now, error);
-    if (type == HP_STATS)
-        return count(conn, payload, n, now, error);
-    if (type == HP_CALL_NAME)
-        return name_call(conn, payload, n, error);
-    if (type == HP_WAITING)
-        return await(conn, payload, n, now, error);
+    if (hp_notes_has(type))
+        return hp_notes_take(conn, type, payload, n, now, error);
     if (conn->roster) {
         int message = type == HP_ABORT && hp_blame_awaits_message(&conn->roster->witnesses[conn->rank]);
         const hp_wait_place from = {.ring = conn->roster, .rank = message ? conn->rank : -1};
@@ -531,19 +507,22 @@ void
 hp_job_broke(hp_job_conn *conn, uint64_t now)
 {
     hp_roster *r = conn->roster;
-    if (!r) {
-        hp_job_lost(conn, NULL, now);
-        return;
-    }
+    hp_join_group *m = conn->join_group;
     conn->roster = NULL;
+    conn->join_group = NULL;
     conn->job->conns--;
-    hp_roster_broke(r, conn->rank, now);
+    if (m)
+        hp_join_group_broke(m, conn, now);
+    if (r)
+        hp_roster_broke(r, conn->rank, now);
     update(conn->job, now);
 }
 
 void
 hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
+    for (hp_join_group *m = job->join_groups; m; m = m->next)
+        hp_join_group_probed(m, who, ended, now);
     for (hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; r->losses.away_n && i < r->ring.size; i++) {
             if (!hp_absence_same(&r->ring.members[i], who))

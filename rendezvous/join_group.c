@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "rendezvous/registration.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +34,13 @@ mark(hp_join_group *m, int rank)
 {
     if (rank >= 0 && rank < m->size)
         m->has_joined[rank / 64] |= UINT64_C(1) << (rank % 64);
+}
+
+static void
+unmark(hp_join_group *m, int rank)
+{
+    if (rank >= 0)
+        m->has_joined[rank / 64] &= ~(UINT64_C(1) << (rank % 64));
 }
 
 hp_join_group *
@@ -109,6 +117,10 @@ hp_join_group_fail(hp_join_group *m, const hoop_error *error, uint64_t now)
     char line[400];
     size_t n = hp_abort_put(payload, error);
     for (int i = 0; i < m->joined_n; i++) {
+        if (!m->joined[i].peer) { /* it hears of it when it comes back: until then the failure is remembered */
+            unmark(m, m->joined[i].member.rank);
+            continue;
+        }
         m->events->send(m->events->arg, m->joined[i].peer, HP_REFUSED, payload, n);
         m->events->disconnect(m->events->arg, m->joined[i].peer);
     }
@@ -197,7 +209,7 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop
         m->capacity = capacity;
     }
     hp_joined *member = &m->joined[m->joined_n++];
-    *member = (hp_joined){.peer = peer, .member = join->member, .at = now};
+    *member = (hp_joined){.peer = peer, .number = join->epoch, .member = join->member, .at = now};
     member->member.rank = rank_of(join);
     if (m->parent) {
         member->color = join->color;
@@ -206,6 +218,17 @@ add_member(hp_join_group *m, void *peer, const hp_join *join, uint64_t now, hoop
     }
     mark(m, member->member.rank);
     return HOOP_SUCCESS;
+}
+
+/* The place of the rank that sends its JOIN again. */
+static hp_joined *
+find_same(const hp_join_group *m, const hp_join *join)
+{
+    for (int i = 0; join->epoch && i < m->joined_n; i++)
+        if (m->joined[i].number == join->epoch && m->joined[i].member.pid == join->member.pid &&
+            m->joined[i].member.host_id == join->member.host_id)
+            return &m->joined[i];
+    return NULL;
 }
 
 hoop_result
@@ -226,6 +249,14 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
         hp_join_group_fail(m, error, now);
         return result;
     }
+    hp_joined *before = find_same(m, join);
+    if (before) {
+        if (before->peer)
+            m->events->disconnect(m->events->arg, before->peer);
+        before->peer = peer;
+        before->away = 0;
+        return HOOP_SUCCESS;
+    }
     if (hp_join_group_has(m, rank)) {
         duplicate(m, join, error);
         error->phase = HOOP_PHASE_BRINGUP;
@@ -237,26 +268,64 @@ hp_join_group_join(hp_join_group *m, void *peer, const hp_join *join, uint64_t n
     return add_member(m, peer, join, now, error);
 }
 
-void
-hp_join_group_lost(hp_join_group *m, void *peer, uint64_t now)
+static void
+vanished(hp_join_group *m, const hp_member *gone, uint64_t now)
 {
     char who[HP_HOST_TEXT + 48];
-    for (int i = 0; i < m->joined_n; i++) {
-        if (m->joined[i].peer != peer)
-            continue;
-        hp_member gone = m->joined[i].member;
-        m->joined[i] = m->joined[--m->joined_n];
-        if (gone.rank >= 0)
-            m->has_joined[gone.rank / 64] &= ~(UINT64_C(1) << (gone.rank % 64));
-        if (m->parent) {
-            hoop_error error;
-            hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split",
-                       name(&gone, who));
-            error.rank = gone.rank;
-            error.phase = HOOP_PHASE_BRINGUP;
-            hp_join_group_fail(m, &error, now);
-        }
+    hoop_error error;
+    hp_err_set(&error, HOOP_ERR_PEER_LOST, "%s vanished while the communicator was being split", name(gone, who));
+    error.rank = gone->rank;
+    error.phase = HOOP_PHASE_BRINGUP;
+    hp_join_group_fail(m, &error, now);
+}
+
+static hp_joined *
+find_peer(const hp_join_group *m, const void *peer)
+{
+    for (int i = 0; i < m->joined_n; i++)
+        if (m->joined[i].peer == peer)
+            return &m->joined[i];
+    return NULL;
+}
+
+void
+hp_join_group_lost(hp_join_group *m, const void *peer, uint64_t now)
+{
+    hp_joined *entry = find_peer(m, peer);
+    if (!entry)
         return;
+    hp_member gone = entry->member;
+    *entry = m->joined[--m->joined_n];
+    unmark(m, gone.rank);
+    if (m->parent)
+        vanished(m, &gone, now);
+}
+
+void
+hp_join_group_broke(hp_join_group *m, const void *peer, uint64_t now)
+{
+    hp_joined *entry = find_peer(m, peer);
+    if (!m->parent || !entry || !entry->number) {
+        hp_join_group_lost(m, peer, now);
+        return;
+    }
+    entry->peer = NULL;
+    entry->away = now;
+    entry->alive = 0;
+}
+
+void
+hp_join_group_probed(hp_join_group *m, const hp_member *who, int ended, uint64_t now)
+{
+    for (int i = 0; i < m->joined_n; i++) {
+        hp_joined *entry = &m->joined[i];
+        if (!entry->away || entry->member.pid != who->pid || entry->member.host_id != who->host_id)
+            continue;
+        entry->alive = now;
+        if (ended) {
+            vanished(m, &entry->member, now);
+            return;
+        }
     }
 }
 
@@ -391,10 +460,25 @@ name_missing_ranks(const hp_join_group *m, hoop_error *error)
     error->phase = HOOP_PHASE_BRINGUP;
 }
 
+/* A rank that is away has time to come back, which counts from the last proof that it is alive. */
+static void
+await_away(hp_join_group *m, uint64_t now)
+{
+    for (int i = 0; i < m->joined_n; i++) {
+        const hp_joined *entry = &m->joined[i];
+        uint64_t since = entry->alive ? entry->alive : entry->away;
+        if (!entry->away || now - since < HP_RETURN_MS * HP_MS)
+            continue;
+        vanished(m, &entry->member, now);
+        return;
+    }
+}
+
 void
 hp_join_group_tick(hp_join_group *m, uint64_t now)
 {
     hoop_error error;
+    await_away(m, now);
     if (m->failure.code || now < m->deadline || m->joined_n == 0 || m->joined_n == m->size)
         return;
     name_missing_ranks(m, &error);

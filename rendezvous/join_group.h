@@ -14,7 +14,10 @@
 
 /* A rank that has joined. */
 typedef struct hp_joined {
-    void *peer;
+    void *peer;       /* NULL: its connection was reset, and it may dial again */
+    uint64_t away;    /* when that was; 0: it is connected */
+    uint64_t alive;   /* when its process was proven to be alive since then; 0: it was not */
+    uint32_t number;  /* by which it names its JOIN; 0: it names none */
     hp_member member; /* its rank: declared, or -1 until hp_join_group_group; in a split the rank in the parent */
     int color, key;
     uint64_t started; /* operations started in the parent */
@@ -58,8 +61,15 @@ int hp_join_group_has(const hp_join_group *join_group, int rank); /* whether a p
  */
 hoop_result hp_join_group_join(hp_join_group *join_group, void *peer, const hp_join *join, uint64_t now,
                                hoop_error *error);
-void hp_join_group_lost(hp_join_group *join_group, void *peer,
+void hp_join_group_lost(hp_join_group *join_group, const void *peer,
                         uint64_t now); /* a world goes on waiting, a split is over */
+/*
+ * The connection broke, but the rank may be alive and dial again: then it takes its own place. A split waits for that as
+ * long as a member dials, or as its process is proven to be alive; a world would have been joined anew in any case.
+ */
+void hp_join_group_broke(hp_join_group *join_group, const void *peer, uint64_t now);
+/* A process that is away has ended for certain, or is alive. */
+void hp_join_group_probed(hp_join_group *join_group, const hp_member *who, int ended, uint64_t now);
 /*
  * Fails a world that waits for a rank that has ended. A world of another size, or one whose ranks the server assigns,
  * may be complete without it, and goes on waiting.

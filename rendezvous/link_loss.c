@@ -30,9 +30,10 @@ hp_link_loss_open(hp_link_losses *losses, int size)
     losses->loss = hp_alloc((size_t)size, sizeof(hp_loss));
     losses->away = hp_alloc((size_t)size, sizeof(uint64_t));
     losses->alive = hp_alloc((size_t)size, sizeof(uint64_t));
+    losses->since = hp_alloc((size_t)size, sizeof(uint64_t));
     for (int i = 0; losses->loss && i < size; i++)
         losses->loss[i].peer = -1;
-    return losses->loss && losses->away && losses->alive;
+    return losses->loss && losses->away && losses->alive && losses->since;
 }
 
 void
@@ -41,6 +42,7 @@ hp_link_loss_close(hp_link_losses *losses)
     free(losses->loss);
     free(losses->away);
     free(losses->alive);
+    free(losses->since);
 }
 
 void
@@ -49,10 +51,21 @@ hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss, uint64_
     if (losses->loss[rank].peer >= 0)
         return;
     losses->loss[rank] = *loss;
-    if (losses->first >= 0)
+    losses->since[rank] = now;
+    if (losses->first < 0)
+        losses->first = rank;
+}
+
+void
+hp_link_loss_found(hp_link_losses *losses, int rank)
+{
+    losses->loss[rank].peer = -1;
+    if (losses->first != rank)
         return;
-    losses->first = rank;
-    losses->since = now;
+    losses->first = -1;
+    for (int i = 0; i < losses->size; i++)
+        if (losses->loss[i].peer >= 0 && (losses->first < 0 || losses->since[i] < losses->since[losses->first]))
+            losses->first = i;
 }
 
 void
@@ -90,6 +103,7 @@ hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64
     for (int i = 0; losses->away_n && i < losses->size; i++) {
         last = losses->away[i] > last ? losses->away[i] : last;
         last = w[i].last_seen > last ? w[i].last_seen : last;
+        last = losses->alive[i] > last ? losses->alive[i] : last;
     }
     return losses->away_n && now - last < HP_RETURN_MS * HP_MS;
 }
@@ -111,6 +125,15 @@ stayed_away(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     for (int i = 0; losses->away_n && i < losses->size; i++)
         if (w[i].in_op && is_away(losses, i, AWAY_MS, now))
+            return i;
+    return -1;
+}
+
+int
+hp_link_loss_stayed_away(const hp_link_losses *losses, uint64_t now)
+{
+    for (int i = 0; losses->away_n && i < losses->size; i++)
+        if (is_away(losses, i, HP_RETURN_MS, now))
             return i;
     return -1;
 }
@@ -144,7 +167,7 @@ is_alive(const hp_link_losses *losses, const hp_loss *loss, const hp_witness *pe
 {
     if (peer->left)
         return 0;
-    return was_answered(loss->number) ? peer->last_seen > losses->since + HOLD_MS * HP_MS
+    return was_answered(loss->number) ? peer->last_seen > losses->since[losses->first] + HOLD_MS * HP_MS
                                       : peer->last_seen + SEEN_MS * HP_MS > now;
 }
 
@@ -169,7 +192,7 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 {
     const hp_loss *first = &losses->loss[losses->first];
     int may_have_ended = was_answered(first->number) && !w[first->peer].left && losses->loss[first->peer].peer < 0;
-    return now - losses->since >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
+    return now - losses->since[losses->first] >= (may_have_ended ? ENDED_MS : HOLD_MS) * HP_MS;
 }
 
 /*
@@ -179,7 +202,7 @@ is_ripe(const hp_link_losses *losses, const hp_witness *w, uint64_t now)
 static int
 has_ended(const hp_link_losses *losses, const hp_loss *loss, uint64_t now)
 {
-    return loss->number == 0 || is_away(losses, loss->peer, AWAY_MS, now);
+    return (loss->number == 0 && !losses->alive[loss->peer]) || is_away(losses, loss->peer, AWAY_MS, now);
 }
 
 hp_link_loss_cause
@@ -197,7 +220,7 @@ hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *w, int hasty,
             return (hp_link_loss_cause){HP_LINK_LOSS_GONE, loss->peer, i, loss->number, 0, loss->sequence};
         if (losses->loss[loss->peer].peer == i)
             return between(losses, w, i, now);
-        returning |= losses->away[loss->peer] != 0;
+        returning |= losses->away[loss->peer] || losses->away[i]; /* that rank may take back what it has reported */
     }
     if (losses->first < 0 || (!hasty && (returning || !is_ripe(losses, w, now))))
         return none;

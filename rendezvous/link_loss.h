@@ -17,7 +17,7 @@ typedef struct hp_link_losses {
     uint64_t *away;    /* when its control connection broke; 0: it is up, or has ended */
     uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
     int away_n, first; /* first: the rank that reported first, or -1 */
-    uint64_t since;    /* when it did */
+    uint64_t *since;   /* when each did */
 } hp_link_losses;
 
 /* What the cause is. */
@@ -40,7 +40,8 @@ int hp_link_loss_open(hp_link_losses *losses, int size); /* 0: out of memory */
 void hp_link_loss_close(hp_link_losses *losses);
 
 void hp_link_loss_lost(hp_link_losses *losses, int rank, const hp_loss *loss,
-                       uint64_t now); /* only a rank's first one counts */
+                       uint64_t now);                      /* only a rank's first one counts */
+void hp_link_loss_found(hp_link_losses *losses, int rank); /* the connection that the rank has lost was made again */
 void hp_link_loss_away(hp_link_losses *losses, int rank, uint64_t now);
 /* A rank that is away is proven to be alive: it may come back for as long as it dials. */
 void hp_link_loss_alive(hp_link_losses *losses, int rank, uint64_t now);
@@ -49,6 +50,8 @@ void hp_link_loss_back(hp_link_losses *losses, int rank);
 /* hasty: decide now, without awaiting other reports. */
 hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_witness *witnesses, int hasty,
                                       uint64_t now);
+/* A rank that has been away for as long as a member dials; -1: none. */
+int hp_link_loss_stayed_away(const hp_link_losses *losses, uint64_t now);
 /* The least operation that was reported with a lost link; 0: none. */
 uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
 

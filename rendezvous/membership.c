@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/wire.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,7 @@ enum {
     GRACE_MS = 300, /* the server's own time-out, which names the missing ranks, ends first */
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
-    SERVER_SILENT_MS = 15000, /* during an operation the server sends PING every second */
-    SERVER_QUIET_MS = 2000,
+    SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */
     ASLEEP_MS = 1000,       /* reports leave every quarter of a second, unless this process was stopped */
     REPORT_QUEUE = 16 << 10 /* above this reports are dropped, verdicts are not */
 };
@@ -29,6 +29,7 @@ void
 hp_membership_open(hp_membership *m, const hp_client_options *options, const hp_outlet *outlet, uint64_t now)
 {
     *m = (hp_membership){.options = *options, .outlet = *outlet, .dial_at = now};
+    m->options.number = (uint32_t)now | 1;
     hp_err_clear(&m->error);
     hp_err_clear(&m->verdict);
     hp_resend_clear(&m->resend);
@@ -112,7 +113,6 @@ take_answer(hp_membership *m, int type, const uint8_t *payload, size_t n, hoop_e
         return -1;
     }
     m->away = HP_HERE;
-    m->give_up_at = HP_NEVER;
     if (type == HP_ABORT)
         return take_cause(m, payload, n, error);
     hp_log(HP_LOG_INFO, "connected to the rendezvous server again");
@@ -124,6 +124,8 @@ int
 hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
     m->last_seen = now;
+    if (m->state == HP_CLIENT_LEFT)
+        return 0;
     if (!hp_message_fits(type, 1, where(m), n)) {
         hp_err_set(error, HOOP_ERR_PROTOCOL, "the rendezvous server sent an unexpected message of type %d", type);
         return -1;
@@ -141,6 +143,22 @@ hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n
     return 0;
 }
 
+/* --- frames to the server --- */
+
+/* The outlet, while the connection takes frames of a member; else NULL. */
+static const hp_outlet *
+usable(const hp_membership *m)
+{
+    return m->line != HP_LINE_UP || m->away || !m->ring.size ? NULL : &m->outlet;
+}
+
+static void
+send_frame(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
+{
+    if (m->line == HP_LINE_UP)
+        m->outlet.send(m->outlet.arg, type, payload, n);
+}
+
 /* --- the connection --- */
 
 static void
@@ -152,21 +170,15 @@ redial_later(hp_membership *m, uint64_t now)
     m->dial_at = now + (pause < REDIAL_MOST_MS ? pause : REDIAL_MOST_MS) * HP_MS;
 }
 
-/* The control connection ended after GO. If it was reset, the rank may dial again. */
+/* The connection of a member was reset: the server waits for it. After GO the owner says when to dial. */
 static void
-lose_control(hp_membership *m, const hoop_error *why, uint64_t now)
+go_away(hp_membership *m, const hoop_error *why, uint64_t now)
 {
-    if (!m->ring.size)
-        return; /* this rank takes no part in a split, and the server has closed */
-    if (why->code != HOOP_ERR_SYSTEM || (m->away && now >= m->away_until)) {
-        gone(m);
-        return;
-    }
     hp_log(HP_LOG_INFO, "%s; connecting again", why->text);
-    if (!m->away)
-        m->away_until = now + HP_RETURN_MS * HP_MS;
-    m->away = HP_AWAY;
+    m->away = m->state == HP_CLIENT_GO ? HP_AWAY : HP_RETURNING;
     m->in_op = 0;
+    if (m->away == HP_RETURNING)
+        m->dial_at = now;
 }
 
 void
@@ -175,13 +187,19 @@ hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now)
     char server[HP_ADDR_TEXT];
     hoop_error error;
     m->line = HP_LINE_NONE;
-    if (m->state == HP_CLIENT_GO)
-        lose_control(m, why, now);
+    if (m->state > HP_CLIENT_LEFT || (m->state > HP_CLIENT_JOINING && !m->ring.size))
+        return; /* it has failed; or it takes no part in a split, and the server has closed */
+    if (m->state > HP_CLIENT_JOINING && why->code == HOOP_ERR_SYSTEM)
+        go_away(m, why, now);
+    else if (m->state == HP_CLIENT_GO)
+        gone(m);
+    else if (m->state == HP_CLIENT_LEFT)
+        return; /* the server has read LEAVE */
     else if (why->code && why->code != HOOP_ERR_SYSTEM)
         fail(m, why);
     else if (m->state == HP_CLIENT_JOINING)
         redial_later(m, now);
-    else if (m->state < HP_CLIENT_GO && m->ring.size > 0) {
+    else {
         hp_err_set(&error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server at %s closed the connection while the ring was being linked; was it stopped?",
                    hp_addr_print(&m->options.server, server));
@@ -220,28 +238,70 @@ meet_other_attempt(hp_membership *m, uint32_t attempt, uint64_t now)
     redial_later(m, now);
 }
 
-/* The connection is up. */
+static void
+send_count(hp_membership *m, hp_frame_type type, uint64_t completed)
+{
+    uint8_t payload[HP_COUNT_BYTES];
+    hp_put64(payload, completed);
+    send_frame(m, type, payload, sizeof(payload));
+}
+
+/* The connection is up. A member that waits for GO, or has left, need not await an answer. */
 static void
 enter(hp_membership *m, uint64_t now)
 {
     hoop_error error;
     m->line = HP_LINE_UP;
     hp_err_clear(&m->error);
-    if (send_join(m, now))
+    if (!send_join(m, now)) {
+        m->line = HP_LINE_NONE;
+        if (m->state == HP_CLIENT_GO)
+            gone(m);
+        hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
+        fail(m, &error);
         return;
-    m->line = HP_LINE_NONE;
-    if (m->away)
+    }
+    if (m->state == HP_CLIENT_GO)
+        return;
+    m->away = HP_HERE;
+    if (m->state == HP_CLIENT_READY && (m->features & HP_FEATURE_COMEBACK))
+        send_frame(m, HP_READY, NULL, 0);
+    if (m->state == HP_CLIENT_LEFT)
+        send_count(m, HP_LEAVE, m->options.completed);
+}
+
+/*
+ * The server gives no answer, which says nothing about its end: it may be stopped, or its network may be down. Where
+ * nobody listens any more, its program has ended.
+ */
+static int
+is_silent(const hp_dial_result *result)
+{
+    return result->error.code == HOOP_ERR_RENDEZVOUS && !result->status && result->error.sys_errno != ECONNREFUSED;
+}
+
+/* A member has dialled in vain. */
+static void
+stay_away(hp_membership *m, const hp_dial_result *result, uint64_t now)
+{
+    if (m->state == HP_CLIENT_GO && is_silent(result))
+        m->away = HP_AWAY;
+    else if (m->state == HP_CLIENT_GO)
         gone(m);
-    hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory or descriptors for the control connection");
-    fail(m, &error);
+    else if (m->state == HP_CLIENT_LEFT)
+        m->away = HP_HERE; /* it leaves without a word */
+    else if (is_silent(result))
+        m->dial_at = now;
+    else
+        fail(m, &result->error);
 }
 
 hp_hello
-hp_membership_dial(hp_membership *m, uint64_t *deadline)
+hp_membership_dial(hp_membership *m, uint64_t now, uint64_t *deadline)
 {
     m->dial_at = HP_NEVER;
     m->line = HP_LINE_DIALLING;
-    *deadline = m->away ? m->away_until : m->options.deadline;
+    *deadline = m->away ? now + HP_RETURN_MS * HP_MS : m->options.deadline;
     return hp_registration_hello(&m->options, m->away ? &m->ring : NULL);
 }
 
@@ -253,7 +313,7 @@ hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t n
     if (result->fd >= 0) {
         enter(m, now);
     } else if (m->away) {
-        gone(m);
+        stay_away(m, result, now);
     } else if (result->status == HP_DUPLICATE && m->attempts > 0) {
         redial_later(m, now); /* most likely this rank itself: its first connection broke, unnoticed by the server */
     } else if (result->status == HP_DUPLICATE) {
@@ -276,10 +336,6 @@ hp_membership_time(hp_membership *m, uint64_t now)
         return;
     m->give_up_at = HP_NEVER;
     m->line = HP_LINE_NONE;
-    if (m->away) { /* JOIN is sent, and no answer has arrived */
-        gone(m);
-        return;
-    }
     if (m->error.code)
         error = m->error; /* of an older attempt's server */
     else
@@ -300,20 +356,6 @@ hp_membership_next(const hp_membership *m)
 }
 
 /* --- calls of the owner --- */
-
-/* The outlet, while the connection takes frames of a member; else NULL. */
-static const hp_outlet *
-usable(const hp_membership *m)
-{
-    return m->line != HP_LINE_UP || m->away || !m->ring.size ? NULL : &m->outlet;
-}
-
-static void
-send_frame(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
-{
-    if (m->line == HP_LINE_UP)
-        m->outlet.send(m->outlet.arg, type, payload, n);
-}
 
 void
 hp_membership_ready(hp_membership *m)
@@ -342,10 +384,6 @@ hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now)
     if (!m->in_op || now - m->reported > ASLEEP_MS * HP_MS)
         m->last_seen = now;
     m->reported = now;
-    if (now - m->last_seen > SERVER_SILENT_MS * HP_MS) {
-        m->state = HP_CLIENT_GONE;
-        return;
-    }
     if (m->outlet.queued(m->outlet.arg) > REPORT_QUEUE)
         return;
     send_report(m, m->in_op || m->refused ? HP_PROGRESS : HP_IN_OP, report);
@@ -386,14 +424,6 @@ hp_membership_may_ask(const hp_membership *m)
     return m->state == HP_CLIENT_GO && usable(m);
 }
 
-static void
-send_count(hp_membership *m, hp_frame_type type, uint64_t completed)
-{
-    uint8_t payload[HP_COUNT_BYTES];
-    hp_put64(payload, completed);
-    send_frame(m, type, payload, sizeof(payload));
-}
-
 void
 hp_membership_out(hp_membership *m, uint64_t completed)
 {
@@ -428,13 +458,23 @@ hp_membership_lost(hp_membership *m, const hp_loss *loss)
 void
 hp_membership_found(hp_membership *m)
 {
+    uint8_t payload[HP_FOUND_BYTES];
+    hp_put32(payload, (uint32_t)m->resend.loss.peer);
+    if (m->resend.loss.peer >= 0 && usable(m) && (m->features & HP_FEATURE_COMEBACK))
+        send_frame(m, HP_FOUND, payload, sizeof(payload));
     m->resend.loss.peer = -1;
 }
 
 int
 hp_membership_is_away(const hp_membership *m)
 {
-    return m->state == HP_CLIENT_GO && m->away != HP_HERE;
+    return (m->state == HP_CLIENT_GO || m->state == HP_CLIENT_LEFT) && m->away != HP_HERE;
+}
+
+int
+hp_membership_is_leaving(const hp_membership *m)
+{
+    return m->state == HP_CLIENT_LEFT && (m->line != HP_LINE_NONE || m->away);
 }
 
 void
@@ -447,7 +487,6 @@ hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uin
     m->away = HP_RETURNING;
     if (started >= m->resend.unstarted.sequence)
         m->resend.unstarted.sequence = 0;
-    m->give_up_at = m->away_until;
     m->dial_at = now;
 }
 
@@ -481,10 +520,12 @@ hp_membership_leave(hp_membership *m, uint64_t completed)
 {
     if (m->state < HP_CLIENT_ROSTER || m->state > HP_CLIENT_GO || m->ring.size == 0)
         return;
-    if (m->line != HP_LINE_UP)
-        m->line = HP_LINE_NONE; /* a rank that is away leaves without a frame */
-    m->away = HP_HERE;
-    m->dial_at = m->give_up_at = HP_NEVER;
-    send_count(m, HP_LEAVE, completed);
+    m->options.completed = completed;
+    m->options.started = m->options.started > completed ? m->options.started : completed;
     m->state = HP_CLIENT_LEFT;
+    send_count(m, HP_LEAVE, completed);
+    if (m->line == HP_LINE_NONE)
+        m->away = HP_HERE; /* it is away, and does not dial */
+    m->dial_at = m->line == HP_LINE_NONE ? HP_NEVER : m->dial_at;
+    m->give_up_at = HP_NEVER;
 }

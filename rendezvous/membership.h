@@ -17,7 +17,7 @@ typedef enum hp_client_state {
     HP_CLIENT_ROSTER,  /* hp_client_ring() is complete: the owner opens its links, then calls hp_client_ready */
     HP_CLIENT_READY,   /* awaits GO: all ranks have their links */
     HP_CLIENT_GO,      /* member of a ring; a verdict may arrive */
-    HP_CLIENT_LEFT,    /* LEAVE is sent */
+    HP_CLIENT_LEFT,    /* LEAVE is sent; again, if the connection is reset before the server has read it */
     HP_CLIENT_GONE,    /* the server is lost; the ring goes on without it, and names of causes are best effort */
     HP_CLIENT_FAILED   /* the join failed; hp_client_error has the reason */
 } hp_client_state;
@@ -45,8 +45,7 @@ typedef struct hp_membership {
     uint64_t features;            /* of the server */
     int refused;                  /* this rank has refused a call, and has started none since */
     uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
-    hp_away away;                 /* in GO only */
-    uint64_t away_until;
+    hp_away away;
     hp_resend resend;
 } hp_membership;
 
@@ -56,8 +55,11 @@ void hp_membership_close(hp_membership *m); /* sends nothing */
 /* --- events --- */
 
 /* The shell dials now: HELLO but for the job and its mode, and until when. */
-hp_hello hp_membership_dial(hp_membership *m, uint64_t *deadline);
-/* fd >= 0: the connection is up, and the outlet takes frames; the descriptor itself is the shell's. */
+hp_hello hp_membership_dial(hp_membership *m, uint64_t now, uint64_t *deadline);
+/*
+ * fd >= 0: the connection is up, and the outlet takes frames; the descriptor itself is the shell's. Else sys_errno of the
+ * error is ECONNREFUSED if nobody listens there.
+ */
 void hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint64_t now);
 /* One frame of the server. Returns 0, or -1 with the error filled: the shell wants no more, and the connection ends. */
 int hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
@@ -88,5 +90,6 @@ void hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *ca
 int hp_membership_name(hp_membership *m, int number, const char *name);
 int hp_membership_verdict(const hp_membership *m, hoop_error *error);
 void hp_membership_leave(hp_membership *m, uint64_t completed);
+int hp_membership_is_leaving(const hp_membership *m);
 
 #endif

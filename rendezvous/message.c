@@ -530,13 +530,14 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         uint16_t least, most;
     } table[] = {
         {HP_JOIN, 0, HP_BEFORE_JOIN, JOIN_LEAST, HP_CONTROL_MAX},
-        {HP_READY, 0, HP_AT_LINKING | HP_AT_END, 0, 0},
+        {HP_READY, 0, MEMBER, 0, 0},
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
         {HP_ABORT, 0, MEMBER, 1, HP_ABORT_BYTES},
         {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
         {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
+        {HP_FOUND, 0, MEMBER, HP_FOUND_BYTES, HP_FOUND_BYTES},
         {HP_UNSTARTED, 0, RAN, HP_UNSTARTED_BYTES - HP_ABORT_BYTES + 1, HP_UNSTARTED_BYTES},
         {HP_NAME, 0, RAN, 0, HP_NAME_TEXT - 1},
         {HP_CALL_NAME, 0, RAN, 2, HP_CALL_NAME_BYTES},

@@ -12,6 +12,7 @@
  *   OUT, LEAVE        completed 8
  *   WAITING           sequence 8 | since 8 | peer 4 | for what 4 | call 16
  *   LOST              peer 4 | errno 4 | sequence 8
+ *   FOUND             peer 4
  *   UNSTARTED         sequence 8 | call 16 | hp_abort_put of net/frame.h
  *   CLOCK             to the server: asked at 8; from it: asked at 8 | the server's clock 8
  *   STATS             at 8 | operations 8 | messages 8 | sent 8 | received 8 | waited for a peer 8, a link 8, the
@@ -34,6 +35,7 @@
 enum { HP_HOST_TEXT = 64, HP_AGREE_MAX = 2048, HP_WORLD_MAX = 65536, HP_REPORT_BYTES = 72, HP_COUNT_BYTES = 8 };
 enum { HP_NAME_TEXT = 64 }; /* room for a name, and the end of the string */
 enum { HP_REFUSAL_BYTES = 4 + HP_ABORT_BYTES, HP_LOSS_BYTES = 16, HP_VITALS_BYTES = 14 * 8 + 4, HP_WAITING_BYTES = 40 };
+enum { HP_FOUND_BYTES = 4 };
 enum { HP_CALL_NAME_BYTES = 1 + HP_CALL_NAME_TEXT - 1 };
 enum { HP_QUESTION_BYTES = 8, HP_ANSWER_BYTES = 16 };
 enum { HP_UNSTARTED_BYTES = 8 + HP_CALL_BYTES + HP_ABORT_BYTES };
@@ -121,7 +123,7 @@ typedef struct hp_join {
     uint64_t op_timeout; /* ns, 0: none */
     uint64_t warn_after; /* ns without progress before a warning names the awaited rank, 0: never */
     uint64_t ring;       /* a member that lost its control connection: its communicator; 0: not a member yet */
-    uint32_t epoch;      /* of `ring` */
+    uint32_t epoch;      /* of `ring`; without one a number by which the rank names this JOIN, if it sends it again */
     uint64_t digest;     /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
     uint64_t started;    /* operations that this rank has started there */
     uint64_t completed;  /* operations completed there */

@@ -31,6 +31,7 @@ hp_registration_first(const hp_client_options *o, uint64_t now)
     join.size = o->size;
     join.patience = left < UINT32_MAX ? (uint32_t)left : UINT32_MAX;
     join.digest = o->parent_digest;
+    join.epoch = o->number;
     join.parent = o->parent;
     join.split = o->split;
     join.color = o->color;
@@ -70,7 +71,7 @@ hp_registration_hello(const hp_client_options *o, const hp_ring *again)
                       .role = HP_ROLE_CONTROL,
                       .ver_min = HP_WIRE_MIN,
                       .ver_max = HP_WIRE_MAX,
-                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING};
+                      .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING | HP_FEATURE_COMEBACK};
 }
 
 /* Whether this is the roster's next part after its first `parts_to` members, and fits what was asked for. */

@@ -25,6 +25,7 @@ typedef struct hp_client_options {
     uint32_t processors, pid;
     hp_addr listen;      /* this rank's data listener, as other ranks reach it */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
+    uint32_t number;     /* of this JOIN, another than those of this process's other communicators; 0: none */
     uint64_t deadline;   /* hp_loop_now() at which the join has failed */
     uint64_t op_timeout; /* ns, 0: none; the server uses that of the first rank that joins */
     uint64_t warn_after; /* ns, 0: never; likewise */

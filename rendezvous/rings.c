@@ -54,6 +54,10 @@ check_split(hp_roster *rosters, const hp_join *join, hoop_error *error)
     if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
                           join->split - parent->splits < HP_SPLITS_AHEAD))
         return HOOP_SUCCESS;
+    if (parent && parent->state == HP_ROSTER_FAILED) { /* as the split has, by then */
+        *error = parent->cause;
+        return error->code;
+    }
     if (!parent || parent->ring.size != join->parent_size)
         hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                    "the rendezvous server does not know the communicator that rank %d splits: it was restarted after "

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FORGET_MS = 1000, TELL_MS = 100 };
+enum { TELL_MS = 100 };
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -59,7 +59,6 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
     r->deadline = m->deadline;
-    r->present = count;
     r->gone = -1;
     r->moved = r->pings.waiting = now;
     hp_err_clear(&r->cause);
@@ -67,13 +66,18 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     for (int i = 0; fits && i < count; i++) {
         r->ring.members[i] = joined[i].member;
         r->peers[i] = joined[i].peer;
+        r->witnesses[i].number = joined[i].number;
+        r->present += joined[i].peer ? 1 : 0;
+        if (!joined[i].peer)
+            hp_link_loss_away(&r->losses, i, joined[i].alive ? joined[i].alive : joined[i].away);
     }
     if (!fits || !hp_ring_arrange(&r->ring)) {
         hp_roster_free(r);
         return NULL;
     }
     for (int i = 0; i < count; i++)
-        r->events->assign(r->events->arg, r->peers[i], r, i);
+        if (r->peers[i])
+            r->events->assign(r->events->arg, r->peers[i], r, i);
     return r;
 }
 
@@ -404,6 +408,15 @@ lost(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, hoo
     return 0;
 }
 
+/* The connection was made again: what this rank has reported is no loss. */
+static int
+found(hp_roster *r, int rank, const uint8_t *payload)
+{
+    if (r->losses.loss[rank].peer == (int)hp_get32(payload))
+        hp_link_loss_found(&r->losses, rank);
+    return 0;
+}
+
 static int
 take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
 {
@@ -425,6 +438,7 @@ take(hp_roster *r, int rank, int type, const uint8_t *payload, size_t n, uint64_
     case HP_LEAVE: leave(r, rank, hp_get64(payload), now); return 0;
     case HP_ABORT: return aborted(r, rank, payload, n, now, error);
     case HP_LOST: return lost(r, rank, payload, n, now, error);
+    case HP_FOUND: return found(r, rank, payload);
     default: return malformed(error);
     }
 }
@@ -456,8 +470,7 @@ hp_roster_lost(hp_roster *r, int rank, const char *why, uint64_t now)
 void
 hp_roster_broke(hp_roster *r, int rank, uint64_t now)
 {
-    int over = r->state == HP_ROSTER_LINKING || r->state == HP_ROSTER_OVER || r->witnesses[rank].left;
-    if (over) {
+    if (r->state == HP_ROSTER_OVER || r->witnesses[rank].left) {
         hp_roster_lost(r, rank, NULL, now);
         return;
     }
@@ -470,51 +483,38 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
 void
 hp_roster_ended(hp_roster *r, int rank)
 {
-    if (r->state == HP_ROSTER_RUNNING && r->losses.away[rank])
-        vanished(r, rank, NULL);
-}
-
-int
-hp_roster_knows(const hp_roster *r, const hp_join *join)
-{
-    int rank = join->member.rank;
-    if (r->ring.comm != join->ring || r->ring.size != join->size || rank < 0 || rank >= r->ring.size ||
-        r->ring.epoch != join->epoch || hp_ring_digest(&r->ring) != join->digest || r->witnesses[rank].left)
-        return 0;
-    const hp_member *m = &r->ring.members[rank];
-    return m->pid == join->member.pid && m->host_id == join->member.host_id && (r->peers[rank] || r->losses.away[rank]);
+    if (!r->losses.away[rank])
+        return;
+    hp_link_loss_back(&r->losses, rank);
+    vanished(r, rank, NULL);
 }
 
 void
-hp_roster_return(hp_roster *r, void *peer, const hp_join *join, uint64_t now)
+hp_roster_back(hp_roster *r, int rank, uint64_t completed, uint64_t now)
 {
-    uint8_t payload[HP_ABORT_BYTES];
-    int rank = join->member.rank;
-    hp_link_loss_back(&r->losses, rank);
-    r->present += r->peers[rank] ? 0 : 1;
-    r->peers[rank] = peer;
-    r->witnesses[rank].waiting.call.kind = 0;
-    if (r->state != HP_ROSTER_FAILED) {
-        out(r, rank, join->completed, 1, now);
-        r->events->send(r->events->arg, peer, HP_GO, NULL, 0);
-        return;
-    }
-    r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
+    out(r, rank, completed, 1, now);
 }
 
 int
 hp_roster_needed(const hp_roster *r, uint64_t now)
 {
-    return r->present > 0 || (r->state == HP_ROSTER_FAILED && r->losses.away_n && (!r->forget || now < r->forget)) ||
-           (r->state == HP_ROSTER_RUNNING && hp_link_loss_returning(&r->losses, r->witnesses, now));
+    int ended = r->state == HP_ROSTER_OVER || r->losses.away_n == 0;
+    return r->present > 0 || r->state == HP_ROSTER_LINKING ||
+           (!ended && hp_link_loss_returning(&r->losses, r->witnesses, now));
 }
 
+/* A rank that is away has time to come back before it is said to have vanished. */
 static void
-links_missing(hp_roster *r)
+await_links(hp_roster *r, uint64_t now)
 {
+    int gone = hp_link_loss_stayed_away(&r->losses, now);
     hoop_error error;
-    hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
-    fail(r, &error, -1);
+    if (gone >= 0) {
+        vanished(r, gone, NULL);
+    } else if (now >= r->deadline) {
+        hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
+        fail(r, &error, -1);
+    }
 }
 
 const char *
@@ -565,14 +565,12 @@ hp_roster_timed(const hp_roster *r)
 void
 hp_roster_tick(hp_roster *r, uint64_t now)
 {
-    if (r->state == HP_ROSTER_LINKING && now >= r->deadline)
-        links_missing(r);
+    if (r->state == HP_ROSTER_LINKING)
+        await_links(r, now);
     judge_calls(r, now);
     if (r->gone >= 0 && now - r->gone_at >= TELL_MS * HP_MS)
         settle(r);
     weigh(r, 0, now);
-    if (r->state == HP_ROSTER_FAILED && r->present == 0 && !r->forget)
-        r->forget = now + FORGET_MS * HP_MS;
     if (r->state != HP_ROSTER_RUNNING || r->in_op_n == 0)
         return;
     int refused = hp_refused_calls_due(&r->refused_calls, r->witnesses, r->ring.size, now);

@@ -52,7 +52,6 @@ typedef struct hp_roster {
     uint64_t moved;            /* when any report last grew */
     uint64_t overdue_at;       /* since when a rank reports a wait that is overdue; 0: none does */
     hp_pings pings;
-    uint64_t forget; /* in FAILED without a connected rank: until when one that is away may fetch the cause; 0: none */
 } hp_roster;
 
 /* Assigns ranks to `count` members (joined[i] is rank i), and has their rosters sent. NULL: out of memory. */
@@ -77,12 +76,8 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
 /* This rank's process has ended for certain: if the rank is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
-/*
- * Whether a JOIN is that of a rank of this ring, connected or away, that may come back; hp_roster_return reconnects
- * it.
- */
-int hp_roster_knows(const hp_roster *roster, const hp_join *join);
-void hp_roster_return(hp_roster *roster, void *peer, const hp_join *join, uint64_t now);
+/* The rank is connected again (comeback.h), and has completed so many operations. */
+void hp_roster_back(hp_roster *roster, int rank, uint64_t completed, uint64_t now);
 int hp_roster_needed(const hp_roster *roster, uint64_t now); /* a rank is connected, or may come back */
 void hp_roster_over(hp_roster *roster); /* all ranks have left, or no other is needed: the log says so, once */
 void hp_roster_tick(hp_roster *roster, uint64_t now);

@@ -342,12 +342,12 @@ on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
 {
     const hp_server *server = arg;
     int asks = hello->role == HP_ROLE_ASK && server->inquiry;
-    *policy =
-        (hp_handshake_policy){.epoch = server->options.one_attempt && !asks ? server->options.attempt : hello->epoch,
-                              .my_rank = HP_RANK_SERVER,
-                              .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
-                              .mode = (uint8_t)server->options.mode,
-                              .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING};
+    *policy = (hp_handshake_policy){
+        .epoch = server->options.one_attempt && !asks ? server->options.attempt : hello->epoch,
+        .my_rank = HP_RANK_SERVER,
+        .role = asks ? HP_ROLE_ASK : HP_ROLE_CONTROL,
+        .mode = (uint8_t)server->options.mode,
+        .features = HP_FEATURE_STATS | HP_FEATURE_CALL_NAMES | HP_FEATURE_WAITING | HP_FEATURE_COMEBACK};
     return 1;
 }
 

@@ -160,6 +160,42 @@ test_come_and_go(void)
     sim_close(&s);
 }
 
+/* Its split's connection was reset: the rank takes its own place, and only its own. */
+static void
+test_split_reset(void)
+{
+    enum { N = 3 };
+    sim s;
+    hp_join join = {0};
+    sim_open(&s);
+    sim_world(&s, N, 1);
+    for (int i = 0; i < N - 1; i++) {
+        join = (hp_join){.member = s.conns[i].ring.members[i], .patience = 8000, .parent = s.conns[0].ring.comm};
+        join.parent_rank = i;
+        join.parent_size = N;
+        join.size = N;
+        join.split = 1;
+        join.epoch = 77; /* its number */
+        join.agree = "slice=1\n";
+        join.agree_n = 8;
+        sim_join(&s, 10 + i, &join);
+    }
+    sim_break(&s, 11);
+    sim_pass(&s, 4900);
+    is_int(0, s.conns[10].causes, "a rank whose connection was reset in a split may dial again");
+    is_int(0, sim_join(&s, 21, &join), "it does");
+    is_int(0, s.conns[21].causes, "and has its place again");
+    join.epoch = 78;
+    sim_join(&s, 22, &join);
+    is_int(HP_REFUSED, s.conns[22].cause_type, "another JOIN of the same rank has not");
+    sim_break(&s, 21);
+    sim_pass(&s, 5050);
+    ok(strstr(s.conns[10].cause.text, "rank 1 (node2, pid 801) vanished while the communicator was being split") !=
+           NULL,
+       "one that does not come back has vanished: %s", s.conns[10].cause.text);
+    sim_close(&s);
+}
+
 static void
 come(sim *s, int g, int rank, int size)
 {
@@ -546,6 +582,7 @@ main(void)
     test_orders();
     test_missing();
     test_come_and_go();
+    test_split_reset();
     test_ended();
     test_ended_well();
     test_duplicate();

@@ -7,6 +7,7 @@
 #define T_SIM_JOB_H
 
 #include "rendezvous/job.h"
+#include "rendezvous/registration.h"
 
 enum { SIM_MAX = 520, SIM_LINES = 400 };
 

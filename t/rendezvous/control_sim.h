@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * control_sim: a job at its server and the memberships of its ranks, over control connections that are simulated: they
+ * delay frames, are reset with the loss of what is on its way, and either end may be frozen. Time moves when the test
+ * says so, and each process has a clock of its own that stands while it is frozen.
+ */
+#ifndef T_CONTROL_SIM_H
+#define T_CONTROL_SIM_H
+
+#include "rendezvous/job.h"
+#include "rendezvous/membership.h"
+
+enum { CONTROL_LINES = 64 };
+
+typedef struct frame {
+    struct frame *next;
+    uint64_t at; /* when it arrives */
+    int type;    /* -1: the end of file */
+    size_t n;
+    uint8_t bytes[];
+} frame;
+
+/* One direction of a connection. */
+typedef struct way {
+    frame *first, *last;
+} way;
+
+/* One control connection. */
+typedef struct wire {
+    hp_job_conn conn; /* first */
+    struct wire *next;
+    int rank_up, server_up;          /* each end has it open */
+    uint64_t rank_sees, server_sees; /* when that end sees a reset; HP_NEVER: there was none */
+    way up, down;                    /* to the server, from it */
+} wire;
+
+/* One membership with its connection. */
+typedef struct seat {
+    struct control_sim *sim;
+    hp_membership m;
+    int open;
+    wire *wire;
+    int dialling; /* 1: on its way to the server; 2: the answer is on its way back */
+    uint64_t dial_at, dial_until;
+    hp_hello hello;
+    hp_status status;
+} seat;
+
+typedef struct control_sim {
+    hp_events events;
+    hp_job *job;
+    uint64_t random;
+    uint64_t time;          /* of the world */
+    uint64_t server_clock;  /* stands while it is frozen */
+    uint64_t server_frozen; /* until then */
+    uint64_t ticked;
+    wire *wires;
+    int slow;                      /* the longest delay, ms */
+    int failures, over;            /* rings that have failed; that all ranks have left */
+    int last_failed;               /* the pid of the rank that the last failure names; -1: none */
+    int log;                       /* lines are shown */
+    char line[CONTROL_LINES][400]; /* the last ones of the server */
+    unsigned lines;
+    unsigned long long steps;
+    int broken; /* an end has broken the protocol */
+} control_sim;
+
+void control_open(control_sim *s, uint64_t seed);
+void control_close(control_sim *s);
+uint64_t control_random(control_sim *s, uint64_t below);
+
+/* The server's turn, unless it is frozen. */
+void control_serve(control_sim *s, uint64_t tick);
+
+void seat_open(control_sim *s, seat *e, const hp_client_options *options, uint64_t clock);
+/* The server's acceptor answers a dial that has arrived, unless it is frozen. */
+void seat_accept(seat *e);
+/* What has happened on the connection by now; `clock`: of the process. */
+void seat_turn(seat *e, uint64_t clock);
+/* The process closes the connection: with what is on its way, or by a reset. */
+void seat_close(seat *e, int reset);
+/* The connection is reset: each end sees it after a while of its own, the server perhaps never. */
+void seat_reset(seat *e);
+/* After a call of the owner: does what the membership wants. */
+void seat_obey(seat *e, uint64_t clock);
+
+#endif

@@ -170,7 +170,7 @@ test_split_reset(void)
     sim_open(&s);
     sim_world(&s, N, 1);
     for (int i = 0; i < N - 1; i++) {
-        join = (hp_join){.member = s.conns[i].ring.members[i], .patience = 8000, .parent = s.conns[0].ring.comm};
+        join = (hp_join){.member = s.conns[i].ring.members[i], .patience = 20000, .parent = s.conns[0].ring.comm};
         join.parent_rank = i;
         join.parent_size = N;
         join.size = N;

@@ -173,6 +173,48 @@ leaves(int rank, int size, void *arg)
     return result != HOOP_SUCCESS;
 }
 
+/* As soon as there is a way to the server after `at`, within a quarter of a second. */
+static void *
+reset_when_there(void *arg)
+{
+    const plot *s = arg;
+    double until = party_clock() + 0.25;
+    party_nap(s->at);
+    while (!reset_one(1) && party_clock() < until)
+        party_nap(0.0001);
+    return NULL;
+}
+
+/* The victim's way to the server is reset while all make a communicator, or split it: linger 0 or 1. */
+static int
+meets(int rank, int size, void *arg)
+{
+    plot *s = arg;
+    hoop_comm *comm = NULL, *part = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    pthread_t thread;
+    int32_t one = 1, sum = 0;
+    int hurt = rank == s->victim, splits = s->linger > 0;
+    if (hurt && !splits && pthread_create(&thread, NULL, reset_when_there, s) != 0)
+        return 4;
+    hoop_result result = party_create(&comm);
+    if (hurt && splits && pthread_create(&thread, NULL, reset_when_there, s) != 0)
+        return 4;
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_split(comm, rank == size - 1 ? -1 : 0, 0, &part);
+    if (result == HOOP_SUCCESS)
+        result = part ? hoop_allreduce(&one, &sum, 1, HOOP_INT32, HOOP_SUM, part) : HOOP_SUCCESS;
+    if (result == HOOP_SUCCESS && !part)
+        sum = size - 1;
+    hoop_comm_error(comm, &e);
+    party_note("%d %d %s", (int)result, (int)sum, e.text);
+    if (hurt)
+        pthread_join(thread, NULL);
+    hoop_comm_destroy(part);
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS || sum != size - 1;
+}
+
 typedef struct tale {
     int code, rank, flags, sequence, wrong;
     double at;
@@ -306,6 +348,23 @@ reset_at_the_end(int n)
         show_log();
 }
 
+/* `splits` 1: in a split; 0: while the communicator is made. */
+static void
+moments(int splits, const char *what)
+{
+    enum { MOMENTS = 40 };
+    int good = 0, before = left_in_peace();
+    for (int i = 0; i < MOMENTS; i++) {
+        plot s = {.victim = i % FEW, .at = i * 0.0005, .linger = splits};
+        good += party_run(&p, FEW, meets, &s, 30) == 0 || show_all(what);
+    }
+    is_int(MOMENTS, good, "the way to the server is reset at each of %d moments of %s: no harm", MOMENTS, what);
+    for (int i = 0; i < 3000 && left_in_peace() < before + MOMENTS; i++)
+        party_nap(0.01);
+    if (!is_int(MOMENTS, left_in_peace() - before, "and all leave in peace"))
+        show_log();
+}
+
 /* `whose`: 0: the rank whose line was reset is killed, 1: the next one, of which the server tells the first. */
 static void
 then_killed(int n, int whose, double after, const char *what)
@@ -366,6 +425,8 @@ main(void)
     data_reset(party_rounds(120), 2, "programs sleep 2 s before");
     control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
     reset_at_the_end(party_rounds(40));
+    moments(0, "hoop_comm_create");
+    moments(1, "hoop_comm_split");
     then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
     then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
     own_loop(party_rounds(40));

@@ -30,11 +30,21 @@ struct hp_client {
     hp_clock_offset clock; /* against the server's */
 };
 
+/* A rank's last words have room of their own. */
 static int
 on_send(void *arg, hp_frame_type type, const void *payload, size_t n)
 {
     const hp_client *c = arg;
+    if (type != HP_ABORT && type != HP_LEAVE && hp_control_conn_queued(c->control) > HP_CONTROL_QUEUE / 2)
+        return 0;
     return hp_control_conn_send(c->control, type, payload, n);
+}
+
+static void
+on_room(void *arg)
+{
+    hp_client *c = arg;
+    hp_membership_room(&c->membership);
 }
 
 static size_t
@@ -110,7 +120,7 @@ static void
 on_dialled(void *arg, const hp_dial_result *result)
 {
     hp_client *c = arg;
-    hp_control_conn_owner owner = {c, on_frame, NULL, on_closed};
+    hp_control_conn_owner owner = {c, on_frame, on_room, on_closed};
     hp_dial_result got = *result;
     hp_dial *dial = c->dial;
     c->dial = NULL;

@@ -152,11 +152,11 @@ usable(const hp_membership *m)
     return m->line != HP_LINE_UP || m->away || !m->ring.size ? NULL : &m->outlet;
 }
 
-static void
+/* 0: the frame is dropped. */
+static int
 send_frame(const hp_membership *m, hp_frame_type type, const void *payload, size_t n)
 {
-    if (m->line == HP_LINE_UP)
-        m->outlet.send(m->outlet.arg, type, payload, n);
+    return m->line == HP_LINE_UP && m->outlet.send(m->outlet.arg, type, payload, n);
 }
 
 /* --- the connection --- */
@@ -176,7 +176,7 @@ go_away(hp_membership *m, const hoop_error *why, uint64_t now)
 {
     hp_log(HP_LOG_INFO, "%s; connecting again", why->text);
     m->away = m->state == HP_CLIENT_GO ? HP_AWAY : HP_RETURNING;
-    m->in_op = 0;
+    m->in_op = m->owes_out = 0; /* JOIN has the number of operations completed */
     if (m->away == HP_RETURNING)
         m->dial_at = now;
 }
@@ -372,8 +372,10 @@ send_report(hp_membership *m, hp_frame_type type, const hp_report *report)
 {
     uint8_t payload[HP_REPORT_BYTES];
     hp_report_put(payload, report);
-    send_frame(m, type, payload, sizeof(payload));
+    if (!send_frame(m, type, payload, sizeof(payload)))
+        return;
     m->in_op = 1;
+    m->owes_out = 0;
 }
 
 void
@@ -424,12 +426,32 @@ hp_membership_may_ask(const hp_membership *m)
     return m->state == HP_CLIENT_GO && usable(m);
 }
 
+/* The server must not take this rank to be in an operation for ever, so an OUT that was dropped is sent later. */
+static void
+pay_out(hp_membership *m)
+{
+    uint8_t payload[HP_COUNT_BYTES];
+    hp_put64(payload, m->owed_out);
+    if (m->owes_out && m->state == HP_CLIENT_GO && usable(m))
+        m->owes_out = !send_frame(m, HP_OUT, payload, sizeof(payload));
+}
+
 void
 hp_membership_out(hp_membership *m, uint64_t completed)
 {
-    if (m->in_op && m->state == HP_CLIENT_GO)
-        send_count(m, HP_OUT, completed);
+    m->owed_out = completed;
+    m->owes_out |= m->in_op && m->state == HP_CLIENT_GO;
     m->in_op = 0;
+    pay_out(m);
+}
+
+void
+hp_membership_room(hp_membership *m)
+{
+    const hp_outlet *outlet = m->state == HP_CLIENT_GO ? usable(m) : NULL;
+    pay_out(m);
+    if (outlet)
+        hp_resend_dropped(&m->resend, outlet);
 }
 
 int

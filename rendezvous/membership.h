@@ -42,6 +42,8 @@ typedef struct hp_membership {
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */
     int in_op;
+    int owes_out;                 /* OUT was dropped, */
+    uint64_t owed_out;            /* with this number of operations completed */
     uint64_t features;            /* of the server */
     int refused;                  /* this rank has refused a call, and has started none since */
     uint64_t last_seen, reported; /* during an operation: the server's last frame, this rank's last report */
@@ -64,6 +66,7 @@ void hp_membership_dialled(hp_membership *m, const hp_dial_result *result, uint6
 /* One frame of the server. Returns 0, or -1 with the error filled: the shell wants no more, and the connection ends. */
 int hp_membership_frame(hp_membership *m, int type, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error);
 void hp_membership_closed(hp_membership *m, const hoop_error *why, uint64_t now); /* as hp_control_conn_owner has it */
+void hp_membership_room(hp_membership *m);               /* all frames are written: what was dropped is sent now */
 void hp_membership_time(hp_membership *m, uint64_t now); /* it is hp_membership_next, or later */
 
 /* --- wishes: the shell asks for them after each event --- */

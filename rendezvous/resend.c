@@ -15,54 +15,60 @@ hp_resend_clear(hp_resend *resend)
 }
 
 static void
-send_abort(const hp_resend *resend, const hp_outlet *outlet)
+put(hp_resend *resend, const hp_outlet *outlet, hp_frame_type type, const void *payload, size_t n)
 {
-    uint8_t payload[HP_ABORT_BYTES];
-    if (outlet && resend->cause.code)
-        outlet->send(outlet->arg, HP_ABORT, payload, hp_abort_put(payload, &resend->cause));
+    resend->dropped |= !outlet->send(outlet->arg, type, payload, n);
 }
 
 static void
-send_lost(const hp_resend *resend, const hp_outlet *outlet)
+send_abort(hp_resend *resend, const hp_outlet *outlet)
+{
+    uint8_t payload[HP_ABORT_BYTES];
+    if (outlet && resend->cause.code)
+        put(resend, outlet, HP_ABORT, payload, hp_abort_put(payload, &resend->cause));
+}
+
+static void
+send_lost(hp_resend *resend, const hp_outlet *outlet)
 {
     uint8_t payload[HP_LOSS_BYTES];
     if (!outlet || resend->loss.peer < 0)
         return;
     hp_loss_put(payload, &resend->loss);
-    outlet->send(outlet->arg, HP_LOST, payload, sizeof(payload));
+    put(resend, outlet, HP_LOST, payload, sizeof(payload));
 }
 
 static void
-send_unstarted(const hp_resend *resend, const hp_outlet *outlet)
+send_unstarted(hp_resend *resend, const hp_outlet *outlet)
 {
     uint8_t payload[HP_UNSTARTED_BYTES];
     if (outlet && resend->unstarted.sequence)
-        outlet->send(outlet->arg, HP_UNSTARTED, payload, hp_unstarted_put(payload, &resend->unstarted));
+        put(resend, outlet, HP_UNSTARTED, payload, hp_unstarted_put(payload, &resend->unstarted));
 }
 
 static void
-send_refused(const hp_resend *resend, const hp_outlet *outlet)
+send_refused(hp_resend *resend, const hp_outlet *outlet)
 {
     uint8_t payload[HP_REFUSAL_BYTES];
     if (outlet && resend->absence.code)
-        outlet->send(outlet->arg, HP_REFUSED, payload, hp_refusal_put(payload, resend->split, &resend->absence));
+        put(resend, outlet, HP_REFUSED, payload, hp_refusal_put(payload, resend->split, &resend->absence));
 }
 
 static void
-send_name(const hp_resend *resend, const hp_outlet *outlet)
+send_name(hp_resend *resend, const hp_outlet *outlet)
 {
     uint8_t payload[HP_NAME_TEXT];
     if (outlet && resend->named)
-        outlet->send(outlet->arg, HP_NAME, payload, hp_name_put(payload, resend->name));
+        put(resend, outlet, HP_NAME, payload, hp_name_put(payload, resend->name));
 }
 
 static void
-send_call_name(const hp_resend *resend, const hp_outlet *outlet, int number)
+send_call_name(hp_resend *resend, const hp_outlet *outlet, int number)
 {
     uint8_t payload[HP_CALL_NAME_BYTES];
     size_t n = hp_call_name_put(payload, number, hp_call_names_get(&resend->call_names, number));
     if (outlet)
-        outlet->send(outlet->arg, HP_CALL_NAME, payload, n);
+        put(resend, outlet, HP_CALL_NAME, payload, n);
 }
 
 void
@@ -107,8 +113,9 @@ hp_resend_name(hp_resend *resend, const hp_outlet *outlet, int number, const cha
 }
 
 void
-hp_resend_all(const hp_resend *resend, const hp_outlet *outlet)
+hp_resend_all(hp_resend *resend, const hp_outlet *outlet)
 {
+    resend->dropped = 0;
     send_name(resend, outlet);
     for (int number = 1; number <= resend->call_names.count; number++)
         send_call_name(resend, outlet, number);
@@ -116,4 +123,11 @@ hp_resend_all(const hp_resend *resend, const hp_outlet *outlet)
     send_refused(resend, outlet);
     send_lost(resend, outlet);
     send_abort(resend, outlet);
+}
+
+void
+hp_resend_dropped(hp_resend *resend, const hp_outlet *outlet)
+{
+    if (resend->dropped)
+        hp_resend_all(resend, outlet);
 }

@@ -25,6 +25,7 @@ typedef struct hp_resend {
     int named; /* 1: the communicator has had a name */
     char name[HP_NAME_TEXT];
     hp_call_names call_names;
+    int dropped; /* one did not fit into the queue */
 } hp_resend;
 
 void hp_resend_clear(hp_resend *resend);
@@ -35,6 +36,8 @@ void hp_resend_refuse(hp_resend *resend, const hp_outlet *outlet, uint32_t split
 void hp_resend_name(hp_resend *resend, const hp_outlet *outlet, int number, const char *name); /* as hp_client_name */
 
 /* The member is back: sends all of them again. */
-void hp_resend_all(const hp_resend *resend, const hp_outlet *outlet);
+void hp_resend_all(hp_resend *resend, const hp_outlet *outlet);
+/* There is room again: sends all of them again, if one did not fit. */
+void hp_resend_dropped(hp_resend *resend, const hp_outlet *outlet);
 
 #endif

@@ -150,6 +150,7 @@ control_open(control_sim *s, uint64_t seed)
     s->random = seed;
     s->time = s->server_clock = 1000 * HP_SEC;
     s->slow = 5;
+    s->queue = 16 << 10;
     s->job = hp_job_new(&s->events, job_id, NULL, seed);
     if (!s->job)
         bail("no job");
@@ -239,20 +240,28 @@ control_close(control_sim *s)
 
 /* --- a rank's end --- */
 
-static int
-on_frame_out(void *arg, hp_frame_type type, const void *payload, size_t n)
-{
-    const seat *e = arg;
-    if (e->wire && e->wire->rank_up && e->wire->rank_sees == HP_NEVER)
-        put(e->sim, &e->wire->up, (int)type, payload, n);
-    return 1;
-}
-
+/* A frozen server reads nothing: the bytes stay here, as many as the queue holds. */
 static size_t
 on_queued(void *arg)
 {
-    (void)arg;
-    return 0;
+    const seat *e = arg;
+    size_t n = 0;
+    for (const frame *f = e->wire ? e->wire->up.first : NULL; f && e->sim->time < e->sim->server_frozen; f = f->next)
+        n += f->n + 20;
+    return n;
+}
+
+static int
+on_frame_out(void *arg, hp_frame_type type, const void *payload, size_t n)
+{
+    seat *e = arg;
+    if (type != HP_ABORT && type != HP_LEAVE && type != HP_JOIN && on_queued(e) > e->sim->queue) {
+        e->full = 1;
+        return 0;
+    }
+    if (e->wire && e->wire->rank_up && e->wire->rank_sees == HP_NEVER)
+        put(e->sim, &e->wire->up, (int)type, payload, n);
+    return 1;
 }
 
 void
@@ -272,6 +281,7 @@ seat_reset(seat *e)
         return;
     w->rank_sees = s->time + control_random(s, 20) * HP_MS;
     w->server_sees = s->time + (control_random(s, 8) ? control_random(s, 20) : KEEPALIVE_MS) * HP_MS;
+    e->unseen = w->server_sees;
     empty(&w->up);
     empty(&w->down);
 }
@@ -400,6 +410,10 @@ seat_turn(seat *e, uint64_t clock)
         end_dial(e, clock);
     else if (e->wire)
         receive(e, clock);
+    if (e->full && on_queued(e) == 0) {
+        e->full = 0;
+        hp_membership_room(&e->m);
+    }
     hp_membership_time(&e->m, clock);
     seat_obey(e, clock);
 }

@@ -39,6 +39,8 @@ typedef struct seat {
     struct control_sim *sim;
     hp_membership m;
     int open;
+    uint64_t unseen; /* until then the server has not seen the last reset */
+    int full;        /* a frame was dropped */
     wire *wire;
     int dialling; /* 1: on its way to the server; 2: the answer is on its way back */
     uint64_t dial_at, dial_until;
@@ -56,6 +58,7 @@ typedef struct control_sim {
     uint64_t ticked;
     wire *wires;
     int slow;                      /* the longest delay, ms */
+    size_t queue;                  /* bytes that a rank keeps for a server that does not read */
     int failures, over;            /* rings that have failed; that all ranks have left */
     int last_failed;               /* the pid of the rank that the last failure names; -1: none */
     int log;                       /* lines are shown */

@@ -579,7 +579,7 @@ waits(const storm *t)
 static int
 is_hidden(const seat *e)
 {
-    return e->wire && e->wire->server_sees != HP_NEVER;
+    return e->unseen > e->sim->time;
 }
 
 static void
@@ -599,7 +599,7 @@ trouble(storm *t)
         a->dead = 1;
         if (t->s.log)
             diag("%.3f rank %d dies at %d", (double)t->s.time / 1e9, a->rank, (int)a->at);
-        t->hidden = is_hidden(&a->world) || is_hidden(&a->child);
+        t->hidden = is_hidden(&a->world) || (a->child.open && is_hidden(&a->child));
         end_process(t, a, t->violent);
     }
 }
@@ -681,6 +681,7 @@ open_storm(storm *t, uint64_t seed, int log)
     t->n = 2 + (int)roll(t, RANKS - 1);
     t->s.slow = 1 + (int)roll(t, 40);
     t->probes = 1;
+    t->s.queue = roll(t, 2) ? 16 << 10 : 200;
     t->frost_ms = FROST_MS;
     t->server_only = roll(t, 3) == 0;
     t->limit_ms = t->server_only ? SHORT_LIMIT_MS : LIMIT_MS;

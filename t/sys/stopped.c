@@ -15,7 +15,16 @@
 #include <string.h>
 #include <sys/wait.h>
 
-enum { RANKS = 4, COUNT = 1 << 18, ROUNDS = 120, FEW = 4, LAZY_MS = 900, LIMIT_MS = 6000 };
+enum {
+    RANKS = 4,
+    COUNT = 1 << 18,
+    ROUNDS = 120,
+    FEW = 4,
+    LAZY_MS = 900,
+    LIMIT_MS = 6000,
+    SILENT_MS = 18000,
+    SILENT_LIMIT_MS = 25000
+};
 
 static party p;
 
@@ -136,6 +145,63 @@ server_stopped(void)
     is_int(0, failures(), "a server that was stopped blames no rank");
 }
 
+/* Rank 0 is late by nearly the limit; after that there are only short operations, for longer than the limit. */
+static int
+goes_on(int rank, int size, void *arg)
+{
+    hoop_comm *comm = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    int32_t last = 0, one = 0;
+    (void)size;
+    (void)arg;
+    hoop_result result = party_create(&comm);
+    if (rank == 0)
+        party_nap(SILENT_MS / 1e3 + 1);
+    double until = party_clock() + SILENT_LIMIT_MS / 1e3 + 2;
+    int rounds = 0;
+    for (; result == HOOP_SUCCESS && !last; rounds++) {
+        one = rank == 0 && rounds > 0 && party_clock() > until;
+        result = hoop_allreduce(&one, &last, 1, HOOP_INT32, HOOP_MAX, comm);
+        party_nap(0.01);
+    }
+    hoop_comm_error(comm, &e);
+    party_note("%d after %d rounds: %s", (int)result, rounds, e.text);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS || result != HOOP_SUCCESS;
+}
+
+/* Whether the server's log ends with this. */
+static int
+log_ends_with(const char *part)
+{
+    char line[512] = "";
+    FILE *f = fopen(p.log, "r");
+    while (f && fgets(line, sizeof(line), f))
+        continue;
+    if (f)
+        fclose(f);
+    return strstr(line, part) != NULL;
+}
+
+/* A server that says nothing for long is not gone: what ranks report after it reaches the server. */
+static void
+server_silent(void)
+{
+    char limit[16];
+    snprintf(limit, sizeof(limit), "%d", SILENT_LIMIT_MS);
+    setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
+    party_start(&p, 2, goes_on, NULL, 120);
+    party_await(&p);
+    party_nap(0.5);
+    kill(p.server, SIGSTOP);
+    party_nap(SILENT_MS / 1e3);
+    kill(p.server, SIGCONT);
+    is_int(0, failures(), "a server was silent for %d s while a rank waited: no rank is blamed later",
+           SILENT_MS / 1000);
+    for (int i = 0; i < 3000 && !log_ends_with("over: all 2 ranks left"); i++)
+        party_nap(0.01);
+    ok(log_ends_with("over: all 2 ranks left"), "and the server hears all leave");
+}
+
 static void
 one_stopped(void)
 {
@@ -178,6 +244,7 @@ main(void)
     bring_up();
     server_stopped();
     one_stopped();
+    server_silent();
     party_close(&p);
     return tap_failures() != 0;
 }

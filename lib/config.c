@@ -337,6 +337,20 @@ set_defaults(hoop_config *config)
     }
 }
 
+/* A user who says how long an operation may hang has said how long a host may be away, unless that is set, too. */
+static void
+follow_op_timeout(hoop_config *config)
+{
+    const hp_value *op = &config->value[HP_SET_op_timeout_ms];
+    hp_value *peer = &config->value[HP_SET_peer_timeout_ms];
+    int by_user = op->source == HP_FROM_FILE || op->source == HP_FROM_ENVIRONMENT;
+    if (peer->source != HP_FROM_DEFAULT || !by_user || op->number == 0)
+        return;
+    int64_t least = hp_setting_table[HP_SET_peer_timeout_ms].least;
+    *peer = (hp_value){.source = op->source, .number = op->number < least ? least : op->number};
+    snprintf(peer->text, sizeof(peer->text), "%lld", (long long)peer->number);
+}
+
 hoop_result
 hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error)
 {
@@ -349,7 +363,25 @@ hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *err
     result = read_files(config, error);
     if (result == HOOP_SUCCESS)
         result = read_environment(config, error);
+    follow_op_timeout(config);
     return result;
+}
+
+int64_t
+hp_config_glance_number(hp_setting setting)
+{
+    hoop_config config = {.secret = NULL};
+    char name[NAME_TEXT];
+    hoop_error error;
+    set_defaults(&config);
+    read_files(&config, &error);
+    for (int i = 0; i < HP_SETTINGS; i++) {
+        const char *given = getenv(in_environment(hp_setting_table[i].key, name));
+        if (given)
+            hp_config_put(&config, hp_setting_table[i].key, given, HP_FROM_ENVIRONMENT, &error);
+    }
+    follow_op_timeout(&config);
+    return hp_config_number(&config, setting);
 }
 
 void

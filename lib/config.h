@@ -58,7 +58,7 @@ hoop_result hp_config_put(hoop_config *config, const char *key, const char *valu
 /*
  * All sources together: defaults, files ($HOOP_CONF_FILE, or /etc/hoop.conf and ~/.hoop.conf), environment, and what
  * `calls` (may be NULL) set by hand; a secret stays its own. Unknown HOOP_ names in the environment are one WARN of the
- * first rank.
+ * first rank. peer_timeout_ms has the value in force afterwards: op_timeout_ms if only that was set by the user.
  */
 hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoop_error *error);
 
@@ -67,6 +67,8 @@ hoop_result hp_config_resolve(hoop_config *config, const hoop_config *calls, hoo
  * here: the ranks report them.
  */
 void hp_config_glance(hp_setting setting, char out[HP_VALUE_TEXT]);
+int64_t
+hp_config_glance_number(hp_setting setting); /* likewise, a NUMBER; peer_timeout_ms as hp_config_resolve has it */
 
 int64_t hp_config_number(const hoop_config *config, hp_setting setting);
 const char *hp_config_text(const hoop_config *config, hp_setting setting);

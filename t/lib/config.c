@@ -208,6 +208,44 @@ test_public_face(void)
 /* --- sources --- */
 
 static void
+is_peer_timeout(int64_t wanted, const hoop_config *calls, const char *what)
+{
+    hoop_config config = resolved(calls);
+    is_int(wanted, hp_config_number(&config, HP_SET_peer_timeout_ms), "%s", what);
+    if (!calls)
+        is_int(wanted, hp_config_glance_number(HP_SET_peer_timeout_ms), "... and who is no rank sees it, too");
+}
+
+/* How long a host may be away: as the user says, who may also have said only how long an operation may hang. */
+static void
+test_peer_timeout(void)
+{
+    hoop_config *calls = hoop_config_new();
+    clean();
+    is_peer_timeout(30000, NULL, "peer_timeout_ms is 30 s");
+    hoop_config_set(calls, "op_timeout_ms", "90000");
+    is_peer_timeout(30000, calls, "also where a program, such as PyTorch, has a limit of its own for operations");
+    setenv("HOOP_OP_TIMEOUT_MS", "120000", 1);
+    is_peer_timeout(30000, calls, "... and overrules the user's");
+    is_peer_timeout(120000, NULL, "if the user has set op_timeout_ms alone, it is that");
+    setenv("HOOP_OP_TIMEOUT_MS", "500", 1);
+    is_peer_timeout(1000, NULL, "but a second at least");
+    setenv("HOOP_OP_TIMEOUT_MS", "0", 1);
+    is_peer_timeout(30000, NULL, "operations without a limit do not wait for ever for a host that is lost");
+    unsetenv("HOOP_OP_TIMEOUT_MS");
+    write_conf(conf_path, "op_timeout_ms = 7000\n");
+    setenv("HOOP_CONF_FILE", conf_path, 1);
+    is_peer_timeout(7000, NULL, "a settings file is the user's word, too");
+    setenv("HOOP_PEER_TIMEOUT_MS", "45000", 1);
+    is_peer_timeout(45000, NULL, "what is set itself counts");
+    hoop_config_set(calls, "peer_timeout_ms", "60000");
+    is_peer_timeout(60000, calls, "from wherever");
+    setenv("HOOP_PEER_TIMEOUT_MS", "999", 1);
+    fails("HOOP_PEER_TIMEOUT_MS=999: give a whole number from 1000", "less than a second");
+    hoop_config_free(calls);
+}
+
+static void
 test_precedence(void)
 {
     hoop_config *calls = hoop_config_new();
@@ -423,6 +461,7 @@ main(int argc, char **argv)
     test_numbers();
     test_choices();
     test_public_face();
+    test_peer_timeout();
     test_precedence();
     test_files();
     test_lines();

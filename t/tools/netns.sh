@@ -6,6 +6,9 @@
 #     netns_hosts PREFIX SUBNET    makes them; PREFIX begins their names, 10.SUBNET to 10.(SUBNET + 49) are the networks
 #                                  to choose from. Sets id, bridge and net: host i is $id-i with the address $net.i and
 #                                  two slots in the file "hosts"; the bridge has $net.254. They go when the test ends.
+#     $netns_exec HOST COMMAND...  a remote shell, too. There the host has its name, and ranks a host id of their own.
+#     netns_pull I, netns_plug I   pulls the cable of host I out of the switch, and puts it back
+#     netns_deafen I, netns_heal I packets to host I go astray, those from it arrive; and that is over
 
 netns_clean()
 {
@@ -39,6 +42,14 @@ netns_hosts()
         skip_all "this machine permits no network namespaces or bridges (a container? run the test outside): $(cat "$tmp/why")"
     ip addr add "$net.254/24" dev "$bridge" && ip link set "$bridge" up || bail 'no bridge'
     cd "$tmp" || bail "no $tmp"
+    netns_exec=$tmp/netns_exec
+    cat >"$netns_exec" <<'END'
+#!/bin/sh
+host=$1
+shift
+HOOP_HOSTID=$host exec ip netns exec "$host" unshare --uts sh -c 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"' "$host" "$@"
+END
+    chmod +x "$netns_exec"
     for i in 1 2 3 4; do
         [ "$i" = 1 ] || ip netns add "$id-$i"
         ip link add "${id}v$i" type veth peer name eth0 netns "$id-$i"
@@ -48,4 +59,24 @@ netns_hosts()
         ip -n "$id-$i" link set lo up
         echo "$id-$i slots=2 addr=$net.$i" >>hosts
     done
+}
+
+netns_pull() { ip link set "${id}v$1" down; }
+netns_plug() { ip link set "${id}v$1" up; }
+
+# The others send to a hardware address that no host has.
+netns_deafen()
+{
+    for i in 1 2 3 4; do
+        [ "$i" = "$1" ] || ip -n "$id-$i" neigh replace "$net.$1" lladdr 02:00:00:00:00:fe dev eth0 nud permanent
+    done
+    ip neigh replace "$net.$1" lladdr 02:00:00:00:00:fe dev "$bridge" nud permanent
+}
+
+netns_heal()
+{
+    for i in 1 2 3 4; do
+        [ "$i" = "$1" ] || ip -n "$id-$i" neigh del "$net.$1" dev eth0
+    done
+    ip neigh del "$net.$1" dev "$bridge"
 }

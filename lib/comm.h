@@ -15,7 +15,7 @@
 #include "lib/counters.h"
 #include "lib/listener.h"
 #include "lib/peer_heartbeat.h"
-#include "lib/probe.h"
+#include "net/probe.h"
 #include "rendezvous/client.h"
 #include "rendezvous/stall_warning.h"
 

@@ -2,6 +2,7 @@
 /* environment: see environment.h. */
 #include "lib/environment.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -209,9 +210,10 @@ hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
     const char *congestion = hp_config_text(config, HP_SET_tcp_congestion);
     *sock = (hp_sock_options){.sndbuf = (int)hp_config_number(config, HP_SET_sndbuf),
                               .rcvbuf = (int)hp_config_number(config, HP_SET_rcvbuf)};
-    sock->keepidle = (int)hp_config_number(config, HP_SET_keepalive_idle);
-    sock->keepintvl = (int)hp_config_number(config, HP_SET_keepalive_interval);
-    sock->keepcnt = (int)hp_config_number(config, HP_SET_keepalive_count);
+    sock->peer_timeout = (uint64_t)hp_config_number(config, HP_SET_peer_timeout_ms) * HP_MS;
+    sock->keepalive = (hp_keepalive){.idle = (int)hp_config_number(config, HP_SET_keepalive_idle),
+                                     .interval = (int)hp_config_number(config, HP_SET_keepalive_interval),
+                                     .count = (int)hp_config_number(config, HP_SET_keepalive_count)};
     /* a pacing congestion control (bbr) sends in bursts by timers, which costs most on loopback */
     if (strcmp(congestion, "auto") == 0)
         congestion = machine_allows("reno") ? "reno" : "";

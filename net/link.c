@@ -118,6 +118,25 @@ hp_link_path(const hp_link *link)
     return all;
 }
 
+uint64_t
+hp_link_silence(hp_link *link, uint64_t now)
+{
+    uint64_t longest = 0;
+    for (int k = 0; k < link->stripes && link->state == HP_LINK_OPEN; k++) {
+        uint64_t silence = link->stripe[k] ? hp_stripe_silence(link->stripe[k], now) : 0;
+        longest = silence > longest ? silence : longest;
+    }
+    return longest;
+}
+
+void
+hp_link_cut(hp_link *link)
+{
+    for (int k = 0; k < link->stripes; k++)
+        if (link->stripe[k])
+            hp_stripe_cut(link->stripe[k]);
+}
+
 static uint64_t
 append(hp_link *link, const hp_frame *frame, const hp_iov *body, uint32_t bytes, int pages)
 {

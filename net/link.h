@@ -43,6 +43,13 @@ const hp_frame *hp_link_unposted(const hp_link *link);
 /* What the kernel has measured of its connections; a system call for each. */
 hp_tcp_path hp_link_path(const hp_link *link);
 
+/*
+ * For how many ns the other host has acknowledged nothing on one of its connections (tcp_silence.h); a system call for each. Only
+ * looks since which the link was open count. hp_link_cut ends those that are silent: the link is lost (ETIMEDOUT).
+ */
+uint64_t hp_link_silence(hp_link *link, uint64_t now);
+void hp_link_cut(hp_link *link);
+
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */
 uint64_t hp_link_post(hp_link *link, const hp_frame *frame, void *data, uint32_t bytes, int pages);
 

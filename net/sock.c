@@ -5,6 +5,7 @@
  */
 #include "net/sock.h"
 
+#include "base/clock.h"
 #include "base/err.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -16,7 +17,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAMES_WARNED = 16, KEEPIDLE = 10, KEEPINTVL = 5, KEEPCNT = 3 };
+#ifndef TCP_RTO_MAX_MS
+#define TCP_RTO_MAX_MS 44 /* since Linux 6.15 */
+#endif
+
+enum { NAMES_WARNED = 16 };
 
 static int
 make(int family)
@@ -74,15 +79,25 @@ hp_sock_delay_acks(int fd)
 }
 
 void
+hp_sock_await_peer(int fd, uint64_t peer_timeout, const hp_keepalive *wish)
+{
+    static const hp_keepalive none;
+    uint64_t timeout = peer_timeout ? peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
+    hp_keepalive k = hp_tcp_silence_keepalive(timeout, wish ? wish : &none);
+    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, k.idle);
+    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, k.interval);
+    set(fd, IPPROTO_TCP, TCP_KEEPCNT, k.count);
+    set(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, hp_tcp_silence_rto_max(timeout));
+}
+
+void
 hp_sock_tune(int fd, const hp_sock_options *options)
 {
     static const hp_sock_options defaults;
     const hp_sock_options *o = options ? options : &defaults;
     set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-    set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-    set(fd, IPPROTO_TCP, TCP_KEEPIDLE, o->keepidle > 0 ? o->keepidle : KEEPIDLE);
-    set(fd, IPPROTO_TCP, TCP_KEEPINTVL, o->keepintvl > 0 ? o->keepintvl : KEEPINTVL);
-    set(fd, IPPROTO_TCP, TCP_KEEPCNT, o->keepcnt > 0 ? o->keepcnt : KEEPCNT);
+    hp_sock_await_peer(fd, o->peer_timeout, &o->keepalive);
     if (o->sndbuf > 0)
         set(fd, SOL_SOCKET, SO_SNDBUF, o->sndbuf);
     if (o->rcvbuf > 0)

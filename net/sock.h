@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * sock: sockets with the options hoop wants: non-blocking, close-on-exec, descriptor >= 3, TCP_NODELAY, keepalive. No
- * TCP_USER_TIMEOUT: it resets healthy connections whose peer is merely not reading.
+ * TCP_USER_TIMEOUT: it resets healthy connections whose peer is merely not reading (tcp_silence.h is for the others).
  */
 #ifndef HP_SOCK_H
 #define HP_SOCK_H
 
 #include "net/addr.h"
+#include "net/tcp_silence.h"
 
 typedef struct hp_sock_options {
-    int sndbuf, rcvbuf;               /* bytes; 0: the kernel's own tuning */
-    int keepidle, keepintvl, keepcnt; /* seconds, seconds, probes; 0: 10/5/3 */
-    char congestion[16];              /* TCP_CONGESTION; "": the system's default; a refused name is a WARN, once */
+    int sndbuf, rcvbuf;     /* bytes; 0: the kernel's own tuning */
+    uint64_t peer_timeout;  /* ns for which the other host may be away; 0: HP_PEER_TIMEOUT_MS */
+    hp_keepalive keepalive; /* 0: as peer_timeout needs it */
+    char congestion[16];    /* TCP_CONGESTION; "": the system's default; a refused name is a WARN, once */
 } hp_sock_options;
 
 /* Each returns a descriptor, or -1 with the error filled. */
@@ -24,6 +26,8 @@ void hp_sock_wake_at(int fd, int bytes); /* SO_RCVLOWAT: a sleeping thread is wo
 /* The receiver acknowledges every second segment, or late (RFC 1122 4.2.3.2), until the kernel changes that itself. */
 void hp_sock_delay_acks(int fd);
 int hp_sock_has_one_address(int fd); /* both ends of a connection have the same: they are on one host */
+/* How long the connection survives that the other host is away. wish: NULL: none. */
+void hp_sock_await_peer(int fd, uint64_t peer_timeout, const hp_keepalive *wish);
 void hp_sock_tune(int fd, const hp_sock_options *options);
 /* How many more descriptors this process may open, at most, judging by the one it has just opened. */
 int hp_sock_spare(int newest);

@@ -55,6 +55,7 @@ struct hp_stripe {
     uint64_t taken;  /* receiving: frames with HP_FRAME_ACK received */
     int wake_at;     /* receiving: SO_RCVLOWAT; 0: the kernel's default */
     int one_address; /* of both ends: they are on one host */
+    hp_tcp_silence silence;
 
     hp_control control; /* written between data frames; received here only in a direction without posts */
 };
@@ -542,6 +543,21 @@ hp_tcp_path
 hp_stripe_path(const hp_stripe *s)
 {
     return hp_tcp_path_of(s->fd, s->one_address);
+}
+
+uint64_t
+hp_stripe_silence(hp_stripe *s, uint64_t now)
+{
+    hp_tcp_look look = s->eof || s->shut ? (hp_tcp_look){0} : hp_tcp_look_at(s->fd);
+    hp_tcp_silence_note(&s->silence, &look, now);
+    return hp_tcp_silence_lasts(&s->silence, now);
+}
+
+void
+hp_stripe_cut(hp_stripe *s)
+{
+    if (hp_tcp_silence_lasts(&s->silence, UINT64_MAX) && !s->eof)
+        lost(s, ETIMEDOUT);
 }
 
 void

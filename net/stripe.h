@@ -27,6 +27,10 @@ const hp_frame *hp_stripe_unposted(hp_stripe *stripe); /* see hp_link_unposted *
 int hp_stripe_is_fresh(const hp_stripe *stripe);       /* the peer has dialled it, and no byte has arrived */
 int hp_stripe_has_ended(const hp_stripe *stripe);      /* end of file or reset */
 hp_tcp_path hp_stripe_path(const hp_stripe *stripe);
+/* As hp_link_silence, hp_link_cut. */
+uint64_t hp_stripe_silence(hp_stripe *stripe, uint64_t now);
+void hp_stripe_cut(hp_stripe *stripe);
+
 void hp_stripe_free(hp_stripe *stripe);
 
 #endif

@@ -28,3 +28,14 @@ hp_tcp_path_join(hp_tcp_path *all, const hp_tcp_path *one)
     if (one->rtt_us > all->rtt_us)
         all->rtt_us = one->rtt_us;
 }
+
+hp_tcp_look
+hp_tcp_look_at(int fd)
+{
+    struct tcp_info info = {0};
+    socklen_t size = sizeof(info);
+    hp_tcp_look none = {0};
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
+        return none;
+    return (hp_tcp_look){info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_probes, info.tcpi_last_ack_recv};
+}

@@ -3,6 +3,8 @@
 #ifndef HP_TCP_PATH_H
 #define HP_TCP_PATH_H
 
+#include "net/tcp_silence.h"
+
 #include <stdint.h>
 
 typedef struct hp_tcp_path {
@@ -20,5 +22,8 @@ hp_tcp_path hp_tcp_path_of(int fd, int delayed);
 
 /* Of connections that carry one stream together: the longest round trip, and the sums of the others. */
 void hp_tcp_path_join(hp_tcp_path *all, const hp_tcp_path *one);
+
+/* Whether the other kernel acknowledges. All 0 if the descriptor is no TCP connection. */
+hp_tcp_look hp_tcp_look_at(int fd);
 
 #endif

@@ -8,7 +8,9 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/sock.h"
 #include "net/socket.h"
+#include "net/tcp_path.h"
 
 #include <errno.h>
 #include <linux/sockios.h>
@@ -31,6 +33,7 @@ struct hp_control_conn {
     size_t capacity, head, tail; /* bytes [head, tail) are queued */
     uint64_t moved;
     hp_frame_reader reader;
+    hp_tcp_silence silence;
 };
 
 static void on_ready(void *arg, int ready);
@@ -70,6 +73,20 @@ uint64_t
 hp_control_conn_blocked_since(const hp_control_conn *control)
 {
     return control->tail > control->head ? control->moved : HP_NEVER;
+}
+
+uint64_t
+hp_control_conn_silence(hp_control_conn *control, uint64_t now)
+{
+    hp_tcp_look look = control->ended ? (hp_tcp_look){0} : hp_tcp_look_at(control->fd);
+    hp_tcp_silence_note(&control->silence, &look, now);
+    return hp_tcp_silence_lasts(&control->silence, now);
+}
+
+void
+hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout)
+{
+    hp_sock_await_peer(control->fd, peer_timeout, NULL);
 }
 
 static void

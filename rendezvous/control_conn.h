@@ -37,6 +37,10 @@ hp_control_conn_arrived(const hp_control_conn *control); /* the peer's kernel ha
 uint64_t
 hp_control_conn_blocked_since(const hp_control_conn *control); /* when output last moved; HP_NEVER: nothing is queued */
 
+/* For how many ns the other host has acknowledged nothing (net/tcp_silence.h); about one look a second. */
+uint64_t hp_control_conn_silence(hp_control_conn *control, uint64_t now);
+void hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout); /* ns for which it may be away */
+
 /* Nothing more is queued. Once the queue is written the peer sees the end. Frames that still arrive are dropped. */
 void hp_control_conn_shut(hp_control_conn *control);
 /* Ends a connection without the loop: writes what is queued and waits up to `limit` ns until the peer has closed. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/mem.h"
+#include "net/tcp_silence.h"
 #include "rendezvous/registration.h"
 
 #include <stdarg.h>
@@ -55,6 +56,7 @@ hp_join_group_new(const hp_events *events, const char *label, const hp_join *fir
     m->split = first->split;
     m->size = first->parent ? first->parent_size : first->size;
     m->op_timeout = first->op_timeout;
+    m->peer_timeout = first->peer_timeout ? first->peer_timeout : HP_PEER_TIMEOUT_MS * HP_MS;
     m->warn_after = first->warn_after;
     m->opened = now;
     m->deadline = HP_NEVER;

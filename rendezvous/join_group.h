@@ -41,7 +41,7 @@ typedef struct hp_join_group {
     char *agree;          /* settings of the first rank that joined */
     hoop_error failure;   /* code HOOP_SUCCESS: it is open; else it has failed, and is remembered until the deadline */
     uint64_t *has_joined; /* a bit for each rank that has joined; kept after a failure */
-    uint64_t op_timeout, warn_after; /* of the first rank that joined */
+    uint64_t op_timeout, warn_after, peer_timeout; /* of the first rank that joined */
     uint64_t opened, deadline;
     uint64_t crossed; /* since when a rank outside is in an operation that a rank inside has not started; 0: none is */
     char mistrusted[96]; /* "; a process at ADDRESS has another secret", for sentences about missing ranks; or "" */

@@ -149,6 +149,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put32(p, join->member.processors);
     p = put64(p, join->op_timeout);
     p = put64(p, join->warn_after);
+    p = put64(p, join->peer_timeout);
     p = put_addr(p, &join->member.addr);
     p = put64(p, join->ring);
     p = put32(p, join->epoch);
@@ -209,6 +210,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->member.processors = take32(&c);
     join->op_timeout = take64(&c);
     join->warn_after = take64(&c);
+    join->peer_timeout = take64(&c);
     take_addr(&c, &join->member.addr);
     take_ring(&c, join);
     take_split(&c, join);

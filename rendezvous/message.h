@@ -119,16 +119,17 @@ typedef struct hp_unstarted {
 typedef struct hp_join {
     hp_member member; /* rank -1: the server assigns one */
     int size;
-    uint32_t patience;   /* milliseconds until this rank gives up joining */
-    uint64_t op_timeout; /* ns, 0: none */
-    uint64_t warn_after; /* ns without progress before a warning names the awaited rank, 0: never */
-    uint64_t ring;       /* a member that lost its control connection: its communicator; 0: not a member yet */
-    uint32_t epoch;      /* of `ring`; without one a number by which the rank names this JOIN, if it sends it again */
-    uint64_t digest;     /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
-    uint64_t started;    /* operations that this rank has started there */
-    uint64_t completed;  /* operations completed there */
-    uint64_t parent;     /* a split's parent communicator, 0: none */
-    uint32_t split;      /* the number of the split in its parent */
+    uint32_t patience;     /* milliseconds until this rank gives up joining */
+    uint64_t op_timeout;   /* ns, 0: none */
+    uint64_t warn_after;   /* ns without progress before a warning names the awaited rank, 0: never */
+    uint64_t peer_timeout; /* ns for which a host may be away; 0: the default */
+    uint64_t ring;         /* a member that lost its control connection: its communicator; 0: not a member yet */
+    uint32_t epoch;        /* of `ring`; without one a number by which the rank names this JOIN, if it sends it again */
+    uint64_t digest;       /* hp_ring_digest of `ring`, or of a split's parent; 0: none */
+    uint64_t started;      /* operations that this rank has started there */
+    uint64_t completed;    /* operations completed there */
+    uint64_t parent;       /* a split's parent communicator, 0: none */
+    uint32_t split;        /* the number of the split in its parent */
     int parent_rank, parent_size, color, key;
     const char *agree; /* settings that must be equal, "key=value\n" lines; not terminated; points into the payload */
     size_t agree_n;

@@ -16,6 +16,7 @@ common(const hp_client_options *o)
         .member = {.rank = -1, .host_id = o->host_id, .processors = o->processors, .pid = o->pid, .addr = o->listen},
         .op_timeout = o->op_timeout,
         .warn_after = o->warn_after,
+        .peer_timeout = o->sock.peer_timeout,
         .started = o->started,
         .completed = o->completed,
         .parent_rank = -1};

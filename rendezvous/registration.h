@@ -15,10 +15,10 @@ enum { HP_RETURN_MS = 5000 }; /* how long a member dials again; the server waits
  */
 typedef struct hp_client_options {
     hp_addr server;
-    const hp_keys *keys; /* the client holds them */
-    hp_sock_options sock;
-    uint32_t attempt; /* how often the job was started before: a server may serve one attempt alone */
-    int rank;         /* -1: the server assigns one */
+    const hp_keys *keys;  /* the client holds them */
+    hp_sock_options sock; /* its peer_timeout is told to the server, likewise */
+    uint32_t attempt;     /* how often the job was started before: a server may serve one attempt alone */
+    int rank;             /* -1: the server assigns one */
     int size;
     char host[HP_HOST_TEXT];
     uint64_t host_id;

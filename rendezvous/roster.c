@@ -56,6 +56,7 @@ hp_roster_new(const hp_join_group *m, const char *label, const hp_joined *joined
     r->ring.rank = -1;
     r->op_timeout = m->op_timeout;
     r->warn_after = m->warn_after;
+    r->peer_timeout = m->peer_timeout;
     r->heartbeat = hp_heartbeat(m->op_timeout);
     r->opened = m->opened;
     r->deadline = m->deadline;

@@ -46,7 +46,7 @@ typedef struct hp_roster {
     uint64_t gone_at;
     hp_link_losses losses; /* link losses, and ranks that are away */
     hoop_error cause;      /* in FAILED */
-    uint64_t op_timeout, warn_after, heartbeat;
+    uint64_t op_timeout, warn_after, peer_timeout, heartbeat;
     uint64_t opened, deadline; /* of the join */
     hp_stall_warning linking;  /* of the connections that are not up */
     uint64_t moved;            /* when any report last grew */

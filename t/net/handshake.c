@@ -14,17 +14,17 @@
 
 static const char m1_known[] =
     "484f4f5001010000800000002a5bac23a0a1a2a3a4a5a6a7a8a9aaabacadaeaf0500000000000000000000000300000004"
-    "00000008000000020000000000020002000000000000000000000000000000111111111111111111111111111111111111"
-    "11111111111111111111111111116e6ac786d4bdec7dadc1619d04ed66070583136c4828a0a3185d92d8c20a8550";
+    "00000008000000020000000000030003000000000000000000000000000000111111111111111111111111111111111111"
+    "1111111111111111111111111111dc5385ae67286ff265def8ff3066bccb3a7f986ead548ef6f646fe7cc7fafd6d";
 static const char m2_known[] =
-    "484f4f50010200006000000021ac8ab5000000000400000002000000000000000000000000000000000000000000000022"
-    "222222222222222222222222222222222222222222222222222222222222225383f58c1b65a11cbf783d66c7d433540081"
-    "20d41bc6d316cecb55db492b5fb0";
+    "484f4f50010200006000000021ac8ab5000000000400000003000000000000000000000000000000000000000000000022"
+    "2222222222222222222222222222222222222222222222222222222222222250d910e8a08c91538b4b8ab2240ed5e5f6d6"
+    "59fe6a5f082b49998801f5aaee4e";
 static const char m3_known[] =
-    "484f4f5001030000200000000edf2f76c8658ebf1705cfde4f9e2cf75595e71f09e2f1aa3d84c10f7d915a546fa85c74";
+    "484f4f5001030000200000000edf2f7629ba8309262a046d0ca450227abfa5bb189bd3b83830dbf7c6418989f438a0cf";
 static const char m4_known[] =
-    "484f4f500104000030000000badeae8200000000030000000000000000000000b52c3933e6325fd3dcf6204791ce7aa5cf"
-    "2a8e62c7fac4d159c41f66cf780765";
+    "484f4f500104000030000000badeae8200000000030000000000000000000000601d390acfbe98481119d969cf63bbf7a4"
+    "5ee986e8108241f90ab9654cfaa133";
 
 static void
 known_answers(void)
@@ -49,8 +49,8 @@ known_answers(void)
     is_blob(want, p.r.out, HP_M4, "M4 is the known answer");
     is_int(HP_HANDSHAKE_DONE, pass(&p.r, &p.i), "the initiator takes M4");
     is_int(3, p.i.assigned_rank, "it has its rank");
-    is_int(2, p.i.version, "both agreed on version 2");
-    is_int(2, p.r.version, "both agreed on version 2");
+    is_int(HP_WIRE_MAX, p.i.version, "both agreed on one version");
+    is_int(HP_WIRE_MAX, p.r.version, "both agreed on one version");
     ok(wiped(&p.i) && wiped(&p.r), "the keys are gone at the end");
     ok(p.i.out_n == 0 && p.r.out_n == 0 && hp_handshake_want(&p.i) == 0 && hp_handshake_want(&p.r) == 0,
        "nothing is left to do");
@@ -264,8 +264,8 @@ refusals(void)
         int status;
         hp_hello hello; /* what differs from the right one */
     } rows[] = {
-        {"a newer version", HP_BAD_VERSION, {.ver_min = 3, .ver_max = 4}},
-        {"a range of versions the wrong way round", HP_BAD_VERSION, {.ver_min = 3}},
+        {"a newer version", HP_BAD_VERSION, {.ver_min = HP_WIRE_MAX + 1, .ver_max = HP_WIRE_MAX + 2}},
+        {"a range of versions the wrong way round", HP_BAD_VERSION, {.ver_min = HP_WIRE_MAX + 1}},
         {"another mode", HP_BAD_MODE, {.mode = HP_MODE_TLS}},
         {"another role", HP_BAD_ROLE, {.role = HP_ROLE_CONTROL}},
         {"an unknown role", HP_BAD_ROLE, {.role = 9}},
@@ -303,10 +303,11 @@ old_epoch(void)
 static void
 versions(void)
 {
+    enum { V = HP_WIRE_MAX };
     static const struct {
         uint16_t min, max, agreed;
-    } rows[] = {{0, 0, 0}, {0, 1, 0},     {1, 1, 0}, {1, 2, 2},    {2, 2, 2},
-                {2, 3, 2}, {0, 65535, 2}, {3, 3, 0}, {3, 65535, 0}};
+    } rows[] = {{0, 0, 0},     {0, 1, 0},     {1, V - 1, 0},     {1, V, V},        {V, V, V},
+                {V, V + 1, V}, {0, 65535, V}, {V + 1, V + 1, 0}, {V + 1, 65535, 0}};
     for (size_t k = 0; k < sizeof(rows) / sizeof(rows[0]); k++) {
         pair p;
         set_up(&p);

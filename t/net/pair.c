@@ -34,8 +34,13 @@ void
 set_up(pair *p)
 {
     memset(p, 0, sizeof(*p));
-    p->hello = (hp_hello){
-        .comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA, .ver_min = 2, .ver_max = 2};
+    p->hello = (hp_hello){.comm = 5,
+                          .my_rank = 3,
+                          .your_rank = 4,
+                          .world = 8,
+                          .role = HP_ROLE_DATA,
+                          .ver_min = HP_WIRE_MIN,
+                          .ver_max = HP_WIRE_MAX};
     memcpy(p->hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     p->policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .comm = 5, .role = HP_ROLE_DATA};
     memset(p->nonce_i, 0x11, 32);

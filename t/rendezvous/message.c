@@ -35,6 +35,7 @@ example(void)
                     .patience = 4999,
                     .op_timeout = UINT64_C(600000000000),
                     .warn_after = UINT64_C(30000000000),
+                    .peer_timeout = UINT64_C(45000000000),
                     .parent_rank = -1,
                     .agree = agree,
                     .agree_n = sizeof(agree) - 1};
@@ -54,6 +55,7 @@ test_join(void)
     is_uint(4999, out.patience, "patience");
     is_uint(UINT64_C(600000000000), out.op_timeout, "op time-out");
     is_uint(UINT64_C(30000000000), out.warn_after, "warn after");
+    is_uint(UINT64_C(45000000000), out.peer_timeout, "peer time-out");
     is_uint(UINT64_C(0xfedcba9876543210), out.member.host_id, "host id");
     is_uint(0x89abcdef, out.member.processors, "processors");
     is_uint(811, out.member.pid, "pid");
@@ -85,6 +87,7 @@ test_join_bytes(void)
         0x2b, 0x03, 0x00, 0x00, 0x10, 0x32, 0x54, 0x76, 0x98, 0xba, 0xdc, 0xfe, /* pid, host id */
         0xef, 0xcd, 0xab, 0x89, 0x00, 0x70, 0xc9, 0xb2, 0x8b, 0x00, 0x00, 0x00, /* processors, operation time-out */
         0x00, 0xac, 0x23, 0xfc, 0x06, 0x00, 0x00, 0x00,                         /* warn after */
+        0x00, 0x82, 0x35, 0x7a, 0x0a, 0x00, 0x00, 0x00,                         /* peer time-out */
         0x04, 0x40, 0x9c, 0x0a, 0x01, 0x02, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, /* 10.1.2.3:40000 */
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,                               /* rest of the 19 */
         0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, /* ring, epoch */

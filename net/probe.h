@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * probe: whether the process at an address still exists. A listening socket is closed when its process ends, so a
- * connection that is refused means that it has ended, one that is accepted that it lives; anything else means nothing.
- * Never blocks.
+ * connection that is refused means that it has ended, one that is accepted that it lives. No answer means that packets do
+ * not get there and back; what fails on this side means nothing. Never blocks.
  */
 #ifndef HP_PROBE_H
 #define HP_PROBE_H
@@ -10,8 +10,9 @@
 #include "net/sock.h"
 
 typedef enum hp_probe_state {
-    HP_PROBE_NONE,  /* not asked, or an answer that means nothing */
-    HP_PROBE_ASKED, /* no answer yet */
+    HP_PROBE_NONE,      /* not asked, or an answer that means nothing */
+    HP_PROBE_ASKED,     /* no answer yet */
+    HP_PROBE_UNREACHED, /* this kernel, or a router, has given up */
     HP_PROBE_ALIVE,
     HP_PROBE_ENDED
 } hp_probe_state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* probe: see probe.h. */
-#include "lib/probe.h"
+#include "net/probe.h"
 
 #include "base/err.h"
 #include "net/socket.h"
@@ -19,7 +19,15 @@ take_answer(hp_probe *probe, hp_probe_state state)
 static hp_probe_state
 meaning(const hoop_error *error)
 {
-    return error->sys_errno == ECONNREFUSED ? HP_PROBE_ENDED : HP_PROBE_NONE;
+    switch (error->sys_errno) {
+    case ECONNREFUSED: return HP_PROBE_ENDED;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN: return HP_PROBE_UNREACHED;
+    default: return HP_PROBE_NONE;
+    }
 }
 
 void

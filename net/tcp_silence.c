@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+/* tcp_silence: see tcp_silence.h. */
+#include "net/tcp_silence.h"
+
+#include "base/clock.h"
+
+enum {
+    LATER = 5,         /* seconds that keepalive leaves to the server */
+    SHORTEST = 1,      /* seconds between two probes, */
+    LONGEST = 5,       /* and where the number of probes is no limit */
+    PROBES_MOST = 127, /* by the kernel */
+    RTO_SPARE_MS = 15000,
+    RTO_PART = 7, /* with so many retransmissions at the longest interval, and those before, 15 are enough */
+    RTO_LEAST_MS = 1000,
+    RTO_MOST_MS = 120000
+};
+
+void
+hp_tcp_silence_note(hp_tcp_silence *s, const hp_tcp_look *look, uint64_t now)
+{
+    uint64_t ago = look->acked_ms * HP_MS, acked = ago < now ? now - ago : 0;
+    if (!(look->unacked && look->resent) && !look->probes)
+        s->since = 0;
+    else if (!s->since)
+        s->since = now; /* before, the connection may have been idle */
+    else if (acked > s->since)
+        s->since = acked;
+}
+
+uint64_t
+hp_tcp_silence_lasts(const hp_tcp_silence *s, uint64_t now)
+{
+    return s->since && now > s->since ? now - s->since : 0;
+}
+
+static int64_t
+clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static int
+part(int64_t all, int64_t by)
+{
+    return (int)((all + by - 1) / by);
+}
+
+hp_keepalive
+hp_tcp_silence_keepalive(uint64_t peer_timeout, const hp_keepalive *wish)
+{
+    int64_t seconds = part((int64_t)peer_timeout, HP_SEC), lasts = seconds + LATER;
+    hp_keepalive k = *wish;
+    if (!k.interval && k.count)
+        k.interval = part(lasts, k.count);
+    if (!k.interval)
+        k.interval = (int)clamp(seconds / 6, SHORTEST, LONGEST);
+    if (!k.count && part(lasts, k.interval) > PROBES_MOST && !wish->interval)
+        k.interval = part(lasts, PROBES_MOST);
+    if (!k.count)
+        k.count = (int)clamp(part(lasts, k.interval), 1, PROBES_MOST);
+    if (!k.idle)
+        k.idle = (int)clamp(seconds / 6, SHORTEST, LONGEST - 1);
+    return k;
+}
+
+int
+hp_tcp_silence_rto_max(uint64_t peer_timeout)
+{
+    return (int)clamp(((int64_t)(peer_timeout / HP_MS) + RTO_SPARE_MS) / RTO_PART, RTO_LEAST_MS, RTO_MOST_MS);
+}
+
+uint64_t
+hp_tcp_silence_answer(uint64_t peer_timeout)
+{
+    return (uint64_t)clamp((int64_t)peer_timeout / 3, (int64_t)HP_SEC, 2 * (int64_t)HP_SEC);
+}
+
+uint64_t
+hp_tcp_silence_deference(uint64_t peer_timeout)
+{
+    return (uint64_t)clamp((int64_t)peer_timeout / 6, (int64_t)HP_SEC, LATER * (int64_t)HP_SEC);
+}

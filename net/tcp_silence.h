@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tcp_silence: how long the host at the other end of a TCP connection has acknowledged nothing, and what TCP must be told so
+ * that it does not give up before. Pure. The other kernel acknowledges without its process, so a process that is stopped is
+ * not silent; and a connection that carries nothing is silent only once a keepalive probe is lost.
+ */
+#ifndef HP_TCP_SILENCE_H
+#define HP_TCP_SILENCE_H
+
+#include <stdint.h>
+
+enum { HP_PEER_TIMEOUT_MS = 30000 }; /* where nobody has said how long a host may be away */
+
+/* What the kernel says of a connection at one moment (TCP_INFO). All 0: nothing. */
+typedef struct hp_tcp_look {
+    uint32_t unacked, resent; /* segments on their way; how often in a row the oldest was sent again */
+    uint32_t probes;          /* unanswered, of keepalive or of a window that is shut */
+    uint32_t acked_ms;        /* since the last acknowledgement of anything */
+} hp_tcp_look;
+
+typedef struct hp_tcp_silence {
+    uint64_t since; /* nothing was acknowledged since then, though TCP asks again and again; 0: it is not silent */
+} hp_tcp_silence;
+
+/* A look at the connection, about one a second. now: by the loop. */
+void hp_tcp_silence_note(hp_tcp_silence *silence, const hp_tcp_look *look, uint64_t now);
+
+/* For how many ns it lasts; 0: it is not silent. */
+uint64_t hp_tcp_silence_lasts(const hp_tcp_silence *silence, uint64_t now);
+
+/* Keepalive of a connection. 0 in a wish: not set by the user. */
+typedef struct hp_keepalive {
+    int idle, interval, count; /* seconds, seconds, probes */
+} hp_keepalive;
+
+/*
+ * A host may be away for peer_timeout ns. If all probes from the first moment on are lost, TCP ends the connection between 5 and
+ * 13 seconds after that (above ten minutes, a little later): the server, which judges at peer_timeout, comes first.
+ */
+hp_keepalive hp_tcp_silence_keepalive(uint64_t peer_timeout, const hp_keepalive *wish);
+
+/*
+ * The longest time between two retransmissions, ms: so that a connection gets on soon after an outage, and TCP's 15
+ * retransmissions still last longer than peer_timeout.
+ */
+int hp_tcp_silence_rto_max(uint64_t peer_timeout);
+
+/* How long a host may take to answer a connection before it counts as cut off; how long ranks leave the verdict to the server. */
+uint64_t hp_tcp_silence_answer(uint64_t peer_timeout);
+uint64_t hp_tcp_silence_deference(uint64_t peer_timeout);
+
+#endif

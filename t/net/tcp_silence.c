@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tcp_silence: when a host counts as silent, and for how long, as the kernel shows it; that TCP itself outlasts peer_timeout, by a
+ * model of its timers; and what the user may set.
+ */
+#include "net/tcp_silence.h"
+
+#include "base/clock.h"
+#include "t/tap/tap.h"
+
+static const hp_tcp_look quiet = {0};
+
+/* The silence after looks at seconds first, first + 1, ... last; acked: the second of the last acknowledgement. */
+static uint64_t
+seconds(hp_tcp_silence *s, hp_tcp_look look, int first, int last, int acked)
+{
+    for (int at = first; at <= last; at++) {
+        look.acked_ms = (uint32_t)(at - acked) * 1000;
+        hp_tcp_silence_note(s, &look, (uint64_t)at * HP_SEC);
+    }
+    return hp_tcp_silence_lasts(s, (uint64_t)last * HP_SEC) / HP_SEC;
+}
+
+static void
+test_silence(void)
+{
+    const hp_tcp_look resends = {.unacked = 3, .resent = 2}, probes = {.probes = 1}, sent = {.unacked = 3};
+    hp_tcp_silence s = {0};
+    is_int(0, (int)seconds(&s, quiet, 100, 200, 1), "a connection that carries nothing is not silent");
+    is_int(0, (int)seconds(&s, sent, 200, 300, 1), "nor one whose segments were sent once");
+    is_int(30, (int)seconds(&s, resends, 300, 330, 1), "one that was idle is silent since it sends again");
+    is_int(0, (int)seconds(&s, quiet, 331, 331, 331), "an acknowledgement ends it");
+    is_int(10, (int)seconds(&s, probes, 400, 410, 396), "a lost keepalive probe counts, too, not the time before it");
+    is_int(5, (int)seconds(&s, resends, 411, 420, 415), "what was acknowledged meanwhile counts");
+    is_int(0, (int)seconds(&s, resends, 500, 500, 500), "the peer's window is shut, and each probe is acknowledged");
+    s.since = 0;
+    int silent = 0;
+    for (int at = 1; at < 2000; at++) {
+        hp_tcp_look look = {.probes = at % 2 ? 1 : 0, .acked_ms = at % 2 ? 120000 : 0};
+        hp_tcp_silence_note(&s, &look, (uint64_t)at * HP_SEC);
+        silent |= hp_tcp_silence_lasts(&s, (uint64_t)at * HP_SEC) > 2 * HP_SEC;
+    }
+    ok(!silent, "a stopped process whose kernel acknowledges now and then is never silent");
+}
+
+/* As Linux does (tcp_model_timeout): 15 retransmissions, the first after 200 ms. */
+static uint64_t
+retransmissions_last(uint64_t rto_max)
+{
+    uint64_t all = 0, rto = 200;
+    for (int i = 0; i <= 15; i++, rto *= 2)
+        all += rto < rto_max ? rto : rto_max;
+    return all;
+}
+
+static void
+test_tcp(void)
+{
+    const hp_keepalive none = {0};
+    int outlasts = 1, in_time = 1, allowed = 1, unacked = 1;
+    for (uint64_t s = 1; s <= 86400; s++) {
+        hp_keepalive k = hp_tcp_silence_keepalive(s * HP_SEC, &none);
+        uint64_t least = (uint64_t)k.interval * (uint64_t)k.count, most = least + (uint64_t)k.idle;
+        outlasts &= least >= s + 5;
+        in_time &= most <= s + 13 || (s > 600 && most <= s + s / 50 + 13);
+        allowed &= k.idle >= 1 && k.interval >= 1 && k.interval < 32767 && k.count >= 1 && k.count <= 127;
+        int rto = hp_tcp_silence_rto_max(s * HP_SEC);
+        allowed &= rto >= 1000 && rto <= 120000;
+        unacked &= s > 840 || retransmissions_last((uint64_t)rto) >= (s + 13) * 1000;
+    }
+    ok(outlasts, "keepalive outlasts peer_timeout by 5 s at least, whatever probes are lost");
+    ok(in_time, "and by 13 s at most");
+    ok(allowed, "all values are those that the kernel takes");
+    ok(unacked, "retransmissions outlast it, too, up to the 15 minutes that TCP knows");
+    hp_keepalive k = hp_tcp_silence_keepalive(30 * HP_SEC, &none);
+    ok(k.idle == 4 && k.interval == 5 && k.count == 7, "by default a connection lasts 35 to 39 s");
+    ok(hp_tcp_silence_rto_max(30 * HP_SEC) < 7000,
+       "... and gets on within 7 s after an outage, where the kernel lets it");
+}
+
+static void
+test_wishes(void)
+{
+    hp_keepalive k = hp_tcp_silence_keepalive(30 * HP_SEC, &(hp_keepalive){1, 1, 3});
+    ok(k.idle == 1 && k.interval == 1 && k.count == 3, "the user's keepalive counts");
+    k = hp_tcp_silence_keepalive(30 * HP_SEC, &(hp_keepalive){.interval = 1});
+    ok(k.interval == 1 && k.count == 35, "of an interval follows the number of probes");
+    k = hp_tcp_silence_keepalive(30 * HP_SEC, &(hp_keepalive){.count = 2});
+    ok(k.interval == 18 && k.count == 2, "and the reverse");
+}
+
+static void
+test_margins(void)
+{
+    ok(hp_tcp_silence_answer(HP_SEC) == HP_SEC && hp_tcp_silence_answer(30 * HP_SEC) == 2 * HP_SEC,
+       "an answer has 1 to 2 s");
+    ok(hp_tcp_silence_deference(HP_SEC) == HP_SEC && hp_tcp_silence_deference(30 * HP_SEC) == 5 * HP_SEC,
+       "the server has 1 to 5 s for its verdict");
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    test_silence();
+    test_tcp();
+    test_wishes();
+    test_margins();
+    return tap_failures() != 0;
+}

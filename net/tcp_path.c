@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+enum { TCP_CLOSED = 7 }; /* TCP_CLOSE of netinet/tcp.h */
+
 hp_tcp_path
 hp_tcp_path_of(int fd, int delayed)
 {
@@ -37,5 +39,6 @@ hp_tcp_look_at(int fd)
     hp_tcp_look none = {0};
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0)
         return none;
-    return (hp_tcp_look){info.tcpi_unacked, info.tcpi_retransmits, info.tcpi_probes, info.tcpi_last_ack_recv};
+    return (hp_tcp_look){info.tcpi_unacked,       info.tcpi_retransmits, info.tcpi_probes,
+                         info.tcpi_last_ack_recv, info.tcpi_bytes_acked, info.tcpi_state == TCP_CLOSED};
 }

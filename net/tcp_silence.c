@@ -5,7 +5,8 @@
 #include "base/clock.h"
 
 enum {
-    LATER = 5,         /* seconds that keepalive leaves to the server */
+    LATER = 5,         /* seconds that keepalive and ranks leave to the server, */
+    SOONER = 3,        /* ranks at least */
     SHORTEST = 1,      /* seconds between two probes, */
     LONGEST = 5,       /* and where the number of probes is no limit */
     PROBES_MOST = 127, /* by the kernel */
@@ -19,12 +20,16 @@ void
 hp_tcp_silence_note(hp_tcp_silence *s, const hp_tcp_look *look, uint64_t now)
 {
     uint64_t ago = look->acked_ms * HP_MS, acked = ago < now ? now - ago : 0;
-    if (!(look->unacked && look->resent) && !look->probes)
+    int resends = look->unacked && look->resent;
+    if (look->closed)
+        return;
+    if (!resends && !look->probes)
         s->since = 0;
-    else if (!s->since)
+    else if (!s->since || (resends && look->acked != s->acked))
         s->since = now; /* before, the connection may have been idle */
-    else if (acked > s->since)
+    else if (!resends && acked > s->since)
         s->since = acked;
+    s->acked = look->acked;
 }
 
 uint64_t
@@ -70,13 +75,7 @@ hp_tcp_silence_rto_max(uint64_t peer_timeout)
 }
 
 uint64_t
-hp_tcp_silence_answer(uint64_t peer_timeout)
-{
-    return (uint64_t)clamp((int64_t)peer_timeout / 3, (int64_t)HP_SEC, 2 * (int64_t)HP_SEC);
-}
-
-uint64_t
 hp_tcp_silence_deference(uint64_t peer_timeout)
 {
-    return (uint64_t)clamp((int64_t)peer_timeout / 6, (int64_t)HP_SEC, LATER * (int64_t)HP_SEC);
+    return (uint64_t)clamp((int64_t)peer_timeout / 6, SOONER * (int64_t)HP_SEC, LATER * (int64_t)HP_SEC);
 }

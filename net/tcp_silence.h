@@ -9,17 +9,23 @@
 
 #include <stdint.h>
 
-enum { HP_PEER_TIMEOUT_MS = 30000 }; /* where nobody has said how long a host may be away */
+enum {
+    HP_PEER_TIMEOUT_MS = 30000, /* where nobody has said how long a host may be away */
+    HP_TCP_ANSWER_MS = 2000     /* within which a host that is not cut off answers a new connection */
+};
 
 /* What the kernel says of a connection at one moment (TCP_INFO). All 0: nothing. */
 typedef struct hp_tcp_look {
     uint32_t unacked, resent; /* segments on their way; how often in a row the oldest was sent again */
     uint32_t probes;          /* unanswered, of keepalive or of a window that is shut */
-    uint32_t acked_ms;        /* since the last acknowledgement of anything */
+    uint32_t acked_ms;        /* since the last segment with an acknowledgement, even one of nothing new */
+    uint64_t acked;           /* bytes, in all */
+    int closed;               /* TCP has given up, or the connection has ended: nothing is known any more */
 } hp_tcp_look;
 
 typedef struct hp_tcp_silence {
     uint64_t since; /* nothing was acknowledged since then, though TCP asks again and again; 0: it is not silent */
+    uint64_t acked; /* at the last look */
 } hp_tcp_silence;
 
 /* A look at the connection, about one a second. now: by the loop. */
@@ -45,8 +51,7 @@ hp_keepalive hp_tcp_silence_keepalive(uint64_t peer_timeout, const hp_keepalive 
  */
 int hp_tcp_silence_rto_max(uint64_t peer_timeout);
 
-/* How long a host may take to answer a connection before it counts as cut off; how long ranks leave the verdict to the server. */
-uint64_t hp_tcp_silence_answer(uint64_t peer_timeout);
+/* How long ranks leave the verdict on a silent host to the server. */
 uint64_t hp_tcp_silence_deference(uint64_t peer_timeout);
 
 #endif

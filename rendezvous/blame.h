@@ -24,6 +24,7 @@ typedef struct hp_witness {
     hp_waiting waiting;  /* what it waits for besides; call.kind 0: nothing */
     uint64_t waiting_at; /* when that arrived */
     uint32_t number;     /* by which the rank names its JOIN; 0: it names none */
+    uint64_t silence;    /* ns: its host has acknowledged nothing on its control connection for so long; 0: it does */
     int in_op;
     int left;
 } hp_witness;

@@ -40,6 +40,7 @@ hp_comeback_take(hp_roster *r, int rank, void *peer, const hp_join *join, uint64
     r->present += r->peers[rank] ? 0 : 1;
     r->peers[rank] = peer;
     r->witnesses[rank].waiting.call.kind = 0;
+    r->witnesses[rank].silence = 0;
     if (r->state == HP_ROSTER_FAILED) {
         r->events->send(r->events->arg, peer, HP_ABORT, payload, hp_abort_put(payload, &r->cause));
         return;

@@ -34,6 +34,7 @@ struct hp_control_conn {
     uint64_t moved;
     hp_frame_reader reader;
     hp_tcp_silence silence;
+    uint64_t peer_timeout; /* as it was last set */
 };
 
 static void on_ready(void *arg, int ready);
@@ -86,7 +87,9 @@ hp_control_conn_silence(hp_control_conn *control, uint64_t now)
 void
 hp_control_conn_await_peer(hp_control_conn *control, uint64_t peer_timeout)
 {
-    hp_sock_await_peer(control->fd, peer_timeout, NULL);
+    if (control->peer_timeout != peer_timeout)
+        hp_sock_await_peer(control->fd, peer_timeout, NULL);
+    control->peer_timeout = peer_timeout;
 }
 
 static void

@@ -60,6 +60,54 @@ hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence, int
     error->sequence = sequence;
 }
 
+static int
+is_silent(const hp_ring_view *view, int rank, uint64_t least)
+{
+    return view->witnesses[rank].silence >= least && !view->witnesses[rank].left;
+}
+
+/* Whether the ranks that are silent for so long are on more than one host, and the others on one at most. */
+static int
+are_most_silent(const hp_ring_view *view, int rank, uint64_t least)
+{
+    int hosts = 1, others = 0, other = -1;
+    for (int i = 0; i < view->size; i++) {
+        if (is_silent(view, i, least)) {
+            hosts += view->members[i].host_id != view->members[rank].host_id;
+        } else if (other < 0 || view->members[i].host_id != view->members[other].host_id) {
+            others++;
+            other = i;
+        }
+    }
+    return hosts > 1 && others <= 1;
+}
+
+void
+hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int linking, hoop_error *error)
+{
+    const hp_member *who = &view->members[rank];
+    uint64_t silence = view->witnesses[rank].silence;
+    double seconds = (double)silence / 1e9;
+    char operation[HP_OPERATION_TEXT], during[HP_OPERATION_TEXT + 16] = "";
+    if (linking)
+        snprintf(during, sizeof(during), " during bring-up");
+    else if (sequence)
+        snprintf(during, sizeof(during), " during %s", name_operation(view, sequence, operation));
+    int most = are_most_silent(view, rank, silence / 2);
+    if (most)
+        hp_err_set(error, HOOP_ERR_PEER_LOST,
+                   "rank %d (%.40s) and all ranks on other hosts are cut off from the rendezvous server%s: their hosts "
+                   "have acknowledged nothing for %.1f s; look at the cable, switch and firewall of the server's host",
+                   rank, who->host, during, seconds);
+    else
+        hp_err_set(error, HOOP_ERR_PEER_LOST,
+                   "rank %d (%.40s, pid %u) is cut off%s: its host has acknowledged nothing for %.1f s; look at its "
+                   "cable, its switch and its firewall",
+                   rank, who->host, who->pid, during, seconds);
+    error->rank = most ? -1 : rank;
+    error->sequence = sequence;
+}
+
 /* The ranks that have not left. Returns their number. */
 static int
 name_missing(const hp_ring_view *view, char *out, size_t size)

@@ -25,6 +25,13 @@ void hp_departure_vanished(const hp_ring_view *view, int rank, uint64_t sequence
                            hoop_error *error);
 
 /*
+ * PEER_LOST: "rank 3 (node2, pid 811) is cut off during operation 17 (barrier): its host has acknowledged nothing for 31.0 s;
+ * look at its cable, its switch and its firewall". If most hosts are as silent, the sentence is about the server's. rank
+ * -1 then.
+ */
+void hp_departure_cut_off(const hp_ring_view *view, int rank, uint64_t sequence, int linking, hoop_error *error);
+
+/*
  * "over: all 4 ranks left after 80 operations", or "over: 3 of 4 ranks left after 80 operations; rank 1 (node2, pid 811)
  * did not come back after its control connection broke".
  */

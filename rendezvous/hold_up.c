@@ -4,12 +4,16 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/mem.h"
 #include "rendezvous/join_group.h"
 #include "rendezvous/ping.h"
 #include "rendezvous/unreachable.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+enum { AWAY_MS = 1500 }; /* without an acknowledgement: two looks of the server */
 
 /* That a process runs is known after a second of the stall only: it is looked at now and then. */
 hp_process
@@ -65,10 +69,27 @@ hp_hold_up_here(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
     print(v, &blame, stalled, v->moved + stalled, out, size);
 }
 
+void
+hp_hold_up_add_away(const hp_ring_view *v, int named, char *text, size_t size)
+{
+    uint8_t *away = hp_alloc((size_t)v->size, 1);
+    size_t used = strlen(text);
+    char list[96];
+    int n = 0;
+    for (int i = 0; away && i < v->size; i++)
+        n += away[i] = !v->witnesses[i].left && v->witnesses[i].silence >= AWAY_MS * HP_MS;
+    if (n && (named < 0 || !away[named]) && used < size)
+        snprintf(text + used, size - used, "; rank%s %s %s unreachable", n > 1 ? "s" : "",
+                 hp_unreachable_list(away, v->size, list, sizeof(list)), n > 1 ? "are" : "is");
+    free(away);
+}
+
 hp_blame
 hp_hold_up_find(const hp_ring_view *v, uint64_t stalled, char *out, size_t size)
 {
-    return find(v, stalled, v->moved + stalled, out, size);
+    hp_blame blame = find(v, stalled, v->moved + stalled, out, size);
+    hp_hold_up_add_away(v, blame.rank, out, size);
+    return blame;
 }
 
 void

@@ -35,4 +35,7 @@ int hp_hold_up_judge(const hp_ring_view *view, int rank, uint64_t now, hoop_erro
 /* The error RENDEZVOUS: of `size` ranks that have joined, only those `n` whose bit is set are connected. */
 void hp_hold_up_links(const uint64_t *connected, int n, int size, hoop_error *error);
 
+/* Adds to a sentence which ranks are unreachable, "; rank 2 is unreachable", unless `named`, whom it is about, is one; -1: nobody. */
+void hp_hold_up_add_away(const hp_ring_view *view, int named, char *text, size_t size);
+
 #endif

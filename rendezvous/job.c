@@ -521,17 +521,14 @@ hp_job_broke(hp_job_conn *conn, uint64_t now)
 void
 hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 {
-    for (hp_join_group *m = job->join_groups; m; m = m->next)
-        hp_join_group_probed(m, who, ended, now);
-    for (hp_roster *r = job->rosters; r; r = r->next)
-        for (int i = 0; r->losses.away_n && i < r->ring.size; i++) {
-            if (!hp_absence_same(&r->ring.members[i], who))
-                continue;
-            if (ended)
-                hp_roster_ended(r, i);
-            else
-                hp_link_loss_alive(&r->losses, i, now);
-        }
+    hp_absence_probed(job, who, ended, now);
+    update(job, now);
+}
+
+void
+hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
+{
+    hp_absence_unreached(job, who);
     update(job, now);
 }
 

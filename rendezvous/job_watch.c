@@ -69,6 +69,8 @@ print_split(const hp_join_group *m, const hp_roster *parent, uint64_t now, char 
     snprintf(out, size, "%s not called hoop_comm_split %u of %s%s; %d rank%s waited %.1f s", who, m->split,
              hp_title_ring(parent->label, parent->name, ring), process, m->joined_n,
              m->joined_n == 1 ? " has" : "s have", (double)waited / 1e9);
+    hp_ring_view view = hp_roster_view(parent);
+    hp_hold_up_add_away(&view, -1, out, size);
 }
 
 static void
@@ -189,9 +191,11 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
     hp_stall_word word = hp_stall_warning_due(&watch->warning, r->warn_after, r->in_op_n > 0, r->moved, now);
     double seconds = (double)watch->warning.lasted / 1e9;
     watch->ring = r->ring.comm;
+    hp_ring_view view = hp_roster_view(r);
     if (word == HP_STALL_WARN)
-        snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title),
-                 hp_roster_late(r, watch->warning.lasted, text, sizeof(text)));
+        hp_hold_up_find(&view, watch->warning.lasted, text, sizeof(text));
+    if (word == HP_STALL_WARN)
+        snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), text);
     else if (word == HP_STALL_OVER)
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_title_print(r->label, r->name, title), seconds);
     if (word != HP_STALL_QUIET)

@@ -20,6 +20,7 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
+    SILENT_MS = 1000,
     SEEN_MS = 1000 /* a rank that sent a frame so lately is alive */
 };
 
@@ -171,6 +172,14 @@ is_alive(const hp_link_losses *losses, const hp_loss *loss, const hp_witness *pe
                                       : peer->last_seen + SEEN_MS * HP_MS > now;
 }
 
+/* Of the ends of a connection that timed out, that whose host does not acknowledge the server either; -1: none, or both. */
+static int
+cut_off_end(const hp_witness *w, int a, int b)
+{
+    int first = w[a].silence >= SILENT_MS * HP_MS, second = w[b].silence >= SILENT_MS * HP_MS;
+    return first == second ? -1 : first ? a : b;
+}
+
 static hp_link_loss_cause
 between(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t now)
 {
@@ -183,6 +192,9 @@ between(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t no
     if (both)
         cause.sequence = older(cause.sequence, losses->loss[peer].sequence);
     cause.alive = both || is_alive(losses, mine, &w[peer], now);
+    int cut = cut_off_end(w, rank, peer);
+    if (!was_answered(mine->number) && cut >= 0)
+        return (hp_link_loss_cause){HP_LINK_LOSS_CUT, cut, -1, mine->number, 0, cause.sequence};
     return cause;
 }
 

@@ -24,15 +24,17 @@ typedef struct hp_link_losses {
 typedef enum hp_link_loss_finding {
     HP_LINK_LOSS_NONE, /* nothing, or not decided yet */
     HP_LINK_LOSS_GONE, /* a rank whose process has ended */
+    HP_LINK_LOSS_CUT,  /* a rank whose host is cut off */
     HP_LINK_LOSS_LEFT, /* a rank that has left too early */
     HP_LINK_LOSS_LINK  /* a connection between two living ranks */
 } hp_link_loss_finding;
 
 typedef struct hp_link_loss_cause {
     hp_link_loss_finding finding;
-    int rank, other; /* GONE, LEFT: the rank, and the one that reported it; LINK: both ends, the lower rank first */
-    int number;      /* LINK: errno, 0: none */
-    int alive;       /* LINK: both ends are known to be alive */
+    int rank,
+        other;  /* GONE, CUT, LEFT: the rank, and the one that reported it; LINK: both ends, the lower rank first */
+    int number; /* LINK: errno, 0: none */
+    int alive;  /* LINK: both ends are known to be alive */
     uint64_t sequence;
 } hp_link_loss_cause;
 

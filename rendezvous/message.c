@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-enum { JOIN_LEAST = 130, PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
+enum { JOIN_LEAST = 138, PART_HEAD = 28, MEMBER_MAX = 4 + 4 + 8 + 4 + HP_ADDR_BYTES + 1 + HP_HOST_TEXT };
 
 typedef struct cursor {
     const uint8_t *at;

@@ -51,6 +51,10 @@ static hoop_result
 check_split(hp_roster *rosters, const hp_join *join, hoop_error *error)
 {
     const hp_roster *parent = hp_rings_find(rosters, join->parent);
+    if (parent && parent->ring.size == join->parent_size && parent->state == HP_ROSTER_FAILED) {
+        *error = parent->cause; /* its rank has not heard of that yet */
+        return error->code;
+    }
     if (!join->parent || (parent && parent->ring.size == join->parent_size && join->split >= parent->splits &&
                           join->split - parent->splits < HP_SPLITS_AHEAD))
         return HOOP_SUCCESS;

@@ -237,9 +237,9 @@ out(hp_roster *r, int rank, uint64_t completed, int returns, uint64_t now)
     r->moved = moves ? now : r->moved;
 }
 
-/* A rank is gone without LEAVE. */
+/* A rank is gone without LEAVE. cut: it may be alive, but its host is cut off. */
 static void
-vanished(hp_roster *r, int rank, const char *why)
+lose(hp_roster *r, int rank, int cut, const char *why)
 {
     hp_ring_view view = hp_roster_view(r);
     hp_witness *w = &r->witnesses[rank];
@@ -247,10 +247,19 @@ vanished(hp_roster *r, int rank, const char *why)
     if (r->state >= HP_ROSTER_FAILED || (r->state == HP_ROSTER_RUNNING && w->left))
         return;
     uint64_t operation = hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses));
-    hp_departure_vanished(&view, rank, operation, r->state == HP_ROSTER_LINKING, why, &error);
+    if (cut)
+        hp_departure_cut_off(&view, rank, operation, r->state == HP_ROSTER_LINKING, &error);
+    else
+        hp_departure_vanished(&view, rank, operation, r->state == HP_ROSTER_LINKING, why, &error);
     r->in_op_n -= w->in_op;
     w->in_op = 0;
     fail(r, &error, rank);
+}
+
+void
+hp_roster_cut_off(hp_roster *r, int rank)
+{
+    lose(r, rank, 1, NULL);
 }
 
 /* The verdict on a rank that is gone, which was put off. */
@@ -260,7 +269,7 @@ settle(hp_roster *r)
     int rank = r->gone;
     r->gone = -1;
     if (rank >= 0)
-        vanished(r, rank, NULL);
+        lose(r, rank, 0, NULL);
 }
 
 /*
@@ -274,7 +283,7 @@ ended(hp_roster *r, int rank, uint64_t now)
     settle(r);
     if (r->state != HP_ROSTER_RUNNING || r->witnesses[rank].left || r->present == 0 ||
         hp_departure_operation(&view, rank, hp_link_loss_oldest(&r->losses))) {
-        vanished(r, rank, NULL);
+        lose(r, rank, 0, NULL);
         return;
     }
     r->gone = rank;
@@ -290,7 +299,9 @@ weigh(hp_roster *r, int hasty, uint64_t now)
         return;
     hp_link_loss_cause cause = hp_link_loss_judge(&r->losses, r->witnesses, hasty, now);
     if (cause.finding == HP_LINK_LOSS_GONE) {
-        vanished(r, cause.rank, NULL);
+        lose(r, cause.rank, 0, NULL);
+    } else if (cause.finding == HP_LINK_LOSS_CUT) {
+        hp_roster_cut_off(r, cause.rank);
     } else if (cause.finding == HP_LINK_LOSS_LEFT) {
         left_early(r, cause.rank, cause.other, cause.sequence);
     } else if (cause.finding == HP_LINK_LOSS_LINK) {
@@ -332,7 +343,7 @@ leave(hp_roster *r, int rank, uint64_t completed, uint64_t now)
     hp_refused_calls_withdraw(&r->refused_calls, rank, UINT64_MAX);
     r->left_n++;
     if (r->state == HP_ROSTER_LINKING)
-        vanished(r, rank, "it left");
+        lose(r, rank, 0, "it left");
     else if (r->state == HP_ROSTER_RUNNING)
         check_leavers(r);
     if (r->left_n == r->ring.size)
@@ -368,7 +379,9 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
-    if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
+    if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence) /* it hears nobody, so it can blame nobody */
+        hp_roster_cut_off(r, rank);
+    else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
     else
         fail(r, &cause, hp_hold_up_judge(&view, rank, now, &cause) ? -1 : rank);
@@ -463,7 +476,7 @@ hp_roster_lost(hp_roster *r, int rank, const char *why, uint64_t now)
     r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
     if (why)
-        vanished(r, rank, why);
+        lose(r, rank, 0, why);
     else
         ended(r, rank, now);
 }
@@ -484,10 +497,10 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
 void
 hp_roster_ended(hp_roster *r, int rank)
 {
-    if (!r->losses.away[rank])
+    if (!r->losses.away[rank] && !r->witnesses[rank].silence)
         return;
     hp_link_loss_back(&r->losses, rank);
-    vanished(r, rank, NULL);
+    lose(r, rank, 0, NULL);
 }
 
 void
@@ -511,28 +524,11 @@ await_links(hp_roster *r, uint64_t now)
     int gone = hp_link_loss_stayed_away(&r->losses, now);
     hoop_error error;
     if (gone >= 0) {
-        vanished(r, gone, NULL);
+        lose(r, gone, 0, NULL);
     } else if (now >= r->deadline) {
         hp_hold_up_links(r->ready, r->ready_n, r->ring.size, &error);
         fail(r, &error, -1);
     }
-}
-
-const char *
-hp_roster_late(const hp_roster *r, uint64_t stalled, char *out, size_t size)
-{
-    hp_ring_view view = hp_roster_view(r);
-    hp_hold_up_find(&view, stalled, out, size);
-    return out;
-}
-
-static void
-stalled(hp_roster *r, uint64_t now)
-{
-    hp_ring_view view = hp_roster_view(r);
-    hoop_error error;
-    hp_hold_up_timeout(&view, now, &error);
-    fail(r, &error, -1);
 }
 
 /*
@@ -580,13 +576,15 @@ hp_roster_tick(hp_roster *r, uint64_t now)
         return;
     }
     uint64_t limit = hp_limit_shortest(r->witnesses, r->ring.size, r->op_timeout);
+    hp_ring_view view = hp_roster_view(r);
+    hoop_error error;
     if (now - r->moved >= limit) {
-        stalled(r, now);
+        hp_hold_up_timeout(&view, now, &error);
+        fail(r, &error, -1);
         return;
     }
     if (end_overdue(r, now))
         return;
-    hp_ring_view view = hp_roster_view(r);
     hp_pings_send(&r->pings, &view, limit, now);
 }
 

@@ -74,6 +74,8 @@ void hp_roster_lost(hp_roster *roster, int rank, const char *why, uint64_t now);
  * second for that.
  */
 void hp_roster_broke(hp_roster *roster, int rank, uint64_t now);
+/* Its host has been silent for peer_timeout, and a probe has shown that it is not back. */
+void hp_roster_cut_off(hp_roster *roster, int rank);
 /* This rank's process has ended for certain: if the rank is away, it does not come back. */
 void hp_roster_ended(hp_roster *roster, int rank);
 /* The rank is connected again (comeback.h), and has completed so many operations. */
@@ -85,9 +87,6 @@ int hp_roster_timed(const hp_roster *roster); /* whether it needs hp_roster_tick
 
 /* As it is now, for those that judge it. */
 hp_ring_view hp_roster_view(const hp_roster *roster);
-
-/* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
-const char *hp_roster_late(const hp_roster *roster, uint64_t stalled, char *out, size_t size);
 
 /* The server ends: sends a verdict that was put off, or, if the ring is not up, the cause. */
 void hp_roster_close(hp_roster *roster, const hoop_error *cause, uint64_t now);

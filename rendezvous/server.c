@@ -20,6 +20,7 @@
 #include "rendezvous/inquiry.h"
 #include "rendezvous/job.h"
 #include "rendezvous/job_keys.h"
+#include "rendezvous/lookout.h"
 #include "rendezvous/summary.h"
 
 #include <limits.h>
@@ -59,6 +60,7 @@ struct hp_server {
     hp_job_keys keys; /* of jobs without a proven rank */
     hp_job *jobs;
     peer *peers;
+    hp_lookout lookout;
 };
 
 static void
@@ -81,8 +83,9 @@ on_send(void *arg, void *handle, int type, const void *payload, size_t n)
 }
 
 static void
-send_parts(peer *p)
+send_parts(void *arg)
 {
+    peer *p = arg;
     const hp_roster *roster = p->conn.roster;
     uint8_t payload[HP_CONTROL_MAX];
     while (roster && !p->conn.returned && p->next_part < roster->ring.size &&
@@ -195,6 +198,7 @@ sweep(hp_server *server)
             continue;
         }
         *at = job->next;
+        hp_lookout_forget(&server->lookout, job);
         hp_job_free(job);
     }
     expect(server);
@@ -227,12 +231,6 @@ on_frame(void *arg, int type, const uint8_t *payload, size_t n, hoop_error *erro
     if (result == 0 && type == HP_CLOCK && n == HP_QUESTION_BYTES)
         hp_clock_answer(p->control, payload);
     return result;
-}
-
-static void
-on_room(void *arg)
-{
-    send_parts(arg);
 }
 
 static void
@@ -285,7 +283,7 @@ on_tick(void *arg)
 {
     hp_server *server = arg;
     uint64_t now = hp_loop_now(server->loop);
-    int more = 0;
+    int more = 0, looks = hp_lookout_due(&server->lookout, now);
     server->ticking = 0;
     if (!server->acceptor)
         return; /* it is closed */
@@ -293,17 +291,21 @@ on_tick(void *arg)
         hp_job_tick(job, now);
     for (peer *p = server->peers, *next; p; p = next) {
         next = p->next;
+        if (looks)
+            hp_lookout_see(p->control, &p->conn, now);
         const char *why = overdue(p, now);
         if (why)
             drop(p, why);
         else
             more |= watched(p);
     }
+    for (hp_job *job = server->jobs; job; job = job->next)
+        more |= hp_lookout_ask(&server->lookout, job, now) | hp_job_timed(job);
     sweep(server);
-    for (const hp_job *job = server->jobs; job && !more; job = job->next)
-        more = hp_job_timed(job);
     if (more)
         arm(server);
+    else if (!server->ticking)
+        hp_timer_set(server->tick, server->peers ? HP_LOOK_MS * HP_MS : HP_NEVER);
 }
 
 /* --- what the acceptor asks --- */
@@ -389,7 +391,7 @@ on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_a
         return;
     }
     peer *p = hp_alloc(1, sizeof(*p));
-    hp_control_conn_owner owner = {p, on_frame, on_room, on_closed};
+    hp_control_conn_owner owner = {p, on_frame, send_parts, on_closed};
     hp_job *job = open_job(server, hello->job_id);
     if (p && job)
         p->control = hp_control_conn_new(server->loop, fd, &owner);
@@ -591,6 +593,7 @@ hp_server_free(hp_server *server)
     }
     if (server->tick)
         hp_timer_free(server->tick);
+    hp_lookout_clear(&server->lookout);
     hp_job_keys_clear(&server->keys);
     hp_secmem_free(server->secret);
     free(server);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/wire.h"
+#include "rendezvous/hold_up.h"
 #include "t/tap/tap.h"
 
 #include <stdio.h>
@@ -328,4 +329,12 @@ sim_told(const sim *s, int n, int except, hoop_result code, int rank)
         told += i != except && g->present && g->causes == 1 && g->cause.code == code && g->cause.rank == rank;
     }
     return told;
+}
+
+const char *
+sim_late(const hp_roster *ring, uint64_t stalled, char *out, size_t size)
+{
+    hp_ring_view view = hp_roster_view(ring);
+    hp_hold_up_find(&view, stalled, out, size);
+    return out;
 }

@@ -62,4 +62,7 @@ void sim_world(sim *s, int n, int per_host);
 /* How many of the present conns [0, n), not counting `except`, have been told this cause exactly once. */
 int sim_told(const sim *s, int n, int except, hoop_result code, int rank);
 
+/* A sentence that names the rank for which the others wait; nothing has moved for `stalled` ns. Returns out. */
+const char *sim_late(const hp_roster *ring, uint64_t stalled, char *out, size_t size);
+
 #endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: MIT */
+/* lookout: see lookout.h. */
+#include "rendezvous/lookout.h"
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "net/probe.h"
+#include "rendezvous/absence.h"
+#include "rendezvous/job.h"
+
+#include <stdlib.h>
+
+enum {
+    ASKED_MOST = 64, /* processes at a time, of one job */
+    AGAIN_MS = 1000, /* from one question to the next, at first; */
+    AGAIN_PART = 8,  /* later this part of the time since the first */
+};
+
+/* About one process. */
+struct hp_enquiry {
+    hp_enquiry *next;
+    const hp_job *job;
+    hp_member who;
+    hp_probe probe;
+    uint64_t opened, asked, again; /* the first question, this one, the next one */
+    int listed;
+};
+
+int
+hp_lookout_due(hp_lookout *l, uint64_t now)
+{
+    int due = now - l->looked >= HP_LOOK_MS * HP_MS;
+    l->looked = due ? now : l->looked;
+    return due;
+}
+
+void
+hp_lookout_see(hp_control_conn *control, hp_job_conn *conn, uint64_t now)
+{
+    uint64_t peer_timeout = hp_absence_limit(conn);
+    if (peer_timeout)
+        hp_control_conn_await_peer(control, peer_timeout);
+    hp_absence_see(conn, hp_control_conn_silence(control, now));
+}
+
+static hp_enquiry *
+find(hp_lookout *l, const hp_job *job, const hp_member *who, uint64_t now)
+{
+    for (hp_enquiry *e = l->enquiries; e; e = e->next)
+        if (e->job == job && hp_absence_same(&e->who, who))
+            return e;
+    hp_enquiry *e = hp_alloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    *e = (hp_enquiry){.next = l->enquiries, .job = job, .who = *who, .opened = now, .again = now};
+    l->enquiries = e;
+    return e;
+}
+
+void
+hp_lookout_forget(hp_lookout *l, const hp_job *job)
+{
+    for (hp_enquiry **at = &l->enquiries; *at;) {
+        hp_enquiry *e = *at;
+        if (e->job != job || e->listed) {
+            e->listed = 0; /* until the next list */
+            at = &e->next;
+            continue;
+        }
+        *at = e->next;
+        hp_probe_stop(&e->probe);
+        free(e);
+    }
+}
+
+/* Tells the job what the answer is, or that there is none. */
+static void
+conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
+{
+    uint64_t pause = (now - e->opened) / AGAIN_PART;
+    e->again = state == HP_PROBE_ASKED ? now : e->asked + (pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause);
+    hp_probe_stop(&e->probe);
+    e->asked = 0;
+    if (state == HP_PROBE_ALIVE || state == HP_PROBE_ENDED)
+        hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
+    else if (state != HP_PROBE_NONE)
+        hp_job_unreached(job, &e->who, now);
+}
+
+static void
+ask(hp_enquiry *e, hp_job *job, uint64_t now)
+{
+    if (!e->asked && now >= e->again) {
+        e->asked = now;
+        hp_probe_start(&e->probe, &e->who.addr, NULL);
+    }
+    hp_probe_state state = hp_probe_poll(&e->probe);
+    if (e->asked && (state != HP_PROBE_ASKED || now - e->asked >= HP_TCP_ANSWER_MS * HP_MS))
+        conclude(e, job, state, now);
+}
+
+int
+hp_lookout_ask(hp_lookout *l, hp_job *job, uint64_t now)
+{
+    const hp_member *absent[ASKED_MOST];
+    int n = hp_absence_list(job, absent, ASKED_MOST);
+    for (int i = 0; i < n; i++) {
+        hp_enquiry *e = find(l, job, absent[i], now);
+        if (e)
+            e->listed = 1;
+    }
+    hp_lookout_forget(l, job);
+    for (hp_enquiry *e = l->enquiries; e; e = e->next) /* the job's members may go meanwhile: enquiries have copies */
+        if (e->job == job)
+            ask(e, job, now);
+    return n > 0;
+}
+
+void
+hp_lookout_clear(hp_lookout *l)
+{
+    while (l->enquiries) {
+        hp_enquiry *e = l->enquiries;
+        l->enquiries = e->next;
+        hp_probe_stop(&e->probe);
+        free(e);
+    }
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * cut_off: who is named when hosts acknowledge nothing, and that nobody is before peer_timeout, nor before a probe had no answer.
+ * The clock and the kernel's answers are the test's.
+ */
+#include "base/clock.h"
+#include "rendezvous/absence.h"
+#include "t/rendezvous/sim.h"
+#include "t/tap/tap.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { N = 8, PER_HOST = 2 };
+
+static sim s;
+
+static void
+start(void)
+{
+    sim_open(&s);
+    sim_world(&s, N, PER_HOST);
+}
+
+/* Ranks [first, last] are silent for so many seconds, and the owner asks each absent process, which does not answer. */
+static void
+silent(int first, int last, int seconds)
+{
+    const hp_member *absent[N];
+    for (int i = first; i <= last; i++)
+        hp_absence_see(&s.conns[i].conn, (uint64_t)seconds * HP_SEC);
+    int n = hp_absence_list(s.job, absent, N);
+    for (int i = 0; i < n; i++)
+        hp_job_unreached(s.job, absent[i], s.now);
+}
+
+static int
+hear(int rank, const char *text)
+{
+    int told = 0;
+    for (int i = 0; i < N; i++)
+        told += i != rank && s.conns[i].causes == 1 && s.conns[i].cause.rank == rank &&
+                s.conns[i].cause.code == HOOP_ERR_PEER_LOST && !!strstr(s.conns[i].cause.text, text);
+    if (told < N - 1)
+        diag("%d were told; rank 0 heard: %s", told, s.conns[0].cause.text);
+    return told >= N - 1;
+}
+
+static void
+test_silence(void)
+{
+    start();
+    silent(4, 5, 29);
+    is_int(0, s.conns[0].causes, "a host is silent for 29 s while all compute: nothing is said");
+    silent(4, 5, 0);
+    silent(4, 5, 30);
+    ok(hear(4, "is cut off: its host has acknowledged nothing for 30.0 s; look at its cable"), "30 s: it is cut off");
+    sim_close(&s);
+    start();
+    for (int i = 0; i < N; i++)
+        if (i != 6)
+            sim_report(&s, i, 3, 1, 6);
+    silent(6, 6, 31);
+    ok(hear(6, "is cut off during operation 3") && s.conns[0].cause.sequence == 3, "in an operation, with its number");
+    sim_close(&s);
+}
+
+static void
+test_answers(void)
+{
+    const hp_member *absent[N];
+    start();
+    hp_absence_see(&s.conns[4].conn, 40 * HP_SEC);
+    is_int(1, hp_absence_list(s.job, absent, N), "a silent process is asked");
+    hp_job_probed(s.job, absent[0], 0, s.now);
+    sim_pass(&s, 10000);
+    is_int(0, s.conns[0].causes, "it answers, so TCP will find that its host is back");
+    is_int(1, hp_absence_list(s.job, absent, N), "it is asked again while it is silent");
+    hp_job_probed(s.job, absent[0], 1, s.now);
+    ok(hear(4, "vanished"), "its host refuses the connection: the process has ended");
+    sim_close(&s);
+}
+
+/* One path of the network is dead: whoever does not acknowledge the server either is at its end. */
+static void
+test_losses(void)
+{
+    for (int reporter = 2; reporter <= 3; reporter++) {
+        start();
+        hp_absence_see(&s.conns[3].conn, 5 * HP_SEC);
+        sim_lost(&s, reporter, 5 - reporter, ETIMEDOUT, 9);
+        sim_pass(&s, 200);
+        ok(hear(3, "rank 3 (node2, pid 803) is cut off"), "rank %d reports: rank 3 is cut off", reporter);
+        sim_close(&s);
+    }
+    start();
+    sim_lost(&s, 2, 3, ETIMEDOUT, 9);
+    sim_pass(&s, 200);
+    ok(strstr(s.conns[0].cause.text, "the connection between rank 2"), "both reach the server: %s",
+       s.conns[0].cause.text);
+    sim_close(&s);
+    start();
+    hp_absence_see(&s.conns[3].conn, 5 * HP_SEC);
+    sim_abort(&s, 3, HOOP_ERR_PEER_LOST, 2, "rank 2 is cut off");
+    ok(hear(3, "rank 3 (node2, pid 803) is cut off"), "a rank that hears nobody blames rank 2: it is itself cut off");
+    sim_close(&s);
+}
+
+/* The line that is printed meanwhile has both, who is late and who is away. */
+static void
+test_line(void)
+{
+    char text[256];
+    start();
+    for (int i = 1; i < N; i++)
+        sim_report(&s, i, 3, 1, 0);
+    hp_absence_see(&s.conns[6].conn, 5 * HP_SEC);
+    hp_absence_see(&s.conns[7].conn, 5 * HP_SEC);
+    sim_late(s.job->rosters, 6 * HP_SEC, text, sizeof(text));
+    ok(strstr(text, "rank 0 (node1, pid 800) has not entered operation 3") &&
+           strstr(text, "; ranks 6-7 are unreachable"),
+       "%s", text);
+    hp_absence_see(&s.conns[0].conn, 5 * HP_SEC);
+    sim_late(s.job->rosters, 6 * HP_SEC, text, sizeof(text));
+    ok(!strstr(text, "; ranks"), "once is enough: %s", text);
+    sim_close(&s);
+}
+
+static void
+test_server(void)
+{
+    start();
+    for (int i = 2; i < N; i++)
+        hp_absence_see(&s.conns[i].conn, 29 * HP_SEC);
+    silent(2, N - 1, 31);
+    ok(hear(-1, "cut off from the rendezvous server"), "all other hosts are silent: it may be the server's own cable");
+    sim_close(&s);
+    start();
+    silent(2, 5, 31);
+    ok(hear(2, "rank 2 (node2, pid 802) is cut off"), "two of four hosts are: the first is named");
+    sim_close(&s);
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    tap_limit(30);
+    test_silence();
+    test_answers();
+    test_losses();
+    test_line();
+    test_server();
+    return tap_failures() != 0;
+}

@@ -39,6 +39,12 @@ typedef struct hp_dialing {
     struct hp_dialing *next;
 } hp_dialing;
 
+/* cut_off.c's. */
+typedef struct hp_cut_off {
+    uint64_t looked, asked; /* at the links; a silent host, 0: it is not asked now */
+    hp_probe probe;
+} hp_cut_off;
+
 /* fault.c's. */
 typedef struct hp_fault {
     atomic_int known;  /* 1: error is final; any thread may read it, the driver may not have acted on it yet */
@@ -49,6 +55,7 @@ typedef struct hp_fault {
     const hp_link *ended; /* the link whose end is the suspicion; NULL: it is something else */
     uint64_t report_at;   /* when the loss of that link has to be reported to the server; 0: it was, or need not be */
     hp_probe probe;       /* of that link's peer */
+    hp_cut_off cut_off;
 } hp_fault;
 
 /*

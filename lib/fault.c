@@ -6,6 +6,7 @@
 #include "base/err.h"
 #include "base/log.h"
 #include "lib/baton.h"
+#include "lib/cut_off.h"
 #include "lib/inbox.h"
 #include "lib/message_waits.h"
 #include "lib/messages.h"
@@ -174,6 +175,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     hp_messages_stop(comm, &other);
     atomic_store(&comm->fault.failed, 1);
     hp_probe_stop(&comm->fault.probe);
+    hp_probe_stop(&comm->fault.cut_off.probe);
     release_and_drain(comm);
     /* from here on no thread touches the caller's memory: links no longer move, queues are drained */
     hp_log(HP_LOG_INFO, "%sthe communicator has failed: %s", hp_name_prefix(comm, name), comm->fault.error.text);
@@ -296,6 +298,8 @@ suspect(hoop_comm *comm, const hp_link *link, const hp_peer *peer, uint64_t now)
         describe_leaver(comm, link->peer, peer, s);
     } else {
         describe_loss(comm, link, s);
+        if (!has_server(comm, now) && hp_cut_off_took(link))
+            comm->fault.grace = now + HP_TCP_ANSWER_MS * HP_MS; /* the probe's answer may travel far */
         s->sequence = peer ? HP_NO_OPERATION : comm->running ? comm->running->sequence : 0;
         hp_probe_start(&comm->fault.probe, &comm->ring->members[link->peer].addr, &comm->sock);
         comm->fault.report_at = when_to_report(link, now);
@@ -335,6 +339,8 @@ conclude(hoop_comm *comm, uint64_t now)
         snprintf(s->text, sizeof(s->text), "rank %d (%s, pid %u) vanished: its process has ended", who->rank, who->host,
                  who->pid);
         s->rank = who->rank;
+    } else if (link && hp_cut_off_took(link) && hp_probe_poll(&comm->fault.probe) != HP_PROBE_ALIVE) {
+        hp_cut_off_error(comm, link, now, s);
     }
     hp_fault_fail(comm, s);
 }
@@ -558,6 +564,7 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
         fail(comm, &verdict, 1);
         return;
     }
+    hp_cut_off_check(comm, now);
     for (uint32_t c = 0; c < comm->channels; c++) {
         const hp_channel *channel = comm->channel[c];
         for (int i = 0; i < channel->links; i++) {

@@ -129,6 +129,15 @@ hp_link_silence(hp_link *link, uint64_t now)
     return longest;
 }
 
+int
+hp_link_is_silent(const hp_link *link)
+{
+    for (int k = 0; k < link->stripes; k++)
+        if (link->stripe[k] && hp_stripe_is_silent(link->stripe[k]))
+            return 1;
+    return 0;
+}
+
 void
 hp_link_cut(hp_link *link)
 {

@@ -48,6 +48,7 @@ hp_tcp_path hp_link_path(const hp_link *link);
  * looks since which the link was open count. hp_link_cut ends those that are silent: the link is lost (ETIMEDOUT).
  */
 uint64_t hp_link_silence(hp_link *link, uint64_t now);
+int hp_link_is_silent(const hp_link *link); /* at the last look */
 void hp_link_cut(hp_link *link);
 
 /* Appends a post. Returns its number + 1: the post is done when link->done reaches that. Never fails, never blocks. */

@@ -553,10 +553,16 @@ hp_stripe_silence(hp_stripe *s, uint64_t now)
     return hp_tcp_silence_lasts(&s->silence, now);
 }
 
+int
+hp_stripe_is_silent(const hp_stripe *s)
+{
+    return s->silence.since != 0;
+}
+
 void
 hp_stripe_cut(hp_stripe *s)
 {
-    if (hp_tcp_silence_lasts(&s->silence, UINT64_MAX) && !s->eof)
+    if (s->silence.since && !s->eof)
         lost(s, ETIMEDOUT);
 }
 

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+/* cut_off: see cut_off.h. */
+#include "lib/cut_off.h"
+
+#include "base/clock.h"
+#include "base/err.h"
+#include "lib/messages.h"
+
+#include <errno.h>
+
+enum { LOOK_MS = 1000 };
+
+/* Links with others, one after the other; NULL: there are no more. */
+typedef struct links {
+    const hoop_comm *comm;
+    uint32_t channel;
+    int link;
+    const hp_peer *peer;
+    int taken; /* of the peer: 1 its `in`, 2 `out` too */
+} links;
+
+static hp_link *
+next_of_channels(links *at)
+{
+    for (; at->channel < at->comm->channels; at->channel++, at->link = 0)
+        if (at->link < at->comm->channel[at->channel]->links)
+            return at->comm->channel[at->channel]->link[at->link++];
+    return NULL;
+}
+
+static hp_link *
+next(links *at)
+{
+    hp_link *link = next_of_channels(at);
+    while (!link && at->peer) {
+        link = at->taken == 0 ? at->peer->in : at->peer->out;
+        if (++at->taken == 2) {
+            at->peer = at->peer->next;
+            at->taken = 0;
+        }
+    }
+    return link;
+}
+
+static links
+all(const hoop_comm *comm)
+{
+    return (links){.comm = comm, .peer = comm->messages.first};
+}
+
+/* Whether an operation, or a message, cannot go on without it. */
+static int
+is_awaited(const hoop_comm *comm, const hp_link *link)
+{
+    return link->owner ? comm->messages.peer[link->peer]->unfinished > 0 : link->done < link->posted;
+}
+
+static uint64_t
+peer_timeout(const hoop_comm *comm)
+{
+    return (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
+}
+
+/* The awaited link that has been silent longest. */
+static hp_link *
+most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
+{
+    links at = all(comm);
+    hp_link *most = NULL;
+    *longest = 0;
+    for (hp_link *link; (link = next(&at));) {
+        uint64_t silence = hp_link_silence(link, now);
+        if (silence > *longest && is_awaited(comm, link)) {
+            *longest = silence;
+            most = link;
+        }
+    }
+    return most;
+}
+
+/* A host that answers is back, and TCP will find that out. One that refuses has no such process any more. */
+static void
+ask(hoop_comm *comm, hp_link *link, uint64_t now)
+{
+    hp_cut_off *c = &comm->fault.cut_off;
+    if (!c->asked) {
+        hp_probe_start(&c->probe, &comm->ring->members[link->peer].addr, &comm->sock);
+        c->asked = now;
+    }
+    hp_probe_state state = hp_probe_poll(&c->probe);
+    if (state == HP_PROBE_ASKED && now - c->asked < HP_TCP_ANSWER_MS * HP_MS)
+        return;
+    hp_probe_stop(&c->probe);
+    c->asked = 0;
+    if (state != HP_PROBE_ALIVE && state != HP_PROBE_NONE)
+        hp_link_cut(link);
+}
+
+void
+hp_cut_off_check(hoop_comm *comm, uint64_t now)
+{
+    hp_cut_off *c = &comm->fault.cut_off;
+    uint64_t longest, limit = peer_timeout(comm);
+    if (!comm->ring || now - c->looked < LOOK_MS * HP_MS)
+        return;
+    c->looked = now;
+    hp_link *link = most_silent(comm, now, &longest);
+    if (link && longest >= limit + hp_tcp_silence_deference(limit))
+        ask(comm, link, now);
+}
+
+int
+hp_cut_off_took(const hp_link *link)
+{
+    int number = link->error.sys_errno;
+    return link->state == HP_LINK_LOST && (number == ETIMEDOUT || number == EHOSTUNREACH || number == ENETUNREACH);
+}
+
+/* Whether a rank on another host is heard, as far as connections show; or the server, which speaks during operations only. */
+static int
+hears_another(const hoop_comm *comm, uint64_t now)
+{
+    links at = all(comm);
+    const hp_member *members = comm->ring->members;
+    for (const hp_link *link; (link = next(&at));)
+        if (link->state == HP_LINK_OPEN && members[link->peer].host_id != members[comm->rank].host_id &&
+            !hp_link_is_silent(link))
+            return 1;
+    return comm->running && hp_client_has_server(comm->client, now);
+}
+
+void
+hp_cut_off_error(const hoop_comm *comm, const hp_link *link, uint64_t now, hoop_error *error)
+{
+    const hp_member *who = &comm->ring->members[link->peer], *me = &comm->ring->members[comm->rank];
+    unsigned seconds = (unsigned)(peer_timeout(comm) / HP_SEC);
+    if (hears_another(comm, now))
+        hp_err_set(error, HOOP_ERR_PEER_LOST,
+                   "rank %d (%s, pid %u) is cut off: its host has acknowledged nothing for more than %u s; look at its "
+                   "cable, its switch and its firewall",
+                   who->rank, who->host, who->pid, seconds);
+    else
+        hp_err_set(
+            error, HOOP_ERR_PEER_LOST,
+            "rank %d (%s, pid %u) has heard from no other host, rank %d (%s) for instance, for more than %u s: is "
+            "this host cut off? Look at its cable, its switch and its firewall",
+            me->rank, me->host, me->pid, who->rank, who->host, seconds);
+    error->rank = hears_another(comm, now) ? who->rank : -1;
+    error->reporter = comm->rank;
+    error->sys_errno = ETIMEDOUT;
+}

@@ -333,6 +333,7 @@ half_open(void)
     setenv("HOOP_OP_TIMEOUT_MS", "30000", 1);
     setenv("HOOP_KEEPALIVE_IDLE", "1", 1);
     setenv("HOOP_KEEPALIVE_INTERVAL", "1", 1);
+    setenv("HOOP_KEEPALIVE_COUNT", "3", 1);
     s = (plot){.count = 300000, .times = 2, .deaf = 0.3, .pause = 5.5};
     proxy_reset(x);
     party_run(&p, RANKS, work, &s, 90);
@@ -347,6 +348,7 @@ half_open(void)
     unsetenv("HOOP_OP_TIMEOUT_MS");
     unsetenv("HOOP_KEEPALIVE_IDLE");
     unsetenv("HOOP_KEEPALIVE_INTERVAL");
+    unsetenv("HOOP_KEEPALIVE_COUNT");
 }
 
 /* Nothing passes to or from rank BEHIND, neither on its edges nor on its way to the server. */

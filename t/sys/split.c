@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Splits that fail on one rank, wherever in the call descriptors run out there: the ranks that wait for it learn at once
- * who it was, also those that come later, and the next split of all ranks is right.
+ * who it was, also those that come later, and the next split of all ranks is right. And a rank that is killed while the others
+ * split.
  */
 #include "hoop.h"
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { RANKS = 4, MOST = 24 };
@@ -151,16 +155,71 @@ amid(void)
     }
 }
 
+/* The connection to the server ends with a reset when the process does, as it would with unread bytes. */
+static void
+reset_at_end(void)
+{
+    const struct linger none = {.l_onoff = 1};
+    int port = atoi(strrchr(p.address, ':') + 1);
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in to = {0};
+        socklen_t length = sizeof(to);
+        if (getpeername(fd, (struct sockaddr *)&to, &length) == 0 && ntohs(to.sin_port) == port)
+            setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+    }
+}
+
+static int
+split_or_die(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(1), *half = NULL;
+    hoop_error error = {.size = sizeof(error)};
+    const int *victim = arg;
+    (void)size;
+    if (rank == *victim) {
+        reset_at_end();
+        party_nap(0.2);
+        kill(getpid(), SIGKILL);
+    }
+    double begin = party_clock();
+    hoop_result result = hoop_comm_split(comm, 0, 0, &half);
+    double took = party_clock() - begin;
+    hoop_comm_error(comm, &error);
+    party_note("%d, rank %d after %.1f s: %s", (int)result, error.rank, took, error.text);
+    hoop_comm_destroy(comm);
+    return result != HOOP_ERR_PEER_LOST || error.rank != *victim || took > 10;
+}
+
+/* The server's member is away, and nobody waits in an operation: only a probe tells that its process has ended. */
+static void
+killed(void)
+{
+    int late = 0, rounds = 20;
+    for (int round = 0; round < rounds; round++) {
+        int victim = round % 3;
+        party_run(&p, 3, split_or_die, &victim, 90);
+        for (int rank = 0; rank < 3; rank++)
+            if (rank != victim && p.guest[rank].status != 0) {
+                late++;
+                diag("round %d, rank %d: %s", round, rank, p.guest[rank].note);
+            }
+    }
+    is_int(0, late,
+           "a rank is killed while others split, and its connection is reset: it is named within 10 s, %d times (%s)",
+           rounds, p.guest[0].note);
+}
+
 int
 main(void)
 {
-    tap_limit(240);
-    plan(6);
+    tap_limit(300);
+    plan(7);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
     party_open(&p);
     sweep(0, "the others wait");
     sweep(0.2, "the others come later");
     amid();
+    killed();
     party_close(&p);
     return 0;
 }

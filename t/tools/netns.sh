@@ -9,6 +9,7 @@
 #     $netns_exec HOST COMMAND...  a remote shell, too. There the host has its name, and ranks a host id of their own.
 #     netns_pull I, netns_plug I   pulls the cable of host I out of the switch, and puts it back
 #     netns_deafen I, netns_heal I packets to host I go astray, those from it arrive; and that is over
+#     netns_part I J               those from I to J go astray
 
 netns_clean()
 {
@@ -64,11 +65,13 @@ END
 netns_pull() { ip link set "${id}v$1" down; }
 netns_plug() { ip link set "${id}v$1" up; }
 
-# The others send to a hardware address that no host has.
+# They are sent to a hardware address that no host has.
+netns_part() { ip -n "$id-$1" neigh replace "$net.$2" lladdr 02:00:00:00:00:fe dev eth0 nud permanent; }
+
 netns_deafen()
 {
     for i in 1 2 3 4; do
-        [ "$i" = "$1" ] || ip -n "$id-$i" neigh replace "$net.$1" lladdr 02:00:00:00:00:fe dev eth0 nud permanent
+        [ "$i" = "$1" ] || netns_part "$i" "$1"
     done
     ip neigh replace "$net.$1" lladdr 02:00:00:00:00:fe dev "$bridge" nud permanent
 }
@@ -76,7 +79,7 @@ netns_deafen()
 netns_heal()
 {
     for i in 1 2 3 4; do
-        [ "$i" = "$1" ] || ip -n "$id-$i" neigh del "$net.$1" dev eth0
+        [ "$i" = "$1" ] || ip -n "$id-$i" neigh del "$net.$1" dev eth0 2>/dev/null
     done
-    ip neigh del "$net.$1" dev "$bridge"
+    ip neigh del "$net.$1" dev "$bridge" 2>/dev/null
 }

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A rank of outage_netns.t: WHAT SECONDS [RANK]. It writes "up" when its ring is, and at the end "RESULT RANK SECONDS TEXT": its
+ * error and the rank in that, 0 and -1 without one, and how long it ran since "up".
+ *     op        all ranks are in allreduces for so long, and compare each sum
+ *     idle      all compute for so long
+ *     late      RANK does, and the others wait for it in a barrier,
+ *     split     in a split,
+ *     message   or, one of them, in a receive from it
+ */
+#include "hoop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { COUNT = 100000 };
+
+static double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void
+compute(double seconds)
+{
+    struct timespec rest = {(time_t)seconds, 0};
+    nanosleep(&rest, NULL);
+}
+
+static hoop_result
+keep_reducing(hoop_comm *comm, int rank, int size, double seconds)
+{
+    static float in[COUNT], out[COUNT];
+    double until = now() + seconds;
+    for (int turn = 1;; turn++) {
+        for (int i = 1; i < COUNT; i++)
+            in[i] = (float)((i + turn + rank) % 64);
+        in[0] = rank == 0 && now() > until;
+        hoop_result result = hoop_allreduce(in, out, COUNT, HOOP_FLOAT32, HOOP_SUM, comm);
+        if (result != HOOP_SUCCESS)
+            return result;
+        for (int i = 1; i < COUNT; i++) {
+            float sum = 0;
+            for (int r = 0; r < size; r++)
+                sum += (float)((i + turn + r) % 64);
+            if (out[i] != sum) {
+                printf("wrong sum in turn %d\n", turn);
+                exit(3);
+            }
+        }
+        if (out[0] > 0)
+            return HOOP_SUCCESS;
+    }
+}
+
+static hoop_result
+act(hoop_comm *comm, const char *what, int rank, int size, double seconds, int late)
+{
+    hoop_comm *part = NULL;
+    float word = 1;
+    if (strcmp(what, "op") == 0)
+        return keep_reducing(comm, rank, size, seconds);
+    if (strcmp(what, "idle") == 0 || rank == late)
+        compute(seconds);
+    if (strcmp(what, "split") == 0) {
+        hoop_result result = hoop_comm_split(comm, 0, 0, &part);
+        return result ? result : hoop_comm_destroy(part);
+    }
+    if (strcmp(what, "message") == 0 && rank == late)
+        return hoop_send(&word, 1, HOOP_FLOAT32, 0, 0, comm);
+    if (strcmp(what, "message") == 0)
+        return rank == 0 ? hoop_recv(&word, 1, HOOP_FLOAT32, late, 0, comm) : HOOP_SUCCESS;
+    return hoop_barrier(comm);
+}
+
+int
+main(int argc, char **argv)
+{
+    hoop_comm *comm;
+    hoop_error error = {.size = sizeof(error), .rank = -1};
+    if (argc < 3 || hoop_comm_create(&comm, NULL) != HOOP_SUCCESS) {
+        hoop_comm_error(NULL, &error);
+        printf("no ring: %s\n", error.text);
+        return 2;
+    }
+    int rank = hoop_comm_rank(comm), size = hoop_comm_size(comm);
+    hoop_result result = hoop_barrier(comm);
+    printf("up\n");
+    fflush(stdout);
+    double start = now();
+    if (result == HOOP_SUCCESS)
+        result = act(comm, argv[1], rank, size, atof(argv[2]), argc > 3 ? atoi(argv[3]) : -1);
+    if (result == HOOP_SUCCESS && strcmp(argv[1], "op") != 0)
+        result = hoop_barrier(comm);
+    double took = now() - start;
+    if (result != HOOP_SUCCESS)
+        hoop_comm_error(comm, &error);
+    if (result != HOOP_SUCCESS && error.code == HOOP_SUCCESS)
+        hoop_comm_error(NULL, &error);
+    printf("%d %d %.1f %s\n", (int)result, result ? error.rank : -1, took, result ? error.text : "");
+    hoop_comm_destroy(comm);
+    return result != HOOP_SUCCESS;
+}

@@ -36,6 +36,8 @@ typedef struct hp_dialing {
     hp_dial *dial;
     hp_link *link;
     int stripe;
+    uint64_t began;
+    int told; /* what is met there */
     struct hp_dialing *next;
 } hp_dialing;
 

@@ -123,28 +123,51 @@ neighbours_open(const hoop_comm *comm)
     return 1;
 }
 
-/* Of each host one rank, as far as that can be known, logs that the server does not answer. */
+/*
+ * Of each host one rank, as far as that can be known, logs that the server does not answer. What looks like a wrong secret
+ * may be this rank's alone.
+ */
 static int
-logs_for_host(const hoop_comm *comm)
+logs_for_host(const hoop_comm *comm, int may_be_secret)
 {
     int local = hp_environment_local_rank();
     if (local >= 0)
         return local == 0;
-    return hp_config_number(&comm->config, HP_SET_rank) <= 0;
+    return may_be_secret || hp_config_number(&comm->config, HP_SET_rank) <= 0;
 }
 
 typedef struct unanswered {
     uint64_t since; /* when the server last answered, or was first asked */
+    int told;       /* this rank has warned */
     hp_stall_warning warning;
 } unanswered;
+
+/* Returns whether this rank has said so. */
+static int
+tell_unanswered(const hoop_comm *comm, const hp_addr *server, const hp_dial *dial, double seconds)
+{
+    char text[HP_ADDR_TEXT];
+    hoop_error error;
+    int met = dial && hp_dial_explain(dial, &error), may_be_secret = met && error.code == HOOP_ERR_AUTH;
+    if (!logs_for_host(comm, may_be_secret))
+        return 0;
+    if (may_be_secret)
+        hp_environment_name_secret(&error, &comm->config);
+    if (met)
+        hp_log(HP_LOG_WARN, "no connection to the rendezvous server (tried for %.1f s): %s", seconds, error.text);
+    else
+        hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
+               hp_addr_print(server, text), seconds);
+    return 1;
+}
 
 /* Warns while no server answers, and once more when one does. Where one answers, the server itself warns of ranks. */
 static void
 warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 {
-    const hp_addr *server = hp_client_awaits(comm->client);
-    char text[HP_ADDR_TEXT];
-    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) || !logs_for_host(comm) ||
+    const hp_dial *dial;
+    const hp_addr *server = hp_client_awaits(comm->client, &dial);
+    if (!hp_config_number(&comm->config, HP_SET_warn_after_ms) ||
         hp_client_status(comm->client) == HP_CLIENT_FAILED) /* it awaits no server either */
         return;
     if (!server || !s->since)
@@ -152,9 +175,8 @@ warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
     hp_stall_word word = hp_stall_warning_due(&s->warning, UNANSWERED_MS * HP_MS, server != NULL, s->since, now);
     double seconds = (double)s->warning.lasted / 1e9;
     if (word == HP_STALL_WARN)
-        hp_log(HP_LOG_WARN, "no server answers at %s (tried for %.1f s); is hoop-rendezvous running there?",
-               hp_addr_print(server, text), seconds);
-    else if (word == HP_STALL_OVER)
+        s->told = tell_unanswered(comm, server, dial, seconds);
+    else if (word == HP_STALL_OVER && s->told)
         hp_log(HP_LOG_WARN, "the rendezvous server answers after %.1f s", seconds);
 }
 
@@ -190,6 +212,8 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
     for (;;) {
         uint64_t now = hp_loop_now(comm->loop);
         warn_unanswered(comm, &wait, now);
+        if (links && hp_config_number(&comm->config, HP_SET_warn_after_ms))
+            hp_links_warn(comm, UNANSWERED_MS * HP_MS, now);
         hp_client_state reached = hp_client_status(comm->client);
         if (atomic_load(&comm->fault.failed)) {
             *error = comm->fault.error;

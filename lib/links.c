@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "lib/fault.h"
 #include "lib/messages.h"
@@ -71,7 +72,7 @@ hp_links_judge(hoop_comm *comm, const hp_hello *hello)
         return HP_BAD_RANK;
     link = link_for(comm, hello);
     if (!link)
-        return HP_FULL;
+        return HP_BUSY;
     /* a connection that broke before it carried a byte is dialled again */
     return hp_link_is_fresh(link, hello->stripe) ? HP_OK : HP_DUPLICATE;
 }
@@ -211,6 +212,7 @@ dial_stripe(hoop_comm *comm, int channel, hp_link *link, int stripe)
     hello.features = HP_FEATURE_ACK;
     if (d) {
         *d = (hp_dialing){.comm = comm, .link = link, .stripe = stripe, .next = comm->dialing};
+        d->began = hp_loop_now(comm->loop);
         d->dial = hp_dial_new(comm->loop, &comm->ring->members[link->peer].addr, NULL, &comm->sock, comm->keys, &hello,
                               hp_comm_name(comm, link->peer, name), deadline, dialled, d);
     }
@@ -248,6 +250,20 @@ hp_links_dial_messages(hoop_comm *comm)
             continue;
         peer->out->state = HP_LINK_DIALING;
         dial_stripe(comm, HP_MESSAGE_CHANNEL, peer->out, 0);
+    }
+}
+
+void
+hp_links_warn(hoop_comm *comm, uint64_t after, uint64_t now)
+{
+    hoop_error error;
+    char name[96];
+    for (hp_dialing *d = comm->dialing; d; d = d->next) {
+        if (d->told || d->stripe || now < d->began + after || !hp_dial_explain(d->dial, &error))
+            continue;
+        hp_log(HP_LOG_WARN, "no connection to %s (tried for %.1f s): %s", hp_comm_name(comm, d->link->peer, name),
+               (double)(now - d->began) / 1e9, error.text);
+        d->told = 1;
     }
 }
 

@@ -19,6 +19,12 @@ void hp_links_dial(hoop_comm *comm, hp_channel *channel);
 /* The same for the links of messages. */
 void hp_links_dial_messages(hoop_comm *comm);
 
+/*
+ * During bring-up: says once of a rank that has been dialled for `after` what there is at its address. Later a rank may
+ * compute, and lets others wait.
+ */
+void hp_links_warn(hoop_comm *comm, uint64_t after, uint64_t now);
+
 /* Gives up whatever is still being dialled. */
 void hp_links_cancel(hoop_comm *comm);
 

@@ -18,6 +18,7 @@
 enum {
     PORTS_MOST = 16,
     LOOK_MS = 1000,  /* between two looks at the time */
+    CLOSED_MOST = 5, /* connections in a row that a port closes: it is another's */
     AGAIN_MS = 5000, /* between two dials of a port that is another's */
     WIDEN_MS = 3000, /* after which all ports are dialled */
     HOST_TEXT = 300
@@ -87,6 +88,7 @@ dial_open(port_search *f, hoop_error *error)
                               f->deadline, on_dialled, c);
         if (!c->dial)
             return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory for the search of rank 0's server");
+        hp_dial_limit_closed(c->dial, CLOSED_MOST);
     }
     return HOOP_SUCCESS;
 }
@@ -97,7 +99,8 @@ not_found(const port_search *f, const char *where, hoop_error *error)
     if (f->foreign)
         return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                           "no server of this job was found %s within the bring-up time-out; at port %d something else "
-                          "answers: another program, or a job with another secret or name; see hoop_launch(7)",
+                          "answers: another program, a proxy with nothing behind it, or a job with another secret or "
+                          "name; see hoop_launch(7)",
                           where, f->foreign);
     return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                       "no server of this job was found %s within the bring-up time-out: is rank 0 there, does it use "

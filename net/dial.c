@@ -2,8 +2,9 @@
 /*
  * dial: see dial.h. It tries until the peer accepts or refuses it, or its time is up: one attempt at a time, one
  * timer for whatever is next. A server that does not answer may not have been started yet, which is no error before
- * the deadline. If a server accepts and then closes without a byte five times (once, where a question is all that was
- * wanted), it is an error: a server with another secret does that. The socket is the dial's until the result hands it over.
+ * the deadline. Nor is one that accepts and closes without a byte: a server with another secret does that, but so does a
+ * proxy whose target is not up yet, and nobody who lacks the secret gets an answer that would tell them apart. The socket
+ * is the dial's until the result hands it over.
  */
 #include "net/dial.h"
 
@@ -25,9 +26,10 @@
 #define CONNECT_TIME (10 * HP_SEC)
 #define HANDSHAKE_TIME (5 * HP_SEC)
 #define REFUSED_TIME (3 * HP_SEC)
+#define FULL_TIME (2 * HP_SEC)
 #define SHORT_TIME (HP_SEC / 2)
 
-enum { UNPROVEN_MAX = 5, WHAT = 96 };
+enum { FOREIGN_MOST = 5, WHAT = 96 };
 
 typedef enum dial_state {
     WAITING,     /* until the next attempt */
@@ -35,6 +37,14 @@ typedef enum dial_state {
     HANDSHAKING, /* until the next message of the handshake */
     OVER         /* until it is freed */
 } dial_state;
+
+/* What the last attempt met at the address. */
+typedef enum encounter {
+    NOBODY, /* nobody who speaks to this rank; or one who does, and says why it must wait */
+    CLOSES, /* it accepts, and closes without a byte */
+    SILENT, /* it accepts, and says nothing */
+    BUSY    /* the right one, and it has no room now */
+} encounter;
 
 struct hp_dial {
     hp_loop *loop;
@@ -51,7 +61,10 @@ struct hp_dial {
     int number;               /* the errno of that */
     uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
     uint64_t absent;          /* since when attempts meet no process that has what is dialled; 0: the last one did */
-    int unproven; /* attempts in a row that were closed after HELLO, or answered by something that is not hoop */
+    uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
+    encounter met;
+    int closed, closed_most; /* connections in a row that were closed without a byte; so many are an error, 0: never */
+    int foreign;             /* attempts in a row that something answered which is not of this job */
     int fd;
     hp_watch *watch;
     hp_timer *timer;
@@ -101,13 +114,30 @@ fail(hp_dial *dial, hoop_result code, const char *format, ...)
     finish(dial, &result);
 }
 
+/* Who closes may be either, so the sentence names both. within: after how long, or "". */
+static void
+fail_closed(hp_dial *dial, const char *within)
+{
+    char where[HP_ADDR_TEXT], how[40] = "the connection";
+    if (dial->closed > 1)
+        snprintf(how, sizeof(how), "%d connections", dial->closed);
+    fail(dial, HOOP_ERR_AUTH, "%s at %s closed %s without an answer%s: %s, or a proxy with nothing behind it",
+         dial->what, hp_addr_print(&dial->to, where), how, within,
+         dial->keys->mode == HP_MODE_NONE ? "it may ask for the secret, while HOOP_SECURITY=none holds here"
+                                          : "wrong secret or job name");
+}
+
 static void
 fail_on_time(hp_dial *dial)
 {
-    char where[HP_ADDR_TEXT];
+    char where[HP_ADDR_TEXT], within[40];
     uint64_t time = dial->deadline > dial->began ? dial->deadline - dial->began : 0;
-    fail(dial, HOOP_ERR_RENDEZVOUS, "could not reach %s at %s within %.3g s: %s", dial->what,
-         hp_addr_print(&dial->to, where), (double)time / (double)HP_SEC, dial->last);
+    snprintf(within, sizeof(within), " within %.3g s", (double)time / (double)HP_SEC);
+    if (dial->met == CLOSES)
+        fail_closed(dial, within);
+    else
+        fail(dial, HOOP_ERR_RENDEZVOUS, "could not reach %s at %s%s: %s", dial->what, hp_addr_print(&dial->to, where),
+             within, dial->last);
 }
 
 /* --- time --- */
@@ -130,11 +160,13 @@ jittered(uint64_t wait)
 }
 
 static void
-try_later(hp_dial *dial, const char *why)
+try_later(hp_dial *dial, encounter met, const char *why)
 {
     char where[HP_ADDR_TEXT];
     uint64_t now = hp_loop_now(dial->loop);
     close_socket(dial);
+    dial->met = met;
+    dial->closed = met == CLOSES ? dial->closed : 0;
     snprintf(dial->last, sizeof(dial->last), "%s", why);
     hp_log_class("dial: again", HP_LOG_TRACE, "%s at %s: %s; trying again", dial->what, hp_addr_print(&dial->to, where),
                  why);
@@ -154,8 +186,8 @@ is_final(const hoop_error *error)
 }
 
 /*
- * Other parts of the process, pending connections among them, may hold the descriptors for a moment; after a second
- * the dial fails.
+ * Other parts of the process, pending connections among them, may hold the descriptors for a moment; after half a
+ * second the dial fails.
  */
 static int
 is_short_for_long(hp_dial *dial, const hoop_error *error)
@@ -222,14 +254,14 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
 {
     char where[HP_ADDR_TEXT];
     hp_dial_result result = {.fd = -1};
-    dial->unproven = 0;
+    dial->foreign = 0;
     note_absence(dial, error->sys_errno == ECONNREFUSED);
     if (is_out_of_reach(dial, error)) {
         fail_out_of_reach(dial);
         return;
     }
     if (!is_short_for_long(dial, error) && !is_final(error)) {
-        try_later(dial, error->text);
+        try_later(dial, NOBODY, error->text);
         return;
     }
     hp_err_set(&result.error, error->code, "cannot connect to %s at %s: %s", dial->what,
@@ -238,53 +270,54 @@ on_no_socket(hp_dial *dial, const hoop_error *error)
     finish(dial, &result);
 }
 
-/* How often in a row. One that only asks a question can be asked to try again by who sees the answer. */
-static int
-unproven_most(const hp_dial *dial)
-{
-    return dial->hello.role == HP_ROLE_ASK ? 1 : UNPROVEN_MAX;
-}
-
+/* The peer has closed without a byte. */
 static void
-fail_unanswered(hp_dial *dial, const char *where)
+on_closed(hp_dial *dial)
 {
-    char how[40] = "the connection";
-    if (dial->unproven > 1)
-        snprintf(how, sizeof(how), "%d connections", dial->unproven);
-    fail(dial, HOOP_ERR_AUTH, "%s at %s closed %s without an answer: %s, or it accepts no more", dial->what, where, how,
-         dial->keys->mode == HP_MODE_NONE ? "it may ask for the secret, while HOOP_SECURITY=none holds here"
-                                          : "wrong secret or job name");
-}
-
-/* answer_why: what is wrong with the peer's answer; NULL: it closed without one. */
-static void
-on_unproven(hp_dial *dial, const char *answer_why)
-{
-    char where[HP_ADDR_TEXT], why[128] = "it closes the connection without an answer";
-    if (answer_why)
-        snprintf(why, sizeof(why), "the answer there is not from this job: %s", answer_why);
-    hp_addr_print(&dial->to, where);
-    if (++dial->unproven < unproven_most(dial))
-        try_later(dial, why);
-    else if (answer_why)
-        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, where, why);
+    dial->foreign = 0;
+    if (++dial->closed == dial->closed_most)
+        fail_closed(dial, "");
     else
-        fail_unanswered(dial, where);
+        try_later(dial, CLOSES, "it closes the connection without an answer");
+}
+
+/* What answers is not of this job: another program, or a peer that has found this rank's HELLO right and then errs. */
+static void
+on_foreign(hp_dial *dial, const char *answer_why)
+{
+    char where[HP_ADDR_TEXT], why[128];
+    snprintf(why, sizeof(why), "the answer there is not from this job: %s", answer_why);
+    if (++dial->foreign < FOREIGN_MOST)
+        try_later(dial, NOBODY, why);
+    else
+        fail(dial, HOOP_ERR_AUTH, "%s at %s: %s", dial->what, hp_addr_print(&dial->to, where), why);
+}
+
+/* The greeting was sent, or is about to be, and no byte has come. */
+static int
+is_unanswered(const hp_dial *dial)
+{
+    return dial->state == HANDSHAKING && dial->handshake.state == HP_HANDSHAKE_CHALLENGE && dial->handshake.have == 0;
+}
+
+static int
+is_closing(int number)
+{
+    return number == 0 || number == ECONNRESET || number == EPIPE;
 }
 
 static void
 on_lost(hp_dial *dial, int number)
 {
     char why[128];
-    int silent = dial->handshake.state == HP_HANDSHAKE_CHALLENGE && dial->handshake.have == 0;
-    if (silent && (number == 0 || number == ECONNRESET || number == EPIPE)) {
-        on_unproven(dial, NULL);
+    if (is_unanswered(dial) && is_closing(number)) {
+        on_closed(dial);
         return;
     }
-    dial->unproven = 0;
+    dial->foreign = 0;
     snprintf(why, sizeof(why), "it went away during the handshake%s%s", number ? ": " : "",
              number ? strerror(number) : "");
-    try_later(dial, why);
+    try_later(dial, NOBODY, why);
 }
 
 static void
@@ -298,7 +331,10 @@ refuse_version(hp_dial *dial)
          dial->what, dial->handshake.version, ours);
 }
 
-/* The peer is proven and refuses the connection. */
+/*
+ * The peer is proven and refuses the connection. What fills it may just be leaving, connections of communicators that
+ * were destroyed for instance, so only one that stays full refuses.
+ */
 static void
 on_refusal(hp_dial *dial)
 {
@@ -316,9 +352,23 @@ on_refusal(hp_dial *dial)
         advice = "; set the same size everywhere";
     } else if (status == HP_BAD_EPOCH) {
         code = HOOP_ERR_STALE_EPOCH;
+    } else if (status == HP_FULL && dial->hello.your_rank == HP_RANK_SERVER) {
+        advice = "; a rank can be in 256 communicators at a time, so destroy those that are no longer used";
     }
     hp_err_set(&result.error, code, "%s refuses %s: %s%s", dial->what, me, hp_status_text(status), advice);
     finish(dial, &result);
+}
+
+/* Whether the peer's refusal is one for now. */
+static int
+must_wait(hp_dial *dial, uint16_t status)
+{
+    uint64_t now = hp_loop_now(dial->loop);
+    if (status != HP_FULL)
+        dial->full = 0;
+    else if (!dial->full)
+        dial->full = now;
+    return status == HP_LATE || status == HP_BUSY || (status == HP_FULL && now - dial->full < FULL_TIME);
 }
 
 static void
@@ -339,15 +389,14 @@ on_end(hp_dial *dial)
         on_done(dial);
     } else if (handshake->state == HP_HANDSHAKE_REFUSED && handshake->status == HP_BAD_VERSION) {
         refuse_version(dial);
-    } else if (handshake->state == HP_HANDSHAKE_REFUSED &&
-               (handshake->status == HP_LATE || handshake->status == HP_FULL)) {
-        dial->unproven = 0;
-        note_absence(dial, handshake->status == HP_LATE);
-        try_later(dial, hp_status_text(handshake->status));
-    } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
+    } else if (handshake->state == HP_HANDSHAKE_REFUSED && !must_wait(dial, handshake->status)) {
         on_refusal(dial);
+    } else if (handshake->state == HP_HANDSHAKE_REFUSED) {
+        dial->foreign = 0;
+        note_absence(dial, handshake->status == HP_LATE);
+        try_later(dial, handshake->status == HP_BUSY ? BUSY : NOBODY, hp_status_text(handshake->status));
     } else {
-        on_unproven(dial, handshake->why);
+        on_foreign(dial, handshake->why);
     }
 }
 
@@ -362,7 +411,7 @@ run_handshake(hp_dial *dial)
     else if (next == HP_HANDSHAKE_IO_STOP)
         on_end(dial);
     else if (hp_watch_set(dial->watch, next) != 0)
-        try_later(dial, strerror(errno));
+        try_later(dial, NOBODY, strerror(errno));
 }
 
 static void
@@ -372,7 +421,10 @@ on_connected(hp_dial *dial)
     hoop_error error;
     hp_err_clear(&error);
     if (hp_sock_connected(dial->fd, &error) < 0) {
-        on_no_socket(dial, &error);
+        if (is_closing(error.sys_errno))
+            on_closed(dial);
+        else
+            on_no_socket(dial, &error);
         return;
     }
     if (hp_random(nonce, sizeof(nonce), &error) != HOOP_SUCCESS) {
@@ -428,16 +480,19 @@ on_timer(void *arg)
     uint64_t now = hp_loop_now(dial->loop);
     static const char *const overdue[] = {
         [CONNECTING] = "no answer to the connection request (the host is down or a firewall drops the packets)",
-        [HANDSHAKING] = "no answer to the greeting (stopped, overloaded, or another program's port)",
+        [HANDSHAKING] =
+            "no answer to the greeting (stopped, overloaded, another program's port, or a proxy with nothing "
+            "behind it)",
     };
-    if (dial->state == CONNECTING || dial->state == HANDSHAKING)
+    int trying = dial->state == CONNECTING || dial->state == HANDSHAKING, whole = now >= dial->next;
+    if (trying && (whole || dial->met == NOBODY)) /* an attempt that the deadline cuts short says less than the last */
         snprintf(dial->last, sizeof(dial->last), "%s", overdue[dial->state]);
     if (now >= dial->deadline)
         fail_on_time(dial);
     else if (dial->state == WAITING)
         attempt(dial, now);
-    else if (dial->state != OVER)
-        try_later(dial, overdue[dial->state]);
+    else if (trying)
+        try_later(dial, is_unanswered(dial) ? SILENT : NOBODY, overdue[dial->state]);
 }
 
 hp_dial *
@@ -465,6 +520,35 @@ hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock
     }
     set_timer(dial, dial->began);
     return dial;
+}
+
+void
+hp_dial_limit_closed(hp_dial *dial, int most)
+{
+    dial->closed_most = most;
+}
+
+int
+hp_dial_explain(const hp_dial *dial, hoop_error *error)
+{
+    uint64_t now = hp_loop_now(dial->loop);
+    int silent = dial->met == SILENT || (is_unanswered(dial) && now + HANDSHAKE_TIME >= dial->next + HP_SEC);
+    char where[HP_ADDR_TEXT];
+    hp_addr_print(&dial->to, where);
+    hp_err_clear(error);
+    if (dial->met == CLOSES)
+        hp_err_set(error, HOOP_ERR_AUTH,
+                   "something accepts connections at %s and closes them without an answer (a proxy whose target is not "
+                   "up yet? another secret or job name?)",
+                   where);
+    else if (silent)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                   "something accepts connections at %s and does not answer (a proxy whose target is not up yet? is it "
+                   "stopped?)",
+                   where);
+    else if (dial->met == BUSY)
+        hp_err_set(error, HOOP_ERR_RENDEZVOUS, "it has no room for another connection now at %s", where);
+    return error->code != HOOP_SUCCESS;
 }
 
 uint64_t

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dial: from an address to a proven connection, by one attempt after the other (50 ms to 1 s apart, +-50 %) until a
- * deadline. A peer that closes after HELLO without a byte five times in a row, or once if it was dialled as HP_ROLE_ASK,
- * is HOOP_ERR_AUTH ("wrong secret or job, or the server closes connections"). A rank that refuses connections for three
- * seconds is given up, because it listens before it is dialled; so is the server of a ring, which cannot come back.
+ * deadline. A peer that closes without a byte may be a proxy whose target is not up yet, or have another secret or job:
+ * it is dialled until the deadline, which is then HOOP_ERR_AUTH. A rank that refuses connections for three seconds is
+ * given up, because it listens before it is dialled; so is the server of a ring, which cannot come back. A peer that is
+ * busy is waited for; one that has no room for this rank is asked again for two seconds.
  */
 #ifndef HP_DIAL_H
 #define HP_DIAL_H
@@ -30,6 +31,16 @@ typedef void hp_dial_fn(void *arg, const hp_dial_result *result);
 hp_dial *hp_dial_new(hp_loop *loop, const hp_addr *to, const hp_addr *from, const hp_sock_options *options,
                      const hp_keys *keys, const hp_hello *hello, const char *what, uint64_t deadline, hp_dial_fn *fn,
                      void *arg); /* NULL: out of memory */
+/*
+ * From now on `most` connections in a row that are closed without a byte are HOOP_ERR_AUTH at once: for a dial that has
+ * other addresses to try, or a person who waits.
+ */
+void hp_dial_limit_closed(hp_dial *dial, int most);
+/*
+ * What waits at the address: 1 with a sentence and a code (HOOP_ERR_AUTH if it may be the secret) if something there
+ * accepts and closes, does not answer, or is busy; 0: nothing accepts, or it has given a reason that ends soon.
+ */
+int hp_dial_explain(const hp_dial *dial, hoop_error *error);
 /* Since when nobody is there who has what is dialled: a rank's communicator that has left, or no process; 0: never. */
 uint64_t hp_dial_absent_since(const hp_dial *dial);
 void hp_dial_free(hp_dial *dial); /* ends it without calling fn; NULL is fine */

@@ -174,7 +174,9 @@ examine(const hp_hello *hello, const hp_handshake_policy *policy)
         return HP_BAD_EPOCH;
     if (policy->world != 0 && hello->world != policy->world)
         return HP_BAD_WORLD;
-    return ranks_fit(hello, policy) ? HP_OK : HP_BAD_RANK;
+    if (!ranks_fit(hello, policy))
+        return HP_BAD_RANK;
+    return policy->busy ? HP_BUSY : HP_OK;
 }
 
 /* Responder: makes M2. Its nonce was written by hp_handshake_accept. */
@@ -436,8 +438,9 @@ hp_status_text(int status)
         [HP_BAD_MODE] = "the two sides are set to different security modes",
         [HP_BAD_RANK] = "that rank number does not fit: another rank uses this address, or it is out of range",
         [HP_BAD_COMM] = "the connection belongs to another communicator",
-        [HP_FULL] = "there is no room for another rank or job",
+        [HP_FULL] = "there is no room for another connection of this rank",
         [HP_LATE] = "the communicator is not open yet, or no longer",
+        [HP_BUSY] = "there is no room for another connection now",
         [HP_BAD_ROLE] = "a control connection was made to a data port, or the other way round",
     };
     if (status < 0 || status >= HP_STATUSES)

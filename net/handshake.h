@@ -50,6 +50,7 @@ typedef enum hp_status {
     HP_FULL,
     HP_LATE,
     HP_BAD_ROLE,
+    HP_BUSY, /* there is no room now: dial again */
     HP_STATUSES
 } hp_status;
 const char *hp_status_text(int status); /* a phrase: "another rank of that number has already joined" */
@@ -71,6 +72,7 @@ typedef struct hp_handshake_policy {
     uint32_t world;          /* 0: any */
     uint64_t comm;           /* 0: any */
     uint8_t role, mode;
+    uint8_t busy; /* there is no room now: what fits is refused with HP_BUSY */
     uint64_t features;
 } hp_handshake_policy;
 

@@ -188,9 +188,10 @@ hp_client_error(const hp_client *c)
 }
 
 const hp_addr *
-hp_client_awaits(const hp_client *c)
+hp_client_awaits(const hp_client *c, const hp_dial **dial)
 {
     const hp_membership *m = &c->membership;
+    *dial = c->dial;
     return m->state == HP_CLIENT_JOINING && m->line != HP_LINE_UP && !m->error.code ? &m->options.server : NULL;
 }
 

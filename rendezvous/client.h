@@ -21,7 +21,8 @@ typedef struct hp_client hp_client;
  */
 hp_client *hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void *arg), void *arg);
 hp_client_state hp_client_status(const hp_client *client);
-const hp_addr *hp_client_awaits(const hp_client *client); /* the server, if it has not answered JOIN; else NULL */
+/* The server, if it has not answered JOIN, with the dial to it (NULL: between two); else NULL. */
+const hp_addr *hp_client_awaits(const hp_client *client, const hp_dial **dial);
 const hoop_error *hp_client_error(const hp_client *client);
 const hp_ring *hp_client_ring(const hp_client *client); /* lives as long as the client */
 

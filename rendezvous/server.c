@@ -360,9 +360,9 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     (void)from;
     *assigned = hello->my_rank;
     if (hello->role == HP_ROLE_ASK)
-        return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_FULL;
+        return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_BUSY;
     const hp_job *job = find_job(server, hello->job_id);
-    return job && job->conns >= server->most_conns ? HP_FULL : hp_job_judge(job, hello);
+    return job && job->conns >= server->most_conns ? HP_BUSY : hp_job_judge(job, hello);
 }
 
 static hp_job *

@@ -51,7 +51,9 @@ dial(const hp_top_remote *remote, hoop_error *error)
     memcpy(hello.job_id, remote->keys->job_id, HP_JOB_ID_BYTES);
     hp_dial *dial = hp_dial_new(remote->loop, &remote->server, NULL, &sock, remote->keys, &hello,
                                 "the rendezvous server", hp_loop_now(remote->loop) + LIMIT_S * HP_SEC, on_dialled, &a);
-    if (!dial)
+    if (dial)
+        hp_dial_limit_closed(dial, 1);
+    else
         hp_err_set(&a.result.error, HOOP_ERR_NO_MEMORY, "out of memory for a connection");
     while (dial && !a.dialled)
         hp_loop_run(remote->loop, HP_NEVER);

@@ -219,20 +219,17 @@ test_wrong_secret(void)
     struct candidate candidate;
     hp_hello hello = greeting();
     build(NULL);
-    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, 30 * HP_SEC);
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, 2 * HP_SEC);
     uint64_t took = wait_for(&candidate);
     is_int(HOOP_ERR_AUTH, candidate.result.error.code, "a wrong secret");
-    ok(strstr(candidate.result.error.text, "rank 4 (node3) at 127.0.0.1:") &&
-           strstr(candidate.result.error.text, "closed 5 connections without an answer: wrong secret or job name"),
-       "%s", candidate.result.error.text);
-    ok(took_about(took, 0, 3), "is known within 3 s (%.2f)", (double)took / 1e9);
-    is_int(4, candidate.result.error.rank, "it names the rank that was dialled");
-    ok(candidate.result.fd == -1 && house.judged == 0, "no descriptor, and the acceptor's owner was not asked");
+    const char *text = candidate.result.error.text;
+    ok(strstr(text, "rank 4 (node3) at 127.0.0.1:") && strstr(text, "without an answer within"), "%s", text);
+    ok(took >= 1900 * HP_MS, "is an error at the deadline, since a proxy may do that (%.2f)", (double)took / 1e9);
+    ok(candidate.result.error.rank == 4 && !house.judged, "it names the rank; the acceptor's owner was not asked");
     hang_up(&candidate);
-    hello.job_id[0] ^= 1;
     others = keys;
-    others.job_id[0] ^= 1;
-    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, 30 * HP_SEC);
+    hello.job_id[0] = others.job_id[0] ^= 1;
+    dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &others, HP_SEC / 2);
     wait_for(&candidate);
     is_int(HOOP_ERR_AUTH, candidate.result.error.code, "a job that is unknown there");
     hang_up(&candidate);
@@ -246,10 +243,9 @@ test_silent(void)
     hp_hello hello = greeting();
     bring_lout(NULL, 0);
     dial(&candidate, &lout.addr, &hello, &keys, 30 * HP_SEC);
-    uint64_t took = wait_for(&candidate);
-    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "closed after the greeting");
-    ok(took_about(took, 0.1, 3), "within 3 s, with pauses (%.2f)", (double)took / 1e9);
-    is_int(5, lout.accepted, "after five attempts");
+    hp_dial_limit_closed(candidate.dial, 5);
+    ok(wait_for(&candidate) > 100 * HP_MS && lout.accepted == 5, "closed five times, with pauses: the dial's limit");
+    is_int(HOOP_ERR_AUTH, candidate.result.error.code, "is an error");
     hang_up(&candidate);
     send_lout_away();
     bring_lout("SSH-2.0-OpenSSH_9.2p1 Debian\r\n", 0);
@@ -299,19 +295,17 @@ test_deadline(void)
     bring_lout(NULL, 1);
     dial(&candidate, &lout.addr, &hello, &keys, 300 * HP_MS);
     uint64_t took = wait_for(&candidate);
+    const char *text = candidate.result.error.text;
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody accepts");
     ok(took_about(took, 0.3, 3), "at the deadline (%.3f)", (double)took / 1e9);
-    ok(strstr(candidate.result.error.text, "could not reach rank 4 (node3) at 127.0.0.1:") &&
-           strstr(candidate.result.error.text, "within 0.3 s: no answer to the greeting"),
-       "%s", candidate.result.error.text);
+    ok(strstr(text, "reach rank 4 (node3) at 127") && strstr(text, "within 0.3 s: no answer to the"), "%s", text);
     hang_up(&candidate);
     send_lout_away();
     dial(&candidate, &lout.addr, &hello, &keys, 400 * HP_MS);
     took = wait_for(&candidate);
     is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "nobody listens");
     ok(took_about(took, 0.4, 3), "at the deadline and not before (%.3f)", (double)took / 1e9);
-    ok(strstr(candidate.result.error.text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s",
-       candidate.result.error.text);
+    ok(strstr(text, "within 0.4 s: Connection refused (nothing listens there") != NULL, "%s", text);
     hang_up(&candidate);
     dial(&candidate, &lout.addr, &hello, &keys, 0);
     run_for(2 * HP_MS);
@@ -345,6 +339,7 @@ check_refusal(hp_status status, hoop_result code, const char *says)
 {
     struct candidate candidate;
     hp_hello hello = greeting();
+    hello.your_rank = house.policy.my_rank;
     for (int i = 0; i < 4; i++)
         house.verdicts[i] = status;
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
@@ -353,7 +348,7 @@ check_refusal(hp_status status, hoop_result code, const char *says)
     is_int(status, candidate.result.status, "the status is handed on");
     ok(strstr(candidate.result.error.text, says) && strstr(candidate.result.error.text, "rank 4 (node3)"), "%s",
        candidate.result.error.text);
-    ok(took_about(took, 0, 2), "at once");
+    ok(took_about(took, 0, 10), "and not at the deadline (%.2f)", (double)took / 1e9);
     hang_up(&candidate);
 }
 
@@ -368,6 +363,10 @@ test_refusals(void)
     check_refusal(HP_BAD_EPOCH, HOOP_ERR_STALE_EPOCH, "the others are at another epoch");
     check_refusal(HP_BAD_MODE, HOOP_ERR_RENDEZVOUS, "security modes");
     check_refusal(HP_BAD_COMM, HOOP_ERR_RENDEZVOUS, "another communicator");
+    check_refusal(HP_FULL, HOOP_ERR_RENDEZVOUS, "refuses rank 3 of 8: there is no room");
+    house.policy.my_rank = HP_RANK_SERVER;
+    check_refusal(HP_FULL, HOOP_ERR_RENDEZVOUS, "256 communicators at a time");
+    house.policy.my_rank = hello.your_rank;
     hello.ver_min = HP_WIRE_MAX + 1;
     hello.ver_max = HP_WIRE_MAX + 2;
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
@@ -388,15 +387,16 @@ test_for_now(void)
     build(NULL);
     house.verdicts[0] = HP_FULL;
     house.verdicts[1] = HP_LATE;
+    house.verdicts[2] = HP_BUSY;
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 20 * HP_SEC);
     wait_for(&candidate);
-    ok(candidate.result.fd >= 3 && house.judged == 3, "full and late are asked again: the third answer was yes");
+    ok(candidate.result.fd >= 3 && house.judged == 4, "full, late and busy are asked again: the fourth answer was yes");
     hang_up(&candidate);
     for (int i = 0; i < 4; i++)
-        house.verdicts[i] = HP_FULL;
+        house.verdicts[i] = HP_BUSY;
     dial(&candidate, hp_acceptor_addr(house.acceptor), &hello, &keys, 700 * HP_MS);
     wait_for(&candidate);
-    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "full until the deadline");
+    is_int(HOOP_ERR_RENDEZVOUS, candidate.result.error.code, "busy until the deadline");
     ok(strstr(candidate.result.error.text, "within 0.7 s: there is no room") != NULL, "%s",
        candidate.result.error.text);
     hang_up(&candidate);

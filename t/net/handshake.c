@@ -287,6 +287,17 @@ refusals(void)
 }
 
 static void
+busy(void)
+{
+    pair p;
+    set_up(&p);
+    p.policy.busy = 1;
+    refusal(&p, HP_BUSY, "no room now");
+    p.policy.epoch = 1;
+    refusal(&p, HP_BAD_EPOCH, "no room, and another epoch");
+}
+
+static void
 old_epoch(void)
 {
     pair p;
@@ -365,6 +376,7 @@ judged_out(void)
         pair p;
         hp_handshake *to;
         set_up(&p);
+        p.hello.ver_max = HP_WIRE_MAX;
         reach(&p, 2, &to);
         pass(&p.i, &p.r);
         hp_handshake_judge(&p.r, (hp_status)status, 3);
@@ -568,6 +580,7 @@ main(void)
     trusted_hello();
     refusals();
     old_epoch();
+    busy();
     versions();
     features();
     joining();

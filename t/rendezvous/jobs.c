@@ -10,13 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PATIENCE = 120000, SOON = 60000 };
+enum { PATIENCE = 120000, SOON = 60000, BRIEF = 2000 };
 
 /* Rank 0 of one in the job, with these keys, must be turned away in silence. */
 static void
 is_turned_away(meet *m, const hp_keys *keys, const char *job_id, const char *what)
 {
-    hp_client_options o = rank_options(m, job_id, 0, 1, 1, PATIENCE);
+    hp_client_options o = rank_options(m, job_id, 0, 1, 1, BRIEF);
     o.keys = keys;
     hp_client *client = rank_join(m, &o);
     int failed = ranks_reach(m, &client, 1, HP_CLIENT_FAILED, SOON);

@@ -98,10 +98,13 @@ ok 'a key of another job' await ended astray
 like 'is the key of another job than HOOP_JOB=two' "$(cat astray)" 'is said to be one'
 
 "$server" --new-secret wrong
-HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
-ok 'a wrong secret ends soon' await ended stranger
-like 'closed 5 connections without an answer: wrong secret or job name, .*HOOP_SECRET_FILE=.*wrong' "$(cat stranger)" 'and is told so'
-HOOP_SECURITY=none rank careless 0 2
+HOOP_BOOTSTRAP_TIMEOUT_MS=7000 HOOP_SECRET_FILE=$tmp/wrong rank stranger 0 2
+HOOP_BOOTSTRAP_TIMEOUT_MS=7000 HOOP_SECURITY=none rank careless 0 2
+ok 'a wrong secret is tried until the bring-up time-out, as a proxy whose target is late would be' await ended stranger
+like 'WARN no connection to the rendezvous server .tried for [5-9]\.[0-9] s.: something accepts connections at .* another secret or job name.*HOOP_SECRET_FILE=.*wrong' \
+    "$(cat stranger)" 'a line names it as likely after 5 s'
+like 'closed [0-9]+ connections without an answer within [0-9.]+ s: wrong secret or job name, or a proxy with nothing behind it; .*HOOP_SECRET_FILE=.*wrong' \
+    "$(cat stranger)" 'and so does the error'
 ok 'HOOP_SECURITY=none at a server that asks for proof' await ended careless
 like 'it may ask for the secret, while HOOP_SECURITY=none holds here' "$(cat careless)" 'is named as the likely mistake'
 HOOP_RANK=0 HOOP_SIZE=2 HOOP_RENDEZVOUS=nohost timeout 20 "$abs_top_builddir/bin/hoop-bench" -e 4 -n 1 >said 2>&1

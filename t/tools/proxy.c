@@ -78,6 +78,53 @@ proxy_stand_before(proxy *x, int door)
     setenv("HOOP_ADVERTISE", text, 1);
 }
 
+/* --- connections that lead nowhere --- */
+
+static struct {
+    int fd;
+    proxy_door *door; /* NULL: a free place */
+} lost[CONNECTIONS];
+
+static void
+close_hard(int fd)
+{
+    const struct linger hard = {1, 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
+    close(fd);
+}
+
+static void
+turn_away(int fd, proxy_door *door)
+{
+    int place = 0;
+    atomic_fetch_add(&door->turned_away, 1);
+    while (place < CONNECTIONS && lost[place].door)
+        place++;
+    if (place == CONNECTIONS || atomic_load(&door->shut) == PROXY_CLOSES) {
+        close(fd);
+        return;
+    }
+    lost[place].fd = fd;
+    lost[place].door = door;
+}
+
+static void
+serve_lost(int drop)
+{
+    char bytes[512];
+    for (int i = 0; i < CONNECTIONS; i++) {
+        int shut = lost[i].door ? atomic_load(&lost[i].door->shut) : 0;
+        ssize_t n = lost[i].door ? recv(lost[i].fd, bytes, sizeof(bytes), MSG_DONTWAIT) : 0;
+        if (!lost[i].door || (!drop && n < 0 && errno == EAGAIN) || (!drop && n > 0 && shut == PROXY_IGNORES))
+            continue;
+        if (shut == PROXY_RESETS_LATER)
+            close_hard(lost[i].fd);
+        else
+            close(lost[i].fd);
+        lost[i].door = NULL;
+    }
+}
+
 /* --- a connection --- */
 
 static connection *all[CONNECTIONS];
@@ -85,12 +132,11 @@ static connection *all[CONNECTIONS];
 static void
 drop(int i, int reset)
 {
-    const struct linger hard = {1, 0};
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++)
         if (reset)
-            setsockopt(all[i]->way[k].from, SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
-        close(all[i]->way[k].from);
-    }
+            close_hard(all[i]->way[k].from);
+        else
+            close(all[i]->way[k].from);
     free(all[i]);
     all[i] = NULL;
 }
@@ -102,6 +148,10 @@ welcome(int listener, proxy_door *door)
     int one = 1, place = 0, near = accept4(listener, NULL, NULL, SOCK_CLOEXEC), far;
     if (near < 0)
         return;
+    if (now_ns() < atomic_load(&door->opens_at)) {
+        turn_away(near, door);
+        return;
+    }
     far = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     while (place < CONNECTIONS && all[place])
         place++;
@@ -259,6 +309,7 @@ run(proxy *x, const int listeners[PROXY_DOORS])
                 drop(i, 1);
             else if (all[i] && !atomic_load(&all[i]->door->stalled))
                 serve(i, now);
+        serve_lost(atomic_load(&x->drop));
         atomic_store(&x->drop, 0);
         for (int d = 0; d < PROXY_DOORS; d++) {
             struct pollfd one = {.fd = listeners[d], .events = POLLIN};
@@ -311,6 +362,7 @@ proxy_reset(proxy *x)
     for (int d = 0; d < PROXY_DOORS; d++) {
         proxy_door *door = &x->door[d];
         atomic_store(&door->act, PROXY_PASS);
+        atomic_store(&door->opens_at, 0);
         atomic_store(&door->stalled, 0);
         atomic_store(&door->segment, 0);
         atomic_store(&door->rate, 0);
@@ -320,11 +372,19 @@ proxy_reset(proxy *x)
         usleep(500);
     for (int d = 0; d < PROXY_DOORS; d++) {
         proxy_door *door = &x->door[d];
+        atomic_store(&door->turned_away, 0);
         atomic_store(&door->done, 0);
         atomic_store(&door->done_at, 0);
         atomic_store(&door->passed[0], 0);
         atomic_store(&door->passed[1], 0);
     }
+}
+
+void
+proxy_shut_for(proxy_door *door, proxy_shut how, double seconds)
+{
+    atomic_store(&door->shut, (int)how);
+    atomic_store(&door->opens_at, seconds > 0 ? now_ns() + (uint64_t)(seconds * 1e9) : 0);
 }
 
 void

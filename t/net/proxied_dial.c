@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proxied_dial: a dial to an acceptor behind a proxy whose target is not up yet. It gets in as soon as the door opens,
+ * whatever the proxy does until then, and says meanwhile what it meets; where the door stays shut, its error at the
+ * deadline names what it may be. All doors at once.
+ */
+#include "net/dial.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/acceptor.h"
+#include "net/socket.h"
+#include "t/tap/tap.h"
+#include "t/tools/proxy.h"
+
+#include <string.h>
+
+enum { WAYS = 4, OPEN_S = 8, SHUT_S = 5, LIMIT_S = 60 };
+
+typedef struct caller {
+    hp_dial *dial;
+    int done;
+    uint64_t at;
+    hp_dial_result result;
+} caller;
+
+static const char *const ways[WAYS] = {"closes at once", "closes on the first byte", "resets on the first byte",
+                                       "says nothing"};
+static hp_loop *loop;
+static hp_keys keys;
+static hp_acceptor *acceptor;
+
+static void
+on_dialled(void *arg, const hp_dial_result *result)
+{
+    caller *c = arg;
+    c->done++;
+    c->at = hp_now();
+    c->result = *result;
+}
+
+static const hp_keys *
+on_keys(void *arg, const uint8_t job_id[HP_JOB_ID_BYTES])
+{
+    (void)arg, (void)job_id;
+    return &keys;
+}
+
+static int
+on_policy(void *arg, const hp_hello *hello, hp_handshake_policy *policy)
+{
+    (void)arg, (void)hello;
+    *policy = (hp_handshake_policy){.my_rank = 4, .world = 8, .role = HP_ROLE_DATA};
+    return 1;
+}
+
+static hp_status
+on_judge(void *arg, const hp_hello *hello, const hp_addr *peer, uint32_t *assigned)
+{
+    (void)arg, (void)peer;
+    *assigned = hello->my_rank;
+    return HP_OK;
+}
+
+static void
+on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *peer)
+{
+    (void)arg, (void)hello, (void)features, (void)peer;
+    hp_socket_close(fd);
+}
+
+static void
+dial(caller *c, int port, int limit_s)
+{
+    hp_hello hello = {.comm = 5, .my_rank = 3, .your_rank = 4, .world = 8, .role = HP_ROLE_DATA};
+    hp_addr to;
+    hp_addr_parse(&to, "127.0.0.1:0", NULL);
+    hp_addr_set_port(&to, (uint16_t)port);
+    memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
+    hello.ver_min = hello.ver_max = HP_WIRE_MAX;
+    c->dial = hp_dial_new(loop, &to, NULL, NULL, &keys, &hello, "rank 4 (node3)", hp_now() + (uint64_t)limit_s * HP_SEC,
+                          on_dialled, c);
+}
+
+static int
+count_done(const caller *c, int n)
+{
+    int done = 0;
+    for (int i = 0; i < n; i++)
+        done += c[i].done;
+    return done;
+}
+
+/* Runs until all have an answer, `until` at most. */
+static void
+run_until(const caller *c, int n, uint64_t until)
+{
+    while (count_done(c, n) < n && hp_now() < until)
+        hp_loop_run(loop, 10 * HP_MS);
+}
+
+static void
+check_words(const caller *c, proxy_shut way)
+{
+    const char *word =
+        way == PROXY_IGNORES ? " and does not answer (a proxy" : " and closes them without an answer (a proxy";
+    hoop_error error = {.text = ""};
+    int met = hp_dial_explain(c->dial, &error);
+    ok(met && strstr(error.text, "something accepts connections at 127.0.0.1:") && strstr(error.text, word) &&
+           error.code == (way == PROXY_IGNORES ? HOOP_ERR_RENDEZVOUS : HOOP_ERR_AUTH),
+       "one that %s: %s", ways[way], error.text);
+}
+
+static void
+test_late_targets(proxy *x)
+{
+    caller c[WAYS] = {0};
+    uint64_t began = hp_now(), opens = began + OPEN_S * HP_SEC;
+    for (int i = 0; i < WAYS; i++) {
+        proxy_shut_for(&x->door[i], (proxy_shut)i, OPEN_S);
+        dial(&c[i], atomic_load(&x->door[i].port), LIMIT_S);
+    }
+    run_until(c, WAYS, opens - HP_SEC / 2);
+    for (int i = 0; i < WAYS; i++) {
+        ok(!c[i].done && atomic_load(&x->door[i].turned_away) >= (i == PROXY_IGNORES ? 1 : 6),
+           "one that %s, %d times: the dial goes on", ways[i], atomic_load(&x->door[i].turned_away));
+        check_words(&c[i], (proxy_shut)i);
+    }
+    run_until(c, WAYS, began + LIMIT_S * HP_SEC);
+    for (int i = 0; i < WAYS; i++) {
+        ok(c[i].result.fd >= 0, "it gets in when the door opens (%.2f s): %s", (double)(c[i].at - began) / 1e9,
+           c[i].result.error.text);
+        hp_dial_free(c[i].dial);
+        hp_socket_close(c[i].result.fd);
+    }
+}
+
+static void
+test_no_target(proxy *x)
+{
+    caller c[WAYS] = {0};
+    for (int i = 0; i < WAYS; i++) {
+        proxy_shut_for(&x->door[i], (proxy_shut)i, 600);
+        dial(&c[i], atomic_load(&x->door[i].port), SHUT_S);
+    }
+    run_until(c, WAYS, hp_now() + LIMIT_S * HP_SEC);
+    for (int i = 0; i < WAYS; i++) {
+        const char *text = c[i].result.error.text;
+        ok(c[i].result.error.code == (i == PROXY_IGNORES ? HOOP_ERR_RENDEZVOUS : HOOP_ERR_AUTH) &&
+               strstr(text, "a proxy with nothing behind it") && (i == PROXY_IGNORES || strstr(text, "wrong secret")),
+           "a door that stays shut: %s", text);
+        hp_dial_free(c[i].dial);
+    }
+}
+
+/* docker-proxy and its like: it accepts, and closes as long as it cannot connect itself. */
+static void
+test_dead_target(proxy *x)
+{
+    caller c = {0};
+    int target = atomic_exchange(&x->door[0].target, 1);
+    proxy_shut_for(&x->door[0], PROXY_CLOSES, 0);
+    dial(&c, atomic_load(&x->door[0].port), LIMIT_S);
+    run_until(&c, 1, hp_now() + 3 * HP_SEC);
+    ok(!c.done, "a proxy that cannot reach its target: the dial goes on");
+    atomic_store(&x->door[0].target, target);
+    run_until(&c, 1, hp_now() + LIMIT_S * HP_SEC);
+    ok(c.result.fd >= 0, "and gets in when it can: %s", c.result.error.text);
+    hp_dial_free(c.dial);
+    hp_socket_close(c.result.fd);
+}
+
+int
+main(void)
+{
+    uint8_t secret[HP_SECRET] = {7}, job_id[HP_JOB_ID_BYTES] = {8};
+    hp_acceptor_owner owner = {NULL, on_keys, on_policy, on_judge, on_enter, NULL, NULL, NULL};
+    hp_addr addr;
+    hoop_error error;
+    tap_limit(240);
+    plan_lazy();
+    proxy *x = proxy_open();
+    hp_log_level(HP_LOG_NONE);
+    loop = hp_loop_new();
+    hp_addr_parse(&addr, "127.0.0.1:0", NULL);
+    if (hp_keys_derive(&keys, secret, job_id, HP_MODE_AUTH, &error) != HOOP_SUCCESS)
+        bail("no keys");
+    acceptor = hp_acceptor_new(loop, &addr, NULL, NULL, &owner, 8, &error);
+    for (int i = 0; acceptor && i < WAYS; i++)
+        atomic_store(&x->door[i].target, hp_addr_port(hp_acceptor_addr(acceptor)));
+    test_late_targets(x);
+    test_no_target(x);
+    test_dead_target(x);
+    hp_acceptor_free(acceptor);
+    hp_loop_free(loop);
+    proxy_close(x);
+    return 0;
+}

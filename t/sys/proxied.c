@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * proxied: jobs whose server, or whose ranks, are behind proxies that come up before their targets. However such a proxy
+ * treats connections until then, start and split wait for it, and each rank says in one line what it meets. A wrong
+ * secret looks the same, so it gets the line too, and an error that names both at the end of its time.
+ */
+#include "hoop.h"
+#include "t/tap/tap.h"
+#include "t/tools/party.h"
+#include "t/tools/proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RANKS = 4, SHUT_S = 8, LINE = 400 };
+
+static party p;
+static proxy *doors;
+static char lines[2][LINE]; /* of a rank: the last about what it meets, in the start and in the split */
+static int told[2], phase;
+
+static void
+on_line(void *arg, int level, const char *line)
+{
+    (void)arg, (void)level;
+    if (!strstr(line, "something accepts connections at 127.0.0.1:"))
+        return;
+    told[phase]++;
+    snprintf(lines[phase], LINE, "%s", line);
+}
+
+static int
+is_right(const char *line, int way)
+{
+    return strstr(line, way == PROXY_IGNORES ? " and does not answer" : " and closes them without an answer") != NULL;
+}
+
+static void
+shut(int rank)
+{
+    proxy_shut_for(&doors->door[rank], (proxy_shut)rank, SHUT_S);
+}
+
+/* before_ranks: the doors are before the ranks' listeners, else on each rank's way to the server. */
+static int
+come(int rank, int size, void *before_ranks)
+{
+    hoop_comm *comm = NULL, *part = NULL;
+    hoop_error e = {.size = sizeof(e)};
+    char address[32];
+    int32_t one = 1, sum[2] = {0};
+    snprintf(address, sizeof(address), "127.0.0.1:%d", atomic_load(&doors->door[rank].port));
+    setenv("HOOP_LOCAL_RANK", "0", 1); /* each speaks as if it were alone on its host */
+    if (before_ranks)
+        proxy_stand_before(doors, rank);
+    else
+        setenv("HOOP_RENDEZVOUS", address, 1);
+    hoop_log_to(on_line, NULL);
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum[0], 1, HOOP_INT32, HOOP_SUM, comm);
+    phase = 1;
+    shut(rank);
+    if (result == HOOP_SUCCESS)
+        result = hoop_barrier(comm);
+    if (result == HOOP_SUCCESS)
+        result = hoop_comm_split(comm, 0, rank, &part);
+    if (result == HOOP_SUCCESS)
+        result = hoop_allreduce(&one, &sum[1], 1, HOOP_INT32, HOOP_SUM, part);
+    hoop_comm_error(NULL, &e);
+    int way = before_ranks ? (rank + 1) % size : rank;
+    int good = result == HOOP_SUCCESS && sum[0] == size && sum[1] == size && told[0] > 0 && told[1] > 0 &&
+               is_right(lines[0], way) && is_right(lines[1], way);
+    party_note("%d %d, %d and %d lines: %.150s | %.150s", good, (int)result, told[0], told[1],
+               result == HOOP_SUCCESS ? lines[0] : e.text, lines[1]);
+    hoop_comm_destroy(part);
+    hoop_comm_destroy(comm);
+    return !good;
+}
+
+static void
+late_targets(int before_ranks)
+{
+    for (int rank = 0; rank < RANKS; rank++) {
+        shut(rank);
+        atomic_store(&doors->door[rank].target, atoi(strrchr(p.address, ':') + 1));
+    }
+    int bad = party_run(&p, RANKS, come, before_ranks ? &p : NULL, 120);
+    for (int rank = 0; rank < RANKS; rank++)
+        diag("rank %d after %.1f s: %s", rank, p.guest[rank].seconds, p.guest[rank].note);
+    is_int(0, bad, "%s behind proxies that are up first: start and split wait, and a line tells why",
+           before_ranks ? "ranks" : "the server");
+}
+
+/* Rank 0 has another secret; rank 1 has a proxy with nothing behind it before the server. */
+static int
+in_vain(int rank, int size, void *arg)
+{
+    hoop_comm *comm;
+    hoop_error e = {.size = sizeof(e)};
+    char address[32];
+    (void)size;
+    snprintf(address, sizeof(address), "127.0.0.1:%d", atomic_load(&doors->door[0].port));
+    setenv(rank ? "HOOP_RENDEZVOUS" : "HOOP_SECRET_FILE", rank ? address : (const char *)arg, 1);
+    hoop_log_to(on_line, NULL);
+    double began = party_clock();
+    hoop_result result = hoop_comm_create(&comm, NULL);
+    hoop_comm_error(NULL, &e);
+    party_note("%d after %.1f s: %s | %s", (int)result, party_clock() - began, e.text, lines[0]);
+    return !(result == HOOP_ERR_AUTH && strstr(e.text, "wrong secret or job name, or a proxy with nothing behind it") &&
+             told[0] == 1 && strstr(lines[0], "another secret or job name") && strstr(lines[0], "HOOP_SECRET_FILE=/"));
+}
+
+static void
+nothing_there(void)
+{
+    char other[400];
+    snprintf(other, sizeof(other), "%s/other", tap_tmpdir());
+    FILE *f = fopen(other, "w");
+    if (!f || fchmod(fileno(f), 0600) != 0 || fprintf(f, "%064d\n", 7) < 0 || fclose(f) != 0)
+        bail("cannot write %s", other);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "8000", 1);
+    proxy_shut_for(&doors->door[0], PROXY_CLOSES_LATER, 600);
+    is_int(0, party_run(&p, 2, in_vain, other, 60),
+           "a wrong secret, or no target: a line, then an error that names both");
+    for (int rank = 0; rank < 2; rank++)
+        diag("rank %d: %s", rank, p.guest[rank].note);
+}
+
+int
+main(void)
+{
+    tap_limit(300);
+    plan_lazy();
+    doors = proxy_open();
+    party_open(&p);
+    setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", "60000", 1);
+    late_targets(0);
+    proxy_reset(doors);
+    late_targets(1);
+    proxy_reset(doors);
+    nothing_there();
+    party_close(&p);
+    proxy_close(doors);
+    return 0;
+}

@@ -178,21 +178,21 @@ serve_candidate(hp_acceptor *acceptor, hp_candidate *candidate)
 }
 
 /*
- * At most as many candidates as the world has ranks (or as the HELLO says) may be in the middle of their handshake.
- * Above that limit a candidate that will be refused anyway is closed for the new one. If there is none, the new one is
- * closed: its rank dials again, and the candidates that are here can finish.
+ * At most as many candidates as the world has ranks (or as the HELLO says) may be in the middle of their handshake. A
+ * candidate that has sent something since it was served last stays, whatever it has waited.
  */
 static int
 has_room(hp_acceptor *acceptor, const hp_hello *hello)
 {
     int world =
         hello->world > (uint32_t)acceptor->world && hello->world <= HP_WORLD_MOST ? (int)hello->world : acceptor->world;
-    hp_candidate *expendable = hp_candidates_expendable(&acceptor->candidates);
-    if (acceptor->candidates.count < world + CANDIDATES_MORE)
-        return 1;
-    if (!expendable)
+    hp_candidate *goes;
+    if (!hp_candidates_room(&acceptor->candidates, world + CANDIDATES_MORE, hp_now(), &goes))
         return 0;
-    refuse(acceptor, expendable, too_many_handshakes);
+    if (goes && !goes->expendable && hp_candidate_has_input(goes))
+        return 0;
+    if (goes)
+        refuse(acceptor, goes, too_many_handshakes);
     return 1;
 }
 
@@ -282,12 +282,13 @@ examine(hp_acceptor *acceptor, hp_pending *pending)
         return;
     if (!fits) {
         close_pending(acceptor, pending, "acceptor: hello", HP_LOG_INFO, "nothing here matches its greeting");
-    } else if (!has_room(acceptor, &hello)) {
-        close_pending(acceptor, pending, "acceptor: candidates", HP_LOG_WARN, too_many_handshakes);
     } else if (!hp_candidates_note(&acceptor->candidates, pending->m1)) {
         close_pending(acceptor, pending, "acceptor: copy", HP_LOG_INFO, "its greeting is a copy of an earlier one");
     } else {
-        receive(acceptor, pending, keys, &policy, fits == HP_ACCEPTOR_EXPENDABLE);
+        policy.busy = !has_room(acceptor, &hello);
+        if (policy.busy)
+            log_closed(acceptor, "acceptor: candidates", HP_LOG_WARN, &pending->incoming, too_many_handshakes);
+        receive(acceptor, pending, keys, &policy, policy.busy || fits == HP_ACCEPTOR_EXPENDABLE);
     }
 }
 

@@ -3,7 +3,8 @@
  * acceptor: a listener and the connections that have not proven the job's secret yet. It accepts, holds at most 256
  * pending connections in a fixed pool (fewer where few descriptors may be opened; at most 32, or `world`, of one
  * address, loopback excepted; the oldest makes room), runs the handshake with each (hoop_protocol(7), 5 s), sends no
- * byte before a right tag, and hands proven connections to the owner. The rendezvous server has one, and every
+ * byte before a right tag, and hands proven connections to the owner. A HELLO with a right tag that finds no room is told
+ * HP_BUSY. The rendezvous server has one, and every
  * process has one for its data connections.
  */
 #ifndef HP_ACCEPTOR_H

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALE (4 * HP_SEC) /* the dialling rank gives up one second later */
+#define STALE (4 * HP_SEC)  /* the dialling rank gives up one second later */
+#define CONFIRM_TIME HP_SEC /* a dialling rank confirms at once: a second is a slow network, or a recorded HELLO */
 
 int
 hp_candidates_know(const uint8_t m1[HP_M1], const hp_keys *keys)
@@ -74,6 +75,30 @@ hp_candidates_expendable(const hp_candidates *candidates)
     return oldest;
 }
 
+/* The oldest that has not confirmed in time. */
+static hp_candidate *
+overdue(const hp_candidates *candidates, uint64_t now)
+{
+    hp_candidate *oldest = NULL;
+    for (hp_candidate *candidate = candidates->first; candidate; candidate = candidate->next)
+        if (candidate->handshake.state == HP_HANDSHAKE_CONFIRM && now >= candidate->greeted + CONFIRM_TIME &&
+            (!oldest || candidate->greeted <= oldest->greeted))
+            oldest = candidate;
+    return oldest;
+}
+
+int
+hp_candidates_room(const hp_candidates *candidates, int most, uint64_t now, hp_candidate **goes)
+{
+    *goes = NULL;
+    if (candidates->count < most)
+        return 1;
+    *goes = hp_candidates_expendable(candidates);
+    if (!*goes)
+        *goes = overdue(candidates, now);
+    return *goes != NULL;
+}
+
 int
 hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned)
 {
@@ -87,6 +112,13 @@ hp_candidate_answer(hp_candidate *candidate, hp_status status, uint32_t assigned
     }
     hp_candidate_free(candidate);
     return fd;
+}
+
+int
+hp_candidate_has_input(const hp_candidate *candidate)
+{
+    char byte;
+    return recv(candidate->incoming.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 static int

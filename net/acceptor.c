@@ -405,9 +405,10 @@ out_of_descriptors(hp_acceptor *acceptor, int number)
         "it is not authenticated, and this machine has no resources for more connections";
     if (make_room(acceptor, number == EMFILE ? few_descriptors : nothing))
         return;
-    hp_log_queue_add(acceptor->log_queue, "acceptor: descriptors", HP_LOG_WARN,
-                     "cannot accept a connection: %s; trying again in 100 ms%s", strerror(number),
-                     number == EMFILE ? " (raise \"ulimit -n\")" : "");
+    if (!acceptor->lacking)
+        hp_log_queue_add(acceptor->log_queue, "acceptor: descriptors", HP_LOG_WARN,
+                         "cannot accept a connection: %s; trying again each 100 ms%s", strerror(number),
+                         number == EMFILE ? " (raise \"ulimit -n\")" : "");
     set_interest(acceptor, &acceptor->listener, EPOLL_CTL_MOD, 0);
     acceptor->resume = hp_alarm_time(&acceptor->alarm) + PAUSE;
     set_alarm(acceptor);

@@ -265,7 +265,10 @@ refuse_unauthenticated(const hp_addr *local, const char *name, hoop_error *error
 static hoop_result
 open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
 {
-    hp_listener_options o = {.sock = comm->sock};
+    int64_t channels = hp_config_number(&comm->config, HP_SET_channels);
+    int64_t stripes = hp_config_number(&comm->config, HP_SET_stripes);
+    /* twice what a rank can dial: stripes and an exchange for each channel, and messages */
+    hp_listener_options o = {.sock = comm->sock, .per_rank = 2 * (int)(channels * (stripes + 1) + 1)};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
     const char *proxy = hp_config_text(&comm->config, HP_SET_advertise);
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];

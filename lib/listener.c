@@ -108,23 +108,30 @@ wake_driver(hp_listener_entry *entry)
 
 /*
  * A rank that dials again has given up its earlier connection, which is dropped: so no more candidates wait here than a
- * ring has connections.
+ * ring has connections. A rank in error may ask for channels and stripes that there are not, and gets no place for them.
  */
 static int
 on_take(void *arg, hp_candidate *candidate)
 {
     hp_listener_entry *entry = find(arg, candidate->handshake.hello.job_id, 1, candidate->handshake.hello.comm);
+    const hp_hello *hello = &candidate->handshake.hello;
     hp_candidate **at;
+    int waiting = 0;
     if (!entry)
         return 0;
     for (at = &entry->candidates; *at;) {
         hp_candidate *other = *at;
-        if (!same_connection(&other->handshake.hello, &candidate->handshake.hello)) {
+        if (!same_connection(&other->handshake.hello, hello)) {
+            waiting += other->handshake.hello.my_rank == hello->my_rank;
             at = &other->next;
             continue;
         }
         *at = other->next;
         hp_candidate_free(other);
+    }
+    if (entry->per_rank && waiting >= entry->per_rank) {
+        hp_candidate_answer(candidate, HP_FULL, hello->my_rank);
+        return 1;
     }
     *at = candidate;
     candidate->next = NULL;
@@ -262,6 +269,7 @@ hp_listener_join(hp_listener_entry *entry, const hp_listener_options *options, h
     entry->loop = loop;
     entry->keys = keys;
     entry->size = size;
+    entry->per_rank = options->per_rank;
     if (listener)
         add_entry(entry, listener);
     hp_listener_unlock();

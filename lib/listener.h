@@ -30,6 +30,7 @@ typedef struct hp_listener_entry {
     int retired;           /* it has failed or left */
     uint64_t comm;
     uint32_t rank, epoch;
+    int per_rank;
     int size;                 /* ranks of the communicator; before it is named, those that may dial */
     hp_candidate *candidates; /* proven candidates, oldest first: for the driver */
     int number;               /* why the last connection could not be accepted (errno), 0: none has failed */
@@ -42,6 +43,7 @@ typedef struct hp_listener_options {
     hp_addr local; /* port 0 */
     hp_ports ports;
     hp_sock_options sock;
+    int per_rank; /* so many proven candidates of one rank may wait for the communicator's driver; 0: any number */
 } hp_listener_options;
 
 /* Adds an entry, which is all zero, to a suitable listener, or opens one. Nothing is kept after an error. */

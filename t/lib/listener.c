@@ -70,12 +70,15 @@ on_dialled(void *arg, const hp_dial_result *result)
     o->result = *result;
 }
 
+static uint16_t stripe; /* of who dials next */
+
 static hp_hello
 greeting(uint64_t comm, uint32_t from, uint32_t to)
 {
     hp_hello hello = {.comm = comm, .my_rank = from, .your_rank = to, .world = RANKS, .role = HP_ROLE_DATA};
     memcpy(hello.job_id, keys.job_id, HP_JOB_ID_BYTES);
     hello.mode = HP_MODE_AUTH;
+    hello.stripe = stripe;
     hello.ver_min = HP_WIRE_MIN;
     hello.ver_max = HP_WIRE_MAX;
     return hello;
@@ -215,6 +218,38 @@ test_again(void)
     hang_up(&o[1]);
     rise(&a);
     rise(&b);
+}
+
+/* A rank in error asks for more connections than a rank can have; the program computes. */
+static void
+test_greedy(void)
+{
+    enum { EACH = 2 };
+    member a;
+    outside o[EACH + 1], other;
+    int number, waiting = 0;
+    options.per_rank = EACH;
+    sit(&a, &keys);
+    options.per_rank = 0;
+    hp_listener_name(&a.entry, 200, 5, 0, RANKS);
+    for (stripe = 0; stripe <= EACH; stripe++)
+        dial(&o[stripe], &a, 200, 1, 5);
+    stripe = 0;
+    dial(&other, &a, 200, 2, 5);
+    for (uint64_t end = hp_now() + 20 * HP_SEC; !o[EACH].done && hp_now() < end; hp_loop_run(a.loop, HP_MS)) {
+        for (int i = 0; i <= EACH; i++)
+            hp_loop_run(o[i].loop, 0);
+        hp_loop_run(other.loop, 0);
+    }
+    ok(o[EACH].result.status == HP_FULL && !o[0].done && !o[1].done && !other.done,
+       "a rank that has its connections gets no more, and the others wait on: %s", o[EACH].result.error.text);
+    for (hp_candidate *candidate; (candidate = hp_listener_next(&a.entry, &number)); hp_candidate_free(candidate))
+        waiting++;
+    is_int(EACH + 1, waiting, "and so many wait");
+    for (int i = 0; i <= EACH; i++)
+        hang_up(&o[i]);
+    hang_up(&other);
+    rise(&a);
 }
 
 /* A greeting that was answered before the roster was here: what the rank promised then was what it was asked for. */
@@ -370,6 +405,7 @@ main(void)
     test_hand_over();
     test_not_yet();
     test_again();
+    test_greedy();
     test_mistaken(1, 2, 1, HP_BAD_RANK, "a rank that was led to another one");
     test_mistaken(5, 2, 1, HP_BAD_RANK, "a rank that says it is this one");
     test_mistaken(1, 5, 0, HP_BAD_EPOCH, "a rank of another epoch");

@@ -255,7 +255,7 @@ hear(const hp_mapping *mapping, const hp_buffer *stream, const hp_buffer *error_
     }
     now.refused = hp_agent_conn_protocol_error(host->conn)[0] != 0;
     fake_process_exit(agent, 256);
-    hp_hosts_reaped(&hosts, FAKE_PID, 256);
+    hp_hosts_reap(&hosts);
     fake_loop_advance(loop, 3 * HP_SEC);
     fuzz_check(now.over == 1 && hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER);
     now.done = host->done;

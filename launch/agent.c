@@ -11,12 +11,15 @@
 #include "base/mem.h"
 #include "base/wire.h"
 #include "flight/sweep.h"
+#include "launch/knock.h"
+#include "launch/lease.h"
 #include "launch/rank_env.h"
 #include "launch/ranks.h"
 #include "launch/recorders.h"
 #include "launch/signals.h"
 #include "launch/write_queue.h"
 #include "launch/xalloc.h"
+#include "lib/config.h"
 #include "net/secret.h"
 
 #include <errno.h>
@@ -35,9 +38,6 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 /* How long ranks may take to end after TERM if the launcher is gone. */
 #define ORPHAN_GRACE (2 * HP_SEC)
 
-/* A launcher behind a network that was heard, and has sent nothing for so long, is gone or cut off. */
-#define SILENCE_LIMIT (30 * HP_SEC)
-
 /* How often it looks whether ranks are stopped. */
 #define LOOK (300 * HP_MS)
 
@@ -46,7 +46,10 @@ typedef struct agent {
     hp_buffer in;
     hp_watch *in_watch;
     hp_timer *look;
-    hp_timer *silence; /* since the launcher was heard last */
+    hp_lease lease;
+    hp_timer *renewal; /* of the lease; looks whether it is over */
+    uint64_t heard;    /* when bytes from the launcher came last */
+    hp_knock knock;
     hp_signals signals;
     int secret_fd;
     hp_write_queue out;
@@ -57,7 +60,7 @@ typedef struct agent {
     int launcher_gone;
     int has_pinged; /* the launcher says now and then that it lives, */
     int paused;     /* except while it has stopped the ranks, and then itself */
-    int deserted;   /* it has been silent for too long; what it would hear of the end now is not the cause */
+    int deserted;   /* the lease is over; what the launcher would hear of the end now is not the cause */
     int recorders_sent;
     int over;
 } agent;
@@ -225,24 +228,51 @@ lose_launcher(agent *a)
 
 /* The ranks would run for as long as the network is cut, and nobody could end them. */
 static void
-silent_too_long(void *arg)
+end_lease(agent *a)
 {
-    agent *a = arg;
-    if (a->launcher_gone || a->over)
-        return;
-    fprintf(
-        stderr,
-        "hooprun: the agent has received nothing from hooprun for %g s (is the network cut, or hooprun stopped?); it "
-        "ends its ranks\n",
-        (double)SILENCE_LIMIT / (double)HP_SEC);
+    uint64_t now = hp_loop_now(a->loop);
+    int reached = now < a->knock.answered + a->lease.end && a->knock.answered > a->heard;
+    fprintf(stderr,
+            "hooprun: the agent has received nothing from hooprun for %.1f s, and a new connection to it %s; "
+            "it ends its ranks\n",
+            (double)(now - a->heard) / (double)HP_SEC,
+            reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)");
     a->deserted = 1;
     lose_launcher(a);
 }
 
 static void
+check_lease(void *arg)
+{
+    agent *a = arg;
+    if (a->launcher_gone || a->over)
+        return;
+    hp_lease_word word = hp_lease_judge(&a->lease, a->heard, a->knock.answered, hp_loop_now(a->loop));
+    if (word == HP_LEASE_OVER) {
+        end_lease(a);
+        return;
+    }
+    if (word == HP_LEASE_KNOCK)
+        hp_knock_again(&a->knock);
+    hp_timer_set(a->renewal, a->lease.knock);
+}
+
+static void
 launcher_heard(agent *a)
 {
-    hp_timer_set(a->silence, a->has_pinged && !a->paused ? SILENCE_LIMIT : HP_NEVER);
+    a->heard = hp_loop_now(a->loop);
+    hp_timer_set(a->renewal, a->has_pinged && !a->paused ? a->lease.knock : HP_NEVER);
+}
+
+/* What the ranks here read as peer_timeout_ms, this process reads, too: it has their variables and their settings files. */
+static void
+open_lease(agent *a)
+{
+    uint32_t ms = (uint32_t)hp_config_glance_number(HP_SET_peer_timeout_ms);
+    a->lease = hp_lease_of(ms * HP_MS);
+    hp_knock_open(&a->knock, a->loop, getenv("HOOP_RENDEZVOUS"), a->secret_fd, a->spec.rank[0]);
+    hp_agent_msg_put32(&a->out.buffer, HP_MSG_LEASE, ms);
+    push(a);
 }
 
 /* A launcher that stops the ranks stops itself next (Ctrl-Z), and is silent until it continues them. */
@@ -264,6 +294,7 @@ start_ranks(agent *a)
     if (job)
         hp_flight_claim_make(&a->claim, job);
     hp_flight_sweep();
+    open_lease(a);
     a->ranks = hp_ranks_start(a->loop, &a->spec, a->secret_fd, a->own_dir, &owner, &start_error);
     if (!a->ranks)
         fail(a, start_error.status, start_error.text);
@@ -406,8 +437,8 @@ open_agent(agent *a)
         return -1;
     a->in_watch = hp_watch_new(a->loop, STDIN_FILENO, readable, a);
     a->look = hp_timer_new(a->loop, look, a);
-    a->silence = hp_timer_new(a->loop, silent_too_long, a);
-    if (!a->in_watch || !a->look || !a->silence || hp_watch_set(a->in_watch, HP_READ) < 0)
+    a->renewal = hp_timer_new(a->loop, check_lease, a);
+    if (!a->in_watch || !a->look || !a->renewal || hp_watch_set(a->in_watch, HP_READ) < 0)
         return -1;
     return hp_write_queue_open(&a->out, a->loop, STDOUT_FILENO, moved, a);
 }
@@ -421,7 +452,8 @@ close_agent(agent *a)
     hp_write_queue_close(&a->out);
     hp_watch_free(a->in_watch);
     hp_timer_free(a->look);
-    hp_timer_free(a->silence);
+    hp_timer_free(a->renewal);
+    hp_knock_close(&a->knock);
     hp_signals_close(&a->signals);
     hp_spec_free(&a->spec);
     hp_buffer_free(&a->in);

@@ -39,12 +39,13 @@ static const rule rules[] = {
     [HP_MSG_FLIGHT] = {HP_TO_LAUNCHER, 12, HP_AGENT_MSG_MAX},
     [HP_MSG_LOOKED] = {HP_TO_LAUNCHER, 0, 0},
     [HP_MSG_STOPPED] = {HP_TO_LAUNCHER, 12, 12},
+    [HP_MSG_LEASE] = {HP_TO_LAUNCHER, 4, 4},
 };
 
 static int
 known(uint8_t type)
 {
-    return (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_STOPPED);
+    return (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_LEASE);
 }
 
 void

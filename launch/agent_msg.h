@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 6 " /* 6: the version of these messages */
+#define HP_AGENT_GREETING "HOOP-AGENT 7 " /* 7: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 
@@ -36,7 +36,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_SIGNAL,    /* u32 signal for every rank's group */
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
-    HP_MSG_PING,      /* the launcher lives and can be heard; the first one starts the agent's limit on silence */
+    HP_MSG_PING,      /* the launcher lives and can be heard; the first one starts the lease (lease.h) */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
@@ -46,7 +46,8 @@ typedef enum hp_agent_msg_type {
     HP_MSG_DONE,         /* every process of the ranks has ended */
     HP_MSG_FLIGHT,       /* u32 state of the process | u64 when it was read | a flight recorder */
     HP_MSG_LOOKED,       /* those are all that HP_MSG_LOOK asked for */
-    HP_MSG_STOPPED /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes, and each second */
+    HP_MSG_STOPPED, /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes, and each second */
+    HP_MSG_LEASE /* u32 ms, > 0: peer_timeout_ms, as the ranks of this host have it; before they start */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {

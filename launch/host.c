@@ -6,14 +6,15 @@
 #include "base/wire.h"
 #include "launch/agent_msg.h"
 #include "launch/xalloc.h"
+#include "lib/config.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 enum { STARTS_AT_ONCE = 64 }; /* remote shells that have not answered yet */
 
 #define ANSWER_LIMIT (60 * HP_SEC)
-#define PING_INTERVAL (5 * HP_SEC) /* a fraction of the agents' SILENCE_LIMIT */
 
 /* How long an agent's word on a process counts: it repeats it each second, unless it is stopped or cut off. */
 #define PROCESS_WORD (5 * HP_SEC)
@@ -78,6 +79,17 @@ answered(hp_host *host)
 }
 
 static void
+set_lease(hp_host *host, uint64_t ms)
+{
+    hp_hosts *all = host->all;
+    host->lease = hp_lease_of(ms * HP_MS);
+    if (host->lease.ping >= all->pace)
+        return;
+    all->pace = host->lease.ping;
+    hp_timer_set(all->ping, all->pace);
+}
+
+static void
 take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
 {
     hp_host *host = arg;
@@ -92,6 +104,7 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
     case HP_MSG_DONE: host->done = 1; break;
     case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
     case HP_MSG_LOOKED: answered(host); break;
+    case HP_MSG_LEASE: set_lease(host, hp_get32(msg->payload) ? hp_get32(msg->payload) : 1); break;
     default: take_rank_message(host, msg);
     }
 }
@@ -130,7 +143,7 @@ ping(void *arg)
         hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_PING, NULL, 0, NULL, 0);
         hp_agent_conn_push(host->conn);
     }
-    hp_timer_set(hosts->ping, PING_INTERVAL);
+    hp_timer_set(hosts->ping, hosts->pace);
 }
 
 /* --- one host --- */
@@ -168,15 +181,29 @@ hp_host_is_silent(const hp_host *host)
 int
 hp_host_is_watched(const hp_host *host)
 {
-    return host->has_spec && !host->done && !host->all->paused && is_remote(host) &&
+    return host->has_spec && !host->given_up && !host->all->paused && is_remote(host) &&
            hp_agent_conn_status(host->conn) != HP_AGENT_CONN_OVER;
+}
+
+uint64_t
+hp_host_silence(const hp_host *host)
+{
+    uint64_t alive = host->knocked > host->heard ? host->knocked : host->heard;
+    return hp_host_is_watched(host) ? hp_loop_now(host->all->loop) - alive : 0;
+}
+
+void
+hp_host_give_up(hp_host *host)
+{
+    host->given_up = 1;
+    hp_agent_conn_kill(host->conn, SIGKILL);
 }
 
 /* Without its spec the agent has nothing to stop: closing its standard input ends it. */
 static void
 stop(hp_host *host, uint64_t grace_ns)
 {
-    if (!host->conn || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER)
+    if (!host->conn || host->given_up || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER)
         return;
     if (!host->has_spec) {
         hp_agent_conn_hang_up(host->conn);
@@ -198,10 +225,13 @@ hp_hosts_open(hp_hosts *hosts, hp_loop *loop, const hp_mapping *mapping, const h
     hosts->host = hp_xcalloc((size_t)hosts->count, sizeof(*hosts->host));
     hosts->process = hp_xcalloc((size_t)mapping->ranks.size, sizeof(*hosts->process));
     hosts->ping = hp_xcheck(hp_timer_new(loop, ping, hosts));
+    hp_lease lease = hp_lease_of((uint64_t)hp_config_glance_number(HP_SET_peer_timeout_ms) * HP_MS);
+    hosts->pace = lease.ping;
     for (int i = 0; i < hosts->count; i++) {
         hosts->host[i] = (hp_host){.all = hosts,
                                    .index = i,
                                    .name = hp_mapping_name(mapping, i),
+                                   .lease = lease,
                                    .first = mapping->ranks.first[i],
                                    .count = mapping->ranks.count[i]};
         if (hosts->host[i].count > 0 && hosts->used++ == 0)
@@ -234,10 +264,10 @@ hp_hosts_next(hp_hosts *hosts)
     return NULL;
 }
 
-static hp_host *
-host_of(const hp_hosts *hosts, int rank)
+hp_host *
+hp_hosts_of(const hp_hosts *hosts, int rank)
 {
-    for (int i = 0; i < hosts->count; i++)
+    for (int i = 0; i < hosts->count && rank >= 0; i++)
         if (rank_of(&hosts->host[i], (uint32_t)rank) == rank)
             return &hosts->host[i];
     return NULL;
@@ -246,7 +276,7 @@ host_of(const hp_hosts *hosts, int rank)
 const char *
 hp_hosts_name_of(const hp_hosts *hosts, int rank)
 {
-    const hp_host *host = rank >= 0 ? host_of(hosts, rank) : NULL;
+    const hp_host *host = hp_hosts_of(hosts, rank);
     return host ? host->name : NULL;
 }
 
@@ -256,6 +286,14 @@ hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid)
     const hp_rank_process *p = rank >= 0 && rank < hosts->mapping->ranks.size ? &hosts->process[rank] : NULL;
     int known = p && p->pid == pid && hp_loop_now(hosts->loop) < p->told + PROCESS_WORD;
     return known ? p->state : HP_PROCESS_UNKNOWN;
+}
+
+void
+hp_hosts_knocked(hp_hosts *hosts, int rank)
+{
+    hp_host *host = hp_hosts_of(hosts, rank);
+    if (host)
+        host->knocked = hp_loop_now(hosts->loop);
 }
 
 void
@@ -343,11 +381,14 @@ hp_hosts_kill(hp_hosts *hosts)
 }
 
 void
-hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int wait_status)
+hp_hosts_reap(hp_hosts *hosts)
 {
-    for (int i = 0; i < hosts->count; i++)
-        if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, wait_status))
-            return;
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (int i = 0; i < hosts->count; i++)
+            if (hosts->host[i].conn && hp_agent_conn_reaped(hosts->host[i].conn, pid, status))
+                break;
 }
 
 uint64_t

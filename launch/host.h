@@ -9,6 +9,7 @@
 
 #include "launch/agent_conn.h"
 #include "launch/job_server.h"
+#include "launch/lease.h"
 #include "launch/recorders.h"
 
 typedef struct hp_hosts hp_hosts;
@@ -20,9 +21,12 @@ typedef struct hp_host {
     int first, count;    /* its ranks; count 0: the host is not used */
     hp_agent_conn *conn; /* NULL: not started, or not used */
     int has_spec;        /* the spec was sent: the ranks are starting or running */
+    hp_lease lease;      /* as its agent has told it */
     uint64_t heard;      /* when its agent last said anything, which it does every second while ranks run there */
-    int asked;           /* it was asked for its flight recorders, and has not sent all of them */
-    int done;            /* the agent has reported that everything there has ended, or that nothing was started */
+    uint64_t knocked; /* when its agent last made a new connection to the server, which it does if it hears nothing */
+    int asked;        /* it was asked for its flight recorders, and has not sent all of them */
+    int given_up;     /* its agent is not awaited any more: nothing has come from it for too long */
+    int done;         /* the agent has reported that everything there has ended, or that nothing was started */
 } hp_host;
 
 /* A rank's process, as its agent has told it last. */
@@ -57,7 +61,8 @@ struct hp_hosts {
     hp_recorders recorders;
     int started, greeted, over; /* agents of them */
     hp_rank_process *process;   /* by rank */
-    hp_timer *ping;             /* agents behind a network are told now and then that this launcher lives */
+    hp_timer *ping;             /* agents behind a network are told now and then that this launcher lives, */
+    uint64_t pace;              /* this often */
     int paused;                 /* their output is not taken for now */
 };
 
@@ -75,10 +80,17 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 
 int hp_host_is_silent(const hp_host *host);  /* its agent was started and has not answered */
 int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, and should say something now and then */
+uint64_t
+hp_host_silence(const hp_host *host); /* ns since such an agent has said or done anything; 0: it is not watched */
+void hp_host_give_up(hp_host *host);  /* kills the remote shell; nothing will come from there */
+hp_host *hp_hosts_of(const hp_hosts *hosts, int rank);         /* where a rank runs; NULL: there is no such rank */
 const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 
 /* What is known of the process `pid` of this rank; an agent's word counts for five seconds. */
 hp_process hp_hosts_process(const hp_hosts *hosts, int rank, uint32_t pid);
+
+void hp_hosts_knocked(hp_hosts *hosts,
+                      int rank); /* the agent of this rank's host has made a new connection to the server */
 
 /* To rank 0. */
 void hp_hosts_stdin(hp_hosts *hosts, const uint8_t *bytes, size_t n);
@@ -93,6 +105,6 @@ void hp_hosts_pause(hp_hosts *hosts, int pause); /* 1: take no output for now */
 void hp_hosts_stop(hp_hosts *hosts, uint64_t grace_ns);
 void hp_hosts_kill(hp_hosts *hosts); /* what each agent's process has started on this machine, too */
 
-void hp_hosts_reaped(hp_hosts *hosts, pid_t pid, int wait_status); /* after waitpid */
+void hp_hosts_reap(hp_hosts *hosts); /* after SIGCHLD */
 
 #endif

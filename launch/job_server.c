@@ -90,6 +90,7 @@ hp_job_server_start(hp_job_server *s, hp_loop *loop, int host, const char *seen_
                                  .failed = owner->failed,
                                  .host_of = owner->host_of,
                                  .process = owner->process,
+                                 .knocked = owner->knocked,
                                  .job = s->id,
                                  .summary = owner->summary,
                                  .arg = owner->arg};

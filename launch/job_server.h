@@ -18,6 +18,7 @@ typedef struct hp_job_server_owner {
     void (*failed)(void *arg, const char *split, const hoop_error *cause); /* a ring failed: see server.h */
     const char *(*host_of)(void *arg, int rank);                           /* where a rank was started */
     hp_process (*process)(void *arg, int rank, uint32_t pid);
+    void (*knocked)(void *arg, int rank);         /* the agent of this rank's host: see knock.h */
     void (*summary)(void *arg, const char *line); /* what a ring has done, when it is over; NULL: not wanted */
 } hp_job_server_owner;
 

@@ -27,7 +27,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 enum {
@@ -323,6 +322,8 @@ ring_failed(void *arg, const char *split, const hoop_error *cause)
 {
     hp_run *run = arg;
     hp_failure_ring_failed(&run->failure, split, cause);
+    if (!split)
+        hp_silence_ring_failed(&run->silence, cause->rank);
 }
 
 static const char *
@@ -339,6 +340,13 @@ process_of(void *arg, int rank, uint32_t pid)
     return hp_hosts_process(&run->hosts, rank, pid);
 }
 
+static void
+knocked(void *arg, int rank)
+{
+    hp_run *run = arg;
+    hp_hosts_knocked(&run->hosts, rank);
+}
+
 static int
 wants_summary(const hp_run *run)
 {
@@ -349,8 +357,8 @@ wants_summary(const hp_run *run)
 static void
 start_server(hp_run *run, const hp_host *host)
 {
-    const hp_job_server_owner owner = {
-        run, server_says, server_warns, ring_failed, host_of, process_of, wants_summary(run) ? server_sums_up : NULL};
+    const hp_job_server_owner owner = {run,     server_says, server_warns, ring_failed,
+                                       host_of, process_of,  knocked,      wants_summary(run) ? server_sums_up : NULL};
     int had_started = !!run->server.server;
     const char *seen_from = hp_agent_conn_seen_from(host->conn);
     hoop_error error;
@@ -410,8 +418,9 @@ agent_over(void *arg, hp_host *host)
     finish(run);
 }
 
+/* Hosts do not answer, and the user has been told which. */
 static void
-start_given_up(void *arg)
+hosts_given_up(void *arg)
 {
     stop(arg, 1, GRACE);
 }
@@ -424,15 +433,6 @@ looked(void *arg)
 }
 
 /* --- signals --- */
-
-static void
-reap(hp_run *run)
-{
-    int status;
-    pid_t pid;
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
-        hp_hosts_reaped(&run->hosts, pid, status);
-}
 
 static void
 interrupted(hp_run *run, int number)
@@ -484,7 +484,7 @@ signalled(void *arg, int number)
 {
     hp_run *run = arg;
     switch (number) {
-    case SIGCHLD: reap(run); break;
+    case SIGCHLD: hp_hosts_reap(&run->hosts); break;
     case SIGUSR1:
     case SIGUSR2: forward(run, number); break;
     case SIGQUIT: hp_inspection_begin(&run->inspection); break;
@@ -556,7 +556,7 @@ open_run(hp_run *run, hoop_error *error)
         run->in = hp_stdin_new(run->loop, STDIN_FILENO, &in);
     run->output = open_output(run, error);
     hp_inspection_open(&run->inspection, run->loop, &run->hosts, &run->server, run->output);
-    hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, start_given_up, run);
+    hp_silence_open(&run->silence, run->loop, &run->hosts, run->output, hosts_given_up, run);
     return run->output ? hp_job_server_open(&run->server, run->options, run->mapping, error) : error->code;
 }
 

@@ -17,28 +17,28 @@
 enum { NAMES_SHOWN = 8, LIST_TEXT = 96, RANKS_TEXT = LIST_TEXT + 8 };
 
 #define FIRST_LINE (5 * HP_SEC)   /* at the start; the next ones come at doubling intervals */
-#define QUIET_LIMIT (10 * HP_SEC) /* while ranks run: likewise */
+#define QUIET_LIMIT (10 * HP_SEC) /* while ranks run: likewise, or after a third of the time-out */
 #define LOOK (500 * HP_MS)
 
-/* --- at the start --- */
+typedef int condition(const hp_host *host);
 
 static int
-count_silent(const hp_hosts *hosts)
+count_hosts(const hp_hosts *hosts, condition *is)
 {
     int count = 0;
     for (int i = 0; i < hosts->count; i++)
-        count += hp_host_is_silent(&hosts->host[i]);
+        count += is(&hosts->host[i]);
     return count;
 }
 
-/* "node1, node2 and 5 more"; free() it. */
+/* "node1, node2 and 5 more", of the `count` hosts that fulfil the condition; free() it. */
 static char *
-list_silent(const hp_hosts *hosts, int count)
+list_hosts(const hp_hosts *hosts, condition *is, int count)
 {
     char *list = hp_xstrdup("");
     int named = 0;
     for (int i = 0; i < hosts->count && named < NAMES_SHOWN; i++) {
-        if (!hp_host_is_silent(&hosts->host[i]))
+        if (!is(&hosts->host[i]))
             continue;
         const char *join = named == 0 ? "" : named + 1 == count ? " and " : ", ";
         char *longer = hp_xasprintf("%s%s%s", list, join, hosts->host[i].name);
@@ -53,13 +53,15 @@ list_silent(const hp_hosts *hosts, int count)
     return whole;
 }
 
+/* --- at the start --- */
+
 static void
 say_who_is_silent(const hp_silence *s)
 {
-    int count = count_silent(s->hosts);
+    int count = count_hosts(s->hosts, hp_host_is_silent);
     if (count == 0)
         return;
-    char *list = list_silent(s->hosts, count);
+    char *list = list_hosts(s->hosts, hp_host_is_silent, count);
     hp_diag(s->output, "%s %s not answered for %g s; waiting up to %g s", list, count == 1 ? "has" : "have",
             (double)s->waited / (double)HP_SEC, (double)hp_hosts_answer_limit() / (double)HP_SEC);
     free(list);
@@ -128,7 +130,8 @@ watch_host(hp_silence *s, const hp_host *host)
         *quiet = (hp_stall_warning){0};
         return;
     }
-    hp_stall_word word = hp_stall_warning_due(quiet, QUIET_LIMIT, 1, host->heard, hp_loop_now(s->loop));
+    uint64_t limit = host->lease.end / 3 < QUIET_LIMIT ? host->lease.end / 3 : QUIET_LIMIT;
+    hp_stall_word word = hp_stall_warning_due(quiet, limit, 1, host->heard, hp_loop_now(s->loop));
     double seconds = (double)quiet->lasted / (double)HP_SEC;
     if (word == HP_STALL_WARN)
         hp_diag(s->output, "%s (%s) has sent nothing for %.1f s; is it down, or the network to it?", host->name, ranks,
@@ -137,13 +140,82 @@ watch_host(hp_silence *s, const hp_host *host)
         hp_diag(s->output, "%s answers again after %.1f s", host->name, seconds);
 }
 
+static int
+is_away(const hp_host *host)
+{
+    return !host->done && hp_host_silence(host) >= host->lease.away;
+}
+
+static int
+is_remote(const hp_host *host)
+{
+    return host->has_spec && !host->all->mapping->host[host->index].here;
+}
+
+static int
+count_living(const hp_hosts *hosts)
+{
+    int count = 0;
+    for (int rank = 0; rank < hosts->mapping->ranks.size; rank++)
+        count += !hosts->process[rank].ended;
+    return count;
+}
+
+/* If nobody else answers, the cable that was pulled may be this machine's. `first`: the one that is away for longest. */
+static void
+say_lost(const hp_silence *s, const hp_host *first)
+{
+    int away = count_hosts(s->hosts, is_away), remote = count_hosts(s->hosts, is_remote),
+        living = count_living(s->hosts);
+    char *list = list_hosts(s->hosts, is_away, away), ranks[RANKS_TEXT];
+    double seconds = (double)hp_host_silence(first) / (double)HP_SEC;
+    list_ranks(s, first, ranks, sizeof(ranks));
+    const char *guess = away == 1        ? "; is it down, or the network to it?"
+                        : away == remote ? ", nor has any other host: is the network of this machine cut?"
+                                         : "; are they down, or the network to them?";
+    if (away == 1)
+        hp_diag(s->output, "%s (%s) is lost: it has sent nothing for %.1f s%s stopping %d ranks", list, ranks, seconds,
+                guess, living);
+    else
+        hp_diag(s->output, "%s are lost: they have sent nothing for %.1f s%s stopping %d ranks", list, seconds, guess,
+                living);
+    free(list);
+}
+
+static void
+lose(hp_silence *s, const hp_host *first)
+{
+    say_lost(s, first);
+    for (int i = 0; i < s->hosts->count; i++)
+        if (is_away(&s->hosts->host[i]))
+            hp_host_give_up(&s->hosts->host[i]);
+    s->gave_up(s->arg);
+}
+
 static void
 watch(void *arg)
 {
     hp_silence *s = arg;
-    for (int i = 0; i < s->hosts->count; i++)
-        watch_host(s, &s->hosts->host[i]);
     hp_timer_set(s->look, LOOK);
+    for (int i = 0; i < s->hosts->count; i++) {
+        hp_host *host = &s->hosts->host[i];
+        watch_host(s, host);
+        if (hp_host_silence(host) < host->lease.lost)
+            continue;
+        if (!host->done) {
+            lose(s, host);
+            return;
+        }
+        hp_host_give_up(host); /* all has ended there, but the remote shell has not heard of that */
+    }
+}
+
+void
+hp_silence_ring_failed(hp_silence *s, int rank)
+{
+    const hp_host *host = hp_hosts_of(s->hosts, rank);
+    if (host && is_away(host))
+        lose(s, host);
 }
 
 void
@@ -165,12 +237,16 @@ hp_silence_end(hp_silence *s)
 
 /* --- at the end --- */
 
+/* An agent that hears nothing ends its ranks when its lease is over, and so no later than this. */
 static void
 report_host(const hp_silence *s, const hp_host *host)
 {
     char ranks[RANKS_TEXT];
-    if (list_ranks(s, host, ranks, sizeof(ranks)) > 0)
-        hp_diag(s->output, "%s did not answer; %s may still run there", host->name, ranks);
+    uint64_t alive = host->knocked > host->heard ? host->knocked : host->heard, over = alive + host->lease.lost;
+    uint64_t now = hp_loop_now(s->loop);
+    if (list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
+        hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
+                (double)(over - now) / (double)HP_SEC);
 }
 
 void
@@ -188,8 +264,7 @@ hp_silence_report(hp_silence *s)
 /* --- life --- */
 
 void
-hp_silence_open(hp_silence *s, hp_loop *loop, const hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
-                void *arg)
+hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg), void *arg)
 {
     *s = (hp_silence){.loop = loop, .hosts = hosts, .output = output, .gave_up = gave_up, .arg = arg};
     s->timer = hp_xcheck(hp_timer_new(loop, time_is_up, s));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * silence: what the user hears about hosts that do not answer: lines while the start waits for them, and while their
- * ranks run; at the end of the run the hosts that have not confirmed it.
+ * silence: hosts that do not answer: what the user hears about them while the start waits for them, and while their
+ * ranks run; when they are lost; at the end of the run those that have not confirmed it.
  */
 #ifndef HP_LAUNCH_SILENCE_H
 #define HP_LAUNCH_SILENCE_H
@@ -10,7 +10,7 @@
 #include "rendezvous/stall_warning.h"
 
 typedef struct hp_silence {
-    const hp_hosts *hosts;
+    hp_hosts *hosts;
     hp_output *output;
     hp_loop *loop;
     hp_timer *timer;         /* at the start */
@@ -18,17 +18,20 @@ typedef struct hp_silence {
     hp_timer *look;          /* while ranks run */
     hp_stall_warning *quiet; /* likewise, by host */
     int reported;
-    void (*gave_up)(void *arg); /* the time to answer is over, and the hosts have been named */
+    void (*gave_up)(void *arg); /* the time to answer is over, or hosts are lost; they have been named */
     void *arg;
 } hp_silence;
 
-void hp_silence_open(hp_silence *s, hp_loop *loop, const hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
+void hp_silence_open(hp_silence *s, hp_loop *loop, hp_hosts *hosts, hp_output *output, void (*gave_up)(void *arg),
                      void *arg);
 void hp_silence_close(hp_silence *s); /* zeroed memory is fine */
 
 void hp_silence_begin(hp_silence *s); /* the first agents are being started */
 void hp_silence_watch(hp_silence *s); /* all have answered, and their ranks run */
 void hp_silence_end(hp_silence *s);   /* the run ends */
+
+/* The job's ring has failed because it lost this rank, -1: for another reason. A host that is silent, too, is lost now. */
+void hp_silence_ring_failed(hp_silence *s, int rank);
 
 /* The last lines of a run: hosts whose agents have not said that their ranks have ended. Once. */
 void hp_silence_report(hp_silence *s);

@@ -99,8 +99,7 @@ send_parts(void *arg)
 static void
 on_assign(void *arg, void *handle, hp_roster *roster, int rank)
 {
-    (void)roster;
-    (void)rank;
+    (void)roster, (void)rank;
     peer *p = handle;
     p->next_part = 0;
     send_parts(p);
@@ -359,6 +358,8 @@ on_judge(void *arg, const hp_hello *hello, const hp_addr *from, uint32_t *assign
     const hp_server *server = arg;
     (void)from;
     *assigned = hello->my_rank;
+    if (hello->role == HP_ROLE_ASK && hello->my_rank < HP_WORLD_MAX && server->options.knocked)
+        server->options.knocked(server->options.arg, (int)hello->my_rank); /* it asks nothing, and closes */
     if (hello->role == HP_ROLE_ASK)
         return hp_inquiry_has_room(server->inquiry) ? HP_OK : HP_BUSY;
     const hp_job *job = find_job(server, hello->job_id);
@@ -384,8 +385,7 @@ static void
 on_enter(void *arg, int fd, const hp_hello *hello, uint64_t features, const hp_addr *from)
 {
     hp_server *server = arg;
-    (void)features;
-    (void)from;
+    (void)features, (void)from;
     if (hello->role == HP_ROLE_ASK) {
         hp_inquiry_admit(server->inquiry, fd, hello->job_id);
         return;

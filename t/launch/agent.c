@@ -9,6 +9,8 @@
 #include "base/wire.h"
 #include "launch/spec.h"
 #include "net/secret.h"
+#include "net/sock.h"
+#include "net/socket.h"
 #include "t/launch/fake_loop.h"
 #include "t/launch/fake_process.h"
 #include "t/tap/tap.h"
@@ -28,6 +30,7 @@ static int deaf; /* the launcher reads nothing */
 static hp_buffer in;
 static char heard[4096]; /* what the agent reported */
 static size_t output_bytes, flooded;
+static const char *variable; /* the spec has it; NULL: none */
 
 /* --- the launcher's side --- */
 
@@ -58,6 +61,8 @@ say_spec(void)
     spec.rank = calloc(2, sizeof(*spec.rank));
     spec.rank[1] = 1;
     hp_strings_add(&spec.argv, strdup("./train"));
+    if (variable)
+        hp_strings_add(&spec.variables, strdup(variable));
     hp_secret_format(line, &secret);
     if (hp_buffer_add(&out, line, sizeof(line) - 1) < 0)
         bail("no memory");
@@ -98,6 +103,7 @@ note_msg(const hp_agent_msg *msg)
         snprintf(at, room, "fail %u %.*s|", hp_get32(msg->payload), (int)msg->size - 4, (const char *)msg->payload + 4);
         break;
     case HP_MSG_STOPPED: break; /* it comes now and then */
+    case HP_MSG_LEASE: snprintf(at, room, "lease %u|", hp_get32(msg->payload)); break;
     case HP_MSG_DONE: snprintf(at, room, "done|"); break;
     default: snprintf(at, room, "type %d|", msg->type);
     }
@@ -105,7 +111,7 @@ note_msg(const hp_agent_msg *msg)
 
 /* Reads what the agent has written; 1 if that was anything. */
 static int
-listen(void)
+hear(void)
 {
     static uint8_t bytes[65536];
     struct pollfd p = {.fd = from_agent, .events = POLLIN};
@@ -146,7 +152,7 @@ flood(void)
 static int
 act(void)
 {
-    if (listen())
+    if (hear())
         return 1;
     switch (*script) {
     case '\0': return 0; /* time goes on */
@@ -211,7 +217,7 @@ play(const char *acts)
         dup2(kept[i], i);
         close(kept[i]);
     }
-    while (listen())
+    while (hear())
         continue;
     if (!strchr(acts, 'c'))
         close(to_agent);
@@ -221,7 +227,8 @@ play(const char *acts)
 }
 
 #define GREETED "HOOP-AGENT |"
-#define RUNNING GREETED "started 0|started 1|"
+#define LEASED GREETED "lease 30000|"
+#define RUNNING LEASED "started 0|started 1|"
 
 static void
 check_life(void)
@@ -251,25 +258,75 @@ check_alone(void)
     ok(strncmp(fake_process_at(1)->signals, "15 18 9 ", 8) == 0, "is the same");
 }
 
+/* The same, while standard error goes to a file; its text is in `said`. */
+static char said[1024];
+
+static int
+play_and_read(const char *acts)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/said", tap_tmpdir());
+    int kept = dup(2), file = open(path, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    dup2(file, 2);
+    int status = play(acts);
+    dup2(kept, 2);
+    close(kept);
+    ssize_t n = pread(file, said, sizeof(said) - 1, 0);
+    said[n > 0 ? n : 0] = '\0';
+    close(file);
+    return status;
+}
+
 /* Pings come only from a launcher behind a network, which can be cut without an end of the input. */
 static void
 check_silent_launcher(void)
 {
-    int err = dup(2), null = open("/dev/null", O_RDWR);
-    dup2(null, 2);
-    is_int(1, play("sl"), "a launcher that was heard, and falls silent");
+    uint64_t began = hp_now();
+    is_int(1, play_and_read("sl"), "a launcher that was heard, and falls silent");
     ok(strncmp(fake_process_at(0)->signals, "15 18 9 ", 8) == 0, "counts as gone: %s", fake_process_at(0)->signals);
+    ok(hp_now() >= began + 36 * HP_SEC && hp_now() <= began + 42 * HP_SEC,
+       "after the lease, before hooprun counts on it");
     is_string(RUNNING, heard, "it is not told of ends that it has not caused");
-    is_int(0, play("sm01"), "one that has never pinged");
+    ok(strstr(said, "received nothing from hooprun for 3") && strstr(said, "not answered either"), "it says why: %s",
+       said);
+    is_int(0, play_and_read("sm01"), "one that has never pinged");
     is_string("", fake_process_at(0)->signals, "may be silent");
-    is_int(0, play("slZm01"), "one that has stopped the ranks");
+    is_int(0, play_and_read("slZm01"), "one that has stopped the ranks");
     is_string("19 ", fake_process_at(0)->signals, "may be silent, too");
-    is_int(1, play("slZmC"), "until it continues them");
+    is_int(1, play_and_read("slZmC"), "until it continues them");
     ok(strncmp(fake_process_at(0)->signals, "19 18 15 18 9 ", 14) == 0, "then they end as well: %s",
        fake_process_at(0)->signals);
-    dup2(err, 2);
-    close(err);
-    close(null);
+    variable = "HOOP_PEER_TIMEOUT_MS=120000";
+    is_int(0, play_and_read("slm01"), "a longer time-out, of the ranks' own variables");
+    ok(strstr(heard, "lease 120000|"), "is a longer lease, and the launcher is told");
+    unsetenv("HOOP_PEER_TIMEOUT_MS");
+    variable = NULL;
+}
+
+/* The launcher is silent, and its machine accepts new connections: another program's, or the kernel for a stopped one. */
+static void
+check_knocks(void)
+{
+    char text[128], address[HP_ADDR_TEXT];
+    hp_addr local;
+    hoop_error error;
+    int listener = -1;
+    if (hp_addr_parse(&local, "127.0.0.1:0", &error) == HOOP_SUCCESS)
+        listener = hp_sock_listen(&local, 128, &error);
+    if (listener < 0 || hp_sock_name(listener, &local, &error) != HOOP_SUCCESS)
+        bail("no listener: %s", error.text);
+    snprintf(text, sizeof(text), "HOOP_RENDEZVOUS=%s", hp_addr_print(&local, address));
+    variable = text;
+    is_int(0, play_and_read("slm01"), "a launcher that is silent, but accepts connections");
+    is_string("", fake_process_at(0)->signals, "may be silent for longer");
+    is_string(RUNNING "exit 0 0|exit 1 9|done|", heard, "and hears all of it then");
+    uint64_t began = hp_now();
+    is_int(1, play_and_read("sl"), "but not for ever");
+    ok(hp_now() >= began + 96 * HP_SEC && hp_now() <= began + 102 * HP_SEC, "three times the time-out");
+    ok(strstr(said, "a new connection to it is accepted"), "its agent says so: %s", said);
+    hp_socket_close(listener);
+    is_int(1, play_and_read("slm"), "once it accepts none, it is gone");
+    variable = NULL;
 }
 
 static void
@@ -288,7 +345,7 @@ static void
 check_not_started(void)
 {
     is_int(0, play("Fs"), "a program that is not there");
-    ok(strncmp(heard, GREETED "fail 127 there is no program ./train", strlen(GREETED "fail 127 there")) == 0, "%s",
+    ok(strncmp(heard, LEASED "fail 127 there is no program ./train", strlen(LEASED "fail 127 there")) == 0, "%s",
        heard);
 }
 
@@ -327,6 +384,7 @@ main(void)
     check_stopped();
     check_alone();
     check_silent_launcher();
+    check_knocks();
     check_nonsense();
     check_not_started();
     check_slow_launcher();

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREETING "\nHOOP-AGENT 6 0.1.0 -\n"
+#define GREETING "\nHOOP-AGENT 7 0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;
@@ -206,7 +206,7 @@ check_starts(void)
     told("greeted n4|", "when one has answered");
     is_string("n65", hp_hosts_next(&hosts)->name, "there is room for the next");
     fake_process_exit(fake_process_at(5), 255 << 8);
-    hp_hosts_reaped(&hosts, FAKE_PID + 5, 255 << 8);
+    hp_hosts_reap(&hosts);
     told("over n6 early|", "and when one has ended");
     start_all();
     is_int(66, fake_processes, "for one more");
@@ -265,7 +265,7 @@ check_reports(void)
     reports(1, HP_MSG_DONE, "", 0, "");
     for (int i = 0; i < 2; i++) {
         fake_process_exit(fake_process_at(i), 0);
-        hp_hosts_reaped(&hosts, FAKE_PID + i, 0);
+        hp_hosts_reap(&hosts);
         fake_loop_settle(loop);
     }
     told("over n1 well|over n2 well|", "both of which end well");
@@ -288,7 +288,7 @@ check_look(void)
     reports(0, HP_MSG_LOOKED, "", 0, "");
     told("", "an answer without a question counts for nothing");
     fake_process_exit(fake_process_at(1), 0);
-    hp_hosts_reaped(&hosts, FAKE_PID + 1, 0);
+    hp_hosts_reap(&hosts);
     told("looked|over n2 early|", "and one that is over need not answer");
     hp_hosts_look(&hosts);
     is_string("n1", hp_hosts_asked(&hosts), "it is not asked again");
@@ -334,18 +334,56 @@ check_pings(void)
     sent(1, 1);
     fake_loop_advance(loop, 0);
     is_string("16 ", sent(1, 0), "an agent is pinged as soon as it has its spec");
-    fake_loop_advance(loop, 10 * HP_SEC);
-    is_string("16 16 ", sent(1, 0), "and each five seconds");
+    fake_loop_advance(loop, 7 * HP_SEC);
+    is_string("16 16 ", sent(1, 0), "and each three seconds, a tenth of the time-out");
     fake_process_exit(fake_process_at(0), 9);
-    hp_hosts_reaped(&hosts, FAKE_PID, 9);
-    fake_loop_advance(loop, 5 * HP_SEC);
+    hp_hosts_reap(&hosts);
+    fake_loop_advance(loop, 3 * HP_SEC);
     is_string("16 ", sent(1, 0), "also when another one is gone");
+    reports(1, HP_MSG_LEASE, "\270\13\0\0", 4, ""); /* 3000 */
+    fake_loop_advance(loop, HP_SEC - 1);
+    is_string("16 16 16 ", sent(1, 0), "and more often where the ranks have a shorter time-out");
     end();
     begin("localhost:2");
     run_all();
     sent(0, 1);
     fake_loop_advance(loop, 60 * HP_SEC);
     is_string("", sent(0, 0), "this machine's own agent is not pinged");
+    end();
+}
+
+/* An agent's word and its knock count the same; what is not watched is never silent. */
+static void
+check_silence(void)
+{
+    begin("n1:2,n2:2,localhost:1");
+    start_all();
+    is_uint(0, hp_host_silence(&hosts.host[0]), "before it has its spec a host is not watched");
+    end();
+    begin("n1:2,n2:2,localhost:1");
+    run_all();
+    fake_loop_advance(loop, 9 * HP_SEC);
+    is_uint(9 * HP_SEC, hp_host_silence(&hosts.host[1]), "nine seconds without a word");
+    is_uint(0, hp_host_silence(&hosts.host[2]), "this machine's own agent is not watched");
+    hp_hosts_knocked(&hosts, 3);
+    hp_hosts_knocked(&hosts, 77);
+    is_uint(0, hp_host_silence(&hosts.host[1]), "a knock for one of its ranks");
+    is_uint(9 * HP_SEC, hp_host_silence(&hosts.host[0]), "says nothing of another host");
+    fake_loop_advance(loop, HP_SEC);
+    reports_rank(0, HP_MSG_STOPPED, 0, 77, 0, "");
+    is_uint(0, hp_host_silence(&hosts.host[0]), "a word");
+    fake_loop_advance(loop, HP_SEC);
+    hp_hosts_pause(&hosts, 1);
+    is_uint(0, hp_host_silence(&hosts.host[1]), "none is watched while no output is taken");
+    hp_hosts_pause(&hosts, 0);
+    fake_loop_advance(loop, 2 * HP_SEC);
+    is_uint(2 * HP_SEC, hp_host_silence(&hosts.host[1]), "that time does not count");
+    hp_host_give_up(&hosts.host[1]);
+    is_string("9 ", fake_process_at(1)->signals, "the remote shell of a host that is given up is killed");
+    is_uint(0, hp_host_silence(&hosts.host[1]), "and it is not watched any more");
+    sent(1, 1);
+    hp_hosts_stop(&hosts, HP_SEC);
+    is_string("", sent(1, 0), "nor stopped");
     end();
 }
 
@@ -379,6 +417,7 @@ main(void)
     check_look();
     check_process();
     check_pings();
+    check_silence();
     check_before_spec();
     return 0;
 }

@@ -67,7 +67,7 @@ exit_agent(int wait_status)
 static int
 act(void)
 {
-    static const char greeting[] = "\nHOOP-AGENT 6 0.1.0 -\n";
+    static const char greeting[] = "\nHOOP-AGENT 7 0.1.0 -\n";
     switch (*script) {
     case '\0': return 0; /* time goes on */
     case 'w': script++; return 0;
@@ -86,6 +86,7 @@ act(void)
         report(HP_MSG_DONE, "", 0, "");
         exit_agent(0);
         break;
+    case 'D': report(HP_MSG_DONE, "", 0, ""); break;
     case 'x': exit_agent(0); break;
     case 'k': exit_agent(9); break;
     case 'i': raise(SIGINT); break;
@@ -219,15 +220,33 @@ static void
 check_not_confirmed(void)
 {
     is_int(130, play_at("n1:2", "gsi", (hp_options){0}), "an agent that does not answer to the end");
-    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there\n"), "its ranks may still run");
+    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there, for up to 34 s\n"), "its ranks may still run");
     play_at("n1:2", "gs0i", (hp_options){0});
-    ok(says("hooprun: n1 did not answer; rank 1 may still run there\n"), "but not one that has ended");
+    ok(says("hooprun: n1 did not answer; rank 1 may still run there, for up to 34 s\n"), "but not one that has ended");
     play_at("n1:2", "gsk", (hp_options){0});
-    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there\n"), "the same if the connection is lost");
+    ok(says("hooprun: n1 did not answer; ranks 0-1 may still run there, for up to 42 s\n"),
+       "the same if the connection is lost");
     play_at("n1:2", "gsi01d", (hp_options){0});
     ok(!strstr(text, "did not answer"), "one that confirms the end is not named");
     play("gsi", (hp_options){0});
     ok(!strstr(text, "did not answer"), "nor is this machine, where all is killed");
+}
+
+/* A host behind a network that is cut: no connection ends, and no word comes. */
+static void
+check_cut_off(void)
+{
+    is_int(1, play_at("n1:2", "gs", (hp_options){0}), "a host that is cut off: status 1");
+    ok(says("hooprun: n1 (ranks 0-1) has sent nothing for 10.0 s; is it down, or the network to it?\n") &&
+           says(" has sent nothing for 20.0 s;") && says(" has sent nothing for 40.0 s;"),
+       "lines name it meanwhile");
+    ok(says("hooprun: n1 (ranks 0-1) is lost: it has sent nothing for 42.0 s; is it down, or the network to it? "
+            "stopping 2 ranks\n"),
+       "then it is lost");
+    ok(!strstr(text, "did not answer"), "its agent has ended its ranks by then");
+    ok(strncmp(fake_process_at(0)->signals, "9 ", 2) == 0, "its remote shell is killed at once");
+    is_int(0, play_at("n1:2", "gs01D", (hp_options){0}), "one that is cut off when all has ended there: status 0");
+    is_string("", text, "without a word");
 }
 
 static void
@@ -254,6 +273,7 @@ main(void)
     check_failures();
     check_lost();
     check_not_confirmed();
+    check_cut_off();
     check_stopped();
     hp_buffer_free(&sent);
     fake_process_forget();

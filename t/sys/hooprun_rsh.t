@@ -79,7 +79,7 @@ run --rsh ./wrong -H n1 true
 is 0 "$status" 'an address that is not ours is not believed'
 
 shell greeting <<'END'
-printf 'Welcome to %s!\nHOOP-AGENT 6 is what you will see soon\nLast login: never' "$host"
+printf 'Welcome to %s!\nHOOP-AGENT 7 is what you will see soon\nLast login: never' "$host"
 echo "motd" >&2
 exec "$@"
 END
@@ -235,14 +235,14 @@ for p in $(cat pids); do
     ok 'and leaves nothing here' await ended "$p"
 done
 shell babbling <<'END'
-printf '\nHOOP-AGENT 6 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 7 9.9.9 -\nthis is no packet at all'
 sleep 60
 END
 run --rsh ./babbling -H n1 true
 is 1 "$status" 'an agent that talks nonsense: status 1'
 like '^hooprun: n1: received data that is not a hooprun message .*same version' "$err" 'said'
 shell littering <<'END'
-printf '\nHOOP-AGENT 6 9.9.9 -\nthis is no packet at all'
+printf '\nHOOP-AGENT 7 9.9.9 -\nthis is no packet at all'
 for i in $(seq 300); do
     sleep 60 &
 done

@@ -8,8 +8,11 @@
 #                                  two slots in the file "hosts"; the bridge has $net.254. They go when the test ends.
 #     $netns_exec HOST COMMAND...  a remote shell, too. There the host has its name, and ranks a host id of their own.
 #     netns_pull I, netns_plug I   pulls the cable of host I out of the switch, and puts it back
+#     netns_lose I, netns_find I   the same, but somewhere behind the switch: no end of the cable shows it
 #     netns_deafen I, netns_heal I packets to host I go astray, those from it arrive; and that is over
 #     netns_part I J               those from I to J go astray
+#     netns_mute I, netns_unmute I packets from host I go astray, those to it arrive; and that is over
+#     netns_shells                 remote shells over TCP, which a pulled cable cuts: $netns_shell HOST COMMAND...
 
 netns_clean()
 {
@@ -65,6 +68,9 @@ END
 netns_pull() { ip link set "${id}v$1" down; }
 netns_plug() { ip link set "${id}v$1" up; }
 
+netns_lose() { ip link set "${id}v$1" nomaster; }
+netns_find() { ip link set "${id}v$1" master "$bridge"; }
+
 # They are sent to a hardware address that no host has.
 netns_part() { ip -n "$id-$1" neigh replace "$net.$2" lladdr 02:00:00:00:00:fe dev eth0 nud permanent; }
 
@@ -76,10 +82,41 @@ netns_deafen()
     ip neigh replace "$net.$1" lladdr 02:00:00:00:00:fe dev "$bridge" nud permanent
 }
 
+netns_mute()
+{
+    for i in 1 2 3 4 254; do
+        [ "$i" = "$1" ] || netns_part "$1" "$i"
+    done
+}
+
+netns_unmute()
+{
+    for i in 1 2 3 4 254; do
+        [ "$i" = "$1" ] || ip -n "$id-$1" neigh del "$net.$i" dev eth0
+    done
+}
+
 netns_heal()
 {
     for i in 1 2 3 4; do
         [ "$i" = "$1" ] || ip -n "$id-$i" neigh del "$net.$1" dev eth0 2>/dev/null
     done
     ip neigh del "$net.$1" dev "$bridge" 2>/dev/null
+}
+
+# What a command starts on a host gets TERM when the test ends. What it says on standard error is in the file host-I.err.
+netns_shells()
+{
+    netns_shell=$tmp/netns_shell
+    cat >"$netns_shell" <<END
+#!/bin/sh
+host=\$1
+shift
+exec "$abs_top_builddir/t/sys/far_shell" call "$net.\${host##*-}" 5022 "\$@"
+END
+    chmod +x "$netns_shell"
+    for i in 1 2 3 4; do
+        start "$netns_exec" "$id-$i" "$abs_top_builddir/t/sys/far_shell" serve 5022 2>"host-$i.err" </dev/null
+    done
+    sleep 0.5
 }

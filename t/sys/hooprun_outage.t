@@ -1,0 +1,125 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# Hosts that hooprun reaches over TCP, and cables that are pulled: outages that are shorter than peer_timeout_ms end no job,
+# whatever its ranks do; a host that stays away ends it, by name, and no rank is left anywhere; so does a network that
+# fails in one direction, or hooprun's own. Processes that are stopped end nothing.
+# time limit: 300
+. "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/tools/netns.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
+netns_hosts ho 100
+netns_shells
+plan_lazy
+outage=$abs_top_builddir/t/sys/outage
+
+# begin NAME MS COMMAND...: a rank on each of hosts 1 to 3, in the background; NAME.out, NAME.err and NAME.status are of it.
+begin()
+{
+    name=$1 limit=$2
+    shift 2
+    start sh -c '"$@"; echo $? >'"$name.status" sh \
+        $from "$hooprun" --rsh "$netns_shell" -x "HOOP_PEER_TIMEOUT_MS=$limit" -f hosts -N 1 -n 3 "$@" >"$name.out" 2>"$name.err" </dev/null
+}
+from=
+now() { tr -d . </proc/uptime | cut -d ' ' -f 1; }
+over() { for name in "$@"; do [ -s "$name.status" ] || return 1; done; }
+all_up() { for name in "$@"; do [ "$(grep -c '^up$' "$name.out")" = 3 ] || return 1; done; }
+
+# The processes of these hosts that run this command.
+found()
+{
+    command=$1
+    shift
+    for i in "$@"; do
+        for p in $(ip netns pids "$id-$i"); do
+            tr '\0' ' ' <"/proc/$p/cmdline" 2>/dev/null | grep -q "^[^ ]*$command" && echo "$p"
+        done
+    done
+}
+none() { [ -z "$(found "$@")" ]; }
+
+# --- outages ---
+
+# TCP's next try comes 12.6 s after the cut, when the lease is long over; what the agents try by themselves succeeds.
+begin quiet 8000 sleep 24
+begin op 8000 "$outage" op 24
+begin idle 8000 "$outage" idle 20
+begin late 8000 "$outage" late 20 0
+await all_up op idle late
+sleep 1
+netns_lose 3
+sleep 7.6
+netns_find 3
+wait_for 90 over quiet op idle late
+for name in quiet op idle late; do
+    is 0 "$(cat $name.status)" "an outage of 7.6 s, where 8 s are allowed: the job '$name' ends well"
+    [ "$(cat $name.status)" = 0 ] || diag "$(cat $name.err host-3.err)"
+    like "^hooprun: $id-3 \\(rank 2\\) has sent nothing for [3-7]\\.[0-9] s; is it down, or the network to it\\?\$" "$(cat $name.err)" \
+        'a line names the host meanwhile'
+    like "^hooprun: $id-3 answers again after [0-9.]+ s\$" "$(cat $name.err)" 'and a line says when it is back'
+done
+
+# --- hosts that stay away ---
+
+# lost NAME COMMAND: breaks the network while a job of 300 s runs with a limit of 4 s; `took` are seconds to its end.
+lost()
+{
+    name=$1
+    shift
+    begin "$name" 4000 sleep 300
+    await eval '[ "$(found sleep 1 2 3 | wc -l)" = 3 ]'
+    sleep 1
+    cut=$(now)
+    "$@"
+    wait_for 30 over "$name"
+    took=$((($(now) - cut) / 100))
+    err=$(cat "$name.err")
+    is 1 "$(cat "$name.status")" "$name: status 1"
+    ok "in time: $took s" test "$took" -ge 3 -a "$took" -le 20
+}
+cut_off="^hooprun: $id-3 \\(rank 2\\) is lost: it has sent nothing for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$"
+
+lost pulled netns_pull 3
+like "$cut_off" "$err" 'the host is named'
+ok 'its rank is gone, too' await none sleep 1 2 3
+nok 'so nobody needs to look' grep -q 'may still run' pulled.err
+netns_plug 3
+
+lost deaf netns_deafen 3
+like "$cut_off" "$err" 'a host that hears nothing is named'
+ok 'its rank is gone' await none sleep 1 2 3
+netns_heal 3
+
+lost mute netns_mute 3
+like "$cut_off" "$err" 'a host that nobody hears is named'
+ok 'its rank is gone' await none sleep 1 2 3
+netns_unmute 3
+
+from="$netns_exec $id-1"
+lost alone netns_pull 1
+like "^hooprun: $id-2 and $id-3 are lost: they have sent nothing for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
+    "$err" "the cable of hooprun's own host"
+ok 'no rank is left' await none sleep 1 2 3
+netns_plug 1
+from=
+
+# --- processes that are stopped ---
+
+# hooprun for longer than the lease: the kernel of its machine accepts the agents' connections. An agent for as long.
+begin stopped 4000 sleep 20
+await eval '[ "$(found sleep 1 2 3 | wc -l)" = 3 ]'
+sleep 1
+launcher=$(cat "/proc/$started/task/$started/children")
+kill -STOP $launcher
+sleep 9
+kill -CONT $launcher
+sleep 1
+agent=$(found '[^ ]*hoop-launch --agent' 3)
+kill -STOP $agent
+sleep 8
+kill -CONT $agent
+wait_for 40 over stopped
+is 0 "$(cat stopped.status)" 'hooprun is stopped for a while, then an agent: the job ends well'
+[ "$(cat stopped.status)" = 0 ] || diag "$(cat stopped.err host-3.err)"
+done_testing

@@ -320,7 +320,11 @@ handle(agent *a, const hp_agent_msg *msg)
     case HP_MSG_SIGNAL: pass_on_signal(a, (int)(hp_get32(msg->payload) & 63)); break;
     case HP_MSG_WINDOW: hp_ranks_resize(a->ranks, hp_winsize_take(msg)); break;
     case HP_MSG_LOOK: answer_look(a); break;
-    case HP_MSG_PING: a->has_pinged = 1; break;
+    case HP_MSG_PING:
+        a->has_pinged = 1;
+        hp_agent_msg_put(&a->out.buffer, HP_MSG_PONG, msg->payload, msg->size, NULL, 0);
+        push(a);
+        break;
     case HP_MSG_STOP:
         send_recorders(a);
         hp_ranks_stop(a->ranks, hp_get32(msg->payload) * HP_MS);

@@ -29,7 +29,7 @@ static const rule rules[] = {
     [HP_MSG_SIGNAL] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_STOP] = {HP_TO_AGENT, 4, 4},
     [HP_MSG_LOOK] = {HP_TO_AGENT, 0, 0},
-    [HP_MSG_PING] = {HP_TO_AGENT, 0, 0},
+    [HP_MSG_PING] = {HP_TO_AGENT, 8, 8},
     [HP_MSG_STARTED] = {HP_TO_LAUNCHER, 8, 8},
     [HP_MSG_OUTPUT] = {HP_TO_LAUNCHER, 6, 5 + HP_AGENT_MSG_TEXT},
     [HP_MSG_EXIT] = {HP_TO_LAUNCHER, 20, 20},
@@ -40,12 +40,13 @@ static const rule rules[] = {
     [HP_MSG_LOOKED] = {HP_TO_LAUNCHER, 0, 0},
     [HP_MSG_STOPPED] = {HP_TO_LAUNCHER, 12, 12},
     [HP_MSG_LEASE] = {HP_TO_LAUNCHER, 4, 4},
+    [HP_MSG_PONG] = {HP_TO_LAUNCHER, 8, 8},
 };
 
 static int
 known(uint8_t type)
 {
-    return (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_LEASE);
+    return (type >= HP_MSG_ENV && type <= HP_MSG_PING) || (type >= HP_MSG_STARTED && type <= HP_MSG_PONG);
 }
 
 void

@@ -36,7 +36,7 @@ typedef enum hp_agent_msg_type {
     HP_MSG_SIGNAL,    /* u32 signal for every rank's group */
     HP_MSG_STOP,      /* u32 ms between TERM and KILL; 0: KILL now */
     HP_MSG_LOOK,      /* send the flight recorders as they are now */
-    HP_MSG_PING,      /* the launcher lives and can be heard; the first one starts the lease (lease.h) */
+    HP_MSG_PING,      /* u64, the launcher's time; the first one starts the lease (lease.h) */
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
@@ -47,7 +47,8 @@ typedef enum hp_agent_msg_type {
     HP_MSG_FLIGHT,       /* u32 state of the process | u64 when it was read | a flight recorder */
     HP_MSG_LOOKED,       /* those are all that HP_MSG_LOOK asked for */
     HP_MSG_STOPPED, /* u32 rank | u32 pid | u32 1: its process is stopped, 0: it runs; when that changes, and each second */
-    HP_MSG_LEASE /* u32 ms, > 0: peer_timeout_ms, as the ranks of this host have it; before they start */
+    HP_MSG_LEASE, /* u32 ms, > 0: peer_timeout_ms, as the ranks of this host have it; before they start */
+    HP_MSG_PONG   /* u64: that of a PING */
 } hp_agent_msg_type;
 
 typedef struct hp_agent_msg {

@@ -89,6 +89,14 @@ set_lease(hp_host *host, uint64_t ms)
     hp_timer_set(all->ping, all->pace);
 }
 
+/* Of what it says alone, nothing counts: TCP sends it again and again, also if no acknowledgement comes back. */
+static void
+take_pong(hp_host *host, uint64_t sent)
+{
+    if (sent > host->answered && sent <= host->heard)
+        host->answered = sent;
+}
+
 static void
 take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
 {
@@ -104,6 +112,7 @@ take_message(void *arg, hp_agent_conn *conn, const hp_agent_msg *msg)
     case HP_MSG_DONE: host->done = 1; break;
     case HP_MSG_FLIGHT: hp_recorders_take(&host->all->recorders, msg->payload, msg->size); break;
     case HP_MSG_LOOKED: answered(host); break;
+    case HP_MSG_PONG: take_pong(host, hp_get64(msg->payload)); break;
     case HP_MSG_LEASE: set_lease(host, hp_get32(msg->payload) ? hp_get32(msg->payload) : 1); break;
     default: take_rank_message(host, msg);
     }
@@ -135,12 +144,14 @@ static void
 ping(void *arg)
 {
     hp_hosts *hosts = arg;
+    uint8_t now[8];
+    hp_put64(now, hp_loop_now(hosts->loop));
     for (int i = 0; i < hosts->count; i++) {
         hp_host *host = &hosts->host[i];
         if (!host->has_spec || !is_remote(host) || hp_agent_conn_status(host->conn) == HP_AGENT_CONN_OVER ||
             hp_buffer_size(hp_agent_conn_out(host->conn)) > 0)
             continue;
-        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_PING, NULL, 0, NULL, 0);
+        hp_agent_msg_put(hp_agent_conn_out(host->conn), HP_MSG_PING, now, sizeof(now), NULL, 0);
         hp_agent_conn_push(host->conn);
     }
     hp_timer_set(hosts->ping, hosts->pace);
@@ -166,7 +177,7 @@ hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize winsize
 {
     hp_job_server_put_spec(server, host->index, winsize, hp_agent_conn_out(host->conn));
     host->has_spec = 1;
-    host->heard = hp_loop_now(host->all->loop);
+    host->heard = host->answered = hp_loop_now(host->all->loop);
     hp_agent_conn_push(host->conn);
     if (is_remote(host))
         hp_timer_set(host->all->ping, 0);
@@ -188,7 +199,7 @@ hp_host_is_watched(const hp_host *host)
 uint64_t
 hp_host_silence(const hp_host *host)
 {
-    uint64_t alive = host->knocked > host->heard ? host->knocked : host->heard;
+    uint64_t alive = host->knocked > host->answered ? host->knocked : host->answered;
     return hp_host_is_watched(host) ? hp_loop_now(host->all->loop) - alive : 0;
 }
 
@@ -359,7 +370,7 @@ hp_hosts_pause(hp_hosts *hosts, int pause)
 {
     hosts->paused = pause;
     for (int i = 0; i < hosts->count; i++) {
-        hosts->host[i].heard = hp_loop_now(hosts->loop);
+        hosts->host[i].heard = hosts->host[i].answered = hp_loop_now(hosts->loop);
         if (hosts->host[i].conn)
             hp_agent_conn_pause(hosts->host[i].conn, pause);
     }

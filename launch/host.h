@@ -23,6 +23,7 @@ typedef struct hp_host {
     int has_spec;        /* the spec was sent: the ranks are starting or running */
     hp_lease lease;      /* as its agent has told it */
     uint64_t heard;      /* when its agent last said anything, which it does every second while ranks run there */
+    uint64_t answered;   /* when the last ping was sent that its agent has answered: both directions worked then */
     uint64_t knocked; /* when its agent last made a new connection to the server, which it does if it hears nothing */
     int asked;        /* it was asked for its flight recorders, and has not sent all of them */
     int given_up;     /* its agent is not awaited any more: nothing has come from it for too long */
@@ -80,9 +81,8 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 
 int hp_host_is_silent(const hp_host *host);  /* its agent was started and has not answered */
 int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, and should say something now and then */
-uint64_t
-hp_host_silence(const hp_host *host); /* ns since such an agent has said or done anything; 0: it is not watched */
-void hp_host_give_up(hp_host *host);  /* kills the remote shell; nothing will come from there */
+uint64_t hp_host_silence(const hp_host *host); /* ns since such an agent could be reached; 0: it is not watched */
+void hp_host_give_up(hp_host *host);           /* kills the remote shell; nothing will come from there */
 hp_host *hp_hosts_of(const hp_hosts *hosts, int rank);         /* where a rank runs; NULL: there is no such rank */
 const char *hp_hosts_name_of(const hp_hosts *hosts, int rank); /* where a rank runs; NULL: there is no such rank */
 

@@ -174,10 +174,10 @@ say_lost(const hp_silence *s, const hp_host *first)
                         : away == remote ? ", nor has any other host: is the network of this machine cut?"
                                          : "; are they down, or the network to them?";
     if (away == 1)
-        hp_diag(s->output, "%s (%s) is lost: it has sent nothing for %.1f s%s stopping %d ranks", list, ranks, seconds,
+        hp_diag(s->output, "%s (%s) is lost: it has not answered for %.1f s%s stopping %d ranks", list, ranks, seconds,
                 guess, living);
     else
-        hp_diag(s->output, "%s are lost: they have sent nothing for %.1f s%s stopping %d ranks", list, seconds, guess,
+        hp_diag(s->output, "%s are lost: they have not answered for %.1f s%s stopping %d ranks", list, seconds, guess,
                 living);
     free(list);
 }
@@ -242,7 +242,7 @@ static void
 report_host(const hp_silence *s, const hp_host *host)
 {
     char ranks[RANKS_TEXT];
-    uint64_t alive = host->knocked > host->heard ? host->knocked : host->heard, over = alive + host->lease.lost;
+    uint64_t alive = host->knocked > host->answered ? host->knocked : host->answered, over = alive + host->lease.lost;
     uint64_t now = hp_loop_now(s->loop);
     if (list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
         hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,

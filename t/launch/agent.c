@@ -30,6 +30,7 @@ static int deaf; /* the launcher reads nothing */
 static hp_buffer in;
 static char heard[4096]; /* what the agent reported */
 static size_t output_bytes, flooded;
+static int pongs;
 static const char *variable; /* the spec has it; NULL: none */
 
 /* --- the launcher's side --- */
@@ -103,6 +104,7 @@ note_msg(const hp_agent_msg *msg)
         snprintf(at, room, "fail %u %.*s|", hp_get32(msg->payload), (int)msg->size - 4, (const char *)msg->payload + 4);
         break;
     case HP_MSG_STOPPED: break; /* it comes now and then */
+    case HP_MSG_PONG: pongs += memcmp(msg->payload, "pingpong", 8) == 0; break;
     case HP_MSG_LEASE: snprintf(at, room, "lease %u|", hp_get32(msg->payload)); break;
     case HP_MSG_DONE: snprintf(at, room, "done|"); break;
     default: snprintf(at, room, "type %d|", msg->type);
@@ -159,7 +161,7 @@ act(void)
     case 's': say_spec(); break;
     case 'b': say_msg(HP_MSG_STDIN, "in", 2); break;
     case 'u': say_msg(HP_MSG_SIGNAL, "\12\0\0\0", 4); break; /* 10: USR1 */
-    case 'l': say_msg(HP_MSG_PING, "", 0); break;
+    case 'l': say_msg(HP_MSG_PING, "pingpong", 8); break;
     case 'Z': say_msg(HP_MSG_SIGNAL, "\23\0\0\0", 4); break; /* 19: STOP */
     case 'C': say_msg(HP_MSG_SIGNAL, "\22\0\0\0", 4); break; /* 18: CONT */
     case 'm':
@@ -297,8 +299,10 @@ check_silent_launcher(void)
     ok(strncmp(fake_process_at(0)->signals, "19 18 15 18 9 ", 14) == 0, "then they end as well: %s",
        fake_process_at(0)->signals);
     variable = "HOOP_PEER_TIMEOUT_MS=120000";
-    is_int(0, play_and_read("slm01"), "a longer time-out, of the ranks' own variables");
+    pongs = 0;
+    is_int(0, play_and_read("sllm01"), "a longer time-out, of the ranks' own variables");
     ok(strstr(heard, "lease 120000|"), "is a longer lease, and the launcher is told");
+    is_int(2, pongs, "each ping is answered, with what came in it");
     unsetenv("HOOP_PEER_TIMEOUT_MS");
     variable = NULL;
 }

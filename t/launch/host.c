@@ -352,7 +352,7 @@ check_pings(void)
     end();
 }
 
-/* An agent's word and its knock count the same; what is not watched is never silent. */
+/* An agent's answers to pings and its knocks count; what is not watched is never silent. */
 static void
 check_silence(void)
 {
@@ -371,7 +371,11 @@ check_silence(void)
     is_uint(9 * HP_SEC, hp_host_silence(&hosts.host[0]), "says nothing of another host");
     fake_loop_advance(loop, HP_SEC);
     reports_rank(0, HP_MSG_STOPPED, 0, 77, 0, "");
-    is_uint(0, hp_host_silence(&hosts.host[0]), "a word");
+    is_uint(10 * HP_SEC, hp_host_silence(&hosts.host[0]), "a word, which may be one that TCP sends again and again");
+    uint8_t now[8];
+    hp_put64(now, hp_loop_now(loop) - HP_SEC);
+    reports(0, HP_MSG_PONG, now, sizeof(now), "");
+    is_uint(HP_SEC, hp_host_silence(&hosts.host[0]), "is no answer; that to a ping is, of the time of the ping");
     fake_loop_advance(loop, HP_SEC);
     hp_hosts_pause(&hosts, 1);
     is_uint(0, hp_host_silence(&hosts.host[1]), "none is watched while no output is taken");

@@ -89,6 +89,11 @@ act(void)
     case 'D': report(HP_MSG_DONE, "", 0, ""); break;
     case 'x': exit_agent(0); break;
     case 'k': exit_agent(9); break;
+    case 'K': /* once it is killed */
+        if (!strstr(fake_process_at(0)->signals, "9 "))
+            return 0;
+        exit_agent(9);
+        break;
     case 'i': raise(SIGINT); break;
     default: bail("no such act: %s", script);
     }
@@ -240,12 +245,12 @@ check_cut_off(void)
     ok(says("hooprun: n1 (ranks 0-1) has sent nothing for 10.0 s; is it down, or the network to it?\n") &&
            says(" has sent nothing for 20.0 s;") && says(" has sent nothing for 40.0 s;"),
        "lines name it meanwhile");
-    ok(says("hooprun: n1 (ranks 0-1) is lost: it has sent nothing for 42.0 s; is it down, or the network to it? "
+    ok(says("hooprun: n1 (ranks 0-1) is lost: it has not answered for 42.0 s; is it down, or the network to it? "
             "stopping 2 ranks\n"),
        "then it is lost");
     ok(!strstr(text, "did not answer"), "its agent has ended its ranks by then");
     ok(strncmp(fake_process_at(0)->signals, "9 ", 2) == 0, "its remote shell is killed at once");
-    is_int(0, play_at("n1:2", "gs01D", (hp_options){0}), "one that is cut off when all has ended there: status 0");
+    is_int(0, play_at("n1:2", "gs01DK", (hp_options){0}), "one that is cut off when all has ended there: status 0");
     is_string("", text, "without a word");
 }
 

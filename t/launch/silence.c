@@ -126,7 +126,7 @@ pass(uint64_t ns, const char *living)
         fake_loop_advance(loop, HP_SEC);
         for (int i = 0; i < hosts.count; i++)
             if (strchr(living, 'a' + i))
-                hosts.host[i].heard = hp_now();
+                hosts.host[i].heard = hosts.host[i].answered = hp_now();
     }
 }
 
@@ -150,7 +150,7 @@ check_one(void)
     is_string("9 ", fake_process_at(1)->signals, "its remote shell is killed");
     is_string("", fake_process_at(0)->signals, "no other is");
     end();
-    ok(says("hooprun: b (ranks 1-2) is lost: it has sent nothing for 42.") &&
+    ok(says("hooprun: b (ranks 1-2) is lost: it has not answered for 42.") &&
            says(" s; is it down, or the network to it? stopping 4 ranks\n"),
        "said");
 }
@@ -164,7 +164,7 @@ check_several(void)
     pass(40 * HP_SEC, "b");
     is_int(1, gave_up, "two of three, ten seconds apart");
     end();
-    ok(says("hooprun: a and c are lost: they have sent nothing for 42.") &&
+    ok(says("hooprun: a and c are lost: they have not answered for 42.") &&
            says(" s; are they down, or the network to them? stopping 4 ranks\n"),
        "are lost together");
 }
@@ -177,7 +177,7 @@ check_all(void)
     pass(44 * HP_SEC, "");
     is_int(1, gave_up, "all other hosts");
     end();
-    ok(says("hooprun: a and b are lost: they have sent nothing for 42.") &&
+    ok(says("hooprun: a and b are lost: they have not answered for 42.") &&
            says(", nor has any other host: is the network of this machine cut? stopping 4 ranks\n"),
        "point at this machine's network");
 }
@@ -215,7 +215,7 @@ check_ring_failed(void)
     hp_silence_end(&silence);
     hp_silence_report(&silence);
     end();
-    ok(says("b (ranks 1-2) is lost: it has sent nothing for 16."), "said");
+    ok(says("b (ranks 1-2) is lost: it has not answered for 16."), "said");
     ok(says("hooprun: b did not answer; ranks 1-2 may still run there, for up to 26 s\n"),
        "and for how long its ranks may run");
 }

@@ -78,7 +78,7 @@ lost()
     is 1 "$(cat "$name.status")" "$name: status 1"
     ok "in time: $took s" test "$took" -ge 3 -a "$took" -le 20
 }
-cut_off="^hooprun: $id-3 \\(rank 2\\) is lost: it has sent nothing for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$"
+cut_off="^hooprun: $id-3 \\(rank 2\\) is lost: it has not answered for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$"
 
 lost pulled netns_pull 3
 like "$cut_off" "$err" 'the host is named'
@@ -98,7 +98,7 @@ netns_unmute 3
 
 from="$netns_exec $id-1"
 lost alone netns_pull 1
-like "^hooprun: $id-2 and $id-3 are lost: they have sent nothing for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
+like "^hooprun: $id-2 and $id-3 are lost: they have not answered for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
     "$err" "the cable of hooprun's own host"
 ok 'no rank is left' await none sleep 1 2 3
 netns_plug 1

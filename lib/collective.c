@@ -110,7 +110,7 @@ queue_in_group(hoop_comm *comm, const hp_request *request)
     work = make_work(comm, request, device, &result);
     if (!work)
         return hp_group_spoil(comm, &request->call);
-    hp_group_add(comm, work);
+    hp_group_add(work);
     return HOOP_SUCCESS;
 }
 
@@ -130,11 +130,7 @@ run(hoop_comm *comm, hp_request *request)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a collective of another communicator inside a group");
     if (hp_entry_may_wait(comm, "a blocking collective") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(
-            comm, HOOP_ERR_BUSY,
-            "another thread is in a blocking call on this communicator; use one communicator per thread, "
-            "or the non-blocking form");
+    hp_progress_enter(comm);
     hoop_work *work = make_ready(comm, request, &result);
     if (!work) {
         hp_progress_leave(comm);

@@ -73,13 +73,14 @@ typedef struct hp_driver {
     int64_t spins;      /* how often the driver polls again before it sleeps, for now; the baton holder's */
     int64_t most_spins; /* by the setting, and the ranks on this host; likewise */
     unsigned ended;     /* waits that have ended; likewise */
-    int held;           /* a thread has the baton */
-    int waiting;        /* a thread is in a blocking call or a wait, */
-    int elsewhere;      /* and drives another communicator meanwhile (a split) */
+    int held;           /* who has the baton; baton.h's */
+    int waiting;        /* threads in a blocking call, a wait or a split; */
+    atomic_int here;    /* of them, those that drive no other communicator meanwhile; read without the mutex */
+    _Atomic(struct hp_waiter *) sleepers; /* of these, those that sleep until they may drive; likewise */
+    pthread_mutex_t splitting;            /* held by the one thread that splits the communicator */
     hoop_work *inbox, *inbox_last;
     hoop_work *due, *due_last; /* works that have ended and whose function has to be called */
     int calling;               /* a thread calls these functions */
-    hoop_comm *watcher;        /* a thread that drives this communicator waits for works of ours too */
     hoop_work *free[2];        /* works to use again, without and with blocks */
     hoop_work *made;           /* every work there is, by `made_before` */
     hp_segment *free_arrays;   /* arrays of segments that no group uses now */
@@ -90,7 +91,6 @@ typedef struct hp_driver {
     uint64_t sequence;         /* of the last operation started */
     atomic_int has_inbox;      /* read by the driver without the mutex */
     atomic_int has_due;        /* `due` is not empty, and no thread calls; likewise */
-    atomic_int watched;        /* there is a watcher; likewise */
     atomic_int yield;          /* threads that ask the driver to hand the baton over */
     atomic_int asleep;         /* the driver is (about to be) in hp_loop_run: wake it */
     atomic_ullong outstanding; /* works started, or with a function to be called, and not done */
@@ -211,18 +211,6 @@ typedef struct hp_messages {
     hp_stall_warning warning;  /* message_waits.c's */
 } hp_messages;
 
-/* A group being collected; hoop.c's and group.c's. */
-typedef struct hp_group {
-    int open;
-    hoop_result result; /* first argument error inside */
-    hp_call call;       /* the call that it is of */
-    hoop_error error;
-    uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
-    hoop_work *messages;                             /* all messages of the group; NULL: there are none */
-    hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
-    hoop_work *alike[HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
-} hp_group;
-
 struct hoop_comm {
     hoop_config config;
     hp_secret *bootstrap_secret; /* bootstrap.c's, while the communicator joins; it is config.secret then */
@@ -272,7 +260,6 @@ struct hoop_comm {
     hp_driver driver;
     hp_stream_watchdog watchdog;
     hp_standby standby;
-    hp_group group;
 };
 
 /* "rank 3 (node2)". */

@@ -13,37 +13,41 @@
 #include "lib/work_pool.h"
 
 #include <stdlib.h>
+#include <string.h>
 
-static _Thread_local const hoop_comm *open_on; /* this thread's open group */
+/* This thread's group. */
+static _Thread_local struct {
+    const hoop_comm *comm; /* NULL: none is open */
+    hoop_result result;    /* first argument error inside, */
+    hp_call call;          /* the call that it is of, */
+    hoop_error error;
+    uint64_t small;                                  /* bytes of an allreduce that is fused with others like it */
+    hoop_work *messages;                             /* all messages of the group; NULL: there are none */
+    hoop_work *head, *tail;                          /* queued works, in the order of their first calls */
+    hoop_work *alike[HP_DTYPES][HP_OPS][HP_DEVICES]; /* the one that small allreduces of a type and operation join */
+} group;
 
 const hoop_comm *
 hp_group_open(void)
 {
-    return hp_callback_inside() ? NULL : open_on;
+    return hp_callback_inside() ? NULL : group.comm;
 }
 
-int
+void
 hp_group_begin(hoop_comm *comm)
 {
-    int taken;
-    uint64_t small = (uint64_t)hp_config_number(&comm->config, HP_SET_fuse_bytes);
-    pthread_mutex_lock(&comm->driver.mutex);
-    taken = comm->group.open;
-    if (!taken)
-        comm->group = (hp_group){.open = 1, .small = small};
-    pthread_mutex_unlock(&comm->driver.mutex);
-    if (!taken)
-        open_on = comm;
-    return !taken;
+    memset(&group, 0, sizeof(group));
+    group.comm = comm;
+    group.small = (uint64_t)hp_config_number(&comm->config, HP_SET_fuse_bytes);
 }
 
-/* The entry of g->alike for calls like this one: its work is the one that they join. NULL: the call is not fused. */
+/* The entry of group.alike for calls like this one: its work is the one that they join. NULL: the call is not fused. */
 static hoop_work **
-alike(hp_group *g, const hp_call *call, int device)
+alike(const hp_call *call, int device)
 {
-    if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > g->small)
+    if (call->kind != HP_ALLREDUCE || call->count * hp_dtype_size((hoop_dtype)call->dtype) > group.small)
         return NULL;
-    return &g->alike[hp_dtype_index((hoop_dtype)call->dtype)][hp_op_index((hoop_op)call->op)][device];
+    return &group.alike[hp_dtype_index((hoop_dtype)call->dtype)][hp_op_index((hoop_op)call->op)][device];
 }
 
 /* A tensor directly behind the last one, in both arrays, extends that segment. */
@@ -103,7 +107,7 @@ make_fused(hoop_comm *comm, hoop_work *work)
 int
 hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 {
-    hoop_work **at = alike(&comm->group, &request->call, device), *to = at ? *at : NULL;
+    hoop_work **at = alike(&request->call, device), *to = at ? *at : NULL;
     if (!to)
         return 0;
     if ((!to->call.fused && !make_fused(comm, to)) ||
@@ -114,16 +118,15 @@ hp_group_join(hoop_comm *comm, const hp_request *request, int device)
 }
 
 void
-hp_group_add(hoop_comm *comm, hoop_work *work)
+hp_group_add(hoop_work *work)
 {
-    hp_group *g = &comm->group;
-    hoop_work **at = alike(g, &work->call, work->device);
+    hoop_work **at = alike(&work->call, work->device);
     work->next = NULL;
-    if (g->tail)
-        g->tail->next = work;
+    if (group.tail)
+        group.tail->next = work;
     else
-        g->head = work;
-    g->tail = work;
+        group.head = work;
+    group.tail = work;
     if (at && !*at)
         *at = work;
 }
@@ -131,10 +134,9 @@ hp_group_add(hoop_comm *comm, hoop_work *work)
 hoop_work *
 hp_group_messages(hoop_comm *comm, const hp_call *call)
 {
-    hp_group *g = &comm->group;
-    if (!g->messages)
-        g->messages = hp_work_pool_make_messages(comm, call);
-    return g->messages;
+    if (!group.messages)
+        group.messages = hp_work_pool_make_messages(comm, call);
+    return group.messages;
 }
 
 hoop_result
@@ -142,10 +144,10 @@ hp_group_spoil(hoop_comm *comm, const hp_call *call)
 {
     hoop_error error;
     hp_entry_error(comm, &error);
-    if (comm->group.result == HOOP_SUCCESS) {
-        comm->group.call = *call;
-        comm->group.result = error.code;
-        comm->group.error = error;
+    if (group.result == HOOP_SUCCESS) {
+        group.call = *call;
+        group.result = error.code;
+        group.error = error;
     }
     return error.code;
 }
@@ -162,43 +164,39 @@ drop(hoop_comm *comm, hoop_work *list)
 
 /* The messages' work comes last: it is complete when the collectives are, too. */
 static void
-append_messages(hp_group *g)
+append_messages(void)
 {
-    if (!g->messages)
+    if (!group.messages)
         return;
-    g->messages->next = NULL;
-    g->messages->after = g->tail;
-    if (g->tail) {
-        atomic_store(&g->tail->state, 0); /* that one gives it back */
-        g->tail->next = g->messages;
+    group.messages->next = NULL;
+    group.messages->after = group.tail;
+    if (group.tail) {
+        atomic_store(&group.tail->state, 0); /* that one gives it back */
+        group.tail->next = group.messages;
     } else {
-        g->head = g->messages;
+        group.head = group.messages;
     }
-    g->tail = g->messages;
+    group.tail = group.messages;
 }
 
 hoop_result
-hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error *error)
+hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hp_call *refused, hoop_error *error)
 {
-    hp_group *g = &comm->group;
-    hoop_result result = g->result;
     *first = *last = NULL;
-    open_on = NULL;
-    if (result != HOOP_SUCCESS) {
-        drop(comm, g->head);
-        drop(comm, g->messages);
-        *error = g->error;
-    } else {
-        for (hoop_work *work = g->head; work; work = work->next) {
-            hp_work_pool_plan(comm, work);
-            atomic_store(&work->state, work->next ? HP_WORK_FREED : 0);
-        }
-        append_messages(g);
-        *first = g->head;
-        *last = g->tail;
+    group.comm = NULL;
+    if (group.result != HOOP_SUCCESS) {
+        *refused = group.head ? group.head->call : group.call;
+        drop(comm, group.head);
+        drop(comm, group.messages);
+        *error = group.error;
+        return group.result;
     }
-    pthread_mutex_lock(&comm->driver.mutex);
-    g->open = 0;
-    pthread_mutex_unlock(&comm->driver.mutex);
-    return result;
+    for (hoop_work *work = group.head; work; work = work->next) {
+        hp_work_pool_plan(comm, work);
+        atomic_store(&work->state, work->next ? HP_WORK_FREED : 0);
+    }
+    append_messages();
+    *first = group.head;
+    *last = group.tail;
+    return HOOP_SUCCESS;
 }

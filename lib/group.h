@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* group: calls queued between hoop_group_start and its end; small allreduces of one dtype and op become one pass. */
+/*
+ * group: calls that a thread queues between hoop_group_start and its end; small allreduces of one dtype and op become
+ * one pass. A group is its thread's own: other threads may have one on the same communicator.
+ */
 #ifndef HP_GROUP_H
 #define HP_GROUP_H
 
@@ -12,7 +15,7 @@
  */
 const hoop_comm *hp_group_open(void);
 
-int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
+void hp_group_begin(hoop_comm *comm); /* for this thread, which has none open */
 
 /*
  * A checked call with its device: 1 if it has joined a queued work, 0 if it must be queued as a work of its own, -1 if
@@ -21,7 +24,7 @@ int hp_group_begin(hoop_comm *comm); /* 0: another thread has one open */
 int hp_group_join(hoop_comm *comm, const hp_request *request, int device);
 
 /* A checked call as a work, queued. The work's buffers are in its single segment. */
-void hp_group_add(hoop_comm *comm, hoop_work *work);
+void hp_group_add(hoop_work *work);
 
 /*
  * The work of all messages of the group, which start when it ends, in the order of their calls; made of the first call.
@@ -34,8 +37,8 @@ hoop_result hp_group_spoil(hoop_comm *comm, const hp_call *call);
 
 /*
  * Closes the group: plans, and returns the list (linked by next) in *first and *last; NULL when the group was empty or
- * spoiled (then the result is an error).
+ * spoiled: then the result is an error, and *refused is the first call that is not started.
  */
-hoop_result hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hoop_error *error);
+hoop_result hp_group_close(hoop_comm *comm, hoop_work **first, hoop_work **last, hp_call *refused, hoop_error *error);
 
 #endif

@@ -16,8 +16,7 @@ hoop_group_start(hoop_comm *comm)
         return HOOP_ERR_INVALID_USAGE;
     if (hp_group_open())
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_start inside a group: groups do not nest");
-    if (!hp_group_begin(comm))
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread has a group open on this communicator");
+    hp_group_begin(comm);
     return HOOP_SUCCESS;
 }
 
@@ -29,8 +28,8 @@ close_group(hoop_comm *comm, hoop_work **first, hoop_work **last)
     *first = *last = NULL;
     if (!comm || hp_group_open() != comm)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_group_end without hoop_group_start by this thread");
-    hp_call refused = comm->group.head ? comm->group.head->call : comm->group.call; /* the first that is not started */
-    result = hp_group_close(comm, first, last, &error);
+    hp_call refused;
+    result = hp_group_close(comm, first, last, &refused, &error);
     if (result != HOOP_SUCCESS)
         return hp_entry_unstarted(comm, &refused, hp_entry_fail(comm, &error));
     result = hp_entry_check(comm);
@@ -84,9 +83,8 @@ hoop_group_end(hoop_comm *comm)
     int mine = comm && hp_group_open() == comm;
     if (hp_entry_may_wait(comm, "hoop_group_end") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (mine && hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "another thread is in a blocking call on this communicator; the group stays open");
+    if (mine)
+        hp_progress_enter(comm);
     result = start_group(comm, 1, &work);
     if (result == HOOP_SUCCESS) {
         hp_progress_wait(comm, work, HP_NEVER);

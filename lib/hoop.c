@@ -286,14 +286,15 @@ hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **out)
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "hoop_comm_split cannot be called inside a group");
     if (hp_entry_may_wait(comm, "hoop_comm_split") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
     hp_progress_depart(comm);
-    result = split(comm, color, key, out);
+    pthread_mutex_lock(&comm->driver.splitting); /* one thread after the other */
+    result = hp_entry_check(comm);
+    if (result == HOOP_SUCCESS)
+        result = split(comm, color, key, out);
     if (result == HOOP_SUCCESS)
         hp_recorder_split(comm, 0);
+    pthread_mutex_unlock(&comm->driver.splitting);
     hp_progress_return(comm);
-    hp_progress_leave(comm);
     return result;
 }
 
@@ -351,8 +352,10 @@ hoop_comm_destroy(hoop_comm *comm)
                                "hoop_comm_destroy inside a group: call hoop_group_end first");
     if (hp_entry_may_wait(comm, "hoop_comm_destroy") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
+    if (!hp_progress_enter_alone(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_destroy: another thread is in a blocking call on this communicator; end that "
+                               "one first, with hoop_comm_abort for instance");
     if (!hp_leave(comm)) {
         hp_progress_leave(comm);
         return hp_entry_refuse(comm, HOOP_ERR_BUSY,
@@ -507,7 +510,14 @@ hoop_comm_fd_close(hoop_comm *comm)
         return result;
     if (hp_entry_may_wait(comm, "hoop_comm_fd_close") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (!hp_progress_fd_close(comm))
+    if (!atomic_load(&comm->driver.manual))
+        return result;
+    if (!hp_progress_enter_alone(comm))
+        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
+                               "hoop_comm_fd_close: another thread is in a blocking call on this communicator");
+    int closed = hp_progress_fd_close(comm);
+    hp_progress_leave(comm);
+    if (!closed)
         return hp_entry_refuse(comm, HOOP_ERR_BUSY,
                                "hoop_comm_fd_close: another thread has not come back from this communicator for 5 s");
     return result;

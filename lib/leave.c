@@ -134,7 +134,8 @@ finish(hoop_comm *comm)
     hoop_error error;
     char me[96];
     uint64_t most = atomic_load(&comm->fault.known) ? LINGER_MS * HP_MS : timeout;
-    if (hp_progress_finish(comm, most ? hp_now() + most : HP_NEVER)) {
+    hp_waiter all = {.comm = comm};
+    if (hp_progress_until(&all, most ? hp_now() + most : HP_NEVER)) {
         int handled = !atomic_load(&comm->fault.known) || atomic_load(&comm->fault.failed);
         return handled ||
                hp_progress_abort(comm, &comm->fault.error); /* the stream watchdog's error, and no thread drives */
@@ -192,6 +193,7 @@ hp_leave_free(hoop_comm *comm)
         hp_loop_free(comm->loop);
     hp_work_pool_free(comm);
     pthread_mutex_destroy(&comm->driver.mutex);
+    pthread_mutex_destroy(&comm->driver.splitting);
     pthread_cond_destroy(&comm->driver.changed);
     hp_keys_drop(comm->keys);
     hp_heartbeats_free(comm->reports.heartbeats);

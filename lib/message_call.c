@@ -52,9 +52,7 @@ hp_message_call_run(hoop_comm *comm, const hp_message_call *how, const hp_call *
         return hp_entry_refuse(comm, HOOP_ERR_INVALID_USAGE, "a message of another communicator inside a group");
     if (hp_entry_may_wait(comm, "a blocking send or receive") != HOOP_SUCCESS)
         return HOOP_ERR_INVALID_USAGE;
-    if (hp_progress_enter(comm) != HOOP_SUCCESS)
-        return hp_entry_refuse(comm, HOOP_ERR_BUSY,
-                               "another thread is in a blocking call on this communicator; use the non-blocking form");
+    hp_progress_enter(comm);
     hoop_result result;
     hoop_work *work = make_ready(comm, how, arguments, &result);
     if (work)

@@ -77,7 +77,7 @@ poll_round(hoop_comm *comm, uint64_t now)
 }
 
 static void
-sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
+sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now)
 {
     hp_driver *d = &comm->driver;
     uint64_t timeout = hp_round_timeout(comm, now);
@@ -90,7 +90,7 @@ sleep_in_loop(hoop_comm *comm, uint64_t deadline, uint64_t now, int yields)
      * loop, but has set one of these: then the loop must not sleep. It is run all the same, because sockets may be
      * ready, and the thread that asks may ask for long
      */
-    if (atomic_load(&d->has_inbox) || (yields && atomic_load(&d->yield)) || atomic_load(&d->aborting) == 1)
+    if (atomic_load(&d->has_inbox) || atomic_load(&d->yield) || atomic_load(&d->aborting) == 1)
         timeout = 0;
     hp_loop_run(comm->loop, timeout);
     atomic_store(&d->asleep, 0);
@@ -129,18 +129,23 @@ poll_server(hoop_comm *comm)
         poll_round(comm, hp_loop_now(comm->loop));
 }
 
-static hp_until_fn
-    thread_must_rest; /* the background thread's; only it hands the baton over when another thread asks */
+typedef int until_fn(hoop_comm *comm, void *arg);
+
+/* Functions of the program are due, which are called without the baton, or another thread asks for it. */
+static int
+must_give(hoop_comm *comm)
+{
+    return hp_callback_due(comm) || atomic_load_explicit(&comm->driver.yield, memory_order_relaxed);
+}
 
 /*
  * The one loop that moves a communicator. It polls again while steps get on; a few bytes of a payload do not count,
  * since on a slow network they arrive at every poll, and the thread would never sleep. However soon the deadline,
  * the loop has had a turn before this returns: a program of many short waits keeps the background thread from
- * driving. It also returns when functions of the program are due, which its caller calls without the baton. 0: the
- * deadline has passed. All times are by hp_loop_now().
+ * driving. It also returns when it must give the baton. 0: the deadline has passed. All times are by hp_loop_now().
  */
 static int
-drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
+drive(hoop_comm *comm, until_fn *until, void *arg, uint64_t deadline)
 {
     hp_driver *d = &comm->driver;
     int64_t idle = 0;
@@ -150,7 +155,7 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
         int moved = hp_round_pass(comm);
         if (moved && idle > 0)
             d->spins = hp_spin_found(d->spins, d->most_spins);
-        if (until(comm, arg) || hp_callback_due(comm)) {
+        if (until(comm, arg) || must_give(comm)) {
             poll_server(comm);
             return 1;
         }
@@ -172,12 +177,12 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
             continue;
         }
         int received = poll_round(comm, now);
-        if (until(comm, arg) || hp_callback_due(comm))
+        if (until(comm, arg) || must_give(comm))
             return 1;
         if (now >= deadline)
             break;
         if (idle > 0 && !received)
-            sleep_in_loop(comm, deadline, now, until == thread_must_rest);
+            sleep_in_loop(comm, deadline, now);
         else
             hp_loop_run(comm->loop, 0);
         idle = 0;
@@ -188,23 +193,36 @@ drive(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
     return 0;
 }
 
-static int
-work_is_done(hoop_comm *comm, void *arg)
-{
-    (void)comm;
-    return hp_work_is_done(atomic_load_explicit(&((hoop_work *)arg)->state, memory_order_acquire));
-}
-
-hoop_result
+void
 hp_progress_enter(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    int busy;
     pthread_mutex_lock(&d->mutex);
-    busy = d->waiting;
-    d->waiting = 1;
+    d->waiting++;
+    atomic_fetch_add(&d->here, 1);
     pthread_mutex_unlock(&d->mutex);
-    return busy ? HOOP_ERR_BUSY : HOOP_SUCCESS;
+}
+
+int
+hp_progress_enter_alone(hoop_comm *comm)
+{
+    hp_driver *d = &comm->driver;
+    pthread_mutex_lock(&d->mutex);
+    int alone = !d->waiting;
+    d->waiting += alone;
+    atomic_fetch_add(&d->here, alone);
+    pthread_mutex_unlock(&d->mutex);
+    return alone;
+}
+
+/*
+ * Works to move, a control connection to make again, or an error of the stream watchdog that was not sent to the other
+ * ranks yet.
+ */
+static int
+has_to_do(const hp_driver *d)
+{
+    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting) || atomic_load(&d->aborting) == 1;
 }
 
 void
@@ -212,8 +230,8 @@ hp_progress_leave(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    d->waiting = 0;
-    if (d->has_thread && (atomic_load(&d->outstanding) || atomic_load(&d->reconnecting)))
+    d->waiting--;
+    if (atomic_fetch_sub(&d->here, 1) == 1 && d->has_thread && has_to_do(d))
         pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);
 }
@@ -262,26 +280,36 @@ in_loop_time(hoop_comm *comm, uint64_t deadline)
     return hp_loop_now(comm->loop) + (deadline > now ? deadline - now : 0);
 }
 
-int
-hp_progress_until(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline)
+/* The thread has nothing to drive any more. */
+static int
+is_not_pending(hoop_comm *comm, void *arg)
 {
+    (void)comm;
+    return hp_baton_state(arg) != HP_WAIT_PENDING;
+}
+
+int
+hp_progress_until(hp_waiter *waiter, uint64_t deadline)
+{
+    hoop_comm *comm = waiter->comm;
     int in_time = 1;
-    while (in_time && !until(comm, arg)) {
-        if (!hp_baton_take(comm, deadline)) {
-            sched_yield(); /* another thread drives, or is stuck with the baton */
-            break;
-        }
-        in_time = drive(comm, until, arg, in_loop_time(comm, deadline));
+    while (in_time && hp_baton_state(waiter) != HP_WAIT_OVER && hp_baton_await(waiter, deadline)) {
+        in_time = drive(comm, is_not_pending, waiter, in_loop_time(comm, deadline));
         wake_program(comm);
         give(comm);
     }
-    return until(comm, arg);
+    hp_baton_forget(waiter);
+    int over = hp_baton_state(waiter) == HP_WAIT_OVER;
+    if (in_time && !over)
+        sched_yield(); /* another thread drives, or is stuck with the baton */
+    return over;
 }
 
 int
 hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
 {
-    return hp_progress_until(comm, work_is_done, work, deadline);
+    hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
+    return hp_progress_until(&waiter, deadline);
 }
 
 /*
@@ -304,19 +332,6 @@ hp_progress_poke(hoop_comm *comm)
     }
     if (!more && !atomic_load_explicit(&comm->driver.manual, memory_order_relaxed))
         sched_yield();
-}
-
-static int
-nothing_outstanding(hoop_comm *comm, void *arg)
-{
-    (void)arg;
-    return !atomic_load(&comm->driver.outstanding);
-}
-
-int
-hp_progress_finish(hoop_comm *comm, uint64_t deadline)
-{
-    return hp_progress_until(comm, nothing_outstanding, NULL, deadline);
 }
 
 /*
@@ -415,21 +430,11 @@ hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_error *ca
 
 /* --- the background thread --- */
 
-/*
- * Works to move, a control connection to make again, or an error of the stream watchdog that was not sent to the other
- * ranks yet.
- */
-static int
-has_to_do(const hp_driver *d)
-{
-    return atomic_load(&d->outstanding) > 0 || atomic_load(&d->reconnecting) || atomic_load(&d->aborting) == 1;
-}
-
 static int
 thread_must_rest(hoop_comm *comm, void *arg)
 {
     (void)arg;
-    return atomic_load(&comm->driver.yield) || !has_to_do(&comm->driver);
+    return atomic_load(&comm->driver.sleepers) || atomic_load(&comm->driver.yield) || !has_to_do(&comm->driver);
 }
 
 static void *
@@ -439,12 +444,12 @@ run_thread(void *arg)
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
     while (!d->stop) {
-        int others = d->waiting || atomic_load(&d->manual); /* drive, unless the waiting thread is elsewhere */
-        if (d->held || (others && !d->elsewhere) || atomic_load(&d->yield) || !has_to_do(d)) {
+        int others = atomic_load(&d->here) || (atomic_load(&d->manual) && !d->waiting); /* drive */
+        if (d->held || others || atomic_load(&d->yield) || !has_to_do(d)) {
             pthread_cond_wait(&d->changed, &d->mutex);
             continue;
         }
-        d->held = 1;
+        d->held = HP_BATON_BACKGROUND;
         pthread_mutex_unlock(&d->mutex);
         drive(comm, thread_must_rest, NULL, HP_NEVER);
         hp_baton_give(comm);
@@ -467,7 +472,7 @@ hp_progress_depart(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    d->elsewhere = 1;
+    d->waiting++;
     if (!d->has_thread && atomic_load(&d->outstanding))
         start_thread(comm);
     else if (d->has_thread)
@@ -480,7 +485,7 @@ hp_progress_return(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
     pthread_mutex_lock(&d->mutex);
-    d->elsewhere = 0;
+    d->waiting--;
     pthread_mutex_unlock(&d->mutex);
     if (!atomic_load(&d->manual))
         return;
@@ -526,7 +531,7 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         pthread_cond_broadcast(&d->changed);
     hp_standby_wake(comm);
     pthread_mutex_unlock(&d->mutex);
-    if (!blocking && (d->manual || atomic_load(&d->asleep)))
+    if ((!blocking && d->manual) || atomic_load(&d->asleep))
         hp_loop_wake(comm->loop);
     if (corrects)
         empty_inbox(comm);
@@ -577,8 +582,6 @@ int
 hp_progress_fd_close(hoop_comm *comm)
 {
     hp_driver *d = &comm->driver;
-    if (!atomic_load(&d->manual))
-        return 1;
     hp_standby_stop(comm); /* before the baton is taken, because that thread may want it */
     if (!hp_baton_take(comm, hp_now() + STUCK)) {
         hp_standby_start(comm, hp_progress_poke);

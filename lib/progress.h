@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * progress: which thread drives. A thread that waits takes the baton and runs the rounds itself, so that small
- * operations wake no other thread; a background thread takes it only while non-blocking works are outstanding and no
- * thread waits. The mutex of the driver guards its fields, the inbox, the free works and the devices until they are
+ * operations wake no other thread; others that wait meanwhile sleep. A background thread takes it only while
+ * non-blocking works are outstanding and no thread waits. The mutex of the driver guards its fields, the inbox, the free works and the devices until they are
  * chosen.
  */
 #ifndef HP_PROGRESS_H
 #define HP_PROGRESS_H
 
-#include "lib/comm.h"
+#include "lib/baton.h"
 
 hoop_result hp_progress_init(hoop_comm *comm, hoop_error *error);
 void hp_progress_stop(hoop_comm *comm); /* ends all threads of the communicator; none drives afterwards */
@@ -19,12 +19,13 @@ void hp_progress_set_spin(hoop_comm *comm);
 /* Numbers the works of the list (linked by `next`) and puts them in the inbox. blocking: the caller waits next. */
 void hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int blocking);
 
-/* Reserves the one waiting place: HOOP_SUCCESS or HOOP_ERR_BUSY. */
-hoop_result hp_progress_enter(hoop_comm *comm);
+/* Before and after a blocking call or a wait. Meanwhile the background thread rests, and nobody destroys comm. */
+void hp_progress_enter(hoop_comm *comm);
+int hp_progress_enter_alone(hoop_comm *comm); /* likewise; 0: there are other such threads, and it has not entered */
 void hp_progress_leave(hoop_comm *comm);
 
 /*
- * The owner of the waiting place drives another communicator for a while (a split), and comes back: meanwhile the
+ * Likewise, for a thread that drives another communicator meanwhile, as in a split: if no other thread waits here, the
  * background thread drives this one, also where the program has a loop of its own.
  */
 void hp_progress_depart(hoop_comm *comm);
@@ -32,19 +33,19 @@ void hp_progress_return(hoop_comm *comm);
 
 /*
  * Opens the queues on this device, before a stream is blocked for an operation on it: opening them may wait for all
- * that the GPU holds, and so for a blocked stream. Waits for a blocking call of another thread to end.
+ * that the GPU holds, and so for a blocked stream. Waits for the baton.
  */
 void hp_progress_pin(hoop_comm *comm, int device);
 
-/* Submits one work and drives until it is done; the place must be reserved. */
+/* Submits one work and waits until it is done; the thread has entered. */
 void hp_progress_run(hoop_comm *comm, hoop_work *work);
 
-/* Drives until the work is done or the deadline has passed; the place must be reserved. 1: done. */
+/*
+ * Waits until the work is done or the deadline has passed: drives, or sleeps while another thread does; the thread has
+ * entered. Functions of works that have ended are called meanwhile. 1: done.
+ */
 int hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline);
-
-/* Likewise, until what `until` looks at is so. The functions of works that have ended are called meanwhile. */
-typedef int hp_until_fn(hoop_comm *comm, void *arg);
-int hp_progress_until(hoop_comm *comm, hp_until_fn *until, void *arg, uint64_t deadline);
+int hp_progress_until(hp_waiter *waiter, uint64_t deadline); /* likewise, for what the waiter waits for */
 
 /*
  * A wait for operation `sequence` has lasted for `waited` ns, which was its limit: the operation is to end, and with it
@@ -54,11 +55,6 @@ int hp_progress_overdue(hoop_comm *comm, uint64_t sequence, uint64_t waited);
 
 /* One non-blocking round, if no other thread drives. */
 void hp_progress_poke(hoop_comm *comm);
-
-/*
- * Drives until no work is outstanding or the deadline has passed; the waiting place must be reserved. 1: none is left.
- */
-int hp_progress_finish(hoop_comm *comm, uint64_t deadline);
 
 /*
  * From any thread: this rank ends the job with `cause`. 1: no thread of the library touches an array any more. 0: the
@@ -83,7 +79,7 @@ void hp_progress_unstarted(hoop_comm *comm, const hp_call *call, const hoop_erro
 int hp_progress_fd(hoop_comm *comm, hoop_error *error);
 
 /*
- * hoop_comm_fd_close: the background thread drives again, and the descriptor is closed. 0: another thread has been
+ * hoop_comm_fd_close, with a descriptor: the background thread drives again, and it is closed. 0: another thread has been
  * stuck with the baton for 5 s, and nothing has changed.
  */
 int hp_progress_fd_close(hoop_comm *comm);

@@ -209,16 +209,6 @@ mark_progress(hoop_comm *comm, uint64_t warn, uint64_t now)
 
 /* --- waits outside the belts --- */
 
-/* Whether a thread of the program waits, and is not in a split: then it waits for messages, if there are only such. */
-static int
-thread_waits(hoop_comm *comm)
-{
-    pthread_mutex_lock(&comm->driver.mutex);
-    int waits = comm->driver.waiting && !comm->driver.elsewhere;
-    pthread_mutex_unlock(&comm->driver.mutex);
-    return waits;
-}
-
 /* The operation that its stream has not reached, else the message in which a thread waits, if that has lasted a moment. */
 static hp_waiting
 find_wait(hoop_comm *comm, uint64_t now)
@@ -234,7 +224,8 @@ find_wait(hoop_comm *comm, uint64_t now)
     }
     if (!waiting.call.kind || waiting.since < hp_comm_own_heartbeat(comm) / 2)
         return none;
-    return waiting.sequence || thread_waits(comm) ? waiting : none;
+    /* a thread of the program that waits, and not in a split, waits for messages if there are only such */
+    return waiting.sequence || atomic_load(&comm->driver.here) > 0 ? waiting : none;
 }
 
 /* The server is told that this rank waits no longer, now or, if it cannot be told now, later. */

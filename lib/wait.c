@@ -44,12 +44,6 @@ check_wait(const hoop_work *work, const char *call, const char *null)
     return result == HOOP_SUCCESS ? hp_entry_may_wait(work->comm, call) : result;
 }
 
-static hoop_result
-refuse_busy(const hoop_comm *comm)
-{
-    return hp_entry_refuse(comm, HOOP_ERR_BUSY, "another thread is in a blocking call on this communicator");
-}
-
 /* Frees a work that is done; its result. */
 static hoop_result
 take_result(hoop_work *work)
@@ -88,8 +82,7 @@ hoop_work_wait(hoop_work *work, int timeout_ms)
         return result;
     int done = is_done(work);
     if (!done) {
-        if (hp_progress_enter(work->comm) != HOOP_SUCCESS)
-            return refuse_busy(work->comm);
+        hp_progress_enter(work->comm);
         done = hp_progress_wait(work->comm, work, deadline_of(timeout_ms));
         hp_progress_leave(work->comm);
     }
@@ -119,7 +112,8 @@ expire_messages(hoop_work *work, uint64_t waited)
 
 /*
  * The limit of a wait, which has lasted for `waited` ns, is over. If the communicator is not ended within bounds, this
- * rank aborts it. 1: the work is done; 0: another thread is stuck, and the communicator has the error.
+ * rank aborts it; not if only the work's function has to return. 1: the work is done; 0: another thread is stuck, and
+ * the communicator has the error.
  */
 static int
 expire(hoop_work *work, uint64_t waited)
@@ -127,6 +121,8 @@ expire(hoop_work *work, uint64_t waited)
     hoop_comm *comm = work->comm;
     hoop_error error;
     char me[96], operation[HP_OPERATION_TEXT];
+    if (atomic_load(&work->state) & HP_WORK_ENDED)
+        return hp_progress_wait(comm, work, HP_NEVER);
     if (work->message_count > 0) /* the server judges operations only */
         return expire_messages(work, waited);
     if (hp_progress_overdue(comm, work->sequence, waited) && hp_progress_wait(comm, work, deadline_of(JUDGED_MS)))
@@ -150,8 +146,7 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     uint64_t since = hp_now();
     int done = is_done(work);
     if (!done) {
-        if (hp_progress_enter(comm) != HOOP_SUCCESS)
-            return refuse_busy(comm);
+        hp_progress_enter(comm);
         done = hp_progress_wait(comm, work, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
         hp_progress_leave(comm);
     }
@@ -168,7 +163,7 @@ hoop_wait_all(hoop_work **works, size_t count)
         hoop_result result = works[i] ? hoop_work_wait(works[i], -1) : HOOP_SUCCESS;
         if (first == HOOP_SUCCESS)
             first = result;
-        if (result != HOOP_ERR_BUSY && result != HOOP_ERR_INVALID_USAGE && result != HOOP_ERR_FORKED)
+        if (result != HOOP_ERR_INVALID_USAGE && result != HOOP_ERR_FORKED)
             works[i] = NULL;
     }
     return first;
@@ -176,23 +171,14 @@ hoop_wait_all(hoop_work **works, size_t count)
 
 /* --- one of several --- */
 
-typedef struct choice {
-    hoop_work **works;
-    size_t count, index;
-} choice;
-
-/* The first that is done becomes the choice. */
-static int
-one_is_done(hoop_comm *comm, void *arg)
+/* The index of the first that is done; count: none is. */
+static size_t
+first_done(hoop_work **works, size_t count)
 {
-    choice *c = arg;
-    (void)comm;
-    for (size_t i = 0; i < c->count; i++)
-        if (c->works[i] && is_done(c->works[i])) {
-            c->index = i;
-            return 1;
-        }
-    return 0;
+    size_t i = 0;
+    while (i < count && !(works[i] && is_done(works[i])))
+        i++;
+    return i;
 }
 
 /* The communicator of works[i], if no work before it has the same one; else NULL. */
@@ -207,54 +193,32 @@ new_comm(hoop_work **works, size_t i)
     return works[i]->comm;
 }
 
-/* Gives back the waiting places of the communicators of the first `count` works. */
+/*
+ * This thread drives the first communicator, or sleeps while another one does. The background threads of the others
+ * drive those meanwhile, as during a split, unless threads wait there. Whoever ends an operation wakes this thread.
+ */
 static void
-leave_all(hoop_work **works, size_t count)
+wait_for_one(hoop_work **works, size_t count, uint64_t deadline)
 {
-    for (size_t i = 0; i < count; i++)
-        if (new_comm(works, i))
-            hp_progress_leave(works[i]->comm);
-}
-
-static hoop_result
-enter_all(hoop_work **works, size_t count)
-{
+    hp_waiter waiter = {.works = works, .count = count};
     for (size_t i = 0; i < count; i++) {
         hoop_comm *comm = new_comm(works, i);
-        if (comm && hp_progress_enter(comm) != HOOP_SUCCESS) {
-            leave_all(works, i);
-            return refuse_busy(comm);
-        }
-    }
-    return HOOP_SUCCESS;
-}
-
-/*
- * This thread drives the first communicator. The background threads of the others drive those meanwhile, as during a
- * split, and wake this one when an operation is done.
- */
-static int
-wait_for_one(choice *c, uint64_t deadline)
-{
-    hoop_comm *driven = NULL;
-    for (size_t i = 0; i < c->count; i++) {
-        hoop_comm *comm = new_comm(c->works, i);
-        if (comm && driven) {
-            hp_baton_watch(comm, driven);
-            hp_progress_depart(comm);
+        if (comm && !waiter.comm) {
+            waiter.comm = comm;
+            hp_progress_enter(comm);
         } else if (comm) {
-            driven = comm;
+            hp_progress_depart(comm);
+            hp_baton_watch(&waiter);
         }
     }
-    int done = hp_progress_until(driven, one_is_done, c, deadline);
-    for (size_t i = 0; i < c->count; i++) {
-        hoop_comm *comm = new_comm(c->works, i);
-        if (!comm || comm == driven)
-            continue;
-        hp_baton_watch(comm, NULL);
-        hp_progress_return(comm);
+    hp_progress_until(&waiter, deadline);
+    for (size_t i = 0; i < count; i++) {
+        hoop_comm *comm = new_comm(works, i);
+        if (comm == waiter.comm)
+            hp_progress_leave(comm);
+        else if (comm)
+            hp_progress_return(comm);
     }
-    return done;
 }
 
 static hoop_result
@@ -272,27 +236,21 @@ check_works(hoop_work **works, size_t count, const size_t *index)
 hoop_result
 hoop_wait_any(hoop_work **works, size_t count, int timeout_ms, size_t *index)
 {
-    choice c = {works, count, count};
     size_t left = 0;
     hoop_result result = check_works(works, count, index);
     if (result != HOOP_SUCCESS)
         return result;
-    *index = count;
     for (size_t i = 0; i < count; i++)
         left += works[i] != NULL;
-    int done = left > 0 && one_is_done(NULL, &c);
-    if (left > 0 && !done) {
-        result = enter_all(works, count);
-        if (result != HOOP_SUCCESS)
-            return result;
-        done = wait_for_one(&c, deadline_of(timeout_ms));
-        leave_all(works, count);
+    *index = first_done(works, count);
+    if (left > 0 && *index == count) {
+        wait_for_one(works, count, deadline_of(timeout_ms));
+        *index = first_done(works, count);
     }
-    if (!done)
+    if (*index == count)
         return left > 0 ? HOOP_IN_PROGRESS : HOOP_SUCCESS;
-    hoop_work *ended = works[c.index];
-    works[c.index] = NULL;
-    *index = c.index;
+    hoop_work *ended = works[*index];
+    works[*index] = NULL;
     return take_result(ended);
 }
 

@@ -28,7 +28,8 @@ enum {
     HP_WORK_CLAIMED = 2,  /* hoop_work_on_done sets its function, */
     HP_WORK_CALLS = 4,    /* has set it, */
     HP_WORK_RETURNED = 8, /* and the function has been called */
-    HP_WORK_FREED = 16    /* the caller has no handle: the work is free again when it is done */
+    HP_WORK_FREED = 16,   /* the caller has no handle: the work is free again when it is done */
+    HP_WORK_AWAITED = 32  /* a thread sleeps, or has slept, until it is done: `waiter` */
 };
 
 struct hoop_work {
@@ -66,7 +67,8 @@ struct hoop_work {
     hoop_work *after;    /* the last collective of the same group: this work is not complete before that one */
     hoop_work *previous; /* running list */
 
-    /* hp_work_pool_take clears the fields above this one, up to offsetof(hoop_work, array) */
+    /* hp_work_pool_take clears the fields above this one, up to offsetof(hoop_work, waiter) */
+    struct hp_waiter *waiter;  /* baton.h's: who is woken when it is done; NULL: nobody; under the driver's mutex */
     hp_segment *array;         /* a group's segments, from the communicator's free list until the work is complete */
     size_t segment_room;       /* in the array */
     hp_message *message_array; /* as many as were ever needed */

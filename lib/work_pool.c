@@ -40,7 +40,7 @@ hp_work_pool_take(hoop_comm *comm, int has_blocks)
     pthread_mutex_unlock(&d->mutex);
     if (!work)
         return allocate(d, has_blocks ? (size_t)comm->size : 0);
-    memset(work, 0, offsetof(hoop_work, array));
+    memset(work, 0, offsetof(hoop_work, waiter));
     return work;
 }
 
@@ -98,7 +98,8 @@ hp_work_pool_settle(hoop_comm *comm, hoop_work *work, int before)
     atomic_fetch_sub(&comm->driver.outstanding, 1);
     if (before & HP_WORK_FREED)
         hp_work_pool_give(comm, work);
-    hp_baton_tell(comm);
+    if (before & HP_WORK_AWAITED)
+        hp_baton_tell(comm, work);
 }
 
 void

@@ -114,7 +114,7 @@ wait_for(hoop_work *work, int ms)
     hoop_result result;
     do
         result = hoop_work_wait(work, ms);
-    while (result == HOOP_IN_PROGRESS || result == HOOP_ERR_BUSY);
+    while (result == HOOP_IN_PROGRESS);
     return result;
 }
 

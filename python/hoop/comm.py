@@ -36,22 +36,6 @@ _REDUCE_SCATTERV, _ALLTOALLV, _SEND, _RECV = _form("reduce_scatterv"), _form("al
 _NOTHING: Call = ((), None, None, None)
 
 
-class _Turn:
-    """The right to touch works that another thread might free: one thread waits, tests or destroys at a time."""
-
-    __slots__ = ("_lock",)
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> None:
-        if not self._lock.acquire(False):
-            raise HoopError("another thread is in a blocking call or a wait on this communicator", BUSY)
-
-    def __exit__(self, *error: object) -> None:
-        self._lock.release()
-
-
 Array = Any  # whatever hoop.arrays can read
 
 
@@ -72,7 +56,7 @@ class Comm:
     arrays do not fit, and nothing was started. HoopError: everything that libhoop reports.
 
     Each collective blocks until this rank's result is complete, and returns the array that has it. Its `i` form
-    returns a Work at once. Other threads of Python run meanwhile; one thread at a time may wait on a communicator. A
+    returns a Work at once. Other threads of Python run meanwhile; any number of them may wait and call. A
     blocking call heeds Ctrl-C when it has ended (hooprun ends its ranks at once); Work.wait() does within 0.1 s.
 
     Arrays of a GPU whose __cuda_array_interface__ names a stream, and calls with stream= (a cudaStream_t as a number),
@@ -94,7 +78,8 @@ class Comm:
         self._handle: int = handle
         self._rank: int = lib.hoop_comm_rank(handle)
         self._size: int = lib.hoop_comm_size(handle)
-        self._turn = _Turn()
+        self._lock = threading.Lock()
+        self._held: set[object] = set()  # works that a thread waits for; or this, while a thread destroys it
         self._groups: dict[int, list[object]] = {}  # the arrays of each thread's open group
         self._dropped: list[tuple[Signal, object]] = []  # the arrays of works in flight that the program has dropped
         self._error: Optional[HoopError] = None  # of destroying
@@ -532,17 +517,23 @@ class Comm:
     def destroy(self) -> None:
         """Leaves the ring, after the works in flight; other ranks need not call it at the same time. Twice is fine.
 
-        HoopError if the communicator has failed, or if another thread is in it.
+        HoopError if the communicator has failed; with code HOOP_ERR_BUSY, and nothing is destroyed, if another thread
+        is in a blocking call or a wait on it.
         """
         if not self._handle:
             return
-        with self._turn:
-            handle, self._handle = self._handle, 0
-            code = lib.hoop_comm_destroy(handle)
-            if code in (BUSY, FORKED, INVALID_USAGE):
-                self._handle = handle
-                raise error_of(code, handle)
-        self._error = error_of(code) if code else None
+        with self._lock:
+            if self._held:
+                raise HoopError("another thread waits for an operation of this communicator, or destroys it", BUSY)
+            self._held.add(self)
+        handle, self._handle = self._handle, 0
+        code = lib.hoop_comm_destroy(handle)
+        refused = code in (BUSY, FORKED, INVALID_USAGE)
+        self._handle = handle if refused else 0
+        self._error = error_of(code) if code and not refused else None
+        self._held.discard(self)
+        if refused:
+            raise error_of(code, handle)
         self._dropped.clear()
         _open.discard(self)
         if self._error:

@@ -34,6 +34,25 @@ def wait_ms(handle: Any, deadline: Optional[float], wait: Callable[[Any, int], i
             return code
 
 
+class _Hold:
+    """The right to touch the handle of a work: one thread's, and nobody's while a thread destroys the communicator."""
+
+    __slots__ = ("_work",)
+
+    def __init__(self, work: "Work") -> None:
+        self._work = work
+
+    def __enter__(self) -> None:
+        comm = self._work._comm
+        with comm._lock:
+            if self._work in comm._held or comm in comm._held:
+                raise HoopError("another thread waits for this operation, or destroys its communicator", BUSY)
+            comm._held.add(self._work)
+
+    def __exit__(self, *error: object) -> None:
+        self._work._comm._held.discard(self._work)
+
+
 class Work:
     """An operation that a method with an `i` in front has started. Its arrays are in use until it has ended.
 
@@ -73,7 +92,7 @@ class Work:
 
     def _ended(self) -> bool:
         """Has it ended, as far as Python knows? A communicator that was destroyed has no work in flight."""
-        if self._code is None and not self._comm._handle:
+        if self._code is None and not self._comm._handle and self._comm not in self._comm._held:
             self._handle = 0
             self._error = self._comm._last_error()
             self._code, self._keep = (self._error.code if self._error else 0), None
@@ -82,12 +101,14 @@ class Work:
     def wait(self, timeout: Optional[float] = None) -> Any:
         """The call's result, when the operation has ended. timeout: seconds; then TimeoutError, and the work goes on.
 
-        One thread at a time waits on a communicator; another gets HoopError with code HOOP_ERR_BUSY.
+        Threads may wait for different works at the same time; a second one that waits for the same work gets HoopError
+        with code HOOP_ERR_BUSY.
         """
         if not self._ended():
             deadline = None if timeout is None else time.monotonic() + timeout
-            with self._comm._turn:
-                self._take(wait_ms(self._handle, deadline))
+            with _Hold(self):
+                if not self._ended():
+                    self._take(wait_ms(self._handle, deadline))
         if self._code is None:
             raise TimeoutError(f"{self!r} has not ended within {timeout} s")
         return self._value()
@@ -98,13 +119,12 @@ class Work:
         The error, HOOP_ERR_TIMEOUT, names the rank that holds it up. The communicator has failed then.
         """
         if not self._ended():
-            with self._comm._turn:
-                self._take(lib.hoop_work_wait_or_fail(self._handle, round(1000 * timeout)))
+            with _Hold(self):
+                if not self._ended():
+                    self._take(lib.hoop_work_wait_or_fail(self._handle, round(1000 * timeout)))
         return self._value()
 
     def _take(self, code: int) -> None:
-        if code == BUSY:
-            raise self._comm._failure(code)
         if code != IN_PROGRESS:
             self._handle = 0
             self._end(code)
@@ -113,8 +133,8 @@ class Work:
         """Has the operation ended? Makes some progress, never blocks."""
         if not self._ended():
             done = ctypes.c_int()
-            with self._comm._turn:
-                code = lib.hoop_work_test(self._handle, ctypes.byref(done))
+            with _Hold(self):
+                code = 0 if self._ended() else lib.hoop_work_test(self._handle, ctypes.byref(done))
             if done.value:
                 self._end(code)
         if self._error is not None:
@@ -190,16 +210,16 @@ def wait_all(works: Iterable[Work]) -> list[Any]:
 def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
     """The index of a work that has ended, also by an error, which its wait() raises. The works may be of several
     communicators. timeout: seconds; then TimeoutError. ValueError if there is no work."""
-    for index, work in enumerate(works):
-        if work._ended():
-            return index
     if not works:
         raise ValueError("wait_any of no works would never end")
     deadline = None if timeout is None else time.monotonic() + timeout
-    handles, found = (c_void_p * len(works))(*[work._handle for work in works]), ctypes.c_size_t()
     with ExitStack() as stack:
-        for comm in {work._comm for work in works}:
-            stack.enter_context(comm._turn)
+        for work in {work for work in works if not work._ended()}:
+            stack.enter_context(_Hold(work))
+        for index, work in enumerate(works):
+            if work._ended():
+                return index
+        handles, found = (c_void_p * len(works))(*[work._handle for work in works]), ctypes.c_size_t()
         code = wait_ms(handles, deadline, lambda a, ms: lib.hoop_wait_any(a, len(works), ms, ctypes.byref(found)))
         if found.value < len(works):
             works[found.value]._take(code)

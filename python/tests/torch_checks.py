@@ -721,13 +721,13 @@ def join():
     dist.init_process_group(os.environ.get("BACKEND", "hoop"), timeout=timedelta(seconds=60))
 
 
-def main():
+def main(checks):
     torch.set_num_threads(1)
-    names = sys.argv[1:] or [name for name in globals() if name.startswith("check_")]
+    names = sys.argv[1:] or [name for name in checks if name.startswith("check_")]
     find_hoop()
     join()
     for name in names:
-        globals()[name]()
+        checks[name]()
         if name.startswith("check_"):
             dist.barrier()
         if me() == 0:
@@ -737,4 +737,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(globals())

@@ -5,6 +5,7 @@ import array
 import asyncio
 import gc
 import threading
+import time
 import unittest
 import weakref
 
@@ -182,20 +183,23 @@ class Works(unittest.TestCase):
         comm.barrier()
 
     def test_waiting_twice(self):
-        """Two threads that wait for one communicator: the second gets an error."""
+        """Two threads that wait for one work: the second gets an error. For two works each may wait."""
         thread = threading.Thread(target=lambda: work.wait())
         with Late():
-            work = comm.iallreduce(mine())
+            work, other = comm.iallreduce(mine()), comm.iallreduce(mine())
             if RANK > 0:
                 thread.start()
-                while comm._turn._lock.acquire(False):  # until the thread waits
-                    comm._turn._lock.release()
+                while not comm._held:  # until the thread waits
+                    time.sleep(0.001)
+                with self.assertRaises(TimeoutError):
+                    other.wait(0.01)
                 with self.assertRaises(hoop.HoopError) as caught:
                     work.wait()
                 self.assertEqual("HOOP_ERR_BUSY", caught.exception.name)
         if RANK > 0:
             thread.join()
         self.assertEqual(TOTAL, work.wait()[0])
+        self.assertEqual(TOTAL, other.wait()[0])
 
 
 async def _awaited(work):

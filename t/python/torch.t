@@ -27,6 +27,8 @@ for count in 2 3 4; do
     name=check_again
     ok "all checks on $count ranks" passed $count "$files/torch_checks.py"
 done
+name=check_ddp_with_collectives
+ok 'several threads on one group' passed 2 "$files/torch_threads.py"
 for name in $(sed -n 's/^def \(fault_[a-z_]*\).*/\1/p' "$files/torch_checks.py"); do
     ok "$name" passed 2 "$files/torch_checks.py" "$name"
 done

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import collections
 import ctypes
+import threading
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, Iterable, NoReturn, Optional, Sequence
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.distributed import DistBackendError
 
-from .._library import RESULTS, lib
+from .._library import lib
 from . import watcher
 from .barrier import monitored_barrier
 from .errors import failure, name_members
@@ -28,7 +29,6 @@ from .stream import StreamWork, op_stream
 from .tensors import check_written, dense, flat, in_place, joined, receiver, reduction, same_type, summands, width
 from .work import Done, HoopWork, milliseconds
 
-_BUSY = RESULTS["HOOP_ERR_BUSY"]
 _UNSET = timedelta(0)
 _MOST_DIMENSIONS = 65  # of a sparse tensor that is compared between ranks, and their number
 _FORMS = "allreduce reduce reduce_scatter reduce_scatterv allgather allgatherv broadcast gather scatter".split()
@@ -92,6 +92,7 @@ class Operations:
         self._rank, self._size, self._limit = rank, size, limit
         self._comm: Optional[int] = None
         self._pending: collections.deque[Any] = collections.deque()
+        self._lock = threading.Lock()
         self._done = Done()
         self._sequence = self._barriers = 0
         self._comm, self._store = meet(store, rank, size, limit)
@@ -123,8 +124,7 @@ class Operations:
                 if finish:
                     finish()
                 return self._done
-            if code != _BUSY:
-                raise failure(code, comm, result)
+            raise failure(code, comm, result)
         handle = ctypes.c_void_p()
         code = _STARTING[form](*args, comm, ctypes.byref(handle))
         return self._started(code, handle, opts, keep, result, finish)
@@ -169,9 +169,10 @@ class Operations:
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
         work = HoopWork(handle.value, comm, keep, result, finish, limit)
-        while self._pending and self._pending[0].is_completed():
-            self._pending.popleft()
-        self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it
+        with self._lock:  # another thread may start one, too
+            while self._pending and self._pending[0].is_completed():
+                self._pending.popleft()
+            self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it
         return work
 
     # --- reductions --------------------------------------------------------------------------------------------------

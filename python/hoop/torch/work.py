@@ -16,11 +16,10 @@ from torch import Tensor
 from torch._C._distributed_c10d import Work as _TorchWork
 from torch.futures import Future
 
-from .._library import IN_PROGRESS, RESULTS, lib
+from .._library import IN_PROGRESS, lib
 from .errors import failure
 from .watcher import lanes, watch
 
-_BUSY = RESULTS["HOOP_ERR_BUSY"]
 _NO_LIMIT = -1
 
 
@@ -149,11 +148,7 @@ class HoopWork(_TorchWork):
         """Returns when the operation has ended."""
         with self._lock:
             if self._handle and not self._ended:
-                code = lib.hoop_work_wait_or_fail(self._handle, limit)
-                if code == _BUSY:  # another thread waits on this communicator, and drives this operation, too
-                    self._give_to_watcher()
-                else:
-                    self._end(code)
+                self._end(lib.hoop_work_wait_or_fail(self._handle, limit))
         if self._ended:
             self._wait_for_watcher(limit)
 
@@ -169,7 +164,7 @@ class HoopWork(_TorchWork):
         if self._handle and not self._ended and self._lock.acquire(False):
             try:
                 code = lib.hoop_work_wait(self._handle, 0) if self._handle and not self._ended else IN_PROGRESS
-                if code not in (IN_PROGRESS, _BUSY):
+                if code != IN_PROGRESS:
                     self._end(code)
             finally:
                 self._lock.release()

@@ -45,7 +45,7 @@ typedef enum hoop_result {
     HOOP_ERR_CORRUPT = 38,         /* a checksum was wrong: bytes changed on the network */
     HOOP_ERR_NO_MEMORY = 39,
     HOOP_ERR_UNSUPPORTED = 40, /* not built yet, or not in this build */
-    HOOP_ERR_BUSY = 41,        /* another thread is in a blocking call or a wait on this communicator */
+    HOOP_ERR_BUSY = 41,        /* destroyed, or its descriptor closed, while another thread waits or is stuck in it */
     HOOP_ERR_FORKED = 42,      /* the communicator belongs to the parent process */
     HOOP_ERR_STALE_EPOCH = 43, /* the others continued without this rank */
     HOOP_ERR_NO_QUORUM = 44    /* too few ranks are left to continue */
@@ -151,7 +151,8 @@ hoop_result hoop_comm_create(hoop_comm **comm, const hoop_config *config);
  * Leaves the ring; other ranks need not call it at the same time. Waits for work in flight up to op_timeout_ms, then
  * aborts it; and as long for messages that hoop_send has sent ahead to reach their ranks' systems. Frees all works
  * (their handles become invalid) and the communicator, and returns the communicator's error if it has failed.
- * HOOP_SUCCESS for NULL.
+ * HOOP_SUCCESS for NULL. HOOP_ERR_BUSY, and nothing is freed: another thread is in a blocking call or a wait on it, or
+ * has been stuck in it for 5 s.
  */
 hoop_result hoop_comm_destroy(hoop_comm *comm);
 
@@ -189,7 +190,7 @@ hoop_result hoop_comm_set_call_name(hoop_comm *comm, const char *name);
 
 /*
  * All ranks call it. Those of one color form a new communicator, ranked by key, then by old rank. A rank with color < 0
- * takes no part: it gets *newcomm NULL and HOOP_SUCCESS.
+ * takes no part: it gets *newcomm NULL and HOOP_SUCCESS. Other threads may wait on comm meanwhile; splits take turns.
  */
 hoop_result hoop_comm_split(hoop_comm *comm, int color, int key, hoop_comm **newcomm);
 hoop_result hoop_comm_shrink(hoop_comm *comm, hoop_comm **newcomm); /* HOOP_ERR_UNSUPPORTED in this version */
@@ -230,7 +231,8 @@ hoop_result hoop_comm_local_address(const hoop_comm *comm, char *text, size_t si
  *   alltoall        size * count            size * count          block r goes to rank r
  *   barrier         -                       -                     returns when all have entered
  *
- * At most one thread is in a blocking call or a wait on a communicator; a second gets HOOP_ERR_BUSY.
+ * Any number of threads may be in blocking calls and waits on a communicator. All ranks call the same collectives in
+ * the same order; threads that call them agree on it themselves.
  */
 hoop_result hoop_allreduce(const void *sendbuf, void *recvbuf, size_t count, hoop_dtype dtype, hoop_op op,
                            hoop_comm *comm);
@@ -403,8 +405,9 @@ hoop_result hoop_ialltoallv(const void *sendbuf, void *recvbuf, const size_t *se
  * hoop_comm_progress, which never blocks, whenever the descriptor is readable. If it does not for long, a thread of the
  * library calls it now and then, so that the other ranks know that this rank is alive. The descriptor belongs to the
  * library. hoop_comm_fd_close closes it, and the background thread drives again, also operations in flight; a later
- * hoop_comm_fd makes a new one. HOOP_SUCCESS if there is no descriptor; HOOP_ERR_BUSY if another thread has been stuck
- * in the communicator for 5 s.
+ * hoop_comm_fd makes a new one. HOOP_SUCCESS if there is no descriptor; HOOP_ERR_BUSY if another thread is in a blocking
+ * call or a wait on the communicator, or has been stuck in it for 5 s. hoop_comm_progress may be called beside such a
+ * thread, which drives then.
  */
 int hoop_comm_fd(const hoop_comm *comm);
 hoop_result hoop_comm_fd_close(hoop_comm *comm);
@@ -415,7 +418,7 @@ hoop_result hoop_comm_progress(hoop_comm *comm);
  * small allreduces of one dtype and op are fused into one pass round the ring. hoop_group_end returns when all are
  * complete. After an argument error inside, the end returns that error, and the whole group is dropped. Nested groups,
  * waits, hoop_work_on_done, hoop_comm_progress, non-blocking calls and other communicators inside a group are
- * HOOP_ERR_INVALID_USAGE.
+ * HOOP_ERR_INVALID_USAGE. Several threads may have a group each.
  */
 hoop_result hoop_group_start(hoop_comm *comm);
 hoop_result hoop_group_end(hoop_comm *comm);

@@ -26,7 +26,7 @@ hoop_result hp_entry_may_wait(const hoop_comm *comm, const char *call);
 /*
  * A collective has ended with `result` before it was started; this thread's error has the reason. The server is
  * informed if the reason is the call itself: an argument, its memory, want of memory. It is not if the call was only
- * made at the wrong moment: another thread waits, a group is open, the process has forked; nor of a message, in which no
+ * made at the wrong moment: a group is open, the process has forked; nor of a message, in which no
  * other rank waits as in an operation. Returns the result.
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);

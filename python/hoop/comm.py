@@ -11,7 +11,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence
 
-from . import calls
+from . import calls, ending
 from ._library import ADDRESS_TEXT, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, Signal, lib
 from ._library import Stats as _StatsStruct
 from .bell import DONE
@@ -548,15 +548,16 @@ class Comm:
         error: Optional[BaseException],
         where: Optional[TracebackType],
     ) -> None:
-        if error is None or isinstance(error, (SystemExit, GeneratorExit)):
-            self.destroy()
+        why = ending.told(self._rank, error)
+        if why:
+            self._abandon(why)
         else:
-            self._abandon(error)
+            self.destroy()
 
-    def _abandon(self, error: BaseException) -> None:
-        """The program ends by this error, which says more than those of leaving."""
+    def _abandon(self, why: str) -> None:
+        """The program ends by an error, which says more than those of leaving."""
         try:
-            self.abort(f"rank {self._rank} raised {type(error).__name__}: {error}")
+            self.abort(why)
             self.destroy()
         except HoopError:
             pass
@@ -640,10 +641,11 @@ _open: set[Comm] = set()
 
 def _leave_all() -> None:
     """Destroys what the program has not, as libhoop may still use arrays that the interpreter is about to free."""
-    error = getattr(sys, "last_value", None)
+    error = ending.uncaught()
     for comm in list(_open):
-        if error is not None:
-            comm._abandon(error)
+        why = ending.told(comm._rank, error)
+        if why:
+            comm._abandon(why)
             continue
         try:
             comm.destroy()

@@ -29,7 +29,7 @@ like 'hoop: .*rank 1' "$errors" '... is named when that ends'
 for way in uncaught uncaught_in_with; do
     end_by $way
     is 1 "$status" "$way: the program fails"
-    like "^rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 raised KeyError: 'a key of the program'" "$said" \
+    like "^rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 ended with KeyError: 'a key of the program'" "$said" \
         '... and the other rank gets the reason'
     like "^\[?.*KeyError: 'a key of the program'" "$errors" '... beside the usual traceback'
 done

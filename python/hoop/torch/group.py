@@ -79,7 +79,7 @@ class HoopGroup(Operations, _TorchGroup):
         self._join(store, rank, size, limit)
 
     def __del__(self) -> None:
-        self.shutdown()
+        self._leave(None)
 
     def rank(self) -> int:
         return self._rank

@@ -11,7 +11,9 @@ from __future__ import annotations
 import atexit
 import collections
 import ctypes
+import sys
 import threading
+import time
 import weakref
 from datetime import timedelta
 from typing import Any, Callable, Iterable, NoReturn, Optional, Sequence
@@ -20,7 +22,8 @@ import torch
 from torch import Tensor
 from torch.distributed import DistBackendError
 
-from .._library import lib
+from .. import ending
+from .._library import Stats, lib
 from . import watcher
 from .barrier import monitored_barrier
 from .errors import failure, name_members
@@ -30,6 +33,7 @@ from .tensors import check_written, dense, flat, in_place, joined, receiver, red
 from .work import Done, HoopWork, milliseconds
 
 _UNSET = timedelta(0)
+_LOOK_MS = 50  # between two looks at what a group that leaves still waits for
 _MOST_DIMENSIONS = 65  # of a sparse tensor that is compared between ranks, and their number
 _FORMS = "allreduce reduce reduce_scatter reduce_scatterv allgather allgatherv broadcast gather scatter".split()
 _FORMS += "alltoall alltoallv barrier send recv".split()
@@ -95,6 +99,7 @@ class Operations:
         self._lock = threading.Lock()
         self._done = Done()
         self._sequence = self._barriers = 0
+        self._within = id(sys.exc_info()[1])  # the exception that the program was handling at its last call
         self._comm, self._store = meet(store, rank, size, limit)
         name_members(self._comm, members)
         _groups.add(self)
@@ -111,11 +116,16 @@ class Operations:
             raise DistBackendError(f"rank {self._rank} uses a process group that was destroyed")
         return self._comm
 
+    def _count(self) -> None:
+        """Counts a call. A program that calls has not ended by the exception that it may be handling."""
+        self._sequence += 1
+        self._within = id(sys.exc_info()[1])
+
     def _run(
         self, form: str, args: tuple[Any, ...], opts: Any, keep: list[Tensor], result: Any, finish: _Finish = None
     ) -> Any:
         comm = self._comm or self._handle()
-        self._sequence += 1
+        self._count()
         if keep and not keep[0].is_cpu:
             return self._run_on_stream([(form, args)], opts, keep, result, finish)
         if not getattr(opts, "asyncOp", True) and opts.timeout <= _UNSET:
@@ -131,7 +141,7 @@ class Operations:
 
     def _run_group(self, calls: list[_Call], opts: Any, keep: list[Tensor], result: Any, finish: _Finish = None) -> Any:
         comm = self._handle()
-        self._sequence += 1
+        self._count()
         if not calls:
             return self._done
         if not keep[0].is_cpu:
@@ -170,10 +180,14 @@ class Operations:
         limit = milliseconds(getattr(opts, "timeout", None))
         work = HoopWork(handle.value, comm, keep, result, finish, limit)
         with self._lock:  # another thread may start one, too
-            while self._pending and self._pending[0].is_completed():
-                self._pending.popleft()
+            self._drop_ended()
             self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it
         return work
+
+    def _drop_ended(self) -> None:
+        """From the oldest to the first that is in progress."""
+        while self._pending and self._pending[0].is_completed():
+            self._pending.popleft()
 
     # --- reductions --------------------------------------------------------------------------------------------------
 
@@ -475,13 +489,16 @@ class Operations:
 
     def _message(self, form: str, tensor: Tensor, work: Tensor, peer: int, tag: int, finish: _Finish) -> Any:
         address, count, dtype = flat(work)
+        self._within = id(sys.exc_info()[1])
         if not tensor.is_cpu:
             call = form, (address, count, dtype, peer, tag)
             return self._run_on_stream([call], None, [work], [tensor], finish, f"{form} {peer}")
         handle = ctypes.c_void_p()
         code = _STARTING[form](address, count, dtype, peer, tag, self._handle(), ctypes.byref(handle))
         started = self._started(code, handle, None, [work], [tensor], finish)
-        started._source = peer if form == "recv" else -1
+        started.sender = peer if form == "recv" else -1
+        way = "from" if form == "recv" else "to"
+        started.pending = form, f"{form} of {work.numel()} elements {way} rank {peer} (tag {tag})"
         return started
 
     def send(self, tensors: list[Tensor], peer: int, tag: int = 0) -> Any:
@@ -540,25 +557,67 @@ class Operations:
 
     def abort(self) -> None:
         """Ends the operations on all ranks."""
+        self._abort("the process group was aborted")
+
+    def _abort(self, why: str) -> None:
         if self._comm is not None:
-            lib.hoop_comm_abort(self._comm, b"the process group was aborted")
+            lib.hoop_comm_abort(self._comm, why.encode())
 
     def shutdown(self) -> None:
-        """Waits for the operations in progress, up to the group's limit, and leaves the ring."""
+        """Leaves the ring. An exception by which the program leaves ends it for all ranks, else see _leave()."""
+        error = sys.exc_info()[1]
+        self._leave(None if id(error) == self._within else error)
+
+    def _leave(self, error: Optional[BaseException], since: Optional[float] = None) -> None:
+        """Waits for the operations in progress, as long as ending.verdict() says; since: the start of leaving."""
         if self._comm is None:
             return
-        self.waitForPendingWorks()
-        comm, self._comm = self._comm, None
-        name_members(comm, ())
-        lib.hoop_comm_destroy(comm)
+        try:
+            why = ending.told(self._rank, error)
+            if not why:
+                why = self._finish(time.monotonic() if since is None else since)
+                if why:  # no exception of this rank's says so
+                    print(f"hoop: {why}", file=sys.stderr)
+            if why:
+                self._abort(why)
+        except BaseException as interrupt:
+            self._abort(ending.told(self._rank, interrupt))
+            raise
+        finally:
+            self.waitForPendingWorks()
+            comm, self._comm = self._comm, None
+            name_members(comm, ())
+            lib.hoop_comm_destroy(comm)
+
+    def _finish(self, since: float) -> str:
+        """Returns when no operation is in progress, or else why the ring is to be ended."""
+        seen: Any = None
+        while True:
+            with self._lock:
+                self._pending = collections.deque(work for work in self._pending if not work.is_completed())
+            if not self._pending:
+                return ""
+            moved = self._moved()
+            if moved != seen:
+                since, seen = since if seen is None else time.monotonic(), moved
+            pending = [work.pending for work in self._pending]
+            why = ending.verdict(self._rank, pending, time.monotonic() - since)
+            if why:
+                return why
+            self._pending[0].ends_within(_LOOK_MS)
+
+    def _moved(self) -> tuple[int, ...]:
+        """Changes when anything moves in this ring."""
+        now = Stats(size=ctypes.sizeof(Stats))
+        lib.hoop_comm_stats(self._comm, ctypes.byref(now))
+        return now.operations, now.messages, now.bytes_sent, now.bytes_received, len(self._pending)
 
 
 def _leave_at_exit() -> None:
-    """A program that ends without destroy_process_group leaves its rings, and does not wait for anyone."""
+    """A program that ends without destroy_process_group leaves its rings as that does."""
+    error, since = ending.uncaught(), time.monotonic()
     for group in list(_groups):
-        if group._pending:
-            group.abort()
-        group.shutdown()
+        group._leave(error, since)
     watcher.stop()
 
 

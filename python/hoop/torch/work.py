@@ -84,12 +84,13 @@ class HoopWork(_TorchWork):
         result: Any,
         finish: Optional[Callable[[], None]],
         limit: int = _NO_LIMIT,
-        source: int = -1,
     ) -> None:
         super().__init__()
         self._handle: Optional[int] = handle
         self._comm, self._keep, self._result, self._finish = comm, keep, result, finish
-        self._limit, self._sender = limit, source
+        self._limit = limit
+        self.sender = -1  # of a receive
+        self.pending = "collective", ""  # see hoop.ending
         self._error: Optional[Exception] = None
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
         self._future: Any = None
@@ -161,13 +162,19 @@ class HoopWork(_TorchWork):
         return True
 
     def is_completed(self) -> bool:
-        if self._handle and not self._ended and self._lock.acquire(False):
+        return self.ends_within(0)
+
+    def ends_within(self, limit: int) -> bool:
+        """Waits for some milliseconds. True: the operation has ended."""
+        if self._handle and not self._ended and self._lock.acquire(timeout=limit / 1000):
             try:
-                code = lib.hoop_work_wait(self._handle, 0) if self._handle and not self._ended else IN_PROGRESS
+                code = lib.hoop_work_wait(self._handle, limit) if self._handle and not self._ended else IN_PROGRESS
                 if code != IN_PROGRESS:
                     self._end(code)
             finally:
                 self._lock.release()
+        elif self._ended:
+            self._ended.wait(limit / 1000)
         return self._handle is None
 
     def is_success(self) -> bool:
@@ -183,7 +190,7 @@ class HoopWork(_TorchWork):
         return self._result
 
     def source_rank(self) -> int:
-        return self._sender
+        return self.sender
 
     _source_rank = source_rank
 

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""How a rank leaves its rings: what it still waits for, and what the others are told. Pure: no clock, nothing is sent."""
+
+import sys
+from typing import Optional, Sequence
+
+# Seconds without progress that a rank which leaves gives a message; a collective has the limit of its ring.
+PATIENCE = {"recv": 5.0, "send": 60.0}
+
+Pending = tuple[str, str]  # an operation in progress: "send", "recv" or another word; and how the others are told of it
+
+
+def told(rank: int, error: Optional[BaseException]) -> str:
+    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit is no error."""
+    if error is None or isinstance(error, (SystemExit, GeneratorExit)):
+        return ""
+    if isinstance(error, KeyboardInterrupt):
+        return f"rank {rank} was interrupted"
+    words = str(error).strip().split("\n")[0]
+    return f"rank {rank} ended with {type(error).__name__}" + (f": {words}" if words else "")
+
+
+def verdict(rank: int, pending: Sequence[Pending], quiet: float) -> str:
+    """Why a rank that leaves ends its ring now; "": it goes on waiting. quiet: seconds since something has moved.
+
+    The most patient operation decides: a receive that nobody matches ends no collective that others still enter.
+    """
+    kind, call = max(pending, key=lambda one: PATIENCE.get(one[0], float("inf")))
+    patience = PATIENCE.get(kind)
+    if patience is None or quiet < patience:
+        return ""
+    return f"rank {rank} leaves, and nobody has matched its {call} for {patience:.0f} s"
+
+
+def uncaught() -> Optional[BaseException]:
+    """The exception by which the interpreter ends. An interactive one does not end by those that it has shown."""
+    return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)

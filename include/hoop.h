@@ -316,6 +316,15 @@ hoop_result hoop_work_test(hoop_work *work, int *done);
 hoop_result hoop_work_wait(hoop_work *work, int timeout_ms);
 
 /*
+ * For languages whose signal handlers run between two calls of C: a blocking collective, send or receive of comm that
+ * lasts longer than slice_ms (0, as at the start: no limit) returns HOOP_IN_PROGRESS, and goes on as if its i form had
+ * started it. hoop_unfinished() is then its work, once, on the same thread; the caller waits for it, or frees it. NULL:
+ * there is none. HOOP_ERR_INVALID_ARGUMENT: slice_ms is below 0.
+ */
+hoop_result hoop_comm_set_slice(hoop_comm *comm, int slice_ms);
+hoop_work *hoop_unfinished(void);
+
+/*
  * hoop_work_wait with a limit that counts for all ranks: if the time is up first, the operation ends with
  * HOOP_ERR_TIMEOUT, on every rank, and with it the communicator. The error names the rank that has not entered the
  * operation, or holds it up. -1: no limit. An operation that completes within the moment until the server judges it

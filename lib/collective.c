@@ -136,8 +136,10 @@ run(hoop_comm *comm, hp_request *request)
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    hp_progress_run(comm, work);
+    int done = hp_progress_run(comm, work);
     hp_progress_leave(comm);
+    if (!done)
+        return hp_entry_unfinished(work);
     result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_work_pool_give(comm, work);
     return result;

@@ -17,6 +17,8 @@ static _Thread_local struct {
     hoop_error error;
 } latest; /* this thread's last error */
 
+static _Thread_local hoop_work *unfinished;
+
 hoop_result
 hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
 {
@@ -138,4 +140,19 @@ hp_entry_order(hoop_comm *comm, hoop_work *first)
         if (work->device > 0)
             return mark_streams(comm, first);
     return HOOP_SUCCESS;
+}
+
+hoop_result
+hp_entry_unfinished(hoop_work *work)
+{
+    unfinished = work;
+    return HOOP_IN_PROGRESS;
+}
+
+hoop_work *
+hp_entry_take_unfinished(void)
+{
+    hoop_work *work = unfinished;
+    unfinished = NULL;
+    return work;
 }

@@ -31,6 +31,10 @@ hoop_result hp_entry_may_wait(const hoop_comm *comm, const char *call);
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 
+/* The slice of a blocking call is over: HOOP_IN_PROGRESS, and hoop_unfinished() of this thread gives the work. */
+hoop_result hp_entry_unfinished(hoop_work *work);
+hoop_work *hp_entry_take_unfinished(void);
+
 /* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
 hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
 

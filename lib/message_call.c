@@ -55,11 +55,10 @@ hp_message_call_run(hoop_comm *comm, const hp_message_call *how, const hp_call *
     hp_progress_enter(comm);
     hoop_result result;
     hoop_work *work = make_ready(comm, how, arguments, &result);
-    if (work)
-        hp_progress_run(comm, work);
+    int done = work && hp_progress_run(comm, work);
     hp_progress_leave(comm);
-    if (!work)
-        return result;
+    if (!done)
+        return work ? hp_entry_unfinished(work) : result;
     result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_work_pool_give(comm, work);
     return result;

@@ -215,10 +215,7 @@ hp_progress_enter_alone(hoop_comm *comm)
     return alone;
 }
 
-/*
- * Works to move, a control connection to make again, or an error of the stream watchdog that was not sent to the other
- * ranks yet.
- */
+/* Works to move, a control connection to make again, or an error that was not sent to the other ranks yet. */
 static int
 has_to_do(const hp_driver *d)
 {
@@ -236,10 +233,7 @@ hp_progress_leave(hoop_comm *comm)
     pthread_mutex_unlock(&d->mutex);
 }
 
-/*
- * Makes the descriptor of hoop_comm_fd readable while works are left: the last step may have stopped where there is
- * more to do, and no socket need announce that.
- */
+/* Makes the descriptor of hoop_comm_fd readable while works are left: no socket need announce that there is more. */
 static void
 wake_program(hoop_comm *comm)
 {
@@ -537,11 +531,16 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         empty_inbox(comm);
 }
 
-void
+int
 hp_progress_run(hoop_comm *comm, hoop_work *work)
 {
+    uint64_t slice = atomic_load_explicit(&comm->driver.slice, memory_order_relaxed);
     hp_progress_submit(comm, work, work, 1);
-    hp_progress_wait(comm, work, HP_NEVER);
+    if (hp_progress_wait(comm, work, slice ? hp_now() + slice : HP_NEVER))
+        return 1;
+    hp_progress_depart(comm); /* starts the background thread */
+    hp_progress_return(comm);
+    return 0;
 }
 
 /* The alarm only has to make the descriptor readable. */

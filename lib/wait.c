@@ -137,6 +137,24 @@ expire(hoop_work *work, uint64_t waited)
 }
 
 hoop_result
+hoop_comm_set_slice(hoop_comm *comm, int slice_ms)
+{
+    hoop_result result = hp_entry_check(comm);
+    if (result == HOOP_SUCCESS && slice_ms < 0)
+        result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
+                                 "hoop_comm_set_slice: slice_ms is below 0: give milliseconds, or 0 for no limit");
+    if (result == HOOP_SUCCESS)
+        atomic_store(&comm->driver.slice, (uint64_t)slice_ms * HP_MS);
+    return result;
+}
+
+hoop_work *
+hoop_unfinished(void)
+{
+    return hp_entry_take_unfinished();
+}
+
+hoop_result
 hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
 {
     hoop_result result = check_wait(work, "hoop_work_wait_or_fail", "hoop_work_wait_or_fail: work is NULL");

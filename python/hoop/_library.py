@@ -167,6 +167,8 @@ _OTHERS: dict[str, tuple[object, list[object]]] = {
     "comm_destroy": (c_int, [_HANDLE]),
     "comm_abort": (c_int, [_HANDLE, c_char_p]),
     "comm_set_timeout": (c_int, [_HANDLE, c_int]),
+    "comm_set_slice": (c_int, [_HANDLE, c_int]),
+    "unfinished": (_HANDLE, []),
     "comm_set_name": (c_int, [_HANDLE, c_char_p]),
     "comm_set_call_name": (c_int, [_HANDLE, c_char_p]),
     "comm_split": (c_int, [_HANDLE, c_int, c_int, _OUT]),

@@ -19,7 +19,7 @@ from .calls import Call, whole
 from .errors import HoopError, check, error_of
 from .settings import config_of
 from .stats import Stats, stats_of
-from .work import Work
+from .work import SLICE_MS, Work, block, wait_whole
 
 # The functions of an operation: it blocks or is queued in a group; it starts; it is added to a CUDA stream.
 _Form = tuple[Callable[..., int], Callable[..., int], Callable[..., int]]
@@ -57,7 +57,8 @@ class Comm:
 
     Each collective blocks until this rank's result is complete, and returns the array that has it. Its `i` form
     returns a Work at once. Other threads of Python run meanwhile; any number of them may wait and call. A
-    blocking call heeds Ctrl-C when it has ended (hooprun ends its ranks at once); Work.wait() does within 0.1 s.
+    Ctrl-C in a blocking operation raises KeyboardInterrupt within 0.1 s, and ends the ring: the others are told. In
+    Work.wait() it does not, and the work goes on.
 
     Arrays of a GPU whose __cuda_array_interface__ names a stream, and calls with stream= (a cudaStream_t as a number),
     are ordered in that stream: the call returns at once, and the stream continues with the result.
@@ -76,6 +77,7 @@ class Comm:
 
     def _adopt(self, handle: int) -> None:
         self._handle: int = handle
+        lib.hoop_comm_set_slice(handle, SLICE_MS)
         self._rank: int = lib.hoop_comm_rank(handle)
         self._size: int = lib.hoop_comm_size(handle)
         self._lock = threading.Lock()
@@ -197,7 +199,7 @@ class Comm:
         if self._groups and get_ident() in self._groups:
             self._groups[get_ident()].append(keep)
         if stream is None:
-            code = form[0](*arguments, self._handle)
+            code = block(form[0], arguments, self._handle, self._rank)
         else:
             code = form[2](*arguments, self._handle, stream)
         if code:
@@ -619,10 +621,9 @@ class Group:
             self._drop()
             return
         work = c_void_p()
-        if self._waits:
-            code = lib.hoop_group_end(self._comm._handle)
-        else:
-            code = lib.hoop_igroup_end(self._comm._handle, byref(work))
+        code = lib.hoop_igroup_end(self._comm._handle, byref(work))
+        if self._waits and not code:
+            code = wait_whole(work.value or 0, self._comm._handle, self._comm._rank)
         if code:
             raise self._comm._failure(code)
         if not self._waits:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from ctypes import c_void_p
 from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, Sequence
 
-from . import bell
+from . import bell, ending
 from ._library import BUSY, IN_PROGRESS, lib
 from .errors import HoopError, error_of
 
@@ -32,6 +32,35 @@ def wait_ms(handle: Any, deadline: Optional[float], wait: Callable[[Any, int], i
         code = wait(handle, min(left, SLICE_MS))
         if code != IN_PROGRESS or left <= SLICE_MS:
             return code
+
+
+def wait_whole(handle: int, comm: int, rank: int) -> int:
+    """hoop_work_wait without limit. An exception of a signal handler, as Ctrl-C's, ends the ring: the operation is half
+    done, and the others are told."""
+    left, found = (c_void_p * 1)(handle), ctypes.c_size_t()  # the place is NULL once the work is freed
+    try:
+        return wait_ms(left, None, lambda a, ms: lib.hoop_wait_any(a, 1, ms, ctypes.byref(found)))
+    except BaseException as error:
+        if left[0]:
+            _interrupt(left[0], comm, rank, error)
+        raise
+
+
+def _interrupt(handle: int, comm: int, rank: int, error: BaseException) -> None:
+    lib.hoop_comm_abort(comm, (ending.told(rank, error) or f"rank {rank} was interrupted").encode())
+    lib.hoop_work_free(handle)
+
+
+def block(function: Callable[..., int], arguments: tuple[Any, ...], comm: int, rank: int) -> int:
+    """A blocking call of libhoop, in which signal handlers run after SLICE_MS at the latest; see wait_whole()."""
+    try:
+        code = function(*arguments, comm)
+    except BaseException as error:  # of a handler, after the first slice
+        handle = lib.hoop_unfinished()
+        if handle:
+            _interrupt(handle, comm, rank, error)
+        raise
+    return wait_whole(lib.hoop_unfinished(), comm, rank) if code == IN_PROGRESS else code
 
 
 class _Hold:

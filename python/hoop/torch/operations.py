@@ -25,6 +25,7 @@ from torch.distributed import DistBackendError
 from .. import ending
 from .._library import Stats, lib
 from . import watcher
+from ..work import SLICE_MS, block
 from .barrier import monitored_barrier
 from .errors import failure, name_members
 from .meeting import meet
@@ -102,6 +103,7 @@ class Operations:
         self._within = id(sys.exc_info()[1])  # the exception that the program was handling at its last call
         self._comm, self._store = meet(store, rank, size, limit)
         name_members(self._comm, members)
+        lib.hoop_comm_set_slice(self._comm, SLICE_MS)
         _groups.add(self)
 
     def _call_it(self, name: str) -> None:
@@ -129,7 +131,7 @@ class Operations:
         if keep and not keep[0].is_cpu:
             return self._run_on_stream([(form, args)], opts, keep, result, finish)
         if not getattr(opts, "asyncOp", True) and opts.timeout <= _UNSET:
-            code = _BLOCKING[form](*args, comm)
+            code = block(_BLOCKING[form], args, comm, self._rank)
             if code == 0:
                 if finish:
                     finish()
@@ -178,7 +180,7 @@ class Operations:
             raise failure(code, comm, result)
         assert handle.value
         limit = milliseconds(getattr(opts, "timeout", None))
-        work = HoopWork(handle.value, comm, keep, result, finish, limit)
+        work = HoopWork(handle.value, comm, self._rank, keep, result, finish, limit)
         with self._lock:  # another thread may start one, too
             self._drop_ended()
             self._pending.append(work)  # the tensors live until the operation has ended, also if nobody waits for it

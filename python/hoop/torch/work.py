@@ -14,9 +14,12 @@ from typing import Any, Callable, Optional
 import torch
 from torch import Tensor
 from torch._C._distributed_c10d import Work as _TorchWork
+from torch.distributed import DistBackendError
 from torch.futures import Future
 
 from .._library import IN_PROGRESS, lib
+from ..ending import told
+from ..work import wait_whole
 from .errors import failure
 from .watcher import lanes, watch
 
@@ -80,6 +83,7 @@ class HoopWork(_TorchWork):
         self,
         handle: int,
         comm: int,
+        rank: int,
         keep: list[Tensor],
         result: Any,
         finish: Optional[Callable[[], None]],
@@ -87,7 +91,7 @@ class HoopWork(_TorchWork):
     ) -> None:
         super().__init__()
         self._handle: Optional[int] = handle
-        self._comm, self._keep, self._result, self._finish = comm, keep, result, finish
+        self._comm, self._rank, self._keep, self._result, self._finish = comm, rank, keep, result, finish
         self._limit = limit
         self.sender = -1  # of a receive
         self.pending = "collective", ""  # see hoop.ending
@@ -139,17 +143,33 @@ class HoopWork(_TorchWork):
 
     def _wait_for_watcher(self, limit: int) -> None:
         assert self._ended
-        if self._ended.wait(None if limit < 0 else limit / 1000):
+        try:
+            ended = self._ended.wait(None if limit < 0 else limit / 1000)
+        except BaseException as interrupt:
+            lib.hoop_comm_abort(self._comm, told(self._rank, interrupt).encode())
+            raise
+        if ended:
             return
         why = f"the timeout expired: a wait for an operation lasted {limit} ms, its limit"
         lib.hoop_comm_abort(self._comm, why.encode())
         self._ended.wait()
 
+    def _wait_in_libhoop(self, limit: int) -> int:
+        """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
+        if limit >= 0:
+            return int(lib.hoop_work_wait_or_fail(self._handle, limit))
+        try:
+            return wait_whole(self._handle or 0, self._comm, self._rank)
+        except BaseException as interrupt:
+            self._handle, self._keep, self._finish = None, [], None
+            self._error = DistBackendError(told(self._rank, interrupt))
+            raise
+
     def settle(self, limit: int) -> None:
         """Returns when the operation has ended."""
         with self._lock:
             if self._handle and not self._ended:
-                self._end(lib.hoop_work_wait_or_fail(self._handle, limit))
+                self._end(self._wait_in_libhoop(limit))
         if self._ended:
             self._wait_for_watcher(limit)
 

@@ -11,8 +11,8 @@ Pending = tuple[str, str]  # an operation in progress: "send", "recv" or another
 
 
 def told(rank: int, error: Optional[BaseException]) -> str:
-    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit is no error."""
-    if error is None or isinstance(error, (SystemExit, GeneratorExit)):
+    """What the others are told if this rank ends by `error`; "": it only leaves. sys.exit and the end of a loop are no errors."""
+    if error is None or isinstance(error, (SystemExit, GeneratorExit, StopIteration, StopAsyncIteration)):
         return ""
     if isinstance(error, KeyboardInterrupt):
         return f"rank {rank} was interrupted"

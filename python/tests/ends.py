@@ -158,5 +158,39 @@ def interrupt():
     say("ends")
 
 
-WAYS = in_flight, status, missing, uncaught, uncaught_in_with, caught, early, daemon, fork, interrupt
+def interrupted_call():
+    """Ctrl-C in a blocking call: the ring is over, and the others are told."""
+    comm.barrier()
+    if RANK == 0:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        try:
+            comm.allreduce(mine())
+        except KeyboardInterrupt:
+            comm_error = error_of(comm.barrier)
+            assert comm_error.startswith("HOOP_ERR_ABORTED of rank 0"), comm_error
+            say("ends")
+    else:
+        time.sleep(6)
+        say(error_of(lambda: comm.allreduce(mine())))
+
+
+def decisions():
+    """hoop.ending, which is pure."""
+    from hoop.ending import told, verdict
+
+    assert told(0, None) == told(0, SystemExit(3)) == told(0, GeneratorExit()) == ""
+    assert told(2, KeyboardInterrupt()) == "rank 2 was interrupted"
+    assert told(0, ValueError("the user's mistake\nat length")) == "rank 0 ended with ValueError: the user's mistake"
+    assert told(0, KeyError()) == "rank 0 ended with KeyError"
+    receive, send, other = ("recv", "recv of 4 elements"), ("send", "send of 5 elements"), ("collective", "")
+    for pending, quiet, word in (
+        ([receive], 4.9, ""), ([receive], 5.0, "recv of 4"), ([receive, send], 59.9, ""), ([receive, send], 60, "send of 5"),
+        ([receive, send, other], 1e6, ""), ([other], 1e6, ""),
+    ):
+        why = verdict(1, pending, quiet)
+        assert word in why and bool(word) == bool(why), (pending, quiet, why)
+    say("ends")
+
+
+WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, caught, early, daemon, fork, interrupt
 {way.__name__: way for way in WAYS}[sys.argv[1]]()

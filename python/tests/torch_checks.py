@@ -709,6 +709,35 @@ def fault_exit_in_flight():
     sys.exit(0)
 
 
+def fault_unmatched_in_finally():
+    """An exception with a receive that nobody matches, and destroy_process_group in a finally."""
+    start = time.time()
+    try:
+        if me() == 0:
+            dist.irecv(torch.zeros(4), 1, tag=7)
+            raise ValueError("the user's mistake")
+        raises(dist.DistBackendError, "rank 0 ended with ValueError: the user's mistake", lambda: dist.all_reduce(torch.ones(5)))
+    except ValueError:
+        dist.destroy_process_group()
+        print("passed fault_unmatched_in_finally", flush=True)
+    assert time.time() - start < 20
+
+
+def fault_sent_at_exit():
+    """Rank 0 ends without a wait for what it has sent, short and long; rank 1 takes it later."""
+    counts = 4, 1 << 20
+    if me() == 0:
+        for tag, count in enumerate(counts):
+            dist.isend(torch.full((count,), 3.0), 1, tag=tag)
+        print("passed fault_sent_at_exit", flush=True)
+        sys.exit(0)
+    time.sleep(3)
+    for tag, count in enumerate(counts):
+        x = torch.zeros(count)
+        dist.recv(x, 0, tag=tag)
+        same(x, torch.full((count,), 3.0), "what a rank sent that has ended")
+
+
 def find_hoop():
     """Before torch 2.5 nothing loads a backend by itself."""
     if VERSION < (2, 5):

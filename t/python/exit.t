@@ -45,4 +45,9 @@ is "0 $both" "$status $said" 'children of a fork harm nobody, and may not use wh
 is '' "$errors" '... and nothing is printed'
 end_by interrupt
 is "0 $both" "$status $said" 'a wait heeds Ctrl-C, and can be resumed'
+end_by interrupted_call
+like 'rank 0: ends.*rank 1: HOOP_ERR_ABORTED of rank 0: .*rank 0 was interrupted' "$(echo $said)" \
+    'Ctrl-C ends a blocking call, and the other rank is told'
+end_by decisions
+is "0 $both" "$status $said" 'what a rank that leaves waits for, and what it tells'
 done_testing

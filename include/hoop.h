@@ -318,8 +318,8 @@ hoop_result hoop_work_wait(hoop_work *work, int timeout_ms);
 /*
  * For languages whose signal handlers run between two calls of C: a blocking collective, send or receive of comm that
  * lasts longer than slice_ms (0, as at the start: no limit) returns HOOP_IN_PROGRESS, and goes on as if its i form had
- * started it. hoop_unfinished() is then its work, once, on the same thread; the caller waits for it, or frees it. NULL:
- * there is none. HOOP_ERR_INVALID_ARGUMENT: slice_ms is below 0.
+ * started it. hoop_unfinished() is then its work, once, on the same thread; the program waits for it, or frees it. NULL
+ * if it has none. HOOP_ERR_INVALID_ARGUMENT: slice_ms is below 0.
  */
 hoop_result hoop_comm_set_slice(hoop_comm *comm, int slice_ms);
 hoop_work *hoop_unfinished(void);

@@ -306,11 +306,7 @@ hp_progress_wait(hoop_comm *comm, hoop_work *work, uint64_t deadline)
     return hp_progress_until(&waiter, deadline);
 }
 
-/*
- * Two rounds, a few slices: a caller that must not be held up calls again, and a program that sleeps on the
- * descriptor is woken. One that calls again and again leaves the processor to other threads, first of all to the one
- * that drives.
- */
+/* Two rounds. A thread that calls again and again leaves the processor to other threads, first to the one that drives. */
 void
 hp_progress_poke(hoop_comm *comm)
 {
@@ -328,9 +324,7 @@ hp_progress_poke(hoop_comm *comm)
         sched_yield();
 }
 
-/*
- * 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: a process that was stopped was not stuck.
- */
+/* 1: the driver has ended all works; 0: it is stuck. Counts polls, not time: who was stopped was not stuck. */
 static int
 await_end(hoop_comm *comm)
 {

@@ -171,7 +171,7 @@ def interrupted_call():
             say("ends")
     else:
         time.sleep(6)
-        say(error_of(lambda: comm.allreduce(mine())))
+        say(error_of(lambda: [comm.allreduce(mine()) for _ in range(2)]))  # the first one's data may be here already
 
 
 def decisions():

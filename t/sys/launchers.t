@@ -235,7 +235,7 @@ like "$((port + 1)) to $((port + 16)) within the bring-up time-out: is rank 0 th
 for r in 0 1; do pytorch p $r HOOP_BOOTSTRAP_TIMEOUT_MS=12000 "$guest"; done
 pytorch p 2 HOOP_BOOTSTRAP_TIMEOUT_MS=12000 HOOP_SECRET_FILE="$tmp/other" "$guest"
 ok 'another secret on one rank' await grep -q 'WARN closed 127.0.0.1:.*: its secret is not this job' p0
-refused 'all hear of it' 'rank 2 of 3 did not join .*; a process at 127.0.0.1:[0-9]* has another secret|at port [0-9]* something else answers: another program, or a job with another secret' p
+refused 'all hear of it' 'rank 2 of 3 did not join .*; a process at 127.0.0.1:[0-9]* has another secret|at port [0-9]* something else answers: another program, a proxy with nothing behind it, or a job with another secret' p
 # --- srun, Kubernetes, and settings ----------------------------------------------------------------------------------
 
 # slurm NAME RANK ...: as a plain srun starts it.

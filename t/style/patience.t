@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: MIT
 # No verdict of a test hangs on less than five seconds of real time: a process may not be run for that long, since others are.
 # Tests set the clock, await events (tap_waits, await, party_await_marks), give bounds the room of tests beside others
-# (tap_room, $room), or run alone (SERIAL_TESTS). What is looked for here is how the opposite is usually written.
+# (tap_room, $room), or run alone (SERIAL_TESTS, SLEEPY_TESTS). What is looked for here is how the opposite is usually written.
 . "$abs_top_srcdir/t/tap/tap.sh"
 cd "$abs_top_srcdir" || bail "no $abs_top_srcdir"
 plan 4
 
 # The sources of tests that run beside others.
 for part in t/*/part.am; do
-    sed -n "s|%D%|${part%/part.am}|g; s|^SERIAL_TESTS += ||p" "$part"
+    sed -n "s|%D%|${part%/part.am}|g; s/^S[EL][A-Z]*_TESTS += //p" "$part"
 done | tr ' ' '\n' | sed 's|\.t$|\\.[ct]:|; s|^|^|' >"$tmp/alone"
 programs=$(find t -name '*.c' | LC_ALL=C sort)
 scripts=$(find t -name '*.t' -o -name '*.sh' | grep -v '^t/style/' | LC_ALL=C sort)

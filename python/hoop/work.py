@@ -20,29 +20,58 @@ if TYPE_CHECKING:
 SLICE_MS = 100  # the interpreter looks for signals, such as that of Ctrl-C, between two waits of this length
 
 
-def wait_ms(handle: Any, deadline: Optional[float], wait: Callable[[Any, int], int] = lib.hoop_work_wait) -> int:
-    """hoop_work_wait until the deadline (seconds of time.monotonic; None: without limit), open to signals of Python."""
-    if deadline is None:
-        code = wait(handle, SLICE_MS)
-        while code == IN_PROGRESS:
-            code = wait(handle, SLICE_MS)
-        return code
-    while True:
-        left = max(0, round(1000 * (deadline - time.monotonic())))
-        code = wait(handle, min(left, SLICE_MS))
-        if code != IN_PROGRESS or left <= SLICE_MS:
-            return code
+class Waited:
+    """Works of which wait() frees the first that has ended. The exception of a signal may strike just after that, and
+    take the result along: freed() and code() tell nevertheless."""
+
+    __slots__ = ("places", "_found", "_code")
+
+    def __init__(self, *handles: Optional[int]) -> None:
+        self.places, self._found, self._code = (c_void_p * len(handles))(*handles), ctypes.c_size_t(), IN_PROGRESS
+
+    def freed(self) -> int:
+        """The index of the work that was freed; -1: none."""
+        index = self._found.value
+        return -1 if index >= len(self.places) or self.places[index] else index
+
+    def over(self) -> bool:
+        """A work was freed, or the call was refused."""
+        return self._code != IN_PROGRESS or self.freed() >= 0
+
+    def wait(self, ms: int) -> int:
+        self._code = lib.hoop_wait_any(self.places, len(self.places), ms, ctypes.byref(self._found))
+        return self._code
+
+    def wait_until(self, deadline: Optional[float]) -> int:
+        """wait() until the deadline (seconds of time.monotonic; None: without limit), open to signals of Python."""
+        if deadline is None:
+            while self.wait(SLICE_MS) == IN_PROGRESS:
+                pass
+            return self._code
+        while True:
+            left = max(0, round(1000 * (deadline - time.monotonic())))
+            if self.wait(min(left, SLICE_MS)) != IN_PROGRESS or left <= SLICE_MS:
+                return self._code
+
+    def code(self, comm: int) -> int:
+        """The result of the work that was freed; if that is lost, the error of its communicator, or success."""
+        return kept(comm) if self._code == IN_PROGRESS else self._code
+
+
+def kept(comm: int) -> int:
+    """The error by which a communicator has ended, as every call on it returns it; 0: none."""
+    return int(lib.hoop_comm_set_slice(comm, SLICE_MS))
 
 
 def wait_whole(handle: int, comm: int, rank: int) -> int:
     """hoop_work_wait without limit. An exception of a signal handler, as Ctrl-C's, ends the ring: the operation is half
     done, and the others are told."""
-    left, found = (c_void_p * 1)(handle), ctypes.c_size_t()  # the place is NULL once the work is freed
+    waited = Waited(handle)
     try:
-        return wait_ms(left, None, lambda a, ms: lib.hoop_wait_any(a, 1, ms, ctypes.byref(found)))
+        return waited.wait_until(None)
     except BaseException as error:
-        if left[0]:
-            _interrupt(left[0], comm, rank, error)
+        if waited.places[0]:
+            _interrupt(waited.places[0], comm, rank, error)
         raise
 
 
@@ -137,7 +166,7 @@ class Work:
             deadline = None if timeout is None else time.monotonic() + timeout
             with _Hold(self):
                 if not self._ended():
-                    self._take(wait_ms(self._handle, deadline))
+                    self._wait_until(deadline)
         if self._code is None:
             raise TimeoutError(f"{self!r} has not ended within {timeout} s")
         return self._value()
@@ -150,13 +179,25 @@ class Work:
         if not self._ended():
             with _Hold(self):
                 if not self._ended():
-                    self._take(lib.hoop_work_wait_or_fail(self._handle, round(1000 * timeout)))
+                    self._wait_or_fail(round(1000 * timeout))
         return self._value()
 
-    def _take(self, code: int) -> None:
-        if code != IN_PROGRESS:
+    def _wait_until(self, deadline: Optional[float]) -> None:
+        waited = Waited(self._handle)
+        try:
+            waited.wait_until(deadline)
+        finally:  # also after the exception of a signal
+            if waited.over():
+                self._handle = 0
+                self._end(waited.code(self._comm._handle))
+
+    def _wait_or_fail(self, ms: int) -> None:
+        code = IN_PROGRESS
+        try:
+            code = lib.hoop_work_wait_or_fail(self._handle, ms)
+        finally:  # the handle is gone, also after the exception of a signal
             self._handle = 0
-            self._end(code)
+            self._end(kept(self._comm._handle) if code == IN_PROGRESS else code)
 
     def test(self) -> bool:
         """Has the operation ended? Makes some progress, never blocks."""
@@ -248,11 +289,16 @@ def wait_any(works: Sequence[Work], timeout: Optional[float] = None) -> int:
         for index, work in enumerate(works):
             if work._ended():
                 return index
-        handles, found = (c_void_p * len(works))(*[work._handle for work in works]), ctypes.c_size_t()
-        code = wait_ms(handles, deadline, lambda a, ms: lib.hoop_wait_any(a, len(works), ms, ctypes.byref(found)))
-        if found.value < len(works):
-            works[found.value]._take(code)
-            return found.value
+        waited = Waited(*[work._handle for work in works])
+        try:
+            code = waited.wait_until(deadline)
+        finally:
+            index = waited.freed()
+            if index >= 0:
+                works[index]._handle = 0
+                works[index]._end(waited.code(works[index]._comm._handle))
+        if index >= 0:
+            return index
     if code == IN_PROGRESS:
         raise TimeoutError(f"none of {len(works)} works has ended within {timeout} s")
     raise error_of(code)

@@ -201,6 +201,36 @@ class Works(unittest.TestCase):
         self.assertEqual(TOTAL, work.wait()[0])
         self.assertEqual(TOTAL, other.wait()[0])
 
+    def test_exception_after_the_end(self):
+        """A signal's exception that strikes when libhoop has freed the work: the handle is gone, the result is not."""
+        works = [comm.iallreduce(mine()) for _ in range(3)]
+        with Struck("hoop_wait_any"):
+            self.assertRaises(KeyboardInterrupt, works[0].wait)
+            self.assertRaises(KeyboardInterrupt, hoop.wait_any, [works[1]] * 2)
+        with Struck("hoop_work_wait_or_fail"):
+            self.assertRaises(KeyboardInterrupt, works[2].wait_or_fail, 60)
+        self.assertEqual([0, 0, 0], [work._handle for work in works])
+        self.assertEqual([TOTAL] * 3, [work.wait()[0] for work in works])
+
+
+class Struck:
+    """`with Struck(name):` Ctrl-C's exception comes when this function of libhoop has ended a work."""
+
+    def __init__(self, name):
+        self.name, self.real = name, getattr(hoop.work.lib, name)
+
+    def __enter__(self):
+        setattr(hoop.work.lib, self.name, self.struck)
+
+    def __exit__(self, *error):
+        setattr(hoop.work.lib, self.name, self.real)
+
+    def struck(self, *arguments):
+        code = self.real(*arguments)
+        if code != hoop.work.IN_PROGRESS:
+            raise KeyboardInterrupt
+        return code
+
 
 async def _awaited(work):
     return await work

@@ -17,9 +17,9 @@ from torch._C._distributed_c10d import Work as _TorchWork
 from torch.distributed import DistBackendError
 from torch.futures import Future
 
-from .._library import IN_PROGRESS, lib
+from .._library import lib
 from ..ending import told
-from ..work import wait_whole
+from ..work import Waited, wait_whole
 from .errors import failure
 from .watcher import lanes, watch
 
@@ -156,11 +156,11 @@ class HoopWork(_TorchWork):
 
     def _wait_in_libhoop(self, limit: int) -> int:
         """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
-        if limit >= 0:
-            return int(lib.hoop_work_wait_or_fail(self._handle, limit))
         try:
+            if limit >= 0:
+                return int(lib.hoop_work_wait_or_fail(self._handle, limit))
             return wait_whole(self._handle or 0, self._comm, self._rank)
-        except BaseException as interrupt:
+        except BaseException as interrupt:  # the handle is gone in either case
             self._handle, self._keep, self._finish = None, [], None
             self._error = DistBackendError(told(self._rank, interrupt))
             raise
@@ -188,14 +188,21 @@ class HoopWork(_TorchWork):
         """Waits for some milliseconds. True: the operation has ended."""
         if self._handle and not self._ended and self._lock.acquire(timeout=limit / 1000):
             try:
-                code = lib.hoop_work_wait(self._handle, limit) if self._handle and not self._ended else IN_PROGRESS
-                if code != IN_PROGRESS:
-                    self._end(code)
+                if self._handle and not self._ended:
+                    self._look(limit)
             finally:
                 self._lock.release()
         elif self._ended:
             self._ended.wait(limit / 1000)
         return self._handle is None
+
+    def _look(self, limit: int) -> None:
+        waited = Waited(self._handle)
+        try:
+            waited.wait(limit)
+        finally:  # also after the exception of a signal
+            if waited.over():
+                self._end(waited.code(self._comm))
 
     def is_success(self) -> bool:
         return self.is_completed() and self._error is None

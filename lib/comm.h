@@ -43,7 +43,8 @@ typedef struct hp_dialing {
 
 /* cut_off.c's. */
 typedef struct hp_cut_off {
-    uint64_t looked, asked; /* at the links; a silent host, 0: it is not asked now */
+    uint64_t looked, asked; /* at the links; a silent host, 0: none is asked now */
+    int peer;               /* whose host is asked */
     hp_probe probe;
 } hp_cut_off;
 

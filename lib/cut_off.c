@@ -86,6 +86,7 @@ ask(hoop_comm *comm, hp_link *link, uint64_t now)
     if (!c->asked) {
         hp_probe_start(&c->probe, &comm->ring->members[link->peer].addr, &comm->sock);
         c->asked = now;
+        c->peer = link->peer;
     }
     hp_probe_state state = hp_probe_poll(&c->probe);
     if (state == HP_PROBE_ASKED && now - c->asked < HP_TCP_ANSWER_MS * HP_MS)
@@ -105,7 +106,12 @@ hp_cut_off_check(hoop_comm *comm, uint64_t now)
         return;
     c->looked = now;
     hp_link *link = most_silent(comm, now, &longest);
-    if (link && longest >= limit + hp_tcp_silence_deference(limit))
+    int lasts = link && longest >= limit + hp_tcp_silence_deference(limit);
+    if (c->asked && (!lasts || link->peer != c->peer)) { /* the answer would be about another link, or another outage */
+        hp_probe_stop(&c->probe);
+        c->asked = 0;
+    }
+    if (lasts)
         ask(comm, link, now);
 }
 

@@ -32,6 +32,23 @@ def verdict(rank: int, pending: Sequence[Pending], quiet: float) -> str:
     return f"rank {rank} leaves, and nobody has matched its {call} for {patience:.0f} s"
 
 
+_MARK = "_hoop_within"  # of an exception: where its traceback began at the last call
+
+
+def note_handled() -> None:
+    """A program that makes a call has not ended by the exception that it may be handling."""
+    error = sys.exc_info()[1]
+    if error is not None:
+        error.__dict__[_MARK] = id(error.__traceback__)
+
+
+def in_flight() -> Optional[BaseException]:
+    """The exception by which the program leaves. None: there is none, or it was handled at the last call."""
+    error = sys.exc_info()[1]
+    known = error is not None and error.__dict__.get(_MARK) == id(error.__traceback__)
+    return None if known else error
+
+
 def uncaught() -> Optional[BaseException]:
     """The exception by which the interpreter ends. An interactive one does not end by those that it has shown."""
     return None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)

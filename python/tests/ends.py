@@ -176,7 +176,7 @@ def interrupted_call():
 
 def decisions():
     """hoop.ending, which is pure."""
-    from hoop.ending import told, verdict
+    from hoop.ending import in_flight, note_handled, told, verdict
 
     assert told(0, None) == told(0, SystemExit(3)) == told(0, GeneratorExit()) == ""
     assert told(2, KeyboardInterrupt()) == "rank 2 was interrupted"
@@ -189,6 +189,22 @@ def decisions():
     ):
         why = verdict(1, pending, quiet)
         assert word in why and bool(word) == bool(why), (pending, quiet, why)
+
+    def fail(handled):
+        try:
+            raise ValueError("mine")
+        except ValueError as error:
+            assert in_flight() is error
+            if handled:
+                note_handled()  # a call of hoop
+                assert in_flight() is None
+            raise
+
+    for handled in True, False, True:
+        try:
+            fail(handled)
+        except ValueError as error:
+            assert in_flight() is error  # it is on its way again
     say("ends")
 
 

@@ -100,7 +100,7 @@ class Operations:
         self._lock = threading.Lock()
         self._done = Done()
         self._sequence = self._barriers = 0
-        self._within = id(sys.exc_info()[1])  # the exception that the program was handling at its last call
+        ending.note_handled()
         self._comm, self._store = meet(store, rank, size, limit)
         name_members(self._comm, members)
         lib.hoop_comm_set_slice(self._comm, SLICE_MS)
@@ -119,9 +119,9 @@ class Operations:
         return self._comm
 
     def _count(self) -> None:
-        """Counts a call. A program that calls has not ended by the exception that it may be handling."""
+        """Counts a call."""
         self._sequence += 1
-        self._within = id(sys.exc_info()[1])
+        ending.note_handled()
 
     def _run(
         self, form: str, args: tuple[Any, ...], opts: Any, keep: list[Tensor], result: Any, finish: _Finish = None
@@ -491,7 +491,7 @@ class Operations:
 
     def _message(self, form: str, tensor: Tensor, work: Tensor, peer: int, tag: int, finish: _Finish) -> Any:
         address, count, dtype = flat(work)
-        self._within = id(sys.exc_info()[1])
+        ending.note_handled()
         if not tensor.is_cpu:
             call = form, (address, count, dtype, peer, tag)
             return self._run_on_stream([call], None, [work], [tensor], finish, f"{form} {peer}")
@@ -567,8 +567,7 @@ class Operations:
 
     def shutdown(self) -> None:
         """Leaves the ring. An exception by which the program leaves ends it for all ranks, else see _leave()."""
-        error = sys.exc_info()[1]
-        self._leave(None if id(error) == self._within else error)
+        self._leave(ending.in_flight())
 
     def _leave(self, error: Optional[BaseException], since: Optional[float] = None) -> None:
         """Waits for the operations in progress, as long as ending.verdict() says; since: the start of leaving."""

@@ -10,7 +10,7 @@ plan_lazy
 cd "$tmp" || bail "no $tmp"
 XDG_RUNTIME_DIR=$tmp
 export XDG_RUNTIME_DIR
-limit=12 # seconds that ranks wait
+limit=$((10 + 2 * ${HOOP_TEST_TIME_FACTOR:-1})) # seconds that ranks wait
 
 who='\([^ ]+, pid [0-9]+\)'
 host='\([^ ]+\)'

@@ -263,7 +263,7 @@ refuse_unauthenticated(const hp_addr *local, const char *name, hoop_error *error
 }
 
 static hoop_result
-open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advertised, hoop_error *error)
+open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {
     int64_t channels = hp_config_number(&comm->config, HP_SET_channels);
     int64_t stripes = hp_config_number(&comm->config, HP_SET_stripes);
@@ -281,10 +281,11 @@ open_listener(hoop_comm *comm, const hp_client_options *options, hp_addr *advert
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    *advertised = comm->entry.addr;
-    hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(advertised, text),
+    options->listen = comm->entry.addr;
+    hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(&options->listen, text),
            *why ? "; not used: " : "", why);
-    return *proxy ? hp_addr_find(advertised, proxy, comm->loop, options->deadline, error) : HOOP_SUCCESS;
+    options->proxied = *proxy != 0;
+    return *proxy ? hp_addr_find(&options->listen, proxy, comm->loop, options->deadline, error) : HOOP_SUCCESS;
 }
 
 static void
@@ -316,7 +317,7 @@ static hoop_result
 join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
 {
     char agree[HP_AGREE_TEXT];
-    hoop_result result = open_listener(comm, options, &options->listen, error);
+    hoop_result result = open_listener(comm, options, error);
     if (result != HOOP_SUCCESS)
         return result;
     hp_config_agreement(&comm->config, agree);

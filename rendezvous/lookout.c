@@ -81,9 +81,10 @@ conclude(hp_enquiry *e, hp_job *job, hp_probe_state state, uint64_t now)
     e->again = state == HP_PROBE_ASKED ? now : e->asked + (pause < AGAIN_MS * HP_MS ? AGAIN_MS * HP_MS : pause);
     hp_probe_stop(&e->probe);
     e->asked = 0;
-    if (state == HP_PROBE_ALIVE || state == HP_PROBE_ENDED)
+    int answered = state == HP_PROBE_ALIVE || state == HP_PROBE_ENDED;
+    if (answered && !e->who.proxied)
         hp_job_probed(job, &e->who, state == HP_PROBE_ENDED, now);
-    else if (state != HP_PROBE_NONE)
+    else if (!answered && state != HP_PROBE_NONE)
         hp_job_unreached(job, &e->who, now);
 }
 

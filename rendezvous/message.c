@@ -151,6 +151,7 @@ hp_join_put(uint8_t *out, const hp_join *join)
     p = put64(p, join->warn_after);
     p = put64(p, join->peer_timeout);
     p = put_addr(p, &join->member.addr);
+    *p++ = join->member.proxied != 0;
     p = put64(p, join->ring);
     p = put32(p, join->epoch);
     p = put64(p, join->digest);
@@ -212,6 +213,7 @@ hp_join_get(hp_join *join, const uint8_t *in, size_t n)
     join->warn_after = take64(&c);
     join->peer_timeout = take64(&c);
     take_addr(&c, &join->member.addr);
+    join->member.proxied = *take(&c, 1) != 0;
     take_ring(&c, join);
     take_split(&c, join);
     take_host(&c, join->member.host);

@@ -4,8 +4,8 @@
  * ranges before it believes anything, and returns 0 for what it does not. hoop_protocol(7) is the reference.
  *
  *   JOIN      rank 4 | size 4 | patience 4 | pid 4 | host id 8 | processors 4 | op time-out 8 | warn after 8 |
- *             address 19 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 | parent 8 | split 4 | parent rank 4 |
- *             parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
+ *             peer time-out 8 | address 19 | proxied 1 | ring 8 | epoch 4 | digest 8 | started 8 | completed 8 |
+ *             parent 8 | split 4 | parent rank 4 | parent size 4 | colour 4 | key 4 | host 1 + n | agree 2 + n
  *   ROSTER    comm 8 | epoch 4 | rank 4 | size 4 | first 4 | count 4 | count members:
  *             rank at this position of the ring 4 | pid 4 | host id 8 | processors 4 | address 19 | host 1 + n
  *   IN_OP, PROGRESS   sequence 8 | step 8 | bytes 8 | since 8 | limit 8 | overdue 8 | waits for 4 | sending 4 | call 16
@@ -48,6 +48,7 @@ typedef struct hp_member {
     uint32_t processors;     /* on one machine, equal if they may run on the same processors */
     uint32_t pid;
     hp_addr addr; /* its data listener */
+    int proxied;  /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
 } hp_member;
 
 /* A ring. order[position] = rank: ranks of one host are adjacent, else sorted by number. */

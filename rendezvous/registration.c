@@ -20,6 +20,7 @@ common(const hp_client_options *o)
         .started = o->started,
         .completed = o->completed,
         .parent_rank = -1};
+    join.member.proxied = o->proxied;
     memcpy(join.member.host, o->host, sizeof(join.member.host));
     return join;
 }

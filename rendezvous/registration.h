@@ -24,6 +24,7 @@ typedef struct hp_client_options {
     uint64_t host_id;
     uint32_t processors, pid;
     hp_addr listen;      /* this rank's data listener, as other ranks reach it */
+    int proxied;         /* that is not its own address: hp_member */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
     uint32_t number;     /* of this JOIN, another than those of this process's other communicators; 0: none */
     uint64_t deadline;   /* hp_loop_now() at which the join has failed */

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TELL_MS = 100 };
+enum { TELL_MS = 100, SILENT_MS = 2000 };
 
 static void
 log_text(const hp_roster *r, const char *what)
@@ -379,7 +379,8 @@ aborted(hp_roster *r, int rank, const uint8_t *payload, size_t n, uint64_t now, 
         cause.rank >= r->ring.size)
         return malformed(error);
     cause.reporter = rank;
-    if (cause.code == HOOP_ERR_PEER_LOST && r->witnesses[rank].silence) /* it hears nobody, so it can blame nobody */
+    if (cause.code == HOOP_ERR_PEER_LOST &&
+        r->witnesses[rank].silence >= SILENT_MS * HP_MS) /* it hears nobody, so it can blame nobody */
         hp_roster_cut_off(r, rank);
     else if (r->state == HP_ROSTER_RUNNING && hp_disagreement_note(&r->disagreement, &cause, now))
         judge_calls(r, now);
@@ -490,6 +491,7 @@ hp_roster_broke(hp_roster *r, int rank, uint64_t now)
     }
     r->present -= r->peers[rank] ? 1 : 0;
     r->peers[rank] = NULL;
+    r->witnesses[rank].silence = 0;
     hp_link_loss_away(&r->losses, rank, now);
     weigh(r, 0, now);
 }

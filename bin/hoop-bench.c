@@ -25,6 +25,10 @@ main(int argc, char **argv)
         return fputs(perf_options_help(), stdout) < 0;
     if (wanted == PERF_VERSION)
         return print_version();
+    if (wanted == PERF_LIST) {
+        perf_options_list();
+        return 0;
+    }
     perf_need(&run, hoop_comm_create(&run.comm, NULL));
     run.rank = hoop_comm_rank(run.comm);
     run.ranks = run.report.ranks = hoop_comm_size(run.comm);

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/option_error.h"
+#include "base/option_list.h"
 #include "base/secmem.h"
 #include "hoop.h"
 #include "lib/config.h"
@@ -302,19 +303,16 @@ take_option(int option, settings *s)
 int
 main(int argc, char **argv)
 {
-    static const struct option options[] = {{"port", required_argument, NULL, 'p'},
-                                            {"host", required_argument, NULL, 'H'},
-                                            {"bind", required_argument, NULL, 'H'},
-                                            {"interface", required_argument, NULL, 'i'},
-                                            {"secret-file", required_argument, NULL, 's'},
-                                            {"new-secret", optional_argument, NULL, 'n'},
-                                            {"job", required_argument, NULL, 'j'},
-                                            {"job-secret", required_argument, NULL, 'J'},
-                                            {"security", required_argument, NULL, 'm'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {"version", no_argument, NULL, 'V'},
-                                            {"h", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
+    static const struct option options[] = {
+        {"port", required_argument, NULL, 'p'},        {"host", required_argument, NULL, 'H'},
+        {"bind", required_argument, NULL, 'H'},        {"interface", required_argument, NULL, 'i'},
+        {"secret-file", required_argument, NULL, 's'}, {"new-secret", optional_argument, NULL, 'n'},
+        {"job", required_argument, NULL, 'j'},         {"job-secret", required_argument, NULL, 'J'},
+        {"security", required_argument, NULL, 'm'},    {"help", no_argument, NULL, 'h'},
+        {"version", no_argument, NULL, 'V'},           {"h", no_argument, NULL, 'h'},
+        {"complete-options", no_argument, NULL, 'c'},  {NULL, 0, NULL, 0}};
+    static const hp_option_kind kinds[] = {{'s', "file", "FILE"},        {'n', "file", "FILE"}, {'J', "file", "FILE"},
+                                           {'m', "choice", "auth|none"}, {'c', "hidden", ""},   {0, NULL, NULL}};
     settings s = {.mode = HP_MODE_AUTH, .port = -1};
     char wrong[256];
     int option;
@@ -323,6 +321,10 @@ main(int argc, char **argv)
     while ((option = getopt_long_only(argc, argv, ":", options, NULL)) != -1) {
         if (option == '?' || option == ':')
             return misuse(hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)), "");
+        if (option == 'c') {
+            hp_option_list(options, "", kinds);
+            return 0;
+        }
         int status = take_option(option, &s);
         if (status >= 0)
             return status;

@@ -5,6 +5,7 @@
  */
 #include "base/number.h"
 #include "base/option_error.h"
+#include "base/option_list.h"
 #include "hoop.h"
 #include "top/flight.h"
 #include "top/job_key.h"
@@ -182,11 +183,14 @@ main(int argc, char **argv)
                                             {"flight", no_argument, NULL, 'f'},
                                             {"job", required_argument, NULL, 'J'},
                                             {"secret-file", required_argument, NULL, 's'},
+                                            {"complete-options", no_argument, NULL, 'c'},
                                             {0}};
+    static const hp_option_kind kinds[] = {{'s', "file", "FILE"}, {'c', "hidden", ""}, {0}};
+    static const char letters[] = ":hV";
     top_choice c = {0};
     char wrong[256];
     opterr = 0;
-    for (int option; (option = getopt_long(argc, argv, ":hV", options, NULL)) != -1;)
+    for (int option; (option = getopt_long(argc, argv, letters, options, NULL)) != -1;)
         switch (option) {
         case 'o': c.once = 1; break;
         case 'j': c.json = 1; break;
@@ -195,6 +199,7 @@ main(int argc, char **argv)
         case 's': c.secret_file = optarg; break;
         case 'r': rows_wanted = rows_of(optarg); break;
         case 'h': return fputs(help, stdout) < 0;
+        case 'c': hp_option_list(options, letters, kinds); return 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
         default:
             fprintf(stderr, "hoop-top: %s; see hoop-top --help\n",

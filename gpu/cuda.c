@@ -302,15 +302,15 @@ hp_cuda_describe(char *out, size_t size)
     const hp_cuda_driver *driver = NULL;
     int count = 0, version = 0;
     if (hp_fatbin_size == 0) {
-        snprintf(out, size, "CUDA: no, this libhoop was built without nvcc");
+        snprintf(out, size, "CUDA: no GPU kernels inside, this libhoop was built without nvcc");
         return out;
     }
     if (hp_cuda_load(&driver, &error) != HOOP_SUCCESS || count_devices(driver, &count, &error) != HOOP_SUCCESS) {
-        snprintf(out, size, "CUDA: built in, but not in use: %s", error.text);
+        snprintf(out, size, "CUDA: GPU kernels inside, but not in use: %s", error.text);
         return out;
     }
     (void)driver->driver_version(&version);
-    snprintf(out, size, "CUDA: %d GPU%s, driver for CUDA %d.%d", count, count == 1 ? "" : "s", version / 1000,
-             version % 1000 / 10);
+    snprintf(out, size, "CUDA: GPU kernels inside, %d GPU%s, driver for CUDA %d.%d", count, count == 1 ? "" : "s",
+             version / 1000, version % 1000 / 10);
     return out;
 }

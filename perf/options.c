@@ -2,6 +2,7 @@
 /* options: one table of long names, one switch, and small readers, which write the sentence about a wrong value. */
 #include "perf/options.h"
 
+#include "base/option_list.h"
 #include "perf/collectives.h"
 #include "perf/linkspeed.h"
 
@@ -21,8 +22,12 @@ typedef struct reader {
     int from_set, to_set, wrong;
 } reader;
 
-enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION };
+enum { WORDS_SIZE = 200 };
+enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION, OPT_COMPLETE };
 
+#define FOREIGN_FLAGS "t:m:p:C:T:R:O:G:y:N:S:" /* flags of nccl-tests without a meaning here */
+
+static const char letters[] = ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" FOREIGN_FLAGS;
 static const struct option long_options[] = {
     {"minbytes", required_argument, NULL, 'b'},
     {"maxbytes", required_argument, NULL, 'e'},
@@ -46,6 +51,7 @@ static const struct option long_options[] = {
     {"compare", required_argument, NULL, OPT_COMPARE},
     {"line", required_argument, NULL, OPT_LINE},
     {"version", no_argument, NULL, OPT_VERSION},
+    {"complete-options", no_argument, NULL, OPT_COMPLETE},
     {"nthreads", required_argument, NULL, 't'},
     {"agg_iters", required_argument, NULL, 'm'},
     {"parallel_init", required_argument, NULL, 'p'},
@@ -91,8 +97,6 @@ perf_options_help(void)
 
 /* --- flags of nccl-tests without a meaning here --- */
 
-#define FOREIGN_FLAGS "t:m:p:C:T:R:O:G:y:N:S:" /* for getopt */
-
 /* Each has one value that asks for what hoop-bench does anyway, so that a line written for nccl-tests runs here. */
 typedef struct foreign_flag {
     char flag;
@@ -121,6 +125,52 @@ foreign_find(int flag)
         if (foreign[i].flag == flag)
             return &foreign[i];
     return NULL;
+}
+
+/* --- for the completion of the shell --- */
+
+static const char *
+coll_name(int index)
+{
+    return perf_coll_at(index)->name;
+}
+
+static const char *
+type_name(int index)
+{
+    return perf_type_at(index)->name;
+}
+
+/* The words of a choice: all names of a table. */
+static const char *
+choice(const char *(*name)(int index), int count, char words[WORDS_SIZE])
+{
+    size_t n = 0;
+    for (int i = 0; i < count && n < WORDS_SIZE; i++)
+        n += (size_t)snprintf(words + n, WORDS_SIZE - n, "%s|", name(i));
+    if (n < WORDS_SIZE)
+        snprintf(words + n, WORDS_SIZE - n, "all");
+    return words;
+}
+
+void
+perf_options_list(void)
+{
+    char colls[WORDS_SIZE], types[WORDS_SIZE], ops[WORDS_SIZE];
+    const hp_option_kind own[] = {{OPT_COLL, "choice", choice(coll_name, PERF_COLLS, colls)},
+                                  {'d', "choice", choice(type_name, PERF_TYPES, types)},
+                                  {'o', "choice", choice(perf_op_name, PERF_OPS, ops)},
+                                  {'J', "file", "FILE"},
+                                  {OPT_CSV, "file", "FILE"},
+                                  {OPT_PLOT, "file", "FILE"},
+                                  {OPT_COMPARE, "file", "FILE"},
+                                  {OPT_COMPLETE, "hidden", ""}};
+    enum { OWN = sizeof(own) / sizeof(own[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
+    hp_option_kind kinds[OWN + FOREIGN + 1] = {0};
+    memcpy(kinds, own, sizeof(own));
+    for (int i = 0; i < FOREIGN; i++)
+        kinds[OWN + i] = (hp_option_kind){foreign[i].flag, "hidden", ""};
+    hp_option_list(long_options, letters, kinds);
 }
 
 /* --- readers of values --- */
@@ -308,10 +358,11 @@ perf_options_read(perf_options *options, int argc, char **argv, char *why, size_
     options->type = perf_type_named("float");
     options->plain = argc == 1;
     opterr = 0;
-    while ((option = getopt_long(argc, argv, ":b:e:i:f:n:w:c:o:d:r:z:a:J:g:h" FOREIGN_FLAGS, long_options, NULL)) !=
-           -1) {
+    while ((option = getopt_long(argc, argv, letters, long_options, NULL)) != -1) {
         if (option == 'h' || option == OPT_VERSION)
             return option == 'h' ? PERF_HELP : PERF_VERSION;
+        if (option == OPT_COMPLETE)
+            return PERF_LIST;
         blocking_set |= option == 'z';
         if (option == '?')
             complain(&r, "there is no option %s: see hoop-bench --help", argv[optind - 1]);

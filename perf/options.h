@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 enum { PERF_ALL = -1 };
-enum { PERF_RUN, PERF_HELP, PERF_VERSION, PERF_WRONG };
+enum { PERF_RUN, PERF_HELP, PERF_VERSION, PERF_LIST, PERF_WRONG };
 
 typedef struct perf_options {
     size_t min_bytes, max_bytes, step_bytes, step_factor; /* step_factor 0 or 1: steps of step_bytes */
@@ -22,9 +22,10 @@ typedef struct perf_options {
     int plain;                               /* 1: started without any option */
 } perf_options;
 
-/* PERF_RUN, _HELP, _VERSION, or PERF_WRONG with a sentence in why. */
+/* PERF_RUN, _HELP, _VERSION, _LIST, or PERF_WRONG with a sentence in why. */
 int perf_options_read(perf_options *options, int argc, char **argv, char *why, size_t size);
 
 const char *perf_options_help(void);
+void perf_options_list(void); /* prints the options, for the completion of the shell */
 
 #endif

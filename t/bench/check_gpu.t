@@ -48,7 +48,7 @@ echo 'echo "not ok 1 - order"; exit 1' | program t/gpu/cuda_queue.t
 check HOOP_CHECK_GPU=host HOOP_CHECK_GPU_RANKS=2
 is '1 1' "$status $(grep -c '^not ok 1 - order' out)" 'a test that fails counts in every section'
 like '-g 1' "$(cat calls)" '... which is run all the same'
-echo 'echo "CUDA: no, this libhoop was built without nvcc"' | program bin/hoop-bench
+echo 'echo "CUDA: no GPU kernels inside, this libhoop was built without nvcc"' | program bin/hoop-bench
 check HOOP_CHECK_GPU=host
 is '77 check-gpu: skipped: hoop was built without nvcc' "$status $(cat out)" '... or kernels'
 echo 'echo "cannot open libevent" >&2; exit 127' | program bin/hoop-bench

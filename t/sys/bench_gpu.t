@@ -20,7 +20,7 @@ run() { "$bin/hooprun" "$@" 2>err; }
 # gpus TABLE: the GPU of each rank, in their order.
 gpus() { sed -n 's/^#  Rank .* memory of GPU \([0-9]\) (stand-in GPU \1)$/\1/p' "$1" | tr -d '\n'; }
 
-like '^GPU: CUDA: 1 GPU, driver for CUDA 13\.0' "$("$bench" --version)" '--version has found the driver'
+like '^GPU: CUDA: GPU kernels inside, 1 GPU, driver for CUDA 13\.0' "$("$bench" --version)" '--version has found the driver'
 run -n 2 "$bench" -g 1 -b 8 -e 512K -f 16 -n 3 -w 2 -J t.json >table
 is 0 $? 'two ranks with buffers on the GPU' || bail "$(tail -1 err)"
 is 00 "$(gpus table)" 'every rank says whose memory its buffers are'

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hooprun's command line and what can be wrong with it: advice for options that it has not, the shell's completion, programs
+# hooprun's command line and what can be wrong with it: advice for options that it has not, programs
 # that are none, folders, files of a former run, one machine under several names.
 # time limit: 240
 . "$abs_top_srcdir/t/tap/tap.sh"
@@ -58,30 +58,6 @@ is hello "$out" 'quotes in --rsh are those of a shell'
 
 printf '[workers]\nn1\n' >inventory
 refused 'inventory:1: word "workers": is not a range; .*; a hostfile has no \[groups\]' "another tool's hosts" -f inventory true
-
-# --- completion ---
-cat >complete <<'EOF'
-. "$1"
-hooprun=$2
-shift 2
-COMP_WORDS=("$hooprun" "$@")
-COMP_CWORD=$#
-_hooprun
-printf '%s\n' "${COMPREPLY[@]}"
-EOF
-complete() { bash ./complete "$abs_top_srcdir/completions/hooprun.bash" "$hooprun" "$@" 2>&1; }
-if command -v bash >/dev/null && bash -c 'complete -W x x' >/dev/null 2>&1; then
-    mkdir afolder
-    : >afile
-    is --bind "$(complete --bi)" 'completion knows the options'
-    is afolder "$(complete --wdir afo)" 'folders'
-    is afile "$(complete -n 4 -f afi)" 'files'
-    is never "$(complete --pty nev)" 'choices'
-    complete - >completed
-    is '' "$("$hooprun" --help | grep -o '^ *-[^ ,]*' | tr -d ' ' | grep -vxFf completed)" 'all that --help shows'
-else
-    skip 5 'bash is not installed, or without completion (apt-get install bash)'
-fi
 
 # --- programs that are none ---
 fails()

@@ -1,0 +1,90 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# What bash, zsh and fish complete for each program: options, choices, files, folders, hooprun's program; and that make
+# install puts the files where the shells look for them.
+# time limit: 120
+. "$abs_top_srcdir/t/tap/tap.sh"
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+PATH=$abs_top_builddir/bin:$PATH
+unset MAKEFLAGS MFLAGS MAKELEVEL
+programs='hooprun hoop-bench hoop-top hoop-rendezvous'
+mkdir afolder
+: >afile
+
+${MAKE:-make} -C "$abs_top_builddir" install-data DESTDIR="$tmp/root" >installed 2>&1 || bail "$(tail -n 3 installed)"
+share=$(dirname "$(find root -path '*/share/bash-completion')")
+
+# --- the lists ---
+for program in $programs; do
+    $program --complete-options >list
+    is '' "$(grep -vE '^--?[A-Za-z][a-z_-]* [a-z]+ ' list)" "$program lists its options"
+    cut -d ' ' -f 1 list >names
+    is '' "$($program --help | grep -oE '^ *-[^ ,]*(, -[^ ,]*)?' | tr -d ' ' | tr , '\n' | grep -vxFf names)" \
+        "$program lists all that --help shows"
+done
+is '' "$(hoop-bench --complete-options | sed -n 's/^-d choice //p' | tr '|' '\n' |
+    while read -r type; do hoop-bench -d "$type" -b 8 -e 8 -n 1 >out 2>&1 || echo "$type"; done)" \
+    'hoop-bench takes the types that it lists'
+
+# completed SHELL LINE: what the shell offers for the last word of the line, one a line.
+completed() { "in_$1" "$2" 2>err; }
+
+cat >complete.bash <<'END'
+read -ra COMP_WORDS <<<"$2"
+[[ $2 != *' ' ]] || COMP_WORDS+=("")
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+. "$1/bash-completion/completions/${COMP_WORDS[0]}.bash"
+_hoop
+printf '%s\n' "${COMPREPLY[@]}"
+END
+in_bash() { bash complete.bash "$share" "$1"; }
+
+# A shell at a terminal of its own, whose compadd also writes into a file what fits.
+cat >complete.zsh <<'END'
+zmodload zsh/zpty
+zpty shell zsh -f -i
+zpty -w shell "fpath=($1/zsh/site-functions \$fpath); autoload -U compinit; compinit -D -u"
+zpty -w shell 'compadd() { builtin compadd -O offered "$@"; print -rl -- $offered >>offered; builtin compadd "$@"; }'
+zpty -w shell 'touch ready'
+repeat 300; do [[ -e ready ]] && break; sleep 0.1; done
+zpty -w -n shell "$2"$'\t'
+repeat 300; do [[ -s offered ]] && break; sleep 0.1; done
+sleep 0.2
+zpty -d shell
+END
+in_zsh()
+{
+    rm -f ready
+    : >offered
+    zsh -f complete.zsh "$share" "$1" >zsh.log 2>&1 </dev/null
+    grep . offered | LC_ALL=C sort -u
+}
+
+cat >complete.fish <<'END'
+set --prepend fish_complete_path $argv[1]/fish/vendor_completions.d
+complete --do-complete=$argv[2]
+END
+in_fish() { HOME=$tmp fish complete.fish "$share" "$1" | cut -f 1 | sed 's|/$||'; }
+
+for shell in bash zsh fish; do
+    if ! command -v $shell >/dev/null || ! { [ $shell != bash ] || bash -c 'complete -W x x' >/dev/null 2>&1; }; then
+        skip 11 "there is no $shell, or it cannot complete: apt-get install $shell"
+        continue
+    fi
+    is --bind "$(completed $shell 'hooprun --bi')" "$shell: an option"
+    is never "$(completed $shell 'hooprun --pty nev')" "$shell: a choice"
+    is afolder "$(completed $shell 'hooprun --wdir afo')" "$shell: a folder"
+    is afile "$(completed $shell 'hooprun -n 4 -f afi')" "$shell: a file"
+    like '^hoop-rendezvous$' "$(completed $shell 'hooprun -n 4 hoop-rend')" "$shell: hooprun's program"
+    is --stepfactor "$(completed $shell 'hoop-bench --stepf')" "$shell: hoop-bench"
+    is bfloat16 "$(completed $shell 'hoop-bench -d bfl')" "$shell: a type of hoop-bench"
+    is --secret-file "$(completed $shell 'hoop-top --sec')" "$shell: hoop-top"
+    is afile "$(completed $shell 'hoop-top --flight afi')" "$shell: a file of hoop-top"
+    is none "$(completed $shell 'hoop-rendezvous --security no')" "$shell: hoop-rendezvous"
+    is '' "$(for program in $programs; do
+        completed $shell "$program --" >offers
+        $program --complete-options | cut -d ' ' -f 1 | grep -- -- | grep -vxFf offers
+    done)" "$shell: all long options of all programs"
+done
+done_testing

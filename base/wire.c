@@ -50,7 +50,7 @@ raw_by_table(uint32_t crc, const uint8_t *p, size_t length)
 #ifdef __x86_64__
 #include <nmmintrin.h>
 
-__attribute__((target("sse4.2"))) static uint32_t
+__attribute__((target("sse4.2,crc32"))) static uint32_t
 raw_by_instruction(uint32_t crc, const uint8_t *p, size_t length)
 {
     uint64_t wide = crc;

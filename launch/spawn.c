@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ static void
 close_from(int first)
 {
     long last = sysconf(_SC_OPEN_MAX);
-    if (close_range((unsigned)first, ~0U, 0) == 0)
+    if (syscall(SYS_close_range, (unsigned)first, ~0U, 0) == 0) /* glibc has a function from 2.34 on only */
         return;
     for (int fd = first; fd < (last > 0 ? last : 1024); fd++)
         close(fd);

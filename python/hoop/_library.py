@@ -246,8 +246,8 @@ def load() -> ctypes.CDLL:
         library = ctypes.CDLL(path, mode=os.RTLD_LOCAL | os.RTLD_NOW)
     except OSError as why:
         raise ImportError(
-            f"the package hoop found no libhoop ({why}; {_where()}): run make install and ldconfig in hoop's build folder, "
-            "or name a libhoop.so.0 in HOOP_LIBRARY"
+            f"the package hoop found no libhoop ({why}; {_where()}): install a wheel, which brings it (make -C build wheel, in "
+            "hoop's sources), or run make install and ldconfig in the build folder, or name a libhoop.so.0 in HOOP_LIBRARY"
         ) from None
     try:
         for name, (result, arguments) in prototypes().items():

@@ -12,7 +12,7 @@ def _is_program(path: Path) -> bool:
 
 
 def find(program: str) -> Optional[Path]:
-    """hooprun or hoop-rendezvous; never this script itself, which pip may have put into PATH by that name."""
+    """hooprun or another program of hoop; never this script itself, which pip may have put into PATH by that name."""
     folders = [Path(__file__).parent / "bin", *map(Path, os.get_exec_path())]
     return next((folder / program for folder in folders if _is_program(folder / program)), None)
 
@@ -31,8 +31,16 @@ def hooprun() -> None:
     start("hooprun")
 
 
-def rendezvous() -> None:
+def hoop_rendezvous() -> None:
     start("hoop-rendezvous")
+
+
+def hoop_bench() -> None:
+    start("hoop-bench")
+
+
+def hoop_top() -> None:
+    start("hoop-top")
 
 
 if __name__ == "__main__":

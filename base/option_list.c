@@ -2,7 +2,6 @@
 /* option_list: see option_list.h. */
 #include "base/option_list.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static int
@@ -24,14 +23,14 @@ kind_of(const struct option *one, const hp_option_kind *kinds)
 }
 
 void
-hp_option_list(const struct option *options, const char *letters, const hp_option_kind *kinds)
+hp_option_list(FILE *to, const struct option *options, const char *letters, const hp_option_kind *kinds)
 {
     for (const struct option *one = options; one->name; one++) {
         hp_option_kind k = kind_of(one, kinds);
         if (strcmp(k.kind, "hidden") == 0 || !is_first(options, one))
             continue;
-        printf("--%s %s %s\n", one->name, k.kind, k.value);
+        fprintf(to, "--%s %s %s\n", one->name, k.kind, k.value);
         if (one->val < 128 && strchr(letters, one->val))
-            printf("-%c %s %s\n", one->val, k.kind, k.value);
+            fprintf(to, "-%c %s %s\n", one->val, k.kind, k.value);
     }
 }

@@ -4,6 +4,7 @@
 #define HP_OPTION_LIST_H
 
 #include <getopt.h>
+#include <stdio.h>
 
 /* What follows an option. An option without a row has any value, or none if it takes none. */
 typedef struct hp_option_kind {
@@ -16,6 +17,6 @@ typedef struct hp_option_kind {
  * Prints a line for each option: its name, its kind, its value; a second line with its letter, if it has one among
  * getopt_long's short options. Of several names for one val the first is listed.
  */
-void hp_option_list(const struct option *options, const char *letters, const hp_option_kind *kinds);
+void hp_option_list(FILE *to, const struct option *options, const char *letters, const hp_option_kind *kinds);
 
 #endif

@@ -322,7 +322,7 @@ main(int argc, char **argv)
         if (option == '?' || option == ':')
             return misuse(hp_option_error(option, argv[optind - 1], optopt, options, wrong, sizeof(wrong)), "");
         if (option == 'c') {
-            hp_option_list(options, "", kinds);
+            hp_option_list(stdout, options, "", kinds);
             return 0;
         }
         int status = take_option(option, &s);

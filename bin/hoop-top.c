@@ -199,7 +199,7 @@ main(int argc, char **argv)
         case 's': c.secret_file = optarg; break;
         case 'r': rows_wanted = rows_of(optarg); break;
         case 'h': return fputs(help, stdout) < 0;
-        case 'c': hp_option_list(options, letters, kinds); return 0;
+        case 'c': hp_option_list(stdout, options, letters, kinds); return 0;
         case 'V': return printf("hoop-top (hoop) %s\n", hoop_version()) < 0;
         default:
             fprintf(stderr, "hoop-top: %s; see hoop-top --help\n",

@@ -170,7 +170,7 @@ perf_options_list(void)
     memcpy(kinds, own, sizeof(own));
     for (int i = 0; i < FOREIGN; i++)
         kinds[OWN + i] = (hp_option_kind){foreign[i].flag, "hidden", ""};
-    hp_option_list(long_options, letters, kinds);
+    hp_option_list(stdout, long_options, letters, kinds);
 }
 
 /* --- readers of values --- */

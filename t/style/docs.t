@@ -33,7 +33,7 @@ is '' "$(grep -ohE '\bHOOP_[A-Z0-9_]+\b' $pages | LC_ALL=C sort -u | while read 
     grep -rqE "\b$name\b" t/tap examples/*.c python/hoop || echo "$name"
 done)" 'every constant and variable that is named is there'
 
-is '' "$(grep -ohE '`?make [a-z-]+' README.md HACKING | sed 's/`//; s/^make //' | LC_ALL=C sort -u | while read -r target; do
+is '' "$(grep -ohE '`?make (-C build )?[a-z-]+' README.md HACKING | sed 's/`//; s/^make //; s/^-C build //' | LC_ALL=C sort -u | while read -r target; do
     case $target in # what automake makes, and words of English
     check | install | html) continue ;;
     esac

@@ -5,7 +5,7 @@
 # time limit: 900
 . "$abs_top_srcdir/t/tap/tap.sh"
 [ -n "${HOOP_TEST_DOWNLOAD:-}" ] || skip_all 'HOOP_TEST_DOWNLOAD is not set, and this test downloads zig and auditwheel'
-[ "${HOOP_TEST_PACKAGES:-}" != none ] || skip_all 'HOOP_TEST_PACKAGES=none; quickstart check all runs it as a part of its own'
+[ "${HOOP_TEST_PACKAGES:-}" != none ] || skip_all 'HOOP_TEST_PACKAGES=none; quickstart check packages runs it'
 [ "${HOOP_TEST_SANITIZE:-no}" = no ] || skip_all 'another tree runs it'
 python3 -c 'import venv, ensurepip' 2>/dev/null || skip_all 'python3 cannot make a virtual environment: install python3-venv'
 command -v dpkg-source >/dev/null || skip_all 'there is no dpkg-source: install dpkg-dev'

@@ -6,7 +6,7 @@
 # time limit: 900
 . "$abs_top_srcdir/t/tap/tap.sh"
 [ -n "${HOOP_TEST_DOWNLOAD:-}" ] || skip_all 'HOOP_TEST_DOWNLOAD is not set, and this test downloads a Debian system'
-[ "${HOOP_TEST_PACKAGES:-}" != none ] || skip_all 'HOOP_TEST_PACKAGES=none; quickstart check all runs it as a part of its own'
+[ "${HOOP_TEST_PACKAGES:-}" != none ] || skip_all 'HOOP_TEST_PACKAGES=none; quickstart check packages runs it'
 [ "${HOOP_TEST_SANITIZE:-no}" = no ] || skip_all 'another tree runs it'
 [ "$(id -u)" -eq 0 ] || skip_all 'only root can install a system into a folder'
 PATH=/usr/sbin:/usr/bin:/sbin:/bin

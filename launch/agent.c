@@ -25,10 +25,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/sockios.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,6 +42,9 @@ enum { PIECE = 64 * 1024, HIGH_WATER = 512 * 1024, LOW_WATER = 128 * 1024, SECRE
 
 /* How often it looks whether ranks are stopped. */
 #define LOOK (300 * HP_MS)
+
+/* At its end: how often it looks whether the launcher's side has its last words. */
+#define ARRIVAL_LOOK (10 * HP_MS)
 
 typedef struct agent {
     hp_loop *loop;
@@ -234,9 +239,10 @@ end_lease(agent *a)
     int reached = now < a->knock.answered + a->lease.end && a->knock.answered > a->heard;
     fprintf(stderr,
             "hooprun: the agent has received nothing from hooprun for %.1f s, and a new connection to it %s; "
-            "it ends its ranks\n",
+            "%s\n",
             (double)(now - a->heard) / (double)HP_SEC,
-            reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)");
+            reached ? "is accepted (is hooprun stopped?)" : "is not answered either (is the network cut?)",
+            a->over ? "its ranks have ended" : "it ends its ranks");
     a->deserted = 1;
     lose_launcher(a);
 }
@@ -245,7 +251,7 @@ static void
 check_lease(void *arg)
 {
     agent *a = arg;
-    if (a->launcher_gone || a->over)
+    if (a->launcher_gone)
         return;
     hp_lease_word word = hp_lease_judge(&a->lease, a->heard, a->knock.answered, hp_loop_now(a->loop));
     if (word == HP_LEASE_OVER) {
@@ -465,6 +471,18 @@ close_agent(agent *a)
         hp_loop_free(a->loop);
 }
 
+/*
+ * A remote shell may have made its socket this process's output. During an outage what was written waits in the kernel;
+ * if the socket were closed then, the launcher's next ping would reset it, and the launcher would never hear how the ranks
+ * have ended. Of a pipe the kernel says nothing, and whoever reads it keeps what it has.
+ */
+static int
+is_on_its_way(const agent *a)
+{
+    int waits = 0;
+    return hp_buffer_size(&a->out.buffer) > 0 || (ioctl(STDOUT_FILENO, SIOCOUTQ, &waits) == 0 && waits > 0);
+}
+
 int
 hp_agent_main(void)
 {
@@ -480,8 +498,8 @@ hp_agent_main(void)
         return 1;
     }
     greet(&a);
-    while (!a.over || (!a.launcher_gone && hp_buffer_size(&a.out.buffer) > 0)) {
-        hp_loop_run(a.loop, HP_NEVER);
+    while (!a.over || (!a.launcher_gone && is_on_its_way(&a))) {
+        hp_loop_run(a.loop, a.over ? ARRIVAL_LOOK : HP_NEVER);
         if (a.out.broken)
             lose_launcher(&a);
     }

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 static const char *script; /* what the launcher and the ranks do, a letter an act; see act() */
@@ -195,12 +196,14 @@ act(void)
     return 1;
 }
 
+static int on_socket; /* the agent writes to a socket */
+
 /* Runs an agent that reads and writes pipes; its exit status. */
 static int
 play(const char *acts)
 {
     int a[2], b[2], kept[2] = {dup(0), dup(1)};
-    if (pipe(a) < 0 || pipe(b) < 0)
+    if (pipe(a) < 0 || (on_socket ? socketpair(AF_UNIX, SOCK_STREAM, 0, b) : pipe(b)) < 0)
         bail("no pipe");
     fake_process_forget();
     script = acts;
@@ -362,6 +365,21 @@ check_slow_launcher(void)
     ok(strstr(heard, "exit 0 0|exit 1 9|done|"), "and the end is reported after it");
 }
 
+/* What has not arrived on the other side of a socket is lost when the socket is closed and the launcher pings. */
+static void
+check_last_words(void)
+{
+    on_socket = 1;
+    is_int(0, play("sD01mH"), "an agent whose last words do not arrive for a minute");
+    is_string("", script, "waits for that");
+    is_string(RUNNING "exit 0 0|exit 1 9|done|", heard, "and they arrive");
+    uint64_t began = hp_now();
+    is_int(1, play_and_read("slD01"), "if the launcher is silent, too,");
+    ok(hp_now() >= began + 36 * HP_SEC && hp_now() <= began + 42 * HP_SEC, "it waits until its lease is over");
+    ok(strstr(said, "its ranks have ended"), "and says that nothing is left: %s", said);
+    on_socket = 0;
+}
+
 /* A file in place of a pipe: nobody talks to this agent. */
 static void
 check_no_pipes(void)
@@ -392,6 +410,7 @@ main(void)
     check_nonsense();
     check_not_started();
     check_slow_launcher();
+    check_last_words();
     check_no_pipes();
     fake_process_forget();
     return 0;

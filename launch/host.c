@@ -197,10 +197,15 @@ hp_host_is_watched(const hp_host *host)
 }
 
 uint64_t
+hp_host_alive(const hp_host *host)
+{
+    return host->knocked > host->answered ? host->knocked : host->answered;
+}
+
+uint64_t
 hp_host_silence(const hp_host *host)
 {
-    uint64_t alive = host->knocked > host->answered ? host->knocked : host->answered;
-    return hp_host_is_watched(host) ? hp_loop_now(host->all->loop) - alive : 0;
+    return hp_host_is_watched(host) ? hp_loop_now(host->all->loop) - hp_host_alive(host) : 0;
 }
 
 void

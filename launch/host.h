@@ -81,6 +81,7 @@ void hp_host_send_spec(hp_host *host, const hp_job_server *server, hp_winsize wi
 
 int hp_host_is_silent(const hp_host *host);  /* its agent was started and has not answered */
 int hp_host_is_watched(const hp_host *host); /* its agent is behind a network, and should say something now and then */
+uint64_t hp_host_alive(const hp_host *host); /* when it last answered a ping, or knocked */
 uint64_t hp_host_silence(const hp_host *host); /* ns since such an agent could be reached; 0: it is not watched */
 void hp_host_give_up(hp_host *host);           /* kills the remote shell; nothing will come from there */
 hp_host *hp_hosts_of(const hp_hosts *hosts, int rank);         /* where a rank runs; NULL: there is no such rank */

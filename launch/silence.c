@@ -242,8 +242,7 @@ static void
 report_host(const hp_silence *s, const hp_host *host)
 {
     char ranks[RANKS_TEXT];
-    uint64_t alive = host->knocked > host->answered ? host->knocked : host->answered, over = alive + host->lease.lost;
-    uint64_t now = hp_loop_now(s->loop);
+    uint64_t now = hp_loop_now(s->loop), over = hp_host_alive(host) + host->lease.lost;
     if (list_ranks(s, host, ranks, sizeof(ranks)) > 0 && now < over)
         hp_diag(s->output, "%s did not answer; %s may still run there, for up to %.0f s", host->name, ranks,
                 (double)(over - now) / (double)HP_SEC);

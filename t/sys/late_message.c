@@ -4,8 +4,8 @@
  * should, and names the pair and the call. The times are the promise: this test runs alone.
  */
 #include "hoop.h"
+#include "t/sys/told.h"
 #include "t/tap/tap.h"
-#include "t/tools/party.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -15,33 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 5 };
-
-static party p;
-
-typedef struct told {
-    int result, rank, operation, ms;
-    char text[PARTY_NOTE];
-} told;
-
-static int
-tell(hoop_comm *comm, hoop_result result, double since)
-{
-    hoop_error e = {.size = sizeof(e)};
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %d %s", (int)result, e.rank, (int)e.sequence, (int)((party_clock() - since) * 1000), e.text);
-    return 0;
-}
-
-static told
-hear(int rank)
-{
-    told t = {-1, -1, -1, -1, ""};
-    sscanf(p.guest[rank].note, "%d %d %d %d %511[^\n]", &t.result, &t.rank, &t.operation, &t.ms, t.text);
-    return t;
-}
-
-enum { WARN_MS = 600, LINES = 8 };
+enum { COUNT = 5, WARN_MS = 600, LINES = 8 };
 
 static struct log {
     char line[LINES][320];

@@ -5,9 +5,9 @@
  */
 #include "hoop.h"
 #include "net/handshake.h"
+#include "t/sys/told.h"
 #include "t/tap/tap.h"
 #include "t/tools/descriptors.h"
-#include "t/tools/party.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,32 +22,6 @@
 #include <unistd.h>
 
 enum { COUNT = 5, LONG = 1 << 20 };
-
-static party p;
-
-/* --- what ranks tell the test: result, rank named, operation, milliseconds, sentence --- */
-
-typedef struct told {
-    int result, rank, operation, ms;
-    char text[PARTY_NOTE];
-} told;
-
-static int
-tell(hoop_comm *comm, hoop_result result, double since)
-{
-    hoop_error e = {.size = sizeof(e)};
-    hoop_comm_error(comm, &e);
-    party_note("%d %d %d %d %s", (int)result, e.rank, (int)e.sequence, (int)((party_clock() - since) * 1000), e.text);
-    return 0;
-}
-
-static told
-hear(int rank)
-{
-    told t = {-1, -1, -1, -1, ""};
-    sscanf(p.guest[rank].note, "%d %d %d %d %511[^\n]", &t.result, &t.rank, &t.operation, &t.ms, t.text);
-    return t;
-}
 
 /* --- exchanges whose bits are known --- */
 

@@ -20,8 +20,9 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
-    SILENT_MS = 1000,
-    SEEN_MS = 1000 /* a rank that sent a frame so lately is alive */
+    SILENT_MS = 1000, /* of a host, if a connection to it timed out; */
+    DEAF_MS = 5000,   /* if it ended: what a host that hears nothing sends still arrives */
+    SEEN_MS = 1000    /* a rank that sent a frame so lately is alive */
 };
 
 int
@@ -172,11 +173,12 @@ is_alive(const hp_link_losses *losses, const hp_loss *loss, const hp_witness *pe
                                       : peer->last_seen + SEEN_MS * HP_MS > now;
 }
 
-/* Of the ends of a connection that timed out, that whose host does not acknowledge the server either; -1: none, or both. */
+/* Of the ends of a connection that whose host does not acknowledge the server either; -1: none, or both. */
 static int
-cut_off_end(const hp_witness *w, int a, int b)
+cut_off_end(const hp_witness *w, int a, int b, int number)
 {
-    int first = w[a].silence >= SILENT_MS * HP_MS, second = w[b].silence >= SILENT_MS * HP_MS;
+    uint64_t least = (was_answered(number) ? DEAF_MS : SILENT_MS) * HP_MS;
+    int first = w[a].silence >= least, second = w[b].silence >= least;
     return first == second ? -1 : first ? a : b;
 }
 
@@ -192,8 +194,8 @@ between(const hp_link_losses *losses, const hp_witness *w, int rank, uint64_t no
     if (both)
         cause.sequence = older(cause.sequence, losses->loss[peer].sequence);
     cause.alive = both || is_alive(losses, mine, &w[peer], now);
-    int cut = cut_off_end(w, rank, peer);
-    if (!was_answered(mine->number) && cut >= 0)
+    int cut = cut_off_end(w, rank, peer, mine->number);
+    if (cut >= 0)
         return (hp_link_loss_cause){HP_LINK_LOSS_CUT, cut, -1, mine->number, 0, cause.sequence};
     return cause;
 }

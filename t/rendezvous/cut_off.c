@@ -93,6 +93,16 @@ test_losses(void)
         ok(hear(3, "rank 3 (node2, pid 803) is cut off"), "rank %d reports: rank 3 is cut off", reporter);
         sim_close(&s);
     }
+    for (int silence = 2; silence <= 30; silence += 28) {
+        start();
+        hp_absence_see(&s.conns[3].conn, (uint64_t)silence * HP_SEC);
+        sim_lost(&s, 2, 3, 0, 9);
+        sim_pass(&s, 600);
+        int cut = !!strstr(s.conns[0].cause.text, "rank 3 (node2, pid 803) is cut off");
+        ok(s.conns[0].causes == 1 && cut == (silence > 5), "a process ends on a host that has been silent for %d s: %s",
+           silence, s.conns[0].cause.text);
+        sim_close(&s);
+    }
     start();
     sim_lost(&s, 2, 3, ETIMEDOUT, 9);
     sim_pass(&s, 200);

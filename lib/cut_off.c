@@ -132,7 +132,7 @@ hears_another(const hoop_comm *comm, uint64_t now)
         if (link->state == HP_LINK_OPEN && members[link->peer].host_id != members[comm->rank].host_id &&
             !hp_link_is_silent(link))
             return 1;
-    return comm->running && hp_client_has_server(comm->client, now);
+    return comm->running && hp_membership_has_server(hp_client_membership(comm->client), now);
 }
 
 void

@@ -127,7 +127,7 @@ find_server(hoop_comm *comm, uint64_t until)
     if (!comm->client || hp_loop_is_running(comm->loop)) /* in a callback: leaving looks for the server again */
         return;
     hp_loop_run(comm->loop, 0);
-    while (hp_client_is_away(comm->client) && hp_now() < until) {
+    while (hp_membership_is_away(hp_client_membership(comm->client)) && hp_now() < until) {
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
         hp_loop_run(comm->loop, POLL_MS * HP_MS);
     }
@@ -166,7 +166,7 @@ fail(hoop_comm *comm, const hoop_error *cause, int by_server)
     claim(comm, &full);
     other = hp_fault_for_others(comm, &comm->fault.error);
     if (comm->client && !by_server) /* before the LEAVE that follows, which would be taken for the cause */
-        hp_client_abort(comm->client, &other);
+        hp_membership_abort(hp_client_membership(comm->client), &other);
     comm->state = HP_COMM_FAILED;
     hp_recorder_fail(comm);
     hp_listener_retire(&comm->entry);
@@ -195,7 +195,7 @@ hp_fault_fail(hoop_comm *comm, const hoop_error *cause)
 static int
 has_server(const hoop_comm *comm, uint64_t now)
 {
-    return comm->client && hp_client_has_server(comm->client, now);
+    return comm->client && hp_membership_has_server(hp_client_membership(comm->client), now);
 }
 
 /* Whether the server has a sentence of its own for it, which this rank gets, too. */
@@ -225,7 +225,7 @@ hp_fault_report(hoop_comm *comm, const hoop_error *cause, uint64_t now)
         return;
     if (cause->code == HOOP_ERR_MISMATCH)
         hp_reports_in_op(comm, now); /* for the server's sentence */
-    hp_client_abort(comm->client, cause);
+    hp_membership_abort(hp_client_membership(comm->client), cause);
 }
 
 /* Both ends of a connection that broke report the same sentence, since neither knows what the other has seen. */
@@ -267,7 +267,7 @@ report_loss(hoop_comm *comm, const hp_link *link, uint64_t now)
     if (!comm->client)
         return;
     hp_reports_in_op(comm, now);
-    hp_client_lost(comm->client, &loss);
+    hp_membership_lost(hp_client_membership(comm->client), &loss);
 }
 
 /*
@@ -358,7 +358,7 @@ reconsider(hoop_comm *comm)
     comm->fault.ended = NULL;
     comm->fault.grace = comm->fault.report_at = 0;
     if (comm->client)
-        hp_client_found(comm->client);
+        hp_membership_found(hp_client_membership(comm->client));
     hp_probe_stop(&comm->fault.probe);
 }
 
@@ -514,7 +514,7 @@ check_clock(hoop_comm *comm, uint64_t now)
     hoop_error error;
     if (!comm->running || !limit || comm->size == 1)
         return;
-    if (hp_client_has_server(comm->client, now))
+    if (hp_membership_has_server(hp_client_membership(comm->client), now))
         clock.limit = 2 * limit + 5 * HP_SEC;
     else if (!hp_heartbeats_has_listened(comm->reports.heartbeats, clock.interval, now))
         return;
@@ -537,7 +537,8 @@ check_overdue(hoop_comm *comm, uint64_t now)
     if (!waited)
         return;
     if (heard && now < comm->reports.overdue_at + OVERDUE_MS * HP_MS &&
-        (hp_client_has_server(comm->client, now) || !hp_heartbeats_has_listened(heard, interval, now)))
+        (hp_membership_has_server(hp_client_membership(comm->client), now) ||
+         !hp_heartbeats_has_listened(heard, interval, now)))
         return;
     hp_report r = hp_stats_report(comm);
     if (heard)
@@ -550,7 +551,7 @@ check_overdue(hoop_comm *comm, uint64_t now)
 static void
 keep_server(hoop_comm *comm)
 {
-    if (hp_client_is_away(comm->client))
+    if (hp_membership_is_away(hp_client_membership(comm->client)))
         hp_client_return(comm->client, hp_inbox_started(comm), atomic_load(&comm->completed));
 }
 
@@ -560,7 +561,7 @@ hp_fault_check(hoop_comm *comm, uint64_t now)
     hoop_error verdict;
     if (comm->client)
         keep_server(comm);
-    if (comm->client && hp_client_verdict(comm->client, &verdict)) {
+    if (comm->client && hp_membership_verdict(hp_client_membership(comm->client), &verdict)) {
         fail(comm, &verdict, 1);
         return;
     }

@@ -184,7 +184,7 @@ warn_unanswered(const hoop_comm *comm, unanswered *s, uint64_t now)
 static hoop_result
 find_failure(const hoop_comm *comm, hp_client_state reached, uint64_t now, hoop_error *error)
 {
-    int ruled = hp_client_verdict(comm->client, error);
+    int ruled = hp_membership_verdict(hp_client_membership(comm->client), error);
     if (!ruled && reached == HP_CLIENT_FAILED)
         *error = *hp_client_error(comm->client);
     if (!ruled && reached == HP_CLIENT_FAILED && error->code == HOOP_ERR_AUTH)
@@ -245,7 +245,7 @@ open_links(hoop_comm *comm, hoop_error *error)
     result = run_until(comm, HP_CLIENT_ROSTER, 1, error);
     if (result != HOOP_SUCCESS)
         return result;
-    hp_client_ready(comm->client);
+    hp_membership_ready(hp_client_membership(comm->client));
     return run_until(comm, HP_CLIENT_GO, 0, error);
 }
 
@@ -346,7 +346,7 @@ join_ring(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     if (result == HOOP_SUCCESS && comm->size > 1)
         result = open_links(comm, error);
     else if (result == HOOP_SUCCESS) {
-        hp_client_ready(comm->client);
+        hp_membership_ready(hp_client_membership(comm->client));
         result = run_until(comm, HP_CLIENT_GO, 0, error);
     }
     if (result == HOOP_SUCCESS)

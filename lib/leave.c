@@ -39,8 +39,8 @@ links_closed(hoop_comm *comm)
 static int
 is_told(const hoop_comm *comm, uint64_t waited)
 {
-    return !comm->client || !hp_client_is_leaving(comm->client) ||
-           waited >= (hp_client_is_away(comm->client) ? LINGER_MS : ANSWER_MS) * HP_MS;
+    return !comm->client || !hp_membership_is_leaving(hp_client_membership(comm->client)) ||
+           waited >= (hp_membership_is_away(hp_client_membership(comm->client)) ? LINGER_MS : ANSWER_MS) * HP_MS;
 }
 
 static void
@@ -166,7 +166,7 @@ hp_leave_failed(hoop_comm *comm, const hoop_error *cause)
         own.rank = comm->rank;
     outgoing = hp_fault_for_others(comm, &own);
     outgoing.reporter = comm->rank;
-    hp_client_abort(comm->client, &outgoing);
+    hp_membership_abort(hp_client_membership(comm->client), &outgoing);
     hp_loop_run(comm->loop, 0);
 }
 

@@ -68,7 +68,8 @@ static void
 tell_call_names(hoop_comm *comm)
 {
     const char *name;
-    while ((name = call_name(comm, comm->told_names + 1)) && hp_client_name(comm->client, comm->told_names + 1, name))
+    while ((name = call_name(comm, comm->told_names + 1)) &&
+           hp_membership_name(hp_client_membership(comm->client), comm->told_names + 1, name))
         comm->told_names++;
 }
 
@@ -83,7 +84,7 @@ hp_name_report(hoop_comm *comm)
         return;
     get(comm, name);
     if (changed & RENAMED)
-        hp_client_name(comm->client, 0, name);
+        hp_membership_name(hp_client_membership(comm->client), 0, name);
     if (changed & CALLS_NAMED)
         tell_call_names(comm);
 }

@@ -71,7 +71,8 @@ static int
 poll_round(hoop_comm *comm, uint64_t now)
 {
     int received = hp_round_idle(comm, now);
-    int away = comm->client && !atomic_load(&comm->fault.failed) && hp_client_is_away(comm->client);
+    int away =
+        comm->client && !atomic_load(&comm->fault.failed) && hp_membership_is_away(hp_client_membership(comm->client));
     set_reconnecting(comm, away);
     return received;
 }
@@ -125,7 +126,7 @@ poll_server(hoop_comm *comm)
     comm->reports.turns -= comm->reports.turns > 0;
     hp_loop_run(comm->loop, 0);
     hp_vitals_poll(comm);
-    if (comm->client && hp_client_is_away(comm->client))
+    if (comm->client && hp_membership_is_away(hp_client_membership(comm->client)))
         poll_round(comm, hp_loop_now(comm->loop));
 }
 
@@ -380,7 +381,7 @@ hp_progress_refuse(hoop_comm *comm, uint32_t split, const hoop_error *cause)
         return;
     if (!hp_baton_take(comm, hp_now() + STUCK))
         return;
-    hp_client_refuse(comm->client, split, cause);
+    hp_membership_refuse(hp_client_membership(comm->client), split, cause);
     hp_fault_find_server(comm);
     give(comm);
 }

@@ -37,7 +37,7 @@ send_out(hoop_comm *comm)
     comm->reports.turns = HP_REPORT_TURNS;
     hp_stats_stall(comm, warn_after(comm), hp_loop_now(comm->loop));
     if (comm->client)
-        hp_client_out(comm->client, comm->completed);
+        hp_membership_out(hp_client_membership(comm->client), comm->completed);
     if (comm->reports.heartbeats && comm->reports.heartbeats->since) {
         hp_heartbeats_make(comm->reports.heartbeats, NULL, comm->completed, 0, hp_loop_now(comm->loop));
         pass_heartbeats(comm);
@@ -49,7 +49,8 @@ static void
 send_heartbeat(hoop_comm *comm, const hp_report *r, uint64_t now)
 {
     hp_heartbeats *t = comm->reports.heartbeats;
-    int alone = !hp_client_has_server(comm->client, now), asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
+    int alone = !hp_membership_has_server(hp_client_membership(comm->client), now),
+        asked = t && t->asked && now - t->asked < JOIN_IN_MS * HP_MS;
     if (t && now - t->of[comm->rank].last_seen > HP_SILENT_HEARTBEATS * hp_comm_heartbeat(comm))
         t->since = 0; /* this rank was held up itself, and has not listened meanwhile */
     if (t && (alone || asked))
@@ -235,7 +236,8 @@ end_wait(hoop_comm *comm)
     const hp_waiting none = {.peer = -1};
     uint8_t payload[HP_WAITING_BYTES];
     hp_waiting_put(payload, &none);
-    if (!hp_client_inform(comm->client, HP_FEATURE_WAITING, HP_WAITING, payload, sizeof(payload)))
+    if (!hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_WAITING, HP_WAITING, payload,
+                              sizeof(payload)))
         return;
     comm->reports.waiting = none;
     comm->reports.turns = HP_REPORT_TURNS;
@@ -282,7 +284,8 @@ hp_reports_wait(hoop_comm *comm, uint64_t now)
         return;
     waiting.call_name = hp_name_number(comm, &waiting.call);
     hp_waiting_put(payload, &waiting);
-    if (!hp_client_inform(comm->client, HP_FEATURE_WAITING, HP_WAITING, payload, sizeof(payload)))
+    if (!hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_WAITING, HP_WAITING, payload,
+                              sizeof(payload)))
         return;
     r->waiting = waiting;
     r->waiting_at = now;

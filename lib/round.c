@@ -42,7 +42,7 @@ report_refused_call(hoop_comm *comm, uint64_t last)
     case HP_INBOX_REFUSED_NEW:
         hp_name_report(comm);
         refusal.call_name = hp_name_number(comm, &refusal.call);
-        hp_client_unstarted(comm->client, &refusal);
+        hp_membership_unstarted(hp_client_membership(comm->client), &refusal);
         d->refusal_reported = 1;
         break;
     default: break;

@@ -162,7 +162,8 @@ hp_stats_stall(hoop_comm *comm, uint64_t after, uint64_t now)
 {
     hp_blame blame = {.guilt = HP_GUILT_NONE};
     char name[HP_NAME_PREFIX];
-    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) || hp_client_has_server(comm->client, now)) {
+    if (!comm->reports.heartbeats || atomic_load(&comm->fault.failed) ||
+        hp_membership_has_server(hp_client_membership(comm->client), now)) {
         comm->reports.warning.since = 0;
         return;
     }

@@ -49,7 +49,7 @@ hp_vitals_send(hoop_comm *comm)
     hp_stats_measure(comm);
     hp_vitals vitals = measure(comm);
     hp_vitals_put(payload, &vitals);
-    hp_client_inform(comm->client, HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
+    hp_membership_inform(hp_client_membership(comm->client), HP_FEATURE_STATS, HP_STATS, payload, sizeof(payload));
 }
 
 void

@@ -2,17 +2,11 @@
 /* absence: see absence.h. */
 #include "rendezvous/absence.h"
 
-int
-hp_absence_same(const hp_member *a, const hp_member *b)
-{
-    return a->pid == b->pid && a->host_id == b->host_id;
-}
-
 static int
 add(const hp_member *who, const hp_member **out, int n, int most)
 {
     for (int i = 0; i < n; i++)
-        if (hp_absence_same(out[i], who))
+        if (hp_member_same(out[i], who))
             return n;
     if (n < most)
         out[n++] = who;
@@ -49,7 +43,7 @@ hp_absence_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
         hp_join_group_probed(m, who, ended, now);
     for (hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++) {
-            if (!hp_absence_same(&r->ring.members[i], who))
+            if (!hp_member_same(&r->ring.members[i], who))
                 continue;
             if (ended)
                 hp_roster_ended(r, i);
@@ -63,7 +57,7 @@ hp_absence_unreached(hp_job *job, const hp_member *who)
 {
     for (hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++)
-            if (hp_absence_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout)
+            if (hp_member_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout)
                 hp_roster_cut_off(r, i);
 }
 

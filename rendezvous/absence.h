@@ -22,7 +22,4 @@ void hp_absence_see(const hp_job_conn *conn, uint64_t silence);
 /* For how many ns a host of this connection's ring may be away; 0: it is in none yet. */
 uint64_t hp_absence_limit(const hp_job_conn *conn);
 
-/* Whether both are the same process. */
-int hp_absence_same(const hp_member *a, const hp_member *b);
-
 #endif

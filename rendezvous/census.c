@@ -154,7 +154,7 @@ static void
 match(void *arg, const hp_member *who, const hp_wait_place *place, uint64_t since)
 {
     process_search *s = arg;
-    if (who->pid == s->who->pid && who->host_id == s->who->host_id && !hp_outlook_just_came(s->outlook, place, since))
+    if (hp_member_same(who, s->who) && !hp_outlook_just_came(s->outlook, place, since))
         hp_stays_note(&s->found, place, since);
 }
 

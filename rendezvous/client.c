@@ -175,6 +175,12 @@ hp_client_new(hp_loop *loop, const hp_client_options *options, void (*kick)(void
     return c;
 }
 
+hp_membership *
+hp_client_membership(hp_client *c)
+{
+    return &c->membership;
+}
+
 hp_client_state
 hp_client_status(const hp_client *c)
 {
@@ -202,33 +208,15 @@ hp_client_ring(const hp_client *c)
 }
 
 void
-hp_client_ready(hp_client *c)
-{
-    hp_membership_ready(&c->membership);
-}
-
-void
 hp_client_in_op(hp_client *c, const hp_report *report)
 {
     hp_membership_in_op(&c->membership, report, hp_loop_now(c->loop));
 }
 
 void
-hp_client_unstarted(hp_client *c, const hp_unstarted *unstarted)
-{
-    hp_membership_unstarted(&c->membership, unstarted);
-}
-
-void
 hp_client_started(hp_client *c, const hp_report *report)
 {
     hp_membership_started(&c->membership, report, hp_loop_now(c->loop));
-}
-
-int
-hp_client_has_server(const hp_client *c, uint64_t now)
-{
-    return hp_membership_has_server(&c->membership, now);
 }
 
 const hp_clock_offset *
@@ -240,64 +228,10 @@ hp_client_compare_clocks(hp_client *c, int asks)
 }
 
 void
-hp_client_out(hp_client *c, uint64_t completed)
-{
-    hp_membership_out(&c->membership, completed);
-}
-
-int
-hp_client_inform(hp_client *c, uint64_t feature, hp_frame_type type, const void *payload, size_t n)
-{
-    return hp_membership_inform(&c->membership, feature, type, payload, n);
-}
-
-void
-hp_client_abort(hp_client *c, const hoop_error *cause)
-{
-    hp_membership_abort(&c->membership, cause);
-}
-
-void
-hp_client_lost(hp_client *c, const hp_loss *loss)
-{
-    hp_membership_lost(&c->membership, loss);
-}
-
-void
-hp_client_found(hp_client *c)
-{
-    hp_membership_found(&c->membership);
-}
-
-int
-hp_client_is_away(const hp_client *c)
-{
-    return hp_membership_is_away(&c->membership);
-}
-
-void
 hp_client_return(hp_client *c, uint64_t started, uint64_t completed)
 {
     hp_membership_return(&c->membership, started, completed, hp_loop_now(c->loop));
     obey(c);
-}
-
-void
-hp_client_refuse(hp_client *c, uint32_t split, const hoop_error *cause)
-{
-    hp_membership_refuse(&c->membership, split, cause);
-}
-
-int
-hp_client_name(hp_client *c, int number, const char *name)
-{
-    return hp_membership_name(&c->membership, number, name);
-}
-
-int
-hp_client_verdict(const hp_client *c, hoop_error *error)
-{
-    return hp_membership_verdict(&c->membership, error);
 }
 
 void
@@ -307,12 +241,6 @@ hp_client_leave(hp_client *c, uint64_t completed)
     if (c->membership.state == HP_CLIENT_LEFT && c->control)
         hp_control_conn_shut(c->control);
     obey(c);
-}
-
-int
-hp_client_is_leaving(const hp_client *c)
-{
-    return hp_membership_is_leaving(&c->membership);
 }
 
 void

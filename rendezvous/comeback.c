@@ -6,8 +6,7 @@
 static int
 is_rank(const hp_roster *r, int rank, const hp_join *join)
 {
-    const hp_member *m = &r->ring.members[rank];
-    return m->pid == join->member.pid && m->host_id == join->member.host_id && !r->witnesses[rank].left &&
+    return hp_member_same(&r->ring.members[rank], &join->member) && !r->witnesses[rank].left &&
            (r->peers[rank] || r->losses.away[rank]);
 }
 

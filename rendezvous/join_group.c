@@ -227,8 +227,7 @@ static hp_joined *
 find_same(const hp_join_group *m, const hp_join *join)
 {
     for (int i = 0; join->epoch && i < m->joined_n; i++)
-        if (m->joined[i].number == join->epoch && m->joined[i].member.pid == join->member.pid &&
-            m->joined[i].member.host_id == join->member.host_id)
+        if (m->joined[i].number == join->epoch && hp_member_same(&m->joined[i].member, &join->member))
             return &m->joined[i];
     return NULL;
 }
@@ -321,7 +320,7 @@ hp_join_group_probed(hp_join_group *m, const hp_member *who, int ended, uint64_t
 {
     for (int i = 0; i < m->joined_n; i++) {
         hp_joined *entry = &m->joined[i];
-        if (!entry->away || entry->member.pid != who->pid || entry->member.host_id != who->host_id)
+        if (!entry->away || !hp_member_same(&entry->member, who))
             continue;
         entry->alive = now;
         if (ended) {

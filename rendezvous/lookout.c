@@ -47,7 +47,7 @@ static hp_enquiry *
 find(hp_lookout *l, const hp_job *job, const hp_member *who, uint64_t now)
 {
     for (hp_enquiry *e = l->enquiries; e; e = e->next)
-        if (e->job == job && hp_absence_same(&e->who, who))
+        if (e->job == job && hp_member_same(&e->who, who))
             return e;
     hp_enquiry *e = hp_alloc(1, sizeof(*e));
     if (!e)

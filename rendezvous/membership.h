@@ -2,8 +2,7 @@
 /*
  * membership: one rank's place in a ring, as its end of the control connection sees it: it joins, learns the ring,
  * reports, receives verdicts, and comes back if the connection was reset. Pure: events in, frames and wishes out, no
- * sockets, no clock of its own. client.c adds the sockets, and client.h says what the calls of the owner do; the
- * simulator of t/rendezvous adds none.
+ * sockets, no clock of its own. client.c adds the sockets; the simulator of t/rendezvous adds none.
  */
 #ifndef HP_MEMBERSHIP_H
 #define HP_MEMBERSHIP_H
@@ -74,24 +73,58 @@ void hp_membership_time(hp_membership *m, uint64_t now); /* it is hp_membership_
 int hp_membership_wants_dial(const hp_membership *m, uint64_t now);
 uint64_t hp_membership_next(const hp_membership *m); /* when the time is an event; HP_NEVER: it is not */
 
-/* --- calls of the owner: see client.h --- */
+/* --- calls of the owner --- */
 
-void hp_membership_ready(hp_membership *m);
+void hp_membership_ready(hp_membership *m); /* its links are open */
+/*
+ * This rank is in an operation for longer than a moment (the first call sends IN_OP, and later ones, each heartbeat,
+ * PROGRESS).
+ */
 void hp_membership_in_op(hp_membership *m, const hp_report *report, uint64_t now);
+/*
+ * This rank has refused a call; it has started one after all (call it at once, however short the operation). Between
+ * the two calls this rank's reports are about earlier operations.
+ */
 void hp_membership_unstarted(hp_membership *m, const hp_unstarted *unstarted);
 void hp_membership_started(hp_membership *m, const hp_report *report, uint64_t now);
+/*
+ * Whether the server can judge: it is not lost, its connection was not reset, and it has not been silent for two
+ * seconds of an operation.
+ */
 int hp_membership_has_server(const hp_membership *m, uint64_t now);
-void hp_membership_out(hp_membership *m, uint64_t completed);
-void hp_membership_abort(hp_membership *m, const hoop_error *cause);
+void hp_membership_out(hp_membership *m, uint64_t completed);        /* nothing is sent if IN_OP was not */
+void hp_membership_abort(hp_membership *m, const hoop_error *cause); /* relayed to every rank; the first one wins */
+/*
+ * A frame that changes sentences and tables alone: STATS, WAITING. 0: it was not sent, because the server does not have this
+ * feature, or is away, or many bytes are not sent yet.
+ */
 int hp_membership_inform(hp_membership *m, uint64_t feature, hp_frame_type type, const void *payload, size_t n);
 int hp_membership_may_ask(const hp_membership *m); /* whether the server's clock may be asked for now */
+/* A ring connection has ended without LEAVE or ABORT: the server finds the cause and sends it to all ranks. */
 void hp_membership_lost(hp_membership *m, const hp_loss *loss);
-void hp_membership_found(hp_membership *m);
+void hp_membership_found(hp_membership *m); /* the connection was made again: it is no loss */
+/*
+ * is_away: the control connection was reset, not closed. The server gives this member a moment to dial again, and
+ * hp_membership_return says with which numbers of operations started and completed: until the member is back, or nobody
+ * listens there any more (HP_CLIENT_GONE). A server that does not answer is not gone. Causes, losses and refused calls are
+ * sent again when the member is back, because they may have been lost.
+ */
 int hp_membership_is_away(const hp_membership *m);
-void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed, uint64_t now);
+void hp_membership_return(hp_membership *m, uint64_t started, uint64_t completed,
+                          uint64_t now); /* no-op unless away, or if dialling */
+/* This rank takes no part in the split of that number of its communicator: the server informs the ranks that wait. */
 void hp_membership_refuse(hp_membership *m, uint32_t split, const hoop_error *cause);
+/*
+ * A name for tables and lines of the server. number 0: the communicator's (empty: none). Others: that of calls, of which
+ * each is told once, in their order from 1. 0: not before GO, and not names of calls to a server that does not take them.
+ */
 int hp_membership_name(hp_membership *m, int number, const char *name);
+/* The ring's first cause, once the server has sent it: returns 1 and *error, else 0. */
 int hp_membership_verdict(const hp_membership *m, hoop_error *error);
+/*
+ * Sends LEAVE with the number of completed operations. A connection that is reset then is made again. is_leaving: the
+ * server has not read LEAVE yet, as far as is known, and may still do so.
+ */
 void hp_membership_leave(hp_membership *m, uint64_t completed);
 int hp_membership_is_leaving(const hp_membership *m);
 

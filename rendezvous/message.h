@@ -51,6 +51,12 @@ typedef struct hp_member {
     int proxied;  /* that is a proxy's, whose answer says nothing of the process; in JOIN alone */
 } hp_member;
 
+static inline int
+hp_member_same(const hp_member *a, const hp_member *b) /* whether both are the same process */
+{
+    return a->pid == b->pid && a->host_id == b->host_id;
+}
+
 /* A ring. order[position] = rank: ranks of one host are adjacent, else sorted by number. */
 typedef struct hp_ring {
     uint64_t comm; /* its number, unique in the job */

@@ -18,7 +18,7 @@ hp_rings_in_world(const hp_roster *rosters, const hp_member *who)
 {
     for (const hp_roster *r = rosters; r; r = r->next)
         for (int i = 0; r->world && i < r->ring.size; i++)
-            if (r->ring.members[i].pid == who->pid && r->ring.members[i].host_id == who->host_id)
+            if (hp_member_same(&r->ring.members[i], who))
                 return &r->ring.members[i];
     return NULL;
 }
@@ -32,7 +32,7 @@ check_holders(hp_roster *rosters, const hp_join *join, hoop_error *error)
 {
     for (const hp_roster *r = rosters; r && !join->parent && join->member.rank >= 0; r = r->next) {
         const hp_member *holder = r->world ? hp_roster_holder(r, join->member.rank) : NULL;
-        if (!holder || (holder->pid == join->member.pid && holder->host_id == join->member.host_id))
+        if (!holder || hp_member_same(holder, &join->member))
             continue;
         hp_err_set(
             error, HOOP_ERR_RENDEZVOUS,

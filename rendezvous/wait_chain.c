@@ -22,7 +22,7 @@ static int
 rank_of(const hp_roster *r, const hp_member *who)
 {
     for (int i = 0; i < r->ring.size; i++)
-        if (r->ring.members[i].pid == who->pid && r->ring.members[i].host_id == who->host_id)
+        if (hp_member_same(&r->ring.members[i], who))
             return i;
     return -1;
 }

@@ -89,7 +89,8 @@ test_crowd(meet *m)
     hoop_error error;
     for (tap_wait w = {0}; heard < CROWD - 1 && tap_waits(&w);) {
         meet_run(m, 2);
-        for (heard = 0; heard < CROWD - 1 && hp_client_verdict(clients[heard], &error) && error.rank == 100;)
+        for (heard = 0; heard < CROWD - 1 && hp_membership_verdict(hp_client_membership(clients[heard]), &error) &&
+                        error.rank == 100;)
             heard++;
     }
     is_int(CROWD - 1, heard, "a loss is told to all of them: after %.3f s", (double)(hp_now() - before) / 1e9);
@@ -124,8 +125,9 @@ test_many_jobs(meet *m)
     meet_run(m, 500);
     for (int j = 0; j < JOBS; j++)
         for (int r = 1; r < JOB_RANKS; r++)
-            hurt += case_int(j % 2 == 0, hp_client_verdict(clients[j * JOB_RANKS + r], &error),
-                             "rank %d of job %d is told of a loss", r, j);
+            hurt +=
+                case_int(j % 2 == 0, hp_membership_verdict(hp_client_membership(clients[j * JOB_RANKS + r]), &error),
+                         "rank %d of job %d is told of a loss", r, j);
     is_int(JOBS * (JOB_RANKS - 1), hurt, "a job hears of its own loss and of no other");
     ranks_free(clients, JOBS * JOB_RANKS);
 }

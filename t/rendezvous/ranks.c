@@ -160,7 +160,7 @@ ranks_go(meet *m, hp_client **clients, int n, int ms)
     if (!ranks_reach(m, clients, n, HP_CLIENT_ROSTER, ms))
         return 0;
     for (int i = 0; i < n; i++)
-        hp_client_ready(clients[i]);
+        hp_membership_ready(hp_client_membership(clients[i]));
     return ranks_reach(m, clients, n, HP_CLIENT_GO, ms);
 }
 

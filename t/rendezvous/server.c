@@ -45,7 +45,8 @@ verdicts(hp_client **c, int n, int except, hoop_result code, int rank)
     int good = 0;
     hoop_error error;
     for (int i = 0; i < n; i++)
-        good += i != except && hp_client_verdict(c[i], &error) && error.code == code && error.rank == rank;
+        good += i != except && hp_membership_verdict(hp_client_membership(c[i]), &error) && error.code == code &&
+                error.rank == rank;
     return good;
 }
 
@@ -57,7 +58,7 @@ await_verdicts(meet *m, hp_client **c, int n, int except, int ms)
     for (int waited = 0; waited < ms; waited += 5) {
         int heard = 0;
         for (int i = 0; i < n; i++)
-            heard += i == except || hp_client_verdict(c[i], &error);
+            heard += i == except || hp_membership_verdict(hp_client_membership(c[i]), &error);
         if (heard == n)
             return;
         meet_run(m, 5);
@@ -101,7 +102,7 @@ test_verdicts(void)
     await_verdicts(&m, clients, 7, -1, SOON_MS);
     is_int(7, verdicts(clients, 7, -1, HOOP_ERR_PEER_LOST, 3), "a rank that vanishes is named to the others");
     ok((double)(hp_now() - before) / 1e9 < 1 + tap_room(), "at once");
-    hp_client_verdict(clients[0], &error);
+    hp_membership_verdict(hp_client_membership(clients[0]), &error);
     ok(strstr(error.text, "rank 3 (node1, pid 803) vanished") && error.sequence == 17, "%s", error.text);
     is_int(HP_CLIENT_GO, hp_client_status(clients[0]), "the state stays: the owner decides");
     ranks_free(clients, 7);
@@ -109,10 +110,10 @@ test_verdicts(void)
     ranks_go(&m, clients, 4, SOON_MS);
     hp_err_set(&error, HOOP_ERR_ABORTED, "enough");
     error.rank = 2;
-    hp_client_abort(clients[2], &error);
+    hp_membership_abort(hp_client_membership(clients[2]), &error);
     await_verdicts(&m, clients, 4, 2, SOON_MS);
     is_int(3, verdicts(clients, 4, 2, HOOP_ERR_ABORTED, 2), "an abort reaches all others");
-    hp_client_verdict(clients[0], &error);
+    hp_membership_verdict(hp_client_membership(clients[0]), &error);
     is_int(2, error.reporter, "with its reporter");
     ranks_free(clients, 4);
     meet_close(&m);
@@ -131,7 +132,7 @@ test_timeout(void)
     }
     ranks_go(&m, clients, 4, SOON_MS);
     uint64_t before = hp_now();
-    for (tap_wait w = {0}; !hp_client_verdict(clients[0], &error) && tap_waits(&w);) {
+    for (tap_wait w = {0}; !hp_membership_verdict(hp_client_membership(clients[0]), &error) && tap_waits(&w);) {
         for (int i = 0; i < 4; i++) {
             hp_report report = {.sequence = 17, .step = 5, .waits_for = (i + 3) % 4};
             if (i != 2)
@@ -144,7 +145,7 @@ test_timeout(void)
     is_int(4, verdicts(clients, 4, -1, HOOP_ERR_TIMEOUT, 2),
            "who does not enter is named after the operation time-out");
     ok(took >= 400 && (double)took / 1e3 < 1.4 + tap_room(), "of 400 ms: %d ms", (int)took);
-    hp_client_verdict(clients[0], &error);
+    hp_membership_verdict(hp_client_membership(clients[0]), &error);
     ok(strstr(error.text, "rank 2 (node1, pid ") && strstr(error.text, ") has not entered operation 17"), "%s",
        error.text);
     ranks_free(clients, 4);
@@ -267,10 +268,10 @@ test_server_dies(void)
     hp_server_free(m.server);
     ok(ranks_reach(&m, clients, 4, HP_CLIENT_GONE, SOON_MS),
        "the server dies after bring-up: the clients go on without");
-    is_int(0, hp_client_verdict(clients[0], &error), "without a verdict");
+    is_int(0, hp_membership_verdict(hp_client_membership(clients[0]), &error), "without a verdict");
     hp_report report = {.sequence = 1, .step = 1, .bytes = 1, .waits_for = 1};
     hp_client_in_op(clients[0], &report);
-    hp_client_out(clients[0], 1);
+    hp_membership_out(hp_client_membership(clients[0]), 1);
     hp_client_leave(clients[0], 1);
     ranks_free(clients, 4);
     meet_serve(&m);

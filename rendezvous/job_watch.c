@@ -192,12 +192,12 @@ hp_job_watch_stall(hp_job_watch *watch, const hp_roster *rosters, const hp_event
     double seconds = (double)watch->warning.lasted / 1e9;
     watch->ring = r->ring.comm;
     hp_ring_view view = hp_roster_view(r);
-    if (word == HP_STALL_WARN)
+    if (word == HP_STALL_WARN) {
         hp_hold_up_find(&view, watch->warning.lasted, text, sizeof(text));
-    if (word == HP_STALL_WARN)
         snprintf(line, sizeof(line), "%s: %s", hp_title_print(r->label, r->name, title), text);
-    else if (word == HP_STALL_OVER)
+    } else if (word == HP_STALL_OVER) {
         snprintf(line, sizeof(line), "%s: goes on after %.1f s", hp_title_print(r->label, r->name, title), seconds);
+    }
     if (word != HP_STALL_QUIET)
         events->warn(events->arg, line);
 }

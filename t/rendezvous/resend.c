@@ -14,7 +14,12 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { N = 3, GUILTY = 1, DESCRIPTORS = 128, TURNS = 90 /* of 20 ms: longer than the server weighs anything */ };
+enum {
+    N = 3,
+    GUILTY = 1,
+    DESCRIPTORS = 128,
+    TURNS = 90 /* of 20 ms, once it is back: longer than the server weighs anything */
+};
 
 typedef enum event { ABORT, LOST, FOUND, UNSTARTED, STARTED, PASSED, REFUSED, NAMED, CALLS_NAMED } event;
 
@@ -72,16 +77,16 @@ say(event what)
     hp_report report = {.sequence = 1, .waits_for = 0};
     refusal.call = (hp_call){.kind = HP_ALLREDUCE, .dtype = HOOP_FLOAT32, .op = HOOP_SUM, .root = -1, .count = 100};
     switch (what) {
-    case ABORT: hp_client_abort(c, &cause); break;
+    case ABORT: hp_membership_abort(hp_client_membership(c), &cause); break;
     case FOUND:
-    case LOST: hp_client_lost(c, &loss); break;
-    case REFUSED: hp_client_refuse(c, 1, &cause); break;
-    case CALLS_NAMED: hp_client_name(c, 1, "gradients"); break;
-    case NAMED: hp_client_name(c, 0, "dp"); break;
-    default: hp_client_unstarted(c, &refusal); break;
+    case LOST: hp_membership_lost(hp_client_membership(c), &loss); break;
+    case REFUSED: hp_membership_refuse(hp_client_membership(c), 1, &cause); break;
+    case CALLS_NAMED: hp_membership_name(hp_client_membership(c), 1, "gradients"); break;
+    case NAMED: hp_membership_name(hp_client_membership(c), 0, "dp"); break;
+    default: hp_membership_unstarted(hp_client_membership(c), &refusal); break;
     }
     if (what == FOUND)
-        hp_client_found(c);
+        hp_membership_found(hp_client_membership(c));
     if (what == STARTED)
         hp_client_started(c, &report);
 }
@@ -92,11 +97,14 @@ go_on(event what)
 {
     hp_report report = {.sequence = 1, .waits_for = GUILTY}, own = {.sequence = 1, .waits_for = 0, .call_name = 1};
     own.call.kind = HP_BARRIER;
-    for (int turn = 0; turn < TURNS; turn++) {
+    int turn = 0;
+    for (tap_wait w = {0}; turn < TURNS && tap_waits(&w);) {
+        int away = hp_membership_is_away(hp_client_membership(clients[GUILTY]));
+        turn += !away;
         for (int i = 0; i < N; i++)
             if (i != GUILTY)
                 hp_client_in_op(clients[i], &report);
-        if (hp_client_is_away(clients[GUILTY]))
+        if (away)
             hp_client_return(clients[GUILTY], what == PASSED, what == PASSED);
         else if (what == CALLS_NAMED)
             hp_client_in_op(clients[GUILTY], &own);
@@ -131,8 +139,9 @@ is_told(event what, const char *part)
         bail("the connection cannot be reset");
     say(what);
     go_on(what);
-    int told = hp_client_verdict(clients[0], &verdict);
-    int good = *part ? told && strstr(verdict.text, part) : !told && !hp_client_is_away(clients[GUILTY]);
+    int told = hp_membership_verdict(hp_client_membership(clients[0]), &verdict);
+    int good = *part ? told && strstr(verdict.text, part)
+                     : !told && !hp_membership_is_away(hp_client_membership(clients[GUILTY]));
     if (what == REFUSED)
         good = meet_said(&m, part) == 1;
     if (what == NAMED || what == CALLS_NAMED)

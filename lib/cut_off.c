@@ -61,13 +61,20 @@ peer_timeout(const hoop_comm *comm)
     return (uint64_t)hp_config_number(&comm->config, HP_SET_peer_timeout_ms) * HP_MS;
 }
 
-/* The awaited link that has been silent longest. */
+/* The awaited link that has been silent longest, open or still dialled. */
 static hp_link *
 most_silent(hoop_comm *comm, uint64_t now, uint64_t *longest)
 {
     links at = all(comm);
     hp_link *most = NULL;
     *longest = 0;
+    for (const hp_dialing *d = comm->dialing; d; d = d->next) {
+        uint64_t since = hp_dial_silent_since(d->dial);
+        if (since && now - since > *longest && is_awaited(comm, d->link)) {
+            *longest = now - since;
+            most = d->link;
+        }
+    }
     for (hp_link *link; (link = next(&at));) {
         uint64_t silence = hp_link_silence(link, now);
         if (silence > *longest && is_awaited(comm, link)) {

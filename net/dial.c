@@ -61,6 +61,7 @@ struct hp_dial {
     int number;               /* the errno of that */
     uint64_t refused;         /* since when the host refuses all attempts; 0: the last one was not refused */
     uint64_t absent;          /* since when attempts meet no process that has what is dialled; 0: the last one did */
+    uint64_t silent;          /* since when no attempt reaches the host; 0: the last one did */
     uint64_t full;            /* since when the peer has no room for this rank; 0: it has */
     encounter met;
     int closed, closed_most; /* connections in a row that were closed without a byte; so many are an error, 0: never */
@@ -420,7 +421,10 @@ on_connected(hp_dial *dial)
     uint8_t nonce[32];
     hoop_error error;
     hp_err_clear(&error);
-    if (hp_sock_connected(dial->fd, &error) < 0) {
+    int failed = hp_sock_connected(dial->fd, &error) < 0;
+    if (!failed || error.sys_errno == ECONNREFUSED || is_closing(error.sys_errno))
+        dial->silent = 0;
+    if (failed) {
         if (is_closing(error.sys_errno))
             on_closed(dial);
         else
@@ -469,6 +473,7 @@ attempt(hp_dial *dial, uint64_t now)
         return;
     }
     dial->state = CONNECTING;
+    dial->silent = dial->silent ? dial->silent : now;
     dial->next = now + CONNECT_TIME;
     set_timer(dial, now);
 }
@@ -555,6 +560,12 @@ uint64_t
 hp_dial_absent_since(const hp_dial *dial)
 {
     return dial->absent;
+}
+
+uint64_t
+hp_dial_silent_since(const hp_dial *dial)
+{
+    return dial->silent;
 }
 
 void

@@ -43,6 +43,8 @@ void hp_dial_limit_closed(hp_dial *dial, int most);
 int hp_dial_explain(const hp_dial *dial, hoop_error *error);
 /* Since when nobody is there who has what is dialled: a rank's communicator that has left, or no process; 0: never. */
 uint64_t hp_dial_absent_since(const hp_dial *dial);
+/* Since when the host has answered no attempt, not even with a refusal; 0: it has answered the last one. */
+uint64_t hp_dial_silent_since(const hp_dial *dial);
 void hp_dial_free(hp_dial *dial); /* ends it without calling fn; NULL is fine */
 
 #endif

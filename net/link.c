@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "net/stripe.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,7 +62,16 @@ set_stripe(hp_link *link, int k, hp_stripe *stripe)
         link->twin->stripe[k] = stripe;
 }
 
-/* again: the connection in this place broke before it had carried a byte. */
+/* Whether the connection for stripe k is the last one that a lost link lacks. It has carried nothing in that place. */
+static int
+is_replaced(const hp_link *link, int k)
+{
+    for (int i = 0; i < link->stripes; i++)
+        if (i != k && link->stripe[i] && hp_stripe_has_ended(link->stripe[i]))
+            return 0;
+    return link->state == HP_LINK_LOST;
+}
+
 static void
 set_open(hp_link *link, int again)
 {
@@ -74,7 +84,7 @@ set_open(hp_link *link, int again)
 hoop_result
 hp_link_attach(hp_link *link, int k, int fd, hp_loop *loop, void (*kick)(void *arg), void *arg, hoop_error *error)
 {
-    int again = link->stripe[k] && link->state == HP_LINK_LOST;
+    int again = is_replaced(link, k);
     hp_stripe_free(link->stripe[k]);
     set_stripe(link, k, hp_stripe_new(link, k, fd, loop, kick, arg));
     if (!link->stripe[k])
@@ -95,7 +105,7 @@ int
 hp_link_is_stuck(const hp_link *link)
 {
     const hp_stripe *next = link->stripe[link->done % (uint64_t)link->stripes];
-    return link->done < link->posted && next && hp_stripe_has_ended(next);
+    return link->done < link->posted && (next ? hp_stripe_has_ended(next) : link->state == HP_LINK_LOST);
 }
 
 const hp_frame *
@@ -141,6 +151,15 @@ hp_link_is_silent(const hp_link *link)
 void
 hp_link_cut(hp_link *link)
 {
+    if (link->state == HP_LINK_DIALING) {
+        hp_err_set(&link->error, HOOP_ERR_PEER_LOST, "rank %d does not answer", link->peer);
+        link->error.sys_errno = ETIMEDOUT;
+        link->state = HP_LINK_LOST;
+        if (link->twin) {
+            link->twin->error = link->error;
+            link->twin->state = HP_LINK_LOST;
+        }
+    }
     for (int k = 0; k < link->stripes; k++)
         if (link->stripe[k])
             hp_stripe_cut(link->stripe[k]);

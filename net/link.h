@@ -45,7 +45,8 @@ hp_tcp_path hp_link_path(const hp_link *link);
 
 /*
  * For how many ns the other host has acknowledged nothing on one of its connections (tcp_silence.h); a system call for each. Only
- * looks since which the link was open count. hp_link_cut ends those that are silent: the link is lost (ETIMEDOUT).
+ * looks since which the link was open count. hp_link_cut ends those that are silent, and the wait for one that is dialled:
+ * the link is lost (ETIMEDOUT). It opens again if the dial succeeds after all.
  */
 uint64_t hp_link_silence(hp_link *link, uint64_t now);
 int hp_link_is_silent(const hp_link *link); /* at the last look */

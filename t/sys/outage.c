@@ -7,6 +7,7 @@
  *     late      RANK does, and the others wait for it in a barrier,
  *     split     in a split,
  *     message   or, one of them, in a receive from it
+ *     first     all compute for so long; then RANK sends to rank 0, on a connection that does not exist yet
  */
 #include "hoop.h"
 
@@ -65,15 +66,16 @@ act(hoop_comm *comm, const char *what, int rank, int size, double seconds, int l
     float word = 1;
     if (strcmp(what, "op") == 0)
         return keep_reducing(comm, rank, size, seconds);
-    if (strcmp(what, "idle") == 0 || rank == late)
+    if (strcmp(what, "idle") == 0 || strcmp(what, "first") == 0 || rank == late)
         compute(seconds);
     if (strcmp(what, "split") == 0) {
         hoop_result result = hoop_comm_split(comm, 0, 0, &part);
         return result ? result : hoop_comm_destroy(part);
     }
-    if (strcmp(what, "message") == 0 && rank == late)
+    int message = strcmp(what, "message") == 0 || strcmp(what, "first") == 0;
+    if (message && rank == late)
         return hoop_send(&word, 1, HOOP_FLOAT32, 0, 0, comm);
-    if (strcmp(what, "message") == 0)
+    if (message)
         return rank == 0 ? hoop_recv(&word, 1, HOOP_FLOAT32, late, 0, comm) : HOOP_SUCCESS;
     return hoop_barrier(comm);
 }

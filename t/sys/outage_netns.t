@@ -78,9 +78,10 @@ for what in 'the cable is pulled' 'packets to the host are lost'; do
     job late late 14 0
     job split split 14 0
     job message message 14 1
+    job first first 6 2
     case $what in *cable*) netns_pull 3 ;; *) netns_deafen 3 ;; esac
     ranks='0 1 2'
-    rank_2_is_lost op late message idle
+    rank_2_is_lost op late message first idle
     ranks='0 1'
     rank_2_is_lost split # rank 2 waits for the server until its bring-up limit
     case $what in *cable*) netns_plug 3 ;; *) netns_heal 3 ;; esac
@@ -95,11 +96,12 @@ job idle idle 10
 job late late 10 0
 job split split 10 0
 job message message 10 1
+job first first 5 2
 job away late 10 2
 netns_pull 3
 sleep 8
 netns_plug 3
-all_well op idle late split message away
+all_well op idle late split message first away
 rm -f -- *.0 *.1 *.2
 
 # A kernel acknowledges for a process that is stopped, however full its windows are.
@@ -141,9 +143,10 @@ what='the server is gone, the cable is pulled'
 export HOOP_PEER_TIMEOUT_MS=3000
 job op op 60
 job late late 14 0
+job first first 8 2
 kill -9 "$server_pid"
 sleep 3
 netns_pull 3
 ranks='0 1 2'
-rank_2_is_lost op late
+rank_2_is_lost op late first
 done_testing

@@ -524,6 +524,29 @@ test_ticks_refused(void)
     }
 }
 
+/* The host of a rank that is dialled does not answer for long. If it does after all, nothing is lost. */
+static void
+test_unanswered(void)
+{
+    hp_frame frame = {0};
+    hoop_error error;
+    int ends[2];
+    rig r;
+    hp_link *link = hp_link_new(1, 0, 3, 2, 1, 4);
+    rig_open_in(&r);
+    if (!link || socketpair(AF_UNIX, SOCK_STREAM, 0, ends))
+        bail("no link");
+    link->state = HP_LINK_DIALING;
+    hp_link_post(link, &frame, NULL, 0, 0);
+    hp_link_cut(link);
+    ok(link->error.sys_errno && hp_link_is_stuck(link), "a link that is dialled and cut is stuck");
+    is_int(HOOP_SUCCESS, hp_link_attach(link, 0, ends[0], r.loop, NULL, NULL, &error), "but the host answers");
+    ok(link->state == HP_LINK_OPEN && !hp_link_is_stuck(link) && !link->error.sys_errno, "and it opens");
+    hp_link_free(link);
+    close(ends[1]);
+    rig_close(&r);
+}
+
 int
 main(void)
 {
@@ -547,5 +570,6 @@ main(void)
     test_ticks();
     test_ticks_unread();
     test_ticks_refused();
+    test_unanswered();
     return tap_failures() != 0;
 }

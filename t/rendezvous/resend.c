@@ -49,6 +49,7 @@ start(void)
         int rank = (i + GUILTY) % N; /* its line is the first one */
         hp_client_options o = rank_options(&m, "debt", rank, N, 1, SOON_MS);
         o.op_timeout = 60 * HP_SEC;
+        o.listen = m.addr; /* there the server learns that the process lives, however late it comes back */
         clients[rank] = rank_join(&m, &o);
         while (i == 0 && (fd = line_above(2)) < 0)
             meet_run(&m, 10);

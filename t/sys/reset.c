@@ -240,22 +240,30 @@ show_all(const char *what)
     return 0;
 }
 
-/* Every rank has the same error, by `most` seconds after `since`; the server gave it, and it knows the operation. */
+static int sure; /* how often all_say has found the server's own sentence on all ranks */
+
+/*
+ * Every rank has the right error, by `most` seconds after `since`, and it knows the operation. It is the server's, so all have
+ * the same one. But a rank does not wait for that for more than 0.8 s, which a busy machine may take: then it says so.
+ */
 static int
 all_say(int except, int victim, double since, double most, const char *part)
 {
     tale first = hear(except == 0);
     char name[32];
-    int good = strstr(first.text, part) != NULL;
+    int good = 1, same = 1;
     snprintf(name, sizeof(name), "rank %d (", victim);
-    good &= strstr(first.text, name) != NULL;
     for (int rank = 0; rank < p.size; rank++) {
         tale t = hear(rank);
-        good &=
-            rank == except || (p.guest[rank].status == 0 && t.code == HOOP_ERR_PEER_LOST && t.flags == 0 &&
-                               t.sequence > 0 && t.wrong == 0 && t.rank == first.rank &&
-                               strcmp(t.text, first.text) == 0 && (since <= 0 || t.at - since <= most + tap_room()));
+        if (rank == except)
+            continue;
+        same &= t.flags == 0 && strcmp(t.text, first.text) == 0;
+        good &= p.guest[rank].status == 0 && t.code == HOOP_ERR_PEER_LOST && t.sequence > 0 && t.wrong == 0 &&
+                t.rank == first.rank && strstr(t.text, part) && strstr(t.text, name) &&
+                (since <= 0 || t.at - since <= most + tap_room());
+        good &= t.flags || first.flags || strcmp(t.text, first.text) == 0;
     }
+    sure += same;
     return good ? 1 : show_all(part);
 }
 
@@ -294,7 +302,7 @@ moment(void)
 static void
 data_reset(int n, double linger, const char *what)
 {
-    int good = 0, failed = lines_with("failed: the connection between"), over = lines_with("over: ");
+    int good = 0, before = sure, failed = lines_with("failed: the connection between"), over = lines_with("over: ");
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % RANKS), .at = moment(), .linger = linger};
         party_run(&p, RANKS, rank_of_plot, &s, 90);
@@ -302,7 +310,8 @@ data_reset(int n, double linger, const char *what)
     }
     if (n > 0)
         diag("%s", hear(0).text);
-    is_int(n, good, "a connection between two ranks is reset, %s: one sentence on all ranks, with both ends", what);
+    is_int(n, good, "a connection between two ranks is reset, %s: all ranks hear of both ends", what);
+    ok(sure > before || n == 0, "in one sentence");
     for (tap_wait w = {0}; lines_with("failed: the connection between") < failed + n && tap_waits(&w);)
         party_nap(0.01); /* the server may write the last line when the ranks have gone */
     is_int(n, lines_with("failed: the connection between") - failed, "the server says so");
@@ -369,7 +378,7 @@ moments(int splits, const char *what)
 static void
 then_killed(int n, int whose, double after, const char *what)
 {
-    int good = 0;
+    int good = 0, before = sure;
     for (int i = 0; i < n; i++) {
         plot s = {.victim = (int)(tap_random() % FEW), .server = 1, .at = 0.3};
         int dead = (s.victim + whose) % FEW;
@@ -381,7 +390,8 @@ then_killed(int n, int whose, double after, const char *what)
         party_wait(&p);
         good += all_say(dead, dead, at, 1.0, "vanished");
     }
-    is_int(n, good, "%s: the server's verdict reaches all at once", what);
+    is_int(n, good, "%s: all hear who it was at once", what);
+    ok(sure > before, "and from the server");
 }
 
 static void

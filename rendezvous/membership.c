@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum {
-    GRACE_MS = 300, /* the server's own time-out, which names the missing ranks, ends first */
+    GRACE_MS = 2000, /* the server's own time-out, which names the missing ranks, ends first, on a busy machine too */
     REDIAL_MS = 50,
     REDIAL_MOST_MS = 1000,
     SERVER_QUIET_MS = 2000, /* during an operation the server sends PING every second */

@@ -4,7 +4,7 @@
 # Debian's packages, unpacked into the scratch folder: one controller and two nodes on this machine, on loopback, at
 # ports of their own, without munge. Nothing is installed, and all daemons end with the test. It downloads 4 MB, so it
 # runs only with HOOP_TEST_DOWNLOAD, which quickstart check all sets.
-# time limit: 180
+# time limit: 400
 . "$abs_top_srcdir/t/tap/tap.sh"
 
 guest=$abs_top_builddir/t/sys/guest
@@ -28,7 +28,7 @@ mkdir debs root state home
 (cd debs && timeout 60 apt-get -q -o APT::Sandbox::User=root download $packages) >downloaded 2>&1 ||
     skip_all "Slurm's packages cannot be downloaded: $(tail -n 1 downloaded)"
 for deb in debs/*.deb; do dpkg -x "$deb" root; done
-plan 12
+plan 14
 
 # --- a cluster -------------------------------------------------------------------------------------------------------
 
@@ -110,6 +110,28 @@ like '^hooprun: 4 ranks on [12] hosts? of Slurm job [0-9]+ \(.*\), by srun; -n a
 timeout 60 salloc -Q -N 2 -n 6 "$abs_top_builddir/bin/hooprun" -n 2 sh -c 'test $HOOP_RANK != 1 || exit 5; sleep 30' \
     >said 2>err </dev/null
 is 5 $? 'a rank that fails there ends the job with its status'
+
+# --- PyTorch -----------------------------------------------------------------------------------------------------------
+
+. "$abs_top_srcdir/t/python/python.sh"
+. "$abs_top_srcdir/t/python/torch.sh"
+if torch=$(python_with torch); then
+    install_package
+    export PYTHONPATH="$tmp/site" PYTHONWARNINGS=ignore OMP_NUM_THREADS=1
+    # red and blue have no addresses, so the ranks find the store at this one
+    printf '#!/bin/sh\nMASTER_ADDR=127.0.0.1 exec %s %s/examples/torch_ddp.py\n' "$torch" "$abs_top_srcdir" >train
+    chmod +x train
+    timeout 120 salloc -Q -N 2 -n 4 "$abs_top_builddir/bin/hooprun" ./train >said 2>err </dev/null
+    like 'step 50: mean squared error 0\.0' "$(cat said)" 'PyTorch in an allocation' || diag "$(cat said err)"
+    printf '#!/bin/sh\n#SBATCH -N 2 -n 4 -o %s/slurm-out\n%s ./train\n' "$tmp" "$abs_top_builddir/bin/hooprun" >train.sbatch
+    sbatch -Q train.sbatch >said 2>&1
+    trained() { grep -q 'step 50: mean squared error 0\.0' slurm-out 2>/dev/null; }
+    ok 'and in a batch job' wait_for 120 trained || diag "$(cat said slurm-out)"
+    all_over() { [ -z "$(squeue -h)" ]; }
+    wait_for 30 all_over # the daemons of the job's steps end with it
+else
+    skip 2 'no python with torch: quickstart check all runs this'
+fi
 for pid in $daemons; do stop "$pid"; done
 ended() { for pid in $daemons; do gone "$pid" || return 1; done; }
 ok 'the daemons end' ended

@@ -16,6 +16,7 @@
 #include "hoop.h"
 #include "lib/config.h"
 #include "lib/secret_file.h"
+#include "net/interface.h"
 #include "rendezvous/server.h"
 
 #include <errno.h>
@@ -163,7 +164,7 @@ find_address(hp_addr *addr, const settings *s, hoop_error *error)
     const char *host = s->host ? s->host : "127.0.0.1";
     int port = s->port > 0 ? s->port : 0;
     if (s->interface) {
-        result = hp_addr_local(addr, s->interface, NULL, NULL, NULL, 0, error);
+        result = hp_interface_choose(addr, s->interface, NULL, NULL, NULL, 0, error);
         if (result != HOOP_SUCCESS)
             name_option(error);
         hp_addr_set_port(addr, (uint16_t)port);

@@ -9,6 +9,7 @@
 #include "fuzz/fuzz.h"
 #include "lib/config.h"
 #include "net/addr.h"
+#include "net/interface.h"
 #include "net/ports.h"
 #include "net/secret.h"
 
@@ -379,7 +380,7 @@ read_interfaces(const char *wanted)
     char name[32], host[HP_ADDR_TEXT], why[100];
     int exclude = wanted[0] == '^', exact = wanted[exclude] == '=';
     const char *list = wanted + exclude + exact;
-    hoop_result result = hp_addr_local(&addr, wanted, NULL, name, why, sizeof(why), &error);
+    hoop_result result = hp_interface_choose(&addr, wanted, NULL, name, why, sizeof(why), &error);
     if (result != HOOP_SUCCESS) {
         check_refused(result, &error);
         return;

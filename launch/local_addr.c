@@ -5,7 +5,9 @@
  */
 #include "launch/local_addr.h"
 
+#include "base/clock.h"
 #include "base/err.h"
+#include "net/interface.h"
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
@@ -40,23 +42,6 @@ is_own(const hp_addr *addr)
     if (fd >= 0)
         close(fd);
     return own;
-}
-
-/* The local address from which packets to `to` would leave; 0: no route. */
-static int
-route(hp_addr *addr, const hp_addr *to)
-{
-    hp_addr target = *to;
-    int fd = socket(to->u.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return 0;
-    hp_addr_set_port(&target, 9);
-    addr->length = sizeof(addr->u);
-    int found = connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &addr->u.any, &addr->length) == 0;
-    close(fd);
-    if (found)
-        hp_addr_set_port(addr, 0);
-    return found;
 }
 
 const char *
@@ -120,13 +105,9 @@ hp_local_loopback(hp_addr *addr, hoop_error *error)
 static int
 route_to_host(hp_addr *addr, const hp_host_entry *remote)
 {
-    char text[HP_HOST_NAME + 16];
     const char *name = remote->addr[0] != '\0' ? remote->addr : hp_local_bare_name(remote->name);
     hp_addr to;
-    if (numeric(&to, name))
-        return route(addr, &to);
-    snprintf(text, sizeof(text), strchr(name, ':') ? "[%s]:9" : "%s:9", name);
-    return hp_addr_parse(&to, text, NULL) == HOOP_SUCCESS && route(addr, &to);
+    return hp_addr_find_host(&to, name, 0, NULL, HP_NEVER, NULL) == HOOP_SUCCESS && hp_addr_route(addr, &to);
 }
 
 /* Whether an interface may lead to other machines; *addr: its address. */
@@ -181,13 +162,13 @@ hp_local_address(hp_addr *addr, const hp_host_entry *own, const hp_host_entry *r
     if (own && hp_local_ifname(own, ifname, sizeof(ifname)))
         wanted = ifname;
     if (wanted && wanted[0] != '\0')
-        return hp_addr_local(addr, wanted, NULL, NULL, NULL, 0, error);
+        return hp_interface_choose(addr, wanted, NULL, NULL, NULL, 0, error);
     if (remote->addr[0] == '\0' && numeric(addr, seen_from) && is_own(addr))
         return HOOP_SUCCESS;
     if (route_to_host(addr, remote))
         return HOOP_SUCCESS;
     for (size_t i = 0; i < sizeof(world) / sizeof(world[0]); i++)
-        if (numeric(&to, world[i]) && route(addr, &to))
+        if (numeric(&to, world[i]) && hp_addr_route(addr, &to))
             return HOOP_SUCCESS;
     if (only_interface(addr, guess))
         return HOOP_SUCCESS;

@@ -17,6 +17,7 @@
 #include "lib/entry.h"
 #include "lib/environment.h"
 #include "lib/exchange.h"
+#include "lib/outward.h"
 #include "lib/secret_file.h"
 #include "lib/server_search.h"
 
@@ -140,13 +141,13 @@ derive_secret(hoop_comm *comm, const hp_launcher *l, hoop_error *error)
 
 /* --- the server, in rank 0's process --- */
 
-/* On one host it listens on loopback; at a derived port on all addresses, because the others resolve a name. */
+/* On one host it listens on loopback; at a derived port on all addresses of both families: the others resolve a name. */
 static hoop_result
 listening_at(hoop_config *config, const hp_launcher *l, hoop_error *error)
 {
     char ports[NUMBER_TEXT];
     int wanted = *hp_config_text(config, HP_SET_socket_ifname) != 0;
-    const char *at = l->one_host ? "127.0.0.1:0" : l->way == HP_BY_PORT ? "0.0.0.0:0" : "";
+    const char *at = l->one_host ? "127.0.0.1:0" : l->way == HP_BY_PORT ? "[::]:0" : "";
     if (l->way != HP_BY_PORT && wanted)
         at = "";
     hoop_result result = hp_config_put(config, "rendezvous", at, HP_FROM_LAUNCHER, error);
@@ -294,19 +295,17 @@ meet_by_channel(hoop_comm *comm, const hp_launcher *l, hp_bounded_wait *wait, ho
 
 /*
  * Many hosts have their own name for a loopback address. A rank on rank 0's host then finds the server there, but must
- * itself listen where other hosts reach it, and it takes the interface that leads to the server.
+ * itself listen where other hosts reach it: on the interface of the server, whose reasons are the same.
  */
 static void
 look_outward(hp_addr *server, const hoop_config *config)
 {
-    hp_addr outward, elsewhere;
-    if (hp_addr_is_loopback(server) && hp_addr_parse(&elsewhere, "192.0.2.1:9", NULL) == HOOP_SUCCESS &&
-        hp_addr_local(&outward, hp_config_text(config, HP_SET_socket_ifname), &elsewhere, NULL, NULL, 0, NULL) ==
-            HOOP_SUCCESS &&
-        outward.u.any.sa_family == AF_INET) {
-        hp_addr_set_port(&outward, hp_addr_port(server));
-        *server = outward;
-    }
+    char why[HP_OUTWARD_WHY];
+    hp_addr outward;
+    if (!hp_addr_is_loopback(server) || hp_outward_find(&outward, config, why, NULL) != HOOP_SUCCESS)
+        return;
+    hp_addr_set_port(&outward, hp_addr_port(server));
+    *server = outward;
 }
 
 static hoop_result

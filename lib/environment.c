@@ -8,6 +8,8 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/secmem.h"
+#include "lib/outward.h"
+#include "net/interface.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,14 +82,27 @@ hp_environment_find(hp_environment *environment, const hoop_config *config, hp_l
     return hp_environment_server(&environment->server, config, loop, deadline, error);
 }
 
+/* A link-local address has no scope when it comes from another host: it is on the network where the ranks meet. */
+static void
+add_scope(hp_addr *server, const hoop_config *config)
+{
+    hp_addr like;
+    if (!hp_addr_is_link_local(server) || server->u.v6.sin6_scope_id)
+        return;
+    if ((hp_outward_join_host(&like, config) && hp_addr_is_link_local(&like)) ||
+        hp_interface_choose(&like, "fe80::/10", NULL, NULL, NULL, 0, NULL) == HOOP_SUCCESS)
+        hp_addr_scope_as(server, &like);
+}
+
 hoop_result
 hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
     hoop_error why;
     hoop_result result = hp_addr_find(server, hp_config_text(config, HP_SET_rendezvous), loop, deadline, &why);
     if (result != HOOP_SUCCESS)
-        hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
-    return result;
+        return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
+    add_scope(server, config);
+    return HOOP_SUCCESS;
 }
 
 void

@@ -14,6 +14,7 @@
 #include "lib/progress.h"
 #include "lib/staging.h"
 #include "lib/vitals.h"
+#include "net/interface.h"
 #include "rendezvous/stall_warning.h"
 
 #include <errno.h>
@@ -274,14 +275,14 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS)
-        result = hp_addr_local(&o.local, wanted, &options->server, name, why, sizeof(why), error);
+        result = hp_interface_choose(&o.local, wanted, &options->server, name, why, sizeof(why), error);
     if (result == HOOP_SUCCESS && comm->keys->mode == HP_MODE_NONE && !hp_addr_is_loopback(&o.local))
         result = refuse_unauthenticated(&o.local, name, error);
     if (result == HOOP_SUCCESS)
         result = hp_listener_join(&comm->entry, &o, comm->loop, comm->keys, comm->size, error);
     if (result != HOOP_SUCCESS)
         return result;
-    options->listen = comm->entry.addr;
+    options->own = options->listen = comm->entry.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(&options->listen, text),
            *why ? "; not used: " : "", why);
     options->proxied = *proxy != 0;

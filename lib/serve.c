@@ -9,8 +9,10 @@
 #include "base/secmem.h"
 #include "lib/entry.h"
 #include "lib/environment.h"
+#include "lib/outward.h"
 #include "lib/registry.h"
 #include "lib/server_thread.h"
+#include "net/interface.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,47 +57,27 @@ hoop_secret_new(char *text, size_t size)
 
 /* --- where the server listens --- */
 
-/* The address by which this host reaches others; loopback if it reaches none. */
+/* The address for the ranks, if the setting `rendezvous` does not name one, and why. */
 static hoop_result
-reachable_address(hp_addr *addr, hoop_error *error)
+own_address(hp_addr *addr, const hoop_config *config, int mode, char why[HP_OUTWARD_WHY], hoop_error *error)
 {
-    static const char *const world[] = {"192.0.2.1:9", "[2001:db8::1]:9"}; /* of documentation: no host has them */
-    hp_addr to;
-    for (size_t i = 0; i < sizeof(world) / sizeof(*world); i++)
-        if (hp_addr_parse(&to, world[i], NULL) == HOOP_SUCCESS &&
-            hp_addr_local(addr, NULL, &to, NULL, NULL, 0, NULL) == HOOP_SUCCESS &&
-            addr->u.any.sa_family == to.u.any.sa_family)
-            return HOOP_SUCCESS;
-    return hp_addr_local(addr, NULL, NULL, NULL, NULL, 0, error);
-}
-
-/* The address for the ranks, if the setting `rendezvous` does not name one. */
-static hoop_result
-own_address(hp_addr *addr, const hoop_config *config, int mode, hoop_error *error)
-{
-    const char *wanted = hp_config_text(config, HP_SET_socket_ifname);
-    if (*wanted || mode == HP_MODE_NONE)
-        return hp_addr_local(addr, wanted, NULL, NULL, NULL, 0, error);
-    return reachable_address(addr, error);
-}
-
-static int
-is_any(const hp_addr *addr)
-{
-    if (addr->u.any.sa_family == AF_INET6)
-        return IN6_IS_ADDR_UNSPECIFIED(&addr->u.v6.sin6_addr);
-    return addr->u.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+    if (mode == HP_MODE_AUTH)
+        return hp_outward_find(addr, config, why, error);
+    snprintf(why, HP_OUTWARD_WHY, "because of HOOP_SECURITY=none");
+    return hp_interface_choose(addr, hp_config_text(config, HP_SET_socket_ifname), NULL, NULL, NULL, 0, error);
 }
 
 /* Where the server is to listen, and at which address (any port) the ranks find it. */
 static hoop_result
-find_addresses(hp_addr *listen, hp_addr *found, const hoop_config *config, int mode, hoop_error *error)
+find_addresses(hp_addr *listen, hp_addr *found, const hoop_config *config, int mode, char why[HP_OUTWARD_WHY],
+               hoop_error *error)
 {
     const char *given = hp_config_text(config, HP_SET_rendezvous);
-    hoop_result result = *given ? hp_addr_parse(listen, given, error) : own_address(listen, config, mode, error);
+    snprintf(why, HP_OUTWARD_WHY, "because of HOOP_RENDEZVOUS=%s", given);
+    hoop_result result = *given ? hp_addr_parse(listen, given, error) : own_address(listen, config, mode, why, error);
     *found = *listen;
-    if (result == HOOP_SUCCESS && is_any(listen))
-        result = own_address(found, config, mode, error);
+    if (result == HOOP_SUCCESS && hp_addr_is_any(listen))
+        result = own_address(found, config, mode, why, error);
     return result;
 }
 
@@ -201,6 +183,8 @@ start(const hp_server_options *options, hp_addr *found, hoop_error *error)
     *server = (hoop_server){
         .forks = hp_forks(), .users = 1, .mode = options->mode, .attempt = options->attempt, .secret = secret};
     hp_addr_set_port(found, hp_addr_port(hp_server_thread_addr()));
+    if (hp_addr_is_link_local(found))
+        found->u.v6.sin6_scope_id = 0; /* a number, or the name of an interface, of this host */
     hp_addr_print(found, server->address);
     served = server;
     return HOOP_SUCCESS;
@@ -211,10 +195,11 @@ static hoop_result
 serve(hoop_server **server, const hoop_config *config, hp_secret *secret, hoop_error *error)
 {
     hp_server_options options = {.secret = secret, .one_attempt = 1, .asked = 1};
+    char why[HP_OUTWARD_WHY];
     hp_addr found;
     options.attempt = (uint32_t)hp_config_number(config, HP_SET_attempt);
     options.mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
-    hoop_result result = find_addresses(&options.listen, &found, config, options.mode, error);
+    hoop_result result = find_addresses(&options.listen, &found, config, options.mode, why, error);
     if (result == HOOP_SUCCESS)
         result = hp_ports_parse(&options.ports, hp_config_text(config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS && options.mode == HP_MODE_AUTH)
@@ -226,7 +211,7 @@ serve(hoop_server **server, const hoop_config *config, hp_secret *secret, hoop_e
     *server = result == HOOP_SUCCESS ? served : NULL;
     hp_server_thread_unlock();
     if (*server) /* not under the lock: the program's log function may fork */
-        hp_log(HP_LOG_INFO, "the rendezvous server of this process listens on %s", (*server)->address);
+        hp_log(HP_LOG_INFO, "the rendezvous server of this process is at %s, %s", (*server)->address, why);
     return result;
 }
 

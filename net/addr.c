@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * addr: see addr.h. lookup.c resolves names, while a communicator is made only. This file opens no connection; it
- * learns the route to the server by connecting a datagram socket, which sends nothing.
+ * learns a route by connecting a datagram socket, which sends nothing.
  */
 #include "net/addr.h"
 
@@ -13,10 +13,8 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netdb.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +93,19 @@ from_sockaddr(hp_addr *addr, const struct sockaddr *any, socklen_t length)
     addr->length = length;
 }
 
+/* The first that leads elsewhere, if there is one: many hosts have their own name for a loopback address as well. */
+static void
+take_best(hp_addr *addr, const struct addrinfo *found)
+{
+    const struct addrinfo *best = found;
+    do {
+        from_sockaddr(addr, best->ai_addr, best->ai_addrlen);
+        best = best->ai_next;
+    } while (best && hp_addr_is_loopback(addr));
+    if (hp_addr_is_loopback(addr))
+        from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
+}
+
 hoop_result
 hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, hoop_error *error)
 {
@@ -108,7 +119,7 @@ hp_addr_find(hp_addr *addr, const char *text, hp_loop *loop, uint64_t deadline, 
     int reason = hp_lookup(host, loop, deadline, &found);
     if (reason != 0)
         return bad_host(host, reason, error);
-    from_sockaddr(addr, found->ai_addr, found->ai_addrlen);
+    take_best(addr, found);
     freeaddrinfo(found);
     hp_addr_set_port(addr, (uint16_t)port);
     return HOOP_SUCCESS;
@@ -118,6 +129,20 @@ hoop_result
 hp_addr_parse(hp_addr *addr, const char *text, hoop_error *error)
 {
     return hp_addr_find(addr, text, NULL, HP_NEVER, error);
+}
+
+hoop_result
+hp_addr_find_host(hp_addr *addr, const char *text, uint16_t port, hp_loop *loop, uint64_t deadline, hoop_error *error)
+{
+    char whole[HOST_TEXT + 16];
+    const char *first = strchr(text, ':');
+    int bracket = text[0] == '[', bare = first && strchr(first + 1, ':') && !bracket;
+    if (bracket ? strstr(text, "]:") != NULL : first && !bare)
+        return hp_addr_find(addr, text, loop, deadline, error);
+    if (strlen(text) >= HOST_TEXT)
+        return bad_text(text, "the host name is too long", error);
+    snprintf(whole, sizeof(whole), bare ? "[%s]:%u" : "%s:%u", text, port);
+    return hp_addr_find(addr, whole, loop, deadline, error);
 }
 
 /* The name of an interface, or "". */
@@ -192,6 +217,37 @@ hp_addr_is_loopback(const hp_addr *addr)
     return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == IN_LOOPBACKNET);
 }
 
+void
+hp_addr_unmap(hp_addr *addr)
+{
+    if (addr->u.any.sa_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&addr->u.v6.sin6_addr))
+        return;
+    hp_addr v4 = {.u.v4 = {.sin_family = AF_INET, .sin_port = addr->u.v6.sin6_port}, .length = sizeof(v4.u.v4)};
+    memcpy(&v4.u.v4.sin_addr, addr->u.v6.sin6_addr.s6_addr + 12, sizeof(v4.u.v4.sin_addr));
+    *addr = v4;
+}
+
+int
+hp_addr_is_any(const hp_addr *addr)
+{
+    if (addr->u.any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_UNSPECIFIED(&addr->u.v6.sin6_addr);
+    return addr->u.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+}
+
+int
+hp_addr_is_link_local(const hp_addr *addr)
+{
+    return addr->u.any.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->u.v6.sin6_addr);
+}
+
+void
+hp_addr_scope_as(hp_addr *addr, const hp_addr *like)
+{
+    if (hp_addr_is_link_local(addr) && !addr->u.v6.sin6_scope_id && like->u.any.sa_family == AF_INET6)
+        addr->u.v6.sin6_scope_id = like->u.v6.sin6_scope_id;
+}
+
 int
 hp_addr_same_host(const hp_addr *a, const hp_addr *b)
 {
@@ -203,6 +259,25 @@ hp_addr_same_host(const hp_addr *a, const hp_addr *b)
         return 0;
     uint32_t sa = a->u.v6.sin6_scope_id, sb = b->u.v6.sin6_scope_id;
     return IN6_ARE_ADDR_EQUAL(&a->u.v6.sin6_addr, &b->u.v6.sin6_addr) && (sa == sb || !sa || !sb);
+}
+
+/* --- routes --- */
+
+int
+hp_addr_route(hp_addr *addr, const hp_addr *to)
+{
+    memset(addr, 0, sizeof(*addr));
+    hp_addr target = *to, source = {.length = sizeof(source.u)};
+    if (hp_addr_port(&target) == 0)
+        hp_addr_set_port(&target, DISCARD_PORT);
+    int fd = hp_socket_new(target.u.any.sa_family, SOCK_DGRAM, 0);
+    if (fd < 0)
+        return 0;
+    if (connect(fd, &target.u.any, target.length) == 0 && getsockname(fd, &source.u.any, &source.length) == 0)
+        *addr = source;
+    hp_socket_close(fd);
+    hp_addr_set_port(addr, 0);
+    return addr->length != 0;
 }
 
 /* --- wire format --- */
@@ -239,284 +314,4 @@ hp_addr_get(hp_addr *addr, const uint8_t in[HP_ADDR_BYTES])
     }
     hp_addr_set_port(addr, hp_get16(in + 1));
     return 1;
-}
-
-/* --- choice of the interface --- */
-
-/* From the best to the worst. */
-enum kind { ORDINARY, LINK_LOCAL, BRIDGE, LOOPBACK, DOWN };
-
-/* HOOP_SOCKET_IFNAME, parsed as far as needed. */
-struct wish {
-    int given, exclude, exact;
-    const char *list; /* what follows ^ and = */
-};
-
-struct search {
-    struct wish wish;
-    int family;    /* the server's; 0: there is no server */
-    int near;      /* the server is on loopback, so loopback is allowed */
-    hp_addr route; /* the source address of the route to the server; length 0: unknown */
-    const struct ifaddrs *best;
-    uint32_t best_score;
-};
-
-enum { NO_MATCH = -1 };
-static const uint32_t UNFIT = UINT32_MAX;
-
-__attribute__((format(printf, 3, 4))) static void
-append(char *out, size_t size, const char *format, ...)
-{
-    size_t n = out && size ? strnlen(out, size) : 0;
-    if (n + 1 >= size)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(out + n, size - n, format, arguments);
-    va_end(arguments);
-}
-
-static int
-usable(const struct ifaddrs *entry, hp_addr *addr)
-{
-    if (!entry->ifa_addr)
-        return 0;
-    int family = entry->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6)
-        return 0;
-    from_sockaddr(addr, entry->ifa_addr, family == AF_INET ? sizeof(addr->u.v4) : sizeof(addr->u.v6));
-    hp_addr_set_port(addr, 0);
-    return 1;
-}
-
-static int
-starts(const char *name, const char *prefix)
-{
-    return strncmp(name, prefix, strlen(prefix)) == 0;
-}
-
-static enum kind
-kind_of(const struct ifaddrs *entry, const hp_addr *addr)
-{
-    const char *name = entry->ifa_name;
-    if (!(entry->ifa_flags & IFF_UP) || !(entry->ifa_flags & IFF_RUNNING))
-        return DOWN;
-    if (hp_addr_is_loopback(addr))
-        return LOOPBACK;
-    if (starts(name, "docker") || starts(name, "br-") || starts(name, "virbr") || starts(name, "veth"))
-        return BRIDGE;
-    if (addr->u.any.sa_family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&addr->u.v6.sin6_addr))
-        return LINK_LOCAL;
-    return ORDINARY;
-}
-
-/* Whether the address is in "10.0.0.0/8", "fd00::/8" or is the item itself: 1 or 0; -1: the item is none of these. */
-static int
-in_subnet(const hp_addr *addr, const char *item, size_t length)
-{
-    char text[INET6_ADDRSTRLEN + 4];
-    uint8_t net[16];
-    if (length >= sizeof(text))
-        return -1;
-    memcpy(text, item, length);
-    text[length] = '\0';
-    char *slash = strchr(text, '/'), *end = text;
-    if (slash)
-        *slash = '\0';
-    int family = strchr(text, ':') ? AF_INET6 : AF_INET;
-    unsigned long bits = family == AF_INET6 ? 128 : 32, most = bits;
-    if (inet_pton(family, text, net) != 1)
-        return -1;
-    if (slash)
-        bits = strtoul(slash + 1, &end, 10);
-    if (slash && (slash[1] < '0' || slash[1] > '9' || *end != '\0' || bits > most))
-        return -1;
-    if (!addr || addr->u.any.sa_family != family)
-        return 0;
-    const uint8_t *host = family == AF_INET6 ? addr->u.v6.sin6_addr.s6_addr : (const uint8_t *)&addr->u.v4.sin_addr;
-    unsigned whole = (unsigned)bits / 8, rest = (unsigned)bits % 8;
-    uint8_t mask = (uint8_t)(0xFF00U >> rest);
-    return memcmp(net, host, whole) == 0 && (rest == 0 || ((net[whole] ^ host[whole]) & mask) == 0);
-}
-
-static int
-item_fits(const struct ifaddrs *entry, const hp_addr *addr, const char *item, size_t length, int exact)
-{
-    int subnet = in_subnet(addr, item, length);
-    if (subnet >= 0)
-        return subnet;
-    if (strncmp(entry->ifa_name, item, length) != 0)
-        return 0;
-    return !exact || entry->ifa_name[length] == '\0';
-}
-
-/* The index of the first item of the list that fits, or NO_MATCH. */
-static int
-list_fits(const struct wish *wish, const struct ifaddrs *entry, const hp_addr *addr)
-{
-    int place = 0;
-    for (const char *item = wish->list; *item; place++) {
-        size_t length = strcspn(item, ",");
-        if (length && item_fits(entry, addr, item, length, wish->exact))
-            return place;
-        item += length + (item[length] == ',');
-    }
-    return NO_MATCH;
-}
-
-static hoop_result
-read_wish(struct wish *wish, const char *wanted, hoop_error *error)
-{
-    *wish = (struct wish){.given = wanted && *wanted, .list = wanted ? wanted : ""};
-    wish->exclude = *wish->list == '^';
-    wish->list += wish->exclude;
-    wish->exact = *wish->list == '=';
-    wish->list += wish->exact;
-    for (const char *item = wish->list; *item;) {
-        size_t length = strcspn(item, ",");
-        int wrong = memchr(item, '/', length) && in_subnet(NULL, item, length) < 0;
-        if (wrong || *item == '^' || *item == '=')
-            return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                              "HOOP_SOCKET_IFNAME=%.80s: \"%.*s\" is neither an interface name nor a network. Write "
-                              "eth,ib or =eth0 or ^docker,lo or 10.0.0.0/8; write ^ and = once, in front",
-                              wanted, (int)(length < 40 ? length : 40), item);
-        item += length + (item[length] == ',');
-    }
-    return HOOP_SUCCESS;
-}
-
-static void
-ask_route(const hp_addr *server, hp_addr *route)
-{
-    memset(route, 0, sizeof(*route));
-    hp_addr to = *server;
-    if (hp_addr_port(&to) == 0)
-        hp_addr_set_port(&to, DISCARD_PORT);
-    int fd = hp_socket_new(to.u.any.sa_family, SOCK_DGRAM, 0);
-    if (fd < 0)
-        return;
-    socklen_t length = sizeof(route->u);
-    if (connect(fd, &to.u.any, to.length) == 0 && getsockname(fd, &route->u.any, &length) == 0)
-        route->length = length;
-    hp_socket_close(fd);
-}
-
-/* A lower score is better: first the list's order, then the server's family, the route to it, the kind of interface. */
-static uint32_t
-score(const struct search *s, const struct ifaddrs *entry, const hp_addr *addr)
-{
-    int place = s->wish.given ? list_fits(&s->wish, entry, addr) : 0;
-    int routed = hp_addr_same_host(addr, &s->route);
-    enum kind kind = kind_of(entry, addr);
-    if (s->wish.exclude)
-        place = place == NO_MATCH ? 0 : NO_MATCH;
-    int asked_for = s->wish.given && !s->wish.exclude;
-    if (kind == DOWN || place == NO_MATCH || (kind == LOOPBACK && !s->near && !asked_for))
-        return UNFIT;
-    uint32_t foreign = s->family && addr->u.any.sa_family != s->family;
-    return (uint32_t)place << 8 | foreign << 5 | (uint32_t)!routed << 4 | kind;
-}
-
-static const char *
-objection(const struct search *s, const struct ifaddrs *entry, const hp_addr *addr)
-{
-    enum kind kind = kind_of(entry, addr);
-    int listed = s->wish.given && list_fits(&s->wish, entry, addr) != NO_MATCH;
-    if (s->wish.exclude && listed)
-        return "excluded by HOOP_SOCKET_IFNAME";
-    if (s->wish.given && !s->wish.exclude && !listed)
-        return "not in HOOP_SOCKET_IFNAME";
-    switch (kind) {
-    case DOWN: return "down";
-    case LOOPBACK: return "loopback";
-    case BRIDGE:
-        return starts(entry->ifa_name, "veth")    ? "virtual cable"
-               : starts(entry->ifa_name, "virbr") ? "virtual bridge"
-                                                  : "docker bridge";
-    case LINK_LOCAL: return "link-local";
-    case ORDINARY: break;
-    }
-    return s->route.length ? "not on the route to the server" : "second choice";
-}
-
-static void
-explain(const struct search *s, const struct ifaddrs *all, char *why, size_t size)
-{
-    hp_addr addr;
-    char host[HP_ADDR_TEXT];
-    if (!why || size == 0)
-        return;
-    why[0] = '\0';
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-        if (entry != s->best && usable(entry, &addr))
-            append(why, size, "%s%s (%s): %s", why[0] ? "; " : "", entry->ifa_name, hp_addr_host(&addr, host),
-                   objection(s, entry, &addr));
-}
-
-static hoop_result
-nothing_fits(const struct search *s, const struct ifaddrs *all, const char *wanted, hoop_error *error)
-{
-    hp_addr addr;
-    char host[HP_ADDR_TEXT], list[160] = "";
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next)
-        if (usable(entry, &addr))
-            append(list, sizeof(list), "%s%s (%s)%s", list[0] ? ", " : "", entry->ifa_name, hp_addr_host(&addr, host),
-                   kind_of(entry, &addr) == DOWN ? " down" : "");
-    if (s->wish.given)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "HOOP_SOCKET_IFNAME=%.60s leaves no interface; this machine has %s", wanted,
-                          list[0] ? list : "none");
-    return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                      "no interface leads to the server; this machine has %s. HOOP_SOCKET_IFNAME names one",
-                      list[0] ? list : "none");
-}
-
-static void
-choose(struct search *s, const struct ifaddrs *all)
-{
-    hp_addr addr;
-    s->best_score = UNFIT;
-    for (const struct ifaddrs *entry = all; entry; entry = entry->ifa_next) {
-        uint32_t its = usable(entry, &addr) ? score(s, entry, &addr) : UNFIT;
-        if (its < s->best_score) {
-            s->best = entry;
-            s->best_score = its;
-        }
-    }
-}
-
-hoop_result
-hp_addr_local(hp_addr *addr, const char *wanted, const hp_addr *server, char name[32], char *why, size_t why_size,
-              hoop_error *error)
-{
-    struct search s = {.best = NULL};
-    hp_addr home = {.u.v4 = {.sin_family = AF_INET}, .length = sizeof(home.u.v4)};
-    home.u.v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    memset(addr, 0, sizeof(*addr));
-    hoop_result result = read_wish(&s.wish, wanted, error);
-    if (result != HOOP_SUCCESS)
-        return result;
-    const hp_addr *to = server ? server : s.wish.given ? NULL : &home;
-    if (to) {
-        s.family = to->u.any.sa_family;
-        s.near = hp_addr_is_loopback(to);
-        ask_route(to, &s.route);
-    }
-    struct ifaddrs *all = NULL;
-    hp_socket_lock();
-    int failed = getifaddrs(&all);
-    hp_socket_unlock();
-    if (failed)
-        return hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot list this machine's network interfaces");
-    choose(&s, all);
-    explain(&s, all, why, why_size);
-    if (s.best) {
-        usable(s.best, addr);
-        if (name)
-            snprintf(name, 32, "%s", s.best->ifa_name);
-    } else {
-        result = nothing_fits(&s, all, wanted, error);
-    }
-    freeifaddrs(all);
-    return result;
 }

@@ -132,13 +132,17 @@ int
 hp_sock_listen(const hp_addr *addr, int backlog, hoop_error *error)
 {
     int fd = make(addr->u.any.sa_family);
+    if (fd < 0 && errno == EAFNOSUPPORT && addr->u.any.sa_family == AF_INET6 && hp_addr_is_any(addr)) {
+        hp_addr any = {.u.v4 = {.sin_family = AF_INET, .sin_port = addr->u.v6.sin6_port}, .length = sizeof(any.u.v4)};
+        return hp_sock_listen(&any, backlog, error); /* a kernel without IPv6 */
+    }
     if (fd < 0) {
         hp_err_sys(error, HOOP_ERR_SYSTEM, errno, "cannot make a socket to listen on");
         return -1;
     }
     set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
     if (addr->u.any.sa_family == AF_INET6)
-        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+        set(fd, IPPROTO_IPV6, IPV6_V6ONLY, !hp_addr_is_any(addr));
     if (bind(fd, &addr->u.any, addr->length) == 0 && listen(fd, backlog) == 0)
         return fd;
     explain_bind(addr, errno, error);
@@ -255,7 +259,10 @@ hp_sock_accept(int listener, hp_addr *peer)
 {
     memset(peer, 0, sizeof(*peer));
     peer->length = sizeof(peer->u);
-    return hp_socket_accept(listener, &peer->u.any, &peer->length);
+    int fd = hp_socket_accept(listener, &peer->u.any, &peer->length);
+    if (fd >= 0)
+        hp_addr_unmap(peer);
+    return fd;
 }
 
 int

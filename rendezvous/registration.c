@@ -114,6 +114,8 @@ hp_registration_part(const hp_client_options *o, hp_ring *ring, int *parts_to, c
             return -1;
         }
         int right = hp_part_members(&part, ring->members, ring->order);
+        for (int i = *parts_to; right && i < *parts_to + part.count; i++)
+            hp_addr_scope_as(&ring->members[i].addr, &o->own);
         *parts_to += right ? part.count : 0;
         if (right && *parts_to < ring->size)
             return 0;

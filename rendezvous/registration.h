@@ -23,7 +23,8 @@ typedef struct hp_client_options {
     char host[HP_HOST_TEXT];
     uint64_t host_id;
     uint32_t processors, pid;
-    hp_addr listen;      /* this rank's data listener, as other ranks reach it */
+    hp_addr own;         /* where this rank's data listener is, */
+    hp_addr listen;      /* and how the other ranks reach it */
     int proxied;         /* that is not its own address: hp_member */
     const char *agree;   /* settings that all ranks must share: "key=value\n" lines, <= 2 KiB; copied */
     uint32_t number;     /* of this JOIN, another than those of this process's other communicators; 0: none */

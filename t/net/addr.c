@@ -5,6 +5,7 @@
  */
 #include "net/addr.h"
 
+#include "net/interface.h"
 #include "t/tap/tap.h"
 
 #include <arpa/inet.h>
@@ -99,6 +100,10 @@ getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
     numbers.ai_flags |= AI_NUMERICHOST;
     if (strcmp(host, "node3") == 0)
         host = "10.1.0.3";
+    if (strcmp(host, "node4") == 0) { /* its own name, in its /etc/hosts and in DNS */
+        int reason = real("127.0.1.1", service, &numbers, found);
+        return reason ? reason : real("10.1.0.4", service, &numbers, &(*found)->ai_next);
+    }
     if (strcmp(host, "node7") == 0)
         return EAI_NONAME;
     if (strcmp(host, "node8") == 0)
@@ -125,6 +130,9 @@ test_text(void)
     is_string("10.1.0.3:4000", hp_addr_print(&addr, out), "is looked up");
     is_string("10.1.0.3", hp_addr_host(&addr, out), "its host alone");
     is_uint(4000, hp_addr_port(&addr), "its port alone");
+    hp_addr_parse(&addr, "node4:4000", NULL);
+    is_string("10.1.0.4:4000", hp_addr_print(&addr, out), "one that means loopback, too");
+    hp_addr_parse(&addr, "node3:4000", NULL);
     hp_addr_set_port(&addr, 17);
     is_string("10.1.0.3:17", hp_addr_print(&addr, out), "another port");
     hp_addr_parse(&addr, "[fd00::2]:5", NULL);
@@ -133,6 +141,23 @@ test_text(void)
     memset(&addr, 0, sizeof(addr));
     is_string("no address", hp_addr_print(&addr, out), "nothing there");
     is_uint(0, hp_addr_port(&addr), "and no port");
+}
+
+static void
+test_host(void)
+{
+    static const struct {
+        const char *text, *means;
+    } rows[] = {{"node3", "10.1.0.3:7"},       {"node3:4", "10.1.0.3:4"},  {"10.0.0.1", "10.0.0.1:7"},
+                {"10.0.0.1:4", "10.0.0.1:4"},  {"fd00::1", "[fd00::1]:7"}, {"[fd00::1]", "[fd00::1]:7"},
+                {"[fd00::1]:4", "[fd00::1]:4"}};
+    char out[HP_ADDR_TEXT];
+    hp_addr addr;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        is_int(HOOP_SUCCESS, hp_addr_find_host(&addr, rows[i].text, 7, NULL, 0, NULL), "%s is read", rows[i].text);
+        is_string(rows[i].means, hp_addr_print(&addr, out), "with port 7 if it has none");
+    }
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_addr_find_host(&addr, "node3:x", 7, NULL, 0, NULL), "no port is no number");
 }
 
 static void
@@ -199,6 +224,20 @@ test_parts(void)
     ok(hp_addr_same_host(&a, &b), "a scope on one side only");
     a.u.v6.sin6_scope_id = 2;
     ok(!hp_addr_same_host(&a, &b), "two scopes");
+    hp_addr_parse(&b, "[fe80::2]:1", NULL);
+    hp_addr_scope_as(&b, &a);
+    is_uint(2, b.u.v6.sin6_scope_id, "a link-local address gets a scope");
+    hp_addr_parse(&b, "[fd00::2]:1", NULL);
+    hp_addr_scope_as(&b, &a);
+    is_uint(0, b.u.v6.sin6_scope_id, "another one does not");
+    hp_addr_parse(&a, "[::ffff:10.0.0.1]:5", NULL);
+    hp_addr_parse(&b, "10.0.0.1:5", NULL);
+    hp_addr_unmap(&a);
+    ok(hp_addr_same_host(&a, &b) && hp_addr_port(&a) == 5, "the same in both families");
+    ok(!hp_addr_is_any(&a), "one address");
+    hp_addr_parse(&a, "0.0.0.0:5", NULL);
+    hp_addr_parse(&b, "[::]:5", NULL);
+    ok(hp_addr_is_any(&a) && hp_addr_is_any(&b), "all addresses");
 }
 
 static void
@@ -283,7 +322,7 @@ test_choice(void)
             numeric(&server, choices[i].server);
         route = choices[i].route;
         hoop_result result =
-            hp_addr_local(&addr, choices[i].wanted, choices[i].server ? &server : NULL, name, NULL, 0, &error);
+            hp_interface_choose(&addr, choices[i].wanted, choices[i].server ? &server : NULL, name, NULL, 0, &error);
         const char *wanted = choices[i].wanted ? choices[i].wanted : "nothing";
         is_int(HOOP_SUCCESS, result, "%s asked for, server %s", wanted, choices[i].server ? choices[i].server : "none");
         is_string(choices[i].name, name, "its interface");
@@ -300,16 +339,16 @@ test_why(void)
     numeric(&server, "192.168.1.9");
     route = "192.168.1.3";
     machine(node, 6);
-    hp_addr_local(&addr, NULL, &server, NULL, why, sizeof(why), NULL);
+    hp_interface_choose(&addr, NULL, &server, NULL, why, sizeof(why), NULL);
     is_string("lo (127.0.0.1): loopback; docker0 (172.17.0.1): docker bridge; "
               "eth1 (10.1.0.3): not on the route to the server; eth2 (10.2.0.3): down; "
               "ib0 (10.8.0.3): not on the route to the server",
               why, "why not the others");
-    hp_addr_local(&addr, "^eth1", &server, NULL, why, sizeof(why), NULL);
+    hp_interface_choose(&addr, "^eth1", &server, NULL, why, sizeof(why), NULL);
     ok(strstr(why, "eth1 (10.1.0.3): excluded by HOOP_SOCKET_IFNAME") != NULL, "%s", why);
-    hp_addr_local(&addr, "ib,eth0", &server, NULL, why, sizeof(why), NULL);
+    hp_interface_choose(&addr, "ib,eth0", &server, NULL, why, sizeof(why), NULL);
     ok(strstr(why, "eth1 (10.1.0.3): not in HOOP_SOCKET_IFNAME") != NULL, "%s", why);
-    hp_addr_local(&addr, NULL, &server, NULL, small, sizeof(small), NULL);
+    hp_interface_choose(&addr, NULL, &server, NULL, small, sizeof(small), NULL);
     is_string("lo (127.0.0.1): loopbac", small, "cut to the room there is");
 }
 
@@ -323,19 +362,21 @@ test_no_choice(void)
     numeric(&server, "10.1.0.9");
     route = "10.1.0.3";
     machine(node, 6);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_addr_local(&addr, "wlan", &server, NULL, NULL, 0, &error), "no such name");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_interface_choose(&addr, "wlan", &server, NULL, NULL, 0, &error),
+           "no such name");
     ok(strstr(error.text, "HOOP_SOCKET_IFNAME=wlan leaves no interface; this machine has lo (127.0.0.1), docker0"
                           " (172.17.0.1), eth0 (192.168.1.3), eth1 (10.1.0.3), eth2 (10.2.0.3) down") != NULL,
        "%s", error.text);
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_addr_local(&addr, "eth2", &server, NULL, NULL, 0, &error), "one that is down");
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_interface_choose(&addr, "eth2", &server, NULL, NULL, 0, &error),
+           "one that is down");
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-        is_int(HOOP_ERR_INVALID_ARGUMENT, hp_addr_local(&addr, malformed[i], &server, NULL, NULL, 0, &error),
+        is_int(HOOP_ERR_INVALID_ARGUMENT, hp_interface_choose(&addr, malformed[i], &server, NULL, NULL, 0, &error),
                "\"%s\" is refused", malformed[i]);
         ok(strstr(error.text, "is neither an interface name nor a network") != NULL, "%s", error.text);
     }
     machine(node, 1);
     route = "";
-    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_addr_local(&addr, NULL, &server, NULL, NULL, 0, &error),
+    is_int(HOOP_ERR_INVALID_ARGUMENT, hp_interface_choose(&addr, NULL, &server, NULL, NULL, 0, &error),
            "loopback is never taken between hosts");
     ok(strstr(error.text, "no interface leads to the server") != NULL, "%s", error.text);
 }
@@ -346,6 +387,7 @@ main(void)
     tap_limit(240);
     plan_lazy();
     test_text();
+    test_host();
     test_bad_text();
     test_parts();
     test_wire();

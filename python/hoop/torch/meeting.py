@@ -2,7 +2,8 @@
 """How the ranks of a group meet: through the group's own store.
 
 Rank 0 starts the rendezvous server of libhoop, once a process, and puts its address, the secret and a new job name into
-the store. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may serve one
+the store. The server takes the network that leads to the store's host, because the user's own address works there;
+with HOOP_RENDEZVOUS it listens there, or, if HOOP_SECRET_FILE is set, too, is the hoop-rendezvous there. Who can read the store can join; with HOOP_SECRET_FILE the secret is not in the store. A store may serve one
 group after the other: each has its own part of it.
 """
 
@@ -42,6 +43,19 @@ class _Config:
         lib.hoop_config_free(self._handle)
 
 
+def _host(store: Any) -> dict[str, str]:
+    """The setting that names the store's host; a store of files has none."""
+    while isinstance(store, PrefixStore):
+        store = store.underlying_store
+    host = getattr(store, "host", None)
+    return {"join_host": host} if isinstance(host, str) and host else {}
+
+
+def _rendezvous() -> str:
+    """HOOP_RENDEZVOUS, but not that of hooprun, whose secret is for one job only."""
+    return "" if os.environ.get("HOOP_SECRET_FD") else os.environ.get("HOOP_RENDEZVOUS", "")
+
+
 class _Server:
     """This process's server: started when a group first needs it, it ends with the process."""
 
@@ -50,9 +64,9 @@ class _Server:
         self._handle: Optional[int] = None
         self._pid = 0
 
-    def _start(self) -> None:
+    def _start(self, host: dict[str, str]) -> None:
         self.secret = ""
-        settings = {"rendezvous": "", "secret_fd": "-1"}
+        settings = {"rendezvous": _rendezvous(), "secret_fd": "-1"} | host
         if not os.environ.get("HOOP_SECRET_FILE"):
             text = ctypes.create_string_buffer(SECRET_TEXT)
             check(lib.hoop_secret_new(text, SECRET_TEXT))
@@ -62,23 +76,26 @@ class _Server:
             check(lib.hoop_server_start(ctypes.byref(handle), config))
         self._handle, self._pid = handle.value, os.getpid()
 
-    def invitation(self) -> str:
+    def invitation(self, host: dict[str, str]) -> str:
         """Address, job name and secret ("-": HOOP_SECRET_FILE has it) for one group."""
+        job = f"torch-{secrets.token_hex(8)}"
+        if _rendezvous() and os.environ.get("HOOP_SECRET_FILE"):
+            return f"{_rendezvous()} {job} -"
         with self._lock:
             if not self._handle or self._pid != os.getpid():
-                self._start()
+                self._start(host)
         address = ctypes.create_string_buffer(SERVER_TEXT)
         check(lib.hoop_server_address(self._handle, address, SERVER_TEXT))
-        return f"{address.value.decode()} torch-{secrets.token_hex(8)} {self.secret or '-'}"
+        return f"{address.value.decode()} {job} {self.secret or '-'}"
 
 
 _server = _Server()
 
 
-def _publish(part: Any) -> str:
+def _publish(part: Any, host: dict[str, str]) -> str:
     """Rank 0 invites the others. They learn it, too, if it cannot."""
     try:
-        invitation = _server.invitation()
+        invitation = _server.invitation(host)
     except Exception as why:
         part.set("invitation", f"! {why}")
         raise
@@ -91,7 +108,7 @@ def _invitation(store: Any, rank: int, size: int) -> tuple[str, Any]:
     try:
         turn = (store.add(f"hoop/{size}/ranks", 1) - 1) // size
         part = PrefixStore(f"hoop/{size}/{turn}", store)
-        return _publish(part) if rank == 0 else bytes(part.get("invitation")).decode(), part
+        return _publish(part, _host(store)) if rank == 0 else bytes(part.get("invitation")).decode(), part
     except RuntimeError as why:
         raise store_failure(rank, "meet the other ranks through the group's store", why) from None
 
@@ -127,6 +144,7 @@ def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
     address, job, secret = invitation.split(" ")
     time = milliseconds(limit)
     settings = {"rank": str(rank), "size": str(size), "rendezvous": address, "job": job, "secret_fd": "-1"}
+    settings |= _host(store)
     settings["op_timeout_ms"] = str(max(time, 0))
     settings["bootstrap_timeout_ms"] = str(time if time > 0 else _LONGEST)
     if secret == "-":

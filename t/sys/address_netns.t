@@ -1,0 +1,165 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# address_netns.t: two hosts whose right address is not the obvious one, without any setting: ranks that meet through the
+# store of a PyTorch group, under torchrun's variables, and under hooprun. A host is a network namespace.
+# time limit: 400
+. "$abs_top_srcdir/t/tap/tap.sh"
+. "$abs_top_srcdir/t/tools/netns.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+guest=$abs_top_builddir/t/sys/guest
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_RENDEZVOUS HOOP_ADVERTISE HOOP_JOIN_HOST HOOP_SECRET_FILE SSH_CONNECTION
+unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+netns_need_root
+command -v ip >/dev/null || skip_all 'ip is not installed (apt-get install iproute2)'
+id=ad$$
+netns_clean() { for i in 1 2; do ip netns del "$id-$i" 2>/dev/null; done; }
+trap 'netns_clean; tap_cleanup' 0
+ip netns add "$id-1" 2>"$tmp/why" && ip netns exec "$id-1" true 2>"$tmp/why" ||
+    skip_all "this machine permits no network namespaces: $(cat "$tmp/why")"
+cd "$tmp" || bail "no $tmp"
+mkdir -m 700 runtime home home/.config home/.config/hoop
+export HOME="$tmp/home" XDG_RUNTIME_DIR="$tmp/runtime" HOOP_CONF_FILE= HOOP_BOOTSTRAP_TIMEOUT_MS=$((20000 * ${HOOP_TEST_TIME_FACTOR:-1}))
+unset XDG_CONFIG_HOME
+"$abs_top_builddir/bin/hoop-rendezvous" --new-secret home/.config/hoop/secret || bail 'no secret'
+library=$abs_top_builddir/.libs/libhoop.so.0
+python=
+! python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null || [ ! -e "$library" ] ||
+    [ "${HOOP_TEST_SANITIZE:-no}" != no ] || python=python3
+
+# on HOST COMMAND...: there the host has its name and an id of its own; its /etc/hosts is the file hosts.HOST, if that is there.
+cat >on <<'END'
+#!/bin/sh
+i=$1
+shift
+HOOP_HOSTID=$id-$i exec ip netns exec "$id-$i" unshare --uts --mount sh -c 'echo "host$0" >/proc/sys/kernel/hostname
+    [ ! -e "hosts.$0" ] || mount --bind "hosts.$0" /etc/hosts
+    exec "$@"' "$i" "$@"
+END
+# A remote shell: whatever the host is called, it is the second one.
+printf '#!/bin/sh\nshift\nexec "%s/on" 2 sh -c "$*"\n' "$tmp" >far
+chmod +x on far
+export id
+
+# A picture begins with two bare hosts. cable NAME: between them; alone NAME ADDRESS [bridge]: the same interface on each,
+# which leads to no other host; give HOST NAME ADDRESS...
+picture()
+{
+    netns_clean
+    rm -f hosts.[12]
+    for i in 1 2; do ip netns add "$id-$i" && ip -n "$id-$i" link set lo up; done
+}
+cable()
+{
+    ip -n "$id-1" link add "$1" type veth peer name "$1" netns "$id-2"
+    for i in 1 2; do ip -n "$id-$i" link set "$1" up; done
+}
+alone()
+{
+    for i in 1 2; do
+        ip -n "$id-$i" link add "$1-a" type veth peer name "$1-b"
+        if [ "${3:-}" = bridge ]; then
+            ip -n "$id-$i" link add "$1" type bridge && ip -n "$id-$i" link set "$1-a" master "$1"
+        else
+            ip -n "$id-$i" link set "$1-a" name "$1"
+        fi
+        for part in "$1" "$1-a" "$1-b"; do ip -n "$id-$i" link set "$part" up 2>/dev/null; done
+        ip -n "$id-$i" addr add "$2" dev "$1"
+    done
+}
+give()
+{
+    host=$1 name=$2
+    shift 2
+    for address; do
+        case $address in *:*) address="$address nodad" ;; esac
+        ip -n "$id-$host" addr add $address dev "$name"
+    done
+}
+default() { for i in 1 2; do ip -n "$id-$i" route add default via "$1"; done; }
+
+ranks() { for r in 0 1; do start ./on $((r + 1)) env RANK=$r WORLD_SIZE=2 "$@" >"rank$r" 2>&1 </dev/null; eval "pid$r=\$started"; done; }
+ended() { gone "$pid0" && gone "$pid1"; }
+# met TEXT: both ranks that `ranks` has started end well.
+met()
+{
+    wait_for $((30 * ${HOOP_TEST_TIME_FACTOR:-1})) ended
+    is 'rank 0 of 2: right;rank 1 of 2: right;' "$(sed -n 's/^\(rank .*: right\).*/\1/p' rank0 rank1 | tr '\n' ';')" "$1" ||
+        diag "$(tail -n 30 rank0 rank1)"
+}
+
+# meets TEXT ADDRESS [FAR]: by all three ways, with the address of the first host; FAR: the second one, for hooprun.
+meets()
+{
+    if [ -n "$python" ]; then
+        rm -rf store
+        mkdir store
+        for r in 0 1; do
+            start ./on $((r + 1)) env HOOP_LIBRARY="$library" PYTHONPATH="$abs_top_srcdir/python" PYTHONDONTWRITEBYTECODE=1 \
+                "$python" "$abs_top_srcdir/t/sys/store_rank.py" store "$2" $r 2 >"rank$r" 2>&1 </dev/null
+            eval "pid$r=\$started"
+        done
+        met "$1: the store of a PyTorch group"
+    else
+        skip 1 'no python3, or no shared library'
+    fi
+    port=$((port + 40))
+    ranks MASTER_ADDR="$2" MASTER_PORT=$port "$guest"
+    met "$1: torchrun's variables"
+    [ -n "${3:-}" ] || return 0
+    ./on 1 timeout 60 "$hooprun" --rsh ./far -H "localhost:1,$3:1" "$guest" >out 2>err </dev/null
+    is 'rank 0 of 2: right;rank 1 of 2: right;' "$(sed -n 's/^.*\(rank . of 2: right\).*/\1/p' out | sort | tr '\n' ';')" "$1: hooprun" ||
+        diag "$(cat out err)"
+}
+port=21000
+plan_lazy
+
+picture
+alone eth0 10.0.2.15/24
+cable eth1
+give 1 eth1 192.168.56.1/24
+give 2 eth1 192.168.56.2/24
+meets 'one address on every host, no default route' 192.168.56.1 192.168.56.2
+default 10.0.2.2
+meets 'one address on every host, beside a second network' 192.168.56.1 192.168.56.2
+
+picture
+alone docker0 172.17.0.1/16 bridge
+alone br-lan 172.30.0.1/16 bridge
+cable eth0
+give 1 eth0 fd00::1/64
+give 2 eth0 fd00::2/64
+meets 'bridges with one address everywhere, beside IPv6 alone' fd00::1 '[fd00::2]'
+
+picture
+cable eth0
+cable eth1
+for i in 1 2; do
+    give $i eth0 10.1.0.$i/24
+    give $i eth1 10.2.0.$i/24
+    ip -n "$id-$i" neigh replace 10.1.0.$((3 - i)) lladdr 02:00:00:00:00:fe dev eth0 nud permanent
+done
+default 10.1.0.9
+meets 'two networks, of which one is a black hole' 10.2.0.1 10.2.0.2
+
+picture
+cable eth0
+give 1 eth0 10.3.0.1/24
+give 2 eth0 10.3.0.2/24
+printf '127.0.0.1 localhost\n127.0.1.1 host1\n' >hosts.1
+printf '127.0.0.1 localhost\n127.0.1.1 host2\n10.3.0.1 host1\n' >hosts.2
+meets 'a name that means 127.0.1.1' host1 10.3.0.2
+
+picture
+cable tun0
+ip -n "$id-1" addr add 10.8.0.1 peer 10.8.0.2/32 dev tun0
+ip -n "$id-2" addr add 10.8.0.2 peer 10.8.0.1/32 dev tun0
+meets 'a point-to-point address' 10.8.0.1 10.8.0.2
+
+picture
+cable eth0
+ip -n "$id-1" addr flush dev eth0
+ip -n "$id-2" addr flush dev eth0
+give 1 eth0 fe80::1/64
+give 2 eth0 fe80::2/64
+meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
+done_testing

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/secmem.h"
 #include "lib/outward.h"
+#include "lib/server_thread.h"
 #include "net/interface.h"
 
 #include <stdio.h>
@@ -102,6 +103,7 @@ hp_environment_server(hp_addr *server, const hoop_config *config, hp_loop *loop,
     if (result != HOOP_SUCCESS)
         return hp_err_set(error, result, "HOOP_RENDEZVOUS: %.230s", why.text);
     add_scope(server, config);
+    hp_server_thread_come_home(server);
     return HOOP_SUCCESS;
 }
 

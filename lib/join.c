@@ -11,6 +11,7 @@
 #include "lib/inbox.h"
 #include "lib/links.h"
 #include "lib/name.h"
+#include "lib/outward.h"
 #include "lib/progress.h"
 #include "lib/staging.h"
 #include "lib/vitals.h"
@@ -271,7 +272,7 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     /* twice what a rank can dial: stripes and an exchange for each channel, and messages */
     hp_listener_options o = {.sock = comm->sock, .per_rank = 2 * (int)(channels * (stripes + 1) + 1)};
     const char *wanted = hp_config_text(&comm->config, HP_SET_socket_ifname);
-    const char *proxy = hp_config_text(&comm->config, HP_SET_advertise);
+    hp_addr proxy;
     char name[32] = "", why[512] = "", text[HP_ADDR_TEXT];
     hoop_result result = hp_ports_parse(&o.ports, hp_config_text(&comm->config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS)
@@ -285,8 +286,11 @@ open_listener(hoop_comm *comm, hp_client_options *options, hoop_error *error)
     options->own = options->listen = comm->entry.addr;
     hp_log(HP_LOG_INFO, "interface %s, listening on %s%s%s", name, hp_addr_print(&options->listen, text),
            *why ? "; not used: " : "", why);
-    options->proxied = *proxy != 0;
-    return *proxy ? hp_addr_find(&options->listen, proxy, comm->loop, options->deadline, error) : HOOP_SUCCESS;
+    result = hp_outward_advertised(&proxy, &comm->config, hp_addr_port(&options->own), error);
+    options->proxied = proxy.length != 0;
+    if (options->proxied)
+        options->listen = proxy;
+    return result;
 }
 
 static void

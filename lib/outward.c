@@ -3,6 +3,7 @@
 #include "lib/outward.h"
 
 #include "base/clock.h"
+#include "base/err.h"
 #include "net/interface.h"
 
 #include <stdio.h>
@@ -17,17 +18,33 @@ join_host(const hoop_config *config)
     return *set || !variable ? set : variable;
 }
 
+static hoop_result
+look_up(hp_addr *addr, const char *host, uint16_t port, hoop_error *error)
+{
+    hp_loop *loop = hp_loop_new();
+    if (!loop)
+        return hp_err_set(error, HOOP_ERR_NO_MEMORY, "out of memory while looking up %.100s", host);
+    hoop_result result = hp_addr_find_host(addr, host, port, loop, hp_loop_now(loop) + LOOKUP_TIME, error);
+    hp_loop_free(loop);
+    return result;
+}
+
 int
 hp_outward_join_host(hp_addr *addr, const hoop_config *config)
 {
     const char *host = join_host(config);
-    hp_loop *loop = *host ? hp_loop_new() : NULL;
-    if (!loop)
-        return 0;
-    uint64_t deadline = hp_loop_now(loop) + LOOKUP_TIME;
-    int found = hp_addr_find_host(addr, host, 0, loop, deadline, NULL) == HOOP_SUCCESS;
-    hp_loop_free(loop);
-    return found;
+    return *host && look_up(addr, host, 0, NULL) == HOOP_SUCCESS;
+}
+
+hoop_result
+hp_outward_advertised(hp_addr *addr, const hoop_config *config, uint16_t port, hoop_error *error)
+{
+    const char *host = hp_config_text(config, HP_SET_advertise);
+    hoop_error why;
+    addr->length = 0;
+    if (!*host || look_up(addr, host, port, &why) == HOOP_SUCCESS)
+        return HOOP_SUCCESS;
+    return hp_err_set(error, why.code, "HOOP_ADVERTISE: %.230s", why.text);
 }
 
 /* A name that means 127.0.1.1 here may mean this host's real address elsewhere, so loopback tells nothing. */

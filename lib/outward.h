@@ -18,4 +18,10 @@ hoop_result hp_outward_find(hp_addr *addr, const hoop_config *config, char why[H
 /* The address of the host at which the ranks join. Returns 0 if no setting or variable names one, or it has none. */
 int hp_outward_join_host(hp_addr *addr, const hoop_config *config);
 
+/*
+ * The address that other processes shall use instead of the own one (setting advertise), with this port unless it names
+ * one; length 0: none is set. Waits up to 5 s for a name service.
+ */
+hoop_result hp_outward_advertised(hp_addr *addr, const hoop_config *config, uint16_t port, hoop_error *error);
+
 #endif

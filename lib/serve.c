@@ -159,8 +159,23 @@ end_at_exit(void)
     hp_server_thread_unlock();
 }
 
+/* The address for the ranks, which may be another host's, that of a proxy; this process itself uses its own. */
+static void
+announce(hoop_server *server, hp_addr *own, hp_addr *proxy)
+{
+    uint16_t port = hp_addr_port(hp_server_thread_addr());
+    hp_addr *announced = proxy->length ? proxy : own;
+    hp_addr_set_port(own, port);
+    hp_addr_set_port(announced, port);
+    hp_server_thread_announce(announced, own);
+    hp_addr shown = *announced;
+    if (hp_addr_is_link_local(&shown))
+        shown.u.v6.sin6_scope_id = 0; /* a number, or the name of an interface, of this host */
+    hp_addr_print(&shown, server->address);
+}
+
 static hoop_result
-start(const hp_server_options *options, hp_addr *found, hoop_error *error)
+start(const hp_server_options *options, hp_addr *found, hp_addr *proxy, hoop_error *error)
 {
     static int at_exit; /* also called before the library is unloaded */
     hoop_server *server = hp_alloc(1, sizeof(*server));
@@ -182,10 +197,7 @@ start(const hp_server_options *options, hp_addr *found, hoop_error *error)
     *secret = *options->secret;
     *server = (hoop_server){
         .forks = hp_forks(), .users = 1, .mode = options->mode, .attempt = options->attempt, .secret = secret};
-    hp_addr_set_port(found, hp_addr_port(hp_server_thread_addr()));
-    if (hp_addr_is_link_local(found))
-        found->u.v6.sin6_scope_id = 0; /* a number, or the name of an interface, of this host */
-    hp_addr_print(found, server->address);
+    announce(server, found, proxy);
     served = server;
     return HOOP_SUCCESS;
 }
@@ -196,10 +208,12 @@ serve(hoop_server **server, const hoop_config *config, hp_secret *secret, hoop_e
 {
     hp_server_options options = {.secret = secret, .one_attempt = 1, .asked = 1};
     char why[HP_OUTWARD_WHY];
-    hp_addr found;
+    hp_addr found, proxy;
     options.attempt = (uint32_t)hp_config_number(config, HP_SET_attempt);
     options.mode = hp_config_number(config, HP_SET_security) == 1 ? HP_MODE_NONE : HP_MODE_AUTH;
     hoop_result result = find_addresses(&options.listen, &found, config, options.mode, why, error);
+    if (result == HOOP_SUCCESS)
+        result = hp_outward_advertised(&proxy, config, 0, error);
     if (result == HOOP_SUCCESS)
         result = hp_ports_parse(&options.ports, hp_config_text(config, HP_SET_port_range), error);
     if (result == HOOP_SUCCESS && options.mode == HP_MODE_AUTH)
@@ -207,7 +221,7 @@ serve(hoop_server **server, const hoop_config *config, hp_secret *secret, hoop_e
     if (result != HOOP_SUCCESS)
         return result;
     hp_server_thread_lock();
-    result = running() ? share(served, &options, config, error) : start(&options, &found, error);
+    result = running() ? share(served, &options, config, error) : start(&options, &found, &proxy, error);
     *server = result == HOOP_SUCCESS ? served : NULL;
     hp_server_thread_unlock();
     if (*server) /* not under the lock: the program's log function may fork */

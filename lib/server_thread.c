@@ -17,6 +17,7 @@ typedef struct server_thread {
     pthread_t thread;
     hp_loop *loop;
     hp_server *server;
+    hp_addr announced, own;
     pthread_mutex_t mutex; /* of the three fields below */
     pthread_cond_t changed;
     int stop, pause;
@@ -115,6 +116,23 @@ const hp_addr *
 hp_server_thread_addr(void)
 {
     return current ? hp_server_addr(current->server) : NULL;
+}
+
+void
+hp_server_thread_announce(const hp_addr *announced, const hp_addr *own)
+{
+    current->announced = *announced;
+    current->own = *own;
+}
+
+void
+hp_server_thread_come_home(hp_addr *server)
+{
+    hp_server_thread_lock();
+    if (current && hp_addr_same_host(server, &current->announced) &&
+        hp_addr_port(server) == hp_addr_port(&current->announced))
+        *server = current->own;
+    hp_server_thread_unlock();
 }
 
 void

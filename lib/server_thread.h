@@ -17,7 +17,14 @@ void hp_server_thread_unlock(void);
 /* All under the lock. There must be no server yet. The options' secret is copied. */
 hoop_result hp_server_thread_start(const hp_server_options *options, hoop_error *error);
 const hp_addr *hp_server_thread_addr(void); /* where it listens; NULL: there is no server */
-void hp_server_thread_stop(void);           /* waits until the thread has ended; none is fine */
+/*
+ * The server is announced to others at `announced`, and this process itself uses `own`: it may not be able to reach the
+ * address that a proxy or a router has for it.
+ */
+void hp_server_thread_announce(const hp_addr *announced, const hp_addr *own);
+/* If `server` is where this process's server is announced, it becomes its own address. Takes the lock. */
+void hp_server_thread_come_home(hp_addr *server);
+void hp_server_thread_stop(void); /* waits until the thread has ended; none is fine */
 
 /* Around a fork; forked in the child, instead of after_fork: frees nothing, and there is no server. */
 void hp_server_thread_before_fork(void);

@@ -12,7 +12,7 @@ unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 netns_need_root
 command -v ip >/dev/null || skip_all 'ip is not installed (apt-get install iproute2)'
 id=ad$$
-netns_clean() { for i in 1 2; do ip netns del "$id-$i" 2>/dev/null; done; }
+netns_clean() { for i in 1 2 nat1 nat2; do ip netns del "$id-$i" 2>/dev/null; done; }
 trap 'netns_clean; tap_cleanup' 0
 ip netns add "$id-1" 2>"$tmp/why" && ip netns exec "$id-1" true 2>"$tmp/why" ||
     skip_all "this machine permits no network namespaces: $(cat "$tmp/why")"
@@ -77,7 +77,39 @@ give()
 }
 default() { for i in 1 2; do ip -n "$id-$i" route add default via "$1"; done; }
 
-ranks() { for r in 0 1; do start ./on $((r + 1)) env RANK=$r WORLD_SIZE=2 "$@" >"rank$r" 2>&1 </dev/null; eval "pid$r=\$started"; done; }
+# Host i is 172.30.0.2 behind a router of its own, which is 10.9.0.i to the others and passes these ports on.
+behind_routers()
+{
+    for i in 1 2; do
+        ip netns add "$id-nat$i"
+        ip -n "$id-$i" link add eth0 type veth peer name inside netns "$id-nat$i"
+        give $i eth0 172.30.0.2/24
+        ip -n "$id-$i" link set eth0 up
+        give nat$i inside 172.30.0.1/24
+        ip -n "$id-nat$i" link set inside up
+        ip -n "$id-$i" route add default via 172.30.0.1
+    done
+    ip -n "$id-nat1" link add outside type veth peer name outside netns "$id-nat2"
+    for i in 1 2; do
+        give nat$i outside 10.9.0.$i/24
+        ip -n "$id-nat$i" link set outside up
+        ip netns exec "$id-nat$i" sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+        ip netns exec "$id-nat$i" nft -f - <<END || return 1
+table ip nat {
+    chain before { type nat hook prerouting priority -100; iifname "outside" tcp dport { $1 } dnat to 172.30.0.2; }
+    chain after { type nat hook postrouting priority 100; oifname "outside" masquerade; }
+}
+END
+    done
+}
+
+ranks()
+{
+    for r in 0 1; do
+        start ./on $((r + 1)) env ${advertise:+HOOP_ADVERTISE="$advertise$((r + 1))"} RANK=$r WORLD_SIZE=2 "$@" >"rank$r" 2>&1 </dev/null
+        eval "pid$r=\$started"
+    done
+}
 ended() { gone "$pid0" && gone "$pid1"; }
 # met TEXT: both ranks that `ranks` has started end well.
 met()
@@ -87,21 +119,26 @@ met()
         diag "$(tail -n 30 rank0 rank1)"
 }
 
+# by_store HOST TEXT: through the store of a PyTorch group, which is on HOST. With $advertise, here and in ranks, the ranks
+# have HOOP_ADVERTISE: that text, and the number of their host.
+by_store()
+{
+    [ -n "$python" ] || { skip 1 'no python3, or no shared library'; return; }
+    rm -rf store
+    mkdir store
+    for r in 0 1; do
+        start ./on $((r + 1)) env ${advertise:+HOOP_ADVERTISE="$advertise$((r + 1))"} HOOP_LIBRARY="$library" \
+            PYTHONPATH="$abs_top_srcdir/python" PYTHONDONTWRITEBYTECODE=1 "$python" "$abs_top_srcdir/t/sys/store_rank.py" \
+            store "$1" $r 2 >"rank$r" 2>&1 </dev/null
+        eval "pid$r=\$started"
+    done
+    met "$2: the store of a PyTorch group"
+}
+
 # meets TEXT ADDRESS [FAR]: by all three ways, with the address of the first host; FAR: the second one, for hooprun.
 meets()
 {
-    if [ -n "$python" ]; then
-        rm -rf store
-        mkdir store
-        for r in 0 1; do
-            start ./on $((r + 1)) env HOOP_LIBRARY="$library" PYTHONPATH="$abs_top_srcdir/python" PYTHONDONTWRITEBYTECODE=1 \
-                "$python" "$abs_top_srcdir/t/sys/store_rank.py" store "$2" $r 2 >"rank$r" 2>&1 </dev/null
-            eval "pid$r=\$started"
-        done
-        met "$1: the store of a PyTorch group"
-    else
-        skip 1 'no python3, or no shared library'
-    fi
+    by_store "$2" "$1"
     port=$((port + 40))
     ranks MASTER_ADDR="$2" MASTER_PORT=$port "$guest"
     met "$1: torchrun's variables"
@@ -162,4 +199,16 @@ ip -n "$id-2" addr flush dev eth0
 give 1 eth0 fe80::1/64
 give 2 eth0 fe80::2/64
 meets 'link-local addresses alone' 'fe80::1%eth0' '[fe80::2%eth0]'
+
+# With HOOP_ADVERTISE: routers that translate addresses.
+picture
+if command -v nft >/dev/null && behind_routers 5801-5802,23001-23016 2>why; then
+    advertise=10.9.0.
+    HOOP_PORT_RANGE=5801-5802 by_store 10.9.0.1 'two routers, and HOOP_ADVERTISE without a port'
+    ranks MASTER_ADDR=10.9.0.1 MASTER_PORT=23000 HOOP_PORT_RANGE=5801-5802 "$guest"
+    met "two routers: torchrun's variables"
+    unset advertise
+else
+    skip 2 "no nft, or this kernel translates no addresses: $(cat why 2>/dev/null)"
+fi
 done_testing

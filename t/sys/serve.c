@@ -208,6 +208,28 @@ test_ports(void)
        "NULL arguments");
 }
 
+/* A server announces itself at this host, and a rank of this process reaches it, wherever that host may be. */
+static void
+check_announced(hoop_config *config, const char *key, const char *value, const char *host)
+{
+    hoop_server *server = NULL;
+    hoop_comm *comm = NULL;
+    hoop_config_set(config, key, value);
+    ok(hoop_server_start(&server, config) == HOOP_SUCCESS &&
+           !hoop_server_address(server, served_address, sizeof(served_address)) &&
+           strncmp(served_address, host, strlen(host)) == 0 && served_address[strlen(host)] == ':',
+       "%s=%s: %s", key, value, served_address);
+    hoop_config *mine = hoop_config_new();
+    hoop_config_set(mine, "secret", served_secret);
+    hoop_config_set(mine, "rendezvous", served_address);
+    hoop_config_set(mine, "size", "1");
+    ok(hoop_comm_create(&comm, mine) == HOOP_SUCCESS, "and this process reaches it: %s", comm ? "" : served_why());
+    hoop_comm_destroy(comm);
+    hoop_config_free(mine);
+    hoop_server_stop(server);
+    hoop_config_set(config, key, "");
+}
+
 /* In a network with an address beside loopback. */
 static int
 default_address(int rank)
@@ -227,6 +249,12 @@ default_address(int rank)
         hoop_server_stop(server);
         hoop_config_set(config, "rendezvous", "0.0.0.0:0");
     }
+    hoop_config_set(config, "rendezvous", "");
+    check_announced(config, "join_host", "10.77.0.9", "10.77.0.5");
+    check_announced(config, "join_host", "127.0.1.1", "10.77.0.5");
+    check_announced(config, "advertise", "192.0.2.7", "192.0.2.7");
+    check_announced(config, "advertise", "192.0.2.7:5801", "192.0.2.7"); /* that port is a rank's */
+    hoop_config_set(config, "rendezvous", "0.0.0.0:0");
     hoop_config_set(config, "security", "none");
     ok(hoop_server_start(&server, config) == HOOP_ERR_INVALID_ARGUMENT && strstr(served_why(), "loopback"), "%s",
        served_why());

@@ -36,9 +36,10 @@ typedef struct port_search {
     hp_addr addr; /* of the host */
     uint64_t deadline;
     candidate candidate[PORTS_MOST];
-    int open;    /* so many of them, the first ones, are dialled */
-    int found;   /* the number of a candidate; -1: none yet */
-    int foreign; /* the port of another program or job; 0: none was seen */
+    int open;       /* so many of them, the first ones, are dialled */
+    int found;      /* the number of a candidate; -1: none yet */
+    int foreign;    /* the port of another program or job; 0: none was seen */
+    hoop_error met; /* of a port that accepts and does not answer, or closes: what was last seen there */
 } port_search;
 
 static int
@@ -102,16 +103,36 @@ not_found(const port_search *f, const char *where, hoop_error *error)
                           "answers: another program, a proxy with nothing behind it, or a job with another secret or "
                           "name; see hoop_launch(7)",
                           where, f->foreign);
+    if (f->met.code != HOOP_SUCCESS)
+        return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
+                          "no server of this job was found %s within the bring-up time-out; %.150s", where,
+                          f->met.text);
     return hp_err_set(error, HOOP_ERR_RENDEZVOUS,
                       "no server of this job was found %s within the bring-up time-out: is rank 0 there, does it use "
                       "hoop, and does a firewall let these ports pass? See hoop_launch(7)",
                       where);
 }
 
+/* What is awaited, and what is at its ports instead. */
+static void
+describe(port_search *f, const char *where, char what[HOST_TEXT + HOST_TEXT])
+{
+    hoop_error met;
+    for (int i = 0; i < f->open; i++)
+        if (f->candidate[i].dial && hp_dial_explain(f->candidate[i].dial, &met))
+            f->met = met;
+    int used = snprintf(what, HOST_TEXT, "the server of rank 0 %s", where);
+    if (f->foreign)
+        snprintf(what + used, HOST_TEXT, "; at port %d another program answers, or a job with another secret",
+                 f->foreign);
+    else if (f->met.code != HOOP_SUCCESS)
+        snprintf(what + used, HOST_TEXT, "; %s", f->met.text);
+}
+
 static hoop_result
 look(port_search *f, hp_bounded_wait *wait, hoop_error *error)
 {
-    char where[HOST_TEXT], what[HOST_TEXT + 128];
+    char where[HOST_TEXT], what[HOST_TEXT + HOST_TEXT];
     snprintf(where, sizeof(where), "at %.100s, ports %u to %u", f->o->host, f->o->first, f->o->last);
     f->open = 1;
     for (uint64_t began = hp_loop_now(f->loop);;) {
@@ -123,11 +144,7 @@ look(port_search *f, hp_bounded_wait *wait, hoop_error *error)
         hp_loop_run(f->loop, LOOK_MS * HP_MS);
         if (f->found >= 0)
             return HOOP_SUCCESS;
-        snprintf(what, sizeof(what), "the server of rank 0 %s", where);
-        if (f->foreign)
-            snprintf(what, sizeof(what),
-                     "the server of rank 0 %s; at port %d another program answers, or a job with another secret", where,
-                     f->foreign);
+        describe(f, where, what);
         if (!hp_bounded_wait_ask(wait, what))
             return not_found(f, where, error);
     }

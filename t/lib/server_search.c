@@ -217,6 +217,18 @@ test_others_only(void)
 }
 
 static void
+test_silence(void)
+{
+    char want[96];
+    pid_t proxy = begin(say_nothing, first, 0);
+    finding f = search("127.0.0.1", SHORT_MS);
+    is_int(HOOP_ERR_RENDEZVOUS, f.result, "a proxy accepts, and nothing is behind it");
+    snprintf(want, sizeof(want), "something accepts connections at 127.0.0.1:%d and does not answer", first);
+    says(&f, want, "the sentence has its port");
+    end(proxy);
+}
+
+static void
 test_no_address(void)
 {
     finding f = search("no-such-host.invalid", SHORT_MS);
@@ -237,6 +249,7 @@ main(void)
     test_strangers();
     test_nobody();
     test_others_only();
+    test_silence();
     test_no_address();
     return 0;
 }

@@ -378,8 +378,9 @@ hoop_result hoop_work_free(hoop_work *work);
 
 /*
  * Messages between two ranks. A receive gets the oldest message of rank `peer` with its tag, 0 to INT32_MAX; messages
- * of one sender, receiver and tag keep their order, and are not ordered with anything else. The two ranks' counts and
- * types must be the same. No other rank takes part, and the calls are not counted by hoop_comm_completed.
+ * of one sender, receiver and tag keep their order, and are not ordered with anything else. The two ranks' types must be
+ * the same. A message may have fewer elements than its receive, whose array it fills from the start; more are
+ * HOOP_ERR_MISMATCH. No other rank takes part, and the calls are not counted by hoop_comm_completed.
  *
  * Up to 64 KiB travel ahead of their receive, in all up to 1 MiB from one rank to another: such a send is complete when
  * the message is on its way. A longer one, or one beyond the 1 MiB, is complete when its receive has taken it. So two
@@ -394,6 +395,15 @@ hoop_result hoop_isend(const void *sendbuf, size_t count, hoop_dtype dtype, int 
                        hoop_work **work);
 hoop_result hoop_irecv(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm,
                        hoop_work **work);
+
+/*
+ * How many elements came, and from which rank; peer and count may be NULL. hoop_received tells of the last receive that a
+ * call of this thread has ended well: hoop_recv outside a group, or a wait for a work of hoop_irecv. hoop_work_received
+ * tells of a work of hoop_irecv that has ended and was not freed by a wait, in any thread. HOOP_ERR_INVALID_USAGE: there
+ * is no such receive, or the work is another one, in progress, or failed. A receive in a group has no getter.
+ */
+hoop_result hoop_received(int *peer, size_t *count);
+hoop_result hoop_work_received(const hoop_work *work, int *peer, size_t *count);
 
 /*
  * Each rank sends a block to each rank, itself included: sendcounts[r] elements from sendbuf + senddispls[r] elements

@@ -19,6 +19,8 @@ static _Thread_local struct {
 
 static _Thread_local hoop_work *unfinished;
 
+static _Thread_local hp_receipt received; /* by the last receive whose end this thread has seen */
+
 hoop_result
 hp_entry_fail(const hoop_comm *comm, const hoop_error *error)
 {
@@ -155,4 +157,27 @@ hp_entry_take_unfinished(void)
     hoop_work *work = unfinished;
     unfinished = NULL;
     return work;
+}
+
+int
+hp_entry_receives(const hoop_work *work, hp_receipt *out)
+{
+    const hp_message *message = work->messages;
+    if (work->message_count != 1 || message->sending || message->call.kind != HP_SEND)
+        return 0;
+    *out = (hp_receipt){.known = 1, .peer = message->peer, .count = (size_t)message->call.count};
+    return 1;
+}
+
+void
+hp_entry_note_received(const hoop_work *work)
+{
+    if (work->result == HOOP_SUCCESS)
+        hp_entry_receives(work, &received);
+}
+
+const hp_receipt *
+hp_entry_received(void)
+{
+    return &received;
 }

@@ -35,6 +35,19 @@ hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result
 hoop_result hp_entry_unfinished(hoop_work *work);
 hoop_work *hp_entry_take_unfinished(void);
 
+/* What a receive has got, and from whom. */
+typedef struct hp_receipt {
+    int known, peer;
+    size_t count; /* in elements */
+} hp_receipt;
+
+/* Of a work that has ended: 1 with *out filled; 0: it is not one receive. */
+int hp_entry_receives(const hoop_work *work, hp_receipt *out);
+
+/* This thread has seen the end of a work; if that is a receive, hp_entry_received tells of it. */
+void hp_entry_note_received(const hoop_work *work);
+const hp_receipt *hp_entry_received(void);
+
 /* A GPU that fails while a call is started ends the communicator: the other ranks have started that call. */
 hoop_result hp_entry_fail_start(hoop_comm *comm, hoop_error *error);
 

@@ -60,6 +60,7 @@ hp_message_call_run(hoop_comm *comm, const hp_message_call *how, const hp_call *
     if (!done)
         return work ? hp_entry_unfinished(work) : result;
     result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
+    hp_entry_note_received(work);
     hp_work_pool_give(comm, work);
     return result;
 }

@@ -141,3 +141,40 @@ hoop_recv_on_stream(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int
     message_args r = request_of(HP_RECV, NULL, recvbuf, count, dtype, peer, tag);
     return start_on_stream(comm, &r, cuda_stream);
 }
+
+/* --- what has come --- */
+
+static void
+hand_out(const hp_receipt *received, int *peer, size_t *count)
+{
+    if (peer)
+        *peer = received->peer;
+    if (count)
+        *count = received->count;
+}
+
+hoop_result
+hoop_received(int *peer, size_t *count)
+{
+    const hp_receipt *received = hp_entry_received();
+    if (!received->known)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_USAGE,
+                               "hoop_received: this thread has seen the end of no receive yet, by hoop_recv outside a "
+                               "group, or by a wait for hoop_irecv");
+    hand_out(received, peer, count);
+    return HOOP_SUCCESS;
+}
+
+hoop_result
+hoop_work_received(const hoop_work *work, int *peer, size_t *count)
+{
+    hp_receipt received;
+    if (!work)
+        return hp_entry_refuse(NULL, HOOP_ERR_INVALID_ARGUMENT, "hoop_work_received: work is NULL");
+    if (!(atomic_load(&work->state) & HP_WORK_ENDED) || work->result != HOOP_SUCCESS ||
+        !hp_entry_receives(work, &received))
+        return hp_entry_refuse(work->comm, HOOP_ERR_INVALID_USAGE,
+                               "hoop_work_received: the work is not of hoop_irecv, has not ended, or has failed");
+    hand_out(&received, peer, count);
+    return HOOP_SUCCESS;
+}

@@ -50,6 +50,7 @@ take_result(hoop_work *work)
 {
     hoop_comm *comm = work->comm;
     hoop_result result = work->result;
+    hp_entry_note_received(work);
     hp_work_pool_give(comm, work);
     return result == HOOP_SUCCESS ? result : hp_entry_check(comm);
 }

@@ -169,6 +169,8 @@ _OTHERS: dict[str, tuple[object, list[object]]] = {
     "comm_set_timeout": (c_int, [_HANDLE, c_int]),
     "comm_set_slice": (c_int, [_HANDLE, c_int]),
     "unfinished": (_HANDLE, []),
+    "received": (c_int, [POINTER(c_int), POINTER(c_size_t)]),
+    "work_received": (c_int, [_HANDLE, POINTER(c_int), POINTER(c_size_t)]),
     "comm_set_name": (c_int, [_HANDLE, c_char_p]),
     "comm_set_call_name": (c_int, [_HANDLE, c_char_p]),
     "comm_split": (c_int, [_HANDLE, c_int, c_int, _OUT]),

@@ -19,7 +19,7 @@ from .calls import Call, whole
 from .errors import HoopError, check, error_of
 from .settings import config_of
 from .stats import Stats, stats_of
-from .work import SLICE_MS, Work, block, wait_whole
+from .work import SLICE_MS, Work, block, received, wait_whole
 
 # The functions of an operation: it blocks or is queued in a group; it starts; it is added to a CUDA stream.
 _Form = tuple[Callable[..., int], Callable[..., int], Callable[..., int]]
@@ -206,7 +206,7 @@ class Comm:
             raise self._failure(code)
         return result
 
-    def _start(self, form: _Form, call: Call) -> Work:
+    def _start(self, form: _Form, call: Call, receives: bool = False) -> Work:
         arguments, keep, result, stream = call
         if stream is not None:
             raise ValueError(
@@ -216,7 +216,7 @@ class Comm:
         code = form[1](*arguments, self._handle, byref(work))
         if code:
             raise self._failure(code)
-        return Work(self, work.value or 0, keep, result)
+        return Work(self, work.value or 0, keep, result, receives)
 
     # --- collectives and messages ---
 
@@ -436,7 +436,7 @@ class Comm:
     def send(
         self, x: Array, peer: int, tag: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None
     ) -> Array:
-        """Sends x to rank `peer`, whose recv with this tag (0 to 2**31 - 1) has as many elements of the same type.
+        """Sends x to rank `peer`, whose recv with this tag (0 to 2**31 - 1) has room for them, of the same type.
 
         Up to 64 KiB travel ahead of their receive; a longer message is complete when it has been received.
         """
@@ -449,12 +449,21 @@ class Comm:
     def recv(
         self, x: Array, peer: int, tag: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None
     ) -> Array:
-        """Receives into x the oldest message of rank `peer` with this tag."""
+        """Receives into x the oldest message of rank `peer` with this tag.
+
+        A message of fewer elements fills the start of x; received() tells how many came.
+        """
         return self._run(_RECV, calls.message(x, True, peer, tag, dtype), stream)
 
     def irecv(self, x: Array, peer: int, tag: int = 0, *, dtype: Optional[str] = None) -> Work:
         """recv() that does not wait."""
-        return self._start(_RECV, calls.message(x, True, peer, tag, dtype))
+        return self._start(_RECV, calls.message(x, True, peer, tag, dtype), receives=True)
+
+    @staticmethod
+    def received() -> tuple[int, int]:
+        """Of the last recv() of this thread: the rank that sent, and how many elements came. Not in a group, nor on a
+        CUDA stream. HoopError if there was none. Work.received() tells of irecv()."""
+        return received()
 
     def barrier(self, *, stream: Optional[int] = None) -> None:
         """Returns when all ranks have entered it."""

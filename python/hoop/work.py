@@ -92,6 +92,17 @@ def block(function: Callable[..., int], arguments: tuple[Any, ...], comm: int, r
     return wait_whole(lib.hoop_unfinished(), comm, rank) if code == IN_PROGRESS else code
 
 
+def received(handle: Optional[int] = None) -> tuple[int, int]:
+    """(rank, elements) of what a receive got: a work's that has ended; None: the last of this thread. HoopError if there
+    is none."""
+    peer, count = ctypes.c_int(), ctypes.c_size_t()
+    places = ctypes.byref(peer), ctypes.byref(count)
+    code = lib.hoop_work_received(handle, *places) if handle else lib.hoop_received(*places)
+    if code:
+        raise error_of(code)
+    return peer.value, count.value
+
+
 class _Hold:
     """The right to touch the handle of a work: one thread's, and nobody's while a thread destroys the communicator."""
 
@@ -119,9 +130,12 @@ class Work:
     """
 
     __slots__ = ("_comm", "_handle", "_keep", "_result", "_code", "_error", "_bell", "_callbacks", "__weakref__")
+    __slots__ += ("_receives", "_received")
 
-    def __init__(self, comm: "Comm", handle: int, keep: object, result: Any) -> None:
+    def __init__(self, comm: "Comm", handle: int, keep: object, result: Any, receives: bool = False) -> None:
         self._comm, self._handle, self._keep, self._result = comm, handle, keep, result
+        self._receives = receives
+        self._received: Optional[tuple[int, int]] = None
         self._code: Optional[int] = None
         self._error: Optional[HoopError] = None
         self._bell: Optional[bell.Bell] = None
@@ -141,7 +155,15 @@ class Work:
         """The operation has ended; the handle is freed by a wait, or with this object."""
         if self._code is None:
             self._error = self._comm._failure(code) if code else None
+            if self._receives and not code:  # a wait has freed the handle, and was this thread's last
+                self._received = received(self._handle or None)
             self._code, self._keep = code, None
+
+    def received(self) -> tuple[int, int]:
+        """Of irecv() that has ended: the rank that sent, and how many elements came. ValueError for any other work."""
+        if self._received is None:
+            raise ValueError(f"{self!r} is no receive, or has not ended well")
+        return self._received
 
     def _value(self) -> Any:
         if self._error is not None:

@@ -140,6 +140,22 @@ class Collectives(unittest.TestCase):
         if SIZE > 1:
             self.pass_on(after, before)
 
+    def test_shorter_messages(self):
+        """They fill the start of a larger array, and the receive tells how many came."""
+        after, before = (RANK + 1) % SIZE, (RANK - 1) % SIZE
+        for count in 0, 1, 100000:
+            out = array.array("i", [-7]) * 100003
+            send, receive = comm.isend(array.array("i", [RANK]) * count, after, 5), comm.irecv(out, before, 5)
+            self.assertRaises(ValueError, send.received)
+            receive.wait()
+            self.assertEqual((before, count), receive.received())
+            self.same([before] * count + [-7] * (100003 - count), out)
+            send.wait()
+            send = comm.isend(bytes(count), after, 6)
+            comm.recv(bytearray(100001), before, 6)
+            self.assertEqual((before, count), comm.received())
+            send.wait()
+
     def pass_on(self, after, before):
         """A token makes a round with the blocking calls."""
         token = array.array("q", [0])

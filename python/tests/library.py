@@ -58,7 +58,8 @@ C_TYPES = {
     **{f"hoop_{what}*": ctypes.c_void_p for what in ("comm", "work", "config", "server")},
     **{f"hoop_{what}**": ctypes.POINTER(ctypes.c_void_p) for what in ("comm", "work", "server")},
 }
-OUT_NUMBER = {"hoop_wait_any": 3}  # a size_t * that is not an array of one number a rank
+# A size_t * that is not an array of one number a rank.
+OUT_NUMBER = {"hoop_wait_any": 3, "hoop_received": 1, "hoop_work_received": 2}
 
 
 # Functions of C that the package does not call.

@@ -273,8 +273,20 @@ def check_messages():
         for work in dist.batch_isend_irecv(ops):
             work.wait()
         same(got, numbers(left, count, torch.float32), "batch_isend_irecv")
+        check_larger(count, left, right)
     if n > 1 and me() == 0:
         raises(NotImplementedError, "no receive from any rank", lambda: dist.recv(torch.zeros(1)))
+
+
+def check_larger(count, left, right):
+    """A message fills the start of a larger tensor, contiguous or not, and leaves the rest as it was."""
+    for dtype in (torch.float32, torch.complex64, torch.float8_e5m2):
+        for got in (poison(2 * count + 6, dtype), poison(4 * count + 12, dtype)[::2]):
+            before = got.clone()
+            works = [dist.isend(numbers(me(), count, dtype), right), dist.irecv(got, left)]
+            for work in works:
+                work.wait()
+            same(got, torch.cat([numbers(left, count, dtype), before[count:]]), f"a larger tensor of {dtype}")
 
 
 def check_objects():
@@ -667,10 +679,10 @@ def fault_words():
 
 
 def fault_message():
-    """Both ends hear of a message whose length differs, also a sender that has gone on."""
-    x = torch.zeros(3 + me())
-    why = raises(dist.DistBackendError, "send of 3 x float32", lambda: [dist.send(x, 1) if me() == 0 else dist.recv(x, 0), dist.barrier()])
-    assert "recv of 4 x float32" in str(why), why
+    """Both ends hear of a message that is longer than its receive, also a sender that has gone on."""
+    x = torch.zeros(4 - me())
+    why = raises(dist.DistBackendError, "send of 4 x float32", lambda: [dist.send(x, 1) if me() == 0 else dist.recv(x, 0), dist.barrier()])
+    assert "recv of 3 x float32" in str(why), why
 
 
 def fault_ranks_of_a_group():

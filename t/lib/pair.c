@@ -82,7 +82,7 @@ write_script(int from, int most)
         while (s->send[k].call.root != tag)
             k++;
         next[tag] = k + 1;
-        r->receive[i] = message_of(from, 0, tag, (uint32_t)s->send[k].bytes);
+        r->receive[i] = message_of(from, 0, tag, (uint32_t)s->send[k].bytes + (tap_pick(2) ? some_size(most) : 0));
         r->receive[i].on_device = r->receive[i].bytes > 0 && tap_pick(2);
     }
 }
@@ -333,21 +333,21 @@ mismatches(void)
     int good = 0, n = 0;
     for (int late = 0; late < 2; late++)
         for (uint32_t bytes = 5; bytes < 100000; bytes *= 50, n++) {
-            hp_message sent = {.sending = 1, .bytes = bytes}, posted = {.bytes = bytes + 1};
+            hp_message sent = {.sending = 1, .bytes = bytes}, posted = {.bytes = bytes - 1};
             hoop_error e;
             char wanted[160];
             sent.call = (hp_call){.kind = HP_SEND, .dtype = HOOP_INT8, .root = 3, .count = bytes};
             posted.call = sent.call;
-            posted.call.count++;
+            posted.call.count--;
             snprintf(wanted, sizeof(wanted),
                      "rank 1 called send of %u x int8 (tag 3) to rank 0, but rank 0 called recv of %u x int8 (tag 3) "
                      "from rank 1",
-                     bytes, bytes + 1);
+                     bytes, bytes - 1);
             hoop_result result = received_as(&sent, &posted, late, &e);
             good += case_ok(result == HOOP_ERR_MISMATCH && strcmp(e.text, wanted) == 0, "late %d: %d %s", late,
                             (int)result, e.text);
         }
-    is_int(n, good, "another count is a mismatch, and the sentence has both calls");
+    is_int(n, good, "a receive that is too small is a mismatch, and the sentence has both calls");
 }
 
 static void

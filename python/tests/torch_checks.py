@@ -337,6 +337,29 @@ def check_futures():
     works[0].wait()
 
 
+def check_polled():
+    """A work is complete by polling alone, and tells its result; a work of gloo's is as before."""
+    got, x = torch.zeros(5), numbers(me(), 5, torch.float32)
+    total = x.clone()
+    parts = [torch.empty(3) for _ in range(ranks())]
+    ring = (me() + 1) % ranks(), (me() - 1) % ranks()
+    works = [dist.all_reduce(total, async_op=True), dist.isend(x, ring[0]), dist.irecv(got, ring[1])]
+    works.append(dist.all_gather(parts, torch.full((3,), me() + 0.0), async_op=True))
+    works.append(dist.all_reduce(torch.ones(2), async_op=True, group=dist.new_group(backend="gloo")))
+    end = time.monotonic() + 60
+    while not all([work.is_completed() for work in works]) and time.monotonic() < end:
+        time.sleep(0.001)
+    assert all(work.is_completed() and work.is_success() for work in works), [work.is_completed() for work in works]
+    same(total, reduced(ReduceOp.SUM, [numbers(r, 5, torch.float32) for r in range(ranks())]), "a polled all_reduce")
+    same(works[0].result()[0], total, "result() of all_reduce")
+    same(works[2].result()[0], numbers(ring[1], 5, torch.float32), "result() of a receive")
+    same(torch.stack(list(works[3].result())), torch.stack(parts), "result() of all_gather")
+    same(works[4].result()[0], torch.full((2,), ranks() + 0.0), "result() of gloo")
+    for work in works:
+        work.wait()
+        assert work.is_completed()
+
+
 def check_many_futures():
     """Operations that end while the watcher looks."""
     for k in range(700):

@@ -12,6 +12,9 @@ from torch._C._distributed_c10d import Backend as _TorchBackend
 from torch._C._distributed_c10d import ProcessGroup as _TorchGroup
 
 from .operations import Operations
+from .work import forward_questions
+
+forward_questions()
 
 
 def _asked(what: str) -> Any:

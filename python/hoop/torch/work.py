@@ -3,6 +3,9 @@
 
 Who waits drives: wait() is a wait in libhoop. Where a future is wanted, the handle is the watcher's from then on, and
 wait() waits for the watcher; a thread of its own completes the future.
+
+PyTorch 2.14 and later hand the program a Work of C++ that forwards wait() and get_future() only. forward_questions() lets
+its other methods find the work behind it, by get_future().
 """
 
 from __future__ import annotations
@@ -37,6 +40,55 @@ def milliseconds(limit: Optional[timedelta]) -> int:
 _PINS = tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 7)
 _pinned: set[Any] = set()
 
+_question = threading.local()  # .open: this thread looks for the work behind one of C++; .found: that work
+ANSWER: Any = Future()
+ANSWER.set_result(None)
+
+
+def answers(work: Any) -> bool:
+    """For get_future() of a class of this package: True if it was called to find the work, and ANSWER is enough."""
+    if not getattr(_question, "open", False):
+        return False
+    _question.found = work
+    return True
+
+
+def _behind(work: Any) -> Any:
+    """This package's work behind a Work of torch's; None: there is none, or it is that work itself."""
+    _question.open, _question.found = True, None
+    try:
+        work.get_future()
+    except Exception:  # other backends have works without a future
+        return None
+    finally:
+        _question.open = False
+    return None if _question.found is work else _question.found
+
+
+def _forwarded(name: str) -> Callable[[Any], Any]:
+    plain = getattr(_TorchWork, name)
+
+    def method(self: Any) -> Any:
+        work = _behind(self)
+        return plain(self) if work is None else getattr(work, name)()
+
+    method.__name__, method.__doc__ = name, plain.__doc__
+    return method
+
+
+def forward_questions() -> None:
+    """Lets torch's own class of works ask those of this package; works of other backends are as before."""
+    for name in "is_completed is_success exception result source_rank _source_rank".split():
+        if hasattr(_TorchWork, name) and not hasattr(getattr(_TorchWork, name), "of_hoop"):
+            method: Any = _forwarded(name)
+            method.of_hoop = True
+            setattr(_TorchWork, name, method)
+
+
+def _flat_result(tensors: Any) -> Any:
+    """torch's result of a call with a list of lists is the first of these."""
+    return tensors[0] if tensors and isinstance(tensors[0], list) else tensors
+
 
 class Done(_TorchWork):
     """An operation that has ended well before it was returned."""
@@ -64,9 +116,11 @@ class Done(_TorchWork):
         pass
 
     def result(self) -> Any:
-        return self._tensors
+        return _flat_result(self._tensors)
 
     def get_future(self) -> Any:
+        if answers(self):
+            return ANSWER
         future: Any = Future()
         future.set_result(self._tensors)
         return future
@@ -214,7 +268,12 @@ class HoopWork(_TorchWork):
         self.wait()
 
     def result(self) -> Any:
-        return self._result
+        """The tensors of the call, which must have ended; RuntimeError before that, its error if it has failed."""
+        if not self.is_completed():
+            raise RuntimeError("the operation has not ended: call wait(), or poll is_completed(), before result()")
+        if self._error:
+            raise self._error
+        return _flat_result(self._result)
 
     def source_rank(self) -> int:
         return self.sender
@@ -222,6 +281,8 @@ class HoopWork(_TorchWork):
     _source_rank = source_rank
 
     def get_future(self) -> Any:
+        if answers(self):
+            return ANSWER
         with self._lock:
             if self._future is not None:
                 return self._future

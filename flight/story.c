@@ -77,7 +77,10 @@ add_message(hp_flight_story *story, const hp_flight_record *r)
     add(story, "%s", hp_call_print(&r->call, call, sizeof(call)));
     if (r->call.kind == HP_ALLTOALLV)
         return;
-    add(story, " %s rank %d", receives ? "from" : "to", r->peer);
+    if (r->peer < 0)
+        add(story, " from any rank");
+    else
+        add(story, " %s rank %d", receives ? "from" : "to", r->peer);
     if (awaited != r->peer)
         add(story, ", the first of %u messages, for rank %d", r->messages, awaited);
 }

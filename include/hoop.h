@@ -386,9 +386,14 @@ hoop_result hoop_work_free(hoop_work *work);
  * the message is on its way. A longer one, or one beyond the 1 MiB, is complete when its receive has taken it. So two
  * ranks that both send first and then receive wait for each other: put the two calls in a group, where all messages run
  * at once, or use the non-blocking form. Messages to oneself work in a group and in non-blocking form; a blocking
- * hoop_send to oneself of more than 64 KiB is HOOP_ERR_INVALID_ARGUMENT. There is no receive from any rank. Arrays may
- * be in a GPU's memory, on either side.
+ * hoop_send to oneself of more than 64 KiB is HOOP_ERR_INVALID_ARGUMENT. Arrays may be in a GPU's memory, on either
+ * side.
+ *
+ * A receive with peer HOOP_ANY_RANK takes the message with its tag that this rank has read first, from whatever rank. It
+ * and receives from one rank get messages in the order in which they were called. It fails if any rank is lost, or when
+ * all others have left. hoop_recv_on_stream has no such form: HOOP_ERR_UNSUPPORTED.
  */
+enum { HOOP_ANY_RANK = -1 };
 hoop_result hoop_send(const void *sendbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm);
 hoop_result hoop_recv(void *recvbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm);
 hoop_result hoop_isend(const void *sendbuf, size_t count, hoop_dtype dtype, int peer, int tag, hoop_comm *comm,

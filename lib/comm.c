@@ -11,6 +11,8 @@ hp_comm_name(const hoop_comm *comm, int rank, char out[96])
 {
     if (comm->ring && rank >= 0 && rank < comm->size)
         snprintf(out, 96, "rank %d (%s)", rank, comm->ring->members[rank].host);
+    else if (rank == HOOP_ANY_RANK)
+        snprintf(out, 96, "any rank");
     else
         snprintf(out, 96, "rank %d", rank);
     return out;

@@ -200,6 +200,8 @@ typedef struct hp_peer {
 typedef struct hp_messages {
     hp_peer **peer;        /* by rank; NULL before the first message */
     hp_peer *first, *last; /* those that there are */
+    hp_peer *anyone;       /* among them, without a link: receives from any rank whose message has not come; or NULL */
+    hp_matching_any any;   /* these receives, which all pairs share */
     hoop_work *running, *running_last;
     hp_message_queue held;     /* whose caller's stream is on its way to them, and those that must come after these */
     hp_message_queue settling; /* receives whose bytes are here, on their way into a GPU's memory */
@@ -264,7 +266,7 @@ struct hoop_comm {
     hp_standby standby;
 };
 
-/* "rank 3 (node2)". */
+/* "rank 3 (node2)", "any rank". */
 const char *hp_comm_name(const hoop_comm *comm, int rank, char out[96]);
 
 /* ns without progress after which this rank's operations fail; 0: never. Any thread. */

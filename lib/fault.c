@@ -247,8 +247,8 @@ describe_leaver(const hoop_comm *comm, int rank, const hp_peer *peer, hoop_error
     char me[96], who[96], text[224];
     uint64_t sequence = comm->running ? comm->running->sequence : 0;
     if (peer)
-        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s, which left the communicator",
-                   hp_message_waits_print(comm, peer, text, sizeof(text)));
+        hp_err_set(error, HOOP_ERR_PEER_LOST, "%s, %s", hp_message_waits_print(comm, peer, text, sizeof(text)),
+                   peer == comm->messages.anyone ? "and all others have left" : "which left the communicator");
     else
         hp_err_set(error, HOOP_ERR_PEER_LOST, "%s lost %s during %s: that rank left the communicator",
                    hp_comm_name(comm, comm->rank, me), hp_comm_name(comm, rank, who),

@@ -20,8 +20,8 @@ is_reached(const hoop_comm *comm, const hp_message *message)
 static int
 are_alike(const hp_message *a, const hp_message *b)
 {
-    return a->peer == b->peer && a->sending == b->sending && a->call.kind == b->call.kind &&
-           a->call.root == b->call.root;
+    int same = a->peer == b->peer || a->peer == HOOP_ANY_RANK || b->peer == HOOP_ANY_RANK;
+    return same && a->sending == b->sending && a->call.kind == b->call.kind && a->call.root == b->call.root;
 }
 
 /* Whether a message of the queue must start before this one. */

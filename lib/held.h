@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * held: messages that were called and have not started, because a caller's stream is on its way to them. They start in
- * any order, but those with the same peer, direction and tag in the order of their calls. Baton holder only.
+ * any order, but those with the same peer, or any, direction and tag in the order of their calls. Baton holder only.
  */
 #ifndef HP_HELD_H
 #define HP_HELD_H

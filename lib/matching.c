@@ -22,6 +22,21 @@ append(hp_match_queue *queue, hp_match *match)
 }
 
 static hp_match *
+oldest(const hp_match_queue *queue, uint64_t key)
+{
+    hp_match *match = queue->first;
+    while (match && match->key != key)
+        match = match->next;
+    return match;
+}
+
+static uint64_t
+next_order(hp_matching_any *any)
+{
+    return any ? ++any->orders : 0;
+}
+
+static hp_match *
 take(hp_match_queue *queue, uint64_t key)
 {
     hp_match *before = NULL, *match = queue->first;
@@ -48,22 +63,45 @@ hp_matching_post(hp_matching *m, hp_match *receive)
         m->unexpected_n--;
         return message;
     }
+    receive->order = next_order(m->any);
     append(&m->posted[bucket_of(receive->key)], receive);
     m->posted_n++;
     return NULL;
 }
 
+void
+hp_matching_post_any(hp_matching_any *any, hp_match *receive)
+{
+    receive->order = next_order(any);
+    append(&any->posted[bucket_of(receive->key)], receive);
+    any->posted_n++;
+}
+
+uint64_t
+hp_matching_unread(const hp_matching *m, uint64_t key)
+{
+    const hp_match *message = oldest(&m->unexpected[bucket_of(key)], key);
+    return message ? message->order : 0;
+}
+
 hp_match *
 hp_matching_arrive(hp_matching *m, uint64_t key)
 {
-    hp_match *receive = take(&m->posted[bucket_of(key)], key);
-    m->posted_n -= receive != NULL;
-    return receive;
+    unsigned bucket = bucket_of(key);
+    const hp_match *own = oldest(&m->posted[bucket], key);
+    const hp_match *shared = m->any ? oldest(&m->any->posted[bucket], key) : NULL;
+    if (shared && (!own || shared->order < own->order)) {
+        m->any->posted_n--;
+        return take(&m->any->posted[bucket], key);
+    }
+    m->posted_n -= own != NULL;
+    return take(&m->posted[bucket], key);
 }
 
 void
 hp_matching_keep(hp_matching *m, hp_match *message)
 {
+    message->order = next_order(m->any);
     append(&m->unexpected[bucket_of(message->key)], message);
     m->unexpected_n++;
 }

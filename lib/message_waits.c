@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "lib/messages.h"
 #include "lib/name.h"
+#include "net/dial.h"
 
 #include <stdio.h>
 
@@ -106,7 +107,7 @@ hp_message_waits_oldest(const hoop_comm *comm, int *rank)
         return HP_FLIGHT_NOTHING;
     if (message->held)
         return HP_FLIGHT_STREAM;
-    if (awaits_gpu(comm->messages.peer[message->peer], message))
+    if (message->peer != HOOP_ANY_RANK && awaits_gpu(comm->messages.peer[message->peer], message))
         return HP_FLIGHT_DEVICE;
     *rank = message->peer;
     return message->sending ? HP_FLIGHT_SENDS : HP_FLIGHT_RECEIVES;
@@ -118,7 +119,7 @@ hp_message_waits_find(const hoop_comm *comm, uint64_t now)
     const hp_peer *peer = awaited_longest(comm);
     const hp_message *message = peer ? oldest_with(comm, peer->pair.peer) : NULL;
     hp_waiting waiting = {.peer = -1, .what = HP_WAIT_DEVICE};
-    if (!message)
+    if (!message || message->peer == HOOP_ANY_RANK) /* the server knows waits for one rank */
         return waiting;
     waiting.since = now > moved_at(comm, peer) ? now - moved_at(comm, peer) : 0;
     waiting.call = message->call;
@@ -138,6 +139,8 @@ describe_want(const hp_peer *peer, const hp_message *message, char *out, size_t 
     unsigned long long moved = message->moved, bytes = message->bytes;
     if (awaits_gpu(peer, message))
         snprintf(out, size, "while this rank's GPU has not copied its bytes");
+    else if (message->peer == HOOP_ANY_RANK)
+        snprintf(out, size, "of which none has sent it");
     else if (!message->sending && message->number == 0)
         snprintf(out, size, "which has not sent it");
     else if (!message->sending)
@@ -164,6 +167,12 @@ describe(const hoop_comm *comm, const hp_peer *peer, uint64_t lasted, char *out,
 
 /* --- when --- */
 
+static const hp_peer *
+peer_of(const hoop_comm *comm, int rank)
+{
+    return comm->messages.peer ? comm->messages.peer[rank] : NULL;
+}
+
 /* The connection on which messages come. One whose handshake has not ended, or has failed, tells of nothing. */
 static const hp_link *
 open_in(const hp_peer *peer)
@@ -176,11 +185,22 @@ open_in(const hp_peer *peer)
  * yet. So it opens its own.
  */
 static void
-look_at(hoop_comm *comm, hp_peer *peer, uint64_t now)
+look_at(hoop_comm *comm, int rank)
 {
-    if (peer->unfinished && !open_in(peer) && !peer->out && peer->pair.peer != comm->rank &&
-        now - peer->moved_at > LOOK_MS * HP_MS)
-        hp_messages_out(comm, peer->pair.peer);
+    const hp_peer *peer = peer_of(comm, rank);
+    if (rank != comm->rank && !(peer && (open_in(peer) || peer->out)))
+        hp_messages_out(comm, rank);
+}
+
+/* Of a receive from any rank these are all others. */
+static void
+look(hoop_comm *comm, const hp_peer *peer, uint64_t now)
+{
+    int any = peer == comm->messages.anyone;
+    if (!peer->unfinished || now - peer->moved_at <= LOOK_MS * HP_MS)
+        return;
+    for (int rank = any ? 0 : peer->pair.peer; rank < (any ? comm->size : peer->pair.peer + 1); rank++)
+        look_at(comm, rank);
 }
 
 void
@@ -192,7 +212,7 @@ hp_message_waits_poll(hoop_comm *comm, uint64_t now)
         return;
     for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
         note_activity(peer, now);
-        look_at(comm, peer, now);
+        look(comm, peer, now);
     }
     hp_stall_warning *warning = &comm->messages.warning;
     const hp_peer *peer = awaited_longest(comm);
@@ -236,15 +256,52 @@ has_ended(const hp_link *link)
 
 /* Where no message has come yet, any other connection with the rank tells of its end. */
 static const hp_link *
-any_ended(const hoop_comm *comm, const hp_peer *peer)
+any_ended(const hoop_comm *comm, int rank)
 {
-    if (has_ended(peer->out))
+    const hp_peer *peer = peer_of(comm, rank);
+    if (peer && has_ended(peer->out))
         return peer->out;
     for (uint32_t c = 0; c < comm->channels; c++)
         for (int i = 0; i < comm->channel[c]->links; i++)
-            if (comm->channel[c]->link[i]->peer == peer->pair.peer && has_ended(comm->channel[c]->link[i]))
+            if (comm->channel[c]->link[i]->peer == rank && has_ended(comm->channel[c]->link[i]))
                 return comm->channel[c]->link[i];
     return NULL;
+}
+
+/* The link that tells that no message of this rank comes any more. */
+static const hp_link *
+ended(const hoop_comm *comm, int rank)
+{
+    const hp_peer *peer = peer_of(comm, rank);
+    const hp_link *in = peer ? open_in(peer) : NULL;
+    if (in)
+        return has_ended(in) ? in : NULL;
+    return any_ended(comm, rank);
+}
+
+static int
+is_absent(const hoop_comm *comm, int rank)
+{
+    for (const hp_dialing *d = comm->dialing; d; d = d->next)
+        if (d->link->owner && d->link->peer == rank && hp_dial_absent_since(d->dial))
+            return 1;
+    return 0;
+}
+
+/* A receive from any rank ends when another rank is lost, or when all others have left. */
+static const hp_link *
+nobody_sends(const hoop_comm *comm)
+{
+    const hp_link *last = NULL;
+    int left = 0;
+    for (int rank = 0; rank < comm->size; rank++) {
+        const hp_link *link = rank == comm->rank ? NULL : ended(comm, rank);
+        if (link && link->state == HP_LINK_LOST)
+            return link;
+        left += link || (rank != comm->rank && is_absent(comm, rank));
+        last = link ? link : last;
+    }
+    return left == comm->size - 1 ? last : NULL;
 }
 
 const hp_link *
@@ -255,8 +312,10 @@ hp_message_waits_lost(const hoop_comm *comm, const hp_peer *peer)
                 (peer->out && peer->out->done < peer->out->posted);
     if (!peer->unfinished)
         return NULL;
+    if (peer == comm->messages.anyone)
+        return nobody_sends(comm);
     const hp_link *in = open_in(peer);
     if (hp_pair_awaits_data(pair) && (has_ended(in) || !in))
-        return in ? in : any_ended(comm, peer);
+        return in ? in : any_ended(comm, pair->peer);
     return sends && has_ended(peer->out) ? peer->out : NULL;
 }

@@ -56,6 +56,7 @@ new_peer(hoop_comm *comm, int rank)
     peer->activity = UINT64_MAX; /* none was seen yet */
     peer->owner = (hp_link_owner){.head = frame_comes, .credit = credit_comes, .arg = peer};
     hp_pair_init(&peer->pair, comm->rank, rank, comm->epoch, comm->plan.slice_bytes);
+    peer->pair.matching.any = &m->any;
     if (m->first)
         m->last->next = peer;
     else
@@ -73,6 +74,15 @@ peer_of(hoop_comm *comm, int rank)
     if (m->peer && !m->peer[rank])
         m->peer[rank] = new_peer(comm, rank);
     return m->peer ? m->peer[rank] : NULL;
+}
+
+static hp_peer *
+anyone(hoop_comm *comm)
+{
+    hp_messages *m = &comm->messages;
+    if (!m->anyone)
+        m->anyone = new_peer(comm, HOOP_ANY_RANK);
+    return m->anyone;
 }
 
 static hp_link *
@@ -157,10 +167,38 @@ start_receive(hp_peer *peer, hp_message *message)
         deliver(peer, message, arrival);
 }
 
+/* Whose message this receive from any rank takes: of those that are here, the one that this rank has read first. */
+static hp_peer *
+sender_for(hoop_comm *comm, const hp_message *receive)
+{
+    hp_peer *found = NULL;
+    uint64_t first = UINT64_MAX;
+    for (hp_peer *peer = comm->messages.first; peer; peer = peer->next) {
+        uint64_t order = hp_pair_unread(&peer->pair, receive);
+        if (order == 0 || order > first)
+            continue;
+        first = order;
+        found = peer;
+    }
+    return found ? found : anyone(comm);
+}
+
+/* A receive from any rank has its message, from this peer. */
+static void
+adopt(hp_peer *peer)
+{
+    hp_peer *any = peer->comm->messages.anyone;
+    if (!any || any->unfinished == peer->comm->messages.any.posted_n)
+        return;
+    any->unfinished--;
+    any->finished++;
+    peer->unfinished++;
+}
+
 static void
 start_message(hoop_comm *comm, hp_message *message)
 {
-    hp_peer *peer = peer_of(comm, message->peer);
+    hp_peer *peer = message->peer == HOOP_ANY_RANK ? sender_for(comm, message) : peer_of(comm, message->peer);
     if (!peer || (message->sending && message->peer != comm->rank && !hp_messages_out(comm, message->peer))) {
         out_of_memory(comm, message->peer);
         return;
@@ -168,6 +206,8 @@ start_message(hoop_comm *comm, hp_message *message)
     peer->unfinished++;
     if (message->sending)
         hp_pair_send(&peer->pair, message);
+    else if (peer == comm->messages.anyone)
+        hp_pair_receive_any(&comm->messages.any, message);
     else
         start_receive(peer, message);
 }
@@ -259,6 +299,7 @@ frame_comes(void *arg, const hp_frame *frame, hoop_error *error)
             return HOOP_SUCCESS;
     }
     hoop_result result = hp_pair_head(&peer->pair, frame, error);
+    adopt(peer);
     if (result == HOOP_SUCCESS)
         hp_link_post(peer->in, frame, place_of(peer), peer->pair.landing.bytes, 0);
     else if (result == HOOP_ERR_NO_MEMORY)
@@ -278,7 +319,7 @@ static int
 move_in(hp_peer *peer)
 {
     int moved = 0;
-    peer->in->polled = hp_pair_awaits_data(&peer->pair);
+    peer->in->polled = hp_pair_awaits_data(&peer->pair) || peer->comm->messages.any.posted_n > 0;
     send_credits(peer);
     for (int i = 0; i < ROUNDS && hp_link_move(peer->in); i++) {
         moved = 1;
@@ -433,6 +474,7 @@ pass_on(hp_peer *peer, const hp_piece *piece)
         fail(peer->comm, &error, peer->comm->rank);
         return;
     }
+    adopt(peer);
     *transit_of(peer, peer->taken++) = (hp_transit){.piece = *piece, .ticket = copy_over(peer, piece)};
 }
 

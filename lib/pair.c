@@ -196,7 +196,7 @@ mismatch(const hp_pair *p, const hp_call *theirs, const hp_message *receive, hoo
     snprintf(peer, sizeof(peer), "rank %d", p->peer);
     return hp_err_set(error, HOOP_ERR_MISMATCH, "%s called %s, but %s called %s", peer,
                       hp_message_print(&send, me, sent, sizeof(sent)), me,
-                      hp_message_print(receive, peer, awaited, sizeof(awaited)));
+                      hp_message_print(receive, receive->peer < 0 ? "any rank" : peer, awaited, sizeof(awaited)));
 }
 
 /* A message may be shorter than its receive, which fills the start of its buffer; the blocks of an alltoallv may not. */
@@ -216,6 +216,7 @@ pair_up(const hp_pair *p, hp_message *receive, const hp_call *call, uint64_t num
     if (!fits(call, &receive->call))
         return mismatch(p, call, receive, error);
     receive->number = number;
+    receive->peer = p->peer;
     receive->call.count = call->count;
     receive->bytes = call->count * hoop_dtype_size((hoop_dtype)call->dtype);
     receive->on_device = receive->on_device && receive->bytes > 0;
@@ -244,6 +245,19 @@ hp_pair_receive(hp_pair *p, hp_message *receive, hp_arrival **arrival, hoop_erro
         found->receive = receive;
     }
     return result;
+}
+
+uint64_t
+hp_pair_unread(const hp_pair *p, const hp_message *receive)
+{
+    return hp_matching_unread(&p->matching, key_of(&receive->call));
+}
+
+void
+hp_pair_receive_any(hp_matching_any *any, hp_message *receive)
+{
+    receive->match.key = key_of(&receive->call);
+    hp_matching_post_any(any, &receive->match);
 }
 
 /* What the peer calls: the size of its message in bytes. 0: it is no such call. */

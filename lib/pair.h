@@ -22,9 +22,9 @@ enum {
 };
 
 struct hp_message {
-    hp_match match; /* of a receive */
-    hp_call call;   /* as on the wire: the kind is HP_SEND or HP_ALLTOALLV */
-    int peer, sending;
+    hp_match match;    /* of a receive */
+    hp_call call;      /* as on the wire: the kind is HP_SEND or HP_ALLTOALLV */
+    int peer, sending; /* peer: HOOP_ANY_RANK in a receive from any rank until its message has come */
     uint8_t *data;
     uint64_t bytes;
     int on_device;   /* data is in a GPU's memory, which links cannot use; never set of an empty message */
@@ -106,6 +106,13 @@ hoop_result hp_pair_credit(hp_pair *pair, const uint8_t payload[HP_CREDIT_BYTES]
  * with the error filled but for its ranks.
  */
 hoop_result hp_pair_receive(hp_pair *pair, hp_message *receive, hp_arrival **arrival, hoop_error *error);
+
+/*
+ * A receive from any rank: hp_pair_unread tells the order of the peer's oldest message for it, 0: there is none. Where
+ * all peers have none, hp_pair_receive_any posts it.
+ */
+uint64_t hp_pair_unread(const hp_pair *pair, const hp_message *receive);
+void hp_pair_receive_any(hp_matching_any *any, hp_message *receive);
 
 /* The cleared message with this number, of which the peer sends slices; NULL: there is none. */
 hp_message *hp_pair_cleared(const hp_pair *pair, uint64_t number);

@@ -235,11 +235,12 @@ hp_request_check(hp_request *r, int rank, int size, hoop_error *error)
 static hoop_result
 check_peer(const hp_request *r, int peer, int size, hoop_error *error)
 {
-    if (peer == -1 && r->call.kind == HP_RECV)
-        return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT,
-                          "peer -1: there is no receive from any rank; start a receive for each rank that "
-                          "may send, with hoop_irecv");
-    if (peer < 0 || peer >= size)
+    int any = peer == HOOP_ANY_RANK && r->call.kind == HP_RECV;
+    if (any && r->form == HP_FORM_ON_STREAM)
+        return hp_err_set(error, HOOP_ERR_UNSUPPORTED,
+                          "a receive from any rank in the order of a stream: nothing could tell whose message came; "
+                          "name the rank, or use hoop_irecv");
+    if (!any && (peer < 0 || peer >= size))
         return hp_err_set(error, HOOP_ERR_INVALID_ARGUMENT, "peer %d is not a rank: the communicator has ranks 0 to %d",
                           peer, size - 1);
     if (r->call.root < 0)

@@ -68,6 +68,7 @@ OPS = {"sum": 0, "prod": 1, "max": 2, "min": 3, "avg": 4, "band": 64, "bor": 65,
 SECRET_TEXT = 65
 SERVER_TEXT = 72
 ADDRESS_TEXT = 64
+ANY_RANK = -1
 
 
 class Error(ctypes.Structure):

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Sequence
 
 from . import calls, ending
-from ._library import ADDRESS_TEXT, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, Signal, lib
+from ._library import ADDRESS_TEXT, ANY_RANK, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, Signal, lib
 from ._library import Stats as _StatsStruct
 from .bell import DONE
 from .calls import Call, whole
@@ -447,17 +447,23 @@ class Comm:
         return self._start(_SEND, calls.message(x, False, peer, tag, dtype))
 
     def recv(
-        self, x: Array, peer: int, tag: int = 0, *, dtype: Optional[str] = None, stream: Optional[int] = None
+        self,
+        x: Array,
+        peer: Optional[int],
+        tag: int = 0,
+        *,
+        dtype: Optional[str] = None,
+        stream: Optional[int] = None,
     ) -> Array:
-        """Receives into x the oldest message of rank `peer` with this tag.
+        """Receives into x the oldest message of rank `peer` with this tag; None: of whatever rank, the first one read.
 
         A message of fewer elements fills the start of x; received() tells how many came.
         """
-        return self._run(_RECV, calls.message(x, True, peer, tag, dtype), stream)
+        return self._run(_RECV, calls.message(x, True, ANY_RANK if peer is None else peer, tag, dtype), stream)
 
-    def irecv(self, x: Array, peer: int, tag: int = 0, *, dtype: Optional[str] = None) -> Work:
+    def irecv(self, x: Array, peer: Optional[int], tag: int = 0, *, dtype: Optional[str] = None) -> Work:
         """recv() that does not wait."""
-        return self._start(_RECV, calls.message(x, True, peer, tag, dtype), receives=True)
+        return self._start(_RECV, calls.message(x, True, ANY_RANK if peer is None else peer, tag, dtype), receives=True)
 
     @staticmethod
     def received() -> tuple[int, int]:

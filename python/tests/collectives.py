@@ -155,6 +155,13 @@ class Collectives(unittest.TestCase):
             comm.recv(bytearray(100001), before, 6)
             self.assertEqual((before, count), comm.received())
             send.wait()
+        if RANK > 0:
+            comm.send(bytes([RANK] * RANK), 0, 7)
+        for _ in range(1, SIZE if RANK == 0 else 1):
+            out = bytearray(SIZE)
+            self.assertIs(out, comm.recv(out, None, 7))
+            rank, count = comm.received()
+            self.assertEqual((rank, bytes([rank] * rank + [0] * (SIZE - rank))), (count, bytes(out)))
 
     def pass_on(self, after, before):
         """A token makes a round with the blocking calls."""

@@ -273,12 +273,26 @@ def check_messages():
         for work in dist.batch_isend_irecv(ops):
             work.wait()
         same(got, numbers(left, count, torch.float32), "batch_isend_irecv")
-        check_larger(count, left, right)
-    if n > 1 and me() == 0:
-        raises(NotImplementedError, "no receive from any rank", lambda: dist.recv(torch.zeros(1)))
+        receive_larger(count, left, right)
+    receive_from_any(n)
 
 
-def check_larger(count, left, right):
+def receive_from_any(n):
+    """recv() without a source tells the rank of the program that sent, also in a group that counts differently."""
+    for group in (None, dist.new_group([n - 1, 0])):
+        members = range(n) if group is None else [n - 1, 0]
+        if me() == 0:
+            sources = []
+            for _ in range(len(members) - 1):
+                x = torch.zeros(5)
+                sources.append(dist.recv(x, group=group, tag=3))
+                same(x, torch.tensor([sources[-1] + 0.0] * 3 + [0.0] * 2), "a receive from any rank")
+            assert sorted(sources) == sorted(rank for rank in members if rank), sources
+        elif me() in members:
+            dist.send(torch.full((3,), me() + 0.0), 0, group=group, tag=3)
+
+
+def receive_larger(count, left, right):
     """A message fills the start of a larger tensor, contiguous or not, and leaves the rest as it was."""
     for dtype in (torch.float32, torch.complex64, torch.float8_e5m2):
         for got in (poison(2 * count + 6, dtype), poison(4 * count + 12, dtype)[::2]):

@@ -323,7 +323,7 @@ test_names(void)
     named("hoop_gather_on_stream: ", hoop_gather_on_stream(NULL, x, 1, HOOP_INT32, 0, comm, NULL), comm);
     named("hoop_iallgatherv: ", hoop_iallgatherv(x, x, 1, &two, NULL, HOOP_INT32, comm, &work), comm);
     named("hoop_isend: ", hoop_isend(x, 1, HOOP_INT32, 7, 0, comm, &work), comm);
-    named("hoop_irecv: ", hoop_irecv(x, 1, HOOP_INT32, -1, 0, comm, &work), comm);
+    named("hoop_irecv: ", hoop_irecv(x, 1, HOOP_INT32, -2, 0, comm, &work), comm);
     named("hoop_recv_on_stream: ", hoop_recv_on_stream(x, 1, HOOP_INT32, 0, -1, comm, NULL), comm);
     named("hoop_ialltoallv: ", hoop_ialltoallv(x, x, &one, NULL, &two, NULL, HOOP_INT32, comm, &work), comm);
     named("hoop_alltoallv_on_stream: ", hoop_alltoallv_on_stream(x, x, &one, NULL, &two, NULL, HOOP_INT32, comm, NULL),

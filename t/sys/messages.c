@@ -340,7 +340,7 @@ wrong_arguments(int rank, int size, void *arg)
     hoop_work *work = (hoop_work *)comm;
     int good = 1;
     (void)arg;
-    good &= hoop_recv(&value, 1, HOOP_INT32, -1, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "from any rank");
+    good &= hoop_recv(&value, 1, HOOP_INT32, -2, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "peer -2");
     good &= hoop_send(&value, 1, HOOP_INT32, -1, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "ranks 0 to 1");
     good &= hoop_send(&value, 1, HOOP_INT32, size, 0, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "peer 2");
     good &= hoop_send(&value, 1, HOOP_INT32, 0, -1, comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "tag -1");
@@ -356,11 +356,11 @@ wrong_arguments(int rank, int size, void *arg)
     good &= hoop_send(&value, 1, HOOP_INT32, 0, 0, NULL) == HOOP_ERR_INVALID_ARGUMENT;
     hoop_group_start(comm);
     good &= hoop_isend(&value, 1, HOOP_INT32, 0, 0, comm, &work) == HOOP_ERR_INVALID_USAGE;
-    good &= hoop_recv(&value, 1, HOOP_INT32, -1, 0, comm) == HOOP_ERR_INVALID_ARGUMENT;
-    good &= hoop_group_end(comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "from any rank");
+    good &= hoop_recv(&value, 1, HOOP_INT32, -2, 0, comm) == HOOP_ERR_INVALID_ARGUMENT;
+    good &= hoop_group_end(comm) == HOOP_ERR_INVALID_ARGUMENT && tells(comm, "peer -2");
     if (rank == 1) { /* the other rank learns nothing of a group without collectives that was refused, and waits */
         hoop_group_start(comm);
-        good &= hoop_recv(&value, 1, HOOP_INT32, -1, 0, comm) == HOOP_ERR_INVALID_ARGUMENT;
+        good &= hoop_recv(&value, 1, HOOP_INT32, -2, 0, comm) == HOOP_ERR_INVALID_ARGUMENT;
         good &= hoop_group_end(comm) == HOOP_ERR_INVALID_ARGUMENT;
         party_nap(2.5);
     }

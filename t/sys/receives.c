@@ -6,6 +6,7 @@
 
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { EAGER = 64 << 10, ROOM = 1 << 20, MOST = 3 * ROOM };
 
@@ -123,15 +124,157 @@ larger_works(int rank, int size, void *arg)
     return !good | (hoop_comm_destroy(comm) != HOOP_SUCCESS);
 }
 
+/* --- from any rank --- */
+
+enum { EACH = 40 };
+
+/* How many bytes message k of a rank has. */
+static size_t
+bytes_of(int rank, int k)
+{
+    return (size_t)k % 5 == 4 ? EAGER + (size_t)rank : (size_t)(rank * 7 + k) % 300;
+}
+
+static int
+send_all(hoop_comm *comm, int rank)
+{
+    int good = 1;
+    for (int k = 0; k < EACH && good; k++) {
+        fill(rank * EACH + k);
+        good = is_well(hoop_send(from, bytes_of(rank, k), HOOP_UINT8, 0, 2, comm), comm);
+    }
+    return good;
+}
+
+/* Each sender's messages come in their order, with the right bytes, and the getters tell of each. */
+static int
+from_any(int rank, int size, void *arg)
+{
+    int works = *(const int *)arg, next[8] = {0}, good = 1, peer = -1;
+    size_t count = 0;
+    hoop_comm *comm = party_join(0);
+    hoop_work *work = NULL;
+    if (rank > 0)
+        return !send_all(comm, rank) | (hoop_comm_destroy(comm) != HOOP_SUCCESS);
+    for (int i = 0; i < (size - 1) * EACH && good; i++) {
+        memset(to, 0xa5, sizeof(to));
+        if (works)
+            good = is_well(hoop_irecv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 2, comm, &work), comm) &&
+                   is_well(hoop_work_wait(work, -1), comm);
+        else
+            good = is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 2, comm), comm);
+        hoop_received(&peer, &count);
+        good = good && peer > 0 && peer < size && holds(peer * EACH + next[peer], count) &&
+               count == bytes_of(peer, next[peer]);
+        next[peer > 0 && peer < 8 ? peer : 0]++;
+    }
+    return !good | (hoop_comm_destroy(comm) != HOOP_SUCCESS);
+}
+
+/* Receives from any rank and from one get messages in the order of their calls, whether the messages are there or not. */
+static int
+in_order(int rank, int size, void *arg)
+{
+    int here = *(const int *)arg, good = 1;
+    hoop_comm *comm = party_join(1);
+    int32_t value[4] = {0, 0, 0, 0}, all = 1;
+    hoop_work *work[4];
+    (void)size;
+    if (rank == 1 && !here)
+        hoop_recv(&all, 1, HOOP_INT32, 0, 9, comm);
+    for (int32_t k = 1; k <= 4 && rank == 1; k++)
+        good &= is_well(hoop_send(&k, 1, HOOP_INT32, 0, 2, comm), comm);
+    if (here) /* behind them, so they are here */
+        good &= is_well(rank ? hoop_send(&all, 1, HOOP_INT32, 0, 8, comm) : hoop_recv(&all, 1, HOOP_INT32, 1, 8, comm),
+                        comm);
+    for (int k = 0; k < 4 && rank == 0; k++)
+        good &= is_well(hoop_irecv(&value[k], 1, HOOP_INT32, k % 3 ? 1 : HOOP_ANY_RANK, 2, comm, &work[k]), comm);
+    if (rank == 0 && !here)
+        hoop_send(&all, 1, HOOP_INT32, 1, 9, comm);
+    good &= rank > 0 || is_well(hoop_wait_all(work, 4), comm);
+    for (int k = 0; k < 4 && rank == 0; k++)
+        good &= value[k] == k + 1;
+    return !good | (hoop_comm_destroy(comm) != HOOP_SUCCESS);
+}
+
+/* In a group, with oneself; and what is refused. */
+static int
+any_forms(int rank, int size, void *arg)
+{
+    hoop_comm *comm = party_join(0);
+    hoop_work *work;
+    hoop_error e = {.size = sizeof(e)};
+    int good = 1;
+    (void)arg, (void)size;
+    fill(3);
+    hoop_group_start(comm);
+    hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 5, comm);
+    hoop_send(from, ROOM, HOOP_UINT8, rank, 5, comm);
+    good = is_well(hoop_group_end(comm), comm) && holds(3, ROOM);
+    fill(4);
+    good = good && is_well(hoop_send(from, 9, HOOP_UINT8, rank, 6, comm), comm) &&
+           is_well(hoop_recv(to, sizeof(to), HOOP_UINT8, HOOP_ANY_RANK, 6, comm), comm) && holds(4, 9) &&
+           got(NULL, rank, 9);
+    good &= hoop_send(from, 1, HOOP_UINT8, HOOP_ANY_RANK, 6, comm) == HOOP_ERR_INVALID_ARGUMENT;
+    good &= hoop_recv_on_stream(to, 1, HOOP_UINT8, HOOP_ANY_RANK, 6, comm, NULL) == HOOP_ERR_UNSUPPORTED;
+    hoop_comm_error(comm, &e);
+    good &= strstr(e.text, "from any rank in the order of a stream") != NULL;
+    good = good && is_well(hoop_irecv(to, 1, HOOP_UINT8, HOOP_ANY_RANK, 7, comm, &work), comm);
+    good = good && hoop_work_wait_or_fail(work, 50) == HOOP_ERR_TIMEOUT;
+    hoop_comm_error(comm, &e);
+    if (!strstr(e.text, "in recv of 1 x uint8 (tag 7) from any rank"))
+        party_note("%s", e.text);
+    else
+        return !good | (hoop_comm_destroy(comm) == HOOP_ERR_INTERNAL);
+    return 1;
+}
+
+/* Rank 0 waits for any; rank 1 leaves, and rank 2 sends later, leaves too, or dies. */
+typedef enum end { SENDS, LEAVES, DIES } end;
+
+static int
+others_end(int rank, int size, void *arg)
+{
+    end what = *(const end *)arg;
+    hoop_error e = {.size = sizeof(e)};
+    hoop_comm *comm = party_join(0);
+    (void)size;
+    if (rank == 2)
+        party_nap(1.5);
+    if (rank == 2 && what == DIES)
+        _exit(0);
+    if (rank == 2 && what == SENDS && !is_well(hoop_send(from, 9, HOOP_UINT8, 0, 2, comm), comm))
+        return 1;
+    if (rank > 0)
+        return hoop_comm_destroy(comm) != HOOP_SUCCESS && what != DIES;
+    hoop_result result = hoop_recv(to, 9, HOOP_UINT8, HOOP_ANY_RANK, 2, comm);
+    if (what == SENDS)
+        return !is_well(result, comm) | !got(NULL, 2, 9);
+    hoop_comm_error(comm, &e);
+    party_note("%d of rank %d: %s", (int)result, e.rank, e.text);
+    return result != HOOP_ERR_PEER_LOST || (what == DIES && e.rank != 2) ||
+           (what == LEAVES && !strstr(e.text, "from any rank, and all others have left"));
+}
+
 int
 main(void)
 {
+    end ends[] = {SENDS, LEAVES, DIES};
+    int yes[] = {0, 1};
     int late[] = {0, 1};
     plan_lazy();
     party_open(&p);
     expect(2, larger, &late[0], "a message fills the start of a larger array, whose receive is there first");
     expect(2, larger, &late[1], "likewise, whose receive comes later");
     expect(1, larger_works, NULL, "likewise of works, to oneself, and in a group");
+    expect(4, from_any, &yes[0], "messages of any rank: each sender's order, its rank and its length");
+    expect(5, from_any, &yes[1], "likewise of works");
+    expect(2, in_order, &yes[0], "receives from any rank and from one, which are there first, keep their order");
+    expect(2, in_order, &yes[1], "likewise where the messages are there first");
+    expect(1, any_forms, NULL, "from any rank in a group, from oneself, on a stream, and beyond its time limit");
+    expect(3, others_end, &ends[0], "a rank that leaves does not end a receive from any");
+    expect(3, others_end, &ends[1], "all others that leave do");
+    expect(3, others_end, &ends[2], "a rank that dies does, and is named");
     party_close(&p);
     return 0;
 }

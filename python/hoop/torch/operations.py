@@ -16,14 +16,14 @@ import threading
 import time
 import weakref
 from datetime import timedelta
-from typing import Any, Callable, Iterable, NoReturn, Optional, Sequence
+from typing import Any, Callable, Iterable, Optional, Sequence
 
 import torch
 from torch import Tensor
 from torch.distributed import DistBackendError
 
 from .. import ending
-from .._library import Stats, lib
+from .._library import ANY_RANK, Stats, lib
 from . import watcher
 from ..work import SLICE_MS, block
 from .barrier import monitored_barrier
@@ -498,9 +498,10 @@ class Operations:
         handle = ctypes.c_void_p()
         code = _STARTING[form](address, count, dtype, peer, tag, self._handle(), ctypes.byref(handle))
         started = self._started(code, handle, None, [work], [tensor], finish)
-        started.sender = peer if form == "recv" else -1
+        started.receives = form == "recv"
         way = "from" if form == "recv" else "to"
-        started.pending = form, f"{form} of {work.numel()} elements {way} rank {peer} (tag {tag})"
+        who = "any rank" if peer == ANY_RANK else f"rank {peer}"
+        started.pending = form, f"{form} of {work.numel()} elements {way} {who} (tag {tag})"
         return started
 
     def send(self, tensors: list[Tensor], peer: int, tag: int = 0) -> Any:
@@ -512,8 +513,8 @@ class Operations:
         work = in_place(tensor)
         return self._message("recv", tensor, work, peer, tag, _copier([(tensor, work)]))
 
-    def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> NoReturn:
-        raise NotImplementedError("hoop has no receive from any rank: give recv the rank that sends")
+    def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> Any:
+        return self.recv(tensors, ANY_RANK, tag)
 
     recvAnysource = recv_anysource
 

@@ -22,7 +22,7 @@ from torch.futures import Future
 
 from .._library import lib
 from ..ending import told
-from ..work import Waited, wait_whole
+from ..work import Waited, received, wait_whole
 from .errors import failure
 from .watcher import lanes, watch
 
@@ -147,7 +147,7 @@ class HoopWork(_TorchWork):
         self._handle: Optional[int] = handle
         self._comm, self._rank, self._keep, self._result, self._finish = comm, rank, keep, result, finish
         self._limit = limit
-        self.sender = -1  # of a receive
+        self.receives, self.sender = False, -1  # sender: of a receive that has ended
         self.pending = "collective", ""  # see hoop.ending
         self._error: Optional[Exception] = None
         self._source: Any = None  # completed when the operation has ended; the future, which the program has, follows it
@@ -164,11 +164,15 @@ class HoopWork(_TorchWork):
         try:
             if code:
                 self._error = failure(code, self._comm, self._result)
-            elif self._finish:
+                return
+            if self.receives:  # this thread's last
+                self.sender = received()[0]
+            if self._finish:
                 self._finish()
         except Exception as why:
             self._error = why
-        self._keep, self._finish = [], None
+        finally:
+            self._keep, self._finish = [], None
 
     def _fill_future(self) -> None:
         _pinned.discard(self)

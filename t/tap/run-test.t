@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # run-test: what it promises to every other test, tried with small scripts.
 . "$abs_top_srcdir/t/tap/tap.sh"
-plan 10
+plan 11
 unset HOOP_TEST_TIME_FACTOR
 run_test="$abs_top_srcdir/t/tools/run-test"
 
@@ -40,3 +40,26 @@ script forgets 'setsid sleep 1000 >/dev/null 2>&1 & echo $!; sleep 0.5'
 output=$(sh "$run_test" "$tmp/forgets")
 is 99 $? 'a process left running is an error'
 ok 'and is killed, in a session of its own too' await gone "$(printf '%s\n' "$output" | head -n 1)"
+
+# Not of run-test, but of what tests in sh share: scenes, the first of which awaits the second.
+script scenes '. "$abs_top_srcdir/t/tap/tap.sh"
+plan_lazy
+pass before
+first() { ok awaits await test -e ../second/there; is 1 2 "a # b"; skip 1 reason; }
+second() { touch there; bail "no way"; }
+scene first first
+scene second second
+scenes_end
+is 3 "$tap_failed" failures
+done_testing'
+sed 's/$/;/' >"$tmp/wanted" <<END
+ok 1 - before
+ok 2 - awaits
+not ok 3 - a   b
+# wanted: 1
+# saw:    2
+ok 4 # SKIP reason
+Bail out! no way
+not ok 5 - the scene second ended with status 99
+END
+is "$(cat "$tmp/wanted")" "$(HOOP_TEST_TMP= "$tmp/scenes" | sed '/failures/,$d; s/$/;/')" 'scenes, side by side'

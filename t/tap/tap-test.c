@@ -174,6 +174,33 @@ bails(void)
     bail("no %s", "way");
 }
 
+/* The scenes run at the same time: the first one, which prints later, awaits the second. */
+static int order[2];
+
+static void
+act(int scene)
+{
+    char byte;
+    if (scene == 0 && read(order[0], &byte, 1) != 1)
+        bail("nobody writes");
+    ok(scene == 1, "scene %d", scene);
+    diag("of scene %d", scene);
+    if (scene == 0)
+        _exit(3);
+    if (write(order[1], "", 1) != 1)
+        bail("cannot write");
+}
+
+static void
+in_scenes(void)
+{
+    setenv("HOOP_TEST_SEED", "7", 1);
+    plan_lazy();
+    ok(pipe(order) == 0, "before");
+    tap_scenes(2, act);
+    is_int(2, (int)tap_failures(), "failures");
+}
+
 static void
 sanitizers(void)
 {
@@ -203,7 +230,7 @@ int
 main(void)
 {
     unsetenv("HOOP_TEST_TIME_FACTOR");
-    printf("1..14\n");
+    printf("1..15\n");
     fflush(stdout);
     expect(passes, 0, "1..5\nok 1 - yes\nok 2 - int\nok 3 - uint\nok 4 - string 7\nok 5 - blob\n", "passing checks");
     expect(fails, 1,
@@ -229,6 +256,10 @@ main(void)
     strcat(twenty, "ok 1 - one\n1..1\n");
     expect(many_cases, 0, twenty, "twenty of them at most");
     expect(bails, 255, "1..1\nBail out! no way\n", "bail");
+    expect(in_scenes, 1,
+           "ok 1 - before\n# seed 7\nok 2 - scene 1\n# of scene 1\nnot ok 3 - scene 0\n# of scene 0\n"
+           "not ok 4 - scene 0 ended with status 0x300\nok 5 - failures\n1..5\n# 2 of 5 failed\n",
+           "scenes, side by side, whose lines are numbered anew");
     expect(sanitizers, 0, "1..4\nok 1 - no\nok 2 - empty\nok 3 - thread\nok 4 - none\n", "sanitized trees");
     expect(own_folder, 0, "1..1\nok 1 - file in it\n", "scratch folder");
     return 0;

@@ -18,10 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE_BYTES = 2048, CASES = 20, PATIENCE_S = 30, ROOM_S = 5 };
+enum { LINE_BYTES = 2048, CASES = 20, PATIENCE_S = 30, ROOM_S = 5, SCENES = 32 };
 
 static struct {
     pthread_mutex_t lock;
@@ -476,4 +479,71 @@ tap_tmpdir(void)
             bail("no scratch folder %s: %s", tap.folder, strerror(errno));
     }
     return tap.folder;
+}
+
+/* --- scenes --- */
+
+static void be_scene(void (*play)(int scene), int scene, int out) __attribute__((noreturn));
+
+/* Writes to the test, which numbers its lines. A scene that dies fails the test by its status. */
+static void
+be_scene(void (*play)(int scene), int scene, int out)
+{
+    char folder[300];
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(folder, sizeof(folder), "%s/scene.%d.%ld", tap_tmpdir(), scene, (long)getpid());
+    if (mkdir(folder, 0700) != 0 || setenv("HOOP_TEST_TMP", folder, 1) != 0 || dup2(out, STDOUT_FILENO) < 0)
+        bail("no scratch folder %s: %s", folder, strerror(errno));
+    close(out);
+    atomic_store(&random_state, tap_mix(seed + (uint64_t)scene));
+    tap.owner = getpid();
+    play(scene);
+    fflush(NULL);
+    _exit(0);
+}
+
+/* The lines of all scenes: each comes in one piece. */
+static void
+tell_lines(FILE *from)
+{
+    char *line = NULL, text[LINE_BYTES + 32];
+    size_t room = 0;
+    while (getline(&line, &room, from) > 0) {
+        bool failed = strncmp(line, "not ok ", 7) == 0, passed = strncmp(line, "ok ", 3) == 0;
+        const char *rest = failed || passed ? strchr(line + (failed ? 7 : 3), ' ') : NULL;
+        tap.run += rest != NULL;
+        tap.failed += rest && failed;
+        if (rest)
+            snprintf(text, sizeof(text), "%s %lu%s", failed ? "not ok" : "ok", tap.run, rest);
+        else
+            snprintf(text, sizeof(text), "%s", line);
+        write_all(text, strlen(text));
+    }
+    free(line);
+}
+
+void
+tap_scenes(int n, void (*play)(int scene))
+{
+    pid_t pid[SCENES];
+    int tube[2], status;
+    tap_seed();
+    tap_tmpdir();
+    fflush(NULL);
+    if (n > SCENES || pipe(tube) != 0)
+        bail("%d scenes, or no pipe: %s", n, strerror(errno));
+    for (int scene = 0; scene < n; scene++) {
+        pid[scene] = fork();
+        if (pid[scene] < 0)
+            bail("cannot fork scene %d: %s", scene, strerror(errno));
+        if (pid[scene] == 0)
+            be_scene(play, scene, tube[1]);
+    }
+    close(tube[1]);
+    FILE *from = fdopen(tube[0], "r");
+    tell_lines(from);
+    fclose(from);
+    for (int scene = 0; scene < n; scene++)
+        if (waitpid(pid[scene], &status, 0) != pid[scene] || status != 0)
+            ok(false, "scene %d ended with status %#x", scene, (unsigned)status);
 }

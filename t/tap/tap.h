@@ -68,6 +68,13 @@ double tap_room(void);
 /* Ends the program as failed after so many seconds, times that factor. 0: no limit any more. */
 void tap_limit(unsigned seconds);
 
+/*
+ * Scenes that mostly sleep, side by side: play(0) to play(n - 1), each in a process of its own with a scratch folder and
+ * random numbers of its own. Their checks are checks of this test, in the order in which they come. Returns when all have
+ * ended.
+ */
+void tap_scenes(int n, void (*play)(int scene));
+
 /* Whether this tree was configured with --enable-sanitize, as make check says in HOOP_TEST_SANITIZE. */
 bool tap_sanitized(void);
 

@@ -15,10 +15,13 @@
 #     wait_for SECONDS COMMAND...     repeats the command until it succeeds; fails when the time is up
 #     await COMMAND...                the same for 30 seconds, since other tests run beside this one; $room is how many
 #                                     seconds later than promised something may be seen then
+#     scene NAME FUNCTION [ARG...]    runs a function of the test in the background, in a folder NAME of its own, with
+#                                     runtime files of its own; scenes that mostly sleep run side by side
+#     scenes_end                      waits for all scenes; their checks become checks of this test, scene by scene
 #     gone PID                        true when that process has ended
 #     stop PID                        TERM, two seconds, KILL
 
-tap_run=0 tap_failed=0 tap_planned= tap_started= started=
+tap_run=0 tap_failed=0 tap_planned= tap_started= tap_scenes= started=
 abs_top_srcdir=${abs_top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 abs_top_builddir=${abs_top_builddir:-$abs_top_srcdir/build}
 
@@ -34,6 +37,7 @@ tap_cleanup()
     for tap_pid in $tap_started; do
         kill -KILL "$tap_pid" 2>/dev/null
     done
+    [ -z "$tap_scenes" ] || kill -TERM $(echo "$tap_scenes" | sed 's/[^ ]*://g') 2>/dev/null
     [ -z "$tap_own" ] || rm -rf "$tap_own"
 }
 trap tap_cleanup 0
@@ -120,6 +124,44 @@ start()
     "$@" &
     started=$!
     tap_started="$tap_started $started"
+}
+
+scene()
+{
+    mkdir "$tmp/$1" || bail "no scratch folder $tmp/$1"
+    (
+        tmp=$tmp/$1 tap_own= tap_run=0 tap_failed=0 tap_started= tap_scenes=
+        trap tap_cleanup 0
+        trap 'exit 99' HUP INT TERM
+        export XDG_RUNTIME_DIR="$tmp"
+        cd "$tmp" || exit
+        shift
+        "$@"
+        exit 0
+    ) >"$tmp/$1.tap" &
+    tap_scenes="$tap_scenes $1:$!"
+}
+
+scenes_end()
+{
+    for tap_scene in $tap_scenes; do
+        wait "${tap_scene#*:}"
+        tap_status=$?
+        while IFS= read -r tap_text; do
+            case $tap_text in
+            'ok '* | 'not ok '*)
+                tap_run=$((tap_run + 1))
+                tap_word=${tap_text%%ok *}ok
+                [ "$tap_word" = ok ] || tap_failed=$((tap_failed + 1))
+                tap_text=${tap_text#*ok }
+                tap_text="$tap_word $tap_run ${tap_text#* }"
+                ;;
+            esac
+            printf '%s\n' "$tap_text"
+        done <"$tmp/${tap_scene%%:*}.tap"
+        [ $tap_status -eq 0 ] || fail "the scene ${tap_scene%%:*} ended with status $tap_status"
+    done
+    tap_scenes=
 }
 
 # Counts tenths of a second of sleep, so that changing the wall clock cannot stretch it.

@@ -23,7 +23,8 @@ enum {
     LAZY_MS = 900,
     LIMIT_MS = 6000,
     SILENT_MS = 18000,
-    SILENT_LIMIT_MS = 25000
+    SILENT_LIMIT_MS = 25000,
+    SCENES = 8
 };
 
 static party p;
@@ -227,6 +228,23 @@ one_stopped(void)
     is_int(RANKS, good, "a rank that was stopped alone is named by all, by itself as well: %s", p.guest[victim].note);
 }
 
+static void
+play(int scene)
+{
+    party_open(&p);
+    switch (scene) {
+    case 0: all_stopped(2, 0, 0); break;
+    case 1: all_stopped(RANKS, 1, 0); break;
+    case 2: all_stopped(3, 2, 0); break;
+    case 3: all_stopped(RANKS, 0, 0.25); break;
+    case 4: bring_up(); break;
+    case 5: server_stopped(); break;
+    case 6: one_stopped(); break;
+    default: server_silent();
+    }
+    party_close(&p);
+}
+
 int
 main(void)
 {
@@ -236,15 +254,6 @@ main(void)
     snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
     setenv("HOOP_BOOTSTRAP_TIMEOUT_MS", limit, 1);
-    party_open(&p);
-    all_stopped(2, 0, 0);
-    all_stopped(RANKS, 1, 0);
-    all_stopped(3, 2, 0);
-    all_stopped(RANKS, 0, 0.25);
-    bring_up();
-    server_stopped();
-    one_stopped();
-    server_silent();
-    party_close(&p);
+    tap_scenes(SCENES, play);
     return tap_failures() != 0;
 }

@@ -180,24 +180,28 @@ no_message(int rank, int size, void *arg)
     return bad;
 }
 
+static void
+play_scene(int i)
+{
+    party p;
+    setenv("HOOP_OP_TIMEOUT_MS", scenes[i].op_timeout, 1);
+    party_open(&p);
+    stage at = {&scenes[i], p.server};
+    is_int(0, party_run(&p, RANKS, play, &at, 120), "%s", scenes[i].name);
+    party_close(&p);
+}
+
 int
 main(void)
 {
+    party p;
     tap_limit(240);
     plan_lazy();
-    for (size_t i = 0; i < SCENES; i++) {
-        party p;
-        setenv("HOOP_OP_TIMEOUT_MS", scenes[i].op_timeout, 1);
-        party_open(&p);
-        stage at = {&scenes[i], p.server};
-        is_int(0, party_run(&p, RANKS, play, &at, 120), "%s", scenes[i].name);
-        if (i == 0)
-            is_int(0, party_run(&p, 2, mistakes, NULL, 60), "wrong limits are refused");
-        if (i == 0)
-            is_int(0, party_run(&p, 2, progresses, NULL, 60), "a limit ends an operation that progresses");
-        if (i == 0)
-            is_int(0, party_run(&p, 2, no_message, NULL, 60), "a limit ends a receive, and names its sender");
-        party_close(&p);
-    }
+    party_open(&p);
+    is_int(0, party_run(&p, 2, mistakes, NULL, 60), "wrong limits are refused");
+    is_int(0, party_run(&p, 2, progresses, NULL, 60), "a limit ends an operation that progresses");
+    is_int(0, party_run(&p, 2, no_message, NULL, 60), "a limit ends a receive, and names its sender");
+    party_close(&p);
+    tap_scenes(SCENES, play_scene);
     return tap_failures() != 0;
 }

@@ -186,6 +186,14 @@ test_started_again(void)
     unsetenv("HOOP_ATTEMPT");
 }
 
+static void
+play(int scene)
+{
+    static void (*const scenes[])(void) = {test_stop_while_joining, test_stop_of_a_ring, test_rank_0,
+                                           test_started_again};
+    scenes[scene]();
+}
+
 int
 main(void)
 {
@@ -194,9 +202,6 @@ main(void)
     shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || hoop_secret_new(served_secret, sizeof(served_secret)))
         bail("no shared memory, or no secret");
-    test_stop_while_joining();
-    test_stop_of_a_ring();
-    test_rank_0();
-    test_started_again();
+    tap_scenes(4, play);
     return tap_failures() != 0;
 }

@@ -59,7 +59,8 @@ served_join(hoop_comm **comm, const char *job, int rank, int size)
     hoop_config_set(config, "job", job);
     set_number(config, "rank", rank);
     set_number(config, "size", size);
-    set_number(config, "bootstrap_timeout_ms", 60000);
+    if (!getenv("HOOP_BOOTSTRAP_TIMEOUT_MS"))
+        set_number(config, "bootstrap_timeout_ms", 60000);
     hoop_result result = hoop_comm_create(comm, config);
     hoop_config_free(config);
     return result;

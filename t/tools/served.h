@@ -19,7 +19,7 @@ const char *served_why(void); /* what this thread's last error says */
 /* A server with the secret, and its address in served_address; NULL: it could not be started. */
 hoop_server *served_start(const char *rendezvous);
 
-/* Makes the communicator of this rank in a job of that server. */
+/* Makes the communicator of this rank in a job of that server, within a minute or HOOP_BOOTSTRAP_TIMEOUT_MS. */
 hoop_result served_join(hoop_comm **comm, const char *job, int rank, int size);
 
 /* 0 when the sum of what each rank gives is right; destroys the communicator. */

@@ -205,6 +205,13 @@ slowness(void)
     proxy_close(s.x);
 }
 
+static void
+play(int scene)
+{
+    static void (*const scenes[])(void) = {stopped, late, slowness, frozen};
+    scenes[scene]();
+}
+
 int
 main(void)
 {
@@ -213,9 +220,6 @@ main(void)
     plan(4);
     snprintf(limit, sizeof(limit), "%d", LIMIT_MS);
     setenv("HOOP_OP_TIMEOUT_MS", limit, 1);
-    stopped();
-    late();
-    slowness();
-    frozen();
+    tap_scenes(4, play);
     return 0;
 }

@@ -238,6 +238,22 @@ test_without_server(int size)
     ok(right, "%d ranks without a server: each of these", size);
 }
 
+static void
+play(int scene)
+{
+    static const int sizes[] = {2, 4, 8};
+    if (scene < 3)
+        test_everybody(sizes[scene]);
+    else if (scene < 5)
+        test_without_server(sizes[scene - 3]);
+    else
+        for (int ends = 0; ends < 2; ends++) {
+            test_missing(2, (absence){0, ends});
+            test_missing(2, (absence){1, ends});
+            test_missing(4, (absence){3, ends});
+        }
+}
+
 int
 main(void)
 {
@@ -245,18 +261,9 @@ main(void)
     setenv("HOOP_OP_TIMEOUT_MS", "120000", 1);
     plan_lazy();
     party_open(&p);
-    test_everybody(2);
-    test_everybody(4);
-    test_everybody(8);
     test_late(0);
     test_late(1);
+    tap_scenes(6, play);
     party_close(&p);
-    test_without_server(2);
-    test_without_server(4);
-    for (int ends = 0; ends < 2; ends++) {
-        test_missing(2, (absence){0, ends});
-        test_missing(2, (absence){1, ends});
-        test_missing(4, (absence){3, ends});
-    }
     return 0;
 }

@@ -425,22 +425,37 @@ seldom(int n)
     is_int(n, good, "a rank that drives by descriptor and looks once in more than a second is not taken for absent");
 }
 
+/* Each scene has a server of its own, and counts the lines of that. */
+static void
+play(int scene)
+{
+    party_open(&p);
+    switch (scene) {
+    case 0:
+        data_reset(party_rounds(140), 0, "programs destroy at once");
+        data_reset(party_rounds(120), 2, "programs sleep 2 s before");
+        break;
+    case 1:
+        control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
+        reset_at_the_end(party_rounds(40));
+        own_loop(party_rounds(40));
+        break;
+    case 2:
+        moments(0, "hoop_comm_create");
+        moments(1, "hoop_comm_split");
+        then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
+        then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
+        break;
+    default: seldom(party_rounds(40));
+    }
+    party_close(&p);
+}
+
 int
 main(void)
 {
     tap_limit(240);
     plan_lazy();
-    party_open(&p);
-    data_reset(party_rounds(140), 0, "programs destroy at once");
-    data_reset(party_rounds(120), 2, "programs sleep 2 s before");
-    control_reset(getenv("HOOP_TEST_FULL") ? 20 : 5);
-    reset_at_the_end(party_rounds(40));
-    moments(0, "hoop_comm_create");
-    moments(1, "hoop_comm_split");
-    then_killed(party_rounds(60), 0, 0, "a rank's way to the server is reset, then it is killed");
-    then_killed(party_rounds(60), 1, 0.4, "a rank's way to the server is reset, then another is killed");
-    own_loop(party_rounds(40));
-    seldom(party_rounds(40));
-    party_close(&p);
+    tap_scenes(4, play);
     return 0;
 }

@@ -8,10 +8,17 @@
 . "$abs_top_srcdir/t/tools/netns.sh"
 hooprun=$abs_top_builddir/bin/hooprun
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME SSH_CONNECTION
-netns_hosts ho 100
-netns_shells
+netns_permitted
 plan_lazy
 outage=$abs_top_builddir/t/sys/outage
+
+from=
+# Hosts of a scene's own.
+open_hosts()
+{
+    netns_hosts ho 100
+    netns_shells
+}
 
 # begin NAME MS COMMAND...: a rank on each of hosts 1 to 3, in the background; NAME.out, NAME.err and NAME.status are of it.
 begin()
@@ -21,7 +28,6 @@ begin()
     start sh -c '"$@"; echo $? >'"$name.status" sh \
         $from "$hooprun" --rsh "$netns_shell" -x "HOOP_PEER_TIMEOUT_MS=$limit" -f hosts -N 1 -n 3 "$@" >"$name.out" 2>"$name.err" </dev/null
 }
-from=
 now() { tr -d . </proc/uptime | cut -d ' ' -f 1; }
 over() { for name in "$@"; do [ -s "$name.status" ] || return 1; done; }
 all_up() { for name in "$@"; do [ "$(grep -c '^up$' "$name.out")" = 3 ] || return 1; done; }
@@ -42,23 +48,27 @@ none() { [ -z "$(found "$@")" ]; }
 # --- outages ---
 
 # TCP's next try comes 12.6 s after the cut, when the lease is long over; what the agents try by themselves succeeds.
-begin quiet 8000 sleep 24
-begin op 8000 "$outage" op 24
-begin idle 8000 "$outage" idle 20
-begin late 8000 "$outage" late 20 0
-await all_up op idle late
-sleep 1
-netns_lose 3
-sleep 7.6
-netns_find 3
-wait_for 90 over quiet op idle late
-for name in quiet op idle late; do
-    is 0 "$(cat $name.status)" "an outage of 7.6 s, where 8 s are allowed: the job '$name' ends well"
-    [ "$(cat $name.status)" = 0 ] || diag "$(cat $name.err host-3.err)"
-    like "^hooprun: $id-3 \\(rank 2\\) has sent nothing for [3-7]\\.[0-9] s; is it down, or the network to it\\?\$" "$(cat $name.err)" \
-        'a line names the host meanwhile'
-    like "^hooprun: $id-3 answers again after [0-9.]+ s\$" "$(cat $name.err)" 'and a line says when it is back'
-done
+outages()
+{
+    open_hosts
+    begin quiet 8000 sleep 24
+    begin op 8000 "$outage" op 24
+    begin idle 8000 "$outage" idle 20
+    begin late 8000 "$outage" late 20 0
+    await all_up op idle late
+    sleep 1
+    netns_lose 3
+    sleep 7.6
+    netns_find 3
+    wait_for 90 over quiet op idle late
+    for name in quiet op idle late; do
+        is 0 "$(cat $name.status)" "an outage of 7.6 s, where 8 s are allowed: the job '$name' ends well"
+        [ "$(cat $name.status)" = 0 ] || diag "$(cat $name.err host-3.err)"
+        like "^hooprun: $id-3 \\(rank 2\\) has sent nothing for [3-7]\\.[0-9] s; is it down, or the network to it\\?\$" "$(cat $name.err)" \
+            'a line names the host meanwhile'
+        like "^hooprun: $id-3 answers again after [0-9.]+ s\$" "$(cat $name.err)" 'and a line says when it is back'
+    done
+}
 
 # --- hosts that stay away ---
 
@@ -77,49 +87,55 @@ lost()
     err=$(cat "$name.err")
     is 1 "$(cat "$name.status")" "$name: status 1"
     ok "in time: $took s" test "$took" -ge 3 -a "$took" -le 20
+    ok 'no rank is left' await none sleep 1 2 3
 }
-cut_off="^hooprun: $id-3 \\(rank 2\\) is lost: it has not answered for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$"
 
-lost pulled netns_pull 3
-like "$cut_off" "$err" 'the host is named'
-ok 'its rank is gone, too' await none sleep 1 2 3
-nok 'so nobody needs to look' grep -q 'may still run' pulled.err
-netns_plug 3
+# far NAME: host 3 is lost in this way.
+far()
+{
+    open_hosts
+    lost "$1" "netns_$1" 3
+    like "^hooprun: $id-3 \\(rank 2\\) is lost: it has not answered for [0-9.]+ s; is it down, or the network to it\\? stopping 3 ranks\$" \
+        "$err" 'the host is named'
+    [ "$1" != pull ] || nok 'nobody needs to look' grep -q 'may still run' "$1.err"
+}
 
-lost deaf netns_deafen 3
-like "$cut_off" "$err" 'a host that hears nothing is named'
-ok 'its rank is gone' await none sleep 1 2 3
-netns_heal 3
-
-lost mute netns_mute 3
-like "$cut_off" "$err" 'a host that nobody hears is named'
-ok 'its rank is gone' await none sleep 1 2 3
-netns_unmute 3
-
-from="$netns_exec $id-1"
-lost alone netns_pull 1
-like "^hooprun: $id-2 and $id-3 are lost: they have not answered for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
-    "$err" "the cable of hooprun's own host"
-ok 'no rank is left' await none sleep 1 2 3
-netns_plug 1
-from=
+# The cable of hooprun's own host.
+near()
+{
+    open_hosts
+    from="$netns_exec $id-1"
+    lost alone netns_pull 1
+    like "^hooprun: $id-2 and $id-3 are lost: they have not answered for [0-9.]+ s, nor has any other host: is the network of this machine cut\? stopping 3 ranks\$" \
+        "$err" "both hosts are named, and hooprun's own"
+}
 
 # --- processes that are stopped ---
 
 # hooprun for longer than the lease: the kernel of its machine accepts the agents' connections. An agent for as long.
-begin stopped 4000 sleep 20
-await eval '[ "$(found sleep 1 2 3 | wc -l)" = 3 ]'
-sleep 1
-launcher=$(cat "/proc/$started/task/$started/children")
-kill -STOP $launcher
-sleep 9
-kill -CONT $launcher
-sleep 1
-agent=$(found '[^ ]*hoop-launch --agent' 3)
-kill -STOP $agent
-sleep 8
-kill -CONT $agent
-wait_for 40 over stopped
-is 0 "$(cat stopped.status)" 'hooprun is stopped for a while, then an agent: the job ends well'
-[ "$(cat stopped.status)" = 0 ] || diag "$(cat stopped.err host-3.err)"
+stopped()
+{
+    open_hosts
+    begin stopped 4000 sleep 20
+    await eval '[ "$(found sleep 1 2 3 | wc -l)" = 3 ]'
+    sleep 1
+    launcher=$(cat "/proc/$started/task/$started/children")
+    kill -STOP $launcher
+    sleep 9
+    kill -CONT $launcher
+    sleep 1
+    agent=$(found '[^ ]*hoop-launch --agent' 3)
+    kill -STOP $agent
+    sleep 8
+    kill -CONT $agent
+    wait_for 40 over stopped
+    is 0 "$(cat stopped.status)" 'hooprun is stopped for a while, then an agent: the job ends well'
+    [ "$(cat stopped.status)" = 0 ] || diag "$(cat stopped.err host-3.err)"
+}
+
+scene outages outages
+for way in pull deafen mute; do scene $way far $way; done
+scene near near
+scene stopped stopped
+scenes_end
 done_testing

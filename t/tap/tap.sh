@@ -16,12 +16,13 @@
 #     await COMMAND...                the same for 30 seconds, since other tests run beside this one; $room is how many
 #                                     seconds later than promised something may be seen then
 #     scene NAME FUNCTION [ARG...]    runs a function of the test in the background, in a folder NAME of its own, with
-#                                     runtime files of its own; scenes that mostly sleep run side by side
+#                                     runtime files of its own; scenes that mostly sleep run side by side; $tap_pid is the
+#                                     number of the scene's process
 #     scenes_end                      waits for all scenes; their checks become checks of this test, scene by scene
 #     gone PID                        true when that process has ended
 #     stop PID                        TERM, two seconds, KILL
 
-tap_run=0 tap_failed=0 tap_planned= tap_started= tap_scenes= started=
+tap_pid=$$ tap_run=0 tap_failed=0 tap_planned= tap_started= tap_scenes= started=
 abs_top_srcdir=${abs_top_srcdir:-$(cd "$(dirname "$0")/../.." && pwd)}
 abs_top_builddir=${abs_top_builddir:-$abs_top_srcdir/build}
 
@@ -131,6 +132,7 @@ scene()
     mkdir "$tmp/$1" || bail "no scratch folder $tmp/$1"
     (
         tmp=$tmp/$1 tap_own= tap_run=0 tap_failed=0 tap_started= tap_scenes=
+        tap_pid=$(exec sh -c 'echo $PPID')
         trap tap_cleanup 0
         trap 'exit 99' HUP INT TERM
         export XDG_RUNTIME_DIR="$tmp"
@@ -197,8 +199,8 @@ stop()
     wait "$1" 2>/dev/null
 }
 
-# A port of this test's own, below those that the system gives to programs that ask for any.
-own_port() { echo $((20000 + $$ % 12000)); }
+# A port of this test's own, or of this scene's, below those that the system gives to programs that ask for any.
+own_port() { echo $((20000 + tap_pid % 12000)); }
 
 done_testing()
 {

@@ -6,6 +6,7 @@
 #     netns_hosts PREFIX SUBNET    makes them; PREFIX begins their names, 10.SUBNET to 10.(SUBNET + 49) are the networks
 #                                  to choose from. Sets id, bridge and net: host i is $id-i with the address $net.i and
 #                                  two slots in the file "hosts"; the bridge has $net.254. They go when the test ends.
+#                                  In a scene they are the scene's own, if the test has called netns_permitted before.
 #     $netns_exec HOST COMMAND...  a remote shell, too. There the host has its name, and ranks a host id of their own.
 #     netns_pull I, netns_plug I   pulls the cable of host I out of the switch, and puts it back
 #     netns_lose I, netns_find I   the same, but somewhere behind the switch: no end of the cable shows it
@@ -33,17 +34,27 @@ netns_need_root()
         sh -c 'mount -t tmpfs tmpfs /run && ip link set lo up && exec "$0"' "$0"
 }
 
-netns_hosts()
+netns_permitted()
 {
     netns_need_root
     command -v ip >/dev/null || skip_all 'ip is not installed (apt-get install iproute2)'
-    id=$1$$
-    bridge=${id}b
-    net=10.$(($2 + $$ % 50)).$(($$ / 50 % 250))
-    trap 'netns_clean; tap_cleanup' 0
-    ip netns add "$id-1" 2>"$tmp/why" && ip netns exec "$id-1" true 2>"$tmp/why" &&
-        ip link add "$bridge" type bridge 2>"$tmp/why" ||
+    try=hn$tap_pid
+    ip netns add "$try" 2>"$tmp/why" && ip netns exec "$try" true 2>"$tmp/why" && ip link add "$try" type bridge 2>"$tmp/why"
+    permitted=$?
+    ip link del "$try" 2>/dev/null
+    ip netns del "$try" 2>/dev/null
+    [ $permitted -eq 0 ] ||
         skip_all "this machine permits no network namespaces or bridges (a container? run the test outside): $(cat "$tmp/why")"
+}
+
+netns_hosts()
+{
+    netns_permitted
+    id=$1$tap_pid
+    bridge=${id}b
+    net=10.$(($2 + tap_pid % 50)).$((tap_pid / 50 % 250))
+    trap 'netns_clean; tap_cleanup' 0
+    ip netns add "$id-1" && ip link add "$bridge" type bridge || bail 'no bridge'
     ip addr add "$net.254/24" dev "$bridge" && ip link set "$bridge" up || bail 'no bridge'
     cd "$tmp" || bail "no $tmp"
     netns_exec=$tmp/netns_exec

@@ -10,9 +10,6 @@ hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top
 desync=$abs_top_builddir/t/sys/desync debugger=$abs_top_builddir/t/sys/debugger
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_DEBUG HOOP_WARN_AFTER_MS
 plan_lazy
-cd "$tmp" || bail "no $tmp"
-XDG_RUNTIME_DIR=$tmp
-export XDG_RUNTIME_DIR
 wall=$((1 + room))
 limit=8 # seconds that ranks wait where nobody can know
 
@@ -102,56 +99,72 @@ differs()
     *) echo "rank $victim \\([^ ]+\\) called $1 as operation 7, but rank 0 \\([^ ]+\\) and $((size - 2)) others called $sum" ;;
     esac
 }
-for size in 2 4 8; do
-    victim=$((size / 2))
+
+by_size()
+{
+    size=$1 victim=$(($1 / 2))
     ends skips $size $victim $size "$(differs 'broadcast of 1000 x float32 from root 0')"
     ends size $size $victim $size "$(differs 'allreduce of 1001 x float32, sum')"
     ends type $size $victim $size "$(differs 'allreduce of 1000 x int32, sum')"
     ends split $size $victim $size \
         "rank $victim \\([^ ]+\\) is in hoop_comm_split after 6 operations, but rank [0-9] \\([^ ]+\\) is in $seven, which rank $victim has not started"
-done
+}
+for size in 2 4 8; do scene differs.$size by_size $size; done
 
 # Processes that go.
-gone="vanished during $seven: its process ended or its connection broke"
-ends exits 2 1 1 "rank 1 $who $gone"
-ends exits 4 2 3 "rank 2 $who $gone"
-ends leaves 2 1 1 "rank 1 \\([^ ]+\\) left the communicator after 6 operations while rank 0 \\([^ ]+\\) waits in $seven"
-ends leaves 4 2 3 "rank 2 \\([^ ]+\\) left the communicator after 6 operations while rank [0-9] \\([^ ]+\\) waits in $seven"
-ends killed 4 2 3 "rank 2 $who $gone"
+goes()
+{
+    gone="vanished during $seven: its process ended or its connection broke"
+    ends exits 2 1 1 "rank 1 $who $gone"
+    ends exits 4 2 3 "rank 2 $who $gone"
+    ends leaves 2 1 1 "rank 1 \\([^ ]+\\) left the communicator after 6 operations while rank 0 \\([^ ]+\\) waits in $seven"
+    ends leaves 4 2 3 "rank 2 \\([^ ]+\\) left the communicator after 6 operations while rank [0-9] \\([^ ]+\\) waits in $seven"
+    ends killed 4 2 3 "rank 2 $who $gone"
+}
+scene goes goes
 
 # Nobody can know before the time-out what the victim will do next.
 stopped="has not entered $seven: its process is stopped, by a signal or a debugger; $waited"
-waits computes 4 2 "rank 2 $who has not entered $seven, and its process runs; $waited" 3
-waits stops 4 2 "rank 2 $who $stopped" 3
-waits debugger 4 2 "rank 2 $who $stopped" 3 computes
-waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0, and rank [0-9] $who in $seven of the whole job: call them in the same order; waited [0-9.]+ s" 4
+scene computes waits computes 4 2 "rank 2 $who has not entered $seven, and its process runs; $waited" 3
+scene stops waits stops 4 2 "rank 2 $who $stopped" 3
+scene debugger waits debugger 4 2 "rank 2 $who $stopped" 3 computes
+scene order waits order 4 2 "rank 2 $who waits in operation 1 \\($sum\\) of split 1 colour 0, and rank [0-9] $who in $seven of the whole job: call them in the same order; waited [0-9.]+ s" 4
 
 # What hooprun's agent has said of a process counts while the agent speaks.
-HOOP_OP_TIMEOUT_MS=60000 launch computes 4 2
-late="rank 2 $who has not entered $seven"
-agent=$(sed 's/^.*) . \([0-9]*\) .*/\1/' "/proc/$(cat pid.2)/stat")
-ok 'agent: the process runs' await shown "$late, and its process runs; $waited"
-kill -STOP "$agent"
-ok 'agent: it is stopped, and nothing is said of the process' await shown "$late, or was stopped; $waited"
-kill -CONT "$agent"
-ok 'agent: it speaks again' await shown "$late, and its process runs; $waited"
-rm -f linger
-stop "$started"
+agent()
+{
+    HOOP_OP_TIMEOUT_MS=60000 launch computes 4 2
+    late="rank 2 $who has not entered $seven"
+    agent=$(sed 's/^.*) . \([0-9]*\) .*/\1/' "/proc/$(cat pid.2)/stat")
+    ok 'agent: the process runs' await shown "$late, and its process runs; $waited"
+    kill -STOP "$agent"
+    ok 'agent: it is stopped, and nothing is said of the process' await shown "$late, or was stopped; $waited"
+    kill -CONT "$agent"
+    ok 'agent: it speaks again' await shown "$late, and its process runs; $waited"
+    rm -f linger
+    stop "$started"
+}
+scene agent agent
 
 # Two communicators: ranks 0, 1 and 2 wait for 3, and 3 in the other one for 4, which computes. All blame rank 4.
-HOOP_OP_TIMEOUT_MS=${limit}000 launch chain 5 4
-guilty="\\([^ ]+, pid $(cat pid.4)\\)"
-pair="rank 1 $guilty has not entered operation 1 \\($sum\\), and its process runs; 1 rank has waited [0-9.]+ s"
-chain="rank 3 $who waits in operation 1 \\($sum\\) of split 2 colour 0 for its rank 1 $guilty, which has not entered it, and its process runs; 3 ranks have waited [0-9.]+ s in operation 1"
-ok 'chain: hoop-top follows it' await shown "split of 4 ranks: $chain" || diag "$(cat shown)"
-soon 'chain, hoop-top' "$(elapsed 4)" $((1 + wall))
-ok 'chain: and says of the other communicator whom it waits for' await shown "split of 2 ranks: $pair" || diag "$(cat shown)"
-like '^3 .* not in 1, waits in split 2 colour 0' "$(cat shown)" 'chain: the row of the rank between them'
-ok 'chain: after the time-out 4 ranks fail' wait_for 30 failed 4
-soon chain "$(delay 4)" $((limit + wall))
-is 1 "$(sed -n 's/^[012] fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" 'chain: three of them say the same'
-like "^[012] fails [0-9.]+ $chain\$" "$(grep '^[012] fails' out)" 'chain: the sentence'
-like "^3 fails [0-9.]+ $pair\$" "$(grep '^3 fails' out)" 'chain: that of the rank between them'
-finish 4
-like "(split 1 colour 0 had failed: $chain|split 2 colour 0 had failed: $pair)\$" "$(cat err)" 'chain: hooprun repeats it'
+chain()
+{
+    HOOP_OP_TIMEOUT_MS=${limit}000 launch chain 5 4
+    guilty="\\([^ ]+, pid $(cat pid.4)\\)"
+    pair="rank 1 $guilty has not entered operation 1 \\($sum\\), and its process runs; 1 rank has waited [0-9.]+ s"
+    chain="rank 3 $who waits in operation 1 \\($sum\\) of split 2 colour 0 for its rank 1 $guilty, which has not entered it, and its process runs; 3 ranks have waited [0-9.]+ s in operation 1"
+    ok 'chain: hoop-top follows it' await shown "split of 4 ranks: $chain" || diag "$(cat shown)"
+    soon 'chain, hoop-top' "$(elapsed 4)" $((1 + wall))
+    ok 'chain: and says of the other communicator whom it waits for' await shown "split of 2 ranks: $pair" || diag "$(cat shown)"
+    like '^3 .* not in 1, waits in split 2 colour 0' "$(cat shown)" 'chain: the row of the rank between them'
+    ok 'chain: after the time-out 4 ranks fail' wait_for 30 failed 4
+    soon chain "$(delay 4)" $((limit + wall))
+    is 1 "$(sed -n 's/^[012] fails [0-9.]* //p' out | sort -u | wc -l | tr -d ' ')" 'chain: three of them say the same'
+    like "^[012] fails [0-9.]+ $chain\$" "$(grep '^[012] fails' out)" 'chain: the sentence'
+    like "^3 fails [0-9.]+ $pair\$" "$(grep '^3 fails' out)" 'chain: that of the rank between them'
+    finish 4
+    like "(split 1 colour 0 had failed: $chain|split 2 colour 0 had failed: $pair)\$" "$(cat err)" 'chain: hooprun repeats it'
+}
+scene chain chain
+scenes_end
 done_testing

@@ -7,9 +7,6 @@
 hooprun=$abs_top_builddir/bin/hooprun top=$abs_top_builddir/bin/hoop-top waits=$abs_top_builddir/t/sys/desync_waits
 unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME HOOP_DEBUG HOOP_WARN_AFTER_MS
 plan_lazy
-cd "$tmp" || bail "no $tmp"
-XDG_RUNTIME_DIR=$tmp
-export XDG_RUNTIME_DIR
 limit=$((10 + 2 * ${HOOP_TEST_TIME_FACTOR:-1})) # seconds that ranks wait
 
 who='\([^ ]+, pid [0-9]+\)'
@@ -51,58 +48,76 @@ end_with()
 }
 
 # Ranks 0 and 1 wait for 2, which is in a split of ranks 2 and 3.
-HOOP_OP_TIMEOUT_MS=${limit}000 launch split 4
-late="rank 2 $who waits in hoop_comm_split 1 of split 2 colour 0 for its rank 1 $who, which has not called it, $runs; 2 ranks have waited [0-9.]+ s in operation 1"
-sees 'split in another communicator: hoop-top follows it' "split of 3 ranks: $late"
-like '^2 .* not in 1, in hoop_comm_split 1 of split 2 colour 0 ' "$(cat shown)" '... the row of the rank that splits'
-like "split of 2 ranks: rank 1 $who has not called hoop_comm_split 1 of split 2 colour 0, $runs; 1 rank has waited" \
-    "$(cat shown)" '... the split itself'
-like '^0 .* in hoop_comm_split 1 +[0-9.]+ s +rank 1' "$(cat shown)" '... and its row there'
-end_with 'split in another communicator' 2 "$late"
-finish
+split_elsewhere()
+{
+    HOOP_OP_TIMEOUT_MS=${limit}000 launch split 4
+    late="rank 2 $who waits in hoop_comm_split 1 of split 2 colour 0 for its rank 1 $who, which has not called it, $runs; 2 ranks have waited [0-9.]+ s in operation 1"
+    sees 'split in another communicator: hoop-top follows it' "split of 3 ranks: $late"
+    like '^2 .* not in 1, in hoop_comm_split 1 of split 2 colour 0 ' "$(cat shown)" '... the row of the rank that splits'
+    like "split of 2 ranks: rank 1 $who has not called hoop_comm_split 1 of split 2 colour 0, $runs; 1 rank has waited" \
+        "$(cat shown)" '... the split itself'
+    like '^0 .* in hoop_comm_split 1 +[0-9.]+ s +rank 1' "$(cat shown)" '... and its row there'
+    end_with 'split in another communicator' 2 "$late"
+    finish
+}
 
 # Ranks 0 to 2 are in a split of all, and the line of the server says who is missing.
-HOOP_WARN_AFTER_MS=1000 HOOP_BOOTSTRAP_TIMEOUT_MS=${limit}000 launch splits 4
-late="rank 3 $who has not called hoop_comm_split 1 of the whole job, $runs; 3 ranks have waited [0-9.]+ s"
-sees 'split: hoop-top says who is missing' "split of 4 ranks: $late"
-sees 'split: the rows of those that are in it' '^0 .* in hoop_comm_split 1 +[0-9.]+ s +rank 3'
-await grep -Eq "^hooprun: job [^ ]+: $late\$" err
-like "^hooprun: job [^ ]+: $late\$" "$(cat err)" 'split: so does the line of the server'
-sleep 2
-shown .
-is '' "$(grep -E '^[012] .*outside' shown)" 'split: nobody in it is outside hoop'
-like '^3 .* outside hoop' "$(cat shown)" 'split: the one that computes is'
-end_with split 3 "rank 3 of 4 did not call hoop_comm_split within [0-9.]+ s; 3 ranks on [^ ]+ are waiting"
-finish
+split_of_all()
+{
+    HOOP_WARN_AFTER_MS=1000 HOOP_BOOTSTRAP_TIMEOUT_MS=${limit}000 launch splits 4
+    late="rank 3 $who has not called hoop_comm_split 1 of the whole job, $runs; 3 ranks have waited [0-9.]+ s"
+    sees 'split: hoop-top says who is missing' "split of 4 ranks: $late"
+    sees 'split: the rows of those that are in it' '^0 .* in hoop_comm_split 1 +[0-9.]+ s +rank 3'
+    await grep -Eq "^hooprun: job [^ ]+: $late\$" err
+    like "^hooprun: job [^ ]+: $late\$" "$(cat err)" 'split: so does the line of the server'
+    sleep 2
+    shown .
+    is '' "$(grep -E '^[012] .*outside' shown)" 'split: nobody in it is outside hoop'
+    like '^3 .* outside hoop' "$(cat shown)" 'split: the one that computes is'
+    end_with split 3 "rank 3 of 4 did not call hoop_comm_split within [0-9.]+ s; 3 ranks on [^ ]+ are waiting"
+    finish
+}
 
 # Rank 0 receives what rank 2 does not send.
-HOOP_OP_TIMEOUT_MS=${limit}000 launch message 3
-late="rank 0 $host waits in $recv from rank 2 $host, which has not sent it; [0-9.]+ s so far"
-sees 'recv that nobody sends: hoop-top says it while the rank waits' "ring of 3 ranks: $late"
-like "^0 .* $recv +[0-9.]+ s +data from rank 2" "$(cat shown)" '... its row'
-"$top" --json >json
-like '"message":\{"call":"recv of 5 x float32 \(tag 3\)","name":null,"seconds":[0-9.]+,"reason":"data","waits_for_data_of":2\}' \
-    "$(cat json)" '... and JSON'
-end_with 'recv that nobody sends' 1 "$late"
-finish
+message()
+{
+    HOOP_OP_TIMEOUT_MS=${limit}000 launch message 3
+    late="rank 0 $host waits in $recv from rank 2 $host, which has not sent it; [0-9.]+ s so far"
+    sees 'recv that nobody sends: hoop-top says it while the rank waits' "ring of 3 ranks: $late"
+    like "^0 .* $recv +[0-9.]+ s +data from rank 2" "$(cat shown)" '... its row'
+    "$top" --json >json
+    like '"message":\{"call":"recv of 5 x float32 \(tag 3\)","name":null,"seconds":[0-9.]+,"reason":"data","waits_for_data_of":2\}' \
+        "$(cat json)" '... and JSON'
+    end_with 'recv that nobody sends' 1 "$late"
+    finish
+}
 
 # Ranks 0 and 1 wait in a communicator of the first three for 2, which receives what rank 3 does not send.
-HOOP_OP_TIMEOUT_MS=${limit}000 launch recv 4
-late="rank 2 $who waits in $recv of the whole job for its rank 3 $who, which has not sent it, $runs; 2 ranks have waited [0-9.]+ s in operation 1"
-own="rank 2 $host waits in $recv from rank 3 $host, which has not sent it; [0-9.]+ s so far"
-sees 'recv at the end of a chain: hoop-top follows it' "split of 3 ranks: $late"
-like "^2 .* not in 1, $recv of the whole job +[0-9.]+ s" "$(cat shown)" '... the row of the rank between them'
-like "ring of 4 ranks: $own" "$(cat shown)" '... the other communicator itself'
-ok '... after the time-out 3 ranks fail' wait_for 30 failed 3
-is 2 "$(grep -Ec "^[01] fails $late\$" out)" '... two of them say the same' || diag "$(cat out)"
-like "^2 fails $own\$" "$(grep '^2 fails' out)" '... the sentence of the rank between them'
-finish
+chain()
+{
+    HOOP_OP_TIMEOUT_MS=${limit}000 launch recv 4
+    late="rank 2 $who waits in $recv of the whole job for its rank 3 $who, which has not sent it, $runs; 2 ranks have waited [0-9.]+ s in operation 1"
+    own="rank 2 $host waits in $recv from rank 3 $host, which has not sent it; [0-9.]+ s so far"
+    sees 'recv at the end of a chain: hoop-top follows it' "split of 3 ranks: $late"
+    like "^2 .* not in 1, $recv of the whole job +[0-9.]+ s" "$(cat shown)" '... the row of the rank between them'
+    like "ring of 4 ranks: $own" "$(cat shown)" '... the other communicator itself'
+    ok '... after the time-out 3 ranks fail' wait_for 30 failed 3
+    is 2 "$(grep -Ec "^[01] fails $late\$" out)" '... two of them say the same' || diag "$(cat out)"
+    like "^2 fails $own\$" "$(grep '^2 fails' out)" '... the sentence of the rank between them'
+    finish
+}
 
 # Ranks that work in another communicator are in hoop, although this one rests.
-launch works 2
-sleep 4
-shown .
-is '' "$(grep 'outside hoop' shown)" 'work in another communicator: nobody is outside hoop'
-like 'split of 2 ranks: ' "$(cat shown)" '... both rings are shown'
-finish
+works()
+{
+    launch works 2
+    sleep 4
+    shown .
+    is '' "$(grep 'outside hoop' shown)" 'work in another communicator: nobody is outside hoop'
+    like 'split of 2 ranks: ' "$(cat shown)" '... both rings are shown'
+    finish
+}
+
+for picture in split_elsewhere split_of_all message chain works; do scene $picture $picture; done
+scenes_end
 done_testing

@@ -458,6 +458,24 @@ chords(void)
     unsetenv("HOOP_BOOTSTRAP_TIMEOUT_MS");
 }
 
+/* What mostly waits. */
+static void
+play(int scene)
+{
+    party_open(&p);
+    switch (scene) {
+    case 0: stopped(); break;
+    case 1: late(); break;
+    default:
+        left();
+        aborts();
+        forked();
+        chords();
+        server_dies();
+    }
+    party_close(&p);
+}
+
 int
 main(void)
 {
@@ -466,14 +484,8 @@ main(void)
     party_open(&p);
     killed(party_rounds(200) * 2, COUNT, 0, 1.0, "SIGKILL in the middle of operations");
     killed(party_rounds(60), 10, 0.02, 1.0, "SIGKILL between operations");
-    stopped();
-    late();
-    left();
     mismatches();
-    aborts();
-    forked();
-    chords();
-    server_dies();
     party_close(&p);
+    tap_scenes(3, play);
     return 0;
 }

@@ -23,13 +23,15 @@ begun() { [ "$(grep -c ' begins ' out)" = "$1" ]; }
 shown() { "$top" --once >shown 2>&1 && grep -Eq "$1" shown; }
 shows() { "$top" --once >shown 2>&1 && grep -qF "$1" shown; }
 
-# launch ROW SIZE VICTIM: in the background; ranks that have failed stay.
+# launch ROW SIZE VICTIM: in the background; ranks that have failed stay. hooprun's TERM after a rank was killed does not
+# keep the others from saying how they failed.
 launch()
 {
     rm -f pid.* hoop-*.flight.json
     : >linger
     : >out
-    start "$hooprun" -n "$2" sh -c 'echo $$ >pid.$HOOP_RANK; exec "$0" "$@"' "$desync" "$1" "$3" >>out 2>err </dev/null
+    start "$hooprun" -n "$2" sh -c 'echo $$ >pid.$HOOP_RANK; [ "$1" != killed ] || trap "" TERM; exec "$0" "$@"' \
+        "$desync" "$1" "$3" >>out 2>err </dev/null
     await begun "$2" || diag "the ranks did not begin: $(cat err)"
 }
 

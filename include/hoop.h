@@ -316,15 +316,6 @@ hoop_result hoop_work_test(hoop_work *work, int *done);
 hoop_result hoop_work_wait(hoop_work *work, int timeout_ms);
 
 /*
- * For languages whose signal handlers run between two calls of C: a blocking collective, send or receive of comm that
- * lasts longer than slice_ms (0, as at the start: no limit) returns HOOP_IN_PROGRESS, and goes on as if its i form had
- * started it. hoop_unfinished() is then its work, once, on the same thread; the program waits for it, or frees it. NULL
- * if it has none. HOOP_ERR_INVALID_ARGUMENT: slice_ms is below 0.
- */
-hoop_result hoop_comm_set_slice(hoop_comm *comm, int slice_ms);
-hoop_work *hoop_unfinished(void);
-
-/*
  * hoop_work_wait with a limit that counts for all ranks: if the time is up first, the operation ends with
  * HOOP_ERR_TIMEOUT, on every rank, and with it the communicator. The error names the rank that has not entered the
  * operation, or holds it up. -1: no limit. An operation that completes within the moment until the server judges it
@@ -559,6 +550,17 @@ hoop_result hoop_comm_stats(const hoop_comm *comm, hoop_stats *stats);
 typedef void hoop_log_fn(void *arg, int level, const char *line);
 void hoop_log_to(hoop_log_fn *fn, void *arg);
 const char *hoop_version(void); /* "0.1.0" */
+
+/*
+ * For languages whose handlers of signals run between two calls of C only: fn (NULL, as at the start: none) is called
+ * every 100 ms on the main thread of the process while that is inside a blocking call: creating, splitting, destroying,
+ * a blocking operation, hoop_group_end, hoop_work_wait_or_fail. It returns 0: go on. Anything else interrupts the call,
+ * which ends with HOOP_ERR_ABORTED; the other ranks are informed "rank 3 was interrupted", and the communicator is over, or
+ * is not made. A split that is interrupted leaves its parent as it was. fn may call hoop, and is not called meanwhile.
+ * The waits with limits of their own, hoop_work_wait and hoop_wait_any, do not ask: the program waits in slices.
+ */
+typedef int hoop_interrupt_fn(void *arg);
+void hoop_interrupt_by(hoop_interrupt_fn *fn, void *arg);
 
 /*
  * The GPU of this process. hoop_gpu_ordinal tells which GPU hoop uses if no array determines another: that of the

@@ -3,6 +3,7 @@
 #include "lib/bounded_wait.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 
 enum { FIRST_MS = 5000 };
@@ -30,14 +31,15 @@ hp_bounded_wait_left_ms(const hp_bounded_wait *p)
 int
 hp_bounded_wait_ms(const hp_bounded_wait *p)
 {
-    return ms_until(p->next < p->until ? p->next : p->until);
+    int ms = ms_until(p->next < p->until ? p->next : p->until);
+    return hp_interrupt_is_set() && ms > HP_INTERRUPT_MS ? HP_INTERRUPT_MS : ms;
 }
 
 int
 hp_bounded_wait_ask(hp_bounded_wait *p, const char *what)
 {
     uint64_t now = hp_now();
-    if (now >= p->until)
+    if (now >= p->until || hp_interrupt_asks())
         return 0;
     if (now < p->next)
         return 1;

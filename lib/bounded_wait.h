@@ -18,7 +18,7 @@ hp_bounded_wait hp_bounded_wait_of(uint64_t limit_ns, int quiet);
 int hp_bounded_wait_left_ms(const hp_bounded_wait *wait);
 int hp_bounded_wait_ms(const hp_bounded_wait *wait); /* for which the caller may sleep before it asks again */
 
-/* 1: go on waiting for `what`, 0: the time is over. After 5, 10, 20 ... seconds it writes a line. */
+/* 1: go on waiting for `what`, 0: the time is over, or the program has interrupted this call. After 5, 10, 20 ... seconds it writes a line. */
 int hp_bounded_wait_ask(hp_bounded_wait *wait, const char *what);
 
 #endif

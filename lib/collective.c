@@ -5,6 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "lib/attend.h"
 #include "lib/devices.h"
 #include "lib/entry.h"
 #include "lib/group.h"
@@ -136,11 +137,8 @@ run(hoop_comm *comm, hp_request *request)
         hp_progress_leave(comm);
         return hp_entry_unstarted(comm, &request->call, result);
     }
-    int done = hp_progress_run(comm, work);
+    result = hp_attend_call(comm, work) == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_progress_leave(comm);
-    if (!done)
-        return hp_entry_unfinished(work);
-    result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
     hp_work_pool_give(comm, work);
     return result;
 }

@@ -98,7 +98,6 @@ typedef struct hp_driver {
     atomic_int reconnecting;   /* the control connection is being made again */
     atomic_int aborting;       /* 1: the driver has to end all works, by fault.error; 2: it has */
     atomic_ullong heartbeat;   /* grows while the driver is not stuck in a call */
-    atomic_ullong slice;       /* ns that a blocking call lasts at most, see hoop_comm_set_slice; 0: no limit */
     atomic_ullong op_timeout;  /* ns, of this rank: op_timeout_ms, unless hoop_comm_set_timeout has set another */
 } hp_driver;
 

@@ -17,8 +17,6 @@ static _Thread_local struct {
     hoop_error error;
 } latest; /* this thread's last error */
 
-static _Thread_local hoop_work *unfinished;
-
 static _Thread_local hp_receipt received; /* by the last receive whose end this thread has seen */
 
 hoop_result
@@ -142,21 +140,6 @@ hp_entry_order(hoop_comm *comm, hoop_work *first)
         if (work->device > 0)
             return mark_streams(comm, first);
     return HOOP_SUCCESS;
-}
-
-hoop_result
-hp_entry_unfinished(hoop_work *work)
-{
-    unfinished = work;
-    return HOOP_IN_PROGRESS;
-}
-
-hoop_work *
-hp_entry_take_unfinished(void)
-{
-    hoop_work *work = unfinished;
-    unfinished = NULL;
-    return work;
 }
 
 int

@@ -31,10 +31,6 @@ hoop_result hp_entry_may_wait(const hoop_comm *comm, const char *call);
  */
 hoop_result hp_entry_unstarted(hoop_comm *comm, const hp_call *call, hoop_result result);
 
-/* The slice of a blocking call is over: HOOP_IN_PROGRESS, and hoop_unfinished() of this thread gives the work. */
-hoop_result hp_entry_unfinished(hoop_work *work);
-hoop_work *hp_entry_take_unfinished(void);
-
 /* What a receive has got, and from whom. */
 typedef struct hp_receipt {
     int known, peer;

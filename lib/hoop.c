@@ -6,6 +6,7 @@
  */
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -162,6 +163,17 @@ prepare(hoop_comm *comm, hoop_error *error)
     return result;
 }
 
+/* Whatever a start that was interrupted has failed with, that is the reason. rank: as the program knows it; -1: not yet */
+static hoop_result
+name_interrupt(hoop_result result, int rank, hoop_error *error)
+{
+    if (!hp_interrupt_take() || result == HOOP_SUCCESS)
+        return result;
+    if (rank < 0)
+        return hp_err_set(error, HOOP_ERR_ABORTED, "a rank without a number yet was interrupted");
+    return hp_err_set(error, HOOP_ERR_ABORTED, "rank %d was interrupted", rank);
+}
+
 /* After a failed bring-up: reports the reason to the server, and frees everything. */
 static hoop_result
 give_up(hoop_comm *comm, const hoop_error *error)
@@ -183,7 +195,7 @@ enter_world(hoop_comm *comm, hoop_error *error)
     if (result == HOOP_SUCCESS)
         result = hp_join_world(comm, deadline, error);
     hp_bootstrap_forget(comm);
-    return result;
+    return name_interrupt(result, comm->order ? comm->rank : (int)hp_config_number(&comm->config, HP_SET_rank), error);
 }
 
 hoop_result
@@ -255,7 +267,7 @@ split(hoop_comm *comm, int color, int key, hoop_comm **out)
         result = hp_err_set(&error, HOOP_ERR_NO_MEMORY, "out of memory for a communicator");
     }
     if (result == HOOP_SUCCESS)
-        result = hp_join_split(part, comm, color, key, &error);
+        result = name_interrupt(hp_join_split(part, comm, color, key, &error), comm->rank, &error);
     if (result != HOOP_SUCCESS) {
         refuse_split(comm, &error);
         if (part)

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/err.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/processors.h"
@@ -25,7 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LOOP_MS = 100, REPORT_MS = 300, UNANSWERED_MS = 5000 };
+enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
 
 static void
 kick(void *arg)
@@ -228,7 +229,9 @@ run_until(hoop_comm *comm, hp_client_state state, int links, hoop_error *error)
             return failure;
         if (links ? neighbours_open(comm) : reached >= state)
             return HOOP_SUCCESS;
-        hp_loop_run(comm->loop, LOOP_MS * HP_MS);
+        if (hp_interrupt_asks())
+            return hp_err_set(error, HOOP_ERR_ABORTED, "the program interrupted this call");
+        hp_loop_run(comm->loop, HP_INTERRUPT_MS * HP_MS);
         if (hp_listener_has_events(&comm->entry))
             hp_links_receive(comm);
     }

@@ -2,6 +2,7 @@
 /* message_call: see message_call.h. */
 #include "lib/message_call.h"
 
+#include "lib/attend.h"
 #include "lib/devices.h"
 #include "lib/on_stream.h"
 #include "lib/progress.h"
@@ -55,13 +56,13 @@ hp_message_call_run(hoop_comm *comm, const hp_message_call *how, const hp_call *
     hp_progress_enter(comm);
     hoop_result result;
     hoop_work *work = make_ready(comm, how, arguments, &result);
-    int done = work && hp_progress_run(comm, work);
+    if (work && hp_attend_call(comm, work) != HOOP_SUCCESS)
+        result = hp_entry_check(comm);
     hp_progress_leave(comm);
-    if (!done)
-        return work ? hp_entry_unfinished(work) : result;
-    result = work->result == HOOP_SUCCESS ? HOOP_SUCCESS : hp_entry_check(comm);
-    hp_entry_note_received(work);
-    hp_work_pool_give(comm, work);
+    if (work) {
+        hp_entry_note_received(work);
+        hp_work_pool_give(comm, work);
+    }
     return result;
 }
 

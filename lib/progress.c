@@ -526,18 +526,6 @@ hp_progress_submit(hoop_comm *comm, hoop_work *first, hoop_work *last, int block
         empty_inbox(comm);
 }
 
-int
-hp_progress_run(hoop_comm *comm, hoop_work *work)
-{
-    uint64_t slice = atomic_load_explicit(&comm->driver.slice, memory_order_relaxed);
-    hp_progress_submit(comm, work, work, 1);
-    if (hp_progress_wait(comm, work, slice ? hp_now() + slice : HP_NEVER))
-        return 1;
-    hp_progress_depart(comm); /* starts the background thread */
-    hp_progress_return(comm);
-    return 0;
-}
-
 /* The alarm only has to make the descriptor readable. */
 static void
 wake_up(void *arg)

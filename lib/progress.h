@@ -38,12 +38,6 @@ void hp_progress_return(hoop_comm *comm);
 void hp_progress_pin(hoop_comm *comm, int device);
 
 /*
- * Submits one work and waits until it is done, 1, or the communicator's slice is over: then the work goes on without
- * this thread, which has entered.
- */
-int hp_progress_run(hoop_comm *comm, hoop_work *work);
-
-/*
  * Waits until the work is done or the deadline has passed: drives, or sleeps while another thread does; the thread has
  * entered. Functions of works that have ended are called meanwhile. 1: done.
  */

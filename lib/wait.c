@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "lib/attend.h"
 #include "lib/baton.h"
 #include "lib/callback.h"
 #include "lib/entry.h"
@@ -138,24 +139,6 @@ expire(hoop_work *work, uint64_t waited)
 }
 
 hoop_result
-hoop_comm_set_slice(hoop_comm *comm, int slice_ms)
-{
-    hoop_result result = hp_entry_check(comm);
-    if (result == HOOP_SUCCESS && slice_ms < 0)
-        result = hp_entry_refuse(comm, HOOP_ERR_INVALID_ARGUMENT,
-                                 "hoop_comm_set_slice: slice_ms is below 0: give milliseconds, or 0 for no limit");
-    if (result == HOOP_SUCCESS)
-        atomic_store(&comm->driver.slice, (uint64_t)slice_ms * HP_MS);
-    return result;
-}
-
-hoop_work *
-hoop_unfinished(void)
-{
-    return hp_entry_take_unfinished();
-}
-
-hoop_result
 hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
 {
     hoop_result result = check_wait(work, "hoop_work_wait_or_fail", "hoop_work_wait_or_fail: work is NULL");
@@ -165,8 +148,9 @@ hoop_work_wait_or_fail(hoop_work *work, int timeout_ms)
     uint64_t since = hp_now();
     int done = is_done(work);
     if (!done) {
+        hp_waiter waiter = {.comm = comm, .works = &work, .count = 1};
         hp_progress_enter(comm);
-        done = hp_progress_wait(comm, work, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
+        done = hp_attend(&waiter, deadline_of(timeout_ms)) || expire(work, hp_now() - since);
         hp_progress_leave(comm);
     }
     return done ? take_result(work) : hp_entry_check(comm);

@@ -7,6 +7,7 @@
 #include "net/lookup.h"
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/socket.h"
@@ -15,8 +16,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-
-enum { POLL_MS = 100 };
 
 typedef struct lookup {
     pthread_mutex_t mutex;
@@ -80,13 +79,18 @@ make(const char *host)
     return NULL;
 }
 
-/* 1: the answer is there; 0: the time is up, and the resolving thread owns the lookup. */
+/* 1: the answer is there; 0: the time is up, or the call is off, and the resolving thread owns the lookup. */
 static int
 await(lookup *l, hp_loop *loop, uint64_t deadline)
 {
+    int off = 0;
     pthread_mutex_lock(&l->mutex);
-    while (!l->done && hp_loop_now(loop) < deadline)
-        hp_thread_wait(&l->over, &l->mutex, hp_now() + POLL_MS * HP_MS);
+    while (!l->done && !off && hp_loop_now(loop) < deadline) {
+        hp_thread_wait(&l->over, &l->mutex, hp_now() + HP_INTERRUPT_MS * HP_MS);
+        pthread_mutex_unlock(&l->mutex);
+        off = hp_interrupt_asks();
+        pthread_mutex_lock(&l->mutex);
+    }
     int done = l->done;
     l->abandoned = !done;
     pthread_mutex_unlock(&l->mutex);

@@ -420,6 +420,22 @@ join(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_err
     return 0;
 }
 
+/* A rank that waits for the others to join was interrupted: they must not wait for it. */
+static int
+called_off(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
+{
+    hoop_error cause;
+    if (!hp_abort_get(&cause, payload, n) || cause.code == HOOP_SUCCESS) {
+        hp_err_set(error, HOOP_ERR_PROTOCOL, "it sent a malformed ABORT");
+        return -1;
+    }
+    cause.rank = cause.reporter = conn->declared_rank == HP_RANK_UNKNOWN ? -1 : (int)conn->declared_rank;
+    if (conn->join_group)
+        hp_join_group_fail(conn->join_group, &cause, now);
+    update(conn->job, now);
+    return 0;
+}
+
 /* A member cannot join a split of its ring: the others must not wait for it. */
 static int
 refused(hp_job_conn *conn, const uint8_t *payload, size_t n, uint64_t now, hoop_error *error)
@@ -491,6 +507,8 @@ hp_job_message(hp_job_conn *conn, int type, const uint8_t *payload, size_t n, ui
         update(conn->job, now);
         return result;
     }
+    if (type == HP_ABORT)
+        return called_off(conn, payload, n, now, error);
     forget(conn, NULL, now); /* LEAVE before the group was complete */
     conn->job->events.disconnect(conn->job, conn);
     return 0;

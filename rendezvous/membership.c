@@ -468,6 +468,8 @@ hp_membership_abort(hp_membership *m, const hoop_error *cause)
 {
     if (m->state >= HP_CLIENT_ROSTER && m->state < HP_CLIENT_LEFT)
         hp_resend_abort(&m->resend, usable(m), m->resend.cause.code ? &m->resend.cause : cause);
+    else if (m->state == HP_CLIENT_JOINING && m->line == HP_LINE_UP && cause->code == HOOP_ERR_ABORTED)
+        hp_resend_abort(&m->resend, &m->outlet, cause);
 }
 
 void

@@ -538,7 +538,7 @@ hp_message_fits(int type, int from_server, int where, size_t n)
         {HP_IN_OP, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_PROGRESS, 0, RAN, HP_REPORT_BYTES, HP_REPORT_BYTES},
         {HP_OUT, 0, RAN, HP_COUNT_BYTES, HP_COUNT_BYTES},
-        {HP_ABORT, 0, MEMBER, 1, HP_ABORT_BYTES},
+        {HP_ABORT, 0, HP_JOINING | MEMBER, 1, HP_ABORT_BYTES},
         {HP_REFUSED, 0, RAN, 5, HP_REFUSAL_BYTES},
         {HP_LOST, 0, MEMBER, HP_LOSS_BYTES, HP_LOSS_BYTES},
         {HP_FOUND, 0, MEMBER, HP_FOUND_BYTES, HP_FOUND_BYTES},

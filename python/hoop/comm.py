@@ -11,7 +11,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Callable, Optional, Sequence
 
-from . import calls, ending
+from . import calls, ending, interrupt
 from ._library import ADDRESS_TEXT, ANY_RANK, BUSY, FORKED, IN_PROGRESS, INVALID_ARGUMENT, INVALID_USAGE, Signal, lib
 from ._library import Stats as _StatsStruct
 from .bell import DONE
@@ -19,7 +19,7 @@ from .calls import Call, whole
 from .errors import HoopError, check, error_of
 from .settings import config_of
 from .stats import Stats, stats_of
-from .work import SLICE_MS, Work, block, received, wait_whole
+from .work import Work, block, received, wait_whole
 
 # The functions of an operation: it blocks or is queued in a group; it starts; it is added to a CUDA stream.
 _Form = tuple[Callable[..., int], Callable[..., int], Callable[..., int]]
@@ -57,8 +57,8 @@ class Comm:
 
     Each collective blocks until this rank's result is complete, and returns the array that has it. Its `i` form
     returns a Work at once. Other threads of Python run meanwhile; any number of them may wait and call. A
-    Ctrl-C in a blocking operation raises KeyboardInterrupt within 0.1 s, and ends the ring: the others are told. In
-    Work.wait() it does not, and the work goes on.
+    Ctrl-C in a blocking call raises KeyboardInterrupt within 0.1 s, and ends the ring: the others are told. In
+    Work.wait() it does not end it, and the work goes on.
 
     Arrays of a GPU whose __cuda_array_interface__ names a stream, and calls with stream= (a cudaStream_t as a number),
     are ordered in that stream: the call returns at once, and the stream continues with the result.
@@ -72,12 +72,11 @@ class Comm:
             raise ValueError("size=0: a ring has at least one rank; without size= its size is that of the environment")
         handle = c_void_p()
         with config_of(settings) as config:
-            check(lib.hoop_comm_create(byref(handle), config))
+            check(block(lib.hoop_comm_create, byref(handle), config))
         self._adopt(handle.value or 0)
 
     def _adopt(self, handle: int) -> None:
         self._handle: int = handle
-        lib.hoop_comm_set_slice(handle, SLICE_MS)
         self._rank: int = lib.hoop_comm_rank(handle)
         self._size: int = lib.hoop_comm_size(handle)
         self._lock = threading.Lock()
@@ -199,7 +198,7 @@ class Comm:
         if self._groups and get_ident() in self._groups:
             self._groups[get_ident()].append(keep)
         if stream is None:
-            code = block(form[0], arguments, self._handle, self._rank)
+            code = block(form[0], *arguments, self._handle)
         else:
             code = form[2](*arguments, self._handle, stream)
         if code:
@@ -512,7 +511,7 @@ class Comm:
 
     def _derive(self, function: Callable[..., int], *arguments: int) -> Optional["Comm"]:
         handle = c_void_p()
-        code = function(self._handle, *arguments, byref(handle))
+        code = block(function, self._handle, *arguments, byref(handle))
         if code:
             raise self._failure(code)
         if not handle.value:
@@ -545,6 +544,7 @@ class Comm:
             self._held.add(self)
         handle, self._handle = self._handle, 0
         code = lib.hoop_comm_destroy(handle)
+        interrupted = interrupt.take()
         refused = code in (BUSY, FORKED, INVALID_USAGE)
         self._handle = handle if refused else 0
         self._error = error_of(code) if code and not refused else None
@@ -553,6 +553,8 @@ class Comm:
             raise error_of(code, handle)
         self._dropped.clear()
         _open.discard(self)
+        if interrupted is not None:
+            raise interrupted
         if self._error:
             raise self._error
 

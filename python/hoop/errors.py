@@ -5,6 +5,7 @@ import ctypes
 from typing import Optional
 
 from ._library import RESULTS, Error, lib
+from .interrupt import raise_it
 
 _NAMES = {number: name for name, number in RESULTS.items()}
 
@@ -46,7 +47,11 @@ class HoopError(RuntimeError):
 
 
 def error_of(code: int, comm: Optional[int] = None) -> HoopError:
-    """The exception for `code`, which a function of the library returned to this thread; comm: a handle, or None."""
+    """The exception for `code`, which a function of the library returned to this thread; comm: a handle, or None.
+
+    If a signal's handler has ended that call, this raises its exception.
+    """
+    raise_it()
     e = Error(size=ctypes.sizeof(Error))
     lib.hoop_comm_error(comm, ctypes.byref(e))
     if e.code != code or not e.text:

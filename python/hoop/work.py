@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Callable, Generator, Iterable, Optional, 
 from . import bell, ending
 from ._library import BUSY, IN_PROGRESS, lib
 from .errors import HoopError, error_of
+from .interrupt import raise_it
 
 if TYPE_CHECKING:
     from .comm import Comm
@@ -60,7 +61,7 @@ class Waited:
 
 def kept(comm: int) -> int:
     """The error by which a communicator has ended, as every call on it returns it; 0: none."""
-    return int(lib.hoop_comm_set_slice(comm, SLICE_MS))
+    return int(lib.hoop_comm_progress(comm))
 
 
 def wait_whole(handle: int, comm: int, rank: int) -> int:
@@ -71,25 +72,16 @@ def wait_whole(handle: int, comm: int, rank: int) -> int:
         return waited.wait_until(None)
     except BaseException as error:
         if waited.places[0]:
-            _interrupt(waited.places[0], comm, rank, error)
+            lib.hoop_comm_abort(comm, (ending.told(rank, error) or f"rank {rank} was interrupted").encode())
+            lib.hoop_work_free(waited.places[0])
         raise
 
 
-def _interrupt(handle: int, comm: int, rank: int, error: BaseException) -> None:
-    lib.hoop_comm_abort(comm, (ending.told(rank, error) or f"rank {rank} was interrupted").encode())
-    lib.hoop_work_free(handle)
-
-
-def block(function: Callable[..., int], arguments: tuple[Any, ...], comm: int, rank: int) -> int:
-    """A blocking call of libhoop, in which signal handlers run after SLICE_MS at the latest; see wait_whole()."""
-    try:
-        code = function(*arguments, comm)
-    except BaseException as error:  # of a handler, after the first slice
-        handle = lib.hoop_unfinished()
-        if handle:
-            _interrupt(handle, comm, rank, error)
-        raise
-    return wait_whole(lib.hoop_unfinished(), comm, rank) if code == IN_PROGRESS else code
+def block(function: Callable[..., int], *arguments: Any) -> int:
+    """A blocking call of libhoop: its result, or the exception of a signal's handler by which it was interrupted."""
+    code = function(*arguments)
+    raise_it()
+    return code
 
 
 def received(handle: Optional[int] = None) -> tuple[int, int]:
@@ -216,7 +208,7 @@ class Work:
     def _wait_or_fail(self, ms: int) -> None:
         code = IN_PROGRESS
         try:
-            code = lib.hoop_work_wait_or_fail(self._handle, ms)
+            code = block(lib.hoop_work_wait_or_fail, self._handle, ms)
         finally:  # the handle is gone, also after the exception of a signal
             self._handle = 0
             self._end(kept(self._comm._handle) if code == IN_PROGRESS else code)

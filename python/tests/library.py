@@ -50,6 +50,7 @@ C_TYPES = {
     "size_t*": ctypes.c_void_p,
     "hoop_done_fn*": ctypes.c_void_p,
     "hoop_log_fn*": ctypes.c_void_p,
+    "hoop_interrupt_fn*": ctypes.c_void_p,
     "char*": ctypes.c_char_p,
     "int*": ctypes.POINTER(ctypes.c_int),
     "hoop_error*": ctypes.POINTER(_library.Error),

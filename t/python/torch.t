@@ -32,6 +32,9 @@ ok 'several threads on one group' passed 2 "$files/torch_threads.py"
 for name in $(sed -n 's/^def \(fault_[a-z_]*\).*/\1/p' "$files/torch_checks.py"); do
     ok "$name" passed 2 "$files/torch_checks.py" "$name"
 done
+for way in $(sed -n 's/^            \([a-z_]*\): .*/\1/p' "$files/torch_interrupts.py"); do
+    ok "Ctrl-C: $way" "$torch_python" "$files/torch_interrupts.py" "$way"
+done
 name=restart
 ok 'torchrun starts the ranks again' passed 2 --max-restarts 1 "$files/torch_guests.py" restart
 name=store

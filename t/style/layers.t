@@ -108,7 +108,7 @@ allowed 'top sees net, flight, base, the settings and files of secrets' \
 allowed 'bin sees everything but t' 'hoop\.h|(base|flight|net|rendezvous|launch|perf|top|lib)/[a-z_]+\.(h|def)' bin/*.[ch]
 
 # The files of each folder, from the top to the bottom.
-downward base call call_names dtype processors wire buffer log line_writer count stopwatch thread clock text secmem mem err number limits option_error distance hash option_list json
+downward base call call_names dtype processors wire buffer log line_writer count stopwatch thread interrupt clock text secmem mem err number limits option_error distance hash option_list json
 downward flight report base64 story chain ring sweep collection folder server_socket process format
 downward net link stripe control zerocopy pipe receiver frame_check link_state iov acceptor candidate pending dial handshake_io handshake \
     alarm log_queue ports secret auth frame probe sock interface addr lookup tcp_path tcp_silence socket loop
@@ -117,7 +117,7 @@ downward gpu gpu host cuda cuda_memory cuda_stream_sync cuda_queue cuda_bounce c
     reduce reduce_plain reduce_avx2 reduce_avx512 reduce_loops arith codec device
 downward rendezvous server inquiry answer job_keys table rank_row whereabouts lookout job absence notes job_events wait_chain census outlook job_state rings job_watch summary columns comeback roster hold_up departure join_group straggler history stall_warning disagreement refused_call ring_names link_loss unreachable limit ping ring_view blame ring_order \
     stays events title client membership registration resend clock_question control_conn message clock_offset lateness
-downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join progress spin \
+downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_call on_stream group_call group entry leave join attend progress spin \
     standby stream_watchdog round links fault cut_off reports vitals stats message_waits messages message_works held staging devices ops inbox recorder callback \
     work_pool request registry baton name comm counters call_times exchange pmi pmix mpi server_search bounded_wait environment outward launcher config config.def \
     secret_file listener server_thread peer_heartbeat \

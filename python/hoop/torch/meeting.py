@@ -13,6 +13,7 @@ import ctypes
 import os
 import secrets
 import threading
+import time
 from datetime import timedelta
 from typing import Any, Optional
 
@@ -20,6 +21,7 @@ from torch.distributed import PrefixStore
 
 from .._library import SECRET_TEXT, SERVER_TEXT, lib
 from ..errors import check
+from ..work import block
 from .errors import failure, store_failure
 from .work import milliseconds
 
@@ -103,12 +105,23 @@ def _publish(part: Any, host: dict[str, str]) -> str:
     return invitation
 
 
+def _read(part: Any, key: str) -> str:
+    """What another rank has put there, or will. The wait inside torch's stores would keep Ctrl-C waiting as well."""
+    deadline, pause = time.monotonic() + part.timeout.total_seconds(), 0.001
+    while not part.check([key]):
+        if time.monotonic() > deadline:
+            part.wait([key], timedelta(milliseconds=1))  # raises torch's error
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    return bytes(part.get(key)).decode()
+
+
 def _invitation(store: Any, rank: int, size: int) -> tuple[str, Any]:
     """The invitation, and the part of the store that no earlier group used."""
     try:
         turn = (store.add(f"hoop/{size}/ranks", 1) - 1) // size
         part = PrefixStore(f"hoop/{size}/{turn}", store)
-        return _publish(part, _host(store)) if rank == 0 else bytes(part.get("invitation")).decode(), part
+        return _publish(part, _host(store)) if rank == 0 else _read(part, "invitation"), part
     except RuntimeError as why:
         raise store_failure(rank, "meet the other ranks through the group's store", why) from None
 
@@ -128,7 +141,7 @@ def _check_files(part: Any, rank: int, size: int) -> None:
         part.set("files", f"rank 0 takes the group's secret from HOOP_SECRET_FILE, but rank {rank} cannot: {lacks}")
     elif part.add("files-read", 1) == size:
         part.set("files", _ALL_HAVE)
-    verdict = bytes(part.get("files")).decode()
+    verdict = _read(part, "files")
     if verdict != _ALL_HAVE:
         raise ValueError(f"{verdict}; set it on all ranks of the group, or on none")
 
@@ -153,7 +166,7 @@ def meet(store: Any, rank: int, size: int, limit: timedelta) -> tuple[int, Any]:
         settings["secret"] = secret
     handle = ctypes.c_void_p()
     with _Config(settings) as config:
-        code = lib.hoop_comm_create(ctypes.byref(handle), config)
+        code = block(lib.hoop_comm_create, ctypes.byref(handle), config)
     if code:
         raise failure(code)
     assert handle.value

@@ -25,7 +25,7 @@ from torch.distributed import DistBackendError
 from .. import ending
 from .._library import ANY_RANK, Stats, lib
 from . import watcher
-from ..work import SLICE_MS, block
+from ..work import block
 from .barrier import monitored_barrier
 from .errors import failure, name_members
 from .meeting import meet
@@ -103,7 +103,6 @@ class Operations:
         ending.note_handled()
         self._comm, self._store = meet(store, rank, size, limit)
         name_members(self._comm, members)
-        lib.hoop_comm_set_slice(self._comm, SLICE_MS)
         _groups.add(self)
 
     def _call_it(self, name: str) -> None:
@@ -131,7 +130,7 @@ class Operations:
         if keep and not keep[0].is_cpu:
             return self._run_on_stream([(form, args)], opts, keep, result, finish)
         if not getattr(opts, "asyncOp", True) and opts.timeout <= _UNSET:
-            code = block(_BLOCKING[form], args, comm, self._rank)
+            code = block(_BLOCKING[form], *args, comm)
             if code == 0:
                 if finish:
                     finish()
@@ -589,7 +588,7 @@ class Operations:
             self.waitForPendingWorks()
             comm, self._comm = self._comm, None
             name_members(comm, ())
-            lib.hoop_comm_destroy(comm)
+            block(lib.hoop_comm_destroy, comm)
 
     def _finish(self, since: float) -> str:
         """Returns when no operation is in progress, or else why the ring is to be ended."""

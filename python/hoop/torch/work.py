@@ -22,7 +22,8 @@ from torch.futures import Future
 
 from .._library import lib
 from ..ending import told
-from ..work import Waited, received, wait_whole
+from ..work import Waited, block, received, wait_whole
+from . import futures as _  # waits for futures heed Ctrl-C
 from .errors import failure
 from .watcher import lanes, watch
 
@@ -216,7 +217,7 @@ class HoopWork(_TorchWork):
         """Without a limit of its own the wait is open to signals, such as that of Ctrl-C, which ends the group."""
         try:
             if limit >= 0:
-                return int(lib.hoop_work_wait_or_fail(self._handle, limit))
+                return block(lib.hoop_work_wait_or_fail, self._handle, limit)
             return wait_whole(self._handle or 0, self._comm, self._rank)
         except BaseException as interrupt:  # the handle is gone in either case
             self._handle, self._keep, self._finish = None, [], None

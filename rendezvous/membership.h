@@ -37,6 +37,7 @@ typedef struct hp_membership {
     hoop_error error, verdict;
     hp_line line;
     uint64_t dial_at, give_up_at; /* HP_NEVER: not */
+    int late;                     /* to give up, once */
     int attempts;
     hp_ring ring;
     int parts_to; /* members [0, parts_to) of the roster have arrived */

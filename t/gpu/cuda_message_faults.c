@@ -178,10 +178,12 @@ exchange_until_error(cuda_rank *r)
     int next = (r->rank + 1) % r->size, previous = (r->rank + r->size - 1) % r->size;
     hoop_result result = HOOP_SUCCESS;
     for (int i = 0; i < 3 && result == HOOP_SUCCESS; i++) {
-        hoop_group_start(r->comm);
-        hoop_send(r->in.memory, lengths[i], HOOP_UINT8, next, 0, r->comm);
-        hoop_recv(r->out.memory, lengths[i], HOOP_UINT8, previous, 0, r->comm);
-        result = hoop_group_end(r->comm);
+        result = hoop_group_start(r->comm); /* the error may be known by now, and then no group is open */
+        if (result == HOOP_SUCCESS) {
+            hoop_send(r->in.memory, lengths[i], HOOP_UINT8, next, 0, r->comm);
+            hoop_recv(r->out.memory, lengths[i], HOOP_UINT8, previous, 0, r->comm);
+            result = hoop_group_end(r->comm);
+        }
         if (result == HOOP_SUCCESS)
             result = hoop_send_on_stream(r->in.memory, SHORT, HOOP_UINT8, next, 1, r->comm, NULL);
         if (result == HOOP_SUCCESS)

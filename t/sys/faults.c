@@ -287,10 +287,12 @@ disagree(int rank, int size, void *arg)
                 r = hoop_group_end(comm);
             break;
         default:
-            hoop_group_start(comm);
-            hoop_allreduce(in, out, odd ? 30 : 40, HOOP_FLOAT32, HOOP_SUM, comm);
-            hoop_allreduce(in + 100, out + 100, odd ? 40 : 30, HOOP_FLOAT32, HOOP_SUM, comm);
-            r = hoop_group_end(comm);
+            r = hoop_group_start(comm); /* the others may disagree already, and then no group is open */
+            if (r == HOOP_SUCCESS) {
+                hoop_allreduce(in, out, odd ? 30 : 40, HOOP_FLOAT32, HOOP_SUM, comm);
+                hoop_allreduce(in + 100, out + 100, odd ? 40 : 30, HOOP_FLOAT32, HOOP_SUM, comm);
+                r = hoop_group_end(comm);
+            }
         }
     if (r == HOOP_SUCCESS) /* this rank's part was done before the others disagreed */
         r = hoop_barrier(comm);

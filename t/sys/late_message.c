@@ -106,13 +106,6 @@ never_taken(int rank, int size, void *arg)
            !line_is(2, since, 2000, "leaves, and rank 1 (", "that is lost");
 }
 
-static void
-expect(int size, party_fn *fn, void *arg, const char *what)
-{
-    int bad = party_run(&p, size, fn, arg, 60);
-    is_int(0, bad, "%s, %d ranks: %s; %s", what, size, p.guest[0].note, p.guest[1].note);
-}
-
 int
 main(void)
 {
@@ -121,12 +114,12 @@ main(void)
     tap_limit(240);
     party_open(&p);
     setenv("HOOP_WARN_AFTER_MS", "600", 1);
-    expect(2, late, NULL, "a receive that waits says so");
+    party_expect(&p, 2, late, NULL, 60, "a receive that waits says so");
     setenv("HOOP_RCVBUF", "16384", 1);
     setenv("HOOP_OP_TIMEOUT_MS", "2000", 1);
     if (pipe(ends))
         bail("pipe: %s", strerror(errno));
-    expect(2, never_taken, ends, "a rank that leaves says who does not take its messages");
+    party_expect(&p, 2, never_taken, ends, 60, "a rank that leaves says who does not take its messages");
     ok(hear(1).result == HOOP_ERR_PEER_LOST && hear(1).rank == 0, "and that one hears later that some are lost: %s",
        p.guest[1].note);
     close(ends[0]);

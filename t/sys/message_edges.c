@@ -266,25 +266,18 @@ test_without_server(void)
     }
 }
 
-static void
-expect(int size, party_fn *fn, void *arg, const char *what)
-{
-    int bad = party_run(&p, size, fn, arg, 60);
-    is_int(0, bad, "%s, %d ranks: %s; %s", what, size, p.guest[0].note, p.guest[1].note);
-}
-
 int
 main(void)
 {
     plan_lazy();
     tap_limit(240);
     party_open(&p);
-    expect(6, many, NULL, "all pairs");
-    expect(8, many, NULL, "all pairs");
+    party_expect(&p, 6, many, NULL, 60, "all pairs");
+    party_expect(&p, 8, many, NULL, 60, "all pairs");
     setenv("HOOP_OP_TIMEOUT_MS", "120000", 1);
     test_handshake();
     test_operation();
-    expect(3, fork_with_links, NULL, "forks with links open");
+    party_expect(&p, 3, fork_with_links, NULL, 60, "forks with links open");
     test_without_server();
     party_close(&p);
     return 0;

@@ -66,16 +66,6 @@ tells(const hoop_comm *comm, const char *word)
     return 0;
 }
 
-/* Runs the function on so many ranks; all must end with status 0. */
-static void
-expect(int size, party_fn *fn, void *arg, const char *text)
-{
-    int bad = party_run(&p, size, fn, arg, 60);
-    for (int rank = 0; rank < size && bad; rank++)
-        diag("rank %d: %s", rank, p.guest[rank].note);
-    is_int(0, bad, "%s", text);
-}
-
 /* --- sizes --- */
 
 static const size_t sizes[] = {0,     1,         2,    3,        4,        5,         7,           64,
@@ -494,29 +484,30 @@ main(void)
     int late[] = {0, 1}, good = 0, n = party_rounds(60);
     plan_lazy();
     party_open(&p);
-    expect(2, one_way, &late[0], "messages of all sizes, the sender late");
-    expect(2, one_way, &late[1], "messages of all sizes, the receiver late");
-    expect(2, both_ways, NULL, "all sizes in both directions at once, in a group");
-    expect(1, both_ways, NULL, "all sizes to oneself, in a group");
-    expect(RANKS, both_ways, NULL, "all sizes round a ring of 4, in a group");
-    expect(2, both_send_first, NULL, "two ranks that send 64 KiB first, and do not sleep");
-    expect(2, tags_backwards, NULL, "a receive does not wait behind an unread tag");
-    expect(2, much_unread, NULL, "3 MiB of unread messages hold no other tag up, and come in order");
+    party_expect(&p, 2, one_way, &late[0], 60, "messages of all sizes, the sender late");
+    party_expect(&p, 2, one_way, &late[1], 60, "messages of all sizes, the receiver late");
+    party_expect(&p, 2, both_ways, NULL, 60, "all sizes in both directions at once, in a group");
+    party_expect(&p, 1, both_ways, NULL, 60, "all sizes to oneself, in a group");
+    party_expect(&p, RANKS, both_ways, NULL, 60, "all sizes round a ring of 4, in a group");
+    party_expect(&p, 2, both_send_first, NULL, 60, "two ranks that send 64 KiB first, and do not sleep");
+    party_expect(&p, 2, tags_backwards, NULL, 60, "a receive does not wait behind an unread tag");
+    party_expect(&p, 2, much_unread, NULL, 60, "3 MiB of unread messages hold no other tag up, and come in order");
     for (int i = 0; i < n; i++) {
         write_letters();
         good += case_int(0, party_run(&p, RANKS, random_letters, NULL, 60), "exchange %d: %s", i, p.guest[0].note);
     }
     is_int(n, good, "a thousand random messages between four ranks, with collectives between them");
-    expect(2, to_oneself, NULL, "messages to oneself");
-    expect(3, mixed_group, NULL, "a group of messages and collectives");
-    expect(2, wrong_arguments, NULL, "wrong arguments are refused, and lose nothing");
-    expect(2, polled, NULL, "a program with a loop of its own");
+    party_expect(&p, 2, to_oneself, NULL, 60, "messages to oneself");
+    party_expect(&p, 3, mixed_group, NULL, 60, "a group of messages and collectives");
+    party_expect(&p, 2, wrong_arguments, NULL, 60, "wrong arguments are refused, and lose nothing");
+    party_expect(&p, 2, polled, NULL, 60, "a program with a loop of its own");
     for (int size = 1; size <= 5; size++)
-        expect(size, blocks_of_all_sizes, NULL, "blocks of all sizes between all ranks, of which there are so many");
-    expect(4, grouped_blocks, NULL, "alltoallv in a group, and its wrong arguments");
+        party_expect(&p, size, blocks_of_all_sizes, NULL, 60,
+                     "blocks of all sizes between all ranks, of which there are so many");
+    party_expect(&p, 4, grouped_blocks, NULL, 60, "alltoallv in a group, and its wrong arguments");
     setenv("HOOP_CHECKSUM", "payload", 1);
     setenv("HOOP_SLICE_BYTES", "4096", 1);
-    expect(2, both_ways, NULL, "with checksums, in slices of 4 KiB");
+    party_expect(&p, 2, both_ways, NULL, 60, "with checksums, in slices of 4 KiB");
     party_close(&p);
     return 0;
 }

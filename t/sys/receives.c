@@ -49,15 +49,6 @@ is_well(hoop_result result, const hoop_comm *comm)
     return 0;
 }
 
-static void
-expect(int size, party_fn *fn, void *arg, const char *text)
-{
-    int bad = party_run(&p, size, fn, arg, 60);
-    for (int rank = 0; rank < size && bad; rank++)
-        diag("rank %d: %s", rank, p.guest[rank].note);
-    is_int(0, bad, "%s", text);
-}
-
 /* Whether this thread's last receive, or that work, got so many elements of this rank. */
 static int
 got(hoop_work *work, int peer, size_t count)
@@ -264,17 +255,20 @@ main(void)
     int late[] = {0, 1};
     plan_lazy();
     party_open(&p);
-    expect(2, larger, &late[0], "a message fills the start of a larger array, whose receive is there first");
-    expect(2, larger, &late[1], "likewise, whose receive comes later");
-    expect(1, larger_works, NULL, "likewise of works, to oneself, and in a group");
-    expect(4, from_any, &yes[0], "messages of any rank: each sender's order, its rank and its length");
-    expect(5, from_any, &yes[1], "likewise of works");
-    expect(2, in_order, &yes[0], "receives from any rank and from one, which are there first, keep their order");
-    expect(2, in_order, &yes[1], "likewise where the messages are there first");
-    expect(1, any_forms, NULL, "from any rank in a group, from oneself, on a stream, and beyond its time limit");
-    expect(3, others_end, &ends[0], "a rank that leaves does not end a receive from any");
-    expect(3, others_end, &ends[1], "all others that leave do");
-    expect(3, others_end, &ends[2], "a rank that dies does, and is named");
+    party_expect(&p, 2, larger, &late[0], 60,
+                 "a message fills the start of a larger array, whose receive is there first");
+    party_expect(&p, 2, larger, &late[1], 60, "likewise, whose receive comes later");
+    party_expect(&p, 1, larger_works, NULL, 60, "likewise of works, to oneself, and in a group");
+    party_expect(&p, 4, from_any, &yes[0], 60, "messages of any rank: each sender's order, its rank and its length");
+    party_expect(&p, 5, from_any, &yes[1], 60, "likewise of works");
+    party_expect(&p, 2, in_order, &yes[0], 60,
+                 "receives from any rank and from one, which are there first, keep their order");
+    party_expect(&p, 2, in_order, &yes[1], 60, "likewise where the messages are there first");
+    party_expect(&p, 1, any_forms, NULL, 60,
+                 "from any rank in a group, from oneself, on a stream, and beyond its time limit");
+    party_expect(&p, 3, others_end, &ends[0], 60, "a rank that leaves does not end a receive from any");
+    party_expect(&p, 3, others_end, &ends[1], 60, "all others that leave do");
+    party_expect(&p, 3, others_end, &ends[2], 60, "a rank that dies does, and is named");
     party_close(&p);
     return 0;
 }

@@ -34,16 +34,6 @@ ask(const hoop_comm *comm)
     return s;
 }
 
-/* Runs the function on so many ranks; all must end with status 0. */
-static void
-expect(int size, party_fn *fn, void *arg, const char *text)
-{
-    int bad = party_run(&p, size, fn, arg, LIMIT);
-    for (int rank = 0; rank < size && bad; rank++)
-        diag("rank %d: %s", rank, p.guest[rank].note);
-    is_int(0, bad, "%s (%d ranks)", text, size);
-}
-
 /* 1, or a note of the rank and 0. */
 static int
 holds(int truth, const char *what, uint64_t found, uint64_t least, uint64_t most)
@@ -554,20 +544,21 @@ main(void)
     sizes_of_the_struct();
     party_open(&p);
     for (int i = 0; i < 3; i++) {
-        expect(ranks[i], count_sizes, NULL, "operations, messages and bytes of every size are counted");
-        expect(ranks[i], count_allreduce, NULL, "an allreduce's bytes");
-        expect(ranks[i], await_late_peer, NULL, "who waits for a late rank has waited for it");
+        party_expect(&p, ranks[i], count_sizes, NULL, LIMIT,
+                     "operations, messages and bytes of every size are counted");
+        party_expect(&p, ranks[i], count_allreduce, NULL, LIMIT, "an allreduce's bytes");
+        party_expect(&p, ranks[i], await_late_peer, NULL, LIMIT, "who waits for a late rank has waited for it");
     }
-    expect(3, count_entries, NULL, "every 1,024th entry");
-    expect(2, ask_while_waiting, NULL, "a wait counts while it lasts");
-    expect(2, await_full_link, NULL, "a rank that takes nothing any more");
-    expect(2, await_receive, NULL, "a receive that comes late");
-    expect(3, measure, NULL, "TCP's figures");
-    expect(2, compare_clocks, NULL, "clocks are compared with the server's");
-    expect(3, measure_straggler, NULL, "the figures of a rank that never waits long");
-    expect(2, ask_after_failure, NULL, "a failed communicator");
-    expect(3, ask_from_another_thread, NULL, "another thread asks, and no figure goes back");
-    expect(2, without_recorder, NULL, "without a flight recorder");
+    party_expect(&p, 3, count_entries, NULL, LIMIT, "every 1,024th entry");
+    party_expect(&p, 2, ask_while_waiting, NULL, LIMIT, "a wait counts while it lasts");
+    party_expect(&p, 2, await_full_link, NULL, LIMIT, "a rank that takes nothing any more");
+    party_expect(&p, 2, await_receive, NULL, LIMIT, "a receive that comes late");
+    party_expect(&p, 3, measure, NULL, LIMIT, "TCP's figures");
+    party_expect(&p, 2, compare_clocks, NULL, LIMIT, "clocks are compared with the server's");
+    party_expect(&p, 3, measure_straggler, NULL, LIMIT, "the figures of a rank that never waits long");
+    party_expect(&p, 2, ask_after_failure, NULL, LIMIT, "a failed communicator");
+    party_expect(&p, 3, ask_from_another_thread, NULL, LIMIT, "another thread asks, and no figure goes back");
+    party_expect(&p, 2, without_recorder, NULL, LIMIT, "without a flight recorder");
     party_close(&p);
     return 0;
 }

@@ -333,6 +333,15 @@ party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit)
 }
 
 void
+party_expect(party *p, int size, party_fn *fn, void *arg, unsigned limit, const char *text)
+{
+    int bad = party_run(p, size, fn, arg, limit);
+    for (int rank = 0; rank < size && bad; rank++)
+        diag("rank %d: %s", rank, p->guest[rank].note);
+    is_int(0, bad, "%s (%d ranks)", text, size);
+}
+
+void
 party_close(party *p)
 {
     if (p->server > 0) {

@@ -49,6 +49,9 @@ void party_wait(party *p);  /* until all are gone */
 /* Both, and how many ended with a status other than 0. */
 int party_run(party *p, int size, party_fn *fn, void *arg, unsigned limit);
 
+/* A check that all of them end with 0; if not, the note of each is shown. */
+void party_expect(party *p, int size, party_fn *fn, void *arg, unsigned limit, const char *text);
+
 /* In a rank: hoop_comm_create, of which party_await knows. */
 hoop_result party_create(hoop_comm **comm);
 

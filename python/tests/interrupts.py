@@ -64,29 +64,25 @@ def split(rank):
         sys.stdin.read()
 
 
-def leave(rank):
-    """With an operation in flight that the others do not enter."""
+def in_flight(rank, act):
+    """`act` waits for an operation that the others do not enter."""
     comm = joined()
     if rank == 1:
         work = comm.iallreduce(mine())
         at_it(rank)
         try:
-            comm.destroy()
+            act(comm, work)
         finally:
             refused(work.wait)
     late(comm)
+
+
+def leave(rank):
+    in_flight(rank, lambda comm, _: comm.destroy())
 
 
 def wait_or_fail(rank):
-    comm = joined()
-    if rank == 1:
-        work = comm.iallreduce(mine())
-        at_it(rank)
-        try:
-            work.wait_or_fail(100)
-        finally:
-            refused(work.wait)
-    late(comm)
+    in_flight(rank, lambda _, work: work.wait_or_fail(100))
 
 
 def call(rank):

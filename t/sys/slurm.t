@@ -28,7 +28,7 @@ mkdir debs root state home
 (cd debs && timeout 60 apt-get -q -o APT::Sandbox::User=root download $packages) >downloaded 2>&1 ||
     skip_all "Slurm's packages cannot be downloaded: $(tail -n 1 downloaded)"
 for deb in debs/*.deb; do dpkg -x "$deb" root; done
-plan 14
+plan 17
 
 # --- a cluster -------------------------------------------------------------------------------------------------------
 
@@ -59,8 +59,8 @@ SlurmdPidFile=$tmp/slurmd.%n.pid
 SlurmctldPort=$port
 SlurmdParameters=config_overrides
 PluginDir=$lib/slurm-wlm
-NodeName=red NodeHostname=$here NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=4 CoresPerSocket=4
-NodeName=blue NodeHostname=$here NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=4 CoresPerSocket=4
+NodeName=red NodeHostname=$here NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=8 CoresPerSocket=8
+NodeName=blue NodeHostname=$here NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=8 CoresPerSocket=8
 PartitionName=all Nodes=ALL Default=YES State=UP
 END
 start root/usr/sbin/slurmctld-wlm -i -D >controller 2>&1
@@ -123,14 +123,32 @@ if torch=$(python_with torch); then
     chmod +x train
     timeout 120 salloc -Q -N 2 -n 4 "$abs_top_builddir/bin/hooprun" ./train >said 2>err </dev/null
     like 'step 50: mean squared error 0\.0' "$(cat said)" 'PyTorch in an allocation' || diag "$(cat said err)"
-    printf '#!/bin/sh\n#SBATCH -N 2 -n 4 -o %s/slurm-out\n%s ./train\n' "$tmp" "$abs_top_builddir/bin/hooprun" >train.sbatch
-    sbatch -Q train.sbatch >said 2>&1
-    trained() { grep -q 'step 50: mean squared error 0\.0' slurm-out 2>/dev/null; }
-    ok 'and in a batch job' wait_for 120 trained || diag "$(cat said slurm-out)"
+    # hoop_slurm(7), from its first command; the ranks wait at "hold", to be looked at
+    mkdir -p page home/train/bin
+    awk -v folder=page -f "$abs_top_srcdir/t/tools/blocks.awk" "$abs_top_srcdir/man/hoop_slurm.7" >list
+    block() { sed "s/4711/$id/" "page/$(sed -n "s/^\([0-9]*\) $1.*/\1/p" list)"; }
+    block file >train.sbatch
+    cp "$abs_top_srcdir/examples/torch_ddp.py" .
+    printf '#!/bin/sh\nwhile [ -e hold ]; do sleep 0.1; done\nMASTER_ADDR=127.0.0.1 exec %s "$@"\n' "$torch" >home/train/bin/python
+    chmod +x home/train/bin/python
+    echo "PATH=$tmp/home/train/bin:$abs_top_builddir/bin:\$PATH" >home/train/bin/activate
+    submit() { block "$1" | sed 's/sbatch/sbatch --parsable/' | sh >id 2>&1; id=$(cat id); }
+    touch hold
+    submit run
+    printed() { grep -q "$1" "slurm-$id.out" 2>/dev/null; }
+    looked() { block look | sh >/dev/null 2>&1; printed '^hooprun: no rank is in a ring of hoop now'; }
+    ok 'hoop_slurm(7): a batch job, and the command that looks at it' wait_for 60 looked || diag "$(cat "slurm-$id.out")"
+    rm hold
+    trained() { printed 'step 50: mean squared error 0\.0'; }
+    ok '... and then it trains' wait_for 120 trained || diag "$(cat "slurm-$id.out")"
+    ok '... after the line that the page shows' printed "^hooprun: 4 ranks on 2 hosts of Slurm job $id"
+    (sed '/^exec/d' train.sbatch && block srun | sed 's/\$(hostname)/127.0.0.1/') >srun.sbatch
+    id=$(sbatch --parsable srun.sbatch)
+    ok '... as it does without hooprun' wait_for 120 trained || diag "$(cat "slurm-$id.out")"
     all_over() { [ -z "$(squeue -h)" ]; }
     wait_for 30 all_over # the daemons of the job's steps end with it
 else
-    skip 2 'no python with torch: quickstart check all runs this'
+    skip 5 'no python with torch: quickstart check all runs this'
 fi
 for pid in $daemons; do stop "$pid"; done
 ended() { for pid in $daemons; do gone "$pid" || return 1; done; }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Every command of README.md, hoop_tutorial(7), hoop_coming_from(7) and hoop_hang(7), in the order in which they stand
-# there, what they are said to print, the commands of hoop_launch(7), and every example of the manual, alone and as a ring
-# of three. The home is a folder of this test's own, a script stands for the remote shell, and the library is the one of
+# Every command of README.md, hoop_tutorial(7), hoop_coming_from(7), hoop_two_hosts(7) and hoop_hang(7), in the order in
+# which they stand there, what they are said to print, the commands of hoop_launch(7), and every example of the manual,
+# alone and as a ring of three. The home is a folder of this test's own, a script stands for the remote shell, and the library is the one of
 # the build tree. A block that is marked "sample" is only shown.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
@@ -130,6 +130,7 @@ page()
 page "$abs_top_srcdir/README.md" "$tmp/readme"
 page "$abs_top_srcdir/man/hoop_tutorial.7" "$tmp/tutorial"
 page "$abs_top_srcdir/man/hoop_coming_from.7" "$tmp/coming_from"
+page "$abs_top_srcdir/man/hoop_two_hosts.7" "$tmp/two_hosts"
 page "$abs_top_srcdir/man/hoop_hang.7" "$tmp/hang"
 like 'rank 2 \(.*\) has not entered operation 1 .*3 ranks have waited 2\.' "$(cat "$tmp/hang/printed")" \
     'hoop_hang(7): every rank learns who was late'

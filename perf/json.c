@@ -6,15 +6,32 @@
 #include "hoop.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
+
+enum { NUMBERED = 10000 };
+
+/* a.json, a.0.json, a.1.json ... for number 0, 1, 2 ...: before the last dot, so that the name keeps its ending. */
+static const char *
+numbered(const char *path, int number, char name[PATH_MAX])
+{
+    const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path, *dot = strrchr(own, '.');
+    if (!dot || dot == own)
+        dot = own + strlen(own);
+    if (number == 0)
+        snprintf(name, PATH_MAX, "%s", path);
+    else
+        snprintf(name, PATH_MAX, "%.*s.%d%s", (int)(dot - path), path, number - 1, dot);
+    return name;
+}
 
 FILE *
 perf_json_open(const char *path)
 {
     char name[PATH_MAX];
-    for (int try = 0; try < PERF_NUMBERED; try++) {
-        FILE *file = fopen(perf_file_numbered(path, try, name), "wx");
+    for (int try = 0; try < NUMBERED; try++) {
+        FILE *file = fopen(numbered(path, try, name), "wx");
         if (file) {
             printf("# Writing JSON output to %s\n", name);
             return file;
@@ -89,15 +106,13 @@ write_config(hp_json *json, const perf_report *report)
     hp_json_text(json, "blocking_collectives", truth(o->blocking));
     hp_json_text(json, "per_iter_timing", truth(o->stats));
     hp_json_integer(json, "per_iter_skip", 0);
-    if (report->link_rate > 0)
-        hp_json_decimal(json, "line_bits_per_second", report->link_rate, 0);
     hp_json_text(json, "parallel_init", "false");
     write_devices(json, report);
     hp_json_close(json);
 }
 
 static void
-write_side(hp_json *json, const char *key, const perf_row *row, const perf_side *side, double line)
+write_side(hp_json *json, const char *key, const perf_row *row, const perf_side *side)
 {
     const perf_stats *s = &side->stats;
     if (side->absent) {
@@ -112,8 +127,6 @@ write_side(hp_json *json, const char *key, const perf_row *row, const perf_side 
         hp_json_decimal(json, "nwrong", (double)side->wrong, 6);
     else
         hp_json_null(json, "nwrong");
-    if (line > 0)
-        hp_json_decimal(json, "line_percent", perf_linkspeed_share(side->busbw, line), 6);
     hp_json_decimal(json, "first_us", side->first * 1e6, 6);
     hp_json_decimal(json, "median_us", s->median * 1e6, 6);
     hp_json_decimal(json, "min_us", s->min * 1e6, 6);
@@ -139,8 +152,8 @@ write_results(hp_json *json, const perf_report *report)
         hp_json_text(json, "type", row->type);
         hp_json_text(json, "redop", row->op);
         hp_json_text(json, "root", root);
-        write_side(json, "out_of_place", row, &row->side[0], report->link_rate);
-        write_side(json, "in_place", row, &row->side[1], report->link_rate);
+        write_side(json, "out_of_place", row, &row->side[0]);
+        write_side(json, "in_place", row, &row->side[1]);
         hp_json_integer(json, "actual_iterations", report->options->iterations);
         hp_json_text(json, "experiment_name", row->coll);
         hp_json_close(json);

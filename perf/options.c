@@ -4,7 +4,6 @@
 
 #include "base/option_list.h"
 #include "perf/collectives.h"
-#include "perf/linkspeed.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -23,7 +22,7 @@ typedef struct reader {
 } reader;
 
 enum { WORDS_SIZE = 200 };
-enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_PLOT, OPT_COMPARE, OPT_LINE, OPT_VERSION, OPT_COMPLETE };
+enum { OPT_COLL = 256, OPT_STATS, OPT_CSV, OPT_VERSION, OPT_COMPLETE };
 
 #define FOREIGN_FLAGS "t:m:p:C:T:R:O:G:y:N:S:" /* flags of nccl-tests without a meaning here */
 
@@ -47,9 +46,6 @@ static const struct option long_options[] = {
     {"coll", required_argument, NULL, OPT_COLL},
     {"stats", no_argument, NULL, OPT_STATS},
     {"csv", required_argument, NULL, OPT_CSV},
-    {"plot", required_argument, NULL, OPT_PLOT},
-    {"compare", required_argument, NULL, OPT_COMPARE},
-    {"line", required_argument, NULL, OPT_LINE},
     {"version", no_argument, NULL, OPT_VERSION},
     {"complete-options", no_argument, NULL, OPT_COMPLETE},
     {"nthreads", required_argument, NULL, 't'},
@@ -88,9 +84,7 @@ perf_options_help(void)
            "  -z, --blocking N       barrier after each run, 1: timed, 3: not timed; 0, 2: none (0)\n"
            "  -g, --ngpus N          0: host memory, 1: GPU memory (0)\n"
            "      --stats            first, median, min, max, 95 % confidence interval of the median\n"
-           "      --line RATE        speed of the links (10G, 950mbit) for %line (the interfaces' speed)\n"
            "  -J, --output_file F    write JSON as nccl-tests;   --csv F   write comma-separated values\n"
-           "      --plot F.png|svg   draw with gnuplot;   --compare OLD.json   compare with a former run\n"
            "      --help, --version\n\n"
            "Example: hooprun -n 4 hoop-bench -b 1K -e 256M -f 4 --stats -J today.json\n";
 }
@@ -162,8 +156,6 @@ perf_options_list(void)
                                   {'o', "choice", choice(perf_op_name, PERF_OPS, ops)},
                                   {'J', "file", "FILE"},
                                   {OPT_CSV, "file", "FILE"},
-                                  {OPT_PLOT, "file", "FILE"},
-                                  {OPT_COMPARE, "file", "FILE"},
                                   {OPT_COMPLETE, "hidden", ""}};
     enum { OWN = sizeof(own) / sizeof(own[0]), FOREIGN = sizeof(foreign) / sizeof(foreign[0]) };
     hp_option_kind kinds[OWN + FOREIGN + 1] = {0};
@@ -244,15 +236,6 @@ root_of(reader *r, const char *text)
     return strcmp(text, "all") == 0 || strcmp(text, "-1") == 0 ? PERF_ALL : number(r, "-r", text, 0, INT_MAX);
 }
 
-static double
-rate(reader *r, const char *option, const char *text)
-{
-    double bits = perf_linkspeed_parse(text);
-    if (bits <= 0)
-        complain(r, "%s takes a rate in bits a second such as 10G, 2.5gbit or 950mbit, not \"%s\"", option, text);
-    return bits;
-}
-
 static void
 take_size(reader *r, int option, const char *text)
 {
@@ -304,18 +287,8 @@ take(reader *r, int option, const char *text)
     case OPT_COLL: o->coll = named(r, "collective", text, perf_coll_named); break;
     case OPT_STATS: o->stats = 1; break;
     case OPT_CSV: o->csv = text; break;
-    case OPT_PLOT: o->plot = text; break;
-    case OPT_COMPARE: o->compare = text; break;
-    case OPT_LINE: o->link_rate = rate(r, "--line", text); break;
     default: take_size(r, option, text);
     }
-}
-
-static int
-ends_with(const char *text, const char *end)
-{
-    size_t length = strlen(text), tail = strlen(end);
-    return length > tail && strcmp(text + length - tail, end) == 0;
 }
 
 static int
@@ -341,8 +314,6 @@ settle(reader *r, int blocking_set)
         complain(r, "%s has no operation %s: %s", perf_type_at(o->type)->name, perf_op_name(o->op),
                  perf_type_at(o->type)->kind == PERF_BOOL ? "a bool has no mean"
                                                           : "take one of integers, such as -d int32");
-    if (o->plot && !ends_with(o->plot, ".png") && !ends_with(o->plot, ".svg"))
-        complain(r, "--plot takes a file that ends in .png or .svg, not \"%s\"", o->plot);
 }
 
 int

@@ -17,9 +17,8 @@ typedef struct perf_options {
     int coll, type, op, root; /* PERF_ALL: each of them */
     int average, blocking, gpus;
     int stats;
-    double link_rate;                        /* bits a second; 0: what the interfaces' drivers say */
-    const char *json, *csv, *plot, *compare; /* NULL: none */
-    int plain;                               /* 1: started without any option */
+    const char *json, *csv; /* NULL: none */
+    int plain;              /* 1: started without any option */
 } perf_options;
 
 /* PERF_RUN, _HELP, _VERSION, _LIST, or PERF_WRONG with a sentence in why. */

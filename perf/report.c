@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* report: rows, what they add up to, and the files that rank 0 writes. */
+/* report: rows, and what they add up to. */
 #include "perf/report.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 
 /* --- rows --- */
@@ -74,61 +72,4 @@ perf_size_print(size_t bytes, char text[PERF_SIZE_TEXT])
         value /= 1024;
     snprintf(text, PERF_SIZE_TEXT, "%.4g %s", value, units[unit]);
     return text;
-}
-
-/* --- files --- */
-
-FILE *
-perf_file_open(const char *path)
-{
-    FILE *file = fopen(path, "w");
-    if (!file)
-        fprintf(stderr, "hoop-bench: cannot write %s: %s\n", path, strerror(errno));
-    return file;
-}
-
-/* Errors of buffered writing show when the file is closed. */
-int
-perf_file_close(FILE *file, const char *path)
-{
-    int failed = ferror(file);
-    if (fclose(file) == 0 && !failed)
-        return 0;
-    fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", path, strerror(errno));
-    return -1;
-}
-
-/* The number goes before the last dot of the file's own name, so that it keeps its ending. */
-const char *
-perf_file_numbered(const char *path, int number, char name[PATH_MAX])
-{
-    const char *slash = strrchr(path, '/'), *own = slash ? slash + 1 : path, *dot = strrchr(own, '.');
-    if (!dot || dot == own)
-        dot = own + strlen(own);
-    if (number == 0)
-        snprintf(name, PATH_MAX, "%s", path);
-    else
-        snprintf(name, PATH_MAX, "%.*s.%d%s", (int)(dot - path), path, number - 1, dot);
-    return name;
-}
-
-static int
-is_later(const struct stat *a, const struct stat *b)
-{
-    if (a->st_mtim.tv_sec != b->st_mtim.tv_sec)
-        return a->st_mtim.tv_sec > b->st_mtim.tv_sec;
-    return a->st_mtim.tv_nsec >= b->st_mtim.tv_nsec;
-}
-
-const char *
-perf_file_newest(const char *path, char name[PATH_MAX])
-{
-    struct stat one, best = {0};
-    int newest = 0;
-    for (int number = 0; number < PERF_NUMBERED; number++)
-        if (stat(perf_file_numbered(path, number, name), &one) == 0 && is_later(&one, &best)) {
-            best = one;
-            newest = number;
-        }
-    return perf_file_numbered(path, newest, name);
 }

@@ -3,8 +3,6 @@
 #include "perf/run.h"
 
 #include "perf/json.h"
-#include "perf/past.h"
-#include "perf/plot.h"
 #include "perf/table.h"
 
 #include <errno.h>
@@ -71,16 +69,6 @@ measure_all(perf_run *run)
 
 /* --- before --- */
 
-/* The slowest interface's speed; 0 unless all ranks know theirs and the ring leaves this host. */
-static double
-slowest_link(const perf_run *run, const perf_member *all)
-{
-    double least = all[0].link_rate;
-    for (int i = 1; i < run->ranks; i++)
-        least = all[i].link_rate < least ? all[i].link_rate : least;
-    return hoop_comm_local_size(run->comm) < run->ranks ? least : 0;
-}
-
 static void
 introduce(perf_run *run)
 {
@@ -89,12 +77,9 @@ introduce(perf_run *run)
     if (!all)
         perf_abandon(run, "has no memory for the list of ranks");
     gethostname(own.host, sizeof(own.host) - 1);
-    perf_linkspeed_interface(run->comm, own.interface);
-    own.link_rate = perf_linkspeed_speed("/sys/class/net", own.interface);
     snprintf(own.device, sizeof(own.device), "%s", run->recv.memory->name);
     perf_need(run, hoop_allgather(&own, all, sizeof(own), HOOP_UINT8, run->comm));
     run->report.members = all;
-    run->report.link_rate = run->options.link_rate > 0 ? run->options.link_rate : slowest_link(run, all);
 }
 
 enum { WHY = 512 }; /* bytes of a sentence */
@@ -176,16 +161,12 @@ failed:
     return -1;
 }
 
-/* A file that rank 0 cannot read or write ends the run on all ranks, before anything is measured. */
+/* A file that rank 0 cannot write ends the run on all ranks, before anything is measured. */
 static void
-open_files(perf_run *run, perf_past *past)
+open_files(perf_run *run)
 {
     char why[WHY] = "";
-    uint64_t failed = 0;
-    if (run->rank == 0 && run->options.compare)
-        failed = perf_past_read(past, run->options.compare, why, sizeof(why)) != 0;
-    if (run->rank == 0 && !failed)
-        failed = open_outputs(run, why, sizeof(why)) != 0;
+    uint64_t failed = run->rank == 0 && open_outputs(run, why, sizeof(why)) != 0;
     perf_need(run, hoop_broadcast(&failed, &failed, 1, HOOP_UINT64, 0, run->comm));
     if (failed)
         perf_refuse(run, 1, why);
@@ -195,7 +176,7 @@ open_files(perf_run *run, perf_past *past)
 
 /* Rank 0's files. 0, or -1 when one could not be written. */
 static int
-write_files(perf_run *run, const perf_past *past)
+write_files(perf_run *run)
 {
     const perf_options *o = &run->options;
     int failed = 0;
@@ -205,15 +186,11 @@ write_files(perf_run *run, const perf_past *past)
     }
     if (o->csv && perf_csv_write(o->csv, &run->report) != 0)
         failed = 1;
-    if (o->plot && perf_plot_write(o->plot, &run->report, past) != 0)
-        failed = 1;
-    if (o->compare)
-        perf_past_compare(&run->report, past);
     return failed ? -1 : 0;
 }
 
 static int
-print_end(perf_run *run, const perf_past *past)
+print_end(perf_run *run)
 {
     if (run->rank != 0)
         return 0;
@@ -223,7 +200,7 @@ print_end(perf_run *run, const perf_past *past)
     if (run->options.plain)
         printf("# Read next: man hoop-bench for the columns and the options, man 7 hoop for the library,\n"
                "# and examples/digits.c trains on real data: hooprun -n 4 examples/digits\n");
-    return write_files(run, past);
+    return write_files(run);
 }
 
 static void
@@ -241,7 +218,6 @@ finish(perf_run *run)
 int
 perf_run_all(perf_run *run)
 {
-    perf_past past = {0};
     char why[128];
     if (run->options.root >= run->ranks) {
         snprintf(why, sizeof(why), "-r %d names a rank that does not exist: there are %d, counted from 0",
@@ -250,13 +226,12 @@ perf_run_all(perf_run *run)
     }
     take_memory(run);
     introduce(run);
-    open_files(run, &past);
+    open_files(run);
     perf_report_clock(run->report.started, sizeof(run->report.started));
     if (run->rank == 0)
         perf_table_head(&run->report);
     measure_all(run);
-    int failed = print_end(run, &past) != 0 || perf_report_wrong(&run->report) != 0;
-    free(past.rows.row);
+    int failed = print_end(run) != 0 || perf_report_wrong(&run->report) != 0;
     finish(run);
     return failed;
 }

@@ -4,6 +4,7 @@
 
 #include "hoop.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* A number in at most `width` characters, with as many decimals as fit (two at most). */
@@ -16,21 +17,6 @@ fit(char *out, int width, double value)
             return out;
     snprintf(out, room, width >= 7 ? "%*.1e" : "%*.0e", width, value);
     return out;
-}
-
-static void
-link_head(const perf_report *report)
-{
-    char rate[PERF_RATE_TEXT];
-    if (report->link_rate <= 0)
-        return;
-    printf("# Line %s each way, ", perf_linkspeed_print(report->link_rate, rate));
-    for (int i = 0; i < report->ranks && report->options->link_rate <= 0; i++)
-        if (report->members[i].link_rate <= report->link_rate) {
-            printf("by the driver of %s on %s, the slowest\n", report->members[i].interface, report->members[i].host);
-            return;
-        }
-    printf("as --line says\n");
 }
 
 void
@@ -52,7 +38,6 @@ perf_table_head(const perf_report *report)
         printf("#  Rank %2d Group %2d Pid %6d on %10s device %2d [%04x:%02x:%02x] %s\n", m->rank, 0, m->pid, m->host, 0,
                0U, 0U, 0U, m->device);
     }
-    link_head(report);
 }
 
 static void
@@ -74,8 +59,6 @@ column_line(const perf_report *report, const char *const left[5], const char *ti
         else if (report->options->stats)
             stats_columns("first", "median", "min", "max", "ci_low", "ci_high");
     }
-    if (report->link_rate > 0)
-        printf("  %6s  %6s", units ? "(out)" : "%line", units ? "(in)" : "%line");
     printf(" \n");
 }
 
@@ -102,17 +85,6 @@ perf_table_begin(const perf_row *row)
 {
     printf("%12zu  %12zu  %8s  %6s  %6d", row->bytes, row->count, row->type, row->op, row->root);
     fflush(stdout);
-}
-
-static void
-share_columns(const perf_report *report, const perf_row *row)
-{
-    for (int place = 0; place < 2; place++) {
-        char share[7];
-        printf("  %6s", row->side[place].absent
-                            ? "N/A"
-                            : fit(share, 6, perf_linkspeed_share(row->side[place].busbw, report->link_rate)));
-    }
 }
 
 static void
@@ -156,8 +128,6 @@ perf_table_side(const perf_report *report, const perf_row *row, int place)
         absent_side(report);
     else
         side_columns(report, row, &row->side[place]);
-    if (place == 1 && report->link_rate > 0)
-        share_columns(report, row);
     fflush(stdout);
 }
 
@@ -188,23 +158,6 @@ first_calls(const perf_report *report)
            report->options->stats ? "it counts in the column first only" : "not counted in the table");
 }
 
-/* The row and place with the highest bus bandwidth. */
-static void
-best_share(const perf_report *report)
-{
-    double best = 0;
-    size_t bytes = 0;
-    for (size_t i = 0; i < 2 * report->rows.count; i++) {
-        const perf_row *row = &report->rows.row[i / 2];
-        if (row->side[i % 2].busbw > best) {
-            best = row->side[i % 2].busbw;
-            bytes = row->bytes;
-        }
-    }
-    printf("# %-20s : at best %.1f %% (%zu B)\n", "Share of the line", perf_linkspeed_share(best, report->link_rate),
-           bytes);
-}
-
 void
 perf_table_foot(const perf_report *report)
 {
@@ -212,8 +165,6 @@ perf_table_foot(const perf_report *report)
     printf("# %-20s : %llu %s\n", "Out of bounds values", (unsigned long long)wrong, wrong != 0 ? "FAILED" : "OK");
     printf("# %-20s : %g \n", "Avg bus bandwidth", perf_report_busbw(report));
     first_calls(report);
-    if (report->link_rate > 0)
-        best_share(report);
     printf("#\n# Collective test concluded: hoop-bench\n#\n");
     fflush(stdout);
 }
@@ -323,24 +274,26 @@ csv_line(FILE *f, const perf_report *report, const perf_row *row, int place)
         fprintf(f, "%llu", (unsigned long long)side->wrong);
     fprintf(f, ",%.3f,%.3f,%.3f,%.3f,", side->first * 1e6, s->median * 1e6, s->min * 1e6, s->max * 1e6);
     if (perf_stats_has_interval(s))
-        fprintf(f, "%.3f,%.3f,", s->low * 1e6, s->high * 1e6);
+        fprintf(f, "%.3f,%.3f\n", s->low * 1e6, s->high * 1e6);
     else
-        fprintf(f, ",,");
-    if (report->link_rate > 0)
-        fprintf(f, "%.3f", perf_linkspeed_share(side->busbw, report->link_rate));
-    fprintf(f, "\n");
+        fprintf(f, ",\n");
 }
 
 int
 perf_csv_write(const char *path, const perf_report *report)
 {
-    FILE *f = perf_file_open(path);
-    if (!f)
-        return -1;
-    fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,"
-               "max_us,ci95_low_us,ci95_high_us,line_percent\n");
-    for (size_t i = 0; i < 2 * report->rows.count; i++)
-        if (!report->rows.row[i / 2].side[i % 2].absent)
-            csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
-    return perf_file_close(f, path);
+    FILE *f = fopen(path, "w");
+    int failed = !f;
+    if (f) {
+        fprintf(f, "coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,"
+                   "min_us,max_us,ci95_low_us,ci95_high_us\n");
+        for (size_t i = 0; i < 2 * report->rows.count; i++)
+            if (!report->rows.row[i / 2].side[i % 2].absent)
+                csv_line(f, report, &report->rows.row[i / 2], (int)(i % 2));
+        failed = ferror(f);
+        failed |= fclose(f) != 0; /* errors of buffered writing show here */
+    }
+    if (failed)
+        fprintf(stderr, "hoop-bench: cannot write all of %s: %s\n", path, strerror(errno));
+    return failed ? -1 : 0;
 }

@@ -126,7 +126,7 @@ downward launch agent ranks start_error run silence inspection job_table host jo
     mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
     knock lease spec agent_msg write_queue signals spawn proctree options.def xalloc
 downward top flight screen jobs remote job_key ask
-downward perf run json measure plot data past table memory report options stats collectives linkspeed
+downward perf run json measure data table memory report options stats collectives
 
 # Pure: no sockets, no threads, no clock.
 pure='hoop\.h|base/[a-z_]+\.h|gpu/gpu\.h|lib/(place|schedule|plan|blocks)\.h'

@@ -59,8 +59,8 @@ is '' "$(rows soak | awk '$9 != 0 || ($13 != 0 && $13 != "N/A")')" '... row by r
 run -n 2 "$bench" --coll sendrecv -b 64 -e 64K -f 32 -J messages.json >messages
 is '0 3 3' "$? $(rows messages | awk '$9 == 0' | wc -l) $(grep -o '"in_place": *null' messages.json | wc -l)" \
     'messages have no in-place form, in the table and in the file'
-run -n 2 "$bench" --coll alltoallv -b 64 -e 64K -f 32 --stats --compare messages.json >messages
-is "0 3" "$? $(rows messages | grep -c 'N/A *N/A *N/A *N/A *N/A *N/A')" 'nor has alltoallv, with --stats and --compare'
+run -n 2 "$bench" --coll alltoallv -b 64 -e 64K -f 32 --stats >messages
+is "0 3" "$? $(rows messages | grep -c 'N/A *N/A *N/A *N/A *N/A *N/A')" 'nor has alltoallv, with --stats'
 like '    N/A *$' "$("$bench" -b 8 -e 8 -c 0 | grep -vE '^#|^$')" '-c 0 checks nothing and says so'
 
 BENCH_LIE=256 run -n 2 "$liar" -b 64 -e 4096 -f 4 -n 1 >lies
@@ -69,20 +69,6 @@ is '1024 1 1;' "$(rows lies | awk '$9 != 0 || $13 != 0 { printf "%s %s %s;", $1,
 like '^# Out of bounds values : 2 FAILED$' "$(cat lies)" '... and in the foot'
 ok 'the same program is content when nothing is falsified' "$liar" -b 64 -e 4096 -n 1
 
-# --- the share of the line
-is '' "$(grep -c %line table | sed '/^0$/d')" 'where the line is unknown there is no share of it'
-run -n 2 "$bench" -b 64K -e 4M -f 8 -n 3 --line 10G --csv line.csv -J line.json >line
-is 0 $? '--line is taken'
-like '^# Line 10 Gbit/s each way, as --line says$' "$(cat line)" '... repeated'
-like ' #wrong   %line   %line $' "$(cat line)" '... has its columns at the end of the row'
-is 15 "$(rows line | awk '{ print NF }' | sort -u)" '... all rows have them'
-is '' "$(rows line | awk '
-    function off(share, busbw) { d = share - 100 * busbw * 8 / 10; return (d < 0 ? -d : d) > 0.5 }
-    off($14, $8) || off($15, $12)')" '... bits of bus bandwidth by bits of the line, in per cent'
-is '' "$(awk -F, 'NR > 1 { d = $19 - 100 * $11 * 8 / 10; if (d > 0.001 || d < -0.001) print }' line.csv)" '... in the CSV'
-like '"bus_bw":[0-9.]+,"nwrong":0.000000,"line_percent":[0-9.]+,' "$(cat line.json)" '... in the JSON'
-like '^# Share of the line    : at best [0-9.]+ % \([0-9]+ B\)$' "$(cat line)" '... and summed up'
-
 # --- files
 "$bench" -b 8 -e 8K -f 8 -n 7 --stats --csv t.csv -J t.json >stats
 is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each side' ||
@@ -90,9 +76,9 @@ is 4 "$(rows stats | awk 'NF == 25' | wc -l)" '--stats adds six columns to each 
 like '^# First call .*; it counts in the column first only$' "$(cat stats)" '... of which one is the first call'
 is '' "$(rows stats | awk '$11 < $12 || $11 > $13 || $14 != $12 || $15 != $13')" \
     'the median lies between least and most, which enclose it in 95 % of seven runs'
-is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us,line_percent' \
+is 'coll,size,count,type,redop,root,place,iterations,time_us,algbw,busbw,wrong,first_us,median_us,min_us,max_us,ci95_low_us,ci95_high_us' \
     "$(head -1 t.csv)" 'the CSV names its columns'
-is "9 19" "$(awk -F, '{ if (NF != 19) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
+is "9 18" "$(awk -F, '{ if (NF != 18) bad = 1 } END { print NR, bad ? "ragged" : NF }' t.csv)" '... has a line for each size and place'
 like 'Writing JSON output to t\.json$' "$(cat stats)" 'JSON is written where it was asked for'
 for key in version start_time args env nccl_version config results out_of_bounds average_bus_bandwidth errors end_time; do
     like "\"$key\":" "$(cat t.json)" "JSON has $key"
@@ -111,90 +97,14 @@ for name in plain a.b/plain .dot; do
     like "Writing JSON output to $name\.0\$" "$("$bench" -b 8 -e 8 -n 1 -J $name)" "$name has no ending to keep"
 done
 
-# --- a former run, which libjansson reads
-past='--compare t.json'
-if "$bench" -b 8 -e 8 -n 1 $past 2>&1 >/dev/null | grep 'built without libjansson, which reads JSON' >/dev/null; then
-    past=
-    skip 18 'hoop-bench was built without libjansson: install libjansson-dev, and configure again'
+if command -v gnuplot >/dev/null && command -v python3 >/dev/null; then
+    "$bench" -b 8 -e 8K -f 8 -n 1 -J old.json >/dev/null
+    ok 'bench/draw draws two runs' "$abs_top_srcdir/bench/draw" two.svg old.json t.json
+    is 'old.json: allreduce of float, sum t.json: allreduce of float, sum' \
+        "$(sed -n 's/.*>\([a-z]*\.json: .*\)<.*/\1/p' two.svg | paste -sd ' ')" '... with a curve for each'
 else
-    "$bench" -b 8 -e 8K -f 8 -n 7 -J t.json --compare t.json >compared
-    like 'Writing JSON output to t\.0\.json$' "$(cat compared)" 'a run is written beside the one that it is compared with'
-    like '^# Compared with t\.json: time now / time then' "$(cat compared)" '... the run is compared with what was there before'
-    "$bench" -b 8 -e 8 -n 1 -J t.json --compare t.json >again
-    like 'Writing JSON output to t\.1\.json$' "$(cat again)" '... and so on'
-    like '^# Compared with t\.0\.json: ' "$(cat again)" '--compare takes the newest of the name'
-    touch -d '1 hour ago' t.0.json t.1.json
-    like '^# Compared with t\.json: ' "$("$bench" -b 8 -e 8 -n 1 --compare t.json)" '... by its time, not by its number'
-    rm t.0.json t.1.json
-    is 4 "$(grep -cE '^# +allreduce .* [0-9.]+[ *] +[0-9.]+[ *]$' compared)" '--compare sets every row beside the former one'
-    like '^# Compared +: [0-9.]+ times the former time \(geometric mean of 8\)' "$(cat compared)" '... and sums up'
-    nok '... of as many ranks' grep -q Beware compared
-    like 'Beware: the former run had 1 ranks, this one has 2' "$(run -n 2 "$bench" -b 8 -e 8 -n 2 --compare t.json)" \
-        '... a run of other ranks is said to be one'
-    # A former run that took a second for everything, and one that varied from nothing to a second.
-    sed 's/"\(time\|median_us\|ci95_[a-z]*_us\)":\([0-9]*\)/"\1":99999\2/g' t.json >slower.json
-    sed 's/"ci95_low_us":[0-9.]*,"ci95_high_us":[0-9.]*/"ci95_low_us":0,"ci95_high_us":1000000/g' slower.json >vague.json
-    "$bench" -b 8 -e 8K -f 8 -n 7 --compare slower.json >compared
-    is 4 "$(grep -cE '^# +allreduce .* 0[0-9.]+\* +0[0-9.]+\*$' compared)" 'a star marks what lies outside both intervals' ||
-        diag "$(cat compared)"
-    like "^# \\* the medians differ: each lies outside the other run's 95 % confidence interval\$" "$(cat compared)" '... and is explained'
-    "$bench" -b 8 -e 8K -f 8 -n 7 --compare vague.json >compared
-    is 0 "$(grep -c '^# .*[0-9]\*' compared)" '... what lies inside one of them has none'
-    "$bench" -b 8 -e 8K -f 8 -n 5 --compare slower.json >compared
-    is 0 "$(grep -c '^# .*\*' compared)" '... nor what has no interval'
-    like '^# No stars: with fewer than 6 timed runs' "$(cat compared)" '... which is said'
-    sed 's/allreduce//' t.json >nccl.json
-    like 'geometric mean of 8' "$("$bench" -b 8 -e 8K -f 8 -n 7 --compare nccl.json)" "nccl-tests' own files will do"
-    printf '{"results":[{"size":8,"type":"float"' >cut.json
-    for not in cut.json table /dev/null; do
-        like "^hoop-bench: --compare needs .*; $not is not one\$" "$("$bench" -b 8 -e 8 -n 1 --compare $not 2>&1 >/dev/null)" \
-            "$not cannot be compared with"
-    done
+    skip 2 'python3 or gnuplot is not installed (apt-get install python3 gnuplot-nox)'
 fi
-
-mkdir empty
-env PATH="$tmp/empty" "$bench" -b 8 -e 8K -f 8 -n 2 --plot p.png >plot
-is 0 $? 'without gnuplot --plot is no error'
-like 'gnuplot could not be run here; its script and data are p\.png\.gp and p\.png\.dat' "$(cat plot)" '... one line says so'
-is 4 "$(grep -c '^[0-9]' p.png.dat)" '... and the data stay'
-if command -v gnuplot >/dev/null; then
-    ok '--plot draws' "$bench" -b 8 -e 8K -f 8 -n 2 --coll all --plot q.svg
-    like '<svg' "$(head -5 q.svg)" '... an SVG'
-    is '' "$(ls | grep '^q.svg\.')" '... and leaves nothing else behind'
-    mkdir "it's"
-    "$bench" -b 8 -e 8K -f 8 -n 2 --line 1G $past --plot "it's/r.svg" >plot
-    like "^# Plot: it's/r\.svg\$" "$(cat plot)" '... into folders with any name'
-    for word in 'allreduce: time' 'allreduce: bus bandwidth, GB/s' 'float sum' "float sum, in place${past:+, before}" 'the line' '2 KiB' \
-        "hoop-bench $("$bench" --version | sed -n 's/hoop-bench //p'): 1 rank on $(hostname), 20[0-9-]+ [0-9:]+${past:+; dashed: t\.json}"; do
-        like ">$word<" "$(cat "it's/r.svg")" "... $word"
-    done
-    is 1 "$("$bench" -b 8 -e 8 -n 2 --plot s.svg 2>&1 | grep -c 's\.svg\|arning')" 'a single size makes gnuplot say nothing'
-    ok '... and is drawn' test -s s.svg
-    run -n 2 "$bench" -b 8 -e 8K -f 8 -n 7 --coll all --stats --plot all.svg >plot
-    is 'allgather allgatherv allreduce alltoall alltoallv broadcast gather reduce reduce_scatter reduce_scatterv scatter sendrecv ' \
-        "$(sed -n 's/.*>\([a-z_]*\): bus bandwidth.*/\1/p' all.svg | LC_ALL=C sort | tr '\n' ' ')" \
-        'every collective has a panel of its own, but the barrier, which has no sizes'
-    is 12 "$(grep -c 'median time and its 95 % interval' all.svg)" '... with --stats of the medians'
-    like '^# Plot: there is nothing to draw' "$("$bench" --coll barrier -n 2 --plot b.svg)" 'a barrier alone is not drawn'
-else
-    skip 16 'gnuplot is not installed (apt-get install gnuplot-nox)'
-fi
-mkdir bad
-printf '#!/bin/sh\necho no such terminal >&2\nexit 1\n' >bad/gnuplot
-chmod +x bad/gnuplot
-PATH="$tmp/bad:$PATH" "$bench" -b 8 -e 8K -f 8 -n 7 --stats ${past:+--compare slower.json} --plot s.svg >plot 2>err
-is '' "$(cat err)" 'what gnuplot says does not leak'
-like 'gnuplot was not content; its script and data are s.svg.gp and s.svg.dat' "$(cat plot)" \
-    '... what it cannot draw is said to be so'
-is 'no such terminal' "$(cat s.svg.log)" '... and its words are kept'
-for place in '' ', in place'; do
-    style=$(sed -n "s/.* with yerrorlines \(linecolor rgb '[^']*'\) .* dashtype 1 title 'float sum$place'.*/\1/p" s.svg.gp)
-    like "^linecolor rgb '#" "$style" "float sum$place has intervals"
-    [ -z "$past" ] || like " with yerrorlines $style .* dashtype 2 title 'float sum$place, before'" "$(cat s.svg.gp)" \
-        '... and the colour of what was before, which is dashed'
-done
-is 4 "$(awk '/^[0-9]/ && NF == 25 && $3 <= $2 && $2 <= $4' s.svg.dat | wc -l)" \
-    '... between their ends' || diag "$(cat s.svg.dat)"
 like 'Bus bandwidth of allreduce' "$(run -n 2 env HOOPRUN_TTY=1 "$bench" -b 1K -e 64K -n 2)" 'on a terminal there is a curve'
 nok '... elsewhere there is none' grep -q 'Bus bandwidth' table
 
@@ -248,15 +158,7 @@ refused 2 '-n takes a whole number' -n 0
 refused 2 '^hoop-bench: -G 1: hoop-bench does not run CUDA graphs; leave -G out$' -G 1
 refused 2 '-t 2: a rank of hoop-bench is one process; start more ranks' -t 2
 refused 2 '-T 60: the time limit of a call is HOOP_OP_TIMEOUT_MS' --timeout 60
-refused 2 'ends in .png or .svg' --plot picture
-refused 2 '--line takes a rate .* not "10Gb"' --line 10Gb
 refused 2 '"more" is no option' more
-if [ -n "$past" ]; then
-    refused 1 'cannot read .*nothing.json' --compare nothing.json
-    refused 1 'is not one' --compare table
-else
-    refused 1 '--compare t.json: this hoop-bench was built without libjansson, which reads JSON; build it again where' --compare t.json
-fi
 refused 1 'cannot write nowhere/t.json: No such file' -J nowhere/t.json
 refused 1 'cannot write nowhere/t.csv: No such file' --csv nowhere/t.csv
 refused 1 "$(hostname) lacks memory: 2 ranks there with two buffers of 1099511627776 bytes each need 4096\.0 GiB, and [0-9.]+ GiB are available; try a smaller -e" \

@@ -95,7 +95,7 @@ take_part(int rank, int size, void *arg)
     party_note("%d after %.1f s, asked %d times, a barrier: %d; %s", (int)result, seconds, asked, (int)later, e.text);
     if (rank == RANKS - 1)
         return way->call == split && later != HOOP_SUCCESS;
-    int is_told = result == HOOP_ERR_ABORTED && strstr(e.text, "rank 1 was interrupted") != NULL;
+    int is_told = result == HOOP_ERR_ABORTED && strstr(e.text, "rank 1 was interrupted");
     int is_asked = rank != GUILTY || (is_last && asked == ASKED && seconds >= 0.1 * (ASKED - 1));
     int is_over = way->call && way->call != split && way->call != destroy;
     return !(is_told && is_asked && is_over == (later != HOOP_SUCCESS));

@@ -39,21 +39,26 @@ be_rank(const char *rank)
     return hoop_comm_destroy(comm) != HOOP_SUCCESS;
 }
 
+/* The ranks are forked first: see t/tools/served.h. */
 int
 main(void)
 {
     static const char *const ranks[] = {"0", "1"};
     hoop_server *server;
-    int status, failed = 0;
+    int status, failed = 0, gate[2];
     hoop_secret_new(secret, sizeof(secret));
+    if (pipe(gate) < 0)
+        return 1;
+    for (int i = 0; i < 2; i++)
+        if (fork() == 0)
+            exit(read(gate[0], address, sizeof(address)) != sizeof(address) || be_rank(ranks[i]));
     hoop_config *config = settings();
     if (hoop_server_start(&server, config) != HOOP_SUCCESS)
         return 1;
     hoop_config_free(config);
     hoop_server_address(server, address, sizeof(address));
     for (int i = 0; i < 2; i++)
-        if (fork() == 0)
-            exit(be_rank(ranks[i]));
+        failed |= write(gate[1], address, sizeof(address)) != sizeof(address);
     while (wait(&status) > 0)
         failed |= status;
     return hoop_server_stop(server) != HOOP_SUCCESS || failed;

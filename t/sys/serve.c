@@ -13,12 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static char *shared; /* with the ranks */
 
 /* Threads of this process. */
 static int
@@ -76,9 +73,6 @@ be_member(void *arg)
 static int
 groups(int rank)
 {
-    while (!__atomic_load_n(shared, __ATOMIC_ACQUIRE))
-        usleep(1000);
-    memcpy(served_address, shared + 1, sizeof(served_address));
     group g[SERVED_RANKS];
     int order[SERVED_RANKS], bad = 0;
     tap_shuffle(order, SERVED_RANKS);
@@ -94,7 +88,7 @@ groups(int rank)
     return bad;
 }
 
-/* The ranks start before the server: ThreadSanitizer allows no threads in the forks of a process with threads. */
+/* ThreadSanitizer, too, allows no threads in the forks of a process with threads. */
 static void
 test_groups(void)
 {
@@ -103,8 +97,7 @@ test_groups(void)
         pids[i] = served_spawn(groups, i);
     hoop_server *server = served_start("127.0.0.1:0");
     ok(server && strncmp(served_address, "127.0.0.1:", 10) == 0, "a server on loopback: %s", served_address);
-    memcpy(shared + 1, served_address, sizeof(served_address));
-    __atomic_store_n(shared, 1, __ATOMIC_RELEASE);
+    served_go();
     ok(served_reap(pids, SERVED_RANKS) == 0, "four processes, members of four groups each");
     ok(hoop_server_stop(server) == HOOP_SUCCESS, "the server ends");
 }
@@ -195,8 +188,10 @@ hold_port(int rank)
 static void
 test_ports(void)
 {
+    pid_t pid = served_spawn(hold_port, 0);
     hoop_server *server = served_start("127.0.0.1:0");
-    ok(served_run(hold_port, 0, 1) == 0, "a port in use: the error says so, and how to find its owner");
+    served_go();
+    ok(served_reap(&pid, 1) == 0, "a port in use: the error says so, and how to find its owner");
     hoop_server_stop(server);
     server = served_start(served_address);
     ok(server && hoop_server_stop(server) == HOOP_SUCCESS, "the port is free again at once");
@@ -273,6 +268,7 @@ test_default_address(void)
 {
     int status;
     pid_t pid = served_spawn(default_address, 0);
+    served_go();
     waitpid(pid, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
         skip(1, "no network namespace for it");
@@ -292,31 +288,41 @@ many_jobs(int rank)
         hoop_comm *comm = NULL;
         char job[32];
         snprintf(job, sizeof(job), "job %d", i);
-        bad += !case_ok(served_join(&comm, job, rank, 2) == HOOP_SUCCESS && served_adds_up(comm) == 0,
-                        "rank %d, %s: %s", rank, job, served_why());
+        bool good = served_join(&comm, job, rank, 2) == HOOP_SUCCESS && served_adds_up(comm) == 0;
+        bad += !case_ok(good, "rank %d, %s: %s", rank, job, served_why());
     }
     return bad;
 }
 
 static void
+await_descriptors(int n)
+{
+    for (tap_wait w = {0}; count_descriptors(0) != n && tap_waits(&w);)
+        usleep(50000);
+}
+
+static void
 test_many_jobs(void)
 {
+    pid_t pids[2] = {served_spawn(many_jobs, 0), served_spawn(many_jobs, 1)};
     hoop_server *server = served_start("127.0.0.1:0");
     int before = count_descriptors(0);
-    ok(served_run(many_jobs, 0, 2) == 0, "%d jobs, one after the other, on one server", JOBS);
-    for (tap_wait w = {0}; count_descriptors(0) != before && tap_waits(&w);)
-        usleep(50000);
+    served_go();
+    ok(served_reap(pids, 2) == 0, "%d jobs, one after the other, on one server", JOBS);
+    await_descriptors(before);
     is_int(before, count_descriptors(0), "which keeps no connection of them");
     hoop_server_stop(server);
 }
 
 /* --- forks --- */
 
+static hoop_server *inherited;
+
 static int
 child_of_server(int rank)
 {
     char theirs[HOOP_SERVER_TEXT], mine[HOOP_SERVER_TEXT];
-    hoop_server *inherited = *(hoop_server **)shared, *own;
+    hoop_server *own;
     (void)rank;
     ok(listening() == 0, "the child has no descriptor of the server");
     ok(hoop_server_address(inherited, theirs, sizeof(theirs)) == HOOP_SUCCESS && strcmp(theirs, served_address) == 0,
@@ -348,16 +354,19 @@ fork_often(void *arg)
 static void
 test_forks(void)
 {
-    hoop_server *server = served_start("127.0.0.1:0");
+    pid_t pids[2] = {served_spawn(many_jobs, 0), served_spawn(many_jobs, 1)};
     pthread_t thread;
-    int bad = 0;
-    memcpy(shared, &server, sizeof(server));
-    ok(served_run(child_of_server, 0, 1) == 0, "a fork of the process that serves");
+    int bad = 0, before;
+    inherited = served_start("127.0.0.1:0");
+    before = count_descriptors(0);
     pthread_create(&thread, NULL, fork_often, &bad);
-    ok(served_run(many_jobs, 0, 2) == 0, "the server goes on in the parent while that forks");
+    served_go();
+    ok(served_reap(pids, 2) == 0, "the server goes on in the parent while that forks");
     pthread_join(thread, NULL);
     is_int(0, bad, "and no child keeps its port");
-    hoop_server_stop(server);
+    await_descriptors(before);
+    ok(served_run(child_of_server, 0, 1) == 0, "a fork of the process that serves");
+    hoop_server_stop(inherited);
 }
 
 int
@@ -366,9 +375,8 @@ main(void)
     plan_lazy();
     tap_limit(SERVED_LIMIT);
     tap_seed();
-    shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || hoop_secret_new(served_secret, sizeof(served_secret)))
-        bail("no shared memory, or no secret");
+    if (hoop_secret_new(served_secret, sizeof(served_secret)))
+        bail("no secret");
     test_groups(); /* first: ThreadSanitizer does not see that a fork makes locks anew */
     test_secrets();
     test_shared();

@@ -38,13 +38,15 @@ come_early(int rank)
 static void
 test_stop_while_joining(void)
 {
-    hoop_server *server = served_start("127.0.0.1:0");
     pid_t pids[2] = {served_spawn(wait_in_vain, 0), served_spawn(wait_in_vain, 1)};
+    hoop_server *server = served_start("127.0.0.1:0");
+    served_go();
     usleep(700000);
     ok(hoop_server_stop(server) == HOOP_SUCCESS && served_reap(pids, 2) == 0,
        "ranks that are joining hear of the stop");
     pids[0] = served_spawn(come_early, 0);
     pids[1] = served_spawn(come_early, 1);
+    served_go();
     usleep(300000);
     server = served_start(served_address);
     ok(server && served_reap(pids, 2) == 0, "ranks that find no server wait for the next one");
@@ -77,10 +79,11 @@ go_on(int rank)
 static void
 test_stop_of_a_ring(void)
 {
-    hoop_server *server = served_start("127.0.0.1:0");
     if (pipe(steps))
         bail("pipe");
     pid_t pids[2] = {served_spawn(go_on, 0), served_spawn(go_on, 1)};
+    hoop_server *server = served_start("127.0.0.1:0");
+    served_go();
     usleep(700000);
     hoop_server_stop(server);
     close(steps[1]);
@@ -127,6 +130,7 @@ test_rank_0(void)
     *shared = 0;
     for (int i = 0; i < 3; i++)
         pids[i] = served_spawn(lose_rank_0, i);
+    served_go();
     ok(served_reap(pids, 3) == 1, "rank 0 serves and is killed: the others name it");
 }
 
@@ -169,12 +173,15 @@ other_secret(int rank)
 static void
 test_started_again(void)
 {
-    hoop_server *server = served_start("127.0.0.1:0");
     attempt = "0";
-    ok(served_run(join_attempt, 0, 2) == 0, "a job on a server");
+    pid_t first[2] = {served_spawn(join_attempt, 0), served_spawn(join_attempt, 1)};
+    hoop_server *server = served_start("127.0.0.1:0");
+    served_go();
+    ok(served_reap(first, 2) == 0, "a job on a server");
     ok(served_run(other_secret, 1, 1) == 0, "with a new served_secret, the next start does not join the old server");
     attempt = "1";
     pid_t pids[2] = {served_spawn(join_attempt, 0), served_spawn(join_attempt, 1)};
+    served_go();
     usleep(700000);
     hoop_server_stop(server);
     setenv("HOOP_ATTEMPT", "1", 1);

@@ -77,18 +77,37 @@ served_adds_up(hoop_comm *comm)
 
 /* --- processes --- */
 
+static int gate[2] = {-1, -1}, waiting;
+
 pid_t
 served_spawn(served_fn *fn, int rank)
 {
     fflush(NULL);
+    if (gate[0] < 0 && pipe(gate) < 0)
+        bail("no pipe");
+    usleep(50000); /* a server's thread is idle again */
     pid_t parent = getpid(), pid = fork();
-    if (pid)
+    if (pid) {
+        waiting++;
         return pid;
+    }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1);
     alarm(SERVED_LIMIT * tap_time_factor());
+    if (read(gate[0], served_address, sizeof(served_address)) != sizeof(served_address))
+        _exit(1);
+    close(gate[0]);
+    close(gate[1]);
     _exit(fn(rank) || tap_failures());
+}
+
+void
+served_go(void)
+{
+    for (; waiting > 0; waiting--)
+        if (write(gate[1], served_address, sizeof(served_address)) != sizeof(served_address))
+            bail("a pipe that is full");
 }
 
 int
@@ -106,5 +125,6 @@ served_run(served_fn *fn, int first, int n)
     pid_t pids[SERVED_RANKS];
     for (int i = 0; i < n; i++)
         pids[i] = served_spawn(fn, first + i);
+    served_go();
     return served_reap(pids, n);
 }

@@ -25,9 +25,15 @@ hoop_result served_join(hoop_comm **comm, const char *job, int rank, int size);
 /* 0 when the sum of what each rank gives is right; destroys the communicator. */
 int served_adds_up(hoop_comm *comm);
 
-/* Processes: a fork that runs fn and ends with its return value; how many did not end with status 0; n of them. */
+/*
+ * Processes: a fork that waits for served_go, from which it learns served_address, runs fn and ends with its return value;
+ * how many did not end with status 0; n of them from the first to the last step. All are forked before one runs, and
+ * best before the server starts: with AddressSanitizer the child of a fork inherits the locks of malloc, and one that
+ * another thread holds just then stays held.
+ */
 typedef int served_fn(int rank);
 pid_t served_spawn(served_fn *fn, int rank);
+void served_go(void);
 int served_reap(const pid_t *pids, int n);
 int served_run(served_fn *fn, int first, int n);
 

@@ -12,6 +12,7 @@
 #include "launch/spawn.h"
 #include "lib/launcher.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,9 +49,9 @@ refuse_to_be_many(hoop_error *error)
     return hp_err_set(
         error, HOOP_ERR_INVALID_USAGE,
         "%s has started hooprun %d times (%s), and each would start all ranks in a ring of its own; start "
-        "hooprun once, without that launcher, or start the program itself with it, as hoop_launch(7) "
+        "hooprun once, outside of that launcher, or start the program itself with it, as hoop_launch(7) "
         "shows",
-        l.name, l.size, l.size_name);
+        getenv("HOOP_SECRET_FD") ? "hooprun" : l.name, l.size, l.size_name);
 }
 
 static int
@@ -80,10 +81,14 @@ launch(int argc, char **argv)
 int
 main(int argc, char **argv)
 {
+    int is_open = fcntl(STDOUT_FILENO, F_GETFD) >= 0;
     hp_secmem_hide_process(); /* a rank is another program, and is not hidden */
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file size (ulimit -f) is an error of the write */
     hp_spawn_fill_standard();
     hp_spawn_many_files();
     if (argc == 2 && strcmp(argv[1], "--agent") == 0)
         return hp_agent_main();
-    return launch(argc, argv);
+    if (!is_open)
+        fprintf(stderr, "hooprun: standard output is closed; to drop what the ranks print, write >/dev/null\n");
+    return is_open ? launch(argc, argv) : 2;
 }

@@ -17,6 +17,7 @@
 #include "launch/ranks.h"
 #include "launch/recorders.h"
 #include "launch/signals.h"
+#include "launch/spawn.h"
 #include "launch/write_queue.h"
 #include "launch/xalloc.h"
 #include "lib/config.h"
@@ -127,14 +128,15 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
 }
 
 static void
-exited(void *arg, int rank, int pid, int status, uint64_t ms)
+exited(void *arg, const hp_rank_exit *ended)
 {
     agent *a = arg;
-    uint8_t payload[20];
-    hp_put32(payload, (uint32_t)rank);
-    hp_put32(payload + 4, (uint32_t)pid);
-    hp_put32(payload + 8, (uint32_t)status);
-    hp_put64(payload + 12, ms);
+    uint8_t payload[24];
+    hp_put32(payload, (uint32_t)ended->rank);
+    hp_put32(payload + 4, (uint32_t)ended->pid);
+    hp_put32(payload + 8, (uint32_t)ended->status);
+    hp_put64(payload + 12, ended->ms);
+    hp_put32(payload + 20, ended->cause);
     hp_agent_msg_put(&a->out.buffer, HP_MSG_EXIT, payload, sizeof(payload), NULL, 0);
     push(a);
 }
@@ -420,8 +422,7 @@ open_signals(agent *a)
 static void
 find_own_dir(agent *a)
 {
-    ssize_t n = readlink("/proc/self/exe", a->own_dir, sizeof(a->own_dir) - 1);
-    a->own_dir[n > 0 ? n : 0] = '\0';
+    hp_spawn_own_path(a->own_dir);
     char *slash = strrchr(a->own_dir, '/');
     if (slash)
         *slash = '\0';

@@ -178,7 +178,7 @@ take_messages(hp_agent_conn *c)
     if (got < 0) {
         snprintf(c->protocol_error, sizeof(c->protocol_error), "%s", error.text);
         hp_agent_conn_hang_up(c);
-        hp_agent_conn_kill(c, SIGTERM);
+        hp_agent_conn_kill(c);
         close_out(c);
     }
 }
@@ -442,10 +442,10 @@ hp_agent_conn_hang_up(hp_agent_conn *c)
 }
 
 void
-hp_agent_conn_kill(hp_agent_conn *c, int signal)
+hp_agent_conn_kill(hp_agent_conn *c)
 {
     if (c->pid != 0)
-        hp_proctree_end(c->pid, signal);
+        hp_proctree_end(c->pid);
 }
 
 int

@@ -49,7 +49,7 @@ hp_buffer *hp_agent_conn_out(hp_agent_conn *conn); /* add messages here, then pu
 void hp_agent_conn_push(hp_agent_conn *conn);
 void hp_agent_conn_pause(hp_agent_conn *conn, int pause); /* 1: read nothing from it for now */
 void hp_agent_conn_hang_up(hp_agent_conn *conn);          /* closes its standard input: the agent ends its ranks */
-void hp_agent_conn_kill(hp_agent_conn *conn, int signal); /* the process and its descendants on this machine */
+void hp_agent_conn_kill(hp_agent_conn *conn);             /* the process and its descendants on this machine */
 int hp_agent_conn_reaped(hp_agent_conn *conn, pid_t pid, int status); /* after waitpid; 1: it was this agent */
 void hp_agent_conn_free(hp_agent_conn *conn);
 

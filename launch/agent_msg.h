@@ -15,7 +15,7 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 7 " /* 7: the version of these messages */
+#define HP_AGENT_GREETING "HOOP-AGENT 8 " /* 8: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 
@@ -40,7 +40,7 @@ typedef enum hp_agent_msg_type {
     /* agent to launcher */
     HP_MSG_STARTED = 32, /* u32 rank | u32 pid */
     HP_MSG_OUTPUT,       /* u32 rank | u8 1 stdout, 2 stderr | bytes */
-    HP_MSG_EXIT,         /* u32 rank | u32 pid | u32 wait status | u64 ms since its start */
+    HP_MSG_EXIT,         /* u32 rank | u32 pid | u32 wait status | u64 ms since its start | u32 hp_exit_cause */
     HP_MSG_TAKEN,        /* u32 bytes of standard input that rank 0 has taken */
     HP_MSG_FAIL,         /* u32 exit status | sentence: no rank runs on this host */
     HP_MSG_DONE,         /* every process of the ranks has ended */

@@ -5,7 +5,6 @@
 #include "launch/diag.h"
 #include "launch/xalloc.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,55 +14,6 @@ enum {
     SHOWN_RECENTLY = 10, /* last lines are repeated if more than so many outputs came after them */
     STATUS_NOT_LOADED = 127
 };
-
-/* --- one exit, in words --- */
-
-static const struct {
-    int number;
-    const char *name;
-} names[] = {
-    {SIGHUP, "SIGHUP"},   {SIGINT, "SIGINT"},   {SIGQUIT, "SIGQUIT"}, {SIGILL, "SIGILL"},   {SIGTRAP, "SIGTRAP"},
-    {SIGABRT, "SIGABRT"}, {SIGBUS, "SIGBUS"},   {SIGFPE, "SIGFPE"},   {SIGKILL, "SIGKILL"}, {SIGUSR1, "SIGUSR1"},
-    {SIGSEGV, "SIGSEGV"}, {SIGUSR2, "SIGUSR2"}, {SIGPIPE, "SIGPIPE"}, {SIGALRM, "SIGALRM"}, {SIGTERM, "SIGTERM"},
-    {SIGXCPU, "SIGXCPU"}, {SIGXFSZ, "SIGXFSZ"}, {SIGSYS, "SIGSYS"},
-};
-
-static const char *
-signal_name(int number)
-{
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (names[i].number == number)
-            return names[i].name;
-    return "no common one";
-}
-
-int
-hp_exit_status(int wait_status)
-{
-    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-}
-
-int
-hp_rank_exit_precedes(int wait_status, int other)
-{
-    return WIFSIGNALED(wait_status) && !WIFSIGNALED(other);
-}
-
-char *
-hp_rank_exit_sentence(const hp_rank_exit *e, int others)
-{
-    char how[80], then[40] = "";
-    int number = WTERMSIG(e->status);
-    if (WIFSIGNALED(e->status))
-        snprintf(how, sizeof(how), "killed by signal %d (%s)%s", number, signal_name(number),
-                 WCOREDUMP(e->status) ? ", core dumped," : "");
-    else
-        snprintf(how, sizeof(how), "exited with status %d", WEXITSTATUS(e->status));
-    if (others > 0)
-        snprintf(then, sizeof(then), "; stopping %d other%s", others, others == 1 ? "" : "s");
-    return hp_xasprintf("rank %d (%s, pid %d, %s) %s after %llu.%llu s%s", e->rank, e->host, e->pid, e->program, how,
-                        (unsigned long long)e->ms / 1000, (unsigned long long)e->ms / 100 % 10, then);
-}
 
 /* --- the last lines of a stream --- */
 

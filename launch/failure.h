@@ -8,22 +8,7 @@
 
 #include "base/buffer.h"
 #include "launch/output.h"
-
-/* The end of a rank's process. */
-typedef struct hp_rank_exit {
-    int rank, pid;
-    const char *host, *program;
-    int status; /* as wait returns it */
-    uint64_t ms;
-} hp_rank_exit;
-
-int hp_exit_status(int wait_status); /* the exit status of hooprun for it: 128 + signal for a signal */
-
-/* "rank 3 (node2, pid 811, ./train) killed by signal 9 (SIGKILL) after 12.4 s; stopping 7 others"; free() it. */
-char *hp_rank_exit_sentence(const hp_rank_exit *ended, int others);
-
-/* Whether the first of two exits that came together caused the other: a signal rather than an exit status. */
-int hp_rank_exit_precedes(int wait_status, int other);
+#include "launch/rank_exit.h"
 
 /* The last lines of a stream, bounded. */
 enum { HP_TAIL_BYTES = 2048, HP_TAIL_LINES = 10 };

@@ -38,6 +38,19 @@ rank_of(const hp_host *host, uint32_t rank)
 }
 
 static void
+exited(hp_host *host, int rank, const uint8_t *bytes)
+{
+    uint32_t cause = hp_get32(bytes + 20);
+    const hp_rank_exit ended = {.rank = rank,
+                                .pid = (int)hp_get32(bytes + 4),
+                                .host = host->name,
+                                .status = (int)hp_get32(bytes + 8),
+                                .ms = hp_get64(bytes + 12),
+                                .cause = cause <= HP_EXIT_CPU_TIME ? cause : HP_EXIT_UNKNOWN};
+    host->all->owner.exited(host->all->owner.arg, host, &ended);
+}
+
+static void
 take_rank_message(hp_host *host, const hp_agent_msg *msg)
 {
     const hp_hosts_owner *owner = &host->all->owner;
@@ -57,7 +70,7 @@ take_rank_message(hp_host *host, const hp_agent_msg *msg)
     else if (msg->type == HP_MSG_OUTPUT && (bytes[4] == 1 || bytes[4] == 2))
         owner->output(owner->arg, rank, bytes[4], bytes + 5, msg->size - 5);
     else if (msg->type == HP_MSG_EXIT)
-        owner->exited(owner->arg, host, rank, (int)hp_get32(bytes + 4), (int)hp_get32(bytes + 8), hp_get64(bytes + 12));
+        exited(host, rank, bytes);
 }
 
 static void
@@ -212,7 +225,7 @@ void
 hp_host_give_up(hp_host *host)
 {
     host->given_up = 1;
-    hp_agent_conn_kill(host->conn, SIGKILL);
+    hp_agent_conn_kill(host->conn);
 }
 
 /* Without its spec the agent has nothing to stop: closing its standard input ends it. */
@@ -224,7 +237,7 @@ stop(hp_host *host, uint64_t grace_ns)
     if (!host->has_spec) {
         hp_agent_conn_hang_up(host->conn);
         if (hp_host_is_silent(host))
-            hp_agent_conn_kill(host->conn, SIGTERM);
+            hp_agent_conn_kill(host->conn);
         return;
     }
     hp_agent_conn_pause(host->conn, 0);
@@ -393,7 +406,7 @@ hp_hosts_kill(hp_hosts *hosts)
 {
     for (int i = 0; i < hosts->count; i++)
         if (hosts->host[i].conn && hp_agent_conn_status(hosts->host[i].conn) != HP_AGENT_CONN_OVER)
-            hp_agent_conn_kill(hosts->host[i].conn, SIGKILL);
+            hp_agent_conn_kill(hosts->host[i].conn);
 }
 
 void

@@ -10,6 +10,7 @@
 #include "launch/agent_conn.h"
 #include "launch/job_server.h"
 #include "launch/lease.h"
+#include "launch/rank_exit.h"
 #include "launch/recorders.h"
 
 typedef struct hp_hosts hp_hosts;
@@ -43,7 +44,7 @@ typedef struct hp_hosts_owner {
     void (*greeted)(void *arg, hp_host *host);
     void (*started)(void *arg, hp_host *host, int rank, unsigned pid);
     void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
-    void (*exited)(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms);
+    void (*exited)(void *arg, hp_host *host, const hp_rank_exit *ended);             /* its program is NULL */
     void (*taken)(void *arg, size_t n); /* so much of what hp_hosts_stdin sent was taken */
     /* The agent could not start its ranks: an exit status, and n bytes of text that say why. */
     void (*failed)(void *arg, hp_host *host, int status, const char *text, size_t n);

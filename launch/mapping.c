@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/processors.h"
 #include "launch/local_addr.h"
+#include "launch/spawn.h"
 #include "launch/xalloc.h"
 
 #include <limits.h>
@@ -155,13 +156,6 @@ quoted(const char *word)
 }
 
 static void
-own_path(char path[PATH_MAX])
-{
-    ssize_t n = readlink("/proc/self/exe", path, PATH_MAX - 1);
-    path[n > 0 ? n : 0] = '\0';
-}
-
-static void
 add_remote(hp_strings *words, const hp_options *options, const char *host, const char *program)
 {
     for (size_t i = 0; i < options->rsh.count; i++)
@@ -179,7 +173,7 @@ static void
 make_host(hp_mapped_host *host, const hp_options *options, const char *name)
 {
     char self[PATH_MAX];
-    own_path(self);
+    hp_spawn_own_path(self);
     if (host->here) {
         hp_strings_add(&host->call, hp_xstrdup(self));
         hp_strings_add(&host->call, hp_xstrdup("--agent"));

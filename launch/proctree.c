@@ -136,7 +136,7 @@ stop_tree(table *all, pid_t root)
 /* A pass that finds nothing running may have missed a child born during the pass, before its parent stopped: the second
  * such pass in a row has not. */
 void
-hp_proctree_end(pid_t root, int signal)
+hp_proctree_end(pid_t root)
 {
     table all = {0};
     kill(root, SIGSTOP);
@@ -145,9 +145,7 @@ hp_proctree_end(pid_t root, int signal)
         if (still == 0)
             usleep(1000);
     }
-    signal_marked(&all, signal);
-    kill(root, signal);
-    signal_marked(&all, SIGCONT);
-    kill(root, SIGCONT);
+    signal_marked(&all, SIGKILL);
+    kill(root, SIGKILL);
     free(all.list);
 }

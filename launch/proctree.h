@@ -12,9 +12,9 @@
 int hp_proctree_signal(pid_t ancestor, int signal);
 
 /*
- * Sends `signal` to `root` and to every living descendant. All are stopped first: a process that runs could start another
- * between the look at /proc and the signal, and that one would outlive its parent. They go on afterwards.
+ * Kills `root` and every living descendant. All are stopped first: a process that runs could start another between the
+ * look at /proc and the signal, and that one would outlive its parent.
  */
-void hp_proctree_end(pid_t root, int signal);
+void hp_proctree_end(pid_t root);
 
 #endif

@@ -53,6 +53,7 @@ struct hp_ranks {
     hp_ranks_owner owner;
     local_rank *rank;
     int count, living;
+    hp_exit_watch exits;
     int paused, ended;
     hp_write_queue input; /* to rank 0, if it runs here */
     int input_fd;         /* -1: none, or closed */
@@ -280,7 +281,11 @@ hp_ranks_stop(hp_ranks *ranks, uint64_t grace_ns)
 static void
 rank_exited(hp_ranks *ranks, local_rank *r, int status)
 {
-    pid_t pid = r->pid;
+    const hp_rank_exit ended = {.rank = r->number,
+                                .pid = r->pid,
+                                .status = status,
+                                .cause = hp_exit_cause_of(&ranks->exits, status),
+                                .ms = (hp_now() - r->started) / HP_MS};
     r->pid = 0;
     ranks->living--;
     drain_stream(&r->out);
@@ -288,7 +293,7 @@ rank_exited(hp_ranks *ranks, local_rank *r, int status)
     if (r->number == 0)
         close_input(ranks);
     report_taken(ranks);
-    ranks->owner.exited(ranks->owner.arg, r->number, pid, status, (hp_now() - r->started) / HP_MS);
+    ranks->owner.exited(ranks->owner.arg, &ended);
     if (ranks->living == 0 && !ranks->stopping)
         hp_timer_set(ranks->timer, HP_SEC);
 }
@@ -450,6 +455,7 @@ hp_ranks_start(hp_loop *loop, hp_spec *spec, int secret_fd, const char *also_dir
         return NULL;
     }
     hp_rank_env_find_program(spec);
+    hp_exit_watch_open(&ranks->exits);
     if (spec->options.bind)
         hp_affinity_read(&ranks->cpus);
     for (; ranks->count < spec->ranks; ranks->count++)

@@ -6,6 +6,7 @@
 #ifndef HP_LAUNCH_RANKS_H
 #define HP_LAUNCH_RANKS_H
 
+#include "launch/rank_exit.h"
 #include "launch/start_error.h"
 #include "net/loop.h"
 
@@ -15,7 +16,7 @@ typedef struct hp_ranks_owner {
     void *arg;
     void (*started)(void *arg, int rank, int pid);
     void (*output)(void *arg, int rank, int stream, const uint8_t *bytes, size_t n); /* stream 1 or 2 */
-    void (*exited)(void *arg, int rank, int pid, int status, uint64_t ms);           /* after all its output so far */
+    void (*exited)(void *arg, const hp_rank_exit *ended); /* after all its output so far; host and program are NULL */
     void (*stopped)(void *arg, int rank, int pid, int stopped); /* 1: its process is stopped, 0: it runs */
     void (*taken)(void *arg, size_t n); /* so many bytes of input were written to rank 0, or dropped */
     void (*ended)(void *arg);           /* no process is left; the last call */

@@ -148,19 +148,15 @@ report_failure(void *arg)
 }
 
 static void
-rank_exited(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms)
+rank_exited(void *arg, hp_host *host, const hp_rank_exit *end)
 {
     hp_run *run = arg;
-    const hp_rank_exit ended = {.rank = rank,
-                                .pid = pid,
-                                .host = host->name,
-                                .program = run->options->argv[0],
-                                .status = wait_status,
-                                .ms = ms};
-    hp_output_ended(run->output, rank);
+    hp_rank_exit ended = *end;
+    ended.program = run->options->argv[0];
+    hp_output_ended(run->output, ended.rank);
     /* After another status the run is stopped, and what the other ranks say about it would only hide the cause. */
-    if (wait_status == 0)
-        hp_job_server_rank_exited(&run->server, rank, host->name);
+    if (ended.status == 0)
+        hp_job_server_rank_exited(&run->server, ended.rank, host->name);
     if (hp_failure_exited(&run->failure, &ended) && run->phase != STOPPING)
         hp_timer_set(run->failure_delay, run->failure.running > 0 ? FAILURE_DELAY : 0);
 }

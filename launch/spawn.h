@@ -6,6 +6,7 @@
 #ifndef HP_LAUNCH_SPAWN_H
 #define HP_LAUNCH_SPAWN_H
 
+#include <limits.h>
 #include <sched.h>
 #include <sys/types.h>
 
@@ -17,7 +18,7 @@ typedef struct hp_spawn {
     int session;               /* 1: a session and process group of its own */
     int death_signal;          /* sent to it when the thread that starts it dies; 0: none */
     const cpu_set_t *affinity; /* the processors it is bound to; NULL: as we are */
-    int shielded;              /* 1: it ignores the terminal's Ctrl-C and Ctrl-Z */
+    int shielded;              /* 1: it ignores what is sent to our whole process group: by a terminal, by timeout(1) */
 } hp_spawn;
 
 typedef enum hp_spawn_step { HP_SPAWN_FORK, HP_SPAWN_SET_UP, HP_SPAWN_EXEC } hp_spawn_step;
@@ -35,6 +36,9 @@ pid_t hp_spawn_start(const hp_spawn *spawn, hp_spawn_step *step);
 
 /* Raises this process's limit of open descriptors to the most; the programs it starts get the old limit. */
 void hp_spawn_many_files(void);
+
+/* Where the program of this process lies, by /proc, or by how it was started where that is not mounted; "" unknown. */
+void hp_spawn_own_path(char path[PATH_MAX]);
 
 /* Makes descriptors 0, 1, 2 exist, so that no pipe lands there. */
 void hp_spawn_fill_standard(void);

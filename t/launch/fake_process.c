@@ -28,7 +28,7 @@ int __real_kill(pid_t pid, int signal);
 int __wrap_kill(pid_t pid, int signal);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
 int __wrap_hp_proctree_signal(pid_t ancestor, int signal);
-void __wrap_hp_proctree_end(pid_t root, int signal);
+void __wrap_hp_proctree_end(pid_t root);
 
 fake_process *
 fake_process_at(int i)
@@ -201,7 +201,7 @@ __wrap_hp_proctree_signal(pid_t ancestor, int signal)
 }
 
 void
-__wrap_hp_proctree_end(pid_t root, int signal)
+__wrap_hp_proctree_end(pid_t root)
 {
-    kill(root, signal);
+    kill(root, SIGKILL);
 }

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GREETING "\nHOOP-AGENT 7 0.1.0 -\n"
+#define GREETING "\nHOOP-AGENT 8 0.1.0 -\n"
 
 static char *program[] = {"./train", NULL};
 static hp_loop *loop;
@@ -54,10 +54,10 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
 }
 
 static void
-exited(void *arg, hp_host *host, int rank, int pid, int wait_status, uint64_t ms)
+exited(void *arg, hp_host *host, const hp_rank_exit *e)
 {
     (void)arg;
-    hear("exited %s %d %d %d %d|", host->name, rank, pid, wait_status, (int)ms);
+    hear("exited %s %d %d %d %d|", host->name, e->rank, e->pid, e->status, (int)e->ms);
 }
 
 static void
@@ -160,13 +160,13 @@ reports(int i, hp_agent_msg_type type, const void *head, size_t n, const char *t
 static void
 reports_rank(int i, hp_agent_msg_type type, uint32_t rank, uint32_t a, uint32_t b, const char *text)
 {
-    uint8_t head[20] = {0};
+    uint8_t head[24] = {0};
     hp_put32(head, rank);
     hp_put32(head + 4, a);
     hp_put32(head + 8, b);
     hp_put32(head + 12, 1500);
     reports(i, type, head,
-            type == HP_MSG_EXIT      ? 20
+            type == HP_MSG_EXIT      ? 24
             : type == HP_MSG_OUTPUT  ? 5
             : type == HP_MSG_STOPPED ? 12
                                      : 8,
@@ -403,7 +403,7 @@ check_before_spec(void)
     told("greeted n1|", "before it has its spec a host has no ranks to report");
     hp_hosts_stop(&hosts, HP_SEC);
     is_string("", fake_process_at(0)->signals, "a stop closes the input of one that has answered");
-    is_string("15 ", fake_process_at(1)->signals, "and ends the remote shell of one that has not");
+    is_string("9 ", fake_process_at(1)->signals, "and ends the remote shell of one that has not");
     hp_hosts_kill(&hosts);
     is_string("9 ", fake_process_at(0)->signals, "the last resort is KILL");
     end();

@@ -50,10 +50,10 @@ output(void *arg, int rank, int stream, const uint8_t *bytes, size_t n)
 }
 
 static void
-exited(void *arg, int rank, int pid, int status, uint64_t ms)
+exited(void *arg, const hp_rank_exit *e)
 {
     (void)arg;
-    hear("exited %d %d %d after %d ms|", rank, pid - FAKE_PID, status, (int)ms);
+    hear("exited %d %d %d after %d ms|", e->rank, e->pid - FAKE_PID, e->status, (int)e->ms);
 }
 
 static void

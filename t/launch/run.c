@@ -39,12 +39,12 @@ report(hp_agent_msg_type type, const void *head, size_t n, const char *rest)
 static void
 report_rank(hp_agent_msg_type type, uint32_t rank, uint32_t status, const char *rest)
 {
-    uint8_t head[20] = {0};
+    uint8_t head[24] = {0};
     hp_put32(head, rank);
     hp_put32(head + 4, type == HP_MSG_OUTPUT ? 1 : 800 + rank);
     hp_put32(head + 8, status);
     hp_put32(head + 12, 2500);
-    report(type, head, type == HP_MSG_EXIT ? 20 : type == HP_MSG_OUTPUT ? 5 : 8, rest);
+    report(type, head, type == HP_MSG_EXIT ? 24 : type == HP_MSG_OUTPUT ? 5 : 8, rest);
 }
 
 /* Takes what the launcher has sent so far. */
@@ -67,7 +67,7 @@ exit_agent(int wait_status)
 static int
 act(void)
 {
-    static const char greeting[] = "\nHOOP-AGENT 7 0.1.0 -\n";
+    static const char greeting[] = "\nHOOP-AGENT 8 0.1.0 -\n";
     switch (*script) {
     case '\0': return 0; /* time goes on */
     case 'w': script++; return 0;
@@ -214,7 +214,7 @@ check_lost(void)
     ok(says(" has not answered for 5 s; waiting up to 60 s\n") && says(" for 10 s;") && says(" for 20 s;") &&
            says(" for 40 s;"),
        "and lines at doubling intervals have said it before");
-    is_string("15 ", fake_process_at(0)->signals, "and it is ended");
+    is_string("9 ", fake_process_at(0)->signals, "and it is ended");
     fake_process_fail(HP_SPAWN_FORK, EAGAIN);
     is_int(1, play("", (hp_options){0}), "one that cannot be started: status 1");
     ok(says("hooprun: cannot start "), "is said");

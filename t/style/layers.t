@@ -124,7 +124,7 @@ downward lib hoop bootstrap wait collective serve sendrecv alltoallv message_cal
     channel attach slot belt work pair arrivals matching place schedule plan blocks
 downward launch agent ranks start_error run silence inspection job_table host job_server failure recorders diag agent_conn \
     mapping options usage rank_env allocation local_addr hostfile output screen lines files stdin terminal affinity \
-    knock lease spec agent_msg write_queue signals spawn proctree options.def xalloc
+    knock lease rank_exit spec agent_msg write_queue signals spawn proctree options.def xalloc
 downward top flight screen jobs remote job_key ask
 downward perf run json measure data table memory report options stats collectives
 

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* rank_exit: the counts of control groups of both versions, and what a killed child dies of. */
+#include "launch/rank_exit.h"
+
+#include "t/tap/tap.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char root[400];
+
+static void
+put(const char *folder, const char *name, const char *text)
+{
+    char path[600];
+    snprintf(path, sizeof(path), "%s%s", root, folder);
+    mkdir(path, 0755);
+    snprintf(path, sizeof(path), "%s%s/%s", root, folder, name);
+    FILE *file = fopen(path, "we");
+    if (!file || fputs(text, file) < 0 || fclose(file) != 0)
+        bail("cannot write %s", path);
+}
+
+static uint64_t
+kills(const char *groups)
+{
+    char path[500];
+    put("", "groups", groups);
+    snprintf(path, sizeof(path), "%s/groups", root);
+    return hp_exit_oom_kills(path, root);
+}
+
+static void
+check_groups(void)
+{
+    snprintf(root, sizeof(root), "%s/cgroup", tap_tmpdir());
+    mkdir(root, 0755);
+    put("", "memory.events", "low 0\noom 3\noom_kill 2\noom_group_kill 7\n");
+    put("/job", "memory.events", "oom 1\noom_kill 5\n");
+    put("/memory", "none", "");
+    put("/memory/job", "memory.oom_control", "oom_kill_disable 0\nunder_oom 1\noom_kill 11\n");
+    put("/unified", "none", "");
+    put("/unified/job", "memory.events", "oom_kill 17\n");
+    is_int(5 + 17, (int)kills("0::/job\n"), "version 2");
+    is_int(2, (int)kills("0::/\n"), "at the top");
+    is_int(11, (int)kills("9:name=systemd:/job\n4:memory:/job\n3:cpuset:/\n"), "version 1");
+    is_int(11 + 2, (int)kills("4:memory:/job\n0::/\n"), "both");
+    is_int(0, (int)kills("4:memory:/elsewhere\nnonsense\n0::/elsewhere\n"), "groups that are not there");
+    is_int(0, (int)hp_exit_oom_kills("/nowhere", root), "no groups at all");
+}
+
+/* How a child dies that does so. */
+static int
+status_of(void (*fn)(void))
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        fn();
+        _exit(3);
+    }
+    waitpid(pid, &status, 0);
+    return status;
+}
+
+static void
+be_killed(void)
+{
+    raise(SIGKILL);
+}
+
+static void
+use_up(void)
+{
+    for (volatile int i = 0;; i++)
+        continue;
+}
+
+static void
+leave(void)
+{
+}
+
+static void
+check_causes(void)
+{
+    hp_exit_watch watch;
+    hp_exit_watch_open(&watch);
+    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(leave)), "a child that exits");
+    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(be_killed)), "one that somebody kills");
+    if (watch.oom_kills > 0) {
+        watch.oom_kills--;
+        is_int(HP_EXIT_MEMORY, hp_exit_cause_of(&watch, SIGKILL), "one that the kernel kills for memory");
+        is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, SIGKILL), "which explains no second one");
+    }
+    setrlimit(RLIMIT_CPU, &(struct rlimit){.rlim_cur = 1, .rlim_max = 1});
+    is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, status_of(use_up)), "one that has used its processor time");
+    is_int(HP_EXIT_UNKNOWN, hp_exit_cause_of(&watch, status_of(be_killed)), "another one under that limit");
+    is_int(HP_EXIT_CPU_TIME, hp_exit_cause_of(&watch, SIGXCPU), "the signal that says so");
+}
+
+static void
+check_words(void)
+{
+    hp_rank_exit e = {.rank = 1, .pid = 6888, .host = "vm", .program = "./eat", .status = SIGKILL, .ms = 149};
+    static const char *const wanted[] = {
+        "rank 1 (vm, pid 6888, ./eat) killed by signal 9 (SIGKILL) after 0.1 s",
+        "rank 1 (vm, pid 6888, ./eat) killed by signal 9 (SIGKILL), because its host or its control group was out of "
+        "memory, after 0.1 s",
+        "rank 1 (vm, pid 6888, ./eat) killed by signal 9 (SIGKILL), because it has used its processor time (ulimit "
+        "-t), "
+        "after 0.1 s"};
+    for (int cause = HP_EXIT_UNKNOWN; cause <= HP_EXIT_CPU_TIME; cause++) {
+        e.cause = (hp_exit_cause)cause;
+        char *sentence = hp_rank_exit_sentence(&e, 0);
+        is_string(wanted[cause], sentence, "in words");
+        free(sentence);
+    }
+}
+
+int
+main(void)
+{
+    plan_lazy();
+    check_groups();
+    check_causes();
+    check_words();
+    return 0;
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT
+# hooprun on poor machines: what the kernel kills a rank for, limits of files and of processor time, no /proc, a closed
+# standard output, a hooprun inside another one, and signals to the whole process group.
+# time limit: 240
+. "$abs_top_srcdir/t/tap/tap.sh"
+hooprun=$abs_top_builddir/bin/hooprun
+unset HOOP_HOSTFILE HOOP_RSH HOOP_SOCKET_IFNAME
+plan_lazy
+cd "$tmp" || bail "no $tmp"
+run() { timeout 60 "$@" >out 2>err </dev/null; }
+
+run sh -c 'ulimit -t 1; exec "$0" -n 2 sh -c "test \$HOOP_RANK = 1 || exec sleep 60; while :; do :; done"' "$hooprun"
+like 'rank 1 .* killed by signal (9 \(SIGKILL\)|24 \(SIGXCPU\)), because it has used its processor time \(ulimit -t\), after' \
+    "$(cat err)" 'a rank that has used its processor time'
+
+# A control group of version 1 or 2 with little memory. What one cannot make here, skips.
+group=
+for folder in /sys/fs/cgroup/memory /sys/fs/cgroup; do
+    mkdir "$folder/hoop-test-$$" 2>/dev/null || continue
+    for file in memory.limit_in_bytes memory.max; do
+        [ -e "$folder/hoop-test-$$/$file" ] && echo 60000000 >"$folder/hoop-test-$$/$file" && group=$folder/hoop-test-$$
+    done 2>/dev/null
+    [ -n "$group" ] && break
+    rmdir "$folder/hoop-test-$$"
+done
+trap '[ -z "$group" ] || rmdir "$group" 2>/dev/null; tap_cleanup' 0
+case ${HOOP_TEST_SANITIZE:-no} in
+no) ;;
+*) [ -z "$group" ] || rmdir "$group"; group= ;;
+esac
+if [ -n "$group" ] && command -v python3 >/dev/null; then
+    cat >eat.py <<'END'
+import os, time
+if os.environ["HOOP_RANK"] == "1":
+    x = [b"x" * 1000000 for i in range(1000)]
+time.sleep(60)
+END
+    run sh -c 'echo $$ >"$1/cgroup.procs" && exec "$0" -n 2 python3 eat.py' "$hooprun" "$group"
+    is 137 $? 'a rank that the kernel kills for memory'
+    like 'rank 1 .* killed by signal 9 \(SIGKILL\), because its host or its control group was out of memory, after' \
+        "$(cat err)" '... by name'
+else
+    skip 2 'no control group with a limit of memory can be made here, or there is no python3, or a sanitizer eats its memory'
+fi
+
+run sh -c 'ulimit -f 0; exec "$0" -n 2 echo here' "$hooprun" 2>&1
+nok 'ulimit -f 0 kills no agent' grep -q 'is lost' err
+if [ "$(id -u)" = 0 ] && unshare -m true 2>/dev/null; then
+    run unshare -m sh -c 'mount -t tmpfs none /proc && exec "$0" -n 2 sh -c "echo \$HOOP_RANK"' "$hooprun"
+    is '0 0 1' "$? $(sort out | paste -sd ' ')" 'no /proc' || diag "$(cat err)"
+else
+    skip 1 'only root can take /proc away'
+fi
+
+run sh -c '"$0" -n 2 echo lost >&-' "$hooprun"
+is 2 $? 'a closed standard output'
+like '^hooprun: standard output is closed; to drop what the ranks print, write >/dev/null$' "$(cat err)" '... is refused'
+run "$hooprun" -n 2 "$hooprun" -n 2 echo twice
+like 'hooprun has started hooprun 2 times' "$(cat err)" 'hooprun in the place of the program'
+is '' "$(cat out)" '... starts nothing'
+
+# timeout(1), systemd and a closed terminal signal the whole group, with the remote shells in it.
+port=$(own_port)
+start "$abs_top_builddir/t/sys/far_shell" serve "$port" 2>served
+cat >far <<END
+#!/bin/sh
+shift
+exec "$abs_top_builddir/t/sys/far_shell" call 127.0.0.1 $port "\$@"
+END
+cat >save <<'END'
+#!/bin/sh
+trap 'echo "rank $HOOP_RANK saved"; exit 0' TERM HUP
+echo $$ >>pids
+while :; do sleep 0.1; done
+END
+chmod +x far save
+for signal in TERM HUP; do
+    : >pids
+    start setsid "$hooprun" --rsh ./far -H n1,n2 ./save >out 2>err </dev/null
+    both() { [ "$(wc -l <pids)" = 2 ]; }
+    await both
+    kill -$signal -"$started"
+    wait "$started"
+    is 'rank 0 saved rank 1 saved' "$(sort out | paste -sd ' ')" "$signal to the group: what ranks print after it arrives"
+    nok '... and no host is said to be lost' grep -q 'did not answer\|is lost' err || diag "$(cat err)"
+done
+done_testing

@@ -232,7 +232,8 @@ hp_environment_sock(hp_sock_options *sock, const hoop_config *config)
                                      .interval = (int)hp_config_number(config, HP_SET_keepalive_interval),
                                      .count = (int)hp_config_number(config, HP_SET_keepalive_count)};
     /* a pacing congestion control (bbr) sends in bursts by timers, which costs most on loopback */
-    if (strcmp(congestion, "auto") == 0)
+    sock->near_only = strcmp(congestion, "auto") == 0;
+    if (sock->near_only)
         congestion = machine_allows("reno") ? "reno" : "";
     else if (strcmp(congestion, "default") == 0)
         congestion = "";

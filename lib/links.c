@@ -107,6 +107,7 @@ attach(hoop_comm *comm, int fd, const hp_hello *hello)
     hp_link *link = link_for(comm, hello);
     hoop_error error;
     hp_sock_tune(fd, &comm->sock);
+    hp_sock_set_congestion(fd, &comm->sock);
     if (!hp_link_is_fresh(link, hello->stripe))
         hp_socket_close(fd);
     else if (hp_link_attach(link, hello->stripe, fd, comm->loop, kick, comm, &error) != HOOP_SUCCESS)
@@ -179,8 +180,10 @@ dialled(void *arg, const hp_dial_result *result)
     hoop_result attached = HOOP_SUCCESS;
     if (result->fd >= 0 && (result->features & HP_FEATURE_ACK))
         d->link->zerocopy = (uint32_t)hp_config_number(&comm->config, HP_SET_zerocopy_bytes);
-    if (result->fd >= 0)
+    if (result->fd >= 0) {
+        hp_sock_set_congestion(result->fd, &comm->sock);
         attached = hp_link_attach(d->link, d->stripe, result->fd, comm->loop, kick, comm, &error);
+    }
     if (result->fd < 0 || attached != HOOP_SUCCESS)
         report_fault(comm, &error, d->link);
     unlink_dialing(comm, d);

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "net/socket.h"
+#include "net/tcp_path.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -52,11 +53,20 @@ first_refusal(const char *name)
     return first;
 }
 
-static void
-set_congestion(int fd, const char name[16])
+int
+hp_sock_is_near(uint32_t rtt_us)
 {
-    size_t length = strnlen(name, 16);
-    if (length == 0 || setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)length) == 0)
+    return rtt_us <= 5000;
+}
+
+/* The least round trip: that of the connection request, at the latest, which no process delays. */
+void
+hp_sock_set_congestion(int fd, const hp_sock_options *options)
+{
+    const char *name = options->congestion;
+    size_t length = strnlen(name, sizeof(options->congestion));
+    if (length == 0 || (options->near_only && !hp_sock_is_near(hp_tcp_path_of(fd, 1).rtt_us)) ||
+        setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)length) == 0)
         return;
     int number = errno;
     if (first_refusal(name))
@@ -102,7 +112,6 @@ hp_sock_tune(int fd, const hp_sock_options *options)
         set(fd, SOL_SOCKET, SO_SNDBUF, o->sndbuf);
     if (o->rcvbuf > 0)
         set(fd, SOL_SOCKET, SO_RCVBUF, o->rcvbuf);
-    set_congestion(fd, o->congestion);
 }
 
 static void

@@ -14,6 +14,7 @@ typedef struct hp_sock_options {
     uint64_t peer_timeout;  /* ns for which the other host may be away; 0: HP_PEER_TIMEOUT_MS */
     hp_keepalive keepalive; /* 0: as peer_timeout needs it */
     char congestion[16];    /* TCP_CONGESTION; "": the system's default; a refused name is a WARN, once */
+    int near_only;          /* that is for connections with a short round trip; others keep the system's default */
 } hp_sock_options;
 
 /* Each returns a descriptor, or -1 with the error filled. */
@@ -29,6 +30,9 @@ int hp_sock_has_one_address(int fd); /* both ends of a connection have the same:
 /* How long the connection survives that the other host is away. wish: NULL: none. */
 void hp_sock_await_peer(int fd, uint64_t peer_timeout, const hp_keepalive *wish);
 void hp_sock_tune(int fd, const hp_sock_options *options);
+/* Of a connection that is up. */
+void hp_sock_set_congestion(int fd, const hp_sock_options *options);
+int hp_sock_is_near(uint32_t rtt_us); /* 1 up to 5 ms, as within a building */
 /* How many more descriptors this process may open, at most, judging by the one it has just opened. */
 int hp_sock_spare(int newest);
 hoop_result hp_sock_name(int fd, hp_addr *local, hoop_error *error);

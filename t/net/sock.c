@@ -126,7 +126,9 @@ connect_once(const hp_sock_options *options)
 {
     hp_addr addr;
     hp_addr_parse(&addr, "127.0.0.1:9", NULL);
-    return hp_sock_connect(&addr, NULL, options, NULL);
+    int fd = hp_sock_connect(&addr, NULL, options, NULL);
+    hp_sock_set_congestion(fd, options);
+    return fd;
 }
 
 static void
@@ -139,6 +141,12 @@ test_congestion(void)
     getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length);
     is_string("reno", name, "congestion control as asked for");
     close(fd);
+    options.near_only = 1;
+    fd = connect_once(&options);
+    getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length);
+    is_string("reno", name, "... also where it is for near hosts only");
+    close(fd);
+    ok(hp_sock_is_near(0) && hp_sock_is_near(5000) && !hp_sock_is_near(5001), "which are 5 ms away at most");
     is_int(0, log_lines, "in silence");
     snprintf(options.congestion, sizeof(options.congestion), "no-such-one");
     for (int i = 0; i < 3; i++) {

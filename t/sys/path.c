@@ -10,11 +10,14 @@
 #include "t/tap/tap.h"
 #include "t/tools/party.h"
 
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { RANKS = 4, COUNT = 300000, LINES = 8 };
 enum { HOST_DEPTH = 2, NET_DEPTH = 4, HOST_SPREAD = 256 << 10, PAIR_SPREAD = 384 << 10, NET_SPREAD = 32 << 10 };
@@ -53,6 +56,21 @@ works(hoop_comm *comm)
     return is_right(comm, 8000) && is_right(comm, 100) && is_right(comm, COUNT);
 }
 
+/* Connections of this process that have carried slices, and have another congestion control than this one. */
+static int
+deviating(const char *wanted)
+{
+    int n = 0;
+    for (int fd = 3; fd < 256; fd++) {
+        struct tcp_info info = {0};
+        char name[16] = "";
+        socklen_t size = sizeof(info), length = sizeof(name);
+        if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 && info.tcpi_bytes_acked > 100000)
+            n += getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &length) == 0 && strcmp(name, wanted) != 0;
+    }
+    return n;
+}
+
 /* A ring of four, of which `hosts` names two by two; then its hosts, and then one rank of each host. */
 static int
 play(int rank, int size, void *arg)
@@ -65,8 +83,11 @@ play(int rank, int size, void *arg)
     if (!freopen(path, "w", stderr))
         return 1;
     setenv("HOOP_HOSTID", hosts[rank / 2], 1);
+    setenv("HOOP_TCP_CONGESTION", "reno", 1); /* every kernel has it, and allows it */
     if (hoop_comm_create(&comm, NULL) != HOOP_SUCCESS || !works(comm))
         return 2;
+    if (deviating("reno"))
+        return 5;
     if (hoop_comm_split(comm, rank / 2, 0, &host) != HOOP_SUCCESS || !works(host))
         return 3;
     if (hoop_comm_split(comm, rank % 2, 0, &across) != HOOP_SUCCESS || !works(across))

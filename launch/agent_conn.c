@@ -108,19 +108,23 @@ keep_banner(hp_agent_conn *c, const char *noise, size_t n)
 }
 
 /*
- * Takes "0.1.0 192.0.2.7": the version, which may differ from ours, and our address as the remote shell knows it. 0:
- * not that.
+ * Takes "8 0.1.0 192.0.2.7": the version of the messages, which must be ours, that of hoop, and our address as the remote
+ * shell knows it. 0: not that.
  */
 static int
 take_greeting(hp_agent_conn *c, const char *line, size_t n)
 {
-    char text[96], from[64];
+    char text[96], version[32], from[64];
     int end = 0;
     snprintf(text, sizeof(text), "%.*s", (int)(n < sizeof(text) ? n : sizeof(text) - 1), line);
-    if (sscanf(text, "%*d.%*d.%*d %63s%n", from, &end) != 1 || (size_t)end != n)
+    if (sscanf(text, "%*d %31[0-9.] %63s%n", version, from, &end) != 2 || (size_t)end != n)
         return 0;
     if (strcmp(from, "-") != 0)
         snprintf(c->seen_from, sizeof(c->seen_from), "%s", from);
+    if (strncmp(line, HP_AGENT_GREETING + strlen(HP_AGENT_MARK), strlen(HP_AGENT_GREETING) - strlen(HP_AGENT_MARK)) !=
+        0)
+        snprintf(c->protocol_error, sizeof(c->protocol_error),
+                 "its hoop-launch (%s) sends other messages than this hooprun understands", version);
     return 1;
 }
 
@@ -128,7 +132,7 @@ take_greeting(hp_agent_conn *c, const char *line, size_t n)
 static int
 find_greeting(hp_agent_conn *c)
 {
-    static const char mark[] = "\n" HP_AGENT_GREETING;
+    static const char mark[] = "\n" HP_AGENT_MARK;
     const char *first = (const char *)hp_buffer_first(&c->in), *end = first + hp_buffer_size(&c->in);
     for (const char *at = first, *newline; (at = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1));
          at = newline) {
@@ -163,20 +167,23 @@ take_messages(hp_agent_conn *c)
 {
     hp_agent_msg msg;
     hoop_error error;
-    int got;
+    int got = 0;
     if (c->state == HP_AGENT_CONN_STARTING) {
         if (!find_greeting(c))
             return;
+    }
+    if (c->state == HP_AGENT_CONN_STARTING && !c->protocol_error[0]) {
         c->state = HP_AGENT_CONN_GREETED;
         c->greeted = 1;
         c->owner.greeted(c->owner.arg, c);
     }
-    while ((got = hp_agent_msg_get(&c->in, HP_TO_LAUNCHER, &msg, &error)) > 0) {
+    while (!c->protocol_error[0] && (got = hp_agent_msg_get(&c->in, HP_TO_LAUNCHER, &msg, &error)) > 0) {
         c->owner.message(c->owner.arg, c, &msg);
         hp_agent_msg_done(&c->in, &msg);
     }
-    if (got < 0) {
+    if (got < 0)
         snprintf(c->protocol_error, sizeof(c->protocol_error), "%s", error.text);
+    if (c->protocol_error[0]) {
         hp_agent_conn_hang_up(c);
         hp_agent_conn_kill(c);
         close_out(c);

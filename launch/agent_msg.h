@@ -15,7 +15,8 @@
 #include "base/buffer.h"
 #include "hoop.h"
 
-#define HP_AGENT_GREETING "HOOP-AGENT 8 " /* 8: the version of these messages */
+#define HP_AGENT_MARK "HOOP-AGENT "
+#define HP_AGENT_GREETING HP_AGENT_MARK "8 " /* 8: the version of these messages */
 
 enum { HP_AGENT_MSG_HEAD = 8, HP_AGENT_MSG_MAX = 132 * 1024, HP_AGENT_MSG_TEXT = 64 * 1024 };
 

@@ -111,6 +111,18 @@ check_greeting(void)
 }
 
 static void
+check_other_version(void)
+{
+    begin(NULL);
+    says(1, "Welcome!\nHOOP-AGENT 3 0.0.9 192.0.2.7\n");
+    ok(strstr(hp_agent_conn_protocol_error(conn), "its hoop-launch (0.0.9) sends other messages"),
+       "an agent of another version is no banner: %s", hp_agent_conn_protocol_error(conn));
+    is_string("", heard, "it is not greeted");
+    is_string("9 ", agent->signals, "and ended");
+    end();
+}
+
+static void
 check_messages(void)
 {
     hp_buffer wire = {0};
@@ -222,6 +234,7 @@ main(void)
     signal(SIGPIPE, SIG_IGN);
     check_start();
     check_greeting();
+    check_other_version();
     check_messages();
     check_nonsense();
     check_second_command();

@@ -86,6 +86,7 @@ class Comm:
         self._error: Optional[HoopError] = None  # of destroying
         self._name = self._call_name = ""
         self._told = ""  # the last error that the program has got
+        ending.note_handled()
         _open.add(self)
 
     def __repr__(self) -> str:
@@ -193,6 +194,7 @@ class Comm:
 
     def _run(self, form: _Form, call: Call, stream: Optional[int]) -> Any:
         arguments, keep, result, own_stream = call
+        ending.note_handled()
         if stream is None:
             stream = own_stream
         if self._groups and get_ident() in self._groups:
@@ -207,6 +209,7 @@ class Comm:
 
     def _start(self, form: _Form, call: Call, receives: bool = False) -> Work:
         arguments, keep, result, stream = call
+        ending.note_handled()
         if stream is not None:
             raise ValueError(
                 "this array is ordered in a CUDA stream: call the form without i, which does not wait there"
@@ -534,8 +537,17 @@ class Comm:
         """Leaves the ring, after the works in flight; other ranks need not call it at the same time. Twice is fine.
 
         HoopError if the communicator has failed; with code HOOP_ERR_BUSY, and nothing is destroyed, if another thread
-        is in a blocking call or a wait on it.
+        is in a blocking call or a wait on it. In a `finally` behind an exception of the program it aborts the ring, as
+        the end of a `with` block does; one that the program was already handling at its last call does not count.
         """
+        error = ending.in_flight()
+        why = "" if isinstance(error, HoopError) else ending.told(self._rank, error)
+        if why and self._handle:
+            self._abandon(why)
+        else:
+            self._leave()
+
+    def _leave(self) -> None:
         if not self._handle:
             return
         with self._lock:
@@ -571,13 +583,13 @@ class Comm:
         if why:
             self._abandon(why)
         else:
-            self.destroy()
+            self._leave()
 
     def _abandon(self, why: str) -> None:
         """The program ends by an error, which says more than those of leaving."""
         try:
             self.abort(why)
-            self.destroy()
+            self._leave()
         except HoopError:
             pass
 
@@ -666,7 +678,7 @@ def _leave_all() -> None:
             comm._abandon(why)
             continue
         try:
-            comm.destroy()
+            comm._leave()
         except HoopError as why:
             if str(why) != comm._told:
                 print(f"hoop: {why}", file=sys.stderr)

@@ -68,6 +68,30 @@ def uncaught_in_with():
         say(error_of(comm.barrier))
 
 
+def uncaught_in_finally():
+    """Rank 1 destroys the communicator on its way out, with a receive that nobody matches."""
+    if RANK == 1:
+        try:
+            comm.irecv(mine(), 0, 7)
+            {}["a key of the program"]
+        finally:
+            comm.destroy()
+    say(error_of(comm.barrier))
+
+
+def handled():
+    """An exception that the program was handling at its last call does not end the ring."""
+    try:
+        {}["a key of the program"]
+    except KeyError:
+        comm.barrier()
+        if RANK == 0:
+            comm.destroy()
+        else:
+            time.sleep(0.5)  # an end of the ring would be printed when this rank leaves
+    say("ends")
+
+
 def caught():
     """An error that the program has caught is not printed at the end."""
     error_of(lambda: comm.allreduce(mine(1 + RANK)))
@@ -208,5 +232,5 @@ def decisions():
     say("ends")
 
 
-WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, caught, early, daemon, fork, interrupt
+WAYS = interrupted_call, decisions, in_flight, status, missing, uncaught, uncaught_in_with, uncaught_in_finally, handled, caught, early, daemon, fork, interrupt
 {way.__name__: way for way in WAYS}[sys.argv[1]]()

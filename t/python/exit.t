@@ -26,13 +26,16 @@ is 3 "$status" 'sys.exit with a work in flight keeps its status'
 end_by missing
 is 'rank 1: ends' "$said" 'a rank that never enters what the other has started'
 like 'hoop: .*rank 1' "$errors" '... is named when that ends'
-for way in uncaught uncaught_in_with; do
+for way in uncaught uncaught_in_with uncaught_in_finally; do
     end_by $way
     is 1 "$status" "$way: the program fails"
     like "^rank 0: HOOP_ERR_ABORTED of rank 1: .*rank 1 ended with KeyError: 'a key of the program'" "$said" \
         '... and the other rank gets the reason'
     like "^\[?.*KeyError: 'a key of the program'" "$errors" '... beside the usual traceback'
 done
+end_by handled
+is "0 $both" "$status $said" 'an exception that the program has handled'
+is '' "$errors" '... ends no ring'
 end_by caught
 is "0 $both" "$status $said" 'an error that the program catches'
 is '' "$errors" '... is not printed at the end'

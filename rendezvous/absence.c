@@ -53,11 +53,12 @@ hp_absence_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 }
 
 void
-hp_absence_unreached(hp_job *job, const hp_member *who)
+hp_absence_unreached(hp_job *job, const hp_member *who, uint64_t now)
 {
     for (hp_roster *r = job->rosters; r; r = r->next)
         for (int i = 0; i < r->ring.size; i++)
-            if (hp_member_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout)
+            if (hp_member_same(&r->ring.members[i], who) && r->witnesses[i].silence >= r->peer_timeout &&
+                !hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
                 hp_roster_cut_off(r, i);
 }
 

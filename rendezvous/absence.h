@@ -14,7 +14,7 @@ int hp_absence_list(const hp_job *job, const hp_member **out, int most);
 
 /* As hp_job_probed and hp_job_unreached, which job.c has for the owner. */
 void hp_absence_probed(hp_job *job, const hp_member *who, int ended, uint64_t now);
-void hp_absence_unreached(hp_job *job, const hp_member *who);
+void hp_absence_unreached(hp_job *job, const hp_member *who, uint64_t now);
 
 /* For how many ns the other host of a connection has acknowledged nothing; 0: it does. About once a second. */
 void hp_absence_see(const hp_job_conn *conn, uint64_t silence);

@@ -546,7 +546,7 @@ hp_job_probed(hp_job *job, const hp_member *who, int ended, uint64_t now)
 void
 hp_job_unreached(hp_job *job, const hp_member *who, uint64_t now)
 {
-    hp_absence_unreached(job, who);
+    hp_absence_unreached(job, who, now);
     update(job, now);
 }
 

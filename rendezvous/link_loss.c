@@ -20,9 +20,10 @@ enum {
     HOLD_MS = 100,
     ENDED_MS = 500, /* instead of that, if the peer may be a process that has ended */
     AWAY_MS = 500,
-    SILENT_MS = 1000, /* of a host, if a connection to it timed out; */
-    DEAF_MS = 5000,   /* if it ended: what a host that hears nothing sends still arrives */
-    SEEN_MS = 1000    /* a rank that sent a frame so lately is alive */
+    SILENT_MS = 1000,   /* of a host, if a connection to it timed out; */
+    DEAF_MS = 5000,     /* if it ended: what a host that hears nothing sends still arrives */
+    SEEN_MS = 1000,     /* a rank that sent a frame so lately is alive */
+    RELISTEN_MS = 10000 /* so soon after a cut every host has answered, and every rank has dialled again */
 };
 
 int
@@ -108,6 +109,18 @@ hp_link_loss_returning(const hp_link_losses *losses, const hp_witness *w, uint64
         last = losses->alive[i] > last ? losses->alive[i] : last;
     }
     return losses->away_n && now - last < HP_RETURN_MS * HP_MS;
+}
+
+int
+hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *w, uint64_t limit, uint64_t now)
+{
+    int heard = 0, silent = 0;
+    for (int i = 0; i < losses->size; i++)
+        if (!w[i].left && !losses->away[i])
+            *(w[i].silence >= limit / 2 ? &silent : &heard) += 1;
+    if (!heard && (silent || losses->deaf))
+        losses->deaf = now;
+    return losses->deaf && now - losses->deaf < RELISTEN_MS * HP_MS;
 }
 
 /* Whether a rank has been away for `ms`; one that is proven to be alive may still dial. */

@@ -18,6 +18,7 @@ typedef struct hp_link_losses {
     uint64_t *alive;   /* when its process was proven to be alive since then; 0: it was not */
     int away_n, first; /* first: the rank that reported first, or -1 */
     uint64_t *since;   /* when each did */
+    uint64_t deaf;     /* when the server last heard no rank at all; 0: it always has */
 } hp_link_losses;
 
 /* What the cause is. */
@@ -56,6 +57,12 @@ hp_link_loss_cause hp_link_loss_judge(const hp_link_losses *losses, const hp_wit
 int hp_link_loss_stayed_away(const hp_link_losses *losses, uint64_t now);
 /* The least operation that was reported with a lost link; 0: none. */
 uint64_t hp_link_loss_oldest(const hp_link_losses *losses);
+
+/*
+ * Whether the server's own host is, or was a moment ago, cut off: no rank that is connected has acknowledged anything for
+ * half of `limit`. Then the silence of a host, and the end of a connection to it, tell nothing of the ranks there.
+ */
+int hp_link_loss_is_deaf(hp_link_losses *losses, const hp_witness *witnesses, uint64_t limit, uint64_t now);
 
 int hp_link_loss_waits(const hp_link_losses *losses); /* whether time alone may lead to a cause */
 /*

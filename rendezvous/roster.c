@@ -295,7 +295,7 @@ static void
 weigh(hp_roster *r, int hasty, uint64_t now)
 {
     hoop_error error;
-    if (r->state != HP_ROSTER_RUNNING)
+    if (r->state != HP_ROSTER_RUNNING || hp_link_loss_is_deaf(&r->losses, r->witnesses, r->peer_timeout, now))
         return;
     hp_link_loss_cause cause = hp_link_loss_judge(&r->losses, r->witnesses, hasty, now);
     if (cause.finding == HP_LINK_LOSS_GONE) {

@@ -151,6 +151,45 @@ test_server(void)
     sim_close(&s);
 }
 
+/* The server's host alone loses its cable for longer than peer_timeout. The ring goes on, and nobody is named for it. */
+static void
+test_deaf_server(void)
+{
+    for (int broken = 0; broken <= N; broken += N / 2) {
+        start();
+        for (int seconds = 20; seconds <= 60; seconds++) {
+            silent(0, N - 1, seconds);
+            for (int i = 0; i < N && seconds == 45; i++)
+                sim_report(&s, i, 3, 1, (i + 1) % N);         /* the last before the cut: it was on its way */
+            for (int i = 0; i < broken && seconds == 45; i++) /* by the server's own keepalive */
+                sim_break(&s, i);
+            sim_pass(&s, seconds == 45 ? 1500 : 0);
+            for (int i = broken; i < N && seconds == 45; i++)
+                sim_count(&s, i, HP_OUT, 3);
+        }
+        silent(2, N - 1, 65);
+        for (int i = 0; i < 2 && i >= broken; i++)
+            hp_absence_see(&s.conns[i].conn, 0);
+        silent(2, N - 1, 66);
+        is_int(0, s.conns[0].causes + s.conns[N - 1].causes,
+               "nobody acknowledges the server, then some do, and %d connections broke: no verdict", broken);
+        sim_pass(&s, 11000);
+        if (broken) {
+            sim_close(&s);
+            continue;
+        }
+        for (int i = 4; i < N; i++)
+            hp_absence_see(&s.conns[i].conn, 0);
+        silent(2, 3, 77);
+        ok(hear(2, "rank 2 (node2, pid 802) is cut off"), "a host that does not come back with the others is lost");
+        sim_close(&s);
+    }
+    start();
+    silent(0, N - 2, 31);
+    ok(hear(-1, "cut off from the rendezvous server"), "one rank that acknowledges is enough for a verdict");
+    sim_close(&s);
+}
+
 int
 main(void)
 {
@@ -161,5 +200,6 @@ main(void)
     test_losses();
     test_line();
     test_server();
+    test_deaf_server();
     return tap_failures() != 0;
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # outage_netns.t: cables are pulled, and put back in time or not, or one host hears no other, while the ranks of several jobs
 # are in operations, compute, or wait for one that does (outage.c). Ranks are started by hand on three hosts, the server
-# is on the first. peer_timeout_ms is 3 s where somebody is lost, or a process is stopped, and 12 s where a cable is back in time.
+# is on the first, or on one of its own. peer_timeout_ms is 3 s where somebody is lost, or a process is stopped, and 12 s
+# where a cable is back in time.
 # time limit: 300
 . "$abs_top_srcdir/t/tap/tap.sh"
 . "$abs_top_srcdir/t/tools/netns.sh"
@@ -15,11 +16,11 @@ plan_lazy
 export HOOP_SECRET_FILE=$tmp/secret HOOP_WARN_AFTER_MS=2000
 "$server" --new-secret "$HOOP_SECRET_FILE" >/dev/null 2>&1 || bail 'no secret'
 
-# begin MS: the hosts of a scene, and its server; peer_timeout_ms.
+# begin MS [HOST]: the hosts of a scene, and its server, on the first one or HOST; peer_timeout_ms.
 begin()
 {
     netns_hosts ho 150
-    start "$netns_exec" "$id-1" "$server" --secret-file "$HOOP_SECRET_FILE" --host "$net.1" >server 2>&1
+    start "$netns_exec" "$id-${2:-1}" "$server" --secret-file "$HOOP_SECRET_FILE" --host "$net.${2:-1}" >server 2>&1
     server_pid=$started
     wait_for 30 grep -q 'listening on' server || bail "the server does not start: $(cat server)"
     HOOP_RENDEZVOUS=$(sed -n 's/^hoop-rendezvous: listening on //p' server)
@@ -132,6 +133,21 @@ server_stopped()
     all_well op late
 }
 
+# The ring needs no server meanwhile, and when that is back it must not blame anybody for its own outage.
+server_away()
+{
+    what='the host of the server alone is away for 12 s'
+    begin 3000 4
+    job op op 25
+    job idle idle 25
+    job late late 25 2
+    job early late 8 1
+    netns_pull 4
+    sleep 12
+    netns_plug 4
+    all_well op idle late early
+}
+
 parted()
 {
     what='ranks 1 and 2 do not reach each other'
@@ -166,6 +182,7 @@ scene deafened pulled 'packets to the host are lost' deafen
 scene plugged plugged
 scene rank_stopped rank_stopped
 scene server_stopped server_stopped
+scene server_away server_away
 scene parted parted
 scene server_gone server_gone
 scenes_end

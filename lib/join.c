@@ -15,6 +15,7 @@
 #include "lib/name.h"
 #include "lib/outward.h"
 #include "lib/progress.h"
+#include "lib/server_thread.h"
 #include "lib/staging.h"
 #include "lib/vitals.h"
 #include "net/interface.h"
@@ -29,7 +30,7 @@
 
 enum { REPORT_MS = 300, UNANSWERED_MS = 5000 };
 enum { OWN_FDS = 6 };    /* a communicator's descriptors besides its links: the loop's, and the way to the server */
-enum { SPARE_FDS = 16 }; /* what it leaves to the next one */
+enum { SPARE_FDS = 16 }; /* what it leaves to the next one, besides its ranks' ways to a server in this process */
 
 static void
 kick(void *arg)
@@ -248,8 +249,8 @@ static hoop_result
 check_descriptors(const hoop_comm *comm, hoop_error *error)
 {
     int links = 2 * (int)(comm->channels * hp_config_number(&comm->config, HP_SET_stripes));
-    int left = hp_limits_left(links + SPARE_FDS);
-    if (left >= links + SPARE_FDS)
+    int wanted = links + SPARE_FDS + (hp_server_thread_is_here() ? comm->size : 0);
+    if (hp_limits_left(wanted) == wanted)
         return HOOP_SUCCESS;
     hp_err_set(
         error, HOOP_ERR_SYSTEM,

@@ -11,15 +11,29 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { RANKS = 3, GROUPS = 250, TOO_MANY = 300, LIMIT = 160, EVERY = -1 };
+enum { SERVER_FREE = 8 }; /* enough for a communicator to reach the server, not for that to let all ranks in */
 
 static party p;
 
 typedef struct plot {
-    int poor;   /* the rank with few descriptors; EVERY: all ranks */
-    int splits; /* the communicators are made by hoop_comm_split, not by hoop_comm_create */
+    char address[64]; /* where rank 0 serves */
+    int poor;         /* the rank with few descriptors; EVERY: all ranks */
+    int splits;       /* the communicators are made by hoop_comm_split, not by hoop_comm_create */
 } plot;
+
+/* Opens all that may be opened, but `free`. */
+static void
+leave_free(int free_fds)
+{
+    int fds[TOO_MANY], n = 0;
+    while (n < TOO_MANY && (fds[n] = dup(0)) >= 0)
+        n++;
+    while (n > 0 && free_fds-- > 0)
+        close(fds[--n]);
+}
 
 static void
 limit_descriptors(rlim_t soft, rlim_t hard)
@@ -128,12 +142,77 @@ test_ranks(void)
                                         "raise \"ulimit -n\"", NULL};
     for (int splits = 0; splits < 2; splits++)
         for (int rank = EVERY; rank <= 1; rank += 2) {
-            plot s = {rank, splits};
+            plot s = {.poor = rank, .splits = splits};
             party_run(&p, RANKS, poor, &s, 90);
             ok(all_say(words), "%s with %d descriptors, %s: all hear of the limit at once: %s",
                rank == EVERY ? "all ranks" : "one rank", LIMIT, splits ? "hoop_comm_split" : "hoop_comm_create",
                p.guest[0].note);
         }
+}
+
+/* --- the server --- */
+
+/* A server of rank 0's process, whose descriptors are its own. */
+static int
+host(int rank, int size, void *arg)
+{
+    const plot *s = arg;
+    hoop_server *server = NULL;
+    hoop_comm *comm;
+    (void)size;
+    if (rank == 0) {
+        limit_descriptors(LIMIT, LIMIT);
+        hoop_config *config = hoop_config_new();
+        hoop_config_set(config, "rendezvous", s->address);
+        hoop_result result = hoop_server_start(&server, config);
+        hoop_config_free(config);
+        if (result != HOOP_SUCCESS)
+            return 1;
+    }
+    setenv("HOOP_RENDEZVOUS", s->address, 1);
+    comm = party_join(1);
+    if (rank == 0)
+        leave_free(SERVER_FREE);
+    exhaust(comm, s->splits);
+    if (rank != 0)
+        hoop_comm_destroy(comm);
+    return 0;
+}
+
+/*
+ * Rank 0 holds all descriptors but a few, and its process ends as soon as its call fails. Who lacks one first, the server or
+ * the rank, is chance, and so is which of them is named.
+ */
+static void
+test_servers(void)
+{
+    static const char *const words[] = {"(RLIMIT_NOFILE) is 160", "raise \"ulimit -n\"", NULL};
+    for (int splits = 0; splits < 2; splits++) {
+        plot s = {.splits = splits};
+        snprintf(s.address, sizeof(s.address), "127.0.0.1:%d", party_ports(1));
+        party_run(&p, RANKS, host, &s, 90);
+        ok(all_say(words), "rank 0, with the server, has no descriptor left, %s: all hear it: %s",
+           splits ? "hoop_comm_split" : "hoop_comm_create", p.guest[1].note);
+    }
+}
+
+/* --- the server's quota --- */
+
+static int
+greedy(int rank, int size, void *arg)
+{
+    (void)rank, (void)size, (void)arg;
+    hoop_comm *comm = party_join(1);
+    exhaust(comm, 1);
+    return hoop_comm_destroy(comm) != HOOP_SUCCESS;
+}
+
+static void
+test_quota(void)
+{
+    static const char *const words[] = {" 255 communicators:", "in 256 communicators each", "destroy those", NULL};
+    party_run(&p, RANKS, greedy, NULL, 90);
+    ok(all_say(words), "the 257th communicator of all ranks: all hear of the limit at once: %s", p.guest[1].note);
 }
 
 int
@@ -145,6 +224,8 @@ main(void)
     party_open(&p);
     party_expect(&p, RANKS, usual, NULL, 90, "250 communicators under the usual soft limit of 1024");
     test_ranks();
+    test_servers();
+    test_quota();
     party_close(&p);
     return 0;
 }
